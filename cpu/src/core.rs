@@ -1,0 +1,279 @@
+//! The state that handlers work on: registers in the form that executes fast, and memory.
+//!
+//! [`crate::state::CpuState`] is the same as plain data. Nothing here is a cache except `mem`'s TLB and the late flags.
+
+use crate::flags::{Flags, bits};
+use crate::mem::{Mem, Mode, PagingControl};
+use crate::op::{Op, slot};
+use crate::state::{CpuState, FpuState, Msrs, Segment, TableRegister, seg};
+use crate::stop::{Fault, Stop, vector};
+
+/// CR0 bits.
+pub(crate) mod cr0 {
+    pub(crate) const PE: u64 = 1;
+    pub(crate) const MP: u64 = 1 << 1;
+    pub(crate) const EM: u64 = 1 << 2;
+    pub(crate) const TS: u64 = 1 << 3;
+    pub(crate) const NE: u64 = 1 << 5;
+    pub(crate) const WP: u64 = 1 << 16;
+    pub(crate) const AM: u64 = 1 << 18;
+    pub(crate) const NW: u64 = 1 << 29;
+    pub(crate) const CD: u64 = 1 << 30;
+    pub(crate) const PG: u64 = 1 << 31;
+}
+/// CR4 bits.
+pub(crate) mod cr4 {
+    pub(crate) const TSD: u64 = 1 << 2;
+    pub(crate) const DE: u64 = 1 << 3;
+    pub(crate) const PAE: u64 = 1 << 5;
+    pub(crate) const PGE: u64 = 1 << 7;
+    pub(crate) const OSFXSR: u64 = 1 << 9;
+    pub(crate) const OSXMMEXCPT: u64 = 1 << 10;
+    pub(crate) const UMIP: u64 = 1 << 11;
+    pub(crate) const SMEP: u64 = 1 << 20;
+    pub(crate) const SMAP: u64 = 1 << 21;
+}
+/// EFER bits.
+pub(crate) mod efer {
+    pub(crate) const SCE: u64 = 1;
+    pub(crate) const LME: u64 = 1 << 8;
+    pub(crate) const LMA: u64 = 1 << 10;
+    pub(crate) const NXE: u64 = 1 << 11;
+}
+
+/// What the TSC shows as a function of the instruction count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TscAnchor {
+    /// The count at which the TSC shows `tsc`.
+    pub icount: u64,
+    /// What it shows there.
+    pub tsc: u64,
+    /// Ticks per `den` instructions.
+    pub num: u64,
+    /// See `num`; not zero.
+    pub den: u64,
+}
+
+/// Registers and memory of one virtual CPU.
+#[derive(Debug)]
+pub(crate) struct Core {
+    /// General registers, then the slots of `op::slot`.
+    pub regs: [u64; slot::COUNT],
+    /// The next instruction; valid between blocks and set by control flow.
+    pub rip: u64,
+    /// Arithmetic flags.
+    pub flags: Flags,
+    /// The rest of RFLAGS.
+    pub rflags: u64,
+    /// Current privilege level.
+    pub cpl: u8,
+    /// Instructions retired before the current block.
+    pub icount: u64,
+    /// Where `run` has to stop; repeated string instructions look at it.
+    pub limit: u64,
+    pub mem: Mem,
+    pub seg: [Segment; 6],
+    pub ldtr: Segment,
+    pub tr: Segment,
+    pub gdtr: TableRegister,
+    pub idtr: TableRegister,
+    pub cr0: u64,
+    pub cr2: u64,
+    pub cr3: u64,
+    pub cr4: u64,
+    pub efer: u64,
+    pub dr: [u64; 4],
+    pub dr6: u64,
+    pub dr7: u64,
+    pub msrs: Msrs,
+    pub fpu: FpuState,
+    pub halted: bool,
+    pub shadow: bool,
+    pub tsc: TscAnchor,
+    /// A triple fault happened.
+    pub shutdown: bool,
+    /// The instruction cleared RFLAGS.TF by entering a handler, so that a single step does not end there.
+    pub no_trap: bool,
+    /// The count at the last exception, and how many there have been at that count.
+    pub exceptions_at: (u64, u32),
+    /// The guest used something that is not modelled.
+    pub unsupported: Option<&'static str>,
+}
+
+impl Core {
+    pub(crate) fn new(mem: Mem) -> Core {
+        let mut core = Core {
+            regs: [0; slot::COUNT],
+            rip: 0,
+            flags: Flags::from_bits(0),
+            rflags: 2,
+            cpl: 0,
+            icount: 0,
+            limit: 0,
+            mem,
+            seg: [Segment::default(); 6],
+            ldtr: Segment::default(),
+            tr: Segment::default(),
+            gdtr: TableRegister::default(),
+            idtr: TableRegister::default(),
+            cr0: 0,
+            cr2: 0,
+            cr3: 0,
+            cr4: 0,
+            efer: 0,
+            dr: [0; 4],
+            dr6: 0,
+            dr7: 0,
+            msrs: Msrs::default(),
+            fpu: FpuState::default(),
+            halted: false,
+            shadow: false,
+            tsc: TscAnchor { icount: 0, tsc: 0, num: 1, den: 1 },
+            shutdown: false,
+            no_trap: false,
+            exceptions_at: (0, 0),
+            unsupported: None,
+        };
+        core.load_state(&CpuState::default());
+        core
+    }
+    /// RFLAGS, whole.
+    pub(crate) fn rflags(&self) -> u64 {
+        self.rflags | self.flags.to_bits()
+    }
+    /// Set RFLAGS, whole; reserved bits are forced.
+    pub(crate) fn set_rflags(&mut self, v: u64) {
+        let known = bits::TF | bits::IF | bits::DF | bits::IOPL | bits::NT | bits::RF | bits::AC | bits::ID;
+        self.flags = Flags::from_bits(v);
+        self.rflags = (v & known) | 2;
+        self.update_mode();
+    }
+    /// Choose the rules for memory accesses: after any change of CPL, RFLAGS.AC or CR0.AM.
+    pub(crate) fn update_mode(&mut self) {
+        let ac = self.rflags & bits::AC != 0;
+        let mode = match (self.cpl == 3, ac) {
+            (false, false) => Mode::Kernel,
+            (false, true) => Mode::KernelAc,
+            (true, true) if self.cr0 & cr0::AM != 0 => Mode::UserAligned,
+            (true, _) => Mode::User,
+        };
+        self.mem.tlb.set_mode(mode);
+    }
+    /// Hand the paging registers to memory and drop all translations: after any change of CR0, CR3, CR4 or EFER.
+    pub(crate) fn update_paging(&mut self) {
+        let new = PagingControl {
+            cr3: self.cr3,
+            write_protect: self.cr0 & cr0::WP != 0,
+            smep: self.cr4 & cr4::SMEP != 0,
+            smap: self.cr4 & cr4::SMAP != 0,
+            nxe: self.efer & efer::NXE != 0,
+        };
+        self.mem.set_paging(new);
+        self.update_mode();
+    }
+    /// FS and GS bases live in slots while executing.
+    pub(crate) fn set_segment_base(&mut self, which: usize, base: u64) {
+        self.seg[which].base = base;
+        match which {
+            seg::FS => self.regs[slot::FS as usize] = base,
+            seg::GS => self.regs[slot::GS as usize] = base,
+            _ => {}
+        }
+    }
+    /// Raise an exception without an error code.
+    #[cold]
+    pub(crate) fn raise(&mut self, vector: u8) -> Stop {
+        self.mem.fault = Fault { vector, error: None, non_canonical: false };
+        Stop::Fault
+    }
+    /// Raise an exception with an error code.
+    #[cold]
+    pub(crate) fn raise_with(&mut self, vector: u8, error: u32) -> Stop {
+        self.mem.fault = Fault { vector, error: Some(error), non_canonical: false };
+        Stop::Fault
+    }
+    /// #GP(0).
+    #[cold]
+    pub(crate) fn gp(&mut self) -> Stop {
+        self.raise_with(vector::GP, 0)
+    }
+    /// #UD.
+    #[cold]
+    pub(crate) fn ud(&mut self) -> Stop {
+        self.raise(vector::UD)
+    }
+    /// The TSC at an instruction of the current block.
+    pub(crate) fn read_tsc(&self, op: &Op) -> u64 {
+        let now = self.icount + u64::from(op.idx);
+        let since = u128::from(now.saturating_sub(self.tsc.icount));
+        let ticks = since * u128::from(self.tsc.num) / u128::from(self.tsc.den);
+        self.tsc.tsc.wrapping_add(ticks as u64).wrapping_add(self.msrs.tsc_offset)
+    }
+    /// Whether an external interrupt could be taken before the next instruction.
+    pub(crate) fn interruptible(&self) -> bool {
+        self.rflags & bits::IF != 0 && !self.shadow
+    }
+
+    /// The architectural state as data.
+    pub(crate) fn save_state(&self) -> CpuState {
+        let mut gpr = [0; 16];
+        gpr.copy_from_slice(&self.regs[..16]);
+        CpuState {
+            icount: self.icount,
+            gpr,
+            rip: self.rip,
+            rflags: self.rflags(),
+            seg: self.seg,
+            ldtr: self.ldtr,
+            tr: self.tr,
+            gdtr: self.gdtr,
+            idtr: self.idtr,
+            cr0: self.cr0,
+            cr2: self.cr2,
+            cr3: self.cr3,
+            cr4: self.cr4,
+            efer: self.efer,
+            dr: self.dr,
+            dr6: self.dr6,
+            dr7: self.dr7,
+            msrs: self.msrs.clone(),
+            fpu: self.fpu.clone(),
+            halted: self.halted,
+            shadow: self.shadow,
+        }
+    }
+    /// Replace the architectural state and drop what was derived from the old one.
+    pub(crate) fn load_state(&mut self, s: &CpuState) {
+        self.icount = s.icount;
+        self.regs = [0; slot::COUNT];
+        self.regs[..16].copy_from_slice(&s.gpr);
+        self.rip = s.rip;
+        self.seg = s.seg;
+        self.regs[slot::FS as usize] = s.seg[seg::FS].base;
+        self.regs[slot::GS as usize] = s.seg[seg::GS].base;
+        self.cpl = (s.seg[seg::CS].selector & 3) as u8;
+        self.ldtr = s.ldtr;
+        self.tr = s.tr;
+        self.gdtr = s.gdtr;
+        self.idtr = s.idtr;
+        self.cr0 = s.cr0;
+        self.cr2 = s.cr2;
+        self.cr3 = s.cr3;
+        self.cr4 = s.cr4;
+        self.efer = s.efer;
+        self.dr = s.dr;
+        self.dr6 = s.dr6;
+        self.dr7 = s.dr7;
+        self.msrs = s.msrs.clone();
+        self.fpu = s.fpu.clone();
+        self.halted = s.halted;
+        self.shadow = s.shadow;
+        self.shutdown = false;
+        self.no_trap = false;
+        self.exceptions_at = (s.icount, 0);
+        self.unsupported = None;
+        self.mem.mmio.clear();
+        self.set_rflags(s.rflags);
+        self.update_paging();
+    }
+}

@@ -1,0 +1,171 @@
+//! CPUID of the model `v2` (SDM vol. 2A, CPUID).
+//!
+//! A Westmere by signature, so that kernels take the paths that they take on plain x86-64-v2 hardware, with what makes a
+//! guest's time exact added:
+//!
+//! - leaves 15h and 16h give the TSC's, the APIC timer's and the core's frequency, so that nothing is calibrated;
+//! - the TSC is invariant, and the APIC timer always runs (ARAT);
+//! - IA32_ARCH_CAPABILITIES says what is true of a CPU that does not speculate: none of the known leaks. A guest that
+//!   runs with mitigations on then needs few of them;
+//! - the hypervisor bit is set, and there are no hypervisor leaves. It is a virtual machine, and kernels then neither
+//!   look for microcode nor work around errata of the real part.
+//!
+//! Absent on purpose: XSAVE and all that needs it, RDRAND, RDSEED, PCID, x2APIC, TSC-deadline, TSC_ADJUST, MONITOR, machine
+//! check, performance counters, thermal sensors.
+
+use crate::mem::PHYSICAL_BITS;
+
+/// Family 6, model 2Ch, stepping 2.
+const SIGNATURE: u32 = 0x0002_06c2;
+const LEAF_MAX: u32 = 0x16;
+const EXTENDED_MAX: u32 = 0x8000_0008;
+/// The crystal's, the TSC's and the APIC timer's frequency.
+const CRYSTAL_HZ: u32 = 1_000_000_000;
+const CORE_MHZ: u32 = 1000;
+const LINEAR_BITS: u32 = 48;
+/// 48 bytes of text, padded with zeros.
+const BRAND: &[u8; 48] = b"Everett v2\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+/// IA32_APIC_BASE: the APIC is enabled.
+const APIC_ENABLED: u64 = 1 << 11;
+
+const fn bits(list: &[u32]) -> u32 {
+    let mut v = 0;
+    let mut i = 0;
+    while i < list.len() {
+        v |= 1 << list[i];
+        i += 1;
+    }
+    v
+}
+
+/// Leaf 1 ECX: SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT, hypervisor.
+const FEATURES_C: u32 = bits(&[0, 9, 13, 19, 20, 23, 31]);
+/// Leaf 1 EDX: FPU, DE, PSE, TSC, MSR, PAE, CX8, SEP, MTRR, PGE, CMOV, PAT, PSE36, CLFSH, MMX, FXSR, SSE, SSE2.
+const FEATURES_D: u32 = bits(&[0, 2, 3, 4, 5, 6, 8, 11, 12, 13, 15, 16, 17, 19, 23, 24, 25, 26]);
+/// Leaf 1 EDX: the local APIC, as long as it is enabled.
+const FEATURE_APIC: u32 = 1 << 9;
+/// Leaf 7 EBX: SMEP, SMAP.
+const STRUCTURED_B: u32 = bits(&[7, 20]);
+/// Leaf 7 ECX: UMIP.
+const STRUCTURED_C: u32 = bits(&[2]);
+/// Leaf 7 EDX: IA32_ARCH_CAPABILITIES.
+const STRUCTURED_D: u32 = bits(&[29]);
+/// Leaf 80000001h ECX: LAHF and SAHF in 64-bit mode.
+const EXTENDED_C: u32 = bits(&[0]);
+/// Leaf 80000001h EDX: SYSCALL, NX, 1 GiB pages, RDTSCP, long mode.
+const EXTENDED_D: u32 = bits(&[11, 20, 26, 27, 29]);
+
+/// EAX, EBX, ECX and EDX for a leaf and subleaf. A leaf beyond the last one shows the last basic one, as Intel's do.
+pub(crate) fn leaf(eax: u32, ecx: u32, apic_base: u64) -> [u32; 4] {
+    match eax {
+        0 => [LEAF_MAX, word(b"Genu"), word(b"ntel"), word(b"ineI")],
+        1 => {
+            let apic = if apic_base & APIC_ENABLED != 0 { FEATURE_APIC } else { 0 };
+            // EBX: CLFLUSH line of 8 x 8 bytes, one logical processor, APIC ID 0.
+            [SIGNATURE, 8 << 8 | 1 << 16, FEATURES_C, FEATURES_D | apic]
+        }
+        // Descriptors: TLBs as Westmere's, 64-byte prefetch, and "caches are in leaf 4".
+        2 => [0x5503_5a01, 0x00f0_b2ff, 0, 0x00ca_0000],
+        4 => cache(ecx),
+        // ARAT.
+        6 => [1 << 2, 0, 0, 0],
+        7 if ecx == 0 => [0, STRUCTURED_B, STRUCTURED_C, STRUCTURED_D],
+        0xb => topology(ecx),
+        0x15 => [1, 1, CRYSTAL_HZ, 0],
+        0x16 => [CORE_MHZ, CORE_MHZ, 0, 0],
+        0x8000_0000 => [EXTENDED_MAX, 0, 0, 0],
+        0x8000_0001 => [0, 0, EXTENDED_C, EXTENDED_D],
+        0x8000_0002..=0x8000_0004 => brand((eax - 0x8000_0002) as usize),
+        // L2: 256 KiB, 8 ways, lines of 64 bytes.
+        0x8000_0006 => [0, 0, 256 << 16 | 6 << 12 | 64, 0],
+        // Invariant TSC.
+        0x8000_0007 => [0, 0, 0, 1 << 8],
+        0x8000_0008 => [LINEAR_BITS << 8 | PHYSICAL_BITS, 0, 0, 0],
+        0..=LEAF_MAX | 0x8000_0005 => [0; 4],
+        _ => leaf(LEAF_MAX, ecx, apic_base),
+    }
+}
+
+fn word(text: &[u8; 4]) -> u32 {
+    u32::from_le_bytes(*text)
+}
+
+fn brand(part: usize) -> [u32; 4] {
+    let text = &BRAND[16 * part..];
+    let at = |i: usize| u32::from_le_bytes([text[i], text[i + 1], text[i + 2], text[i + 3]]);
+    [at(0), at(4), at(8), at(12)]
+}
+
+/// Leaf 4: caches of Westmere's sizes. C libraries choose copy strategies by them.
+fn cache(subleaf: u32) -> [u32; 4] {
+    /// EAX: type, level, self-initialising; one sharer. EBX: ways and 64-byte lines.
+    fn one(kind: u32, level: u32, ways: u32, sets: u32) -> [u32; 4] {
+        [kind | level << 5 | 1 << 8, (ways - 1) << 22 | 63, sets - 1, 0]
+    }
+    const DATA: u32 = 1;
+    const CODE: u32 = 2;
+    const UNIFIED: u32 = 3;
+    match subleaf {
+        0 => one(DATA, 1, 8, 64),
+        1 => one(CODE, 1, 4, 128),
+        2 => one(UNIFIED, 2, 8, 512),
+        3 => one(UNIFIED, 3, 16, 4096),
+        _ => [0; 4],
+    }
+}
+
+/// Leaf 0Bh: one thread in one core. EDX is the APIC ID.
+fn topology(subleaf: u32) -> [u32; 4] {
+    match subleaf {
+        0 => [0, 1, 1 << 8, 0],
+        1 => [0, 1, 2 << 8 | 1, 0],
+        _ => [0, 0, subleaf & 0xff, 0],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: u64 = 0xfee0_0900;
+
+    #[test]
+    fn vendor_and_brand_read_as_text() {
+        let [max, b, c, d] = leaf(0, 0, BASE);
+        let text: Vec<u8> = [b, d, c].iter().flat_map(|w| w.to_le_bytes()).collect();
+        assert_eq!((max, text.as_slice()), (0x16, b"GenuineIntel".as_slice()));
+        let text: Vec<u8> =
+            (2..=4).flat_map(|n| leaf(0x8000_0000 + n, 0, BASE)).flat_map(u32::to_le_bytes).collect();
+        assert_eq!(&text[..11], b"Everett v2\0");
+    }
+
+    #[test]
+    fn frequencies_need_no_calibration() {
+        assert_eq!(leaf(0x15, 0, BASE), [1, 1, 1_000_000_000, 0]);
+        assert_eq!(leaf(0x16, 0, BASE)[0], 1000);
+        assert_eq!(leaf(0x8000_0007, 0, BASE)[3], 1 << 8);
+    }
+
+    #[test]
+    fn a_leaf_beyond_the_last_shows_the_last() {
+        for eax in [0x17, 0x4000_0000, 0x7fff_ffff, 0x8000_0009, u32::MAX] {
+            assert_eq!(leaf(eax, 0, BASE), leaf(0x16, 0, BASE));
+        }
+    }
+
+    #[test]
+    fn the_apic_bit_follows_the_apic() {
+        assert_eq!(leaf(1, 0, BASE)[3] & FEATURE_APIC, FEATURE_APIC);
+        assert_eq!(leaf(1, 0, BASE & !APIC_ENABLED)[3] & FEATURE_APIC, 0);
+    }
+
+    #[test]
+    fn caches_have_the_sizes_of_the_leaf_80000006() {
+        let size = |[_, b, c, _]: [u32; 4]| ((b >> 22) + 1) * ((b & 0xfff) + 1) * (c + 1);
+        assert_eq!(size(cache(0)), 32 << 10);
+        assert_eq!(size(cache(1)), 32 << 10);
+        assert_eq!(size(cache(2)), 256 << 10);
+        assert_eq!(size(cache(3)), 4 << 20);
+        assert_eq!(cache(4), [0; 4]);
+    }
+}

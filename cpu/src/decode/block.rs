@@ -1,0 +1,55 @@
+//! Building a block: decode until control flow, the page's end, or a bound.
+
+use super::lower::lower;
+use crate::op::{Kind, Op};
+use iced_x86::{Decoder, DecoderOptions};
+
+/// The most instructions in a block; `Op::idx` counts them.
+pub(crate) const BLOCK_INSTRUCTIONS_MAX: usize = 64;
+/// The longest instruction (SDM vol. 2A, 2.3.11).
+pub(crate) const INSTRUCTION_BYTES_MAX: usize = 15;
+
+/// TZCNT, LZCNT and MOVBE are outside the model: their encodings mean BSF, BSR and nothing.
+pub(crate) const OPTIONS: u32 = DecoderOptions::NO_MPFX_0FBC
+    | DecoderOptions::NO_MPFX_0FBD
+    | DecoderOptions::NO_WBNOINVD;
+
+/// How decoding ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// After control flow, at the bound, or exactly at the end of the bytes.
+    Complete,
+    /// An instruction continues beyond the bytes. It is not part of the block.
+    Straddles,
+}
+
+/// Decode `bytes`, which lie at `offset` of a page, into `ops`. Returns the bytes that were used.
+///
+/// At most `max` instructions. When the first one straddles, nothing is produced.
+pub(crate) fn decode(bytes: &[u8], offset: u16, max: usize, ops: &mut Vec<Op>) -> (usize, End) {
+    let mut decoder = Decoder::with_ip(64, bytes, u64::from(offset), OPTIONS);
+    let mut count = 0;
+    let mut used = 0;
+    while count < max && decoder.can_decode() {
+        let at = decoder.position();
+        let instruction = decoder.decode();
+        let len = decoder.position() - at;
+        let cut = instruction.is_invalid()
+            && decoder.last_error() == iced_x86::DecoderError::NoMoreBytes
+            && bytes.len() - at < INSTRUCTION_BYTES_MAX;
+        if cut {
+            return (used, End::Straddles);
+        }
+        let (mut op, kind) = lower(&instruction);
+        op.off = offset + at as u16;
+        op.len = len as u8;
+        op.idx = count as u8;
+        ops.push(op);
+        count += 1;
+        used = at + len;
+        if kind == Kind::Ends {
+            break;
+        }
+    }
+    (used, End::Complete)
+}

@@ -1,0 +1,57 @@
+//! From a decoded instruction to an [`Op`]: which handler, which operands.
+//!
+//! Each family of instructions under `exec/` has its own `lower`, which knows its mnemonics and leaves the rest alone.
+
+use crate::exec;
+use crate::model;
+use crate::op::{Kind, Op, slot};
+use iced_x86::{Instruction, Mnemonic};
+
+/// An operation that raises #UD.
+pub(crate) fn undefined() -> Op {
+    Op {
+        run: exec::undefined,
+        imm: 0,
+        disp: 0,
+        dst: 0,
+        src: 0,
+        base: slot::ZERO,
+        index: slot::ZERO,
+        scale: 0,
+        seg: slot::ZERO,
+        off: 0,
+        len: 0,
+        idx: 0,
+        aux: 0,
+    }
+}
+
+/// Lower one instruction. What is not in the CPU model, or not valid, becomes #UD.
+pub(crate) fn lower(i: &Instruction) -> (Op, Kind) {
+    let mut op = undefined();
+    if i.mnemonic() == Mnemonic::INVALID || !model::has(i) || !lock_allowed(i) {
+        return (op, Kind::Ends);
+    }
+    if (0..i.op_count()).any(|n| i.op_kind(n) == iced_x86::OpKind::Memory) {
+        super::operand::memory(i, &mut op);
+    }
+    let families = [
+        exec::integer::lower,
+        exec::control::lower,
+        exec::string::lower,
+        exec::system::lower,
+        exec::sse::lower,
+        exec::x87::lower,
+    ];
+    for family in families {
+        if let Some(kind) = family(i, &mut op) {
+            return (op, kind);
+        }
+    }
+    (undefined(), Kind::Ends)
+}
+
+/// LOCK is valid only before a read-modify-write of memory (SDM vol. 2A, LOCK); the decoder has checked which.
+fn lock_allowed(i: &Instruction) -> bool {
+    !i.has_lock_prefix() || i.op_kind(0) == iced_x86::OpKind::Memory
+}

@@ -1,0 +1,92 @@
+//! Operands: from the decoder's registers and memory references to slots of an [`Op`].
+
+use crate::op::{ADDRESS_32, Op, STACK_SEGMENT, slot};
+use iced_x86::{Instruction, OpKind, Register};
+
+/// The slot of a general register of any width. 8-bit high registers have bit 4 set.
+pub(crate) fn gpr(r: Register) -> u8 {
+    match r {
+        Register::AH => 0x10,
+        Register::CH => 0x11,
+        Register::DH => 0x12,
+        Register::BH => 0x13,
+        _ => r.full_register().number() as u8,
+    }
+}
+
+/// Whether operand `n` is a general register.
+pub(crate) fn is_gpr(i: &Instruction, n: u32) -> bool {
+    i.op_kind(n) == OpKind::Register && i.op_register(n).is_gpr()
+}
+
+/// Whether operand `n` is in memory.
+pub(crate) fn is_memory(i: &Instruction, n: u32) -> bool {
+    i.op_kind(n) == OpKind::Memory
+}
+
+/// Whether operand `n` is an immediate.
+pub(crate) fn is_immediate(i: &Instruction, n: u32) -> bool {
+    matches!(
+        i.op_kind(n),
+        OpKind::Immediate8
+            | OpKind::Immediate8_2nd
+            | OpKind::Immediate16
+            | OpKind::Immediate32
+            | OpKind::Immediate64
+            | OpKind::Immediate8to16
+            | OpKind::Immediate8to32
+            | OpKind::Immediate8to64
+            | OpKind::Immediate32to64
+    )
+}
+
+/// Width of operand `n` in bytes, register or memory.
+pub(crate) fn width(i: &Instruction, n: u32) -> usize {
+    match i.op_kind(n) {
+        OpKind::Register => i.op_register(n).size(),
+        _ => i.memory_size().size(),
+    }
+}
+
+/// Enter the memory operand's address into `op`. The decoder's addresses are relative to the page that the instruction
+/// starts on, so RIP-relative ones become relative to the page slot.
+pub(crate) fn memory(i: &Instruction, op: &mut Op) {
+    op.index = slot::ZERO;
+    op.scale = 0;
+    let base = i.memory_base();
+    if base == Register::RIP || base == Register::EIP {
+        let target = i.memory_displacement64() as i64;
+        match i32::try_from(target) {
+            Ok(disp) => (op.base, op.disp) = (slot::PAGE, disp),
+            Err(_) => (op.base, op.disp) = (slot::PAGE_FAR, (target - (1 << 30)) as i32),
+        }
+    } else {
+        op.base = if base == Register::None { slot::ZERO } else { gpr(base) };
+        op.disp = i.memory_displacement64() as i32;
+        if i.memory_index() != Register::None {
+            op.index = gpr(i.memory_index());
+            op.scale = i.memory_index_scale().trailing_zeros() as u8;
+        }
+    }
+    if base == Register::EIP || base.is_gpr32() || i.memory_index().is_gpr32() || (base == Register::None && i.memory_index() == Register::None && i.memory_displ_size() == 4) {
+        op.scale |= ADDRESS_32;
+    }
+    op.seg = segment_slot(i.memory_segment());
+    if i.memory_segment() == Register::SS {
+        op.aux |= STACK_SEGMENT;
+    }
+}
+
+/// The slot that holds a segment's base: in 64-bit mode only FS and GS have one (SDM vol. 1, 3.4.4).
+pub(crate) fn segment_slot(segment: Register) -> u8 {
+    match segment {
+        Register::FS => slot::FS,
+        Register::GS => slot::GS,
+        _ => slot::ZERO,
+    }
+}
+
+/// Whether the address is just base and displacement.
+pub(crate) fn is_near(op: &Op) -> bool {
+    op.index == slot::ZERO && op.scale == 0 && op.seg == slot::ZERO
+}

@@ -1,0 +1,207 @@
+//! Near control flow: JMP, Jcc, CALL, RET, LOOP, JRCXZ.
+//!
+//! Targets of direct branches are stored relative to the block's page, so that a block can be mapped anywhere.
+
+use crate::core::Core;
+use crate::decode::operand::{gpr, is_gpr, is_memory};
+use crate::exec::integer::{Condition, number, with_condition};
+use crate::mem::canonical;
+use crate::op::{Address, Full, Handler, Kind, Op, STACK_SEGMENT, slot};
+use crate::stop::Flow;
+use iced_x86::{Instruction, Mnemonic, OpKind};
+
+const RSP: usize = 4;
+
+/// The target of a direct branch.
+#[inline(always)]
+fn target(core: &Core, op: &Op) -> u64 {
+    core.regs[slot::PAGE as usize].wrapping_add(op.disp as i64 as u64)
+}
+/// Go to `rip`, which must be canonical (SDM vol. 2A, JMP).
+#[inline(always)]
+fn go(core: &mut Core, rip: u64) -> Flow {
+    if !canonical(rip) {
+        return Err(core.gp());
+    }
+    core.rip = rip;
+    Ok(())
+}
+
+fn jmp(core: &mut Core, op: &Op) -> Flow {
+    let rip = target(core, op);
+    go(core, rip)
+}
+fn jcc<C: Condition>(core: &mut Core, op: &Op) -> Flow {
+    if C::holds(&core.flags) {
+        let rip = target(core, op);
+        return go(core, rip);
+    }
+    Ok(())
+}
+fn jmp_reg(core: &mut Core, op: &Op) -> Flow {
+    let rip = core.regs[(op.src & 15) as usize];
+    go(core, rip)
+}
+fn jmp_mem(core: &mut Core, op: &Op) -> Flow {
+    let rip = core.mem.load::<u64>(Full::of(core, op))?;
+    go(core, rip)
+}
+#[inline(always)]
+fn call_to(core: &mut Core, op: &Op, rip: u64) -> Flow {
+    if !canonical(rip) {
+        return Err(core.gp());
+    }
+    let sp = core.regs[RSP].wrapping_sub(8);
+    core.mem.store(sp, op.next_rip(core))?;
+    core.regs[RSP] = sp;
+    core.rip = rip;
+    Ok(())
+}
+fn call(core: &mut Core, op: &Op) -> Flow {
+    let rip = target(core, op);
+    call_to(core, op, rip)
+}
+fn call_reg(core: &mut Core, op: &Op) -> Flow {
+    let rip = core.regs[(op.src & 15) as usize];
+    call_to(core, op, rip)
+}
+fn call_mem(core: &mut Core, op: &Op) -> Flow {
+    let rip = core.mem.load::<u64>(Full::of(core, op))?;
+    call_to(core, op, rip)
+}
+/// RET, with `imm` more bytes to release.
+fn ret(core: &mut Core, op: &Op) -> Flow {
+    let sp = core.regs[RSP];
+    let rip = core.mem.load::<u64>(sp)?;
+    go(core, rip)?;
+    core.regs[RSP] = sp.wrapping_add(8).wrapping_add(op.imm);
+    Ok(())
+}
+
+/// LOOP, LOOPE and LOOPNE. `aux` bit 0: the counter is ECX; `imm`: 0 none, 1 while equal, 2 while not equal.
+fn loop_cx(core: &mut Core, op: &Op) -> Flow {
+    let short = op.aux & 1 != 0;
+    let count = core.regs[1].wrapping_sub(1);
+    let count = if short { count & 0xffff_ffff } else { count };
+    let goes_on = count != 0
+        && match op.imm {
+            0 => true,
+            1 => core.flags.zf(),
+            _ => !core.flags.zf(),
+        };
+    if goes_on {
+        let rip = target(core, op);
+        go(core, rip)?;
+    }
+    core.regs[1] = count;
+    Ok(())
+}
+/// JRCXZ; JECXZ when `aux` bit 0 is set.
+fn jump_if_zero(core: &mut Core, op: &Op) -> Flow {
+    let count = if op.aux & 1 != 0 { core.regs[1] & 0xffff_ffff } else { core.regs[1] };
+    if count == 0 {
+        let rip = target(core, op);
+        return go(core, rip);
+    }
+    Ok(())
+}
+
+/// A branch to itself with nothing else in the block could only be ended by the limit; it is an ordinary block.
+fn lower_direct(i: &Instruction, op: &mut Op) -> bool {
+    // The decoder counts from the page's start, so the target is already relative to it.
+    match i32::try_from(i.near_branch64() as i64) {
+        Ok(disp) => op.disp = disp,
+        // Two to the 31 and beyond cannot be reached from a 32-bit displacement but for the page offset itself.
+        Err(_) => return false,
+    }
+    true
+}
+fn far_direct(core: &mut Core, op: &Op) -> Flow {
+    let rip = core.regs[slot::PAGE as usize].wrapping_add(op.imm);
+    if op.aux & 1 != 0 { call_to(core, op, rip) } else { go(core, rip) }
+}
+fn far_conditional<C: Condition>(core: &mut Core, op: &Op) -> Flow {
+    if C::holds(&core.flags) {
+        let rip = core.regs[slot::PAGE as usize].wrapping_add(op.imm);
+        return go(core, rip);
+    }
+    Ok(())
+}
+
+/// Branches with a 16-bit operand size truncate RIP on some hardware and ignore the prefix on Intel's, as here.
+fn is_near_branch(i: &Instruction) -> bool {
+    matches!(i.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64)
+}
+
+/// Lower.
+pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
+    let short_counter = i.code().op_code_uses_ecx();
+    let run: Handler = match i.mnemonic() {
+        Mnemonic::Jmp if is_near_branch(i) => {
+            if lower_direct(i, op) { jmp } else { far_target(i, op, false) }
+        }
+        Mnemonic::Jmp if is_gpr(i, 0) => {
+            op.src = gpr(i.op0_register());
+            jmp_reg
+        }
+        Mnemonic::Jmp if is_memory(i, 0) && !i.is_jmp_far_indirect() => jmp_mem,
+        Mnemonic::Call if is_near_branch(i) => {
+            op.aux |= STACK_SEGMENT;
+            if lower_direct(i, op) { call } else { far_target(i, op, true) }
+        }
+        Mnemonic::Call if is_gpr(i, 0) => {
+            op.aux |= STACK_SEGMENT;
+            op.src = gpr(i.op0_register());
+            call_reg
+        }
+        Mnemonic::Call if is_memory(i, 0) && !i.is_call_far_indirect() => call_mem,
+        Mnemonic::Ret => {
+            op.aux |= STACK_SEGMENT;
+            op.imm = if i.op_count() == 1 { u64::from(i.immediate16()) } else { 0 };
+            ret
+        }
+        Mnemonic::Loop | Mnemonic::Loope | Mnemonic::Loopne if lower_direct(i, op) => {
+            op.aux = u16::from(short_counter);
+            op.imm = match i.mnemonic() {
+                Mnemonic::Loop => 0,
+                Mnemonic::Loope => 1,
+                _ => 2,
+            };
+            loop_cx
+        }
+        Mnemonic::Jrcxz | Mnemonic::Jecxz if lower_direct(i, op) => {
+            op.aux = u16::from(i.mnemonic() == Mnemonic::Jecxz);
+            jump_if_zero
+        }
+        _ if i.is_jcc_short_or_near() => {
+            let number = number(i)?;
+            if lower_direct(i, op) {
+                with_condition!(number, C => jcc::<C> as Handler)
+            } else {
+                op.imm = i.near_branch64();
+                with_condition!(number, C => far_conditional::<C> as Handler)
+            }
+        }
+        _ => return None,
+    };
+    op.run = run;
+    Some(Kind::Ends)
+}
+
+/// A displacement that does not fit: the offset from the page stands in `imm`.
+fn far_target(i: &Instruction, op: &mut Op, is_call: bool) -> Handler {
+    op.imm = i.near_branch64();
+    op.aux |= u16::from(is_call);
+    far_direct
+}
+
+trait CounterWidth {
+    fn op_code_uses_ecx(self) -> bool;
+}
+impl CounterWidth for iced_x86::Code {
+    fn op_code_uses_ecx(self) -> bool {
+        use iced_x86::Code::*;
+        matches!(self, Loop_rel8_64_ECX | Loope_rel8_64_ECX | Loopne_rel8_64_ECX)
+    }
+}
+

@@ -1,0 +1,61 @@
+//! Integer instructions on registers and memory.
+//!
+//! Handlers are generic over width, operation and address form, and monomorphised: the choice is made once, when an
+//! instruction is lowered. Undefined flags get the values that current hardware gives, where it is consistent.
+
+pub(crate) mod alu;
+mod bits;
+mod cond;
+mod exchange;
+mod mov;
+mod muldiv;
+mod shift;
+mod stack;
+mod unary;
+pub(crate) mod width;
+
+pub(crate) use cond::{Cc, Condition, number, with_condition};
+
+use crate::op::{Kind, Op};
+use iced_x86::Instruction;
+
+/// Choose a handler by width and type parameters.
+macro_rules! by_width {
+    ($width:expr, $f:ident $(, $t:ty)*) => {
+        match $width {
+            1 => $f::<u8 $(, $t)*> as $crate::op::Handler,
+            2 => $f::<u16 $(, $t)*>,
+            4 => $f::<u32 $(, $t)*>,
+            _ => $f::<u64 $(, $t)*>,
+        }
+    };
+}
+/// Choose a handler with a memory operand by width, address form and type parameters.
+macro_rules! by_memory {
+    ($op:expr, $width:expr, $f:ident $(, $t:ty)*) => {
+        match ($crate::decode::operand::is_near($op), $width) {
+            (true, 1) => $f::<u8, $crate::op::Near $(, $t)*> as $crate::op::Handler,
+            (true, 2) => $f::<u16, $crate::op::Near $(, $t)*>,
+            (true, 4) => $f::<u32, $crate::op::Near $(, $t)*>,
+            (true, _) => $f::<u64, $crate::op::Near $(, $t)*>,
+            (false, 1) => $f::<u8, $crate::op::Full $(, $t)*>,
+            (false, 2) => $f::<u16, $crate::op::Full $(, $t)*>,
+            (false, 4) => $f::<u32, $crate::op::Full $(, $t)*>,
+            (false, _) => $f::<u64, $crate::op::Full $(, $t)*>,
+        }
+    };
+}
+pub(crate) use {by_memory, by_width};
+
+/// Lower an integer instruction.
+pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
+    mov::lower(i, op)
+        .or_else(|| alu::lower(i, op))
+        .or_else(|| stack::lower(i, op))
+        .or_else(|| unary::lower(i, op))
+        .or_else(|| shift::lower(i, op))
+        .or_else(|| cond::lower(i, op))
+        .or_else(|| bits::lower(i, op))
+        .or_else(|| muldiv::lower(i, op))
+        .or_else(|| exchange::lower(i, op))
+}

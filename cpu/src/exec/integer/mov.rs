@@ -1,0 +1,170 @@
+//! Moves: MOV, MOVZX, MOVSX, MOVSXD, LEA, XLAT.
+
+use super::width::Width;
+use super::{by_memory, by_width};
+use crate::core::Core;
+use crate::decode::operand::{gpr, is_gpr, is_immediate, is_memory, is_near, width};
+use crate::op::{Address, Handler, Kind, Op, slot};
+use crate::stop::Flow;
+use iced_x86::{Instruction, Mnemonic};
+
+fn reg_reg<W: Width>(core: &mut Core, op: &Op) -> Flow {
+    let v = W::read(core, op.src);
+    W::write(core, op.dst, v);
+    Ok(())
+}
+fn reg_imm<W: Width>(core: &mut Core, op: &Op) -> Flow {
+    W::write(core, op.dst, op.imm);
+    Ok(())
+}
+fn reg_mem<W: Width, A: Address>(core: &mut Core, op: &Op) -> Flow {
+    let v = core.mem.load::<W>(A::of(core, op))?;
+    W::write(core, op.dst, v.to_u64());
+    Ok(())
+}
+fn mem_reg<W: Width, A: Address>(core: &mut Core, op: &Op) -> Flow {
+    let v = W::from_u64(W::read(core, op.src));
+    core.mem.store(A::of(core, op), v)
+}
+fn mem_imm<W: Width, A: Address>(core: &mut Core, op: &Op) -> Flow {
+    core.mem.store(A::of(core, op), W::from_u64(op.imm))
+}
+
+/// MOV between the accumulator and a 64-bit absolute address, which stands in `imm`.
+fn load_absolute<W: Width>(core: &mut Core, op: &Op) -> Flow {
+    let va = op.imm.wrapping_add(core.regs[(op.seg & 31) as usize]);
+    let v = core.mem.load::<W>(va)?;
+    W::write(core, 0, v.to_u64());
+    Ok(())
+}
+fn store_absolute<W: Width>(core: &mut Core, op: &Op) -> Flow {
+    let va = op.imm.wrapping_add(core.regs[(op.seg & 31) as usize]);
+    let v = W::from_u64(core.regs[0]);
+    core.mem.store(va, v)
+}
+
+/// Zero extension from `S`: writing 32 bits clears the rest, so the destination is 16 or 32 bits wide.
+fn zx_reg<D: Width, S: Width>(core: &mut Core, op: &Op) -> Flow {
+    let v = S::read(core, op.src);
+    D::write(core, op.dst, v);
+    Ok(())
+}
+fn zx_mem<S: Width, A: Address, D: Width>(core: &mut Core, op: &Op) -> Flow {
+    let v = core.mem.load::<S>(A::of(core, op))?.to_u64();
+    D::write(core, op.dst, v);
+    Ok(())
+}
+fn sx_reg<D: Width, S: Width>(core: &mut Core, op: &Op) -> Flow {
+    let v = S::sext(S::read(core, op.src));
+    D::write(core, op.dst, v);
+    Ok(())
+}
+fn sx_mem<S: Width, A: Address, D: Width>(core: &mut Core, op: &Op) -> Flow {
+    let v = S::sext(core.mem.load::<S>(A::of(core, op))?.to_u64());
+    D::write(core, op.dst, v);
+    Ok(())
+}
+
+fn lea<W: Width>(core: &mut Core, op: &Op) -> Flow {
+    let v = op.offset(core);
+    W::write(core, op.dst, v);
+    Ok(())
+}
+fn lea_near(core: &mut Core, op: &Op) -> Flow {
+    core.regs[(op.dst & 15) as usize] =
+        core.regs[(op.base & 31) as usize].wrapping_add(op.disp as i64 as u64);
+    Ok(())
+}
+fn xlat(core: &mut Core, op: &Op) -> Flow {
+    let offset = core.regs[3].wrapping_add(core.regs[0] & 0xff);
+    let offset = if op.imm != 0 { offset & 0xffff_ffff } else { offset };
+    let v = core.mem.load::<u8>(offset.wrapping_add(core.regs[(op.seg & 31) as usize]))?;
+    u8::write(core, 0, v.to_u64());
+    Ok(())
+}
+
+fn lower_mov(i: &Instruction, op: &mut Op) -> Option<Handler> {
+    let w = width(i, 0);
+    let far = |n| is_memory(i, n) && i.memory_displacement64() != i.memory_displacement64() as i32 as u64 && i.memory_base() == iced_x86::Register::None;
+    if is_memory(i, 0) {
+        if is_immediate(i, 1) {
+            op.imm = i.immediate(1);
+            return Some(by_memory!(op, w, mem_imm));
+        }
+        if !is_gpr(i, 1) {
+            return None;
+        }
+        if far(0) {
+            op.imm = i.memory_displacement64();
+            return Some(by_width!(w, store_absolute));
+        }
+        op.src = gpr(i.op1_register());
+        return Some(by_memory!(op, w, mem_reg));
+    }
+    if !is_gpr(i, 0) {
+        return None;
+    }
+    op.dst = gpr(i.op0_register());
+    if is_immediate(i, 1) {
+        op.imm = i.immediate(1);
+        return Some(by_width!(w, reg_imm));
+    }
+    if is_memory(i, 1) {
+        if far(1) {
+            op.imm = i.memory_displacement64();
+            return Some(by_width!(w, load_absolute));
+        }
+        return Some(by_memory!(op, w, reg_mem));
+    }
+    if !is_gpr(i, 1) {
+        return None;
+    }
+    op.src = gpr(i.op1_register());
+    Some(by_width!(w, reg_reg))
+}
+
+/// MOVZX, MOVSX and MOVSXD by source and destination width.
+fn lower_extend(i: &Instruction, op: &mut Op, signed: bool) -> Handler {
+    op.dst = gpr(i.op0_register());
+    let dst = width(i, 0);
+    let src = width(i, 1);
+    if is_memory(i, 1) {
+        return match (signed, dst) {
+            (false, 2) => by_memory!(op, src, zx_mem, u16),
+            (false, _) => by_memory!(op, src, zx_mem, u32),
+            (true, 2) => by_memory!(op, src, sx_mem, u16),
+            (true, 4) => by_memory!(op, src, sx_mem, u32),
+            (true, _) => by_memory!(op, src, sx_mem, u64),
+        };
+    }
+    op.src = gpr(i.op1_register());
+    match (signed, src) {
+        (false, 1) => by_width!(dst, zx_reg, u8),
+        (false, 2) => by_width!(dst, zx_reg, u16),
+        (false, _) => by_width!(dst, zx_reg, u32),
+        (true, 1) => by_width!(dst, sx_reg, u8),
+        (true, 2) => by_width!(dst, sx_reg, u16),
+        (true, _) => by_width!(dst, sx_reg, u32),
+    }
+}
+
+/// Lower.
+pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
+    op.run = match i.mnemonic() {
+        Mnemonic::Mov => lower_mov(i, op)?,
+        Mnemonic::Movzx => lower_extend(i, op, false),
+        Mnemonic::Movsx | Mnemonic::Movsxd => lower_extend(i, op, true),
+        Mnemonic::Lea => {
+            op.dst = gpr(i.op0_register());
+            op.seg = slot::ZERO;
+            if width(i, 0) == 8 && is_near(op) { lea_near } else { by_width!(i.op0_register().size(), lea) }
+        }
+        Mnemonic::Xlatb => {
+            op.seg = crate::decode::operand::segment_slot(i.memory_segment());
+            op.imm = u64::from(i.memory_base() == iced_x86::Register::EBX);
+            xlat
+        }
+        _ => return None,
+    };
+    Some(Kind::Straight)
+}

@@ -1,0 +1,116 @@
+//! The stack: PUSH, POP, LEAVE, ENTER. PUSHF, POPF and segment registers are in `system`.
+
+use super::width::Width;
+use crate::core::Core;
+use crate::decode::operand::{gpr, is_gpr, is_immediate, is_memory};
+use crate::op::{Full, Handler, Kind, Op, STACK_SEGMENT, Address};
+use crate::stop::Flow;
+use iced_x86::{Instruction, Mnemonic};
+
+const RSP: usize = 4;
+const RBP: usize = 5;
+
+#[inline(always)]
+fn push<W: Width>(core: &mut Core, v: u64) -> Flow {
+    let sp = core.regs[RSP].wrapping_sub(W::SIZE);
+    core.mem.store(sp, W::from_u64(v))?;
+    core.regs[RSP] = sp;
+    Ok(())
+}
+fn push_reg<W: Width>(core: &mut Core, op: &Op) -> Flow {
+    let v = W::read(core, op.src);
+    push::<W>(core, v)
+}
+fn push_imm<W: Width>(core: &mut Core, op: &Op) -> Flow {
+    push::<W>(core, op.imm)
+}
+fn push_mem<W: Width>(core: &mut Core, op: &Op) -> Flow {
+    let v = core.mem.load::<W>(Full::of(core, op))?;
+    push::<W>(core, v.to_u64())
+}
+fn pop_reg<W: Width>(core: &mut Core, op: &Op) -> Flow {
+    let sp = core.regs[RSP];
+    let v = core.mem.load::<W>(sp)?;
+    core.regs[RSP] = sp.wrapping_add(W::SIZE);
+    W::write(core, op.dst, v.to_u64());
+    Ok(())
+}
+/// The address is computed with the incremented RSP (SDM vol. 2B, POP).
+fn pop_mem<W: Width>(core: &mut Core, op: &Op) -> Flow {
+    let sp = core.regs[RSP];
+    let v = core.mem.load::<W>(sp)?;
+    core.regs[RSP] = sp.wrapping_add(W::SIZE);
+    let va = Full::of(core, op);
+    let stored = core.mem.store(va, v);
+    if stored.is_err() {
+        core.regs[RSP] = sp;
+    }
+    stored
+}
+fn leave<W: Width>(core: &mut Core, _: &Op) -> Flow {
+    let sp = core.regs[RBP];
+    let v = core.mem.load::<W>(sp)?;
+    core.regs[RSP] = sp.wrapping_add(W::SIZE);
+    W::write(core, RBP as u8, v.to_u64());
+    Ok(())
+}
+/// ENTER with nesting level `aux` and frame size `imm` (SDM vol. 2A).
+fn enter<W: Width>(core: &mut Core, op: &Op) -> Flow {
+    let level = op.aux & 31;
+    let mut sp = core.regs[RSP].wrapping_sub(W::SIZE);
+    core.mem.store(sp, W::from_u64(core.regs[RBP]))?;
+    let frame = sp;
+    if level > 0 {
+        let mut bp = core.regs[RBP];
+        for _ in 1..level {
+            bp = bp.wrapping_sub(W::SIZE);
+            let v = core.mem.load::<W>(bp)?;
+            sp = sp.wrapping_sub(W::SIZE);
+            core.mem.store(sp, v)?;
+        }
+        sp = sp.wrapping_sub(W::SIZE);
+        core.mem.store(sp, W::from_u64(frame))?;
+    }
+    let sp = sp.wrapping_sub(op.imm);
+    core.mem.probe_write(sp, W::SIZE)?;
+    W::write(core, RBP as u8, frame);
+    core.regs[RSP] = sp;
+    Ok(())
+}
+
+/// Lower.
+pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
+    // The stack pointer is 64 bits wide; the operand is 64 bits, or 16 with a prefix.
+    let small = i.stack_pointer_increment().unsigned_abs() == 2;
+    macro_rules! wide {
+        ($f:ident) => {
+            if small { $f::<u16> as Handler } else { $f::<u64> }
+        };
+    }
+    let run: Handler = match i.mnemonic() {
+        Mnemonic::Push if is_gpr(i, 0) => {
+            op.src = gpr(i.op0_register());
+            wide!(push_reg)
+        }
+        Mnemonic::Push if is_immediate(i, 0) => {
+            op.imm = i.immediate(0);
+            wide!(push_imm)
+        }
+        Mnemonic::Push if is_memory(i, 0) => wide!(push_mem),
+        Mnemonic::Pop if is_gpr(i, 0) => {
+            op.dst = gpr(i.op0_register());
+            wide!(pop_reg)
+        }
+        Mnemonic::Pop if is_memory(i, 0) => wide!(pop_mem),
+        Mnemonic::Leave => wide!(leave),
+        Mnemonic::Enter => {
+            op.imm = u64::from(i.immediate16());
+            op.aux = u16::from(i.immediate8_2nd()) & 31;
+            if i.code() == iced_x86::Code::Enterw_imm16_imm8 { enter::<u16> } else { enter::<u64> }
+        }
+        _ => return None,
+    };
+    op.aux |= STACK_SEGMENT;
+    op.run = run;
+    Some(Kind::Straight)
+}

@@ -1,0 +1,164 @@
+//! Floating-point arithmetic under the guest's MXCSR: exceptions, and the quick path.
+//!
+//! The host's instruction computes the result and the flags that it raises with all exceptions masked. [`settle`] then
+//! does what hardware does with them (SDM vol. 1, 11.5): flags become sticky, or #XM is raised and nothing is stored.
+//!
+//! The quick path: when MXCSR has its default control bits and the precision flag is sticky already, an operation on
+//! ordinary numbers with an ordinary result can change nothing but its destination, and the host's own control bits are
+//! the guest's. It is then one host instruction between a few comparisons.
+
+use crate::core::{Core, cr4};
+use crate::host_fp::sse as host;
+use crate::stop::{Stop, vector};
+
+/// MXCSR flags.
+pub(super) const IE: u32 = 1;
+const DE: u32 = 1 << 1;
+const ZE: u32 = 1 << 2;
+const UE: u32 = 1 << 4;
+pub(super) const PE: u32 = 1 << 5;
+const FLAGS: u32 = 0x3f;
+/// Denormals are zeros.
+pub(super) const DAZ: u32 = 1 << 6;
+/// Exceptions found before anything is computed.
+const PRE: u32 = IE | DE | ZE;
+/// Underflow mask and flush-to-zero.
+const UM: u32 = 1 << 11;
+const FZ: u32 = 1 << 15;
+
+/// Whether the quick path may be taken for ordinary operands.
+#[inline(always)]
+pub(super) fn quick(core: &Core) -> bool {
+    core.fpu.mxcsr | 0x1f == 0x1fbf
+}
+
+/// Run a host operation under the guest's MXCSR.
+#[inline(always)]
+pub(super) fn run<R>(core: &mut Core, f: impl Fn(u32) -> (R, u32)) -> Result<R, Stop> {
+    let guest = core.fpu.mxcsr;
+    let control = guest & !FLAGS | host::MASKS;
+    let (r, status) = f(control);
+    let raised = status & FLAGS;
+    if guest & UM != 0 {
+        settle(core, raised)?;
+        return Ok(r);
+    }
+    // With underflow unmasked, FTZ has no effect, and a tiny result counts even when it is exact. Under FTZ hardware
+    // finds exactly the tiny results, so a second run with it tells.
+    let mut raised = f(control & !FZ).1 & FLAGS;
+    if f(control | FZ).1 & UE != 0 {
+        raised |= UE;
+    }
+    settle(core, raised)?;
+    Ok(r)
+}
+
+/// Make flags sticky, or raise #XM for those that are unmasked. An unmasked exception found before the computation
+/// keeps those that follow from it from being found.
+#[inline(always)]
+pub(super) fn settle(core: &mut Core, raised: u32) -> Result<(), Stop> {
+    let unmasked = raised & !(core.fpu.mxcsr >> 7);
+    if unmasked != 0 {
+        return Err(unmasked_exception(core, raised, unmasked));
+    }
+    core.fpu.mxcsr |= raised;
+    Ok(())
+}
+
+#[cold]
+fn unmasked_exception(core: &mut Core, raised: u32, unmasked: u32) -> Stop {
+    core.fpu.mxcsr |= if unmasked & PRE != 0 { raised & PRE } else { raised };
+    if core.cr4 & cr4::OSXMMEXCPT != 0 { core.raise(vector::XM) } else { core.ud() }
+}
+/// A format of SSE floating point, as its bits.
+pub(super) trait Format: Copy {
+    /// Neither zero nor denormal nor infinite nor NaN.
+    fn normal(self) -> bool;
+    /// Zero, or normal.
+    fn ordinary(self) -> bool;
+    /// Larger than the least normal number, and finite: no underflow was near.
+    fn safe(self) -> bool;
+    /// Either zero.
+    fn zero(self) -> bool;
+    /// Not NaN and not denormal.
+    fn comparable(self) -> bool;
+}
+
+macro_rules! format {
+    ($t:ty, $fraction:literal, $exponents:literal) => {
+        impl Format for $t {
+            #[inline(always)]
+            fn normal(self) -> bool {
+                (self << 1).wrapping_sub(1 << ($fraction + 1)) < ($exponents - 1) << ($fraction + 1)
+            }
+            #[inline(always)]
+            fn ordinary(self) -> bool {
+                self.normal() || self.zero()
+            }
+            #[inline(always)]
+            fn safe(self) -> bool {
+                (self << 1).wrapping_sub(2 << ($fraction + 1)) < ($exponents - 2) << ($fraction + 1)
+            }
+            #[inline(always)]
+            fn zero(self) -> bool {
+                self << 1 == 0
+            }
+            #[inline(always)]
+            fn comparable(self) -> bool {
+                self.ordinary() || self << 1 == $exponents << ($fraction + 1)
+            }
+        }
+    };
+}
+format!(u32, 23, 0xff);
+format!(u64, 52, 0x7ff);
+
+/// The four operations, for choosing a quick path.
+pub(super) mod quickly {
+    use super::Format;
+
+    macro_rules! operations {
+        ($($t:ty, $f:ty, $add:ident $sub:ident $mul:ident $div:ident $sqrt:ident $min:ident $max:ident;)*) => {$(
+            #[inline(always)]
+            pub(in super::super) fn $add(a: $t, b: $t) -> Option<$t> {
+                let r = (<$f>::from_bits(a) + <$f>::from_bits(b)).to_bits();
+                // Sums that are small are exact; a denormal one raises nothing.
+                (a.ordinary() && b.ordinary() && (r.ordinary())).then_some(r)
+            }
+            #[inline(always)]
+            pub(in super::super) fn $sub(a: $t, b: $t) -> Option<$t> {
+                let r = (<$f>::from_bits(a) - <$f>::from_bits(b)).to_bits();
+                (a.ordinary() && b.ordinary() && (r.ordinary())).then_some(r)
+            }
+            #[inline(always)]
+            pub(in super::super) fn $mul(a: $t, b: $t) -> Option<$t> {
+                let r = (<$f>::from_bits(a) * <$f>::from_bits(b)).to_bits();
+                (a.ordinary() && b.ordinary() && (r.safe() || a.zero() || b.zero())).then_some(r)
+            }
+            #[inline(always)]
+            pub(in super::super) fn $div(a: $t, b: $t) -> Option<$t> {
+                let r = (<$f>::from_bits(a) / <$f>::from_bits(b)).to_bits();
+                (a.ordinary() && b.normal() && (r.safe() || a.zero())).then_some(r)
+            }
+            #[inline(always)]
+            pub(in super::super) fn $sqrt(_: $t, b: $t) -> Option<$t> {
+                let r = <$f>::from_bits(b).sqrt().to_bits();
+                (b.zero() || b.normal() && b >> (<$t>::BITS - 1) == 0).then_some(r)
+            }
+            #[inline(always)]
+            pub(in super::super) fn $min(a: $t, b: $t) -> Option<$t> {
+                let r = if <$f>::from_bits(a) < <$f>::from_bits(b) { a } else { b };
+                (a.comparable() && b.comparable()).then_some(r)
+            }
+            #[inline(always)]
+            pub(in super::super) fn $max(a: $t, b: $t) -> Option<$t> {
+                let r = if <$f>::from_bits(a) > <$f>::from_bits(b) { a } else { b };
+                (a.comparable() && b.comparable()).then_some(r)
+            }
+        )*};
+    }
+    operations! {
+        u32, f32, add32 sub32 mul32 div32 sqrt32 min32 max32;
+        u64, f64, add64 sub64 mul64 div64 sqrt64 min64 max64;
+    }
+}

@@ -1,0 +1,196 @@
+//! Whether SSE and MMX may be used now, where operands come from, and the shapes that most instructions share.
+
+use crate::core::{Core, cr0, cr4};
+use crate::mem::Prim;
+use crate::op::Op;
+use crate::stop::{Flow, Stop, vector};
+
+/// x87 status word: an unmasked exception is pending.
+const ES: u16 = 0x80;
+/// x87 status word: TOP.
+const TOP: u16 = 0x3800;
+
+/// #UD and #NM of SSE instructions (SDM vol. 3A, 14.1 and table 2-2).
+#[inline(always)]
+pub(super) fn usable(core: &mut Core) -> Flow {
+    if core.cr0 & (cr0::EM | cr0::TS) | (!core.cr4 & cr4::OSFXSR) == 0 { Ok(()) } else { Err(unusable(core)) }
+}
+
+#[cold]
+#[inline(never)]
+fn unusable(core: &mut Core) -> Stop {
+    if core.cr0 & cr0::EM != 0 || core.cr4 & cr4::OSFXSR == 0 { core.ud() } else { core.raise(vector::NM) }
+}
+
+/// #UD, #NM and #MF of MMX instructions (SDM vol. 3A, 12.1 and 12.5).
+#[inline(always)]
+pub(super) fn mmx_usable(core: &mut Core) -> Flow {
+    if core.cr0 & (cr0::EM | cr0::TS) == 0 && core.fpu.fsw & ES == 0 { Ok(()) } else { Err(mmx_unusable(core)) }
+}
+
+#[cold]
+#[inline(never)]
+fn mmx_unusable(core: &mut Core) -> Stop {
+    match core.cr0 {
+        c if c & cr0::EM != 0 => core.ud(),
+        c if c & cr0::TS != 0 => core.raise(vector::NM),
+        _ => core.raise(vector::MF),
+    }
+}
+
+/// What every MMX instruction does to the x87 state (SDM vol. 3A, table 12-1).
+#[inline(always)]
+pub(super) fn enter_mmx(core: &mut Core) {
+    core.fpu.fsw &= !TOP;
+    core.fpu.ftw = 0xff;
+}
+
+/// An XMM register.
+#[inline(always)]
+pub(super) fn xmm(core: &Core, n: u8) -> u128 {
+    core.fpu.xmm[(n & 15) as usize]
+}
+
+/// Replace an XMM register.
+#[inline(always)]
+pub(super) fn set_xmm(core: &mut Core, n: u8, v: u128) {
+    core.fpu.xmm[(n & 15) as usize] = v;
+}
+
+/// An MMX register.
+#[inline(always)]
+pub(super) fn mm(core: &Core, n: u8) -> u64 {
+    core.fpu.r[(n & 7) as usize].0
+}
+
+/// Replace an MMX register and enter the MMX state.
+#[inline(always)]
+pub(super) fn set_mm(core: &mut Core, n: u8, v: u64) {
+    enter_mmx(core);
+    core.fpu.r[(n & 7) as usize] = (v, 0xffff);
+}
+
+/// The low `n` bytes of `old` replaced by those of `new`.
+#[inline(always)]
+pub(super) fn merge<const BITS: u32>(old: u128, new: u128) -> u128 {
+    let mask = (1u128 << BITS) - 1;
+    old & !mask | new & mask
+}
+
+/// Load a memory operand, zero-extended. One of sixteen bytes must be aligned.
+#[inline(always)]
+pub(super) fn load<T: Prim>(core: &mut Core, op: &Op) -> Result<u128, Stop> {
+    let va = op.ea(core);
+    if T::SIZE == 16 && va & 15 != 0 {
+        return Err(core.gp());
+    }
+    Ok(core.mem.load::<T>(va)?.widen())
+}
+
+/// Load sixteen bytes that need not be aligned.
+#[inline(always)]
+pub(super) fn load_unaligned(core: &mut Core, op: &Op) -> Result<u128, Stop> {
+    let va = op.ea(core);
+    core.mem.load::<u128>(va)
+}
+
+/// Store sixteen aligned bytes.
+#[inline(always)]
+pub(super) fn store_aligned(core: &mut Core, op: &Op, v: u128) -> Flow {
+    let va = op.ea(core);
+    if va & 15 != 0 {
+        return Err(core.gp());
+    }
+    core.mem.store(va, v)
+}
+
+/// `xmm, xmm/mem`: the first operand becomes the body's value. `$mem` is the memory operand's width.
+macro_rules! xmm_op {
+    ($i:expr, $op:expr, $mem:ty, |$core:ident, $o:ident, $a:ident, $b:ident| $body:expr) => {{
+        #[allow(unused_variables)]
+        fn reg($core: &mut Core, $o: &Op) -> Flow {
+            usable($core)?;
+            let ($a, $b) = (xmm($core, $o.dst), xmm($core, $o.src));
+            let r: u128 = $body;
+            set_xmm($core, $o.dst, r);
+            Ok(())
+        }
+        #[allow(unused_variables)]
+        fn mem($core: &mut Core, $o: &Op) -> Flow {
+            usable($core)?;
+            let $b = $crate::exec::sse::operand::load::<$mem>($core, $o)?;
+            let $a = xmm($core, $o.dst);
+            let r: u128 = $body;
+            set_xmm($core, $o.dst, r);
+            Ok(())
+        }
+        $op.run = if $crate::decode::operand::is_memory($i, 1) { mem } else { reg };
+        Some($crate::op::Kind::Straight)
+    }};
+}
+
+/// `mm, mm/mem`: as `xmm_op`, on values zero-extended from 64 bits.
+macro_rules! mm_op {
+    ($i:expr, $op:expr, $mem:ty, |$core:ident, $o:ident, $a:ident, $b:ident| $body:expr) => {{
+        #[allow(unused_variables)]
+        fn reg($core: &mut Core, $o: &Op) -> Flow {
+            mmx_usable($core)?;
+            let ($a, $b) = (u128::from(mm($core, $o.dst)), u128::from(mm($core, $o.src)));
+            let r: u128 = $body;
+            set_mm($core, $o.dst, r as u64);
+            Ok(())
+        }
+        #[allow(unused_variables)]
+        fn mem($core: &mut Core, $o: &Op) -> Flow {
+            mmx_usable($core)?;
+            let $b = $crate::exec::sse::operand::load::<$mem>($core, $o)?;
+            let $a = u128::from(mm($core, $o.dst));
+            let r: u128 = $body;
+            set_mm($core, $o.dst, r as u64);
+            Ok(())
+        }
+        $op.run = if $crate::decode::operand::is_memory($i, 1) { mem } else { reg };
+        Some($crate::op::Kind::Straight)
+    }};
+}
+
+/// `r32/r64, xmm` or `r32/r64, mm`: a general register becomes the body's value (a 32-bit one is zero-extended anyway).
+macro_rules! to_gpr {
+    ($op:expr, xmm, |$o:ident, $b:ident| $body:expr) => {{
+        #[allow(unused_variables)]
+        fn reg(core: &mut Core, $o: &Op) -> Flow {
+            usable(core)?;
+            let $b = xmm(core, $o.src);
+            core.regs[($o.dst & 15) as usize] = $body;
+            Ok(())
+        }
+        $op.run = reg;
+        Some($crate::op::Kind::Straight)
+    }};
+    ($op:expr, mm, |$o:ident, $b:ident| $body:expr) => {{
+        #[allow(unused_variables)]
+        fn reg(core: &mut Core, $o: &Op) -> Flow {
+            mmx_usable(core)?;
+            let $b = mm(core, $o.src);
+            enter_mmx(core);
+            core.regs[($o.dst & 15) as usize] = $body;
+            Ok(())
+        }
+        $op.run = reg;
+        Some($crate::op::Kind::Straight)
+    }};
+}
+
+/// A handler given by its body.
+macro_rules! handler {
+    ($op:expr, |$core:ident, $o:ident| $body:expr) => {{
+        #[allow(unused_variables)]
+        fn run($core: &mut Core, $o: &Op) -> Flow {
+            $body
+        }
+        $op.run = run;
+        Some($crate::op::Kind::Straight)
+    }};
+}
+
+pub(super) use {handler, mm_op, to_gpr, xmm_op};

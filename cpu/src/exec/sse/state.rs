@@ -1,0 +1,126 @@
+//! MXCSR, FXSAVE and FXRSTOR, fences and hints.
+
+use super::operand::{enter_mmx, handler, mmx_usable, usable};
+use crate::core::{Core, cr0};
+use crate::op::{Kind, Op};
+use crate::stop::{Flow, Stop, vector};
+use iced_x86::{Instruction, Mnemonic};
+
+/// Bits of MXCSR that exist: MXCSR_MASK.
+const MXCSR_MASK: u32 = 0xffff;
+/// Bytes of the FXSAVE area (SDM vol. 1, 10.5.1).
+const AREA: u64 = 512;
+/// Where ST0 is; sixteen bytes each.
+const ST: u64 = 32;
+/// Where XMM0 is.
+const XMM: u64 = 160;
+
+/// Lower an instruction of this file.
+pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
+    use Mnemonic::*;
+    match i.mnemonic() {
+        Ldmxcsr => handler!(op, |core, o| {
+            usable(core)?;
+            let va = o.ea(core);
+            let v = core.mem.load::<u32>(va)?;
+            if v & !MXCSR_MASK != 0 {
+                return Err(core.gp());
+            }
+            core.fpu.mxcsr = v;
+            Ok(())
+        }),
+        Stmxcsr => handler!(op, |core, o| {
+            usable(core)?;
+            let va = o.ea(core);
+            let v = core.fpu.mxcsr;
+            core.mem.store(va, v)
+        }),
+        Fxsave => handler!(op, |core, o| save(core, o, false)),
+        Fxsave64 => handler!(op, |core, o| save(core, o, true)),
+        Fxrstor => handler!(op, |core, o| restore(core, o, false)),
+        Fxrstor64 => handler!(op, |core, o| restore(core, o, true)),
+        Emms => handler!(op, |core, o| {
+            mmx_usable(core)?;
+            enter_mmx(core);
+            core.fpu.ftw = 0;
+            Ok(())
+        }),
+        Lfence | Sfence | Mfence | Prefetcht0 | Prefetcht1 | Prefetcht2 | Prefetchnta | Prefetch | Prefetchw => {
+            handler!(op, |core, o| Ok(()))
+        }
+        Clflush => handler!(op, |core, o| {
+            let va = o.ea(core);
+            core.mem.probe_read(va)
+        }),
+        _ => None,
+    }
+}
+
+/// The area's address, when it may be used at all.
+fn area(core: &mut Core, op: &Op) -> Result<u64, Stop> {
+    if core.cr0 & (cr0::EM | cr0::TS) != 0 {
+        return Err(core.raise(vector::NM));
+    }
+    let va = op.ea(core);
+    if va & 15 != 0 { Err(core.gp()) } else { Ok(va) }
+}
+
+/// FXSAVE and FXSAVE64. Selectors of the last x87 instruction are not kept (CPUID.7:EBX[13]) and are stored as zero.
+fn save(core: &mut Core, op: &Op, wide: bool) -> Flow {
+    let va = area(core, op)?;
+    core.mem.probe_write(va, AREA)?;
+    let f = core.fpu.clone();
+    let (fip, fdp) = if wide { (f.fip, f.fdp) } else { (f.fip & 0xffff_ffff, f.fdp & 0xffff_ffff) };
+    let head = u128::from(f.fcw)
+        | u128::from(f.fsw) << 16
+        | u128::from(f.ftw) << 32
+        | u128::from(f.fop & 0x7ff) << 48
+        | u128::from(fip) << 64;
+    let second = u128::from(fdp) | u128::from(f.mxcsr) << 64 | u128::from(MXCSR_MASK) << 96;
+    core.mem.store(va, head)?;
+    core.mem.store(va + 16, second)?;
+    let top = usize::from(f.fsw >> 11 & 7);
+    for n in 0..8 {
+        let (significand, exponent) = f.r[(top + n) & 7];
+        core.mem.store(va + ST + 16 * n as u64, u128::from(significand) | u128::from(exponent) << 64)?;
+    }
+    for n in 0..16 {
+        core.mem.store(va + XMM + 16 * n as u64, f.xmm[n])?;
+    }
+    Ok(())
+}
+
+/// The status word as it is after loading it: ES and B say whether an unmasked exception is pending.
+fn status(fsw: u16, fcw: u16) -> u16 {
+    let pending = fsw & !fcw & 0x3f != 0;
+    fsw & 0x7f7f | if pending { 0x8080 } else { 0 }
+}
+
+/// FXRSTOR and FXRSTOR64. Instruction and data pointers become canonical, as 48-bit linear addresses are.
+fn restore(core: &mut Core, op: &Op, wide: bool) -> Flow {
+    let va = area(core, op)?;
+    let head = core.mem.load::<u128>(va)?;
+    let second = core.mem.load::<u128>(va + 16)?;
+    let mut f = core.fpu.clone();
+    f.fcw = head as u16 & 0x1f7f | 0x40;
+    f.fsw = status((head >> 16) as u16, f.fcw);
+    f.ftw = (head >> 32) as u8;
+    f.fop = (head >> 48) as u16 & 0x7ff;
+    let pointer = |v: u128| if wide { (v as i64) << 16 >> 16 } else { i64::from(v as u32) } as u64;
+    f.fip = pointer(head >> 64);
+    f.fdp = pointer(second);
+    f.mxcsr = (second >> 64) as u32;
+    let top = usize::from(f.fsw >> 11 & 7);
+    for n in 0..8 {
+        let v = core.mem.load::<u128>(va + ST + 16 * n as u64)?;
+        f.r[(top + n) & 7] = (v as u64, (v >> 64) as u16);
+    }
+    for n in 0..16 {
+        f.xmm[n] = core.mem.load::<u128>(va + XMM + 16 * n as u64)?;
+    }
+    if f.mxcsr & !MXCSR_MASK != 0 {
+        return Err(core.gp());
+    }
+    core.fpu = f;
+    Ok(())
+}

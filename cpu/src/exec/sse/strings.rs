@@ -1,0 +1,173 @@
+//! PCMPESTRI, PCMPESTRM, PCMPISTRI, PCMPISTRM (SDM vol. 2B, 4.1).
+
+use super::operand::{load_unaligned, set_xmm, usable, xmm};
+use crate::core::Core;
+use crate::decode::operand::is_memory;
+use crate::flags::{Flags, bits};
+use crate::op::{Kind, Op};
+use crate::stop::Flow;
+use iced_x86::{Instruction, Mnemonic};
+
+/// Slots of RAX, RCX and RDX.
+const RAX: usize = 0;
+const RCX: usize = 1;
+const RDX: usize = 2;
+
+/// How long the strings are.
+trait Lengths {
+    /// Valid elements of the first and the second operand; `n` is how many fit.
+    fn of(core: &Core, a: &Elements, b: &Elements) -> (usize, usize);
+}
+/// Up to the first zero element.
+struct Implicit;
+/// In EAX and EDX.
+struct Explicit32;
+/// In RAX and RDX.
+struct Explicit64;
+
+impl Lengths for Implicit {
+    fn of(_: &Core, a: &Elements, b: &Elements) -> (usize, usize) {
+        (a.until_zero(), b.until_zero())
+    }
+}
+impl Lengths for Explicit32 {
+    fn of(core: &Core, a: &Elements, _: &Elements) -> (usize, usize) {
+        let length = |r: usize| (core.regs[r] as i32).unsigned_abs().min(a.n as u32) as usize;
+        (length(RAX), length(RDX))
+    }
+}
+impl Lengths for Explicit64 {
+    fn of(core: &Core, a: &Elements, _: &Elements) -> (usize, usize) {
+        let length = |r: usize| (core.regs[r] as i64).unsigned_abs().min(a.n as u64) as usize;
+        (length(RAX), length(RDX))
+    }
+}
+
+/// Lower a string compare.
+pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
+    use Mnemonic::*;
+    let memory = is_memory(i, 1);
+    op.run = match i.mnemonic() {
+        Pcmpistri if memory => index::<Implicit, true>,
+        Pcmpistri => index::<Implicit, false>,
+        Pcmpistrm if memory => mask::<Implicit, true>,
+        Pcmpistrm => mask::<Implicit, false>,
+        Pcmpestri if memory => index::<Explicit32, true>,
+        Pcmpestri => index::<Explicit32, false>,
+        Pcmpestrm if memory => mask::<Explicit32, true>,
+        Pcmpestrm => mask::<Explicit32, false>,
+        Pcmpestri64 if memory => index::<Explicit64, true>,
+        Pcmpestri64 => index::<Explicit64, false>,
+        Pcmpestrm64 if memory => mask::<Explicit64, true>,
+        Pcmpestrm64 => mask::<Explicit64, false>,
+        _ => return None,
+    };
+    Some(Kind::Straight)
+}
+
+fn operands<const MEMORY: bool>(core: &mut Core, op: &Op) -> Result<(u128, u128), crate::stop::Stop> {
+    usable(core)?;
+    let b = if MEMORY { load_unaligned(core, op)? } else { xmm(core, op.src) };
+    Ok((xmm(core, op.dst), b))
+}
+
+fn index<L: Lengths, const MEMORY: bool>(core: &mut Core, op: &Op) -> Flow {
+    let (a, b) = operands::<MEMORY>(core, op)?;
+    let found = compare::<L>(core, a, b, op.imm);
+    core.regs[RCX] = match found.bits {
+        0 => found.n as u64,
+        r if op.imm & 0x40 != 0 => u64::from(r.ilog2()),
+        r => u64::from(r.trailing_zeros()),
+    };
+    core.flags = found.flags;
+    Ok(())
+}
+
+fn mask<L: Lengths, const MEMORY: bool>(core: &mut Core, op: &Op) -> Flow {
+    let (a, b) = operands::<MEMORY>(core, op)?;
+    let found = compare::<L>(core, a, b, op.imm);
+    let r = if op.imm & 0x40 == 0 {
+        u128::from(found.bits)
+    } else {
+        let width = 128 / found.n;
+        let one = (1u128 << width) - 1;
+        (0..found.n).filter(|n| found.bits >> n & 1 != 0).fold(0, |r, n| r | one << (n * width))
+    };
+    set_xmm(core, 0, r);
+    core.flags = found.flags;
+    Ok(())
+}
+
+/// One operand taken apart.
+struct Elements {
+    v: [i32; 16],
+    n: usize,
+}
+
+impl Elements {
+    /// Format in bits 0-1 of the immediate: words or bytes, signed or not.
+    fn new(x: u128, imm: u64) -> Elements {
+        let mut v = [0; 16];
+        let n = if imm & 1 != 0 { 8 } else { 16 };
+        for (i, e) in v.iter_mut().enumerate().take(n) {
+            *e = match imm & 3 {
+                0 => i32::from((x >> (8 * i)) as u8),
+                1 => i32::from((x >> (16 * i)) as u16),
+                2 => i32::from((x >> (8 * i)) as i8),
+                _ => i32::from((x >> (16 * i)) as i16),
+            };
+        }
+        Elements { v, n }
+    }
+    fn until_zero(&self) -> usize {
+        self.v[..self.n].iter().position(|&e| e == 0).unwrap_or(self.n)
+    }
+}
+
+/// `IntRes2`, how many elements there are, and the flags.
+struct Found {
+    bits: u32,
+    n: usize,
+    flags: Flags,
+}
+
+fn compare<L: Lengths>(core: &Core, a: u128, b: u128, imm: u64) -> Found {
+    let (a, b) = (Elements::new(a, imm), Elements::new(b, imm));
+    let n = a.n;
+    let (a_len, b_len) = L::of(core, &a, &b);
+    let (a_valid, b_valid) = (&a.v[..a_len], &b.v[..b_len]);
+    let holds = |j: usize| match imm >> 2 & 3 {
+        // Equal any.
+        0 => j < b_len && a_valid.contains(&b.v[j]),
+        // Ranges: pairs of bounds; half a pair at the end counts for nothing.
+        1 => j < b_len && a_valid.chunks_exact(2).any(|r| r[0] <= b.v[j] && b.v[j] <= r[1]),
+        // Equal each: beyond both ends is equal.
+        2 => match (j < a_len, j < b_len) {
+            (true, true) => a.v[j] == b.v[j],
+            (x, y) => x == y,
+        },
+        // Equal ordered: the first operand found at `j`, as far as the register goes.
+        _ => a_valid.iter().zip(j..n).all(|(e, at)| b_valid.get(at) == Some(e)),
+    };
+    let all = (1u32 << n) - 1;
+    let first = (0..n).filter(|&j| holds(j)).fold(0u32, |r, j| r | 1 << j);
+    let bits = match imm >> 4 & 3 {
+        1 => first ^ all,
+        3 => first ^ ((1u32 << b_len) - 1),
+        _ => first,
+    };
+    let mut f = 0;
+    if bits != 0 {
+        f |= bits::CF;
+    }
+    if b_len < n {
+        f |= bits::ZF;
+    }
+    if a_len < n {
+        f |= bits::SF;
+    }
+    if bits & 1 != 0 {
+        f |= bits::OF;
+    }
+    Found { bits, n, flags: Flags::from_bits(f) }
+}

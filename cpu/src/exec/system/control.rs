@@ -1,0 +1,201 @@
+//! Control registers (SDM vol. 3A, 2.5; vol. 2B, MOV to and from control registers).
+
+use super::table::umip;
+use super::{MEMORY, ring0, single_operand, source16, store16};
+use crate::core::{Core, cr0, cr4};
+use crate::decode::operand::gpr;
+use crate::mem::PHYSICAL_BITS;
+use crate::mem::mmio::Request;
+use crate::op::{Handler, Kind, Op};
+use crate::stop::{Flow, Stop};
+use iced_x86::{Code, Instruction, Mnemonic, Register};
+
+/// CR0.ET, which is always set.
+const CR0_ET: u64 = 1 << 4;
+/// The bits that CR0 has. Others in the low half are ignored.
+const CR0_KNOWN: u64 = cr0::PE
+    | cr0::MP
+    | cr0::EM
+    | cr0::TS
+    | cr0::NE
+    | cr0::WP
+    | cr0::AM
+    | cr0::NW
+    | cr0::CD
+    | cr0::PG;
+/// CR4.PSE: large pages outside of long mode; nothing here depends on it.
+const CR4_PSE: u64 = 1 << 4;
+/// CR4.PCE: RDPMC in ring 3. There are no counters, but the bit exists.
+const CR4_PCE: u64 = 1 << 8;
+/// The bits that CR4 has in this model. Others raise #GP.
+const CR4_KNOWN: u64 = cr4::TSD
+    | cr4::DE
+    | CR4_PSE
+    | cr4::PAE
+    | cr4::PGE
+    | CR4_PCE
+    | cr4::OSFXSR
+    | cr4::OSXMMEXCPT
+    | cr4::UMIP
+    | cr4::SMEP
+    | cr4::SMAP;
+/// The local APIC's task priority register, from its base.
+const APIC_TPR: u64 = 0x80;
+const APIC_BASE_ADDRESS: u64 = !0xfff;
+
+pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
+    match i.code() {
+        Code::Mov_r64_cr => {
+            op.dst = gpr(i.op0_register());
+            op.run = match i.op1_register() {
+                Register::CR0 => read_cr0,
+                Register::CR2 => read_cr2,
+                Register::CR3 => read_cr3,
+                Register::CR4 => read_cr4,
+                Register::CR8 => read_cr8,
+                _ => return None,
+            };
+            return Some(Kind::Straight);
+        }
+        Code::Mov_cr_r64 => {
+            op.src = gpr(i.op1_register());
+            op.run = match i.op0_register() {
+                Register::CR0 => write_cr0,
+                Register::CR2 => write_cr2,
+                Register::CR3 => write_cr3,
+                Register::CR4 => write_cr4,
+                Register::CR8 => write_cr8,
+                _ => return None,
+            };
+            return Some(Kind::Ends);
+        }
+        _ => {}
+    }
+    let run: Handler = match i.mnemonic() {
+        Mnemonic::Clts => clts,
+        Mnemonic::Lmsw => lmsw,
+        Mnemonic::Smsw => smsw,
+        _ => return None,
+    };
+    if i.mnemonic() != Mnemonic::Clts {
+        single_operand(i, 0, op);
+    }
+    op.run = run;
+    Some(Kind::Straight)
+}
+
+fn read(core: &mut Core, op: &Op, v: u64) -> Flow {
+    ring0(core)?;
+    core.regs[(op.dst & 15) as usize] = v;
+    Ok(())
+}
+fn read_cr0(core: &mut Core, op: &Op) -> Flow {
+    read(core, op, core.cr0)
+}
+fn read_cr2(core: &mut Core, op: &Op) -> Flow {
+    read(core, op, core.cr2)
+}
+fn read_cr3(core: &mut Core, op: &Op) -> Flow {
+    read(core, op, core.cr3)
+}
+fn read_cr4(core: &mut Core, op: &Op) -> Flow {
+    read(core, op, core.cr4)
+}
+
+/// CR8 is the upper half of the local APIC's task priority: a device's register.
+fn read_cr8(core: &mut Core, op: &Op) -> Flow {
+    ring0(core)?;
+    let gpa = (core.msrs.apic_base & APIC_BASE_ADDRESS) | APIC_TPR;
+    let tpr = core.mem.mmio.ask(Request::MmioRead { gpa, size: 4 }).ok_or(Stop::Exit)?;
+    core.regs[(op.dst & 15) as usize] = tpr >> 4 & 0xf;
+    Ok(())
+}
+
+fn write_cr8(core: &mut Core, op: &Op) -> Flow {
+    ring0(core)?;
+    let v = core.regs[(op.src & 15) as usize];
+    if v > 0xf {
+        return Err(core.gp());
+    }
+    let gpa = (core.msrs.apic_base & APIC_BASE_ADDRESS) | APIC_TPR;
+    core.mem.mmio.ask(Request::MmioWrite { gpa, size: 4, value: v << 4 }).ok_or(Stop::Exit)?;
+    Err(Stop::Leave)
+}
+
+fn write_cr0(core: &mut Core, op: &Op) -> Flow {
+    ring0(core)?;
+    let v = core.regs[(op.src & 15) as usize];
+    // Leaving paging or protection is impossible from 64-bit code.
+    let impossible = v & (cr0::PE | cr0::PG) != cr0::PE | cr0::PG;
+    if v >> 32 != 0 || impossible || (v & cr0::NW != 0 && v & cr0::CD == 0) {
+        return Err(core.gp());
+    }
+    set_cr0(core, v);
+    Ok(())
+}
+
+fn set_cr0(core: &mut Core, v: u64) {
+    let new = v & CR0_KNOWN | CR0_ET;
+    let changed = new ^ core.cr0;
+    core.cr0 = new;
+    if changed & cr0::WP != 0 {
+        core.update_paging();
+    } else if changed & cr0::AM != 0 {
+        core.update_mode();
+    }
+}
+
+fn write_cr2(core: &mut Core, op: &Op) -> Flow {
+    ring0(core)?;
+    core.cr2 = core.regs[(op.src & 15) as usize];
+    Ok(())
+}
+
+fn write_cr3(core: &mut Core, op: &Op) -> Flow {
+    ring0(core)?;
+    let v = core.regs[(op.src & 15) as usize];
+    if v >> PHYSICAL_BITS != 0 {
+        return Err(core.gp());
+    }
+    // Writing the same value flushes a TLB. The MMU is coherent, so there is nothing to flush.
+    if v != core.cr3 {
+        core.cr3 = v;
+        core.update_paging();
+    }
+    Ok(())
+}
+
+fn write_cr4(core: &mut Core, op: &Op) -> Flow {
+    ring0(core)?;
+    let v = core.regs[(op.src & 15) as usize];
+    if v & !CR4_KNOWN != 0 || v & cr4::PAE == 0 {
+        return Err(core.gp());
+    }
+    let changed = v ^ core.cr4;
+    core.cr4 = v;
+    if changed & (cr4::SMEP | cr4::SMAP) != 0 {
+        core.update_paging();
+    }
+    Ok(())
+}
+
+fn clts(core: &mut Core, _op: &Op) -> Flow {
+    ring0(core)?;
+    core.cr0 &= !cr0::TS;
+    Ok(())
+}
+
+/// LMSW writes PE, MP, EM and TS, and cannot clear PE.
+fn lmsw(core: &mut Core, op: &Op) -> Flow {
+    ring0(core)?;
+    let v = u64::from(source16(core, op)?) & (cr0::PE | cr0::MP | cr0::EM | cr0::TS);
+    core.cr0 = core.cr0 & !(cr0::MP | cr0::EM | cr0::TS) | v;
+    Ok(())
+}
+
+fn smsw(core: &mut Core, op: &Op) -> Flow {
+    umip(core)?;
+    let v = core.cr0;
+    debug_assert!(op.aux & MEMORY != 0 || v >> 32 == 0);
+    store16(core, op, v)
+}

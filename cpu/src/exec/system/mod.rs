@@ -1,0 +1,121 @@
+//! Instructions that deal with the machine rather than with data: privileged ones, far transfers, segments, ports.
+//!
+//! - [`descriptor`]: descriptors in the GDT and LDT, and accesses with supervisor rights
+//! - [`segment`]: loads and stores of segment registers, LAR, LSL, VERR, VERW
+//! - [`table`]: GDTR, IDTR, LDTR, TR
+//! - [`control`]: control registers
+//! - [`debug`]: debug registers, breakpoints, single-stepping
+//! - [`flag`]: RFLAGS as a whole, IF and AC
+//! - [`far`]: far jumps, calls and returns; [`iret`]: IRET; [`gate`]: INT n
+//! - [`syscall`]: SYSCALL, SYSENTER and their returns, SWAPGS
+//! - [`port`]: IN, OUT, INS, OUTS
+//! - [`misc`]: CPUID, MSRs, TSC, HLT, cache and TLB maintenance
+//!
+//! Delivery of exceptions and interrupts is in `crate::interrupt`. 32-bit code segments are not modelled: whatever would
+//! enter one ends the run and says so.
+
+mod control;
+pub(crate) mod debug;
+pub(crate) mod descriptor;
+mod far;
+mod flag;
+mod gate;
+mod iret;
+mod misc;
+mod port;
+mod segment;
+mod syscall;
+mod table;
+
+use crate::core::Core;
+use crate::decode::operand::{gpr, is_memory};
+use crate::op::{Kind, Op};
+use crate::stop::{Flow, Stop};
+use iced_x86::{Instruction, OpKind};
+
+/// `Op::aux`: the operand is in memory.
+const MEMORY: u16 = 0x100;
+/// `Op::aux`: the operand's width in bytes.
+const SIZE: u16 = 0xff;
+
+/// Lower an instruction of this family.
+pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
+    let families = [
+        syscall::lower,
+        flag::lower,
+        misc::lower,
+        port::lower,
+        iret::lower,
+        gate::lower,
+        segment::lower,
+        table::lower,
+        control::lower,
+        debug::lower,
+        far::lower,
+    ];
+    families.iter().find_map(|family| family(i, op))
+}
+
+/// Enter the register or memory operand `n` as the only general operand: `src`, and width and place in `aux`.
+fn single_operand(i: &Instruction, n: u32, op: &mut Op) {
+    if is_memory(i, n) {
+        op.aux |= MEMORY | i.memory_size().size() as u16;
+    } else {
+        op.src = gpr(i.op_register(n));
+        op.aux |= i.op_register(n).size() as u16;
+    }
+}
+
+/// The width of operand `n`, if it is a register.
+fn register_size(i: &Instruction, n: u32) -> u16 {
+    if i.op_kind(n) == OpKind::Register { i.op_register(n).size() as u16 } else { 0 }
+}
+
+/// #GP(0) outside of ring 0.
+#[inline(always)]
+fn ring0(core: &mut Core) -> Flow {
+    if core.cpl == 0 { Ok(()) } else { Err(core.gp()) }
+}
+
+/// Write a general register as an instruction of that operand size does: 16 bits merge, 32 zero-extend.
+#[inline(always)]
+fn set_register(core: &mut Core, n: u8, size: u16, v: u64) {
+    let r = &mut core.regs[(n & 15) as usize];
+    *r = match size {
+        1 => *r & !0xff | v & 0xff,
+        2 => *r & !0xffff | v & 0xffff,
+        4 => v & 0xffff_ffff,
+        _ => v,
+    };
+}
+
+/// A 16-bit source operand.
+fn source16(core: &mut Core, op: &Op) -> Result<u16, Stop> {
+    if op.aux & MEMORY != 0 {
+        let va = op.ea(core);
+        return core.mem.load::<u16>(va);
+    }
+    Ok(core.regs[(op.src & 15) as usize] as u16)
+}
+
+/// Store to the register or memory operand that [`single_operand`] entered; memory gets 16 bits.
+fn store16(core: &mut Core, op: &Op, v: u64) -> Flow {
+    if op.aux & MEMORY != 0 {
+        let va = op.ea(core);
+        return core.mem.store(va, v as u16);
+    }
+    set_register(core, op.src, op.aux & SIZE, v);
+    Ok(())
+}
+
+/// The instruction would enter 32-bit code, which is not modelled: end the run there.
+fn code_32_bit(core: &mut Core, op: &Op) -> Stop {
+    core.unsupported = Some("32-bit code");
+    core.rip = op.rip(core);
+    Stop::Leave
+}
+
+/// Does nothing.
+fn nothing(_core: &mut Core, _op: &Op) -> Flow {
+    Ok(())
+}

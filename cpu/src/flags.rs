@@ -1,0 +1,140 @@
+//! Arithmetic flags, computed late.
+//!
+//! Most flags are never read. An arithmetic instruction leaves three words from which each flag is one or two host
+//! instructions away, whatever the operation and width were:
+//!
+//! - `res`: the result, sign-extended from its width. ZF is `res == 0`; SF and PF start from its sign and low byte.
+//! - `carry`: bit 63 is CF, bit 62 the carry into the top bit, so that OF is their difference.
+//! - `aux`: bit 4 is AF. Bit 63 inverts SF and bits 8-15 invert the low byte for PF, so that *any* set of flags (POPF,
+//!   SAHF, IRET) can be expressed.
+
+/// RFLAGS bits.
+pub(crate) mod bits {
+    pub(crate) const CF: u64 = 1 << 0;
+    pub(crate) const PF: u64 = 1 << 2;
+    pub(crate) const AF: u64 = 1 << 4;
+    pub(crate) const ZF: u64 = 1 << 6;
+    pub(crate) const SF: u64 = 1 << 7;
+    pub(crate) const TF: u64 = 1 << 8;
+    pub(crate) const IF: u64 = 1 << 9;
+    pub(crate) const DF: u64 = 1 << 10;
+    pub(crate) const OF: u64 = 1 << 11;
+    pub(crate) const IOPL: u64 = 3 << 12;
+    pub(crate) const NT: u64 = 1 << 14;
+    pub(crate) const RF: u64 = 1 << 16;
+    pub(crate) const AC: u64 = 1 << 18;
+    pub(crate) const ID: u64 = 1 << 21;
+    /// The six flags that arithmetic writes.
+    pub(crate) const ARITH: u64 = CF | PF | AF | ZF | SF | OF;
+}
+
+/// The six arithmetic flags in their late form.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Flags {
+    pub res: u64,
+    pub carry: u64,
+    pub aux: u64,
+}
+
+impl Flags {
+    /// After a logical operation: CF, OF and AF clear.
+    #[inline(always)]
+    pub(crate) fn logic(res: u64) -> Flags {
+        Flags { res, carry: 0, aux: 0 }
+    }
+    /// From the bits of RFLAGS.
+    pub(crate) fn from_bits(f: u64) -> Flags {
+        let cf = f & bits::CF != 0;
+        let of = f & bits::OF != 0;
+        let zf = f & bits::ZF != 0;
+        let sf = f & bits::SF != 0;
+        let pf = f & bits::PF != 0;
+        // A result with the right ZF, sign clear and even parity of its low byte; the rest by inversion.
+        let res = if zf { 0 } else { 0x3 };
+        let mut aux = f & bits::AF;
+        if sf {
+            aux |= 1 << 63;
+        }
+        if !pf {
+            aux |= 1 << 8;
+        }
+        Flags { res, carry: ((cf as u64) << 63) | (((cf ^ of) as u64) << 62), aux }
+    }
+    #[inline(always)]
+    pub(crate) fn cf(&self) -> bool {
+        (self.carry as i64) < 0
+    }
+    #[inline(always)]
+    pub(crate) fn zf(&self) -> bool {
+        self.res == 0
+    }
+    #[inline(always)]
+    pub(crate) fn sf(&self) -> bool {
+        ((self.res ^ self.aux) as i64) < 0
+    }
+    #[inline(always)]
+    pub(crate) fn of(&self) -> bool {
+        ((self.carry ^ (self.carry << 1)) as i64) < 0
+    }
+    /// SF != OF, the signed "less".
+    #[inline(always)]
+    pub(crate) fn lt(&self) -> bool {
+        ((self.res ^ self.aux ^ self.carry ^ (self.carry << 1)) as i64) < 0
+    }
+    #[inline(always)]
+    pub(crate) fn pf(&self) -> bool {
+        ((self.res as u8) ^ ((self.aux >> 8) as u8)).count_ones() & 1 == 0
+    }
+    #[inline(always)]
+    pub(crate) fn af(&self) -> bool {
+        self.aux & bits::AF != 0
+    }
+    /// The bits as RFLAGS has them.
+    #[inline]
+    pub(crate) fn to_bits(self) -> u64 {
+        (self.cf() as u64)
+            | ((self.pf() as u64) << 2)
+            | (self.aux & bits::AF)
+            | ((self.zf() as u64) << 6)
+            | ((self.sf() as u64) << 7)
+            | ((self.of() as u64) << 11)
+    }
+    /// The same flags with CF replaced.
+    #[inline(always)]
+    pub(crate) fn with_cf(self, cf: bool) -> Flags {
+        let of = self.of();
+        Flags { carry: ((cf as u64) << 63) | (((cf ^ of) as u64) << 62), ..self }
+    }
+    /// The same flags with CF and OF replaced.
+    #[inline(always)]
+    pub(crate) fn with_cf_of(self, cf: bool, of: bool) -> Flags {
+        Flags { carry: ((cf as u64) << 63) | (((cf ^ of) as u64) << 62), ..self }
+    }
+    /// A result with its own SF, ZF and PF, AF clear, and the given CF and OF.
+    #[inline(always)]
+    pub(crate) fn result(res: u64, cf: bool, of: bool) -> Flags {
+        Flags { res, carry: ((cf as u64) << 63) | (((cf ^ of) as u64) << 62), aux: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_set_of_flags_survives_the_late_form() {
+        for n in 0..64u64 {
+            let f = (n & 1)
+                | ((n >> 1 & 1) << 2)
+                | ((n >> 2 & 1) << 4)
+                | ((n >> 3 & 1) << 6)
+                | ((n >> 4 & 1) << 7)
+                | ((n >> 5 & 1) << 11);
+            let late = Flags::from_bits(f);
+            assert_eq!(late.to_bits(), f);
+            assert_eq!(late.lt(), late.sf() != late.of());
+            assert_eq!(late.with_cf(true).to_bits(), f | 1);
+            assert_eq!(late.with_cf_of(true, false).to_bits(), (f | 1) & !bits::OF);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! SSE and SSE2 arithmetic under a given MXCSR.
+//!
+//! `mxcsr` is what the instruction runs under. Callers mask all exceptions in it; the status that comes back is MXCSR
+//! after the instruction, so with the flags clear before, exactly those that it raised.
+#![allow(unsafe_code)]
+
+use super::vector::{bits, vector};
+use core::arch::asm;
+use core::arch::x86_64::__m128i;
+
+/// MXCSR of Rust code: round to nearest, all exceptions masked, no flags.
+const HOST: u32 = 0x1f80;
+
+/// MXCSR bits 7-12: all exceptions masked.
+pub(crate) const MASKS: u32 = 0x1f80;
+
+/// Two vector operands, one vector result. Scalar instructions use and replace the low element of `a`.
+macro_rules! two_operands {
+    ($($name:ident $instruction:literal)*) => {$(
+        #[doc = concat!("`", $instruction, "`: the result and MXCSR afterwards.")]
+        #[inline]
+        pub(crate) fn $name(mxcsr: u32, a: u128, b: u128) -> (u128, u32) {
+            let mut status = mxcsr | MASKS;
+            let mut r: __m128i = vector(a);
+            // SAFETY: baseline SSE2. All exceptions are masked; the host's MXCSR is back before the block ends; memory
+            // touched is `status` and a constant.
+            unsafe {
+                asm!(
+                    "ldmxcsr [{status}]",
+                    concat!($instruction, " {r}, {b}"),
+                    "stmxcsr [{status}]",
+                    "ldmxcsr [{host}]",
+                    status = in(reg) &mut status,
+                    host = in(reg) &HOST,
+                    r = inout(xmm_reg) r,
+                    b = in(xmm_reg) vector(b),
+                    options(nostack),
+                );
+            }
+            (bits(r), status)
+        }
+    )*};
+}
+
+two_operands! {
+    addps "addps" addpd "addpd" addss "addss" addsd "addsd"
+    subps "subps" subpd "subpd" subss "subss" subsd "subsd"
+    mulps "mulps" mulpd "mulpd" mulss "mulss" mulsd "mulsd"
+    divps "divps" divpd "divpd" divss "divss" divsd "divsd"
+    minps "minps" minpd "minpd" minss "minss" minsd "minsd"
+    maxps "maxps" maxpd "maxpd" maxss "maxss" maxsd "maxsd"
+    sqrtps "sqrtps" sqrtpd "sqrtpd" sqrtss "sqrtss" sqrtsd "sqrtsd"
+    cmpeqps "cmpeqps" cmpltps "cmpltps" cmpleps "cmpleps" cmpunordps "cmpunordps"
+    cmpeqpd "cmpeqpd" cmpltpd "cmpltpd" cmplepd "cmplepd" cmpunordpd "cmpunordpd"
+    cmpeqss "cmpeqss" cmpltss "cmpltss" cmpless "cmpless" cmpunordss "cmpunordss"
+    cmpeqsd "cmpeqsd" cmpltsd "cmpltsd" cmplesd "cmplesd" cmpunordsd "cmpunordsd"
+    cvtdq2ps "cvtdq2ps" cvtps2dq "cvtps2dq" cvttps2dq "cvttps2dq"
+    cvtpd2dq "cvtpd2dq" cvttpd2dq "cvttpd2dq" cvtps2pd "cvtps2pd" cvtpd2ps "cvtpd2ps"
+    cvtss2sd "cvtss2sd" cvtsd2ss "cvtsd2ss"
+}
+
+/// An ordered compare that sets RFLAGS.
+macro_rules! compares {
+    ($($name:ident $instruction:literal)*) => {$(
+        #[doc = concat!("`", $instruction, "`: ZF, PF and CF in their RFLAGS places, and MXCSR afterwards.")]
+        #[inline]
+        pub(crate) fn $name(mxcsr: u32, a: u128, b: u128) -> (u64, u32) {
+            let mut status = mxcsr | MASKS;
+            let flags: u64;
+            // SAFETY: as in `two_operands`; the flags are read through AH.
+            unsafe {
+                asm!(
+                    "ldmxcsr [{status}]",
+                    concat!($instruction, " {a}, {b}"),
+                    "lahf",
+                    "stmxcsr [{status}]",
+                    "ldmxcsr [{host}]",
+                    status = in(reg) &mut status,
+                    host = in(reg) &HOST,
+                    a = in(xmm_reg) vector(a),
+                    b = in(xmm_reg) vector(b),
+                    out("rax") flags,
+                    options(nostack),
+                );
+            }
+            (flags >> 8 & 0x45, status)
+        }
+    )*};
+}
+
+compares! {
+    comiss "comiss" comisd "comisd" ucomiss "ucomiss" ucomisd "ucomisd"
+}
+
+/// To a general register.
+macro_rules! to_integer {
+    ($($name:ident $instruction:literal $modifier:literal)*) => {$(
+        #[doc = concat!("`", $instruction, "` to a general register, and MXCSR afterwards.")]
+        #[inline]
+        pub(crate) fn $name(mxcsr: u32, a: u128) -> (u64, u32) {
+            let mut status = mxcsr | MASKS;
+            let r: u64;
+            // SAFETY: as in `two_operands`.
+            unsafe {
+                asm!(
+                    "ldmxcsr [{status}]",
+                    concat!($instruction, " {r", $modifier, "}, {a}"),
+                    "stmxcsr [{status}]",
+                    "ldmxcsr [{host}]",
+                    status = in(reg) &mut status,
+                    host = in(reg) &HOST,
+                    a = in(xmm_reg) vector(a),
+                    r = out(reg) r,
+                    options(nostack),
+                );
+            }
+            (r, status)
+        }
+    )*};
+}
+
+to_integer! {
+    cvtss2si32 "cvtss2si" ":e" cvtss2si64 "cvtss2si" ":r"
+    cvtsd2si32 "cvtsd2si" ":e" cvtsd2si64 "cvtsd2si" ":r"
+    cvttss2si32 "cvttss2si" ":e" cvttss2si64 "cvttss2si" ":r"
+    cvttsd2si32 "cvttsd2si" ":e" cvttsd2si64 "cvttsd2si" ":r"
+}
+
+/// From a general register into the low element; the result is zero above it.
+macro_rules! from_integer {
+    ($($name:ident $instruction:literal $modifier:literal)*) => {$(
+        #[doc = concat!("`", $instruction, "` from a general register, and MXCSR afterwards.")]
+        #[inline]
+        pub(crate) fn $name(mxcsr: u32, a: u64) -> (u128, u32) {
+            let mut status = mxcsr | MASKS;
+            let mut r: __m128i = vector(0);
+            // SAFETY: as in `two_operands`.
+            unsafe {
+                asm!(
+                    "ldmxcsr [{status}]",
+                    concat!($instruction, " {r}, {a", $modifier, "}"),
+                    "stmxcsr [{status}]",
+                    "ldmxcsr [{host}]",
+                    status = in(reg) &mut status,
+                    host = in(reg) &HOST,
+                    r = inout(xmm_reg) r,
+                    a = in(reg) a,
+                    options(nostack),
+                );
+            }
+            (bits(r), status)
+        }
+    )*};
+}
+
+from_integer! {
+    cvtsi2ss32 "cvtsi2ss" ":e" cvtsi2ss64 "cvtsi2ss" ":r"
+    cvtsi2sd32 "cvtsi2sd" ":e" cvtsi2sd64 "cvtsi2sd" ":r"
+}

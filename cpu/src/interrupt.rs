@@ -1,0 +1,277 @@
+//! Delivery of exceptions and interrupts through the 64-bit IDT (SDM vol. 3A, 6.14).
+//!
+//! A delivery either happens whole or raises another exception, for which the rules of SDM vol. 3A, table 6-5 decide:
+//! it takes the first one's place, becomes a double fault, or shuts the CPU down. Pushes below the old stack pointer that
+//! were done before the second exception stay in memory, as they do on hardware.
+
+use crate::core::Core;
+use crate::exec::system::descriptor::{is_null, null_segment, selector_error};
+use crate::flags::bits;
+use crate::mem::{Mode, canonical};
+use crate::state::seg;
+use crate::stop::{Fault, Flow, Stop, vector};
+
+/// The most exceptions in a row without an instruction that retires. A handler that can never begin (on a stack of its
+/// own, so that the stack does not run out) would otherwise be entered forever.
+const EXCEPTIONS_IN_A_ROW_MAX: u32 = 1000;
+
+/// What is to be delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub vector: u8,
+    pub error: Option<u32>,
+    /// INT n or INT3: the gate's DPL counts, and error codes have EXT clear.
+    pub software: bool,
+    /// Push RFLAGS with RF set, so that the instruction that faulted gets past its own breakpoint.
+    pub resume: bool,
+}
+
+/// An exception's class (SDM vol. 3A, table 6-4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Benign,
+    Contributory,
+    PageFault,
+    DoubleFault,
+}
+
+fn class(vector: u8) -> Class {
+    match vector {
+        vector::DE | vector::TS | vector::NP | vector::SS | vector::GP => Class::Contributory,
+        vector::PF => Class::PageFault,
+        vector::DF => Class::DoubleFault,
+        _ => Class::Benign,
+    }
+}
+
+/// What becomes of exception `second` that is raised while `first` is delivered: the one to deliver next, or nothing
+/// when the CPU shuts down (SDM vol. 3A, table 6-5).
+fn combine(first: Fault, second: Fault) -> Option<Fault> {
+    let double = Fault { vector: vector::DF, error: Some(0), non_canonical: false };
+    match (class(first.vector), class(second.vector)) {
+        (Class::DoubleFault, Class::Benign) => Some(second),
+        (Class::DoubleFault, _) => None,
+        (Class::Contributory, Class::Contributory) => Some(double),
+        (Class::PageFault, Class::Contributory | Class::PageFault) => Some(double),
+        _ => Some(second),
+    }
+}
+
+impl Core {
+    /// Deliver an exception that the instruction at `rip` raised, and whatever follows from it.
+    #[cold]
+    pub(crate) fn deliver_fault(&mut self, fault: Fault, rip: u64) {
+        if self.endless(rip) {
+            return;
+        }
+        let debug = fault.vector == vector::DB;
+        self.note_page_fault(fault);
+        let event = Event { vector: fault.vector, error: fault.error, software: false, resume: !debug };
+        if let Some(second) = self.try_deliver(event, rip) {
+            self.deliver_second(fault, second, rip);
+        }
+    }
+    /// Take an external interrupt before the next instruction.
+    pub(crate) fn deliver_interrupt(&mut self, vector: u8) {
+        let rip = self.rip;
+        let event = Event { vector, error: None, software: false, resume: false };
+        if let Some(second) = self.try_deliver(event, rip) {
+            // An interrupt is benign, whatever its vector: what its delivery raises is delivered instead.
+            self.deliver_fault(second, rip);
+        }
+    }
+    /// Deliver #DB after an instruction, or before one that has a breakpoint.
+    #[cold]
+    pub(crate) fn deliver_debug(&mut self) {
+        let rip = self.rip;
+        self.deliver_fault(Fault { vector: vector::DB, error: None, non_canonical: false }, rip);
+    }
+
+    /// Count exceptions between retired instructions; at the bound the run ends.
+    fn endless(&mut self, rip: u64) -> bool {
+        if self.exceptions_at.0 != self.icount {
+            self.exceptions_at = (self.icount, 0);
+        }
+        self.exceptions_at.1 += 1;
+        let endless = self.exceptions_at.1 > EXCEPTIONS_IN_A_ROW_MAX;
+        if endless {
+            self.rip = rip;
+            self.unsupported = Some("exceptions without end: a handler faults before its first instruction");
+        }
+        endless
+    }
+
+    #[cold]
+    fn deliver_second(&mut self, mut first: Fault, mut second: Fault, rip: u64) {
+        while let Some(next) = combine(first, second) {
+            let resume = !matches!(next.vector, vector::DB | vector::DF);
+            let event = Event { vector: next.vector, error: next.error, software: false, resume };
+            match self.try_deliver(event, rip) {
+                None => return,
+                Some(another) => (first, second) = (next, another),
+            }
+        }
+        self.rip = rip;
+        self.shutdown = true;
+    }
+
+    /// CR2 holds the address of the last page fault, delivered or not.
+    fn note_page_fault(&mut self, fault: Fault) {
+        if fault.vector == vector::PF {
+            self.cr2 = self.mem.fault_address;
+        }
+    }
+
+    /// Deliver outside of any instruction. The exception that came up instead is returned.
+    fn try_deliver(&mut self, event: Event, rip: u64) -> Option<Fault> {
+        let single = std::mem::replace(&mut self.mem.single, true);
+        let result = self.enter(event, rip);
+        self.mem.single = single;
+        match result {
+            Ok(()) => None,
+            Err(Stop::Fault) => {
+                let fault = self.mem.fault;
+                self.note_page_fault(fault);
+                Some(fault)
+            }
+            Err(Stop::Exit | Stop::Single | Stop::Leave) => {
+                self.mem.mmio.clear();
+                self.rip = rip;
+                self.unsupported = Some("exception or interrupt delivery through memory that is not RAM");
+                None
+            }
+        }
+    }
+
+    /// Enter the handler of an event, with `rip` as the address to return to. Changes registers only if it succeeds.
+    pub(crate) fn enter(&mut self, event: Event, rip: u64) -> Flow {
+        let ext = u32::from(!event.software);
+        let offset = u64::from(event.vector) * 16;
+        let gate_error = u32::from(event.vector) << 3 | 2 | ext;
+        if offset + 15 > u64::from(self.idtr.limit) {
+            return Err(self.raise_with(vector::GP, gate_error));
+        }
+        let at = self.idtr.base.wrapping_add(offset);
+        let (low, high) =
+            self.with_mode(Mode::Kernel, |mem| Ok((mem.load::<u64>(at)?, mem.load::<u64>(at.wrapping_add(8))?)))?;
+        let kind = (low >> 40) & 0x1f;
+        let gate_dpl = (low >> 45) as u8 & 3;
+        if !matches!(kind, 0xe | 0xf) || (event.software && gate_dpl < self.cpl) {
+            return Err(self.raise_with(vector::GP, gate_error));
+        }
+        if low & (1 << 47) == 0 {
+            return Err(self.raise_with(vector::NP, gate_error));
+        }
+        let selector = (low >> 16) as u16;
+        let target = low & 0xffff | (low >> 32) & 0xffff_0000 | high << 32;
+        let ist = (low >> 32) & 7;
+
+        if is_null(selector) {
+            return Err(self.raise_with(vector::GP, ext));
+        }
+        let code = self.descriptor(selector, vector::GP, ext)?;
+        let error = selector_error(selector) | ext;
+        if !code.is_code() || code.dpl() > self.cpl {
+            return Err(self.raise_with(vector::GP, error));
+        }
+        if !code.present() {
+            return Err(self.raise_with(vector::NP, error));
+        }
+        if !code.long() || code.default_32() {
+            return Err(self.raise_with(vector::GP, error));
+        }
+        let cpl = if code.is_conforming() { self.cpl } else { code.dpl() };
+        let inner = cpl < self.cpl;
+        let stack = match (ist, inner) {
+            (0, false) => self.regs[4],
+            (0, true) => self.tss_stack(4 + u64::from(cpl) * 8, ext)?,
+            _ => self.tss_stack(0x24 + (ist - 1) * 8, ext)?,
+        };
+        if !canonical(target) {
+            return Err(self.raise_with(vector::GP, ext));
+        }
+
+        let mode = if inner { self.inner_mode() } else { self.mem.tlb.mode() };
+        let rflags = self.rflags() | if event.resume { bits::RF } else { 0 };
+        let frame = [
+            u64::from(self.seg[seg::SS].selector),
+            self.regs[4],
+            rflags,
+            u64::from(self.seg[seg::CS].selector),
+            rip,
+            u64::from(event.error.unwrap_or(0)),
+        ];
+        let count = if event.error.is_some() { 6 } else { 5 };
+        let mut rsp = stack & !15;
+        let pushed = self.with_mode(mode, |mem| {
+            for value in &frame[..count] {
+                rsp = rsp.wrapping_sub(8);
+                mem.store(rsp, *value)?;
+            }
+            Ok(())
+        });
+        if let Err(stop) = pushed {
+            return Err(self.stack_fault(stop, ext));
+        }
+        self.touch_descriptor(selector, code)?;
+
+        self.seg[seg::CS] = code.loaded(selector & !3 | u16::from(cpl));
+        if inner {
+            self.seg[seg::SS] = null_segment(u16::from(cpl));
+        }
+        self.cpl = cpl;
+        self.regs[4] = rsp;
+        self.rip = target;
+        self.rflags &= !(bits::TF | bits::NT | bits::RF | if kind == 0xe { bits::IF } else { 0 });
+        if event.vector == vector::DB && !event.software {
+            self.dr7 &= !crate::exec::system::debug::GENERAL_DETECT;
+        }
+        self.halted = false;
+        self.shadow = false;
+        self.update_mode();
+        Ok(())
+    }
+
+    /// The rules for pushes on the stack of an inner ring: those of ring 0, and RFLAGS.AC of ring 3 means nothing there.
+    pub(crate) fn inner_mode(&self) -> Mode {
+        if self.cpl == 3 { Mode::Kernel } else { self.mem.tlb.mode() }
+    }
+    /// A stack pointer from the TSS.
+    pub(crate) fn tss_stack(&mut self, offset: u64, ext: u32) -> Result<u64, Stop> {
+        if offset + 7 > u64::from(self.tr.limit) {
+            let selector = self.tr.selector;
+            return Err(self.raise_with(vector::TS, selector_error(selector) | ext));
+        }
+        self.load_table(self.tr.base.wrapping_add(offset))
+    }
+    /// A push to an address that is not canonical is a stack fault.
+    pub(crate) fn stack_fault(&mut self, stop: Stop, ext: u32) -> Stop {
+        if stop == Stop::Fault && self.mem.fault.non_canonical {
+            return self.raise_with(vector::SS, ext);
+        }
+        stop
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(vector: u8) -> Fault {
+        Fault { vector, error: None, non_canonical: false }
+    }
+
+    #[test]
+    fn second_exceptions_follow_table_6_5() {
+        let next = |a, b| combine(fault(a), fault(b)).map(|f| f.vector);
+        assert_eq!(next(vector::UD, vector::PF), Some(vector::PF));
+        assert_eq!(next(vector::GP, vector::NP), Some(vector::DF));
+        assert_eq!(next(vector::GP, vector::PF), Some(vector::PF));
+        assert_eq!(next(vector::PF, vector::GP), Some(vector::DF));
+        assert_eq!(next(vector::PF, vector::PF), Some(vector::DF));
+        assert_eq!(next(vector::PF, vector::AC), Some(vector::AC));
+        assert_eq!(next(vector::DF, vector::GP), None);
+        assert_eq!(next(vector::DF, vector::PF), None);
+        assert_eq!(combine(fault(vector::GP), fault(vector::TS)).and_then(|f| f.error), Some(0));
+    }
+}

@@ -1,0 +1,42 @@
+//! The soft x86-64 CPU: executes guest instructions on guest RAM, exactly and countably, on any x86-64 host.
+//!
+//! It knows memory and registers only. Devices, interrupt controllers and time are outside: an access to an address that
+//! is not RAM ends [`Cpu::run`], the caller answers, and the next `run` finishes the instruction.
+//!
+//! - [`state`]: the architectural state as plain data
+//! - `core`: the same in the form that executes
+//! - `mem/`: RAM, paging, the software TLB, coherence
+//! - `decode/`: instructions to operations, the cache of blocks
+//! - `exec/`: the handlers, by family of instructions
+//! - `interrupt`: delivery of exceptions and interrupts
+//! - `model`, `cpuid`, `msr`: the CPU model `v2`
+//! - `run`: the loop
+//!
+//! **Invariants.**
+//! - What a guest computes is a function of its state and RAM: never of the sizes or contents of caches, of where a run
+//!   was stopped, or of the host.
+//! - The count is exact: a run stops between two instructions of the guest, and an iteration of a repeated string
+//!   instruction counts as one.
+//! - No input panics: whatever bytes a guest executes end in guest exceptions or in an [`Exit`].
+
+mod core;
+mod cpuid;
+mod decode;
+mod exec;
+mod flags;
+mod host_fp;
+mod interrupt;
+mod mem;
+#[doc(hidden)]
+pub mod model;
+mod msr;
+mod op;
+mod run;
+pub mod state;
+mod stop;
+
+pub use crate::core::TscAnchor;
+pub use crate::mem::Ram;
+pub use crate::mem::mmio::Request;
+pub use crate::run::{CacheConfig, Cpu, Exit, Until};
+pub use crate::state::CpuState;

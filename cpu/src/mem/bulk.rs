@@ -1,0 +1,49 @@
+//! Runs of repeated string instructions, as far as they stay inside one page on each side.
+//!
+//! These do what the same number of single iterations would do, or nothing: they serve only addresses that hit the TLB.
+
+use super::Mem;
+
+impl Mem {
+    fn host_to_gpa(&self, host: u64) -> u64 {
+        host - self.ram.base_address()
+    }
+    /// Copy up to `len` bytes upwards, element by element of `size` bytes. Returns the bytes copied, a multiple of
+    /// `size`, maybe none.
+    pub(crate) fn copy_up(&mut self, dst: u64, src: u64, len: u64, size: u64) -> u64 {
+        let (Some(to), Some(from)) = (self.tlb.write_host(dst), self.tlb.read_host(src)) else { return 0 };
+        let room = (4096 - (dst & 0xfff)).min(4096 - (src & 0xfff));
+        let len = len.min(room) / size * size;
+        // An element-wise copy onto a later part of its own source repeats a pattern; memmove would not.
+        if to > from && to - from < len {
+            return 0;
+        }
+        // The other overlap is safe only if no element is overwritten before it is read, in units of an element.
+        if from > to && from - to < size {
+            return 0;
+        }
+        let (to, from) = (self.host_to_gpa(to), self.host_to_gpa(from));
+        self.ram.copy(to, from, len);
+        len
+    }
+    /// Fill up to `len` bytes upwards with a repeated element. Returns the bytes written, a multiple of `size`.
+    pub(crate) fn fill_up(&mut self, dst: u64, value: u64, len: u64, size: u64) -> u64 {
+        let Some(to) = self.tlb.write_host(dst) else { return 0 };
+        let len = len.min(4096 - (dst & 0xfff)) / size * size;
+        let to = self.host_to_gpa(to);
+        let byte = value as u8;
+        let uniform = (0..size).all(|i| (value >> (8 * i)) as u8 == byte);
+        if uniform {
+            self.ram.fill(to, byte, len);
+        } else {
+            for i in (0..len).step_by(size as usize) {
+                match size {
+                    2 => self.ram.store(to + i, value as u16),
+                    4 => self.ram.store(to + i, value as u32),
+                    _ => self.ram.store(to + i, value),
+                }
+            }
+        }
+        len
+    }
+}

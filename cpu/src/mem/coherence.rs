@@ -1,0 +1,162 @@
+//! Marks on physical pages, and what a store to a marked page drops.
+//!
+//! x86 lets a CPU cache translations and requires software to invalidate them. Which stale ones survive would depend on
+//! the size of the TLB, so there are none here: a page that was walked as a page table is marked, and a store that
+//! changes a present entry drops what came from it. Pages with decoded code are marked likewise.
+//!
+//! **Invariant.** Every page that a live TLB entry was derived from carries `TABLE`. A page with a block of the current
+//! generation carries `CODE`. A page with either has no write tag in the TLB.
+
+use super::{Mem, Ram};
+
+/// Code was decoded from this page.
+pub(super) const CODE: u8 = 1;
+/// This page was walked as a paging structure.
+pub(super) const TABLE: u8 = 2;
+/// This page was written since the dirty pages were last taken.
+pub(super) const DIRTY: u8 = 4;
+
+/// `Marks::table_use` of a table that was reached at several levels or for several address ranges.
+const MANY: u64 = u64::MAX;
+
+#[derive(Debug)]
+pub(super) struct Marks {
+    bits: Vec<u8>,
+    /// Counts stores that hit a page while it carried `CODE`.
+    generation: Vec<u32>,
+    /// For pages with `TABLE`: the first address that the table maps, plus its level; or `MANY`.
+    table_use: Vec<u64>,
+    tables: Vec<u32>,
+    dirty: Vec<u32>,
+    /// The TLB epoch in which the page last got a write tag.
+    write_epoch: Vec<u32>,
+    /// Counts flushes; write tags of an older epoch are gone.
+    epoch: u32,
+}
+
+impl Marks {
+    pub(super) fn new(ram_len: u64) -> Marks {
+        let n = (ram_len >> 12) as usize;
+        Marks {
+            bits: vec![0; n],
+            generation: vec![1; n],
+            table_use: vec![0; n],
+            tables: Vec::new(),
+            dirty: Vec::new(),
+            write_epoch: vec![0; n],
+            epoch: 1,
+        }
+    }
+}
+
+impl Mem {
+    #[inline(always)]
+    pub(super) fn marks_of(&self, gpa: u64) -> u8 {
+        self.marks.bits[(gpa >> 12) as usize]
+    }
+    /// The generation of the code on a page of RAM.
+    #[inline(always)]
+    pub(crate) fn code_generation(&self, gpa: u64) -> u32 {
+        self.marks.generation[(gpa >> 12) as usize]
+    }
+    /// Mark a page of RAM as a source of decoded code.
+    pub(crate) fn mark_code(&mut self, gpa: u64) {
+        let page = (gpa >> 12) as usize;
+        if self.marks.bits[page] & CODE == 0 {
+            self.marks.bits[page] |= CODE;
+            self.forbid_writes(page);
+        }
+    }
+    /// Mark a page of RAM as a table of `level` (1 is the lowest) that was reached for `va`.
+    pub(super) fn mark_table(&mut self, gpa: u64, level: u32, va: u64) {
+        let page = (gpa >> 12) as usize;
+        let span = va & !((1u64 << (12 + 9 * level)) - 1) | u64::from(level);
+        if self.marks.bits[page] & TABLE == 0 {
+            self.marks.bits[page] |= TABLE;
+            self.marks.table_use[page] = span;
+            self.marks.tables.push(page as u32);
+            self.forbid_writes(page);
+        } else if self.marks.table_use[page] != span {
+            self.marks.table_use[page] = MANY;
+        }
+    }
+    fn forbid_writes(&mut self, page: usize) {
+        if std::mem::take(&mut self.marks.write_epoch[page]) == self.marks.epoch {
+            self.tlb.drop_writes_to(self.ram.base_address() + ((page as u64) << 12));
+        }
+    }
+    /// Whether a write tag may be given to the page, which is about to be written or is dirty already.
+    pub(super) fn allow_write_tag(&mut self, gpa: u64) -> bool {
+        let page = (gpa >> 12) as usize;
+        if self.marks.bits[page] & (CODE | TABLE | DIRTY) == DIRTY {
+            self.marks.write_epoch[page] = self.marks.epoch;
+            return true;
+        }
+        false
+    }
+    /// Bookkeeping of a write to a page by anyone, paging entries' changes aside.
+    #[inline]
+    pub(super) fn note_write(&mut self, gpa: u64) {
+        let page = (gpa >> 12) as usize;
+        let bits = self.marks.bits[page];
+        if bits & DIRTY == 0 {
+            self.marks.bits[page] |= DIRTY;
+            self.marks.dirty.push(page as u32);
+        }
+        if bits & CODE != 0 {
+            self.marks.bits[page] &= !CODE;
+            self.marks.generation[page] = self.marks.generation[page].wrapping_add(1).max(1);
+        }
+    }
+    /// Mark a page as dirty ahead of a write tag.
+    pub(super) fn note_dirty_only(&mut self, gpa: u64) {
+        let page = (gpa >> 12) as usize;
+        if self.marks.bits[page] & DIRTY == 0 {
+            self.marks.bits[page] |= DIRTY;
+            self.marks.dirty.push(page as u32);
+        }
+    }
+    /// Drop what was derived from the paging entry at `gpa`, which changed and was present.
+    pub(super) fn entry_changed(&mut self, gpa: u64) {
+        let used = self.marks.table_use[(gpa >> 12) as usize];
+        if used != MANY && used & 7 == 1 {
+            self.tlb.drop_page((used & !0xfff) + ((gpa & 0xff8) << 9));
+        } else {
+            self.flush_tlb();
+        }
+    }
+    /// Drop every translation.
+    pub(crate) fn flush_tlb(&mut self) {
+        self.tlb.flush();
+        self.marks.epoch = self.marks.epoch.wrapping_add(1).max(1);
+        for page in self.marks.tables.drain(..) {
+            self.marks.bits[page as usize] &= !TABLE;
+        }
+    }
+    /// Somebody other than the CPU wrote RAM.
+    pub(crate) fn written_outside(&mut self, gpa: u64, len: u64) {
+        let end = gpa.saturating_add(len).min(self.ram.len());
+        let mut page = gpa & !0xfff;
+        while page < end {
+            self.note_write(page);
+            if self.marks_of(page) & TABLE != 0 {
+                self.flush_tlb();
+            }
+            page += 4096;
+        }
+    }
+    /// Pages written since the last call, ascending.
+    pub(crate) fn take_dirty(&mut self) -> Vec<u64> {
+        let mut pages: Vec<u64> = self.marks.dirty.iter().map(|&p| u64::from(p)).collect();
+        pages.sort_unstable();
+        for page in self.marks.dirty.drain(..) {
+            self.marks.bits[page as usize] &= !DIRTY;
+        }
+        self.tlb.drop_writes();
+        pages
+    }
+    /// Guest RAM.
+    pub(crate) fn ram(&self) -> &Ram {
+        &self.ram
+    }
+}

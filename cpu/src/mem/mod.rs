@@ -1,0 +1,106 @@
+//! Guest memory through the eyes of the CPU: RAM, paging, the software TLB and what keeps it coherent.
+//!
+//! - [`ram`]: the host mapping (raw pointers)
+//! - [`tlb`]: the cache from guest page to host address (raw pointers)
+//! - [`walk`]: 4-level paging, permissions, accessed and dirty bits
+//! - [`coherence`]: marks on physical pages; what a store to code or to a page table drops
+//! - [`access`]: loads and stores of all widths: hit, miss, page-crossing, MMIO
+//! - [`bulk`]: runs of repeated string instructions inside a page
+//!
+//! **Invariant.** Results equal those of a CPU without a TLB: a store to a paging entry takes effect for the next
+//! instruction, invalidated or not.
+
+pub(crate) mod access;
+mod bulk;
+mod coherence;
+pub(crate) mod mmio;
+mod ram;
+pub(crate) mod tlb;
+mod walk;
+
+pub(crate) use access::Access;
+pub use ram::Ram;
+pub(crate) use ram::Prim;
+pub(crate) use tlb::Mode;
+pub(crate) use walk::PHYSICAL_BITS;
+
+use crate::stop::{Fault, Stop, vector};
+use coherence::Marks;
+use mmio::Mmio;
+use tlb::Tlb;
+
+/// The registers that paging depends on.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct PagingControl {
+    pub cr3: u64,
+    /// CR0.WP.
+    pub write_protect: bool,
+    /// CR4.SMEP.
+    pub smep: bool,
+    /// CR4.SMAP.
+    pub smap: bool,
+    /// EFER.NXE.
+    pub nxe: bool,
+}
+
+/// Memory of one CPU.
+#[derive(Debug)]
+pub(crate) struct Mem {
+    pub(crate) ram: Ram,
+    pub(crate) tlb: Tlb,
+    pub(crate) paging: PagingControl,
+    pub(crate) mmio: Mmio,
+    marks: Marks,
+    /// The exception of the last `Stop::Fault`.
+    pub(crate) fault: Fault,
+    /// The linear address of the last page fault.
+    pub(crate) fault_address: u64,
+    /// One instruction is being executed alone, so that it may store to code and page tables.
+    pub(crate) single: bool,
+    /// Planted leak, for tests of the determinism checks only: paging stores leave stale translations behind.
+    pub(crate) leak_stale_tlb: bool,
+}
+
+impl Mem {
+    pub(crate) fn new(ram: Ram, tlb_entries: usize) -> Mem {
+        Mem {
+            ram,
+            tlb: Tlb::new(tlb_entries),
+            paging: PagingControl::default(),
+            mmio: Mmio::default(),
+            marks: Marks::new(ram.len()),
+            fault: Fault::default(),
+            fault_address: 0,
+            single: false,
+            leak_stale_tlb: false,
+        }
+    }
+    /// Change the registers that paging depends on.
+    pub(crate) fn set_paging(&mut self, new: PagingControl) {
+        self.paging = new;
+        self.flush_tlb();
+    }
+    /// The guest-physical address of code that may be executed, if the TLB has it.
+    #[inline(always)]
+    pub(crate) fn exec_gpa(&self, va: u64) -> Option<u64> {
+        Some(self.tlb.exec_host(va)? - self.ram.base_address())
+    }
+    /// #GP(0) for an address that is not canonical.
+    #[cold]
+    pub(crate) fn non_canonical(&mut self) -> Stop {
+        self.fault = Fault { vector: vector::GP, error: Some(0), non_canonical: true };
+        Stop::Fault
+    }
+    #[cold]
+    fn page_fault(&mut self, va: u64, error: u32) -> Stop {
+        self.fault = Fault { vector: vector::PF, error: Some(error), non_canonical: false };
+        self.fault_address = va;
+        Stop::Fault
+    }
+}
+
+/// Whether bits 63-47 are all equal.
+#[inline(always)]
+pub(crate) fn canonical(va: u64) -> bool {
+    ((va as i64) << 16 >> 16) as u64 == va
+}

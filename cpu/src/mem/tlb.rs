@@ -1,0 +1,197 @@
+//! The software TLB: from a guest page to the host address of its bytes.
+//!
+//! An entry has a tag for each kind of access, so that permissions are checked by the same comparison that finds the
+//! page. There is a table for each [`Mode`]; which one applies changes with CPL and RFLAGS.AC only.
+//!
+//! **Invariant.** An entry exists only while the paging entries it came from are unchanged (`super::coherence` sees to
+//! it). A write tag exists only for pages that carry neither a code nor a page-table mark and are already marked dirty.
+#![allow(unsafe_code)]
+
+use super::ram::Prim;
+
+pub(crate) const PAGE_MASK: u64 = !0xfff;
+/// A tag that no address gives: tags of addresses have twelve zero bits.
+const NONE: u64 = 1;
+
+/// Whose rules apply to an access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// CPL 0-2, user pages forbidden when SMAP is on.
+    Kernel = 0,
+    /// CPL 0-2 with RFLAGS.AC set: SMAP suspended.
+    KernelAc = 1,
+    /// CPL 3.
+    User = 2,
+    /// CPL 3 with alignment checks: never cached, so that each access is looked at.
+    UserAligned = 3,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    read: u64,
+    write: u64,
+    exec: u64,
+    /// Host address minus guest address.
+    addend: u64,
+}
+
+const EMPTY: Entry = Entry { read: NONE, write: NONE, exec: NONE, addend: 0 };
+
+/// What a fill allows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Allow {
+    pub read: bool,
+    pub write: bool,
+    pub exec: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Tlb {
+    entries: Vec<Entry>,
+    /// Entries a mode, minus one; a power of two minus one.
+    mask: usize,
+    /// Index of the current mode's first entry.
+    base: usize,
+    mode: Mode,
+    /// Which modes' tables may hold anything since the last flush.
+    used: [bool; 4],
+}
+
+impl Tlb {
+    /// `entries` a mode: a power of two.
+    pub(crate) fn new(entries: usize) -> Tlb {
+        assert!(entries.is_power_of_two());
+        Tlb {
+            entries: vec![EMPTY; entries * 4],
+            mask: entries - 1,
+            base: 0,
+            mode: Mode::Kernel,
+            used: [false; 4],
+        }
+    }
+    #[inline(always)]
+    pub(crate) fn mode(&self) -> Mode {
+        self.mode
+    }
+    #[inline(always)]
+    pub(crate) fn set_mode(&mut self, mode: Mode) {
+        self.mode = mode;
+        self.base = (mode as usize) * (self.mask + 1);
+    }
+    #[inline(always)]
+    fn index(&self, va: u64) -> usize {
+        self.base + ((va >> 12) as usize & self.mask)
+    }
+    #[inline(always)]
+    fn entry(&self, va: u64) -> &Entry {
+        debug_assert!(self.index(va) < self.entries.len());
+        // SAFETY: `base` is mode * (mask + 1) with mode < 4, the rest is at most `mask`, and there are 4 * (mask + 1).
+        unsafe { self.entries.get_unchecked(self.index(va)) }
+    }
+    /// A hit for all of `T` within one page, or nothing.
+    #[inline(always)]
+    pub(crate) fn load<T: Prim>(&self, va: u64) -> Option<T> {
+        let e = self.entry(va);
+        if e.read == va.wrapping_add(T::SIZE - 1) & PAGE_MASK {
+            let p = va.wrapping_add(e.addend) as *const T;
+            // SAFETY: the tag matches for the first and the last byte, so both lie in the page whose host address the
+            // entry holds; entries are filled from `Ram` only.
+            return Some(unsafe { p.read_unaligned() });
+        }
+        None
+    }
+    /// Whether the store hit and was done.
+    #[inline(always)]
+    pub(crate) fn store<T: Prim>(&self, va: u64, v: T) -> bool {
+        let e = self.entry(va);
+        if e.write == va.wrapping_add(T::SIZE - 1) & PAGE_MASK {
+            let p = va.wrapping_add(e.addend) as *mut T;
+            // SAFETY: as in `load`.
+            unsafe { p.write_unaligned(v) };
+            return true;
+        }
+        false
+    }
+    /// Read, modify, write in one page that may be written; the function back on a miss.
+    #[inline(always)]
+    pub(crate) fn update<T: Prim, R, F: FnOnce(T) -> (T, R)>(&self, va: u64, f: F) -> Result<R, F> {
+        let e = self.entry(va);
+        if e.write == va.wrapping_add(T::SIZE - 1) & PAGE_MASK {
+            let p = va.wrapping_add(e.addend) as *mut T;
+            // SAFETY: as in `load`; pages that may be written may be read.
+            let (v, r) = f(unsafe { p.read_unaligned() });
+            // SAFETY: as in `load`.
+            unsafe { p.write_unaligned(v) };
+            return Ok(r);
+        }
+        Err(f)
+    }
+    /// The host address of the page at `va` if it may be executed.
+    #[inline(always)]
+    pub(crate) fn exec_host(&self, va: u64) -> Option<u64> {
+        let e = self.entry(va);
+        if e.exec == va & PAGE_MASK { Some(va.wrapping_add(e.addend)) } else { None }
+    }
+    /// The host address of `va` if it may be read.
+    #[inline(always)]
+    pub(crate) fn read_host(&self, va: u64) -> Option<u64> {
+        let e = self.entry(va);
+        if e.read == va & PAGE_MASK { Some(va.wrapping_add(e.addend)) } else { None }
+    }
+    /// The host address of `va` if it may be written without notice.
+    #[inline(always)]
+    pub(crate) fn write_host(&self, va: u64) -> Option<u64> {
+        let e = self.entry(va);
+        if e.write == va & PAGE_MASK { Some(va.wrapping_add(e.addend)) } else { None }
+    }
+    /// Enter a translation for the current mode. `host` is the host address of the page.
+    pub(crate) fn fill(&mut self, va: u64, host: u64, allow: Allow) {
+        let page = va & PAGE_MASK;
+        let tag = |on: bool| if on { page } else { NONE };
+        self.used[self.mode as usize] = true;
+        let i = self.index(va);
+        self.entries[i] = Entry {
+            read: tag(allow.read),
+            write: tag(allow.write),
+            exec: tag(allow.exec),
+            addend: host.wrapping_sub(page),
+        };
+    }
+    /// Drop whatever is cached for one page, in all modes.
+    pub(crate) fn drop_page(&mut self, va: u64) {
+        let page = va & PAGE_MASK;
+        let slot = (va >> 12) as usize & self.mask;
+        for mode in 0..4 {
+            let e = &mut self.entries[mode * (self.mask + 1) + slot];
+            if e.read == page || e.write == page || e.exec == page {
+                *e = EMPTY;
+            }
+        }
+    }
+    /// Drop the write tags of every entry that maps this host page.
+    pub(crate) fn drop_writes_to(&mut self, host: u64) {
+        for (mode, entries) in self.entries.chunks_mut(self.mask + 1).enumerate() {
+            if self.used[mode] {
+                for e in entries {
+                    if e.write != NONE && e.write.wrapping_add(e.addend) == host {
+                        e.write = NONE;
+                    }
+                }
+            }
+        }
+    }
+    /// Drop all write tags.
+    pub(crate) fn drop_writes(&mut self) {
+        for e in &mut self.entries {
+            e.write = NONE;
+        }
+    }
+    /// Drop everything.
+    pub(crate) fn flush(&mut self) {
+        for (mode, entries) in self.entries.chunks_mut(self.mask + 1).enumerate() {
+            if std::mem::take(&mut self.used[mode]) {
+                entries.fill(EMPTY);
+            }
+        }
+    }
+}

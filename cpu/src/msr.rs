@@ -1,0 +1,185 @@
+//! Model-specific registers (SDM vol. 4). An MSR that is not listed here raises #GP.
+//!
+//! | MSR | why it exists |
+//! |---|---|
+//! | 10h TSC | kernels may set it; the guest's offset is state |
+//! | 17h PLATFORM_ID | microcode drivers read it without looking |
+//! | 1Bh APIC_BASE | where the local APIC is, and whether it is on |
+//! | 8Bh BIOS_SIGN_ID | microcode revision: written, then read after CPUID |
+//! | FEh MTRRCAP, 200h-20Fh, 250h-26Fh, 2FFh | MTRRs: memory types have no effect, but PAT needs them enabled |
+//! | 10Ah ARCH_CAPABILITIES | this CPU does not speculate |
+//! | 174h-176h SYSENTER | the fast system call of 32-bit kernels, also valid in 64-bit mode |
+//! | 1A0h MISC_ENABLE | kernels look for "fast strings" |
+//! | 1D9h DEBUGCTL | debug handlers clear it; none of its bits exist |
+//! | 277h PAT | page attributes have no effect, the register has |
+//! | C0000080h-84h | EFER and SYSCALL |
+//! | C0000100h-103h | FS, GS and kernel GS bases, TSC_AUX |
+
+use crate::core::{Core, cr0, efer};
+use crate::mem::{PHYSICAL_BITS, canonical};
+use crate::op::{Op, slot};
+use crate::state::seg;
+
+const TSC: u32 = 0x10;
+const PLATFORM_ID: u32 = 0x17;
+const APIC_BASE: u32 = 0x1b;
+const BIOS_SIGN_ID: u32 = 0x8b;
+const MTRRCAP: u32 = 0xfe;
+const ARCH_CAPABILITIES: u32 = 0x10a;
+const SYSENTER_CS: u32 = 0x174;
+const SYSENTER_ESP: u32 = 0x175;
+const SYSENTER_EIP: u32 = 0x176;
+const MISC_ENABLE: u32 = 0x1a0;
+const DEBUGCTL: u32 = 0x1d9;
+const MTRR_VARIABLE: u32 = 0x200;
+const MTRR_VARIABLE_LAST: u32 = 0x20f;
+const PAT: u32 = 0x277;
+const MTRR_DEF_TYPE: u32 = 0x2ff;
+const EFER: u32 = 0xc000_0080;
+const STAR: u32 = 0xc000_0081;
+const LSTAR: u32 = 0xc000_0082;
+const CSTAR: u32 = 0xc000_0083;
+const FMASK: u32 = 0xc000_0084;
+const FS_BASE: u32 = 0xc000_0100;
+const GS_BASE: u32 = 0xc000_0101;
+const KERNEL_GS_BASE: u32 = 0xc000_0102;
+const TSC_AUX: u32 = 0xc000_0103;
+
+/// Eight variable ranges, fixed ranges, write-combining.
+const MTRRCAP_VALUE: u64 = 8 | 1 << 8 | 1 << 10;
+/// The fixed-range MTRRs in the order of `Msrs::mtrr_fixed`.
+const MTRR_FIXED: [u32; 11] = [0x250, 0x258, 0x259, 0x268, 0x269, 0x26a, 0x26b, 0x26c, 0x26d, 0x26e, 0x26f];
+/// Fast strings; the only bit that can change.
+const MISC_FAST_STRINGS: u64 = 1;
+/// Branch trace storage and PEBS are not available: read-only.
+const MISC_FIXED: u64 = 1 << 11 | 1 << 12;
+/// The local APIC is on.
+const APIC_ENABLE: u64 = 1 << 11;
+
+/// RDCL_NO, SKIP_L1DFL_VMENTRY, SSB_NO, MDS_NO, PSCHANGE_MC_NO, TAA_NO, SBDR_SSDP_NO, FBSDP_NO, PSDP_NO, BHI_NO,
+/// PBRSB_NO, GDS_NO, RFDS_NO, ITS_NO: an interpreter does not execute ahead of what it knows.
+const ARCH_CAPABILITIES_VALUE: u64 = 1
+    | 1 << 3
+    | 1 << 4
+    | 1 << 5
+    | 1 << 6
+    | 1 << 8
+    | 1 << 13
+    | 1 << 14
+    | 1 << 15
+    | 1 << 20
+    | 1 << 24
+    | 1 << 26
+    | 1 << 27
+    | 1 << 62;
+
+/// RDMSR. Nothing for an MSR that does not exist.
+pub(crate) fn read(core: &Core, op: &Op, index: u32) -> Option<u64> {
+    let m = &core.msrs;
+    Some(match index {
+        TSC => core.read_tsc(op),
+        PLATFORM_ID | DEBUGCTL => 0,
+        APIC_BASE => m.apic_base,
+        BIOS_SIGN_ID => m.bios_sign_id,
+        MTRRCAP => MTRRCAP_VALUE,
+        ARCH_CAPABILITIES => ARCH_CAPABILITIES_VALUE,
+        SYSENTER_CS => m.sysenter_cs,
+        SYSENTER_ESP => m.sysenter_esp,
+        SYSENTER_EIP => m.sysenter_eip,
+        MISC_ENABLE => m.misc_enable | MISC_FIXED,
+        MTRR_VARIABLE..=MTRR_VARIABLE_LAST => m.mtrr_var[(index - MTRR_VARIABLE) as usize],
+        PAT => m.pat,
+        MTRR_DEF_TYPE => m.mtrr_def_type,
+        EFER => core.efer,
+        STAR => m.star,
+        LSTAR => m.lstar,
+        CSTAR => m.cstar,
+        FMASK => m.fmask,
+        FS_BASE => core.regs[slot::FS as usize],
+        GS_BASE => core.regs[slot::GS as usize],
+        KERNEL_GS_BASE => m.kernel_gs_base,
+        TSC_AUX => m.tsc_aux,
+        _ => m.mtrr_fixed[MTRR_FIXED.iter().position(|&n| n == index)?],
+    })
+}
+
+/// WRMSR. False for an MSR that does not exist, is read-only, or cannot hold the value: nothing changed then.
+pub(crate) fn write(core: &mut Core, op: &Op, index: u32, v: u64) -> bool {
+    let Some(ok) = valid(core, index, v) else { return false };
+    if !ok {
+        return false;
+    }
+    let m = &mut core.msrs;
+    match index {
+        TSC => {
+            let now = core.read_tsc(op);
+            core.msrs.tsc_offset = core.msrs.tsc_offset.wrapping_add(v.wrapping_sub(now));
+        }
+        APIC_BASE if (v ^ m.apic_base) & !APIC_ENABLE != 0 => {
+            core.unsupported = Some("a local APIC at another address");
+        }
+        APIC_BASE => m.apic_base = v,
+        BIOS_SIGN_ID => m.bios_sign_id = v,
+        SYSENTER_CS => m.sysenter_cs = v,
+        SYSENTER_ESP => m.sysenter_esp = v,
+        SYSENTER_EIP => m.sysenter_eip = v,
+        MISC_ENABLE => m.misc_enable = v & MISC_FAST_STRINGS,
+        MTRR_VARIABLE..=MTRR_VARIABLE_LAST => m.mtrr_var[(index - MTRR_VARIABLE) as usize] = v,
+        PAT => m.pat = v,
+        MTRR_DEF_TYPE => m.mtrr_def_type = v,
+        EFER => {
+            core.efer = v & !efer::LMA | core.efer & efer::LMA;
+            core.update_paging();
+        }
+        STAR => m.star = v,
+        LSTAR => m.lstar = v,
+        CSTAR => m.cstar = v,
+        FMASK => m.fmask = v,
+        FS_BASE => core.set_segment_base(seg::FS, v),
+        GS_BASE => core.set_segment_base(seg::GS, v),
+        KERNEL_GS_BASE => m.kernel_gs_base = v,
+        TSC_AUX => m.tsc_aux = v,
+        _ => {
+            if let Some(n) = MTRR_FIXED.iter().position(|&n| n == index) {
+                m.mtrr_fixed[n] = v;
+            }
+        }
+    }
+    true
+}
+
+/// Whether `v` may be written; nothing for an MSR that does not exist.
+fn valid(core: &Core, index: u32, v: u64) -> Option<bool> {
+    let memory_types = |allowed: fn(u8) -> bool| v.to_le_bytes().into_iter().all(allowed);
+    Some(match index {
+        TSC | BIOS_SIGN_ID | STAR => true,
+        SYSENTER_CS | FMASK | TSC_AUX => v >> 32 == 0,
+        SYSENTER_ESP | SYSENTER_EIP | LSTAR | CSTAR | FS_BASE | GS_BASE | KERNEL_GS_BASE => canonical(v),
+        // The processor is the bootstrap processor (bit 8), and there is no x2APIC (bit 10).
+        APIC_BASE => v >> PHYSICAL_BITS == 0 && v & 0x6ff == 0 && v & 0x100 == core.msrs.apic_base & 0x100,
+        MISC_ENABLE => v & !(MISC_FAST_STRINGS | MISC_FIXED) == 0,
+        DEBUGCTL => v == 0,
+        PAT => memory_types(|t| matches!(t, 0 | 1 | 4..=7)),
+        MTRR_DEF_TYPE => v & !0xcff == 0 && mtrr_type(v as u8),
+        MTRR_VARIABLE..=MTRR_VARIABLE_LAST => {
+            let is_mask = index & 1 != 0;
+            let low = if is_mask { v & 0x7ff == 0 } else { v & 0xf00 == 0 && mtrr_type(v as u8) };
+            low && v >> PHYSICAL_BITS == 0
+        }
+        EFER => {
+            let known = efer::SCE | efer::LME | efer::LMA | efer::NXE;
+            let switches = (v ^ core.efer) & efer::LME != 0 && core.cr0 & cr0::PG != 0;
+            v & !known == 0 && !switches
+        }
+        PLATFORM_ID | MTRRCAP | ARCH_CAPABILITIES => false,
+        _ => {
+            MTRR_FIXED.iter().position(|&n| n == index)?;
+            memory_types(mtrr_type)
+        }
+    })
+}
+
+/// Memory types of MTRRs (SDM vol. 3A, table 12-8).
+fn mtrr_type(t: u8) -> bool {
+    matches!(t, 0 | 1 | 4 | 5 | 6)
+}

@@ -1,0 +1,359 @@
+//! The run loop: find a block, execute it, deal with how it ended.
+
+use crate::core::{Core, TscAnchor};
+use crate::decode::cache::{Cache, Extent};
+use crate::flags::bits;
+use crate::mem::mmio::Request;
+use crate::mem::{Access, Mem, Ram};
+use crate::op::{Op, STACK_SEGMENT, slot};
+use crate::state::CpuState;
+use crate::stop::{Stop, vector};
+
+/// Sizes of the CPU's caches. They change how fast a guest runs, and nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheConfig {
+    /// Entries of the software TLB, for each privilege mode. A power of two.
+    pub tlb_entries: usize,
+    /// Entries of the block cache. A power of two.
+    pub block_entries: usize,
+}
+
+impl Default for CacheConfig {
+    fn default() -> Self {
+        CacheConfig { tlb_entries: 1024, block_entries: 1 << 16 }
+    }
+}
+
+/// When a run ends, besides the guest's own exits.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Until<'a> {
+    /// Stop at this count, absolute.
+    pub icount: u64,
+    /// Stop at the first boundary at which an external interrupt can be taken.
+    pub window: bool,
+    /// Stop before an instruction at one of these linear addresses (sorted), the run's first instruction excepted.
+    pub breakpoints: &'a [u64],
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// The count was reached, exactly.
+    Count,
+    /// An interrupt can be taken now.
+    Window,
+    /// HLT retired.
+    Halt,
+    /// The guest needs a device. Answer with [`Cpu::complete`] (for writes: any value), then run again.
+    Device(Request),
+    /// A triple fault.
+    Shutdown,
+    /// An instruction at a breakpoint is next.
+    Breakpoint,
+    /// Something that is not modelled; the reason names it.
+    Unsupported(&'static str),
+}
+
+/// One virtual CPU.
+#[derive(Debug)]
+pub struct Cpu {
+    core: Core,
+    cache: Cache,
+}
+
+/// How a block or an instruction ended, for the outer loop.
+enum Ended {
+    /// Look at limits and interrupts again.
+    Check,
+    /// Execute the next instruction alone.
+    Single,
+    /// The run is over.
+    Exit(Exit),
+}
+
+impl Cpu {
+    /// A CPU on `ram`, in the default state.
+    pub fn new(ram: Ram, caches: CacheConfig) -> Cpu {
+        Cpu { core: Core::new(Mem::new(ram, caches.tlb_entries)), cache: Cache::new(caches.block_entries) }
+    }
+    /// Instructions retired.
+    pub fn icount(&self) -> u64 {
+        self.core.icount
+    }
+    /// The architectural state.
+    pub fn state(&self) -> CpuState {
+        self.core.save_state()
+    }
+    /// Replace the architectural state, the count included.
+    pub fn set_state(&mut self, state: &CpuState) {
+        self.core.load_state(state);
+    }
+    /// Set what RDTSC shows.
+    pub fn set_tsc(&mut self, anchor: TscAnchor) {
+        self.core.tsc = anchor;
+    }
+    /// Answer the request of the last [`Exit::Device`].
+    pub fn complete(&mut self, value: u64) {
+        self.core.mem.mmio.answer(value);
+    }
+    /// Whether an external interrupt would be taken now.
+    pub fn interruptible(&self) -> bool {
+        self.core.interruptible() && !self.core.mem.mmio.in_progress()
+    }
+    /// Take an external interrupt.
+    ///
+    /// # Panics
+    /// If the CPU is not [`interruptible`](Cpu::interruptible).
+    pub fn interrupt(&mut self, vector: u8) {
+        assert!(self.interruptible(), "an interrupt was injected into a CPU that cannot take one");
+        self.core.halted = false;
+        self.core.deliver_interrupt(vector);
+    }
+    /// Somebody other than this CPU wrote RAM.
+    pub fn memory_written(&mut self, gpa: u64, len: u64) {
+        self.core.mem.written_outside(gpa, len);
+    }
+    /// Pages written since the last call, ascending page numbers.
+    pub fn take_dirty_pages(&mut self) -> Vec<u64> {
+        self.core.mem.take_dirty()
+    }
+    /// Read guest memory by linear address, without side effects. Returns how many bytes could be read.
+    pub fn read_virtual(&self, gva: u64, buf: &mut [u8]) -> usize {
+        let mut done = 0;
+        while done < buf.len() {
+            let va = gva.wrapping_add(done as u64);
+            let n = (4096 - (va & 0xfff)).min((buf.len() - done) as u64);
+            match self.core.mem.peek(va) {
+                Some(gpa) if self.core.mem.ram.contains(gpa, n) => {
+                    buf[done..done + n as usize].copy_from_slice(self.core.mem.ram.slice(gpa, n));
+                    done += n as usize;
+                }
+                _ => break,
+            }
+        }
+        done
+    }
+    /// Drop everything that is cached. Changes nothing that a guest can see; for tests of exactly that.
+    pub fn flush_caches(&mut self) {
+        self.core.mem.flush_tlb();
+        self.cache.flush();
+    }
+    /// Plant a defect: stores to page tables leave stale translations behind. For tests of the determinism checks.
+    #[doc(hidden)]
+    pub fn leak_stale_translations(&mut self, on: bool) {
+        self.core.mem.leak_stale_tlb = on;
+    }
+
+    /// Run until one of the ends in `until` or an exit of the guest's.
+    pub fn run(&mut self, until: Until<'_>) -> Exit {
+        self.core.limit = until.icount;
+        let mut single = false;
+        let mut first = true;
+        loop {
+            let core = &self.core;
+            if core.shutdown {
+                return Exit::Shutdown;
+            }
+            if let Some(reason) = core.unsupported {
+                return Exit::Unsupported(reason);
+            }
+            if let Some(request) = core.mem.mmio.pending {
+                return Exit::Device(request);
+            }
+            let completing = core.mem.mmio.in_progress();
+            if !completing {
+                if core.halted {
+                    return Exit::Halt;
+                }
+                if core.icount >= until.icount {
+                    return Exit::Count;
+                }
+                if until.window && core.interruptible() {
+                    return Exit::Window;
+                }
+                if !first && until.breakpoints.binary_search(&core.rip).is_ok() {
+                    return Exit::Breakpoint;
+                }
+            }
+            first = false;
+            let alone = single
+                || completing
+                || core.shadow
+                || core.rflags & (bits::TF | bits::RF) != 0
+                || core.dr7 & 0xff != 0
+                || !until.breakpoints.is_empty();
+            let ended = if alone { self.step(until.icount) } else { self.blocks() };
+            single = false;
+            match ended {
+                Ended::Check => {}
+                Ended::Single => single = true,
+                Ended::Exit(exit) => return exit,
+            }
+        }
+    }
+
+    /// Execute blocks for as long as nothing needs a look.
+    fn blocks(&mut self) -> Ended {
+        let core = &mut self.core;
+        loop {
+            let block = match find(&mut self.cache, core, Extent::Block) {
+                Ok(index) => self.cache.block(index),
+                Err(stop) => return not_fetched(core, stop),
+            };
+            let count = u64::from(block.count);
+            if count > core.limit - core.icount {
+                return Ended::Single;
+            }
+            let rip = core.rip;
+            core.regs[slot::PAGE as usize] = rip & !0xfff;
+            core.regs[slot::PAGE_FAR as usize] = (rip & !0xfff).wrapping_add(1 << 30);
+            core.rip = rip.wrapping_add(u64::from(block.len));
+            for op in self.cache.ops(block) {
+                if let Err(stop) = (op.run)(core, op) {
+                    return stopped(core, op, stop);
+                }
+            }
+            core.icount += count;
+            if core.icount == core.limit {
+                return Ended::Check;
+            }
+        }
+    }
+
+    /// Execute one instruction, with everything that may happen around it.
+    fn step(&mut self, limit: u64) -> Ended {
+        let core = &mut self.core;
+        let shadow = std::mem::take(&mut core.shadow);
+        let trap = core.rflags & bits::TF != 0;
+        let resume = core.rflags & bits::RF != 0;
+        if core.dr7 & 0xff != 0 && !resume && core.instruction_breakpoint() {
+            return Ended::Check;
+        }
+        core.mem.mmio.rewind();
+        // One iteration of a repeated instruction when each one has to be looked at.
+        core.limit = if shadow || trap || core.mem.mmio.in_progress() { core.icount + 1 } else { limit };
+        core.mem.single = true;
+        let before = core.icount;
+        let ended = Self::step_fetched(&mut self.cache, core);
+        core.mem.single = false;
+        core.limit = limit;
+        if core.mem.mmio.pending.is_some() {
+            core.shadow = shadow;
+            return ended;
+        }
+        core.mem.mmio.clear();
+        if core.icount > before {
+            if resume {
+                core.rflags &= !bits::RF;
+            }
+            if trap && !core.shadow {
+                core.single_step_trap();
+            }
+        }
+        ended
+    }
+
+    fn step_fetched(cache: &mut Cache, core: &mut Core) -> Ended {
+        let block = match find(cache, core, Extent::Single) {
+            Ok(index) => cache.block(index),
+            Err(stop) => return not_fetched(core, stop),
+        };
+        let rip = core.rip;
+        core.regs[slot::PAGE as usize] = rip & !0xfff;
+        core.regs[slot::PAGE_FAR as usize] = (rip & !0xfff).wrapping_add(1 << 30);
+        core.rip = rip.wrapping_add(u64::from(block.len));
+        let op = &cache.ops(block)[0];
+        match (op.run)(core, op) {
+            Ok(()) => {
+                core.icount += 1;
+                Ended::Check
+            }
+            Err(stop) => stopped(core, op, stop),
+        }
+    }
+}
+
+/// The index of the block at RIP.
+#[inline(always)]
+fn find(cache: &mut Cache, core: &mut Core, extent: Extent) -> Result<usize, Stop> {
+    let rip = core.rip;
+    let gpa = match core.mem.exec_gpa(rip) {
+        Some(gpa) => gpa,
+        None => fetch(core, rip)?,
+    };
+    match cache.find(&core.mem, gpa, extent) {
+        Some(index) => Ok(index),
+        None => find_slow(cache, core, gpa, extent),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn fetch(core: &mut Core, rip: u64) -> Result<u64, Stop> {
+    let mode = core.mem.tlb.mode();
+    let gpa = core.mem.translate(rip, Access::Exec, mode)?;
+    if !core.mem.ram.contains(gpa & !0xfff, 4096) {
+        core.unsupported = Some("execution from an address that is not RAM");
+        return Err(Stop::Exit);
+    }
+    Ok(gpa)
+}
+
+#[cold]
+#[inline(never)]
+fn find_slow(cache: &mut Cache, core: &mut Core, gpa: u64, extent: Extent) -> Result<usize, Stop> {
+    let next_page = (core.rip | 0xfff).wrapping_add(1);
+    let mut outside = false;
+    let found = cache.find_or_decode(&mut core.mem, gpa, extent, |mem| {
+        let mode = mem.tlb.mode();
+        let page = mem.translate(next_page, Access::Exec, mode)?;
+        if mem.ram.contains(page & !0xfff, 4096) {
+            return Ok(page);
+        }
+        outside = true;
+        Err(Stop::Exit)
+    });
+    if outside {
+        core.unsupported = Some("execution from an address that is not RAM");
+    }
+    found
+}
+
+/// The fetch of the next instruction failed.
+#[cold]
+fn not_fetched(core: &mut Core, stop: Stop) -> Ended {
+    if stop == Stop::Fault {
+        let fault = core.mem.fault;
+        core.deliver_fault(fault, core.rip);
+    }
+    Ended::Check
+}
+
+/// An instruction ended other than by going on.
+#[cold]
+#[inline(never)]
+fn stopped(core: &mut Core, op: &Op, stop: Stop) -> Ended {
+    core.icount += u64::from(op.idx);
+    if stop == Stop::Leave {
+        core.icount += 1;
+        return Ended::Check;
+    }
+    core.rip = op.rip(core);
+    match stop {
+        Stop::Leave => Ended::Check,
+        Stop::Single => Ended::Single,
+        Stop::Fault => {
+            let mut fault = core.mem.fault;
+            if fault.non_canonical && op.aux & STACK_SEGMENT != 0 {
+                fault.vector = vector::SS;
+            }
+            core.deliver_fault(fault, core.rip);
+            Ended::Check
+        }
+        Stop::Exit => match core.mem.mmio.pending {
+            // Outside of a step the shadow and trap rules do not apply, and the request is served all the same.
+            Some(request) => Ended::Exit(Exit::Device(request)),
+            None => Ended::Check,
+        },
+    }
+}

@@ -1,0 +1,242 @@
+//! The architectural state of one virtual CPU, as plain data: what a moment stores and a digest covers.
+//!
+//! Canonical: two CPUs that a guest cannot tell apart have equal values here. Caches, lazy flags and TLBs are not part
+//! of it.
+
+use serde::{Deserialize, Serialize};
+
+/// A segment register with its hidden part (SDM vol. 3A, 3.4.3).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// Visible selector.
+    pub selector: u16,
+    /// Hidden base address.
+    pub base: u64,
+    /// Hidden limit in bytes, granularity applied.
+    pub limit: u32,
+    /// Access rights as bits 8-23 of the descriptor's second word, shifted right by 8: type, S, DPL, P, AVL, L, D/B, G.
+    pub access: u16,
+}
+
+impl Segment {
+    /// Descriptor privilege level.
+    pub fn dpl(&self) -> u8 {
+        ((self.access >> 5) & 3) as u8
+    }
+    /// The present bit.
+    pub fn present(&self) -> bool {
+        self.access & 0x80 != 0
+    }
+    /// The L bit: 64-bit code.
+    pub fn long(&self) -> bool {
+        self.access & 0x2000 != 0
+    }
+}
+
+/// GDTR or IDTR.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableRegister {
+    /// Linear base address.
+    pub base: u64,
+    /// Limit in bytes, minus one.
+    pub limit: u16,
+}
+
+/// Model-specific registers that hold state of their own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Msrs {
+    /// IA32_STAR.
+    pub star: u64,
+    /// IA32_LSTAR.
+    pub lstar: u64,
+    /// IA32_CSTAR.
+    pub cstar: u64,
+    /// IA32_FMASK.
+    pub fmask: u64,
+    /// IA32_KERNEL_GS_BASE.
+    pub kernel_gs_base: u64,
+    /// IA32_SYSENTER_CS.
+    pub sysenter_cs: u64,
+    /// IA32_SYSENTER_ESP.
+    pub sysenter_esp: u64,
+    /// IA32_SYSENTER_EIP.
+    pub sysenter_eip: u64,
+    /// IA32_APIC_BASE.
+    pub apic_base: u64,
+    /// IA32_PAT.
+    pub pat: u64,
+    /// IA32_MISC_ENABLE.
+    pub misc_enable: u64,
+    /// IA32_TSC_AUX.
+    pub tsc_aux: u64,
+    /// What the guest added to the TSC by writing it.
+    pub tsc_offset: u64,
+    /// IA32_MTRR_DEF_TYPE.
+    pub mtrr_def_type: u64,
+    /// The eight variable MTRR pairs, base and mask.
+    pub mtrr_var: [u64; 16],
+    /// The eleven fixed-range MTRRs.
+    pub mtrr_fixed: [u64; 11],
+    /// IA32_MCG_STATUS.
+    pub mcg_status: u64,
+    /// IA32_BIOS_SIGN_ID.
+    pub bios_sign_id: u64,
+}
+
+impl Default for Msrs {
+    fn default() -> Self {
+        Msrs {
+            star: 0,
+            lstar: 0,
+            cstar: 0,
+            fmask: 0,
+            kernel_gs_base: 0,
+            sysenter_cs: 0,
+            sysenter_esp: 0,
+            sysenter_eip: 0,
+            apic_base: 0xfee0_0900,
+            pat: 0x0007_0406_0007_0406,
+            misc_enable: 1,
+            tsc_aux: 0,
+            tsc_offset: 0,
+            mtrr_def_type: 0,
+            mtrr_var: [0; 16],
+            mtrr_fixed: [0; 11],
+            mcg_status: 0,
+            bios_sign_id: 0,
+        }
+    }
+}
+
+/// x87 and SSE state (SDM vol. 1, chapters 8 and 10).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FpuState {
+    /// Physical x87 registers R0-R7: 64-bit significand and 16-bit sign and exponent.
+    pub r: [(u64, u16); 8],
+    /// Control word.
+    pub fcw: u16,
+    /// Status word, TOP included.
+    pub fsw: u16,
+    /// Abridged tag word: bit i set when physical register Ri is not empty.
+    pub ftw: u8,
+    /// Last opcode, 11 bits.
+    pub fop: u16,
+    /// Last instruction pointer.
+    pub fip: u64,
+    /// Last data pointer.
+    pub fdp: u64,
+    /// SSE control and status.
+    pub mxcsr: u32,
+    /// XMM0-XMM15.
+    pub xmm: [u128; 16],
+}
+
+impl Default for FpuState {
+    fn default() -> Self {
+        FpuState {
+            r: [(0, 0); 8],
+            fcw: 0x0037f,
+            fsw: 0,
+            ftw: 0,
+            fop: 0,
+            fip: 0,
+            fdp: 0,
+            mxcsr: 0x1f80,
+            xmm: [0; 16],
+        }
+    }
+}
+
+/// Indices into [`CpuState::seg`] and the order of segment registers in encodings.
+pub mod seg {
+    /// ES.
+    pub const ES: usize = 0;
+    /// CS.
+    pub const CS: usize = 1;
+    /// SS.
+    pub const SS: usize = 2;
+    /// DS.
+    pub const DS: usize = 3;
+    /// FS.
+    pub const FS: usize = 4;
+    /// GS.
+    pub const GS: usize = 5;
+}
+
+/// Everything that a guest can observe of its CPU, and the count of what it did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuState {
+    /// Instructions retired.
+    pub icount: u64,
+    /// RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8-R15.
+    pub gpr: [u64; 16],
+    /// Instruction pointer.
+    pub rip: u64,
+    /// RFLAGS, bit 1 set.
+    pub rflags: u64,
+    /// ES, CS, SS, DS, FS, GS.
+    pub seg: [Segment; 6],
+    /// Local descriptor table register.
+    pub ldtr: Segment,
+    /// Task register.
+    pub tr: Segment,
+    /// Global descriptor table register.
+    pub gdtr: TableRegister,
+    /// Interrupt descriptor table register.
+    pub idtr: TableRegister,
+    /// CR0.
+    pub cr0: u64,
+    /// CR2.
+    pub cr2: u64,
+    /// CR3.
+    pub cr3: u64,
+    /// CR4.
+    pub cr4: u64,
+    /// IA32_EFER.
+    pub efer: u64,
+    /// DR0-DR3.
+    pub dr: [u64; 4],
+    /// DR6.
+    pub dr6: u64,
+    /// DR7.
+    pub dr7: u64,
+    /// Other MSRs.
+    pub msrs: Msrs,
+    /// x87 and SSE.
+    pub fpu: FpuState,
+    /// In HLT, waiting for an interrupt.
+    pub halted: bool,
+    /// Interrupts are held off for one instruction (after STI or MOV SS).
+    pub shadow: bool,
+}
+
+impl Default for CpuState {
+    /// A CPU in long mode, CPL 0, with paging structures at zero: the loader fills in the rest.
+    fn default() -> Self {
+        let data = Segment { selector: 0x18, base: 0, limit: 0xffff_ffff, access: 0xc093 };
+        let code = Segment { selector: 0x10, base: 0, limit: 0xffff_ffff, access: 0xa09b };
+        CpuState {
+            icount: 0,
+            gpr: [0; 16],
+            rip: 0,
+            rflags: 2,
+            seg: [data, code, data, data, data, data],
+            ldtr: Segment { selector: 0, base: 0, limit: 0, access: 0x82 },
+            tr: Segment { selector: 0, base: 0, limit: 0xffff, access: 0x8b },
+            gdtr: TableRegister::default(),
+            idtr: TableRegister::default(),
+            cr0: 0x8005_0033,
+            cr2: 0,
+            cr3: 0,
+            cr4: 0x620,
+            efer: 0xd00,
+            dr: [0; 4],
+            dr6: 0xffff_0ff0,
+            dr7: 0x400,
+            msrs: Msrs::default(),
+            fpu: FpuState::default(),
+            halted: false,
+            shadow: false,
+        }
+    }
+}

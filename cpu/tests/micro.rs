@@ -1,0 +1,20 @@
+//! Micro-guests: small programs in 64-bit mode, with page tables, descriptor tables and handlers of their own, that show
+//! what the privileged side of the CPU does.
+//!
+//! Each guest runs in several ways (see `harness::check`): with ordinary caches, with tiny ones, with caches dropped at
+//! random, one instruction at a time, and in random pieces. All must end in the same registers and the same RAM.
+
+mod micro {
+    mod harness;
+    mod image;
+
+    mod code;
+    mod debug;
+    mod exceptions;
+    mod paging;
+    mod port;
+    mod registers;
+    mod remap;
+    mod rings;
+    mod segments;
+}

@@ -1,0 +1,189 @@
+//! Running a guest in every way that must make no difference.
+#![allow(unsafe_code)]
+
+use super::image::{Guest, RAM_BYTES};
+use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Ram, Request, TscAnchor, Until};
+
+/// More instructions than any guest here needs.
+const INSTRUCTIONS_MAX: u64 = 200_000;
+
+/// How a guest ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    Halt,
+    Shutdown,
+    Unsupported(&'static str),
+    /// It did not end.
+    Count,
+}
+
+/// What a guest left behind.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Outcome {
+    pub end: End,
+    pub state: CpuState,
+    pub ram: Vec<u8>,
+    pub requests: Vec<Request>,
+}
+
+impl Outcome {
+    /// Eight bytes of RAM.
+    pub fn word(&self, gpa: u64) -> u64 {
+        let at = gpa as usize;
+        u64::from_le_bytes(self.ram[at..at + 8].try_into().expect("eight bytes"))
+    }
+}
+
+#[repr(C, align(4096))]
+#[derive(Clone)]
+struct Page([u8; 4096]);
+
+/// Guest RAM.
+struct Memory(Vec<Page>);
+
+impl Memory {
+    fn new(bytes: &[u8]) -> Memory {
+        let mut pages = vec![Page([0; 4096]); RAM_BYTES / 4096];
+        for (page, chunk) in pages.iter_mut().zip(bytes.chunks(4096)) {
+            page.0[..chunk.len()].copy_from_slice(chunk);
+        }
+        Memory(pages)
+    }
+    fn ram(&mut self) -> Ram {
+        // SAFETY: the CPU that gets this is dropped before `self`, and nothing else looks at the pages meanwhile.
+        unsafe { Ram::new(self.0.as_mut_ptr().cast(), RAM_BYTES as u64) }
+    }
+    fn bytes(&self) -> Vec<u8> {
+        self.0.iter().flat_map(|p| p.0).collect()
+    }
+}
+
+/// One way to run a guest.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    name: &'static str,
+    caches: CacheConfig,
+    /// Instructions a run, at most, drawn from 1 to this.
+    piece: u64,
+    /// Drop all caches before some of the runs.
+    flush: bool,
+    /// Move the state to a new CPU before some of the runs.
+    restore: bool,
+}
+
+const ORDINARY: CacheConfig = CacheConfig { tlb_entries: 256, block_entries: 1024 };
+const TINY: CacheConfig = CacheConfig { tlb_entries: 2, block_entries: 2 };
+const WHOLE: u64 = u64::MAX;
+
+const WAYS: [Way; 6] = [
+    Way { name: "ordinary", caches: ORDINARY, piece: WHOLE, flush: false, restore: false },
+    Way { name: "tiny caches", caches: TINY, piece: WHOLE, flush: false, restore: false },
+    Way { name: "step by step", caches: ORDINARY, piece: 1, flush: false, restore: false },
+    Way { name: "pieces", caches: TINY, piece: 7, flush: false, restore: false },
+    Way { name: "flushed", caches: ORDINARY, piece: 5, flush: true, restore: false },
+    Way { name: "restored", caches: ORDINARY, piece: 11, flush: false, restore: true },
+];
+
+/// A small generator, so that pieces differ and repeat.
+struct Draw(u64);
+
+impl Draw {
+    fn next(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % below
+    }
+}
+
+fn cpu(memory: &mut Memory, caches: CacheConfig, state: &CpuState) -> Cpu {
+    let mut cpu = Cpu::new(memory.ram(), caches);
+    cpu.set_tsc(TscAnchor { icount: 0, tsc: 1000, num: 3, den: 2 });
+    cpu.set_state(state);
+    cpu
+}
+
+fn run(guest: &Guest, way: Way) -> Outcome {
+    let mut memory = Memory::new(&guest.ram);
+    let mut cpu_now = cpu(&mut memory, way.caches, &guest.state);
+    let mut draw = Draw(way.piece ^ 0x9e37_79b9);
+    let mut interrupts = guest.interrupts.iter().copied().peekable();
+    let mut requests = Vec::new();
+    let end = loop {
+        let now = cpu_now.icount();
+        if now >= INSTRUCTIONS_MAX {
+            break End::Count;
+        }
+        let due = interrupts.peek().is_some_and(|(at, _)| *at <= now);
+        if due && cpu_now.interruptible() {
+            let (_, vector) = interrupts.next().expect("peeked");
+            cpu_now.interrupt(vector);
+            continue;
+        }
+        if way.flush && draw.next(3) == 0 {
+            cpu_now.flush_caches();
+        }
+        if way.restore && draw.next(3) == 0 && requests.len() == guest.answered(&requests) {
+            let state = cpu_now.state();
+            drop(cpu_now);
+            cpu_now = cpu(&mut memory, way.caches, &state);
+        }
+        let piece = if way.piece == WHOLE { WHOLE } else { now + 1 + draw.next(way.piece) };
+        let next = interrupts.peek().map_or(u64::MAX, |(at, _)| if due { u64::MAX } else { *at });
+        let until = Until { icount: piece.min(next).min(INSTRUCTIONS_MAX), window: due, breakpoints: &[] };
+        match cpu_now.run(until) {
+            Exit::Count => assert_eq!(cpu_now.icount(), until.icount, "{}: a stop is exact", way.name),
+            Exit::Window | Exit::Breakpoint => {}
+            Exit::Device(request) => {
+                requests.push(request);
+                cpu_now.complete(guest.answer(requests.len()));
+            }
+            Exit::Halt if interrupts.peek().is_some() && cpu_now.interruptible() => {
+                let (_, vector) = interrupts.next().expect("peeked");
+                cpu_now.interrupt(vector);
+            }
+            Exit::Halt => break End::Halt,
+            Exit::Shutdown => break End::Shutdown,
+            Exit::Unsupported(reason) => break End::Unsupported(reason),
+        }
+    };
+    let state = cpu_now.state();
+    drop(cpu_now);
+    Outcome { end, state, ram: memory.bytes(), requests }
+}
+
+/// Run the guest in every way and return what it left, which is the same for all.
+pub fn check(guest: &Guest) -> Outcome {
+    let first = run(guest, WAYS[0]);
+    for way in &WAYS[1..] {
+        compare(&first, &run(guest, *way), way.name);
+    }
+    first
+}
+
+/// Run the guest in the ordinary way only, for tests with thousands of guests.
+pub fn once(guest: &Guest) -> Outcome {
+    run(guest, WAYS[0])
+}
+
+fn compare(a: &Outcome, b: &Outcome, way: &str) {
+    assert_eq!(a.end, b.end, "{way}");
+    assert_eq!(a.requests, b.requests, "{way}");
+    assert_eq!(a.state, b.state, "{way}");
+    let differs = a.ram.iter().zip(&b.ram).position(|(x, y)| x != y);
+    assert_eq!(differs, None, "{way}: RAM differs");
+}
+
+/// Run the guest once for each count up to its end and check that each stop is exact and equals the stepped run.
+pub fn check_every_count(guest: &Guest) {
+    let total = run(guest, WAYS[0]).state.icount;
+    let mut memory = Memory::new(&guest.ram);
+    let mut stepped = cpu(&mut memory, TINY, &guest.state);
+    for n in 0..total {
+        assert_eq!(stepped.run(Until { icount: n, ..Until::default() }), Exit::Count);
+        let mut fresh_memory = Memory::new(&guest.ram);
+        let mut fresh = cpu(&mut fresh_memory, ORDINARY, &guest.state);
+        assert_eq!(fresh.run(Until { icount: n, ..Until::default() }), Exit::Count, "stop at {n}");
+        assert_eq!(fresh.icount(), n);
+        assert_eq!(fresh.state(), stepped.state(), "stop at {n}");
+    }
+    drop(stepped);
+}

@@ -1,0 +1,125 @@
+//! What must agree, and how a disagreement is printed.
+
+use crate::arena;
+use crate::forms::{Family, family};
+use crate::host::features::Features;
+use crate::place::Case;
+use crate::state::{End, GPR_NAMES, Outcome, RCX, flag};
+use crate::undefined::{Operands, undefined_flags, undefined_result};
+use everett_cpu::state::FpuState;
+use iced_x86::{Formatter, IntelFormatter};
+use std::fmt::Write;
+
+/// The page fault error code's bit for "the page was present".
+const PF_PRESENT: u32 = 1;
+
+/// Differences between the host's outcome and the guest's; empty when they agree.
+pub fn differences(case: &Case, host: &Outcome, guest: &Outcome, features: Features) -> Vec<String> {
+    let i = &case.encoded.instruction;
+    let operands = Operands { rcx: case.state.gpr[RCX] };
+    let mut out = Vec::new();
+    let mut check = |name: &str, host: u128, guest: u128, mask: u128| {
+        if (host ^ guest) & mask != 0 {
+            out.push(format!("{name}: host {host:#x}, guest {guest:#x}, compared {mask:#x}"));
+        }
+    };
+    let whole = u128::MAX;
+    end(host.end, guest.end, &mut check);
+    if host.end == End::Retired && guest.end == End::Retired {
+        check("iterations", host.iterations.into(), guest.iterations.into(), whole);
+    }
+    let (h, g) = (&host.state, &guest.state);
+    check("rip", h.rip.into(), g.rip.into(), whole);
+    let undefined_register =
+        (undefined_result(i, &operands) && i.op_kind(0) == iced_x86::OpKind::Register).then(|| i.op0_register().full_register().number());
+    for n in 0..16 {
+        if undefined_register != Some(n) {
+            check(GPR_NAMES[n], h.gpr[n].into(), g.gpr[n].into(), whole);
+        }
+    }
+    let mut flags = !undefined_flags(i, &operands);
+    if host.end == End::Retired {
+        // The host had TF set for this one instruction, and RF between two iterations.
+        flags &= !flag::RF;
+        if i.mnemonic() != iced_x86::Mnemonic::Popfq && i.mnemonic() != iced_x86::Mnemonic::Popf {
+            flags &= !flag::TF;
+        }
+    } else {
+        flags &= !flag::TF;
+    }
+    check("rflags", h.rflags.into(), g.rflags.into(), flags.into());
+    let (h, g) = (&h.fpu, &g.fpu);
+    for n in 0..16 {
+        check(&format!("xmm{n}"), h.xmm[n], g.xmm[n], whole);
+    }
+    check("mxcsr", h.mxcsr.into(), g.mxcsr.into(), whole);
+    check("fcw", h.fcw.into(), g.fcw.into(), whole);
+    check("fsw", h.fsw.into(), g.fsw.into(), whole);
+    check("ftw", h.ftw.into(), g.ftw.into(), whole);
+    for n in 0..8 {
+        let both = |(significand, exponent): (u64, u16)| u128::from(significand) | u128::from(exponent) << 64;
+        check(&format!("r{n}"), both(h.r[n]), both(g.r[n]), whole);
+    }
+    if features.intel {
+        check("fip", h.fip.into(), g.fip.into(), whole);
+        check("fop", h.fop.into(), g.fop.into(), whole);
+        check("fdp", h.fdp.into(), g.fdp.into(), whole);
+    }
+    out
+}
+
+fn end(host: End, guest: End, check: &mut impl FnMut(&str, u128, u128, u128)) {
+    const RETIRED: u128 = 0x100;
+    let vector = |e| match e {
+        End::Retired => RETIRED,
+        End::Fault { vector, .. } => vector.into(),
+    };
+    check("vector (0x100: none)", vector(host), vector(guest), u128::MAX);
+    if let (End::Fault { error: h, address: ha, .. }, End::Fault { error: g, address: ga, .. }) = (host, guest) {
+        let mut mask = u32::MAX;
+        if arena::is_upper_half(ha) {
+            // Linux does not tell user code which kernel pages there are.
+            mask &= !PF_PRESENT;
+        }
+        check("error code", h.into(), g.into(), mask.into());
+        check("fault address", ha.into(), ga.into(), u128::MAX);
+    }
+}
+
+/// The first bytes that differ.
+pub fn memory_difference(host: &[u8], guest: &[u8]) -> Option<String> {
+    let at = host.iter().zip(guest).position(|(h, g)| h != g)?;
+    let end = (at + 32).min(host.len());
+    Some(format!("memory at data+{at:#x}: host {:02x?}, guest {:02x?}", &host[at..end], &guest[at..end]))
+}
+
+/// A case as text.
+pub fn describe(case: &Case) -> String {
+    let mut text = String::new();
+    IntelFormatter::new().format(&case.encoded.instruction, &mut text);
+    let s = &case.state;
+    let mut out = format!("{:02x?}  {text}  ({:?})\n", case.encoded.bytes, case.encoded.instruction.code());
+    let _ = writeln!(out, "  rip {:#x} rflags {:#x}", s.rip, s.rflags);
+    for (n, name) in GPR_NAMES.iter().enumerate() {
+        let _ = write!(out, "  {name} {:#x}", s.gpr[n]);
+    }
+    let f = &s.fpu;
+    if matches!(family(case.encoded.instruction.code()), Family::Sse | Family::Mmx | Family::X87) {
+        fpu(f, &mut out);
+    }
+    for (at, bytes) in &case.writes {
+        let _ = writeln!(out, "\n  arena+{at:#x}: {bytes:02x?}");
+    }
+    out
+}
+
+fn fpu(f: &FpuState, out: &mut String) {
+    let _ = writeln!(out, "\n  mxcsr {:#x} fcw {:#x} fsw {:#x} ftw {:#x}", f.mxcsr, f.fcw, f.fsw, f.ftw);
+    let _ = writeln!(out, "  fip {:#x} fdp {:#x} fop {:#x}", f.fip, f.fdp, f.fop);
+    for (n, xmm) in f.xmm.iter().enumerate() {
+        let _ = write!(out, "  xmm{n} {xmm:#034x}{}", if n % 4 == 3 { "\n" } else { "" });
+    }
+    for (n, (significand, exponent)) in f.r.iter().enumerate() {
+        let _ = write!(out, "  r{n} {exponent:#06x}:{significand:#018x}{}", if n % 4 == 3 { "\n" } else { "" });
+    }
+}

@@ -1,0 +1,67 @@
+//! The forms: every opcode of the decoder's table that the model has and a user program can execute.
+
+use crate::exempt::{Verdict, verdict};
+use iced_x86::{Code, EncodingKind, Instruction, Mnemonic};
+
+/// Families, for the counts that are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    Integer,
+    Control,
+    String,
+    System,
+    X87,
+    Mmx,
+    Sse,
+}
+
+/// All forms, in the order of the decoder's table.
+pub fn forms() -> Vec<Code> {
+    Code::values().filter(|&code| is_form(code)).collect()
+}
+
+fn is_form(code: Code) -> bool {
+    let info = code.op_code();
+    if !info.is_instruction() || !info.mode64() || info.encoding() != EncodingKind::Legacy {
+        return false;
+    }
+    // `9B D9 /7` and the like are two instructions: WAIT and a form that is in the table by itself. Others are in the
+    // table for processors that are not modelled.
+    if info.fwait() || !info.intel_decoder64() || info.decoder_option() != 0 || is_old_nop(code) {
+        return false;
+    }
+    let mut i = Instruction::default();
+    i.set_code(code);
+    verdict(&i) == Verdict::Compare && code != Code::INVALID
+}
+
+/// Forms that the decoder's table has beside those that it decodes to.
+fn is_old_nop(code: Code) -> bool {
+    code.mnemonic() == Mnemonic::Reservednop
+}
+
+/// The family of a form.
+pub fn family(code: Code) -> Family {
+    use iced_x86::CpuidFeature::*;
+    use iced_x86::FlowControl;
+    let mut i = Instruction::default();
+    i.set_code(code);
+    let features = code.cpuid_features();
+    if code.is_privileged() {
+        Family::System
+    } else if code == Code::INVALID {
+        Family::Integer
+    } else if features.iter().any(|f| matches!(f, FPU | FPU287 | FPU387)) {
+        Family::X87
+    } else if features.iter().any(|f| matches!(f, SSE | SSE2 | SSE3 | SSSE3 | SSE4_1 | SSE4_2)) {
+        Family::Sse
+    } else if features.contains(&MMX) {
+        Family::Mmx
+    } else if i.is_string_instruction() {
+        Family::String
+    } else if code.flow_control() != FlowControl::Next {
+        Family::Control
+    } else {
+        Family::Integer
+    }
+}

@@ -1,0 +1,198 @@
+//! The CPU under test in a small machine: the arena's pages for user code, and a kernel that consists of an IDT whose
+//! handlers are NOPs. Where execution lands tells which exception was raised.
+#![allow(unsafe_code)]
+
+use crate::arena::{CODE, CODE_LEN, CONST, CONST_LEN, DATA, DATA_LEN, GS_BASE, HIGH, LOW};
+use crate::state::{End, Outcome, RSP, State};
+use everett_cpu::state::{Segment, TableRegister, seg};
+use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Ram, Until};
+
+const PAGE: u64 = 0x1000;
+/// Guest-physical addresses.
+const PML4: u64 = 0x1000;
+const TABLES_END: u64 = 0x1_0000;
+const GDT: u64 = 0x1_0000;
+const IDT: u64 = 0x1_1000;
+const TSS: u64 = 0x1_2000;
+const HANDLERS: u64 = 0x1_3000;
+const STACK: u64 = 0x1_4000;
+const KERNEL_END: u64 = 0x1_5000;
+const DATA_AT: u64 = 0x2_0000;
+const CODE_AT: u64 = DATA_AT + DATA_LEN + CONST_LEN;
+const RAM_LEN: u64 = 0x4_0000;
+const _: () = assert!(CODE_AT + CODE_LEN <= RAM_LEN);
+
+/// Where the kernel sees guest-physical zero.
+const KERNEL: u64 = 0xffff_ffff_8000_0000;
+/// Bytes from one exception's handler to the next.
+const HANDLER_LEN: u64 = 16;
+
+const PRESENT: u64 = 1;
+const WRITABLE: u64 = 2;
+const USER: u64 = 4;
+const NO_EXECUTE: u64 = 1 << 63;
+
+/// Selectors as 64-bit Linux has them, so that instructions which show a selector agree.
+const USER_CS: u16 = 0x33;
+const USER_SS: u16 = 0x2b;
+
+/// The CPU under test.
+pub struct Guest {
+    cpu: Cpu,
+    /// Guest RAM, which `cpu` holds a pointer to.
+    ram: *mut u8,
+    template: CpuState,
+    next_table: u64,
+}
+
+impl Guest {
+    /// A machine with small caches, so that they are evicted now and then.
+    pub fn new() -> Guest {
+        let layout = std::alloc::Layout::from_size_align(RAM_LEN as usize, PAGE as usize).expect("constant");
+        // SAFETY: the size is not zero.
+        let ram = unsafe { std::alloc::alloc_zeroed(layout) };
+        assert!(!ram.is_null());
+        // SAFETY: the memory is page-aligned and never freed; it is accessed by methods of `Guest` only, which have the
+        // CPU for themselves.
+        let handle = unsafe { Ram::new(ram, RAM_LEN) };
+        let cpu = Cpu::new(handle, CacheConfig { tlb_entries: 64, block_entries: 256 });
+        let mut guest = Guest { cpu, ram, template: template(), next_table: PML4 + PAGE };
+        guest.build();
+        guest
+    }
+    fn ram(&self) -> &[u8] {
+        // SAFETY: allocated with this length and initialised in `new`; the CPU does not run meanwhile.
+        unsafe { std::slice::from_raw_parts(self.ram, RAM_LEN as usize) }
+    }
+    fn ram_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `ram`; `self` is borrowed for as long as the slice.
+        unsafe { std::slice::from_raw_parts_mut(self.ram, RAM_LEN as usize) }
+    }
+    fn put_u64(&mut self, gpa: u64, value: u64) {
+        self.ram_mut()[gpa as usize..gpa as usize + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    fn u64_at(&self, gpa: u64) -> u64 {
+        let at = gpa as usize;
+        u64::from_le_bytes(std::array::from_fn(|i| self.ram()[at + i]))
+    }
+
+    fn build(&mut self) {
+        for view in [LOW, HIGH] {
+            for at in (0..DATA_LEN).step_by(PAGE as usize) {
+                self.map(view + DATA + at, DATA_AT + at, USER | WRITABLE | NO_EXECUTE);
+            }
+            for at in (0..CONST_LEN).step_by(PAGE as usize) {
+                self.map(view + CONST + at, DATA_AT + DATA_LEN + at, USER | NO_EXECUTE);
+            }
+            for at in (0..CODE_LEN).step_by(PAGE as usize) {
+                self.map(view + CODE + at, CODE_AT + at, USER);
+            }
+        }
+        for gpa in (GDT..KERNEL_END).step_by(PAGE as usize) {
+            self.map(KERNEL + gpa, gpa, WRITABLE);
+        }
+        // Kernel code at selector 0x10.
+        self.put_u64(GDT + 0x10, 0x00af_9b00_0000_ffff);
+        // RSP0, and an I/O permission bitmap beyond the limit: no port is open to user code.
+        self.put_u64(TSS + 4, KERNEL + STACK + PAGE);
+        self.put_u64(TSS + 0x60, 0x68 << 48);
+        for vector in 0..256 {
+            // Linux lets user code raise #BP and #OF (INT 3, INT 4) and nothing else.
+            let privilege = if matches!(vector, 3 | 4) { 3 } else { 0 };
+            let to = KERNEL + HANDLERS + vector * HANDLER_LEN;
+            let access = 0x8e | privilege << 5;
+            let low = (to & 0xffff) | 0x10 << 16 | access << 40 | (to >> 16 & 0xffff) << 48;
+            self.put_u64(IDT + vector * 16, low);
+            self.put_u64(IDT + vector * 16 + 8, to >> 32);
+        }
+        self.ram_mut()[HANDLERS as usize..(HANDLERS + PAGE) as usize].fill(0x90);
+        self.cpu.memory_written(0, RAM_LEN);
+    }
+    fn map(&mut self, va: u64, gpa: u64, rights: u64) {
+        let mut table = PML4;
+        for shift in [39, 30, 21] {
+            let at = table + (va >> shift & 0x1ff) * 8;
+            if self.u64_at(at) == 0 {
+                assert!(self.next_table < TABLES_END);
+                self.put_u64(at, self.next_table | PRESENT | WRITABLE | USER);
+                self.next_table += PAGE;
+            }
+            table = self.u64_at(at) & 0xf_ffff_f000;
+        }
+        self.put_u64(table + (va >> 12 & 0x1ff) * 8, gpa | PRESENT | rights);
+    }
+
+    /// Write memory of the arena at an offset inside `DATA`, `CONST` or `CODE`.
+    pub fn write(&mut self, offset: u64, bytes: &[u8]) {
+        let gpa = if offset >= CODE {
+            assert!(offset + bytes.len() as u64 <= CODE + CODE_LEN);
+            offset - CODE + CODE_AT
+        } else {
+            assert!(offset >= DATA && offset + bytes.len() as u64 <= CONST + CONST_LEN);
+            offset - DATA + DATA_AT
+        };
+        self.ram_mut()[gpa as usize..][..bytes.len()].copy_from_slice(bytes);
+        self.cpu.memory_written(gpa, bytes.len() as u64);
+    }
+    /// `DATA` and `CONST` as they are now.
+    pub fn data(&self) -> &[u8] {
+        &self.ram()[DATA_AT as usize..(DATA_AT + DATA_LEN + CONST_LEN) as usize]
+    }
+    /// Execute the instruction at `state.rip`: `count` iterations of it, or one less and a fault.
+    ///
+    /// # Errors
+    /// If the CPU stopped for any other reason than the count.
+    pub fn run(&mut self, state: &State, count: u64) -> Result<Outcome, String> {
+        let mut cpu_state = self.template.clone();
+        cpu_state.gpr = state.gpr;
+        cpu_state.rip = state.rip;
+        cpu_state.rflags = state.rflags;
+        cpu_state.fpu = state.fpu.clone();
+        let start = cpu_state.icount;
+        self.cpu.set_state(&cpu_state);
+        let exit = self.cpu.run(Until { icount: start + count, ..Until::default() });
+        if exit != Exit::Count {
+            return Err(format!("the CPU stopped with {exit:?}"));
+        }
+        let mut after = self.cpu.state();
+        let mut iterations = after.icount - start;
+        let mut end = End::Retired;
+        let at = after.rip.wrapping_sub(KERNEL + HANDLERS);
+        if after.seg[seg::CS].selector & 3 == 0 {
+            if at >= PAGE {
+                return Err(format!("in ring 0 at {:#x}", after.rip));
+            }
+            let vector = (at / HANDLER_LEN) as u8;
+            iterations -= at % HANDLER_LEN;
+            let mut frame = after.gpr[RSP].wrapping_sub(KERNEL);
+            let mut error = 0;
+            if matches!(vector, 8 | 10..=14 | 17) {
+                error = self.u64_at(frame) as u32;
+                frame += 8;
+            }
+            let address = if vector == 14 { after.cr2 } else { 0 };
+            end = End::Fault { vector, error, address };
+            after.rip = self.u64_at(frame);
+            after.rflags = self.u64_at(frame + 16);
+            after.gpr[RSP] = self.u64_at(frame + 24);
+        }
+        let state = State { gpr: after.gpr, rip: after.rip, rflags: after.rflags, fpu: after.fpu };
+        Ok(Outcome { state, end, iterations })
+    }
+}
+
+fn template() -> CpuState {
+    let data = |selector| Segment { selector, base: 0, limit: 0xffff_ffff, access: 0xc0f3 };
+    let null = Segment { selector: 0, base: 0, limit: 0, access: 0 };
+    let mut s = CpuState {
+        icount: 1000,
+        cr3: PML4,
+        gdtr: TableRegister { base: KERNEL + GDT, limit: 0xfff },
+        idtr: TableRegister { base: KERNEL + IDT, limit: 0xfff },
+        ..CpuState::default()
+    };
+    s.tr = Segment { selector: 0x40, base: KERNEL + TSS, limit: 0x67, access: 0x8b };
+    s.seg = [null, Segment { access: 0xa0fb, ..data(USER_CS) }, data(USER_SS), null, null, null];
+    s.seg[seg::GS].base = GS_BASE;
+    s
+}

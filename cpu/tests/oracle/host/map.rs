@@ -1,0 +1,74 @@
+//! The arena in this process: one memory file, mapped twice for test instructions and once for the test itself.
+#![allow(unsafe_code)]
+
+use crate::arena::{CODE, CODE_LEN, CONST, CONST_LEN, DATA, DATA_LEN, HIGH, LEN, LOW};
+use std::ptr::null_mut;
+
+/// Bytes of `DATA` and `CONST` in the file, then `CODE`.
+const DATA_CONST_LEN: usize = (DATA_LEN + CONST_LEN) as usize;
+const FILE_LEN: usize = DATA_CONST_LEN + CODE_LEN as usize;
+
+/// The arena. It is never unmapped.
+pub(super) struct Arena {
+    /// The whole file, readable and writable.
+    alias: *mut u8,
+}
+
+// SAFETY: the mapping lives for as long as the process, and whoever has the `Arena` has it alone (`ONE` in `super`).
+unsafe impl Send for Arena {}
+
+impl Arena {
+    /// Map it.
+    ///
+    /// # Panics
+    /// If the addresses are taken or memory is short.
+    pub(super) fn new() -> Arena {
+        // SAFETY: the name is a C string; no other argument is a pointer.
+        let fd = unsafe { libc::memfd_create(c"arena".as_ptr(), libc::MFD_CLOEXEC) };
+        assert!(fd >= 0, "memfd_create: {}", std::io::Error::last_os_error());
+        // SAFETY: no pointers.
+        assert_eq!(unsafe { libc::ftruncate(fd, FILE_LEN as i64) }, 0);
+        let (r, w, x) = (libc::PROT_READ, libc::PROT_WRITE, libc::PROT_EXEC);
+        for view in [LOW, HIGH] {
+            let reserve = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
+            map(view, LEN as usize, libc::PROT_NONE, reserve, -1, 0);
+            let fixed = libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_POPULATE;
+            map(view + DATA, DATA_LEN as usize, r | w, fixed, fd, 0);
+            map(view + CONST, CONST_LEN as usize, r, fixed, fd, DATA_LEN as i64);
+            map(view + CODE, CODE_LEN as usize, r | x, fixed, fd, DATA_CONST_LEN as i64);
+        }
+        let alias = map(0, FILE_LEN, r | w, libc::MAP_SHARED | libc::MAP_POPULATE, fd, 0);
+        // SAFETY: `fd` is ours and the mappings keep the file.
+        unsafe { libc::close(fd) };
+        Arena { alias }
+    }
+    /// Write at an offset of the arena.
+    ///
+    /// # Panics
+    /// If not all of it is mapped.
+    pub(super) fn write(&self, offset: u64, bytes: &[u8]) {
+        let at = if offset >= CODE {
+            assert!(offset + bytes.len() as u64 <= CODE + CODE_LEN);
+            (offset - CODE) as usize + DATA_CONST_LEN
+        } else {
+            assert!(offset >= DATA && offset + bytes.len() as u64 <= CONST + CONST_LEN);
+            (offset - DATA) as usize
+        };
+        // SAFETY: inside the mapping by the assertions; nobody else holds a reference to it while `self` is borrowed.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.alias.add(at), bytes.len()) };
+    }
+    /// `DATA` and `CONST`.
+    pub(super) fn data(&self) -> &[u8] {
+        // SAFETY: mapped and initialised (a new file is zero); it changes only in `write` and while an instruction is
+        // executed, when nobody can hold the borrow because both need the `Host` for themselves.
+        unsafe { std::slice::from_raw_parts(self.alias, DATA_CONST_LEN) }
+    }
+}
+
+fn map(at: u64, len: usize, protection: i32, flags: i32, fd: i32, offset: i64) -> *mut u8 {
+    // SAFETY: `MAP_FIXED` is only used inside what the reservation, which replaces nothing, has just made ours.
+    let p = unsafe { libc::mmap(at as *mut libc::c_void, len, protection, flags, fd, offset) };
+    assert!(p != libc::MAP_FAILED && p != null_mut(), "mmap at {at:#x}: {}", std::io::Error::last_os_error());
+    assert!(at == 0 || p as u64 == at, "mmap at {at:#x} gave {p:p}");
+    p.cast()
+}

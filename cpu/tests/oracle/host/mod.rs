@@ -1,0 +1,50 @@
+//! The host CPU as the oracle: executes one instruction on given registers and memory and tells what came out.
+//!
+//! - [`map`]: the arena in this process (raw pointers, mmap)
+//! - [`signal`]: into an instruction and out of it, by signals and the trap flag (raw pointers, machine code)
+//! - [`features`]: what this host is like where processors differ
+
+pub mod features;
+mod map;
+mod signal;
+
+use super::state::{Outcome, State};
+use map::Arena;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// There is one arena in a process, and signal handlers are the process's too.
+static ONE: Mutex<Option<Arena>> = Mutex::new(None);
+
+/// The host CPU, held by one test at a time.
+pub struct Host {
+    arena: MutexGuard<'static, Option<Arena>>,
+    stack: signal::Stack,
+}
+
+impl Host {
+    /// Take the host CPU for this thread.
+    pub fn new() -> Host {
+        let mut arena = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        if arena.is_none() {
+            *arena = Some(Arena::new());
+            signal::install();
+        }
+        Host { arena, stack: signal::Stack::enter() }
+    }
+    fn arena(&self) -> &Arena {
+        self.arena.as_ref().expect("made by new")
+    }
+    /// Write memory of the arena at an offset inside `DATA`, `CONST` or `CODE`, whatever the protection.
+    pub fn write(&mut self, offset: u64, bytes: &[u8]) {
+        self.arena().write(offset, bytes);
+    }
+    /// `DATA` and `CONST` as they are now.
+    pub fn data(&self) -> &[u8] {
+        self.arena().data()
+    }
+    /// Execute the instruction at `state.rip`. A repeated string instruction is executed to its end or through
+    /// `iterations_max` iterations.
+    pub fn run(&mut self, state: &State, iterations_max: u64) -> Outcome {
+        self.stack.run(state, iterations_max)
+    }
+}

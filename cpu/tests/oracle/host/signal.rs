@@ -1,0 +1,252 @@
+//! Into a test instruction and out of it.
+//!
+//! The test raises a breakpoint. The handler saves the interrupted context, replaces it by the test's registers with the
+//! trap flag set, and returns: the kernel loads all of it, FXSAVE state and RSP included, the CPU executes one
+//! instruction and traps. The second handler copies the context out (registers, vector, error code, CR2) and restores the
+//! saved one. So there is no stub around the instruction that could disturb it, and control flow needs no special case.
+#![allow(unsafe_code)]
+
+use crate::arena::GS_BASE;
+use crate::state::{End, FXSAVE_LEN, Outcome, State, flag, from_fxsave, to_fxsave};
+use std::arch::{asm, naked_asm};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// Bytes of the alternate signal stack: room for the frame with any processor's extended state.
+const STACK_LEN: usize = 256 << 10;
+/// `ARCH_SET_GS` of arch_prctl(2).
+const ARCH_SET_GS: libc::c_ulong = 0x1001;
+/// Where the kernel marks a signal frame that has an XSAVE header after the FXSAVE image (asm/sigcontext.h).
+const XSTATE_MAGIC_AT: usize = 464;
+const XSTATE_MAGIC: u32 = 0x4650_5853;
+/// x87 and SSE in XSTATE_BV.
+const XSTATE_LEGACY: u64 = 3;
+
+const VECTOR_DB: i64 = 1;
+const VECTOR_BP: i64 = 3;
+const VECTOR_PF: u8 = 14;
+
+/// Where the kernel's order of registers has those of `State::gpr`.
+const GREG: [i32; 16] = [
+    libc::REG_RAX,
+    libc::REG_RCX,
+    libc::REG_RDX,
+    libc::REG_RBX,
+    libc::REG_RSP,
+    libc::REG_RBP,
+    libc::REG_RSI,
+    libc::REG_RDI,
+    libc::REG_R8,
+    libc::REG_R9,
+    libc::REG_R10,
+    libc::REG_R11,
+    libc::REG_R12,
+    libc::REG_R13,
+    libc::REG_R14,
+    libc::REG_R15,
+];
+
+/// RFLAGS bits that a test gives: those that the kernel loads from a signal frame (`FIX_EFLAGS`).
+const GIVEN_FLAGS: u64 = flag::ARITH | flag::DF | flag::AC;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The breakpoint comes next.
+    Enter,
+    /// The test instruction is executed.
+    Inside,
+    /// The outcome is there.
+    Done,
+}
+
+/// What the handlers work on.
+struct Job {
+    phase: Phase,
+    input: State,
+    iterations_max: u64,
+    iterations: u64,
+    output: Option<Outcome>,
+    saved_gregs: [i64; 23],
+    saved_fx: [u8; FXSAVE_LEN],
+    saved_xstate: u64,
+}
+
+/// The job of the thread that has the host CPU; null when no test instruction is under way.
+static JOB: AtomicPtr<Job> = AtomicPtr::new(null_mut());
+
+/// Install the handlers, once for the process.
+pub(super) fn install() {
+    for signal in [libc::SIGTRAP, libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL] {
+        // SAFETY: all zero is a valid `sigaction`.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = entry as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        // SAFETY: `action` is whole; the handler has the right signature and only touches its job.
+        unsafe {
+            libc::sigfillset(&mut action.sa_mask);
+            assert_eq!(libc::sigaction(signal, &action, null_mut()), 0);
+        }
+    }
+}
+
+/// Handlers begin with the flags of the instruction; alignment checks must be off before any Rust code runs.
+#[unsafe(naked)]
+extern "C" fn entry(_signal: i32, _info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    naked_asm!(
+        "pushfq",
+        "and dword ptr [rsp], {keep}",
+        "popfq",
+        "jmp {handler}",
+        keep = const !(flag::AC as i32),
+        handler = sym handler,
+    )
+}
+
+extern "C" fn handler(signal: i32, _info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel passes a `ucontext_t`.
+    let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
+    // SAFETY: null or set by `Stack::run`, which waits on this very thread until we are done.
+    match unsafe { JOB.load(Ordering::Relaxed).as_mut() } {
+        Some(job) if job.phase != Phase::Done => job.signalled(context),
+        _ => {
+            // Not ours: a real crash. Let it happen again without us.
+            // SAFETY: resets one signal to its default.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+    }
+}
+
+/// The FXSAVE image of a signal frame, and XSTATE_BV if there is one.
+fn frame(context: &mut libc::ucontext_t) -> (&mut [u8; FXSAVE_LEN], Option<&mut u64>) {
+    let p = context.uc_mcontext.fpregs.cast::<u8>();
+    // SAFETY: on x86-64 the kernel always saves the FXSAVE image, and says by the magic that the XSAVE header follows.
+    unsafe {
+        let magic = p.add(XSTATE_MAGIC_AT).cast::<u32>().read_unaligned();
+        let header = (magic == XSTATE_MAGIC).then(|| &mut *p.add(FXSAVE_LEN).cast::<u64>());
+        (&mut *p.cast::<[u8; FXSAVE_LEN]>(), header)
+    }
+}
+
+impl Job {
+    fn signalled(&mut self, context: &mut libc::ucontext_t) {
+        let vector = context.uc_mcontext.gregs[libc::REG_TRAPNO as usize];
+        match self.phase {
+            Phase::Enter => {
+                assert_eq!(vector, VECTOR_BP, "the breakpoint that starts a test did not arrive");
+                self.save(context);
+                self.load(context);
+                self.phase = Phase::Inside;
+            }
+            _ => {
+                let rip = context.uc_mcontext.gregs[libc::REG_RIP as usize] as u64;
+                if vector == VECTOR_DB {
+                    self.iterations += 1;
+                    if rip == self.input.rip && self.iterations < self.iterations_max {
+                        // Between two iterations: the saved flags have TF still.
+                        return;
+                    }
+                }
+                self.output = Some(self.outcome(context));
+                self.restore(context);
+                self.phase = Phase::Done;
+            }
+        }
+    }
+    fn save(&mut self, context: &mut libc::ucontext_t) {
+        self.saved_gregs = context.uc_mcontext.gregs;
+        let (fx, header) = frame(context);
+        self.saved_fx = *fx;
+        self.saved_xstate = header.map_or(0, |h| *h);
+    }
+    fn restore(&mut self, context: &mut libc::ucontext_t) {
+        context.uc_mcontext.gregs = self.saved_gregs;
+        let (fx, header) = frame(context);
+        *fx = self.saved_fx;
+        if let Some(h) = header {
+            *h = (*h & !XSTATE_LEGACY) | (self.saved_xstate & XSTATE_LEGACY);
+        }
+    }
+    fn load(&mut self, context: &mut libc::ucontext_t) {
+        let gregs = &mut context.uc_mcontext.gregs;
+        for (n, &at) in GREG.iter().enumerate() {
+            gregs[at as usize] = self.input.gpr[n] as i64;
+        }
+        gregs[libc::REG_RIP as usize] = self.input.rip as i64;
+        let kept = gregs[libc::REG_EFL as usize] as u64 & !GIVEN_FLAGS;
+        gregs[libc::REG_EFL as usize] = (kept | self.input.rflags & GIVEN_FLAGS | flag::TF) as i64;
+        let (fx, header) = frame(context);
+        to_fxsave(&self.input.fpu, fx);
+        if let Some(h) = header {
+            *h |= XSTATE_LEGACY;
+        }
+    }
+    fn outcome(&self, context: &mut libc::ucontext_t) -> Outcome {
+        let gregs = context.uc_mcontext.gregs;
+        let vector = gregs[libc::REG_TRAPNO as usize];
+        let end = if vector == VECTOR_DB {
+            End::Retired
+        } else {
+            let vector = vector as u8;
+            let address = if vector == VECTOR_PF { gregs[libc::REG_CR2 as usize] as u64 } else { 0 };
+            let has_code = matches!(vector, 8 | 10..=14 | 17);
+            let error = if has_code { gregs[libc::REG_ERR as usize] as u32 } else { 0 };
+            End::Fault { vector, error, address }
+        };
+        let (fx, _) = frame(context);
+        let state = State {
+            gpr: GREG.map(|at| gregs[at as usize] as u64),
+            rip: gregs[libc::REG_RIP as usize] as u64,
+            rflags: gregs[libc::REG_EFL as usize] as u64,
+            fpu: from_fxsave(fx),
+        };
+        Outcome { state, end, iterations: self.iterations }
+    }
+}
+
+/// The alternate signal stack of the thread that has the host CPU.
+pub(super) struct Stack {
+    _memory: Vec<u8>,
+    before: libc::stack_t,
+}
+
+impl Stack {
+    /// Prepare this thread: its signal stack and its GS base.
+    pub(super) fn enter() -> Stack {
+        let mut memory = vec![0u8; STACK_LEN];
+        let new = libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: STACK_LEN };
+        // SAFETY: all zero is a valid `stack_t`.
+        let mut before: libc::stack_t = unsafe { std::mem::zeroed() };
+        // SAFETY: the memory lives until `drop` has put the old stack back. Nothing in a 64-bit process uses GS.
+        unsafe {
+            assert_eq!(libc::sigaltstack(&new, &mut before), 0);
+            assert_eq!(libc::syscall(libc::SYS_arch_prctl, ARCH_SET_GS, GS_BASE), 0);
+        }
+        Stack { _memory: memory, before }
+    }
+    /// Execute one instruction.
+    pub(super) fn run(&mut self, input: &State, iterations_max: u64) -> Outcome {
+        let mut job = Job {
+            phase: Phase::Enter,
+            input: input.clone(),
+            iterations_max,
+            iterations: 0,
+            output: None,
+            saved_gregs: [0; 23],
+            saved_fx: [0; FXSAVE_LEN],
+            saved_xstate: 0,
+        };
+        JOB.store(&raw mut job, Ordering::Relaxed);
+        // SAFETY: the breakpoint's handler runs the test instruction and comes back with every register as it was; the
+        // arena is the only memory that changes. POPF clears what an earlier test may have left (NT, ID, AC).
+        unsafe { asm!("push 0x202", "popfq", "int3") };
+        JOB.store(null_mut(), Ordering::Relaxed);
+        job.output.expect("the handlers ran to the end")
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // SAFETY: `before` is what the kernel gave us.
+        unsafe { libc::sigaltstack(&self.before, null_mut()) };
+    }
+}

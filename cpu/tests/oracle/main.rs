@@ -1,0 +1,106 @@
+//! The host CPU as the oracle of the soft CPU: random operands and encodings for every user-mode form in the model.
+//!
+//! - [`arena`]: the memory that both sides see at the same addresses
+//! - [`host`], [`guest`]: one instruction on either side
+//! - [`forms`]: what there is to test; [`exempt`]: what cannot be compared, and why
+//! - [`encode`], [`raw`], [`values`], [`place`]: a random instruction, its registers and memory
+//! - [`undefined`], [`compare`]: what must agree
+//! - [`oracle`]: a case from the seed to the verdict
+//!
+//! Environment: `EVERETT_ORACLE_CASES`, `EVERETT_ORACLE_SEED`, `EVERETT_ORACLE_ONLY` (a mnemonic), `EVERETT_ORACLE_CASE`
+//! (one case). `docs/instruction-tests.md` tells more.
+
+mod arena;
+mod compare;
+mod encode;
+mod exempt;
+mod forms;
+mod guest;
+mod host;
+mod oracle;
+mod place;
+mod raw;
+mod rng;
+mod state;
+mod undefined;
+mod values;
+
+use forms::Family;
+use iced_x86::Code;
+use oracle::{Oracle, Result};
+use std::collections::BTreeMap;
+
+/// Cases without `EVERETT_ORACLE_CASES`. The long run has a million and more.
+const CASES: u64 = 150_000;
+/// How often every form must have been compared in a run of `CASES`.
+const HITS_MIN: u64 = 50;
+/// How many disagreements are printed whole.
+const PRINTED_MAX: usize = 40;
+
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    let parsed = match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    Some(parsed.unwrap_or_else(|_| panic!("{name}: {text:?} is not a number")))
+}
+
+#[test]
+fn instructions_agree_with_the_host() {
+    let only = std::env::var("EVERETT_ORACLE_ONLY").ok();
+    let seed = number("EVERETT_ORACLE_SEED").unwrap_or(1);
+    let mut forms = forms::forms();
+    if let Some(only) = &only {
+        forms.retain(|f| format!("{:?}", f.mnemonic()).eq_ignore_ascii_case(only));
+        assert!(!forms.is_empty(), "EVERETT_ORACLE_ONLY: no form has the mnemonic {only:?}");
+    }
+    let one = number("EVERETT_ORACLE_CASE");
+    let cases = one.map_or_else(|| 0..number("EVERETT_ORACLE_CASES").unwrap_or(CASES), |n| n..n + 1);
+    let mut oracle = Oracle::new();
+    let mut hits: BTreeMap<Code, u64> = forms.iter().map(|&f| (f, 0)).collect();
+    let mut faults = 0;
+    let mut raw = 0;
+    let mut failed: BTreeMap<Code, (u64, String)> = BTreeMap::new();
+    for n in cases.clone() {
+        let tested = match oracle.run(&forms, seed, n) {
+            Result::Agreed(tested) => tested,
+            Result::Differs(tested, text) => {
+                let entry = failed.entry(tested.code).or_insert_with(|| (0, format!("seed {seed} case {n}\n{text}")));
+                entry.0 += 1;
+                tested
+            }
+            Result::NotDrawn => continue,
+        };
+        faults += u64::from(tested.faulted);
+        raw += u64::from(tested.raw);
+        if !tested.raw {
+            *hits.get_mut(&tested.code).expect("a form") += 1;
+        }
+    }
+    let mut families: BTreeMap<Family, (u64, u64)> = BTreeMap::new();
+    for (&code, &n) in &hits {
+        let entry = families.entry(forms::family(code)).or_default();
+        entry.0 += 1;
+        entry.1 += n;
+    }
+    let total: u64 = hits.values().sum::<u64>() + raw;
+    println!("seed {seed}: {total} cases, {raw} of raw bytes, {faults} that fault");
+    for (family, (forms, n)) in &families {
+        println!("  {family:?}: {forms} forms, {n} cases");
+    }
+    let least = hits.iter().min_by_key(|(_, n)| **n).expect("there are forms");
+    println!("  every form at least {} times ({:?})", least.1, least.0);
+    for (code, (n, text)) in failed.iter().take(PRINTED_MAX) {
+        println!("--- {code:?}: {n} of {}\n{text}", hits.get(code).unwrap_or(&raw));
+    }
+    assert!(
+        failed.is_empty(),
+        "{} forms disagree with the host: {:?}",
+        failed.len(),
+        failed.iter().map(|(code, (n, _))| format!("{code:?} x{n}")).collect::<Vec<_>>()
+    );
+    if one.is_none() && only.is_none() && cases.end >= CASES {
+        assert!(*least.1 >= HITS_MIN, "{:?} was compared {} times only", least.0, least.1);
+    }
+}

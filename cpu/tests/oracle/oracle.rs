@@ -1,0 +1,173 @@
+//! One case: drawn, executed on both sides, compared.
+
+use crate::arena::{CODE, CODE_LEN, DATA, HIGH, LOW};
+use crate::compare::{describe, differences, memory_difference};
+use crate::encode::{Encoded, LEN_MAX, decode, encode};
+use crate::exempt::{Verdict, verdict};
+use crate::guest::Guest;
+use crate::host::Host;
+use crate::host::features::{Features, features};
+use crate::place::{Case, ITERATIONS_MAX, place};
+use crate::raw;
+use crate::rng::Rng;
+use crate::state::{End, Outcome, RSP};
+use iced_x86::{Code, InstructionInfoFactory, Mnemonic};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// How often a case is drawn anew when the dice give none.
+const DRAWS: usize = 200;
+/// One case in so many is raw bytes.
+pub const RAW_ONE_IN: u64 = 6;
+const VECTOR_UD: u8 = 6;
+
+/// What became of a case.
+#[derive(Debug)]
+pub enum Result {
+    /// Both sides agree.
+    Agreed(Tested),
+    /// They do not: the form, and the text.
+    Differs(Tested, String),
+    /// No legal case could be drawn.
+    NotDrawn,
+}
+
+/// What was tested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tested {
+    /// The form; `Code::INVALID` for bytes that are no instruction of the model.
+    pub code: Code,
+    /// The case was raw bytes.
+    pub raw: bool,
+    /// The instruction faulted on the host.
+    pub faulted: bool,
+}
+
+/// Both sides.
+pub struct Oracle {
+    host: Host,
+    guest: Guest,
+    factory: InstructionInfoFactory,
+    features: Features,
+}
+
+impl Oracle {
+    /// Prepare both sides.
+    pub fn new() -> Oracle {
+        let features = features();
+        assert!(features.v2, "the host is not an x86-64-v2 processor: it cannot be the oracle");
+        let mut oracle = Oracle { host: Host::new(), guest: Guest::new(), factory: InstructionInfoFactory::new(), features };
+        // Another test of this process may have left something there.
+        oracle.guest.write(DATA, oracle.host.data());
+        for offset in (CODE..CODE + CODE_LEN).step_by(16) {
+            oracle.write(offset, &[0xcc; 16]);
+        }
+        oracle
+    }
+    fn write(&mut self, offset: u64, bytes: &[u8]) {
+        self.host.write(offset, bytes);
+        self.guest.write(offset, bytes);
+    }
+
+    /// Draw and run a case of one of `forms`.
+    pub fn run(&mut self, forms: &[Code], seed: u64, number: u64) -> Result {
+        let rng = &mut Rng::for_case(seed, number);
+        let is_raw = number % RAW_ONE_IN == RAW_ONE_IN - 1;
+        let code = forms[((number - number / RAW_ONE_IN) % forms.len() as u64) as usize];
+        for _ in 0..DRAWS {
+            let rip = rip(rng);
+            let encoded = if is_raw {
+                let bytes = raw::bytes(forms, rip, rng);
+                Some(decode(&bytes, rip))
+            } else {
+                encode(code, rip, rng)
+            };
+            let Some(encoded) = encoded else { continue };
+            let verdict = verdict(&encoded.instruction);
+            let Some(case) = (match verdict {
+                Verdict::Skip(_) => None,
+                _ => place(encoded, rng, &mut self.factory),
+            }) else {
+                continue;
+            };
+            self.prepare(&case);
+            return if verdict == Verdict::Undefined { self.undefined(&case) } else { self.compare(&case, is_raw) };
+        }
+        Result::NotDrawn
+    }
+    fn prepare(&mut self, case: &Case) {
+        let at = case.state.rip - if case.state.rip >= HIGH { HIGH } else { LOW };
+        let room = (CODE + CODE_LEN - at) as usize;
+        let bytes = &case.encoded.bytes;
+        self.write(at, &bytes[..bytes.len().min(room)]);
+        for (offset, bytes) in &case.writes {
+            self.write(*offset, bytes);
+        }
+    }
+    fn guest(&mut self, case: &Case, count: u64) -> std::result::Result<Outcome, String> {
+        let guest = &mut self.guest;
+        match catch_unwind(AssertUnwindSafe(|| guest.run(&case.state, count))) {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                self.guest = Guest::new();
+                self.guest.write(DATA, self.host.data());
+                Err("the CPU panicked".into())
+            }
+        }
+    }
+    fn compare(&mut self, case: &Case, raw: bool) -> Result {
+        let i = case.encoded.instruction;
+        let string = i.is_string_instruction();
+        let host = self.host.run(&case.state, if string { ITERATIONS_MAX } else { 1 });
+        if matches!(i.mnemonic(), Mnemonic::Pushf | Mnemonic::Pushfq) && host.end == End::Retired {
+            self.hide_trap_flag(host.state.gpr[RSP]);
+        }
+        let count = host.iterations + u64::from(host.end != End::Retired);
+        let tested = Tested { code: i.code(), raw, faulted: host.end != End::Retired };
+        let mut wrong = match self.guest(case, count) {
+            Ok(guest) => differences(case, &host, &guest, self.features),
+            Err(reason) => vec![reason],
+        };
+        if let Some(difference) = memory_difference(self.host.data(), self.guest.data()) {
+            wrong.push(difference);
+            self.guest.write(DATA, self.host.data());
+        }
+        conclude(case, tested, &wrong)
+    }
+    /// Outside of the model: #UD, and nothing else happens.
+    fn undefined(&mut self, case: &Case) -> Result {
+        let tested = Tested { code: Code::INVALID, raw: true, faulted: true };
+        let end = End::Fault { vector: VECTOR_UD, error: 0, address: 0 };
+        let wrong = match self.guest(case, 1) {
+            Ok(guest) if guest.end == end && guest.state.rip == case.state.rip => vec![],
+            Ok(guest) => vec![format!("outside of the model, and the guest went on: {:?}", guest.end)],
+            Err(reason) => vec![reason],
+        };
+        conclude(case, tested, &wrong)
+    }
+    /// The host pushed the flags with which it was made to stop after one instruction.
+    fn hide_trap_flag(&mut self, stack: u64) {
+        let Some(at) = crate::arena::offset(stack) else { return };
+        let byte = self.host.data()[(at + 1 - DATA) as usize] & !1;
+        self.host.write(at + 1, &[byte]);
+    }
+}
+
+fn conclude(case: &Case, tested: Tested, wrong: &[String]) -> Result {
+    if wrong.is_empty() {
+        Result::Agreed(tested)
+    } else {
+        Result::Differs(tested, format!("{}  => {}\n", describe(case), wrong.join("\n  => ")))
+    }
+}
+
+/// An address for an instruction: anywhere, often across two pages, sometimes into the unmapped page behind.
+fn rip(rng: &mut Rng) -> u64 {
+    let view = if rng.one_in(3) { LOW } else { HIGH };
+    let len = LEN_MAX as u64;
+    let offset = match rng.below(32) {
+        0..=3 => (1 + rng.below(CODE_LEN / 4096 - 1)) * 4096 - rng.below(len),
+        4 => CODE_LEN - rng.below(len) - 1,
+        _ => rng.below(CODE_LEN - len),
+    };
+    view + CODE + offset
+}

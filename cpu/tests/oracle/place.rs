@@ -1,0 +1,311 @@
+//! Registers and memory for an instruction: random, with every access inside the arena or at addresses that fault on
+//! both sides alike.
+
+use crate::arena::{self, CONST, CONST_LEN, DATA, DATA_LEN, GS_BASE, HIGH, LOW};
+use crate::encode::Encoded;
+use crate::rng::Rng;
+use crate::state::{FXSAVE_LEN, RCX, RSP, State, flag, to_fxsave};
+use crate::values::{self, Shape};
+use iced_x86::{CodeSize, Instruction, InstructionInfoFactory, MemorySize, Mnemonic, OpKind, Register, UsedMemory};
+
+/// A test case.
+#[derive(Debug, Clone)]
+pub struct Case {
+    pub encoded: Encoded,
+    pub state: State,
+    /// What is written to the arena first: offsets and bytes.
+    pub writes: Vec<(u64, Vec<u8>)>,
+}
+
+/// The most iterations of a repeated string instruction.
+pub const ITERATIONS_MAX: u64 = 40;
+/// Attempts to bring all accesses of an instruction into the arena.
+const ATTEMPTS: usize = 6;
+
+const RAX: usize = 0;
+const RDX: usize = 2;
+const RBP: usize = 5;
+const RSI: usize = 6;
+const RDI: usize = 7;
+
+/// An access of an instruction.
+#[derive(Debug, Clone, Copy)]
+struct Access {
+    va: u64,
+    len: u64,
+    size: MemorySize,
+}
+
+/// Find a state for an instruction; none if its registers depend on each other too much.
+pub fn place(encoded: Encoded, rng: &mut Rng, factory: &mut InstructionInfoFactory) -> Option<Case> {
+    let i = encoded.instruction;
+    let shape = shape_of(i.code().op_code().memory_size());
+    let mut state = registers(&i, shape, rng);
+    let memory: Vec<UsedMemory> = factory.info(&i).used_memory().to_vec();
+    for m in &memory {
+        retarget(&i, m, &mut state, rng);
+    }
+    accumulator(&i, &mut state, rng);
+    let mut accesses = Vec::new();
+    for attempt in 0.. {
+        let Some(wrong) = memory.iter().find(|m| !access(&i, m, &state).is_some_and(|a| arena::is_safe(a.va, a.len)))
+        else {
+            break;
+        };
+        if attempt == ATTEMPTS {
+            return None;
+        }
+        retarget(&i, wrong, &mut state, rng);
+    }
+    accesses.extend(memory.iter().filter_map(|m| access(&i, m, &state)));
+    if locks(&i) && accesses.iter().any(|a| a.va % 64 + a.len > 64) {
+        // Locked accesses across two cache lines: the kernel may slow the process down for them.
+        return None;
+    }
+    let writes = contents(&i, &accesses, &state, rng);
+    Some(Case { encoded, state, writes })
+}
+
+fn locks(i: &Instruction) -> bool {
+    i.has_lock_prefix() || i.mnemonic() == Mnemonic::Xchg
+}
+
+/// What an operand of this size holds.
+fn shape_of(size: MemorySize) -> Shape {
+    match size.element_type() {
+        MemorySize::Float32 => Shape::Singles,
+        MemorySize::Float64 => Shape::Doubles,
+        MemorySize::Float80 => Shape::Extended,
+        _ => Shape::Integers,
+    }
+}
+
+fn registers(i: &Instruction, shape: Shape, rng: &mut Rng) -> State {
+    let mut gpr: [u64; 16] = std::array::from_fn(|_| values::integer(rng));
+    for n in [RSP, RBP, RSI, RDI] {
+        gpr[n] = target(rng, 64, n == RSP, false);
+    }
+    gpr[RCX] = match rng.below(4) {
+        0 => values::integer(rng),
+        _ => rng.below(80),
+    };
+    if i.has_rep_prefix() || i.has_repne_prefix() {
+        gpr[RCX] = rng.below(ITERATIONS_MAX - 8);
+        if i.memory_size() != MemorySize::Unknown && rng.one_in(4) {
+            gpr[RCX] = rng.below(3);
+        }
+    }
+    match i.mnemonic() {
+        // Quotients that fit.
+        Mnemonic::Div | Mnemonic::Idiv if !rng.one_in(4) => {
+            gpr[RDX] = rng.pick(&[0, 0, u64::MAX, 1]);
+            if rng.one_in(2) {
+                gpr[RAX] &= 0xffff_ffff_ffff_00ff;
+            }
+        }
+        Mnemonic::Bt | Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc
+            if i.op0_kind() == OpKind::Memory && i.op1_kind() == OpKind::Register =>
+        {
+            gpr[i.op1_register().full_register().number()] = rng.below(1 << 13).wrapping_sub(1 << 12);
+        }
+        _ => {}
+    }
+    let other = rng.pick(&[Shape::Integers, Shape::Singles, Shape::Doubles, Shape::Extended]);
+    let mut fpu = values::fpu(if rng.one_in(8) { other } else { shape }, rng);
+    if rng.one_in(8) {
+        // Equal operands.
+        let n = rng.below(16) as usize;
+        fpu.xmm[rng.below(16) as usize] = fpu.xmm[n];
+        fpu.r[rng.below(8) as usize] = fpu.r[n & 7];
+    }
+    if (i.has_rep_prefix() || i.has_repne_prefix()) && rng.one_in(2) {
+        // Beyond 32 bits: a huge count, and with prefix 67 a small one. Those that run away are dropped.
+        gpr[RCX] |= rng.next() << 32;
+    }
+    let mut rflags = 0x202 | rng.next() & flag::ARITH;
+    if rng.one_in(3) {
+        rflags |= flag::DF;
+    }
+    if rng.one_in(24) {
+        rflags |= flag::AC;
+    }
+    State { gpr, rip: i.ip(), rflags, fpu }
+}
+
+/// An address to access `len` bytes at: mostly plain, sometimes across pages, protected, unmapped or impossible.
+fn target(rng: &mut Rng, len: u64, stack: bool, low_only: bool) -> u64 {
+    let view = if low_only || rng.one_in(3) { LOW } else { HIGH };
+    let align = if stack { 8 } else { 16 };
+    let len = len.max(1);
+    let offset = match rng.below(64) {
+        0..=35 => DATA + 512 + rng.below((DATA_LEN - 2048) / align) * align,
+        36..=49 => DATA + 512 + rng.below(DATA_LEN - 2048),
+        // Across two pages.
+        50..=55 => DATA + (1 + rng.below(DATA_LEN / 4096 - 1)) * 4096 - rng.below(len + 1),
+        // Into the page that cannot be written, or inside it.
+        56..=57 => CONST - rng.below(len + 1),
+        58 => CONST + rng.below(CONST_LEN - 512),
+        // Around the ends of what is mapped.
+        59..=60 => CONST + CONST_LEN - rng.below(len + 1),
+        61 => DATA - rng.below(len + 1),
+        62 => DATA + DATA_LEN + CONST_LEN + rng.below(0x8000),
+        _ if low_only => DATA - 0x1000,
+        _ => return rng.pick(&[0xffff_8800_0000_0000, 0x7f00_0000_0000_0000, 0x8100_0000_0000_0000]) + rng.below(1 << 32),
+    };
+    view + offset
+}
+
+fn is_32(m: &UsedMemory) -> bool {
+    m.address_size() == CodeSize::Code32
+}
+
+/// The register's number if it is a general one.
+fn number(r: Register) -> Option<usize> {
+    r.is_gpr().then(|| r.full_register().number())
+}
+
+/// Change the base (or index) of an access so that it goes to a new target.
+fn retarget(i: &Instruction, m: &UsedMemory, state: &mut State, rng: &mut Rng) {
+    let low_only = is_32(m);
+    let len = m.memory_size().size() as u64;
+    let mut to = target(rng, len, m.base() == Register::RSP, low_only);
+    if locks(i) {
+        to &= !15;
+    }
+    if m.segment() == Register::GS {
+        to = to.wrapping_sub(GS_BASE);
+    }
+    let to = to.wrapping_sub(m.displacement());
+    let scale = u64::from(m.scale() as u32);
+    let (base, index) = (number(m.base()), number(m.index()));
+    let (register, value) = match (base, index) {
+        (Some(b), Some(x)) if b == x => (b, to / (1 + scale)),
+        (Some(b), Some(x)) if m.index().size() < 4 => (b, to.wrapping_sub(state.gpr[x] & 0xff)),
+        (Some(b), Some(x)) => (b, to.wrapping_sub(state.gpr[x].wrapping_mul(scale))),
+        (Some(b), None) => (b, to),
+        (None, Some(x)) => (x, to / scale),
+        (None, None) => return,
+    };
+    let upper = if low_only { rng.next() & !0xffff_ffff } else { 0 };
+    state.gpr[register] = if low_only { value & 0xffff_ffff | upper } else { value };
+}
+
+/// Where an instruction accesses memory. `None` if that cannot be told.
+fn access(i: &Instruction, m: &UsedMemory, state: &State) -> Option<Access> {
+    let size = m.memory_size();
+    let mut va = m.virtual_address(0, |register, _, _| match register {
+        Register::GS => Some(GS_BASE),
+        r if r.is_segment_register() => Some(0),
+        r if r.is_gpr() => {
+            let bits = r.size() as u32 * 8;
+            Some(state.gpr[r.full_register().number()] & (u64::MAX >> (64 - bits)))
+        }
+        _ => None,
+    })?;
+    let mut len = size.size() as u64;
+    if i.is_string_instruction() && (i.has_rep_prefix() || i.has_repne_prefix()) {
+        let count = if is_32(m) { state.gpr[RCX] & 0xffff_ffff } else { state.gpr[RCX] };
+        if count > ITERATIONS_MAX {
+            return None;
+        }
+        let element = i.memory_size().size() as u64;
+        len = element * (count + 1);
+        if state.rflags & flag::DF != 0 {
+            va = va.wrapping_sub(len - element);
+        }
+    }
+    let bit_test = matches!(i.mnemonic(), Mnemonic::Bt | Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc);
+    if bit_test && i.op0_kind() == OpKind::Memory && i.op1_kind() == OpKind::Register {
+        let bits = i.op1_register().size() as u32 * 8;
+        let value = state.gpr[i.op1_register().full_register().number()];
+        let signed = ((value << (64 - bits)) as i64) >> (64 - bits);
+        va = va.wrapping_add(((signed >> bits.trailing_zeros()) * i64::from(bits / 8)) as u64);
+    }
+    Some(Access { va, len, size })
+}
+
+/// For compare-and-exchange: half of the comparisons succeed.
+fn accumulator(i: &Instruction, state: &mut State, rng: &mut Rng) {
+    if i.mnemonic() == Mnemonic::Cmpxchg && i.op0_kind() == OpKind::Register && rng.one_in(2) {
+        state.gpr[RAX] = state.gpr[i.op0_register().full_register().number()];
+    }
+}
+
+/// What lies at the accessed addresses.
+fn contents(i: &Instruction, accesses: &[Access], state: &State, rng: &mut Rng) -> Vec<(u64, Vec<u8>)> {
+    let mut writes = Vec::new();
+    for a in accesses {
+        if a.len == 0 || rng.one_in(12) {
+            continue;
+        }
+        let mut bytes = Vec::with_capacity(a.len as usize + 16);
+        while bytes.len() < a.len as usize {
+            let v = values::vector(shape_of(a.size), rng).to_le_bytes();
+            let step = if shape_of(a.size) == Shape::Extended { 10 } else { 16 };
+            bytes.extend(&v[..step]);
+        }
+        bytes.truncate(a.len as usize);
+        special(i, state, &mut bytes, rng);
+        if let Some(write) = clipped(a.va, bytes) {
+            writes.push(write);
+        }
+    }
+    writes
+}
+
+/// Operands that are more than numbers.
+fn special(i: &Instruction, state: &State, bytes: &mut [u8], rng: &mut Rng) {
+    match i.mnemonic() {
+        Mnemonic::Cmpxchg | Mnemonic::Cmpxchg8b | Mnemonic::Cmpxchg16b if rng.one_in(2) => {
+            let half = if i.mnemonic() == Mnemonic::Cmpxchg { bytes.len() } else { bytes.len() / 2 };
+            let (low, high) = bytes.split_at_mut(half.min(8));
+            low.copy_from_slice(&state.gpr[RAX].to_le_bytes()[..low.len()]);
+            let high_len = high.len().min(8);
+            high[..high_len].copy_from_slice(&state.gpr[RDX].to_le_bytes()[..high_len]);
+        }
+        Mnemonic::Fxrstor | Mnemonic::Fxrstor64 if !rng.one_in(4) => {
+            let mut image = [0u8; FXSAVE_LEN];
+            rng.fill(&mut image);
+            to_fxsave(&values::fpu(Shape::Extended, rng), &mut image);
+            bytes.copy_from_slice(&image[..bytes.len()]);
+        }
+        Mnemonic::Ldmxcsr if !rng.one_in(4) => {
+            let mxcsr = values::fpu(Shape::Integers, rng).mxcsr;
+            bytes.copy_from_slice(&mxcsr.to_le_bytes());
+        }
+        Mnemonic::Scasb | Mnemonic::Scasw | Mnemonic::Scasd | Mnemonic::Scasq if !rng.one_in(4) => {
+            // Mostly equal, so that it goes on; and mostly unequal the other way.
+            let element = i.memory_size().size();
+            for chunk in bytes.chunks_mut(element) {
+                if rng.below(8) < 7 {
+                    chunk.copy_from_slice(&state.gpr[RAX].to_le_bytes()[..chunk.len()]);
+                }
+            }
+        }
+        Mnemonic::Cmpsb | Mnemonic::Cmpsw | Mnemonic::Cmpsd | Mnemonic::Cmpsq if i.is_string_instruction() => {
+            if !rng.one_in(3) {
+                bytes.fill(rng.next() as u8 & 1);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The part of some bytes at `va` that lies in memory, as an offset of the arena.
+fn clipped(va: u64, mut bytes: Vec<u8>) -> Option<(u64, Vec<u8>)> {
+    let mut at = arena::offset(va)?;
+    let end = CONST + CONST_LEN;
+    if at < DATA {
+        let cut = (DATA - at) as usize;
+        if cut >= bytes.len() {
+            return None;
+        }
+        bytes.drain(..cut);
+        at = DATA;
+    }
+    if at >= end {
+        return None;
+    }
+    bytes.truncate((end - at) as usize);
+    Some((at, bytes))
+}

@@ -1,0 +1,112 @@
+//! What goes into an instruction and what comes out, the same for the host and the guest.
+
+use everett_cpu::state::FpuState;
+
+/// Bits of RFLAGS.
+pub mod flag {
+    pub const CF: u64 = 1;
+    pub const PF: u64 = 1 << 2;
+    pub const AF: u64 = 1 << 4;
+    pub const ZF: u64 = 1 << 6;
+    pub const SF: u64 = 1 << 7;
+    pub const TF: u64 = 1 << 8;
+    pub const IF: u64 = 1 << 9;
+    pub const DF: u64 = 1 << 10;
+    pub const OF: u64 = 1 << 11;
+    pub const RF: u64 = 1 << 16;
+    pub const AC: u64 = 1 << 18;
+    /// The six flags of arithmetic.
+    pub const ARITH: u64 = CF | PF | AF | ZF | SF | OF;
+}
+
+/// Names of the general registers in the order of `State::gpr`.
+pub const GPR_NAMES: [&str; 16] = [
+    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+];
+/// Index of RCX in `State::gpr`.
+pub const RCX: usize = 1;
+/// Index of RSP in `State::gpr`.
+pub const RSP: usize = 4;
+
+/// Registers that a user program sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct State {
+    pub gpr: [u64; 16],
+    pub rip: u64,
+    pub rflags: u64,
+    pub fpu: FpuState,
+}
+
+/// How an instruction ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It retired.
+    Retired,
+    /// It raised an exception.
+    Fault {
+        vector: u8,
+        /// Error code; zero for vectors without one.
+        error: u32,
+        /// CR2, for page faults.
+        address: u64,
+    },
+}
+
+/// What came out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    pub state: State,
+    pub end: End,
+    /// Iterations of a repeated string instruction that retired; one for any other instruction that retired.
+    pub iterations: u64,
+}
+
+/// Bytes of the FXSAVE image (SDM vol. 1, 10.5.1).
+pub const FXSAVE_LEN: usize = 512;
+
+/// Write a state into an FXSAVE64 image. Bytes that no register owns are left alone.
+pub fn to_fxsave(fpu: &FpuState, image: &mut [u8; FXSAVE_LEN]) {
+    image[0..2].copy_from_slice(&fpu.fcw.to_le_bytes());
+    image[2..4].copy_from_slice(&fpu.fsw.to_le_bytes());
+    image[4] = fpu.ftw;
+    image[5] = 0;
+    image[6..8].copy_from_slice(&fpu.fop.to_le_bytes());
+    image[8..16].copy_from_slice(&fpu.fip.to_le_bytes());
+    image[16..24].copy_from_slice(&fpu.fdp.to_le_bytes());
+    image[24..28].copy_from_slice(&fpu.mxcsr.to_le_bytes());
+    for i in 0..8 {
+        let (significand, exponent) = fpu.r[(usize::from(fpu.fsw >> 11) + i) & 7];
+        let at = 32 + 16 * i;
+        image[at..at + 8].copy_from_slice(&significand.to_le_bytes());
+        image[at + 8..at + 10].copy_from_slice(&exponent.to_le_bytes());
+        image[at + 10..at + 16].fill(0);
+    }
+    for (i, xmm) in fpu.xmm.iter().enumerate() {
+        let at = 160 + 16 * i;
+        image[at..at + 16].copy_from_slice(&xmm.to_le_bytes());
+    }
+}
+
+/// Read a state from an FXSAVE64 image.
+pub fn from_fxsave(image: &[u8; FXSAVE_LEN]) -> FpuState {
+    let u16_at = |at: usize| u16::from_le_bytes([image[at], image[at + 1]]);
+    let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| image[at + i]));
+    let mut fpu = FpuState {
+        fcw: u16_at(0),
+        fsw: u16_at(2),
+        ftw: image[4],
+        fop: u16_at(6),
+        fip: u64_at(8),
+        fdp: u64_at(16),
+        mxcsr: u64_at(24) as u32,
+        ..FpuState::default()
+    };
+    for i in 0..8 {
+        let at = 32 + 16 * i;
+        fpu.r[(usize::from(fpu.fsw >> 11) + i) & 7] = (u64_at(at), u16_at(at + 8));
+    }
+    for (i, xmm) in fpu.xmm.iter_mut().enumerate() {
+        *xmm = u128::from_le_bytes(std::array::from_fn(|b| image[160 + 16 * i + b]));
+    }
+    fpu
+}

@@ -1,0 +1,109 @@
+//! Flags that the architecture leaves undefined: each mnemonic with its mask and the place in the SDM that says so
+//! (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, section "Flags Affected" of the entry).
+
+use crate::state::flag::{AF, CF, OF, PF, SF, ZF};
+use iced_x86::{Instruction, Mnemonic, OpKind};
+
+/// One line of the table.
+pub struct Undefined {
+    /// The instruction.
+    pub mnemonic: Mnemonic,
+    /// When: of the operands as they are.
+    pub when: fn(&Instruction, &Operands) -> bool,
+    /// Which flags.
+    pub flags: u64,
+    /// Volume 2, entry.
+    pub section: &'static str,
+}
+
+/// What the table's conditions look at.
+pub struct Operands {
+    /// RCX before the instruction.
+    pub rcx: u64,
+}
+
+fn always(_: &Instruction, _: &Operands) -> bool {
+    true
+}
+/// The shift's count after masking by 5 or 6 bits, and the width in bits.
+fn count(i: &Instruction, o: &Operands) -> (u64, u64) {
+    let last = i.op_count() - 1;
+    let raw = match i.op_kind(last) {
+        OpKind::Register => o.rcx,
+        _ => u64::from(i.immediate8()),
+    };
+    let bytes = match i.op_kind(0) {
+        OpKind::Register => i.op0_register().size(),
+        _ => i.memory_size().size(),
+    };
+    (raw & if bytes == 8 { 0x3f } else { 0x1f }, bytes as u64 * 8)
+}
+fn shifted(i: &Instruction, o: &Operands) -> bool {
+    count(i, o).0 != 0
+}
+fn shifted_far(i: &Instruction, o: &Operands) -> bool {
+    count(i, o).0 > 1
+}
+fn shifted_out(i: &Instruction, o: &Operands) -> bool {
+    let (count, bits) = count(i, o);
+    count >= bits
+}
+fn shifted_beyond(i: &Instruction, o: &Operands) -> bool {
+    let (count, bits) = count(i, o);
+    count > bits
+}
+
+macro_rules! table {
+    ($($mnemonic:ident, $when:expr, $flags:expr, $section:literal;)*) => {
+        &[$(Undefined { mnemonic: Mnemonic::$mnemonic, when: $when, flags: $flags, section: $section }),*]
+    };
+}
+
+/// The table.
+pub const TABLE: &[Undefined] = table! {
+    And, always, AF, "2A, AND";
+    Or, always, AF, "2B, OR";
+    Xor, always, AF, "2D, XOR";
+    Test, always, AF, "2B, TEST";
+    Mul, always, SF | ZF | AF | PF, "2B, MUL";
+    Imul, always, SF | ZF | AF | PF, "2A, IMUL";
+    Div, always, CF | OF | SF | ZF | AF | PF, "2A, DIV";
+    Idiv, always, CF | OF | SF | ZF | AF | PF, "2A, IDIV";
+    Bsf, always, CF | OF | SF | AF | PF, "2A, BSF";
+    Bsr, always, CF | OF | SF | AF | PF, "2A, BSR";
+    Bt, always, OF | SF | AF | PF, "2A, BT";
+    Bts, always, OF | SF | AF | PF, "2A, BTS";
+    Btr, always, OF | SF | AF | PF, "2A, BTR";
+    Btc, always, OF | SF | AF | PF, "2A, BTC";
+    Shl, shifted, AF, "2B, SAL/SAR/SHL/SHR";
+    Shr, shifted, AF, "2B, SAL/SAR/SHL/SHR";
+    Sal, shifted, AF, "2B, SAL/SAR/SHL/SHR";
+    Sar, shifted, AF, "2B, SAL/SAR/SHL/SHR";
+    Shl, shifted_far, OF, "2B, SAL/SAR/SHL/SHR";
+    Shr, shifted_far, OF, "2B, SAL/SAR/SHL/SHR";
+    Sal, shifted_far, OF, "2B, SAL/SAR/SHL/SHR";
+    Sar, shifted_far, OF, "2B, SAL/SAR/SHL/SHR";
+    Shl, shifted_out, CF, "2B, SAL/SAR/SHL/SHR";
+    Shr, shifted_out, CF, "2B, SAL/SAR/SHL/SHR";
+    Sal, shifted_out, CF, "2B, SAL/SAR/SHL/SHR";
+    Shld, shifted, AF, "2B, SHLD";
+    Shrd, shifted, AF, "2B, SHRD";
+    Shld, shifted_far, OF, "2B, SHLD";
+    Shrd, shifted_far, OF, "2B, SHRD";
+    Shld, shifted_beyond, CF | OF | SF | ZF | AF | PF, "2B, SHLD";
+    Shrd, shifted_beyond, CF | OF | SF | ZF | AF | PF, "2B, SHRD";
+    Rol, shifted_far, OF, "2B, RCL/RCR/ROL/ROR";
+    Ror, shifted_far, OF, "2B, RCL/RCR/ROL/ROR";
+    Rcl, shifted_far, OF, "2B, RCL/RCR/ROL/ROR";
+    Rcr, shifted_far, OF, "2B, RCL/RCR/ROL/ROR";
+};
+
+/// The flags that need not agree after this instruction.
+pub fn undefined_flags(i: &Instruction, o: &Operands) -> u64 {
+    TABLE.iter().filter(|u| u.mnemonic == i.mnemonic() && (u.when)(i, o)).fold(0, |mask, u| mask | u.flags)
+}
+/// Whether the destination is undefined too: a double shift by more than the operand's width (2B, SHLD and SHRD), and
+/// a bit scan of zero (2A, BSF and BSR; checked all the same, because every known processor keeps the destination).
+pub fn undefined_result(i: &Instruction, o: &Operands) -> bool {
+    matches!(i.mnemonic(), Mnemonic::Shld | Mnemonic::Shrd) && shifted_beyond(i, o)
+}

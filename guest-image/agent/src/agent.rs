@@ -1,0 +1,206 @@
+//! The loop.
+
+use crate::boot::Booted;
+use crate::capture::Capture;
+use crate::clock::{ms, now_ns, timespec};
+use crate::commands::Running;
+use crate::failure::{Context as _, Failure};
+use crate::ports::Ports;
+use crate::services::{State, Watched};
+use crate::signals::ChildSignals;
+use crate::spawn::Started;
+use everett_protocol::{ExecOutput, Exit, Hello, LineSplitter, Message, Stream, Unit, VERSION};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{WaitOptions, WaitStatus, waitpid};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+/// How long a control port that the host has closed is left alone, in milliseconds of guest time.
+const HANGUP_PAUSE_MS: u64 = 100;
+
+/// How much is read from the control port at once.
+const READ_BYTES: usize = 32 << 10;
+
+/// All that the agent knows.
+pub(crate) struct Agent {
+    pub(crate) ports: Ports,
+    signals: ChildSignals,
+    splitter: LineSplitter,
+    /// The control port is hung up: it is looked at again at this time.
+    hangup_until_ns: Option<u64>,
+    pub(crate) set_up: bool,
+    pub(crate) services: BTreeMap<String, Watched>,
+    /// Nothing is to be announced before the first setup.
+    pub(crate) ready_announced: bool,
+    pub(crate) commands: BTreeMap<u64, Running>,
+    captures: Vec<Capture>,
+}
+
+/// What a descriptor that poll(2) reports is for.
+enum Source {
+    Control,
+    Signals,
+    Capture(usize),
+    Stdin(u64),
+    Probe(String),
+}
+
+impl Agent {
+    /// Says hello.
+    pub(crate) fn new(booted: Booted, signals: ChildSignals) -> Result<Self, Failure> {
+        let Booted { mut ports, release, failures } = booted;
+        ports.send(&Message::Hello(Hello { version: VERSION, release }))?;
+        let mut agent = Agent {
+            ports,
+            signals,
+            splitter: LineSplitter::control(),
+            hangup_until_ns: None,
+            set_up: false,
+            services: BTreeMap::new(),
+            ready_announced: true,
+            commands: BTreeMap::new(),
+            captures: Vec::new(),
+        };
+        for failure in failures {
+            agent.report(&failure)?;
+        }
+        Ok(agent)
+    }
+
+    /// Serves until the power goes.
+    pub(crate) fn run(mut self) -> Result<Infallible, Failure> {
+        loop {
+            self.tick_services()?;
+            self.tick_commands();
+            for source in self.wait()? {
+                match source {
+                    Source::Control => self.read_control()?,
+                    Source::Signals => self.reap()?,
+                    Source::Capture(index) => self.captures[index].forward(&mut self.ports)?,
+                    Source::Stdin(id) => {
+                        if let Err(failure) = self.feed_command(id) {
+                            self.report(&failure)?;
+                        }
+                    }
+                    Source::Probe(name) => self.probe_connected(&name),
+                }
+            }
+        }
+    }
+
+    /// Tells the host what failed.
+    pub(crate) fn report(&mut self, failure: &Failure) -> Result<(), Failure> {
+        self.ports.send(&Message::Error { message: failure.to_string() })
+    }
+
+    /// Takes over a program's output.
+    pub(crate) fn capture(&mut self, started: Started, unit: &Unit, to: ExecOutput) {
+        let pipes = [(started.stdout, Stream::Stdout), (started.stderr, Stream::Stderr)];
+        for (pipe, stream) in pipes {
+            self.captures.extend(pipe.map(|pipe| Capture::new(pipe, unit.clone(), stream, to)));
+        }
+    }
+
+    /// Sends on what a program that has exited left in its pipes.
+    pub(crate) fn flush_captures(&mut self, unit: &Unit) -> Result<(), Failure> {
+        for capture in self.captures.iter_mut().filter(|capture| capture.unit == *unit) {
+            capture.forward_all(&mut self.ports)?;
+            capture.outlive();
+        }
+        Ok(())
+    }
+
+    /// Sleeps until something happens, and says what.
+    fn wait(&mut self) -> Result<Vec<Source>, Failure> {
+        let now_ns = now_ns();
+        if self.hangup_until_ns.is_some_and(|until_ns| until_ns <= now_ns) {
+            self.hangup_until_ns = None;
+        }
+        self.captures.retain(|capture| !capture.closed());
+
+        let mut sources = Vec::new();
+        let mut fds = Vec::new();
+        let mut watch = |source, fd| {
+            sources.push(source);
+            fds.push(fd);
+        };
+        if self.hangup_until_ns.is_none() {
+            watch(Source::Control, PollFd::new(&self.ports.control, PollFlags::IN));
+        }
+        // Output before exits: what a program printed is on its way before it is said to be gone.
+        for (index, capture) in self.captures.iter().enumerate() {
+            watch(Source::Capture(index), PollFd::new(capture, PollFlags::IN));
+        }
+        for (&id, command) in &self.commands {
+            if let Some((pipe, _)) = &command.stdin {
+                watch(Source::Stdin(id), PollFd::new(pipe, PollFlags::OUT));
+            }
+        }
+        for (name, watched) in &self.services {
+            if let State::Starting(probe) = &watched.state
+                && let Some(socket) = probe.socket()
+            {
+                watch(Source::Probe(name.clone()), PollFd::new(socket, PollFlags::OUT));
+            }
+        }
+        watch(Source::Signals, PollFd::new(&self.signals, PollFlags::IN));
+
+        let timeout = self.wake_ns().map(|at_ns| timespec(at_ns.saturating_sub(now_ns)));
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(Vec::new()),
+            Err(error) => return Err(error).context(|| String::from("wait for something to happen")),
+        }
+        let happened = fds.iter().map(|fd| !fd.revents().is_empty()).collect::<Vec<_>>();
+        Ok(sources.into_iter().zip(happened).filter_map(|(source, happened)| happened.then_some(source)).collect())
+    }
+
+    /// When something is to be done without any event.
+    fn wake_ns(&self) -> Option<u64> {
+        let services = self.services.values().filter_map(Watched::wake_ns);
+        let commands = self.commands.values().filter_map(|command| command.deadline_ns);
+        services.chain(commands).chain(self.hangup_until_ns).min()
+    }
+
+    fn read_control(&mut self) -> Result<(), Failure> {
+        let mut buffer = [0u8; READ_BYTES];
+        match rustix::io::read(&self.ports.control, &mut buffer) {
+            // The host's end is closed. It stays readable, so looking away for a while keeps this from spinning.
+            Ok(0) => self.hangup_until_ns = Some(now_ns() + ms(HANGUP_PAUSE_MS)),
+            Ok(length) => self.splitter.push(&buffer[..length]),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(error) => return Err(error).context(|| String::from("read from the control port")),
+        }
+        while let Some(line) = self.splitter.next_line() {
+            match line {
+                Ok(line) => self.serve(&line)?,
+                Err(error) => self.report(&Failure::new(error.to_string()))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes note of every child that has exited, those that were orphaned to PID 1 included.
+    fn reap(&mut self) -> Result<(), Failure> {
+        self.signals.drain();
+        loop {
+            match waitpid(None, WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => {
+                    let Some(exit) = exit_of(status) else { continue };
+                    if !self.service_exited(pid, exit)? {
+                        self.command_exited(pid, exit)?;
+                    }
+                }
+                Ok(None) | Err(Errno::CHILD) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error).context(|| String::from("wait for children")),
+            }
+        }
+    }
+}
+
+fn exit_of(status: WaitStatus) -> Option<Exit> {
+    let code = status.exit_status().map(Exit::Code);
+    code.or_else(|| status.terminating_signal().map(Exit::Signal))
+}

@@ -1,0 +1,75 @@
+//! From the initramfs to a connection with the host.
+
+use crate::console;
+use crate::failure::{Context as _, Failure};
+use crate::ports::{self, Ports};
+use rustix::mount::{MountFlags, mount};
+use std::ffi::CStr;
+use std::fs;
+use std::path::Path;
+
+/// The modules to load, one file name a line, in order.
+const MODULE_LIST: &str = "/etc/everett/modules";
+/// Where they are.
+const MODULE_FOLDER: &str = "/lib/everett-modules";
+
+/// A machine that can talk to its host.
+pub(crate) struct Booted {
+    pub(crate) ports: Ports,
+    /// The kernel's release.
+    pub(crate) release: String,
+    /// What failed on the way and did not keep the machine from this point.
+    pub(crate) failures: Vec<Failure>,
+}
+
+/// Mounts the kernel's filesystems, loads the modules, finds the ports.
+pub(crate) fn boot() -> Result<Booted, Failure> {
+    let mut failures = Vec::new();
+    let mut note = |result: Result<(), Failure>| failures.extend(result.err());
+
+    let quiet = MountFlags::NOSUID | MountFlags::NOEXEC | MountFlags::NODEV;
+    // The kernel has mounted devtmpfs already if it was built to; a second one over it is the same filesystem.
+    note(mount_at("devtmpfs", "/dev", MountFlags::NOSUID, c"mode=0755"));
+    note(mount_at("proc", "/proc", quiet, c""));
+    note(mount_at("sysfs", "/sys", quiet, c""));
+    note(mount_at("tmpfs", "/run", MountFlags::NOSUID | MountFlags::NODEV, c"mode=0755"));
+
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    console::say(&format!("protocol {}, kernel {release}", everett_protocol::VERSION));
+
+    // Listening starts before the driver is loaded, so that no announcement of a port is missed.
+    let events = ports::Events::listen()?;
+    load_modules(&mut note);
+    let found = ports::find(&events);
+    // Without ports the console is the only place left for what went wrong before.
+    if found.is_err() {
+        failures.iter().for_each(|failure| console::say(&failure.to_string()));
+    }
+    Ok(Booted { ports: found?, release, failures })
+}
+
+/// Mounts a filesystem without a device on a directory, which is made if need be.
+pub(crate) fn mount_at(kind: &str, at: &str, flags: MountFlags, options: &CStr) -> Result<(), Failure> {
+    fs::create_dir_all(at).context(|| format!("make {at}"))?;
+    mount(kind, at, kind, flags, options).context(|| format!("mount {kind} on {at}"))
+}
+
+fn load_modules(note: &mut impl FnMut(Result<(), Failure>)) {
+    let list = match fs::read_to_string(MODULE_LIST) {
+        Ok(list) => list,
+        // A kernel with its drivers built in needs no list.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
+        Err(error) => return note(Err(error).context(|| format!("read {MODULE_LIST}"))),
+    };
+    for name in list.lines().filter(|line| !line.is_empty()) {
+        note(load_module(&Path::new(MODULE_FOLDER).join(name)));
+    }
+}
+
+fn load_module(path: &Path) -> Result<(), Failure> {
+    let file = fs::File::open(path).context(|| format!("open the module {}", path.display()))?;
+    match rustix::system::finit_module(&file, c"", 0) {
+        Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
+        Err(error) => Err(error).context(|| format!("load the module {}", path.display())),
+    }
+}

@@ -1,0 +1,96 @@
+//! A program's output on its way to the host.
+
+use crate::failure::{Context as _, Failure};
+use crate::lines::{Line, LineCutter};
+use crate::ports::Ports;
+use everett_protocol::limits::{EXEC_TEXT_BYTES_MAX, LOG_TEXT_BYTES_MAX};
+use everett_protocol::{ExecOutput, LineText, Message, Output, Stream, Unit};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// How much is read from a pipe at once: as much as a pipe holds.
+const READ_BYTES: usize = 64 << 10;
+
+/// How often a pipe is read when its program has exited: a pipe can be made to hold 1 MiB (pipe(7)), and what other
+/// programs still write to it may wait for its turn.
+const LAST_READS_MAX: usize = 16;
+
+/// One stream of one program.
+pub(crate) struct Capture {
+    pipe: OwnedFd,
+    pub(crate) unit: Unit,
+    stream: Stream,
+    to: ExecOutput,
+    cutter: LineCutter,
+    closed: bool,
+}
+
+impl Capture {
+    pub(crate) fn new(pipe: OwnedFd, unit: Unit, stream: Stream, to: ExecOutput) -> Self {
+        let max = match to {
+            ExecOutput::Control => EXEC_TEXT_BYTES_MAX,
+            ExecOutput::Log => LOG_TEXT_BYTES_MAX,
+        };
+        Capture { pipe, unit, stream, to, cutter: LineCutter::new(max), closed: false }
+    }
+
+    /// The pipe is closed: nothing more can come.
+    pub(crate) fn closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Sends on some of what is in the pipe; every pipe gets its turn.
+    pub(crate) fn forward(&mut self, ports: &mut Ports) -> Result<(), Failure> {
+        self.forward_reads(1, ports)
+    }
+
+    /// Sends on all that a program has left in the pipe.
+    pub(crate) fn forward_all(&mut self, ports: &mut Ports) -> Result<(), Failure> {
+        self.forward_reads(LAST_READS_MAX, ports)
+    }
+
+    fn forward_reads(&mut self, reads: usize, ports: &mut Ports) -> Result<(), Failure> {
+        let mut buffer = [0u8; READ_BYTES];
+        for _ in 0..reads {
+            if self.closed {
+                break;
+            }
+            let mut lines = Vec::new();
+            match rustix::io::read(&self.pipe, &mut buffer) {
+                Ok(0) => {
+                    self.cutter.finish(|line| lines.push(line));
+                    self.closed = true;
+                }
+                Ok(length) => self.cutter.push(&buffer[..length], |line| lines.push(line)),
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error).context(|| format!("read the output of {}", self.unit)),
+            }
+            for line in lines {
+                self.send(line, ports)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The command that this belongs to has been answered: what its children still print goes to the log.
+    pub(crate) fn outlive(&mut self) {
+        self.to = ExecOutput::Log;
+    }
+
+    fn send(&self, line: Line, ports: &mut Ports) -> Result<(), Failure> {
+        let Line { bytes, truncated, unfinished } = line;
+        let text = LineText::from(bytes);
+        let output = Output { unit: self.unit.clone(), stream: self.stream, text, truncated, unfinished };
+        match self.to {
+            ExecOutput::Control => ports.send(&Message::Output(output)),
+            ExecOutput::Log => ports.log(&output),
+        }
+    }
+}
+
+impl AsFd for Capture {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pipe.as_fd()
+    }
+}

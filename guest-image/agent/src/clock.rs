@@ -1,0 +1,31 @@
+//! The guest's clocks.
+
+use crate::failure::{Context as _, Failure};
+use everett_protocol::WallClock;
+use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
+
+/// Nanoseconds of `CLOCK_MONOTONIC`.
+pub(crate) fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    // Since boot, so neither part is negative, and 64 bits last for 584 years.
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+/// Milliseconds to nanoseconds. The protocol bounds milliseconds to a day.
+pub(crate) fn ms(milliseconds: u64) -> u64 {
+    milliseconds.saturating_mul(1_000_000)
+}
+
+/// A duration as poll(2) takes it.
+pub(crate) fn timespec(ns: u64) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: (ns % 1_000_000_000).cast_signed(),
+    }
+}
+
+/// Sets `CLOCK_REALTIME`.
+pub(crate) fn set(clock: WallClock) -> Result<(), Failure> {
+    let time = Timespec { tv_sec: clock.seconds, tv_nsec: i64::from(clock.nanoseconds) };
+    clock_settime(ClockId::Realtime, time).context(|| format!("set the clock to {} s", clock.seconds))
+}

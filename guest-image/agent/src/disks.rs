@@ -1,0 +1,89 @@
+//! Block devices by serial number, and the data disks on them.
+
+use crate::failure::{Context as _, Failure};
+use crate::users;
+use everett_protocol::DataDisk;
+use rustix::mount::{MountFlags, mount};
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::os::unix::fs::chown;
+use std::process::{Command, Stdio};
+
+/// How much of a disk must be zero for it to count as blank. Every filesystem that Linux mounts has its superblock
+/// within this (the farthest is btrfs's, at exactly 64 KiB, which is never made here).
+const BLANK_BYTES: u64 = 64 << 10;
+
+/// The device node of the disk with this serial number.
+pub(crate) fn by_serial(serial: &str) -> Result<String, Failure> {
+    let mut seen = Vec::new();
+    let folder = fs::read_dir("/sys/block").context(|| String::from("read /sys/block"))?;
+    for entry in folder {
+        let name = entry.context(|| String::from("read /sys/block"))?.file_name();
+        let name = name.to_string_lossy().into_owned();
+        // Only virtio-blk has this file.
+        let Ok(found) = fs::read_to_string(format!("/sys/block/{name}/serial")) else { continue };
+        if found.trim_end_matches(['\n', '\0']) == serial {
+            return Ok(format!("/dev/{name}"));
+        }
+        seen.push(found.trim_end().to_owned());
+    }
+    seen.sort();
+    let seen = if seen.is_empty() { String::from("none") } else { seen.join(", ") };
+    Err(Failure::new(format!("cannot find a disk with the serial number {serial} (there: {seen})")))
+}
+
+/// Mounts a data disk, after making its filesystem if it is blank and the setup says so.
+pub(crate) fn mount_data(disk: &DataDisk) -> Result<(), Failure> {
+    let device = by_serial(&disk.serial)?;
+    if disk.format_blank && blank(&device)? {
+        format(disk, &device)?;
+    }
+    let path = disk.path.as_str();
+    fs::create_dir_all(path).context(|| format!("make {path}"))?;
+    let kind = disk.filesystem.as_str();
+    mount(device.as_str(), path, kind, MountFlags::NOATIME, None)
+        .context(|| format!("mount the {kind} disk {} on {path}", disk.serial))?;
+    if let Some(owner) = &disk.owner {
+        let (uid, gid) = users::owner(owner)?;
+        chown(path, Some(uid), Some(gid)).context(|| format!("give {path} to {owner}"))?;
+    }
+    Ok(())
+}
+
+fn blank(device: &str) -> Result<bool, Failure> {
+    let mut start = Vec::new();
+    let file = File::open(device).context(|| format!("open {device}"))?;
+    file.take(BLANK_BYTES).read_to_end(&mut start).context(|| format!("read {device}"))?;
+    Ok(start.iter().all(|&byte| byte == 0))
+}
+
+/// Runs the root's own mkfs. What it would draw at random is derived from the serial number instead; nothing is
+/// left for the kernel to initialise later, in the background.
+fn format(disk: &DataDisk, device: &str) -> Result<(), Failure> {
+    let uuid = uuid_of(&disk.serial);
+    let options = format!("hash_seed={uuid},lazy_itable_init=0,lazy_journal_init=0,nodiscard");
+    let result = Command::new("/sbin/mkfs.ext4")
+        .args(["-q", "-F", "-m", "0", "-U", &uuid, "-E", &options, device])
+        .stdin(Stdio::null())
+        .output()
+        .context(|| format!("make an ext4 on the disk {}: start /sbin/mkfs.ext4", disk.serial))?;
+    if result.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&result.stderr);
+    let said = said.lines().last().unwrap_or("it said nothing");
+    Err(Failure::new(format!("cannot make an ext4 on the disk {}: {}: {said}", disk.serial, result.status)))
+}
+
+/// A UUID (version 8, RFC 9562: free of any rule) that holds the serial number's first 14 bytes or so.
+fn uuid_of(serial: &str) -> String {
+    let mut bytes = [0u8; 16];
+    for (index, byte) in serial.bytes().enumerate() {
+        // Serial numbers have up to 20 bytes: the last ones fold over the first.
+        bytes[index % 16] = bytes[index % 16].rotate_left(3) ^ byte;
+    }
+    bytes[6] = (bytes[6] & 0x0f) | 0x80;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    [&hex[0..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..32]].join("-")
+}

@@ -1,0 +1,29 @@
+//! Files that the host puts into the guest.
+
+use crate::failure::{Context as _, Failure};
+use crate::users;
+use everett_protocol::PutFile;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, fchown};
+use std::path::Path;
+
+/// Writes a file, or a piece of one.
+pub(crate) fn put(file: &PutFile) -> Result<(), Failure> {
+    let path = Path::new(&file.path);
+    let what = || format!("write {}", file.path);
+    let owner = file.owner.as_deref().map(users::owner).transpose()?;
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).context(|| format!("make {}", folder.display()))?;
+    }
+    let mut options = OpenOptions::new();
+    options.create(true).mode(file.mode);
+    if file.append { options.append(true) } else { options.write(true).truncate(true) };
+    let mut open = options.open(path).context(what)?;
+    open.write_all(&file.data.0).context(what)?;
+    // The owner first: giving a file away clears its set-user-ID bit.
+    let (uid, gid) = owner.unwrap_or((0, 0));
+    fchown(&open, Some(uid), Some(gid)).context(|| format!("give {} to its owner", file.path))?;
+    open.set_permissions(fs::Permissions::from_mode(file.mode))
+        .context(|| format!("set the mode of {}", file.path))
+}

@@ -1,0 +1,57 @@
+//! The guest's agent: PID 1 of every machine that Everett runs.
+//!
+//! Its life has three parts, in this order:
+//!
+//! 1. `boot`: from the initramfs alone, mount what the kernel offers, load the modules of the machine's devices and
+//!    find the ports to the host (`ports`). Then say hello.
+//! 2. `setup`: when the host says how the machine is to be, mount the root (`root`, `disks`), bring up the network
+//!    (`network`) and write a few files (`etc`).
+//! 3. `agent`: one thread, one poll(2) loop. Services (`services`, `readiness`) and commands (`commands`) run with
+//!    their output captured line by line (`capture`, `lines`); requests are served; children are reaped.
+//!
+//! What is not here: any policy about worlds, faults or time. The agent reads only the guest's clocks, and those
+//! only to wait as long as the host asked it to.
+//!
+//! **Invariants.** One thread. Nothing spins. Every failure reaches the host as a message that names what failed, or
+//! the console when there is no port to the host. `unsafe` is in `signals` and `spawn` only.
+
+mod agent;
+mod boot;
+mod capture;
+mod clock;
+mod commands;
+mod console;
+mod disks;
+mod etc;
+mod failure;
+mod files;
+mod lines;
+mod netlink;
+mod network;
+mod pack;
+mod ports;
+mod power;
+mod readiness;
+mod requests;
+mod root;
+mod services;
+mod setup;
+mod signals;
+mod spawn;
+mod users;
+
+fn main() {
+    // Whatever ends the agent ends the machine: a PID 1 that exits makes the kernel panic, which says less.
+    let failure = match run() {
+        Ok(never) => match never {},
+        Err(failure) => failure,
+    };
+    console::say(&failure.to_string());
+    power::off();
+}
+
+fn run() -> Result<std::convert::Infallible, failure::Failure> {
+    let signals = signals::ChildSignals::block()?;
+    let booted = boot::boot()?;
+    agent::Agent::new(booted, signals)?.run()
+}

@@ -1,0 +1,165 @@
+//! The whole root filesystem as a tar on a block device.
+
+use crate::disks;
+use crate::failure::{Context as _, Failure};
+use everett_protocol::{Pack, Reply};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use tar::{Builder, EntryType, Header};
+
+/// How much is written to the device at once.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// Longest value of an extended attribute that is kept. `security.capability` has 24 bytes.
+const ATTRIBUTE_BYTES_MAX: usize = 4096;
+
+/// Packs the root filesystem: names in byte order, so that equal trees make equal archives.
+pub(crate) fn pack(pack: &Pack) -> Result<Reply, Failure> {
+    let device = disks::by_serial(&pack.serial)?;
+    let what = || format!("write the root filesystem to the disk {}", pack.serial);
+    let file = OpenOptions::new().write(true).open(&device).context(what)?;
+    let counter = Counter { inner: BufWriter::with_capacity(WRITE_BYTES, file), bytes: 0 };
+    let mut packer = Packer {
+        tar: Builder::new(counter),
+        device: fs::metadata("/").context(what)?.dev(),
+        exclude: pack.exclude.iter().map(PathBuf::from).collect(),
+        links: BTreeMap::new(),
+        entries: 0,
+    };
+    packer.folder(Path::new("/"))?;
+    let Packer { tar, entries, .. } = packer;
+    let mut counter = tar.into_inner().context(what)?;
+    counter.flush().context(what)?;
+    counter.inner.get_ref().sync_all().context(what)?;
+    Ok(Reply::Packed { bytes: counter.bytes, entries })
+}
+
+struct Packer {
+    tar: Builder<Counter>,
+    /// The root's device: other filesystems are left out.
+    device: u64,
+    exclude: Vec<PathBuf>,
+    /// Files with several names, by device and inode: where they are in the archive.
+    links: BTreeMap<(u64, u64), PathBuf>,
+    entries: u64,
+}
+
+impl Packer {
+    fn folder(&mut self, folder: &Path) -> Result<(), Failure> {
+        let mut names: Vec<OsString> = Vec::new();
+        for entry in fs::read_dir(folder).context(|| format!("read {}", folder.display()))? {
+            names.push(entry.context(|| format!("read {}", folder.display()))?.file_name());
+        }
+        names.sort();
+        for name in names {
+            let path = folder.join(name);
+            let what = || format!("pack {}", path.display());
+            let metadata = fs::symlink_metadata(&path).context(what)?;
+            self.entry(&path, &metadata).context(what)?;
+            // A mount is a folder on another device: it is kept, and what is in it is not. (Only folders can be
+            // compared: an overlay shows a file of its lower filesystem with a device number of its own.)
+            let descend = metadata.is_dir() && metadata.dev() == self.device && !self.exclude.contains(&path);
+            if descend {
+                self.folder(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, path: &Path, metadata: &Metadata) -> io::Result<()> {
+        let kind = metadata.file_type();
+        // Nothing can be sent through a socket of a past boot.
+        if kind.is_socket() {
+            return Ok(());
+        }
+        let inside = path.strip_prefix("/").map_err(io::Error::other)?;
+        self.attributes(path)?;
+        let mut header = Header::new_gnu();
+        header.set_mode(metadata.mode() & 0o7777);
+        header.set_uid(u64::from(metadata.uid()));
+        header.set_gid(u64::from(metadata.gid()));
+        header.set_mtime(u64::try_from(metadata.mtime()).unwrap_or(0));
+        header.set_size(0);
+        self.entries += 1;
+        if kind.is_symlink() {
+            header.set_entry_type(EntryType::Symlink);
+            return self.tar.append_link(&mut header, inside, fs::read_link(path)?);
+        }
+        if kind.is_file() {
+            if metadata.nlink() > 1 {
+                let inode = (metadata.dev(), metadata.ino());
+                if let Some(first) = self.links.get(&inode) {
+                    header.set_entry_type(EntryType::Link);
+                    return self.tar.append_link(&mut header, inside, first);
+                }
+                self.links.insert(inode, inside.to_path_buf());
+            }
+            header.set_entry_type(EntryType::Regular);
+            header.set_size(metadata.len());
+            return self.tar.append_data(&mut header, inside, File::open(path)?);
+        }
+        header.set_entry_type(if kind.is_dir() {
+            EntryType::Directory
+        } else if kind.is_char_device() {
+            EntryType::Char
+        } else if kind.is_block_device() {
+            EntryType::Block
+        } else {
+            EntryType::Fifo
+        });
+        if kind.is_char_device() || kind.is_block_device() {
+            header.set_device_major(rustix::fs::major(metadata.rdev()))?;
+            header.set_device_minor(rustix::fs::minor(metadata.rdev()))?;
+        }
+        self.tar.append_data(&mut header, inside, io::empty())
+    }
+
+    /// Extended attributes go before their entry, in the records that GNU tar and others write (`SCHILY.xattr.`).
+    fn attributes(&mut self, path: &Path) -> io::Result<()> {
+        let mut names = vec![0u8; 64 << 10];
+        let length = match rustix::fs::llistxattr(path, &mut names) {
+            Ok(length) => length,
+            Err(rustix::io::Errno::NOTSUP) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        let mut records = Vec::new();
+        for name in names[..length].split(|&byte| byte == 0) {
+            // The overlay's own attributes are about the overlay, and the kernel shows them to nobody else.
+            if !name.starts_with(b"security.") && !name.starts_with(b"user.") {
+                continue;
+            }
+            let mut value = vec![0u8; ATTRIBUTE_BYTES_MAX];
+            let length = rustix::fs::lgetxattr(path, std::ffi::OsStr::from_bytes(name), &mut value)?;
+            value.truncate(length);
+            records.push((format!("SCHILY.xattr.{}", String::from_utf8_lossy(name)), value));
+        }
+        if records.is_empty() {
+            return Ok(());
+        }
+        records.sort();
+        self.tar.append_pax_extensions(records.iter().map(|(name, value)| (name.as_str(), value.as_slice())))
+    }
+}
+
+/// Counts what goes to the device.
+struct Counter {
+    inner: BufWriter<File>,
+    bytes: u64,
+}
+
+impl Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}

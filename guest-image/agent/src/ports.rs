@@ -1,0 +1,122 @@
+//! The ports to the host: finding them by name, and what goes through them.
+
+use crate::clock::{ms, now_ns, timespec};
+use crate::failure::{Context as _, Failure};
+use everett_protocol::{Message, Output, Port, encode_message, encode_output};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, netlink};
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::fd::OwnedFd;
+
+/// How long the host may take to name its ports, in milliseconds of guest time. The kernel asks for the names as
+/// soon as the driver is loaded, so this only bounds the wait on a machine that has none.
+const PORTS_WAIT_MS: u64 = 5_000;
+
+/// Where the kernel lists the ports.
+const PORTS_FOLDER: &str = "/sys/class/virtio-ports";
+
+/// The two ports that the agent itself uses.
+pub(crate) struct Ports {
+    pub(crate) control: File,
+    pub(crate) log: File,
+}
+
+impl Ports {
+    /// Sends a message to the host. Waits while the host takes nothing.
+    pub(crate) fn send(&mut self, message: &Message) -> Result<(), Failure> {
+        let line = encode_message(message).context(|| String::from("write a message"))?;
+        self.control.write_all(&line).context(|| format!("write to {}", Port::Control.name()))
+    }
+
+    /// Sends a line of output to the host. Waits while the host takes nothing.
+    pub(crate) fn log(&mut self, output: &Output) -> Result<(), Failure> {
+        let line = encode_output(output).context(|| String::from("write a line of output"))?;
+        self.log.write_all(&line).context(|| format!("write to {}", Port::Log.name()))
+    }
+}
+
+/// The kernel's announcements of devices.
+pub(crate) struct Events(OwnedFd);
+
+impl Events {
+    /// Starts to listen.
+    pub(crate) fn listen() -> Result<Self, Failure> {
+        let what = || String::from("listen for the kernel's device events");
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let kind = SocketType::DGRAM;
+        let protocol = Some(netlink::KOBJECT_UEVENT);
+        let socket = rustix::net::socket_with(AddressFamily::NETLINK, kind, flags, protocol).context(what)?;
+        // Group 1 is the kernel's own announcements.
+        rustix::net::bind(&socket, &netlink::SocketAddrNetlink::new(0, 1)).context(what)?;
+        Ok(Events(socket))
+    }
+
+    /// Waits for an announcement, at most until `deadline_ns`, and forgets all that have come.
+    fn wait(&self, deadline_ns: u64) -> Result<(), Failure> {
+        let timeout = timespec(deadline_ns.saturating_sub(now_ns()));
+        poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&timeout))
+            .context(|| String::from("wait for the kernel's device events"))?;
+        let mut buffer = [0u8; 4096];
+        // An overflowed queue (ENOBUFS) is fine as well: what matters is that something happened.
+        while rustix::net::recv(&self.0, &mut buffer[..], RecvFlags::DONTWAIT).is_ok() {}
+        Ok(())
+    }
+}
+
+/// Finds the ports, waiting for the host to name them, and gives each its link in `/dev/virtio-ports`.
+pub(crate) fn find(events: &Events) -> Result<Ports, Failure> {
+    let deadline_ns = now_ns() + ms(PORTS_WAIT_MS);
+    loop {
+        let devices = named_ports()?;
+        let of = |port: Port| devices.iter().find(|(found, _)| *found == port).map(|(_, device)| device);
+        // All of them, so that a program that starts later finds each link in place.
+        let complete = Port::ALL.into_iter().all(|port| of(port).is_some());
+        if complete || now_ns() >= deadline_ns {
+            let open = |port: Port| {
+                let device = of(port).ok_or_else(|| Failure::new(format!("there is no port {}", port.name())))?;
+                let path = format!("/dev/{device}");
+                OpenOptions::new().read(true).write(true).open(&path).context(|| format!("open {path}"))
+            };
+            let ports = Ports { control: open(Port::Control)?, log: open(Port::Log)? };
+            link(&devices)?;
+            return Ok(ports);
+        }
+        events.wait(deadline_ns)?;
+    }
+}
+
+/// The ports that have a name by now, with their devices (`vport0p1`).
+fn named_ports() -> Result<Vec<(Port, String)>, Failure> {
+    let folder = match fs::read_dir(PORTS_FOLDER) {
+        Ok(folder) => folder,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).context(|| format!("read {PORTS_FOLDER}")),
+    };
+    let mut ports = Vec::new();
+    for entry in folder {
+        let entry = entry.context(|| format!("read {PORTS_FOLDER}"))?;
+        // The name's file appears only when the host has sent the name.
+        let name = fs::read_to_string(entry.path().join("name")).unwrap_or_default();
+        if let Some(port) = Port::from_name(name.trim_end()) {
+            ports.push((port, entry.file_name().to_string_lossy().into_owned()));
+        }
+    }
+    ports.sort();
+    Ok(ports)
+}
+
+/// Links as udev would make them.
+fn link(devices: &[(Port, String)]) -> Result<(), Failure> {
+    fs::create_dir_all("/dev/virtio-ports").context(|| String::from("make /dev/virtio-ports"))?;
+    for (port, device) in devices {
+        let path = format!("/dev/virtio-ports/{}", port.name());
+        match std::os::unix::fs::symlink(format!("../{device}"), &path) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                return Err(error).context(|| format!("make {path}"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! Doing what the host asks for.
+
+use crate::agent::Agent;
+use crate::failure::Failure;
+use crate::{clock, files, pack, power, setup};
+use everett_protocol::{Message, Operation, Reply, Request, Response, decode_request};
+use rustix::process::{Signal, WaitOptions, kill_process_group, waitpid};
+
+impl Agent {
+    /// A line from the host.
+    pub(crate) fn serve(&mut self, line: &[u8]) -> Result<(), Failure> {
+        let Request { id, op } = match decode_request(line) {
+            Ok(request) => request,
+            // It has no number that an answer could carry.
+            Err(error) => return self.report(&Failure::new(format!("cannot read a request: {error}"))),
+        };
+        match self.perform(id, op) {
+            Ok(Some(reply)) => self.respond(id, reply),
+            Ok(None) => Ok(()),
+            Err(failure) => self.respond(id, Reply::Error { message: failure.to_string() }),
+        }
+    }
+
+    /// Answers a request.
+    pub(crate) fn respond(&mut self, id: u64, reply: Reply) -> Result<(), Failure> {
+        self.ports.send(&Message::Response(Response { id, reply }))
+    }
+
+    /// The answer, unless it comes later.
+    fn perform(&mut self, id: u64, op: Operation) -> Result<Option<Reply>, Failure> {
+        match op {
+            Operation::Setup(setup) => {
+                if self.set_up {
+                    return Err(Failure::new("the machine is set up already"));
+                }
+                // Even if it fails half-way: there is no way back to the initramfs.
+                self.set_up = true;
+                setup::apply(&setup)?;
+                self.start_services(&setup.services)?;
+            }
+            Operation::Start { services } => self.start_services(&services)?,
+            Operation::Exec(exec) => {
+                self.start_command(id, &exec)?;
+                return Ok(None);
+            }
+            Operation::Signal { service, signal } => self.signal_service(&service, signal)?,
+            Operation::PutFile(file) => files::put(&file)?,
+            Operation::SetClock(value) => clock::set(value)?,
+            Operation::Pack(what) => return pack::pack(&what).map(Some),
+            Operation::Ping => {}
+            Operation::PowerOff => {
+                self.stop_everything();
+                self.respond(id, Reply::Done)?;
+                power::off();
+            }
+        }
+        Ok(Some(Reply::Done))
+    }
+
+    /// Kills what runs, so that nothing is written while the filesystems are flushed.
+    fn stop_everything(&mut self) {
+        let services = self.services.values().filter_map(|watched| watched.pid);
+        let commands = self.commands.values().map(|command| command.pid);
+        for pid in services.chain(commands) {
+            let _ = kill_process_group(pid, Signal::KILL);
+            let _ = waitpid(Some(pid), WaitOptions::empty());
+        }
+    }
+}

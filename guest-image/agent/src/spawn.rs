@@ -1,0 +1,98 @@
+//! Starting a program: its own session, a clean environment, its output in pipes.
+#![allow(unsafe_code)]
+
+use crate::failure::{Context as _, Failure};
+use crate::users::Identity;
+use rustix::process::Pid;
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+
+/// What every program gets unless its own environment says otherwise.
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// A program to start.
+pub(crate) struct Program<'a> {
+    pub(crate) argv: &'a [String],
+    pub(crate) env: &'a BTreeMap<String, String>,
+    pub(crate) cwd: Option<&'a str>,
+    pub(crate) user: Option<&'a str>,
+    /// Give it a pipe to read from; else `/dev/null`.
+    pub(crate) stdin: bool,
+    /// Give it pipes to print to; else `/dev/null`.
+    pub(crate) output: bool,
+}
+
+/// A program that runs. The pipes are this end's, and do not block.
+pub(crate) struct Started {
+    pub(crate) pid: Pid,
+    pub(crate) stdin: Option<OwnedFd>,
+    pub(crate) stdout: Option<OwnedFd>,
+    pub(crate) stderr: Option<OwnedFd>,
+}
+
+/// Starts a program as the leader of a session, and so of a process group, of its own.
+pub(crate) fn start(program: &Program<'_>) -> Result<Started, Failure> {
+    let name = program.argv.first().ok_or_else(|| Failure::new("cannot start a program without a name"))?;
+    let identity = program.user.map(Identity::of_user).transpose()?;
+    let home = identity.as_ref().map_or("/root", |identity| identity.home.as_str());
+
+    let mut command = Command::new(name);
+    command.args(&program.argv[1..]);
+    command.env_clear().env("PATH", DEFAULT_PATH).env("LANG", "C.UTF-8").env("HOME", home);
+    if let Some(user) = program.user {
+        command.env("USER", user).env("LOGNAME", user);
+    }
+    command.envs(program.env);
+    command.current_dir(program.cwd.unwrap_or("/"));
+    let pipe = |wanted: bool| if wanted { Stdio::piped() } else { Stdio::null() };
+    command.stdin(pipe(program.stdin)).stdout(pipe(program.output)).stderr(pipe(program.output));
+    prepare_child(&mut command, identity);
+
+    let mut child = command.spawn().context(|| format!("start {name}"))?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| Failure::new(format!("cannot start {name}: it has no process number")))?;
+    let stdin = child.stdin.take().map(OwnedFd::from);
+    let stdout = child.stdout.take().map(OwnedFd::from);
+    let stderr = child.stderr.take().map(OwnedFd::from);
+    for pipe in [&stdin, &stdout, &stderr].into_iter().flatten() {
+        rustix::io::ioctl_fionbio(pipe, true).context(|| format!("prepare a pipe of {name}"))?;
+    }
+    Ok(Started { pid, stdin, stdout, stderr })
+}
+
+/// What the child does to itself between fork and exec.
+fn prepare_child(command: &mut Command, identity: Option<Identity>) {
+    let in_child = move || {
+        // SAFETY: `sigemptyset` initialises the set that the next call reads.
+        unsafe {
+            let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+            libc::sigemptyset(none.as_mut_ptr());
+            check(libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()))?;
+        }
+        // SAFETY: a system call without pointers.
+        check(unsafe { libc::setsid() })?;
+        if let Some(identity) = &identity {
+            let groups = identity.groups.as_slice();
+            // SAFETY: the pointer and the length are one slice's; the others are system calls without pointers.
+            // Groups first: they can no longer be changed once the user is not root.
+            unsafe {
+                check(libc::setgroups(groups.len(), groups.as_ptr()))?;
+                check(libc::setgid(identity.gid))?;
+                check(libc::setuid(identity.uid))?;
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes system calls only; it neither allocates nor takes locks, and this process has no
+    // other thread that could hold one.
+    unsafe {
+        command.pre_exec(in_child);
+    }
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,66 @@
+//! Builds the guest's agent, which `src/agent.rs` includes.
+//!
+//! The agent is a program for another machine: static, small, without a single machine path of this host in it, so
+//! that equal sources make equal images. Hence a nested cargo, with a lock file, profile and target directory of its
+//! own, and none of the settings that this build was called with.
+
+use std::env;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let here = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    let agent = here.join("agent");
+    let protocol = here.join("protocol");
+    for path in [agent.join("src"), agent.join("Cargo.toml"), agent.join("Cargo.lock")] {
+        println!("cargo::rerun-if-changed={}", path.display());
+    }
+    for path in [protocol.join("src"), protocol.join("Cargo.toml")] {
+        println!("cargo::rerun-if-changed={}", path.display());
+    }
+    println!("cargo::rerun-if-changed=build.rs");
+
+    let target_folder = out.join("agent-target");
+    let mut cargo = Command::new(env::var("CARGO")?);
+    cargo.arg("build").arg("--release").arg("--locked").arg("--target").arg(TARGET);
+    cargo.arg("--manifest-path").arg(agent.join("Cargo.toml"));
+    cargo.arg("--target-dir").arg(&target_folder);
+    for (name, _) in env::vars() {
+        // What cargo set for this package, and what was set for the host's build (flags, wrappers, profiles), is
+        // not for the guest's. What says where cargo finds its registry and its network is.
+        let of_this_build = ["CARGO_PKG_", "CARGO_CFG_", "CARGO_FEATURE_", "CARGO_BUILD_", "CARGO_PROFILE_"];
+        let wrapper = name == "RUSTC_WRAPPER" || name == "RUSTC_WORKSPACE_WRAPPER";
+        if of_this_build.iter().any(|prefix| name.starts_with(prefix)) || name.contains("RUSTFLAGS") || wrapper {
+            cargo.env_remove(name);
+        }
+    }
+    for name in ["CARGO_TARGET_DIR", "CARGO_MAKEFLAGS", "TARGET", "OUT_DIR", "PROFILE", "OPT_LEVEL", "DEBUG"] {
+        cargo.env_remove(name);
+    }
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags(&here)?.join("\u{1f}"));
+
+    let status = cargo.status()?;
+    if !status.success() {
+        return Err(format!("building the guest's agent in {} failed: {status}", agent.display()).into());
+    }
+    let binary = target_folder.join(TARGET).join("release/everett-agent");
+    println!("cargo::rustc-env=EVERETT_AGENT={}", binary.display());
+    Ok(())
+}
+
+fn flags(here: &Path) -> Result<Vec<String>, Box<dyn Error>> {
+    let mut flags = vec![String::from("-Ctarget-feature=+crt-static"), String::from("-Crelocation-model=static")];
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo")));
+    // Panics name their source file: paths of this machine become fixed ones.
+    for (from, to) in [(home, "cargo"), (Some(here.to_path_buf()), "guest-image")] {
+        if let Some(from) = from {
+            flags.push(format!("--remap-path-prefix={}={to}", from.display()));
+        }
+    }
+    Ok(flags)
+}

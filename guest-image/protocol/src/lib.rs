@@ -1,0 +1,44 @@
+//! What the host and the guest's agent say to each other, and over which ports.
+//!
+//! The agent and the host are joined by one virtio-console device with named ports ([`Port`]), in an order that is
+//! part of the machine version. Two of them carry this protocol, both as JSON lines (one JSON value, then `\n`):
+//!
+//! - `everett.control`, both ways: the host sends [`Request`]s, the agent sends [`Message`]s.
+//! - `everett.log`, agent to host only: one [`Output`] for each line that a service printed.
+//!
+//! The usual course: the agent says [`Message::Hello`]; the host answers with [`Operation::Setup`]; the agent reports
+//! [`Message::Ready`] when each service of that setup is ready, and then serves requests until
+//! [`Operation::PowerOff`].
+//!
+//! What is here: the types ([`request`], [`message`]), their bounds ([`limits`]), encoding ([`codec`]) and checks of
+//! what types cannot say ([`check`]). What is not: any input or output. Both ends bring their own.
+//!
+//! **Invariants.** A line never exceeds its port's bound; decoding never panics, whatever the bytes; a message says
+//! nothing about time (the host stamps a message with the vtime at which it arrived).
+
+pub mod check;
+pub mod codec;
+pub mod limits;
+pub mod message;
+mod port;
+pub mod request;
+pub mod text;
+
+pub use codec::{LineSplitter, decode_message, decode_output, decode_request, encode_message, encode_output};
+pub use codec::{Error, encode_request};
+pub use message::{Exit, Exited, Hello, Message, Output, Reply, Response, Stream, Unit};
+pub use port::Port;
+pub use request::{
+    DataDisk, Exec, ExecOutput, HostEntry, Interface, Operation, Pack, PutFile, Readiness, ReadyCheck, Request,
+    Restart, Root, Service, Setup, WallClock,
+};
+pub use text::{Bytes, LineText};
+
+/// Version of this protocol. The agent says its own in [`Hello`]; a host refuses any other than its own.
+pub const VERSION: u32 = 1;
+
+/// Serial number of the virtio-blk device that holds the root filesystem.
+pub const ROOT_DISK_SERIAL: &str = "everett-root";
+
+/// Serial number of the virtio-blk device that [`Operation::Pack`] writes to by convention.
+pub const OUT_DISK_SERIAL: &str = "everett-out";

@@ -1,0 +1,36 @@
+//! Every bound of the protocol, by name.
+
+/// Most bytes of a line on the control port, without its newline.
+pub const CONTROL_LINE_BYTES_MAX: usize = 1 << 20;
+
+/// Most bytes of a service's output line; the rest is dropped and [`crate::Output::truncated`] set.
+pub const LOG_TEXT_BYTES_MAX: usize = 1 << 20;
+
+/// Most bytes of a line on the log port, without its newline: JSON spends up to six bytes on one byte of text
+/// (`\u0001`), and a little on the rest of the message.
+pub const LOG_LINE_BYTES_MAX: usize = 6 * LOG_TEXT_BYTES_MAX + 4096;
+
+/// Most bytes of a command's output line when it is returned on the control port, such that it fits there however
+/// JSON has to write it.
+pub const EXEC_TEXT_BYTES_MAX: usize = CONTROL_LINE_BYTES_MAX / 8;
+
+/// Most bytes of a file's content in one [`crate::PutFile`]; a longer file is put in pieces.
+pub const PUT_FILE_BYTES_MAX: usize = 512 << 10;
+
+/// Most services, disks, interfaces or host entries of a setup.
+pub const LIST_ITEMS_MAX: usize = 256;
+
+/// Most arguments of a command, and most variables of an environment.
+pub const ARGUMENTS_MAX: usize = 4096;
+
+/// Most bytes of a service's, host's or interface's name.
+pub const NAME_BYTES_MAX: usize = 64;
+
+/// Most bytes of a path (`PATH_MAX`, with its final zero).
+pub const PATH_BYTES_MAX: usize = 4095;
+
+/// Most bytes of a block device's serial number (virtio 1.2, section 5.2.6: `VIRTIO_BLK_T_GET_ID` has 20).
+pub const SERIAL_BYTES_MAX: usize = 20;
+
+/// Longest interval or limit, in milliseconds of guest time: one day.
+pub const INTERVAL_MS_MAX: u64 = 24 * 60 * 60 * 1000;

@@ -1,0 +1,64 @@
+//! The ports of the virtio-console device.
+
+/// A port of the guest's virtio-console device. The order is fixed: a port's number is part of the machine version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Port {
+    /// Agent to host: one JSON line for each line that a service printed.
+    Log = 0,
+    /// Both ways: requests and messages.
+    Control = 1,
+    /// Guest programs to host: operation histories.
+    History = 2,
+    /// Both ways: the SDK's calls.
+    Sdk = 3,
+    /// Reserved for a debugger's use.
+    Debug = 4,
+    /// Reserved.
+    Spare = 5,
+}
+
+impl Port {
+    /// Every port, in the order of their numbers.
+    pub const ALL: [Port; 6] =
+        [Port::Log, Port::Control, Port::History, Port::Sdk, Port::Debug, Port::Spare];
+
+    /// The port's number on the device (virtio 1.2, section 5.3).
+    #[must_use]
+    pub const fn index(self) -> u32 {
+        self as u32
+    }
+
+    /// The name that the device announces (`VIRTIO_CONSOLE_PORT_NAME`) and the guest reads in
+    /// `/sys/class/virtio-ports/*/name`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Port::Log => "everett.log",
+            Port::Control => "everett.control",
+            Port::History => "everett.history",
+            Port::Sdk => "everett.sdk",
+            Port::Debug => "everett.debug",
+            Port::Spare => "everett.spare",
+        }
+    }
+
+    /// The port with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Port> {
+        Port::ALL.into_iter().find(|port| port.name() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Port;
+
+    #[test]
+    fn numbers_follow_the_order_and_names_are_unique() {
+        for (number, port) in Port::ALL.into_iter().enumerate() {
+            assert_eq!(port.index() as usize, number);
+            assert_eq!(Port::from_name(port.name()), Some(port));
+        }
+        assert_eq!(Port::from_name("everett"), None);
+    }
+}

@@ -1,0 +1,271 @@
+//! Every value survives its encoding, and no bytes make a decoder panic.
+
+use everett_protocol::limits::{
+    CONTROL_LINE_BYTES_MAX, EXEC_TEXT_BYTES_MAX, LOG_TEXT_BYTES_MAX, PUT_FILE_BYTES_MAX,
+};
+use everett_protocol::{
+    Bytes, Error, Exec, ExecOutput, Exit, Exited, Hello, LineSplitter, LineText, Message, Operation, Output,
+    PutFile, Readiness, ReadyCheck, Reply, Request, Response, Restart, Root, Service, Setup, Stream, Unit,
+    WallClock, decode_message, decode_output, decode_request, encode_message, encode_output, encode_request,
+};
+use proptest::prelude::*;
+use std::net::{IpAddr, Ipv4Addr};
+
+fn name() -> impl Strategy<Value = String> {
+    "[a-z0-9_.@-]{1,64}"
+}
+
+fn argument() -> impl Strategy<Value = String> {
+    // Anything but a zero byte, newlines and quotes included.
+    "[^\\x00]{1,40}"
+}
+
+fn exit() -> impl Strategy<Value = Exit> {
+    prop_oneof![any::<i32>().prop_map(Exit::Code), any::<i32>().prop_map(Exit::Signal)]
+}
+
+fn unit() -> impl Strategy<Value = Unit> {
+    prop_oneof![name().prop_map(Unit::Service), any::<u64>().prop_map(Unit::Exec)]
+}
+
+fn output() -> impl Strategy<Value = Output> {
+    let bytes = prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..200),
+        any::<String>().prop_map(String::into_bytes)
+    ];
+    (unit(), any::<bool>(), bytes, any::<bool>(), any::<bool>()).prop_map(
+        |(unit, stdout, bytes, truncated, unfinished)| Output {
+            unit,
+            stream: if stdout { Stream::Stdout } else { Stream::Stderr },
+            text: LineText::from(bytes),
+            truncated,
+            unfinished,
+        },
+    )
+}
+
+fn message() -> impl Strategy<Value = Message> {
+    let reply = prop_oneof![
+        Just(Reply::Done),
+        exit().prop_map(Reply::Exited),
+        any::<(u64, u64)>().prop_map(|(bytes, entries)| Reply::Packed { bytes, entries }),
+        any::<String>().prop_map(|message| Reply::Error { message }),
+    ];
+    prop_oneof![
+        (any::<u32>(), any::<String>()).prop_map(|(version, release)| Message::Hello(Hello { version, release })),
+        Just(Message::Ready),
+        (any::<u64>(), reply).prop_map(|(id, reply)| Message::Response(Response { id, reply })),
+        output().prop_map(Message::Output),
+        (name(), exit(), any::<bool>())
+            .prop_map(|(service, exit, restarting)| Message::Exited(Exited { service, exit, restarting })),
+        any::<String>().prop_map(|message| Message::Error { message }),
+    ]
+}
+
+fn service() -> impl Strategy<Value = Service> {
+    let ready = prop_oneof![
+        Just(None),
+        (1..=u16::MAX).prop_map(|port| Some(ReadyCheck::Tcp { address: IpAddr::V4(Ipv4Addr::LOCALHOST), port })),
+        prop::collection::vec(argument(), 1..4).prop_map(|argv| Some(ReadyCheck::Command { argv })),
+    ];
+    let restart = prop_oneof![
+        Just(Restart::Never),
+        (0..1000u64).prop_map(|delay_ms| Restart::OnFailure { delay_ms }),
+        (0..1000u64).prop_map(|delay_ms| Restart::Always { delay_ms }),
+    ];
+    (
+        name(),
+        prop::collection::vec(argument(), 1..5),
+        prop::collection::btree_map("[A-Z]{1,8}", argument(), 0..4),
+        prop::option::of("(/[a-z]{1,8}){1,3}"),
+        prop::option::of(name()),
+        ready,
+        restart,
+    )
+        .prop_map(|(name, argv, env, cwd, user, check, restart)| Service {
+            name,
+            argv,
+            env,
+            cwd,
+            user,
+            ready: check.map(|check| Readiness { check, interval_ms: 5, limit_ms: 1000 }),
+            restart,
+        })
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let clock = (0..i64::MAX, 0..1_000_000_000u32)
+        .prop_map(|(seconds, nanoseconds)| WallClock { seconds, nanoseconds });
+    let put = (any::<bool>(), prop::collection::vec(any::<u8>(), 0..100)).prop_map(|(append, data)| PutFile {
+        path: String::from("/etc/file"),
+        mode: 0o640,
+        owner: Some(String::from("redis:redis")),
+        append,
+        data: Bytes(data),
+    });
+    let exec = (prop::collection::vec(argument(), 1..5), prop::option::of(any::<String>())).prop_map(
+        |(argv, stdin)| Exec {
+            argv,
+            env: [(String::from("A"), String::from("b"))].into(),
+            cwd: None,
+            user: None,
+            stdin,
+            output: ExecOutput::Log,
+            limit_ms: Some(7),
+        },
+    );
+    prop_oneof![
+        Just(Operation::Ping),
+        Just(Operation::PowerOff),
+        clock.prop_map(Operation::SetClock),
+        put.prop_map(Operation::PutFile),
+        exec.prop_map(Operation::Exec),
+        service().prop_map(|service| Operation::Start { services: vec![service] }),
+        service().prop_map(|service| Operation::Setup(Box::new(setup(vec![service])))),
+    ]
+}
+
+fn setup(services: Vec<Service>) -> Setup {
+    Setup {
+        root: Root::None,
+        clock: WallClock { seconds: 0, nanoseconds: 0 },
+        hostname: String::from("a"),
+        hosts: vec![],
+        nameservers: vec![],
+        interfaces: vec![],
+        disks: vec![],
+        services,
+    }
+}
+
+proptest! {
+    #[test]
+    fn requests_survive(id: u64, op in operation()) {
+        let request = Request { id, op };
+        let line = encode_request(&request).unwrap();
+        prop_assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
+        prop_assert_eq!(decode_request(&line[..line.len() - 1]).unwrap(), request);
+    }
+
+    #[test]
+    fn messages_survive(message in message()) {
+        let line = encode_message(&message).unwrap();
+        prop_assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
+        prop_assert_eq!(decode_message(&line[..line.len() - 1]).unwrap(), message);
+    }
+
+    #[test]
+    fn log_lines_survive(output in output()) {
+        let line = encode_output(&output).unwrap();
+        prop_assert_eq!(decode_output(&line[..line.len() - 1]).unwrap(), output);
+    }
+
+    #[test]
+    fn garbage_is_refused_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        prop_assert!(decode_request(&bytes).is_err());
+        prop_assert!(decode_output(&bytes).is_err());
+        prop_assert!(decode_message(&bytes).is_err());
+    }
+
+    #[test]
+    fn a_damaged_request_is_refused_or_still_allowed(
+        op in operation(), at in any::<prop::sample::Index>(), byte: u8,
+    ) {
+        let mut line = encode_request(&Request { id: 1, op }).unwrap();
+        line.pop();
+        let at = at.index(line.len());
+        line[at] = byte;
+        if let Ok(request) = decode_request(&line) {
+            // What the decoder lets through, the encoder's check lets through as well.
+            prop_assert!(encode_request(&request).is_ok());
+        }
+    }
+
+    #[test]
+    fn lines_do_not_depend_on_how_bytes_arrive(
+        lines in prop::collection::vec("[a-z]{1,30}", 0..20), cut in 1usize..40,
+    ) {
+        let stream: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let mut splitter = LineSplitter::control();
+        let mut seen = Vec::new();
+        for chunk in stream.as_bytes().chunks(cut) {
+            splitter.push(chunk);
+            while let Some(line) = splitter.next_line() {
+                seen.push(String::from_utf8(line.unwrap()).unwrap());
+            }
+        }
+        prop_assert_eq!(seen, lines);
+    }
+}
+
+#[test]
+fn the_longest_allowed_texts_fit_their_ports_however_json_writes_them() {
+    for byte in [0x01, 0xff, b'"', b'a'] {
+        let of = |length: usize| Output {
+            unit: Unit::Exec(u64::MAX),
+            stream: Stream::Stdout,
+            text: LineText::from(vec![byte; length]),
+            truncated: true,
+            unfinished: true,
+        };
+        encode_message(&Message::Output(of(EXEC_TEXT_BYTES_MAX))).unwrap();
+        encode_output(&of(LOG_TEXT_BYTES_MAX)).unwrap();
+    }
+    let put = PutFile {
+        path: format!("/{}", "a".repeat(4000)),
+        mode: 0o644,
+        owner: None,
+        append: false,
+        data: Bytes(vec![0xff; PUT_FILE_BYTES_MAX]),
+    };
+    encode_request(&Request { id: u64::MAX, op: Operation::PutFile(put) }).unwrap();
+}
+
+#[test]
+fn a_line_that_is_too_long_is_reported_once_and_the_next_is_read() {
+    let mut splitter = LineSplitter::control();
+    let mut errors = 0;
+    for _ in 0..3 {
+        splitter.push(&vec![b'x'; CONTROL_LINE_BYTES_MAX]);
+        while let Some(line) = splitter.next_line() {
+            assert!(matches!(line, Err(Error::TooLong { .. })));
+            errors += 1;
+        }
+    }
+    splitter.push(b"x\n\n{}\nrest");
+    let next = splitter.next_line().unwrap().unwrap();
+    assert_eq!((errors, next.as_slice()), (1, b"{}".as_slice()));
+    assert!(splitter.next_line().is_none());
+}
+
+#[test]
+fn what_is_not_allowed_is_refused_by_field() {
+    let refused = |op: Operation| encode_request(&Request { id: 1, op }).unwrap_err().to_string();
+    let exec = |argv: &[&str]| {
+        let argv = argv.iter().map(ToString::to_string).collect();
+        let (output, limit_ms) = (ExecOutput::Control, None);
+        Operation::Exec(Exec { argv, env: [].into(), cwd: None, user: None, stdin: None, output, limit_ms })
+    };
+    assert_eq!(refused(exec(&[])), "argv: no program");
+    assert_eq!(refused(exec(&["a", "b\0"])), "argv[1]: has a zero byte");
+    let signal = Operation::Signal { service: String::from("a"), signal: 65 };
+    assert_eq!(refused(signal), "signal: 65 is not 1 to 64");
+    let mut bad = setup(vec![]);
+    bad.hostname = String::from("a b");
+    assert_eq!(refused(Operation::Setup(Box::new(bad))), "hostname: \"a b\" is no host name");
+    let mut bad = setup(vec![]);
+    bad.clock.nanoseconds = 1_000_000_000;
+    assert!(refused(Operation::Setup(Box::new(bad))).starts_with("clock: "));
+    let put = |path: &str| {
+        let (path, data) = (String::from(path), Bytes(vec![]));
+        Operation::PutFile(PutFile { path, mode: 0o644, owner: None, append: false, data })
+    };
+    assert_eq!(refused(put("etc/x")), "path: \"etc/x\" is not absolute");
+    assert_eq!(refused(put("/a/../b")), "path: \"/a/../b\" has a `..`");
+}
+
+#[test]
+fn an_unknown_key_is_an_error_that_shows_the_line() {
+    let error = decode_request(br#"{"id":1,"op":"ping","extra":2}"#).unwrap_err().to_string();
+    assert!(error.contains("unknown field `extra`") && error.contains("everett.control"), "{error}");
+}

@@ -1,0 +1,18 @@
+//! The agent's binary.
+
+/// The guest's PID 1: a static x86-64 ELF, built from `guest-image/agent` by the build script.
+pub const AGENT: &[u8] = include_bytes!(env!("EVERETT_AGENT"));
+
+#[cfg(test)]
+mod tests {
+    use super::AGENT;
+    use crate::kernel::elf;
+
+    #[test]
+    fn the_agent_is_a_static_program_without_paths_of_this_machine() {
+        assert!(elf::check_x86_64(AGENT).is_ok());
+        assert!(!elf::has_interpreter(AGENT), "it needs a dynamic linker");
+        let here = env!("CARGO_MANIFEST_DIR").as_bytes();
+        assert!(!AGENT.windows(here.len()).any(|window| window == here));
+    }
+}

@@ -1,0 +1,175 @@
+//! Unpacking what distributions pack: kernels, modules, and the parts of packages.
+
+use std::io::{self, BufRead, Read};
+
+/// A compression format, known by its first bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// RFC 1952.
+    Gzip,
+    /// The xz container.
+    Xz,
+    /// LZMA alone, as old kernels have it.
+    Lzma,
+    /// LZ4's legacy frames, which the Linux build writes.
+    Lz4Legacy,
+    /// Zstandard frames.
+    Zstd,
+    /// bzip2.
+    Bzip2,
+}
+
+impl Format {
+    /// The format of data that starts like this.
+    #[must_use]
+    pub fn detect(start: &[u8]) -> Option<Format> {
+        const MAGIC: [(&[u8], Format); 6] = [
+            (&[0x1f, 0x8b], Format::Gzip),
+            (&[0xfd, b'7', b'z', b'X', b'Z', 0], Format::Xz),
+            (&[0x5d, 0, 0], Format::Lzma),
+            (&[0x02, 0x21, 0x4c, 0x18], Format::Lz4Legacy),
+            (&[0x28, 0xb5, 0x2f, 0xfd], Format::Zstd),
+            (b"BZh", Format::Bzip2),
+        ];
+        MAGIC.into_iter().find(|(magic, _)| start.starts_with(magic)).map(|(_, format)| format)
+    }
+
+    /// The format of a file by the end of its name; `None` when it is not packed.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Format> {
+        match name.rsplit_once('.')?.1 {
+            "gz" => Some(Format::Gzip),
+            "xz" => Some(Format::Xz),
+            "lzma" => Some(Format::Lzma),
+            "zst" => Some(Format::Zstd),
+            "bz2" => Some(Format::Bzip2),
+            _ => None,
+        }
+    }
+
+    /// Unpacks all of `packed`, at most `bytes_max` bytes of it. What follows the packed data is ignored: kernels
+    /// have their length there.
+    ///
+    /// # Errors
+    /// The data is damaged, or unpacks to more than `bytes_max`.
+    pub fn unpack(self, packed: &[u8], bytes_max: u64) -> io::Result<Vec<u8>> {
+        if self == Format::Lz4Legacy {
+            return unpack_lz4_legacy(packed, bytes_max);
+        }
+        let mut unpacked = Vec::new();
+        self.reader(packed)?.take(bytes_max + 1).read_to_end(&mut unpacked)?;
+        bounded(unpacked, bytes_max)
+    }
+
+    /// Unpacks as it is read. Not for [`Format::Lz4Legacy`], which only kernels use.
+    ///
+    /// # Errors
+    /// The decoder cannot be made, or the format is not for streams.
+    pub fn reader<'a>(self, packed: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
+        Ok(match self {
+            Format::Gzip => Box::new(flate2::bufread::GzDecoder::new(packed)),
+            Format::Xz => Box::new(liblzma::bufread::XzDecoder::new(packed)),
+            Format::Lzma => {
+                let stream = liblzma::stream::Stream::new_lzma_decoder(LZMA_MEMORY_BYTES_MAX)?;
+                Box::new(liblzma::bufread::XzDecoder::new_stream(packed, stream))
+            }
+            Format::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(packed)?.single_frame()),
+            Format::Bzip2 => Box::new(bzip2::bufread::BzDecoder::new(packed)),
+            Format::Lz4Legacy => return Err(io::Error::other("LZ4 legacy frames are not read as a stream")),
+        })
+    }
+}
+
+/// Most memory that an LZMA decoder may take: its dictionary's size is up to whoever packed.
+const LZMA_MEMORY_BYTES_MAX: u64 = 256 << 20;
+
+/// What a block of a legacy frame unpacks to, at most.
+const LZ4_BLOCK_BYTES: usize = 8 << 20;
+
+/// Magic number, then blocks of a four-byte length and LZ4 data, until the input ends or no block can follow.
+fn unpack_lz4_legacy(packed: &[u8], bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut rest = &packed[4..];
+    let mut unpacked = Vec::new();
+    let mut block = vec![0; LZ4_BLOCK_BYTES];
+    while let Some((length, after)) = rest.split_first_chunk::<4>() {
+        let length = u32::from_le_bytes(*length) as usize;
+        // After the last block a kernel has its unpacked length, with no data to go with it.
+        let Some((data, after)) = after.split_at_checked(length) else { break };
+        let written = lz4_flex::block::decompress_into(data, &mut block).map_err(io::Error::other)?;
+        unpacked.extend_from_slice(&block[..written]);
+        if unpacked.len() as u64 > bytes_max {
+            break;
+        }
+        rest = after;
+    }
+    bounded(unpacked, bytes_max)
+}
+
+fn bounded(unpacked: Vec<u8>, bytes_max: u64) -> io::Result<Vec<u8>> {
+    if unpacked.len() as u64 > bytes_max {
+        return Err(io::Error::other(format!("it unpacks to more than {bytes_max} bytes")));
+    }
+    Ok(unpacked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Format;
+    use std::io::Write as _;
+
+    fn text() -> Vec<u8> {
+        (0..20_000u32).flat_map(|n| (n / 7).to_string().into_bytes()).collect()
+    }
+
+    fn packed() -> Vec<(Format, Vec<u8>)> {
+        let text = text();
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&text).unwrap();
+        let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 1);
+        xz.write_all(&text).unwrap();
+        let mut bzip2 = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+        bzip2.write_all(&text).unwrap();
+        // A literal-only LZ4 block (LZ4 block format: token 0xf0, then the length in steps of 255).
+        let mut lz4 = vec![0x02, 0x21, 0x4c, 0x18];
+        for chunk in text.chunks(60_000) {
+            let mut block = vec![0xf0];
+            let mut rest = chunk.len() - 15;
+            while rest >= 255 {
+                block.push(255);
+                rest -= 255;
+            }
+            block.push(u8::try_from(rest).unwrap());
+            block.extend_from_slice(chunk);
+            lz4.extend(u32::try_from(block.len()).unwrap().to_le_bytes());
+            lz4.extend(block);
+        }
+        vec![
+            (Format::Gzip, gzip.finish().unwrap()),
+            (Format::Xz, xz.finish().unwrap()),
+            (Format::Bzip2, bzip2.finish().unwrap()),
+            (Format::Zstd, zstd::encode_all(text.as_slice(), 1).unwrap()),
+            (Format::Lz4Legacy, lz4),
+        ]
+    }
+
+    #[test]
+    fn every_format_is_detected_and_unpacked_with_what_kernels_append() {
+        for (format, mut data) in packed() {
+            assert_eq!(Format::detect(&data), Some(format));
+            assert_eq!(format.unpack(&data, 1 << 20).unwrap(), text(), "{format:?}");
+            data.extend((u32::try_from(text().len()).unwrap()).to_le_bytes());
+            assert_eq!(format.unpack(&data, 1 << 20).unwrap(), text(), "{format:?} with its length");
+        }
+    }
+
+    #[test]
+    fn damage_and_bombs_are_errors() {
+        for (format, data) in packed() {
+            assert!(format.unpack(&data, 1000).is_err(), "{format:?} over its bound");
+            let mut broken = data.clone();
+            let middle = broken.len() / 2;
+            broken[8..middle].fill(0xee);
+            assert!(format.unpack(&broken, 1 << 20).ok() != Some(text()), "{format:?} damaged");
+        }
+    }
+}

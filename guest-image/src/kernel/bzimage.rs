@@ -1,0 +1,120 @@
+//! The x86 boot protocol's image (Linux, Documentation/arch/x86/boot.rst): a real-mode setup, then the kernel's own
+//! unpacker, in which the packed `vmlinux` lies where the header says.
+
+use super::{KERNEL_BYTES_MAX, elf};
+use crate::compression::Format;
+
+/// Offsets into the header.
+const SETUP_SECTORS: usize = 0x1f1;
+const MAGIC: usize = 0x202;
+const VERSION: usize = 0x206;
+const PAYLOAD_OFFSET: usize = 0x248;
+const PAYLOAD_LENGTH: usize = 0x24c;
+
+/// `payload_offset` is there from this version of the protocol on.
+const VERSION_WITH_PAYLOAD: u16 = 0x0208;
+const SECTOR_BYTES: usize = 512;
+
+/// Why a bzImage cannot be unpacked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The header does not say where the kernel is.
+    #[error("its boot protocol is {}.{:02}, and the packed kernel can be found from 2.08 on", version >> 8, version & 0xff)]
+    TooOld {
+        /// The protocol's version.
+        version: u16,
+    },
+    /// The file ends before what the header describes.
+    #[error("it is cut off: {missing} bytes are missing")]
+    Truncated {
+        /// How many.
+        missing: usize,
+    },
+    /// The packed kernel starts with no known magic number.
+    #[error("it is packed in a way that is not known (it starts with {start:02x?})")]
+    Unknown {
+        /// The first bytes.
+        start: Vec<u8>,
+    },
+    /// The packed kernel is damaged.
+    #[error("its {format:?} data is damaged: {reason}")]
+    Damaged {
+        /// How it is packed.
+        format: Format,
+        /// What the unpacker says.
+        reason: std::io::Error,
+    },
+}
+
+/// Whether this is a bzImage, by its magic number.
+#[must_use]
+pub fn is_bzimage(image: &[u8]) -> bool {
+    image.get(MAGIC..MAGIC + 4) == Some(b"HdrS")
+}
+
+/// The `vmlinux` in a bzImage.
+///
+/// # Errors
+/// The header is too old or wrong, or the content damaged.
+pub fn unpack(image: &[u8]) -> Result<Vec<u8>, Error> {
+    let version = u16::from_le_bytes(field(image, VERSION)?);
+    if version < VERSION_WITH_PAYLOAD {
+        return Err(Error::TooOld { version });
+    }
+    // Zero means four, from the times of floppies.
+    let [sectors] = field(image, SETUP_SECTORS)?;
+    let setup = (usize::from(if sectors == 0 { 4 } else { sectors }) + 1) * SECTOR_BYTES;
+    let start = setup.saturating_add(u32::from_le_bytes(field(image, PAYLOAD_OFFSET)?) as usize);
+    let end = start.saturating_add(u32::from_le_bytes(field(image, PAYLOAD_LENGTH)?) as usize);
+    let payload =
+        image.get(start..end).ok_or(Error::Truncated { missing: end.saturating_sub(image.len()) })?;
+    if elf::is_elf(payload) {
+        return Ok(payload.to_vec());
+    }
+    let unknown = || Error::Unknown { start: payload[..payload.len().min(8)].to_vec() };
+    let format = Format::detect(payload).ok_or_else(unknown)?;
+    format.unpack(payload, KERNEL_BYTES_MAX).map_err(|reason| Error::Damaged { format, reason })
+}
+
+fn field<const N: usize>(image: &[u8], at: usize) -> Result<[u8; N], Error> {
+    let bytes = image.get(at..at + N).and_then(|bytes| bytes.try_into().ok());
+    bytes.ok_or(Error::Truncated { missing: (at + N).saturating_sub(image.len()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Error, is_bzimage, unpack};
+
+    /// A bzImage with one sector of setup and this payload.
+    fn image(version: u16, payload: &[u8]) -> Vec<u8> {
+        let mut image = vec![0; 1024 + 16];
+        image[0x1f1] = 1;
+        image[0x202..0x206].copy_from_slice(b"HdrS");
+        image[0x206..0x208].copy_from_slice(&version.to_le_bytes());
+        image[0x248..0x24c].copy_from_slice(&16u32.to_le_bytes());
+        image[0x24c..0x250].copy_from_slice(&u32::try_from(payload.len()).unwrap().to_le_bytes());
+        image.extend_from_slice(payload);
+        image
+    }
+
+    #[test]
+    fn the_payload_is_found_and_unpacked() {
+        let payload = zstd::encode_all(b"kernel".as_slice(), 1).unwrap();
+        let image = image(0x20f, &payload);
+        assert!(is_bzimage(&image));
+        assert_eq!(unpack(&image).unwrap(), b"kernel");
+    }
+
+    #[test]
+    fn broken_ones_are_refused_with_what_is_wrong() {
+        let payload = zstd::encode_all(b"kernel".as_slice(), 1).unwrap();
+        let good = image(0x20f, &payload);
+        for length in 0..good.len() {
+            assert!(unpack(&good[..length]).is_err(), "cut to {length}");
+        }
+        assert!(matches!(unpack(&image(0x207, &payload)), Err(Error::TooOld { version: 0x207 })));
+        assert!(matches!(unpack(&image(0x20f, b"whatever")), Err(Error::Unknown { .. })));
+        let damaged = [&payload[..4], &[0xff; 40]].concat();
+        assert!(matches!(unpack(&image(0x20f, &damaged)), Err(Error::Damaged { .. })));
+    }
+}

@@ -1,0 +1,84 @@
+//! The contents of files, in blocks.
+
+use super::{BLOCK_BYTES, Blocks, Error, Plan};
+use crate::tree::{Content, Kind, Tree};
+use std::io::{self, Read as _, Write};
+
+/// In a block's size: it is not packed.
+const NOT_PACKED: u32 = 1 << 24;
+/// A block of zeros, which takes no room.
+const HOLE: u32 = 0;
+
+/// Where a file's content is in the image.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FileBlocks {
+    /// Where its first block starts.
+    pub(super) start: u64,
+    /// Its length in bytes.
+    pub(super) length: u64,
+    /// Sizes of its blocks, as the format writes them.
+    pub(super) sizes: Vec<u32>,
+    /// Bytes that lie in holes.
+    pub(super) sparse: u64,
+}
+
+/// Writes every file's content, in order.
+pub(super) fn write(
+    tree: &Tree,
+    plan: &Plan,
+    out: &mut impl Write,
+    position: &mut u64,
+) -> Result<Blocks, Error> {
+    let mut all = Blocks::new();
+    let mut buffer = vec![0u8; BLOCK_BYTES as usize];
+    for (id, path) in &plan.order {
+        if let Kind::File(content) = &tree.inode(*id).kind {
+            let blocks = file(content, &mut buffer, out, position).map_err(|failure| failure.of(path))?;
+            all.insert(*id, blocks);
+        }
+    }
+    Ok(all)
+}
+
+/// Whose fault it was.
+enum Failure {
+    Read(io::Error),
+    Write(io::Error),
+}
+
+impl Failure {
+    fn of(self, path: &[u8]) -> Error {
+        match self {
+            Failure::Read(source) => Error::Read { path: path.escape_ascii().to_string(), source },
+            Failure::Write(error) => Error::Write(error),
+        }
+    }
+}
+
+fn file(
+    content: &Content,
+    buffer: &mut [u8],
+    out: &mut impl Write,
+    position: &mut u64,
+) -> Result<FileBlocks, Failure> {
+    let mut blocks = FileBlocks { start: *position, length: content.length(), ..FileBlocks::default() };
+    let mut reader = content.reader().map_err(Failure::Read)?;
+    let mut left = blocks.length;
+    while left > 0 {
+        let length = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
+        let block = &mut buffer[..length];
+        // A file that became shorter meanwhile is an error: its length is promised already.
+        reader.read_exact(block).map_err(Failure::Read)?;
+        left -= length as u64;
+        if block.iter().all(|&byte| byte == 0) {
+            blocks.sizes.push(HOLE);
+            blocks.sparse += length as u64;
+            continue;
+        }
+        out.write_all(block).map_err(Failure::Write)?;
+        *position += length as u64;
+        // A block is at most 128 KiB.
+        blocks.sizes.push(NOT_PACKED | u32::try_from(length).unwrap_or(BLOCK_BYTES));
+    }
+    Ok(blocks)
+}

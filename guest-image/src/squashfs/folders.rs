@@ -1,0 +1,94 @@
+//! The directory table: for each folder, its entries in byte order, in runs that share a header.
+
+use super::metadata::{MetadataWriter, Place};
+
+/// Most entries under one header.
+const RUN_ENTRIES_MAX: usize = 256;
+
+/// What a folder says of one of its entries.
+pub(super) struct Entry<'a> {
+    pub(super) name: &'a [u8],
+    /// Where its inode is.
+    pub(super) inode: Place,
+    pub(super) number: u32,
+    /// The basic type's number: listings never have the extended ones.
+    pub(super) kind: u16,
+}
+
+/// A folder's listing in the table.
+pub(super) struct Listing {
+    pub(super) place: Place,
+    /// Length in bytes, without headers of blocks.
+    pub(super) bytes: usize,
+    /// For long ones: where in the listing each further block of the table starts, so that a look-up can skip to it.
+    pub(super) index: Vec<IndexEntry>,
+}
+
+/// A shortcut into a long listing.
+pub(super) struct IndexEntry {
+    /// Offset of a header in the listing.
+    pub(super) offset: u32,
+    /// Start of the block of the table that it is in.
+    pub(super) block: u32,
+    /// The first name after that header.
+    pub(super) name: Vec<u8>,
+}
+
+/// Writes one folder's listing.
+pub(super) fn write(table: &mut MetadataWriter, entries: &[Entry<'_>]) -> Listing {
+    let place = table.place();
+    let start = table.length();
+    let mut index = Vec::new();
+    let mut indexed_block = place.block;
+    let mut rest = entries;
+    while let Some(first) = rest.first() {
+        let here = table.place();
+        if here.block != indexed_block {
+            indexed_block = here.block;
+            index.push(IndexEntry {
+                offset: u32::try_from(table.length() - start).unwrap_or(u32::MAX),
+                block: u32::try_from(here.block).unwrap_or(u32::MAX),
+                name: first.name.to_vec(),
+            });
+        }
+        let run = run_length(rest, here);
+        let (run, after) = rest.split_at(run);
+        table.write(&u32::try_from(run.len() - 1).unwrap_or(0).to_le_bytes());
+        table.write(&u32::try_from(first.inode.block).unwrap_or(u32::MAX).to_le_bytes());
+        table.write(&first.number.to_le_bytes());
+        for entry in run {
+            table.write(&entry.inode.offset.to_le_bytes());
+            table.write(&difference(entry, first).unwrap_or(0).to_le_bytes());
+            table.write(&entry.kind.to_le_bytes());
+            table.write(&u16::try_from(entry.name.len() - 1).unwrap_or(0).to_le_bytes());
+            table.write(entry.name);
+        }
+        rest = after;
+    }
+    Listing { place, bytes: table.length() - start, index }
+}
+
+/// How many entries can share a header: inodes in one block of the inode table, numbers close to the first one's,
+/// and, for the index, not far into the next block of this table.
+fn run_length(entries: &[Entry<'_>], here: Place) -> usize {
+    const HEADER_BYTES: usize = 12;
+    const ENTRY_BYTES: usize = 8;
+    const BLOCK_BYTES: usize = 8192;
+    let first = &entries[0];
+    let mut end = usize::from(here.offset) + HEADER_BYTES;
+    let mut count = 0;
+    for entry in entries.iter().take(RUN_ENTRIES_MAX) {
+        let fits = entry.inode.block == first.inode.block && difference(entry, first).is_some();
+        if !fits || (count > 0 && end >= BLOCK_BYTES) {
+            break;
+        }
+        end += ENTRY_BYTES + entry.name.len();
+        count += 1;
+    }
+    count
+}
+
+/// Between two inode numbers, if it fits.
+fn difference(entry: &Entry<'_>, first: &Entry<'_>) -> Option<i16> {
+    i16::try_from(i64::from(entry.number) - i64::from(first.number)).ok()
+}

@@ -1,0 +1,88 @@
+//! A table: a stream of bytes in blocks of 8 KiB, each with a two-byte header.
+
+use std::io::{self, Write};
+
+/// What a full block holds.
+const BLOCK_BYTES: usize = 8192;
+/// In a header: the block is not packed.
+const NOT_PACKED: u16 = 0x8000;
+
+/// Where something is in a table: the start of its block in the written table, and the offset in the block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) block: u64,
+    pub(super) offset: u16,
+}
+
+impl Place {
+    /// As the format refers to inodes and attributes.
+    pub(super) fn reference(self) -> u64 {
+        self.block << 16 | u64::from(self.offset)
+    }
+}
+
+/// A table that is being written.
+#[derive(Debug, Default)]
+pub(super) struct MetadataWriter {
+    bytes: Vec<u8>,
+}
+
+impl MetadataWriter {
+    pub(super) fn write(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Where the next byte goes.
+    pub(super) fn place(&self) -> Place {
+        let (block, offset) = (self.bytes.len() / BLOCK_BYTES, self.bytes.len() % BLOCK_BYTES);
+        // An offset is less than 8192.
+        Place { block: written_start(block), offset: u16::try_from(offset).unwrap_or(0) }
+    }
+
+    /// The length without headers.
+    pub(super) fn length(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Where each block starts in the written table.
+    pub(super) fn block_starts(&self) -> impl Iterator<Item = u64> + use<> {
+        (0..self.bytes.len().div_ceil(BLOCK_BYTES)).map(written_start)
+    }
+
+    /// Writes the blocks, and gives how many bytes that are.
+    pub(super) fn copy_to(&self, out: &mut impl Write) -> io::Result<u64> {
+        let mut written = 0;
+        for block in self.bytes.chunks(BLOCK_BYTES) {
+            let length = u16::try_from(block.len()).unwrap_or(0);
+            out.write_all(&(length | NOT_PACKED).to_le_bytes())?;
+            out.write_all(block)?;
+            written += 2 + block.len() as u64;
+        }
+        Ok(written)
+    }
+}
+
+fn written_start(block: usize) -> u64 {
+    (block * (BLOCK_BYTES + 2)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MetadataWriter, Place};
+
+    #[test]
+    fn places_count_the_headers_of_the_blocks_before() {
+        let mut writer = MetadataWriter::default();
+        assert_eq!(writer.place(), Place { block: 0, offset: 0 });
+        writer.write(&[1; 8190]);
+        assert_eq!(writer.place(), Place { block: 0, offset: 8190 });
+        writer.write(&[2; 5]);
+        assert_eq!(writer.place(), Place { block: 8194, offset: 3 });
+        assert_eq!(writer.block_starts().collect::<Vec<_>>(), [0, 8194]);
+        let mut out = Vec::new();
+        assert_eq!(writer.copy_to(&mut out).unwrap(), 8195 + 4);
+        assert_eq!(out.len(), 8199);
+        assert_eq!(out[..2], (8192u16 | 0x8000).to_le_bytes());
+        assert_eq!(out[8194..8196], (3u16 | 0x8000).to_le_bytes());
+    }
+}

@@ -1,0 +1,203 @@
+//! Writing SquashFS 4.0 (Linux, Documentation/filesystems/squashfs.rst), nothing in it packed.
+//!
+//! Not packed, because the guest would spend instructions on unpacking, and because the host maps and shares the
+//! file anyway. No fragments either: they would only add copies. Equal trees make equal bytes: everything is written
+//! in the order of names, the only time in the superblock is the caller's, and tables are sorted.
+//!
+//! From start to end, the file is: the superblock; the files' data ([`data`]); the inode table ([`inodes`]); the
+//! directory table ([`folders`]); the table of users and groups; the extended attributes ([`xattrs`]). Tables are
+//! streams of 8 KiB blocks ([`metadata`]).
+
+mod data;
+mod folders;
+mod inodes;
+mod metadata;
+mod xattrs;
+
+use crate::tree::{InodeId, Kind, Tree};
+use data::FileBlocks;
+use metadata::MetadataWriter;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Seek, SeekFrom, Write};
+
+/// Size of a full data block. Reading any byte of a file reads its whole block, and each block costs the guest's
+/// kernel a request.
+const BLOCK_BYTES: u32 = 128 << 10;
+const BLOCK_LOG: u16 = 17;
+
+const MAGIC: u32 = 0x7371_7368;
+const SUPERBLOCK_BYTES: u64 = 96;
+/// `gzip`, the default: some compression must be named, though nothing is compressed with it.
+const COMPRESSION: u16 = 1;
+/// Inodes, data, fragments, attributes and ids are not packed; there are no fragments.
+const FLAGS: u16 = 0x0001 | 0x0002 | 0x0008 | 0x0010 | 0x0100 | 0x0800;
+const NO_XATTRS: u16 = 0x0200;
+const ABSENT: u64 = u64::MAX;
+
+/// The image's length is a multiple of this, so that it is a disk of whole sectors and whole pages.
+const PADDING_BYTES: u64 = 4096;
+
+/// Most distinct users and groups (the format counts them with 16 bits).
+const IDS_MAX: usize = 65_535;
+
+/// Why an image cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The image cannot be written.
+    #[error("cannot write the root filesystem: {0}")]
+    Write(#[from] io::Error),
+    /// A file's content cannot be read.
+    #[error("cannot read the content of {path}: {source}")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The tree has more than the format can hold.
+    #[error("the tree has too many {0} for SquashFS")]
+    TooMany(&'static str),
+    /// An extended attribute of a kind that the format does not know.
+    #[error("{path} has the extended attribute {name}, which SquashFS cannot hold")]
+    Attribute {
+        /// The file.
+        path: String,
+        /// The attribute's name.
+        name: String,
+    },
+}
+
+/// Writes a tree as an image whose own time is `time_s` (seconds since 1970), and gives the image's length in bytes.
+///
+/// # Errors
+/// The image cannot be written, a file's content cannot be read, or the tree does not fit the format.
+pub fn write(tree: &Tree, time_s: u32, out: &mut (impl Write + Seek)) -> Result<u64, Error> {
+    let plan = Plan::of(tree)?;
+    out.seek(SeekFrom::Start(SUPERBLOCK_BYTES))?;
+    let mut position = SUPERBLOCK_BYTES;
+    let blocks = data::write(tree, &plan, out, &mut position)?;
+    let xattrs = xattrs::Table::of(tree, &plan)?;
+    let tables = inodes::write(tree, &plan, &blocks, &xattrs)?;
+
+    let inode_table = position;
+    position += tables.inodes.copy_to(out)?;
+    let directory_table = position;
+    position += tables.folders.copy_to(out)?;
+    let id_table = write_indexed(&plan.id_metadata(), out, &mut position)?;
+    let xattr_table = xattrs.write(out, &mut position)?;
+    let bytes_used = position;
+    let padding = bytes_used.next_multiple_of(PADDING_BYTES) - bytes_used;
+    out.write_all(&vec![0; usize::try_from(padding).unwrap_or(0)])?;
+
+    let flags = if xattr_table.is_none() { FLAGS | NO_XATTRS } else { FLAGS };
+    let mut superblock = Vec::new();
+    superblock.extend(MAGIC.to_le_bytes());
+    superblock.extend(plan.count()?.to_le_bytes());
+    superblock.extend(time_s.to_le_bytes());
+    superblock.extend(BLOCK_BYTES.to_le_bytes());
+    superblock.extend(0u32.to_le_bytes()); // fragments
+    for field in [COMPRESSION, BLOCK_LOG, flags, plan.id_count()?, 4, 0] {
+        superblock.extend(field.to_le_bytes());
+    }
+    let xattr_table = xattr_table.unwrap_or(ABSENT);
+    let fragment_table = id_table;
+    let positions =
+        [tables.root, bytes_used, id_table, xattr_table, inode_table, directory_table, fragment_table, ABSENT];
+    for field in positions {
+        superblock.extend(field.to_le_bytes());
+    }
+    out.seek(SeekFrom::Start(0))?;
+    out.write_all(&superblock)?;
+    out.flush()?;
+    Ok(bytes_used + padding)
+}
+
+/// Writes a table's blocks, then the list of where each of them is; gives where that list starts.
+fn write_indexed(table: &MetadataWriter, out: &mut impl Write, position: &mut u64) -> Result<u64, Error> {
+    let starts: Vec<u64> = table.block_starts().map(|start| *position + start).collect();
+    *position += table.copy_to(out)?;
+    let index = *position;
+    for start in starts {
+        out.write_all(&start.to_le_bytes())?;
+        *position += 8;
+    }
+    Ok(index)
+}
+
+/// What is decided before anything is written: the order of inodes, their numbers and their links.
+struct Plan {
+    /// Every inode that has a name, folders before what is in them, by name; with a path, for messages.
+    order: Vec<(InodeId, Vec<u8>)>,
+    /// Number in the image, and how many names lead to it.
+    numbers: BTreeMap<InodeId, Numbered>,
+    /// Users and groups, sorted.
+    ids: Vec<u32>,
+}
+
+#[derive(Clone, Copy)]
+struct Numbered {
+    number: u32,
+    links: u32,
+}
+
+impl Plan {
+    fn of(tree: &Tree) -> Result<Self, Error> {
+        let mut plan = Plan { order: Vec::new(), numbers: BTreeMap::new(), ids: Vec::new() };
+        // Folders still to be looked into; the tree's own bound keeps paths short.
+        let mut stack = vec![(Tree::ROOT, Vec::new())];
+        while let Some((id, path)) = stack.pop() {
+            if let Some(known) = plan.numbers.get_mut(&id) {
+                known.links += 1;
+                continue;
+            }
+            let number = u32::try_from(plan.order.len() + 1).map_err(|_| Error::TooMany("inodes"))?;
+            let mut links = 1;
+            if let Kind::Folder(entries) = &tree.inode(id).kind {
+                // Its name, its own `.`, and each child's `..`.
+                let folder = |id: &&InodeId| matches!(tree.inode(**id).kind, Kind::Folder(_));
+                let folders = entries.values().filter(folder).count();
+                links = 2 + u32::try_from(folders).map_err(|_| Error::TooMany("folders"))?;
+                for (name, &child) in entries.iter().rev() {
+                    stack.push((child, [path.as_slice(), b"/", name].concat()));
+                }
+            }
+            plan.numbers.insert(id, Numbered { number, links });
+            plan.order.push((id, path));
+        }
+        let attributes = plan.order.iter().map(|(id, _)| &tree.inode(*id).attributes);
+        let ids: BTreeSet<u32> = attributes.flat_map(|attributes| [attributes.uid, attributes.gid]).collect();
+        plan.ids = ids.into_iter().collect();
+        Ok(plan)
+    }
+
+    fn count(&self) -> Result<u32, Error> {
+        u32::try_from(self.order.len()).map_err(|_| Error::TooMany("inodes"))
+    }
+
+    fn id_count(&self) -> Result<u16, Error> {
+        if self.ids.len() > IDS_MAX {
+            return Err(Error::TooMany("users and groups"));
+        }
+        u16::try_from(self.ids.len()).map_err(|_| Error::TooMany("users and groups"))
+    }
+
+    /// Where a user or group is in the table.
+    fn id_index(&self, id: u32) -> u16 {
+        // Every id of the tree is in the table, and `id_count` bounds it.
+        self.ids.binary_search(&id).ok().and_then(|index| u16::try_from(index).ok()).unwrap_or(0)
+    }
+
+    fn id_metadata(&self) -> MetadataWriter {
+        let mut writer = MetadataWriter::default();
+        for id in &self.ids {
+            writer.write(&id.to_le_bytes());
+        }
+        writer
+    }
+}
+
+/// Where the blocks of each file are.
+type Blocks = BTreeMap<InodeId, FileBlocks>;
+
+#[cfg(test)]
+mod tests;

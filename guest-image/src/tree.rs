@@ -1,0 +1,339 @@
+//! A root filesystem in memory: names, owners, modes, links. File contents stay where they are, on disk.
+//!
+//! Paths are bytes relative to the root, as archives have them (`./usr/bin`, `usr/bin/` and `/usr/bin` are the same).
+//! Symbolic links among a path's parents are followed inside the tree, as an unpacker inside it would: `lib/x` goes
+//! into `usr/lib` where `lib` is a link to it.
+
+mod content;
+
+pub use content::{Content, Spool};
+
+use std::collections::BTreeMap;
+
+/// Most parts of a path, and so the deepest folder.
+pub const DEPTH_MAX: usize = 256;
+
+/// Most bytes of a name: the kernel's `NAME_MAX`.
+pub const NAME_BYTES_MAX: usize = 255;
+
+/// Most symbolic links that are followed on the way to a path, as the kernel has it (path_resolution(7)).
+const LINKS_FOLLOWED_MAX: usize = 40;
+
+/// Why a path cannot be put into the tree.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {problem}")]
+pub struct Error {
+    /// The path.
+    pub path: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+fn fail<T>(path: &[u8], problem: impl Into<String>) -> Result<T, Error> {
+    Err(Error { path: path.escape_ascii().to_string(), problem: problem.into() })
+}
+
+/// The number of an inode in its tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct InodeId(pub(crate) usize);
+
+/// What an inode is besides its kind.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Attributes {
+    /// Permission bits, 0 to 0o7777.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Time of the last change, in seconds since 1970.
+    pub mtime_s: u64,
+    /// Extended attributes, by full name (`security.capability`).
+    pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+impl Attributes {
+    /// Root's, with this mode.
+    #[must_use]
+    pub fn of_root(mode: u32) -> Self {
+        Attributes { mode, ..Self::default() }
+    }
+}
+
+/// A file of any kind.
+#[derive(Debug, Clone)]
+pub struct Inode {
+    /// Owner, mode and so on.
+    pub attributes: Attributes,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What an inode is.
+#[derive(Debug, Clone)]
+pub enum Kind {
+    /// A folder, its entries in byte order.
+    Folder(BTreeMap<Vec<u8>, InodeId>),
+    /// A regular file.
+    File(Content),
+    /// A symbolic link to this path.
+    Link(Vec<u8>),
+    /// A character device, by major and minor number.
+    CharacterDevice(u32, u32),
+    /// A block device, by major and minor number.
+    BlockDevice(u32, u32),
+    /// A named pipe.
+    Fifo,
+}
+
+/// What happens when a folder is put where one is already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFolder {
+    /// It keeps its attributes, as dpkg has it.
+    Keep,
+    /// It takes the new ones, as tar has it.
+    Update,
+}
+
+/// A root filesystem.
+#[derive(Debug, Clone)]
+pub struct Tree {
+    inodes: Vec<Inode>,
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        let root = Inode { attributes: Attributes::of_root(0o755), kind: Kind::Folder(BTreeMap::new()) };
+        Tree { inodes: vec![root] }
+    }
+}
+
+impl Tree {
+    /// The root folder.
+    pub const ROOT: InodeId = InodeId(0);
+
+    /// An inode of this tree.
+    #[must_use]
+    pub fn inode(&self, id: InodeId) -> &Inode {
+        &self.inodes[id.0]
+    }
+
+    /// How many inodes there are, ones without a name left included.
+    #[must_use]
+    pub fn inodes(&self) -> usize {
+        self.inodes.len()
+    }
+
+    /// The inode at this path, following links on the way to it, and not at its end.
+    #[must_use]
+    pub fn find(&self, path: &[u8]) -> Option<InodeId> {
+        let parts = parts(path).ok()?;
+        let Some((name, parents)) = parts.split_last() else { return Some(Self::ROOT) };
+        let parent = self.walk(parents, &mut 0)?;
+        self.entry(parent, name)
+    }
+
+    /// The content of the file at this path, links at its end followed as well.
+    #[must_use]
+    pub fn file(&self, path: &[u8]) -> Option<&Content> {
+        let id = self.walk(&parts(path).ok()?, &mut 0)?;
+        match &self.inode(id).kind {
+            Kind::File(content) => Some(content),
+            _ => None,
+        }
+    }
+
+    /// Puts a folder at this path.
+    ///
+    /// # Errors
+    /// The path is not one, or something else is there.
+    pub fn put_folder(&mut self, path: &[u8], attributes: Attributes, on: OnFolder) -> Result<(), Error> {
+        let parts = parts(path)?;
+        let Some((name, parents)) = parts.split_last() else {
+            if on == OnFolder::Update {
+                self.inodes[Self::ROOT.0].attributes = attributes;
+            }
+            return Ok(());
+        };
+        let parent = self.make_parents(path, parents)?;
+        if let Some(id) = self.entry(parent, name) {
+            // A link to a folder stays a link, and the folder behind it as it is.
+            let behind = self.walk(&parts, &mut 0);
+            if !behind.is_some_and(|id| matches!(self.inode(id).kind, Kind::Folder(_))) {
+                return fail(path, "a folder where something else is");
+            }
+            if on == OnFolder::Update && matches!(self.inode(id).kind, Kind::Folder(_)) {
+                self.inodes[id.0].attributes = attributes;
+            }
+            return Ok(());
+        }
+        self.attach(parent, name, Inode { attributes, kind: Kind::Folder(BTreeMap::new()) });
+        Ok(())
+    }
+
+    /// Puts anything but a folder at this path, in the place of what was there.
+    ///
+    /// # Errors
+    /// The path is not one, or a folder is there.
+    pub fn put(&mut self, path: &[u8], attributes: Attributes, kind: Kind) -> Result<(), Error> {
+        let (parent, name) = self.place(path)?;
+        self.attach(parent, &name, Inode { attributes, kind });
+        Ok(())
+    }
+
+    /// Gives the file at `target` another name.
+    ///
+    /// # Errors
+    /// There is no file at `target`, or a folder at `path`.
+    pub fn put_hard_link(&mut self, path: &[u8], target: &[u8]) -> Result<(), Error> {
+        let Some(id) = self.find(target) else {
+            return fail(path, format!("a hard link to {}, which is not there", target.escape_ascii()));
+        };
+        if matches!(self.inode(id).kind, Kind::Folder(_)) {
+            return fail(path, format!("a hard link to the folder {}", target.escape_ascii()));
+        }
+        let (parent, name) = self.place(path)?;
+        self.entries_mut(parent).insert(name, id);
+        Ok(())
+    }
+
+    /// Removes what is at this path, with all that is in it; nothing is fine as well.
+    pub fn remove(&mut self, path: &[u8]) {
+        let Ok(parts) = parts(path) else { return };
+        let Some((name, parents)) = parts.split_last() else { return };
+        if let Some(parent) = self.walk(parents, &mut 0)
+            && let Kind::Folder(entries) = &mut self.inodes[parent.0].kind
+        {
+            entries.remove(name.as_slice());
+        }
+    }
+
+    /// Removes what is in the folder at this path, and keeps the folder.
+    pub fn empty(&mut self, path: &[u8]) {
+        if let Some(id) = self.find(path)
+            && let Kind::Folder(entries) = &mut self.inodes[id.0].kind
+        {
+            entries.clear();
+        }
+    }
+
+    /// Makes every time later than this one this one: what was made while the image was built has no time of its own.
+    pub fn clamp_times(&mut self, latest_s: u64) {
+        for inode in &mut self.inodes {
+            inode.attributes.mtime_s = inode.attributes.mtime_s.min(latest_s);
+        }
+    }
+
+    /// Where something that is no folder goes.
+    fn place(&mut self, path: &[u8]) -> Result<(InodeId, Vec<u8>), Error> {
+        let parts = parts(path)?;
+        let Some((name, parents)) = parts.split_last() else { return fail(path, "a file as the root") };
+        let parent = self.make_parents(path, parents)?;
+        if self.entry(parent, name).is_some_and(|id| matches!(self.inode(id).kind, Kind::Folder(_))) {
+            return fail(path, "a file where a folder is");
+        }
+        Ok((parent, name.clone()))
+    }
+
+    fn attach(&mut self, parent: InodeId, name: &[u8], inode: Inode) {
+        let id = InodeId(self.inodes.len());
+        self.inodes.push(inode);
+        self.entries_mut(parent).insert(name.to_vec(), id);
+    }
+
+    fn entry(&self, folder: InodeId, name: &[u8]) -> Option<InodeId> {
+        match &self.inode(folder).kind {
+            Kind::Folder(entries) => entries.get(name).copied(),
+            _ => None,
+        }
+    }
+
+    /// Only for inodes that were found to be folders.
+    fn entries_mut(&mut self, folder: InodeId) -> &mut BTreeMap<Vec<u8>, InodeId> {
+        match &mut self.inodes[folder.0].kind {
+            Kind::Folder(entries) => entries,
+            _ => unreachable!("a parent is always a folder"),
+        }
+    }
+
+    /// The folder that these names lead to; missing ones are made.
+    fn make_parents(&mut self, path: &[u8], names: &[Vec<u8>]) -> Result<InodeId, Error> {
+        for end in 1..=names.len() {
+            let found = self.walk(&names[..end], &mut 0);
+            match found.map(|id| &self.inode(id).kind) {
+                Some(Kind::Folder(_)) => {}
+                Some(_) => return fail(path, "under something that is no folder"),
+                None => {
+                    let parent = self.walk(&names[..end - 1], &mut 0).unwrap_or(Self::ROOT);
+                    if self.entry(parent, &names[end - 1]).is_some() {
+                        return fail(path, "under a link that leads nowhere");
+                    }
+                    let inode = Inode {
+                        attributes: Attributes::of_root(0o755),
+                        kind: Kind::Folder(BTreeMap::new()),
+                    };
+                    self.attach(parent, &names[end - 1], inode);
+                }
+            }
+        }
+        self.walk(names, &mut 0).map_or_else(|| fail(path, "cannot be reached"), Ok)
+    }
+
+    /// Follows names from the root, and every link among them. `followed` counts links over all of one walk.
+    fn walk(&self, names: &[Vec<u8>], followed: &mut usize) -> Option<InodeId> {
+        // The names still to follow, the next one last, and the folders on the way, for `..`.
+        let mut ahead: Vec<Vec<u8>> = names.iter().rev().cloned().collect();
+        let mut trail = vec![Self::ROOT];
+        while let Some(name) = ahead.pop() {
+            let here = *trail.last()?;
+            match name.as_slice() {
+                b"" | b"." => continue,
+                b".." => {
+                    if trail.len() > 1 {
+                        trail.pop();
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            let next = self.entry(here, &name)?;
+            match &self.inode(next).kind {
+                Kind::Link(target) => {
+                    *followed += 1;
+                    if *followed > LINKS_FOLLOWED_MAX {
+                        return None;
+                    }
+                    if target.starts_with(b"/") {
+                        trail.truncate(1);
+                    }
+                    ahead.extend(target.split(|&byte| byte == b'/').rev().map(<[u8]>::to_vec));
+                }
+                _ => trail.push(next),
+            }
+        }
+        trail.last().copied()
+    }
+}
+
+/// The names of a path, without what says nothing.
+fn parts(path: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
+    let mut parts = Vec::new();
+    for part in path.split(|&byte| byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => return fail(path, "leads out of its folder"),
+            _ if part.contains(&0) => return fail(path, "has a zero byte"),
+            _ if part.len() > NAME_BYTES_MAX => {
+                return fail(path, format!("a name of more than {NAME_BYTES_MAX} bytes"));
+            }
+            _ => parts.push(part.to_vec()),
+        }
+    }
+    if parts.len() > DEPTH_MAX {
+        return fail(path, format!("more than {DEPTH_MAX} folders deep"));
+    }
+    Ok(parts)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! Where a file's bytes are.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The bytes of a regular file.
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// In memory: for small files that are made here.
+    Bytes(Arc<[u8]>),
+    /// A part of an open file.
+    Span {
+        /// The file.
+        file: Arc<File>,
+        /// Where the part starts.
+        offset: u64,
+        /// How long it is, in bytes.
+        length: u64,
+    },
+    /// A whole file, opened when it is read.
+    Path {
+        /// Its path.
+        path: PathBuf,
+        /// Its length in bytes when it was found.
+        length: u64,
+    },
+}
+
+impl Content {
+    /// These bytes.
+    #[must_use]
+    pub fn bytes(bytes: impl Into<Arc<[u8]>>) -> Self {
+        Content::Bytes(bytes.into())
+    }
+
+    /// How many bytes there are.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        match self {
+            Content::Bytes(bytes) => bytes.len() as u64,
+            Content::Span { length, .. } | Content::Path { length, .. } => *length,
+        }
+    }
+
+    /// Reads the bytes from their start.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn reader(&self) -> io::Result<Box<dyn Read + '_>> {
+        Ok(match self {
+            Content::Bytes(bytes) => Box::new(&bytes[..]),
+            Content::Span { file, offset, length } => {
+                Box::new(SpanReader { file, offset: *offset, left: *length })
+            }
+            Content::Path { path, length } => Box::new(File::open(path)?.take(*length)),
+        })
+    }
+
+    /// All of it, for small files.
+    ///
+    /// # Errors
+    /// It cannot be read, or has more than `bytes_max` bytes.
+    pub fn read(&self, bytes_max: u64) -> io::Result<Vec<u8>> {
+        if self.length() > bytes_max {
+            return Err(io::Error::other(format!("{} bytes; at most {bytes_max} are read", self.length())));
+        }
+        let mut bytes = Vec::new();
+        self.reader()?.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+struct SpanReader<'a> {
+    file: &'a File,
+    offset: u64,
+    left: u64,
+}
+
+impl Read for SpanReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let wanted = usize::try_from(self.left).map_or(buffer.len(), |left| left.min(buffer.len()));
+        let read = self.file.read_at(&mut buffer[..wanted], self.offset)?;
+        self.offset += read as u64;
+        self.left -= read as u64;
+        Ok(read)
+    }
+}
+
+/// A nameless temporary file that collects contents which are packed where they come from, so that a tree of any
+/// size takes little memory.
+#[derive(Debug)]
+pub struct Spool {
+    file: Arc<File>,
+    writer: BufWriter<File>,
+    length: u64,
+}
+
+impl Spool {
+    /// A spool in this folder.
+    ///
+    /// # Errors
+    /// No file can be made there.
+    pub fn new(folder: &Path) -> io::Result<Self> {
+        let file = tempfile::tempfile_in(folder)?;
+        let writer = BufWriter::with_capacity(1 << 20, file.try_clone()?);
+        Ok(Spool { file: Arc::new(file), writer, length: 0 })
+    }
+
+    /// Takes all bytes of a reader. They can be read back once [`Self::flush`] was called.
+    ///
+    /// # Errors
+    /// They cannot be read or written.
+    pub fn store(&mut self, mut reader: impl Read) -> io::Result<Content> {
+        let offset = self.length;
+        let length = io::copy(&mut reader, &mut self.writer)?;
+        self.length += length;
+        Ok(Content::Span { file: Arc::clone(&self.file), offset, length })
+    }
+
+    /// Makes all that was taken readable.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Content, Spool};
+
+    #[test]
+    fn a_spool_gives_back_what_it_took() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spool = Spool::new(folder.path()).unwrap();
+        let first = spool.store(b"first".as_slice()).unwrap();
+        let empty = spool.store(b"".as_slice()).unwrap();
+        let second = spool.store(vec![7; 3 << 20].as_slice()).unwrap();
+        spool.flush().unwrap();
+        assert_eq!(first.read(10).unwrap(), b"first");
+        assert_eq!(empty.read(10).unwrap(), b"");
+        assert_eq!(second.read(4 << 20).unwrap(), vec![7; 3 << 20]);
+        assert!(second.read(10).is_err());
+    }
+
+    #[test]
+    fn a_file_is_read_from_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "content").unwrap();
+        let content = Content::Path { path: path.clone(), length: 4 };
+        assert_eq!(content.read(10).unwrap(), b"cont");
+        std::fs::remove_file(path).unwrap();
+        assert!(content.read(10).is_err());
+    }
+}

@@ -1,0 +1,45 @@
+//! What a number of clean runs proves.
+//!
+//! A leak that shows in a run with probability p is missed by n runs with probability (1-p)^n. So n clean runs bound p:
+//! at confidence c, p is less than 1 - (1-c)^(1/n). Five runs still miss a leak of 1 % in 95 of 100 cases.
+
+/// The confidence at which bounds are stated.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// The largest probability per run that `clean_runs` runs without a mismatch leave possible at [`CONFIDENCE`].
+#[must_use]
+pub fn leak_probability(clean_runs: u32) -> f64 {
+    if clean_runs == 0 {
+        return 1.0;
+    }
+    // 1 - x^(1/n) loses its digits for large n: ln and expm1 keep them.
+    -((1.0 - CONFIDENCE).ln() / f64::from(clean_runs)).exp_m1()
+}
+
+/// The bound in words.
+#[must_use]
+pub fn sentence(clean_runs: u32) -> String {
+    let percent = leak_probability(clean_runs) * 100.0;
+    let digits = if percent < 0.1 { 4 } else { 2 };
+    format!(
+        "{clean_runs} clean runs: a leak that showed in more than {percent:.digits$} % of runs would have been seen \
+         with {:.0} % confidence",
+        CONFIDENCE * 100.0
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bound_inverts_the_rule() {
+        for n in [1, 2, 5, 20, 3000] {
+            let missed = (1.0 - leak_probability(n)).powi(i32::try_from(n).unwrap());
+            assert!((missed - 0.05).abs() < 1e-9, "{n}: {missed}");
+        }
+        assert!((leak_probability(3000) - 0.001).abs() < 1e-5);
+        assert!((leak_probability(20) - 0.139).abs() < 1e-3);
+        assert!((leak_probability(0) - 1.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,195 @@
+//! The arguments of every command.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::units;
+
+/// Everett runs unmodified Linux servers in a deterministic world: the same world and seed give the same run, to the
+/// bit.
+#[derive(Debug, Parser)]
+#[command(
+    name = "everett",
+    version,
+    after_help = "Exit status: 0 fine, 1 something was found, 2 could not run."
+)]
+pub struct Cli {
+    /// Print one JSON object a line instead of text
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// What executes guest code
+    #[arg(long, global = true, value_name = "ENGINE", default_value = "auto")]
+    pub engine: EngineChoice,
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What executes guest code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EngineChoice {
+    /// The fastest that proved exact on this host
+    Auto,
+    /// Everett's own x86-64 CPU; exact on every host
+    Soft,
+    /// The host's /dev/kvm
+    Kvm,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show what this host can do, and which engine that means
+    Doctor,
+    /// Build images: kernel, initramfs, root filesystem
+    #[command(subcommand)]
+    Image(Image),
+    /// Boot one machine with its console on the terminal
+    Boot(Boot),
+    /// Run one timeline
+    Run(Run),
+    /// Run one timeline again and again, and compare
+    Verify(Verify),
+    /// Boot a real server, put load on it, and show that the run repeats
+    Demo(Demo),
+}
+
+/// `everett image …`
+#[derive(Debug, Subcommand)]
+pub enum Image {
+    /// Build a world's image, or find it in the cache; writes world.lock beside the world file
+    Build {
+        /// The world file
+        world: PathBuf,
+    },
+}
+
+/// `everett boot`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "With a COMMAND, it runs in the guest once the services are ready, then the machine powers \
+                        off; the exit status is 0 if the command's is, else 1."
+)]
+pub struct Boot {
+    /// The world file
+    #[arg(required_unless_present = "kernel")]
+    pub world: Option<PathBuf>,
+    /// Which node, if the world has several
+    #[arg(long, value_name = "NAME", requires = "world")]
+    pub node: Option<String>,
+    /// Boot this vmlinux or bzImage instead of the image's
+    #[arg(long, value_name = "FILE")]
+    pub kernel: Option<PathBuf>,
+    /// Boot with this initramfs instead of the image's; nobody answers its agent then
+    #[arg(long, value_name = "FILE")]
+    pub initramfs: Option<PathBuf>,
+    /// Add to the kernel's command line
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub cmdline: String,
+    /// RAM without a world, such as 256M
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes, conflicts_with = "world")]
+    pub memory: Option<u64>,
+    /// The seed
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Stop at this vtime; without it the guest runs until it powers off, or Ctrl-C
+    #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns)]
+    pub duration_ns: Option<u64>,
+    /// Run this in the guest, then power off
+    #[arg(last = true, value_name = "COMMAND")]
+    pub argv: Vec<String>,
+    /// Switches that only tests use
+    #[command(flatten)]
+    pub hidden: Hidden,
+}
+
+/// Which timeline.
+#[derive(Debug, Clone, Args)]
+pub struct Timeline {
+    /// The world file
+    pub world: PathBuf,
+    /// The seed; the world file's, or 0, without it
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// How much vtime
+    #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "20s")]
+    pub duration_ns: u64,
+    /// Switches that only tests use
+    #[command(flatten)]
+    pub hidden: Hidden,
+}
+
+/// `everett run`
+#[derive(Debug, Args)]
+pub struct Run {
+    /// Which timeline
+    #[command(flatten)]
+    pub timeline: Timeline,
+    /// Write run.json, events.jsonl, trail.jsonl and console.log into this new folder
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+}
+
+/// `everett verify`
+#[derive(Debug, Args)]
+pub struct Verify {
+    /// Which timeline
+    #[command(flatten)]
+    pub timeline: Timeline,
+    /// How often to run it
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    pub runs: u32,
+    /// How many runs at a time; without it, one a core
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+}
+
+/// `everett demo`
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// How much vtime each run has
+    #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "5s")]
+    pub duration_ns: u64,
+    /// How many runs are compared
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=1_000))]
+    pub runs: u32,
+}
+
+/// Switches that break determinism or disturb caches on purpose. Only tests use them, to show that a gate can fail.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Hidden {
+    /// Plant a leak that verification must find
+    #[arg(long, hide = true, value_name = "LEAK")]
+    pub plant: Option<Leak>,
+    /// Size of the soft engine's TLB, in entries
+    #[arg(long, hide = true, value_name = "N")]
+    pub tlb_entries: Option<usize>,
+    /// Size of the soft engine's block cache, in blocks
+    #[arg(long, hide = true, value_name = "N")]
+    pub block_cache: Option<usize>,
+    /// Drop every engine cache at instants drawn from this seed
+    #[arg(long, hide = true, value_name = "SEED")]
+    pub flush_caches: Option<u64>,
+}
+
+/// A planted leak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Leak {
+    /// Host time in one MMIO read
+    HostTime,
+    /// A lost bit of the local APIC's state
+    Lapic,
+    /// A stale TLB entry
+    Tlb,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn arguments_are_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

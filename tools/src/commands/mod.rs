@@ -1,0 +1,80 @@
+//! The commands, one module each. Each takes its arguments and says how it ended.
+//!
+//! Not here: what a run is ([`crate::session`]), and how arguments look ([`crate::cli`]).
+
+mod common;
+mod doctor;
+
+use std::io;
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use crate::cli::{Cli, Command};
+use crate::ui::{Ui, style};
+
+/// How a command that could run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// All is well: status 0.
+    Fine,
+    /// Something was found: status 1.
+    Found,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> ExitCode {
+        match outcome {
+            Outcome::Fine => ExitCode::SUCCESS,
+            Outcome::Found => ExitCode::from(1),
+        }
+    }
+}
+
+/// Run the command.
+///
+/// # Errors
+/// Whatever kept it from running: status 2.
+pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
+    let ui = Ui::new(cli.json);
+    common::check_engine(cli.engine)?;
+    match &cli.command {
+        Command::Doctor => doctor::run(&ui),
+        Command::Run(a) => {
+            let w = common::load(&a.timeline.world)?;
+            common::only_node(&w)?;
+            common::seed(&a.timeline, &w);
+            anyhow::bail!("x")
+        }
+        Command::Verify(a) => {
+            let w = common::load(&a.timeline.world)?;
+            common::only_node(&w)?;
+            anyhow::bail!("x")
+        }
+        Command::Boot(a) => {
+            let _w = common::load(a.world.as_ref().unwrap())?;
+            anyhow::bail!("x")
+        }
+        Command::Image(crate::cli::Image::Build { world }) => {
+            let _w = common::load(world)?;
+            anyhow::bail!("x")
+        }
+        _ => anyhow::bail!("not here yet"),
+    }
+}
+
+/// Say why a command could not run, in one line; as JSON on standard output if that was asked for.
+pub fn report_error(cli: &Cli, error: &anyhow::Error) {
+    // Whoever read our output has gone: nobody is left to tell.
+    if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {
+        return;
+    }
+    #[derive(Serialize)]
+    struct Record<'a> {
+        kind: &'static str,
+        error: &'a str,
+    }
+    let line = format!("{error:#}").replace(['\n', '\r'], " ");
+    let _ = Ui::new(cli.json).record(&Record { kind: "error", error: &line });
+    anstream::eprintln!("{} {line}", style::paint(style::BAD, "everett:"));
+}

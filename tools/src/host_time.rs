@@ -1,0 +1,28 @@
+//! Host time, for progress and for figures about speed. Nothing that a run decides may come from here.
+#![allow(clippy::disallowed_types)]
+
+use std::time::{Duration, Instant};
+
+/// Host time since it was made.
+#[derive(Debug, Clone, Copy)]
+pub struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// Starts now.
+    #[must_use]
+    pub fn start() -> Stopwatch {
+        Stopwatch(Instant::now())
+    }
+
+    /// How long ago it was started.
+    #[must_use]
+    pub fn elapsed(self) -> Duration {
+        self.0.elapsed()
+    }
+
+    /// [`Stopwatch::elapsed`] in seconds.
+    #[must_use]
+    pub fn seconds(self) -> f64 {
+        self.elapsed().as_secs_f64()
+    }
+}

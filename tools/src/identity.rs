@@ -1,0 +1,94 @@
+//! What a timeline is a function of, as one name: `e1:<identity>:<seed>/<path>` (`docs/ARCHITECTURE.md`, "Exactness").
+
+use std::fmt;
+
+use crate::session::plan::FileError;
+use crate::world_file::World;
+
+/// The machine version: CPU model, devices, ACPI tables, agent protocol, order of events.
+pub const MACHINE_VERSION: &str = "everett-1";
+
+/// The digest of everything but the seed and the branch path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity(blake3::Hash);
+
+impl Identity {
+    /// Of `world`, on images with these digests (in the order of its nodes).
+    ///
+    /// # Errors
+    /// A file of the world cannot be read.
+    pub fn new(world: &World, image_digests: &[String]) -> Result<Identity, FileError> {
+        let mut hasher = blake3::Hasher::new();
+        // Each part is preceded by its length, so that no two lists of parts look alike.
+        let mut part = |bytes: &[u8]| {
+            hasher.update(&(bytes.len() as u64).to_le_bytes());
+            hasher.update(bytes);
+        };
+        part(MACHINE_VERSION.as_bytes());
+        // A world is plain data with string keys: it always has a JSON form, and its maps are sorted.
+        part(serde_json::to_string(world).unwrap_or_default().as_bytes());
+        for digest in image_digests {
+            part(digest.as_bytes());
+        }
+        for entry in world.nodes.iter().flat_map(|node| &node.files) {
+            let content = std::fs::read(&entry.host_path)
+                .map_err(|source| FileError { path: entry.host_path.clone(), source })?;
+            part(&content);
+        }
+        Ok(Identity(hasher.finalize()))
+    }
+
+    /// The whole digest, in hexadecimal.
+    #[must_use]
+    pub fn hex(&self) -> String {
+        self.0.to_hex().to_string()
+    }
+
+    /// The name of the timeline without branches under `seed`.
+    #[must_use]
+    pub fn path(&self, seed: u64) -> String {
+        format!("e1:{self}:{seed}/")
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.to_hex()[..8])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::Identity;
+    use crate::world_file::parse;
+
+    fn of(text: &str, image: &str) -> Identity {
+        let world = parse(&format!("[[node]]\nname = \"a\"\n{text}"), Path::new("w.toml")).unwrap();
+        Identity::new(&world, &[image.to_owned()]).unwrap()
+    }
+
+    #[test]
+    fn what_matters_changes_it_and_nothing_else() {
+        let plain = of("", "i");
+        assert_eq!(plain, of("# a comment\n", "i"));
+        assert_ne!(plain, of("", "j"));
+        assert_ne!(plain, of("memory = \"64M\"", "i"));
+        assert_ne!(plain, of("service = [\"x\"]", "i"));
+        assert!(plain.path(7).starts_with("e1:") && plain.path(7).ends_with(":7/"));
+    }
+
+    #[test]
+    fn a_files_content_matters() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |content: &str| {
+            std::fs::write(folder.path().join("f"), content).unwrap();
+            let text = "[[node]]\nname = \"a\"\nfiles = { \"/etc/f\" = \"f\" }";
+            let world = parse(text, &folder.path().join("w.toml")).unwrap();
+            Identity::new(&world, &[]).unwrap()
+        };
+        assert_ne!(at("one"), at("two"));
+        assert_eq!(at("one"), at("one"));
+    }
+}

@@ -1,0 +1,18 @@
+//! The `everett` program: arguments in, exit status out.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use everett_tools::cli::Cli;
+use everett_tools::commands;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match commands::run(&cli) {
+        Ok(outcome) => outcome.into(),
+        Err(error) => {
+            commands::report_error(&cli, &error);
+            ExitCode::from(2)
+        }
+    }
+}

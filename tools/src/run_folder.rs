@@ -1,0 +1,170 @@
+//! What `everett run -o DIR` leaves behind.
+//!
+//! * `events.jsonl`: what happened, one [`Event`] a line;
+//! * `trail.jsonl`: the digests, `{"vtime_ns":…,"digest":"…"}` a line;
+//! * `console.log`: the machine's serial console, byte by byte;
+//! * `run.json`: what was run and how it ended. It is written last, under its name at once: where it exists, the other
+//!   files are whole.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::session::event::Event;
+
+/// Version of the folder's layout and of its files.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Why a folder could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It holds something else.
+    #[error("{}: not empty; name a new folder", .0.display())]
+    NotEmpty(PathBuf),
+    /// An operation on one of its files failed.
+    #[error("{}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Io { path, source }
+}
+
+/// A folder that is being written.
+#[derive(Debug)]
+pub struct RunFolder {
+    folder: PathBuf,
+    events: Lines,
+    trail: Lines,
+    console: Lines,
+}
+
+#[derive(Debug)]
+struct Lines {
+    path: PathBuf,
+    file: BufWriter<File>,
+}
+
+impl Lines {
+    fn create(path: PathBuf) -> Result<Lines, Error> {
+        let file = File::create_new(&path).map_err(at(&path))?;
+        Ok(Lines { path, file: BufWriter::new(file) })
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.file.write_all(bytes).map_err(at(&self.path))
+    }
+
+    fn record(&mut self, record: &impl Serialize) -> Result<(), Error> {
+        let mut line = serde_json::to_vec(record).map_err(io::Error::other).map_err(at(&self.path))?;
+        line.push(b'\n');
+        self.bytes(&line)
+    }
+
+    fn sync(&mut self) -> Result<(), Error> {
+        self.file.flush().and_then(|()| self.file.get_ref().sync_all()).map_err(at(&self.path))
+    }
+}
+
+#[derive(Serialize)]
+struct TrailLine<'a> {
+    vtime_ns: u64,
+    digest: &'a str,
+}
+
+impl RunFolder {
+    /// Begin a folder, which must be new or empty.
+    ///
+    /// # Errors
+    /// It is not empty, or cannot be written.
+    pub fn create(folder: &Path) -> Result<RunFolder, Error> {
+        fs::create_dir_all(folder).map_err(at(folder))?;
+        if fs::read_dir(folder).map_err(at(folder))?.next().is_some() {
+            return Err(Error::NotEmpty(folder.to_owned()));
+        }
+        Ok(RunFolder {
+            folder: folder.to_owned(),
+            events: Lines::create(folder.join("events.jsonl"))?,
+            trail: Lines::create(folder.join("trail.jsonl"))?,
+            console: Lines::create(folder.join("console.log"))?,
+        })
+    }
+
+    /// Something happened.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn event(&mut self, event: &Event) -> Result<(), Error> {
+        self.events.record(event)
+    }
+
+    /// The machine's console got these bytes.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn console(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.console.bytes(bytes)
+    }
+
+    /// A point of the trail; the digest in hexadecimal.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn trail_point(&mut self, vtime_ns: u64, digest: &str) -> Result<(), Error> {
+        self.trail.record(&TrailLine { vtime_ns, digest })
+    }
+
+    /// All is written; say how it ended.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn finish(mut self, summary: &impl Serialize) -> Result<(), Error> {
+        #[derive(Serialize)]
+        struct Run<'a, S> {
+            schema_version: u32,
+            #[serde(flatten)]
+            summary: &'a S,
+        }
+        for lines in [&mut self.events, &mut self.trail, &mut self.console] {
+            lines.sync()?;
+        }
+        let temporary = self.folder.join("run.json.new");
+        let mut lines = Lines::create(temporary.clone())?;
+        lines.record(&Run { schema_version: SCHEMA_VERSION, summary })?;
+        lines.sync()?;
+        let path = self.folder.join("run.json");
+        fs::rename(&temporary, &path).map_err(at(&path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::event::What;
+
+    #[test]
+    fn a_folder_is_whole_when_it_has_run_json() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("new");
+        let mut run = RunFolder::create(&folder).unwrap();
+        run.event(&Event { vtime_ns: 5, node: "a".to_owned(), what: What::Ready }).unwrap();
+        run.console(b"\x00\xff").unwrap();
+        run.trail_point(5, "abc").unwrap();
+        assert!(!folder.join("run.json").exists());
+        run.finish(&serde_json::json!({ "seed": 1 })).unwrap();
+        let read = |name: &str| fs::read(folder.join(name)).unwrap();
+        assert_eq!(read("events.jsonl"), b"{\"vtime_ns\":5,\"node\":\"a\",\"kind\":\"ready\"}\n");
+        assert_eq!(read("trail.jsonl"), b"{\"vtime_ns\":5,\"digest\":\"abc\"}\n");
+        assert_eq!(read("console.log"), b"\x00\xff");
+        assert_eq!(read("run.json"), b"{\"schema_version\":1,\"seed\":1}\n");
+        assert!(matches!(RunFolder::create(&folder), Err(Error::NotEmpty(_))));
+    }
+}

@@ -1,0 +1,209 @@
+//! A node of the world file as what its agent is asked to do.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+
+use everett_protocol::{self as protocol, limits};
+
+use crate::world_file::{self, Node, World};
+
+/// Mode bits of a file that `files` puts into a guest: programs are meant to be run by their interpreter.
+const FILE_MODE: u32 = 0o644;
+const NS_PER_MS: u64 = 1_000_000;
+
+/// Everything that a node's agent is asked to do, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The node's name.
+    pub node: String,
+    /// The first request: the machine without its services.
+    pub setup: protocol::Setup,
+    /// Files, in pieces, before the services start.
+    pub files: Vec<protocol::PutFile>,
+    /// Started together after the files are in place.
+    pub services: Vec<protocol::Service>,
+    /// Started when all services are ready.
+    pub drivers: Vec<Driver>,
+    /// Run one after the other at the end.
+    pub checks: Vec<Check>,
+}
+
+/// A driver as the agent sees it: a service without readiness.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Driver {
+    /// What is started.
+    pub service: protocol::Service,
+    /// Start it again whenever it ends.
+    pub repeat: bool,
+}
+
+/// A check as the agent sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Check {
+    /// Its name in the output.
+    pub name: String,
+    /// What is run.
+    pub exec: protocol::Exec,
+}
+
+/// A file of the world could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: cannot be read", path.display())]
+pub struct FileError {
+    pub(crate) path: PathBuf,
+    pub(crate) source: io::Error,
+}
+
+impl Plan {
+    /// The plan for `node` of `world`, on a machine that has a disk `root`, under `seed`.
+    ///
+    /// # Errors
+    /// A file that the node names cannot be read.
+    pub fn new(world: &World, node: &Node, root: protocol::Root, seed: u64) -> Result<Plan, FileError> {
+        let setup = protocol::Setup {
+            root,
+            clock: protocol::WallClock {
+                seconds: i64::try_from(world.epoch_unix_s).unwrap_or(i64::MAX),
+                nanoseconds: 0,
+            },
+            hostname: node.name.clone(),
+            hosts: hosts(world),
+            nameservers: Vec::new(),
+            interfaces: vec![protocol::Interface {
+                name: "eth0".to_owned(),
+                address: address(world, node),
+                prefix: NETWORK_PREFIX,
+                gateway: None,
+            }],
+            disks: node.disks.iter().enumerate().map(|(i, disk)| data_disk(i, disk)).collect(),
+            services: Vec::new(),
+        };
+        let mut files = Vec::new();
+        for entry in &node.files {
+            let source = |source| FileError { path: entry.host_path.clone(), source };
+            put_file(&entry.guest_path, &std::fs::read(&entry.host_path).map_err(source)?, &mut files);
+        }
+        let drivers = world.workload.drivers.iter().filter(|driver| driver.node == node.name);
+        let checks = world.workload.checks.iter().filter(|check| check.node == node.name);
+        Ok(Plan {
+            node: node.name.clone(),
+            setup,
+            files,
+            services: node.services.iter().map(service).collect(),
+            drivers: drivers
+                .map(|driver| Driver { service: driver_service(driver, seed), repeat: driver.repeat })
+                .collect(),
+            checks: checks.map(|c| Check { name: c.name.clone(), exec: check_exec(c, seed) }).collect(),
+        })
+    }
+}
+
+/// All nodes are in 10.0.0.0/16, numbered from 10.0.0.1 in the file's order.
+const NETWORK_PREFIX: u8 = 16;
+
+fn address(world: &World, node: &Node) -> IpAddr {
+    let index = world.nodes.iter().position(|other| other.name == node.name).unwrap_or(0);
+    // At most NODES_MAX nodes: the number fits in the last byte.
+    IpAddr::V4(Ipv4Addr::new(10, 0, 0, u8::try_from(index + 1).unwrap_or(u8::MAX)))
+}
+
+fn hosts(world: &World) -> Vec<protocol::HostEntry> {
+    let entry =
+        |node: &Node| protocol::HostEntry { address: address(world, node), names: vec![node.name.clone()] };
+    world.nodes.iter().map(entry).collect()
+}
+
+/// Serial number of a node's `index`th data disk.
+#[must_use]
+pub fn data_disk_serial(index: usize) -> String {
+    format!("everett-data{index}")
+}
+
+fn data_disk(index: usize, disk: &world_file::DataDisk) -> protocol::DataDisk {
+    protocol::DataDisk {
+        serial: data_disk_serial(index),
+        path: disk.guest_path.clone(),
+        filesystem: "ext4".to_owned(),
+        format_blank: true,
+        owner: disk.owner.clone(),
+    }
+}
+
+fn put_file(path: &str, content: &[u8], pieces: &mut Vec<protocol::PutFile>) {
+    let piece = |append, data: &[u8]| protocol::PutFile {
+        path: path.to_owned(),
+        mode: FILE_MODE,
+        owner: None,
+        append,
+        data: protocol::Bytes(data.to_vec()),
+    };
+    if content.is_empty() {
+        pieces.push(piece(false, &[]));
+    }
+    for (i, data) in content.chunks(limits::PUT_FILE_BYTES_MAX).enumerate() {
+        pieces.push(piece(i > 0, data));
+    }
+}
+
+fn service(service: &world_file::Service) -> protocol::Service {
+    let delay_ms = service.restart_delay_ns / NS_PER_MS;
+    protocol::Service {
+        name: service.name.clone(),
+        argv: service.command.argv.clone(),
+        env: service.command.env.clone(),
+        cwd: service.command.cwd.clone(),
+        user: service.command.user.clone(),
+        ready: service.ready.as_ref().map(|ready| protocol::Readiness {
+            check: match ready {
+                world_file::Ready::Tcp(port) => {
+                    protocol::ReadyCheck::Tcp { address: Ipv4Addr::LOCALHOST.into(), port: *port }
+                }
+                world_file::Ready::Command(argv) => protocol::ReadyCheck::Command { argv: argv.clone() },
+            },
+            interval_ms: READY_INTERVAL_MS,
+            limit_ms: service.ready_timeout_ns / NS_PER_MS,
+        }),
+        restart: match service.restart {
+            world_file::Restart::Never => protocol::Restart::Never,
+            world_file::Restart::OnFailure => protocol::Restart::OnFailure { delay_ms },
+            world_file::Restart::Always => protocol::Restart::Always { delay_ms },
+        },
+    }
+}
+
+/// The pause between tries of a readiness check: guest time, so a shorter one only costs instructions.
+const READY_INTERVAL_MS: u64 = 20;
+
+/// The variable that tells drivers and checks the timeline's seed.
+pub const SEED_VARIABLE: &str = "EVERETT_SEED";
+/// The variable that tells a repeated driver how often it had been started before.
+pub const ROUND_VARIABLE: &str = "EVERETT_ROUND";
+
+fn driver_service(driver: &world_file::Driver, seed: u64) -> protocol::Service {
+    let mut env = driver.command.env.clone();
+    env.insert(SEED_VARIABLE.to_owned(), seed.to_string());
+    protocol::Service {
+        name: driver.name.clone(),
+        argv: driver.command.argv.clone(),
+        env,
+        cwd: driver.command.cwd.clone(),
+        user: driver.command.user.clone(),
+        ready: None,
+        restart: protocol::Restart::Never,
+    }
+}
+
+fn check_exec(check: &world_file::Check, seed: u64) -> protocol::Exec {
+    let mut env = check.command.env.clone();
+    env.insert(SEED_VARIABLE.to_owned(), seed.to_string());
+    protocol::Exec {
+        argv: check.command.argv.clone(),
+        env,
+        cwd: check.command.cwd.clone(),
+        user: check.command.user.clone(),
+        stdin: None,
+        output: protocol::ExecOutput::Control,
+        limit_ms: Some(check.timeout_ns / NS_PER_MS),
+    }
+}

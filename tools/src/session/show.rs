@@ -1,0 +1,64 @@
+//! Events as lines for people.
+
+use super::event::{Event, StreamName, What};
+use crate::ui::{printable, style};
+use crate::units::Vtime;
+
+/// Width of the column with the units' names; longer names push their line to the right.
+const UNIT_WIDTH: usize = 12;
+
+/// An event as one line: vtime, unit, what happened.
+#[must_use]
+pub fn line(event: &Event, several_nodes: bool) -> String {
+    let (unit, text) = match &event.what {
+        What::Hello { release } => ("guest", format!("Linux {} is up", printable(release))),
+        What::Ready => ("guest", "services are ready".to_owned()),
+        What::End => ("guest", "the timeline's end: drivers stop, checks run".to_owned()),
+        What::Start { unit, round: 0 } => (unit.as_str(), style::paint(style::FAINT, "starts")),
+        What::Start { unit, round } => {
+            (unit.as_str(), style::paint(style::FAINT, format!("starts, round {round}")))
+        }
+        What::Line { unit, stream, text, truncated } => {
+            let mark = match stream {
+                StreamName::Stdout => "|",
+                StreamName::Stderr => "!",
+            };
+            let cut = if *truncated { " …" } else { "" };
+            (unit.as_str(), format!("{mark} {}{cut}", printable(text)))
+        }
+        What::Exit { unit, status, success: true } => {
+            (unit.as_str(), style::paint(style::FAINT, format!("ends with {status}")))
+        }
+        What::Exit { unit, status, success: false } => {
+            (unit.as_str(), style::paint(style::NOTE, format!("ends with {status}")))
+        }
+        What::Finding { text } => ("FOUND", style::paint(style::BAD, printable(text))),
+    };
+    let unit = printable(unit);
+    let unit = if several_nodes { format!("{}/{unit}", event.node) } else { unit };
+    format!("{} {unit:UNIT_WIDTH$} {text}", style::paint(style::FAINT, Vtime(event.vtime_ns)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(what: What) -> String {
+        let event = Event { vtime_ns: 1_500_000_000, node: "a".to_owned(), what };
+        anstream::adapter::strip_str(&line(&event, false)).to_string()
+    }
+
+    #[test]
+    fn lines() {
+        let output = |stream, truncated| What::Line {
+            unit: "redis".to_owned(),
+            stream,
+            text: "a\x1b[31mb".to_owned(),
+            truncated,
+        };
+        assert_eq!(plain(output(StreamName::Stdout, false)), "   1.500000000 redis        | a\\u{1b}[31mb");
+        assert_eq!(plain(output(StreamName::Stderr, true)), "   1.500000000 redis        ! a\\u{1b}[31mb …");
+        assert_eq!(plain(What::finding("gone")), "   1.500000000 FOUND        gone");
+        assert_eq!(plain(What::Ready), "   1.500000000 guest        services are ready");
+    }
+}

@@ -1,0 +1,278 @@
+//! The kernel's own symbol table, which it carries compressed in its read-only data (Linux's `scripts/kallsyms.c`).
+//!
+//! Nothing points to it, so it is found by what it looks like. The token table has 256 strings; most kernels have the
+//! digits as tokens of one character at their own codes. It is followed by the offset of each token, which is proof
+//! enough. Before it lie the markers (the offset of each 256th name) and, before these, the names, each a length and
+//! that many tokens. Linux 6.2 and 6.3, and later releases of 6.1, have an index of three bytes a name between the
+//! markers and the tokens. Addresses are 32-bit offsets: before the names up to 6.3, after the tokens since 6.4.
+
+use super::{u16_at, u32_at, u64_at};
+
+const TOKENS: usize = 256;
+/// The longest token, in bytes: more than any kernel's, and a multiple of the alignment.
+const TOKEN_BYTES_MAX: usize = 64;
+const TOKEN_INDEX_BYTES: usize = 2 * TOKENS;
+/// Names that each marker covers.
+const MARKER_NAMES: usize = 256;
+/// Bytes that so many compressed names may take: a name has at most 512 characters.
+const MARKER_BYTES_MAX: usize = MARKER_NAMES * 514;
+const ALIGNMENT: usize = 8;
+
+/// Functions and their addresses; `None` if there is no such table, or one of another shape.
+pub(super) fn code_symbols(file: &[u8]) -> Option<Vec<(u64, String)>> {
+    let (tokens_start, tokens) = token_table(file)?;
+    let (count_at, names) = names_before(file, tokens_start, &tokens)?;
+    let index_end = align(token_index(file, tokens_start, &tokens)? + TOKEN_INDEX_BYTES);
+    addresses_before(file, count_at, &names).or_else(|| addresses_after(file, index_end, &names))
+}
+
+fn align(offset: usize) -> usize {
+    offset.next_multiple_of(ALIGNMENT)
+}
+
+/// Where the token table starts, and its tokens.
+fn token_table(file: &[u8]) -> Option<(usize, Vec<&[u8]>)> {
+    let needle = b"\x000\x001\x002\x003\x004\x005\x006\x007\x008\x009\x00";
+    let mut from = 0;
+    while let Some(found) = find(file.get(from..)?, needle) {
+        let zero = from + found + 1;
+        from = zero;
+        // The token of '0' has 48 predecessors. All but the first begin after the zero of the one before.
+        let mut second = zero;
+        for _ in 1..usize::from(b'0') {
+            let before = file.get(..second.checked_sub(1)?)?;
+            second = before.iter().rposition(|b| *b == 0)? + 1;
+        }
+        let latest = second.checked_sub(1)? & !(ALIGNMENT - 1);
+        for back in (0..=TOKEN_BYTES_MAX).step_by(ALIGNMENT) {
+            let start = latest.checked_sub(back)?;
+            let Some(tokens) = tokens_at(file, start) else { continue };
+            if token_index(file, start, &tokens).is_some() {
+                return Some((start, tokens));
+            }
+        }
+    }
+    None
+}
+
+fn tokens_at(file: &[u8], start: usize) -> Option<Vec<&[u8]>> {
+    let mut tokens = Vec::with_capacity(TOKENS);
+    let mut rest = file.get(start..)?;
+    while tokens.len() < TOKENS {
+        let end = rest.iter().position(|b| *b == 0)?;
+        tokens.push(&rest[..end]);
+        rest = &rest[end + 1..];
+    }
+    Some(tokens)
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).position(|window| window == needle)
+}
+
+/// Where the token index is, if it says what the tokens say.
+fn token_index(file: &[u8], start: usize, tokens: &[&[u8]]) -> Option<usize> {
+    let length: usize = tokens.iter().map(|token| token.len() + 1).sum();
+    let index = align(start + length);
+    let mut offset = 0;
+    for (i, token) in tokens.iter().enumerate() {
+        if usize::from(u16_at(file, index + 2 * i)?) != offset {
+            return None;
+        }
+        offset += token.len() + 1;
+    }
+    Some(index)
+}
+
+/// The most names that are looked for; a kernel with every option has a tenth of it.
+const NAMES_MAX: usize = 1 << 21;
+/// Bytes of the index that lets the kernel find a name by bisection.
+const SEQUENCE_BYTES: usize = 3;
+
+/// Where the number of names is, and the names, whether or not there is an index between them and the tokens.
+fn names_before(file: &[u8], tokens_start: usize, tokens: &[&[u8]]) -> Option<(usize, Vec<String>)> {
+    let mut gap = 0;
+    while gap <= NAMES_MAX * SEQUENCE_BYTES {
+        let end = tokens_start.checked_sub(gap)?;
+        if let Some((start, markers)) = markers(file, end) {
+            let found = names(file, start, &markers, tokens);
+            let fits = |n: usize| gap == 0 || gap == align(n * SEQUENCE_BYTES);
+            if let Some((count_at, names)) = found.filter(|(_, names)| fits(names.len())) {
+                return Some((count_at, names));
+            }
+        }
+        gap += ALIGNMENT;
+    }
+    None
+}
+
+/// Where the markers start, and what they are: a 0, then ascending offsets up to the token table.
+fn markers(file: &[u8], end: usize) -> Option<(usize, Vec<usize>)> {
+    let mut at = end.checked_sub(4)?;
+    // The array is padded with zeros.
+    if u32_at(file, at)? == 0 {
+        at = at.checked_sub(4)?;
+    }
+    let mut markers = vec![u32_at(file, at)? as usize];
+    while *markers.last()? != 0 {
+        at = at.checked_sub(4)?;
+        let marker = u32_at(file, at)? as usize;
+        let step = markers.last()?.checked_sub(marker)?;
+        if step == 0 || step > MARKER_BYTES_MAX {
+            return None;
+        }
+        markers.push(marker);
+    }
+    markers.reverse();
+    (markers.len() > 1).then_some((at, markers))
+}
+
+/// Where the number of names is, and the names, each with its type letter in front.
+fn names(file: &[u8], end: usize, markers: &[usize], tokens: &[&[u8]]) -> Option<(usize, Vec<String>)> {
+    let (groups, last) = (markers.len(), *markers.last()?);
+    let latest = end.checked_sub(last)?;
+    let earliest = latest.saturating_sub(MARKER_BYTES_MAX);
+    let mut start = latest & !(ALIGNMENT - 1);
+    while start > earliest && start >= ALIGNMENT {
+        let count = u32_at(file, start - ALIGNMENT)? as usize;
+        if count > (groups - 1) * MARKER_NAMES
+            && count <= groups * MARKER_NAMES
+            && let Some(names) = read_names(file.get(start..end)?, count, markers, tokens)
+        {
+            return Some((start - ALIGNMENT, names));
+        }
+        start -= ALIGNMENT;
+    }
+    None
+}
+
+/// `count` names that fill `bytes` but for padding, and agree with the markers.
+fn read_names(bytes: &[u8], count: usize, markers: &[usize], tokens: &[&[u8]]) -> Option<Vec<String>> {
+    let mut names = Vec::with_capacity(count);
+    let mut at = 0;
+    for i in 0..count {
+        if i % MARKER_NAMES == 0 && *markers.get(i / MARKER_NAMES)? != at {
+            return None;
+        }
+        let mut length = usize::from(*bytes.get(at)?);
+        at += 1;
+        if length & 0x80 != 0 {
+            length = (length & 0x7f) | usize::from(*bytes.get(at)?) << 7;
+            at += 1;
+        }
+        let coded = bytes.get(at..at + length)?;
+        at += length;
+        let name: Vec<u8> = coded.iter().flat_map(|code| tokens[usize::from(*code)]).copied().collect();
+        names.push(String::from_utf8_lossy(&name).into_owned());
+    }
+    (bytes.len() - at < ALIGNMENT).then_some(names)
+}
+
+/// Up to Linux 6.3: the offsets, their base, the number of names.
+fn addresses_before(file: &[u8], count_at: usize, names: &[String]) -> Option<Vec<(u64, String)>> {
+    let base_at = count_at.checked_sub(8)?;
+    let offsets = base_at.checked_sub(align(4 * names.len()))?;
+    addresses(file, offsets, u64_at(file, base_at)?, names)
+}
+
+/// Since Linux 6.4: after the token index, the offsets, then their base.
+fn addresses_after(file: &[u8], offsets: usize, names: &[String]) -> Option<Vec<(u64, String)>> {
+    let base_at = align(offsets.checked_add(4 * names.len())?);
+    addresses(file, offsets, u64_at(file, base_at)?, names)
+}
+
+fn addresses(file: &[u8], offsets: usize, base: u64, names: &[String]) -> Option<Vec<(u64, String)>> {
+    // The kernel's half of the address space.
+    if base >> 47 != 0x1ffff {
+        return None;
+    }
+    // With CONFIG_KALLSYMS_ABSOLUTE_PERCPU, what is not per-CPU has the one's complement of its offset.
+    let text = names.iter().position(|name| name.get(1..) == Some("_text"))?;
+    let complement = u32_at(file, offsets + 4 * text)? != 0;
+    let mut symbols = Vec::new();
+    for (i, name) in names.iter().enumerate() {
+        let offset = u32_at(file, offsets + 4 * i)?;
+        let relative = if complement { !offset } else { offset };
+        let is_code = name.starts_with(['t', 'T', 'w', 'W']);
+        if is_code && (!complement || offset & 0x8000_0000 != 0) {
+            symbols.push((base.checked_add(u64::from(relative))?, name[1..].to_owned()));
+        }
+    }
+    Some(symbols)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: u64 = 0xffff_ffff_8100_0000;
+
+    /// A file with a table of 600 functions; `sequences`: with the index of names; `late`: addresses after the tokens.
+    fn kernel(sequences: bool, late: bool) -> Vec<u8> {
+        let named: Vec<(u32, String)> = (0..600)
+            .map(|i| (i * 16, if i == 0 { "T_text".to_owned() } else { format!("tfunction_{i}") }))
+            .collect();
+        let mut file = b"some code \xff\xff\x00".to_vec();
+        let pad = |file: &mut Vec<u8>| file.resize(align(file.len()), 0);
+        let offsets = |file: &mut Vec<u8>, complement: bool| {
+            pad(file);
+            for (offset, _) in &named {
+                file.extend((if complement { !offset } else { *offset }).to_le_bytes());
+            }
+            pad(file);
+            file.extend(BASE.to_le_bytes());
+        };
+        if late {
+            pad(&mut file);
+        } else {
+            offsets(&mut file, true);
+        }
+        file.extend(600u64.to_le_bytes());
+        let (mut names, mut markers) = (Vec::new(), Vec::new());
+        for (i, (_, name)) in named.iter().enumerate() {
+            if i % MARKER_NAMES == 0 {
+                markers.push(names.len() as u32);
+            }
+            names.push(name.len() as u8);
+            names.extend(name.bytes());
+        }
+        file.extend(names);
+        pad(&mut file);
+        markers.iter().for_each(|marker| file.extend(marker.to_le_bytes()));
+        pad(&mut file);
+        if sequences {
+            (0..600u32).for_each(|i| file.extend(&(i | 0x0f_0000).to_be_bytes()[1..]));
+            pad(&mut file);
+        }
+        let (mut tokens, mut index) = (Vec::new(), Vec::new());
+        for byte in 0..=255u8 {
+            index.extend((tokens.len() as u16).to_le_bytes());
+            tokens.extend((byte != 0).then_some(byte));
+            tokens.push(0);
+        }
+        file.extend(tokens);
+        pad(&mut file);
+        file.extend(index);
+        if late {
+            offsets(&mut file, false);
+        }
+        file
+    }
+
+    #[test]
+    fn each_shape_is_read() {
+        for (sequences, late) in [(false, false), (true, false), (false, true)] {
+            let symbols = code_symbols(&kernel(sequences, late)).expect("a table");
+            assert_eq!(symbols.len(), 600, "{sequences} {late}");
+            assert_eq!(symbols[599], (BASE + 599 * 16, "function_599".to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_cut_table_is_no_table() {
+        let file = kernel(true, false);
+        for length in (0..file.len()).step_by(7) {
+            assert_eq!(code_symbols(&file[..length]).map(|s| s.len()), None, "{length}");
+        }
+    }
+}

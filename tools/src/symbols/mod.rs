@@ -1,0 +1,125 @@
+//! Names for a guest kernel's code addresses.
+//!
+//! * [`Symbols::of_kernel`] reads them from a `vmlinux`: from its symbol table (`elf`) if it has one, else from the
+//!   compressed table that every distribution kernel carries for its own stack traces (`kallsyms`).
+//!
+//! A kernel without either gives no names, never an error: addresses are then shown as numbers. Files are untrusted:
+//! nothing here panics or allocates more than the file's size warrants.
+
+mod elf;
+mod kallsyms;
+
+use std::fmt;
+
+/// Code addresses and their names.
+#[derive(Debug, Clone, Default)]
+pub struct Symbols {
+    /// Ascending, one name an address.
+    sorted: Vec<(u64, String)>,
+}
+
+impl Symbols {
+    /// The names in this `vmlinux`.
+    #[must_use]
+    pub fn of_kernel(vmlinux: &[u8]) -> Symbols {
+        let mut sorted = elf::code_symbols(vmlinux);
+        if sorted.is_empty() {
+            sorted = kallsyms::code_symbols(vmlinux).unwrap_or_default();
+        }
+        sorted.sort();
+        sorted.dedup_by_key(|(address, _)| *address);
+        Symbols { sorted }
+    }
+
+    /// How many names there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.sorted.len()
+    }
+
+    /// Whether there are no names.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sorted.is_empty()
+    }
+
+    /// The address as a number, and as `name+0x12` if it lies in the kernel.
+    #[must_use]
+    pub fn show(&self, address: u64) -> Shown<'_> {
+        let after = self.sorted.partition_point(|(start, _)| *start <= address);
+        let name = after
+            .checked_sub(1)
+            .and_then(|i| self.sorted.get(i))
+            .filter(|(start, _)| address - start <= SYMBOL_BYTES_MAX)
+            .map(|(start, name)| (name.as_str(), address - start));
+        Shown { address, name }
+    }
+}
+
+/// An address this far behind the last symbol before it does not belong to it.
+const SYMBOL_BYTES_MAX: u64 = 1 << 20;
+
+/// An address with its name.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a> {
+    address: u64,
+    name: Option<(&'a str, u64)>,
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.address)?;
+        match self.name {
+            Some((name, offset)) => write!(f, " ({name}+{offset:#x})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The little-endian number of `N` bytes at `offset`, if the file is long enough.
+fn bytes_at<const N: usize>(file: &[u8], offset: usize) -> Option<[u8; N]> {
+    file.get(offset..)?.first_chunk().copied()
+}
+
+fn u16_at(file: &[u8], offset: usize) -> Option<u16> {
+    bytes_at(file, offset).map(u16::from_le_bytes)
+}
+
+fn u32_at(file: &[u8], offset: usize) -> Option<u32> {
+    bytes_at(file, offset).map(u32::from_le_bytes)
+}
+
+fn u64_at(file: &[u8], offset: usize) -> Option<u64> {
+    bytes_at(file, offset).map(u64::from_le_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_named_by_what_is_before_them() {
+        let symbols = Symbols { sorted: vec![(0x1000, "first".to_owned()), (0x2000, "second".to_owned())] };
+        assert_eq!(symbols.show(0x1004).to_string(), "0x1004 (first+0x4)");
+        assert_eq!(symbols.show(0x2000).to_string(), "0x2000 (second+0x0)");
+        assert_eq!(symbols.show(0xfff).to_string(), "0xfff");
+        assert_eq!(symbols.show(u64::MAX).to_string(), "0xffffffffffffffff");
+    }
+
+    #[test]
+    fn this_program_names_itself() {
+        // A test binary is an ELF file with a symbol table, and has this function in it.
+        let file = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let symbols = Symbols::of_kernel(&file);
+        assert!(symbols.sorted.iter().any(|(_, name)| name.contains("this_program_names_itself")));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn garbage_has_no_names(mut file in proptest::collection::vec(proptest::num::u8::ANY, 0..2000)) {
+            let _ = Symbols::of_kernel(&file);
+            file.splice(0..0, *b"\x7fELF\x02\x01\x01");
+            let _ = Symbols::of_kernel(&file);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Progress on terminals: a bar for vtime, and one for the stages of an image.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::Ui;
+use crate::host_time::Stopwatch;
+use crate::units::{Vtime, show_duration_ns};
+
+/// How far one or several runs are.
+pub struct RunBar {
+    bar: ProgressBar,
+    clock: Stopwatch,
+}
+
+impl RunBar {
+    /// A bar for `total_ns` of vtime in all.
+    #[must_use]
+    pub fn new(ui: &Ui, total_ns: u64) -> RunBar {
+        let bar = bar(ui, total_ns / 1_000_000, "{prefix} {bar:30} {msg}");
+        bar.set_prefix("running");
+        RunBar { bar, clock: Stopwatch::start() }
+    }
+
+    /// `vtime_ns` of the total is done, with `instructions`.
+    pub fn at(&self, vtime_ns: u64, instructions: u64) {
+        self.bar.set_position(vtime_ns / 1_000_000);
+        let mips = instructions as f64 / 1e6 / self.clock.seconds().max(1e-9);
+        self.bar.set_message(format!("{} s vtime, {mips:.0} MIPS", Vtime(vtime_ns)));
+    }
+
+    /// Show it with a different name.
+    pub fn name(&self, name: &str) {
+        self.bar.set_prefix(name.to_owned());
+    }
+
+    /// Write a line above it.
+    pub fn suspend<R>(&self, f: impl FnOnce() -> R) -> R {
+        self.bar.suspend(f)
+    }
+
+    /// Take it away.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The stages of something that takes a while: downloads, unpacking, packing.
+pub struct StageBar {
+    bar: ProgressBar,
+    stage: String,
+    clock: Stopwatch,
+}
+
+impl StageBar {
+    /// No stage yet.
+    #[must_use]
+    pub fn new(ui: &Ui) -> StageBar {
+        StageBar {
+            bar: bar(ui, 0, "{msg} {bar:30} {pos}/{len}"),
+            stage: String::new(),
+            clock: Stopwatch::start(),
+        }
+    }
+
+    /// `done` of `total` steps of `stage`. `total` is 0 if it is not known.
+    pub fn at(&mut self, stage: &str, done: u64, total: u64) {
+        if self.stage != stage {
+            stage.clone_into(&mut self.stage);
+            self.bar.set_message(self.stage.clone());
+        }
+        self.bar.set_length(total);
+        self.bar.set_position(done);
+    }
+
+    /// Write a line above it.
+    pub fn suspend<R>(&self, f: impl FnOnce() -> R) -> R {
+        self.bar.suspend(f)
+    }
+
+    /// Take it away; how long it was there.
+    pub fn clear(&self) -> String {
+        self.bar.finish_and_clear();
+        show_duration_ns(u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+fn bar(ui: &Ui, length: u64, template: &str) -> ProgressBar {
+    let target = if ui.bars { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(Some(length), target);
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
+}

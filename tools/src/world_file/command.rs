@@ -1,0 +1,219 @@
+//! Programs that run in a guest: argument vector, environment, folder, readiness.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::cursor::{Item, Table};
+use super::error::Error;
+use super::paths;
+use crate::units;
+
+/// The most arguments a program gets.
+const ARGUMENTS_MAX: usize = 1_024;
+/// The most bytes in one argument or environment value (Linux's MAX_ARG_STRLEN).
+const ARGUMENT_BYTES_MAX: usize = 128 << 10;
+/// The most environment variables.
+const ENVIRONMENT_MAX: usize = 256;
+/// How long a service may take to become ready if it does not say, in nanoseconds of vtime.
+const READY_TIMEOUT_NS_DEFAULT: u64 = 60_000_000_000;
+/// The pause before a restart if the service does not say, in nanoseconds of vtime.
+const RESTART_DELAY_NS_DEFAULT: u64 = 100_000_000;
+/// The agent counts in whole milliseconds, up to a day.
+const AGENT_MILLISECOND_NS: u64 = 1_000_000;
+const AGENT_SPAN_NS_MAX: u64 = 86_400 * 1_000_000_000;
+
+/// A program with its surroundings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Command {
+    /// Program and arguments; the program is looked up in the guest's PATH.
+    pub argv: Vec<String>,
+    /// Added to the agent's environment.
+    pub env: BTreeMap<String, String>,
+    /// Working folder in the guest.
+    pub cwd: Option<String>,
+    /// The guest's user it runs as; root if `None`.
+    pub user: Option<String>,
+}
+
+/// What happens when a service ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Restart {
+    /// It stays down.
+    Never,
+    /// It is started again unless it ended with status 0.
+    OnFailure,
+    /// It is started again.
+    Always,
+}
+
+/// When a service counts as up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ready {
+    /// Something listens on this TCP port of the node.
+    Tcp(u16),
+    /// This program ends with status 0.
+    Command(Vec<String>),
+}
+
+/// A program that the agent starts when the node is up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Service {
+    /// Its name in the output, unique on the node.
+    pub name: String,
+    /// What is run.
+    pub command: Command,
+    /// When it counts as up; at once if `None`.
+    pub ready: Option<Ready>,
+    /// How long that may take, in nanoseconds of vtime.
+    pub ready_timeout_ns: u64,
+    /// What happens when it ends.
+    pub restart: Restart,
+    /// The pause before it is started again, in nanoseconds of vtime.
+    pub restart_delay_ns: u64,
+}
+
+/// The keys of a command, for tables that have others as well.
+pub(super) const COMMAND_KEYS: [&str; 4] = ["argv", "env", "cwd", "user"];
+
+/// The command in a table with [`COMMAND_KEYS`].
+pub(super) fn command(table: &Table<'_>) -> Result<Command, Error> {
+    let argv = argv(&table.require("argv")?)?;
+    let mut env = BTreeMap::new();
+    if let Some(item) = table.get("env") {
+        for (name, value) in item.table()?.entries() {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                return Err(value.error("not a name for an environment variable"));
+            }
+            env.insert(name, argument(&value)?);
+            if env.len() > ENVIRONMENT_MAX {
+                return Err(item.error(format!("at most {ENVIRONMENT_MAX} variables are allowed")));
+            }
+        }
+    }
+    let cwd = table.get("cwd").map(|item| paths::guest(&item, item.str()?)).transpose()?;
+    let user = table.get("user").map(|item| user_name(&item)).transpose()?;
+    Ok(Command { argv, env, cwd, user })
+}
+
+/// An argument vector: a list of strings whose first is the program.
+pub(super) fn argv(item: &Item<'_>) -> Result<Vec<String>, Error> {
+    let argv: Vec<String> = item.list(ARGUMENTS_MAX)?.iter().map(argument).collect::<Result<_, _>>()?;
+    if argv.first().is_none_or(String::is_empty) {
+        return Err(item.error("the first element must name a program"));
+    }
+    Ok(argv)
+}
+
+fn argument(item: &Item<'_>) -> Result<String, Error> {
+    let text = item.str()?;
+    if text.contains('\0') || text.len() > ARGUMENT_BYTES_MAX {
+        return Err(item.error(format!("at most {ARGUMENT_BYTES_MAX} bytes, none of them NUL")));
+    }
+    Ok(text.to_owned())
+}
+
+/// A unit's name: what stands before its lines in the output.
+pub(super) fn unit_name(item: &Item<'_>) -> Result<String, Error> {
+    let text = item.str()?;
+    if !is_unit_name(text) {
+        return Err(item.error(format!("\"{text}\" is not a name: 1 to 63 of a-z, A-Z, 0-9, '-', '_', '.'")));
+    }
+    Ok(text.to_owned())
+}
+
+fn is_unit_name(text: &str) -> bool {
+    (1..=63).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+}
+
+/// `service`: an argument vector, or a list of services.
+pub(super) fn services(item: &Item<'_>, most: usize) -> Result<Vec<Service>, Error> {
+    let elements = item.list(ARGUMENTS_MAX)?;
+    if !elements.first().is_some_and(Item::is_table) {
+        let command = Command { argv: argv(item)?, env: BTreeMap::new(), cwd: None, user: None };
+        let name =
+            name_of_program(&command.argv).ok_or_else(|| item.error("the program's name is unusable"))?;
+        return Ok(vec![Service {
+            name,
+            command,
+            ready: None,
+            ready_timeout_ns: READY_TIMEOUT_NS_DEFAULT,
+            restart: Restart::Never,
+            restart_delay_ns: RESTART_DELAY_NS_DEFAULT,
+        }]);
+    }
+    let mut services: Vec<Service> = Vec::new();
+    for element in item.list(most)? {
+        let service = service(&element.table()?)?;
+        if services.iter().any(|other| other.name == service.name) {
+            return Err(
+                element.error(format!("a second service named \"{}\"; give one a name", service.name))
+            );
+        }
+        services.push(service);
+    }
+    Ok(services)
+}
+
+fn service(table: &Table<'_>) -> Result<Service, Error> {
+    let own = ["name", "ready", "ready_timeout", "restart", "restart_delay"];
+    table.only(&[&own[..], &COMMAND_KEYS].concat(), &[])?;
+    let command = command(table)?;
+    let name = match table.get("name") {
+        Some(item) => unit_name(&item)?,
+        None => name_of_program(&command.argv).ok_or_else(|| table.error("\"name\" is missing"))?,
+    };
+    let ready = table.get("ready").map(|item| ready(&item)).transpose()?;
+    let ready_timeout_ns = span(table, "ready_timeout", READY_TIMEOUT_NS_DEFAULT)?;
+    let restart = match table.get("restart") {
+        None => Restart::Never,
+        Some(item) => match item.str()? {
+            "never" => Restart::Never,
+            "on-failure" => Restart::OnFailure,
+            "always" => Restart::Always,
+            other => return Err(item.error(format!("\"{other}\" is none of never, on-failure, always"))),
+        },
+    };
+    let restart_delay_ns = span(table, "restart_delay", RESTART_DELAY_NS_DEFAULT)?;
+    Ok(Service { name, command, ready, ready_timeout_ns, restart, restart_delay_ns })
+}
+
+/// A span of guest time that the agent is asked to count.
+pub(super) fn span(table: &Table<'_>, key: &str, default_ns: u64) -> Result<u64, Error> {
+    let Some(item) = table.get(key) else { return Ok(default_ns) };
+    let ns = units::parse_duration_ns(item.str()?).map_err(|e| item.error(e.to_string()))?;
+    if ns == 0 || ns > AGENT_SPAN_NS_MAX || !ns.is_multiple_of(AGENT_MILLISECOND_NS) {
+        return Err(item.error("between 1ms and 24h, in whole milliseconds"));
+    }
+    Ok(ns)
+}
+
+/// A user of the guest, by name or number.
+pub(super) fn user_name(item: &Item<'_>) -> Result<String, Error> {
+    let text = item.str()?;
+    if !is_unit_name(text) {
+        return Err(item.error(format!("\"{text}\" is not the name of a user")));
+    }
+    Ok(text.to_owned())
+}
+
+/// The last part of the program's path, if it can be a unit's name.
+fn name_of_program(argv: &[String]) -> Option<String> {
+    let name = argv.first()?.rsplit('/').next()?;
+    is_unit_name(name).then(|| name.to_owned())
+}
+
+fn ready(item: &Item<'_>) -> Result<Ready, Error> {
+    let table = item.table()?;
+    table.only(&["tcp", "command"], &[])?;
+    match (table.get("tcp"), table.get("command")) {
+        (Some(port), None) => match u16::try_from(port.u64()?) {
+            Ok(port) if port != 0 => Ok(Ready::Tcp(port)),
+            _ => Err(port.error("a TCP port is between 1 and 65535")),
+        },
+        (None, Some(command)) => Ok(Ready::Command(argv(&command)?)),
+        _ => Err(item.error("give either tcp = PORT or command = [PROGRAM, …]")),
+    }
+}

@@ -1,0 +1,124 @@
+//! `[image]`: the kernel and the root filesystem.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::cursor::{Item, Table};
+use super::error::Error;
+use super::paths;
+
+/// The most packages that one list names.
+const PACKAGES_MAX: usize = 1_000;
+/// The longest addition to the kernel's command line, in bytes: x86's limit is 2048, and ours comes first.
+const CMDLINE_BYTES_MAX: usize = 1_024;
+
+/// What the nodes boot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Image {
+    /// A `vmlinux` or `bzImage`; `None` is the suite's cloud kernel. The image's digest says what is in it.
+    #[serde(skip)]
+    pub kernel: Option<PathBuf>,
+    /// Where the root filesystem comes from. The image's digest says what is in it.
+    #[serde(skip)]
+    pub root: Root,
+    /// Added at the end of the kernel's command line.
+    pub cmdline: String,
+}
+
+/// Where a root filesystem comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Root {
+    /// Debian packages with all that they depend on.
+    Packages {
+        /// The distribution's suite.
+        suite: String,
+        /// Installed on every node, besides each node's own.
+        packages: Vec<String>,
+    },
+    /// A folder or a tar archive of the host.
+    Path(PathBuf),
+}
+
+pub(super) fn read(table: Option<Table<'_>>) -> Result<Image, Error> {
+    let Some(table) = table else {
+        let root = Root::Packages { suite: "bookworm".to_owned(), packages: Vec::new() };
+        return Ok(Image { kernel: None, root, cmdline: String::new() });
+    };
+    table.only(&["suite", "kernel", "rootfs", "packages", "cmdline"], &["oci"])?;
+    let kernel = match table.get("kernel") {
+        None => None,
+        Some(item) => {
+            let path = paths::host(&item)?;
+            if !path.is_file() {
+                return Err(
+                    item.error(format!("{} is not a file; name a vmlinux or a bzImage", path.display()))
+                );
+            }
+            Some(path)
+        }
+    };
+    let root = match table.get("rootfs") {
+        Some(item) => {
+            for other in ["suite", "packages"] {
+                if let Some(other) = table.get(other) {
+                    return Err(other.error("this has no effect with rootfs; remove one of them"));
+                }
+            }
+            Root::Path(paths::host(&item)?)
+        }
+        None => {
+            let suite = match table.get("suite") {
+                None => "bookworm".to_owned(),
+                Some(item) => suite_name(&item)?,
+            };
+            let packages = match table.get("packages") {
+                None => Vec::new(),
+                Some(item) => packages(&item)?,
+            };
+            Root::Packages { suite, packages }
+        }
+    };
+    let cmdline = match table.get("cmdline") {
+        None => String::new(),
+        Some(item) => {
+            let text = item.str()?;
+            if text.len() > CMDLINE_BYTES_MAX || !text.bytes().all(|b| (b' '..=b'~').contains(&b)) {
+                return Err(item.error(format!("at most {CMDLINE_BYTES_MAX} printable ASCII characters")));
+            }
+            text.trim().to_owned()
+        }
+    };
+    Ok(Image { kernel, root, cmdline })
+}
+
+fn suite_name(item: &Item<'_>) -> Result<String, Error> {
+    let text = item.str()?;
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if text.is_empty() || text.len() > 64 || !text.chars().all(plain) {
+        return Err(item.error(format!("\"{text}\" is not the name of a Debian suite, such as \"bookworm\"")));
+    }
+    Ok(text.to_owned())
+}
+
+/// A list of Debian package names, sorted, each once; `name=version` pins one.
+pub(super) fn packages(item: &Item<'_>) -> Result<Vec<String>, Error> {
+    let mut names = Vec::new();
+    for element in item.list(PACKAGES_MAX)? {
+        let text = element.str()?;
+        let (name, version) = text.split_once('=').unwrap_or((text, "0"));
+        // Debian Policy 5.6.1 and 5.6.12. A name may not begin with a dash: it ends up in apt's arguments.
+        let name_ok = name.len() >= 2
+            && name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
+            && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-.".contains(c));
+        let version_ok = version.starts_with(|c: char| c.is_ascii_digit())
+            && version.chars().all(|c| c.is_ascii_alphanumeric() || ".+-:~".contains(c));
+        if !name_ok || !version_ok || text.len() > 256 {
+            return Err(element.error(format!("\"{text}\" is not the name of a Debian package")));
+        }
+        names.push(text.to_owned());
+    }
+    names.sort();
+    names.dedup();
+    Ok(names)
+}

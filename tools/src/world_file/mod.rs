@@ -1,0 +1,172 @@
+//! World files: TOML, read strictly.
+//!
+//! * [`load`] reads one and resolves its paths; [`parse`] does the same on text that is already in memory.
+//! * `cursor` gives typed access with key paths and lines; `image`, `node` and `workload` read one table each;
+//!   `command`, `epoch` and `paths` read values that several of them share.
+//!
+//! Not here: what a world *does* ([`crate::session`]) and how its image is built (`everett-guest-image`).
+//!
+//! **Invariants.** A key that nobody reads is an error. Every error is one line, `file:line: key: what`. Reading never
+//! panics, whatever the bytes; every list and text has a named bound. Nothing is read from the host but the files that
+//! the world names, and a relative path never leaves the world file's folder.
+
+mod command;
+mod cursor;
+mod epoch;
+mod error;
+mod image;
+mod node;
+mod paths;
+mod workload;
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+pub use command::{Command, Ready, Restart, Service};
+pub use error::Error;
+pub use image::{Image, Root};
+pub use node::{DataDisk, FileEntry, Node};
+pub use workload::{Check, Driver, Workload};
+
+use cursor::{Source, Table};
+
+/// The longest world file, in bytes.
+pub const FILE_BYTES_MAX: u64 = 1 << 20;
+/// The most nodes a world has.
+pub const NODES_MAX: usize = 64;
+/// When a world boots, if it does not say.
+pub const EPOCH_DEFAULT: &str = "2026-01-01T00:00:00Z";
+
+/// Keys of DESIGN section 9 that a later version reads.
+const KEYS_LATER: &[&str] = &["faults", "property", "explore", "link"];
+
+/// The virtual CPU's model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CpuModel {
+    /// x86-64-v2: SSE4.2, SSSE3, POPCNT, CMPXCHG16B.
+    V2,
+}
+
+/// What makes vtime advance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clock {
+    /// Retired instructions.
+    Insn,
+}
+
+/// A world as its file describes it, with defaults filled in and host paths resolved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct World {
+    /// The file, as it was named. No part of the world's identity.
+    #[serde(skip)]
+    pub file: PathBuf,
+    /// CLOCK_REALTIME at vtime 0, in seconds since 1970.
+    pub epoch_unix_s: u64,
+    /// The virtual CPU's model.
+    pub cpu: CpuModel,
+    /// What makes vtime advance.
+    pub clock: Clock,
+    /// The seed when the command line gives none. No part of the identity: a seed is named beside it.
+    #[serde(skip)]
+    pub seed: Option<u64>,
+    /// What the nodes boot.
+    pub image: Image,
+    /// The machines, at least one, in the file's order.
+    pub nodes: Vec<Node>,
+    /// What is done to them.
+    pub workload: Workload,
+}
+
+impl World {
+    /// The node of this name.
+    pub fn node(&self, name: &str) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.name == name)
+    }
+}
+
+/// Read the world file at `file`.
+///
+/// # Errors
+/// The first defect: an unreadable or oversized file, a syntax error, an unknown key, a bad value, a missing file.
+pub fn load(file: &Path) -> Result<World, Error> {
+    let length = std::fs::metadata(file).map_err(|e| Error::whole(file, paths::io_reason(&e)))?;
+    if length.is_dir() {
+        return Err(Error::whole(file, "this is a folder; name the world file in it"));
+    }
+    if length.len() > FILE_BYTES_MAX {
+        return Err(Error::whole(file, format!("a world file has at most {FILE_BYTES_MAX} bytes")));
+    }
+    let bytes = std::fs::read(file).map_err(|e| Error::whole(file, paths::io_reason(&e)))?;
+    let text = String::from_utf8(bytes).map_err(|e| {
+        let line = e.as_bytes()[..e.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
+        Error { line: Some(line), ..Error::whole(file, "not UTF-8 text") }
+    })?;
+    parse(&text, file)
+}
+
+/// Read a world from its text; `file` is its place, for errors and relative paths.
+///
+/// # Errors
+/// See [`load`].
+pub fn parse(text: &str, file: &Path) -> Result<World, Error> {
+    let source = Source { file, text };
+    let document = toml::de::DeTable::parse(text).map_err(|e| {
+        let line = e.span().map(|span| source.line_at(span.start));
+        Error { line, ..Error::whole(file, e.message()) }
+    })?;
+    read(&Table::root(&source, document.get_ref()), file)
+}
+
+fn read(top: &Table<'_>, file: &Path) -> Result<World, Error> {
+    top.only(&["epoch", "cpu", "clock", "seed", "image", "node", "workload"], KEYS_LATER)?;
+    let epoch_unix_s = match top.get("epoch") {
+        Some(item) => epoch::parse_unix_s(&item.date_text()?).map_err(|what| item.error(what))?,
+        None => epoch::parse_unix_s(EPOCH_DEFAULT).map_err(|what| top.error(what))?,
+    };
+    let cpu = match top.get("cpu") {
+        None => CpuModel::V2,
+        Some(item) => match item.str()? {
+            "v2" => CpuModel::V2,
+            other => {
+                return Err(item.error(format!("the CPU model \"{other}\" does not exist; there is \"v2\"")));
+            }
+        },
+    };
+    let clock = match top.get("clock") {
+        None => Clock::Insn,
+        Some(item) => match item.str()? {
+            "insn" => Clock::Insn,
+            mode @ ("branch" | "exit") => {
+                return Err(item.error(format!("clock mode \"{mode}\" is not supported yet by this version")));
+            }
+            other => {
+                return Err(
+                    item.error(format!("the clock mode \"{other}\" does not exist; there is \"insn\""))
+                );
+            }
+        },
+    };
+    let seed = top.get("seed").map(|item| item.u64()).transpose()?;
+    let image = image::read(top.get("image").map(|item| item.table()).transpose()?)?;
+
+    let mut nodes: Vec<Node> = Vec::new();
+    let list = top.get("node").ok_or_else(|| top.error("a world needs at least one [[node]]"))?;
+    for item in list.list(NODES_MAX)? {
+        let (node, name) = node::read(&item.table()?, &image)?;
+        if let Some(first) = nodes.iter().position(|other| other.name == node.name) {
+            return Err(name.error(format!("node[{first}] is already named \"{}\"", node.name)));
+        }
+        nodes.push(node);
+    }
+    if nodes.is_empty() {
+        return Err(list.error("a world needs at least one [[node]]"));
+    }
+    let workload = workload::read(top.get("workload").map(|item| item.table()).transpose()?, &nodes)?;
+    Ok(World { file: file.to_owned(), epoch_unix_s, cpu, clock, seed, image, nodes, workload })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! `[[node]]`: one machine.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::command::{Service, services, user_name};
+use super::cursor::{Item, Table};
+use super::error::Error;
+use super::image::{self, Image, Root};
+use super::paths;
+use crate::units;
+
+/// A node's memory, in bytes: least, default, most.
+pub(super) const MEMORY_BYTES_MIN: u64 = 32 << 20;
+/// See [`MEMORY_BYTES_MIN`].
+pub(super) const MEMORY_BYTES_DEFAULT: u64 = 256 << 20;
+/// See [`MEMORY_BYTES_MIN`]. RAM is one region below the devices' addresses.
+pub(super) const MEMORY_BYTES_MAX: u64 = 3 << 30;
+/// The largest file that `files` puts into a guest, in bytes.
+pub(super) const FILE_BYTES_MAX: u64 = 16 << 20;
+/// The most entries in `files`.
+const FILES_MAX: usize = 256;
+/// The most services of one node.
+const SERVICES_MAX: usize = 64;
+/// The most data disks of one node.
+const DISKS_MAX: usize = 4;
+/// A data disk, in bytes: least (the smallest ext4 with a journal), most.
+const DISK_BYTES_MIN: u64 = 8 << 20;
+const DISK_BYTES_MAX: u64 = 64 << 30;
+const PAGE_BYTES: u64 = 4096;
+
+/// One machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Node {
+    /// Its host name.
+    pub name: String,
+    /// RAM in bytes, a multiple of a page.
+    pub memory_bytes: u64,
+    /// Debian packages besides the image's. The image's digest says what is in them.
+    #[serde(skip)]
+    pub packages: Vec<String>,
+    /// Files put in place before the services start, by guest path.
+    pub files: Vec<FileEntry>,
+    /// Data disks, by mount point.
+    pub disks: Vec<DataDisk>,
+    /// Programs started when the node is up, in this order.
+    pub services: Vec<Service>,
+}
+
+/// A file of the host that the guest gets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FileEntry {
+    /// Where it goes.
+    pub guest_path: String,
+    /// Where it is read. What it contains is part of the world's identity, not where it lies.
+    #[serde(skip)]
+    pub host_path: PathBuf,
+}
+
+/// An empty disk with a filesystem.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DataDisk {
+    /// Mount point in the guest.
+    pub guest_path: String,
+    /// Size in bytes.
+    pub size_bytes: u64,
+    /// The user who owns the filesystem's top; root if `None`.
+    pub owner: Option<String>,
+}
+
+/// Read a node; the second value is its name's place, for errors about duplicates.
+pub(super) fn read<'a>(table: &Table<'a>, image: &Image) -> Result<(Node, Item<'a>), Error> {
+    table.only(&["name", "memory", "packages", "files", "disk", "service"], &["cpus", "address", "fs"])?;
+    let name_item = table.require("name")?;
+    let name = host_name(&name_item)?;
+    let memory_bytes = match table.get("memory") {
+        None => MEMORY_BYTES_DEFAULT,
+        Some(item) => memory(&item)?,
+    };
+    let packages = match table.get("packages") {
+        None => Vec::new(),
+        Some(item) => {
+            if matches!(image.root, Root::Path(_)) {
+                return Err(item.error("packages cannot be added to image.rootfs"));
+            }
+            image::packages(&item)?
+        }
+    };
+    let files = table.get("files").map(|item| files(&item)).transpose()?.unwrap_or_default();
+    let disks = table.get("disk").map(|item| disks(&item)).transpose()?.unwrap_or_default();
+    let services =
+        table.get("service").map(|item| services(&item, SERVICES_MAX)).transpose()?.unwrap_or_default();
+    Ok((Node { name, memory_bytes, packages, files, disks, services }, name_item))
+}
+
+/// RFC 1123 labels in lower case: they end up in the guest's host table.
+fn host_name(item: &Item<'_>) -> Result<String, Error> {
+    let text = item.str()?;
+    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    let ends_ok = !text.starts_with('-') && !text.ends_with('-');
+    if !(1..=63).contains(&text.len()) || !text.bytes().all(inner) || !ends_ok {
+        return Err(item.error(format!("\"{text}\" is not a host name: 1 to 63 of a-z, 0-9 and inner '-'")));
+    }
+    if text == "localhost" {
+        return Err(item.error("\"localhost\" is every node's own name for itself"));
+    }
+    Ok(text.to_owned())
+}
+
+fn size(item: &Item<'_>) -> Result<u64, Error> {
+    units::parse_size_bytes(item.str()?).map_err(|e| item.error(e.to_string()))
+}
+
+fn memory(item: &Item<'_>) -> Result<u64, Error> {
+    let bytes = size(item)?;
+    if !(MEMORY_BYTES_MIN..=MEMORY_BYTES_MAX).contains(&bytes) || !bytes.is_multiple_of(PAGE_BYTES) {
+        return Err(item.error("a node has between 32M and 3G of memory, in whole pages of 4K"));
+    }
+    Ok(bytes)
+}
+
+fn files(item: &Item<'_>) -> Result<Vec<FileEntry>, Error> {
+    let mut files: Vec<FileEntry> = Vec::new();
+    for (guest, host) in item.table()?.entries() {
+        let guest_path = paths::guest(&host, &guest)?;
+        let host_path = paths::host(&host)?;
+        let about = std::fs::metadata(&host_path).map_err(|e| host.error(paths::io_reason(&e)))?;
+        if !about.is_file() {
+            return Err(host.error(format!("{} is not a file", host_path.display())));
+        }
+        if about.len() > FILE_BYTES_MAX {
+            return Err(host.error(format!("{} has more than {FILE_BYTES_MAX} bytes", host_path.display())));
+        }
+        if files.iter().any(|other| other.guest_path == guest_path) {
+            return Err(host.error(format!("{guest_path} is named twice")));
+        }
+        files.push(FileEntry { guest_path, host_path });
+        if files.len() > FILES_MAX {
+            return Err(item.error(format!("at most {FILES_MAX} files are allowed")));
+        }
+    }
+    Ok(files)
+}
+
+/// `disk`: one table, or a list of them.
+fn disks(item: &Item<'_>) -> Result<Vec<DataDisk>, Error> {
+    if item.is_table() {
+        return Ok(vec![disk(item)?]);
+    }
+    let mut disks: Vec<DataDisk> = Vec::new();
+    for element in item.list(DISKS_MAX)? {
+        let disk = disk(&element)?;
+        if disks.iter().any(|other| other.guest_path == disk.guest_path) {
+            return Err(element.error(format!("a second disk at {}", disk.guest_path)));
+        }
+        disks.push(disk);
+    }
+    Ok(disks)
+}
+
+fn disk(item: &Item<'_>) -> Result<DataDisk, Error> {
+    let table = item.table()?;
+    table.only(&["path", "size", "owner"], &["fs", "sector"])?;
+    let path = table.require("path")?;
+    let guest_path = paths::guest(&path, path.str()?)?;
+    let size_item = table.require("size")?;
+    let size_bytes = size(&size_item)?;
+    if !(DISK_BYTES_MIN..=DISK_BYTES_MAX).contains(&size_bytes) || !size_bytes.is_multiple_of(PAGE_BYTES) {
+        return Err(size_item.error("a disk has between 8M and 64G, in whole blocks of 4K"));
+    }
+    let owner = table.get("owner").map(|item| user_name(&item)).transpose()?;
+    Ok(DataDisk { guest_path, size_bytes, owner })
+}

@@ -1,0 +1,71 @@
+//! Host paths in a world file, and paths inside the guest.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use super::cursor::Item;
+use super::error::Error;
+
+/// The longest path, in bytes (Linux's PATH_MAX less its NUL).
+const PATH_BYTES_MAX: usize = 4095;
+
+/// The host path that `item` names. A relative one starts at the world file's folder and may not leave it, through
+/// `..` or through a symbolic link: a world that came from elsewhere reads what came with it, or what its author
+/// spelled out as an absolute path.
+pub(super) fn host(item: &Item<'_>) -> Result<PathBuf, Error> {
+    let text = item.str()?;
+    if text.is_empty() || text.len() > PATH_BYTES_MAX || text.contains('\0') {
+        return Err(item.error(format!("a path has 1 to {PATH_BYTES_MAX} bytes, none of them NUL")));
+    }
+    let named = Path::new(text);
+    let folder = match item.source_file().parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let joined = folder.join(named);
+    let escapes = || item.error(format!("\"{text}\" leaves the world file's folder; write an absolute path"));
+    if named.is_relative() && named.components().any(|c| c == Component::ParentDir) {
+        return Err(escapes());
+    }
+    let real =
+        joined.canonicalize().map_err(|e| item.error(format!("{}: {}", joined.display(), io_reason(&e))))?;
+    if named.is_relative() {
+        let folder = folder
+            .canonicalize()
+            .map_err(|e| item.error(format!("{}: {}", folder.display(), io_reason(&e))))?;
+        if !real.starts_with(folder) {
+            return Err(escapes());
+        }
+    }
+    Ok(real)
+}
+
+/// An absolute path inside the guest, in normal form, outside the kernel's own file systems.
+pub(super) fn guest(item: &Item<'_>, text: &str) -> Result<String, Error> {
+    if !text.starts_with('/') || text.len() > PATH_BYTES_MAX || text.contains('\0') {
+        return Err(item.error(format!("\"{text}\" is not an absolute path in the guest")));
+    }
+    let mut parts = Vec::new();
+    for part in text.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        if part == ".." {
+            return Err(item.error(format!("\"{text}\" contains \"..\"")));
+        }
+        parts.push(part);
+    }
+    match parts.first() {
+        None => Err(item.error("the guest's \"/\" itself is not allowed here")),
+        Some(top @ (&"proc" | &"sys" | &"dev")) => {
+            Err(item.error(format!("\"{text}\" lies in /{top}, which the guest's kernel provides")))
+        }
+        Some(_) => Ok(format!("/{}", parts.join("/"))),
+    }
+}
+
+/// The reason of an I/O error in words, without the operating system's error number.
+pub(super) fn io_reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file or folder".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,195 @@
+//! World files, good and bad.
+
+use std::path::Path;
+
+use super::*;
+
+const GOOD: &str = r#"
+epoch = "2026-01-01T00:00:00Z"
+cpu = "v2"
+clock = "insn"
+seed = 7
+[image]
+suite = "bookworm"
+packages = ["ca-certificates", "adduser"]
+cmdline = "quiet"
+[[node]]
+name = "a"
+memory = "128M"
+packages = ["redis-server"]
+disk = { path = "/var/lib/redis/", size = "256M" }
+[[node.service]]
+argv = ["/usr/bin/redis-server", "--port", "6379"]
+env = { LANG = "C.UTF-8" }
+cwd = "/tmp"
+ready = { tcp = 6379 }
+ready_timeout = "30s"
+[[workload.driver]]
+name = "load"
+argv = ["redis-benchmark"]
+repeat = true
+[[workload.check]]
+name = "alive"
+node = "a"
+argv = ["redis-cli", "ping"]
+"#;
+
+fn read_text(text: &str) -> Result<World, Error> {
+    parse(text, Path::new("w.toml"))
+}
+
+/// The one-line error of a minimal world with `lines` in its node.
+fn node_error(lines: &str) -> String {
+    read_text(&format!("[[node]]\nname = \"a\"\n{lines}\n")).unwrap_err().to_string()
+}
+
+#[test]
+fn a_full_world() {
+    let world = read_text(GOOD).unwrap();
+    assert_eq!(world.epoch_unix_s, 1_767_225_600);
+    assert_eq!(world.seed, Some(7));
+    assert_eq!(world.image.cmdline, "quiet");
+    let Root::Packages { suite, packages } = &world.image.root else { panic!("{:?}", world.image.root) };
+    assert_eq!((suite.as_str(), packages.len()), ("bookworm", 2));
+    let node = world.node("a").unwrap();
+    assert_eq!(node.memory_bytes, 128 << 20);
+    assert_eq!(
+        node.disks,
+        [DataDisk { guest_path: "/var/lib/redis".to_owned(), size_bytes: 256 << 20, owner: None }]
+    );
+    let service = &node.services[0];
+    assert_eq!(service.name, "redis-server");
+    assert_eq!(service.ready, Some(Ready::Tcp(6379)));
+    assert_eq!(service.ready_timeout_ns, 30_000_000_000);
+    assert_eq!(service.command.env["LANG"], "C.UTF-8");
+    assert!(world.workload.drivers[0].repeat);
+    assert_eq!(world.workload.drivers[0].node, "a");
+    assert_eq!(world.workload.checks[0].name, "alive");
+}
+
+#[test]
+fn a_small_world_has_defaults() {
+    let world = read_text("[[node]]\nname = \"a\"\nservice = [\"sleep\", \"1\"]\n").unwrap();
+    assert_eq!(world.nodes[0].memory_bytes, node::MEMORY_BYTES_DEFAULT);
+    assert_eq!(world.nodes[0].services[0].name, "sleep");
+    assert_eq!(world.clock, Clock::Insn);
+    assert_eq!(world.seed, None);
+}
+
+#[test]
+fn errors_name_file_line_and_key() {
+    assert_eq!(
+        node_error("memroy = \"128M\""),
+        "w.toml:3: node[0].memroy: unknown key; did you mean \"memory\"?"
+    );
+    assert_eq!(
+        node_error("memory = \"128Q\""),
+        "w.toml:3: node[0].memory: \"128Q\" has the unknown unit \"Q\"; the units are B, K, M, G, T"
+    );
+    assert_eq!(node_error("memory = 128"), "w.toml:3: node[0].memory: expected a string, found an integer");
+    assert_eq!(
+        node_error("[[node]]\nname = \"a\""),
+        "w.toml:4: node[1].name: node[0] is already named \"a\""
+    );
+    assert_eq!(node_error("[[node]]\n"), "w.toml:3: node[1]: \"name\" is missing");
+    assert_eq!(node_error("[faults]\nloss = 1"), "w.toml:3: faults: not supported yet by this version");
+    assert_eq!(node_error("[explore]"), "w.toml:3: explore: not supported yet by this version");
+    assert_eq!(node_error("[[property]]"), "w.toml:3: property: not supported yet by this version");
+    assert_eq!(
+        node_error("files = { \"/etc/x\" = \"../secret\" }"),
+        "w.toml:3: node[0].files.\"/etc/x\": \"../secret\" leaves the world file's folder; write an absolute path"
+    );
+    assert_eq!(
+        node_error("files = { \"/etc/x\" = \"no-such-file\" }"),
+        "w.toml:3: node[0].files.\"/etc/x\": ./no-such-file: no such file or folder"
+    );
+    assert_eq!(read_text("").unwrap_err().to_string(), "w.toml:1: a world needs at least one [[node]]");
+    assert_eq!(read_text("clock = \"exit\"").unwrap_err().key, "clock");
+    assert_eq!(read_text("\n\nx = = 1").unwrap_err().line, Some(3));
+    assert_eq!(read_text("seed = 1\nseed = 2").unwrap_err().line, Some(2));
+}
+
+#[test]
+fn bad_values_are_refused() {
+    for lines in [
+        "memory = \"16M\"",
+        "memory = \"4G\"",
+        "memory = \"33000001B\"",
+        "packages = [\"Bad Name\"]",
+        "packages = [\"-o\"]",
+        "packages = \"redis\"",
+        "disk = { path = \"/\", size = \"64M\" }",
+        "disk = { path = \"/data\" }",
+        "disk = { path = \"/data\", size = \"1K\" }",
+        "files = { \"relative\" = \"Cargo.toml\" }",
+        "files = { \"/proc/x\" = \"Cargo.toml\" }",
+        "files = { \"/a/../b\" = \"Cargo.toml\" }",
+        "service = []",
+        "service = [\"\"]",
+        "service = [\"a\\u0000b\"]",
+        "service = [{ argv = [\"x\"], ready = {} }]",
+        "service = [{ argv = [\"x\"], ready = { tcp = 0 } }]",
+        "service = [{ argv = [\"x\"], ready = { tcp = 70000 } }]",
+        "service = [{ argv = [\"x\"] }, { argv = [\"/bin/x\"] }]",
+        "service = [{ argv = [\"x\"], env = { \"A=B\" = \"1\" } }]",
+        "[workload]\ndriver = [{ name = \"x\", argv = [\"y\"], node = \"b\" }]",
+        "[workload]\ndriver = [{ argv = [\"y\"] }]",
+        "[workload]\ndriver = [{ name = \"x\", argv = [\"y\"] }, { name = \"x\", argv = [\"y\"] }]",
+        "[image]\nrootfs = \"src\"\nsuite = \"bookworm\"",
+        "[image]\nsuite = \"../x\"",
+        "[image]\ncmdline = \"a\\nb\"",
+        "[image]\nkernel = \"src\"",
+    ] {
+        let text = format!("[[node]]\nname = \"a\"\n{lines}\n");
+        let error = read_text(&text).expect_err(lines).to_string();
+        assert!(!error.contains('\n') && error.starts_with("w.toml:"), "{error}");
+    }
+    for name in ["", "A", "-a", "a-", "a.b", "localhost", "a b"] {
+        assert!(read_text(&format!("[[node]]\nname = \"{name}\"\n")).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn a_symbolic_link_does_not_lead_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let outside = tempfile::NamedTempFile::new().unwrap();
+    std::os::unix::fs::symlink(outside.path(), folder.path().join("link")).unwrap();
+    std::fs::write(folder.path().join("inside"), "x").unwrap();
+    let file = folder.path().join("w.toml");
+    let world = |name: &str| format!("[[node]]\nname = \"a\"\nfiles = {{ \"/etc/x\" = \"{name}\" }}\n");
+    assert!(parse(&world("inside"), &file).is_ok());
+    assert!(parse(&world("link"), &file).unwrap_err().what.contains("leaves the world file's folder"));
+}
+
+#[test]
+fn unreadable_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("w.toml");
+    assert!(load(&file).unwrap_err().what.contains("no such file"));
+    assert!(load(folder.path()).unwrap_err().what.contains("folder"));
+    std::fs::write(&file, b"a = 1\n\xff\xfe").unwrap();
+    assert_eq!(load(&file).unwrap_err().line, Some(2));
+    std::fs::write(&file, vec![b'#'; FILE_BYTES_MAX as usize + 1]).unwrap();
+    assert!(load(&file).unwrap_err().what.contains("at most"));
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_is_a_world_or_one_line(text in "\\PC{0,200}") {
+        if let Err(error) = read_text(&text) {
+            proptest::prop_assert!(!error.to_string().contains('\n'));
+        }
+    }
+
+    /// A good world with one stretch of it replaced gets past the syntax more often than noise does.
+    #[test]
+    fn any_change_is_a_world_or_one_line(
+        from in 0..GOOD.len(), length in 0usize..40, text in "[a-z0-9\"= \\[\\]{}.,\\n/-]{0,20}"
+    ) {
+        let to = (from + length).min(GOOD.len());
+        let changed = format!("{}{text}{}", &GOOD[..from], &GOOD[to..]);
+        if let Err(error) = read_text(&changed) {
+            proptest::prop_assert!(!error.to_string().contains('\n'));
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! `[workload]`: the commands that drive a world once its services are up, and the checks at its end.
+
+use serde::Serialize;
+
+use super::command::{COMMAND_KEYS, Command, command, span, unit_name};
+use super::cursor::{Item, Table};
+use super::error::Error;
+use super::node::Node;
+
+/// The most drivers, and the most checks.
+const COMMANDS_MAX: usize = 64;
+/// How long a check may take if it does not say, in nanoseconds of vtime.
+const CHECK_TIMEOUT_NS_DEFAULT: u64 = 60_000_000_000;
+
+/// What is done to a world.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Workload {
+    /// Started together when every service is ready.
+    pub drivers: Vec<Driver>,
+    /// Run one after the other at the end, in this order.
+    pub checks: Vec<Check>,
+}
+
+/// A command that puts load on a world.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Driver {
+    /// Its name in the output.
+    pub name: String,
+    /// Where it runs.
+    pub node: String,
+    /// What is run.
+    pub command: Command,
+    /// Start it again whenever it ends, until the timeline does.
+    pub repeat: bool,
+}
+
+/// A command whose status says whether a world is well.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// Its name in the output.
+    pub name: String,
+    /// Where it runs.
+    pub node: String,
+    /// What is run.
+    pub command: Command,
+    /// How long it may take, in nanoseconds of vtime.
+    pub timeout_ns: u64,
+}
+
+pub(super) fn read(table: Option<Table<'_>>, nodes: &[Node]) -> Result<Workload, Error> {
+    let mut workload = Workload::default();
+    let Some(table) = table else { return Ok(workload) };
+    table.only(&["driver", "check"], &["history", "template", "composer"])?;
+    let mut names: Vec<String> = Vec::new();
+    if let Some(list) = table.get("driver") {
+        for item in list.list(COMMANDS_MAX)? {
+            let table = item.table()?;
+            table.only(&[&["name", "node", "repeat"], &COMMAND_KEYS[..]].concat(), &[])?;
+            let (name, node) = name_and_node(&table, nodes, &mut names)?;
+            let repeat = table.get("repeat").map(|item| item.bool()).transpose()?.unwrap_or(false);
+            workload.drivers.push(Driver { name, node, command: command(&table)?, repeat });
+        }
+    }
+    if let Some(list) = table.get("check") {
+        for item in list.list(COMMANDS_MAX)? {
+            let table = item.table()?;
+            table.only(&[&["name", "node", "timeout"], &COMMAND_KEYS[..]].concat(), &[])?;
+            let (name, node) = name_and_node(&table, nodes, &mut names)?;
+            let timeout_ns = span(&table, "timeout", CHECK_TIMEOUT_NS_DEFAULT)?;
+            workload.checks.push(Check { name, node, command: command(&table)?, timeout_ns });
+        }
+    }
+    Ok(workload)
+}
+
+/// The unit's name, which no other driver, check or service may have, and its node: the only one if not named.
+fn name_and_node(
+    table: &Table<'_>,
+    nodes: &[Node],
+    names: &mut Vec<String>,
+) -> Result<(String, String), Error> {
+    let item = table.require("name")?;
+    let name = unit_name(&item)?;
+    let taken = nodes.iter().flat_map(|node| &node.services).any(|service| service.name == name);
+    if taken || names.contains(&name) {
+        return Err(item.error(format!("the name \"{name}\" is taken by another unit")));
+    }
+    names.push(name.clone());
+    let node = match (table.get("node"), nodes) {
+        (Some(item), _) => known_node(&item, nodes)?,
+        (None, [only]) => only.name.clone(),
+        (None, _) => return Err(table.error("\"node\" is missing, and the world has several")),
+    };
+    Ok((name, node))
+}
+
+fn known_node(item: &Item<'_>, nodes: &[Node]) -> Result<String, Error> {
+    let text = item.str()?;
+    if nodes.iter().any(|node| node.name == text) {
+        return Ok(text.to_owned());
+    }
+    let known: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+    Err(item.error(match super::cursor::nearest(text, &known) {
+        Some(near) => format!("no node is named \"{text}\"; did you mean \"{near}\"?"),
+        None => format!("no node is named \"{text}\"; the nodes are {}", known.join(", ")),
+    }))
+}

@@ -1,0 +1,181 @@
+//! Virtual time: what `vtime` is as a function of what the guest executed (`docs/ARCHITECTURE.md`, "Time").
+//!
+//! `insn`: vtime = anchor + retired instructions x 1e9 / cpu_hz, rounded down. The anchor lies where both sides are
+//! whole, so no remainder is ever lost: skipping idle time moves the anchor to an exact nanosecond; a stall moves
+//! it in time and leaves its instruction where it was.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::TscAnchor;
+
+/// Nanoseconds in a second.
+pub const NANOS: u64 = 1_000_000_000;
+/// The guest's TSC frequency, in Hz, as CPUID leaf 0x15 states it.
+pub const TSC_HZ: u64 = NANOS;
+/// The default of instructions a second.
+pub const CPU_HZ_DEFAULT: u64 = NANOS;
+/// The bounds of instructions a second: below, nothing boots; above, several instructions share one TSC tick.
+pub const CPU_HZ: std::ops::RangeInclusive<u64> = 1_000_000..=100_000_000_000;
+/// The latest vtime, in nanoseconds: 146 years.
+pub const VTIME_MAX: u64 = u64::MAX / 4;
+
+/// What moves vtime. A world has one; it is part of its identity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum ClockMode {
+    /// Retired instructions.
+    #[default]
+    Insn,
+}
+
+/// Why a clock could not be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClockError {
+    /// A mode that exists in the design and not in this version.
+    #[error("clock mode \"{0}\" is not supported by this version; use \"insn\"")]
+    NotYet(String),
+    /// No such mode.
+    #[error("unknown clock mode \"{0}\"; use \"insn\"")]
+    Unknown(String),
+    /// Too slow or too fast.
+    #[error("cpu_hz = {0}: it must be from {} to {}", CPU_HZ.start(), CPU_HZ.end())]
+    Frequency(u64),
+}
+
+impl FromStr for ClockMode {
+    type Err = ClockError;
+    fn from_str(s: &str) -> Result<ClockMode, ClockError> {
+        match s {
+            "insn" => Ok(ClockMode::Insn),
+            "branch" | "exit" => Err(ClockError::NotYet(s.into())),
+            _ => Err(ClockError::Unknown(s.into())),
+        }
+    }
+}
+
+impl fmt::Display for ClockMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClockMode::Insn => f.write_str("insn"),
+        }
+    }
+}
+
+/// One node's clock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clock {
+    mode: ClockMode,
+    cpu_hz: u64,
+    anchor_icount: u64,
+    anchor_ns: u64,
+}
+
+impl Clock {
+    /// A clock at vtime 0 and count 0.
+    ///
+    /// # Errors
+    /// When `cpu_hz` is outside [`CPU_HZ`].
+    pub fn new(mode: ClockMode, cpu_hz: u64) -> Result<Clock, ClockError> {
+        if !CPU_HZ.contains(&cpu_hz) {
+            return Err(ClockError::Frequency(cpu_hz));
+        }
+        Ok(Clock { mode, cpu_hz, anchor_icount: 0, anchor_ns: 0 })
+    }
+
+    /// vtime, in nanoseconds, when `icount` instructions have retired.
+    pub fn vtime(&self, icount: u64) -> u64 {
+        let retired = u128::from(icount.saturating_sub(self.anchor_icount));
+        let ns = retired * u128::from(NANOS) / u128::from(self.cpu_hz);
+        u64::try_from(ns).unwrap_or(VTIME_MAX).saturating_add(self.anchor_ns).min(VTIME_MAX)
+    }
+
+    /// The least count at which vtime is `vtime` or later.
+    pub fn icount_at(&self, vtime: u64) -> u64 {
+        let ns = u128::from(vtime.saturating_sub(self.anchor_ns));
+        let retired = (ns * u128::from(self.cpu_hz)).div_ceil(u128::from(NANOS));
+        u64::try_from(retired).unwrap_or(u64::MAX).saturating_add(self.anchor_icount)
+    }
+
+    /// Time passes up to `vtime` without an instruction: the CPU is idle at `icount`. Never moves backwards.
+    pub fn skip_to(&mut self, icount: u64, vtime: u64) {
+        let vtime = vtime.min(VTIME_MAX);
+        if vtime > self.vtime(icount) {
+            self.anchor_icount = icount;
+            self.anchor_ns = vtime;
+        }
+    }
+
+    /// `ns` pass without an instruction, as if another machine had the host's core.
+    pub fn stall(&mut self, ns: u64) {
+        self.anchor_ns = self.anchor_ns.saturating_add(ns).min(VTIME_MAX);
+    }
+
+    /// What the TSC shows: vtime in ticks of [`TSC_HZ`].
+    pub fn tsc(&self) -> TscAnchor {
+        TscAnchor { icount: self.anchor_icount, tsc: self.anchor_ns, num: TSC_HZ, den: self.cpu_hz }
+    }
+
+    /// Instructions a second.
+    pub fn cpu_hz(&self) -> u64 {
+        self.cpu_hz
+    }
+    /// What moves this clock.
+    pub fn mode(&self) -> ClockMode {
+        self.mode
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn modes_that_are_not_there_are_refused_by_name() {
+        assert_eq!("insn".parse(), Ok(ClockMode::Insn));
+        let error = "branch".parse::<ClockMode>().unwrap_err().to_string();
+        assert_eq!(error, "clock mode \"branch\" is not supported by this version; use \"insn\"");
+        assert!("wall".parse::<ClockMode>().unwrap_err().to_string().contains("wall"));
+        assert!(Clock::new(ClockMode::Insn, 0).is_err());
+    }
+
+    #[test]
+    fn a_remainder_is_never_lost() {
+        // Three instructions take one nanosecond: a stall in the middle of a nanosecond keeps the third that was used.
+        let mut clock = Clock::new(ClockMode::Insn, 3 * NANOS).unwrap();
+        assert_eq!((clock.vtime(2), clock.vtime(3), clock.vtime(4)), (0, 1, 1));
+        clock.stall(10);
+        assert_eq!((clock.vtime(4), clock.vtime(5), clock.vtime(6)), (11, 11, 12));
+        clock.skip_to(5, 100);
+        assert_eq!((clock.vtime(5), clock.vtime(7), clock.vtime(8)), (100, 100, 101));
+        clock.skip_to(8, 50);
+        assert_eq!(clock.vtime(8), 101);
+    }
+
+    proptest! {
+        #[test]
+        fn the_inverse_is_the_first_count(
+            hz in CPU_HZ, skip in 0u64..1 << 50, at in 0u64..1 << 40, ahead in 0u64..1 << 50,
+        ) {
+            let mut clock = Clock::new(ClockMode::Insn, hz).unwrap();
+            clock.skip_to(at, skip);
+            let vtime = clock.vtime(at) + ahead;
+            let n = clock.icount_at(vtime);
+            prop_assert!(clock.vtime(n) >= vtime);
+            prop_assert!(n <= at || clock.vtime(n - 1) < vtime);
+        }
+
+        #[test]
+        fn skipping_in_steps_equals_skipping_at_once(hz in CPU_HZ, at in 0u64..1 << 40, a in 0u64..1 << 50, b in 0u64..1 << 50) {
+            let mut once = Clock::new(ClockMode::Insn, hz).unwrap();
+            let mut steps = once.clone();
+            once.skip_to(at, a.max(b));
+            steps.skip_to(at, a.min(b));
+            steps.skip_to(at, a.max(b));
+            prop_assert_eq!(once, steps);
+        }
+    }
+}

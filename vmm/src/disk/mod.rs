@@ -1,0 +1,279 @@
+//! What is on a disk: an immutable base (a mapped file, bytes, or zeroes) under blocks that were written since.
+//!
+//! The base is shared by every machine that has it; only written 4 KiB blocks belong to a machine. There is no volatile
+//! cache here: a write that completed is on the disk.
+
+mod map;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use map::MappedFile;
+
+/// Bytes of a block, the unit of copy-on-write.
+pub const BLOCK: u64 = 4096;
+/// Bytes of a sector, the unit of requests.
+pub const SECTOR: u64 = 512;
+/// The largest disk: 16 TiB.
+pub const DISK_BYTES_MAX: u64 = 1 << 44;
+
+/// Why a disk could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum DiskError {
+    /// The file cannot be opened or mapped.
+    #[error("cannot open disk image {}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The size is not one that a disk can have.
+    #[error("disk {name}: {bytes} bytes: a disk has whole sectors of {SECTOR} bytes, at least one and at most 16 TiB")]
+    Size {
+        /// Which disk.
+        name: String,
+        /// What it would have.
+        bytes: u64,
+    },
+    /// The serial does not fit.
+    #[error("disk serial \"{0}\": at most 20 bytes of printable ASCII")]
+    Serial(String),
+}
+
+/// What lies under the written blocks.
+#[derive(Debug, Clone)]
+enum Base {
+    Zero,
+    Bytes(Arc<[u8]>),
+    File(Arc<MappedFile>),
+}
+
+/// The contents of one disk.
+#[derive(Clone)]
+pub struct Disk {
+    base: Base,
+    base_digest: Option<[u8; 32]>,
+    bytes: u64,
+    written: BTreeMap<u64, Arc<[u8; BLOCK as usize]>>,
+    /// Shared by all blocks that were zeroed whole.
+    zeroes: Arc<[u8; BLOCK as usize]>,
+    /// Written since the last [`Disk::take_dirty_blocks`].
+    dirty: BTreeSet<u64>,
+}
+
+impl Disk {
+    /// An empty disk: zeroes.
+    ///
+    /// # Errors
+    /// When it has no such size.
+    pub fn zeroed(bytes: u64) -> Result<Disk, DiskError> {
+        Disk::new(Base::Zero, bytes, "zeroed")
+    }
+
+    /// A disk with this content.
+    ///
+    /// # Errors
+    /// When its length is no size of a disk.
+    pub fn from_bytes(content: Arc<[u8]>) -> Result<Disk, DiskError> {
+        let bytes = content.len() as u64;
+        Disk::new(Base::Bytes(content), bytes, "in memory")
+    }
+
+    /// A disk whose base is a file, rounded up to whole sectors. The file is mapped, never written, and must not change
+    /// while the disk lives; `digest` is its blake3, computed when it is wanted and not given.
+    ///
+    /// # Errors
+    /// When it cannot be mapped or has no size of a disk.
+    pub fn open(path: &Path, digest: Option<[u8; 32]>) -> Result<Disk, DiskError> {
+        let file =
+            MappedFile::open(path).map_err(|source| DiskError::Open { path: path.to_owned(), source })?;
+        let bytes = (file.bytes().len() as u64).next_multiple_of(SECTOR);
+        let mut disk = Disk::new(Base::File(Arc::new(file)), bytes, &path.display().to_string())?;
+        disk.base_digest = digest;
+        Ok(disk)
+    }
+
+    fn new(base: Base, bytes: u64, name: &str) -> Result<Disk, DiskError> {
+        if bytes == 0 || !bytes.is_multiple_of(SECTOR) || bytes > DISK_BYTES_MAX {
+            return Err(DiskError::Size { name: name.into(), bytes });
+        }
+        let zeroes = Arc::new([0; BLOCK as usize]);
+        Ok(Disk { base, base_digest: None, bytes, written: BTreeMap::new(), zeroes, dirty: BTreeSet::new() })
+    }
+
+    /// Bytes.
+    pub fn len(&self) -> u64 {
+        self.bytes
+    }
+    /// Always false: there is at least a sector.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+    /// Whether `len` bytes at `offset` are on the disk.
+    pub fn contains(&self, offset: u64, len: u64) -> bool {
+        offset.checked_add(len).is_some_and(|end| end <= self.bytes)
+    }
+
+    /// Read. What lies beyond the end is zero.
+    pub fn read(&self, offset: u64, buf: &mut [u8]) {
+        for_blocks(offset, buf.len(), |block, at, range| {
+            let part = &mut buf[range];
+            match self.written.get(&block) {
+                Some(content) => part.copy_from_slice(&content[at..at + part.len()]),
+                None => self.read_base(block * BLOCK + at as u64, part),
+            }
+        });
+    }
+
+    /// Write. What lies beyond the end is dropped.
+    pub fn write(&mut self, offset: u64, content: &[u8]) {
+        let len = content.len().min(self.bytes.saturating_sub(offset) as usize);
+        for_blocks(offset, len, |block, at, range| {
+            let part = &content[range];
+            self.block_mut(block)[at..at + part.len()].copy_from_slice(part);
+        });
+    }
+
+    /// Write zeroes. A whole block of them costs no memory.
+    pub fn write_zeroes(&mut self, offset: u64, len: u64) {
+        let len = len.min(self.bytes.saturating_sub(offset));
+        for_blocks(offset, len as usize, |block, at, range| {
+            if range.len() < BLOCK as usize {
+                self.block_mut(block)[at..at + range.len()].fill(0);
+                return;
+            }
+            self.dirty.insert(block);
+            if matches!(self.base, Base::Zero) {
+                self.written.remove(&block);
+            } else {
+                self.written.insert(block, Arc::clone(&self.zeroes));
+            }
+        });
+    }
+
+    /// The blocks written since the last call, ascending.
+    pub fn take_dirty_blocks(&mut self) -> BTreeSet<u64> {
+        std::mem::take(&mut self.dirty)
+    }
+    /// A block that was written at some time.
+    pub fn written_block(&self, block: u64) -> Option<&[u8; BLOCK as usize]> {
+        self.written.get(&block).map(|content| &**content)
+    }
+    /// Blocks that were written at some time.
+    pub fn written_blocks(&self) -> usize {
+        self.written.len()
+    }
+
+    /// blake3 of the base.
+    pub fn base_digest(&mut self) -> [u8; 32] {
+        *self.base_digest.get_or_insert_with(|| match &self.base {
+            Base::Zero => *blake3::hash(&self.bytes.to_le_bytes()).as_bytes(),
+            Base::Bytes(content) => *blake3::hash(content).as_bytes(),
+            Base::File(file) => *blake3::hash(file.bytes()).as_bytes(),
+        })
+    }
+
+    fn read_base(&self, offset: u64, buf: &mut [u8]) {
+        let content: &[u8] = match &self.base {
+            Base::Zero => &[],
+            Base::Bytes(content) => content,
+            Base::File(file) => file.bytes(),
+        };
+        let start = (offset as usize).min(content.len());
+        let len = buf.len().min(content.len() - start);
+        buf[..len].copy_from_slice(&content[start..start + len]);
+        buf[len..].fill(0);
+    }
+
+    fn block_mut(&mut self, block: u64) -> &mut [u8; BLOCK as usize] {
+        self.dirty.insert(block);
+        if !self.written.contains_key(&block) {
+            let mut content = [0; BLOCK as usize];
+            self.read_base(block * BLOCK, &mut content);
+            self.written.insert(block, Arc::new(content));
+        }
+        // Present by the lines above; a shared block is copied here.
+        Arc::make_mut(self.written.entry(block).or_insert_with(|| Arc::new([0; BLOCK as usize])))
+    }
+}
+
+impl fmt::Debug for Disk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Disk({} bytes, {} blocks written)", self.bytes, self.written.len())
+    }
+}
+
+/// Call `f(block, offset in the block, range in the buffer)` for each block that a range of the disk touches.
+fn for_blocks(offset: u64, len: usize, mut f: impl FnMut(u64, usize, std::ops::Range<usize>)) {
+    let mut done = 0;
+    while done < len {
+        let at = offset + done as u64;
+        let in_block = (at % BLOCK) as usize;
+        let take = (BLOCK as usize - in_block).min(len - done);
+        f(at / BLOCK, in_block, done..done + take);
+        done += take;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Any reads and writes equal those on a plain array, for each kind of base, and dirty blocks are what was written.
+        #[test]
+        fn equals_an_array(
+            base in 0u8..3,
+            steps in proptest::collection::vec((0usize..40_000, 0usize..9_000, any::<u8>(), 0u8..3), 1..40),
+        ) {
+            const LEN: usize = 9 * 4096 + 512;
+            let content: Vec<u8> = (0..LEN).map(|i| i as u8).collect();
+            let folder = tempfile::tempdir().unwrap();
+            let (mut disk, mut oracle) = match base {
+                0 => (Disk::zeroed(LEN as u64).unwrap(), vec![0; LEN]),
+                1 => (Disk::from_bytes(content.clone().into()).unwrap(), content),
+                _ => {
+                    let path = folder.path().join("disk");
+                    std::fs::write(&path, &content).unwrap();
+                    (Disk::open(&path, None).unwrap(), content)
+                }
+            };
+            let before = disk.clone();
+            let mut touched = BTreeSet::new();
+            for (offset, len, value, kind) in steps {
+                if kind == 0 {
+                    let mut buf = vec![1; len];
+                    disk.read(offset as u64, &mut buf);
+                    let expected: Vec<u8> = (offset..offset + len).map(|i| oracle.get(i).copied().unwrap_or(0)).collect();
+                    prop_assert_eq!(buf, expected);
+                    continue;
+                }
+                let value = if kind == 1 { value } else { 0 };
+                if kind == 1 { disk.write(offset as u64, &vec![value; len]) } else { disk.write_zeroes(offset as u64, len as u64) }
+                for i in offset..(offset + len).min(LEN) {
+                    oracle[i] = value;
+                    touched.insert(i as u64 / BLOCK);
+                }
+            }
+            prop_assert_eq!(disk.take_dirty_blocks(), touched);
+            let mut buf = vec![0; LEN];
+            disk.read(0, &mut buf);
+            prop_assert_eq!(buf, oracle);
+            prop_assert_eq!(before.written_blocks(), 0, "a clone shares nothing that is written later");
+        }
+    }
+
+    #[test]
+    fn sizes_and_files_are_checked() {
+        assert!(Disk::zeroed(0).is_err());
+        assert!(Disk::zeroed(513).is_err());
+        assert!(Disk::zeroed(DISK_BYTES_MAX + 512).is_err());
+        let error = Disk::open(Path::new("/nonexistent/disk"), None).unwrap_err();
+        assert_eq!(error.to_string(), "cannot open disk image /nonexistent/disk");
+    }
+}

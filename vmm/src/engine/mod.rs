@@ -1,0 +1,118 @@
+//! The engine trait: what runs guest instructions. Devices, interrupts and time live above it.
+//!
+//! An engine executes instructions on guest memory and stops for one of the reasons in [`Exit`]. It knows nothing of
+//! devices: an access to an address that is not RAM ends the run, the machine serves it, and the next `run` finishes
+//! the instruction. It knows nothing of time either: it counts retired instructions and is told what the TSC shows.
+//!
+//! **Invariant.** What an engine does between two stops is a function of its state, guest memory and the arguments of
+//! the call: never of host time, of its caches, or of how often it was stopped.
+
+pub mod soft;
+
+use everett_cpu::CpuState;
+
+/// Why an engine stopped. The instruction count at the stop is [`Engine::icount`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// The count given to `run` was reached, exactly.
+    Count,
+    /// An interrupt can be injected now (asked for by `Until::window`).
+    Window,
+    /// HLT retired; the machine waits for an interrupt.
+    Halt,
+    /// A load from an address that is not RAM; answer with [`Engine::complete_read`], then `run` again.
+    MmioRead {
+        /// Guest-physical address.
+        gpa: u64,
+        /// Bytes: 1, 2, 4 or 8.
+        size: u8,
+    },
+    /// A store to an address that is not RAM. The instruction is finished by the next `run`.
+    MmioWrite {
+        /// Guest-physical address.
+        gpa: u64,
+        /// Bytes: 1, 2, 4 or 8.
+        size: u8,
+        /// The value, zero-extended.
+        value: u64,
+    },
+    /// IN; answer with [`Engine::complete_read`].
+    PioRead {
+        /// Port.
+        port: u16,
+        /// Bytes: 1, 2 or 4.
+        size: u8,
+    },
+    /// OUT.
+    PioWrite {
+        /// Port.
+        port: u16,
+        /// Bytes: 1, 2 or 4.
+        size: u8,
+        /// The value, zero-extended.
+        value: u32,
+    },
+    /// Triple fault.
+    Shutdown,
+    /// An address in `Until::breakpoints` is about to execute.
+    Breakpoint,
+    /// The guest used something that the engine does not model (32-bit code, say). The reason names it.
+    Unsupported(&'static str),
+}
+
+/// When a `run` ends, besides the guest's own exits.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Until<'a> {
+    /// Stop when this many instructions have retired since the engine's beginning (absolute, not relative).
+    pub icount: u64,
+    /// Stop at the first instruction boundary at which an external interrupt can be taken.
+    pub window: bool,
+    /// Stop before an instruction at one of these linear addresses (sorted).
+    pub breakpoints: &'a [u64],
+}
+
+/// A counter of the guest's TSC: what it shows as a function of the instruction count.
+///
+/// TSC = `tsc` + (icount - `icount`) * `num` / `den`, in whole ticks, rounded down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TscAnchor {
+    /// The count at which the TSC shows `tsc`.
+    pub icount: u64,
+    /// What it shows there.
+    pub tsc: u64,
+    /// TSC ticks per `den` instructions.
+    pub num: u64,
+    /// See `num`. Not zero.
+    pub den: u64,
+}
+
+/// One virtual CPU on one kind of execution.
+pub trait Engine {
+    /// Run until one of the ends in `until`, or an exit of the guest's. Never past `until.icount`.
+    fn run(&mut self, until: Until<'_>) -> Exit;
+    /// Instructions retired since the beginning. One iteration of a repeated string instruction counts as one.
+    fn icount(&self) -> u64;
+    /// Give the value that the last `MmioRead` or `PioRead` asked for.
+    fn complete_read(&mut self, value: u64);
+    /// Whether an external interrupt would be taken at this instruction boundary: RFLAGS.IF is set, there is no
+    /// STI or MOV SS shadow, and no exit is waiting to be completed.
+    fn interruptible(&self) -> bool;
+    /// Deliver an external interrupt, now. Wakes a halted CPU.
+    ///
+    /// # Panics
+    /// If the CPU is not [`interruptible`](Engine::interruptible): the machine asks first.
+    fn interrupt(&mut self, vector: u8);
+    /// Set what RDTSC shows.
+    fn set_tsc(&mut self, anchor: TscAnchor);
+    /// The architectural state, canonical: equal states are equal values whatever caches the engine has.
+    fn state(&self) -> CpuState;
+    /// Replace the architectural state. The engine's count is part of it.
+    fn set_state(&mut self, state: &CpuState);
+    /// A device, a restore or a debugger wrote guest memory at `gpa`: drop what was derived from it, note it as dirty.
+    fn memory_written(&mut self, gpa: u64, len: u64);
+    /// Pages of guest memory that were written since the last call, ascending, each once.
+    fn take_dirty_pages(&mut self) -> Vec<u64>;
+    /// Read guest memory through the guest's page tables as they are now, without touching A and D bits. Returns how
+    /// many bytes could be read.
+    fn read_virtual(&self, gva: u64, buf: &mut [u8]) -> usize;
+}

@@ -1,0 +1,159 @@
+//! The soft engine: our own CPU behind the engine trait.
+#![allow(unsafe_code)]
+
+use super::{Engine, Exit, TscAnchor, Until};
+use everett_cpu::{CacheConfig, Cpu, CpuState, Ram, Request};
+use std::sync::Arc;
+use vm_memory::bitmap::Bitmap;
+use vm_memory::{Address, GuestMemory, GuestMemoryMmap, GuestMemoryRegion, MmapRegion};
+
+/// When the CPU's caches are dropped, besides when it must: a test that they are invisible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlushSchedule {
+    /// Flush on average once in this many instructions. Not zero.
+    pub interval: u64,
+    /// Where the random instants come from.
+    pub seed: u64,
+}
+
+/// A soft CPU on a machine's RAM.
+#[derive(Debug)]
+pub struct SoftEngine {
+    cpu: Cpu,
+    flushes: Option<Flushes>,
+    /// Keeps the mapping alive that `cpu` points into.
+    _memory: Arc<dyn std::any::Any + Send + Sync>,
+}
+
+#[derive(Debug)]
+struct Flushes {
+    schedule: FlushSchedule,
+    state: u64,
+    next: u64,
+}
+
+impl Flushes {
+    /// The next instant after `now` (splitmix64; nothing that a guest sees depends on it).
+    fn advance(&mut self, now: u64) {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^= z >> 31;
+        self.next = now + 1 + z % (2 * self.schedule.interval);
+    }
+}
+
+impl SoftEngine {
+    /// A CPU on guest memory of one region from address 0.
+    ///
+    /// # Panics
+    /// If the memory has another shape: the machine makes it.
+    pub fn new<B>(memory: Arc<GuestMemoryMmap<B>>, caches: CacheConfig) -> SoftEngine
+    where
+        B: Bitmap + Send + Sync + 'static,
+        MmapRegion<B>: Send + Sync,
+    {
+        assert_eq!(memory.num_regions(), 1, "guest RAM is one region");
+        let (base, len) = {
+            let region = memory.iter().next().expect("one region");
+            assert_eq!(region.start_addr().raw_value(), 0, "guest RAM starts at 0");
+            let base = region.get_host_address(vm_memory::MemoryRegionAddress(0)).expect("a mapped region");
+            (base, region.len())
+        };
+        // SAFETY: the mapping is as long as the region and lives as long as `_memory`, which this engine owns. Devices
+        // access guest memory only between two runs, on the thread that owns the machine.
+        let ram = unsafe { Ram::new(base, len) };
+        SoftEngine { cpu: Cpu::new(ram, caches), flushes: None, _memory: memory }
+    }
+
+    /// Drop the CPU's caches at random instants. Nothing that the guest does changes.
+    pub fn flush_at_random(&mut self, schedule: FlushSchedule) {
+        let mut flushes = Flushes { schedule, state: schedule.seed, next: 0 };
+        flushes.advance(self.cpu.icount());
+        self.flushes = Some(flushes);
+    }
+
+    /// Plant a defect for tests of the determinism checks: stores to page tables leave stale translations behind.
+    #[doc(hidden)]
+    pub fn leak_stale_translations(&mut self, on: bool) {
+        self.cpu.leak_stale_translations(on);
+    }
+
+    fn run_once(&mut self, until: &Until<'_>, icount: u64) -> everett_cpu::Exit {
+        self.cpu.run(everett_cpu::Until { icount, window: until.window, breakpoints: until.breakpoints })
+    }
+}
+
+impl Engine for SoftEngine {
+    fn run(&mut self, until: Until<'_>) -> Exit {
+        let exit = loop {
+            let Some(flushes) = &mut self.flushes else { break self.run_once(&until, until.icount) };
+            let now = self.cpu.icount();
+            if flushes.next <= now {
+                self.cpu.flush_caches();
+                flushes.advance(now);
+            }
+            let stop = flushes.next.min(until.icount);
+            let exit = self.run_once(&until, stop);
+            if exit != everett_cpu::Exit::Count || self.cpu.icount() >= until.icount {
+                break exit;
+            }
+        };
+        match exit {
+            everett_cpu::Exit::Count => Exit::Count,
+            everett_cpu::Exit::Window => Exit::Window,
+            everett_cpu::Exit::Halt => Exit::Halt,
+            everett_cpu::Exit::Shutdown => Exit::Shutdown,
+            everett_cpu::Exit::Breakpoint => Exit::Breakpoint,
+            everett_cpu::Exit::Unsupported(reason) => Exit::Unsupported(reason),
+            everett_cpu::Exit::Device(request) => match request {
+                Request::MmioRead { gpa, size } => Exit::MmioRead { gpa, size },
+                Request::MmioWrite { gpa, size, value } => {
+                    self.cpu.complete(0);
+                    Exit::MmioWrite { gpa, size, value }
+                }
+                Request::PioRead { port, size } => Exit::PioRead { port, size },
+                Request::PioWrite { port, size, value } => {
+                    self.cpu.complete(0);
+                    Exit::PioWrite { port, size, value }
+                }
+            },
+        }
+    }
+    fn icount(&self) -> u64 {
+        self.cpu.icount()
+    }
+    fn complete_read(&mut self, value: u64) {
+        self.cpu.complete(value);
+    }
+    fn interruptible(&self) -> bool {
+        self.cpu.interruptible()
+    }
+    fn interrupt(&mut self, vector: u8) {
+        self.cpu.interrupt(vector);
+    }
+    fn set_tsc(&mut self, anchor: TscAnchor) {
+        self.cpu.set_tsc(everett_cpu::TscAnchor {
+            icount: anchor.icount,
+            tsc: anchor.tsc,
+            num: anchor.num,
+            den: anchor.den,
+        });
+    }
+    fn state(&self) -> CpuState {
+        self.cpu.state()
+    }
+    fn set_state(&mut self, state: &CpuState) {
+        self.cpu.set_state(state);
+    }
+    fn memory_written(&mut self, gpa: u64, len: u64) {
+        self.cpu.memory_written(gpa, len);
+    }
+    fn take_dirty_pages(&mut self) -> Vec<u64> {
+        self.cpu.take_dirty_pages()
+    }
+    fn read_virtual(&self, gva: u64, buf: &mut [u8]) -> usize {
+        self.cpu.read_virtual(gva, buf)
+    }
+}

@@ -1,0 +1,143 @@
+//! Which device an access goes to, at the exact vtime of its instruction. Where there is nothing, reads are all ones and
+//! writes are ignored.
+
+use super::stop::End;
+use super::{Machine, State};
+use crate::devices::lapic::reg::TIMER_CURRENT;
+use crate::devices::power::PowerRequest;
+use crate::engine::Engine;
+use crate::layout::{
+    APIC_BYTES, IOAPIC, LAPIC, PM_TIMER_PORT, RESET_PORT, RTC_GSI, RTC_PORT, SLEEP_CONTROL_PORT, SLEEP_STATUS_PORT,
+    UART_GSI, UART_PORT, VIRTIO, VIRTIO_STRIDE,
+};
+
+/// virtio-mmio's interrupt status, where host time shows when that leak is planted.
+const LEAKY_STATUS: u64 = virtio_bindings::virtio_mmio::VIRTIO_MMIO_INTERRUPT_STATUS as u64;
+
+/// The end of the port window of ACPI's registers.
+const PM_TIMER_END: u16 = PM_TIMER_PORT + 4;
+
+enum Target {
+    Lapic(u64),
+    IoApic(u64),
+    Virtio(usize, u64),
+    Nothing,
+}
+
+/// All ones in `size` bytes.
+fn ones(size: u8) -> u64 {
+    match size {
+        1 => 0xff,
+        2 => 0xffff,
+        4 => 0xffff_ffff,
+        _ => u64::MAX,
+    }
+}
+
+impl State {
+    fn target(&self, gpa: u64, size: u8) -> Target {
+        let inside = |base: u64, bytes: u64| gpa.checked_sub(base).filter(|o| o + u64::from(size) <= bytes);
+        if let Some(offset) = inside(VIRTIO, VIRTIO_STRIDE * self.virtio.len() as u64) {
+            Target::Virtio((offset / VIRTIO_STRIDE) as usize, offset % VIRTIO_STRIDE)
+        } else if let Some(offset) = inside(LAPIC, APIC_BYTES) {
+            Target::Lapic(offset)
+        } else if let Some(offset) = inside(IOAPIC, APIC_BYTES) {
+            Target::IoApic(offset)
+        } else {
+            Target::Nothing
+        }
+    }
+}
+
+impl<E: Engine> Machine<E> {
+    pub(super) fn mmio_read(&mut self, gpa: u64, size: u8, now: u64) -> u64 {
+        self.stats.mmio += 1;
+        match self.state.target(gpa, size) {
+            Target::Lapic(offset) => {
+                let noise = if offset == TIMER_CURRENT { self.planted.mmio_noise() } else { 0 };
+                u64::from(self.state.interrupts.lapic.read(offset, size, now) ^ noise)
+            }
+            Target::IoApic(offset) => u64::from(self.state.interrupts.ioapic.read(offset, size)),
+            Target::Virtio(slot, offset) => {
+                // Only the bit that claims a configuration change, and rarely: the guest stays alive.
+                let noisy = offset == LEAKY_STATUS && self.planted.mmio_noise() & 0x7e0 == 0x7e0;
+                self.state.virtio[slot].read(offset, size) | if noisy { 2 } else { 0 }
+            }
+            Target::Nothing => {
+                self.output.unknown_access(now, false, gpa, size, None);
+                ones(size)
+            }
+        }
+    }
+
+    pub(super) fn mmio_write(&mut self, gpa: u64, size: u8, value: u64, now: u64) {
+        self.stats.mmio += 1;
+        match self.state.target(gpa, size) {
+            Target::Lapic(offset) => {
+                let State { interrupts, events, .. } = &mut self.state;
+                interrupts.write_lapic(offset, size, value as u32, now, events);
+            }
+            Target::IoApic(offset) => self.state.interrupts.write_ioapic(offset, size, value as u32),
+            Target::Virtio(slot, offset) => {
+                self.with_virtio(slot, |transport, cx| transport.write(offset, size, value, cx));
+            }
+            Target::Nothing => self.output.unknown_access(now, false, gpa, size, Some(value)),
+        }
+    }
+
+    pub(super) fn pio_read(&mut self, port: u16, size: u8, now: u64) -> u64 {
+        self.stats.pio += 1;
+        let state = &mut self.state;
+        match (port, size) {
+            (UART_PORT..=0x3ff, 1) => {
+                let value = state.uart.read(port - UART_PORT);
+                state.interrupts.set_line(UART_GSI, state.uart.line());
+                u64::from(value)
+            }
+            (RTC_PORT..=0x71, 1) => {
+                let value = state.rtc.read(port - RTC_PORT, now, &mut state.events);
+                state.interrupts.set_line(RTC_GSI, state.rtc.line());
+                u64::from(value)
+            }
+            (PM_TIMER_PORT, 4) | (SLEEP_CONTROL_PORT | SLEEP_STATUS_PORT | RESET_PORT, 1) => {
+                u64::from(state.power.read(port, now))
+            }
+            // The timer by bytes or words.
+            (PM_TIMER_PORT..PM_TIMER_END, _) => {
+                u64::from(state.power.read(PM_TIMER_PORT, now)) >> (8 * (port - PM_TIMER_PORT)) & ones(size)
+            }
+            _ => {
+                self.output.unknown_access(now, true, u64::from(port), size, None);
+                ones(size)
+            }
+        }
+    }
+
+    pub(super) fn pio_write(&mut self, port: u16, size: u8, value: u32, now: u64) -> Result<(), End> {
+        self.stats.pio += 1;
+        let state = &mut self.state;
+        match (port, size) {
+            (UART_PORT..=0x3ff, 1) => {
+                if let Some(byte) = state.uart.write(port - UART_PORT, value as u8) {
+                    self.output.serial(now, byte);
+                }
+                state.interrupts.set_line(UART_GSI, state.uart.line());
+            }
+            (RTC_PORT..=0x71, 1) => {
+                state.rtc.write(port - RTC_PORT, value as u8, now, &mut state.events);
+                state.interrupts.set_line(RTC_GSI, state.rtc.line());
+            }
+            (SLEEP_CONTROL_PORT | SLEEP_STATUS_PORT | RESET_PORT, 1) => {
+                match state.power.write(port, value as u8) {
+                    Some(PowerRequest::Off) => return Err(End::PowerOff),
+                    Some(PowerRequest::Reset) => return Err(End::Reset),
+                    None => {}
+                }
+            }
+            // POST codes and the delay port: nothing there, by design, and Linux uses both.
+            (0x80 | 0xed, _) => {}
+            _ => self.output.unknown_access(now, true, u64::from(port), size, Some(u64::from(value))),
+        }
+        Ok(())
+    }
+}

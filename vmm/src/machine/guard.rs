@@ -1,0 +1,51 @@
+//! Guards against guests that keep the machine busy without getting anywhere.
+
+use serde::{Deserialize, Serialize};
+
+use super::stop::End;
+
+/// Interrupts in a row, each within [`STORM_GAP`] instructions of the one before, that make a storm. Linux gives up on a
+/// stuck line after as many.
+pub const STORM_INTERRUPTS: u64 = 100_000;
+/// Instructions between two interrupts below which the guest did nothing else: an interrupt entry, its handler and the
+/// return take Linux several hundred.
+pub const STORM_GAP: u64 = 200;
+/// Device accesses of one instruction. FXSAVE to a device makes 64.
+pub const ACCESSES_MAX: u32 = 4096;
+
+/// What the guards count.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Guard {
+    last_interrupt: u64,
+    streak: u64,
+    access_icount: u64,
+    accesses: u32,
+}
+
+impl Guard {
+    /// An interrupt is taken at this count.
+    pub(super) fn interrupt(&mut self, icount: u64, vector: u8) -> Result<(), End> {
+        let close = icount.saturating_sub(self.last_interrupt) < STORM_GAP;
+        self.streak = if close { self.streak + 1 } else { 0 };
+        self.last_interrupt = icount;
+        if self.streak >= STORM_INTERRUPTS {
+            return Err(End::InterruptStorm { vector, count: self.streak });
+        }
+        Ok(())
+    }
+
+    /// The CPU was idle: what happened before and after is not in a row.
+    pub(super) fn idle(&mut self) {
+        self.streak = 0;
+    }
+
+    /// A device is accessed at this count.
+    pub(super) fn access(&mut self, icount: u64) -> Result<(), End> {
+        if self.access_icount != icount {
+            self.access_icount = icount;
+            self.accesses = 0;
+        }
+        self.accesses += 1;
+        if self.accesses > ACCESSES_MAX { Err(End::NoProgress) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,320 @@
+//! One machine: an engine, RAM, devices, disks, and the loop that joins them in vtime.
+//!
+//! - `config`: what a machine is made of
+//! - `run`: the loop; `bus`: which device an access goes to; `guard`: bounds on guests that go nowhere
+//! - `events`: the queue of what will happen by itself; `output`: what goes out to observers
+//! - `stop`: when and why a run ends
+//! - `journal`: the inputs that a CPU got, for comparing two runs
+//!
+//! **Invariants.** Only [`State`], CPU, RAM and disks decide what happens next; `Output`, digests and the journal are
+//! observers. Every stop lies between two instructions, except when the machine has come to its end.
+
+mod bus;
+pub mod config;
+pub mod events;
+mod guard;
+pub mod journal;
+pub mod output;
+mod run;
+pub mod stop;
+
+pub use config::{CardConfig, DiskConfig, MachineConfig, MachineError};
+pub use guard::{ACCESSES_MAX, STORM_GAP, STORM_INTERRUPTS};
+pub use stop::{End, Stop, Until};
+
+use everett_cpu::CpuState;
+use serde::{Deserialize, Serialize};
+use vm_memory::{Bytes, GuestAddress};
+
+use crate::boot::{self, BOOT_SEED_BYTES, BootData, BootFiles};
+use crate::clock::Clock;
+use crate::devices::interrupts::Interrupts;
+use crate::devices::power::Power;
+use crate::devices::rtc::Rtc;
+use crate::devices::uart::Uart;
+use crate::digest::DigestCache;
+use crate::disk::Disk;
+use crate::engine::Engine;
+use crate::layout::{EVENT_GSI, GENERATION_ID, UART_GSI, VIRTIO_GSI, VIRTIO_SLOTS_MAX};
+use crate::leak::Planted;
+use crate::ram::Ram;
+use crate::streams::{Streams, purpose};
+use crate::virtio::blk::Blk;
+use crate::virtio::console::Console;
+use crate::virtio::mmio::Transport;
+use crate::virtio::net::Net;
+use crate::virtio::rng::Rng;
+use crate::virtio::{Cx, Device};
+use events::EventQueue;
+use guard::Guard;
+use journal::Journal;
+use output::Output;
+
+/// The slot of the console.
+pub const CONSOLE_SLOT: usize = 0;
+/// The slot of the entropy source. Disks follow, then network cards.
+pub const RNG_SLOT: usize = 1;
+
+/// Everything of a machine that decides what happens next, besides CPU, RAM and disk contents.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    pub(crate) clock: Clock,
+    pub(crate) events: EventQueue,
+    pub(crate) streams: Streams,
+    pub(crate) interrupts: Interrupts,
+    pub(crate) uart: Uart,
+    pub(crate) rtc: Rtc,
+    pub(crate) power: Power,
+    pub(crate) virtio: Vec<Transport>,
+    guard: Guard,
+    /// HLT retired and no interrupt came since.
+    halted: bool,
+    end: Option<End>,
+}
+
+/// One machine.
+pub struct Machine<E: Engine> {
+    name: String,
+    engine: E,
+    ram: Ram,
+    disks: Vec<Disk>,
+    state: State,
+    output: Output,
+    digest: DigestCache,
+    journal: Option<Journal>,
+    planted: Planted,
+    /// The count at which the last run stopped at a breakpoint.
+    stopped_at: Option<u64>,
+    stats: Stats,
+}
+
+/// Counts for people; nothing depends on them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Device accesses by MMIO.
+    pub mmio: u64,
+    /// Device accesses by port.
+    pub pio: u64,
+    /// Interrupts taken.
+    pub interrupts: u64,
+    /// HLTs.
+    pub halts: u64,
+    /// Events dispatched.
+    pub events: u64,
+    /// Times that the engine was entered.
+    pub entries: u64,
+}
+
+impl<E: Engine> Machine<E> {
+    /// Make a machine that is about to execute its kernel's first instruction. `engine` gets the RAM.
+    ///
+    /// # Errors
+    /// When the configuration is out of bounds or a file is not what it should be.
+    pub fn new(config: MachineConfig, engine: impl FnOnce(&Ram) -> E) -> Result<Machine<E>, MachineError> {
+        let ram = Ram::new(config.memory_bytes)?;
+        let clock = Clock::new(config.clock, config.cpu_hz)?;
+        let mut streams = Streams::new(config.seed, &config.name);
+        let devices = config.disks.len() + config.cards.len();
+        if devices + 2 > VIRTIO_SLOTS_MAX {
+            return Err(MachineError::Slots(devices));
+        }
+
+        let mut virtio = vec![Device::Console(Console::default()), Device::Rng(Rng::default())];
+        let mut disks = Vec::new();
+        for d in config.disks {
+            virtio.push(Device::Blk(Blk::new(disks.len(), &d.disk, &d.serial, d.read_only, d.latency)?));
+            disks.push(d.disk);
+        }
+        virtio.extend(config.cards.iter().map(|card| Device::Net(Net::new(card.mac, card.wire))));
+
+        let mut seed = [0; BOOT_SEED_BYTES];
+        let mut generation = [0; 16];
+        streams.fill(purpose::ENTROPY, &mut seed);
+        streams.fill(purpose::ENTROPY, &mut generation);
+        let files = BootFiles {
+            kernel: &config.kernel,
+            initramfs: config.initramfs.as_deref(),
+            cmdline: &config.cmdline,
+        };
+        let acpi = crate::acpi::tables(virtio.len());
+        let data = BootData { acpi: &acpi, seed: &seed, generation: &generation };
+        let cpu = boot::load(&ram, &files, &data)?;
+
+        let mut engine = engine(&ram);
+        engine.set_state(&cpu);
+        engine.set_tsc(clock.tsc());
+        let state = State {
+            clock,
+            events: EventQueue::default(),
+            streams,
+            interrupts: Interrupts::default(),
+            uart: Uart::default(),
+            rtc: Rtc::new(config.epoch_unix_s),
+            power: Power::default(),
+            virtio: virtio.into_iter().map(Transport::new).collect(),
+            guard: Guard::default(),
+            halted: false,
+            end: None,
+        };
+        Ok(Machine {
+            name: config.name,
+            engine,
+            ram,
+            disks,
+            state,
+            output: Output::default(),
+            digest: DigestCache::default(),
+            journal: None,
+            planted: Planted::new(config.leak),
+            stopped_at: None,
+            stats: Stats::default(),
+        })
+    }
+
+    /// The node's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+    /// Nanoseconds of vtime.
+    pub fn vtime(&self) -> u64 {
+        self.state.clock.vtime(self.engine.icount())
+    }
+    /// Instructions retired.
+    pub fn icount(&self) -> u64 {
+        self.engine.icount()
+    }
+    /// How the machine came to its end, if it did.
+    pub fn end(&self) -> Option<&End> {
+        self.state.end.as_ref()
+    }
+    /// When something happens by itself next, in nanoseconds of vtime.
+    pub fn next_event(&self) -> Option<u64> {
+        self.state.events.next_vtime()
+    }
+    /// The CPU's registers.
+    pub fn cpu(&self) -> CpuState {
+        self.engine.state()
+    }
+    /// The engine, for switches of its own.
+    pub fn engine_mut(&mut self) -> &mut E {
+        &mut self.engine
+    }
+    /// Devices, clock, timers and streams.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+    /// Guest RAM.
+    pub fn ram(&self) -> &Ram {
+        &self.ram
+    }
+    /// A disk's content, by its place in the configuration.
+    pub fn disk(&self, index: usize) -> Option<&Disk> {
+        self.disks.get(index)
+    }
+    /// Console, ports, frames and notes, for taking them out.
+    pub fn output(&mut self) -> &mut Output {
+        &mut self.output
+    }
+    /// Counts for people.
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+    /// Read guest memory through the guest's page tables. Returns how many bytes could be read.
+    pub fn read_virtual(&self, gva: u64, buf: &mut [u8]) -> usize {
+        self.engine.read_virtual(gva, buf)
+    }
+
+    /// Type on the serial console. Returns how many bytes were accepted.
+    pub fn console_input(&mut self, bytes: &[u8]) -> usize {
+        let taken = self.state.uart.input(bytes);
+        self.state.interrupts.set_line(UART_GSI, self.state.uart.line());
+        taken
+    }
+
+    /// Write to a console port, for the guest to read from now on. Returns how many bytes were accepted.
+    pub fn port_input(&mut self, port: usize, bytes: &[u8]) -> usize {
+        let mut taken = 0;
+        if let Some(Device::Console(console)) =
+            self.state.virtio.get_mut(CONSOLE_SLOT).map(Transport::device_mut)
+        {
+            taken = console.input(port, bytes);
+        }
+        self.virtio_event(CONSOLE_SLOT, 0);
+        taken
+    }
+
+    /// Whether a program in the guest has a console port open.
+    pub fn port_open(&self, port: usize) -> bool {
+        match self.state.virtio.get(CONSOLE_SLOT).map(Transport::device) {
+            Some(Device::Console(console)) => console.is_open(port),
+            _ => false,
+        }
+    }
+
+    /// A frame arrives at the card in `slot` at a vtime. Returns false when there is no such card or it is swamped.
+    pub fn frame_input(&mut self, slot: usize, at: u64, frame: Vec<u8>) -> bool {
+        let now = self.vtime();
+        let State { virtio, events, streams, .. } = &mut self.state;
+        let Some(Device::Net(card)) = virtio.get_mut(slot).map(Transport::device_mut) else { return false };
+        let mut cx = Cx {
+            now,
+            slot: slot as u8,
+            ram: &self.ram,
+            disks: &mut self.disks,
+            events,
+            streams,
+            output: &mut self.output,
+        };
+        card.deliver(at, frame, &mut cx)
+    }
+
+    /// Power loss or an outside reset: what a `Stop` of the guest's own would be, by the host.
+    pub fn end_by_host(&mut self, end: End) {
+        self.state.end = Some(end);
+    }
+
+    /// Time passes without the guest executing.
+    pub fn stall(&mut self, ns: u64) {
+        self.state.clock.stall(ns);
+        self.engine.set_tsc(self.state.clock.tsc());
+    }
+
+    /// The machine is a copy of another one from here on: a new generation ID, and the guest is told.
+    pub fn new_generation(&mut self, id: [u8; 16]) {
+        // The page is RAM by the layout.
+        let _ = self.ram.memory().write_slice(&id, GuestAddress(GENERATION_ID));
+        self.state.interrupts.pulse(EVENT_GSI);
+    }
+
+    /// Start or stop keeping a journal of the CPU's inputs.
+    pub fn keep_journal(&mut self, on: bool) {
+        self.journal = on.then(Journal::default);
+    }
+    /// The journal, if one is kept.
+    pub fn journal(&mut self) -> Option<&mut Journal> {
+        self.journal.as_mut()
+    }
+
+    /// An event of a virtio device is due, or the host changed the device.
+    fn virtio_event(&mut self, slot: usize, token: u64) {
+        self.with_virtio(slot, |transport, cx| transport.event(token, cx));
+    }
+
+    fn with_virtio<T>(&mut self, slot: usize, act: impl FnOnce(&mut Transport, &mut Cx<'_>) -> T) -> Option<T> {
+        let now = self.vtime();
+        let State { virtio, events, streams, interrupts, .. } = &mut self.state;
+        let transport = virtio.get_mut(slot)?;
+        let mut cx = Cx {
+            now,
+            slot: slot as u8,
+            ram: &self.ram,
+            disks: &mut self.disks,
+            events,
+            streams,
+            output: &mut self.output,
+        };
+        let value = act(transport, &mut cx);
+        interrupts.set_line(VIRTIO_GSI[slot], transport.line());
+        Some(value)
+    }
+}

@@ -1,0 +1,249 @@
+//! What a machine says to the host: console lines, port bytes, frames, and notes on what the guest did wrong.
+//!
+//! All of it is for observers: nothing here is machine state, and taking it out or leaving it changes nothing that the
+//! guest sees. Everything is bounded; the run loop stops at a full port ([`super::Stop::OutputFull`]) rather than losing
+//! a byte.
+
+use crate::virtio::DeviceError;
+use crate::virtio::console::PORTS;
+use crate::virtio::net::Frame;
+
+/// Bytes of a line; the rest of a longer one is a line of its own, marked.
+pub const LINE_BYTES_MAX: usize = 64 << 10;
+/// Raw console bytes that are kept until they are taken; older ones go first.
+pub const CONSOLE_BYTES_MAX: usize = 16 << 20;
+/// Bytes of one port that are kept until they are taken; then the run stops.
+pub const PORT_BYTES_MAX: usize = 64 << 20;
+/// What a write costs besides its bytes: many small ones must not evade the bound.
+const WRITE_OVERHEAD_BYTES: usize = 64;
+/// Notes that are kept until they are taken; later ones are counted.
+pub const NOTES_MAX: usize = 100_000;
+/// Frames that are kept until they are taken; later ones are lost and counted.
+pub const FRAMES_MAX: usize = 65_536;
+/// Accesses to addresses without a device that are noted one by one.
+const UNKNOWN_NOTED_MAX: u64 = 32;
+
+/// Something worth telling, with its vtime.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// Nanoseconds.
+    pub vtime: u64,
+    /// What.
+    pub event: NoteEvent,
+}
+
+/// See [`Note`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoteEvent {
+    /// A line on the serial console, without its end. `cut`: it goes on in the next one.
+    Console {
+        /// Its bytes; a guest may print anything.
+        text: Vec<u8>,
+        /// It was longer than [`LINE_BYTES_MAX`].
+        cut: bool,
+    },
+    /// The guest accessed an address or a port where there is nothing. Noted for the first few.
+    Unknown {
+        /// A port, not a guest-physical address.
+        port: bool,
+        /// Which.
+        address: u64,
+        /// Bytes.
+        size: u8,
+        /// What it wrote; `None` for a read.
+        value: Option<u64>,
+    },
+    /// A virtio device needs a reset because of what its driver did.
+    Device {
+        /// Slot.
+        slot: u8,
+        /// "blk", "net", "rng" or "console".
+        kind: &'static str,
+        /// What the driver did.
+        error: DeviceError,
+    },
+}
+
+/// Bytes of a port with the vtime of the write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortWrite {
+    /// Nanoseconds.
+    pub vtime: u64,
+    /// What was written at once.
+    pub bytes: Vec<u8>,
+}
+
+/// Everything that waits for the host.
+#[derive(Debug, Default)]
+pub struct Output {
+    console: Vec<u8>,
+    line: Vec<u8>,
+    notes: Vec<Note>,
+    notes_lost: u64,
+    ports: [Vec<PortWrite>; PORTS],
+    port_bytes: [usize; PORTS],
+    /// Bit i: port i got the end of a line since the run loop last looked.
+    port_lines: u8,
+    frames: Vec<Frame>,
+    frames_lost: u64,
+    unknown: u64,
+}
+
+impl Output {
+    /// Raw bytes of the serial console since the last call.
+    pub fn take_console(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.console)
+    }
+    /// Notes since the last call.
+    pub fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
+    }
+    /// What the guest wrote to a port since the last call.
+    pub fn take_port(&mut self, port: usize) -> Vec<PortWrite> {
+        let Some(writes) = self.ports.get_mut(port) else { return Vec::new() };
+        self.port_bytes[port] = 0;
+        std::mem::take(writes)
+    }
+    /// Frames that the guest sent since the last call.
+    pub fn take_frames(&mut self) -> Vec<Frame> {
+        std::mem::take(&mut self.frames)
+    }
+    /// A console line that has no end yet.
+    pub fn partial_line(&self) -> &[u8] {
+        &self.line
+    }
+    /// Accesses to addresses and ports where there is nothing.
+    pub fn unknown_accesses(&self) -> u64 {
+        self.unknown
+    }
+    /// Notes and frames that were lost because nobody took earlier ones.
+    pub fn lost(&self) -> (u64, u64) {
+        (self.notes_lost, self.frames_lost)
+    }
+
+    /// A byte on the serial line.
+    pub(crate) fn serial(&mut self, vtime: u64, byte: u8) {
+        if self.console.len() >= CONSOLE_BYTES_MAX {
+            self.console.drain(..CONSOLE_BYTES_MAX / 2);
+        }
+        self.console.push(byte);
+        let cut = self.line.len() >= LINE_BYTES_MAX;
+        if byte == b'\n' || cut {
+            let mut text = std::mem::take(&mut self.line);
+            if !cut && text.last() == Some(&b'\r') {
+                text.pop();
+            }
+            self.note(vtime, NoteEvent::Console { text, cut });
+        }
+        if byte != b'\n' {
+            self.line.push(byte);
+        }
+    }
+
+    pub(crate) fn port(&mut self, vtime: u64, port: usize, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        if bytes.contains(&b'\n') {
+            self.port_lines |= 1 << port;
+        }
+        self.port_bytes[port] += bytes.len() + WRITE_OVERHEAD_BYTES;
+        self.ports[port].push(PortWrite { vtime, bytes: bytes.to_vec() });
+    }
+
+    /// Which ports got the end of a line since the last call, as bits.
+    pub(crate) fn take_port_lines(&mut self) -> u8 {
+        std::mem::take(&mut self.port_lines)
+    }
+
+    /// The first port that holds more than it should until somebody takes it.
+    pub(crate) fn full_port(&self) -> Option<usize> {
+        self.port_bytes.iter().position(|&bytes| bytes >= PORT_BYTES_MAX)
+    }
+
+    pub(crate) fn frame(&mut self, frame: Frame) {
+        if self.frames.len() < FRAMES_MAX {
+            self.frames.push(frame);
+        } else {
+            self.frames_lost += 1;
+        }
+    }
+
+    pub(crate) fn unknown_access(&mut self, vtime: u64, port: bool, address: u64, size: u8, value: Option<u64>) {
+        self.unknown = self.unknown.saturating_add(1);
+        if self.unknown <= UNKNOWN_NOTED_MAX {
+            self.note(vtime, NoteEvent::Unknown { port, address, size, value });
+        }
+    }
+
+    pub(crate) fn device_error(&mut self, vtime: u64, slot: u8, kind: &'static str, error: &DeviceError) {
+        self.note(vtime, NoteEvent::Device { slot, kind, error: error.clone() });
+    }
+
+    fn note(&mut self, vtime: u64, event: NoteEvent) {
+        if self.notes.len() < NOTES_MAX {
+            self.notes.push(Note { vtime, event });
+        } else {
+            self.notes_lost += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(output: &mut Output) -> Vec<(u64, Vec<u8>, bool)> {
+        output
+            .take_notes()
+            .into_iter()
+            .map(|note| match note.event {
+                NoteEvent::Console { text, cut } => (note.vtime, text, cut),
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn lines_are_split_and_stamped() {
+        let mut output = Output::default();
+        for (i, byte) in b"one\r\n\ntail".iter().enumerate() {
+            output.serial(i as u64, *byte);
+        }
+        assert_eq!(lines(&mut output), [(4, b"one".to_vec(), false), (5, vec![], false)]);
+        assert_eq!(output.partial_line(), b"tail");
+        assert_eq!(output.take_console(), b"one\r\n\ntail");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_not_lost() {
+        let mut output = Output::default();
+        for _ in 0..LINE_BYTES_MAX + 3 {
+            output.serial(1, b'x');
+        }
+        output.serial(2, b'\n');
+        let lines = lines(&mut output);
+        assert_eq!((lines[0].1.len(), lines[0].2), (LINE_BYTES_MAX, true));
+        assert_eq!((lines[1].1.len(), lines[1].2), (3, false));
+    }
+
+    #[test]
+    fn everything_is_bounded() {
+        let mut output = Output::default();
+        for i in 0..NOTES_MAX as u64 + 5 {
+            output.serial(i, b'\n');
+            output.unknown_access(i, true, 0x80, 1, None);
+        }
+        assert_eq!(output.unknown_accesses(), NOTES_MAX as u64 + 5);
+        assert_eq!(output.take_notes().len(), NOTES_MAX);
+        assert_eq!(output.lost().0, 5 + UNKNOWN_NOTED_MAX);
+        for _ in 0..CONSOLE_BYTES_MAX + 10 {
+            output.serial(0, b'y');
+        }
+        assert!(output.take_console().len() <= CONSOLE_BYTES_MAX);
+        output.port(0, 2, &vec![0; PORT_BYTES_MAX]);
+        assert_eq!(output.full_port(), Some(2));
+        output.take_port(2);
+        assert_eq!(output.full_port(), None);
+    }
+}

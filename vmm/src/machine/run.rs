@@ -1,0 +1,212 @@
+//! The run loop.
+//!
+//! At each instruction boundary, in this order: stop if the caller asked for this place; dispatch the events that are due;
+//! offer the LAPIC's interrupt to the CPU; when the CPU is halted, skip to the next event; else execute up to the next
+//! event. An access to a device interrupts an instruction; it is served at the vtime of that instruction, which is then
+//! finished before anything else is looked at.
+
+use super::events::Event;
+use super::journal::{Input, InputKind};
+use super::stop::{End, Stop, Until};
+use super::{Machine, State};
+use crate::clock::VTIME_MAX;
+use crate::engine::{self, Engine, Exit};
+use crate::layout::{PAGE, RTC_GSI};
+use vm_memory::{Bytes, GuestAddress};
+
+impl<E: Engine> Machine<E> {
+    /// Run until one of the ends in `until` or the machine's own end.
+    pub fn run(&mut self, until: &Until<'_>) -> Stop {
+        match self.run_to_stop(until) {
+            Ok(stop) => stop,
+            Err(end) => {
+                self.state.end = Some(end.clone());
+                Stop::End(end)
+            }
+        }
+    }
+
+    fn run_to_stop(&mut self, until: &Until<'_>) -> Result<Stop, End> {
+        if let Some(end) = &self.state.end {
+            return Err(end.clone());
+        }
+        let until_vtime = until.vtime.min(VTIME_MAX);
+        // What was written before this call is not what this call waits for.
+        self.output.take_port_lines();
+        loop {
+            let icount = self.engine.icount();
+            let now = self.state.clock.vtime(icount);
+            let lines = self.output.take_port_lines() & until.port_lines;
+            if lines != 0 {
+                return Ok(Stop::PortLines(lines));
+            }
+            if let Some(port) = self.output.full_port() {
+                return Ok(Stop::OutputFull(port));
+            }
+            if now >= until_vtime {
+                return Ok(Stop::Time);
+            }
+            if icount >= until.icount {
+                return Ok(Stop::Count);
+            }
+            self.dispatch_due(now);
+            let window = self.offer_interrupt(icount, now)?;
+            self.hand_over_device_writes(icount, now);
+            if self.state.halted {
+                if let Some(stop) = self.idle(icount, until_vtime)? {
+                    return Ok(stop);
+                }
+                continue;
+            }
+            if self.execute(until, until_vtime, window)? {
+                return Ok(Stop::Breakpoint);
+            }
+        }
+    }
+
+    /// Execute up to the next boundary that needs attention. Returns whether that is a breakpoint.
+    fn execute(&mut self, until: &Until<'_>, until_vtime: u64, window: bool) -> Result<bool, End> {
+        let mut in_flight = false;
+        let mut window = window;
+        loop {
+            let icount = self.engine.icount();
+            let next_event = self.state.events.next_vtime().unwrap_or(VTIME_MAX);
+            let mut limit = self.state.clock.icount_at(until_vtime.min(next_event)).min(until.icount);
+            if in_flight {
+                // The instruction is finished whatever became due during it. What it wrote may end the run.
+                limit = limit.max(icount + 1);
+                if self.output.has_port_lines(until.port_lines) || self.output.full_port().is_some() {
+                    limit = icount + 1;
+                }
+                window = self.state.interrupts.lapic.pending().is_some();
+            }
+            // Not stopping twice at the same place takes one instruction without breakpoints.
+            let resumed = self.stopped_at == Some(icount);
+            let breakpoints = if resumed { &[] } else { until.breakpoints };
+            if resumed {
+                limit = limit.min(icount + 1);
+            }
+            self.stats.entries += 1;
+            let exit = self.engine.run(engine::Until { icount: limit, window, breakpoints });
+            let icount = self.engine.icount();
+            let now = self.state.clock.vtime(icount);
+            match exit {
+                Exit::Count | Exit::Window => return Ok(false),
+                Exit::Halt => {
+                    self.stats.halts += 1;
+                    self.state.halted = true;
+                    return Ok(false);
+                }
+                Exit::Breakpoint => {
+                    self.stopped_at = Some(icount);
+                    return Ok(true);
+                }
+                Exit::Shutdown => return Err(End::TripleFault),
+                Exit::Unsupported(reason) => return Err(End::Unsupported(reason.to_owned())),
+                Exit::MmioRead { gpa, size } => {
+                    let value = self.mmio_read(gpa, size, now);
+                    self.engine.complete_read(value);
+                    self.journal(icount, now, InputKind::Mmio { gpa, value });
+                }
+                Exit::MmioWrite { gpa, size, value } => self.mmio_write(gpa, size, value, now),
+                Exit::PioRead { port, size } => {
+                    let value = self.pio_read(port, size, now);
+                    self.engine.complete_read(value);
+                    self.journal(icount, now, InputKind::Pio { port, value });
+                }
+                Exit::PioWrite { port, size, value } => self.pio_write(port, size, value, now)?,
+            }
+            self.state.guard.access(icount)?;
+            self.hand_over_device_writes(icount, now);
+            in_flight = true;
+        }
+    }
+
+    fn dispatch_due(&mut self, now: u64) {
+        while let Some((_, event)) = self.state.events.pop_due(now) {
+            self.stats.events += 1;
+            match event {
+                Event::LapicTimer => {
+                    let lapic = &mut self.state.interrupts.lapic;
+                    lapic.timer_expired();
+                    if self.planted.loses_interrupt() {
+                        lapic.lose_request();
+                    }
+                }
+                Event::Rtc => {
+                    let State { rtc, events, interrupts, .. } = &mut self.state;
+                    rtc.expired(now, events);
+                    interrupts.set_line(RTC_GSI, rtc.line());
+                }
+                Event::Virtio { slot, token } => self.virtio_event(usize::from(slot), token),
+            }
+        }
+    }
+
+    /// Give the CPU the LAPIC's interrupt if it takes it now. Returns whether one waits for a window.
+    fn offer_interrupt(&mut self, icount: u64, now: u64) -> Result<bool, End> {
+        let Some(vector) = self.state.interrupts.lapic.pending() else { return Ok(false) };
+        if !self.engine.interruptible() {
+            return Ok(true);
+        }
+        let State { interrupts, events, guard, .. } = &mut self.state;
+        guard.interrupt(icount, vector)?;
+        interrupts.lapic.acknowledge(vector, now, events);
+        self.engine.interrupt(vector);
+        self.state.halted = false;
+        self.stats.interrupts += 1;
+        self.journal(icount, now, InputKind::Interrupt { vector });
+        // Another of a higher class may be pending already; it waits until the handler allows it.
+        Ok(self.state.interrupts.lapic.pending().is_some())
+    }
+
+    /// The CPU waits for an interrupt that is not there yet: skip to whatever comes next.
+    fn idle(&mut self, icount: u64, until_vtime: u64) -> Result<Option<Stop>, End> {
+        if !self.engine.interruptible() {
+            return Err(End::HaltedForever);
+        }
+        self.state.guard.idle();
+        let next = self.state.events.next_vtime();
+        let to = next.unwrap_or(until_vtime).min(until_vtime);
+        if next.is_none() && until_vtime == VTIME_MAX {
+            return Ok(Some(Stop::Idle));
+        }
+        self.state.clock.skip_to(icount, to);
+        self.engine.set_tsc(self.state.clock.tsc());
+        let now = self.state.clock.vtime(icount);
+        // Where a run stops is no input: only a skip that reaches an event is.
+        if next.is_some_and(|next| next <= now) {
+            self.journal(icount, now, InputKind::Skip { to });
+        }
+        Ok(next.is_none().then_some(Stop::Idle))
+    }
+
+    /// Tell the engine which pages devices wrote.
+    fn hand_over_device_writes(&mut self, icount: u64, now: u64) {
+        if !self.ram.has_device_writes() {
+            return;
+        }
+        let pages = self.ram.take_device_writes();
+        for &page in &pages {
+            self.engine.memory_written(page * PAGE, PAGE);
+        }
+        if self.journal.is_some() {
+            let mut hasher = blake3::Hasher::new();
+            let mut content = [0; PAGE as usize];
+            for &page in &pages {
+                hasher.update(&page.to_le_bytes());
+                // The pages are RAM: they were just written.
+                let _ = self.ram.memory().read_slice(&mut content, GuestAddress(page * PAGE));
+                hasher.update(&content);
+            }
+            let digest = u64::from_le_bytes(std::array::from_fn(|i| hasher.finalize().as_bytes()[i]));
+            self.journal(icount, now, InputKind::DeviceWrite { pages: pages.len() as u64, digest });
+        }
+    }
+
+    fn journal(&mut self, icount: u64, vtime: u64, kind: InputKind) {
+        if let Some(journal) = &mut self.journal {
+            journal.push(Input { icount, vtime, kind });
+        }
+    }
+}

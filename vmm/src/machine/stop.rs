@@ -1,0 +1,100 @@
+//! Why a run ended.
+
+use std::fmt;
+
+use crate::clock::VTIME_MAX;
+
+/// When a run ends, besides the guest's own ends. A stop lies between two instructions, before anything that is due there
+/// happens, so stopping changes nothing: a run to the same place in one go or in a thousand is the same run.
+#[derive(Debug, Clone, Copy)]
+pub struct Until<'a> {
+    /// At the first instruction boundary at or after this vtime, in nanoseconds.
+    pub vtime: u64,
+    /// When exactly this many instructions have retired.
+    pub icount: u64,
+    /// Bit i: after the instruction with which the guest ended a line on console port i.
+    pub port_lines: u8,
+    /// Before an instruction at one of these linear addresses. Sorted.
+    pub breakpoints: &'a [u64],
+}
+
+impl Until<'static> {
+    /// Run to a vtime.
+    pub fn vtime(vtime: u64) -> Until<'static> {
+        Until { vtime, icount: u64::MAX, port_lines: 0, breakpoints: &[] }
+    }
+    /// Run to an instruction count.
+    pub fn icount(icount: u64) -> Until<'static> {
+        Until { vtime: VTIME_MAX, icount, port_lines: 0, breakpoints: &[] }
+    }
+    /// The same, and stop when the guest ends a line on one of these console ports (bits).
+    pub fn or_port_lines(self, port_lines: u8) -> Until<'static> {
+        Until { port_lines, ..self }
+    }
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// The vtime was reached.
+    Time,
+    /// The instruction count was reached.
+    Count,
+    /// The vtime was reached with the CPU halted and nothing scheduled: only the host can wake it.
+    Idle,
+    /// The guest ended a line on these console ports (bits).
+    PortLines(u8),
+    /// A port holds `PORT_BYTES_MAX` that nobody took. Take them and go on.
+    OutputFull(usize),
+    /// A breakpoint.
+    Breakpoint,
+    /// The machine has come to its end; running it again gives the same.
+    End(End),
+}
+
+/// How a machine came to its end.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum End {
+    /// The guest powered off.
+    PowerOff,
+    /// The guest asked for a reset.
+    Reset,
+    /// Triple fault.
+    TripleFault,
+    /// HLT with interrupts off: nothing can wake the CPU.
+    HaltedForever,
+    /// Interrupt after interrupt without work in between.
+    InterruptStorm {
+        /// The last one.
+        vector: u8,
+        /// How many in a row.
+        count: u64,
+    },
+    /// The CPU asks for accesses without ever finishing the instruction.
+    NoProgress,
+    /// The guest used something that the CPU does not model.
+    Unsupported(String),
+}
+
+impl End {
+    /// Whether this is how a machine ends on purpose.
+    pub fn is_orderly(&self) -> bool {
+        matches!(self, End::PowerOff | End::Reset)
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            End::PowerOff => f.write_str("the guest powered off"),
+            End::Reset => f.write_str("the guest reset itself"),
+            End::TripleFault => f.write_str("triple fault"),
+            End::HaltedForever => f.write_str("the guest halted with interrupts off"),
+            End::InterruptStorm { vector, count } => {
+                write!(f, "interrupt storm: {count} interrupts in a row, the last with vector {vector:#x}")
+            }
+            End::NoProgress => f.write_str("no progress: an instruction accesses devices without end"),
+            End::Unsupported(reason) => write!(f, "not supported by this CPU: {reason}"),
+        }
+    }
+}

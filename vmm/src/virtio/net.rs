@@ -1,0 +1,179 @@
+//! virtio-net (virtio 1.2, section 5.1): one receive and one transmit queue, no offloads.
+//!
+//! Frames that the guest sends go to the wire that it is attached to, with their vtime; frames for it arrive at a vtime that
+//! the wire chose. What the wire does in between is not this device's business.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+use virtio_bindings::virtio_net::{VIRTIO_NET_F_MAC, VIRTIO_NET_F_MTU, VIRTIO_NET_F_STATUS, VIRTIO_NET_S_LINK_UP};
+
+use super::queue::{self, VirtQueue, part, total};
+use super::{Cx, DeviceError, on_queue};
+
+/// Entries of each queue.
+pub const QUEUE_SIZE: u16 = 256;
+/// Bytes of an Ethernet frame with a VLAN tag, without its checksum.
+pub const FRAME_BYTES_MAX: usize = 1518;
+/// The MTU that the driver is told.
+const MTU: u16 = 1500;
+/// `struct virtio_net_hdr_v1`.
+const HEADER_BYTES: u64 = 12;
+/// Frames that wait because the driver has given no buffers. More are dropped, as a card's FIFO would.
+pub const BACKLOG_FRAMES_MAX: usize = 256;
+/// Frames on the wire to this card that have not arrived.
+pub const ARRIVING_FRAMES_MAX: usize = 65_536;
+
+const RECEIVE: u16 = 0;
+const TRANSMIT: u16 = 1;
+
+/// Where frames go that the guest sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Wire {
+    /// Nowhere: a cable with nothing at its other end.
+    Unplugged,
+    /// To the owner of the machine, by `Output`.
+    Attached,
+}
+
+/// A frame with its time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frame {
+    /// When it was sent, in nanoseconds of vtime.
+    pub vtime: u64,
+    /// Which slot's card sent it.
+    pub slot: u8,
+    /// From the destination address on, without checksum.
+    pub bytes: Vec<u8>,
+}
+
+/// A network card.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Net {
+    mac: [u8; 6],
+    wire: Wire,
+    next_token: u64,
+    /// On the wire, by event token.
+    arriving: BTreeMap<u64, Vec<u8>>,
+    /// Arrived, waiting for a buffer.
+    backlog: VecDeque<Vec<u8>>,
+    /// Frames lost for want of room, a buffer or a valid length.
+    dropped: u64,
+}
+
+impl Net {
+    /// A card.
+    pub fn new(mac: [u8; 6], wire: Wire) -> Net {
+        Net { mac, wire, next_token: 0, arriving: BTreeMap::new(), backlog: VecDeque::new(), dropped: 0 }
+    }
+
+    /// Frames lost for want of room, a buffer or a valid length.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// A frame will arrive at vtime `at`. Returns false when it is too long or too many are on the way.
+    pub(crate) fn deliver(&mut self, at: u64, bytes: Vec<u8>, cx: &mut Cx<'_>) -> bool {
+        if bytes.len() > FRAME_BYTES_MAX || self.arriving.len() >= ARRIVING_FRAMES_MAX {
+            return false;
+        }
+        let token = self.next_token;
+        self.next_token += 1;
+        self.arriving.insert(token, bytes);
+        cx.schedule(at.max(cx.now), token);
+        true
+    }
+
+    pub(super) fn features(&self) -> u64 {
+        1 << VIRTIO_NET_F_MAC | 1 << VIRTIO_NET_F_STATUS | 1 << VIRTIO_NET_F_MTU
+    }
+
+    /// `struct virtio_net_config`: mac, status, max_virtqueue_pairs, mtu.
+    pub(super) fn config(&self) -> Vec<u8> {
+        let mut config = self.mac.to_vec();
+        config.extend((VIRTIO_NET_S_LINK_UP as u16).to_le_bytes());
+        config.extend(1u16.to_le_bytes());
+        config.extend(MTU.to_le_bytes());
+        config
+    }
+
+    /// Frames on the wire keep arriving; those that waited for the old driver's buffers are lost.
+    pub(super) fn reset(&mut self, _: &mut Cx<'_>) {
+        self.dropped = self.dropped.saturating_add(self.backlog.len() as u64);
+        self.backlog.clear();
+    }
+
+    pub(super) fn notify(
+        &mut self,
+        queue: u16,
+        queues: &mut [VirtQueue],
+        cx: &mut Cx<'_>,
+    ) -> Result<bool, DeviceError> {
+        if queue == TRANSMIT { self.transmit(queues, cx) } else { self.receive(queues, cx) }
+    }
+
+    /// A frame arrives.
+    pub(super) fn event(
+        &mut self,
+        token: u64,
+        queues: &mut [VirtQueue],
+        cx: &mut Cx<'_>,
+    ) -> Result<bool, DeviceError> {
+        let Some(bytes) = self.arriving.remove(&token) else { return Ok(false) };
+        if self.backlog.len() >= BACKLOG_FRAMES_MAX {
+            self.dropped = self.dropped.saturating_add(1);
+            return Ok(false);
+        }
+        self.backlog.push_back(bytes);
+        self.receive(queues, cx)
+    }
+
+    /// A frame arrived while no driver was running.
+    pub(super) fn lose(&mut self, token: u64) {
+        if self.arriving.remove(&token).is_some() {
+            self.dropped = self.dropped.saturating_add(1);
+        }
+    }
+
+    fn receive(&mut self, queues: &mut [VirtQueue], cx: &mut Cx<'_>) -> Result<bool, DeviceError> {
+        let Some(buffers) = queues.get_mut(usize::from(RECEIVE)) else { return Ok(false) };
+        let mut interrupt = false;
+        while !self.backlog.is_empty() {
+            let Some(chain) = on_queue(RECEIVE, buffers.pop(cx.ram))? else { break };
+            let Some(frame) = self.backlog.pop_front() else { break };
+            let mut content = vec![0; HEADER_BYTES as usize];
+            // num_buffers, the header's last field: the frame is in one chain.
+            content[10] = 1;
+            content.extend(frame);
+            let fits = total(&chain.writable) >= content.len() as u64;
+            let written = if fits {
+                on_queue(RECEIVE, queue::write(cx.ram, &chain.writable, &content))?
+            } else {
+                self.dropped = self.dropped.saturating_add(1);
+                0
+            };
+            interrupt |= on_queue(RECEIVE, buffers.push_used(cx.ram, chain.head, written))?;
+        }
+        on_queue(RECEIVE, buffers.want_notification(cx.ram))?;
+        Ok(interrupt)
+    }
+
+    fn transmit(&mut self, queues: &mut [VirtQueue], cx: &mut Cx<'_>) -> Result<bool, DeviceError> {
+        let Some(buffers) = queues.get_mut(usize::from(TRANSMIT)) else { return Ok(false) };
+        let mut interrupt = false;
+        while let Some(chain) = on_queue(TRANSMIT, buffers.pop(cx.ram))? {
+            let bytes = total(&chain.readable);
+            let valid = (HEADER_BYTES + 14..=HEADER_BYTES + FRAME_BYTES_MAX as u64).contains(&bytes);
+            if !valid {
+                self.dropped = self.dropped.saturating_add(1);
+            } else if self.wire == Wire::Attached {
+                let segments = part(&chain.readable, HEADER_BYTES, bytes);
+                let bytes = on_queue(TRANSMIT, queue::read(cx.ram, &segments, FRAME_BYTES_MAX as u64))?;
+                cx.output.frame(Frame { vtime: cx.now, slot: cx.slot, bytes });
+            }
+            interrupt |= on_queue(TRANSMIT, buffers.push_used(cx.ram, chain.head, 0))?;
+        }
+        on_queue(TRANSMIT, buffers.want_notification(cx.ram))?;
+        Ok(interrupt)
+    }
+}
