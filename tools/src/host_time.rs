@@ -1,5 +1,5 @@
 //! Host time, for progress and for figures about speed. Nothing that a run decides may come from here.
-#![allow(clippy::disallowed_types)]
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::{Duration, Instant};
 
@@ -24,5 +24,17 @@ impl Stopwatch {
     #[must_use]
     pub fn seconds(self) -> f64 {
         self.elapsed().as_secs_f64()
+    }
+
+    /// Sleep until this many nanoseconds have passed since the start, or `enough` says so.
+    pub fn wait_for_ns(self, ns: u64, enough: impl Fn() -> bool) {
+        const NAP: Duration = Duration::from_millis(50);
+        loop {
+            let left = Duration::from_nanos(ns).saturating_sub(self.elapsed());
+            if left.is_zero() || enough() {
+                return;
+            }
+            std::thread::sleep(left.min(NAP));
+        }
     }
 }

@@ -41,8 +41,11 @@ pub enum ClockError {
     #[error("unknown clock mode \"{0}\"; use \"insn\"")]
     Unknown(String),
     /// Too slow or too fast.
-    #[error("cpu_hz = {0}: it must be from {} to {}", CPU_HZ.start(), CPU_HZ.end())]
-    Frequency(u64),
+    #[error("cpu_hz = {hz}: it must be from {} to {}", CPU_HZ.start(), CPU_HZ.end())]
+    Frequency {
+        /// What was asked for.
+        hz: u64,
+    },
 }
 
 impl FromStr for ClockMode {
@@ -80,7 +83,7 @@ impl Clock {
     /// When `cpu_hz` is outside [`CPU_HZ`].
     pub fn new(mode: ClockMode, cpu_hz: u64) -> Result<Clock, ClockError> {
         if !CPU_HZ.contains(&cpu_hz) {
-            return Err(ClockError::Frequency(cpu_hz));
+            return Err(ClockError::Frequency { hz: cpu_hz });
         }
         Ok(Clock { mode, cpu_hz, anchor_icount: 0, anchor_ns: 0 })
     }

@@ -1,1 +1,37 @@
-//! Placeholder while the parts are laid.
+//! One machine: its devices, its run loop and its time, above an engine that executes instructions.
+//!
+//! Map:
+//! - [`machine`]: a machine, its configuration, the run loop, the event queue, what goes out
+//! - [`engine`]: what executes instructions; [`clock`]: what vtime is; [`streams`]: where randomness comes from
+//! - [`layout`]: addresses, ports and pins; [`ram`]: guest memory; [`disk`]: disk contents
+//! - [`boot`]: from kernel and initramfs to the first instruction; `acpi`: how the guest finds its devices
+//! - `devices`: interrupt controllers, UART, RTC, power; [`virtio`]: blk, net, rng, console
+//! - [`digest`]: digests, trails, differences and bisection; [`leak`]: planted defects for tests of those
+//!
+//! Not here: images and their contents (`guest-image`), the protocol of the guest's agent (the console's ports carry bytes),
+//! what to do with findings.
+//!
+//! **Invariants.**
+//! - What a machine does is a function of its configuration and of what is done to it at which vtime. No host time, no
+//!   unordered map, no randomness but the world's streams (`clippy.toml` bans the rest; [`leak`] is the marked exception).
+//! - The guest is an attacker: whatever it does ends in its own faults, a device that wants a reset, a note, or a
+//!   [`machine::End`].
+//! - Observers (digests, output, journal, stops) change nothing that the guest sees.
+
+mod acpi;
+pub mod boot;
+pub mod clock;
+pub mod devices;
+pub mod digest;
+pub mod disk;
+pub mod engine;
+pub mod layout;
+pub mod leak;
+pub mod machine;
+pub mod ram;
+pub mod streams;
+pub mod virtio;
+
+pub use clock::ClockMode;
+pub use digest::{Digest, Trail};
+pub use machine::{Machine, MachineConfig, MachineError, Stop, Until};

@@ -1,8 +1,8 @@
 //! Building a block: decode until control flow, the page's end, or a bound.
 
-use super::lower::lower;
+use super::lower::{lower, too_long};
 use crate::op::{Kind, Op};
-use iced_x86::{Decoder, DecoderOptions};
+use iced_x86::{Decoder, DecoderError, DecoderOptions};
 
 /// The most instructions in a block; `Op::idx` counts them.
 pub(crate) const BLOCK_INSTRUCTIONS_MAX: usize = 64;
@@ -23,6 +23,12 @@ pub(crate) enum End {
     Straddles,
 }
 
+/// Whether an instruction goes on behind `bytes`.
+fn wants_more(bytes: &[u8]) -> bool {
+    let mut decoder = Decoder::new(64, bytes, OPTIONS);
+    decoder.decode().is_invalid() && decoder.last_error() == DecoderError::NoMoreBytes
+}
+
 /// Decode `bytes`, which lie at `offset` of a page, into `ops`. Returns the bytes that were used.
 ///
 /// At most `max` instructions. When the first one straddles, nothing is produced.
@@ -34,13 +40,12 @@ pub(crate) fn decode(bytes: &[u8], offset: u16, max: usize, ops: &mut Vec<Op>) -
         let at = decoder.position();
         let instruction = decoder.decode();
         let len = decoder.position() - at;
-        let cut = instruction.is_invalid()
-            && decoder.last_error() == iced_x86::DecoderError::NoMoreBytes
-            && bytes.len() - at < INSTRUCTION_BYTES_MAX;
-        if cut {
+        let invalid = instruction.is_invalid();
+        if invalid && decoder.last_error() == DecoderError::NoMoreBytes {
             return (used, End::Straddles);
         }
-        let (mut op, kind) = lower(&instruction);
+        let endless = invalid && len == INSTRUCTION_BYTES_MAX && wants_more(&bytes[at..at + len - 1]);
+        let (mut op, kind) = if endless { (too_long(), Kind::Ends) } else { lower(&instruction) };
         op.off = offset + at as u16;
         op.len = len as u8;
         op.idx = count as u8;

@@ -26,6 +26,11 @@ pub(crate) fn undefined() -> Op {
     }
 }
 
+/// An operation that raises #GP(0): the instruction is longer than 15 bytes (SDM vol. 3A, 6.15, interrupt 13).
+pub(crate) fn too_long() -> Op {
+    Op { run: exec::too_long, ..undefined() }
+}
+
 /// Lower one instruction. What is not in the CPU model, or not valid, becomes #UD.
 pub(crate) fn lower(i: &Instruction) -> (Op, Kind) {
     let mut op = undefined();

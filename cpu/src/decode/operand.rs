@@ -72,9 +72,16 @@ pub(crate) fn memory(i: &Instruction, op: &mut Op) {
         op.scale |= ADDRESS_32;
     }
     op.seg = segment_slot(i.memory_segment());
-    if i.memory_segment() == Register::SS {
+    if is_stack_operand(i) {
         op.aux |= STACK_SEGMENT;
     }
+}
+
+/// Whether address faults of the memory operand are #SS: its base is RSP or RBP and neither FS nor GS overrides. An
+/// SS, DS, ES or CS prefix changes nothing in 64-bit mode, not even this.
+pub(crate) fn is_stack_operand(i: &Instruction) -> bool {
+    use Register::{EBP, ESP, FS, GS, RBP, RSP};
+    matches!(i.memory_base(), RSP | RBP | ESP | EBP) && !matches!(i.memory_segment(), FS | GS)
 }
 
 /// The slot that holds a segment's base: in 64-bit mode only FS and GS have one (SDM vol. 1, 3.4.4).

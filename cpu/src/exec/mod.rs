@@ -20,6 +20,11 @@ use crate::core::Core;
 use crate::op::Op;
 use crate::stop::Flow;
 
+/// #GP(0).
+pub(crate) fn too_long(core: &mut Core, _op: &Op) -> Flow {
+    Err(core.gp())
+}
+
 /// #UD.
 pub(crate) fn undefined(core: &mut Core, _op: &Op) -> Flow {
     Err(core.ud())

@@ -121,8 +121,9 @@ impl Element for Scas {
 impl Element for Cmps {
     const COMPARES: bool = true;
     fn one<W: Width>(core: &mut Core, op: &Op) -> Flow {
-        let a = core.mem.load::<W>(source(core, op))?.to_u64();
+        // In this order: when both are out of reach, hardware reports the second operand.
         let b = core.mem.load::<W>(destination(core, op))?.to_u64();
+        let a = core.mem.load::<W>(source(core, op))?.to_u64();
         core.flags = sub_flags::<W>(a, b, a.wrapping_sub(b));
         advance::<W>(core, op, RSI, 1);
         advance::<W>(core, op, RDI, 1);

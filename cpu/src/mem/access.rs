@@ -2,7 +2,7 @@
 
 use super::coherence::{CODE, TABLE};
 use super::mmio::Request;
-use super::{Mem, Mode, Prim};
+use super::{Mem, Mode, Prim, canonical};
 use crate::stop::{Fault, Stop, vector};
 
 /// Why memory is accessed.
@@ -63,6 +63,7 @@ impl Mem {
     /// Check that `size` bytes at `va` may be written, without writing.
     pub(crate) fn probe_write(&mut self, va: u64, size: u64) -> Result<(), Stop> {
         let mode = self.tlb.mode();
+        self.check_alignment(va, size, mode)?;
         self.translate(va, Access::Write, mode)?;
         if va & 0xfff > 4096 - size {
             self.translate((va | 0xfff).wrapping_add(1), Access::Write, mode)?;
@@ -76,8 +77,9 @@ impl Mem {
         self.translate(va, Access::Read, mode).map(drop)
     }
 
-    fn check_alignment<T: Prim>(&mut self, va: u64, mode: Mode) -> Result<(), Stop> {
-        if mode == Mode::UserAligned && va & (T::SIZE.min(8) - 1) != 0 {
+    /// #AC. Address faults come first; 16-byte operands have their own rule (#GP, or none).
+    fn check_alignment(&mut self, va: u64, size: u64, mode: Mode) -> Result<(), Stop> {
+        if mode == Mode::UserAligned && size <= 8 && va & (size - 1) != 0 && canonical(va) {
             self.fault = Fault { vector: vector::AC, error: Some(0), non_canonical: false };
             return Err(Stop::Fault);
         }
@@ -87,7 +89,7 @@ impl Mem {
     #[cold]
     #[inline(never)]
     fn load_slow<T: Prim>(&mut self, va: u64, access: Access, mode: Mode) -> Result<T, Stop> {
-        self.check_alignment::<T>(va, mode)?;
+        self.check_alignment(va, T::SIZE, mode)?;
         let (first, second) = self.translate_span(va, T::SIZE, access, mode)?;
         let in_first = T::SIZE.min(4096 - (va & 0xfff));
         if in_first == T::SIZE && self.ram.contains(first, T::SIZE) {
@@ -138,7 +140,7 @@ impl Mem {
     #[cold]
     #[inline(never)]
     fn store_slow<T: Prim>(&mut self, va: u64, v: T, mode: Mode) -> Result<(), Stop> {
-        self.check_alignment::<T>(va, mode)?;
+        self.check_alignment(va, T::SIZE, mode)?;
         let (first, second) = self.translate_span(va, T::SIZE, Access::Write, mode)?;
         let in_first = T::SIZE.min(4096 - (va & 0xfff));
         let wide = v.widen();

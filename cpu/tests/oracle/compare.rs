@@ -1,13 +1,14 @@
 //! What must agree, and how a disagreement is printed.
 
 use crate::arena;
+use crate::exempt::{AfterFault, after_fault, repeats_short};
 use crate::forms::{Family, family};
 use crate::host::features::Features;
 use crate::place::Case;
 use crate::state::{End, GPR_NAMES, Outcome, RCX, flag};
 use crate::undefined::{Operands, undefined_flags, undefined_result};
 use everett_cpu::state::FpuState;
-use iced_x86::{Formatter, IntelFormatter};
+use iced_x86::{Formatter, Instruction, IntelFormatter, OpKind, Register};
 use std::fmt::Write;
 
 /// The page fault error code's bit for "the page was present".
@@ -23,18 +24,23 @@ pub fn differences(case: &Case, host: &Outcome, guest: &Outcome, features: Featu
             out.push(format!("{name}: host {host:#x}, guest {guest:#x}, compared {mask:#x}"));
         }
     };
+    let overlooked = if host.end == End::Retired { AfterFault::default() } else { after_fault(i) };
     let whole = u128::MAX;
-    end(host.end, guest.end, &mut check);
+    end(host.end, guest.end, overlooked, &mut check);
     if host.end == End::Retired && guest.end == End::Retired {
         check("iterations", host.iterations.into(), guest.iterations.into(), whole);
     }
     let (h, g) = (&host.state, &guest.state);
     check("rip", h.rip.into(), g.rip.into(), whole);
     let undefined_register =
-        (undefined_result(i, &operands) && i.op_kind(0) == iced_x86::OpKind::Register).then(|| i.op0_register().full_register().number());
+        (undefined_result(i, &operands) && i.op_kind(0) == OpKind::Register).then(|| i.op0_register().full_register().number());
+    let mut gpr_mask = u64::MAX;
+    if overlooked.string_registers || repeats_short(i) && case.state.gpr[RCX] as u32 == 0 {
+        gpr_mask = u32::MAX.into();
+    }
     for n in 0..16 {
         if undefined_register != Some(n) {
-            check(GPR_NAMES[n], h.gpr[n].into(), g.gpr[n].into(), whole);
+            check(GPR_NAMES[n], h.gpr[n].into(), g.gpr[n].into(), gpr_mask.into());
         }
     }
     let mut flags = !undefined_flags(i, &operands);
@@ -47,6 +53,9 @@ pub fn differences(case: &Case, host: &Outcome, guest: &Outcome, features: Featu
     } else {
         flags &= !flag::TF;
     }
+    if overlooked.string_flags {
+        flags &= !flag::ARITH;
+    }
     check("rflags", h.rflags.into(), g.rflags.into(), flags.into());
     let (h, g) = (&h.fpu, &g.fpu);
     for n in 0..16 {
@@ -54,8 +63,10 @@ pub fn differences(case: &Case, host: &Outcome, guest: &Outcome, features: Featu
     }
     check("mxcsr", h.mxcsr.into(), g.mxcsr.into(), whole);
     check("fcw", h.fcw.into(), g.fcw.into(), whole);
-    check("fsw", h.fsw.into(), g.fsw.into(), whole);
-    check("ftw", h.ftw.into(), g.ftw.into(), whole);
+    const TOP: u128 = 0x3800;
+    let (fsw_mask, ftw_mask) = if overlooked.mmx_state { (!TOP, 0) } else { (whole, whole) };
+    check("fsw", h.fsw.into(), g.fsw.into(), fsw_mask);
+    check("ftw", h.ftw.into(), g.ftw.into(), ftw_mask);
     for n in 0..8 {
         let both = |(significand, exponent): (u64, u16)| u128::from(significand) | u128::from(exponent) << 64;
         check(&format!("r{n}"), both(h.r[n]), both(g.r[n]), whole);
@@ -68,7 +79,7 @@ pub fn differences(case: &Case, host: &Outcome, guest: &Outcome, features: Featu
     out
 }
 
-fn end(host: End, guest: End, check: &mut impl FnMut(&str, u128, u128, u128)) {
+fn end(host: End, guest: End, overlooked: AfterFault, check: &mut impl FnMut(&str, u128, u128, u128)) {
     const RETIRED: u128 = 0x100;
     let vector = |e| match e {
         End::Retired => RETIRED,
@@ -82,7 +93,9 @@ fn end(host: End, guest: End, check: &mut impl FnMut(&str, u128, u128, u128)) {
             mask &= !PF_PRESENT;
         }
         check("error code", h.into(), g.into(), mask.into());
-        check("fault address", ha.into(), ga.into(), u128::MAX);
+        if !overlooked.address {
+            check("fault address", ha.into(), ga.into(), u128::MAX);
+        }
     }
 }
 
@@ -105,7 +118,7 @@ pub fn describe(case: &Case) -> String {
     }
     let f = &s.fpu;
     if matches!(family(case.encoded.instruction.code()), Family::Sse | Family::Mmx | Family::X87) {
-        fpu(f, &mut out);
+        fpu(&case.encoded.instruction, f, &mut out);
     }
     for (at, bytes) in &case.writes {
         let _ = writeln!(out, "\n  arena+{at:#x}: {bytes:02x?}");
@@ -113,11 +126,16 @@ pub fn describe(case: &Case) -> String {
     out
 }
 
-fn fpu(f: &FpuState, out: &mut String) {
+fn fpu(i: &Instruction, f: &FpuState, out: &mut String) {
     let _ = writeln!(out, "\n  mxcsr {:#x} fcw {:#x} fsw {:#x} ftw {:#x}", f.mxcsr, f.fcw, f.fsw, f.ftw);
     let _ = writeln!(out, "  fip {:#x} fdp {:#x} fop {:#x}", f.fip, f.fdp, f.fop);
     for (n, xmm) in f.xmm.iter().enumerate() {
-        let _ = write!(out, "  xmm{n} {xmm:#034x}{}", if n % 4 == 3 { "\n" } else { "" });
+        if n == 0 || (0..i.op_count()).any(|o| i.op_register(o) == Register::XMM0 + n as u32) {
+            let _ = write!(out, "  xmm{n} {xmm:#034x}");
+        }
+    }
+    if family(i.code()) == Family::Sse {
+        return;
     }
     for (n, (significand, exponent)) in f.r.iter().enumerate() {
         let _ = write!(out, "  r{n} {exponent:#06x}:{significand:#018x}{}", if n % 4 == 3 { "\n" } else { "" });

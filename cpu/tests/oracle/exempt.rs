@@ -1,7 +1,7 @@
 //! What is not compared with the host, each with its reason.
 
 use everett_cpu::model;
-use iced_x86::{Code, DecoderOptions, Instruction, Mnemonic};
+use iced_x86::{Code, DecoderOptions, Instruction, Mnemonic, OpKind};
 
 /// How the decoder reads bytes: TZCNT and LZCNT are outside of the model, so their prefix means nothing.
 pub const DECODER: u32 =
@@ -81,8 +81,53 @@ fn by_operands(i: &Instruction) -> Option<&'static str> {
     if i.segment_prefix() == FS {
         return Some("FS is the host thread's own");
     }
+    if matches!(i.mnemonic(), Mnemonic::Bsf | Mnemonic::Bsr) && i.has_rep_prefix() {
+        return Some("TZCNT or LZCNT on hosts that have them");
+    }
     if i.has_xacquire_prefix() || i.has_xrelease_prefix() {
         return Some("hardware lock elision on hosts that have it");
     }
     None
+}
+
+/// State that processors leave behind when an instruction faults, beyond what the architecture says. The instruction is
+/// executed again after the handler, and then all is as it should be.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AfterFault {
+    /// Memory may have been written.
+    pub memory: bool,
+    /// The x87's TOP and tags may have changed.
+    pub mmx_state: bool,
+    /// CR2 may point elsewhere in the operand.
+    pub address: bool,
+    /// RCX, RSI and RDI may have been cut to 32 bits.
+    pub string_registers: bool,
+    /// The arithmetic flags may be those from before the instruction.
+    pub string_flags: bool,
+}
+
+/// What to overlook after a fault of `i`.
+pub fn after_fault(i: &Instruction) -> AfterFault {
+    let mmx = (0..i.op_count()).any(|n| i.op_kind(n) == OpKind::Register && i.op_register(n).is_mm());
+    AfterFault {
+        // CALL through a register to an address that is not canonical: the return address is on the stack already.
+        memory: i.code() == Code::Call_rm64,
+        // The transition to MMX state comes before the operand is loaded or stored, and before #XM of a conversion.
+        mmx_state: mmx,
+        // The two halves are tested one by one, and their addresses reported whatever the mask.
+        address: matches!(i.mnemonic(), Mnemonic::Maskmovq | Mnemonic::Maskmovdqu),
+        // Neither documented nor the same for MOVS and CMPS on one processor; also when no iteration is asked for.
+        string_registers: repeats_short(i),
+        // "The EFLAGS value is restored to the state prior to the execution of the instruction" (SDM vol. 2B, REP), how
+        // many comparisons have retired notwithstanding.
+        string_flags: i.is_string_instruction() && (i.has_rep_prefix() || i.has_repne_prefix()),
+    }
+}
+
+/// A repeated string instruction with 32-bit addresses.
+pub fn repeats_short(i: &Instruction) -> bool {
+    use OpKind::{MemoryESEDI, MemorySegEDI, MemorySegESI};
+    i.is_string_instruction()
+        && (i.has_rep_prefix() || i.has_repne_prefix())
+        && (0..i.op_count()).any(|n| matches!(i.op_kind(n), MemoryESEDI | MemorySegEDI | MemorySegESI))
 }

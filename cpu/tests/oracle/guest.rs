@@ -191,6 +191,8 @@ fn template() -> CpuState {
         idtr: TableRegister { base: KERNEL + IDT, limit: 0xfff },
         ..CpuState::default()
     };
+    // SCE, or SYSRET is #UD before it is privileged.
+    s.efer |= 1;
     s.tr = Segment { selector: 0x40, base: KERNEL + TSS, limit: 0x67, access: 0x8b };
     s.seg = [null, Segment { access: 0xa0fb, ..data(USER_CS) }, data(USER_SS), null, null, null];
     s.seg[seg::GS].base = GS_BASE;

@@ -35,7 +35,7 @@ const CASES: u64 = 150_000;
 /// How often every form must have been compared in a run of `CASES`.
 const HITS_MIN: u64 = 50;
 /// How many disagreements are printed whole.
-const PRINTED_MAX: usize = 40;
+const PRINTED_MAX: usize = 400;
 
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;

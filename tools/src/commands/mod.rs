@@ -2,8 +2,13 @@
 //!
 //! Not here: what a run is ([`crate::session`]), and how arguments look ([`crate::cli`]).
 
+mod boot;
 mod common;
+mod demo;
 mod doctor;
+mod image;
+mod run;
+mod verify;
 
 use std::io;
 use std::process::ExitCode;
@@ -40,26 +45,11 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
     common::check_engine(cli.engine)?;
     match &cli.command {
         Command::Doctor => doctor::run(&ui),
-        Command::Run(a) => {
-            let w = common::load(&a.timeline.world)?;
-            common::only_node(&w)?;
-            common::seed(&a.timeline, &w);
-            anyhow::bail!("x")
-        }
-        Command::Verify(a) => {
-            let w = common::load(&a.timeline.world)?;
-            common::only_node(&w)?;
-            anyhow::bail!("x")
-        }
-        Command::Boot(a) => {
-            let _w = common::load(a.world.as_ref().unwrap())?;
-            anyhow::bail!("x")
-        }
-        Command::Image(crate::cli::Image::Build { world }) => {
-            let _w = common::load(world)?;
-            anyhow::bail!("x")
-        }
-        _ => anyhow::bail!("not here yet"),
+        Command::Image(args) => image::run(&ui, args),
+        Command::Boot(args) => boot::run(&ui, args),
+        Command::Run(args) => run::run(&ui, args),
+        Command::Verify(args) => verify::run(&ui, args),
+        Command::Demo(args) => demo::run(&ui, args),
     }
 }
 

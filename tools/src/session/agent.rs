@@ -61,6 +61,7 @@ pub struct Conversation {
     drivers: Vec<(u64, bool)>,
     /// How the last command that [`Conversation::command`] ran ended.
     command_exit: Option<Exit>,
+    powering_off: bool,
     outgoing: Vec<u8>,
     events: Vec<Event>,
     findings: u64,
@@ -82,6 +83,7 @@ impl Conversation {
             services_started: false,
             drivers,
             command_exit: None,
+            powering_off: false,
             outgoing: Vec::new(),
             events: Vec::new(),
             findings: 0,
@@ -92,6 +94,13 @@ impl Conversation {
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.phase
+    }
+
+    /// How long the checks may take together, in nanoseconds of vtime.
+    #[must_use]
+    pub fn checks_ns(&self) -> u64 {
+        let limit_ms = |check: &super::plan::Check| check.exec.limit_ms.unwrap_or(0);
+        self.plan.checks.iter().map(limit_ms).fold(0u64, u64::saturating_add).saturating_mul(1_000_000)
     }
 
     /// How many findings there were.
@@ -178,8 +187,24 @@ impl Conversation {
         self.request(Purpose::Command, Operation::Exec(exec), vtime_ns);
     }
 
+    /// The machine came to its end; `asked` says whether that is what it was asked for.
+    pub fn machine_ended(&mut self, vtime_ns: u64, asked: bool, why: &str) {
+        if asked {
+            self.phase = Phase::Done;
+        } else {
+            self.broken(vtime_ns, format!("the machine stopped: {why}"));
+        }
+    }
+
+    /// Whether the guest was asked to power off.
+    #[must_use]
+    pub fn is_powering_off(&self) -> bool {
+        self.powering_off
+    }
+
     /// Ask the guest to power off.
     pub fn power_off(&mut self, vtime_ns: u64) {
+        self.powering_off = true;
         self.request(Purpose::PowerOff, Operation::PowerOff, vtime_ns);
     }
 

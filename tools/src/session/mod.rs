@@ -2,10 +2,14 @@
 //!
 //! * [`plan`] turns a node of a world file into requests; [`agent`] holds the conversation with the agent; [`event`]
 //!   is what comes out of it, and [`show`] makes lines of that.
+//! * [`launch`] makes machines; [`timeline`] joins a machine and its conversation; [`drive`] runs one to its end.
 //!
 //! **Invariant.** Everything the host does to a guest happens at a vtime that is a function of the timeline alone.
 
 pub mod agent;
+pub mod drive;
 pub mod event;
+pub mod launch;
 pub mod plan;
 pub mod show;
+pub mod timeline;

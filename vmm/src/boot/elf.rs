@@ -59,6 +59,8 @@ impl fmt::Display for ElfError {
 
 /// Program headers that are looked at. Kernels have four or five.
 const SEGMENTS_MAX: u16 = 64;
+/// The ELF64 file header.
+const HEADER_BYTES: usize = 64;
 const PT_LOAD: u32 = 1;
 
 #[derive(Debug, Clone, Copy)]
@@ -86,6 +88,9 @@ impl Kernel {
         if file.get(..4) != Some(b"\x7fELF") {
             let bzimage = file.get(0x202..0x206) == Some(b"HdrS");
             return Err(if bzimage { ElfError::BzImage } else { ElfError::NotElf });
+        }
+        if file.len() < HEADER_BYTES {
+            return Err(ElfError::Truncated);
         }
         // ELFCLASS64, little-endian, EM_X86_64.
         if file.get(4..6) != Some(&[2, 1]) || u16_at(&file, 0x12)? != 62 {

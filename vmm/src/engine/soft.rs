@@ -5,7 +5,7 @@ use super::{Engine, Exit, TscAnchor, Until};
 use everett_cpu::{CacheConfig, Cpu, CpuState, Ram, Request};
 use std::sync::Arc;
 use vm_memory::bitmap::Bitmap;
-use vm_memory::{Address, GuestMemory, GuestMemoryMmap, GuestMemoryRegion, MmapRegion};
+use vm_memory::{Address, GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRegion, MmapRegion};
 
 /// When the CPU's caches are dropped, besides when it must: a test that they are invisible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -98,6 +98,9 @@ pub enum MachineError {
     #[error(transparent)]
     Disk(#[from] DiskError),
     /// More devices than there are slots.
-    #[error("{0} disks and network cards: at most {} fit", VIRTIO_SLOTS_MAX - 2)]
-    Slots(usize),
+    #[error("{devices} disks and network cards: at most {} fit", VIRTIO_SLOTS_MAX - 2)]
+    Slots {
+        /// How many there are.
+        devices: usize,
+    },
 }

@@ -1,24 +1,25 @@
-//! The inputs that a CPU got: what tells two runs apart when one of them leaked.
+//! What passed between a CPU and its machine: what tells two runs apart when one of them leaked.
 //!
-//! A CPU is a function of its state and of these, so the first entry that differs is where a leak outside the CPU
-//! entered; when all are equal and the states are not, the CPU itself did it.
+//! A CPU is a function of its state and of its inputs, and the devices are a function of what the CPU writes. So the first
+//! entry that differs tells on which side a leak entered: an input says the machine's, a write or an access to another place
+//! says the CPU's, some instructions earlier.
 
 use std::fmt;
 
-/// One input.
+/// One thing that passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Input {
+pub struct Entry {
     /// Instructions retired before it.
     pub icount: u64,
     /// Nanoseconds of vtime.
     pub vtime: u64,
     /// What.
-    pub kind: InputKind,
+    pub kind: EntryKind,
 }
 
-/// See [`Input`].
+/// See [`Entry`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InputKind {
+pub enum EntryKind {
     /// A load from a device.
     Mmio {
         /// Guest-physical address.
@@ -43,6 +44,20 @@ pub enum InputKind {
         /// To this vtime.
         to: u64,
     },
+    /// A store to a device.
+    MmioWrite {
+        /// Guest-physical address.
+        gpa: u64,
+        /// What was written.
+        value: u64,
+    },
+    /// OUT.
+    PioWrite {
+        /// Port.
+        port: u16,
+        /// What was written.
+        value: u64,
+    },
     /// Devices wrote these pages.
     DeviceWrite {
         /// How many pages.
@@ -52,50 +67,52 @@ pub enum InputKind {
     },
 }
 
-impl fmt::Display for Input {
+impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "instruction {}, vtime {} ns: ", self.icount, self.vtime)?;
         match self.kind {
-            InputKind::Mmio { gpa, value } => write!(f, "a load from {gpa:#x} gave {value:#x}"),
-            InputKind::Pio { port, value } => write!(f, "IN from port {port:#x} gave {value:#x}"),
-            InputKind::Interrupt { vector } => write!(f, "interrupt {vector:#x} was taken"),
-            InputKind::Skip { to } => write!(f, "idle until {to} ns"),
-            InputKind::DeviceWrite { pages, digest } => {
+            EntryKind::Mmio { gpa, value } => write!(f, "a load from {gpa:#x} gave {value:#x}"),
+            EntryKind::Pio { port, value } => write!(f, "IN from port {port:#x} gave {value:#x}"),
+            EntryKind::MmioWrite { gpa, value } => write!(f, "{value:#x} was stored to {gpa:#x}"),
+            EntryKind::PioWrite { port, value } => write!(f, "{value:#x} was OUT to port {port:#x}"),
+            EntryKind::Interrupt { vector } => write!(f, "interrupt {vector:#x} was taken"),
+            EntryKind::Skip { to } => write!(f, "idle until {to} ns"),
+            EntryKind::DeviceWrite { pages, digest } => {
                 write!(f, "devices wrote {pages} pages (digest {digest:016x})")
             }
         }
     }
 }
 
-/// The most inputs that are kept. A comparison clears it at each equal digest, so this bounds one interval.
-pub const INPUTS_MAX: usize = 1 << 22;
+/// The most entries that are kept. A comparison clears it at each equal digest, so this bounds one interval.
+pub const ENTRIES_MAX: usize = 1 << 22;
 
-/// Inputs since the journal was last cleared.
+/// Entries since the journal was last cleared.
 #[derive(Debug, Default)]
 pub struct Journal {
-    inputs: Vec<Input>,
+    entries: Vec<Entry>,
     lost: bool,
 }
 
 impl Journal {
-    pub(super) fn push(&mut self, input: Input) {
-        if self.inputs.len() < INPUTS_MAX {
-            self.inputs.push(input);
+    pub(super) fn push(&mut self, entry: Entry) {
+        if self.entries.len() < ENTRIES_MAX {
+            self.entries.push(entry);
         } else {
             self.lost = true;
         }
     }
-    /// The inputs, in order.
-    pub fn inputs(&self) -> &[Input] {
-        &self.inputs
+    /// The entries, in order.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
     }
-    /// Whether there were more than [`INPUTS_MAX`].
+    /// Whether there were more than [`ENTRIES_MAX`].
     pub fn overflowed(&self) -> bool {
         self.lost
     }
     /// Forget them.
     pub fn clear(&mut self) {
-        self.inputs.clear();
+        self.entries.clear();
         self.lost = false;
     }
 }

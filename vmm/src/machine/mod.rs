@@ -75,12 +75,12 @@ pub struct State {
 /// One machine.
 pub struct Machine<E: Engine> {
     name: String,
-    engine: E,
-    ram: Ram,
-    disks: Vec<Disk>,
-    state: State,
+    pub(crate) engine: E,
+    pub(crate) ram: Ram,
+    pub(crate) disks: Vec<Disk>,
+    pub(crate) state: State,
     output: Output,
-    digest: DigestCache,
+    pub(crate) digest: DigestCache,
     journal: Option<Journal>,
     planted: Planted,
     /// The count at which the last run stopped at a breakpoint.
@@ -116,7 +116,7 @@ impl<E: Engine> Machine<E> {
         let mut streams = Streams::new(config.seed, &config.name);
         let devices = config.disks.len() + config.cards.len();
         if devices + 2 > VIRTIO_SLOTS_MAX {
-            return Err(MachineError::Slots(devices));
+            return Err(MachineError::Slots { devices });
         }
 
         let mut virtio = vec![Device::Console(Console::default()), Device::Rng(Rng::default())];

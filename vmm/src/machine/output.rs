@@ -156,6 +156,11 @@ impl Output {
         std::mem::take(&mut self.port_lines)
     }
 
+    /// Whether one of these ports (bits) got the end of a line.
+    pub(crate) fn has_port_lines(&self, ports: u8) -> bool {
+        self.port_lines & ports != 0
+    }
+
     /// The first port that holds more than it should until somebody takes it.
     pub(crate) fn full_port(&self) -> Option<usize> {
         self.port_bytes.iter().position(|&bytes| bytes >= PORT_BYTES_MAX)

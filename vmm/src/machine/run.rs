@@ -6,7 +6,7 @@
 //! finished before anything else is looked at.
 
 use super::events::Event;
-use super::journal::{Input, InputKind};
+use super::journal::{Entry, EntryKind};
 use super::stop::{End, Stop, Until};
 use super::{Machine, State};
 use crate::clock::VTIME_MAX;
@@ -50,8 +50,9 @@ impl<E: Engine> Machine<E> {
                 return Ok(Stop::Count);
             }
             self.dispatch_due(now);
+            // Before the interrupt: delivering it reads tables that a device may have written.
+            self.hand_over_device_writes();
             let window = self.offer_interrupt(icount, now)?;
-            self.hand_over_device_writes(icount, now);
             if self.state.halted {
                 if let Some(stop) = self.idle(icount, until_vtime)? {
                     return Ok(stop);
@@ -106,18 +107,24 @@ impl<E: Engine> Machine<E> {
                 Exit::MmioRead { gpa, size } => {
                     let value = self.mmio_read(gpa, size, now);
                     self.engine.complete_read(value);
-                    self.journal(icount, now, InputKind::Mmio { gpa, value });
+                    self.record(icount, now, EntryKind::Mmio { gpa, value });
                 }
-                Exit::MmioWrite { gpa, size, value } => self.mmio_write(gpa, size, value, now),
+                Exit::MmioWrite { gpa, size, value } => {
+                    self.record(icount, now, EntryKind::MmioWrite { gpa, value });
+                    self.mmio_write(gpa, size, value, now);
+                }
                 Exit::PioRead { port, size } => {
                     let value = self.pio_read(port, size, now);
                     self.engine.complete_read(value);
-                    self.journal(icount, now, InputKind::Pio { port, value });
+                    self.record(icount, now, EntryKind::Pio { port, value });
                 }
-                Exit::PioWrite { port, size, value } => self.pio_write(port, size, value, now)?,
+                Exit::PioWrite { port, size, value } => {
+                    self.record(icount, now, EntryKind::PioWrite { port, value: u64::from(value) });
+                    self.pio_write(port, size, value, now)?;
+                }
             }
             self.state.guard.access(icount)?;
-            self.hand_over_device_writes(icount, now);
+            self.hand_over_device_writes();
             in_flight = true;
         }
     }
@@ -154,8 +161,9 @@ impl<E: Engine> Machine<E> {
         interrupts.lapic.acknowledge(vector, now, events);
         self.engine.interrupt(vector);
         self.state.halted = false;
+        self.stopped_at = None;
         self.stats.interrupts += 1;
-        self.journal(icount, now, InputKind::Interrupt { vector });
+        self.record(icount, now, EntryKind::Interrupt { vector });
         // Another of a higher class may be pending already; it waits until the handler allows it.
         Ok(self.state.interrupts.lapic.pending().is_some())
     }
@@ -176,13 +184,13 @@ impl<E: Engine> Machine<E> {
         let now = self.state.clock.vtime(icount);
         // Where a run stops is no input: only a skip that reaches an event is.
         if next.is_some_and(|next| next <= now) {
-            self.journal(icount, now, InputKind::Skip { to });
+            self.record(icount, now, EntryKind::Skip { to });
         }
         Ok(next.is_none().then_some(Stop::Idle))
     }
 
     /// Tell the engine which pages devices wrote.
-    fn hand_over_device_writes(&mut self, icount: u64, now: u64) {
+    pub(crate) fn hand_over_device_writes(&mut self) {
         if !self.ram.has_device_writes() {
             return;
         }
@@ -200,13 +208,15 @@ impl<E: Engine> Machine<E> {
                 hasher.update(&content);
             }
             let digest = u64::from_le_bytes(std::array::from_fn(|i| hasher.finalize().as_bytes()[i]));
-            self.journal(icount, now, InputKind::DeviceWrite { pages: pages.len() as u64, digest });
+            let icount = self.engine.icount();
+            let now = self.state.clock.vtime(icount);
+            self.record(icount, now, EntryKind::DeviceWrite { pages: pages.len() as u64, digest });
         }
     }
 
-    fn journal(&mut self, icount: u64, vtime: u64, kind: InputKind) {
+    fn record(&mut self, icount: u64, vtime: u64, kind: EntryKind) {
         if let Some(journal) = &mut self.journal {
-            journal.push(Input { icount, vtime, kind });
+            journal.push(Entry { icount, vtime, kind });
         }
     }
 }

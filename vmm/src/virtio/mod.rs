@@ -174,6 +174,4 @@ impl Device {
 }
 
 #[cfg(test)]
-pub(crate) mod testing;
-#[cfg(test)]
 mod tests;

@@ -102,7 +102,8 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
             wide!(pop_reg)
         }
         Mnemonic::Pop if is_memory(i, 0) => wide!(pop_mem),
-        Mnemonic::Leave => wide!(leave),
+        Mnemonic::Leave if i.code() == iced_x86::Code::Leavew => leave::<u16>,
+        Mnemonic::Leave => leave::<u64>,
         Mnemonic::Enter => {
             op.imm = u64::from(i.immediate16());
             op.aux = u16::from(i.immediate8_2nd()) & 31;

@@ -4,7 +4,7 @@
 
 use super::float;
 use super::operand::{set_xmm, usable, xmm, xmm_op};
-use super::shuffle::{shufpd, shufps};
+use super::shuffle::{dwords, shufpd, shufps};
 use crate::core::Core;
 use crate::host_fp::sse as host;
 use crate::op::{Kind, Op};
@@ -61,21 +61,23 @@ fn mask(chosen: u64, n: u32) -> u128 {
     (0..n).filter(|k| chosen >> k & 1 != 0).fold(0, |m, k| m | one << (k * width))
 }
 
-/// DPPS: products of the elements chosen by bits 4-7, summed in pairs, into those chosen by bits 0-3. Exceptions are
-/// those of each step in turn (SDM vol. 2A, DPPS).
+/// DPPS: products of the elements chosen by bits 4-7, summed in pairs and the pairs summed, into those chosen by bits
+/// 0-3. Exceptions are those of each step in turn (SDM vol. 2A, DPPS). Each result element starts its sum from its own
+/// place, which shows in the NaN that it gives when there are several.
 fn dot_singles(core: &mut Core, a: u128, b: u128, imm: u64) -> Result<u128, Stop> {
     let used = mask(imm >> 4, 4);
     let product = float::run(core, |mxcsr| host::mulps(mxcsr, a & used, b & used))? & used;
-    let odd = product >> 32 & EVEN_SINGLES;
-    let pairs = float::run(core, |mxcsr| host::addps(mxcsr, product & EVEN_SINGLES, odd))? & EVEN_SINGLES;
-    let sum = float::run(core, |mxcsr| host::addss(mxcsr, pairs & 0xffff_ffff, pairs >> 64))?;
-    Ok((sum & 0xffff_ffff) * 0x0000_0001_0000_0001_0000_0001_0000_0001 & mask(imm, 4))
+    let neighbours = dwords(product, 0b10_11_00_01);
+    let pairs = float::run(core, |mxcsr| host::addps(mxcsr, neighbours, product))?;
+    let others = dwords(pairs, 0b01_00_11_10);
+    let sum = float::run(core, |mxcsr| host::addps(mxcsr, pairs, others))?;
+    Ok(sum & mask(imm, 4))
 }
 
 /// DPPD: as `dot_singles`, by bits 4-5 and 0-1.
 fn dot_doubles(core: &mut Core, a: u128, b: u128, imm: u64) -> Result<u128, Stop> {
     let used = mask(imm >> 4, 2);
     let product = float::run(core, |mxcsr| host::mulpd(mxcsr, a & used, b & used))? & used;
-    let sum = float::run(core, |mxcsr| host::addsd(mxcsr, product & LOW, product >> 64))? & LOW;
-    Ok((sum | sum << 64) & mask(imm, 2))
+    let sum = float::run(core, |mxcsr| host::addpd(mxcsr, product, product.rotate_left(64)))?;
+    Ok(sum & mask(imm, 2))
 }

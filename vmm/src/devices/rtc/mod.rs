@@ -151,8 +151,8 @@ impl Rtc {
         let wanted = |enable: u8| self.reg_b & enable != 0 && self.flags & enable == 0;
         let second = (now / NANOS + 1) * NANOS;
         let mut due: Vec<Due> = Vec::new();
-        if wanted(B_PERIODIC) && let Some(period) = self.period() {
-            due.push(((now / period + 1) * period, B_PERIODIC));
+        if wanted(B_PERIODIC) && let Some(at) = self.next_periodic(now) {
+            due.push((at, B_PERIODIC));
         }
         if self.held_s.is_none() {
             if wanted(B_UPDATE) {
@@ -167,14 +167,17 @@ impl Rtc {
         Some((at, due.iter().filter(|&&(t, _)| t == at).fold(0, |flags, &(_, flag)| flags | flag)))
     }
 
-    /// Nanoseconds of the periodic interrupt (register A's rate; data sheet, table 3).
-    fn period(&self) -> Option<u64> {
+    /// The first periodic interrupt after `now` (register A's rate; data sheet, table 3): the k-th comes k periods of
+    /// 2^(rate - 1) / 32768 s after the start, rounded up.
+    fn next_periodic(&self, now: u64) -> Option<u64> {
         let rate = match self.reg_a & 15 {
             0 => return None,
             rate @ 1..=2 => rate + 7,
             rate => rate,
         };
-        Some((NANOS << (rate - 1)) / 32_768)
+        let (period, unit) = (u128::from(NANOS) << (rate - 1), 32_768);
+        let next = u128::from(now) * unit / period + 1;
+        u64::try_from((next * period).div_ceil(unit)).ok()
     }
 
     /// Seconds from `second` to the first one that the alarm matches; each field matches anything from 0xc0 up. Looks one
@@ -343,7 +346,7 @@ mod tests {
         rig.set(REG_A, 0x26, 0);
         rig.set(REG_B, B_PERIODIC | B_24_HOURS, 0);
         let mut count = 0;
-        for now in (0..NANOS).step_by(100_000) {
+        for now in (0..=NANOS).step_by(100_000) {
             count += rig.advance(now);
             rig.get(REG_C, now);
         }

@@ -1,0 +1,333 @@
+//! Delivery of exceptions and interrupts: gates, stacks, flags, error codes, double and triple faults.
+
+use super::harness::{End, check, check_every_count};
+use super::image::*;
+use iced_x86::code_asm::*;
+
+#[test]
+fn a_fault_in_ring_0_pushes_an_aligned_frame_with_rf() {
+    let mut g = Guest::new();
+    g.code(CODE, |a| {
+        let mut next = a.create_label();
+        a.lea(r15, ptr(next))?;
+        a.sub(rsp, 3)?;
+        a.ud2()?;
+        a.set_label(&mut next)?;
+        a.hlt()
+    });
+    let out = check(&g);
+    assert_eq!(out.end, End::Halt);
+    let r = out.log()[0];
+    assert_eq!((r.vector, r.error, r.cs, r.ss), (6, 0, u64::from(KERNEL_CS), u64::from(KERNEL_SS)));
+    assert_eq!(r.rsp, STACK - 3);
+    // SS, RSP, RFLAGS, CS, RIP, and the stub's zero in place of an error code.
+    assert_eq!(r.frame, ((STACK - 3) & !15) - 40);
+    assert_eq!(r.rflags & RF, RF);
+    assert_eq!(out.state.gpr[4], STACK - 3, "IRETQ restores RSP");
+}
+
+#[test]
+fn a_fault_in_ring_3_changes_to_rsp0_and_a_null_ss() {
+    let mut g = Guest::new();
+    g.start_in_ring_3(USER);
+    g.code(USER, |a| {
+        a.xor(r15d, r15d)?;
+        a.cli()
+    });
+    let out = check(&g);
+    let r = out.log()[0];
+    assert_eq!((r.vector, r.error, r.cs, r.ss), (13, 0, u64::from(USER_CS), u64::from(USER_SS)));
+    assert_eq!((r.rip, r.rsp), (USER + 3, USER_STACK));
+    assert_eq!(r.frame, RING0_STACK - 48 + 8);
+    assert_eq!(out.state.seg[everett_cpu::state::seg::SS].selector, 0);
+    assert_eq!(out.state.seg[everett_cpu::state::seg::CS].selector, KERNEL_CS);
+}
+
+#[test]
+fn ist_replaces_the_stack_even_in_ring_0() {
+    let mut g = Guest::new();
+    g.gate(6, 0x6000 + 6 * 16, 0x8e, 1);
+    g.code(CODE, |a| a.ud2());
+    let out = check(&g);
+    assert_eq!(out.log()[0].frame, IST1 - 40);
+    assert_eq!(out.log()[0].rsp, STACK);
+}
+
+#[test]
+fn interrupt_gates_clear_if_and_trap_gates_do_not() {
+    for (access, stays) in [(0x8e, false), (0x8f, true)] {
+        let mut g = Guest::new();
+        g.gate(0x80, DATA, access, 0);
+        g.code(DATA, |a| {
+            a.pushfq()?;
+            a.pop(rbx)?;
+            a.hlt()
+        });
+        g.code(CODE, |a| {
+            a.push((IF | 1 << 14) as i32)?;
+            a.popfq()?;
+            a.int(0x80)
+        });
+        let out = check(&g);
+        assert_eq!(out.state.gpr[3] & IF != 0, stays);
+        assert_eq!(out.state.gpr[3] & (1 << 14), 0, "NT is cleared");
+    }
+}
+
+#[test]
+fn software_interrupts_need_the_gates_privilege() {
+    let mut g = Guest::new();
+    g.gate(0x80, 0x6000 + 0x80 * 16, 0xee, 0);
+    g.start_in_ring_3(USER);
+    let mut after = 0;
+    g.code(USER, |a| {
+        let mut next = a.create_label();
+        a.int(0x80)?;
+        a.lea(r15, ptr(next))?;
+        a.int(0x81)?;
+        a.set_label(&mut next)?;
+        a.int3()?;
+        a.nop()
+    });
+    after += USER + 2;
+    let out = check(&g);
+    let log = out.log();
+    assert_eq!((log[0].vector, log[0].rip), (0x80, after), "INT n returns behind itself");
+    assert_eq!((log[1].vector, log[1].error), (13, 0x81 << 3 | 2));
+    assert_eq!(log[1].rflags & RF, RF);
+    assert_eq!((log[2].vector, log[2].error), (13, 3 << 3 | 2), "INT3 checks the gate too");
+}
+
+#[test]
+fn faults_of_a_gate_carry_its_vector() {
+    // Not present, wrong type, beyond the limit, null code segment, data segment, 32-bit code, absent code.
+    let cases: [(&str, fn(&mut Guest), (u64, u64)); 8] = [
+        ("absent gate", |g| g.gate(0x40, 0x6000, 0x0e, 0), (11, 0x40 << 3 | 2)),
+        ("call gate", |g| g.gate(0x40, 0x6000, 0x8c, 0), (13, 0x40 << 3 | 2)),
+        ("limit", |g| g.state.idtr.limit = 0x40 * 16 + 14, (13, 0x40 << 3 | 2)),
+        ("null selector", |g| g.gate_with(0x40, 3, 0x6000, 0x8e, 0), (13, 0)),
+        ("data", |g| g.gate_with(0x40, KERNEL_SS, 0x6000, 0x8e, 0), (13, u64::from(KERNEL_SS))),
+        (
+            "absent code",
+            |g| {
+                g.descriptor(FREE_SELECTOR, KERNEL_CODE_DESCRIPTOR & !(1 << 47));
+                g.gate_with(0x40, FREE_SELECTOR, 0x6000, 0x8e, 0);
+            },
+            (11, FREE_SELECTOR as u64),
+        ),
+        (
+            "32-bit code",
+            |g| {
+                g.descriptor(FREE_SELECTOR, 0x00cf_9b00_0000_ffff);
+                g.gate_with(0x40, FREE_SELECTOR, 0x6000, 0x8e, 0);
+            },
+            (13, FREE_SELECTOR as u64),
+        ),
+        ("not canonical", |g| g.gate(0x40, 0x8000_0000_0000, 0x8e, 0), (13, 0)),
+    ];
+    for (name, change, expected) in cases {
+        for (external, ext) in [(false, 0), (true, 1)] {
+            let mut g = Guest::new();
+            change(&mut g);
+            g.code(CODE, |a| {
+                if external {
+                    a.sti()?;
+                    a.nop()?;
+                    a.hlt()
+                } else {
+                    a.int(0x40)
+                }
+            });
+            if external {
+                g.interrupts.push((2, 0x40));
+            }
+            let out = check(&g);
+            let (vector, error) = expected;
+            assert_eq!(out.vectors(), [(vector, error | ext)], "{name}, EXT {ext}");
+        }
+    }
+}
+
+#[test]
+fn an_outer_code_segment_cannot_be_entered() {
+    let mut g = Guest::new();
+    g.gate_with(0x40, USER_CS, USER, 0x8e, 0);
+    g.code(CODE, |a| a.int(0x40));
+    assert_eq!(check(&g).vectors(), [(13, u64::from(USER_CS & !3))]);
+}
+
+#[test]
+fn a_stack_that_is_not_canonical_is_a_stack_fault() {
+    let mut g = Guest::new();
+    g.gate(6, 0x6000 + 6 * 16, 0x8e, 3);
+    g.put(TSS + 0x34, 0x9000_0000_0000);
+    g.code(CODE, |a| a.ud2());
+    // #UD is benign, so #SS takes its place, with EXT set.
+    assert_eq!(check(&g).vectors(), [(12, 1)]);
+}
+
+#[test]
+fn a_tss_that_is_too_short_is_an_invalid_tss() {
+    let mut g = Guest::new();
+    g.state.tr.limit = 0x2a;
+    g.gate(6, 0x6000 + 6 * 16, 0x8e, 1);
+    g.code(CODE, |a| a.ud2());
+    assert_eq!(check(&g).vectors(), [(10, u64::from(TSS_SELECTOR) | 1)]);
+}
+
+#[test]
+fn a_page_fault_during_a_page_fault_is_a_double_fault() {
+    let mut g = Guest::new();
+    g.gate(14, 0x6000 + 14 * 16, 0x8e, 3);
+    g.put(TSS + 0x34, ELSEWHERE + 0x1000);
+    g.code(CODE, |a| {
+        a.mov(rax, 0x7000_0000_0000u64)?;
+        a.mov(qword_ptr(rax), rbx)
+    });
+    let out = check(&g);
+    let r = out.log()[0];
+    assert_eq!((r.vector, r.error), (8, 0));
+    assert_eq!(r.cr2, ELSEWHERE + 0xff8, "CR2 has the second fault's address");
+    assert_eq!(r.rip, CODE + 10, "the instruction that began it");
+}
+
+#[test]
+fn a_page_fault_on_the_way_to_another_exception_is_delivered_instead() {
+    let mut g = Guest::new();
+    g.gate(13, 0x6000 + 13 * 16, 0x8e, 3);
+    g.put(TSS + 0x34, ELSEWHERE + 0x1000);
+    g.code(CODE, |a| {
+        a.mov(rax, 0x8000_0000_0000u64)?;
+        a.mov(qword_ptr(rax), rbx)
+    });
+    let out = check(&g);
+    assert_eq!(out.vectors(), [(14, 2)]);
+}
+
+#[test]
+fn contributory_exceptions_add_up_to_a_double_fault() {
+    let mut g = Guest::new();
+    g.gate(13, 0x6000, 0x0e, 0);
+    g.code(CODE, |a| {
+        a.mov(rax, 0x8000_0000_0000u64)?;
+        a.mov(qword_ptr(rax), rbx)
+    });
+    assert_eq!(check(&g).vectors(), [(8, 0)]);
+}
+
+#[test]
+fn a_fault_of_the_double_fault_shuts_the_cpu_down() {
+    let mut g = Guest::new();
+    g.gate(13, 0x6000, 0x0e, 0);
+    g.gate(8, 0x6000, 0x0e, 0);
+    g.code(CODE, |a| {
+        a.nop()?;
+        a.mov(rax, 0x8000_0000_0000u64)?;
+        a.mov(qword_ptr(rax), rbx)
+    });
+    let out = check(&g);
+    assert_eq!(out.end, End::Shutdown);
+    assert_eq!((out.state.icount, out.state.rip), (2, CODE + 11));
+}
+
+#[test]
+fn no_idt_at_all_shuts_the_cpu_down() {
+    let mut g = Guest::new();
+    g.state.idtr.limit = 0;
+    g.code(CODE, |a| a.ud2());
+    assert_eq!(check(&g).end, End::Shutdown);
+}
+
+#[test]
+fn a_handler_that_cannot_begin_ends_the_run() {
+    let mut g = Guest::new();
+    g.gate(6, CODE, 0x8e, 1);
+    g.code(CODE, |a| a.ud2());
+    assert!(matches!(check(&g).end, End::Unsupported(reason) if reason.starts_with("exceptions without end")));
+}
+
+#[test]
+fn sti_holds_interrupts_off_for_one_instruction() {
+    let mut g = Guest::new();
+    g.interrupts.push((0, 0x50));
+    g.code(CODE, |a| {
+        a.sti()?;
+        a.nop()?;
+        a.nop()?;
+        a.cli()?;
+        a.hlt()
+    });
+    let out = check(&g);
+    assert_eq!(out.log()[0].rip, CODE + 2);
+    assert_eq!(out.log()[0].rflags & (IF | RF), IF);
+    assert_eq!(out.log().len(), 1);
+}
+
+#[test]
+fn sti_then_cli_lets_nothing_through() {
+    let mut g = Guest::new();
+    g.interrupts.push((0, 0x50));
+    g.code(CODE, |a| {
+        a.sti()?;
+        a.cli()?;
+        a.nop()?;
+        a.hlt()
+    });
+    assert!(check(&g).log().is_empty());
+}
+
+#[test]
+fn mov_ss_holds_interrupts_off_for_one_instruction() {
+    let mut g = Guest::new();
+    g.interrupts.push((3, 0x50));
+    g.code(CODE, |a| {
+        a.sti()?;
+        a.mov(eax, i32::from(KERNEL_SS))?;
+        a.mov(ss, eax)?;
+        a.nop()?;
+        a.cli()?;
+        a.hlt()
+    });
+    let out = check(&g);
+    assert_eq!(out.log()[0].rip, CODE + 9);
+}
+
+#[test]
+fn hlt_waits_for_an_interrupt_and_goes_on_behind() {
+    let mut g = Guest::new();
+    g.interrupts.push((1000, 0x50));
+    g.code(CODE, |a| {
+        a.sti()?;
+        a.hlt()?;
+        a.mov(ebx, 7)?;
+        a.cli()?;
+        a.hlt()
+    });
+    let out = check(&g);
+    assert_eq!(out.log()[0].rip, CODE + 2);
+    assert_eq!(out.state.gpr[3], 7);
+    assert!(out.state.halted);
+}
+
+#[test]
+fn an_interrupt_comes_between_two_iterations_of_a_repeated_instruction() {
+    let mut g = Guest::new();
+    g.interrupts.push((40, 0x50));
+    g.code(CODE, |a| {
+        a.sti()?;
+        a.mov(rdi, DATA)?;
+        a.mov(ecx, 100)?;
+        a.mov(eax, 0x41)?;
+        a.rep().stosb()?;
+        a.cli()?;
+        a.hlt()
+    });
+    let out = check(&g);
+    let r = out.log()[0];
+    assert_eq!(r.vector, 0x50);
+    assert_eq!(&g.ram[r.rip as usize..r.rip as usize + 2], [0xf3, 0xaa], "RIP is still at the instruction");
+    assert!(out.ram[DATA as usize..DATA as usize + 100].iter().all(|b| *b == 0x41));
+    assert_eq!(out.ram[DATA as usize + 100], 0);
+    g.interrupts.clear();
+    check_every_count(&g);
+}

@@ -1,0 +1,315 @@
+//! A guest to be: RAM with page tables, descriptor tables, handlers and code, and the registers to start with.
+
+use super::harness::Outcome;
+use everett_cpu::CpuState;
+use everett_cpu::state::{Segment, TableRegister, seg};
+use iced_x86::IcedError;
+use iced_x86::code_asm::*;
+
+pub const RAM_BYTES: usize = 1 << 20;
+
+pub const GDT: u64 = 0x1000;
+pub const IDT: u64 = 0x2000;
+pub const TSS: u64 = 0x3000;
+const LOG: u64 = 0x4000;
+const STUBS: u64 = 0x6000;
+const COMMON: u64 = 0x7000;
+const EXIT: u64 = 0x7f00;
+pub const PML4: u64 = 0x8000;
+/// Page tables are allocated from here up to `CODE`.
+const TABLES: u64 = 0x9000;
+/// Ring 0 code starts here.
+pub const CODE: u64 = 0x2_0000;
+/// Pages from here to `USER_END` belong to ring 3.
+pub const USER: u64 = 0x3_0000;
+pub const USER_STACK: u64 = 0x3_f000;
+const USER_END: u64 = 0x4_0000;
+pub const STACK: u64 = 0x4_f000;
+/// RSP0 of the TSS; the page below is the stack.
+pub const RING0_STACK: u64 = 0x5_1000;
+pub const IST1: u64 = 0x5_3000;
+pub const IST2: u64 = 0x5_5000;
+/// Free for tests.
+pub const DATA: u64 = 0x6_0000;
+/// An address in another part of the address space, for mappings of the tests.
+pub const ELSEWHERE: u64 = 0x40_0000_0000;
+
+pub const KERNEL_CS: u16 = 0x08;
+pub const KERNEL_SS: u16 = 0x10;
+pub const USER_CS_32: u16 = 0x1b;
+pub const USER_SS: u16 = 0x23;
+pub const USER_CS: u16 = 0x2b;
+pub const TSS_SELECTOR: u16 = 0x30;
+/// Descriptors from here on are free for tests.
+pub const FREE_SELECTOR: u16 = 0x40;
+
+pub const KERNEL_CODE_DESCRIPTOR: u64 = 0x00af_9b00_0000_ffff;
+pub const KERNEL_DATA_DESCRIPTOR: u64 = 0x00cf_9300_0000_ffff;
+pub const USER_CODE_32_DESCRIPTOR: u64 = 0x00cf_fb00_0000_ffff;
+pub const USER_CODE_DESCRIPTOR: u64 = 0x00af_fb00_0000_ffff;
+pub const USER_DATA_DESCRIPTOR: u64 = 0x00cf_f300_0000_ffff;
+const TSS_LIMIT: u16 = 0x67;
+
+/// Page table entry bits.
+pub const P: u64 = 1;
+pub const W: u64 = 2;
+pub const U: u64 = 4;
+pub const A: u64 = 0x20;
+pub const D: u64 = 0x40;
+pub const LARGE: u64 = 0x80;
+pub const NX: u64 = 1 << 63;
+
+pub const IF: u64 = 1 << 9;
+pub const TF: u64 = 1 << 8;
+pub const RF: u64 = 1 << 16;
+pub const AC: u64 = 1 << 18;
+
+/// What the handlers note of an exception or interrupt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    pub vector: u64,
+    pub error: u64,
+    pub rip: u64,
+    pub cs: u64,
+    pub rflags: u64,
+    pub rsp: u64,
+    pub ss: u64,
+    pub cr2: u64,
+    /// The handler's stack pointer as it was delivered.
+    pub frame: u64,
+}
+
+/// INT with this vector halts, from any ring.
+pub const EXIT_VECTOR: u8 = 0xff;
+
+const RECORD_WORDS: u64 = 9;
+
+/// A guest before it runs.
+#[derive(Clone)]
+pub struct Guest {
+    pub ram: Vec<u8>,
+    pub state: CpuState,
+    /// External interrupts: not before this count, this vector.
+    pub interrupts: Vec<(u64, u8)>,
+    tables: u64,
+}
+
+impl Guest {
+    /// All of RAM identity-mapped in 4 KiB pages, ring 3's part open to it, and a handler for each vector: it notes what
+    /// happened and goes on at R15 (faults) or where it was (traps and interrupts). With R15 zero it halts.
+    pub fn new() -> Guest {
+        let mut g = Guest {
+            ram: vec![0; RAM_BYTES],
+            state: CpuState::default(),
+            interrupts: Vec::new(),
+            tables: TABLES,
+        };
+        for at in (0..RAM_BYTES as u64).step_by(4096) {
+            let user = if (USER..USER_END).contains(&at) { U } else { 0 };
+            g.map(at, at, P | W | user);
+        }
+        g.descriptor(KERNEL_CS, KERNEL_CODE_DESCRIPTOR);
+        g.descriptor(KERNEL_SS, KERNEL_DATA_DESCRIPTOR);
+        g.descriptor(USER_CS_32, USER_CODE_32_DESCRIPTOR);
+        g.descriptor(USER_SS, USER_DATA_DESCRIPTOR);
+        g.descriptor(USER_CS, USER_CODE_DESCRIPTOR);
+        g.descriptor(TSS_SELECTOR, u64::from(TSS_LIMIT) | (TSS & 0xff_ffff) << 16 | 0x8b << 40);
+        g.put(TSS + 4, RING0_STACK);
+        g.put(TSS + 0x24, IST1);
+        g.put(TSS + 0x2c, IST2);
+        g.put16(TSS + 102, TSS_LIMIT + 1);
+        g.put(LOG, LOG + 16);
+        for vector in 0..=255 {
+            g.gate(vector, STUBS + u64::from(vector) * 16, 0x8e, 0);
+        }
+        g.gate(EXIT_VECTOR, EXIT, 0xee, 0);
+        g.code(EXIT, |a| a.hlt());
+        g.handlers();
+        g.registers();
+        g
+    }
+
+    fn registers(&mut self) {
+        let s = &mut self.state;
+        s.rip = CODE;
+        s.gpr[4] = STACK;
+        s.cr3 = PML4;
+        s.efer = 0xd01;
+        s.gdtr = TableRegister { base: GDT, limit: 0xfff };
+        s.idtr = TableRegister { base: IDT, limit: 0xfff };
+        s.tr = Segment { selector: TSS_SELECTOR, base: TSS, limit: u32::from(TSS_LIMIT), access: 0x8b };
+        s.seg[seg::CS].selector = KERNEL_CS;
+        for which in [seg::ES, seg::SS, seg::DS, seg::FS, seg::GS] {
+            s.seg[which].selector = KERNEL_SS;
+        }
+        s.msrs.star = 0x18 << 48 | u64::from(KERNEL_CS) << 32;
+    }
+
+    /// Start in ring 3 at `rip`.
+    pub fn start_in_ring_3(&mut self, rip: u64) {
+        let s = &mut self.state;
+        s.rip = rip;
+        s.gpr[4] = USER_STACK;
+        s.seg[seg::CS] = Segment { selector: USER_CS, base: 0, limit: u32::MAX, access: 0xa0fb };
+        for which in [seg::ES, seg::SS, seg::DS, seg::FS, seg::GS] {
+            s.seg[which] = Segment { selector: USER_SS, base: 0, limit: u32::MAX, access: 0xc0f3 };
+        }
+    }
+
+    fn handlers(&mut self) {
+        for vector in 0..=255u32 {
+            let has_error = matches!(vector, 8 | 10..=14 | 17);
+            self.code(STUBS + u64::from(vector) * 16, |a| {
+                if !has_error {
+                    a.push(0)?;
+                }
+                a.push(vector as i32)?;
+                a.jmp(COMMON)
+            });
+        }
+        self.code(COMMON, |a| {
+            let mut resume = a.create_label();
+            let mut leave = a.create_label();
+            a.push(rax)?;
+            a.push(rbx)?;
+            a.mov(rbx, qword_ptr(LOG))?;
+            for word in 0..7 {
+                a.mov(rax, qword_ptr(rsp + 16 + 8 * word))?;
+                a.mov(qword_ptr(rbx + 8 * word), rax)?;
+            }
+            a.mov(rax, cr2)?;
+            a.mov(qword_ptr(rbx + 56), rax)?;
+            a.lea(rax, qword_ptr(rsp + 32))?;
+            a.mov(qword_ptr(rbx + 64), rax)?;
+            a.add(rbx, 8 * RECORD_WORDS as i32)?;
+            a.mov(qword_ptr(LOG), rbx)?;
+            // A breakpoint's instruction gets past it the second time.
+            a.or(qword_ptr(rsp + 48), RF as i32)?;
+            a.mov(rax, qword_ptr(rsp + 16))?;
+            a.cmp(rax, 32)?;
+            a.jae(leave)?;
+            a.cmp(rax, 1)?;
+            a.je(leave)?;
+            a.cmp(rax, 3)?;
+            a.je(leave)?;
+            a.test(r15, r15)?;
+            a.jnz(resume)?;
+            a.hlt()?;
+            a.set_label(&mut resume)?;
+            a.mov(qword_ptr(rsp + 32), r15)?;
+            a.set_label(&mut leave)?;
+            a.pop(rbx)?;
+            a.pop(rax)?;
+            a.add(rsp, 16)?;
+            a.iretq()
+        });
+    }
+
+    /// Assemble code at an address that is its linear and its physical one. Returns where it ends.
+    pub fn code(&mut self, at: u64, f: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> u64 {
+        self.code_for(at, at, f)
+    }
+    /// Assemble code that lies at `gpa` for execution at `va`. Returns where it ends in physical memory.
+    pub fn code_for(
+        &mut self,
+        gpa: u64,
+        va: u64,
+        f: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
+    ) -> u64 {
+        let mut a = CodeAssembler::new(64).expect("64 is a bitness");
+        f(&mut a).expect("the test's code can be assembled");
+        let bytes = a.assemble(va).expect("the test's code can be encoded");
+        self.bytes(gpa, &bytes)
+    }
+    /// Write bytes. Returns where they end.
+    pub fn bytes(&mut self, gpa: u64, bytes: &[u8]) -> u64 {
+        self.ram[gpa as usize..gpa as usize + bytes.len()].copy_from_slice(bytes);
+        gpa + bytes.len() as u64
+    }
+    pub fn put(&mut self, gpa: u64, v: u64) {
+        self.bytes(gpa, &v.to_le_bytes());
+    }
+    pub fn put16(&mut self, gpa: u64, v: u16) {
+        self.bytes(gpa, &v.to_le_bytes());
+    }
+    pub fn word(&self, gpa: u64) -> u64 {
+        u64::from_le_bytes(self.ram[gpa as usize..gpa as usize + 8].try_into().expect("eight bytes"))
+    }
+
+    /// Write a descriptor into the GDT.
+    pub fn descriptor(&mut self, selector: u16, v: u64) {
+        self.put(GDT + u64::from(selector & 0xfff8), v);
+    }
+    /// Write an IDT gate to the kernel's code segment. `access` is P, DPL and type.
+    pub fn gate(&mut self, vector: u8, target: u64, access: u8, ist: u8) {
+        self.gate_with(vector, KERNEL_CS, target, access, ist);
+    }
+    pub fn gate_with(&mut self, vector: u8, selector: u16, target: u64, access: u8, ist: u8) {
+        let low = target & 0xffff
+            | u64::from(selector) << 16
+            | u64::from(ist) << 32
+            | u64::from(access) << 40
+            | (target >> 16 & 0xffff) << 48;
+        self.put(IDT + u64::from(vector) * 16, low);
+        self.put(IDT + u64::from(vector) * 16 + 8, target >> 32);
+    }
+
+    /// A page of zeros for a page table.
+    pub fn table(&mut self) -> u64 {
+        let at = self.tables;
+        assert!(at < CODE, "no room for page tables");
+        self.tables += 4096;
+        at
+    }
+    /// The physical address of the entry for `va` at `level` (4 is the PML4); missing tables above it are made.
+    pub fn entry(&mut self, va: u64, level: u32) -> u64 {
+        let mut table = PML4;
+        for l in (level + 1..=4).rev() {
+            let at = table + (va >> (12 + 9 * (l - 1)) & 0x1ff) * 8;
+            if self.word(at) & P == 0 {
+                let new = self.table();
+                self.put(at, new | P | W | U);
+            }
+            table = self.word(at) & 0x7f_ffff_f000;
+        }
+        table + (va >> (12 + 9 * (level - 1)) & 0x1ff) * 8
+    }
+    /// Map a 4 KiB page.
+    pub fn map(&mut self, va: u64, gpa: u64, flags: u64) {
+        let at = self.entry(va, 1);
+        self.put(at, gpa | flags);
+    }
+
+    /// What a device answers to request number `n`.
+    pub fn answer(&self, n: usize) -> u64 {
+        0x1122_3344_5566_7788u64.rotate_left(8 * n as u32)
+    }
+}
+
+impl Outcome {
+    /// What the handlers noted.
+    pub fn log(&self) -> Vec<Record> {
+        let end = self.word(LOG);
+        (LOG + 16..end)
+            .step_by(8 * RECORD_WORDS as usize)
+            .map(|at| {
+                let w = |n: u64| self.word(at + 8 * n);
+                Record {
+                    vector: w(0),
+                    error: w(1),
+                    rip: w(2),
+                    cs: w(3),
+                    rflags: w(4),
+                    rsp: w(5),
+                    ss: w(6),
+                    cr2: w(7),
+                    frame: w(8),
+                }
+            })
+            .collect()
+    }
+    /// Vectors and error codes of the log.
+    pub fn vectors(&self) -> Vec<(u64, u64)> {
+        self.log().iter().map(|r| (r.vector, r.error)).collect()
+    }
+}

@@ -1,0 +1,332 @@
+//! Page tables that change under a running guest, without INVLPG: results are those of a CPU that has no TLB.
+
+use super::harness::check;
+use super::image::*;
+use iced_x86::code_asm::*;
+
+/// A guest that touches `ELSEWHERE`, changes its entry at `level` to RDX by a store, and touches it again.
+fn change(level: u32, before: u64, after: u64, touch: fn(&mut CodeAssembler) -> Result<(), iced_x86::IcedError>) -> (Guest, u64) {
+    let mut g = Guest::new();
+    g.map(ELSEWHERE, DATA, P | W);
+    g.put(DATA, 0x1111);
+    g.put(DATA + 0x1000, 0x2222);
+    let at = g.entry(ELSEWHERE, level);
+    g.put(at, before);
+    g.code(CODE, |a| {
+        let mut first = a.create_label();
+        let mut second = a.create_label();
+        a.mov(rsi, ELSEWHERE)?;
+        a.mov(rdi, at)?;
+        a.mov(rdx, after)?;
+        a.lea(r15, ptr(first))?;
+        touch(a)?;
+        a.set_label(&mut first)?;
+        a.mov(r9, rbx)?;
+        a.mov(qword_ptr(rdi), rdx)?;
+        a.lea(r15, ptr(second))?;
+        touch(a)?;
+        a.set_label(&mut second)?;
+        a.hlt()
+    });
+    (g, at)
+}
+
+fn read(a: &mut CodeAssembler) -> Result<(), iced_x86::IcedError> {
+    a.mov(rbx, qword_ptr(rsi))
+}
+fn write(a: &mut CodeAssembler) -> Result<(), iced_x86::IcedError> {
+    a.mov(qword_ptr(rsi), rbx)
+}
+
+#[test]
+fn a_page_that_moves_shows_its_new_place() {
+    let (g, _) = change(1, DATA | P | W, (DATA + 0x1000) | P | W, read);
+    let out = check(&g);
+    assert_eq!((out.state.gpr[9], out.state.gpr[3]), (0x1111, 0x2222));
+}
+
+#[test]
+fn a_page_that_goes_away_faults() {
+    let (g, _) = change(1, DATA | P | W, DATA | W, read);
+    assert_eq!(check(&g).vectors(), [(14, 0)]);
+}
+
+#[test]
+fn a_page_that_appears_does_not_fault_again() {
+    let (g, _) = change(1, DATA | W, DATA | P | W, read);
+    let out = check(&g);
+    assert_eq!((out.vectors(), out.state.gpr[3]), (vec![(14, 0)], 0x1111));
+}
+
+#[test]
+fn revoked_and_granted_write_access_counts_at_once() {
+    let (g, _) = change(1, DATA | P | W, DATA | P, write);
+    assert_eq!(check(&g).vectors(), [(14, 3)]);
+    let (g, _) = change(1, DATA | P, DATA | P | W, write);
+    assert_eq!(check(&g).vectors(), [(14, 3)], "only the first write faults");
+}
+
+#[test]
+fn upper_levels_count_as_much() {
+    for level in 2..=4 {
+        let (mut g, at) = change(level, 0, 0, read);
+        g.map(ELSEWHERE, DATA, P | W);
+        // The path was rebuilt; go from it to nothing.
+        assert_ne!(g.word(at), 0);
+        assert_eq!(check(&g).vectors(), [(14, 0)], "level {level}");
+    }
+}
+
+#[test]
+fn an_aged_page_is_accessed_again() {
+    let (g, at) = change(1, DATA | P | W | A | D, DATA | P | W | D, read);
+    let out = check(&g);
+    assert_eq!(out.word(at), DATA | P | W | A | D);
+}
+
+#[test]
+fn a_cleaned_page_is_dirtied_again() {
+    let (g, at) = change(1, DATA | P | W | A | D, DATA | P | W | A, write);
+    let out = check(&g);
+    assert_eq!(out.word(at), DATA | P | W | A | D);
+    let (g, at) = change(1, DATA | P | W | A | D, DATA | P | W | A, read);
+    assert_eq!(check(&g).word(at), DATA | P | W | A, "a read does not dirty");
+}
+
+/// The entry changes by stores of all kinds; the page must be gone after each.
+#[test]
+fn every_kind_of_store_to_an_entry_counts() {
+    type Store = fn(&mut CodeAssembler) -> Result<(), iced_x86::IcedError>;
+    // RDI is the entry's address, RDX its new value, which is not present.
+    let stores: [(&str, Store); 12] = [
+        ("byte", |a| a.mov(byte_ptr(rdi), dl)),
+        ("word", |a| a.mov(word_ptr(rdi), dx)),
+        ("dword", |a| a.mov(dword_ptr(rdi), edx)),
+        ("xchg", |a| a.xchg(qword_ptr(rdi), rdx)),
+        ("and", |a| a.and(qword_ptr(rdi), -2)),
+        ("locked btr", |a| a.lock().btr(qword_ptr(rdi), 0)),
+        ("cmpxchg", |a| {
+            a.mov(rax, qword_ptr(rdi))?;
+            a.lock().cmpxchg(qword_ptr(rdi), rdx)
+        }),
+        ("from the entry before", |a| {
+            a.mov(rax, qword_ptr(rdi - 4))?;
+            a.mov(rcx, 0xffff_fffe_ffff_ffffu64)?;
+            a.and(rax, rcx)?;
+            a.mov(qword_ptr(rdi - 4), rax)
+        }),
+        ("rep stosb", |a| {
+            a.mov(eax, edx)?;
+            a.mov(ecx, 1)?;
+            a.rep().stosb()
+        }),
+        ("rep movsq", |a| {
+            a.mov(rax, DATA + 0x2000)?;
+            a.mov(qword_ptr(rax), rdx)?;
+            a.mov(r10, rsi)?;
+            a.mov(rsi, rax)?;
+            a.mov(ecx, 1)?;
+            a.rep().movsq()?;
+            a.mov(rsi, r10)
+        }),
+        ("push", |a| {
+            a.mov(r10, rsp)?;
+            a.lea(rsp, qword_ptr(rdi + 8))?;
+            a.push(rdx)?;
+            a.mov(rsp, r10)
+        }),
+        ("16 bytes", |a| {
+            a.movq(xmm0, rdx)?;
+            a.movdqa(xmmword_ptr(rdi), xmm0)
+        }),
+    ];
+    for (name, store) in stores {
+        let mut g = Guest::new();
+        g.map(ELSEWHERE, DATA, P | W);
+        let at = g.entry(ELSEWHERE, 1);
+        g.code(CODE, |a| {
+            let mut next = a.create_label();
+            a.mov(rsi, ELSEWHERE)?;
+            a.mov(rdi, at)?;
+            a.mov(rdx, qword_ptr(rdi))?;
+            a.mov(rbx, qword_ptr(rsi))?;
+            a.and(edx, -2)?;
+            store(a)?;
+            a.lea(r15, ptr(next))?;
+            a.mov(rbx, qword_ptr(rsi))?;
+            a.set_label(&mut next)?;
+            a.hlt()
+        });
+        assert_eq!(check(&g).vectors(), [(14, 0)], "{name}");
+    }
+}
+
+#[test]
+fn a_table_that_is_used_twice_drops_both_uses() {
+    let mut g = Guest::new();
+    g.map(ELSEWHERE, DATA, P | W);
+    g.put(DATA, 0x1111);
+    g.put(DATA + 0x1000, 0x2222);
+    // The same lowest table also serves the next 2 MiB.
+    let shared = g.entry(ELSEWHERE, 2);
+    let entry = g.word(shared);
+    g.put(shared + 8, entry);
+    let at = g.entry(ELSEWHERE, 1);
+    g.code(CODE, |a| {
+        a.mov(rsi, ELSEWHERE)?;
+        a.mov(rdi, at)?;
+        a.mov(rax, qword_ptr(rsi))?;
+        a.mov(rbx, qword_ptr(rsi + 0x20_0000))?;
+        a.add(qword_ptr(rdi), 0x1000)?;
+        a.mov(rcx, qword_ptr(rsi))?;
+        a.mov(rdx, qword_ptr(rsi + 0x20_0000))?;
+        a.hlt()
+    });
+    let out = check(&g);
+    assert_eq!(out.state.gpr[..4], [0x1111, 0x2222, 0x2222, 0x1111]);
+}
+
+#[test]
+fn a_table_that_maps_itself_can_be_edited_through_itself() {
+    let mut g = Guest::new();
+    g.map(ELSEWHERE, DATA, P | W);
+    g.put(DATA, 0x1111);
+    g.put(DATA + 0x1000, 0x2222);
+    let table = g.entry(ELSEWHERE, 1) & !0xfff;
+    g.map(ELSEWHERE + 0x3000, table, P | W);
+    g.code(CODE, |a| {
+        a.mov(rsi, ELSEWHERE)?;
+        a.mov(rax, qword_ptr(rsi))?;
+        a.add(qword_ptr(rsi + 0x3000), 0x1000)?;
+        a.mov(rbx, qword_ptr(rsi))?;
+        a.hlt()
+    });
+    let out = check(&g);
+    assert_eq!((out.state.gpr[0], out.state.gpr[3]), (0x1111, 0x2222));
+}
+
+#[test]
+fn the_page_that_executes_can_move() {
+    let mut g = Guest::new();
+    g.map(ELSEWHERE, DATA, P);
+    let at = g.entry(ELSEWHERE, 1);
+    // Both pages have the store at the same place; what follows it differs.
+    for (gpa, value) in [(DATA, 1), (DATA + 0x1000, 2)] {
+        g.code_for(gpa, ELSEWHERE, |a| {
+            a.add(qword_ptr(rdi), 0x1000)?;
+            a.mov(ebx, value)?;
+            a.hlt()
+        });
+    }
+    g.code(CODE, |a| {
+        a.mov(rdi, at)?;
+        a.mov(rax, ELSEWHERE)?;
+        a.jmp(rax)
+    });
+    assert_eq!(check(&g).state.gpr[3], 2);
+}
+
+#[test]
+fn another_cr3_is_another_address_space() {
+    let mut g = Guest::new();
+    g.map(ELSEWHERE, DATA, P | W);
+    g.put(DATA, 0x1111);
+    g.put(DATA + 0x1000, 0x2222);
+    // A second PML4, the same but for the entry that leads to ELSEWHERE.
+    let other = g.table();
+    for i in 0..512 {
+        let v = g.word(PML4 + 8 * i);
+        g.put(other + 8 * i, v);
+    }
+    let (pdpt, pd, pt) = (g.table(), g.table(), g.table());
+    let index = |level: u32| (ELSEWHERE >> (12 + 9 * (level - 1)) & 0x1ff) * 8;
+    g.put(other + index(4), pdpt | P | W);
+    g.put(pdpt + index(3), pd | P | W);
+    g.put(pd + index(2), pt | P | W);
+    g.put(pt + index(1), (DATA + 0x1000) | P | W);
+    g.code(CODE, |a| {
+        a.mov(rsi, ELSEWHERE)?;
+        a.mov(rax, qword_ptr(rsi))?;
+        a.mov(rdx, other)?;
+        a.mov(rdi, cr3)?;
+        a.mov(cr3, rdx)?;
+        a.mov(rbx, qword_ptr(rsi))?;
+        a.mov(cr3, rdi)?;
+        a.mov(rcx, qword_ptr(rsi))?;
+        a.hlt()
+    });
+    let out = check(&g);
+    assert_eq!((out.state.gpr[0], out.state.gpr[3], out.state.gpr[1]), (0x1111, 0x2222, 0x1111));
+}
+
+/// A guest that does at random what kernels do to page tables, and touches pages all the time. Only the ways of running
+/// it are compared: nothing here knows the right answer, the CPU without a TLB (the tiny one, flushed) does.
+#[test]
+fn random_remapping_is_the_same_whatever_the_caches() {
+    for seed in 1..=12u64 {
+        let mut g = Guest::new();
+        for page in 0..8 {
+            g.map(ELSEWHERE + page * 0x1000, DATA + page * 0x1000, P | W);
+            for word in 0..512 {
+                g.put(DATA + page * 0x1000 + word * 8, seed << 32 | page << 16 | word);
+            }
+        }
+        let table = g.entry(ELSEWHERE, 1);
+        g.code(CODE, |a| {
+            let mut again = a.create_label();
+            let mut next = a.create_label();
+            a.mov(r8, seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))?;
+            a.mov(r9, table)?;
+            a.mov(r10, ELSEWHERE)?;
+            a.mov(r11d, 3000)?;
+            a.lea(r15, ptr(next))?;
+            a.set_label(&mut again)?;
+            // A draw.
+            a.mov(rax, 6_364_136_223_846_793_005u64)?;
+            a.imul_2(r8, rax)?;
+            a.add(r8, 12345)?;
+            // Every fourth time or so: flip one of P, W, A, D or an address bit of one of eight entries.
+            a.mov(rcx, r8)?;
+            a.shr(rcx, 40)?;
+            a.mov(edx, ecx)?;
+            a.and(edx, 7)?;
+            a.lea(rdi, qword_ptr(r9 + rdx * 8))?;
+            a.mov(eax, ecx)?;
+            a.shr(eax, 3)?;
+            a.and(eax, 15)?;
+            a.mov(rsi, DATA + 0x10000)?;
+            a.mov(rax, qword_ptr(rsi + rax * 8))?;
+            a.xor(qword_ptr(rdi), rax)?;
+            // Touch another: read, write or add, and fold what was seen into the draw.
+            a.mov(edx, ecx)?;
+            a.shr(edx, 7)?;
+            a.and(edx, 0x7ff8)?;
+            a.xor(r8, qword_ptr(r10 + rdx))?;
+            a.mov(edx, ecx)?;
+            a.shr(edx, 9)?;
+            a.and(edx, 0x7ff8)?;
+            a.add(qword_ptr(r10 + rdx), ecx)?;
+            a.set_label(&mut next)?;
+            a.dec(r11d)?;
+            a.jnz(again)?;
+            a.hlt()
+        });
+        for (i, flip) in [P, W, A, D, 0x1000, 0x2000, 0x4000].into_iter().enumerate() {
+            g.put(DATA + 0x10000 + 8 * i as u64, flip);
+        }
+        // Faults are counted, not noted: the log would overflow.
+        g.code(0x7800, |a| {
+            a.add(rsp, 8)?;
+            a.push(rax)?;
+            a.mov(rax, cr2)?;
+            a.add(r8, rax)?;
+            a.pop(rax)?;
+            a.mov(qword_ptr(rsp), r15)?;
+            a.iretq()
+        });
+        g.gate(14, 0x7800, 0x8e, 0);
+        let out = check(&g);
+        assert_eq!(out.end, super::harness::End::Halt);
+        assert_ne!(out.state.gpr[8], 0);
+    }
+}

@@ -1,0 +1,72 @@
+//! Reading what apt prints.
+
+use super::{Exact, Remote};
+
+/// `Inst NAME (VERSION SUITE [ARCHITECTURE]) [...]`, of a simulated installation.
+pub(super) fn inst_lines(text: &str) -> Vec<(Exact, String)> {
+    text.lines()
+        .filter_map(|line| {
+            let (name, rest) = line.strip_prefix("Inst ")?.split_once(' ')?;
+            let rest = rest.split_once('(')?.1;
+            let version = rest.split_once(' ')?.0;
+            let architecture = rest.split_once(" [")?.1.split_once(']')?.0;
+            let package = Exact { name: name.to_owned(), version: version.to_owned() };
+            Some((package, architecture.to_owned()))
+        })
+        .collect()
+}
+
+/// `'URI' FILE BYTES SHA256:DIGEST`, of a download that only prints. The file is `NAME_VERSION_ARCHITECTURE.deb`.
+pub(super) fn uri_lines(text: &str) -> Vec<Remote> {
+    text.lines()
+        .filter_map(|line| {
+            let mut words = line.strip_prefix('\'')?.split_once("' ")?.1.split(' ');
+            let (file, bytes, digest) = (words.next()?, words.next()?.parse().ok()?, words.next()?);
+            let sha256 = digest.strip_prefix("SHA256:")?.to_owned();
+            let mut parts = file.split('_');
+            // In names of files, the colon of an epoch is written as in addresses.
+            let (name, version) = (parts.next()?.to_owned(), parts.next()?.replace("%3a", ":"));
+            Some(Remote { package: Exact { name, version }, file: file.to_owned(), bytes, sha256 })
+        })
+        .collect()
+}
+
+/// The first error in what apt printed, or the first warning, in one line.
+pub(super) fn complaint(stderr: &str) -> String {
+    let starting = |mark: &str| stderr.lines().find_map(|line| line.strip_prefix(mark));
+    let found = starting("E: ").or_else(|| starting("W: "));
+    found.or_else(|| stderr.lines().find(|line| !line.trim().is_empty())).unwrap_or("it failed without a word").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{complaint, inst_lines, uri_lines};
+
+    #[test]
+    fn simulated_installations_are_read() {
+        let text = "Reading package lists...\n\
+            Inst libc6 (2.36-9+deb12u14 Debian:12.15/oldstable [amd64]) []\n\
+            Inst debconf (1.5.82 Debian:12.15/oldstable, Debian-Security:12/oldstable-security [all])\n\
+            Conf libc6 (2.36-9+deb12u14 Debian:12.15/oldstable [amd64])\n";
+        let lines = inst_lines(text);
+        assert_eq!(lines.len(), 2);
+        assert_eq!((lines[0].0.name.as_str(), lines[0].0.version.as_str()), ("libc6", "2.36-9+deb12u14"));
+        assert_eq!((lines[1].0.name.as_str(), lines[1].1.as_str()), ("debconf", "all"));
+    }
+
+    #[test]
+    fn addresses_are_read_with_epochs() {
+        let text = "'http://m/pool/redis_7.0.15-1%7edeb12u7_amd64.deb' redis-server_5%3a7.0.15-1~deb12u7_amd64.deb 73392 SHA256:1f43\nnoise\n";
+        let [remote] = uri_lines(text).try_into().unwrap();
+        assert_eq!(remote.package.version, "5:7.0.15-1~deb12u7");
+        assert_eq!((remote.bytes, remote.sha256.as_str()), (73_392, "1f43"));
+    }
+
+    #[test]
+    fn errors_go_before_warnings() {
+        assert_eq!(complaint("W: one\nE: two\n"), "two");
+        assert_eq!(complaint("W: one\n"), "one");
+        assert_eq!(complaint("\nplain\n"), "plain");
+        assert_eq!(complaint(""), "it failed without a word");
+    }
+}

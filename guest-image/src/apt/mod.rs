@@ -1,0 +1,368 @@
+//! Debian packages by name, through the host's `apt-get`, with a state of its own.
+//!
+//! Nothing of the host's is changed or needed: lists, cache, status and preferences are in a folder of ours, so no
+//! right is needed beyond writing there, and nothing is ever installed. What is taken over from the host is how it
+//! reaches its mirrors ([`sources`]: addresses, keys, proxies).
+//!
+//! What is not here: packages themselves ([`crate::debian`]) and the versions that a world wants ([`crate::lock`]).
+
+mod answers;
+pub mod sources;
+
+use answers::{complaint, inst_lines, uri_lines};
+use sources::Sources;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The one architecture that machines have.
+pub const ARCHITECTURE: &str = "amd64";
+
+/// Why packages could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The host has no apt.
+    #[error(
+        "{program} is not on this host: install the package apt, or give the image a kernel and a root by path"
+    )]
+    NoApt {
+        /// The program that is missing.
+        program: &'static str,
+    },
+    /// No such package.
+    #[error("there is no package {package} in {suite}")]
+    Unknown {
+        /// The package.
+        package: String,
+        /// The suite.
+        suite: String,
+    },
+    /// The package exists for another architecture only.
+    #[error("the package {package} is for {architecture}, and machines are {ARCHITECTURE}")]
+    Architecture {
+        /// The package.
+        package: String,
+        /// Its architecture.
+        architecture: String,
+    },
+    /// The version is not on the mirror any more.
+    #[error(
+        "{package} {version} is not in {suite} any more: delete world.lock for today's versions, or set `mirror` to a \
+         snapshot that has it"
+    )]
+    Gone {
+        /// The package.
+        package: String,
+        /// The version that the lock names.
+        version: String,
+        /// The suite.
+        suite: String,
+    },
+    /// The mirror cannot be reached.
+    #[error("cannot reach the package mirror: {reason}")]
+    Network {
+        /// What apt says.
+        reason: String,
+    },
+    /// There is no space for packages.
+    #[error("no space left in {path}")]
+    NoSpace {
+        /// The folder.
+        path: String,
+    },
+    /// apt says something else.
+    #[error("apt-get {action}: {reason}")]
+    Apt {
+        /// What it was doing.
+        action: &'static str,
+        /// What it says.
+        reason: String,
+    },
+    /// A file of ours cannot be read or written.
+    #[error("cannot use {path}: {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A package in one version.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Exact {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+/// A package that a mirror has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remote {
+    /// What it is.
+    pub package: Exact,
+    /// The name of its file, as apt downloads it.
+    pub file: String,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// SHA-256 of the file, in hexadecimal.
+    pub sha256: String,
+}
+
+/// An apt with a state of its own.
+#[derive(Debug)]
+pub struct Apt {
+    folder: PathBuf,
+    suite: String,
+    /// Held as long as this lives: apt's state is one process's at a time.
+    _lock: File,
+}
+
+impl Apt {
+    /// Opens the state in `folder` for packages from these sources.
+    ///
+    /// # Errors
+    /// The folder cannot be used.
+    pub fn open(folder: &Path, sources: &Sources) -> Result<Self, Error> {
+        for part in ["lists/partial", "archives/partial", "sources.d"] {
+            let path = folder.join(part);
+            fs::create_dir_all(&path).map_err(file_error(&path))?;
+        }
+        let path = folder.join("everett.lock");
+        let lock = File::create(&path).map_err(file_error(&path))?;
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
+            .map_err(|error| file_error(&path)(error.into()))?;
+        let apt = Apt { folder: folder.to_path_buf(), suite: sources.suite.clone(), _lock: lock };
+        apt.write("status", "")?;
+        apt.write("preferences", "")?;
+        apt.write("sources.d/everett.sources", &sources.to_string())?;
+        apt.write("apt.conf", &configuration(folder, &sources.transport))?;
+        Ok(apt)
+    }
+
+    /// Fetches the lists of packages.
+    ///
+    /// # Errors
+    /// The mirror cannot be reached, and there are no lists from before.
+    pub fn update(&self) -> Result<(), Error> {
+        let output = self.run("apt-get", "update", ["update"])?;
+        // Unreachable mirrors are warnings to apt. Older lists will do, none will not.
+        let lists = self.folder.join("lists");
+        let entries = fs::read_dir(&lists).map_err(file_error(&lists))?;
+        let is_index = |name: &OsStr| name.to_string_lossy().contains("_Packages");
+        if entries.flatten().any(|entry| is_index(&entry.file_name())) {
+            return Ok(());
+        }
+        Err(Error::Network { reason: complaint(&output.stderr) })
+    }
+
+    /// The packages with these names, and all that they depend on, in the order in which they unpack. `pins` are
+    /// versions to prefer. Names may be apt's patterns.
+    ///
+    /// # Errors
+    /// A package is unknown, or cannot be installed.
+    pub fn resolve(&self, packages: &[String], pins: &[Exact]) -> Result<Vec<Exact>, Error> {
+        let pins: String = pins
+            .iter()
+            .map(|Exact { name, version }| {
+                format!("Package: {name}\nPin: version {version}\nPin-Priority: 1001\n\n")
+            })
+            .collect();
+        self.write("preferences", &pins)?;
+        let fixed = ["--simulate", "--no-install-recommends", "install"].into_iter();
+        let output = self.run("apt-get", "install", fixed.chain(packages.iter().map(String::as_str)));
+        self.write("preferences", "")?;
+        let mut resolved = Vec::new();
+        for (package, architecture) in inst_lines(&output?.stdout) {
+            self.check_architecture(&package.name, &architecture)?;
+            resolved.push(package);
+        }
+        if resolved.is_empty() {
+            let reason = String::from("it would install nothing");
+            return Err(Error::Apt { action: "install", reason });
+        }
+        Ok(resolved)
+    }
+
+    /// Where these packages are, and their digests.
+    ///
+    /// # Errors
+    /// A version is not there (any more).
+    pub fn locate(&self, packages: &[Exact]) -> Result<Vec<Remote>, Error> {
+        let names: Vec<String> =
+            packages.iter().map(|package| format!("{}={}", package.name, package.version)).collect();
+        let fixed = ["download", "--print-uris"].into_iter();
+        let output = self.run("apt-get", "download", fixed.chain(names.iter().map(String::as_str)))?;
+        let found = uri_lines(&output.stdout);
+        packages
+            .iter()
+            .map(|package| {
+                let remote = found.iter().find(|remote| remote.package == *package).cloned();
+                remote.ok_or_else(|| self.gone(package.clone()))
+            })
+            .collect()
+    }
+
+    /// Downloads these packages into `into`, each under its [`Remote::file`].
+    ///
+    /// # Errors
+    /// The mirror cannot be reached, or a file does not have its digest.
+    pub fn download(&self, packages: &[Remote], into: &Path) -> Result<(), Error> {
+        let names: Vec<String> = packages
+            .iter()
+            .map(|remote| format!("{}={}", remote.package.name, remote.package.version))
+            .collect();
+        let arguments = std::iter::once("download").chain(names.iter().map(String::as_str));
+        self.run_in(into, "apt-get", "download", arguments).map(drop)
+    }
+
+    fn check_architecture(&self, package: &str, architecture: &str) -> Result<(), Error> {
+        if architecture == ARCHITECTURE || architecture == "all" {
+            return Ok(());
+        }
+        Err(Error::Architecture { package: package.to_owned(), architecture: architecture.to_owned() })
+    }
+
+    fn gone(&self, package: Exact) -> Error {
+        Error::Gone { package: package.name, version: package.version, suite: self.suite.clone() }
+    }
+
+    fn write(&self, name: &str, content: &str) -> Result<(), Error> {
+        let path = self.folder.join(name);
+        fs::write(&path, content).map_err(file_error(&path))
+    }
+
+    fn run<'a>(
+        &self,
+        program: &'static str,
+        action: &'static str,
+        arguments: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Output, Error> {
+        self.run_in(&self.folder, program, action, arguments)
+    }
+
+    fn run_in<'a>(
+        &self,
+        folder: &Path,
+        program: &'static str,
+        action: &'static str,
+        arguments: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Output, Error> {
+        let mut command = Command::new(program);
+        // Read before everything in /etc/apt, and it turns the rest of that off.
+        command.env("APT_CONFIG", self.folder.join("apt.conf")).env("LC_ALL", "C");
+        let output = command.args(arguments).current_dir(folder).stdin(Stdio::null()).output();
+        let output = match output {
+            Ok(output) => output,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Error::NoApt { program }),
+            Err(source) => return Err(Error::File { path: String::from(program), source }),
+        };
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let (stdout, stderr) = (text(output.stdout), text(output.stderr));
+        if output.status.success() {
+            return Ok(Output { stdout, stderr });
+        }
+        Err(self.failure(action, &complaint(&stderr), &stderr))
+    }
+
+    /// What a complaint of apt's means.
+    fn failure(&self, action: &'static str, complaint: &str, all: &str) -> Error {
+        let suite = self.suite.clone();
+        // The messages of apt 1.8 to 3.0, in the C locale.
+        let unknown =
+            complaint.strip_prefix("Unable to locate package ").or_else(|| quoted_before(complaint, "' has no installation candidate"));
+        if let Some(package) = unknown {
+            let (name, architecture) = package.split_once(':').unwrap_or((package, ARCHITECTURE));
+            if architecture != ARCHITECTURE {
+                let (package, architecture) = (name.to_owned(), architecture.to_owned());
+                return Error::Architecture { package, architecture };
+            }
+            return Error::Unknown { package: name.to_owned(), suite };
+        }
+        if let Some(rest) = complaint.strip_prefix("Version '")
+            && let Some((version, rest)) = rest.split_once("' for '")
+            && let Some((package, _)) = rest.split_once("' was not found")
+        {
+            let (package, version) = (package.to_owned(), version.to_owned());
+            return Error::Gone { package, version, suite };
+        }
+        if all.contains("No space left on device") || all.contains("don't have enough free space") {
+            return Error::NoSpace { path: self.folder.display().to_string() };
+        }
+        if complaint.starts_with("Failed to fetch") || complaint.starts_with("Unable to fetch") {
+            return Error::Network { reason: complaint.to_owned() };
+        }
+        Error::Apt { action, reason: complaint.to_owned() }
+    }
+}
+
+/// What a command printed.
+struct Output {
+    stdout: String,
+    stderr: String,
+}
+
+/// `Package 'NAME` before a known end.
+fn quoted_before<'a>(complaint: &'a str, end: &str) -> Option<&'a str> {
+    complaint.strip_suffix(end)?.strip_prefix("Package '")
+}
+
+fn configuration(folder: &Path, transport: &[(String, String)]) -> String {
+    let folder = folder.display();
+    let mut text = format!(
+        "Dir::State \"{folder}\";\nDir::State::lists \"{folder}/lists\";\nDir::State::status \"{folder}/status\";\n\
+         Dir::Cache \"{folder}\";\nDir::Cache::archives \"{folder}/archives\";\n\
+         Dir::Etc::sourcelist \"/dev/null\";\nDir::Etc::sourceparts \"{folder}/sources.d\";\n\
+         Dir::Etc::main \"/dev/null\";\nDir::Etc::parts \"/dev/null\";\n\
+         Dir::Etc::preferences \"{folder}/preferences\";\nDir::Etc::preferencesparts \"/dev/null\";\n\
+         Dir::Log \"{folder}\";\n\
+         APT::Architecture \"{ARCHITECTURE}\";\nAPT::Architectures {{ \"{ARCHITECTURE}\"; }};\n\
+         APT::Install-Recommends \"false\";\nAPT::Get::Assume-Yes \"true\";\nAPT::Sandbox::User \"root\";\n\
+         Acquire::Languages \"none\";\nAcquire::Retries \"2\";\n"
+    );
+    for (key, value) in transport {
+        text.push_str(&format!("{key} \"{value}\";\n"));
+    }
+    text
+}
+
+fn file_error(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
+    |source| {
+        let path = path.display().to_string();
+        if source.kind() == io::ErrorKind::StorageFull { Error::NoSpace { path } } else { Error::File { path, source } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Apt, Error};
+    use std::fs::File;
+
+    fn apt() -> Apt {
+        let folder = std::path::PathBuf::from("/state");
+        Apt { folder, suite: String::from("bookworm"), _lock: File::open("/dev/null").unwrap() }
+    }
+
+    fn said(complaint: &str) -> String {
+        apt().failure("install", complaint, complaint).to_string()
+    }
+
+    #[test]
+    fn complaints_become_one_line_that_names_what_is_wrong() {
+        assert_eq!(said("Unable to locate package nosuch"), "there is no package nosuch in bookworm");
+        assert_eq!(said("Package 'awk' has no installation candidate"), "there is no package awk in bookworm");
+        assert_eq!(
+            said("Unable to locate package redis-server:arm64"),
+            "the package redis-server is for arm64, and machines are amd64"
+        );
+        assert!(said("Version '9' for 'libcap2' was not found").starts_with("libcap2 9 is not in bookworm any more"));
+        let full = "Write error - write (28: No space left on device)";
+        assert_eq!(said(full), "no space left in /state");
+        let network = "Failed to fetch http://a/b  Could not resolve 'a'";
+        assert!(matches!(apt().failure("download", network, network), Error::Network { .. }));
+        assert_eq!(said("Held broken packages"), "apt-get install: Held broken packages");
+    }
+}

@@ -1,0 +1,243 @@
+//! Where packages come from: the host's own mirrors of a suite if it has any, else Debian's.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Debian's mirrors, for hosts that have no sources of the suite.
+const MIRROR: &str = "http://deb.debian.org/debian";
+const SECURITY_MIRROR: &str = "http://deb.debian.org/debian-security";
+/// The keys of Debian's archives, where its package puts them.
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// A source of packages (sources.list(5)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Address.
+    pub uri: String,
+    /// Suites at that address.
+    pub suites: Vec<String>,
+    /// The file with the keys that its lists are signed with, or the keys; apt's own choice when absent.
+    pub signed_by: Option<String>,
+}
+
+/// All sources of one suite, and how to reach them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sources {
+    /// The suite's name, for example `bookworm`.
+    pub suite: String,
+    /// Where its packages are.
+    pub sources: Vec<Source>,
+    /// apt's settings for proxies and certificates.
+    pub transport: Vec<(String, String)>,
+}
+
+impl Sources {
+    /// The host's sources of this suite. With a mirror, that mirror alone.
+    #[must_use]
+    pub fn of_host(suite: &str, mirror: Option<&str>) -> Self {
+        let sources = match mirror {
+            Some(uri) => vec![source(uri, &[suite])],
+            None => {
+                let mut sources = Vec::new();
+                for (name, text) in host_files(Path::new("/etc/apt")) {
+                    sources.extend(if name.ends_with(".sources") { deb822(&text, suite) } else { lines(&text, suite) });
+                }
+                if sources.is_empty() { debian(suite) } else { sources }
+            }
+        };
+        Sources { suite: suite.to_owned(), sources, transport: transport() }
+    }
+}
+
+/// As a file in the format of deb822(5).
+impl fmt::Display for Sources {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Source { uri, suites, signed_by } in &self.sources {
+            writeln!(out, "Types: deb\nURIs: {uri}\nSuites: {}\nComponents: main", suites.join(" "))?;
+            if let Some(signed_by) = signed_by {
+                writeln!(out, "Signed-By: {signed_by}")?;
+            }
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+}
+
+fn source(uri: &str, suites: &[&str]) -> Source {
+    let signed_by = Path::new(KEYRING).exists().then(|| KEYRING.to_owned());
+    Source { uri: uri.to_owned(), suites: suites.iter().map(ToString::to_string).collect(), signed_by }
+}
+
+fn debian(suite: &str) -> Vec<Source> {
+    let (updates, security) = (format!("{suite}-updates"), format!("{suite}-security"));
+    // The moving target has neither updates nor a security archive.
+    if matches!(suite, "sid" | "unstable") {
+        return vec![source(MIRROR, &[suite])];
+    }
+    vec![source(MIRROR, &[suite, &updates]), source(SECURITY_MIRROR, &[&security])]
+}
+
+/// Whether a suite that a source names belongs to the one that is wanted.
+fn belongs(named: &str, suite: &str) -> bool {
+    let rest = named.strip_prefix(suite);
+    matches!(rest, Some("" | "-updates" | "-security" | "/updates"))
+}
+
+/// Debian's archives are known by their paths; a third party's may have a suite of the same name.
+fn is_debian(uri: &str) -> bool {
+    let path = uri.trim_end_matches('/');
+    let of_network = ["http:", "https:", "file:", "copy:", "mirror+"].iter().any(|kind| path.starts_with(kind));
+    of_network && (path.ends_with("/debian") || path.ends_with("/debian-security") || path.contains("/archive/debian"))
+}
+
+fn host_files(folder: &Path) -> Vec<(String, String)> {
+    let mut paths = vec![folder.join("sources.list")];
+    if let Ok(entries) = fs::read_dir(folder.join("sources.list.d")) {
+        paths.extend(entries.flatten().map(|entry| entry.path()));
+    }
+    paths.sort();
+    let wanted = |name: &str| name.ends_with(".list") || name.ends_with(".sources");
+    paths
+        .into_iter()
+        .filter_map(|path| {
+            let name = path.file_name()?.to_string_lossy().into_owned();
+            // A file that may not be read says nothing to this user's apt either.
+            if wanted(&name) { Some((name, fs::read_to_string(path).ok()?)) } else { None }
+        })
+        .collect()
+}
+
+/// One-line sources: `deb [options] URI SUITE COMPONENT...`.
+fn lines(text: &str, suite: &str) -> Vec<Source> {
+    let mut sources = Vec::new();
+    for line in text.lines() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        let Some(rest) = line.strip_prefix("deb ").map(str::trim_start) else { continue };
+        let (options, rest) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((options, rest)) => (options, rest),
+            None => ("", rest),
+        };
+        let mut words = rest.split_whitespace();
+        let (Some(uri), Some(named)) = (words.next(), words.next()) else { continue };
+        if is_debian(uri) && belongs(named, suite) {
+            let signed_by =
+                options.split_whitespace().find_map(|option| option.strip_prefix("signed-by=")).map(str::to_owned);
+            sources.push(Source { uri: uri.to_owned(), suites: vec![named.to_owned()], signed_by });
+        }
+    }
+    sources
+}
+
+/// Sources in paragraphs of `Key: value`.
+fn deb822(text: &str, suite: &str) -> Vec<Source> {
+    let mut sources = Vec::new();
+    let text: String =
+        text.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect();
+    for paragraph in text.split("\n\n") {
+        let field = |wanted: &str| {
+            let mut value: Option<String> = None;
+            for line in paragraph.lines() {
+                match (&mut value, line.starts_with([' ', '\t'])) {
+                    (Some(value), true) => {
+                        value.push('\n');
+                        value.push_str(line);
+                    }
+                    (Some(_), false) => break,
+                    (None, _) => {
+                        let (key, rest) = line.split_once(':').unwrap_or_default();
+                        if key.eq_ignore_ascii_case(wanted) {
+                            value = Some(rest.trim().to_owned());
+                        }
+                    }
+                }
+            }
+            value.unwrap_or_default()
+        };
+        let enabled = !field("Enabled").eq_ignore_ascii_case("no");
+        let binary = field("Types").split_whitespace().any(|kind| kind == "deb");
+        if !enabled || !binary {
+            continue;
+        }
+        let suites = field("Suites");
+        let suites: Vec<String> =
+            suites.split_whitespace().filter(|named| belongs(named, suite)).map(str::to_owned).collect();
+        if suites.is_empty() {
+            continue;
+        }
+        let signed_by = Some(field("Signed-By")).filter(|value| !value.is_empty());
+        for uri in field("URIs").split_whitespace().filter(|uri| is_debian(uri)) {
+            sources.push(Source { uri: uri.to_owned(), suites: suites.clone(), signed_by: signed_by.clone() });
+        }
+    }
+    sources
+}
+
+/// How the host's apt reaches the network.
+fn transport() -> Vec<(String, String)> {
+    // Without apt there is nothing to take over, and the first real command will say that it is missing.
+    let output = Command::new("apt-config").args(["dump", "--format", "%F %v%n", "Acquire"]).output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    settings(&text)
+}
+
+fn settings(text: &str) -> Vec<(String, String)> {
+    let kept = ["Acquire::http::", "Acquire::https::", "Acquire::Check-Valid-Until", "Acquire::Check-Date"];
+    text.lines()
+        .filter_map(|line| {
+            let (key, value) = line.split_once(' ')?;
+            let wanted = kept.iter().any(|prefix| key.starts_with(prefix));
+            // Lists (`KEY::`) and values that a quoted string cannot hold are left out.
+            let plain = !key.ends_with("::") && !value.is_empty() && !value.contains('"');
+            (wanted && plain).then(|| (key.to_owned(), value.to_owned()))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Sources, deb822, debian, lines, settings};
+
+    #[test]
+    fn one_line_sources_are_read() {
+        let text = "# deb http://x/debian bookworm main\n\
+            deb [arch=amd64 signed-by=/k.gpg] http://mirror/debian bookworm main contrib # c\n\
+            deb http://mirror/debian-security bookworm-security main\n\
+            deb https://packages.other/apt bookworm main\ndeb-src http://mirror/debian bookworm main\n\
+            deb http://mirror/debian trixie main\n";
+        let sources = lines(text, "bookworm");
+        assert_eq!(sources.len(), 2);
+        assert_eq!((sources[0].uri.as_str(), sources[0].signed_by.as_deref()), ("http://mirror/debian", Some("/k.gpg")));
+        assert_eq!(sources[1].suites, ["bookworm-security"]);
+    }
+
+    #[test]
+    fn paragraphs_are_read() {
+        let text = "Types: deb deb-src\n# a comment\nURIs: http://mirror/debian\n\
+            Suites: bookworm bookworm-updates bookworm-backports\nComponents: main\nSigned-By:\n -----BEGIN\n .\n\n\
+            Types: deb\nEnabled: no\nURIs: http://off/debian\nSuites: bookworm\n\n\
+            Types: deb\nURIs: https://deb.nodesource.com/node_20.x\nSuites: nodistro\n";
+        let sources = deb822(text, "bookworm");
+        assert_eq!(sources.len(), 1);
+        assert_eq!(sources[0].suites, ["bookworm", "bookworm-updates"]);
+        assert_eq!(sources[0].signed_by.as_deref(), Some("\n -----BEGIN\n ."));
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let sources =
+            Sources { suite: String::from("trixie"), sources: debian("trixie"), transport: Vec::new() };
+        assert_eq!(deb822(&sources.to_string(), "trixie"), sources.sources);
+        assert_eq!(sources.sources[1].suites, ["trixie-security"]);
+        assert_eq!(debian("sid").len(), 1);
+    }
+
+    #[test]
+    fn only_what_reaches_the_network_is_taken_over() {
+        let text = "Acquire::http::Proxy http://proxy:3128\nAcquire::Languages none\nAcquire::https:: x\n\
+            Acquire::Check-Date false\nAcquire::http::User-Agent a\"b\n";
+        let keys: Vec<String> = settings(text).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, ["Acquire::http::Proxy", "Acquire::Check-Date"]);
+    }
+}

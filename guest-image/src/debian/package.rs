@@ -1,0 +1,120 @@
+//! One package: its control files, and a reader of its data.
+
+use super::{Error, ar, control::Control};
+use crate::compression::Format;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// Most bytes of a control file: scripts, digests, lists.
+const CONTROL_FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// A package, of which only the control part was read.
+#[derive(Debug)]
+pub struct Package {
+    path: PathBuf,
+    /// Its name.
+    pub name: String,
+    /// Its control fields.
+    pub control: Control,
+    /// Its other control files (scripts, `md5sums`, `conffiles`, `triggers`...): name, mode, content.
+    pub files: Vec<(String, u32, Vec<u8>)>,
+    data: ar::Member,
+}
+
+impl Package {
+    /// Reads the control part of the package in this file.
+    ///
+    /// # Errors
+    /// It cannot be read, is no package, or is for another architecture.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let name = || path.display().to_string();
+        let format = |problem: String| Error::Format { path: name(), problem };
+        let read = |source: io::Error| match source.kind() {
+            io::ErrorKind::InvalidData => Error::Format { path: name(), problem: source.to_string() },
+            _ => Error::Read { path: name(), source },
+        };
+        let mut file = File::open(path).map_err(read)?;
+        let members = ar::members(&mut file).map_err(read)?;
+        let member = |start: &str| {
+            let found = members.iter().find(|member| member.name.starts_with(start)).cloned();
+            found.ok_or_else(|| format(format!("it has no {start}")))
+        };
+        let (control_part, data) = (member("control.tar")?, member("data.tar")?);
+        let mut control = None;
+        let mut files = Vec::new();
+        let mut archive = tar::Archive::new(reader(file, &control_part).map_err(read)?);
+        for entry in archive.entries().map_err(read)? {
+            let mut entry = entry.map_err(|error| format(error.to_string()))?;
+            if !entry.header().entry_type().is_file() {
+                continue;
+            }
+            let path = entry.path().map_err(|error| format(error.to_string()))?;
+            let Some(file_name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else {
+                continue;
+            };
+            let mode = entry.header().mode().unwrap_or(0o644) & 0o777;
+            let mut content = Vec::new();
+            let too_long = entry.size() > CONTROL_FILE_BYTES_MAX;
+            if too_long {
+                return Err(format(format!("its {file_name} is too long")));
+            }
+            entry.read_to_end(&mut content).map_err(|error| format(error.to_string()))?;
+            if file_name == "control" {
+                control = Some(Control::parse(&String::from_utf8_lossy(&content)));
+            } else {
+                files.push((file_name, mode, content));
+            }
+        }
+        files.sort();
+        let control = control.ok_or_else(|| format(String::from("it has no control file")))?;
+        let required = |key: &str| control.field(key).ok_or_else(|| format(format!("it has no field {key}")));
+        let package = required("Package")?.to_owned();
+        required("Version")?;
+        let architecture = required("Architecture")?;
+        if !matches!(architecture, "amd64" | "all") {
+            return Err(Error::Architecture { package, architecture: architecture.to_owned() });
+        }
+        Ok(Package { path: path.to_path_buf(), name: package, control, files, data })
+    }
+
+    /// The name of the package's file, for messages.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A control file's text.
+    #[must_use]
+    pub fn file(&self, name: &str) -> Option<String> {
+        let found = self.files.iter().find(|(file, ..)| file == name);
+        found.map(|(_, _, content)| String::from_utf8_lossy(content).into_owned())
+    }
+
+    /// Its data: a tar archive.
+    ///
+    /// # Errors
+    /// The file cannot be read, or the data is packed in an unknown way.
+    pub fn data(&self) -> io::Result<Box<dyn Read>> {
+        reader(File::open(&self.path)?, &self.data)
+    }
+
+    /// Its configuration files (deb-conffiles(5)), which dpkg treats with care.
+    #[must_use]
+    pub fn conffiles(&self) -> Vec<String> {
+        let text = self.file("conffiles").unwrap_or_default();
+        let lines = text.lines().map(str::trim);
+        lines.filter(|line| line.starts_with('/')).map(str::to_owned).collect()
+    }
+}
+
+/// Reads a member, unpacking it by the end of its name.
+fn reader(mut file: File, member: &ar::Member) -> io::Result<Box<dyn Read>> {
+    file.seek(SeekFrom::Start(member.offset))?;
+    let packed = BufReader::with_capacity(1 << 20, file.take(member.bytes));
+    if member.name.ends_with(".tar") {
+        return Ok(Box::new(packed));
+    }
+    let unknown = || io::Error::new(io::ErrorKind::InvalidData, format!("{} is packed in an unknown way", member.name));
+    Format::of_name(&member.name).ok_or_else(unknown)?.reader(packed)
+}

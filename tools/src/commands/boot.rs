@@ -1,0 +1,281 @@
+//! `everett boot`: one machine with its console on the terminal.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::thread;
+
+use anyhow::{Context, bail};
+use everett_protocol::{Exec, ExecOutput, Exit};
+use everett_vmm::boot::DEFAULT_CMDLINE;
+use everett_vmm::machine::{End, MachineConfig, Stop, Until};
+use serde::Serialize;
+
+use super::{Outcome, common};
+use crate::cli;
+use crate::host_time::Stopwatch;
+use crate::images;
+use crate::interrupt::Interrupt;
+use crate::session::event::{Event, StreamName, What};
+use crate::session::launch::{EngineOptions, Launcher};
+use crate::session::show;
+use crate::session::timeline::{COMMAND, Timeline};
+use crate::ui::{Ui, style};
+use crate::units::show_duration_ns;
+use crate::world_file::{Node, Workload, World};
+
+/// The console is looked at after so much vtime, and so is the keyboard.
+const STEP_NS: u64 = 20_000_000;
+/// What a guest gets to power off after Ctrl-C, in nanoseconds of vtime.
+const POWER_OFF_NS: u64 = 10_000_000_000;
+
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum Record<'a> {
+    Console { vtime_ns: u64, text: &'a str },
+    End { vtime_ns: u64, instructions: u64, why: String, host_seconds: f64 },
+}
+
+pub(super) fn run(ui: &Ui, args: &cli::Boot) -> anyhow::Result<Outcome> {
+    match &args.world {
+        Some(file) => boot_world(ui, args, file),
+        None => boot_raw(ui, args),
+    }
+}
+
+/// A kernel and perhaps an initramfs, with nobody at the other end of the agent's ports.
+fn boot_raw(ui: &Ui, args: &cli::Boot) -> anyhow::Result<Outcome> {
+    let Some(kernel) = &args.kernel else { bail!("name a world file, or a kernel with --kernel") };
+    if !args.argv.is_empty() {
+        bail!("a COMMAND needs a world: there is no agent in a raw initramfs");
+    }
+    let unpacked = images::unpack_kernel(kernel)?;
+    let mut config = MachineConfig::new(unpacked.path());
+    config.initramfs.clone_from(&args.initramfs);
+    config.seed = args.seed.unwrap_or(0);
+    config.cmdline = format!("{DEFAULT_CMDLINE} {}", args.cmdline).trim_end().to_owned();
+    if let Some(bytes) = args.memory {
+        config.memory_bytes = bytes;
+    }
+    let mut machine = EngineOptions::new(&args.hidden)?.machine(config)?;
+    let interrupt = Interrupt::install()?;
+    let mut terminal = Terminal::new(ui, true);
+    let clock = Stopwatch::start();
+    let last_ns = args.duration_ns.unwrap_or(u64::MAX);
+    let end = loop {
+        let next_ns = (machine.vtime() + STEP_NS).min(last_ns);
+        let stop = machine.run(&Until::vtime(next_ns));
+        for port in 0..everett_vmm::virtio::console::PORTS {
+            machine.output().take_port(port);
+        }
+        machine.output().take_notes();
+        terminal.console(machine.vtime(), &machine.output().take_console())?;
+        if let Stop::End(end) = stop {
+            break Some(end);
+        }
+        if machine.vtime() >= last_ns || interrupt.wanted() {
+            break None;
+        }
+        let typed = terminal.typed();
+        machine.console_input(&typed);
+        pace(args, clock, machine.vtime(), &interrupt);
+    };
+    terminal.end(machine.vtime(), machine.icount(), end.as_ref(), clock)
+}
+
+fn boot_world(ui: &Ui, args: &cli::Boot, file: &Path) -> anyhow::Result<Outcome> {
+    let mut world = common::load(file)?;
+    let node = pick_node(&world, args.node.as_deref())?.clone();
+    world.workload = Workload::default();
+    let seed = args.seed.or(world.seed).unwrap_or(0);
+    let mut files = images::get(ui, &world, &node)?.files;
+    let unpacked = args.kernel.as_deref().map(images::unpack_kernel).transpose()?;
+    if let Some(kernel) = &unpacked {
+        files.kernel = kernel.path().to_owned();
+    }
+    if let Some(initramfs) = &args.initramfs {
+        files.initramfs = Some(initramfs.clone());
+    }
+    let options = EngineOptions::new(&args.hidden)?;
+    let launcher = Launcher { world, node, files, cmdline: args.cmdline.clone(), options };
+    let mut timeline = launcher.start(seed)?;
+    let with_command = !args.argv.is_empty();
+    if with_command {
+        timeline.command_when_ready(command(&args.argv));
+    }
+    let interrupt = Interrupt::install()?;
+    let mut terminal = Terminal::new(ui, !with_command);
+    let clock = Stopwatch::start();
+    let mut last_ns = args.duration_ns.unwrap_or(u64::MAX);
+    let mut asked = false;
+    let end = loop {
+        let next_ns = (timeline.machine().vtime() + STEP_NS).min(last_ns);
+        let stop = timeline.run(&Until::vtime(next_ns));
+        terminal.timeline(&mut timeline)?;
+        if let Stop::End(end) = stop {
+            break Some(end);
+        }
+        let now = timeline.machine().vtime();
+        if interrupt.wanted() && !asked {
+            asked = true;
+            last_ns = last_ns.min(now + POWER_OFF_NS);
+            timeline.power_off();
+        }
+        if now >= last_ns {
+            break None;
+        }
+        let typed = terminal.typed();
+        timeline.machine_mut().console_input(&typed);
+        if !asked {
+            pace(args, clock, now, &interrupt);
+        }
+    };
+    let machine = timeline.machine();
+    let outcome = terminal.end(machine.vtime(), machine.icount(), end.as_ref(), clock)?;
+    match timeline.command_exit() {
+        _ if timeline.findings() > 0 => Ok(Outcome::Found),
+        Some(Exit::Code(0)) => Ok(Outcome::Fine),
+        Some(_) => Ok(Outcome::Found),
+        None if with_command => Err(anyhow::anyhow!("the machine ended before the command did")),
+        None => Ok(outcome),
+    }
+}
+
+fn pick_node<'w>(world: &'w World, name: Option<&str>) -> anyhow::Result<&'w Node> {
+    match name {
+        None => match &world.nodes[..] {
+            [node] => Ok(node),
+            _ => bail!("{}: node: several nodes; choose one with --node NAME", world.file.display()),
+        },
+        Some(name) => {
+            let names: Vec<&str> = world.nodes.iter().map(|node| node.name.as_str()).collect();
+            world.node(name).with_context(|| {
+                format!("{}: node: none is named \"{name}\"; there is {}", world.file.display(), names.join(", "))
+            })
+        }
+    }
+}
+
+fn command(argv: &[String]) -> Exec {
+    Exec {
+        argv: argv.to_vec(),
+        env: std::collections::BTreeMap::new(),
+        cwd: None,
+        user: None,
+        stdin: None,
+        output: ExecOutput::Control,
+        limit_ms: None,
+    }
+}
+
+/// An idle guest's vtime must not run away from somebody who watches: wait until the host's clock is there, too.
+fn pace(args: &cli::Boot, clock: Stopwatch, vtime_ns: u64, interrupt: &Interrupt) {
+    if args.duration_ns.is_none() && args.argv.is_empty() {
+        clock.wait_for_ns(vtime_ns, || interrupt.wanted());
+    }
+}
+
+/// The host's end of a console.
+struct Terminal<'a> {
+    ui: &'a Ui,
+    /// Show the kernel's console and the services; else only the command's output.
+    all: bool,
+    keyboard: Option<Receiver<Vec<u8>>>,
+}
+
+impl<'a> Terminal<'a> {
+    fn new(ui: &'a Ui, all: bool) -> Terminal<'a> {
+        let keyboard = (all && !ui.json && io::stdin().is_terminal()).then(|| {
+            let (lines, keyboard) = channel();
+            // The thread ends with the process: it waits for a line that may never come.
+            thread::spawn(move || {
+                let mut stdin = io::stdin().lock();
+                let mut line = Vec::new();
+                while stdin.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+                    if lines.send(std::mem::take(&mut line)).is_err() {
+                        break;
+                    }
+                }
+            });
+            keyboard
+        });
+        Terminal { ui, all, keyboard }
+    }
+
+    /// What was typed since the last call, by lines.
+    fn typed(&mut self) -> Vec<u8> {
+        match self.keyboard.as_ref().map(Receiver::try_recv) {
+            Some(Ok(line)) => line,
+            Some(Err(TryRecvError::Disconnected)) => {
+                self.keyboard = None;
+                Vec::new()
+            }
+            Some(Err(TryRecvError::Empty)) | None => Vec::new(),
+        }
+    }
+
+    fn console(&mut self, vtime_ns: u64, bytes: &[u8]) -> anyhow::Result<()> {
+        if bytes.is_empty() || !self.all {
+            return Ok(());
+        }
+        if self.ui.json {
+            let text = String::from_utf8_lossy(bytes);
+            self.ui.record(&Record::Console { vtime_ns, text: &text })?;
+        } else {
+            // A console is for terminals: what controls one passes through.
+            let mut out = io::stdout().lock();
+            out.write_all(bytes)?;
+            out.flush()?;
+        }
+        Ok(())
+    }
+
+    fn timeline(&mut self, timeline: &mut Timeline) -> anyhow::Result<()> {
+        let vtime_ns = timeline.machine().vtime();
+        let console = timeline.machine_mut().output().take_console();
+        timeline.machine_mut().output().take_notes();
+        self.console(vtime_ns, &console)?;
+        for event in timeline.take_events() {
+            self.event(&event)?;
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event: &Event) -> anyhow::Result<()> {
+        self.ui.record(event)?;
+        match &event.what {
+            What::Line { unit, stream, text, .. } if unit == COMMAND && !self.ui.json => match stream {
+                StreamName::Stdout => writeln!(io::stdout(), "{text}")?,
+                StreamName::Stderr => writeln!(io::stderr(), "{text}")?,
+            },
+            What::Exit { unit, success: true, .. } if unit == COMMAND => {}
+            What::Finding { .. } => self.ui.say(show::line(event, false))?,
+            What::Exit { success: false, .. } => self.ui.say(show::line(event, false))?,
+            _ if self.all => self.ui.say(show::line(event, false))?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(
+        &mut self,
+        vtime_ns: u64,
+        instructions: u64,
+        end: Option<&End>,
+        clock: Stopwatch,
+    ) -> anyhow::Result<Outcome> {
+        let seconds = clock.seconds();
+        let why = end.map_or_else(|| "stopped by the host".to_owned(), ToString::to_string);
+        if self.all {
+            let mips = instructions as f64 / 1e6 / seconds.max(1e-9);
+            let line = format!(
+                "everett: {why} at {} of vtime; {instructions} instructions in {seconds:.1} s ({mips:.0} MIPS)",
+                show_duration_ns(vtime_ns)
+            );
+            self.ui.say(style::paint(style::FAINT, line))?;
+        }
+        self.ui.record(&Record::End { vtime_ns, instructions, why, host_seconds: seconds })?;
+        let orderly = end.is_none_or(|end| *end == End::PowerOff);
+        Ok(if orderly { Outcome::Fine } else { Outcome::Found })
+    }
+}

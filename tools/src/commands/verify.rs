@@ -1,0 +1,215 @@
+//! `everett verify`: the same timeline again and again, and where it parts if it does.
+
+use std::fs;
+use std::num::NonZero;
+use std::path::Path;
+
+use everett_vmm::digest::{Cause, Divergence, Side, first_difference};
+use everett_vmm::digest::trail::TRAIL_INTERVAL_NS;
+use serde::Serialize;
+
+use super::{Outcome, common};
+use crate::bound;
+use crate::cli;
+use crate::host_time::Stopwatch;
+use crate::identity::Identity;
+use crate::images;
+use crate::interrupt::Interrupt;
+use crate::session::launch::{EngineOptions, Launcher};
+use crate::symbols::Symbols;
+use crate::ui::progress::RunBar;
+use crate::ui::{Ui, style};
+use crate::units::{Vtime, show_duration_ns};
+use crate::verify::{Job, Mismatch, Report, RunResult};
+
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum Record<'a> {
+    Run { run: u32, trail: String, trail_points: usize, instructions: u64, vtime_ns: u64, findings: u64 },
+    Mismatch { run: u32, reference: u32, vtime_ns: u64 },
+    Divergence(DivergenceRecord<'a>),
+    End(End<'a>),
+}
+
+#[derive(Serialize)]
+struct DivergenceRecord<'a> {
+    instruction: u64,
+    vtime_ns: u64,
+    rip: [String; 2],
+    cause: String,
+    differences: Vec<[&'a str; 3]>,
+}
+
+#[derive(Serialize)]
+struct End<'a> {
+    path: &'a str,
+    clean_runs: u32,
+    /// The bound earned: a leak with a larger probability per run would have been seen with this confidence.
+    leak_probability_below: f64,
+    confidence: f64,
+    host_seconds: f64,
+    mips: f64,
+}
+
+pub(super) fn run(ui: &Ui, args: &cli::Verify) -> anyhow::Result<Outcome> {
+    let world = common::load(&args.timeline.world)?;
+    let node = common::only_node(&world)?.clone();
+    let seed = common::seed(&args.timeline, &world);
+    let image = images::get(ui, &world, &node)?;
+    let identity = image.identity(&world)?;
+    let options = EngineOptions::new(&args.timeline.hidden)?;
+    let launcher = Launcher { world, node, files: image.files, cmdline: String::new(), options };
+    let jobs = args.jobs.and_then(NonZero::new).unwrap_or_else(|| default_jobs(args.runs));
+    let job = Job { launcher, seed, duration_ns: args.timeline.duration_ns, runs: args.runs, jobs };
+    verify(ui, &job, &identity)
+}
+
+/// One run a core, but no more than there are runs.
+pub(super) fn default_jobs(runs: u32) -> NonZero<u16> {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let jobs = cores.min(usize::try_from(runs).unwrap_or(usize::MAX));
+    u16::try_from(jobs).ok().and_then(NonZero::new).unwrap_or(NonZero::<u16>::MIN)
+}
+
+/// Run the job, tell what came of it, and look for the place if runs differ.
+pub(super) fn verify(ui: &Ui, job: &Job, identity: &Identity) -> anyhow::Result<Outcome> {
+    let interrupt = Interrupt::install()?;
+    let clock = Stopwatch::start();
+    let total_ns = job.duration_ns.saturating_mul(u64::from(job.runs));
+    let bar = RunBar::new(ui, total_ns);
+    bar.name(&format!("{} runs, {} at a time", job.runs, job.jobs));
+    let report = job.run(&interrupt, &|vtime_ns, instructions| bar.at(vtime_ns.min(total_ns), instructions))?;
+    bar.clear();
+    for result in &report.runs {
+        tell_run(ui, result)?;
+    }
+    if let Some(mismatch) = report.mismatch {
+        tell_mismatch(ui, &mismatch)?;
+        locate(ui, job, &mismatch)?;
+        return Ok(Outcome::Found);
+    }
+    let clean_runs = u32::try_from(report.runs.len()).unwrap_or(u32::MAX);
+    tell_end(ui, &report, clean_runs, &identity.path(job.seed), clock.seconds())?;
+    if report.interrupted {
+        anyhow::bail!("interrupted after {clean_runs} of {} runs", job.runs);
+    }
+    Ok(if report.runs.iter().any(|result| result.findings > 0) { Outcome::Found } else { Outcome::Fine })
+}
+
+fn tell_run(ui: &Ui, result: &RunResult) -> anyhow::Result<()> {
+    let findings = match result.findings {
+        0 => String::new(),
+        n => style::paint(style::BAD, format!("  {n} findings")),
+    };
+    ui.say(format!(
+        "run {:>4}  trail {:#}  {} points, {} instructions{findings}",
+        result.run, result.trail, result.points, result.instructions
+    ))?;
+    ui.record(&Record::Run {
+        run: result.run,
+        trail: format!("{:#}", result.trail),
+        trail_points: result.points,
+        instructions: result.instructions,
+        vtime_ns: result.vtime_ns,
+        findings: result.findings,
+    })?;
+    Ok(())
+}
+
+fn tell_end(ui: &Ui, report: &Report, clean_runs: u32, path: &str, seconds: f64) -> anyhow::Result<()> {
+    let instructions: u64 = report.runs.iter().map(|result| result.instructions).sum();
+    let mips = instructions as f64 / 1e6 / seconds.max(1e-9);
+    ui.say(format!(
+        "{}  all trails are equal; {:.1} billion instructions in {seconds:.1} s ({mips:.0} MIPS)",
+        style::paint(style::HEAD, path),
+        instructions as f64 / 1e9,
+    ))?;
+    ui.say(style::paint(style::GOOD, bound::sentence(clean_runs)))?;
+    ui.record(&Record::End(End {
+        path,
+        clean_runs,
+        leak_probability_below: bound::leak_probability(clean_runs),
+        confidence: bound::CONFIDENCE,
+        host_seconds: seconds,
+        mips,
+    }))?;
+    Ok(())
+}
+
+fn tell_mismatch(ui: &Ui, mismatch: &Mismatch) -> anyhow::Result<()> {
+    let Mismatch { run, reference, vtime_ns } = *mismatch;
+    let line = format!(
+        "run {run} left the trail of run {reference} at or before {} of vtime; looking for the instruction …",
+        show_duration_ns(vtime_ns)
+    );
+    ui.say(style::paint(style::BAD, line))?;
+    ui.record(&Record::Mismatch { run, reference, vtime_ns })?;
+    Ok(())
+}
+
+/// Run the two again, side by side, down to the instruction with which they part.
+fn locate(ui: &Ui, job: &Job, mismatch: &Mismatch) -> anyhow::Result<()> {
+    let mut make = |side: Side| match side {
+        Side::A => job.start(mismatch.reference),
+        Side::B => job.start(mismatch.run),
+    };
+    // A leak that depends on the host may show later than it did: look as far as the runs went.
+    let horizon_ns = job.duration_ns.max(mismatch.vtime_ns) + TRAIL_INTERVAL_NS;
+    let Some(divergence) = first_difference(&mut make, horizon_ns, TRAIL_INTERVAL_NS)? else {
+        ui.say("run side by side, they did not part again: the leak is rare; verify with more --runs")?;
+        return Ok(());
+    };
+    tell_divergence(ui, &divergence, &job.launcher.files.kernel)
+}
+
+/// The differences that are listed one by one.
+const DIFFERENCES_SHOWN: usize = 40;
+
+fn tell_divergence(ui: &Ui, divergence: &Divergence, kernel: &Path) -> anyhow::Result<()> {
+    // A kernel that cannot be read has no names; the address is still right.
+    let symbols = fs::read(kernel).map(|file| Symbols::of_kernel(&file)).unwrap_or_default();
+    let (first, second) = divergence.rip;
+    ui.say(format!(
+        "{}  at {}, {} s of vtime",
+        style::paint(style::HEAD, format!("instruction {}", divergence.icount)),
+        symbols.show(first),
+        Vtime(divergence.vtime),
+    ))?;
+    if second != first {
+        ui.say(format!("    the second run is at {}", symbols.show(second)))?;
+    }
+    let cause = cause_text(&divergence.cause);
+    for line in cause.lines() {
+        ui.say(format!("    {line}"))?;
+    }
+    let differences = &divergence.differences;
+    ui.say(style::paint(style::HEAD, format!("{} differences after it (first | second):", differences.len())))?;
+    for difference in differences.iter().take(DIFFERENCES_SHOWN) {
+        ui.say(format!("    {difference}"))?;
+    }
+    if differences.len() > DIFFERENCES_SHOWN {
+        ui.say(format!("    and {} more", differences.len() - DIFFERENCES_SHOWN))?;
+    }
+    ui.record(&Record::Divergence(DivergenceRecord {
+        instruction: divergence.icount,
+        vtime_ns: divergence.vtime,
+        rip: [symbols.show(first).to_string(), symbols.show(second).to_string()],
+        cause,
+        differences: differences.iter().map(|d| [d.name.as_str(), d.a.as_str(), d.b.as_str()]).collect(),
+    }))?;
+    Ok(())
+}
+
+fn cause_text(cause: &Cause) -> String {
+    match cause {
+        Cause::Construction => "the machines differ before their first instruction".to_owned(),
+        Cause::Input { a, b } => {
+            let show = |entry: &Option<_>| entry.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string);
+            format!("the machines gave their CPUs different inputs\nfirst:  {}\nsecond: {}", show(a), show(b))
+        }
+        Cause::Execution => "the CPUs computed differently from equal inputs".to_owned(),
+        Cause::NotRepeatable => {
+            "the difference did not come back in repeated runs; this is the interval's beginning".to_owned()
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! From a world and its image to a machine that is about to execute its first instruction.
+
+use std::path::PathBuf;
+
+use everett_cpu::CacheConfig;
+use everett_protocol::{ROOT_DISK_SERIAL, Root};
+use everett_vmm::boot::DEFAULT_CMDLINE;
+use everett_vmm::disk::{Disk, DiskError};
+use everett_vmm::engine::soft::{FlushSchedule, SoftEngine};
+use everett_vmm::leak::Leak;
+use everett_vmm::machine::{CardConfig, DiskConfig, Machine, MachineConfig, MachineError};
+use everett_vmm::virtio::blk::Latency;
+use everett_vmm::virtio::net::Wire;
+
+use super::plan::{FileError, Plan, data_disk_serial};
+use super::timeline::Timeline;
+use crate::cli;
+use crate::world_file::{CpuModel, Node, World};
+
+/// Caches are dropped on average once in so many instructions, if at all.
+const FLUSH_INTERVAL: u64 = 1_000_000;
+
+/// Why a machine could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// A file of the world.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A disk.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The machine.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// Sizes of caches that do not exist.
+    #[error("--{0} must be a power of two, at least 16")]
+    CacheSize(&'static str),
+}
+
+/// The files that a machine boots from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BootFiles {
+    /// `vmlinux`.
+    pub kernel: PathBuf,
+    /// cpio archive.
+    pub initramfs: Option<PathBuf>,
+    /// SquashFS, and its blake3.
+    pub root: Option<(PathBuf, [u8; 32])>,
+}
+
+/// How the engine is to behave; only tests change it, and no choice may change what a guest does (leaks excepted).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EngineOptions {
+    /// Sizes of the engine's caches.
+    pub caches: CacheConfig,
+    /// When they are dropped besides.
+    pub flushes: Option<FlushSchedule>,
+    /// Leaks outside the CPU.
+    pub leak: Leak,
+    /// The CPU's leak.
+    pub stale_translations: bool,
+}
+
+impl EngineOptions {
+    /// What the hidden switches say.
+    ///
+    /// # Errors
+    /// A size that a cache cannot have.
+    pub fn new(hidden: &cli::Hidden) -> Result<EngineOptions, LaunchError> {
+        let mut options = EngineOptions::default();
+        let size = |n: usize, name| {
+            if n.is_power_of_two() && n >= 16 { Ok(n) } else { Err(LaunchError::CacheSize(name)) }
+        };
+        if let Some(n) = hidden.tlb_entries {
+            options.caches.tlb_entries = size(n, "tlb-entries")?;
+        }
+        if let Some(n) = hidden.block_cache {
+            options.caches.block_entries = size(n, "block-cache")?;
+        }
+        options.flushes = hidden.flush_caches.map(|seed| FlushSchedule { interval: FLUSH_INTERVAL, seed });
+        match hidden.plant {
+            None => {}
+            Some(cli::Leak::HostTime) => options.leak.host_time = true,
+            Some(cli::Leak::Lapic) => options.leak.lapic_bit = true,
+            Some(cli::Leak::Tlb) => options.stale_translations = true,
+        }
+        Ok(options)
+    }
+
+    /// A machine whose engine behaves so.
+    ///
+    /// # Errors
+    /// See [`Machine::new`].
+    pub fn machine(&self, mut config: MachineConfig) -> Result<Machine<SoftEngine>, MachineError> {
+        config.leak = self.leak;
+        let mut machine = Machine::new(config, |ram| SoftEngine::new(ram.shared(), self.caches))?;
+        if let Some(schedule) = self.flushes {
+            machine.engine_mut().flush_at_random(schedule);
+        }
+        machine.engine_mut().leak_stale_translations(self.stale_translations);
+        Ok(machine)
+    }
+}
+
+/// Everything that makes a timeline, but the seed: any number of equal ones can be started from it.
+#[derive(Debug, Clone)]
+pub struct Launcher {
+    /// The world.
+    pub world: World,
+    /// Which node.
+    pub node: Node,
+    /// What it boots from.
+    pub files: BootFiles,
+    /// Added to the kernel's command line after the world's.
+    pub cmdline: String,
+    /// How its engine behaves.
+    pub options: EngineOptions,
+}
+
+impl Launcher {
+    /// A timeline at its beginning.
+    ///
+    /// # Errors
+    /// A file cannot be read or is not what it should be.
+    pub fn start(&self, seed: u64) -> Result<Timeline, LaunchError> {
+        let root = match &self.files.root {
+            None => Root::None,
+            Some(_) => Root::Disk {
+                serial: ROOT_DISK_SERIAL.to_owned(),
+                filesystem: "squashfs".to_owned(),
+                writable_bytes: None,
+            },
+        };
+        let plan = Plan::new(&self.world, &self.node, root, seed)?;
+        Ok(Timeline::new(self.options.machine(self.config(seed)?)?, plan))
+    }
+
+    fn config(&self, seed: u64) -> Result<MachineConfig, LaunchError> {
+        let CpuModel::V2 = self.world.cpu;
+        let mut config = MachineConfig::new(&self.files.kernel);
+        config.name.clone_from(&self.node.name);
+        config.memory_bytes = self.node.memory_bytes;
+        config.seed = seed;
+        config.epoch_unix_s = i64::try_from(self.world.epoch_unix_s).unwrap_or(i64::MAX);
+        config.initramfs.clone_from(&self.files.initramfs);
+        let parts = [DEFAULT_CMDLINE, &self.world.image.cmdline, &self.cmdline];
+        config.cmdline = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+        if let Some((path, digest)) = &self.files.root {
+            config.disks.push(DiskConfig {
+                disk: Disk::open(path, Some(*digest))?,
+                serial: ROOT_DISK_SERIAL.to_owned(),
+                read_only: true,
+                latency: Latency::default(),
+            });
+        }
+        for (index, disk) in self.node.disks.iter().enumerate() {
+            config.disks.push(DiskConfig {
+                disk: Disk::zeroed(disk.size_bytes)?,
+                serial: data_disk_serial(index),
+                read_only: false,
+                latency: Latency::default(),
+            });
+        }
+        config.cards.push(CardConfig { mac: self.mac(), wire: Wire::Unplugged });
+        Ok(config)
+    }
+
+    /// Locally administered, numbered as the node's address is.
+    fn mac(&self) -> [u8; 6] {
+        let index = self.world.nodes.iter().position(|node| node.name == self.node.name).unwrap_or(0);
+        [0x02, 0x65, 0x76, 0, 0, u8::try_from(index + 1).unwrap_or(u8::MAX)]
+    }
+}

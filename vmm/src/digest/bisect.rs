@@ -1,0 +1,292 @@
+//! The first instruction at which two runs of the same construction part.
+//!
+//! Both are run side by side and compared at each point of a trail. At the first difference there are two cases. When the
+//! journals since the last equal point part at an *input* (a value loaded from a device, an interrupt, a skip of idle time),
+//! the leak is in the machine and the journal names the instruction, even of a leak that never comes twice. Otherwise the
+//! CPU computed differently from the same inputs: both are run again from their beginning with more and more digests between
+//! the last equal point and the first different one, until those are one instruction apart. Digests are observers, so a run
+//! with more of them is the same run.
+
+use std::fmt;
+
+use super::{Difference, differences};
+use crate::engine::Engine;
+use crate::machine::journal::{Entry, EntryKind};
+use crate::machine::{Machine, Stop, Until};
+
+/// Points in one refinement of an interval.
+const POINTS: u64 = 64;
+/// How often a pair is run again when a difference does not come back.
+const ATTEMPTS: u32 = 3;
+
+/// Which of the two runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The first.
+    A,
+    /// The second.
+    B,
+}
+
+/// Something that runs a machine: the machine itself, or a session that also answers what the guest says. It must stop
+/// where `until` says and do nothing else than it would do in a run that goes on.
+pub trait Subject {
+    /// What executes.
+    type Engine: Engine;
+    /// Run.
+    fn run(&mut self, until: &Until<'_>) -> Stop;
+    /// The machine.
+    fn machine(&mut self) -> &mut Machine<Self::Engine>;
+}
+
+impl<E: Engine> Subject for Machine<E> {
+    type Engine = E;
+    fn run(&mut self, until: &Until<'_>) -> Stop {
+        Machine::run(self, until)
+    }
+    fn machine(&mut self) -> &mut Machine<E> {
+        self
+    }
+}
+
+/// Where a difference came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// The machines were different before the first instruction.
+    Construction,
+    /// The machine gave the CPUs different inputs: this in the first run, that in the second.
+    Input {
+        /// In the first run; `None` when it got nothing more in the interval.
+        a: Option<Entry>,
+        /// In the second run.
+        b: Option<Entry>,
+    },
+    /// The CPUs computed differently from the same inputs.
+    Execution,
+    /// The difference did not come back when the runs were repeated; the place is the interval's.
+    NotRepeatable,
+}
+
+/// The first difference.
+#[derive(Debug, Clone)]
+pub struct Divergence {
+    /// Instructions retired before the one with which the runs part.
+    pub icount: u64,
+    /// Nanoseconds of vtime at that instruction.
+    pub vtime: u64,
+    /// Address of the instruction, in the first and in the second run.
+    pub rip: (u64, u64),
+    /// Where it came from.
+    pub cause: Cause,
+    /// The states after it; when the runs could not be repeated, at the next point of the trail.
+    pub differences: Vec<Difference>,
+}
+
+impl fmt::Display for Divergence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let none = || "nothing".to_owned();
+        let show = |entry: &Option<Entry>| entry.map_or_else(none, |e| e.to_string());
+        writeln!(f, "instruction {} at {:#x}, vtime {} ns", self.icount, self.rip.0, self.vtime)?;
+        match &self.cause {
+            Cause::Construction => writeln!(f, "the machines differ before the first instruction")?,
+            Cause::Input { a, b } => {
+                writeln!(f, "the machines gave different inputs")?;
+                writeln!(f, "  first:  {}", show(a))?;
+                writeln!(f, "  second: {}", show(b))?;
+            }
+            Cause::Execution => writeln!(f, "the CPUs computed differently from equal inputs")?,
+            Cause::NotRepeatable => writeln!(f, "the difference did not come back in repeated runs")?,
+        }
+        self.differences.iter().try_for_each(|difference| writeln!(f, "  {difference}"))
+    }
+}
+
+/// Find the first instruction at which two runs part within `horizon_ns` of vtime, comparing each `interval_ns`.
+/// `make` makes a fresh subject of the same construction each time. Returns `None` when they do not part.
+///
+/// # Errors
+/// Those of `make`.
+pub fn first_difference<S: Subject, X>(
+    make: &mut dyn FnMut(Side) -> Result<S, X>,
+    horizon_ns: u64,
+    interval_ns: u64,
+) -> Result<Option<Divergence>, X> {
+    let mut pair = Pair::new(make)?;
+    if !pair.equal() {
+        return Ok(Some(pair.divergence(0, 0, Cause::Construction)));
+    }
+    let mut equal = pair.icount();
+    let mut at = 0;
+    loop {
+        at = horizon_ns.min(at + interval_ns.max(1));
+        pair.run(&Until::vtime(at));
+        if !pair.equal() {
+            break;
+        }
+        if at >= horizon_ns || pair.ended() {
+            return Ok(None);
+        }
+        equal = pair.icount();
+        pair.clear_journals();
+    }
+    match pair.first_input() {
+        Some((a, b)) => Ok(Some(locate_input(make, pair, a, b)?)),
+        None => Ok(Some(locate_execution(make, pair, equal)?)),
+    }
+}
+
+/// The journal names the instruction; show the states after it if the leak comes back.
+fn locate_input<S: Subject, X>(
+    make: &mut dyn FnMut(Side) -> Result<S, X>,
+    mut found: Pair<S>,
+    a: Option<Entry>,
+    b: Option<Entry>,
+) -> Result<Divergence, X> {
+    let first = a.into_iter().chain(b).min_by_key(|entry| entry.icount);
+    let (icount, vtime) = first.map_or((0, 0), |entry| (entry.icount, entry.vtime));
+    let cause = Cause::Input { a, b };
+    let mut again = Pair::new(make)?;
+    again.run(&Until::icount(icount));
+    let rip = again.rip();
+    again.run(&Until::icount(icount + 1));
+    let mut divergence = again.divergence(icount, vtime, cause);
+    if divergence.differences.is_empty() {
+        divergence.differences = found.differences();
+    }
+    divergence.rip = rip;
+    Ok(divergence)
+}
+
+/// Narrow the interval until it is one instruction.
+fn locate_execution<S: Subject, X>(
+    make: &mut dyn FnMut(Side) -> Result<S, X>,
+    mut found: Pair<S>,
+    equal: u64,
+) -> Result<Divergence, X> {
+    let (mut low, mut high) = (equal, found.icount().max(equal + 1));
+    let mut attempts = 0;
+    loop {
+        let mut pair = Pair::new(make)?;
+        pair.run(&Until::icount(low));
+        let step = (high - low).div_ceil(POINTS);
+        let mut last = low;
+        let parted = loop {
+            let next = high.min(last + step);
+            let (rip, vtime) = (pair.rip(), pair.vtime());
+            pair.run(&Until::icount(next));
+            if !pair.equal() {
+                break Some((next, rip, vtime));
+            }
+            if next >= high || pair.ended() {
+                break None;
+            }
+            last = next;
+        };
+        match parted {
+            Some((next, rip, vtime)) if next - last <= 1 => {
+                let mut divergence = pair.divergence(last, vtime, Cause::Execution);
+                divergence.rip = rip;
+                return Ok(divergence);
+            }
+            Some((next, ..)) => (low, high) = (last, next),
+            None if attempts < ATTEMPTS => attempts += 1,
+            None => {
+                let vtime = found.vtime();
+                return Ok(found.divergence(low, vtime, Cause::NotRepeatable));
+            }
+        }
+    }
+}
+
+/// Two runs side by side.
+struct Pair<S> {
+    a: S,
+    b: S,
+}
+
+impl<S: Subject> Pair<S> {
+    fn new<X>(make: &mut dyn FnMut(Side) -> Result<S, X>) -> Result<Pair<S>, X> {
+        let (mut a, mut b) = (make(Side::A)?, make(Side::B)?);
+        a.machine().keep_journal(true);
+        b.machine().keep_journal(true);
+        Ok(Pair { a, b })
+    }
+    fn run(&mut self, until: &Until<'_>) {
+        for subject in [&mut self.a, &mut self.b] {
+            // A subject may stop for reasons of its own, such as full output; go on until this place or the end.
+            while !matches!(subject.run(until), Stop::Time | Stop::Count | Stop::Idle | Stop::End(_)) {
+                drain(subject.machine());
+            }
+            drain(subject.machine());
+        }
+    }
+    fn equal(&mut self) -> bool {
+        self.a.machine().digest() == self.b.machine().digest()
+    }
+    fn ended(&mut self) -> bool {
+        self.a.machine().end().is_some() && self.b.machine().end().is_some()
+    }
+    fn icount(&mut self) -> u64 {
+        self.a.machine().icount().max(self.b.machine().icount())
+    }
+    fn vtime(&mut self) -> u64 {
+        self.a.machine().vtime()
+    }
+    fn rip(&mut self) -> (u64, u64) {
+        (self.a.machine().cpu().rip, self.b.machine().cpu().rip)
+    }
+    fn differences(&mut self) -> Vec<Difference> {
+        differences(self.a.machine(), self.b.machine())
+    }
+    fn divergence(&mut self, icount: u64, vtime: u64, cause: Cause) -> Divergence {
+        Divergence { icount, vtime, rip: self.rip(), cause, differences: self.differences() }
+    }
+    fn clear_journals(&mut self) {
+        for subject in [&mut self.a, &mut self.b] {
+            if let Some(journal) = subject.machine().journal() {
+                journal.clear();
+            }
+        }
+    }
+
+    /// The first entries that differ, if they say that the leak is in the machine.
+    fn first_input(&mut self) -> Option<(Option<Entry>, Option<Entry>)> {
+        let (a, b) = (self.a.machine().journal()?, self.b.machine().journal()?);
+        let (a, b) = (a.entries(), b.entries());
+        let at = (0..a.len().max(b.len())).find(|&i| a.get(i) != b.get(i))?;
+        let (a, b) = (a.get(at).copied(), b.get(at).copied());
+        let from_machine = match (a.map(|e| e.kind), b.map(|e| e.kind)) {
+            // The same access gave something else.
+            (Some(EntryKind::Mmio { gpa: x, .. }), Some(EntryKind::Mmio { gpa: y, .. })) => x == y && same_place(a, b),
+            (Some(EntryKind::Pio { port: x, .. }), Some(EntryKind::Pio { port: y, .. })) => x == y && same_place(a, b),
+            // Something came by itself in one and not, or not then, in the other. It is the leak only if it comes first.
+            (x, y) => {
+                let first = match (a, b) {
+                    (Some(a), Some(b)) if a.icount <= b.icount => x,
+                    (Some(_), None) => x,
+                    _ => y,
+                };
+                matches!(
+                    first,
+                    Some(EntryKind::Interrupt { .. } | EntryKind::Skip { .. } | EntryKind::DeviceWrite { .. })
+                )
+            }
+        };
+        from_machine.then_some((a, b))
+    }
+}
+
+fn same_place(a: Option<Entry>, b: Option<Entry>) -> bool {
+    a.map(|e| e.icount) == b.map(|e| e.icount)
+}
+
+/// Nobody listens to these runs.
+fn drain<E: Engine>(machine: &mut Machine<E>) {
+    let output = machine.output();
+    output.take_console();
+    output.take_notes();
+    output.take_frames();
+    for port in 0..crate::virtio::console::PORTS {
+        output.take_port(port);
+    }
+}

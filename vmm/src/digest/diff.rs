@@ -1,0 +1,201 @@
+//! Two machines' states side by side: which register, page, device field or block differs.
+
+use std::fmt;
+
+use vm_memory::{Bytes, GuestAddress};
+
+use crate::disk::BLOCK;
+use crate::engine::Engine;
+use crate::layout::PAGE;
+use crate::machine::Machine;
+
+/// Pages and blocks that are named one by one.
+const NAMED_MAX: usize = 32;
+
+/// One thing that differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// "cpu.gpr.3 (rbx)", "memory page 0x1234 byte 0x10", "devices.interrupts.lapic.irr" and so on.
+    pub name: String,
+    /// In the first machine.
+    pub a: String,
+    /// In the second.
+    pub b: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} | {}", self.name, self.a, self.b)
+    }
+}
+
+/// General registers in the order of `CpuState::gpr`.
+const GPR: [&str; 16] = [
+    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+];
+
+/// Everything that differs between two machines; of pages and blocks the first [`NAMED_MAX`], and then their number.
+pub fn differences<E: Engine>(a: &mut Machine<E>, b: &mut Machine<E>) -> Vec<Difference> {
+    let mut found = Vec::new();
+    text_differences("cpu", &format!("{:#x?}", a.cpu()), &format!("{:#x?}", b.cpu()), &mut found);
+    text_differences("devices", &format!("{:#x?}", a.state()), &format!("{:#x?}", b.state()), &mut found);
+    memory_differences(a, b, &mut found);
+    disk_differences(a, b, &mut found);
+    found
+}
+
+/// Compare pretty-printed values field by field.
+fn text_differences(root: &str, a: &str, b: &str, found: &mut Vec<Difference>) {
+    let (mut a, mut b) = (fields(root, a), fields(root, b));
+    // Fields that only one of them has (an event, a frame) are shown against nothing.
+    let missing = || "(none)".to_owned();
+    let names: Vec<String> = {
+        let mut names: Vec<String> = a.iter().chain(&b).map(|(name, _)| name.clone()).collect();
+        names.sort();
+        names.dedup();
+        names
+    };
+    a.sort();
+    b.sort();
+    let value = |fields: &[(String, String)], name: &str| {
+        fields.binary_search_by(|(n, _)| n.as_str().cmp(name)).map_or_else(|_| missing(), |i| fields[i].1.clone())
+    };
+    for name in names {
+        let (a, b) = (value(&a, &name), value(&b, &name));
+        if a != b {
+            found.push(Difference { name, a, b });
+        }
+    }
+}
+
+/// The leaves of a pretty-printed value, each with its path. Elements of lists are numbered.
+fn fields(root: &str, text: &str) -> Vec<(String, String)> {
+    let mut leaves = Vec::new();
+    let mut path = vec![(root.to_owned(), 0usize)];
+    for line in text.lines().skip(1) {
+        let line = line.trim();
+        let closes = line.starts_with(['}', ']', ')']);
+        let opens = line.ends_with(['{', '[', '(']);
+        let content = line.trim_end_matches(',');
+        if closes {
+            let Some((name, _)) = path.pop() else { break };
+            if path.is_empty() {
+                break;
+            }
+            // `}: value` ends the key of a map and goes on with its value.
+            if let Some((_, value)) = content.split_once(": ") {
+                if opens {
+                    path.push((format!("{name}=>"), 0));
+                } else {
+                    leaves.push((format!("{}=>", join(&path, &name)), value.to_owned()));
+                }
+            }
+            continue;
+        }
+        let (name, value) = match content.split_once(": ") {
+            Some((name, value)) => (name.to_owned(), value),
+            None => {
+                let Some((_, count)) = path.last_mut() else { break };
+                *count += 1;
+                ((*count - 1).to_string(), content)
+            }
+        };
+        if opens {
+            path.push((name, 0));
+            continue;
+        }
+        let mut joined = join(&path, &name);
+        if let Some(register) =
+            joined.strip_prefix("cpu.gpr.").and_then(|i| i.parse::<usize>().ok()).and_then(|i| GPR.get(i))
+        {
+            joined = format!("{joined} ({register})");
+        }
+        leaves.push((joined, value.to_owned()));
+    }
+    leaves
+}
+
+fn join(path: &[(String, usize)], name: &str) -> String {
+    let mut full: Vec<&str> = path.iter().map(|(name, _)| name.as_str()).collect();
+    full.push(name);
+    full.join(".")
+}
+
+fn memory_differences<E: Engine>(a: &mut Machine<E>, b: &mut Machine<E>, found: &mut Vec<Difference>) {
+    let pages = a.hashes().0.differing(b.hashes().0);
+    let read = |machine: &Machine<E>, page: u64| {
+        let mut content = vec![0; PAGE as usize];
+        // Pages beyond one machine's RAM read as zero: the machines have different sizes then.
+        let _ = machine.ram().memory().read_slice(&mut content, GuestAddress(page * PAGE));
+        content
+    };
+    for &page in pages.iter().take(NAMED_MAX) {
+        found.push(byte_difference(&format!("memory page {page:#x}"), &read(a, page), &read(b, page)));
+    }
+    more("pages of memory", pages.len(), found);
+}
+
+fn disk_differences<E: Engine>(a: &mut Machine<E>, b: &mut Machine<E>, found: &mut Vec<Difference>) {
+    let disks = a.hashes().1.len().min(b.hashes().1.len());
+    for disk in 0..disks {
+        let blocks = a.hashes().1[disk].differing(&b.hashes().1[disk]);
+        let read = |machine: &Machine<E>, block: u64| {
+            let mut content = vec![0; BLOCK as usize];
+            if let Some(disk) = machine.disk(disk) {
+                disk.read(block * BLOCK, &mut content);
+            }
+            content
+        };
+        for &block in blocks.iter().take(NAMED_MAX) {
+            found.push(byte_difference(&format!("disk {disk} block {block:#x}"), &read(a, block), &read(b, block)));
+        }
+        more(&format!("blocks of disk {disk}"), blocks.len(), found);
+    }
+}
+
+fn more(what: &str, count: usize, found: &mut Vec<Difference>) {
+    if count > NAMED_MAX {
+        let text = count.to_string();
+        found.push(Difference { name: format!("{what} that differ, in all"), a: text.clone(), b: text });
+    }
+}
+
+/// The first byte that differs, and the sixteen from there on.
+fn byte_difference(name: &str, a: &[u8], b: &[u8]) -> Difference {
+    let at = a.iter().zip(b).position(|(a, b)| a != b).unwrap_or(0);
+    let show = |bytes: &[u8]| {
+        let shown: Vec<String> = bytes[at..].iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        shown.join(" ")
+    };
+    Difference { name: format!("{name} byte {at:#x}"), a: show(a), b: show(b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use everett_cpu::CpuState;
+
+    #[test]
+    fn fields_are_named_by_path() {
+        let a = CpuState::default();
+        let mut b = a.clone();
+        b.gpr[3] = 0x10;
+        b.msrs.lstar = 5;
+        b.fpu.xmm[2] = 7;
+        b.fpu.r[1].1 = 9;
+        let mut found = Vec::new();
+        text_differences("cpu", &format!("{a:#x?}"), &format!("{b:#x?}"), &mut found);
+        let names: Vec<&str> = found.iter().map(|d| d.name.as_str()).collect();
+        assert_eq!(names, ["cpu.fpu.r.1.1", "cpu.fpu.xmm.2", "cpu.gpr.3 (rbx)", "cpu.msrs.lstar"]);
+        assert_eq!((found[2].a.as_str(), found[2].b.as_str()), ("0x0", "0x10"));
+    }
+
+    #[test]
+    fn bytes_are_located() {
+        let mut page = vec![0; 4096];
+        page[100] = 1;
+        let difference = byte_difference("memory page 0x5", &vec![0; 4096], &page);
+        assert_eq!(difference.name, "memory page 0x5 byte 0x64");
+        assert!(difference.b.starts_with("01 00"));
+    }
+}

@@ -1,0 +1,135 @@
+//! Digests, trails and the search for the first difference between two runs.
+//!
+//! A digest covers everything that decides what happens next: registers, RAM, devices, timers, streams, clock and disks. It is
+//! incremental: only pages and blocks written since the last one are hashed. Taking one changes nothing: it is an
+//! observer (`tests` runs with none, one and a thousand).
+//!
+//! - `tree`: hashes of pages and of groups of pages
+//! - `trail`: digests at fixed vtimes
+//! - `diff`: two machines' states, named and side by side
+//! - `bisect`: the first instruction at which two runs part
+
+pub mod bisect;
+pub mod diff;
+pub mod trail;
+mod tree;
+
+pub use bisect::{Cause, Divergence, Side, first_difference};
+pub use diff::{Difference, differences};
+pub use trail::Trail;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use vm_memory::{Bytes, GuestAddress};
+
+use crate::disk::BLOCK;
+use crate::engine::Engine;
+use crate::layout::PAGE;
+use crate::machine::Machine;
+use tree::HashTree;
+
+/// A blake3 digest. Shown as its first eight bytes in hex; `{:#}` shows all.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Digest(pub [u8; 32]);
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = if f.alternate() { 32 } else { 8 };
+        self.0[..shown].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}
+
+/// Hashes that stay valid from one digest to the next.
+#[derive(Debug, Default)]
+pub(crate) struct DigestCache {
+    memory: HashTree,
+    disks: Vec<HashTree>,
+}
+
+/// Digests of the parts of a machine, by name, in a fixed order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Breakdown {
+    /// "cpu", "devices", "memory", "disk 0" and so on.
+    pub parts: Vec<(String, Digest)>,
+}
+
+impl Breakdown {
+    /// The digest of all parts.
+    pub fn total(&self) -> Digest {
+        let mut hasher = blake3::Hasher::new();
+        for (name, digest) in &self.parts {
+            hasher.update(name.as_bytes()).update(&[0]).update(&digest.0);
+        }
+        Digest(*hasher.finalize().as_bytes())
+    }
+}
+
+impl<E: Engine> Machine<E> {
+    /// The digest of everything that decides what happens next.
+    pub fn digest(&mut self) -> Digest {
+        self.breakdown().total()
+    }
+
+    /// The digests of the parts.
+    pub fn breakdown(&mut self) -> Breakdown {
+        self.update_hashes();
+        let mut parts = vec![
+            ("cpu".to_owned(), serialized(&self.engine.state())),
+            ("devices".to_owned(), serialized(&self.state)),
+            ("memory".to_owned(), self.digest.memory.root()),
+        ];
+        for (i, tree) in self.digest.disks.iter_mut().enumerate() {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(&self.disks[i].base_digest()).update(&tree.root().0);
+            parts.push((format!("disk {i}"), Digest(*hasher.finalize().as_bytes())));
+        }
+        Breakdown { parts }
+    }
+
+    /// Hash what was written since the last time.
+    fn update_hashes(&mut self) {
+        self.hand_over_device_writes();
+        let mut content = [0; PAGE as usize];
+        for page in self.engine.take_dirty_pages() {
+            // An engine names only pages of RAM.
+            if self.ram.memory().read_slice(&mut content, GuestAddress(page * PAGE)).is_ok() {
+                self.digest.memory.set(page, leaf(&content));
+            }
+        }
+        self.digest.disks.resize_with(self.disks.len(), HashTree::default);
+        for (disk, tree) in self.disks.iter_mut().zip(&mut self.digest.disks) {
+            for block in disk.take_dirty_blocks() {
+                // Zeroes that were written over another base are not "nothing": they have a hash as any content has.
+                let written = disk.written_block(block).map(|content| *blake3::hash(content).as_bytes());
+                tree.set(block, written);
+            }
+        }
+    }
+
+    pub(crate) fn hashes(&mut self) -> (&HashTree, &[HashTree]) {
+        self.update_hashes();
+        (&self.digest.memory, &self.digest.disks)
+    }
+}
+
+const _: () = assert!(BLOCK == PAGE);
+
+/// A page's hash; a page of zeroes has none, so that one that was never written equals one that is zero again.
+fn leaf(content: &[u8; PAGE as usize]) -> Option<[u8; 32]> {
+    (*content != [0; PAGE as usize]).then(|| *blake3::hash(content).as_bytes())
+}
+
+/// Serialised state has one form: every map in it is ordered.
+fn serialized<T: Serialize>(value: &T) -> Digest {
+    let mut hasher = blake3::Hasher::new();
+    // A hasher takes any amount of bytes, and none of the state types can fail to serialise.
+    let written = postcard::to_io(value, &mut hasher).is_ok();
+    debug_assert!(written);
+    Digest(*hasher.finalize().as_bytes())
+}
