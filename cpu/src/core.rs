@@ -4,7 +4,7 @@
 
 use crate::flags::{Flags, bits};
 use crate::mem::{Mem, Mode, PagingControl};
-use crate::op::{Op, slot};
+use crate::op::{Op, STACK_OPERAND, slot};
 use crate::state::{CpuState, FpuState, Msrs, Segment, TableRegister, seg};
 use crate::stop::{Fault, Stop, vector};
 
@@ -171,6 +171,10 @@ impl Core {
         self.mem.set_paging(new);
         self.update_mode();
     }
+    /// Hand the debug registers to memory: after any change of them.
+    pub(crate) fn update_watch(&mut self) {
+        self.mem.set_watch(&self.dr, self.dr7);
+    }
     /// FS and GS bases live in slots while executing.
     pub(crate) fn set_segment_base(&mut self, which: usize, base: u64) {
         self.seg[which].base = base;
@@ -196,6 +200,15 @@ impl Core {
     #[cold]
     pub(crate) fn gp(&mut self) -> Stop {
         self.raise_with(vector::GP, 0)
+    }
+    /// The stop of an explicit memory operand in an instruction that accesses the stack as well: whether its address
+    /// fault is #SS does not depend on the stack access.
+    #[cold]
+    pub(crate) fn operand_stop(&mut self, op: &Op, stop: Stop) -> Stop {
+        if std::mem::take(&mut self.mem.fault.non_canonical) && op.aux & STACK_OPERAND != 0 {
+            self.mem.fault.vector = vector::SS;
+        }
+        stop
     }
     /// #UD.
     #[cold]
@@ -275,5 +288,6 @@ impl Core {
         self.mem.mmio.clear();
         self.set_rflags(s.rflags);
         self.update_paging();
+        self.update_watch();
     }
 }

@@ -27,6 +27,9 @@ pub(crate) const ADDRESS_32: u8 = 0x80;
 /// `Op::aux` bit: the memory operand's segment is SS (its address faults are #SS).
 pub(crate) const STACK_SEGMENT: u16 = 0x8000;
 
+/// `Op::aux` bit: the explicit memory operand's segment is SS, in instructions that access the stack besides.
+pub(crate) const STACK_OPERAND: u16 = 0x4000;
+
 /// One instruction of a block.
 #[derive(Clone, Copy)]
 pub(crate) struct Op {
@@ -54,7 +57,7 @@ pub(crate) struct Op {
     pub len: u8,
     /// Instructions of the block before this one.
     pub idx: u8,
-    /// Handler-specific, and `STACK_SEGMENT`.
+    /// Handler-specific, `STACK_SEGMENT` and `STACK_OPERAND`.
     pub aux: u16,
 }
 

@@ -182,7 +182,7 @@ impl Cpu {
                 || core.rflags & (bits::TF | bits::RF) != 0
                 || core.dr7 & 0xff != 0
                 || !until.breakpoints.is_empty();
-            let ended = if alone { self.step(until.icount) } else { self.blocks() };
+            let ended = if alone { self.step(until.icount, single) } else { self.blocks() };
             single = false;
             match ended {
                 Ended::Check => {}
@@ -220,8 +220,9 @@ impl Cpu {
         }
     }
 
-    /// Execute one instruction, with everything that may happen around it.
-    fn step(&mut self, limit: u64) -> Ended {
+    /// Execute one instruction, with everything that may happen around it. With `single`, it may store to code and to
+    /// page tables.
+    fn step(&mut self, limit: u64, single: bool) -> Ended {
         let core = &mut self.core;
         let shadow = std::mem::take(&mut core.shadow);
         let trap = core.rflags & bits::TF != 0;
@@ -230,24 +231,31 @@ impl Cpu {
             return Ended::Check;
         }
         core.mem.mmio.rewind();
-        // One iteration of a repeated instruction when each one has to be looked at.
-        core.limit = if shadow || trap || core.mem.mmio.in_progress() { core.icount + 1 } else { limit };
-        core.mem.single = true;
+        // One iteration of a repeated instruction when each one has to be looked at: a store to code may change the
+        // instruction itself.
+        let watched = core.dr7 & 0xff != 0;
+        let one = single || shadow || trap || watched || core.mem.mmio.in_progress();
+        core.limit = if one { core.icount + 1 } else { limit };
+        core.mem.single = one;
+        core.rflags &= !bits::RF;
         let before = core.icount;
+        core.mem.take_watch_hits();
         let ended = Self::step_fetched(&mut self.cache, core);
         core.mem.single = false;
         core.limit = limit;
-        if core.mem.mmio.pending.is_some() {
+        if core.mem.mmio.pending.is_some() || matches!(ended, Ended::Single) {
             core.shadow = shadow;
+            core.rflags |= if resume { bits::RF } else { 0 };
             return ended;
         }
         core.mem.mmio.clear();
         if core.icount > before {
-            if resume {
-                core.rflags &= !bits::RF;
-            }
+            let hits = core.mem.take_watch_hits();
+            core.data_breakpoints(hits);
             if trap && !core.shadow {
                 core.single_step_trap();
+            } else if hits != 0 {
+                core.deliver_debug();
             }
         }
         ended

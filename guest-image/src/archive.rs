@@ -10,6 +10,9 @@ use tar::{Entry, EntryType};
 /// Most entries of an archive.
 const ENTRIES_MAX: usize = 4_000_000;
 
+/// Most bytes of a sparse file in an archive that is read in place: it is held in memory.
+const SPARSE_BYTES_MAX: u64 = 256 << 20;
+
 /// Why an archive cannot be put into a tree.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -146,6 +149,9 @@ fn content<R: Read>(entry: &mut Entry<'_, R>, store: &mut Store<'_>) -> io::Resu
         Store::Spool(spool) => spool.store(entry),
         // A sparse file's bytes are not in one piece, so it is read, holes and all.
         Store::InPlace(_) if entry.header().entry_type() == EntryType::GNUSparse => {
+            if entry.size() > SPARSE_BYTES_MAX {
+                return Err(io::Error::other(format!("a sparse file of {} bytes", entry.size())));
+            }
             let mut bytes = Vec::new();
             entry.read_to_end(&mut bytes)?;
             Ok(Content::bytes(bytes))

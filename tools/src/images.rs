@@ -1,10 +1,10 @@
 //! Images for worlds: what `everett-guest-image` builds, with a machine of ours where the building needs one.
-use std::path::{Path, PathBuf};
 use crate::identity::Identity;
 use crate::session::launch::BootFiles;
 use crate::session::plan::FileError;
 use crate::ui::Ui;
 use crate::world_file::{Node, World};
+use std::path::{Path, PathBuf};
 
 /// An image that is in the cache.
 #[derive(Debug, Clone)]
@@ -30,14 +30,22 @@ impl Image {
 pub struct UnpackedKernel(PathBuf);
 impl UnpackedKernel {
     /// Its path.
-    pub fn path(&self) -> &Path { &self.0 }
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
 }
 
 /// Unpack.
-pub fn unpack_kernel(path: &Path) -> anyhow::Result<UnpackedKernel> { Ok(UnpackedKernel(path.to_owned())) }
+pub fn unpack_kernel(path: &Path) -> anyhow::Result<UnpackedKernel> {
+    Ok(UnpackedKernel(path.to_owned()))
+}
 
 /// Get.
-pub fn get(_ui: &Ui, _world: &World, _node: &Node) -> anyhow::Result<Image> { 
-    let files = BootFiles { kernel: "/tmp/lab/vmlinux".into(), initramfs: Some("/tmp/lab/initramfs.cpio".into()), root: None };
+pub fn get(_ui: &Ui, _world: &World, _node: &Node) -> anyhow::Result<Image> {
+    let files = BootFiles {
+        kernel: "/tmp/lab/vmlinux".into(),
+        initramfs: Some("/tmp/lab/initramfs.cpio".into()),
+        root: None,
+    };
     Ok(Image { files, digest: "lab".into() })
 }

@@ -22,7 +22,11 @@ impl Interrupt {
         let interrupt = Interrupt::default();
         for signal in [SIGINT, SIGTERM] {
             // In this order: the second signal finds the flag set.
-            signal_hook::flag::register_conditional_shutdown(signal, STATUS_INTERRUPTED, interrupt.0.clone())?;
+            signal_hook::flag::register_conditional_shutdown(
+                signal,
+                STATUS_INTERRUPTED,
+                interrupt.0.clone(),
+            )?;
             signal_hook::flag::register(signal, interrupt.0.clone())?;
         }
         Ok(interrupt)

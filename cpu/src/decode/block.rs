@@ -23,10 +23,13 @@ pub(crate) enum End {
     Straddles,
 }
 
-/// Whether an instruction goes on behind `bytes`.
+/// Whether fifteen bytes that are no instruction are the beginning of a longer one, rather than a bad one of just that
+/// length: the last byte is needed, and it is not the end even when prefixes that are not allowed are.
 fn wants_more(bytes: &[u8]) -> bool {
-    let mut decoder = Decoder::new(64, bytes, OPTIONS);
-    decoder.decode().is_invalid() && decoder.last_error() == DecoderError::NoMoreBytes
+    let mut decoder = Decoder::new(64, &bytes[..bytes.len() - 1], OPTIONS);
+    let last_needed = decoder.decode().is_invalid() && decoder.last_error() == DecoderError::NoMoreBytes;
+    let lenient = OPTIONS | DecoderOptions::NO_INVALID_CHECK;
+    last_needed && Decoder::new(64, bytes, lenient).decode().is_invalid()
 }
 
 /// Decode `bytes`, which lie at `offset` of a page, into `ops`. Returns the bytes that were used.
@@ -44,7 +47,7 @@ pub(crate) fn decode(bytes: &[u8], offset: u16, max: usize, ops: &mut Vec<Op>) -
         if invalid && decoder.last_error() == DecoderError::NoMoreBytes {
             return (used, End::Straddles);
         }
-        let endless = invalid && len == INSTRUCTION_BYTES_MAX && wants_more(&bytes[at..at + len - 1]);
+        let endless = invalid && len == INSTRUCTION_BYTES_MAX && wants_more(&bytes[at..at + len]);
         let (mut op, kind) = if endless { (too_long(), Kind::Ends) } else { lower(&instruction) };
         op.off = offset + at as u16;
         op.len = len as u8;

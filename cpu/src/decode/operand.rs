@@ -1,6 +1,6 @@
 //! Operands: from the decoder's registers and memory references to slots of an [`Op`].
 
-use crate::op::{ADDRESS_32, Op, STACK_SEGMENT, slot};
+use crate::op::{ADDRESS_32, Op, STACK_OPERAND, STACK_SEGMENT, slot};
 use iced_x86::{Instruction, OpKind, Register};
 
 /// The slot of a general register of any width. 8-bit high registers have bit 4 set.
@@ -73,7 +73,7 @@ pub(crate) fn memory(i: &Instruction, op: &mut Op) {
     }
     op.seg = segment_slot(i.memory_segment());
     if is_stack_operand(i) {
-        op.aux |= STACK_SEGMENT;
+        op.aux |= STACK_SEGMENT | STACK_OPERAND;
     }
 }
 

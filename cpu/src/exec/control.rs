@@ -48,13 +48,11 @@ fn jmp_mem(core: &mut Core, op: &Op) -> Flow {
 }
 #[inline(always)]
 fn call_to(core: &mut Core, op: &Op, rip: u64) -> Flow {
-    if !canonical(rip) {
-        return Err(core.gp());
-    }
+    // In this order: hardware meets a bad stack before a bad target, and leaves the return address there.
     let sp = core.regs[RSP].wrapping_sub(8);
     core.mem.store(sp, op.next_rip(core))?;
+    go(core, rip)?;
     core.regs[RSP] = sp;
-    core.rip = rip;
     Ok(())
 }
 fn call(core: &mut Core, op: &Op) -> Flow {
@@ -66,8 +64,10 @@ fn call_reg(core: &mut Core, op: &Op) -> Flow {
     call_to(core, op, rip)
 }
 fn call_mem(core: &mut Core, op: &Op) -> Flow {
-    let rip = core.mem.load::<u64>(Full::of(core, op))?;
-    call_to(core, op, rip)
+    match core.mem.load::<u64>(Full::of(core, op)) {
+        Ok(rip) => call_to(core, op, rip),
+        Err(stop) => Err(core.operand_stop(op, stop)),
+    }
 }
 /// RET, with `imm` more bytes to release.
 fn ret(core: &mut Core, op: &Op) -> Flow {
@@ -154,7 +154,10 @@ pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
             op.src = gpr(i.op0_register());
             call_reg
         }
-        Mnemonic::Call if is_memory(i, 0) && !i.is_call_far_indirect() => call_mem,
+        Mnemonic::Call if is_memory(i, 0) && !i.is_call_far_indirect() => {
+            op.aux |= STACK_SEGMENT;
+            call_mem
+        }
         Mnemonic::Ret => {
             op.aux |= STACK_SEGMENT;
             op.imm = if i.op_count() == 1 { u64::from(i.immediate16()) } else { 0 };

@@ -1,1 +1,230 @@
-//! x87 arithmetic.
+//! x87 arithmetic under a given control word, unmasked exceptions included.
+//!
+//! Each function returns what the instruction left in its destination and the status word after it; the flags were clear
+//! before. When an unmasked exception kept the instruction from completing, the destination still has its old value and
+//! the status word says so.
+//!
+//! The host's register stack is empty before and after each block, and its control word is the default one: `fninit`
+//! ends each. An unmasked exception becomes pending in the host's x87 and is cleared by `fnclex` before the next
+//! instruction that would deliver it.
+#![allow(unsafe_code)]
+
+use core::arch::asm;
+
+/// A register's content: significand, then sign and exponent.
+pub(crate) type Extended = (u64, u16);
+
+/// The same as it lies in memory.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+struct Image {
+    significand: u64,
+    exponent: u16,
+}
+
+impl From<Extended> for Image {
+    fn from((significand, exponent): Extended) -> Image {
+        Image { significand, exponent }
+    }
+}
+impl From<Image> for Extended {
+    fn from(i: Image) -> Extended {
+        (i.significand, i.exponent)
+    }
+}
+
+/// One block: load, run under the control word, take the status, and leave nothing behind.
+macro_rules! block {
+    ($load:literal, $run:expr, $store:literal, $cw:ident, $sw:ident, $($operands:tt)*) => {
+        // SAFETY: x87 is part of x86-64. The stack is empty and all exceptions are masked before and after; operands
+        // are local variables of the right size; all eight stack registers are declared as clobbered.
+        unsafe {
+            asm!(
+                $load,
+                "fnclex",
+                "fldcw word ptr [{cw}]",
+                $run,
+                "fnstsw ax",
+                "fnclex",
+                $store,
+                "fninit",
+                cw = in(reg) &$cw,
+                $($operands)*
+                out("ax") $sw,
+                out("st(0)") _, out("st(1)") _, out("st(2)") _, out("st(3)") _,
+                out("st(4)") _, out("st(5)") _, out("st(6)") _, out("st(7)") _,
+                options(nostack),
+            );
+        }
+    };
+}
+
+macro_rules! arithmetic {
+    ($($name:ident $single:ident $double:ident $instruction:literal)*) => {$(
+        #[doc = concat!("`", $instruction, "`: `a` is the destination, `b` the source.")]
+        pub(crate) fn $name(cw: u16, a: Extended, b: Extended) -> (Extended, u16) {
+            let (mut a, b) = (Image::from(a), Image::from(b));
+            let sw: u16;
+            block!(
+                "fld tbyte ptr [{b}]\n fld tbyte ptr [{a}]",
+                concat!($instruction, " st(0), st(1)"),
+                "fstp tbyte ptr [{a}]",
+                cw, sw, a = in(reg) &mut a, b = in(reg) &b,
+            );
+            (a.into(), sw)
+        }
+        #[doc = concat!("`", $instruction, "` with a single-precision source in memory.")]
+        pub(crate) fn $single(cw: u16, a: Extended, b: u32) -> (Extended, u16) {
+            let mut a = Image::from(a);
+            let sw: u16;
+            block!(
+                "fld tbyte ptr [{a}]",
+                concat!($instruction, " dword ptr [{b}]"),
+                "fstp tbyte ptr [{a}]",
+                cw, sw, a = in(reg) &mut a, b = in(reg) &b,
+            );
+            (a.into(), sw)
+        }
+        #[doc = concat!("`", $instruction, "` with a double-precision source in memory.")]
+        pub(crate) fn $double(cw: u16, a: Extended, b: u64) -> (Extended, u16) {
+            let mut a = Image::from(a);
+            let sw: u16;
+            block!(
+                "fld tbyte ptr [{a}]",
+                concat!($instruction, " qword ptr [{b}]"),
+                "fstp tbyte ptr [{a}]",
+                cw, sw, a = in(reg) &mut a, b = in(reg) &b,
+            );
+            (a.into(), sw)
+        }
+    )*};
+}
+arithmetic! {
+    add add_single add_double "fadd"
+    sub sub_single sub_double "fsub"
+    subr subr_single subr_double "fsubr"
+    mul mul_single mul_double "fmul"
+    div div_single div_double "fdiv"
+    divr divr_single divr_double "fdivr"
+}
+
+macro_rules! unary {
+    ($($name:ident $instruction:literal)*) => {$(
+        #[doc = concat!("`", $instruction, "` of `a`.")]
+        pub(crate) fn $name(cw: u16, a: Extended) -> (Extended, u16) {
+            let mut a = Image::from(a);
+            let sw: u16;
+            block!(
+                "fld tbyte ptr [{a}]", $instruction, "fstp tbyte ptr [{a}]",
+                cw, sw, a = in(reg) &mut a,
+            );
+            (a.into(), sw)
+        }
+    )*};
+}
+unary! {
+    sqrt "fsqrt"
+    round "frndint"
+}
+
+/// `fscale`: `a` by two to the truncated `b`.
+pub(crate) fn scale(cw: u16, a: Extended, b: Extended) -> (Extended, u16) {
+    let (mut a, b) = (Image::from(a), Image::from(b));
+    let sw: u16;
+    block!(
+        "fld tbyte ptr [{b}]\n fld tbyte ptr [{a}]", "fscale", "fstp tbyte ptr [{a}]",
+        cw, sw, a = in(reg) &mut a, b = in(reg) &b,
+    );
+    (a.into(), sw)
+}
+
+/// `fxtract`: exponent and significand of `a`. Meaningless when an unmasked exception was raised.
+pub(crate) fn extract(cw: u16, a: Extended) -> (Extended, Extended, u16) {
+    let mut a = Image::from(a);
+    let mut exponent = Image::default();
+    let sw: u16;
+    block!(
+        "fldz\n fld tbyte ptr [{a}]", "fxtract", "fstp tbyte ptr [{a}]\n fstp tbyte ptr [{e}]",
+        cw, sw, a = in(reg) &mut a, e = in(reg) &mut exponent,
+    );
+    (exponent.into(), a.into(), sw)
+}
+
+macro_rules! compare {
+    ($($name:ident $instruction:literal)*) => {$(
+        #[doc = concat!("`", $instruction, "`: the status word.")]
+        pub(crate) fn $name(cw: u16, a: Extended, b: Extended) -> u16 {
+            let (a, b) = (Image::from(a), Image::from(b));
+            let sw: u16;
+            block!(
+                "fld tbyte ptr [{b}]\n fld tbyte ptr [{a}]", $instruction, "",
+                cw, sw, a = in(reg) &a, b = in(reg) &b,
+            );
+            sw
+        }
+    )*};
+}
+compare! {
+    com "fcom st(1)"
+    ucom "fucom st(1)"
+}
+
+/// `fcom` with a single-precision source in memory: the status word.
+pub(crate) fn com_single(cw: u16, a: Extended, b: u32) -> u16 {
+    let a = Image::from(a);
+    let sw: u16;
+    block!("fld tbyte ptr [{a}]", "fcom dword ptr [{b}]", "", cw, sw, a = in(reg) &a, b = in(reg) &b,);
+    sw
+}
+
+/// `fcom` with a double-precision source in memory: the status word.
+pub(crate) fn com_double(cw: u16, a: Extended, b: u64) -> u16 {
+    let a = Image::from(a);
+    let sw: u16;
+    block!("fld tbyte ptr [{a}]", "fcom qword ptr [{b}]", "", cw, sw, a = in(reg) &a, b = in(reg) &b,);
+    sw
+}
+
+macro_rules! load {
+    ($($name:ident $t:ty, $instruction:literal)*) => {$(
+        #[doc = concat!("`", $instruction, "`. Meaningless when an unmasked exception was raised.")]
+        pub(crate) fn $name(cw: u16, b: $t) -> (Extended, u16) {
+            let mut a = Image::default();
+            let sw: u16;
+            // What `fstp` finds under an exception that kept the load from completing is the zero.
+            block!(
+                "fldz", concat!($instruction, " [{b}]"), "fstp tbyte ptr [{a}]",
+                cw, sw, a = in(reg) &mut a, b = in(reg) &b,
+            );
+            (a.into(), sw)
+        }
+    )*};
+}
+load! {
+    load_single u32, "fld dword ptr"
+    load_double u64, "fld qword ptr"
+}
+
+macro_rules! store {
+    ($($name:ident $t:ty, $instruction:literal)*) => {$(
+        #[doc = concat!("`", $instruction, "`: what was stored, or zero when an unmasked exception was raised.")]
+        pub(crate) fn $name(cw: u16, a: Extended) -> ($t, u16) {
+            let a = Image::from(a);
+            let mut b: $t = 0;
+            let sw: u16;
+            block!(
+                "fld tbyte ptr [{a}]", concat!($instruction, " [{b}]"), "",
+                cw, sw, a = in(reg) &a, b = in(reg) &mut b,
+            );
+            (b, sw)
+        }
+    )*};
+}
+store! {
+    store_single u32, "fst dword ptr"
+    store_double u64, "fst qword ptr"
+    store_int16 u16, "fist word ptr"
+    store_int32 u32, "fist dword ptr"
+    store_int64 u64, "fistp qword ptr"
+    store_bcd u128, "fbstp tbyte ptr"
+}

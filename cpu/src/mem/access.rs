@@ -77,9 +77,11 @@ impl Mem {
         self.translate(va, Access::Read, mode).map(drop)
     }
 
-    /// #AC. Address faults come first; 16-byte operands have their own rule (#GP, or none).
+    /// #AC. Address faults come first; 16-byte operands have their own rule (#GP, or none);
+    /// x87 numbers of ten bytes are aligned to eight.
     fn check_alignment(&mut self, va: u64, size: u64, mode: Mode) -> Result<(), Stop> {
-        if mode == Mode::UserAligned && size <= 8 && va & (size - 1) != 0 && canonical(va) {
+        let mask = if size == 10 { 7 } else { size - 1 };
+        if mode == Mode::UserAligned && size <= 10 && va & mask != 0 && canonical(va) {
             self.fault = Fault { vector: vector::AC, error: Some(0), non_canonical: false };
             return Err(Stop::Fault);
         }
@@ -91,6 +93,7 @@ impl Mem {
     fn load_slow<T: Prim>(&mut self, va: u64, access: Access, mode: Mode) -> Result<T, Stop> {
         self.check_alignment(va, T::SIZE, mode)?;
         let (first, second) = self.translate_span(va, T::SIZE, access, mode)?;
+        self.note_access(va, T::SIZE, false);
         let in_first = T::SIZE.min(4096 - (va & 0xfff));
         if in_first == T::SIZE && self.ram.contains(first, T::SIZE) {
             return Ok(self.ram.load(first));
@@ -142,6 +145,7 @@ impl Mem {
     fn store_slow<T: Prim>(&mut self, va: u64, v: T, mode: Mode) -> Result<(), Stop> {
         self.check_alignment(va, T::SIZE, mode)?;
         let (first, second) = self.translate_span(va, T::SIZE, Access::Write, mode)?;
+        self.note_access(va, T::SIZE, true);
         let in_first = T::SIZE.min(4096 - (va & 0xfff));
         let wide = v.widen();
         self.check_marked(first, wide, in_first)?;

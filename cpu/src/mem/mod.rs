@@ -5,6 +5,7 @@
 //! - [`walk`]: 4-level paging, permissions, accessed and dirty bits
 //! - [`coherence`]: marks on physical pages; what a store to code or to a page table drops
 //! - [`access`]: loads and stores of all widths: hit, miss, page-crossing, MMIO
+//! - [`watch`]: data breakpoints
 //! - [`bulk`]: runs of repeated string instructions inside a page
 //!
 //! **Invariant.** Results equal those of a CPU without a TLB: a store to a paging entry takes effect for the next
@@ -17,6 +18,7 @@ pub(crate) mod mmio;
 mod ram;
 pub(crate) mod tlb;
 mod walk;
+mod watch;
 
 pub(crate) use access::Access;
 pub use ram::Ram;
@@ -51,6 +53,7 @@ pub(crate) struct Mem {
     pub(crate) paging: PagingControl,
     pub(crate) mmio: Mmio,
     marks: Marks,
+    watch: watch::Watch,
     /// The exception of the last `Stop::Fault`.
     pub(crate) fault: Fault,
     /// The linear address of the last page fault.
@@ -69,6 +72,7 @@ impl Mem {
             paging: PagingControl::default(),
             mmio: Mmio::default(),
             marks: Marks::new(ram.len()),
+            watch: watch::Watch::default(),
             fault: Fault::default(),
             fault_address: 0,
             single: false,

@@ -53,6 +53,8 @@ pub(crate) struct Tlb {
     /// Index of the current mode's first entry.
     base: usize,
     mode: Mode,
+    /// Every access misses: the table of `Mode::UserAligned` stands in for all, and it is never filled.
+    bypass: bool,
     /// Which modes' tables may hold anything since the last flush.
     used: [bool; 4],
 }
@@ -66,6 +68,7 @@ impl Tlb {
             mask: entries - 1,
             base: 0,
             mode: Mode::Kernel,
+            bypass: false,
             used: [false; 4],
         }
     }
@@ -76,7 +79,18 @@ impl Tlb {
     #[inline(always)]
     pub(crate) fn set_mode(&mut self, mode: Mode) {
         self.mode = mode;
-        self.base = (mode as usize) * (self.mask + 1);
+        let table = if self.bypass { Mode::UserAligned } else { mode };
+        self.base = (table as usize) * (self.mask + 1);
+    }
+    /// Let every access miss, or not.
+    pub(crate) fn bypass(&mut self, on: bool) {
+        self.bypass = on;
+        self.set_mode(self.mode);
+    }
+    /// Whether every access misses.
+    #[inline(always)]
+    pub(crate) fn bypassed(&self) -> bool {
+        self.bypass
     }
     #[inline(always)]
     fn index(&self, va: u64) -> usize {
@@ -144,8 +158,11 @@ impl Tlb {
         let e = self.entry(va);
         if e.write == va & PAGE_MASK { Some(va.wrapping_add(e.addend)) } else { None }
     }
-    /// Enter a translation for the current mode. `host` is the host address of the page.
+    /// Enter a translation for the current mode, if that is cached at all. `host` is the host address of the page.
     pub(crate) fn fill(&mut self, va: u64, host: u64, allow: Allow) {
+        if self.bypass || self.mode == Mode::UserAligned {
+            return;
+        }
         let page = va & PAGE_MASK;
         let tag = |on: bool| if on { page } else { NONE };
         self.used[self.mode as usize] = true;

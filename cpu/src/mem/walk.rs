@@ -143,7 +143,7 @@ impl Mem {
             return Err(self.page_fault(va, code));
         }
         self.set_accessed(&leaf, va, access == Access::Write);
-        if mode == self.tlb.mode() && mode != Mode::UserAligned && self.ram.contains(leaf.gpa & !0xfff, 4096) {
+        if mode == self.tlb.mode() && self.ram.contains(leaf.gpa & !0xfff, 4096) {
             allow.write &= (leaf.dirty || access == Access::Write) && self.allow_write_tag(leaf.gpa);
             self.tlb.fill(va, self.ram.base_address() + (leaf.gpa & !0xfff), allow);
         }

@@ -1,1 +1,245 @@
+//! Code that changes: what executes is always what memory holds (the coherence that x86 has had since the Pentium).
 
+use super::harness::{check, check_every_count};
+use super::image::*;
+use iced_x86::code_asm::*;
+
+#[test]
+fn a_store_to_the_next_instruction_takes_effect() {
+    let mut g = Guest::new();
+    g.code(CODE, |a| {
+        let mut patched = a.create_label();
+        a.lea(rdi, ptr(patched))?;
+        a.mov(byte_ptr(rdi + 1), 7)?;
+        a.set_label(&mut patched)?;
+        a.mov(ebx, 1)?;
+        a.hlt()
+    });
+    assert_eq!(check(&g).state.gpr[3], 7);
+}
+
+#[test]
+fn a_store_through_another_mapping_takes_effect() {
+    let mut g = Guest::new();
+    g.map(ELSEWHERE, CODE, P | W);
+    g.code(CODE, |a| {
+        let mut patched = a.create_label();
+        a.mov(rdi, ELSEWHERE - CODE)?;
+        a.lea(rsi, ptr(patched))?;
+        a.add(rdi, rsi)?;
+        a.mov(byte_ptr(rdi + 1), 7)?;
+        a.set_label(&mut patched)?;
+        a.mov(ebx, 1)?;
+        a.hlt()
+    });
+    assert_eq!(check(&g).state.gpr[3], 7);
+}
+
+#[test]
+fn code_can_be_written_and_called_again_and_again() {
+    let mut g = Guest::new();
+    // A function on another page that is rewritten before each call: mov eax, n; ret.
+    g.code(DATA, |a| {
+        a.mov(eax, 0)?;
+        a.ret()
+    });
+    g.code(CODE, |a| {
+        let mut again = a.create_label();
+        a.mov(rdi, DATA)?;
+        a.mov(ecx, 50)?;
+        a.set_label(&mut again)?;
+        a.mov(dword_ptr(rdi + 1), ecx)?;
+        a.call(rdi)?;
+        a.add(rbx, rax)?;
+        a.dec(ecx)?;
+        a.jnz(again)?;
+        a.hlt()
+    });
+    assert_eq!(check(&g).state.gpr[3], (1..=50).sum::<u64>());
+}
+
+#[test]
+fn data_next_to_code_can_be_written() {
+    let mut g = Guest::new();
+    g.code(CODE, |a| {
+        let mut again = a.create_label();
+        let mut counter = a.create_label();
+        a.mov(ecx, 50)?;
+        a.set_label(&mut again)?;
+        a.add(qword_ptr(counter), 3)?;
+        a.dec(ecx)?;
+        a.jnz(again)?;
+        a.mov(rbx, qword_ptr(counter))?;
+        a.hlt()?;
+        a.set_label(&mut counter)?;
+        a.dq(&[0])
+    });
+    let out = check(&g);
+    assert_eq!(out.state.gpr[3], 150);
+    check_every_count(&g);
+}
+
+#[test]
+fn an_instruction_on_two_pages_can_change_on_either() {
+    for (offset, first) in [(1u64, true), (4, false)] {
+        let mut g = Guest::new();
+        // mov ebx, imm32 with its immediate cut by the page's end.
+        let at = DATA + 0x1000 - 3;
+        g.code(at, |a| {
+            a.mov(ebx, 0)?;
+            a.ret()
+        });
+        g.code(CODE, |a| {
+            a.mov(rdi, at)?;
+            a.call(rdi)?;
+            a.mov(byte_ptr(rdi + offset as i32), 5)?;
+            a.call(rdi)?;
+            a.hlt()
+        });
+        let expected = 5 << (8 * (offset - 1));
+        assert_eq!(check(&g).state.gpr[3], expected, "first page: {first}");
+    }
+}
+
+#[test]
+fn an_instruction_on_two_pages_follows_the_second_pages_mapping() {
+    let mut g = Guest::new();
+    let at = ELSEWHERE + 0x1000 - 3;
+    g.map(ELSEWHERE, DATA, P | W);
+    g.map(ELSEWHERE + 0x1000, DATA + 0x1000, P | W);
+    // mov ebx, imm32: opcode and two bytes of the immediate on the first page.
+    g.bytes(DATA + 0xffd, &[0xbb, 0x11, 0x11]);
+    for (page, value) in [(0x1000, 0x22), (0x2000, 0x33)] {
+        g.bytes(DATA + page, &[value, value, 0xc3]);
+    }
+    let entry = g.entry(ELSEWHERE + 0x1000, 1);
+    g.code(CODE, |a| {
+        a.mov(rdi, at)?;
+        a.mov(rsi, entry)?;
+        a.call(rdi)?;
+        a.mov(r12, rbx)?;
+        a.mov(rax, (DATA + 0x2000) | P)?;
+        a.mov(qword_ptr(rsi), rax)?;
+        a.call(rdi)?;
+        a.mov(r13, rbx)?;
+        // Gone: the fetch of the second half faults, at the second page's address.
+        a.mov(qword_ptr(rsi), 0)?;
+        a.call(rdi)
+    });
+    let out = check(&g);
+    assert_eq!((out.state.gpr[12], out.state.gpr[13]), (0x2222_1111, 0x3333_1111));
+    let r = out.log()[0];
+    assert_eq!((r.vector, r.error, r.rip, r.cr2), (14, 16, at, ELSEWHERE + 0x1000));
+}
+
+#[test]
+fn a_fetch_of_an_instruction_that_ends_with_the_page_needs_no_second_page() {
+    let mut g = Guest::new();
+    g.map(ELSEWHERE, DATA, P);
+    g.code_for(DATA + 0xffe, ELSEWHERE + 0xffe, |a| a.int(i32::from(EXIT_VECTOR)));
+    g.code(CODE, |a| {
+        a.mov(rax, ELSEWHERE + 0xffe)?;
+        a.jmp(rax)
+    });
+    assert!(check(&g).log().is_empty());
+}
+
+#[test]
+fn running_off_a_page_faults_on_the_next_one() {
+    let mut g = Guest::new();
+    g.map(ELSEWHERE, DATA, P);
+    g.bytes(DATA + 0xff0, &[0x90; 16]);
+    g.code(CODE, |a| {
+        a.mov(rax, ELSEWHERE + 0xff0)?;
+        a.jmp(rax)
+    });
+    let out = check(&g);
+    let r = out.log()[0];
+    assert_eq!((r.vector, r.error, r.rip, r.cr2), (14, 16, ELSEWHERE + 0x1000, ELSEWHERE + 0x1000));
+}
+
+#[test]
+fn instructions_longer_than_15_bytes_are_refused() {
+    let mut g = Guest::new();
+    g.code(CODE, |a| {
+        a.mov(r15, CODE + 0x100)?;
+        a.db(&[0x66; 15])?;
+        a.nop()
+    });
+    g.code(CODE + 0x100, |a| a.hlt());
+    let out = check(&g);
+    // Hardware raises #GP for length, and so do we.
+    assert_eq!(out.vectors(), [(13, 0)]);
+}
+
+#[test]
+fn repeated_stores_over_their_own_code_end_where_memory_says() {
+    let mut g = Guest::new();
+    // REP STOSB writes NOPs from behind itself up to the HLT at the end.
+    g.code(CODE, |a| {
+        let mut after = a.create_label();
+        a.lea(rdi, ptr(after))?;
+        a.mov(ecx, 8)?;
+        a.mov(eax, 0x90)?;
+        a.rep().stosb()?;
+        a.set_label(&mut after)?;
+        a.db(&[0x0f, 0x0b, 0x0f, 0x0b, 0x0f, 0x0b, 0x0f, 0x0b])?;
+        a.mov(ebx, 9)?;
+        a.hlt()
+    });
+    let out = check(&g);
+    assert!(out.log().is_empty());
+    assert_eq!(out.state.gpr[3], 9);
+    check_every_count(&g);
+}
+
+#[test]
+fn a_repeated_copy_that_overwrites_itself_stops_being_one() {
+    let mut g = Guest::new();
+    // REP MOVSB copies HLTs over its own encoding, byte by byte: after the first byte it is no longer repeated.
+    g.code(CODE, |a| {
+        let mut own = a.create_label();
+        a.mov(rsi, DATA)?;
+        a.lea(rdi, ptr(own))?;
+        a.mov(ecx, 4)?;
+        a.set_label(&mut own)?;
+        a.rep().movsb()?;
+        a.hlt()
+    });
+    g.bytes(DATA, &[0xf4; 4]);
+    let out = check(&g);
+    assert_eq!(out.state.gpr[1], 3, "one iteration, then the HLT that it wrote");
+}
+
+#[test]
+fn every_count_is_a_stop() {
+    let mut g = Guest::new();
+    g.state.msrs.lstar = CODE + 0x800;
+    g.start_in_ring_3(USER);
+    g.code(USER, |a| {
+        let mut again = a.create_label();
+        let mut next = a.create_label();
+        a.mov(r12d, 5)?;
+        a.set_label(&mut again)?;
+        a.mov(rdi, USER + 0x1000)?;
+        a.mov(ecx, 9)?;
+        a.rep().stosq()?;
+        a.syscall()?;
+        a.lea(r15, ptr(next))?;
+        a.mov(rax, ELSEWHERE)?;
+        a.mov(rax, qword_ptr(rax))?;
+        a.set_label(&mut next)?;
+        a.lea(rbx, qword_ptr(rbx + r12 * 2))?;
+        a.dec(r12d)?;
+        a.jnz(again)?;
+        a.int(i32::from(EXIT_VECTOR))
+    });
+    g.code(CODE + 0x800, |a| {
+        a.add(r13, 1)?;
+        a.rdtsc()?;
+        a.db(&[0x48, 0x0f, 0x07]) // SYSRETQ
+    });
+    let out = check(&g);
+    assert_eq!((out.state.gpr[13], out.state.gpr[3]), (5, 30));
+    check_every_count(&g);
+}

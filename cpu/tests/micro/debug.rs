@@ -1,1 +1,210 @@
+//! Single-stepping, instruction breakpoints, debug registers (SDM vol. 3B, chapter 18).
 
+use super::harness::check;
+use super::image::*;
+use iced_x86::code_asm::*;
+
+const BS: u64 = 1 << 14;
+const BD: u64 = 1 << 13;
+
+/// The addresses at which #DB was noted.
+fn traps(g: &Guest) -> Vec<u64> {
+    let out = check(g);
+    assert!(out.log().iter().all(|r| r.vector == 1), "{:?}", out.vectors());
+    out.log().iter().map(|r| r.rip).collect()
+}
+
+#[test]
+fn tf_traps_after_each_instruction() {
+    let mut g = Guest::new();
+    g.code(CODE, |a| {
+        a.push(TF as i32 | 2)?; // 5 bytes
+        a.popfq()?; // sets TF: the next instruction is the first to trap
+        a.nop()?;
+        a.inc(eax)?; // 2 bytes
+        a.push(2)?; // 2 bytes
+        a.popfq()?; // began with TF set, so it traps too
+        a.nop()?;
+        a.hlt()
+    });
+    assert_eq!(traps(&g), [CODE + 7, CODE + 9, CODE + 11, CODE + 12]);
+    let out = check(&g);
+    assert_eq!(out.state.dr6 & 0xffff, 0x0ff0 | BS);
+    assert!(out.log()[..3].iter().all(|r| r.rflags & (TF | RF) == TF));
+    assert_eq!(out.log()[3].rflags & TF, 0);
+}
+
+#[test]
+fn each_iteration_of_a_repeated_instruction_traps() {
+    let mut g = Guest::new();
+    g.state.gpr[1] = 3;
+    g.state.gpr[7] = DATA;
+    g.state.rflags |= TF;
+    g.code(CODE, |a| {
+        a.rep().stosb()?;
+        a.hlt()
+    });
+    // Three iterations, then HLT, which the trap behind it wakes.
+    g.code(CODE + 3, |a| {
+        a.mov(rax, rax)?;
+        a.and(qword_ptr(rsp - 24), !(TF as i32))?;
+        a.hlt()
+    });
+    let out = check(&g);
+    let rips: Vec<u64> = out.log().iter().take(4).map(|r| r.rip).collect();
+    assert_eq!(rips, [CODE, CODE, CODE + 2, CODE + 3]);
+}
+
+#[test]
+fn mov_ss_holds_the_trap_off_and_sti_does_not() {
+    let mut g = Guest::new();
+    g.state.rflags |= TF;
+    g.state.gpr[0] = u64::from(KERNEL_SS);
+    g.code(CODE, |a| {
+        a.mov(ss, eax)?; // 2 bytes, no trap
+        a.nop()?;
+        a.sti()?;
+        a.cli()?;
+        a.push(2)?;
+        a.popfq()?;
+        a.hlt()
+    });
+    assert_eq!(traps(&g), [CODE + 3, CODE + 4, CODE + 5, CODE + 7, CODE + 8]);
+}
+
+#[test]
+fn entering_a_handler_ends_the_step() {
+    let mut g = Guest::new();
+    g.state.rflags |= TF;
+    g.code(CODE, |a| {
+        a.int(0x40)?; // its handler runs without TF, and IRETQ brings TF back for the next instruction
+        a.nop()?;
+        a.push(2)?;
+        a.popfq()?;
+        a.hlt()
+    });
+    let out = check(&g);
+    let seen: Vec<(u64, u64)> = out.log().iter().map(|r| (r.vector, r.rip)).collect();
+    assert_eq!(seen, [(0x40, CODE + 2), (1, CODE + 3), (1, CODE + 5), (1, CODE + 6)]);
+}
+
+#[test]
+fn syscall_traps_only_if_the_mask_lets_tf_through() {
+    for (fmask, first) in [(TF, USER + 3), (0, CODE)] {
+        let mut g = Guest::new();
+        g.state.msrs.lstar = CODE;
+        g.state.msrs.fmask = fmask;
+        g.start_in_ring_3(USER);
+        g.state.rflags |= TF;
+        g.code(USER, |a| {
+            a.syscall()?;
+            a.nop()?;
+            a.int(i32::from(EXIT_VECTOR))
+        });
+        g.code(CODE, |a| a.db(&[0x48, 0x0f, 0x07]));
+        assert_eq!(traps(&g)[0], first);
+    }
+}
+
+#[test]
+fn int1_is_a_trap_without_conditions() {
+    let mut g = Guest::new();
+    g.start_in_ring_3(USER);
+    g.code(USER, |a| {
+        a.int1()?;
+        a.int(i32::from(EXIT_VECTOR))
+    });
+    let out = check(&g);
+    assert_eq!(out.log().len(), 1);
+    assert_eq!((out.log()[0].vector, out.log()[0].rip), (1, USER + 1));
+    assert_eq!(out.state.dr6, 0xffff_0ff0);
+}
+
+#[test]
+fn an_instruction_breakpoint_faults_before_and_rf_gets_past_it() {
+    let mut g = Guest::new();
+    g.code(CODE, |a| {
+        let mut here = a.create_label();
+        let mut again = a.create_label();
+        a.lea(rax, ptr(here))?;
+        a.mov(dr2, rax)?;
+        a.mov(eax, 1 << 4)?;
+        a.mov(dr7, rax)?;
+        a.mov(ecx, 3)?;
+        a.set_label(&mut again)?;
+        a.nop()?;
+        a.set_label(&mut here)?;
+        a.inc(ebx)?;
+        a.dec(ecx)?;
+        a.jnz(again)?;
+        a.mov(r12, dr6)?;
+        a.hlt()
+    });
+    let out = check(&g);
+    assert_eq!(out.vectors(), [(1, 0); 3], "once for each time around");
+    assert!(out.log().iter().all(|r| r.rflags & RF == 0));
+    assert_eq!((out.state.gpr[3], out.state.gpr[12]), (3, 0xffff_0ff4));
+}
+
+#[test]
+fn general_detect_guards_the_debug_registers() {
+    let mut g = Guest::new();
+    g.code(CODE, |a| {
+        a.mov(eax, BD as i32)?;
+        a.mov(dr7, rax)?;
+        a.mov(rbx, dr0)?;
+        a.mov(r12, dr7)?;
+        a.hlt()
+    });
+    let out = check(&g);
+    assert_eq!(out.vectors(), [(1, 0)]);
+    assert_eq!(out.state.dr6, 0xffff_0ff0 | BD);
+    assert_eq!(out.state.gpr[12], 0x400, "GD is cleared on the way to the handler");
+}
+
+#[test]
+fn dr4_and_dr5_are_aliases_unless_de_is_set() {
+    let mut g = Guest::new();
+    g.code(CODE, |a| {
+        a.mov(rax, dr4)?;
+        a.mov(rbx, dr5)?;
+        a.hlt()
+    });
+    let out = check(&g);
+    assert_eq!((out.state.gpr[0], out.state.gpr[3]), (0xffff_0ff0, 0x400));
+    g.state.cr4 |= 1 << 3;
+    assert_eq!(check(&g).vectors(), [(6, 0)]);
+}
+
+#[test]
+fn upper_halves_of_dr6_and_dr7_must_be_zero() {
+    for register in [6, 7] {
+        let mut g = Guest::new();
+        g.code(CODE, |a| {
+            a.mov(rax, 1u64 << 32)?;
+            if register == 6 { a.mov(dr6, rax) } else { a.mov(dr7, rax) }
+        });
+        assert_eq!(check(&g).vectors(), [(13, 0)]);
+    }
+}
+
+#[test]
+fn a_data_breakpoint_traps_after_the_access() {
+    let mut g = Guest::new();
+    g.state.dr[1] = DATA + 8;
+    g.state.dr[2] = DATA + 0x20;
+    // DR1: four bytes, stores; DR2: one byte, loads and stores.
+    g.state.dr7 = 0x400 | 2 << 2 | 2 << 4 | 0b1101 << 20 | 0b0011 << 24;
+    g.state.gpr[3] = DATA;
+    g.code(CODE, |a| {
+        a.mov(eax, dword_ptr(rbx + 8))?; // 3 bytes: a load, which DR1 ignores
+        a.mov(byte_ptr(rbx + 7), al)?; // 3: beside it
+        a.mov(word_ptr(rbx + 7), ax)?; // 4: its first byte
+        a.inc(dword_ptr(rbx + 0x1e))?; // 3: spans DR2's byte
+        a.mov(al, byte_ptr(rbx + 0x20))?; // 3: a load
+        a.mov(byte_ptr(rbx + 12), al)?; // 3: behind DR1's last byte
+        a.hlt()
+    });
+    assert_eq!(traps(&g), [CODE + 10, CODE + 13, CODE + 16]);
+    assert_eq!(check(&g).state.dr6 & 0xf, 1 << 2);
+}

@@ -32,7 +32,7 @@ pub const IST2: u64 = 0x5_5000;
 /// Free for tests.
 pub const DATA: u64 = 0x6_0000;
 /// An address in another part of the address space, for mappings of the tests.
-pub const ELSEWHERE: u64 = 0x40_0000_0000;
+pub const ELSEWHERE: u64 = 0x80_0000_0000;
 
 pub const KERNEL_CS: u16 = 0x08;
 pub const KERNEL_SS: u16 = 0x10;

@@ -1,1 +1,529 @@
+//! Ways between rings: SYSCALL, SYSRET, SYSENTER, SYSEXIT, IRETQ, far calls and returns, call gates; and what ring 3 may not.
 
+use super::harness::{End, check};
+use super::image::*;
+use everett_cpu::state::seg;
+use iced_x86::IcedError;
+use iced_x86::code_asm::*;
+
+#[test]
+fn syscall_and_sysret_do_what_the_msrs_say() {
+    let mut g = Guest::new();
+    g.state.msrs.lstar = CODE;
+    g.state.msrs.fmask = IF | 0x400;
+    g.start_in_ring_3(USER);
+    g.state.rflags |= IF;
+    let mut after = 0;
+    g.code(USER, |a| {
+        a.std()?;
+        a.stc()?;
+        a.syscall()?;
+        a.int(i32::from(EXIT_VECTOR))
+    });
+    after += USER + 4;
+    g.code(CODE, |a| {
+        a.pushfq()?;
+        a.pop(rbx)?;
+        a.mov(r8, rcx)?;
+        a.mov(r9, r11)?;
+        a.mov(r10d, cs)?;
+        a.mov(r12d, ss)?;
+        a.db(&[0x48, 0x0f, 0x07])
+    });
+    // The stack stays ring 3's.
+    let out = check(&g);
+    let s = &out.state;
+    assert!(out.log().is_empty());
+    assert_eq!((s.gpr[8], s.gpr[10], s.gpr[12]), (after, u64::from(KERNEL_CS), u64::from(KERNEL_SS)));
+    assert_eq!(s.gpr[9] & 0x0001_0601, IF | 0x401);
+    assert_eq!(s.gpr[3] & 0x0001_0601, 1);
+    // The gate to the end was entered from ring 3, with its selectors.
+    assert_eq!(out.word(RING0_STACK - 8), u64::from(USER_SS));
+    assert_eq!(out.word(RING0_STACK - 32), u64::from(USER_CS));
+    assert_eq!(out.word(RING0_STACK - 24) & 0x0001_0601, IF | 0x401, "SYSRET restores RFLAGS from R11");
+}
+
+#[test]
+fn syscall_needs_sce_and_sysret_ring_0() {
+    let mut g = Guest::new();
+    g.state.efer &= !1;
+    g.code(CODE, |a| {
+        let mut next = a.create_label();
+        a.lea(r15, ptr(next))?;
+        a.syscall()?;
+        a.set_label(&mut next)?;
+        a.xor(r15, r15)?;
+        a.db(&[0x48, 0x0f, 0x07])
+    });
+    assert_eq!(check(&g).vectors(), [(6, 0), (6, 0)]);
+    let mut g = Guest::new();
+    g.start_in_ring_3(USER);
+    g.code(USER, |a| a.db(&[0x48, 0x0f, 0x07]));
+    assert_eq!(check(&g).vectors(), [(13, 0)]);
+}
+
+#[test]
+fn sysret_checks_rcx_in_ring_0() {
+    let mut g = Guest::new();
+    g.code(CODE, |a| {
+        a.mov(rcx, 0x8000_0000_0000u64)?;
+        a.db(&[0x48, 0x0f, 0x07])
+    });
+    let out = check(&g);
+    assert_eq!(out.vectors(), [(13, 0)]);
+    assert_eq!(out.log()[0].cs, u64::from(KERNEL_CS));
+}
+
+#[test]
+fn ways_into_32_bit_code_end_the_run() {
+    type Way = fn(&mut CodeAssembler) -> Result<(), IcedError>;
+    let ways: [(&str, Way); 4] = [
+        ("sysret", |a| a.db(&[0x0f, 0x07])),
+        ("iretq", |a| {
+            a.push(i32::from(USER_SS))?;
+            a.push(0x1000)?;
+            a.push(2)?;
+            a.push(i32::from(USER_CS_32))?;
+            a.push(0x1000)?;
+            a.iretq()
+        }),
+        ("retf", |a| {
+            a.push(i32::from(USER_SS))?;
+            a.push(0x1000)?;
+            a.push(i32::from(USER_CS_32))?;
+            a.push(0x1000)?;
+            a.db(&[0x48, 0xcb])
+        }),
+        ("jmp far", |a| {
+            a.mov(rax, DATA)?;
+            a.db(&[0xff, 0x28])
+        }),
+    ];
+    for (name, way) in ways {
+        let mut g = Guest::new();
+        g.put(DATA, 0x1000 | u64::from(FREE_SELECTOR) << 32);
+        g.descriptor(FREE_SELECTOR, 0x00cf_9b00_0000_ffff);
+        g.code(CODE, way);
+        assert_eq!(check(&g).end, End::Unsupported("32-bit code"), "{name}");
+    }
+}
+
+#[test]
+fn sysenter_and_sysexit_do_what_the_msrs_say() {
+    let mut g = Guest::new();
+    // SYSEXIT takes CS and SS at fixed distances, which are free selectors here; their descriptors are not read.
+    g.state.msrs.sysenter_cs = u64::from(KERNEL_CS);
+    g.state.msrs.sysenter_esp = STACK;
+    g.state.msrs.sysenter_eip = CODE;
+    g.start_in_ring_3(USER);
+    g.state.rflags |= IF;
+    g.code(USER, |a| {
+        a.lea(r8, qword_ptr(USER + 0x100))?;
+        a.sysenter()
+    });
+    g.code(USER + 0x100, |a| {
+        a.mov(r10d, cs)?;
+        a.mov(r12d, ss)?;
+        a.int(i32::from(EXIT_VECTOR))
+    });
+    g.code(CODE, |a| {
+        a.mov(rbx, rsp)?;
+        a.pushfq()?;
+        a.pop(rax)?;
+        a.mov(rdx, r8)?;
+        a.mov(rcx, USER_STACK - 64)?;
+        a.db(&[0x48, 0x0f, 0x35])
+    });
+    let out = check(&g);
+    assert!(out.log().is_empty());
+    assert_eq!((out.state.gpr[3], out.state.gpr[0] & IF), (STACK, 0));
+    let base = u64::from(KERNEL_CS);
+    assert_eq!((out.state.gpr[10], out.state.gpr[12]), ((base + 32) | 3, (base + 40) | 3));
+    assert_eq!(out.word(RING0_STACK - 16), USER_STACK - 64);
+}
+
+#[test]
+fn sysenter_without_a_segment_faults() {
+    let mut g = Guest::new();
+    g.code(CODE, |a| a.sysenter());
+    assert_eq!(check(&g).vectors(), [(13, 0)]);
+}
+
+/// Pushes a frame for IRETQ and executes it. Words from the highest address on: SS, RSP, RFLAGS, CS, RIP.
+fn iretq(frame: [u64; 5]) -> Guest {
+    let mut g = Guest::new();
+    g.code(CODE, |a| {
+        for word in frame {
+            a.mov(rax, word)?;
+            a.push(rax)?;
+        }
+        a.iretq()
+    });
+    g.code(USER, |a| {
+        a.pushfq()?;
+        a.pop(rbx)?;
+        a.int(i32::from(EXIT_VECTOR))
+    });
+    g.code(CODE + 0x800, |a| {
+        a.pushfq()?;
+        a.pop(rbx)?;
+        a.hlt()
+    });
+    g
+}
+
+const INNER: u64 = CODE + 0x800;
+
+#[test]
+fn iretq_to_ring_3_loads_all_and_clears_segments_of_inner_rings() {
+    let mut g = iretq([u64::from(USER_SS), USER_STACK, IF | AC | 0x3001, u64::from(USER_CS), USER]);
+    g.state.seg[seg::FS].base = 0x1234_5000;
+    let out = check(&g);
+    let s = &out.state;
+    assert_eq!(s.gpr[3] & (IF | AC | 0x3001), IF | AC | 0x3001);
+    for which in [seg::DS, seg::ES, seg::FS, seg::GS] {
+        assert_eq!(s.seg[which].selector, 0);
+        assert!(!s.seg[which].present());
+    }
+    assert_eq!(s.seg[seg::FS].base, 0x1234_5000, "a cleared segment keeps its base");
+    assert_eq!(out.word(RING0_STACK - 16), USER_STACK);
+}
+
+#[test]
+fn iretq_in_ring_0_pops_the_stack_and_may_leave_ss_null() {
+    let out = check(&iretq([0, STACK - 0x403, 2, u64::from(KERNEL_CS), INNER]));
+    assert_eq!((out.end.clone(), out.state.gpr[4]), (End::Halt, STACK - 0x403));
+    assert!(out.log().is_empty());
+    assert_eq!(out.state.seg[seg::SS].selector, 0);
+}
+
+#[test]
+fn iretq_checks_what_it_pops() {
+    let (kcs, kss) = (u64::from(KERNEL_CS), u64::from(KERNEL_SS));
+    let (ucs, uss) = (u64::from(USER_CS), u64::from(USER_SS));
+    let free = u64::from(FREE_SELECTOR);
+    let cases = [
+        ("null CS", [kss, STACK, 2, 0, INNER], (13, 0)),
+        ("CS beyond the table", [kss, STACK, 2, 0xfff8, INNER], (13, 0xfff8)),
+        ("CS is data", [kss, STACK, 2, kss, INNER], (13, kss)),
+        ("DPL is not RPL", [uss, STACK, 2, kcs | 3, INNER], (13, kcs)),
+        ("absent CS", [kss, STACK, 2, free, INNER], (11, free)),
+        ("CS with L and D", [kss, STACK, 2, free + 8, INNER], (13, free + 8)),
+        ("null SS for ring 3", [0, STACK, 2, ucs, USER], (13, 0)),
+        ("SS of another ring", [kss, STACK, 2, ucs, USER], (13, kss)),
+        ("SS is read-only", [free + 16, STACK, 2, kcs, INNER], (13, free + 16)),
+        ("absent SS", [free + 24, STACK, 2, kcs, INNER], (12, free + 24)),
+        ("RIP is not canonical", [uss, STACK, 2, ucs, 0x8000_0000_0000], (13, 0)),
+    ];
+    for (name, frame, expected) in cases {
+        let mut g = iretq(frame);
+        g.descriptor(FREE_SELECTOR, KERNEL_CODE_DESCRIPTOR & !(1 << 47));
+        g.descriptor(FREE_SELECTOR + 8, KERNEL_CODE_DESCRIPTOR | 1 << 54);
+        g.descriptor(FREE_SELECTOR + 16, KERNEL_DATA_DESCRIPTOR & !(1 << 41));
+        g.descriptor(FREE_SELECTOR + 24, KERNEL_DATA_DESCRIPTOR & !(1 << 47));
+        let out = check(&g);
+        assert_eq!(out.vectors(), [expected], "{name}");
+        assert_eq!(out.log()[0].rsp, STACK - 40, "{name}: RSP is as before");
+    }
+}
+
+#[test]
+fn iretq_cannot_go_inward_and_refuses_nt() {
+    let mut g = Guest::new();
+    g.start_in_ring_3(USER);
+    g.code(USER, |a| {
+        for word in [KERNEL_SS.into(), USER_STACK, 2, KERNEL_CS.into(), USER] {
+            a.mov(rax, word)?;
+            a.push(rax)?;
+        }
+        a.iretq()
+    });
+    assert_eq!(check(&g).vectors(), [(13, u64::from(KERNEL_CS))]);
+    let mut g = iretq([u64::from(KERNEL_SS), STACK, 2, u64::from(KERNEL_CS), INNER]);
+    g.state.rflags |= 1 << 14;
+    assert_eq!(check(&g).vectors(), [(13, 0)]);
+}
+
+#[test]
+fn iretq_in_ring_3_keeps_if_and_iopl() {
+    let mut g = Guest::new();
+    g.start_in_ring_3(USER);
+    g.code(USER, |a| {
+        for word in [USER_SS.into(), USER_STACK, IF | 0x3002 | 1, USER_CS.into(), USER + 0x100] {
+            a.mov(rax, word)?;
+            a.push(rax)?;
+        }
+        a.iretq()
+    });
+    g.code(USER + 0x100, |a| {
+        a.pushfq()?;
+        a.pop(rbx)?;
+        a.int(i32::from(EXIT_VECTOR))
+    });
+    assert_eq!(check(&g).state.gpr[3] & (IF | 0x3001), 1);
+}
+
+#[test]
+fn iretd_and_iretw_pop_narrow_frames() {
+    for (size, opcode) in [(4u64, &[0xcf][..]), (2, &[0x66, 0xcf][..])] {
+        let mut g = Guest::new();
+        // 16 bits reach only the first 64 KiB.
+        let target = 0x7e00;
+        g.code(target, |a| a.hlt());
+        let frame = [target, u64::from(KERNEL_CS), 0x0003, 0x7000, u64::from(KERNEL_SS)];
+        for (i, word) in frame.iter().enumerate() {
+            g.bytes(STACK + size * i as u64, &word.to_le_bytes()[..size as usize]);
+        }
+        g.code(CODE, |a| a.db(opcode));
+        let out = check(&g);
+        assert_eq!((out.end.clone(), out.state.rip), (End::Halt, target + 1), "size {size}");
+        assert_eq!((out.state.gpr[4], out.state.rflags), (0x7000, 3));
+    }
+}
+
+#[test]
+fn far_returns_go_to_the_same_ring_or_outward() {
+    let mut g = Guest::new();
+    g.code(CODE, |a| {
+        let mut same = a.create_label();
+        a.push(i32::from(KERNEL_CS))?;
+        a.lea(rax, ptr(same))?;
+        a.push(rax)?;
+        a.db(&[0x48, 0xcb])?; // RETFQ
+        a.set_label(&mut same)?;
+        a.mov(rbx, rsp)?;
+        // Outward, with 16 bytes released on both stacks.
+        a.push(i32::from(USER_SS))?;
+        a.mov(rax, USER_STACK - 0x100)?;
+        a.push(rax)?;
+        a.sub(rsp, 16)?;
+        a.push(i32::from(USER_CS))?;
+        a.mov(rax, USER)?;
+        a.push(rax)?;
+        a.db(&[0x48, 0xca, 16, 0]) // RETFQ 16
+    });
+    g.code(USER, |a| {
+        a.mov(rcx, rsp)?;
+        a.int(i32::from(EXIT_VECTOR))
+    });
+    let out = check(&g);
+    assert!(out.log().is_empty());
+    assert_eq!((out.state.gpr[3], out.state.gpr[1]), (STACK, USER_STACK - 0x100 + 16));
+}
+
+#[test]
+fn far_calls_and_jumps_stay_in_their_ring() {
+    let mut g = Guest::new();
+    g.put(DATA, CODE + 0x800);
+    g.put16(DATA + 8, KERNEL_CS);
+    g.put(DATA + 0x10, CODE + 0x900);
+    g.put16(DATA + 0x18, KERNEL_CS);
+    g.put(DATA + 0x20, CODE);
+    g.put16(DATA + 0x28, USER_CS);
+    g.code(CODE, |a| {
+        a.mov(rdi, DATA)?;
+        a.db(&[0x48, 0xff, 0x1f])?; // CALL m16:64 [rdi]
+        a.db(&[0x48, 0xff, 0x6f, 0x10]) // JMP m16:64 [rdi+10h]
+    });
+    g.code(CODE + 0x800, |a| {
+        a.mov(r8, qword_ptr(rsp))?;
+        a.mov(r9, qword_ptr(rsp + 8))?;
+        a.db(&[0x48, 0xcb])
+    });
+    g.code(CODE + 0x900, |a| a.db(&[0x48, 0xff, 0x6f, 0x20]));
+    let out = check(&g);
+    let returned = g.ram[CODE as usize..].windows(3).position(|w| w == [0x48, 0xff, 0x1f]);
+    let after_call = CODE + returned.expect("the call is there") as u64 + 3;
+    assert_eq!((out.state.gpr[8], out.state.gpr[9]), (after_call, u64::from(KERNEL_CS)));
+    assert_eq!(out.vectors(), [(13, u64::from(USER_CS & !3))], "a jump outward is refused");
+}
+
+#[test]
+fn a_call_gate_leads_inward_onto_rsp0_and_back() {
+    let mut g = Guest::new();
+    let target = CODE;
+    let gate = FREE_SELECTOR;
+    g.descriptor(gate, target & 0xffff | u64::from(KERNEL_CS) << 16 | 0xec << 40 | (target >> 16 & 0xffff) << 48);
+    g.descriptor(gate + 8, target >> 32);
+    g.put16(USER + 0x808, gate | 3);
+    g.start_in_ring_3(USER);
+    g.code(USER, |a| {
+        a.mov(rdi, USER + 0x800)?;
+        a.db(&[0x48, 0xff, 0x1f])?;
+        a.mov(r10d, cs)?;
+        a.mov(r11, rsp)?;
+        a.int(i32::from(EXIT_VECTOR))
+    });
+    g.code(CODE, |a| {
+        a.mov(rbx, rsp)?;
+        a.mov(ecx, cs)?;
+        a.db(&[0x48, 0xcb])
+    });
+    let out = check(&g);
+    let s = &out.state;
+    assert!(out.log().is_empty());
+    assert_eq!((s.gpr[3], s.gpr[1]), (RING0_STACK - 32, u64::from(KERNEL_CS)));
+    assert_eq!((s.gpr[10], s.gpr[11]), (u64::from(USER_CS), USER_STACK));
+    // Ring 3 may not use a gate for ring 0 only.
+    g.descriptor(gate, g.word(GDT + u64::from(gate)) & !(3 << 45));
+    assert_eq!(check(&g).vectors(), [(13, u64::from(gate))]);
+}
+
+#[test]
+fn privileged_instructions_fault_in_ring_3() {
+    type Op = fn(&mut CodeAssembler) -> Result<(), IcedError>;
+    let instructions: [(&str, Op); 29] = [
+        ("hlt", |a| a.hlt()),
+        ("cli", |a| a.cli()),
+        ("sti", |a| a.sti()),
+        ("clts", |a| a.clts()),
+        ("mov cr0", |a| a.mov(cr0, rax)),
+        ("mov from cr0", |a| a.mov(rax, cr0)),
+        ("mov from cr2", |a| a.mov(rax, cr2)),
+        ("mov cr3", |a| a.mov(cr3, rax)),
+        ("mov cr4", |a| a.mov(cr4, rax)),
+        ("mov cr8", |a| a.mov(cr8, rax)),
+        ("mov from cr8", |a| a.mov(rax, cr8)),
+        ("mov dr0", |a| a.mov(dr0, rax)),
+        ("mov from dr7", |a| a.mov(rax, dr7)),
+        ("rdmsr", |a| a.rdmsr()),
+        ("wrmsr", |a| a.wrmsr()),
+        ("swapgs", |a| a.swapgs()),
+        ("lgdt", |a| a.lgdt(tbyte_ptr(rdi))),
+        ("lidt", |a| a.lidt(tbyte_ptr(rdi))),
+        ("lldt", |a| a.lldt(ax)),
+        ("ltr", |a| a.ltr(ax)),
+        ("lmsw", |a| a.lmsw(ax)),
+        ("invlpg", |a| a.invlpg(byte_ptr(rdi))),
+        ("invd", |a| a.invd()),
+        ("wbinvd", |a| a.wbinvd()),
+        ("in", |a| a.in_(al, dx)),
+        ("out", |a| a.out(0x80, eax)),
+        ("insb", |a| a.insb()),
+        ("outsb", |a| a.outsb()),
+        ("rdpmc", |a| a.rdpmc()),
+    ];
+    for (name, instruction) in instructions {
+        let mut g = Guest::new();
+        g.start_in_ring_3(USER);
+        g.code(USER, |a| {
+            a.mov(rdi, USER + 0x800)?;
+            a.mov(rsi, USER + 0x800)?;
+            instruction(a)
+        });
+        let before = g.state.clone();
+        let out = check(&g);
+        assert_eq!(out.vectors(), [(13, 0)], "{name}");
+        assert_eq!((out.state.cr4, out.state.gdtr), (before.cr4, before.gdtr), "{name}");
+    }
+}
+
+#[test]
+fn what_the_model_lacks_is_undefined() {
+    let encodings: [(&str, &[u8]); 17] = [
+        ("ud0", &[0x0f, 0xff, 0xc0]),
+        ("ud1", &[0x0f, 0xb9, 0xc0]),
+        ("ud2", &[0x0f, 0x0b]),
+        ("rsm", &[0x0f, 0xaa]),
+        ("xgetbv", &[0x0f, 0x01, 0xd0]),
+        ("vmcall", &[0x0f, 0x01, 0xc1]),
+        ("monitor", &[0x0f, 0x01, 0xc8]),
+        ("mwait", &[0x0f, 0x01, 0xc9]),
+        ("rdfsbase", &[0xf3, 0x48, 0x0f, 0xae, 0xc0]),
+        ("rdrand", &[0x48, 0x0f, 0xc7, 0xf0]),
+        ("rdseed", &[0x48, 0x0f, 0xc7, 0xf8]),
+        ("invpcid", &[0x66, 0x0f, 0x38, 0x82, 0x07]),
+        ("xsave", &[0x0f, 0xae, 0x27]),
+        ("rdpid", &[0xf3, 0x0f, 0xc7, 0xf8]),
+        ("mov cr1", &[0x0f, 0x20, 0xc8]),
+        ("mov cs", &[0x8e, 0xc8]),
+        ("into", &[0xce]),
+    ];
+    for (name, bytes) in encodings {
+        let mut g = Guest::new();
+        g.code(CODE, |a| a.db(bytes));
+        assert_eq!(check(&g).vectors(), [(6, 0)], "{name}");
+    }
+}
+
+#[test]
+fn hints_of_absent_features_do_nothing() {
+    let mut g = Guest::new();
+    g.code(CODE, |a| {
+        a.endbr64()?;
+        a.mov(rax, 0x55u64)?;
+        a.db(&[0xf3, 0x48, 0x0f, 0x1e, 0xc8])?; // RDSSPQ RAX
+        a.db(&[0x0f, 0x1f, 0x40, 0x00])?;
+        a.hlt()
+    });
+    let out = check(&g);
+    assert!(out.log().is_empty());
+    assert_eq!((out.state.gpr[0], out.state.icount), (0x55, 5));
+}
+
+#[test]
+fn popf_changes_what_the_ring_may_change() {
+    for (ring, iopl, may_if, may_iopl) in
+        [(0, 0, true, true), (3, 0, false, false), (3, 3, true, false)]
+    {
+        let mut g = Guest::new();
+        let code = if ring == 3 { USER } else { CODE };
+        if ring == 3 {
+            g.start_in_ring_3(code);
+        }
+        g.state.rflags |= iopl << 12;
+        g.code(code, |a| {
+            a.push((IF | 0x1000 | 1 << 21 | RF | 0x8d5) as i32)?;
+            a.popfq()?;
+            a.pushfq()?;
+            a.pop(rbx)?;
+            a.int(i32::from(EXIT_VECTOR))
+        });
+        let got = check(&g).state.gpr[3];
+        assert_eq!(got & IF != 0, may_if, "ring {ring} IOPL {iopl}");
+        let expected_iopl = if may_iopl { 1 } else { iopl };
+        assert_eq!(got >> 12 & 3, expected_iopl, "ring {ring} IOPL {iopl}");
+        assert_eq!(got & (1 << 21 | RF | 0x8d5), 1 << 21 | 0x8d5);
+    }
+}
+
+#[test]
+fn popf_of_16_bits_leaves_the_rest() {
+    let mut g = Guest::new();
+    g.state.rflags |= 1 << 21;
+    g.code(CODE, |a| {
+        a.push(0x8d5)?;
+        a.db(&[0x66, 0x9d])?;
+        a.hlt()
+    });
+    let out = check(&g);
+    assert_eq!((out.state.rflags, out.state.gpr[4]), (1 << 21 | 0x8d7, STACK - 6));
+}
+
+#[test]
+fn stac_and_clac_are_undefined_in_ring_3() {
+    for bytes in [[0x0f, 0x01, 0xcb], [0x0f, 0x01, 0xca]] {
+        let mut g = Guest::new();
+        g.start_in_ring_3(USER);
+        g.code(USER, |a| a.db(&bytes));
+        assert_eq!(check(&g).vectors(), [(6, 0)]);
+    }
+}
+
+#[test]
+fn swapgs_exchanges_the_bases() {
+    let mut g = Guest::new();
+    g.state.seg[seg::GS].base = DATA;
+    g.state.msrs.kernel_gs_base = DATA + 0x100;
+    g.put(DATA, 1);
+    g.put(DATA + 0x100, 2);
+    g.code(CODE, |a| {
+        a.mov(rax, qword_ptr(0).gs())?;
+        a.swapgs()?;
+        a.mov(rbx, qword_ptr(0).gs())?;
+        a.hlt()
+    });
+    let out = check(&g);
+    assert_eq!((out.state.gpr[0], out.state.gpr[3]), (1, 2));
+    assert_eq!((out.state.seg[seg::GS].base, out.state.msrs.kernel_gs_base), (DATA + 0x100, DATA));
+}

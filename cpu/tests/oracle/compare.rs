@@ -86,16 +86,16 @@ fn end(host: End, guest: End, overlooked: AfterFault, check: &mut impl FnMut(&st
         End::Fault { vector, .. } => vector.into(),
     };
     check("vector (0x100: none)", vector(host), vector(guest), u128::MAX);
-    if let (End::Fault { error: h, address: ha, .. }, End::Fault { error: g, address: ga, .. }) = (host, guest) {
+    if let (End::Fault { error: h, address: ha, .. }, End::Fault { error: g, address: ga, .. }) = (host, guest)
+        && !overlooked.address
+    {
         let mut mask = u32::MAX;
         if arena::is_upper_half(ha) {
             // Linux does not tell user code which kernel pages there are.
             mask &= !PF_PRESENT;
         }
         check("error code", h.into(), g.into(), mask.into());
-        if !overlooked.address {
-            check("fault address", ha.into(), ga.into(), u128::MAX);
-        }
+        check("fault address", ha.into(), ga.into(), u128::MAX);
     }
 }
 
@@ -116,24 +116,26 @@ pub fn describe(case: &Case) -> String {
     for (n, name) in GPR_NAMES.iter().enumerate() {
         let _ = write!(out, "  {name} {:#x}", s.gpr[n]);
     }
+    out.push('\n');
     let f = &s.fpu;
     if matches!(family(case.encoded.instruction.code()), Family::Sse | Family::Mmx | Family::X87) {
         fpu(&case.encoded.instruction, f, &mut out);
     }
     for (at, bytes) in &case.writes {
-        let _ = writeln!(out, "\n  arena+{at:#x}: {bytes:02x?}");
+        let _ = writeln!(out, "  arena+{at:#x}: {bytes:02x?}");
     }
     out
 }
 
 fn fpu(i: &Instruction, f: &FpuState, out: &mut String) {
-    let _ = writeln!(out, "\n  mxcsr {:#x} fcw {:#x} fsw {:#x} ftw {:#x}", f.mxcsr, f.fcw, f.fsw, f.ftw);
+    let _ = writeln!(out, "  mxcsr {:#x} fcw {:#x} fsw {:#x} ftw {:#x}", f.mxcsr, f.fcw, f.fsw, f.ftw);
     let _ = writeln!(out, "  fip {:#x} fdp {:#x} fop {:#x}", f.fip, f.fdp, f.fop);
     for (n, xmm) in f.xmm.iter().enumerate() {
         if n == 0 || (0..i.op_count()).any(|o| i.op_register(o) == Register::XMM0 + n as u32) {
             let _ = write!(out, "  xmm{n} {xmm:#034x}");
         }
     }
+    out.push('\n');
     if family(i.code()) == Family::Sse {
         return;
     }

@@ -1,7 +1,10 @@
 //! What is not compared with the host, each with its reason.
 
+use crate::encode::LEN_MAX;
+use crate::raw::PREFIXES;
+use crate::state::flag;
 use everett_cpu::model;
-use iced_x86::{Code, DecoderOptions, Instruction, Mnemonic, OpKind};
+use iced_x86::{Code, Decoder, DecoderOptions, Instruction, MemorySize, Mnemonic, OpKind};
 
 /// How the decoder reads bytes: TZCNT and LZCNT are outside of the model, so their prefix means nothing.
 pub const DECODER: u32 =
@@ -94,12 +97,12 @@ fn by_operands(i: &Instruction) -> Option<&'static str> {
 /// executed again after the handler, and then all is as it should be.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AfterFault {
-    /// Memory may have been written.
+    /// Memory may have been written in part.
     pub memory: bool,
+    /// CR2 and the error code may be those of another part of the operand.
+    pub address: bool,
     /// The x87's TOP and tags may have changed.
     pub mmx_state: bool,
-    /// CR2 may point elsewhere in the operand.
-    pub address: bool,
     /// RCX, RSI and RDI may have been cut to 32 bits.
     pub string_registers: bool,
     /// The arithmetic flags may be those from before the instruction.
@@ -110,18 +113,50 @@ pub struct AfterFault {
 pub fn after_fault(i: &Instruction) -> AfterFault {
     let mmx = (0..i.op_count()).any(|n| i.op_kind(n) == OpKind::Register && i.op_register(n).is_mm());
     AfterFault {
-        // CALL through a register to an address that is not canonical: the return address is on the stack already.
-        memory: i.code() == Code::Call_rm64,
+        memory: has_image(i),
+        address: has_image(i),
         // The transition to MMX state comes before the operand is loaded or stored, and before #XM of a conversion.
         mmx_state: mmx,
-        // The two halves are tested one by one, and their addresses reported whatever the mask.
-        address: matches!(i.mnemonic(), Mnemonic::Maskmovq | Mnemonic::Maskmovdqu),
         // Neither documented nor the same for MOVS and CMPS on one processor; also when no iteration is asked for.
         string_registers: repeats_short(i),
         // "The EFLAGS value is restored to the state prior to the execution of the instruction" (SDM vol. 2B, REP), how
         // many comparisons have retired notwithstanding.
         string_flags: i.is_string_instruction() && (i.has_rep_prefix() || i.has_repne_prefix()),
     }
+}
+
+/// Whether bytes are wrong in two ways, too long and no instruction at any length: #GP(0) and #UD both stand to reason,
+/// and which one it is takes the lengths of opcodes that do not exist.
+pub fn is_doubly_wrong(bytes: &[u8]) -> bool {
+    let Some(first) = bytes.iter().position(|byte| !PREFIXES.contains(byte)) else { return false };
+    let invalid = |bytes: &[u8]| Decoder::new(64, bytes, DECODER).decode().is_invalid();
+    // The same opcode with room behind it, with the last prefix and with none.
+    let rest = |from: usize| {
+        let mut padded = bytes[from..].to_vec();
+        padded.resize(LEN_MAX, 0);
+        padded
+    };
+    bytes.len() == LEN_MAX && first > 0 && invalid(bytes) && (invalid(&rest(first)) || invalid(&rest(first - 1)))
+}
+
+/// Operands of more than eight bytes that are accessed in parts, in an order that processors choose.
+fn has_image(i: &Instruction) -> bool {
+    use Mnemonic::{Fbld, Fbstp, Fldenv, Fnsave, Fnstenv, Frstor, Fxrstor, Fxrstor64, Fxsave, Fxsave64};
+    let images = [Fbld, Fbstp, Fldenv, Fnsave, Fnstenv, Frstor, Fxrstor, Fxrstor64, Fxsave, Fxsave64];
+    images.contains(&i.mnemonic()) || i.memory_size() == MemorySize::Float80
+}
+
+/// Whether a processor may raise #AC where another raises #GP: FXSAVE and FXRSTOR, not aligned, with alignment checks
+/// on (SDM vol. 2A, FXSAVE: "signaling of #AC is not guaranteed").
+pub fn may_check_alignment(i: &Instruction, rflags: u64) -> bool {
+    use Mnemonic::{Fxrstor, Fxrstor64, Fxsave, Fxsave64};
+    [Fxrstor, Fxrstor64, Fxsave, Fxsave64].contains(&i.mnemonic()) && rflags & flag::AC != 0
+}
+
+/// Whether a processor may fault where another does not: for a byte that the mask leaves out, or an empty mask
+/// (SDM vol. 2B, MASKMOVDQU: "implementation dependent"). When they differ, nothing is compared.
+pub fn may_fault(i: &Instruction) -> bool {
+    matches!(i.mnemonic(), Mnemonic::Maskmovq | Mnemonic::Maskmovdqu)
 }
 
 /// A repeated string instruction with 32-bit addresses.

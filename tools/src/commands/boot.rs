@@ -150,7 +150,11 @@ fn pick_node<'w>(world: &'w World, name: Option<&str>) -> anyhow::Result<&'w Nod
         Some(name) => {
             let names: Vec<&str> = world.nodes.iter().map(|node| node.name.as_str()).collect();
             world.node(name).with_context(|| {
-                format!("{}: node: none is named \"{name}\"; there is {}", world.file.display(), names.join(", "))
+                format!(
+                    "{}: node: none is named \"{name}\"; there is {}",
+                    world.file.display(),
+                    names.join(", ")
+                )
             })
         }
     }

@@ -8,6 +8,7 @@ mod demo;
 mod doctor;
 mod image;
 mod run;
+mod teller;
 mod verify;
 
 use std::io;

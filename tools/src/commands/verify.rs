@@ -4,8 +4,8 @@ use std::fs;
 use std::num::NonZero;
 use std::path::Path;
 
-use everett_vmm::digest::{Cause, Divergence, Side, first_difference};
 use everett_vmm::digest::trail::TRAIL_INTERVAL_NS;
+use everett_vmm::digest::{Cause, Divergence, Side, first_difference};
 use serde::Serialize;
 
 use super::{Outcome, common};
@@ -61,7 +61,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Verify) -> anyhow::Result<Outcome> {
     let launcher = Launcher { world, node, files: image.files, cmdline: String::new(), options };
     let jobs = args.jobs.and_then(NonZero::new).unwrap_or_else(|| default_jobs(args.runs));
     let job = Job { launcher, seed, duration_ns: args.timeline.duration_ns, runs: args.runs, jobs };
-    verify(ui, &job, &identity)
+    Ok(verify(ui, &job, &identity, &Interrupt::install()?)?.0)
 }
 
 /// One run a core, but no more than there are runs.
@@ -72,33 +72,47 @@ pub(super) fn default_jobs(runs: u32) -> NonZero<u16> {
 }
 
 /// Run the job, tell what came of it, and look for the place if runs differ.
-pub(super) fn verify(ui: &Ui, job: &Job, identity: &Identity) -> anyhow::Result<Outcome> {
-    let interrupt = Interrupt::install()?;
+pub(super) fn verify(
+    ui: &Ui,
+    job: &Job,
+    identity: &Identity,
+    interrupt: &Interrupt,
+) -> anyhow::Result<(Outcome, Report)> {
     let clock = Stopwatch::start();
-    let total_ns = job.duration_ns.saturating_mul(u64::from(job.runs));
-    let bar = RunBar::new(ui, total_ns);
-    bar.name(&format!("{} runs, {} at a time", job.runs, job.jobs));
-    let report = job.run(&interrupt, &|vtime_ns, instructions| bar.at(vtime_ns.min(total_ns), instructions))?;
-    bar.clear();
+    let report = run_with_bar(ui, job, interrupt)?;
     for result in &report.runs {
         tell_run(ui, result)?;
     }
     if let Some(mismatch) = report.mismatch {
         tell_mismatch(ui, &mismatch)?;
         locate(ui, job, &mismatch)?;
-        return Ok(Outcome::Found);
+        return Ok((Outcome::Found, report));
     }
     let clean_runs = u32::try_from(report.runs.len()).unwrap_or(u32::MAX);
-    tell_end(ui, &report, clean_runs, &identity.path(job.seed), clock.seconds())?;
+    if clean_runs > 0 {
+        tell_end(ui, &report, clean_runs, &identity.path(job.seed), clock.seconds())?;
+    }
     if report.interrupted {
         anyhow::bail!("interrupted after {clean_runs} of {} runs", job.runs);
     }
-    Ok(if report.runs.iter().any(|result| result.findings > 0) { Outcome::Found } else { Outcome::Fine })
+    let found = report.runs.iter().any(|result| result.findings > 0);
+    Ok((if found { Outcome::Found } else { Outcome::Fine }, report))
+}
+
+/// Run the job under a bar.
+pub(super) fn run_with_bar(ui: &Ui, job: &Job, interrupt: &Interrupt) -> anyhow::Result<Report> {
+    let total_ns = job.duration_ns.saturating_mul(u64::from(job.runs));
+    let bar = RunBar::new(ui, total_ns);
+    bar.name(&format!("{} runs, {} at a time", job.runs, job.jobs));
+    let report = job.run(interrupt, &|vtime_ns, instructions| bar.at(vtime_ns.min(total_ns), instructions));
+    bar.clear();
+    report
 }
 
 fn tell_run(ui: &Ui, result: &RunResult) -> anyhow::Result<()> {
     let findings = match result.findings {
         0 => String::new(),
+        1 => style::paint(style::BAD, "  1 finding"),
         n => style::paint(style::BAD, format!("  {n} findings")),
     };
     ui.say(format!(
@@ -183,7 +197,10 @@ fn tell_divergence(ui: &Ui, divergence: &Divergence, kernel: &Path) -> anyhow::R
         ui.say(format!("    {line}"))?;
     }
     let differences = &divergence.differences;
-    ui.say(style::paint(style::HEAD, format!("{} differences after it (first | second):", differences.len())))?;
+    ui.say(style::paint(
+        style::HEAD,
+        format!("{} differences after it (first | second):", differences.len()),
+    ))?;
     for difference in differences.iter().take(DIFFERENCES_SHOWN) {
         ui.say(format!("    {difference}"))?;
     }
@@ -204,7 +221,8 @@ fn cause_text(cause: &Cause) -> String {
     match cause {
         Cause::Construction => "the machines differ before their first instruction".to_owned(),
         Cause::Input { a, b } => {
-            let show = |entry: &Option<_>| entry.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string);
+            let show =
+                |entry: &Option<_>| entry.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string);
             format!("the machines gave their CPUs different inputs\nfirst:  {}\nsecond: {}", show(a), show(b))
         }
         Cause::Execution => "the CPUs computed differently from equal inputs".to_owned(),

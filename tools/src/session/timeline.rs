@@ -129,8 +129,11 @@ impl Timeline {
         loop {
             self.act_if_due();
             let next = [self.retry_at_ns, self.end_at_ns].into_iter().flatten().min().unwrap_or(u64::MAX);
-            let inner =
-                Until { vtime: until.vtime.min(next), port_lines: until.port_lines | CONTROL_LINES, ..*until };
+            let inner = Until {
+                vtime: until.vtime.min(next),
+                port_lines: until.port_lines | CONTROL_LINES,
+                ..*until
+            };
             let stop = self.trail.run(&mut self.machine, &inner);
             self.listen();
             match &stop {

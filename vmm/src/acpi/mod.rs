@@ -29,7 +29,7 @@ const BOOT_NO_ASPM: u16 = 1 << 4;
 ///
 /// # Panics
 /// If they do not fit into [`ACPI_BYTES`]: the slots are bounded by us, not by the guest.
-pub fn tables(virtio_slots: usize) -> Vec<u8> {
+pub(crate) fn tables(virtio_slots: usize) -> Vec<u8> {
     let mut block = Block { bytes: Vec::new() };
     // The RSDP is first and points to the XSDT, which comes when its addresses are known.
     block.bytes.resize(Rsdp::len(), 0);

@@ -153,4 +153,4 @@ fn place(ram: &Ram, what: &'static str, gpa: u64, content: &[u8]) -> Result<(), 
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

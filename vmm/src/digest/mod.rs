@@ -14,6 +14,9 @@ pub mod diff;
 pub mod trail;
 mod tree;
 
+#[cfg(test)]
+mod tests;
+
 pub use bisect::{Cause, Divergence, Side, first_difference};
 pub use diff::{Difference, differences};
 pub use trail::Trail;

@@ -18,6 +18,11 @@ pub mod output;
 mod run;
 pub mod stop;
 
+#[cfg(test)]
+pub(crate) mod fake;
+#[cfg(test)]
+pub(crate) mod tests;
+
 pub use config::{CardConfig, DiskConfig, MachineConfig, MachineError};
 pub use guard::{ACCESSES_MAX, STORM_GAP, STORM_INTERRUPTS};
 pub use stop::{End, Stop, Until};

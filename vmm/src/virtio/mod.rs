@@ -174,4 +174,6 @@ impl Device {
 }
 
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;

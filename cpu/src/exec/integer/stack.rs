@@ -25,8 +25,10 @@ fn push_imm<W: Width>(core: &mut Core, op: &Op) -> Flow {
     push::<W>(core, op.imm)
 }
 fn push_mem<W: Width>(core: &mut Core, op: &Op) -> Flow {
-    let v = core.mem.load::<W>(Full::of(core, op))?;
-    push::<W>(core, v.to_u64())
+    match core.mem.load::<W>(Full::of(core, op)) {
+        Ok(v) => push::<W>(core, v.to_u64()),
+        Err(stop) => Err(core.operand_stop(op, stop)),
+    }
 }
 fn pop_reg<W: Width>(core: &mut Core, op: &Op) -> Flow {
     let sp = core.regs[RSP];
@@ -41,11 +43,10 @@ fn pop_mem<W: Width>(core: &mut Core, op: &Op) -> Flow {
     let v = core.mem.load::<W>(sp)?;
     core.regs[RSP] = sp.wrapping_add(W::SIZE);
     let va = Full::of(core, op);
-    let stored = core.mem.store(va, v);
-    if stored.is_err() {
+    core.mem.store(va, v).map_err(|stop| {
         core.regs[RSP] = sp;
-    }
-    stored
+        core.operand_stop(op, stop)
+    })
 }
 fn leave<W: Width>(core: &mut Core, _: &Op) -> Flow {
     let sp = core.regs[RBP];

@@ -1,4 +1,4 @@
-//! Debug registers, instruction breakpoints and single-stepping (SDM vol. 3B, chapter 18).
+//! Debug registers, breakpoints and single-stepping (SDM vol. 3B, chapter 18).
 
 use super::ring0;
 use crate::core::{Core, cr4};
@@ -87,6 +87,7 @@ fn write(core: &mut Core, op: &Op) -> Flow {
         7 => core.dr7 = v & DR7_KNOWN | DR7_FIXED,
         n => core.dr[usize::from(n & 3)] = v,
     }
+    core.update_watch();
     Err(Stop::Leave)
 }
 
@@ -110,6 +111,12 @@ impl Core {
         self.dr6 = self.dr6 & !DR6_HITS | hits;
         self.deliver_debug();
         true
+    }
+    /// The instruction that just retired met these data breakpoints; the caller delivers #DB.
+    pub(crate) fn data_breakpoints(&mut self, hits: u64) {
+        if hits != 0 {
+            self.dr6 = self.dr6 & !DR6_HITS | hits;
+        }
     }
     /// Deliver #DB after an instruction that began with RFLAGS.TF set, unless it entered a handler.
     #[cold]

@@ -46,7 +46,8 @@ fn sti(core: &mut Core, _op: &Op) -> Flow {
         return Ok(());
     }
     core.rflags |= bits::IF;
-    core.shadow = true;
+    // A single step is not held off, and its handler closes the window.
+    core.shadow = core.rflags & bits::TF == 0;
     Err(Stop::Leave)
 }
 

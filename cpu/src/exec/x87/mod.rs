@@ -1,8 +1,41 @@
-//! Being written.
+//! x87: lowering, and the map of the folder.
+//!
+//! - `stack`: registers, tags, exceptions, what is shared
+//! - `arith`, `compare`, `transfer`: what the host's x87 computes, one operation at a time
+//! - `integer`: conversions that are always exact
+//! - `format`, `remainder`: the format taken apart; FPREM and FPREM1
+//! - `control`: control and status, environments
+//!
+//! The state machine (stack, tags, faults, masked responses) is ours; sums and roundings are the host hardware's (see
+//! [`crate::host_fp`]).
+
+mod arith;
+mod compare;
+mod control;
+mod format;
+mod integer;
+mod remainder;
+mod stack;
+mod transfer;
+
 use crate::op::{Kind, Op};
-use iced_x86::Instruction;
+use iced_x86::{Instruction, OpKind};
 
 /// Lower an instruction of this family.
-pub(crate) fn lower(_i: &Instruction, _op: &mut Op) -> Option<Kind> {
-    None
+pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
+    let mut candidate = *op;
+    if i.op_kind(0) == OpKind::Register {
+        candidate.dst = i.op_register(0).number() as u8;
+    }
+    if i.op_kind(1) == OpKind::Register {
+        candidate.src = i.op_register(1).number() as u8;
+    }
+    if i.op_kind(0) == OpKind::Memory {
+        candidate.aux |= stack::MEMORY;
+    }
+    let files: [fn(&Instruction, &mut Op) -> Option<Kind>; 5] =
+        [arith::lower, compare::lower, transfer::lower, control::lower, remainder::lower];
+    let kind = files.iter().find_map(|lower| lower(i, &mut candidate))?;
+    *op = candidate;
+    Some(kind)
 }

@@ -30,9 +30,7 @@ pub(crate) mod reg {
     pub(crate) const ICR_HIGH: u64 = 0x310;
     pub(crate) const LVT_TIMER: u64 = 0x320;
     pub(crate) const LVT_THERMAL: u64 = 0x330;
-    pub(crate) const LVT_PERF: u64 = 0x340;
-    pub(crate) const LVT_LINT0: u64 = 0x350;
-    pub(crate) const LVT_LINT1: u64 = 0x360;
+    /// Performance, LINT0 and LINT1 lie between these two.
     pub(crate) const LVT_ERROR: u64 = 0x370;
     pub(crate) const TIMER_INITIAL: u64 = 0x380;
     pub(crate) const TIMER_CURRENT: u64 = 0x390;

@@ -50,7 +50,7 @@ fn reset_values_are_the_manuals() {
     assert_eq!(rig.read(reg::VERSION), 0x0005_0014);
     assert_eq!(rig.read(reg::SVR), 0xff);
     assert_eq!(rig.read(reg::DFR), u32::MAX);
-    for lvt in [reg::LVT_TIMER, reg::LVT_LINT0, reg::LVT_ERROR] {
+    for lvt in [reg::LVT_TIMER, reg::LVT_THERMAL, reg::LVT_ERROR] {
         assert_eq!(rig.read(lvt), LVT_MASKED);
     }
     rig.message(0x40, false);

@@ -1,0 +1,92 @@
+//! FPREM and FPREM1 (SDM vol. 2A), computed here: how far one step of a long reduction goes is left to the
+//! implementation, and must not depend on the host.
+
+use super::format::{Class, Unpacked, classify, pack, unpack};
+use super::stack::{
+    BEFORE, C0, C1, C2, C3, CONDITION, DE, EXCEPTIONS, IE, INDEFINITE, UNDERFLOW, enter, set_st, settle, st,
+};
+use crate::core::Core;
+use crate::host_fp::x87::{self as host, Extended};
+use crate::op::{Kind, Op};
+use crate::stop::Flow;
+use iced_x86::{Instruction, Mnemonic};
+
+/// Lower a partial remainder.
+pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
+    op.run = match i.mnemonic() {
+        Mnemonic::Fprem => |core, op| run(core, op, false),
+        Mnemonic::Fprem1 => |core, op| run(core, op, true),
+        _ => return None,
+    };
+    Some(Kind::Straight)
+}
+
+fn run(core: &mut Core, op: &Op, nearest: bool) -> Flow {
+    enter(core)?;
+    let (r, status) = match (st(core, 0), st(core, 1)) {
+        (Some(a), Some(b)) => remainder(core.fpu.fcw, a, b, nearest),
+        _ => (INDEFINITE, UNDERFLOW),
+    };
+    let completes = settle(core, op, status, BEFORE);
+    if completes {
+        core.fpu.fsw = core.fpu.fsw & !CONDITION | status & CONDITION;
+        set_st(core, 0, r);
+    }
+    Ok(())
+}
+
+/// The remainder of `a` by `b` or a step towards it, and the status word: exceptions, C2 when it is only a step, else
+/// the quotient's last three bits in C0, C3 and C1.
+fn remainder(cw: u16, a: Extended, b: Extended, nearest: bool) -> (Extended, u16) {
+    let (class_a, class_b) = (classify(a), classify(b));
+    if matches!(class_a, Class::Nan | Class::Unsupported) || matches!(class_b, Class::Nan | Class::Unsupported) {
+        let (r, status) = host::add(cw | EXCEPTIONS, a, b);
+        return (r, status & EXCEPTIONS);
+    }
+    if class_a == Class::Infinity || class_b == Class::Zero {
+        return (INDEFINITE, IE);
+    }
+    let denormal = if class_a == Class::Denormal || class_b == Class::Denormal { DE } else { 0 };
+    if denormal & !cw != 0 {
+        return (a, denormal);
+    }
+    if class_a == Class::Zero || class_b == Class::Infinity {
+        let (r, status) = if class_a == Class::Denormal { pack(cw, unpack(a)) } else { (a, 0) };
+        return (r, denormal | status);
+    }
+    let (x, y) = (unpack(a), unpack(b));
+    let distance = x.exponent - y.exponent;
+    let (mx, my) = (u128::from(x.significand), u128::from(y.significand));
+    if distance < -1 || distance < 0 && !nearest {
+        let (r, status) = pack(cw, x);
+        return (r, denormal | status);
+    }
+    if distance >= 64 {
+        // What Intel's hardware does: 32 to 63 bits of the quotient at a time.
+        let n = distance & 31 | 32;
+        let rest = (mx << n) % my;
+        let (r, status) = finish(cw, x.negative, rest, x.exponent - n);
+        return (r, denormal | status | C2);
+    }
+    // In units of half of y's last place, so that a distance of -1 fits.
+    let (scaled, unit) = (mx << (distance + 1), my << 1);
+    let (mut quotient, mut rest, mut negative) = (scaled / unit, scaled % unit, x.negative);
+    if nearest && (2 * rest > unit || 2 * rest == unit && quotient & 1 != 0) {
+        (rest, negative) = (unit - rest, !negative);
+        quotient += 1;
+    }
+    let zero_sign = if rest == 0 { x.negative } else { negative };
+    let (r, status) = finish(cw, zero_sign, rest, y.exponent - 1);
+    let bit = |n: u32, c: u16| if quotient >> n & 1 != 0 { c } else { 0 };
+    (r, denormal | status | bit(2, C0) | bit(1, C3) | bit(0, C1))
+}
+
+/// A remainder of at most 65 bits, whose bit 63 counts two to the `exponent`. It always fits.
+fn finish(cw: u16, negative: bool, rest: u128, exponent: i32) -> (Extended, u16) {
+    if rest == 0 {
+        return ((0, if negative { 0x8000 } else { 0 }), 0);
+    }
+    let top = 127 - rest.leading_zeros() as i32;
+    let significand = if top >= 63 { rest >> (top - 63) } else { rest << (63 - top) } as u64;
+    pack(cw, Unpacked { negative, exponent: exponent + top - 63, significand })
+}

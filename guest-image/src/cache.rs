@@ -1,0 +1,311 @@
+//! The cache: files by the digest of all that they were made from.
+//!
+//! An entry is a file and a record beside it with the file's length and BLAKE3. An entry is used only if both agree;
+//! one that was cut off, altered or half-written is made again. Files are written under a temporary name, flushed to
+//! the disk and renamed, so that a crash leaves either nothing or all of it, and several processes may build at once.
+
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// Overrides where the cache is.
+pub const VARIABLE: &str = "EVERETT_CACHE";
+
+/// Why the cache cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no place for a cache.
+    #[error("there is no place for a cache: set {VARIABLE}, XDG_CACHE_HOME or HOME")]
+    NoPlace,
+    /// The disk is full.
+    #[error("no space left in {path}")]
+    NoSpace {
+        /// The folder.
+        path: String,
+    },
+    /// A file cannot be read or written.
+    #[error("cannot use the cache at {path}: {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    fn of(path: &Path, source: io::Error) -> Self {
+        let path = path.display().to_string();
+        if source.kind() == io::ErrorKind::StorageFull { Error::NoSpace { path } } else { Error::File { path, source } }
+    }
+}
+
+/// What an entry was made from, as a digest. Everything that could change the entry's bytes goes in.
+#[derive(Debug, Clone)]
+pub struct Key(blake3::Hasher);
+
+impl Key {
+    /// A key for entries of one kind, in one version of what makes them.
+    #[must_use]
+    pub fn new(kind: &str) -> Self {
+        Key(blake3::Hasher::new()).with(kind)
+    }
+
+    /// Adds an input. Its length goes in as well, so that inputs cannot run into one another.
+    #[must_use]
+    pub fn with(mut self, input: impl AsRef<[u8]>) -> Self {
+        let input = input.as_ref();
+        self.0.update(&(input.len() as u64).to_le_bytes());
+        self.0.update(input);
+        self
+    }
+
+    fn hex(&self) -> String {
+        self.0.finalize().to_hex().to_string()
+    }
+}
+
+/// A file of the cache that is what it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Where it is. It must not be written.
+    pub path: PathBuf,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// BLAKE3 of its content, in hexadecimal.
+    pub blake3: String,
+}
+
+/// The record beside an entry.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    bytes: u64,
+    blake3: String,
+}
+
+/// A folder of entries.
+#[derive(Debug, Clone)]
+pub struct Cache {
+    folder: PathBuf,
+}
+
+impl Cache {
+    /// The cache in this folder, which is made if need be.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub fn open(folder: &Path) -> Result<Self, Error> {
+        for part in ["entries", "packages", "temporary", "apt"] {
+            let path = folder.join(part);
+            fs::create_dir_all(&path).map_err(|source| Error::of(&path, source))?;
+        }
+        // Absolute, because commands run elsewhere are given its paths.
+        let folder = folder.canonicalize().map_err(|source| Error::of(folder, source))?;
+        Ok(Cache { folder })
+    }
+
+    /// The user's cache: `$EVERETT_CACHE`, else `everett` in `$XDG_CACHE_HOME` or `~/.cache`.
+    ///
+    /// # Errors
+    /// None of these is set, or the folder cannot be made.
+    pub fn of_user() -> Result<Self, Error> {
+        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let folder = variable(VARIABLE)
+            .or_else(|| variable("XDG_CACHE_HOME").map(|folder| folder.join("everett")))
+            .or_else(|| variable("HOME").map(|folder| folder.join(".cache/everett")))
+            .ok_or(Error::NoPlace)?;
+        Cache::open(&folder)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A folder for temporary files, on the same filesystem as the entries.
+    #[must_use]
+    pub fn temporary(&self) -> PathBuf {
+        self.folder.join("temporary")
+    }
+
+    /// Where packages are kept, by SHA-256.
+    #[must_use]
+    pub fn packages(&self) -> PathBuf {
+        self.folder.join("packages")
+    }
+
+    /// The entry for this key, if it is there and intact.
+    #[must_use]
+    pub fn get(&self, name: &str, key: &Key) -> Option<Entry> {
+        let (path, record) = self.paths(name, key);
+        let record: Record = serde_json::from_slice(&fs::read(record).ok()?).ok()?;
+        if fs::metadata(&path).ok()?.len() != record.bytes {
+            return None;
+        }
+        let (bytes, blake3) = digest(&mut File::open(&path).ok()?).ok()?;
+        (bytes == record.bytes && blake3 == record.blake3).then_some(Entry { path, bytes, blake3 })
+    }
+
+    /// Makes the entry for this key anew. `fill` writes its content.
+    ///
+    /// # Errors
+    /// `fill` fails, or the cache cannot be written.
+    pub fn put<E: From<Error>>(
+        &self,
+        name: &str,
+        key: &Key,
+        fill: impl FnOnce(&mut File) -> Result<(), E>,
+    ) -> Result<Entry, E> {
+        let (path, record) = self.paths(name, key);
+        let failed = |source: io::Error| Error::of(&path, source);
+        let mut file = self.temporary_file()?;
+        fill(file.as_file_mut())?;
+        let (bytes, blake3) = finished(file.as_file_mut()).map_err(failed)?;
+        let mut beside = self.temporary_file()?;
+        let text = serde_json::to_vec(&Record { bytes, blake3: blake3.clone() }).map_err(io::Error::other);
+        beside.write_all(&text.map_err(failed)?).map_err(failed)?;
+        beside.as_file().sync_all().map_err(failed)?;
+        // Between the two renames, the old record does not fit the new file: that is an entry to make again.
+        persist(file, &path).map_err(failed)?;
+        persist(beside, &record).map_err(failed)?;
+        Ok(Entry { path, bytes, blake3 })
+    }
+
+    /// The entry for this key, made by `fill` unless it is there and intact.
+    ///
+    /// # Errors
+    /// `fill` fails, or the cache cannot be written.
+    pub fn get_or_put<E: From<Error>>(
+        &self,
+        name: &str,
+        key: &Key,
+        fill: impl FnOnce(&mut File) -> Result<(), E>,
+    ) -> Result<Entry, E> {
+        match self.get(name, key) {
+            Some(entry) => Ok(entry),
+            None => self.put(name, key, fill),
+        }
+    }
+
+    /// A temporary file, on the same filesystem as the entries.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn temporary_file(&self) -> Result<NamedTempFile, Error> {
+        let folder = self.temporary();
+        NamedTempFile::new_in(&folder).map_err(|source| Error::of(&folder, source))
+    }
+
+    fn paths(&self, name: &str, key: &Key) -> (PathBuf, PathBuf) {
+        let stem = self.folder.join("entries").join(format!("{}-{name}", key.hex()));
+        let record = stem.with_added_extension("json");
+        (stem, record)
+    }
+}
+
+/// Length and BLAKE3 of a file that was written, which is flushed to the disk.
+fn finished(file: &mut File) -> io::Result<(u64, String)> {
+    file.flush()?;
+    file.sync_all()?;
+    file.seek(SeekFrom::Start(0))?;
+    digest(file)
+}
+
+/// Length and BLAKE3 of what a file still has to read.
+pub(crate) fn digest(file: &mut impl Read) -> io::Result<(u64, String)> {
+    let mut hasher = blake3::Hasher::new();
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok((hasher.count(), hasher.finalize().to_hex().to_string())),
+            length => hasher.update(&buffer[..length]),
+        };
+    }
+}
+
+/// Gives a temporary file its name, and makes sure that the name survives a crash.
+pub(crate) fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    file.as_file().set_permissions(permissions)?;
+    file.persist(path).map_err(|error| error.error)?;
+    match path.parent() {
+        Some(folder) => File::open(folder)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cache, Error, Key};
+    use std::fs;
+    use std::io::Write as _;
+
+    fn cache() -> (tempfile::TempDir, Cache) {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&folder.path().join("cache")).unwrap();
+        (folder, cache)
+    }
+
+    /// Makes or finds an entry; says how often it was made.
+    fn entry(cache: &Cache, made: &mut u32) -> super::Entry {
+        let fill = |file: &mut fs::File| {
+            *made += 1;
+            file.write_all(b"content").map_err(|source| Error::of("test".as_ref(), source))
+        };
+        cache.get_or_put::<Error>("name", &Key::new("test").with("a"), fill).unwrap()
+    }
+
+    #[test]
+    fn an_entry_is_made_once() {
+        let (_folder, cache) = cache();
+        let mut made = 0;
+        let first = entry(&cache, &mut made);
+        assert_eq!(entry(&cache, &mut made), first);
+        assert_eq!((made, first.bytes), (1, 7));
+        assert_eq!(fs::read(&first.path).unwrap(), b"content");
+        assert_eq!(first.blake3, blake3::hash(b"content").to_hex().to_string());
+        assert!(cache.get("name", &Key::new("test").with("b")).is_none());
+        assert_eq!(fs::read_dir(cache.temporary()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn an_entry_that_is_cut_altered_or_without_its_record_is_made_again() {
+        let (_folder, cache) = cache();
+        let mut made = 0;
+        let path = entry(&cache, &mut made).path;
+        let record = path.with_added_extension("json");
+        let damages: [&dyn Fn(); 7] = [
+            &|| fs::write(&path, b"conten").unwrap(),
+            &|| fs::write(&path, b"Content").unwrap(),
+            &|| fs::write(&path, b"content and more").unwrap(),
+            &|| fs::remove_file(&path).unwrap(),
+            &|| fs::remove_file(&record).unwrap(),
+            &|| fs::write(&record, b"{").unwrap(),
+            &|| fs::write(&record, b"{\"bytes\":7,\"blake3\":\"00\"}").unwrap(),
+        ];
+        for (number, damage) in damages.iter().enumerate() {
+            damage();
+            let again = entry(&cache, &mut made);
+            assert_eq!(made as usize, number + 2, "damage {number} was not noticed");
+            assert_eq!(fs::read(&again.path).unwrap(), b"content");
+        }
+    }
+
+    #[test]
+    fn a_failed_entry_leaves_nothing() {
+        let (_folder, cache) = cache();
+        let key = Key::new("test");
+        let result = cache.put::<Error>("name", &key, |_| Err(Error::NoPlace));
+        assert!(result.is_err() && cache.get("name", &key).is_none());
+        assert_eq!(fs::read_dir(cache.temporary()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn inputs_do_not_run_into_one_another() {
+        assert_ne!(Key::new("a").with("bc").hex(), Key::new("a").with("b").with("c").hex());
+        assert_ne!(Key::new("ab").hex(), Key::new("a").with("b").hex());
+    }
+}

@@ -1,0 +1,138 @@
+//! dpkg's records (`/var/lib/dpkg`) of packages that are unpacked and not configured.
+
+use super::Error;
+use super::package::Package;
+use super::unpack::Unpacked;
+use crate::tree::{Attributes, Content, Kind, OnFolder, Tree};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Where the records are.
+const FOLDER: &str = "var/lib/dpkg";
+
+/// Fields of a package's control file that dpkg does not keep, because they are of the mirror's index.
+const NOT_KEPT: [&str; 3] = ["Filename", "Size", "SHA256"];
+
+/// Writes the records of these packages.
+///
+/// # Errors
+/// Something else is in their place.
+pub fn write(tree: &mut Tree, packages: &[Unpacked<'_>]) -> Result<(), Error> {
+    for folder in ["info", "updates", "triggers", "alternatives", "parts"] {
+        tree.put_folder(format!("{FOLDER}/{folder}").as_bytes(), Attributes::of_root(0o755), OnFolder::Keep)?;
+    }
+    let mut records = Records { tree };
+    // From version 1 of the format on, packages that can be installed for several architectures at once have names
+    // with their architecture.
+    records.file("info/format", 0o644, b"1\n")?;
+    for empty in ["available", "diversions", "statoverride", "triggers/Unincorp"] {
+        records.file(empty, 0o644, b"")?;
+    }
+    let mut status = String::new();
+    let mut interests = Interests::default();
+    for unpacked in packages {
+        let name = record_name(unpacked.package);
+        let list: String = unpacked.paths.iter().map(|path| format!("{path}\n")).collect();
+        records.file(&format!("info/{name}.list"), 0o644, list.as_bytes())?;
+        for (file, mode, content) in &unpacked.package.files {
+            records.file(&format!("info/{name}.{file}"), *mode, content)?;
+        }
+        status.push_str(&stanza(unpacked.package));
+        interests.add(&name, &unpacked.package.file("triggers").unwrap_or_default());
+    }
+    records.file("status", 0o644, status.as_bytes())?;
+    records.file("triggers/File", 0o644, interests.files.as_bytes())?;
+    for (trigger, packages) in &interests.named {
+        records.file(&format!("triggers/{trigger}"), 0o644, packages.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// The name of a package's records: with its architecture if it can be there for several.
+#[must_use]
+pub fn record_name(package: &Package) -> String {
+    match (package.control.field("Multi-Arch"), package.control.field("Architecture")) {
+        (Some("same"), Some(architecture)) => format!("{}:{architecture}", package.name),
+        _ => package.name.clone(),
+    }
+}
+
+/// A package's entry in `status`.
+fn stanza(package: &Package) -> String {
+    let mut text = format!("Package: {}\nStatus: install ok unpacked\n", package.name);
+    for (key, value) in package.control.fields() {
+        let kept = !["Package", "Status"].contains(&key) && !NOT_KEPT.contains(&key);
+        if kept {
+            let _ = writeln!(text, "{key}: {value}");
+        }
+    }
+    let conffiles = package.conffiles();
+    if !conffiles.is_empty() {
+        text.push_str("Conffiles:\n");
+        for conffile in conffiles {
+            // What dpkg writes for one that is unpacked beside its place.
+            let _ = writeln!(text, " {conffile} newconffile");
+        }
+    }
+    text.push('\n');
+    text
+}
+
+/// Who waits for which trigger (deb-triggers(5)).
+#[derive(Default)]
+struct Interests {
+    /// Triggers by path: lines of `triggers/File`.
+    files: String,
+    /// Triggers by name: content of `triggers/NAME`.
+    named: BTreeMap<String, String>,
+}
+
+impl Interests {
+    fn add(&mut self, package: &str, triggers: &str) {
+        for line in triggers.lines() {
+            let line = line.split('#').next().unwrap_or_default();
+            let mut words = line.split_whitespace();
+            let (Some(directive), Some(trigger)) = (words.next(), words.next()) else { continue };
+            let suffix = match directive {
+                "interest" | "interest-await" => "",
+                "interest-noawait" => "/noawait",
+                // Activations are read by dpkg when the package is configured.
+                _ => continue,
+            };
+            if trigger.starts_with('/') {
+                let _ = writeln!(self.files, "{trigger} {package}{suffix}");
+            } else if !trigger.contains('/') {
+                let list = self.named.entry(trigger.to_owned()).or_default();
+                let _ = writeln!(list, "{package}{suffix}");
+            }
+        }
+    }
+}
+
+struct Records<'a> {
+    tree: &'a mut Tree,
+}
+
+impl Records<'_> {
+    fn file(&mut self, name: &str, mode: u32, content: &[u8]) -> Result<(), Error> {
+        let path = format!("{FOLDER}/{name}");
+        self.tree.put(path.as_bytes(), Attributes::of_root(mode), Kind::File(Content::bytes(content)))?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Interests;
+
+    #[test]
+    fn interests_are_recorded_as_dpkg_does() {
+        let mut interests = Interests::default();
+        interests.add("libc-bin", "# comment\ninterest-await ldconfig\n");
+        interests.add("debianutils", "interest-noawait /usr/share/debianutils/shells.d\nactivate-noawait ldconfig\n");
+        interests.add("other", "interest ldconfig # too\ninterest\ninterest a/../b\n");
+        assert_eq!(interests.files, "/usr/share/debianutils/shells.d debianutils/noawait\n");
+        assert_eq!(interests.named["ldconfig"], "libc-bin\nother\n");
+        assert_eq!(interests.named.len(), 1);
+    }
+}

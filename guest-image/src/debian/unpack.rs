@@ -1,0 +1,86 @@
+//! Unpacking a set of packages into an empty tree, as dpkg does it.
+//!
+//! Packages come in the order in which they would be installed. If two ship the same file, the later one's stays, as
+//! it would with `Replaces`.
+
+use super::{Error, package::Package};
+use crate::archive::{Mode, Store, unpack};
+use crate::tree::{Attributes, Kind, OnFolder, Spool, Tree};
+
+/// Folders that are links into `/usr` on every Debian since bookworm (usrmerge).
+const MERGED: [&str; 4] = ["bin", "lib", "lib64", "sbin"];
+
+/// What dpkg appends to the name of a configuration file until the package is configured.
+const NEW: &str = ".dpkg-new";
+
+/// A package whose files are in the tree.
+#[derive(Debug)]
+pub struct Unpacked<'a> {
+    /// The package.
+    pub package: &'a Package,
+    /// Its files' paths, absolute and in order, as dpkg lists them.
+    pub paths: Vec<String>,
+}
+
+/// An empty tree with merged `/usr`.
+///
+/// # Errors
+/// Never: the tree is empty.
+pub fn merged_tree() -> Result<Tree, Error> {
+    let mut tree = Tree::default();
+    for name in MERGED {
+        let target = format!("usr/{name}");
+        tree.put_folder(target.as_bytes(), Attributes::of_root(0o755), OnFolder::Keep)?;
+        tree.put(name.as_bytes(), Attributes::of_root(0o777), Kind::Link(target.into_bytes()))?;
+    }
+    Ok(tree)
+}
+
+/// Unpacks a package's data into the tree; its configuration files go beside their places, where
+/// `dpkg --configure` expects them.
+///
+/// # Errors
+/// The package is damaged, or its files do not fit the tree.
+pub fn unpack_package<'a>(
+    package: &'a Package,
+    tree: &mut Tree,
+    spool: &mut Spool,
+) -> Result<Unpacked<'a>, Error> {
+    let data = package
+        .data()
+        .map_err(|source| Error::Read { path: package.path().display().to_string(), source })?;
+    let conffiles = package.conffiles();
+    let rename = |path: &[u8]| {
+        let is_conffile = conffiles.iter().any(|conffile| conffile.as_bytes() == absolute(path));
+        Some(if is_conffile { [path, NEW.as_bytes()].concat() } else { path.to_vec() })
+    };
+    let paths = unpack(data, tree, Store::Spool(spool), Mode::Package, rename)
+        .map_err(|source| Error::Tree { package: package.name.clone(), source })?;
+    let paths = paths
+        .iter()
+        .map(|path| match absolute(path).as_slice() {
+            b"/" => String::from("/."),
+            path => String::from_utf8_lossy(path).into_owned(),
+        })
+        .collect();
+    Ok(Unpacked { package, paths })
+}
+
+/// `./etc/x/` is `/etc/x`.
+fn absolute(path: &[u8]) -> Vec<u8> {
+    let path = path.strip_prefix(b".").unwrap_or(path);
+    let path = path.strip_suffix(b"/").unwrap_or(path);
+    if path.starts_with(b"/") { path.to_vec() } else { [b"/", path].concat() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::absolute;
+
+    #[test]
+    fn paths_are_as_dpkg_lists_them() {
+        for (from, to) in [("./", "/"), ("./etc/", "/etc"), ("./etc/x", "/etc/x"), ("etc/x", "/etc/x")] {
+            assert_eq!(String::from_utf8(absolute(from.as_bytes())).unwrap(), to);
+        }
+    }
+}

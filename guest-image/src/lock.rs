@@ -1,0 +1,214 @@
+//! `world.lock`: the exact packages that an image was made from.
+//!
+//! It is written beside the world file, to be kept with it. While it is there, the same versions are used again, and
+//! a package whose content is not the recorded one is refused.
+
+use crate::apt::Exact;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+/// The version of the file's format.
+const VERSION: u32 = 1;
+
+const HEADER: &str =
+    "# The exact packages of this world's image. Written by `everett image build`; keep it with the world.\n\
+     # Delete it to take today's versions.\n";
+
+/// Why a lock cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It cannot be read or written.
+    #[error("cannot use {path}: {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is not such a file.
+    #[error("{path} is not a lock that this version understands: {problem}")]
+    Format {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A package is not the one that was locked.
+    #[error(
+        "the package {package} {version} is not the one in world.lock: its SHA-256 is {found}, and {expected} was \
+         locked"
+    )]
+    Mismatch {
+        /// The package.
+        package: String,
+        /// Its version.
+        version: String,
+        /// The digest in the lock.
+        expected: String,
+        /// The digest of the file.
+        found: String,
+    },
+}
+
+/// One package.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Locked {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// SHA-256 of its file, in hexadecimal.
+    pub sha256: String,
+}
+
+impl Locked {
+    /// Without the digest.
+    #[must_use]
+    pub fn exact(&self) -> Exact {
+        Exact { name: self.name.clone(), version: self.version.clone() }
+    }
+}
+
+/// The packages of an image.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lock {
+    version: u32,
+    /// Debian's suite.
+    pub suite: String,
+    /// What the world asked for: when it asks for something else, the packages are resolved again, with the versions
+    /// here preferred.
+    #[serde(default)]
+    pub requested: Vec<String>,
+    /// The kernel's package, unless the world names a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<Locked>,
+    /// The kernel's request: the name of its package as the world has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_requested: Option<String>,
+    /// The root's packages, in the order in which they unpack.
+    #[serde(default, rename = "package")]
+    pub packages: Vec<Locked>,
+}
+
+impl Lock {
+    /// A lock without packages.
+    #[must_use]
+    pub fn new(suite: &str) -> Self {
+        Lock { version: VERSION, suite: suite.to_owned(), ..Lock::default() }
+    }
+
+    /// Reads a lock; `None` when there is no such file.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not a lock.
+    pub fn read(path: &Path) -> Result<Option<Self>, Error> {
+        let name = || path.display().to_string();
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(Error::File { path: name(), source }),
+        };
+        let format = |problem: String| Error::Format { path: name(), problem };
+        let lock: Lock = toml::from_str(&text).map_err(|error| format(error.message().to_owned()))?;
+        if lock.version != VERSION {
+            return Err(format(format!("its version is {}, and {VERSION} is known", lock.version)));
+        }
+        for package in lock.packages.iter().chain(&lock.kernel) {
+            check(package).map_err(format)?;
+        }
+        Ok(Some(lock))
+    }
+
+    /// Writes the lock, unless the file says the same already.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        let failed = |source: io::Error| Error::File { path: path.display().to_string(), source };
+        let text = toml::to_string(self).map_err(|error| failed(io::Error::other(error)))?;
+        let text = format!("{HEADER}\n{text}");
+        if fs::read_to_string(path).is_ok_and(|old| old == text) {
+            return Ok(());
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+        file.write_all(text.as_bytes()).map_err(failed)?;
+        file.as_file().sync_all().map_err(failed)?;
+        crate::cache::persist(file, path).map_err(failed)
+    }
+}
+
+/// Names and versions go into commands and paths: nothing may be in them that is not in Debian's (deb-version(7)).
+fn check(package: &Locked) -> Result<(), String> {
+    let name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '+' | '-' | '.');
+    let version = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | '~' | ':');
+    let starts = |text: &str| text.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if !starts(&package.name) || !package.name.chars().all(name) {
+        return Err(format!("{:?} is no name of a package", package.name));
+    }
+    if !starts(&package.version) || !package.version.chars().all(version) {
+        return Err(format!("{:?} is no version of {}", package.version, package.name));
+    }
+    if package.sha256.len() != 64 || !package.sha256.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f')) {
+        return Err(format!("the SHA-256 of {} is not 64 hexadecimal digits", package.name));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Error, Lock, Locked};
+
+    fn locked(name: &str) -> Locked {
+        Locked { name: name.to_owned(), version: String::from("5:7.0-1~deb12u7"), sha256: "0f".repeat(32) }
+    }
+
+    fn lock() -> Lock {
+        let mut lock = Lock::new("bookworm");
+        lock.requested = vec![String::from("redis-server")];
+        lock.kernel_requested = Some(String::from("linux-image-cloud-amd64"));
+        lock.kernel = Some(locked("linux-image-6.1.0-50-cloud-amd64"));
+        lock.packages = vec![locked("libc6"), locked("redis-server")];
+        lock
+    }
+
+    #[test]
+    fn a_lock_survives_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("world.lock");
+        assert_eq!(Lock::read(&path).unwrap(), None);
+        lock().write(&path).unwrap();
+        assert_eq!(Lock::read(&path).unwrap(), Some(lock()));
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("# The exact packages"), "{text}");
+    }
+
+    #[test]
+    fn what_is_not_a_lock_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("world.lock");
+        let refused = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            match Lock::read(&path) {
+                Err(Error::Format { problem, .. }) => problem,
+                other => panic!("{text}: {other:?}"),
+            }
+        };
+        assert!(refused("version = 2\nsuite = \"a\"\n").contains("version is 2"));
+        assert!(refused("version = 1\nsuite = \"a\"\nextra = 1\n").contains("extra"));
+        assert!(refused("version =").contains("value"));
+        let package = |name: &str, version: &str, sha256: &str| {
+            format!(
+                "version = 1\nsuite = \"a\"\n[[package]]\nname = \"{name}\"\nversion = \"{version}\"\nsha256 = \"{sha256}\"\n"
+            )
+        };
+        let digest = "ab".repeat(32);
+        assert!(refused(&package("--option", "1", &digest)).contains("no name"));
+        assert!(refused(&package("a", "../x", &digest)).contains("no version"));
+        assert!(refused(&package("a", "1", "../../x")).contains("SHA-256"));
+    }
+}

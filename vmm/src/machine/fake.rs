@@ -1,0 +1,251 @@
+//! A scripted engine for tests of everything above the engine trait: a CPU whose program is a list of [`Op`]s.
+//!
+//! Its state is an ordinary `CpuState`: RIP counts operations from the kernel's entry, RAX accumulates everything that the
+//! program has seen, R15 and R14 hold what an interrupt interrupted, R13 counts down [`Op::Work`].
+
+use everett_cpu::CpuState;
+use vm_memory::{Bytes, GuestAddress};
+
+use super::{Machine, MachineConfig};
+use crate::boot::tests::tiny_kernel;
+use crate::engine::{Engine, Exit, TscAnchor, Until};
+use crate::layout::PAGE;
+use crate::ram::Ram;
+
+/// Where programs start: the tiny kernel's entry.
+const ENTRY: u64 = 0x100_0000;
+const INTERRUPTS_ON: u64 = 1 << 9;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Op {
+    /// This many instructions that only change RAX.
+    Work(u64),
+    In(u16),
+    Out(u16, u32),
+    Load(u64),
+    Store(u64, u32),
+    /// Write RAX to RAM.
+    Save(u64),
+    /// Mix the TSC into RAX.
+    Tsc,
+    Sti,
+    Cli,
+    Hlt,
+    Iret,
+    /// To the operation with this index.
+    Jump(u64),
+    /// Triple fault.
+    Crash,
+}
+
+/// A defect of the engine's own: at this count, in this engine, RAX gets another value.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Defect(pub(crate) Option<u64>);
+
+pub(crate) struct FakeEngine {
+    cpu: CpuState,
+    ram: Ram,
+    program: Vec<Op>,
+    /// Index of the operation that every interrupt goes to.
+    handler: u64,
+    tsc: TscAnchor,
+    /// The access that waits, and its answer.
+    pending: bool,
+    answer: Option<u64>,
+    dirty: Vec<u64>,
+    defect: Defect,
+}
+
+impl FakeEngine {
+    fn on(&self) -> bool {
+        self.cpu.rflags & INTERRUPTS_ON != 0
+    }
+    fn retire(&mut self, jump: Option<u64>) {
+        self.cpu.icount += 1;
+        self.cpu.rip = jump.map_or(self.cpu.rip + 1, |op| ENTRY + op);
+        self.pending = false;
+        self.answer = None;
+        if self.defect.0 == Some(self.cpu.icount) {
+            self.cpu.gpr[0] ^= 0x8000_0000;
+        }
+    }
+    fn mix(&mut self, value: u64) {
+        self.cpu.gpr[0] = self.cpu.gpr[0].wrapping_mul(31).wrapping_add(value);
+    }
+    fn read(&mut self, exit: Exit) -> Option<Exit> {
+        match self.answer {
+            Some(value) => {
+                self.mix(value);
+                self.retire(None);
+                None
+            }
+            None => {
+                self.pending = true;
+                Some(exit)
+            }
+        }
+    }
+    fn write(&mut self, exit: Exit) -> Option<Exit> {
+        if self.pending {
+            self.retire(None);
+            return None;
+        }
+        self.pending = true;
+        Some(exit)
+    }
+    fn step(&mut self, limit: u64) -> Option<Exit> {
+        let op = self.program.get((self.cpu.rip - ENTRY) as usize).copied().unwrap_or(Op::Crash);
+        match op {
+            Op::Work(count) => {
+                if self.cpu.gpr[13] == 0 {
+                    self.cpu.gpr[13] = count;
+                }
+                let mut batch = self.cpu.gpr[13].min(limit - self.cpu.icount);
+                if let Some(at) = self.defect.0.filter(|at| (self.cpu.icount + 1..self.cpu.icount + batch).contains(at)) {
+                    batch = at - self.cpu.icount;
+                }
+                self.cpu.gpr[0] = self.cpu.gpr[0].wrapping_add(batch);
+                self.cpu.gpr[13] -= batch;
+                self.cpu.icount += batch - 1;
+                let stay = (self.cpu.gpr[13] > 0).then_some(self.cpu.rip - ENTRY);
+                self.retire(stay);
+            }
+            Op::In(port) => return self.read(Exit::PioRead { port, size: 1 }),
+            Op::Out(port, value) => return self.write(Exit::PioWrite { port, size: 1, value }),
+            Op::Load(gpa) => return self.read(Exit::MmioRead { gpa, size: 4 }),
+            Op::Store(gpa, value) => return self.write(Exit::MmioWrite { gpa, size: 4, value: value.into() }),
+            Op::Save(gpa) => {
+                self.ram.memory().write_obj(self.cpu.gpr[0], GuestAddress(gpa)).unwrap();
+                self.ram.take_device_writes();
+                self.dirty.push(gpa / PAGE);
+                self.retire(None);
+            }
+            Op::Tsc => {
+                let ticks = self.tsc.tsc + (self.cpu.icount - self.tsc.icount) * self.tsc.num / self.tsc.den;
+                self.mix(ticks);
+                self.retire(None);
+            }
+            Op::Sti | Op::Cli => {
+                self.cpu.rflags = self.cpu.rflags & !INTERRUPTS_ON | if op == Op::Sti { INTERRUPTS_ON } else { 0 };
+                self.retire(None);
+            }
+            Op::Hlt => {
+                self.retire(None);
+                self.cpu.halted = true;
+                return Some(Exit::Halt);
+            }
+            Op::Iret => {
+                self.cpu.rflags = self.cpu.gpr[14];
+                let back = self.cpu.gpr[15] - ENTRY;
+                self.retire(Some(back));
+            }
+            Op::Jump(op) => self.retire(Some(op)),
+            Op::Crash => return Some(Exit::Shutdown),
+        }
+        None
+    }
+}
+
+impl Engine for FakeEngine {
+    fn run(&mut self, until: Until<'_>) -> Exit {
+        loop {
+            if !self.pending {
+                if self.cpu.icount >= until.icount {
+                    return Exit::Count;
+                }
+                if until.window && self.interruptible() {
+                    return Exit::Window;
+                }
+                if until.breakpoints.contains(&self.cpu.rip) {
+                    return Exit::Breakpoint;
+                }
+                assert!(!self.cpu.halted, "a halted CPU is not run");
+            }
+            if let Some(exit) = self.step(until.icount) {
+                return exit;
+            }
+        }
+    }
+    fn icount(&self) -> u64 {
+        self.cpu.icount
+    }
+    fn complete_read(&mut self, value: u64) {
+        self.answer = Some(value);
+    }
+    fn interruptible(&self) -> bool {
+        self.on() && !self.pending
+    }
+    fn interrupt(&mut self, vector: u8) {
+        assert!(self.interruptible());
+        self.cpu.gpr[15] = self.cpu.rip;
+        self.cpu.gpr[14] = self.cpu.rflags;
+        self.cpu.rflags &= !INTERRUPTS_ON;
+        self.cpu.halted = false;
+        self.cpu.rip = ENTRY + self.handler;
+        self.mix(u64::from(vector));
+    }
+    fn set_tsc(&mut self, anchor: TscAnchor) {
+        self.tsc = anchor;
+    }
+    fn state(&self) -> CpuState {
+        self.cpu.clone()
+    }
+    fn set_state(&mut self, state: &CpuState) {
+        self.cpu = state.clone();
+    }
+    fn memory_written(&mut self, gpa: u64, len: u64) {
+        self.dirty.extend(gpa / PAGE..(gpa + len).div_ceil(PAGE));
+    }
+    fn take_dirty_pages(&mut self) -> Vec<u64> {
+        let mut pages = std::mem::take(&mut self.dirty);
+        pages.sort_unstable();
+        pages.dedup();
+        pages
+    }
+    fn read_virtual(&self, gva: u64, buf: &mut [u8]) -> usize {
+        self.ram.memory().read(buf, GuestAddress(gva)).unwrap_or(0)
+    }
+}
+
+/// What a fake machine is made of.
+#[derive(Debug, Clone)]
+pub(crate) struct Script {
+    pub(crate) main: Vec<Op>,
+    pub(crate) handler: Vec<Op>,
+    pub(crate) defect: Defect,
+}
+
+impl Script {
+    pub(crate) fn new(main: &[Op], handler: &[Op]) -> Script {
+        Script { main: main.to_vec(), handler: handler.to_vec(), defect: Defect(None) }
+    }
+    pub(crate) fn machine(&self) -> Machine<FakeEngine> {
+        self.machine_with(|_| {})
+    }
+    pub(crate) fn machine_with(&self, change: impl FnOnce(&mut MachineConfig)) -> Machine<FakeEngine> {
+        let folder = tempfile::tempdir().unwrap();
+        let kernel = folder.path().join("vmlinux");
+        std::fs::write(&kernel, tiny_kernel(b"code", 0)).unwrap();
+        let mut config = MachineConfig::new(kernel);
+        config.memory_bytes = 32 << 20;
+        change(&mut config);
+        let mut program = self.main.clone();
+        // Running off the end of the main program crashes.
+        program.push(Op::Crash);
+        let handler = program.len() as u64;
+        program.extend(&self.handler);
+        let defect = self.defect;
+        Machine::new(config, |ram| FakeEngine {
+            cpu: CpuState::default(),
+            ram: ram.clone(),
+            program,
+            handler,
+            tsc: TscAnchor { icount: 0, tsc: 0, num: 1, den: 1 },
+            pending: false,
+            answer: None,
+            dirty: Vec::new(),
+            defect,
+        })
+        .unwrap()
+    }
+}

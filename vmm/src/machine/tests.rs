@@ -1,0 +1,276 @@
+use proptest::prelude::*;
+
+use super::fake::{FakeEngine, Op, Script};
+use super::journal::EntryKind;
+use super::output::NoteEvent;
+use super::*;
+use crate::clock::NANOS;
+use crate::devices::lapic::reg;
+use crate::layout::{LAPIC, RESET_PORT, SLEEP_CONTROL_PORT, UART_PORT};
+
+const VECTOR: u32 = 0x40;
+
+/// Enable the LAPIC and start its timer: `ns` with divisor 1, periodic or not.
+pub(crate) fn timer(ns: u32, periodic: bool) -> Vec<Op> {
+    vec![
+        Op::Store(LAPIC + reg::SVR, 0x1ff),
+        Op::Store(LAPIC + reg::TIMER_DIVIDE, 0xb),
+        Op::Store(LAPIC + reg::LVT_TIMER, VECTOR | if periodic { 1 << 17 } else { 0 }),
+        Op::Store(LAPIC + reg::TIMER_INITIAL, ns),
+    ]
+}
+
+/// A handler that acknowledges and returns.
+pub(crate) const HANDLER: [Op; 3] = [Op::Work(300), Op::Store(LAPIC + reg::EOI, 0), Op::Iret];
+
+fn interrupts(machine: &mut Machine<FakeEngine>) -> Vec<(u64, u64)> {
+    let journal = machine.journal().unwrap();
+    let taken = journal.entries().iter().filter(|e| matches!(e.kind, EntryKind::Interrupt { .. }));
+    taken.map(|e| (e.icount, e.vtime)).collect()
+}
+
+#[test]
+fn a_timer_interrupts_at_its_exact_instruction() {
+    let mut main = timer(1000, false);
+    main.extend([Op::Sti, Op::Work(10_000)]);
+    let mut machine = Script::new(&main, &HANDLER).machine();
+    machine.keep_journal(true);
+    assert_eq!(machine.run(&Until::vtime(5_000)), Stop::Time);
+    // The store is instruction 3, executed at vtime 3 ns.
+    assert_eq!(interrupts(&mut machine), [(1003, 1003)]);
+    assert_eq!((machine.vtime(), machine.icount()), (5_000, 5_000));
+}
+
+#[test]
+fn an_interrupt_waits_for_its_window() {
+    let mut main = timer(1000, false);
+    main.extend([Op::Work(5_000), Op::Sti, Op::Work(5_000)]);
+    let mut machine = Script::new(&main, &HANDLER).machine();
+    machine.keep_journal(true);
+    machine.run(&Until::icount(8_000));
+    assert_eq!(interrupts(&mut machine), [(5_005, 5_005)], "after STI, not before");
+}
+
+#[test]
+fn idle_time_is_skipped_to_the_event() {
+    // 60 s of idle time in 300 sleeps of 200 ms.
+    let mut main = timer(200_000_000, true);
+    main.extend([Op::Sti, Op::Hlt, Op::Tsc, Op::Jump(5)]);
+    let mut machine = Script::new(&main, &HANDLER).machine();
+    machine.keep_journal(true);
+    assert_eq!(machine.run(&Until::vtime(60 * NANOS)), Stop::Time);
+    assert_eq!(machine.vtime(), 60 * NANOS);
+    let taken = interrupts(&mut machine);
+    assert_eq!(taken.len(), 299);
+    assert!(taken.iter().enumerate().all(|(i, &(_, vtime))| vtime == 3 + (i as u64 + 1) * 200_000_000));
+    assert!(machine.icount() < 100_000);
+}
+
+#[test]
+fn halting_without_a_future_is_told_apart() {
+    let mut machine = Script::new(&[Op::Sti, Op::Hlt], &HANDLER).machine();
+    assert_eq!(machine.run(&Until::vtime(NANOS)), Stop::Idle);
+    assert_eq!((machine.vtime(), machine.icount()), (NANOS, 2));
+    assert_eq!(machine.run(&Until::vtime(3 * NANOS)), Stop::Idle);
+    assert_eq!(machine.vtime(), 3 * NANOS);
+    assert_eq!(machine.run(&Until::icount(10)), Stop::Idle, "without a time to go to, time stands still");
+    assert_eq!(machine.vtime(), 3 * NANOS);
+
+    let mut machine = Script::new(&[Op::Cli, Op::Hlt], &HANDLER).machine();
+    assert_eq!(machine.run(&Until::vtime(NANOS)), Stop::End(End::HaltedForever));
+    assert_eq!(machine.run(&Until::vtime(2 * NANOS)), Stop::End(End::HaltedForever), "and stays so");
+    assert_eq!(machine.vtime(), 2);
+}
+
+#[test]
+fn ends_are_named() {
+    for (op, end) in [
+        (Op::Out(SLEEP_CONTROL_PORT, 0x34), End::PowerOff),
+        (Op::Out(RESET_PORT, 1), End::Reset),
+        (Op::Crash, End::TripleFault),
+    ] {
+        let mut machine = Script::new(&[Op::Work(5), op], &[]).machine();
+        assert_eq!(machine.run(&Until::vtime(NANOS)), Stop::End(end.clone()));
+        assert_eq!(machine.end(), Some(&end));
+        assert_eq!(machine.icount(), 5);
+    }
+}
+
+#[test]
+fn the_console_is_stamped_and_nothing_else_answers() {
+    let main = [
+        Op::Work(100),
+        Op::Out(UART_PORT, b'h'.into()),
+        Op::Out(UART_PORT, b'i'.into()),
+        Op::Out(UART_PORT, b'\n'.into()),
+        Op::In(0x300),
+        Op::Load(0xd800_0000),
+        Op::Out(0x80, 1),
+        Op::Store(0xe000_0000, 7),
+    ];
+    let mut machine = Script::new(&main, &[]).machine();
+    machine.run(&Until::icount(108));
+    assert_eq!(machine.output().take_console(), b"hi\n");
+    let notes = machine.output().take_notes();
+    let unknown = |port, address, size, value| NoteEvent::Unknown { port, address, size, value };
+    let events: Vec<(u64, NoteEvent)> = notes.into_iter().map(|note| (note.vtime, note.event)).collect();
+    assert_eq!(
+        events,
+        [
+            (102, NoteEvent::Console { text: b"hi".to_vec(), cut: false }),
+            (103, unknown(true, 0x300, 1, None)),
+            (104, unknown(false, 0xd800_0000, 4, None)),
+            (106, unknown(false, 0xe000_0000, 4, Some(7))),
+        ]
+    );
+    assert_eq!(machine.cpu().gpr[0], (100 * 31 + 0xff) * 31 + 0xffff_ffff);
+}
+
+#[test]
+fn an_interrupt_storm_is_found() {
+    // The handler asks for the next interrupt itself.
+    let handler =
+        [Op::Store(LAPIC + reg::EOI, 0), Op::Store(LAPIC + reg::ICR_LOW, 0x4_0000 | VECTOR), Op::Iret];
+    let main = [
+        Op::Store(LAPIC + reg::SVR, 0x1ff),
+        Op::Store(LAPIC + reg::ICR_LOW, 0x4_0000 | VECTOR),
+        Op::Sti,
+        Op::Work(u64::MAX / 2),
+    ];
+    let mut machine = Script::new(&main, &handler).machine();
+    let stop = machine.run(&Until::vtime(NANOS));
+    assert!(
+        matches!(stop, Stop::End(End::InterruptStorm { vector: 0x40, count: STORM_INTERRUPTS })),
+        "{stop:?}"
+    );
+}
+
+#[test]
+fn a_periodic_timer_of_a_nanosecond_is_no_hang() {
+    let mut main = timer(1, true);
+    main.extend([Op::Sti, Op::Work(1_000_000)]);
+    // With an ordinary handler the guest crawls, and is said to.
+    let mut machine = Script::new(&main, &[Op::Store(LAPIC + reg::EOI, 0), Op::Iret]).machine();
+    assert!(matches!(machine.run(&Until::vtime(NANOS)), Stop::End(End::InterruptStorm { .. })));
+    // Asleep with the vector held back by priority: nothing happens, at no cost.
+    let mut main = timer(1, true);
+    main.extend([Op::Store(LAPIC + reg::TPR, 0xf0), Op::Sti, Op::Hlt]);
+    let mut machine = Script::new(&main, &HANDLER).machine();
+    assert_eq!(machine.run(&Until::vtime(60 * NANOS)), Stop::Idle);
+    assert!(machine.stats().events <= 2);
+}
+
+#[test]
+fn breakpoints_stop_before_and_go_on() {
+    let main = [Op::Work(10), Op::Tsc, Op::Work(10), Op::Jump(0)];
+    let mut machine = Script::new(&main, &[]).machine();
+    let until = Until { breakpoints: &[0x100_0001], ..Until::icount(60) };
+    let mut stops = Vec::new();
+    while machine.run(&until) == Stop::Breakpoint {
+        stops.push(machine.icount());
+    }
+    assert_eq!(stops, [10, 32, 54]);
+}
+
+#[test]
+fn a_stall_moves_time_only() {
+    let mut machine = Script::new(&[Op::Work(100), Op::Tsc, Op::Work(100)], &[]).machine();
+    machine.run(&Until::icount(100));
+    machine.stall(5_000_000);
+    machine.run(&Until::icount(101));
+    assert_eq!((machine.vtime(), machine.cpu().gpr[0]), (5_000_101, 100 * 31 + 5_000_100));
+}
+
+#[test]
+fn a_generation_change_interrupts() {
+    let main = [Op::Store(LAPIC + reg::SVR, 0x1ff), Op::Sti, Op::Hlt, Op::Jump(2)];
+    let mut setup = vec![
+        // Pin 9, edge, vector 0x51.
+        Op::Store(crate::layout::IOAPIC, 0x22),
+        Op::Store(crate::layout::IOAPIC + 0x10, 0x51),
+    ];
+    setup.extend(main.map(|op| if op == Op::Jump(2) { Op::Jump(4) } else { op }));
+    let mut machine = Script::new(&setup, &HANDLER).machine();
+    machine.keep_journal(true);
+    assert_eq!(machine.run(&Until::vtime(1000)), Stop::Idle);
+    machine.new_generation([0xab; 16]);
+    machine.run(&Until::vtime(10_000));
+    assert_eq!(interrupts(&mut machine), [(5, 1000)]);
+    let mut id = [0; 16];
+    machine.ram().memory().read_slice(&mut id, GuestAddress(GENERATION_ID)).unwrap();
+    assert_eq!(id, [0xab; 16]);
+}
+
+#[test]
+fn configurations_are_checked() {
+    let script = Script::new(&[], &[]);
+    let error = |change: fn(&mut MachineConfig)| {
+        let mut config = MachineConfig::new("/nonexistent/vmlinux");
+        change(&mut config);
+        Machine::new(config, |_| -> FakeEngine { unreachable!() }).err().unwrap().to_string()
+    };
+    assert_eq!(error(|_| {}), "cannot read /nonexistent/vmlinux");
+    assert!(error(|c| c.memory_bytes = 5).contains("multiple of 4096"));
+    assert!(error(|c| c.cpu_hz = 7).contains("cpu_hz = 7"));
+    let card = CardConfig { mac: [2; 6], wire: crate::virtio::net::Wire::Unplugged };
+    let machine = script.machine_with(|c| c.cards = vec![card; 14]);
+    assert_eq!(machine.state().virtio.len(), 16);
+}
+
+/// A busy program: timers, sleeps, RTC reads, TSC reads, stores to RAM.
+pub(crate) fn busy() -> Script {
+    let mut main = timer(777, true);
+    main.extend([
+        Op::Sti,
+        Op::Work(2_003),
+        Op::Out(0x70, 0x0a),
+        Op::In(0x71),
+        Op::Tsc,
+        Op::Save(0x20_0000),
+        Op::Load(LAPIC + reg::TIMER_CURRENT),
+        Op::Hlt,
+        Op::Save(0x1f_0008),
+        Op::Jump(5),
+    ]);
+    Script::new(&main, &HANDLER)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    /// Observers: stops at any place, digests, and taking output change nothing.
+    #[test]
+    fn stopping_and_digesting_change_nothing(
+        stops in proptest::collection::vec((0u64..30_000, any::<bool>(), any::<bool>()), 0..60),
+    ) {
+        let mut straight = busy().machine();
+        straight.run(&Until::vtime(50_000));
+        let mut observed = busy().machine();
+        observed.keep_journal(true);
+        let mut stops = stops;
+        stops.sort_unstable();
+        for (at, by_count, digest) in stops {
+            observed.run(&if by_count { Until::icount(at) } else { Until::vtime(at) });
+            if digest { observed.digest(); }
+            observed.output().take_notes();
+        }
+        observed.run(&Until::vtime(50_000));
+        prop_assert_eq!(straight.cpu(), observed.cpu());
+        prop_assert_eq!(straight.state(), observed.state());
+        prop_assert_eq!(straight.digest(), observed.digest());
+    }
+}
+
+#[test]
+fn state_survives_storage() {
+    let mut machine = busy().machine();
+    machine.run(&Until::vtime(20_000));
+    let stored = postcard::to_stdvec(machine.state()).unwrap();
+    assert_eq!(&postcard::from_bytes::<State>(&stored).unwrap(), machine.state());
+}
+
+#[test]
+fn the_seed_shows_in_the_digest() {
+    let digest = |seed| busy().machine_with(|c| c.seed = seed).digest();
+    assert_eq!(digest(1), digest(1));
+    assert_ne!(digest(1), digest(2));
+}
