@@ -5,7 +5,7 @@
 use crate::flags::{Flags, bits};
 use crate::mem::{Mem, Mode, PagingControl};
 use crate::op::{Op, STACK_OPERAND, slot};
-use crate::state::{CpuState, FpuState, Msrs, Segment, TableRegister, seg};
+use crate::state::{CpuState, Dead, FpuState, Msrs, Segment, TableRegister, Unsupported, seg};
 use crate::stop::{Fault, Stop, vector};
 
 /// CR0 bits.
@@ -90,14 +90,12 @@ pub(crate) struct Core {
     pub halted: bool,
     pub shadow: bool,
     pub tsc: TscAnchor,
-    /// A triple fault happened.
-    pub shutdown: bool,
     /// The instruction cleared RFLAGS.TF by entering a handler, so that a single step does not end there.
     pub no_trap: bool,
     /// The count at the last exception, and how many there have been at that count.
     pub exceptions_at: (u64, u32),
-    /// The guest used something that is not modelled.
-    pub unsupported: Option<&'static str>,
+    /// Executes nothing any more.
+    pub dead: Option<Dead>,
 }
 
 impl Core {
@@ -129,10 +127,9 @@ impl Core {
             halted: false,
             shadow: false,
             tsc: TscAnchor { icount: 0, tsc: 0, num: 1, den: 1 },
-            shutdown: false,
             no_trap: false,
             exceptions_at: (0, 0),
-            unsupported: None,
+            dead: None,
         };
         core.load_state(&CpuState::default());
         core
@@ -210,6 +207,11 @@ impl Core {
         }
         stop
     }
+    /// End the run: this is not modelled.
+    #[cold]
+    pub(crate) fn unsupported(&mut self, what: Unsupported) {
+        self.dead = Some(Dead::Unsupported(what));
+    }
     /// #UD.
     #[cold]
     pub(crate) fn ud(&mut self) -> Stop {
@@ -224,7 +226,7 @@ impl Core {
     }
     /// Whether an external interrupt could be taken before the next instruction.
     pub(crate) fn interruptible(&self) -> bool {
-        self.rflags & bits::IF != 0 && !self.shadow
+        self.rflags & bits::IF != 0 && !self.shadow && self.dead.is_none()
     }
 
     /// The architectural state as data.
@@ -253,6 +255,8 @@ impl Core {
             fpu: self.fpu.clone(),
             halted: self.halted,
             shadow: self.shadow,
+            exceptions: if self.exceptions_at.0 == self.icount { self.exceptions_at.1 } else { 0 },
+            dead: self.dead,
         }
     }
     /// Replace the architectural state and drop what was derived from the old one.
@@ -281,10 +285,9 @@ impl Core {
         self.fpu = s.fpu.clone();
         self.halted = s.halted;
         self.shadow = s.shadow;
-        self.shutdown = false;
         self.no_trap = false;
-        self.exceptions_at = (s.icount, 0);
-        self.unsupported = None;
+        self.exceptions_at = (s.icount, s.exceptions);
+        self.dead = s.dead;
         self.mem.mmio.clear();
         self.set_rflags(s.rflags);
         self.update_paging();

@@ -24,7 +24,8 @@ const CRYSTAL_HZ: u32 = 1_000_000_000;
 const CORE_MHZ: u32 = 1000;
 const LINEAR_BITS: u32 = 48;
 /// 48 bytes of text, padded with zeros.
-const BRAND: &[u8; 48] = b"Everett v2\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+const BRAND: &[u8; 48] =
+    b"Everett v2\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 /// IA32_APIC_BASE: the APIC is enabled.
 const APIC_ENABLED: u64 = 1 << 11;
 
@@ -44,8 +45,8 @@ const FEATURES_C: u32 = bits(&[0, 9, 13, 19, 20, 23, 31]);
 const FEATURES_D: u32 = bits(&[0, 2, 3, 4, 5, 6, 8, 11, 12, 13, 15, 16, 17, 19, 23, 24, 25, 26]);
 /// Leaf 1 EDX: the local APIC, as long as it is enabled.
 const FEATURE_APIC: u32 = 1 << 9;
-/// Leaf 7 EBX: SMEP, SMAP.
-const STRUCTURED_B: u32 = bits(&[7, 20]);
+/// Leaf 7 EBX: the x87 data pointer is kept for exceptions only, SMEP, no x87 CS and DS, SMAP.
+const STRUCTURED_B: u32 = bits(&[6, 7, 13, 20]);
 /// Leaf 7 ECX: UMIP.
 const STRUCTURED_C: u32 = bits(&[2]);
 /// Leaf 7 EDX: IA32_ARCH_CAPABILITIES.

@@ -3,12 +3,15 @@
 //! A delivery either happens whole or raises another exception, for which the rules of SDM vol. 3A, table 6-5 decide:
 //! it takes the first one's place, becomes a double fault, or shuts the CPU down. Pushes below the old stack pointer that
 //! were done before the second exception stay in memory, as they do on hardware.
+//!
+//! Not modelled: NMI, machine checks, and RF in the image that an interrupt between two iterations of a repeated
+//! instruction pushes (it would only keep an instruction breakpoint there from being met once more).
 
 use crate::core::Core;
 use crate::exec::system::descriptor::{is_null, null_segment, selector_error};
 use crate::flags::bits;
 use crate::mem::{Mode, canonical};
-use crate::state::seg;
+use crate::state::{Dead, Unsupported, seg};
 use crate::stop::{Fault, Flow, Stop, vector};
 
 /// The most exceptions in a row without an instruction that retires. A handler that can never begin (on a stack of its
@@ -96,7 +99,7 @@ impl Core {
         let endless = self.exceptions_at.1 > EXCEPTIONS_IN_A_ROW_MAX;
         if endless {
             self.rip = rip;
-            self.unsupported = Some("exceptions without end: a handler faults before its first instruction");
+            self.unsupported(Unsupported::EndlessExceptions);
         }
         endless
     }
@@ -112,7 +115,7 @@ impl Core {
             }
         }
         self.rip = rip;
-        self.shutdown = true;
+        self.dead = Some(Dead::Shutdown);
     }
 
     /// CR2 holds the address of the last page fault, delivered or not.
@@ -137,7 +140,7 @@ impl Core {
             Err(Stop::Exit | Stop::Single | Stop::Leave) => {
                 self.mem.mmio.clear();
                 self.rip = rip;
-                self.unsupported = Some("exception or interrupt delivery through memory that is not RAM");
+                self.unsupported(Unsupported::DeliveryOutsideRam);
                 None
             }
         }
@@ -152,8 +155,9 @@ impl Core {
             return Err(self.raise_with(vector::GP, gate_error));
         }
         let at = self.idtr.base.wrapping_add(offset);
-        let (low, high) =
-            self.with_mode(Mode::Kernel, |mem| Ok((mem.load::<u64>(at)?, mem.load::<u64>(at.wrapping_add(8))?)))?;
+        let (low, high) = self.with_mode(Mode::Kernel, |mem| {
+            Ok((mem.load::<u64>(at)?, mem.load::<u64>(at.wrapping_add(8))?))
+        })?;
         let kind = (low >> 40) & 0x1f;
         let gate_dpl = (low >> 45) as u8 & 3;
         if !matches!(kind, 0xe | 0xf) || (event.software && gate_dpl < self.cpl) {

@@ -18,7 +18,7 @@
 use crate::core::{Core, cr0, efer};
 use crate::mem::{PHYSICAL_BITS, canonical};
 use crate::op::{Op, slot};
-use crate::state::seg;
+use crate::state::{Unsupported, seg};
 
 const TSC: u32 = 0x10;
 const PLATFORM_ID: u32 = 0x17;
@@ -116,7 +116,7 @@ pub(crate) fn write(core: &mut Core, op: &Op, index: u32, v: u64) -> bool {
             core.msrs.tsc_offset = core.msrs.tsc_offset.wrapping_add(v.wrapping_sub(now));
         }
         APIC_BASE if (v ^ m.apic_base) & !APIC_ENABLE != 0 => {
-            core.unsupported = Some("a local APIC at another address");
+            core.unsupported(Unsupported::ApicMoved);
         }
         APIC_BASE => m.apic_base = v,
         BIOS_SIGN_ID => m.bios_sign_id = v,

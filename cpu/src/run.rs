@@ -6,7 +6,7 @@ use crate::flags::bits;
 use crate::mem::mmio::Request;
 use crate::mem::{Access, Mem, Ram};
 use crate::op::{Op, STACK_SEGMENT, slot};
-use crate::state::CpuState;
+use crate::state::{CpuState, Dead, Unsupported};
 use crate::stop::{Stop, vector};
 
 /// Sizes of the CPU's caches. They change how fast a guest runs, and nothing else.
@@ -151,11 +151,10 @@ impl Cpu {
         let mut first = true;
         loop {
             let core = &self.core;
-            if core.shutdown {
-                return Exit::Shutdown;
-            }
-            if let Some(reason) = core.unsupported {
-                return Exit::Unsupported(reason);
+            match core.dead {
+                None => {}
+                Some(Dead::Shutdown) => return Exit::Shutdown,
+                Some(Dead::Unsupported(what)) => return Exit::Unsupported(what.reason()),
             }
             if let Some(request) = core.mem.mmio.pending {
                 return Exit::Device(request);
@@ -251,12 +250,7 @@ impl Cpu {
         core.mem.mmio.clear();
         if core.icount > before {
             let hits = core.mem.take_watch_hits();
-            core.data_breakpoints(hits);
-            if trap && !core.shadow {
-                core.single_step_trap();
-            } else if hits != 0 {
-                core.deliver_debug();
-            }
+            core.debug_trap(trap, hits);
         }
         ended
     }
@@ -301,7 +295,7 @@ fn fetch(core: &mut Core, rip: u64) -> Result<u64, Stop> {
     let mode = core.mem.tlb.mode();
     let gpa = core.mem.translate(rip, Access::Exec, mode)?;
     if !core.mem.ram.contains(gpa & !0xfff, 4096) {
-        core.unsupported = Some("execution from an address that is not RAM");
+        core.unsupported(Unsupported::FetchOutsideRam);
         return Err(Stop::Exit);
     }
     Ok(gpa)
@@ -322,7 +316,7 @@ fn find_slow(cache: &mut Cache, core: &mut Core, gpa: u64, extent: Extent) -> Re
         Err(Stop::Exit)
     });
     if outside {
-        core.unsupported = Some("execution from an address that is not RAM");
+        core.unsupported(Unsupported::FetchOutsideRam);
     }
     found
 }

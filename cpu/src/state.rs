@@ -77,8 +77,6 @@ pub struct Msrs {
     pub mtrr_var: [u64; 16],
     /// The eleven fixed-range MTRRs.
     pub mtrr_fixed: [u64; 11],
-    /// IA32_MCG_STATUS.
-    pub mcg_status: u64,
     /// IA32_BIOS_SIGN_ID.
     pub bios_sign_id: u64,
 }
@@ -99,10 +97,10 @@ impl Default for Msrs {
             misc_enable: 1,
             tsc_aux: 0,
             tsc_offset: 0,
-            mtrr_def_type: 0,
+            // As firmware leaves it: enabled, everything write-back.
+            mtrr_def_type: 0x806,
             mtrr_var: [0; 16],
             mtrr_fixed: [0; 11],
-            mcg_status: 0,
             bios_sign_id: 0,
         }
     }
@@ -163,6 +161,47 @@ pub mod seg {
     pub const GS: usize = 5;
 }
 
+/// Something that the CPU does not model, and that ended the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unsupported {
+    /// The guest entered a 32-bit code segment.
+    Code32Bit,
+    /// The guest moved its local APIC.
+    ApicMoved,
+    /// Instructions were fetched from an address that is not RAM.
+    FetchOutsideRam,
+    /// The IDT, a descriptor table, the TSS or the stack of a delivery is not in RAM.
+    DeliveryOutsideRam,
+    /// A handler faults before its first instruction retires, again and again.
+    EndlessExceptions,
+}
+
+impl Unsupported {
+    /// For people.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Unsupported::Code32Bit => "32-bit code",
+            Unsupported::ApicMoved => "a local APIC at another address",
+            Unsupported::FetchOutsideRam => "execution from an address that is not RAM",
+            Unsupported::DeliveryOutsideRam => {
+                "exception or interrupt delivery through memory that is not RAM"
+            }
+            Unsupported::EndlessExceptions => {
+                "exceptions without end: a handler faults before its first instruction"
+            }
+        }
+    }
+}
+
+/// Why a CPU executes nothing any more. Only another state gets it going again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Dead {
+    /// A triple fault.
+    Shutdown,
+    /// Something that is not modelled.
+    Unsupported(Unsupported),
+}
+
 /// Everything that a guest can observe of its CPU, and the count of what it did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuState {
@@ -208,6 +247,10 @@ pub struct CpuState {
     pub halted: bool,
     /// Interrupts are held off for one instruction (after STI or MOV SS).
     pub shadow: bool,
+    /// Exceptions since the last instruction retired; a bound ends a chain of them.
+    pub exceptions: u32,
+    /// Executes nothing any more.
+    pub dead: Option<Dead>,
 }
 
 impl Default for CpuState {
@@ -237,6 +280,8 @@ impl Default for CpuState {
             fpu: FpuState::default(),
             halted: false,
             shadow: false,
+            exceptions: 0,
+            dead: None,
         }
     }
 }

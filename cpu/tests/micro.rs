@@ -11,8 +11,10 @@ mod micro {
     mod code;
     mod debug;
     mod exceptions;
+    mod havoc;
     mod paging;
     mod port;
+    mod privilege;
     mod registers;
     mod remap;
     mod rings;

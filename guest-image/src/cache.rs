@@ -36,7 +36,7 @@ pub enum Error {
 }
 
 impl Error {
-    fn of(path: &Path, source: io::Error) -> Self {
+    pub(crate) fn of(path: &Path, source: io::Error) -> Self {
         let path = path.display().to_string();
         if source.kind() == io::ErrorKind::StorageFull { Error::NoSpace { path } } else { Error::File { path, source } }
     }

@@ -83,12 +83,12 @@ pub struct Lock {
     /// here preferred.
     #[serde(default)]
     pub requested: Vec<String>,
+    /// The kernel that the world asked for, by the name of its package.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_requested: Option<String>,
     /// The kernel's package, unless the world names a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<Locked>,
-    /// The kernel's request: the name of its package as the world has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kernel_requested: Option<String>,
     /// The root's packages, in the order in which they unpack.
     #[serde(default, rename = "package")]
     pub packages: Vec<Locked>,

@@ -1,7 +1,7 @@
 //! Boot a kernel on the soft engine: the console goes to the terminal, figures to stderr at the end.
 //!
 //! `cargo run --release -p everett-vmm --example boot -- KERNEL [--initramfs FILE] [--append TEXT] [--memory MIB]
-//! [--disk FILE[:SERIAL]] [--for SECONDS] [--until TEXT] [--seed N] [--trail]`
+//! [--disk FILE[:SERIAL]] [--for SECONDS] [--until TEXT] [--seed N] [--card] [--trail]`
 #![allow(clippy::disallowed_types)] // Host time for the figures only.
 
 use std::io::Write;
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use everett_cpu::CacheConfig;
-use everett_vmm::disk::Disk;
-use everett_vmm::engine::soft::SoftEngine;
-use everett_vmm::machine::output::NoteEvent;
-use everett_vmm::machine::{DiskConfig, Machine, MachineConfig, Stop, Until};
-use everett_vmm::virtio::blk::Latency;
-use everett_vmm::virtio::console::{PORT_NAMES, PORTS};
 use everett_vmm::Trail;
+use everett_vmm::disk::Disk;
+use everett_vmm::machine::output::NoteEvent;
+use everett_vmm::machine::{CardConfig, DiskConfig, Machine, MachineConfig, Stop, Until};
+use everett_vmm::virtio::blk::Latency;
+use everett_vmm::virtio::net::Wire;
+use everett_vmm::virtio::console::{PORT_NAMES, PORTS};
 
 struct Options {
     config: MachineConfig,
@@ -39,6 +39,9 @@ fn options() -> Result<Options, String> {
             "--for" => options.vtime = number(value()?)? * 1_000_000_000,
             "--seed" => options.config.seed = number(value()?)?,
             "--until" => options.until = Some(value()?.into_bytes()),
+            "--card" => {
+                options.config.cards.push(CardConfig { mac: [2, 0, 0, 0, 0, 1], wire: Wire::Unplugged });
+            }
             "--trail" => options.trail = true,
             "--disk" => {
                 let text = value()?;
@@ -58,8 +61,7 @@ fn options() -> Result<Options, String> {
 
 fn main() -> Result<(), String> {
     let Options { config, vtime, until, trail: keep_trail } = options()?;
-    let mut machine = Machine::new(config, |ram| SoftEngine::new(ram.shared(), CacheConfig::default()))
-        .map_err(|error| chain(&error))?;
+    let mut machine = Machine::soft(config, CacheConfig::default()).map_err(|error| chain(&error))?;
     let start = Instant::now();
     let mut trail = Trail::new(100_000_000);
     let mut said = Vec::new();

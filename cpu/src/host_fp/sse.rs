@@ -155,5 +155,5 @@ macro_rules! from_integer {
 
 from_integer! {
     cvtsi2ss32 "cvtsi2ss" ":e" cvtsi2ss64 "cvtsi2ss" ":r"
-    cvtsi2sd32 "cvtsi2sd" ":e" cvtsi2sd64 "cvtsi2sd" ":r"
+    cvtsi2sd64 "cvtsi2sd" ":r"
 }

@@ -52,14 +52,6 @@ impl Mem {
             }
         }
     }
-    /// Load with CPL 0 rights whatever the CPL: descriptor tables and the TSS (SDM vol. 3A, 4.6.1).
-    pub(crate) fn load_system<T: Prim>(&mut self, va: u64) -> Result<T, Stop> {
-        self.load_slow(va, Access::Read, Mode::Kernel)
-    }
-    /// Store with CPL 0 rights whatever the CPL.
-    pub(crate) fn store_system<T: Prim>(&mut self, va: u64, v: T) -> Result<(), Stop> {
-        self.store_slow(va, v, Mode::Kernel)
-    }
     /// Check that `size` bytes at `va` may be written, without writing.
     pub(crate) fn probe_write(&mut self, va: u64, size: u64) -> Result<(), Stop> {
         let mode = self.tlb.mode();

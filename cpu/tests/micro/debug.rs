@@ -208,3 +208,88 @@ fn a_data_breakpoint_traps_after_the_access() {
     assert_eq!(traps(&g), [CODE + 10, CODE + 13, CODE + 16]);
     assert_eq!(check(&g).state.dr6 & 0xf, 1 << 2);
 }
+
+/// A guest that enables breakpoint 1 on `DATA + 8` with these R/W and LEN, and then executes `access` with RDI there.
+fn watched(
+    kind: u64,
+    len: u64,
+    access: fn(&mut CodeAssembler) -> Result<(), iced_x86::IcedError>,
+) -> Vec<super::image::Record> {
+    let mut g = Guest::new();
+    g.code(CODE, |a| {
+        a.mov(rdi, DATA + 8)?;
+        a.mov(dr1, rdi)?;
+        a.mov(eax, (1 << 2 | kind << 20 | len << 22) as i32)?;
+        a.mov(dr7, rax)?;
+        access(a)?;
+        a.nop()?;
+        a.hlt()
+    });
+    check(&g).log()
+}
+
+#[test]
+fn data_breakpoints_trap_behind_the_access() {
+    const WRITES: u64 = 1;
+    const ALL: u64 = 3;
+    type Access = fn(&mut CodeAssembler) -> Result<(), iced_x86::IcedError>;
+    let cases: [(&str, u64, u64, Access, usize); 10] = [
+        ("a write of the byte", WRITES, 0, |a| a.mov(byte_ptr(rdi), al), 1),
+        ("a read, writes watched", WRITES, 0, |a| a.mov(al, byte_ptr(rdi)), 0),
+        ("a read, all watched", ALL, 0, |a| a.mov(al, byte_ptr(rdi)), 1),
+        ("the next byte", ALL, 0, |a| a.mov(al, byte_ptr(rdi + 1)), 0),
+        ("the last of four bytes", ALL, 3, |a| a.mov(al, byte_ptr(rdi + 3)), 1),
+        ("behind four bytes", ALL, 3, |a| a.mov(al, byte_ptr(rdi + 4)), 0),
+        ("the last of eight bytes", ALL, 2, |a| a.mov(al, byte_ptr(rdi + 7)), 1),
+        ("a wide write that reaches in", WRITES, 0, |a| a.mov(qword_ptr(rdi - 7), rax), 1),
+        ("a read-modify-write", WRITES, 1, |a| a.inc(dword_ptr(rdi)), 1),
+        (
+            "two of four iterations",
+            WRITES,
+            1,
+            |a| {
+                a.sub(rdi, 1)?;
+                a.mov(ecx, 4)?;
+                a.rep().stosb()
+            },
+            2,
+        ),
+    ];
+    for (name, kind, len, access, times) in cases {
+        let log = watched(kind, len, access);
+        assert_eq!(log.len(), times, "{name}");
+        assert!(log.iter().all(|r| r.vector == 1), "{name}");
+    }
+}
+
+#[test]
+fn a_data_breakpoint_says_which_it_was() {
+    let mut g = Guest::new();
+    g.code(CODE, |a| {
+        a.mov(rdi, DATA)?;
+        a.mov(dr0, rdi)?;
+        a.mov(dr3, rdi)?;
+        a.mov(eax, 0x3003_0041)?; // DR0 and DR3, all accesses
+        a.mov(dr7, rax)?;
+        a.push(qword_ptr(rdi))?;
+        a.nop()?;
+        a.hlt()
+    });
+    let out = check(&g);
+    assert_eq!((out.vectors(), out.state.dr6), (vec![(1, 0)], 0xffff_0ff9));
+}
+
+#[test]
+fn a_step_and_a_data_breakpoint_are_one_exception() {
+    let mut g = Guest::new();
+    g.state.dr = [DATA, 0, 0, 0];
+    g.state.dr7 = 0x401 | 1 << 16;
+    g.state.rflags |= TF;
+    g.code(CODE, |a| {
+        a.mov(byte_ptr(DATA), al)?;
+        a.hlt()
+    });
+    let out = check(&g);
+    assert_eq!(out.log()[0].rip, out.log()[1].rip - 1, "one for the store, one for HLT");
+    assert_eq!(out.state.dr6 & 0xffff, 0x0ff0 | BS | 1);
+}

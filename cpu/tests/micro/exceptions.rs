@@ -100,8 +100,8 @@ fn software_interrupts_need_the_gates_privilege() {
 
 #[test]
 fn faults_of_a_gate_carry_its_vector() {
-    // Not present, wrong type, beyond the limit, null code segment, data segment, 32-bit code, absent code.
-    let cases: [(&str, fn(&mut Guest), (u64, u64)); 8] = [
+    type Case = (&'static str, fn(&mut Guest), (u64, u64));
+    let cases: [Case; 8] = [
         ("absent gate", |g| g.gate(0x40, 0x6000, 0x0e, 0), (11, 0x40 << 3 | 2)),
         ("call gate", |g| g.gate(0x40, 0x6000, 0x8c, 0), (13, 0x40 << 3 | 2)),
         ("limit", |g| g.state.idtr.limit = 0x40 * 16 + 14, (13, 0x40 << 3 | 2)),
@@ -243,7 +243,9 @@ fn a_handler_that_cannot_begin_ends_the_run() {
     let mut g = Guest::new();
     g.gate(6, CODE, 0x8e, 1);
     g.code(CODE, |a| a.ud2());
-    assert!(matches!(check(&g).end, End::Unsupported(reason) if reason.starts_with("exceptions without end")));
+    assert!(
+        matches!(check(&g).end, End::Unsupported(reason) if reason.starts_with("exceptions without end"))
+    );
 }
 
 #[test]

@@ -4,31 +4,28 @@
 use super::image::{Guest, RAM_BYTES};
 use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Ram, Request, TscAnchor, Until};
 
-/// More instructions than any guest here needs.
-const INSTRUCTIONS_MAX: u64 = 200_000;
-
 /// How a guest ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
+pub(crate) enum End {
     Halt,
     Shutdown,
     Unsupported(&'static str),
-    /// It did not end.
+    /// It did not end within the guest's bound.
     Count,
 }
 
 /// What a guest left behind.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Outcome {
-    pub end: End,
-    pub state: CpuState,
-    pub ram: Vec<u8>,
-    pub requests: Vec<Request>,
+pub(crate) struct Outcome {
+    pub(crate) end: End,
+    pub(crate) state: CpuState,
+    pub(crate) ram: Vec<u8>,
+    pub(crate) requests: Vec<Request>,
 }
 
 impl Outcome {
     /// Eight bytes of RAM.
-    pub fn word(&self, gpa: u64) -> u64 {
+    pub(crate) fn word(&self, gpa: u64) -> u64 {
         let at = gpa as usize;
         u64::from_le_bytes(self.ram[at..at + 8].try_into().expect("eight bytes"))
     }
@@ -89,25 +86,26 @@ const WAYS: [Way; 6] = [
 ];
 
 /// A small generator, so that pieces differ and repeat.
-struct Draw(u64);
+pub(crate) struct Draw(pub(crate) u64);
 
 impl Draw {
-    fn next(&mut self, below: u64) -> u64 {
+    pub(crate) fn next(&mut self, below: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % below
     }
 }
 
-fn cpu(memory: &mut Memory, caches: CacheConfig, state: &CpuState) -> Cpu {
+fn cpu(memory: &mut Memory, caches: CacheConfig, guest: &Guest, state: &CpuState) -> Cpu {
     let mut cpu = Cpu::new(memory.ram(), caches);
     cpu.set_tsc(TscAnchor { icount: 0, tsc: 1000, num: 3, den: 2 });
     cpu.set_state(state);
+    cpu.leak_stale_translations(guest.leak_stale_translations);
     cpu
 }
 
 fn run(guest: &Guest, way: Way) -> Outcome {
     let mut memory = Memory::new(&guest.ram);
-    let mut cpu_now = cpu(&mut memory, way.caches, &guest.state);
+    let mut cpu_now = cpu(&mut memory, way.caches, guest, &guest.state);
     let mut draw = Draw(way.piece ^ 0x9e37_79b9);
     let mut interrupts = guest.interrupts.iter().copied().peekable();
     let mut requests = Vec::new();
@@ -115,7 +113,7 @@ fn run(guest: &Guest, way: Way) -> Outcome {
     let mut completing = false;
     let end = loop {
         let now = cpu_now.icount();
-        if now >= INSTRUCTIONS_MAX {
+        if now >= guest.instructions_max {
             break End::Count;
         }
         let due = interrupts.peek().is_some_and(|(at, _)| *at <= now);
@@ -130,11 +128,12 @@ fn run(guest: &Guest, way: Way) -> Outcome {
         if way.restore && draw.next(3) == 0 && !completing {
             let state = cpu_now.state();
             drop(cpu_now);
-            cpu_now = cpu(&mut memory, way.caches, &state);
+            cpu_now = cpu(&mut memory, way.caches, guest, &state);
         }
         let piece = if way.piece == WHOLE { WHOLE } else { now + 1 + draw.next(way.piece) };
         let next = interrupts.peek().map_or(u64::MAX, |(at, _)| if due { u64::MAX } else { *at });
-        let until = Until { icount: piece.min(next).min(INSTRUCTIONS_MAX), window: due, breakpoints: &[] };
+        let until =
+            Until { icount: piece.min(next).min(guest.instructions_max), window: due, breakpoints: &[] };
         let exit = cpu_now.run(until);
         completing = matches!(exit, Exit::Device(_));
         match exit {
@@ -159,7 +158,7 @@ fn run(guest: &Guest, way: Way) -> Outcome {
 }
 
 /// Run the guest in every way and return what it left, which is the same for all.
-pub fn check(guest: &Guest) -> Outcome {
+pub(crate) fn check(guest: &Guest) -> Outcome {
     let first = run(guest, WAYS[0]);
     for way in &WAYS[1..] {
         compare(&first, &run(guest, *way), way.name);
@@ -168,7 +167,7 @@ pub fn check(guest: &Guest) -> Outcome {
 }
 
 /// Run the guest in the ordinary way only, for tests with thousands of guests.
-pub fn once(guest: &Guest) -> Outcome {
+pub(crate) fn once(guest: &Guest) -> Outcome {
     run(guest, WAYS[0])
 }
 
@@ -180,15 +179,23 @@ fn compare(a: &Outcome, b: &Outcome, way: &str) {
     assert_eq!(differs, None, "{way}: RAM differs");
 }
 
+/// Whether a CPU that leaves stale translations behind gives another result than one whose TLB is dropped all the time:
+/// the defect that [`check`] is there to find.
+pub(crate) fn stale_translations_show(guest: &Guest) -> bool {
+    let mut leaky = guest.clone();
+    leaky.leak_stale_translations = true;
+    run(&leaky, WAYS[0]) != run(guest, WAYS[0])
+}
+
 /// Run the guest once for each count up to its end and check that each stop is exact and equals the stepped run.
-pub fn check_every_count(guest: &Guest) {
+pub(crate) fn check_every_count(guest: &Guest) {
     let total = run(guest, WAYS[0]).state.icount;
     let mut memory = Memory::new(&guest.ram);
-    let mut stepped = cpu(&mut memory, TINY, &guest.state);
+    let mut stepped = cpu(&mut memory, TINY, guest, &guest.state);
     for n in 0..total {
         assert_eq!(stepped.run(Until { icount: n, ..Until::default() }), Exit::Count);
         let mut fresh_memory = Memory::new(&guest.ram);
-        let mut fresh = cpu(&mut fresh_memory, ORDINARY, &guest.state);
+        let mut fresh = cpu(&mut fresh_memory, ORDINARY, guest, &guest.state);
         assert_eq!(fresh.run(Until { icount: n, ..Until::default() }), Exit::Count, "stop at {n}");
         assert_eq!(fresh.icount(), n);
         assert_eq!(fresh.state(), stepped.state(), "stop at {n}");

@@ -6,102 +6,108 @@ use everett_cpu::state::{Segment, TableRegister, seg};
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 
-pub const RAM_BYTES: usize = 1 << 20;
+pub(crate) const RAM_BYTES: usize = 1 << 20;
 
-pub const GDT: u64 = 0x1000;
-pub const IDT: u64 = 0x2000;
-pub const TSS: u64 = 0x3000;
+pub(crate) const GDT: u64 = 0x1000;
+pub(crate) const IDT: u64 = 0x2000;
+pub(crate) const TSS: u64 = 0x3000;
 const LOG: u64 = 0x4000;
 const STUBS: u64 = 0x6000;
 const COMMON: u64 = 0x7000;
 const EXIT: u64 = 0x7f00;
-pub const PML4: u64 = 0x8000;
+pub(crate) const PML4: u64 = 0x8000;
 /// Page tables are allocated from here up to `CODE`.
 const TABLES: u64 = 0x9000;
 /// Ring 0 code starts here.
-pub const CODE: u64 = 0x2_0000;
+pub(crate) const CODE: u64 = 0x2_0000;
 /// Pages from here to `USER_END` belong to ring 3.
-pub const USER: u64 = 0x3_0000;
-pub const USER_STACK: u64 = 0x3_f000;
+pub(crate) const USER: u64 = 0x3_0000;
+pub(crate) const USER_STACK: u64 = 0x3_f000;
 const USER_END: u64 = 0x4_0000;
-pub const STACK: u64 = 0x4_f000;
+pub(crate) const STACK: u64 = 0x4_f000;
 /// RSP0 of the TSS; the page below is the stack.
-pub const RING0_STACK: u64 = 0x5_1000;
-pub const IST1: u64 = 0x5_3000;
-pub const IST2: u64 = 0x5_5000;
+pub(crate) const RING0_STACK: u64 = 0x5_1000;
+pub(crate) const IST1: u64 = 0x5_3000;
+pub(crate) const IST2: u64 = 0x5_5000;
 /// Free for tests.
-pub const DATA: u64 = 0x6_0000;
+pub(crate) const DATA: u64 = 0x6_0000;
 /// An address in another part of the address space, for mappings of the tests.
-pub const ELSEWHERE: u64 = 0x80_0000_0000;
+pub(crate) const ELSEWHERE: u64 = 0x80_0000_0000;
 
-pub const KERNEL_CS: u16 = 0x08;
-pub const KERNEL_SS: u16 = 0x10;
-pub const USER_CS_32: u16 = 0x1b;
-pub const USER_SS: u16 = 0x23;
-pub const USER_CS: u16 = 0x2b;
-pub const TSS_SELECTOR: u16 = 0x30;
+pub(crate) const KERNEL_CS: u16 = 0x08;
+pub(crate) const KERNEL_SS: u16 = 0x10;
+pub(crate) const USER_CS_32: u16 = 0x1b;
+pub(crate) const USER_SS: u16 = 0x23;
+pub(crate) const USER_CS: u16 = 0x2b;
+pub(crate) const TSS_SELECTOR: u16 = 0x30;
 /// Descriptors from here on are free for tests.
-pub const FREE_SELECTOR: u16 = 0x40;
+pub(crate) const FREE_SELECTOR: u16 = 0x40;
 
-pub const KERNEL_CODE_DESCRIPTOR: u64 = 0x00af_9b00_0000_ffff;
-pub const KERNEL_DATA_DESCRIPTOR: u64 = 0x00cf_9300_0000_ffff;
-pub const USER_CODE_32_DESCRIPTOR: u64 = 0x00cf_fb00_0000_ffff;
-pub const USER_CODE_DESCRIPTOR: u64 = 0x00af_fb00_0000_ffff;
-pub const USER_DATA_DESCRIPTOR: u64 = 0x00cf_f300_0000_ffff;
+pub(crate) const KERNEL_CODE_DESCRIPTOR: u64 = 0x00af_9b00_0000_ffff;
+pub(crate) const KERNEL_DATA_DESCRIPTOR: u64 = 0x00cf_9300_0000_ffff;
+pub(crate) const USER_CODE_32_DESCRIPTOR: u64 = 0x00cf_fb00_0000_ffff;
+pub(crate) const USER_CODE_DESCRIPTOR: u64 = 0x00af_fb00_0000_ffff;
+pub(crate) const USER_DATA_DESCRIPTOR: u64 = 0x00cf_f300_0000_ffff;
 const TSS_LIMIT: u16 = 0x67;
 
 /// Page table entry bits.
-pub const P: u64 = 1;
-pub const W: u64 = 2;
-pub const U: u64 = 4;
-pub const A: u64 = 0x20;
-pub const D: u64 = 0x40;
-pub const LARGE: u64 = 0x80;
-pub const NX: u64 = 1 << 63;
+pub(crate) const P: u64 = 1;
+pub(crate) const W: u64 = 2;
+pub(crate) const U: u64 = 4;
+pub(crate) const A: u64 = 0x20;
+pub(crate) const D: u64 = 0x40;
+pub(crate) const LARGE: u64 = 0x80;
+pub(crate) const NX: u64 = 1 << 63;
 
-pub const IF: u64 = 1 << 9;
-pub const TF: u64 = 1 << 8;
-pub const RF: u64 = 1 << 16;
-pub const AC: u64 = 1 << 18;
+pub(crate) const IF: u64 = 1 << 9;
+pub(crate) const TF: u64 = 1 << 8;
+pub(crate) const RF: u64 = 1 << 16;
+pub(crate) const AC: u64 = 1 << 18;
 
 /// What the handlers note of an exception or interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record {
-    pub vector: u64,
-    pub error: u64,
-    pub rip: u64,
-    pub cs: u64,
-    pub rflags: u64,
-    pub rsp: u64,
-    pub ss: u64,
-    pub cr2: u64,
+pub(crate) struct Record {
+    pub(crate) vector: u64,
+    pub(crate) error: u64,
+    pub(crate) rip: u64,
+    pub(crate) cs: u64,
+    pub(crate) rflags: u64,
+    pub(crate) rsp: u64,
+    pub(crate) ss: u64,
+    pub(crate) cr2: u64,
     /// The handler's stack pointer as it was delivered.
-    pub frame: u64,
+    pub(crate) frame: u64,
 }
 
 /// INT with this vector halts, from any ring.
-pub const EXIT_VECTOR: u8 = 0xff;
+pub(crate) const EXIT_VECTOR: u8 = 0xff;
 
 const RECORD_WORDS: u64 = 9;
 
 /// A guest before it runs.
 #[derive(Clone)]
-pub struct Guest {
-    pub ram: Vec<u8>,
-    pub state: CpuState,
+pub(crate) struct Guest {
+    pub(crate) ram: Vec<u8>,
+    pub(crate) state: CpuState,
     /// External interrupts: not before this count, this vector.
-    pub interrupts: Vec<(u64, u8)>,
+    pub(crate) interrupts: Vec<(u64, u8)>,
+    /// Where the run ends at the latest.
+    pub(crate) instructions_max: u64,
+    /// Run it on a CPU with a planted defect.
+    pub(crate) leak_stale_translations: bool,
     tables: u64,
 }
 
 impl Guest {
     /// All of RAM identity-mapped in 4 KiB pages, ring 3's part open to it, and a handler for each vector: it notes what
     /// happened and goes on at R15 (faults) or where it was (traps and interrupts). With R15 zero it halts.
-    pub fn new() -> Guest {
+    pub(crate) fn new() -> Guest {
         let mut g = Guest {
             ram: vec![0; RAM_BYTES],
             state: CpuState::default(),
             interrupts: Vec::new(),
+            instructions_max: 200_000,
+            leak_stale_translations: false,
             tables: TABLES,
         };
         for at in (0..RAM_BYTES as u64).step_by(4096) {
@@ -146,7 +152,7 @@ impl Guest {
     }
 
     /// Start in ring 3 at `rip`.
-    pub fn start_in_ring_3(&mut self, rip: u64) {
+    pub(crate) fn start_in_ring_3(&mut self, rip: u64) {
         let s = &mut self.state;
         s.rip = rip;
         s.gpr[4] = USER_STACK;
@@ -206,11 +212,15 @@ impl Guest {
     }
 
     /// Assemble code at an address that is its linear and its physical one. Returns where it ends.
-    pub fn code(&mut self, at: u64, f: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> u64 {
+    pub(crate) fn code(
+        &mut self,
+        at: u64,
+        f: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
+    ) -> u64 {
         self.code_for(at, at, f)
     }
     /// Assemble code that lies at `gpa` for execution at `va`. Returns where it ends in physical memory.
-    pub fn code_for(
+    pub(crate) fn code_for(
         &mut self,
         gpa: u64,
         va: u64,
@@ -222,29 +232,29 @@ impl Guest {
         self.bytes(gpa, &bytes)
     }
     /// Write bytes. Returns where they end.
-    pub fn bytes(&mut self, gpa: u64, bytes: &[u8]) -> u64 {
+    pub(crate) fn bytes(&mut self, gpa: u64, bytes: &[u8]) -> u64 {
         self.ram[gpa as usize..gpa as usize + bytes.len()].copy_from_slice(bytes);
         gpa + bytes.len() as u64
     }
-    pub fn put(&mut self, gpa: u64, v: u64) {
+    pub(crate) fn put(&mut self, gpa: u64, v: u64) {
         self.bytes(gpa, &v.to_le_bytes());
     }
-    pub fn put16(&mut self, gpa: u64, v: u16) {
+    pub(crate) fn put16(&mut self, gpa: u64, v: u16) {
         self.bytes(gpa, &v.to_le_bytes());
     }
-    pub fn word(&self, gpa: u64) -> u64 {
+    pub(crate) fn word(&self, gpa: u64) -> u64 {
         u64::from_le_bytes(self.ram[gpa as usize..gpa as usize + 8].try_into().expect("eight bytes"))
     }
 
     /// Write a descriptor into the GDT.
-    pub fn descriptor(&mut self, selector: u16, v: u64) {
+    pub(crate) fn descriptor(&mut self, selector: u16, v: u64) {
         self.put(GDT + u64::from(selector & 0xfff8), v);
     }
     /// Write an IDT gate to the kernel's code segment. `access` is P, DPL and type.
-    pub fn gate(&mut self, vector: u8, target: u64, access: u8, ist: u8) {
+    pub(crate) fn gate(&mut self, vector: u8, target: u64, access: u8, ist: u8) {
         self.gate_with(vector, KERNEL_CS, target, access, ist);
     }
-    pub fn gate_with(&mut self, vector: u8, selector: u16, target: u64, access: u8, ist: u8) {
+    pub(crate) fn gate_with(&mut self, vector: u8, selector: u16, target: u64, access: u8, ist: u8) {
         let low = target & 0xffff
             | u64::from(selector) << 16
             | u64::from(ist) << 32
@@ -255,14 +265,14 @@ impl Guest {
     }
 
     /// A page of zeros for a page table.
-    pub fn table(&mut self) -> u64 {
+    pub(crate) fn table(&mut self) -> u64 {
         let at = self.tables;
         assert!(at < CODE, "no room for page tables");
         self.tables += 4096;
         at
     }
     /// The physical address of the entry for `va` at `level` (4 is the PML4); missing tables above it are made.
-    pub fn entry(&mut self, va: u64, level: u32) -> u64 {
+    pub(crate) fn entry(&mut self, va: u64, level: u32) -> u64 {
         let mut table = PML4;
         for l in (level + 1..=4).rev() {
             let at = table + (va >> (12 + 9 * (l - 1)) & 0x1ff) * 8;
@@ -275,20 +285,20 @@ impl Guest {
         table + (va >> (12 + 9 * (level - 1)) & 0x1ff) * 8
     }
     /// Map a 4 KiB page.
-    pub fn map(&mut self, va: u64, gpa: u64, flags: u64) {
+    pub(crate) fn map(&mut self, va: u64, gpa: u64, flags: u64) {
         let at = self.entry(va, 1);
         self.put(at, gpa | flags);
     }
 
     /// What a device answers to request number `n`.
-    pub fn answer(&self, n: usize) -> u64 {
+    pub(crate) fn answer(&self, n: usize) -> u64 {
         0x1122_3344_5566_7788u64.rotate_left(8 * n as u32)
     }
 }
 
 impl Outcome {
     /// What the handlers noted.
-    pub fn log(&self) -> Vec<Record> {
+    pub(crate) fn log(&self) -> Vec<Record> {
         let end = self.word(LOG);
         (LOG + 16..end)
             .step_by(8 * RECORD_WORDS as usize)
@@ -309,7 +319,7 @@ impl Outcome {
             .collect()
     }
     /// Vectors and error codes of the log.
-    pub fn vectors(&self) -> Vec<(u64, u64)> {
+    pub(crate) fn vectors(&self) -> Vec<(u64, u64)> {
         self.log().iter().map(|r| (r.vector, r.error)).collect()
     }
 }

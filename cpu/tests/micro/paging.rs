@@ -37,7 +37,8 @@ impl Case {
             (3, Access::Read) => has(U),
             (3, Access::Write) => has(U) && has(W),
             (3, Access::Fetch) => has(U) && !has(NX),
-            (_, Access::Fetch) => !has(NX) && !(has(U) && self.smep),
+            (_, Access::Fetch) if has(U) && self.smep => false,
+            (_, Access::Fetch) => !has(NX),
             (_, access) => {
                 let smap_forbids = has(U) && self.smap && !self.ac;
                 let read_only = access == Access::Write && !has(W) && self.wp;
@@ -94,7 +95,8 @@ fn every_combination_of_permissions() {
     let base = Guest::new();
     let mut number = 0;
     for bits in 0..16u64 {
-        let entry = [P, W, U, NX].iter().enumerate().map(|(i, f)| if bits >> i & 1 != 0 { *f } else { 0 }).sum();
+        let entry =
+            [P, W, U, NX].iter().enumerate().map(|(i, f)| if bits >> i & 1 != 0 { *f } else { 0 }).sum();
         for rules in 0..32u64 {
             let on = |i: u64| rules >> i & 1 != 0;
             for access in [Access::Read, Access::Write, Access::Fetch] {
@@ -202,7 +204,11 @@ fn accessed_and_dirty_bits_follow_the_access() {
         g.map(ELSEWHERE, DATA, P | W);
         g.code(CODE, |a| {
             a.mov(rax, ELSEWHERE)?;
-            if write { a.mov(qword_ptr(rax), rbx)? } else { a.mov(rbx, qword_ptr(rax))? }
+            if write {
+                a.mov(qword_ptr(rax), rbx)?
+            } else {
+                a.mov(rbx, qword_ptr(rax))?
+            }
             a.hlt()
         });
         let entries: Vec<u64> = (1..=4).map(|level| g.entry(ELSEWHERE, level)).collect();
@@ -241,7 +247,8 @@ fn a_read_modify_write_faults_as_a_write() {
 
 #[test]
 fn an_access_across_pages_names_the_page_that_is_missing() {
-    for (first, second, address) in [(P | W, 0, ELSEWHERE + 0x1000), (0, P | W, ELSEWHERE + 0xffd), (0, 0, ELSEWHERE + 0xffd)]
+    for (first, second, address) in
+        [(P | W, 0, ELSEWHERE + 0x1000), (0, P | W, ELSEWHERE + 0xffd), (0, 0, ELSEWHERE + 0xffd)]
     {
         let mut g = Guest::new();
         g.map(ELSEWHERE, DATA, first);

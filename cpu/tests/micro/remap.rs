@@ -1,11 +1,16 @@
 //! Page tables that change under a running guest, without INVLPG: results are those of a CPU that has no TLB.
 
-use super::harness::check;
+use super::harness::{check, stale_translations_show};
 use super::image::*;
 use iced_x86::code_asm::*;
 
 /// A guest that touches `ELSEWHERE`, changes its entry at `level` to RDX by a store, and touches it again.
-fn change(level: u32, before: u64, after: u64, touch: fn(&mut CodeAssembler) -> Result<(), iced_x86::IcedError>) -> (Guest, u64) {
+fn change(
+    level: u32,
+    before: u64,
+    after: u64,
+    touch: fn(&mut CodeAssembler) -> Result<(), iced_x86::IcedError>,
+) -> (Guest, u64) {
     let mut g = Guest::new();
     g.map(ELSEWHERE, DATA, P | W);
     g.put(DATA, 0x1111);
@@ -91,6 +96,16 @@ fn a_cleaned_page_is_dirtied_again() {
     assert_eq!(out.word(at), DATA | P | W | A | D);
     let (g, at) = change(1, DATA | P | W | A | D, DATA | P | W | A, read);
     assert_eq!(check(&g).word(at), DATA | P | W | A, "a read does not dirty");
+}
+
+#[test]
+fn a_stale_translation_would_be_noticed() {
+    let (g, _) = change(1, DATA | P | W, (DATA + 0x1000) | P | W, read);
+    assert!(stale_translations_show(&g));
+    let (g, _) = change(1, DATA | P | W, DATA | P, write);
+    assert!(stale_translations_show(&g));
+    let (g, _) = change(1, DATA | P | W | A, DATA | P | W, read);
+    assert!(stale_translations_show(&g), "ageing");
 }
 
 /// The entry changes by stores of all kinds; the page must be gone after each.

@@ -7,24 +7,24 @@ use crate::rng::Rng;
 use iced_x86::{Code, Decoder, Instruction, MandatoryPrefix, OpCodeInfo, OpCodeOperandKind as Kind, OpCodeTableKind};
 
 /// The longest instruction (SDM vol. 2A, 2.3.11).
-pub const LEN_MAX: usize = 15;
+pub(crate) const LEN_MAX: usize = 15;
 
 /// Bytes of one instruction at an address, and what the decoder takes them for.
 #[derive(Debug, Clone)]
-pub struct Encoded {
-    pub bytes: Vec<u8>,
-    pub instruction: Instruction,
+pub(crate) struct Encoded {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) instruction: Instruction,
 }
 
 /// Decode one instruction at `rip`.
-pub fn decode(bytes: &[u8], rip: u64) -> Encoded {
+pub(crate) fn decode(bytes: &[u8], rip: u64) -> Encoded {
     let mut decoder = Decoder::with_ip(64, bytes, rip, DECODER);
     let instruction = decoder.decode();
     Encoded { bytes: bytes.to_vec(), instruction }
 }
 
 /// An encoding of `code` for address `rip`; none if the dice did not give one.
-pub fn encode(code: Code, rip: u64, rng: &mut Rng) -> Option<Encoded> {
+pub(crate) fn encode(code: Code, rip: u64, rng: &mut Rng) -> Option<Encoded> {
     (0..64).find_map(|_| {
         let bytes = Draft::new(code.op_code(), rip, rng).finish()?;
         let e = decode(&bytes, rip);

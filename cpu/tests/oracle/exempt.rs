@@ -7,12 +7,12 @@ use everett_cpu::model;
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, MemorySize, Mnemonic, OpKind};
 
 /// How the decoder reads bytes: TZCNT and LZCNT are outside of the model, so their prefix means nothing.
-pub const DECODER: u32 =
+pub(crate) const DECODER: u32 =
     DecoderOptions::NO_MPFX_0FBC | DecoderOptions::NO_MPFX_0FBD | DecoderOptions::NO_WBNOINVD;
 
 /// What to do with an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// Execute it on both sides.
     Compare,
     /// It is outside of the model: the guest must raise #UD, whatever the host would do.
@@ -28,7 +28,7 @@ macro_rules! table {
 const SELECTOR: &str = "depends on the descriptor tables, and the host's are not the guest's; see the micro-guests";
 
 /// Instructions by mnemonic.
-pub const TABLE: &[(&[Mnemonic], &str)] = table! {
+pub(crate) const TABLE: &[(&[Mnemonic], &str)] = table! {
     Syscall | Sysenter => "enters the host's kernel; see the micro-guests";
     Iret | Iretd | Iretq => "loads selectors and flags of the host; see the micro-guests";
     Cpuid => "shows the host, not the model";
@@ -44,7 +44,7 @@ pub const TABLE: &[(&[Mnemonic], &str)] = table! {
 };
 
 /// Whether and how to compare an instruction.
-pub fn verdict(i: &Instruction) -> Verdict {
+pub(crate) fn verdict(i: &Instruction) -> Verdict {
     if i.is_invalid() {
         return Verdict::Compare;
     }
@@ -96,21 +96,21 @@ fn by_operands(i: &Instruction) -> Option<&'static str> {
 /// State that processors leave behind when an instruction faults, beyond what the architecture says. The instruction is
 /// executed again after the handler, and then all is as it should be.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct AfterFault {
+pub(crate) struct AfterFault {
     /// Memory may have been written in part.
-    pub memory: bool,
+    pub(crate) memory: bool,
     /// CR2 and the error code may be those of another part of the operand.
-    pub address: bool,
+    pub(crate) address: bool,
     /// The x87's TOP and tags may have changed.
-    pub mmx_state: bool,
+    pub(crate) mmx_state: bool,
     /// RCX, RSI and RDI may have been cut to 32 bits.
-    pub string_registers: bool,
+    pub(crate) string_registers: bool,
     /// The arithmetic flags may be those from before the instruction.
-    pub string_flags: bool,
+    pub(crate) string_flags: bool,
 }
 
 /// What to overlook after a fault of `i`.
-pub fn after_fault(i: &Instruction) -> AfterFault {
+pub(crate) fn after_fault(i: &Instruction) -> AfterFault {
     let mmx = (0..i.op_count()).any(|n| i.op_kind(n) == OpKind::Register && i.op_register(n).is_mm());
     AfterFault {
         memory: has_image(i),
@@ -127,7 +127,7 @@ pub fn after_fault(i: &Instruction) -> AfterFault {
 
 /// Whether bytes are wrong in two ways, too long and no instruction at any length: #GP(0) and #UD both stand to reason,
 /// and which one it is takes the lengths of opcodes that do not exist.
-pub fn is_doubly_wrong(bytes: &[u8]) -> bool {
+pub(crate) fn is_doubly_wrong(bytes: &[u8]) -> bool {
     let Some(first) = bytes.iter().position(|byte| !PREFIXES.contains(byte)) else { return false };
     let invalid = |bytes: &[u8]| Decoder::new(64, bytes, DECODER).decode().is_invalid();
     // The same opcode with room behind it, with the last prefix and with none.
@@ -148,19 +148,19 @@ fn has_image(i: &Instruction) -> bool {
 
 /// Whether a processor may raise #AC where another raises #GP: FXSAVE and FXRSTOR, not aligned, with alignment checks
 /// on (SDM vol. 2A, FXSAVE: "signaling of #AC is not guaranteed").
-pub fn may_check_alignment(i: &Instruction, rflags: u64) -> bool {
+pub(crate) fn may_check_alignment(i: &Instruction, rflags: u64) -> bool {
     use Mnemonic::{Fxrstor, Fxrstor64, Fxsave, Fxsave64};
     [Fxrstor, Fxrstor64, Fxsave, Fxsave64].contains(&i.mnemonic()) && rflags & flag::AC != 0
 }
 
 /// Whether a processor may fault where another does not: for a byte that the mask leaves out, or an empty mask
 /// (SDM vol. 2B, MASKMOVDQU: "implementation dependent"). When they differ, nothing is compared.
-pub fn may_fault(i: &Instruction) -> bool {
+pub(crate) fn may_fault(i: &Instruction) -> bool {
     matches!(i.mnemonic(), Mnemonic::Maskmovq | Mnemonic::Maskmovdqu)
 }
 
 /// A repeated string instruction with 32-bit addresses.
-pub fn repeats_short(i: &Instruction) -> bool {
+pub(crate) fn repeats_short(i: &Instruction) -> bool {
     use OpKind::{MemoryESEDI, MemorySegEDI, MemorySegESI};
     i.is_string_instruction()
         && (i.has_rep_prefix() || i.has_repne_prefix())

@@ -5,7 +5,7 @@ use iced_x86::{Code, EncodingKind, Instruction, Mnemonic};
 
 /// Families, for the counts that are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Family {
+pub(crate) enum Family {
     Integer,
     Control,
     String,
@@ -16,7 +16,7 @@ pub enum Family {
 }
 
 /// All forms, in the order of the decoder's table.
-pub fn forms() -> Vec<Code> {
+pub(crate) fn forms() -> Vec<Code> {
     Code::values().filter(|&code| is_form(code)).collect()
 }
 
@@ -41,7 +41,7 @@ fn is_old_nop(code: Code) -> bool {
 }
 
 /// The family of a form.
-pub fn family(code: Code) -> Family {
+pub(crate) fn family(code: Code) -> Family {
     use iced_x86::CpuidFeature::*;
     use iced_x86::FlowControl;
     let mut i = Instruction::default();

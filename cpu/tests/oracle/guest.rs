@@ -37,7 +37,7 @@ const USER_CS: u16 = 0x33;
 const USER_SS: u16 = 0x2b;
 
 /// The CPU under test.
-pub struct Guest {
+pub(crate) struct Guest {
     cpu: Cpu,
     /// Guest RAM, which `cpu` holds a pointer to.
     ram: *mut u8,
@@ -47,7 +47,7 @@ pub struct Guest {
 
 impl Guest {
     /// A machine with small caches, so that they are evicted now and then.
-    pub fn new() -> Guest {
+    pub(crate) fn new() -> Guest {
         let layout = std::alloc::Layout::from_size_align(RAM_LEN as usize, PAGE as usize).expect("constant");
         // SAFETY: the size is not zero.
         let ram = unsafe { std::alloc::alloc_zeroed(layout) };
@@ -123,7 +123,7 @@ impl Guest {
     }
 
     /// Write memory of the arena at an offset inside `DATA`, `CONST` or `CODE`.
-    pub fn write(&mut self, offset: u64, bytes: &[u8]) {
+    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) {
         let gpa = if offset >= CODE {
             assert!(offset + bytes.len() as u64 <= CODE + CODE_LEN);
             offset - CODE + CODE_AT
@@ -135,14 +135,14 @@ impl Guest {
         self.cpu.memory_written(gpa, bytes.len() as u64);
     }
     /// `DATA` and `CONST` as they are now.
-    pub fn data(&self) -> &[u8] {
+    pub(crate) fn data(&self) -> &[u8] {
         &self.ram()[DATA_AT as usize..(DATA_AT + DATA_LEN + CONST_LEN) as usize]
     }
     /// Execute the instruction at `state.rip`: `count` iterations of it, or one less and a fault.
     ///
     /// # Errors
     /// If the CPU stopped for any other reason than the count.
-    pub fn run(&mut self, state: &State, count: u64) -> Result<Outcome, String> {
+    pub(crate) fn run(&mut self, state: &State, count: u64) -> Result<Outcome, String> {
         let mut cpu_state = self.template.clone();
         cpu_state.gpr = state.gpr;
         cpu_state.rip = state.rip;

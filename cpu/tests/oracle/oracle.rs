@@ -17,12 +17,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// How often a case is drawn anew when the dice give none.
 const DRAWS: usize = 200;
 /// One case in so many is raw bytes.
-pub const RAW_ONE_IN: u64 = 6;
+pub(crate) const RAW_ONE_IN: u64 = 6;
 const VECTOR_UD: u8 = 6;
 
 /// What became of a case.
 #[derive(Debug)]
-pub enum Result {
+pub(crate) enum Result {
     /// Both sides agree.
     Agreed(Tested),
     /// They do not: the form, and the text.
@@ -33,17 +33,17 @@ pub enum Result {
 
 /// What was tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tested {
+pub(crate) struct Tested {
     /// The form; `Code::INVALID` for bytes that are no instruction of the model.
-    pub code: Code,
+    pub(crate) code: Code,
     /// The case was raw bytes.
-    pub raw: bool,
+    pub(crate) raw: bool,
     /// The instruction faulted on the host.
-    pub faulted: bool,
+    pub(crate) faulted: bool,
 }
 
 /// Both sides.
-pub struct Oracle {
+pub(crate) struct Oracle {
     host: Host,
     guest: Guest,
     factory: InstructionInfoFactory,
@@ -52,7 +52,7 @@ pub struct Oracle {
 
 impl Oracle {
     /// Prepare both sides.
-    pub fn new() -> Oracle {
+    pub(crate) fn new() -> Oracle {
         let features = features();
         assert!(features.v2, "the host is not an x86-64-v2 processor: it cannot be the oracle");
         let mut oracle = Oracle { host: Host::new(), guest: Guest::new(), factory: InstructionInfoFactory::new(), features };
@@ -69,7 +69,7 @@ impl Oracle {
     }
 
     /// Draw and run a case of one of `forms`.
-    pub fn run(&mut self, forms: &[Code], seed: u64, number: u64) -> Result {
+    pub(crate) fn run(&mut self, forms: &[Code], seed: u64, number: u64) -> Result {
         let rng = &mut Rng::for_case(seed, number);
         let is_raw = number % RAW_ONE_IN == RAW_ONE_IN - 1;
         let code = forms[((number - number / RAW_ONE_IN) % forms.len() as u64) as usize];

@@ -10,15 +10,15 @@ use iced_x86::{CodeSize, Instruction, InstructionInfoFactory, MemorySize, Mnemon
 
 /// A test case.
 #[derive(Debug, Clone)]
-pub struct Case {
-    pub encoded: Encoded,
-    pub state: State,
+pub(crate) struct Case {
+    pub(crate) encoded: Encoded,
+    pub(crate) state: State,
     /// What is written to the arena first: offsets and bytes.
-    pub writes: Vec<(u64, Vec<u8>)>,
+    pub(crate) writes: Vec<(u64, Vec<u8>)>,
 }
 
 /// The most iterations of a repeated string instruction.
-pub const ITERATIONS_MAX: u64 = 40;
+pub(crate) const ITERATIONS_MAX: u64 = 40;
 /// Attempts to bring all accesses of an instruction into the arena.
 const ATTEMPTS: usize = 6;
 
@@ -37,7 +37,7 @@ struct Access {
 }
 
 /// Find a state for an instruction; none if its registers depend on each other too much.
-pub fn place(encoded: Encoded, rng: &mut Rng, factory: &mut InstructionInfoFactory) -> Option<Case> {
+pub(crate) fn place(encoded: Encoded, rng: &mut Rng, factory: &mut InstructionInfoFactory) -> Option<Case> {
     let i = encoded.instruction;
     let shape = shape_of(i.code().op_code().memory_size());
     let mut state = registers(&i, shape, rng);

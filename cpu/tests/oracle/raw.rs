@@ -6,10 +6,10 @@ use crate::rng::Rng;
 use iced_x86::Code;
 
 /// Prefixes, of REX three.
-pub const PREFIXES: [u8; 13] = [0x26, 0x2e, 0x36, 0x3e, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3, 0x40, 0x48, 0x4f];
+pub(crate) const PREFIXES: [u8; 13] = [0x26, 0x2e, 0x36, 0x3e, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3, 0x40, 0x48, 0x4f];
 
 /// Fifteen bytes.
-pub fn bytes(forms: &[Code], rip: u64, rng: &mut Rng) -> [u8; LEN_MAX] {
+pub(crate) fn bytes(forms: &[Code], rip: u64, rng: &mut Rng) -> [u8; LEN_MAX] {
     let mut out = [0; LEN_MAX];
     rng.fill(&mut out);
     match rng.below(4) {

@@ -2,17 +2,17 @@
 
 /// A stream of numbers.
 #[derive(Debug, Clone)]
-pub struct Rng(u64);
+pub(crate) struct Rng(u64);
 
 impl Rng {
     /// The stream of a case: independent of all other cases, so that one can be repeated alone.
-    pub fn for_case(seed: u64, case: u64) -> Rng {
+    pub(crate) fn for_case(seed: u64, case: u64) -> Rng {
         let mut rng = Rng(seed ^ case.wrapping_mul(0xd6e8_feb8_6659_fd93));
         rng.next();
         rng
     }
     /// 64 random bits.
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -20,19 +20,19 @@ impl Rng {
         z ^ (z >> 31)
     }
     /// A number below `n`, which is not zero.
-    pub fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
     /// True once in `n`.
-    pub fn one_in(&mut self, n: u64) -> bool {
+    pub(crate) fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
     /// One of the elements of a slice that is not empty.
-    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len() as u64) as usize]
     }
     /// Random bytes.
-    pub fn fill(&mut self, to: &mut [u8]) {
+    pub(crate) fn fill(&mut self, to: &mut [u8]) {
         for chunk in to.chunks_mut(8) {
             chunk.copy_from_slice(&self.next().to_le_bytes()[..chunk.len()]);
         }

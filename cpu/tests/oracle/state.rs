@@ -3,43 +3,43 @@
 use everett_cpu::state::FpuState;
 
 /// Bits of RFLAGS.
-pub mod flag {
-    pub const CF: u64 = 1;
-    pub const PF: u64 = 1 << 2;
-    pub const AF: u64 = 1 << 4;
-    pub const ZF: u64 = 1 << 6;
-    pub const SF: u64 = 1 << 7;
-    pub const TF: u64 = 1 << 8;
-    pub const IF: u64 = 1 << 9;
-    pub const DF: u64 = 1 << 10;
-    pub const OF: u64 = 1 << 11;
-    pub const RF: u64 = 1 << 16;
-    pub const AC: u64 = 1 << 18;
+pub(crate) mod flag {
+    pub(crate) const CF: u64 = 1;
+    pub(crate) const PF: u64 = 1 << 2;
+    pub(crate) const AF: u64 = 1 << 4;
+    pub(crate) const ZF: u64 = 1 << 6;
+    pub(crate) const SF: u64 = 1 << 7;
+    pub(crate) const TF: u64 = 1 << 8;
+    pub(crate) const IF: u64 = 1 << 9;
+    pub(crate) const DF: u64 = 1 << 10;
+    pub(crate) const OF: u64 = 1 << 11;
+    pub(crate) const RF: u64 = 1 << 16;
+    pub(crate) const AC: u64 = 1 << 18;
     /// The six flags of arithmetic.
-    pub const ARITH: u64 = CF | PF | AF | ZF | SF | OF;
+    pub(crate) const ARITH: u64 = CF | PF | AF | ZF | SF | OF;
 }
 
 /// Names of the general registers in the order of `State::gpr`.
-pub const GPR_NAMES: [&str; 16] = [
+pub(crate) const GPR_NAMES: [&str; 16] = [
     "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
 ];
 /// Index of RCX in `State::gpr`.
-pub const RCX: usize = 1;
+pub(crate) const RCX: usize = 1;
 /// Index of RSP in `State::gpr`.
-pub const RSP: usize = 4;
+pub(crate) const RSP: usize = 4;
 
 /// Registers that a user program sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct State {
-    pub gpr: [u64; 16],
-    pub rip: u64,
-    pub rflags: u64,
-    pub fpu: FpuState,
+pub(crate) struct State {
+    pub(crate) gpr: [u64; 16],
+    pub(crate) rip: u64,
+    pub(crate) rflags: u64,
+    pub(crate) fpu: FpuState,
 }
 
 /// How an instruction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub(crate) enum End {
     /// It retired.
     Retired,
     /// It raised an exception.
@@ -54,18 +54,18 @@ pub enum End {
 
 /// What came out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
-    pub state: State,
-    pub end: End,
+pub(crate) struct Outcome {
+    pub(crate) state: State,
+    pub(crate) end: End,
     /// Iterations of a repeated string instruction that retired; one for any other instruction that retired.
-    pub iterations: u64,
+    pub(crate) iterations: u64,
 }
 
 /// Bytes of the FXSAVE image (SDM vol. 1, 10.5.1).
-pub const FXSAVE_LEN: usize = 512;
+pub(crate) const FXSAVE_LEN: usize = 512;
 
 /// Write a state into an FXSAVE64 image. Bytes that no register owns are left alone.
-pub fn to_fxsave(fpu: &FpuState, image: &mut [u8; FXSAVE_LEN]) {
+pub(crate) fn to_fxsave(fpu: &FpuState, image: &mut [u8; FXSAVE_LEN]) {
     image[0..2].copy_from_slice(&fpu.fcw.to_le_bytes());
     image[2..4].copy_from_slice(&fpu.fsw.to_le_bytes());
     image[4] = fpu.ftw;
@@ -88,7 +88,7 @@ pub fn to_fxsave(fpu: &FpuState, image: &mut [u8; FXSAVE_LEN]) {
 }
 
 /// Read a state from an FXSAVE64 image.
-pub fn from_fxsave(image: &[u8; FXSAVE_LEN]) -> FpuState {
+pub(crate) fn from_fxsave(image: &[u8; FXSAVE_LEN]) -> FpuState {
     let u16_at = |at: usize| u16::from_le_bytes([image[at], image[at + 1]]);
     let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| image[at + i]));
     let mut fpu = FpuState {

@@ -5,21 +5,21 @@ use crate::state::flag::{AF, CF, OF, PF, SF, ZF};
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
 /// One line of the table.
-pub struct Undefined {
+pub(crate) struct Undefined {
     /// The instruction.
-    pub mnemonic: Mnemonic,
+    pub(crate) mnemonic: Mnemonic,
     /// When: of the operands as they are.
-    pub when: fn(&Instruction, &Operands) -> bool,
+    pub(crate) when: fn(&Instruction, &Operands) -> bool,
     /// Which flags.
-    pub flags: u64,
+    pub(crate) flags: u64,
     /// Volume 2, entry.
-    pub section: &'static str,
+    pub(crate) section: &'static str,
 }
 
 /// What the table's conditions look at.
-pub struct Operands {
+pub(crate) struct Operands {
     /// RCX before the instruction.
-    pub rcx: u64,
+    pub(crate) rcx: u64,
 }
 
 fn always(_: &Instruction, _: &Operands) -> bool {
@@ -60,7 +60,7 @@ macro_rules! table {
 }
 
 /// The table.
-pub const TABLE: &[Undefined] = table! {
+pub(crate) const TABLE: &[Undefined] = table! {
     And, always, AF, "2A, AND";
     Or, always, AF, "2B, OR";
     Xor, always, AF, "2D, XOR";
@@ -99,11 +99,11 @@ pub const TABLE: &[Undefined] = table! {
 };
 
 /// The flags that need not agree after this instruction.
-pub fn undefined_flags(i: &Instruction, o: &Operands) -> u64 {
+pub(crate) fn undefined_flags(i: &Instruction, o: &Operands) -> u64 {
     TABLE.iter().filter(|u| u.mnemonic == i.mnemonic() && (u.when)(i, o)).fold(0, |mask, u| mask | u.flags)
 }
 /// Whether the destination is undefined too: a double shift by more than the operand's width (2B, SHLD and SHRD), and
 /// a bit scan of zero (2A, BSF and BSR; checked all the same, because every known processor keeps the destination).
-pub fn undefined_result(i: &Instruction, o: &Operands) -> bool {
+pub(crate) fn undefined_result(i: &Instruction, o: &Operands) -> bool {
     matches!(i.mnemonic(), Mnemonic::Shld | Mnemonic::Shrd) && shifted_beyond(i, o)
 }

@@ -4,7 +4,7 @@ use crate::rng::Rng;
 use everett_cpu::state::FpuState;
 
 /// An integer operand.
-pub fn integer(rng: &mut Rng) -> u64 {
+pub(crate) fn integer(rng: &mut Rng) -> u64 {
     match rng.below(8) {
         0 => rng.below(4),
         1 => u64::MAX - rng.below(4),
@@ -24,7 +24,7 @@ pub fn integer(rng: &mut Rng) -> u64 {
 }
 
 /// A single-precision number.
-pub fn single(rng: &mut Rng) -> u32 {
+pub(crate) fn single(rng: &mut Rng) -> u32 {
     let sign = (rng.next() as u32) & 0x8000_0000;
     let fraction = rng.next() as u32 & 0x7f_ffff;
     sign | match rng.below(12) {
@@ -44,7 +44,7 @@ pub fn single(rng: &mut Rng) -> u32 {
 }
 
 /// A double-precision number.
-pub fn double(rng: &mut Rng) -> u64 {
+pub(crate) fn double(rng: &mut Rng) -> u64 {
     let sign = rng.next() & 1 << 63;
     let fraction = rng.next() >> 12;
     sign | match rng.below(14) {
@@ -67,7 +67,7 @@ pub fn double(rng: &mut Rng) -> u64 {
 }
 
 /// A number in the x87's format: significand, sign and exponent.
-pub fn extended(rng: &mut Rng) -> (u64, u16) {
+pub(crate) fn extended(rng: &mut Rng) -> (u64, u16) {
     const INTEGER: u64 = 1 << 63;
     let sign = (rng.next() as u16) & 0x8000;
     let fraction = rng.next() >> 1;
@@ -103,7 +103,7 @@ fn from_u64(v: u64) -> (u64, u16) {
 
 /// What a vector register or memory operand holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub(crate) enum Shape {
     Integers,
     Singles,
     Doubles,
@@ -111,7 +111,7 @@ pub enum Shape {
 }
 
 /// Sixteen bytes of a shape.
-pub fn vector(shape: Shape, rng: &mut Rng) -> u128 {
+pub(crate) fn vector(shape: Shape, rng: &mut Rng) -> u128 {
     let two = |a: u64, b: u64| u128::from(a) | u128::from(b) << 64;
     match shape {
         Shape::Integers => match rng.below(3) {
@@ -139,7 +139,7 @@ pub fn vector(shape: Shape, rng: &mut Rng) -> u128 {
 }
 
 /// x87 and SSE state. `shape` is what the instruction takes its operands for.
-pub fn fpu(shape: Shape, rng: &mut Rng) -> FpuState {
+pub(crate) fn fpu(shape: Shape, rng: &mut Rng) -> FpuState {
     let masks = |rng: &mut Rng| if rng.one_in(3) { rng.next() as u16 & 0x3f } else { 0x3f };
     let fcw = 0x40 | masks(rng) | (rng.pick(&[0, 2, 3, 3]) << 8) | ((rng.below(4) as u16) << 10);
     let mut fsw = (rng.next() as u16) & 0x7f00;

@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use rustix::process::{WaitOptions, WaitStatus, waitpid};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::os::fd::OwnedFd;
 
 /// How long a control port that the host has closed is left alone, in milliseconds of guest time.
 const HANGUP_PAUSE_MS: u64 = 100;
@@ -30,6 +31,8 @@ pub(crate) struct Agent {
     /// The control port is hung up: it is looked at again at this time.
     hangup_until_ns: Option<u64>,
     pub(crate) set_up: bool,
+    /// The folder in which changes of the root are, when the root is a disk.
+    pub(crate) upper: Option<OwnedFd>,
     pub(crate) services: BTreeMap<String, Watched>,
     /// Nothing is to be announced before the first setup.
     pub(crate) ready_announced: bool,
@@ -57,6 +60,7 @@ impl Agent {
             splitter: LineSplitter::control(),
             hangup_until_ns: None,
             set_up: false,
+            upper: None,
             services: BTreeMap::new(),
             ready_announced: true,
             commands: BTreeMap::new(),

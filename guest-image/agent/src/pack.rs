@@ -1,4 +1,7 @@
-//! The whole root filesystem as a tar on a block device.
+//! What has changed in the root filesystem, as a tar on a block device.
+//!
+//! That is the overlay's upper folder, whiteouts and opaque folders included: far less than all of the root, so it
+//! costs the guest next to nothing.
 
 use crate::disks;
 use crate::failure::{Context as _, Failure};
@@ -7,6 +10,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -15,23 +19,22 @@ use tar::{Builder, EntryType, Header};
 /// How much is written to the device at once.
 const WRITE_BYTES: usize = 1 << 20;
 
+/// The overlay's mark on a folder whose former content is hidden.
+const OPAQUE: &[u8] = b"trusted.overlay.opaque";
+
 /// Longest value of an extended attribute that is kept. `security.capability` has 24 bytes.
 const ATTRIBUTE_BYTES_MAX: usize = 4096;
 
-/// Packs the root filesystem: names in byte order, so that equal trees make equal archives.
-pub(crate) fn pack(pack: &Pack) -> Result<Reply, Failure> {
+/// Packs the upper folder: names in byte order, so that equal changes make equal archives.
+pub(crate) fn pack(pack: &Pack, upper: &OwnedFd) -> Result<Reply, Failure> {
     let device = disks::by_serial(&pack.serial)?;
-    let what = || format!("write the root filesystem to the disk {}", pack.serial);
+    let what = || format!("write the changes to the disk {}", pack.serial);
     let file = OpenOptions::new().write(true).open(&device).context(what)?;
     let counter = Counter { inner: BufWriter::with_capacity(WRITE_BYTES, file), bytes: 0 };
-    let mut packer = Packer {
-        tar: Builder::new(counter),
-        device: fs::metadata("/").context(what)?.dev(),
-        exclude: pack.exclude.iter().map(PathBuf::from).collect(),
-        links: BTreeMap::new(),
-        entries: 0,
-    };
-    packer.folder(Path::new("/"))?;
+    // The folder has no path any more: it lies under the initramfs, which the root was moved over.
+    let root = PathBuf::from(format!("/proc/self/fd/{}", upper.as_raw_fd()));
+    let mut packer = Packer { tar: Builder::new(counter), root, links: BTreeMap::new(), entries: 0 };
+    packer.folder(Path::new(""))?;
     let Packer { tar, entries, .. } = packer;
     let mut counter = tar.into_inner().context(what)?;
     counter.flush().context(what)?;
@@ -41,44 +44,42 @@ pub(crate) fn pack(pack: &Pack) -> Result<Reply, Failure> {
 
 struct Packer {
     tar: Builder<Counter>,
-    /// The root's device: other filesystems are left out.
-    device: u64,
-    exclude: Vec<PathBuf>,
-    /// Files with several names, by device and inode: where they are in the archive.
-    links: BTreeMap<(u64, u64), PathBuf>,
+    /// The folder that is packed.
+    root: PathBuf,
+    /// Files with several names, by inode: where they are in the archive.
+    links: BTreeMap<u64, PathBuf>,
     entries: u64,
 }
 
 impl Packer {
+    /// Packs what is in a folder; paths are inside the root.
     fn folder(&mut self, folder: &Path) -> Result<(), Failure> {
+        let what = || format!("read /{}", folder.display());
         let mut names: Vec<OsString> = Vec::new();
-        for entry in fs::read_dir(folder).context(|| format!("read {}", folder.display()))? {
-            names.push(entry.context(|| format!("read {}", folder.display()))?.file_name());
+        for entry in fs::read_dir(self.root.join(folder)).context(what)? {
+            names.push(entry.context(what)?.file_name());
         }
         names.sort();
         for name in names {
             let path = folder.join(name);
-            let what = || format!("pack {}", path.display());
-            let metadata = fs::symlink_metadata(&path).context(what)?;
+            let what = || format!("pack /{}", path.display());
+            let metadata = fs::symlink_metadata(self.root.join(&path)).context(what)?;
             self.entry(&path, &metadata).context(what)?;
-            // A mount is a folder on another device: it is kept, and what is in it is not. (Only folders can be
-            // compared: an overlay shows a file of its lower filesystem with a device number of its own.)
-            let descend = metadata.is_dir() && metadata.dev() == self.device && !self.exclude.contains(&path);
-            if descend {
+            if metadata.is_dir() {
                 self.folder(&path)?;
             }
         }
         Ok(())
     }
 
-    fn entry(&mut self, path: &Path, metadata: &Metadata) -> io::Result<()> {
+    fn entry(&mut self, inside: &Path, metadata: &Metadata) -> io::Result<()> {
         let kind = metadata.file_type();
         // Nothing can be sent through a socket of a past boot.
         if kind.is_socket() {
             return Ok(());
         }
-        let inside = path.strip_prefix("/").map_err(io::Error::other)?;
-        self.attributes(path)?;
+        let path = self.root.join(inside);
+        self.attributes(&path)?;
         let mut header = Header::new_gnu();
         header.set_mode(metadata.mode() & 0o7777);
         header.set_uid(u64::from(metadata.uid()));
@@ -92,12 +93,11 @@ impl Packer {
         }
         if kind.is_file() {
             if metadata.nlink() > 1 {
-                let inode = (metadata.dev(), metadata.ino());
-                if let Some(first) = self.links.get(&inode) {
+                if let Some(first) = self.links.get(&metadata.ino()) {
                     header.set_entry_type(EntryType::Link);
                     return self.tar.append_link(&mut header, inside, first);
                 }
-                self.links.insert(inode, inside.to_path_buf());
+                self.links.insert(metadata.ino(), inside.to_path_buf());
             }
             header.set_entry_type(EntryType::Regular);
             header.set_size(metadata.len());
@@ -129,8 +129,8 @@ impl Packer {
         };
         let mut records = Vec::new();
         for name in names[..length].split(|&byte| byte == 0) {
-            // The overlay's own attributes are about the overlay, and the kernel shows them to nobody else.
-            if !name.starts_with(b"security.") && !name.starts_with(b"user.") {
+            let kept = [&b"security."[..], b"user.", OPAQUE].iter().any(|kept| name.starts_with(kept));
+            if !kept {
                 continue;
             }
             let mut value = vec![0u8; ATTRIBUTE_BYTES_MAX];

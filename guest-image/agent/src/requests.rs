@@ -35,7 +35,7 @@ impl Agent {
                 }
                 // Even if it fails half-way: there is no way back to the initramfs.
                 self.set_up = true;
-                setup::apply(&setup)?;
+                self.upper = setup::apply(&setup)?;
                 self.start_services(&setup.services)?;
             }
             Operation::Start { services } => self.start_services(&services)?,
@@ -46,7 +46,10 @@ impl Agent {
             Operation::Signal { service, signal } => self.signal_service(&service, signal)?,
             Operation::PutFile(file) => files::put(&file)?,
             Operation::SetClock(value) => clock::set(value)?,
-            Operation::Pack(what) => return pack::pack(&what).map(Some),
+            Operation::Pack(what) => {
+                let upper = self.upper.as_ref().ok_or_else(|| Failure::new("there is no root disk to pack"))?;
+                return pack::pack(&what, upper).map(Some);
+            }
             Operation::Ping => {}
             Operation::PowerOff => {
                 self.stop_everything();

@@ -7,6 +7,7 @@ use everett_protocol::Root;
 use rustix::mount::{MountFlags, mount, mount_move};
 use std::ffi::CString;
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
@@ -15,17 +16,19 @@ const LOWER: &str = "/.everett/lower";
 const WRITABLE: &str = "/.everett/writable";
 const NEW_ROOT: &str = "/.everett/root";
 
-/// Makes the setup's root the root.
-pub(crate) fn enter(root: &Root) -> Result<(), Failure> {
+/// Makes the setup's root the root. Gives the overlay's upper folder, in which changes are, if there is one.
+pub(crate) fn enter(root: &Root) -> Result<Option<OwnedFd>, Failure> {
+    let mut upper = None;
     if let Root::Disk { serial, filesystem, writable_bytes } = root {
         let device = disks::by_serial(serial)?;
-        make_overlay(&device, filesystem, *writable_bytes)?;
+        upper = Some(make_overlay(&device, filesystem, *writable_bytes)?);
         switch()?;
     }
-    mount_the_rest()
+    mount_the_rest()?;
+    Ok(upper)
 }
 
-fn make_overlay(device: &str, filesystem: &str, writable_bytes: Option<u64>) -> Result<(), Failure> {
+fn make_overlay(device: &str, filesystem: &str, writable_bytes: Option<u64>) -> Result<OwnedFd, Failure> {
     for folder in [LOWER, WRITABLE, NEW_ROOT] {
         fs::create_dir_all(folder).context(|| format!("make {folder}"))?;
     }
@@ -42,7 +45,9 @@ fn make_overlay(device: &str, filesystem: &str, writable_bytes: Option<u64>) -> 
     let options = CString::new(format!("lowerdir={LOWER},upperdir={upper},workdir={work}"))
         .context(|| String::from("write mount options"))?;
     mount("overlay", NEW_ROOT, "overlay", MountFlags::empty(), options.as_c_str())
-        .context(|| String::from("mount the root's overlay"))
+        .context(|| String::from("mount the root's overlay"))?;
+    let folder = fs::File::open(&upper).context(|| format!("open {upper}"))?;
+    Ok(OwnedFd::from(folder))
 }
 
 /// Moves the mounts over, empties the initramfs and makes the overlay the root.

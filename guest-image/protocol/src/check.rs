@@ -51,11 +51,7 @@ pub fn request(request: &Request) -> Result<(), Error> {
             Ok(())
         }
         Operation::SetClock(value) => clock("set_clock", value),
-        Operation::Pack(pack) => {
-            serial("serial", &pack.serial)?;
-            count("exclude", pack.exclude.len(), LIST_ITEMS_MAX)?;
-            each("exclude", &pack.exclude, |field, value| path(field, value))
-        }
+        Operation::Pack(pack) => serial("serial", &pack.serial),
         Operation::Ping | Operation::PowerOff => Ok(()),
     }
 }

@@ -53,7 +53,7 @@ pub enum Reply {
     Done,
     /// The command has exited; its output came before.
     Exited(Exit),
-    /// The root filesystem is packed.
+    /// The changes of the root filesystem are packed.
     Packed {
         /// Length of the tar in bytes.
         bytes: u64,

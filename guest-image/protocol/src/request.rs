@@ -42,7 +42,7 @@ pub enum Operation {
     PutFile(PutFile),
     /// Step `CLOCK_REALTIME`. Answered with [`crate::Reply::Done`].
     SetClock(WallClock),
-    /// Write the whole root filesystem as a tar to a block device. Answered with [`crate::Reply::Packed`].
+    /// Write what has changed in the root filesystem as a tar to a block device. Answered with [`crate::Reply::Packed`].
     Pack(Pack),
     /// Answered with [`crate::Reply::Done`].
     Ping,
@@ -289,13 +289,14 @@ pub struct PutFile {
     pub data: Bytes,
 }
 
-/// Pack the root filesystem.
+/// Pack what has changed in the root filesystem since the setup.
+///
+/// The archive is a tar in the form of an overlay's upper folder (Linux, Documentation/filesystems/overlayfs.rst): a
+/// character device 0/0 stands for something that was removed, and a folder with the attribute
+/// `trusted.overlay.opaque` hides what was in it. Names are in byte order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pack {
     /// Serial number of the block device to write to, usually [`crate::OUT_DISK_SERIAL`].
     pub serial: String,
-    /// Paths whose content is left out (the directories themselves are kept). Other mounts always are.
-    #[serde(default)]
-    pub exclude: Vec<String>,
 }

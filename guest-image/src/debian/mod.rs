@@ -17,6 +17,7 @@ pub mod unpack;
 
 use std::io;
 
+
 /// Why a package cannot be read or unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -56,3 +57,6 @@ pub enum Error {
     #[error("cannot write dpkg's records: {0}")]
     Database(#[from] crate::tree::Error),
 }
+
+#[cfg(test)]
+mod tests;

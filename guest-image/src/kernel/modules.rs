@@ -98,6 +98,11 @@ impl Available {
         path.ends_with("/modules.builtin") || module_name(path).is_some()
     }
 
+    /// The files that were kept, in the order of their modules' names.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.files.values().map(|(path, content)| (path.as_str(), content.as_slice()))
+    }
+
     /// The modules with these names and all that they depend on, each after what it depends on. Those that are built
     /// in are left out.
     ///

@@ -88,7 +88,8 @@ fn boot_world(ui: &Ui, args: &cli::Boot, file: &Path) -> anyhow::Result<Outcome>
     let node = pick_node(&world, args.node.as_deref())?.clone();
     world.workload = Workload::default();
     let seed = args.seed.or(world.seed).unwrap_or(0);
-    let mut files = images::get(ui, &world, &node)?.files;
+    let interrupt = Interrupt::install()?;
+    let mut files = images::get(ui, &world, &interrupt)?.files;
     let unpacked = args.kernel.as_deref().map(images::unpack_kernel).transpose()?;
     if let Some(kernel) = &unpacked {
         files.kernel = kernel.path().to_owned();
@@ -103,7 +104,6 @@ fn boot_world(ui: &Ui, args: &cli::Boot, file: &Path) -> anyhow::Result<Outcome>
     if with_command {
         timeline.command_when_ready(command(&args.argv));
     }
-    let interrupt = Interrupt::install()?;
     let mut terminal = Terminal::new(ui, !with_command);
     let clock = Stopwatch::start();
     let mut last_ns = args.duration_ns.unwrap_or(u64::MAX);

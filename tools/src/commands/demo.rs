@@ -41,11 +41,11 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
     let world = common::load(&file)?;
     let node = common::only_node(&world)?.clone();
     heading(ui, 1, "The image: Debian's stock kernel, redis-server and what it depends on")?;
-    let image = images::get(ui, &world, &node)?;
+    let interrupt = Interrupt::install()?;
+    let image = images::get(ui, &world, &interrupt)?;
     let identity = image.identity(&world)?;
     ui.say(format!("image {}\n", image.digest))?;
 
-    let interrupt = Interrupt::install()?;
     let options = EngineOptions::default();
     let launcher = Launcher { world, node, files: image.files, cmdline: String::new(), options };
     let what = format!(

@@ -1,15 +1,46 @@
 //! `everett image`.
 
+use std::path::PathBuf;
+
+use serde::Serialize;
+
 use super::{Outcome, common};
 use crate::cli;
 use crate::images;
+use crate::interrupt::Interrupt;
 use crate::ui::Ui;
+use crate::units::show_bytes;
+
+#[derive(Serialize)]
+struct Record<'a> {
+    kind: &'static str,
+    digest: &'a str,
+    packages: usize,
+    bytes: u64,
+    kernel: &'a PathBuf,
+    initramfs: Option<&'a PathBuf>,
+    root: Option<&'a PathBuf>,
+    lock: Option<&'a PathBuf>,
+}
 
 pub(super) fn run(ui: &Ui, args: &cli::Image) -> anyhow::Result<Outcome> {
     let cli::Image::Build { world } = args;
     let world = common::load(world)?;
-    for node in &world.nodes {
-        images::get(ui, &world, node)?;
+    let image = images::get(ui, &world, &Interrupt::install()?)?;
+    ui.say(format!("image {}", image.digest))?;
+    ui.say(format!("{} packages, {}", image.packages, show_bytes(image.bytes)))?;
+    if let Some(lock) = &image.lock {
+        ui.say(format!("versions in {}", lock.display()))?;
     }
+    ui.record(&Record {
+        kind: "image",
+        digest: &image.digest,
+        packages: image.packages,
+        bytes: image.bytes,
+        kernel: &image.files.kernel,
+        initramfs: image.files.initramfs.as_ref(),
+        root: image.files.root.as_ref().map(|(path, _)| path),
+        lock: image.lock.as_ref(),
+    })?;
     Ok(Outcome::Fine)
 }

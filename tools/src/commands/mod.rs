@@ -65,7 +65,34 @@ pub fn report_error(cli: &Cli, error: &anyhow::Error) {
         kind: &'static str,
         error: &'a str,
     }
-    let line = format!("{error:#}").replace(['\n', '\r'], " ");
+    let line = one_line(error);
     let _ = Ui::new(cli.json).record(&Record { kind: "error", error: &line });
     anstream::eprintln!("{} {line}", style::paint(style::BAD, "everett:"));
+}
+
+/// An error and its causes in one line. A cause that its effect has quoted already is left out.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string().replace(['\n', '\r'], " ");
+        if line.is_empty() {
+            line = text;
+        } else if !line.contains(&text) {
+            line = format!("{line}: {text}");
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::one_line;
+
+    #[test]
+    fn causes_are_told_once() {
+        assert_eq!(one_line(&anyhow!("no space").context("cache")), "cache: no space");
+        assert_eq!(one_line(&anyhow!("a\nb").context("reading: a b")), "reading: a b");
+    }
 }

@@ -39,12 +39,12 @@ pub(super) fn run(ui: &Ui, args: &cli::Run) -> anyhow::Result<Outcome> {
     let node = common::only_node(&world)?.clone();
     let seed = common::seed(&args.timeline, &world);
     let folder = args.output.as_deref().map(RunFolder::create).transpose()?;
-    let image = images::get(ui, &world, &node)?;
+    let interrupt = Interrupt::install()?;
+    let image = images::get(ui, &world, &interrupt)?;
     let identity = image.identity(&world)?;
     let options = EngineOptions::new(&args.timeline.hidden)?;
     let launcher = Launcher { world, node, files: image.files.clone(), cmdline: String::new(), options };
 
-    let interrupt = Interrupt::install()?;
     let clock = Stopwatch::start();
     let mut timeline = launcher.start(seed)?;
     let mut teller = Teller::new(ui, folder, interrupt, args.timeline.duration_ns);

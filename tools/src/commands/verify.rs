@@ -55,13 +55,14 @@ pub(super) fn run(ui: &Ui, args: &cli::Verify) -> anyhow::Result<Outcome> {
     let world = common::load(&args.timeline.world)?;
     let node = common::only_node(&world)?.clone();
     let seed = common::seed(&args.timeline, &world);
-    let image = images::get(ui, &world, &node)?;
+    let interrupt = Interrupt::install()?;
+    let image = images::get(ui, &world, &interrupt)?;
     let identity = image.identity(&world)?;
     let options = EngineOptions::new(&args.timeline.hidden)?;
     let launcher = Launcher { world, node, files: image.files, cmdline: String::new(), options };
     let jobs = args.jobs.and_then(NonZero::new).unwrap_or_else(|| default_jobs(args.runs));
     let job = Job { launcher, seed, duration_ns: args.timeline.duration_ns, runs: args.runs, jobs };
-    Ok(verify(ui, &job, &identity, &Interrupt::install()?)?.0)
+    Ok(verify(ui, &job, &identity, &interrupt)?.0)
 }
 
 /// One run a core, but no more than there are runs.

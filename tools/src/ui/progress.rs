@@ -47,34 +47,42 @@ impl RunBar {
 /// The stages of something that takes a while: downloads, unpacking, packing.
 pub struct StageBar {
     bar: ProgressBar,
-    stage: String,
+    seen: Vec<&'static str>,
     clock: Stopwatch,
 }
+
+/// The longest note beside a bar, in characters.
+const NOTE_CHARACTERS_MAX: usize = 60;
 
 impl StageBar {
     /// No stage yet.
     #[must_use]
     pub fn new(ui: &Ui) -> StageBar {
-        StageBar {
-            bar: bar(ui, 0, "{msg} {bar:30} {pos}/{len}"),
-            stage: String::new(),
-            clock: Stopwatch::start(),
-        }
+        StageBar { bar: bar(ui, 0, "{prefix} {bar:30} {msg}"), seen: Vec::new(), clock: Stopwatch::start() }
     }
 
-    /// `done` of `total` steps of `stage`. `total` is 0 if it is not known.
-    pub fn at(&mut self, stage: &str, done: u64, total: u64) {
-        if self.stage != stage {
-            stage.clone_into(&mut self.stage);
-            self.bar.set_message(self.stage.clone());
+    /// `done` of `total` steps of `stage`, shown as `shown` if that says more. `total` is 0 if it is not known.
+    pub fn at(&mut self, stage: &'static str, done: u64, total: u64, shown: Option<String>) {
+        if self.seen.last() != Some(&stage) {
+            self.seen.push(stage);
+            self.bar.set_prefix(stage);
         }
         self.bar.set_length(total);
         self.bar.set_position(done);
+        self.bar.set_message(
+            shown.unwrap_or_else(|| if total > 1 { format!("{done}/{total}") } else { String::new() }),
+        );
     }
 
-    /// Write a line above it.
-    pub fn suspend<R>(&self, f: impl FnOnce() -> R) -> R {
-        self.bar.suspend(f)
+    /// What it is doing just now.
+    pub fn note(&self, note: &str) {
+        self.bar.set_message(note.chars().take(NOTE_CHARACTERS_MAX).collect::<String>());
+    }
+
+    /// Whether one of these stages was shown.
+    #[must_use]
+    pub fn has_seen(&self, stages: &[&str]) -> bool {
+        self.seen.iter().any(|stage| stages.contains(stage))
     }
 
     /// Take it away; how long it was there.

@@ -19,6 +19,12 @@ pub struct Image {
     /// A `vmlinux` or `bzImage`; `None` is the suite's cloud kernel. The image's digest says what is in it.
     #[serde(skip)]
     pub kernel: Option<PathBuf>,
+    /// The `lib/modules/RELEASE` of such a kernel; without it, all its drivers are built in.
+    #[serde(skip)]
+    pub kernel_modules: Option<PathBuf>,
+    /// The package mirror to use instead of the host's own. What it delivers is named by the image's digest.
+    #[serde(skip)]
+    pub mirror: Option<String>,
     /// Where the root filesystem comes from. The image's digest says what is in it.
     #[serde(skip)]
     pub root: Root,
@@ -43,9 +49,10 @@ pub enum Root {
 pub(super) fn read(table: Option<Table<'_>>) -> Result<Image, Error> {
     let Some(table) = table else {
         let root = Root::Packages { suite: "bookworm".to_owned(), packages: Vec::new() };
-        return Ok(Image { kernel: None, root, cmdline: String::new() });
+        return Ok(Image { kernel: None, kernel_modules: None, mirror: None, root, cmdline: String::new() });
     };
-    table.only(&["suite", "kernel", "rootfs", "packages", "cmdline"], &["oci"])?;
+    table
+        .only(&["suite", "mirror", "kernel", "kernel_modules", "rootfs", "packages", "cmdline"], &["oci"])?;
     let kernel = match table.get("kernel") {
         None => None,
         Some(item) => {
@@ -58,6 +65,22 @@ pub(super) fn read(table: Option<Table<'_>>) -> Result<Image, Error> {
             Some(path)
         }
     };
+    let kernel_modules = match table.get("kernel_modules") {
+        None => None,
+        Some(item) if kernel.is_none() => {
+            return Err(item.error("this has no effect without kernel; remove it"));
+        }
+        Some(item) => {
+            let path = paths::host(&item)?;
+            if !path.is_dir() {
+                return Err(
+                    item.error(format!("{} is not a folder; name a lib/modules/RELEASE", path.display()))
+                );
+            }
+            Some(path)
+        }
+    };
+    let mirror = table.get("mirror").map(|item| mirror(&item)).transpose()?;
     let root = match table.get("rootfs") {
         Some(item) => {
             for other in ["suite", "packages"] {
@@ -89,7 +112,18 @@ pub(super) fn read(table: Option<Table<'_>>) -> Result<Image, Error> {
             text.trim().to_owned()
         }
     };
-    Ok(Image { kernel, root, cmdline })
+    Ok(Image { kernel, kernel_modules, mirror, root, cmdline })
+}
+
+fn mirror(item: &Item<'_>) -> Result<String, Error> {
+    let text = item.str()?;
+    let known = ["http://", "https://", "file:/"].iter().any(|scheme| text.starts_with(scheme));
+    if !known || text.len() > 1024 || !text.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err(item.error(format!(
+            "\"{text}\" is not the address of a mirror, such as \"https://deb.debian.org/debian\""
+        )));
+    }
+    Ok(text.to_owned())
 }
 
 fn suite_name(item: &Item<'_>) -> Result<String, Error> {

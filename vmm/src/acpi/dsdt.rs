@@ -1,11 +1,12 @@
 //! The differentiated definition block: devices with their resources, `\_S5`, and the two that talk to the guest about
 //! generations.
 
+use acpi_tables::Aml;
 use acpi_tables::aml::{
-    Device, EISAName, IO, Interrupt, Memory32Fixed, Method, Name, Notify, Package, Path, ResourceTemplate, Scope, Zero,
+    Device, EISAName, IO, Interrupt, Memory32Fixed, Method, Name, Notify, Package, Path, ResourceTemplate,
+    Scope, Zero,
 };
 use acpi_tables::sdt::Sdt;
-use acpi_tables::Aml;
 
 use super::definition_block;
 use crate::devices::power::SLEEP_TYPE_S5;

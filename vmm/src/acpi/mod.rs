@@ -5,17 +5,18 @@
 
 mod dsdt;
 
+use acpi_tables::Aml;
 use acpi_tables::fadt::{FADTBuilder, Flags};
 use acpi_tables::gas::{AccessSize, AddressSpace, GAS};
 use acpi_tables::madt::{EnabledStatus, IoApic, LocalInterruptController, MADT, ProcessorLocalApic};
 use acpi_tables::rsdp::Rsdp;
 use acpi_tables::sdt::Sdt;
 use acpi_tables::xsdt::XSDT;
-use acpi_tables::Aml;
 
 use crate::devices::rtc::CENTURY;
 use crate::layout::{
-    ACPI, ACPI_BYTES, IOAPIC, LAPIC, PM_TIMER_PORT, RESET_PORT, RESET_VALUE, SLEEP_CONTROL_PORT, SLEEP_STATUS_PORT,
+    ACPI, ACPI_BYTES, IOAPIC, LAPIC, PM_TIMER_PORT, RESET_PORT, RESET_VALUE, SLEEP_CONTROL_PORT,
+    SLEEP_STATUS_PORT,
 };
 
 const OEM: [u8; 6] = *b"EVERET";

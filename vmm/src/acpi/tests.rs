@@ -24,7 +24,8 @@ fn every_table_is_reachable_and_sums_to_zero() {
         assert_eq!((sum(&block[..20]), sum(&block[..36])), (0, 0));
         let xsdt = table_at(&block, u64_at(&block, 24));
         assert_eq!((&xsdt[..4], sum(xsdt)), (&b"XSDT"[..], 0));
-        let entries: Vec<&[u8]> = (36..xsdt.len()).step_by(8).map(|i| table_at(&block, u64_at(xsdt, i))).collect();
+        let entries: Vec<&[u8]> =
+            (36..xsdt.len()).step_by(8).map(|i| table_at(&block, u64_at(xsdt, i))).collect();
         let signatures: Vec<&[u8]> = entries.iter().map(|t| &t[..4]).collect();
         assert_eq!(signatures, [b"FACP", b"APIC"]);
         let dsdt = table_at(&block, u64_at(entries[0], 140));

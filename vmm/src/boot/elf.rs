@@ -105,7 +105,8 @@ impl Kernel {
         let (entry_bytes, count) = (u16_at(&file, 0x36)?, u16_at(&file, 0x38)?);
         let mut segments = Vec::new();
         for i in 0..count.min(SEGMENTS_MAX) {
-            let header = table.checked_add(u64::from(i) * u64::from(entry_bytes)).ok_or(ElfError::Truncated)?;
+            let header =
+                table.checked_add(u64::from(i) * u64::from(entry_bytes)).ok_or(ElfError::Truncated)?;
             let field = |offset: u64| u64_at(&file, header.checked_add(offset).ok_or(ElfError::Truncated)?);
             if field(0)? as u32 != PT_LOAD {
                 continue;

@@ -147,9 +147,11 @@ fn load_initramfs(ram: &Ram, path: &Path, kernel_end: u64) -> Result<(u64, u64),
 
 fn place(ram: &Ram, what: &'static str, gpa: u64, content: &[u8]) -> Result<(), BootError> {
     let bytes = content.len() as u64;
-    ram.memory()
-        .write_slice(content, GuestAddress(gpa))
-        .map_err(|_| BootError::Placement { what, bytes, gpa })
+    ram.memory().write_slice(content, GuestAddress(gpa)).map_err(|_| BootError::Placement {
+        what,
+        bytes,
+        gpa,
+    })
 }
 
 #[cfg(test)]

@@ -20,9 +20,11 @@ const GDT_ENTRIES: [u64; 4] = [0, 0, 0x00af_9b00_0000_ffff, 0x00cf_9300_0000_fff
 /// Write page tables and GDT. Returns a CPU that uses them.
 pub(super) fn write(ram: &Ram) -> Result<CpuState, BootError> {
     let set = |gpa: u64, value: u64| {
-        ram.memory()
-            .write_obj(value, GuestAddress(gpa))
-            .map_err(|_| BootError::Placement { what: "boot tables", bytes: 8, gpa })
+        ram.memory().write_obj(value, GuestAddress(gpa)).map_err(|_| BootError::Placement {
+            what: "boot tables",
+            bytes: 8,
+            gpa,
+        })
     };
     let pdpt = PAGE_TABLES + PAGE;
     set(PAGE_TABLES, pdpt | TABLE)?;

@@ -69,7 +69,9 @@ fn everything_is_where_the_protocol_says() {
     assert_eq!(u64_at(&ram, setup + 8), 9 | 32 << 32);
     assert_eq!(u64_at(&ram, setup + 16), 0x0707_0707_0707_0707);
     let mut cmdline = [0; 14];
-    ram.memory().read_slice(&mut cmdline, GuestAddress(u64_at(&ram, BOOT_PARAMS + 0x228) & 0xffff_ffff)).unwrap();
+    ram.memory()
+        .read_slice(&mut cmdline, GuestAddress(u64_at(&ram, BOOT_PARAMS + 0x228) & 0xffff_ffff))
+        .unwrap();
     assert_eq!(&cmdline, b"console=ttyS0\0");
 }
 

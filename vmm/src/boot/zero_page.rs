@@ -4,7 +4,8 @@ use vm_memory::{ByteValued, Bytes, GuestAddress};
 
 use super::{BOOT_SEED_BYTES, BootError, place};
 use crate::layout::{
-    ACPI, ACPI_BYTES, BOOT_PARAMS, CMDLINE, CMDLINE_BYTES_MAX, GENERATION_ID, HIGH_RAM, LOW_RAM_END, PAGE, SETUP_DATA,
+    ACPI, ACPI_BYTES, BOOT_PARAMS, CMDLINE, CMDLINE_BYTES_MAX, GENERATION_ID, HIGH_RAM, LOW_RAM_END, PAGE,
+    SETUP_DATA,
 };
 use crate::ram::Ram;
 

@@ -37,7 +37,7 @@ impl Power {
         match port {
             SLEEP_CONTROL_PORT => u32::from(self.sleep_control),
             SLEEP_STATUS_PORT | RESET_PORT => 0,
-            PM_TIMER_PORT => (u128::from(now) * PM_TIMER_HZ / u128::from(NANOS) & PM_TIMER_MASK) as u32,
+            PM_TIMER_PORT => ((u128::from(now) * PM_TIMER_HZ / u128::from(NANOS)) & PM_TIMER_MASK) as u32,
             _ => u32::MAX,
         }
     }
@@ -67,7 +67,10 @@ mod tests {
         let mut power = Power::default();
         assert_eq!(power.write(SLEEP_CONTROL_PORT, SLEEP_TYPE_S5 << 2), None);
         assert_eq!(power.write(SLEEP_CONTROL_PORT, 3 << 2 | SLEEP_ENABLE), None);
-        assert_eq!(power.write(SLEEP_CONTROL_PORT, SLEEP_TYPE_S5 << 2 | SLEEP_ENABLE), Some(PowerRequest::Off));
+        assert_eq!(
+            power.write(SLEEP_CONTROL_PORT, SLEEP_TYPE_S5 << 2 | SLEEP_ENABLE),
+            Some(PowerRequest::Off)
+        );
         assert_eq!(power.write(RESET_PORT, 6), None);
         assert_eq!(power.write(RESET_PORT, RESET_VALUE), Some(PowerRequest::Reset));
     }

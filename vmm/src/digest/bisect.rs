@@ -3,16 +3,22 @@
 //! Both are run side by side and compared at each point of a trail. At the first difference there are two cases. When the
 //! journals since the last equal point part at an *input* (a value loaded from a device, an interrupt, a skip of idle time),
 //! the leak is in the machine and the journal names the instruction, even of a leak that never comes twice. Otherwise the
-//! CPU computed differently from the same inputs: both are run again from their beginning with more and more digests between
-//! the last equal point and the first different one, until those are one instruction apart. Digests are observers, so a run
-//! with more of them is the same run.
+//! CPU computed differently from the same inputs: both are run again from their beginning and compared more and more densely
+//! between the last equal point and the first different one, until those are one instruction apart.
+//!
+//! Digests are invisible to a sound engine, but a defect of its caches may come and go with them (dirty tracking touches the
+//! TLB). So a repeated run takes its digests where the first one did, and between them only looks: registers, devices and
+//! RAM of both are compared directly.
 
 use std::fmt;
+
+use vm_memory::{Bytes, GuestAddress};
 
 use super::{Difference, differences};
 use crate::engine::Engine;
 use crate::machine::journal::{Entry, EntryKind};
 use crate::machine::{Machine, Stop, Until};
+use crate::ram::Ram;
 
 /// Points in one refinement of an interval.
 const POINTS: u64 = 64;
@@ -115,37 +121,47 @@ pub fn first_difference<S: Subject, X>(
     if !pair.equal() {
         return Ok(Some(pair.divergence(0, 0, Cause::Construction)));
     }
-    let mut equal = pair.icount();
-    let mut at = 0;
+    let mut equal = Equal { interval_ns: interval_ns.max(1), vtime: 0, icount: pair.icount() };
     loop {
-        at = horizon_ns.min(at + interval_ns.max(1));
+        let at = horizon_ns.min(equal.vtime.saturating_add(equal.interval_ns));
         pair.run(&Until::vtime(at));
-        if !pair.equal() {
+        // Inputs that differed without a lasting effect are a difference, too.
+        if !pair.equal() || pair.first_input().is_some() {
             break;
         }
         if at >= horizon_ns || pair.ended() {
             return Ok(None);
         }
-        equal = pair.icount();
+        equal.vtime = at;
+        equal.icount = pair.icount();
         pair.clear_journals();
     }
     match pair.first_input() {
-        Some((a, b)) => Ok(Some(locate_input(make, pair, a, b)?)),
+        Some((a, b)) => Ok(Some(locate_input(make, pair, equal, a, b)?)),
         None => Ok(Some(locate_execution(make, pair, equal)?)),
     }
+}
+
+/// The last point of the trail at which both runs were equal.
+#[derive(Debug, Clone, Copy)]
+struct Equal {
+    interval_ns: u64,
+    vtime: u64,
+    icount: u64,
 }
 
 /// The journal names the instruction; show the states after it if the leak comes back.
 fn locate_input<S: Subject, X>(
     make: &mut dyn FnMut(Side) -> Result<S, X>,
     mut found: Pair<S>,
+    equal: Equal,
     a: Option<Entry>,
     b: Option<Entry>,
 ) -> Result<Divergence, X> {
     let first = a.into_iter().chain(b).min_by_key(|entry| entry.icount);
     let (icount, vtime) = first.map_or((0, 0), |entry| (entry.icount, entry.vtime));
     let cause = Cause::Input { a, b };
-    let mut again = Pair::new(make)?;
+    let mut again = Pair::at(make, equal)?;
     again.run(&Until::icount(icount));
     let rip = again.rip();
     again.run(&Until::icount(icount + 1));
@@ -161,12 +177,12 @@ fn locate_input<S: Subject, X>(
 fn locate_execution<S: Subject, X>(
     make: &mut dyn FnMut(Side) -> Result<S, X>,
     mut found: Pair<S>,
-    equal: u64,
+    equal: Equal,
 ) -> Result<Divergence, X> {
-    let (mut low, mut high) = (equal, found.icount().max(equal + 1));
+    let (mut low, mut high) = (equal.icount, found.icount().max(equal.icount + 1));
     let mut attempts = 0;
     loop {
-        let mut pair = Pair::new(make)?;
+        let mut pair = Pair::at(make, equal)?;
         pair.run(&Until::icount(low));
         let step = (high - low).div_ceil(POINTS);
         let mut last = low;
@@ -174,7 +190,7 @@ fn locate_execution<S: Subject, X>(
             let next = high.min(last + step);
             let (rip, vtime) = (pair.rip(), pair.vtime());
             pair.run(&Until::icount(next));
-            if !pair.equal() {
+            if !pair.looks_equal() {
                 break Some((next, rip, vtime));
             }
             if next >= high || pair.ended() {
@@ -211,6 +227,19 @@ impl<S: Subject> Pair<S> {
         b.machine().keep_journal(true);
         Ok(Pair { a, b })
     }
+    /// A fresh pair at a point of the trail, with digests where the first pair had them.
+    fn at<X>(make: &mut dyn FnMut(Side) -> Result<S, X>, point: Equal) -> Result<Pair<S>, X> {
+        let mut pair = Pair::new(make)?;
+        let mut at = 0;
+        loop {
+            pair.equal();
+            if at >= point.vtime {
+                return Ok(pair);
+            }
+            at = point.vtime.min(at.saturating_add(point.interval_ns));
+            pair.run(&Until::vtime(at));
+        }
+    }
     fn run(&mut self, until: &Until<'_>) {
         for subject in [&mut self.a, &mut self.b] {
             // A subject may stop for reasons of its own, such as full output; go on until this place or the end.
@@ -222,6 +251,14 @@ impl<S: Subject> Pair<S> {
     }
     fn equal(&mut self) -> bool {
         self.a.machine().digest() == self.b.machine().digest()
+    }
+    /// Whether both are equal, without anything that an engine could notice.
+    fn looks_equal(&mut self) -> bool {
+        let (a, b) = (self.a.machine(), self.b.machine());
+        a.cpu() == b.cpu()
+            && a.state() == b.state()
+            && same_memory(a.ram(), b.ram())
+            && a.disk_digests() == b.disk_digests()
     }
     fn ended(&mut self) -> bool {
         self.a.machine().end().is_some() && self.b.machine().end().is_some()
@@ -257,8 +294,12 @@ impl<S: Subject> Pair<S> {
         let (a, b) = (a.get(at).copied(), b.get(at).copied());
         let from_machine = match (a.map(|e| e.kind), b.map(|e| e.kind)) {
             // The same access gave something else.
-            (Some(EntryKind::Mmio { gpa: x, .. }), Some(EntryKind::Mmio { gpa: y, .. })) => x == y && same_place(a, b),
-            (Some(EntryKind::Pio { port: x, .. }), Some(EntryKind::Pio { port: y, .. })) => x == y && same_place(a, b),
+            (Some(EntryKind::Mmio { gpa: x, .. }), Some(EntryKind::Mmio { gpa: y, .. })) => {
+                x == y && same_place(a, b)
+            }
+            (Some(EntryKind::Pio { port: x, .. }), Some(EntryKind::Pio { port: y, .. })) => {
+                x == y && same_place(a, b)
+            }
             // Something came by itself in one and not, or not then, in the other. It is the leak only if it comes first.
             (x, y) => {
                 let first = match (a, b) {
@@ -268,12 +309,29 @@ impl<S: Subject> Pair<S> {
                 };
                 matches!(
                     first,
-                    Some(EntryKind::Interrupt { .. } | EntryKind::Skip { .. } | EntryKind::DeviceWrite { .. })
+                    Some(
+                        EntryKind::Interrupt { .. } | EntryKind::Skip { .. } | EntryKind::DeviceWrite { .. }
+                    )
                 )
             }
         };
         from_machine.then_some((a, b))
     }
+}
+
+/// Bytes compared at a time.
+const CHUNK: usize = 1 << 20;
+
+fn same_memory(a: &Ram, b: &Ram) -> bool {
+    let (mut x, mut y) = (vec![0; CHUNK], vec![0; CHUNK]);
+    a.len() == b.len()
+        && (0..a.len()).step_by(CHUNK).all(|at| {
+            let len = CHUNK.min((a.len() - at) as usize);
+            // Both ranges are RAM.
+            a.memory().read_slice(&mut x[..len], GuestAddress(at)).is_ok()
+                && b.memory().read_slice(&mut y[..len], GuestAddress(at)).is_ok()
+                && x[..len] == y[..len]
+        })
 }
 
 fn same_place(a: Option<Entry>, b: Option<Entry>) -> bool {

@@ -31,7 +31,8 @@ impl fmt::Display for Difference {
 
 /// General registers in the order of `CpuState::gpr`.
 const GPR: [&str; 16] = [
-    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
+    "r15",
 ];
 
 /// Everything that differs between two machines; of pages and blocks the first [`NAMED_MAX`], and then their number.
@@ -58,7 +59,9 @@ fn text_differences(root: &str, a: &str, b: &str, found: &mut Vec<Difference>) {
     a.sort();
     b.sort();
     let value = |fields: &[(String, String)], name: &str| {
-        fields.binary_search_by(|(n, _)| n.as_str().cmp(name)).map_or_else(|_| missing(), |i| fields[i].1.clone())
+        fields
+            .binary_search_by(|(n, _)| n.as_str().cmp(name))
+            .map_or_else(|_| missing(), |i| fields[i].1.clone())
     };
     for name in names {
         let (a, b) = (value(&a, &name), value(&b, &name));
@@ -147,7 +150,11 @@ fn disk_differences<E: Engine>(a: &mut Machine<E>, b: &mut Machine<E>, found: &m
             content
         };
         for &block in blocks.iter().take(NAMED_MAX) {
-            found.push(byte_difference(&format!("disk {disk} block {block:#x}"), &read(a, block), &read(b, block)));
+            found.push(byte_difference(
+                &format!("disk {disk} block {block:#x}"),
+                &read(a, block),
+                &read(b, block),
+            ));
         }
         more(&format!("blocks of disk {disk}"), blocks.len(), found);
     }

@@ -81,22 +81,31 @@ impl<E: Engine> Machine<E> {
 
     /// The digests of the parts.
     pub fn breakdown(&mut self) -> Breakdown {
-        self.update_hashes();
+        self.update_memory_hashes();
         let mut parts = vec![
             ("cpu".to_owned(), serialized(&self.engine.state())),
             ("devices".to_owned(), serialized(&self.state)),
             ("memory".to_owned(), self.digest.memory.root()),
         ];
-        for (i, tree) in self.digest.disks.iter_mut().enumerate() {
-            let mut hasher = blake3::Hasher::new();
-            hasher.update(&self.disks[i].base_digest()).update(&tree.root().0);
-            parts.push((format!("disk {i}"), Digest(*hasher.finalize().as_bytes())));
-        }
+        let disks = self.disk_digests();
+        parts.extend(disks.into_iter().enumerate().map(|(i, digest)| (format!("disk {i}"), digest)));
         Breakdown { parts }
     }
 
-    /// Hash what was written since the last time.
-    fn update_hashes(&mut self) {
+    /// The digests of the disks. The engine is not involved.
+    pub(crate) fn disk_digests(&mut self) -> Vec<Digest> {
+        self.update_disk_hashes();
+        let mut digests = Vec::new();
+        for (disk, tree) in self.disks.iter_mut().zip(&mut self.digest.disks) {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(&disk.base_digest()).update(&tree.root().0);
+            digests.push(Digest(*hasher.finalize().as_bytes()));
+        }
+        digests
+    }
+
+    /// Hash the pages that were written since the last time.
+    fn update_memory_hashes(&mut self) {
         self.hand_over_device_writes();
         let mut content = [0; PAGE as usize];
         for page in self.engine.take_dirty_pages() {
@@ -105,6 +114,9 @@ impl<E: Engine> Machine<E> {
                 self.digest.memory.set(page, leaf(&content));
             }
         }
+    }
+
+    fn update_disk_hashes(&mut self) {
         self.digest.disks.resize_with(self.disks.len(), HashTree::default);
         for (disk, tree) in self.disks.iter_mut().zip(&mut self.digest.disks) {
             for block in disk.take_dirty_blocks() {
@@ -116,7 +128,8 @@ impl<E: Engine> Machine<E> {
     }
 
     pub(crate) fn hashes(&mut self) -> (&HashTree, &[HashTree]) {
-        self.update_hashes();
+        self.update_memory_hashes();
+        self.update_disk_hashes();
         (&self.digest.memory, &self.digest.disks)
     }
 }

@@ -2,13 +2,13 @@ use std::convert::Infallible;
 
 use super::*;
 use crate::clock::NANOS;
+use crate::devices::lapic::reg::TIMER_CURRENT;
+use crate::layout::LAPIC;
 use crate::leak::Leak;
 use crate::machine::fake::{Defect, FakeEngine, Op, Script};
 use crate::machine::journal::EntryKind;
 use crate::machine::tests::{HANDLER, busy, timer};
 use crate::machine::{Stop, Until};
-use crate::devices::lapic::reg::TIMER_CURRENT;
-use crate::layout::LAPIC;
 
 fn search(
     make: impl Fn(Side) -> Machine<FakeEngine>,
@@ -57,7 +57,8 @@ fn equal_runs_have_no_difference() {
 
 #[test]
 fn another_seed_differs_from_the_start() {
-    let found = search(|side| busy().machine_with(|c| c.seed = u64::from(side == Side::B)), 100_000, 10_000).unwrap();
+    let found =
+        search(|side| busy().machine_with(|c| c.seed = u64::from(side == Side::B)), 100_000, 10_000).unwrap();
     assert_eq!((found.icount, &found.cause), (0, &Cause::Construction));
     assert!(found.differences.iter().any(|d| d.name.starts_with("memory page")), "{found}");
 }

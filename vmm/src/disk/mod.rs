@@ -32,7 +32,9 @@ pub enum DiskError {
         source: std::io::Error,
     },
     /// The size is not one that a disk can have.
-    #[error("disk {name}: {bytes} bytes: a disk has whole sectors of {SECTOR} bytes, at least one and at most 16 TiB")]
+    #[error(
+        "disk {name}: {bytes} bytes: a disk has whole sectors of {SECTOR} bytes, at least one and at most 16 TiB"
+    )]
     Size {
         /// Which disk.
         name: String,
@@ -255,10 +257,9 @@ mod tests {
                 }
                 let value = if kind == 1 { value } else { 0 };
                 if kind == 1 { disk.write(offset as u64, &vec![value; len]) } else { disk.write_zeroes(offset as u64, len as u64) }
-                for i in offset..(offset + len).min(LEN) {
-                    oracle[i] = value;
-                    touched.insert(i as u64 / BLOCK);
-                }
+                let range = offset.min(LEN)..(offset + len).min(LEN);
+                touched.extend(range.clone().map(|i| i as u64 / BLOCK));
+                oracle[range].fill(value);
             }
             prop_assert_eq!(disk.take_dirty_blocks(), touched);
             let mut buf = vec![0; LEN];

@@ -7,8 +7,8 @@ use crate::devices::lapic::reg::TIMER_CURRENT;
 use crate::devices::power::PowerRequest;
 use crate::engine::Engine;
 use crate::layout::{
-    APIC_BYTES, IOAPIC, LAPIC, PM_TIMER_PORT, RESET_PORT, RTC_GSI, RTC_PORT, SLEEP_CONTROL_PORT, SLEEP_STATUS_PORT,
-    UART_GSI, UART_PORT, VIRTIO, VIRTIO_STRIDE,
+    APIC_BYTES, IOAPIC, LAPIC, PM_TIMER_PORT, RESET_PORT, RTC_GSI, RTC_PORT, SLEEP_CONTROL_PORT,
+    SLEEP_STATUS_PORT, UART_GSI, UART_PORT, VIRTIO, VIRTIO_STRIDE,
 };
 
 /// virtio-mmio's interrupt status, where host time shows when that leak is planted.
@@ -59,8 +59,8 @@ impl<E: Engine> Machine<E> {
             }
             Target::IoApic(offset) => u64::from(self.state.interrupts.ioapic.read(offset, size)),
             Target::Virtio(slot, offset) => {
-                // Only the bit that claims a configuration change, and rarely: the guest stays alive.
-                let noisy = offset == LEAKY_STATUS && self.planted.mmio_noise() & 0x7e0 == 0x7e0;
+                // Only the bit that claims a configuration change: the guest stays alive.
+                let noisy = offset == LEAKY_STATUS && self.planted.mmio_noise() & 0x10 != 0;
                 self.state.virtio[slot].read(offset, size) | if noisy { 2 } else { 0 }
             }
             Target::Nothing => {

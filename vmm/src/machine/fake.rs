@@ -1,7 +1,7 @@
 //! A scripted engine for tests of everything above the engine trait: a CPU whose program is a list of [`Op`]s.
 //!
 //! Its state is an ordinary `CpuState`: RIP counts operations from the kernel's entry, RAX accumulates everything that the
-//! program has seen, R15 and R14 hold what an interrupt interrupted, R13 counts down [`Op::Work`].
+//! program has seen, R13 counts down [`Op::Work`], R12, R14 and R15 hold what an interrupt interrupted.
 
 use everett_cpu::CpuState;
 use vm_memory::{Bytes, GuestAddress};
@@ -101,7 +101,9 @@ impl FakeEngine {
                     self.cpu.gpr[13] = count;
                 }
                 let mut batch = self.cpu.gpr[13].min(limit - self.cpu.icount);
-                if let Some(at) = self.defect.0.filter(|at| (self.cpu.icount + 1..self.cpu.icount + batch).contains(at)) {
+                if let Some(at) =
+                    self.defect.0.filter(|at| (self.cpu.icount + 1..self.cpu.icount + batch).contains(at))
+                {
                     batch = at - self.cpu.icount;
                 }
                 self.cpu.gpr[0] = self.cpu.gpr[0].wrapping_add(batch);
@@ -113,7 +115,9 @@ impl FakeEngine {
             Op::In(port) => return self.read(Exit::PioRead { port, size: 1 }),
             Op::Out(port, value) => return self.write(Exit::PioWrite { port, size: 1, value }),
             Op::Load(gpa) => return self.read(Exit::MmioRead { gpa, size: 4 }),
-            Op::Store(gpa, value) => return self.write(Exit::MmioWrite { gpa, size: 4, value: value.into() }),
+            Op::Store(gpa, value) => {
+                return self.write(Exit::MmioWrite { gpa, size: 4, value: value.into() });
+            }
             Op::Save(gpa) => {
                 self.ram.memory().write_obj(self.cpu.gpr[0], GuestAddress(gpa)).unwrap();
                 self.ram.take_device_writes();
@@ -126,7 +130,8 @@ impl FakeEngine {
                 self.retire(None);
             }
             Op::Sti | Op::Cli => {
-                self.cpu.rflags = self.cpu.rflags & !INTERRUPTS_ON | if op == Op::Sti { INTERRUPTS_ON } else { 0 };
+                self.cpu.rflags =
+                    self.cpu.rflags & !INTERRUPTS_ON | if op == Op::Sti { INTERRUPTS_ON } else { 0 };
                 self.retire(None);
             }
             Op::Hlt => {
@@ -136,6 +141,7 @@ impl FakeEngine {
             }
             Op::Iret => {
                 self.cpu.rflags = self.cpu.gpr[14];
+                self.cpu.gpr[13] = self.cpu.gpr[12];
                 let back = self.cpu.gpr[15] - ENTRY;
                 self.retire(Some(back));
             }
@@ -179,6 +185,7 @@ impl Engine for FakeEngine {
         assert!(self.interruptible());
         self.cpu.gpr[15] = self.cpu.rip;
         self.cpu.gpr[14] = self.cpu.rflags;
+        self.cpu.gpr[12] = std::mem::take(&mut self.cpu.gpr[13]);
         self.cpu.rflags &= !INTERRUPTS_ON;
         self.cpu.halted = false;
         self.cpu.rip = ENTRY + self.handler;

@@ -27,7 +27,7 @@ pub use config::{CardConfig, DiskConfig, MachineConfig, MachineError};
 pub use guard::{ACCESSES_MAX, STORM_GAP, STORM_INTERRUPTS};
 pub use stop::{End, Stop, Until};
 
-use everett_cpu::CpuState;
+use everett_cpu::{CacheConfig, CpuState};
 use serde::{Deserialize, Serialize};
 use vm_memory::{Bytes, GuestAddress};
 
@@ -40,6 +40,7 @@ use crate::devices::uart::Uart;
 use crate::digest::DigestCache;
 use crate::disk::Disk;
 use crate::engine::Engine;
+use crate::engine::soft::SoftEngine;
 use crate::layout::{EVENT_GSI, GENERATION_ID, UART_GSI, VIRTIO_GSI, VIRTIO_SLOTS_MAX};
 use crate::leak::Planted;
 use crate::ram::Ram;
@@ -108,6 +109,16 @@ pub struct Stats {
     pub events: u64,
     /// Times that the engine was entered.
     pub entries: u64,
+}
+
+impl Machine<SoftEngine> {
+    /// A machine on the soft engine.
+    ///
+    /// # Errors
+    /// As [`Machine::new`].
+    pub fn soft(config: MachineConfig, caches: CacheConfig) -> Result<Machine<SoftEngine>, MachineError> {
+        Machine::new(config, |ram| SoftEngine::new(ram.shared(), caches))
+    }
 }
 
 impl<E: Engine> Machine<E> {
@@ -305,7 +316,11 @@ impl<E: Engine> Machine<E> {
         self.with_virtio(slot, |transport, cx| transport.event(token, cx));
     }
 
-    fn with_virtio<T>(&mut self, slot: usize, act: impl FnOnce(&mut Transport, &mut Cx<'_>) -> T) -> Option<T> {
+    fn with_virtio<T>(
+        &mut self,
+        slot: usize,
+        act: impl FnOnce(&mut Transport, &mut Cx<'_>) -> T,
+    ) -> Option<T> {
         let now = self.vtime();
         let State { virtio, events, streams, interrupts, .. } = &mut self.state;
         let transport = virtio.get_mut(slot)?;

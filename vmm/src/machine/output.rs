@@ -174,7 +174,14 @@ impl Output {
         }
     }
 
-    pub(crate) fn unknown_access(&mut self, vtime: u64, port: bool, address: u64, size: u8, value: Option<u64>) {
+    pub(crate) fn unknown_access(
+        &mut self,
+        vtime: u64,
+        port: bool,
+        address: u64,
+        size: u8,
+        value: Option<u64>,
+    ) {
         self.unknown = self.unknown.saturating_add(1);
         if self.unknown <= UNKNOWN_NOTED_MAX {
             self.note(vtime, NoteEvent::Unknown { port, address, size, value });

@@ -134,10 +134,10 @@ impl<E: Engine> Machine<E> {
             self.stats.events += 1;
             match event {
                 Event::LapicTimer => {
-                    let lapic = &mut self.state.interrupts.lapic;
-                    lapic.timer_expired();
+                    let State { interrupts, events, .. } = &mut self.state;
+                    interrupts.lapic.timer_expired();
                     if self.planted.loses_interrupt() {
-                        lapic.lose_request();
+                        interrupts.lapic.lose_request(now, events);
                     }
                 }
                 Event::Rtc => {

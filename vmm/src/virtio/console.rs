@@ -136,7 +136,11 @@ impl Console {
     }
 
     /// Hand over control messages and input as far as the guest has buffers.
-    pub(super) fn flush_input(&mut self, queues: &mut [VirtQueue], cx: &mut Cx<'_>) -> Result<bool, DeviceError> {
+    pub(super) fn flush_input(
+        &mut self,
+        queues: &mut [VirtQueue],
+        cx: &mut Cx<'_>,
+    ) -> Result<bool, DeviceError> {
         let mut interrupt = self.send_control(queues, cx)?;
         for number in 0..PORTS {
             let index = receive_queue(number);
@@ -193,7 +197,10 @@ impl Console {
 
     fn control(&mut self, port: usize, event: u16, value: u16) -> Result<(), DeviceError> {
         if self.owed.len() >= CONTROL_MESSAGES_MAX {
-            return Err(DeviceError::Request { queue: CONTROL_TRANSMIT, reason: "is one control message too many" });
+            return Err(DeviceError::Request {
+                queue: CONTROL_TRANSMIT,
+                reason: "is one control message too many",
+            });
         }
         match event {
             control::DEVICE_READY if value == 1 => {

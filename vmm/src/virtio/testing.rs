@@ -143,7 +143,12 @@ impl Rig {
         buf
     }
 
-    pub(super) fn descriptor(&mut self, queue: u16, index: u16, (addr, len, flags, next): (u64, u32, u16, u16)) {
+    pub(super) fn descriptor(
+        &mut self,
+        queue: u16,
+        index: u16,
+        (addr, len, flags, next): (u64, u32, u16, u16),
+    ) {
         self.raw_descriptor(Rig::rings(queue) + 16 * u64::from(index), (addr, len, flags, next));
     }
     pub(super) fn raw_descriptor(&mut self, at: u64, (addr, len, flags, next): (u64, u32, u16, u16)) {

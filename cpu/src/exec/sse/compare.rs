@@ -71,12 +71,12 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     match i.mnemonic() {
         Cmpps => packed_by_predicate!(host::cmpeqps, host::cmpltps, host::cmpleps, host::cmpunordps),
         Cmppd => packed_by_predicate!(host::cmpeqpd, host::cmpltpd, host::cmplepd, host::cmpunordpd),
-        Cmpss => scalar_by_predicate!(
-            u32, f32, 32, host::cmpeqss, host::cmpltss, host::cmpless, host::cmpunordss
-        ),
-        Cmpsd => scalar_by_predicate!(
-            u64, f64, 64, host::cmpeqsd, host::cmpltsd, host::cmplesd, host::cmpunordsd
-        ),
+        Cmpss => {
+            scalar_by_predicate!(u32, f32, 32, host::cmpeqss, host::cmpltss, host::cmpless, host::cmpunordss)
+        }
+        Cmpsd => {
+            scalar_by_predicate!(u64, f64, 64, host::cmpeqsd, host::cmpltsd, host::cmplesd, host::cmpunordsd)
+        }
         Comiss => flags::<Comiss32>(i, op),
         Ucomiss => flags::<Ucomiss32>(i, op),
         Comisd => flags::<Comisd64>(i, op),

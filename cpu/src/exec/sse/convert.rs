@@ -1,9 +1,8 @@
 //! Conversions between integers and floating point, and between the two formats.
 
 use super::float::{self, Format, quick};
-use super::operand::{
-    handler, load, merge, mm, mmx_usable, set_mm, set_xmm, usable, xmm, xmm_op,
-};
+use super::operand::{enter_mmx, handler, load, merge, mm, mmx_usable, set_mm, set_xmm, usable, xmm, xmm_op};
+use super::precision::{Shape, Step};
 use crate::core::Core;
 use crate::decode::operand::{is_gpr, is_memory, width};
 use crate::host_fp::sse as host;
@@ -28,7 +27,8 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
             if wide_result { to_gpr::<$t, $f64>(i, op) } else { to_gpr::<$t, $f>(i, op) }
         };
     }
-    /// Two elements into an MMX register; the unused elements are zeroed so that they raise nothing.
+    /// Two elements into an MMX register; the unused elements are zeroed so that they raise nothing. The transition to
+    /// MMX state happens even when #XM follows, as on hardware.
     macro_rules! to_mm {
         ($mem:ty, $host:path, $used:expr) => {
             if is_memory(i, 1) {
@@ -36,6 +36,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
                     usable(core)?;
                     mmx_usable(core)?;
                     let b = load::<$mem>(core, o)? & $used;
+                    enter_mmx(core);
                     let r = float::run(core, |mxcsr| $host(mxcsr, 0, b))?;
                     set_mm(core, o.dst, r as u64);
                     Ok(())
@@ -45,6 +46,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
                     usable(core)?;
                     mmx_usable(core)?;
                     let b = xmm(core, o.src) & $used;
+                    enter_mmx(core);
                     let r = float::run(core, |mxcsr| $host(mxcsr, 0, b))?;
                     set_mm(core, o.dst, r as u64);
                     Ok(())
@@ -59,7 +61,9 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
         Cvttps2dq => packed!(u128, host::cvttps2dq),
         Cvtpd2dq => packed!(u128, host::cvtpd2dq),
         Cvttpd2dq => packed!(u128, host::cvttpd2dq),
-        Cvtpd2ps => packed!(u128, host::cvtpd2ps),
+        Cvtpd2ps => xmm_op!(i, op, u128, |c, o, a, b| {
+            float::run_shaped(c, Shape::all(Step::Narrow, 2, true), 0, b, host::cvtpd2ps)?
+        }),
         Cvtps2pd => packed!(u64, host::cvtps2pd),
         Cvtdq2pd => xmm_op!(i, op, u64, |c, o, a, b| doubles(b as u64)),
         Cvtss2sd => xmm_op!(i, op, u32, |c, o, a, b| {
@@ -76,7 +80,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
             if quick(c) && (x.normal() && r.safe() || x.zero()) {
                 merge::<32>(a, u128::from(r))
             } else {
-                float::run(c, |mxcsr| host::cvtsd2ss(mxcsr, a, b))?
+                float::run_shaped(c, Shape::all(Step::Narrow, 1, true), a, b, host::cvtsd2ss)?
             }
         }),
         Cvtsi2sd if wide_source => from_gpr::<u64, Double64>(i, op),
@@ -92,7 +96,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
             usable(core)?;
             mmx_usable(core)?;
             let v = mm(core, o.src);
-            super::operand::enter_mmx(core);
+            enter_mmx(core);
             set_xmm(core, o.dst, doubles(v));
             Ok(())
         }),
@@ -103,8 +107,8 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
             usable(core)?;
             mmx_usable(core)?;
             let b = u128::from(mm(core, o.src));
+            enter_mmx(core);
             let r = float::run(core, |mxcsr| host::cvtdq2ps(mxcsr, 0, b))?;
-            super::operand::enter_mmx(core);
             let r = merge::<64>(xmm(core, o.dst), r);
             set_xmm(core, o.dst, r);
             Ok(())

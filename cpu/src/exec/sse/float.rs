@@ -7,6 +7,7 @@
 //! ordinary numbers with an ordinary result can change nothing but its destination, and the host's own control bits are
 //! the guest's. It is then one host instruction between a few comparisons.
 
+use super::precision::Shape;
 use crate::core::{Core, cr4};
 use crate::host_fp::sse as host;
 use crate::stop::{Stop, vector};
@@ -15,6 +16,7 @@ use crate::stop::{Stop, vector};
 pub(super) const IE: u32 = 1;
 const DE: u32 = 1 << 1;
 const ZE: u32 = 1 << 2;
+const OE: u32 = 1 << 3;
 const UE: u32 = 1 << 4;
 pub(super) const PE: u32 = 1 << 5;
 const FLAGS: u32 = 0x3f;
@@ -22,7 +24,8 @@ const FLAGS: u32 = 0x3f;
 pub(super) const DAZ: u32 = 1 << 6;
 /// Exceptions found before anything is computed.
 const PRE: u32 = IE | DE | ZE;
-/// Underflow mask and flush-to-zero.
+/// Overflow and underflow masks, and flush-to-zero.
+const OM: u32 = 1 << 10;
 const UM: u32 = 1 << 11;
 const FZ: u32 = 1 << 15;
 
@@ -32,22 +35,41 @@ pub(super) fn quick(core: &Core) -> bool {
     core.fpu.mxcsr | 0x1f == 0x1fbf
 }
 
-/// Run a host operation under the guest's MXCSR.
+/// Run a host operation under the guest's MXCSR, one that neither overflows nor underflows.
 #[inline(always)]
 pub(super) fn run<R>(core: &mut Core, f: impl Fn(u32) -> (R, u32)) -> Result<R, Stop> {
     let guest = core.fpu.mxcsr;
+    let (r, status) = f(guest & !FLAGS | host::MASKS);
+    settle(core, status & FLAGS)?;
+    Ok(r)
+}
+
+/// Run a host operation on `a` and `b` under the guest's MXCSR; `shape` says what it does.
+#[inline]
+pub(super) fn run_shaped(
+    core: &mut Core,
+    shape: Shape,
+    a: u128,
+    b: u128,
+    f: impl Fn(u32, u128, u128) -> (u128, u32),
+) -> Result<u128, Stop> {
+    let guest = core.fpu.mxcsr;
     let control = guest & !FLAGS | host::MASKS;
-    let (r, status) = f(control);
-    let raised = status & FLAGS;
-    if guest & UM != 0 {
-        settle(core, raised)?;
+    if guest & (OM | UM) == OM | UM {
+        let (r, status) = f(control, a, b);
+        settle(core, status & FLAGS)?;
         return Ok(r);
     }
     // With underflow unmasked, FTZ has no effect, and a tiny result counts even when it is exact. Under FTZ hardware
     // finds exactly the tiny results, so a second run with it tells.
-    let mut raised = f(control & !FZ).1 & FLAGS;
-    if f(control | FZ).1 & UE != 0 {
-        raised |= UE;
+    let ignored = if guest & UM == 0 { FZ } else { 0 };
+    let (r, status) = f(control & !ignored, a, b);
+    let mut raised = status & FLAGS;
+    if guest & UM == 0 {
+        raised |= f(control | FZ, a, b).1 & UE;
+    }
+    if raised & !(guest >> 7) & (OE | UE) != 0 {
+        raised = raised & !PE | shape.precision(guest & !ignored, a, b);
     }
     settle(core, raised)?;
     Ok(r)

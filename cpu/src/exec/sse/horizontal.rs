@@ -4,6 +4,7 @@
 
 use super::float;
 use super::operand::{set_xmm, usable, xmm, xmm_op};
+use super::precision::{Shape, Step};
 use super::shuffle::{dwords, shufpd, shufps};
 use crate::core::Core;
 use crate::host_fp::sse as host;
@@ -14,6 +15,11 @@ use iced_x86::{Instruction, Mnemonic};
 const EVEN_SINGLES: u128 = 0x0000_0000_ffff_ffff_0000_0000_ffff_ffff;
 const LOW: u128 = u64::MAX as u128;
 
+const SINGLE_PRODUCTS: Shape = Shape::all(Step::Mul, 4, false);
+const SINGLE_SUMS: Shape = Shape::all(Step::Add, 4, false);
+const DOUBLE_PRODUCTS: Shape = Shape::all(Step::Mul, 2, true);
+const DOUBLE_SUMS: Shape = Shape::all(Step::Add, 2, true);
+
 /// An operation of the host's on two vectors.
 type Packed = fn(u32, u128, u128) -> (u128, u32);
 
@@ -22,36 +28,45 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     match i.mnemonic() {
         Addsubps => xmm_op!(i, op, u128, |c, o, a, b| {
-            alternate(c, a, b, EVEN_SINGLES, host::subps, host::addps)?
+            alternate(c, a, b, EVEN_SINGLES, 4, host::subps, host::addps)?
         }),
-        Addsubpd => xmm_op!(i, op, u128, |c, o, a, b| alternate(c, a, b, LOW, host::subpd, host::addpd)?),
-        Haddps => xmm_op!(i, op, u128, |c, o, a, b| singles(c, a, b, host::addps)?),
-        Hsubps => xmm_op!(i, op, u128, |c, o, a, b| singles(c, a, b, host::subps)?),
-        Haddpd => xmm_op!(i, op, u128, |c, o, a, b| doubles(c, a, b, host::addpd)?),
-        Hsubpd => xmm_op!(i, op, u128, |c, o, a, b| doubles(c, a, b, host::subpd)?),
+        Addsubpd => xmm_op!(i, op, u128, |c, o, a, b| alternate(c, a, b, LOW, 2, host::subpd, host::addpd)?),
+        Haddps => xmm_op!(i, op, u128, |c, o, a, b| singles(c, a, b, Step::Add, host::addps)?),
+        Hsubps => xmm_op!(i, op, u128, |c, o, a, b| singles(c, a, b, Step::Sub, host::subps)?),
+        Haddpd => xmm_op!(i, op, u128, |c, o, a, b| doubles(c, a, b, Step::Add, host::addpd)?),
+        Hsubpd => xmm_op!(i, op, u128, |c, o, a, b| doubles(c, a, b, Step::Sub, host::subpd)?),
         Dpps => xmm_op!(i, op, u128, |c, o, a, b| dot_singles(c, a, b, o.imm)?),
         Dppd => xmm_op!(i, op, u128, |c, o, a, b| dot_doubles(c, a, b, o.imm)?),
         _ => None,
     }
 }
 
-/// One operation on the elements of `first`, another on the rest.
-fn alternate(core: &mut Core, a: u128, b: u128, first: u128, f: Packed, g: Packed) -> Result<u128, Stop> {
-    float::run(core, |mxcsr| {
+/// One operation on the elements of `first`, the even ones, another on the rest.
+fn alternate(
+    core: &mut Core,
+    a: u128,
+    b: u128,
+    first: u128,
+    count: u32,
+    f: Packed,
+    g: Packed,
+) -> Result<u128, Stop> {
+    let shape = Shape { steps: [Step::Sub, Step::Add], count, double: count == 2 };
+    float::run_shaped(core, shape, a, b, |mxcsr, a, b| {
         let (x, x_status) = f(mxcsr, a & first, b & first);
         let (y, y_status) = g(mxcsr, a & !first, b & !first);
         (x & first | y & !first, x_status | y_status)
     })
 }
 
-fn singles(core: &mut Core, a: u128, b: u128, f: Packed) -> Result<u128, Stop> {
+fn singles(core: &mut Core, a: u128, b: u128, step: Step, f: Packed) -> Result<u128, Stop> {
     let (even, odd) = (shufps(a, b, 0b10_00_10_00), shufps(a, b, 0b11_01_11_01));
-    float::run(core, |mxcsr| f(mxcsr, even, odd))
+    float::run_shaped(core, Shape::all(step, 4, false), even, odd, f)
 }
 
-fn doubles(core: &mut Core, a: u128, b: u128, f: Packed) -> Result<u128, Stop> {
+fn doubles(core: &mut Core, a: u128, b: u128, step: Step, f: Packed) -> Result<u128, Stop> {
     let (even, odd) = (shufpd(a, b, 0b00), shufpd(a, b, 0b11));
-    float::run(core, |mxcsr| f(mxcsr, even, odd))
+    float::run_shaped(core, Shape::all(step, 2, true), even, odd, f)
 }
 
 /// All bits of those of `n` elements whose bit of `chosen` is set.
@@ -66,18 +81,18 @@ fn mask(chosen: u64, n: u32) -> u128 {
 /// place, which shows in the NaN that it gives when there are several.
 fn dot_singles(core: &mut Core, a: u128, b: u128, imm: u64) -> Result<u128, Stop> {
     let used = mask(imm >> 4, 4);
-    let product = float::run(core, |mxcsr| host::mulps(mxcsr, a & used, b & used))? & used;
+    let product = float::run_shaped(core, SINGLE_PRODUCTS, a & used, b & used, host::mulps)? & used;
     let neighbours = dwords(product, 0b10_11_00_01);
-    let pairs = float::run(core, |mxcsr| host::addps(mxcsr, neighbours, product))?;
+    let pairs = float::run_shaped(core, SINGLE_SUMS, neighbours, product, host::addps)?;
     let others = dwords(pairs, 0b01_00_11_10);
-    let sum = float::run(core, |mxcsr| host::addps(mxcsr, pairs, others))?;
+    let sum = float::run_shaped(core, SINGLE_SUMS, pairs, others, host::addps)?;
     Ok(sum & mask(imm, 4))
 }
 
 /// DPPD: as `dot_singles`, by bits 4-5 and 0-1.
 fn dot_doubles(core: &mut Core, a: u128, b: u128, imm: u64) -> Result<u128, Stop> {
     let used = mask(imm >> 4, 2);
-    let product = float::run(core, |mxcsr| host::mulpd(mxcsr, a & used, b & used))? & used;
-    let sum = float::run(core, |mxcsr| host::addpd(mxcsr, product, product.rotate_left(64)))?;
+    let product = float::run_shaped(core, DOUBLE_PRODUCTS, a & used, b & used, host::mulpd)? & used;
+    let sum = float::run_shaped(core, DOUBLE_SUMS, product, product.rotate_left(64), host::addpd)?;
     Ok(sum & mask(imm, 2))
 }

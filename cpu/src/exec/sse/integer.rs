@@ -173,9 +173,9 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
         }),
 
         Pshufd => xmm_op!(i, op, u128, |c, o, a, b| shuffle::dwords(b, o.imm)),
-        Pshuflw => xmm_op!(i, op, u128, |c, o, a, b| {
-            b >> 64 << 64 | u128::from(shuffle::words(b as u64, o.imm))
-        }),
+        Pshuflw => {
+            xmm_op!(i, op, u128, |c, o, a, b| { b >> 64 << 64 | u128::from(shuffle::words(b as u64, o.imm)) })
+        }
         Pshufhw => xmm_op!(i, op, u128, |c, o, a, b| {
             b & u128::from(u64::MAX) | u128::from(shuffle::words((b >> 64) as u64, o.imm)) << 64
         }),

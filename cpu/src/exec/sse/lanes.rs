@@ -141,9 +141,8 @@ pub(super) fn mpsad8(a: u128, b: u128, imm: u64) -> u128 {
     let from = (imm as u32 >> 2 & 1) * 4;
     let block = (imm as u32 & 3) * 4;
     (0..8).fold(0, |r, n| {
-        let sum: u128 = (0..4)
-            .map(|k| element::<8>(a, from + n + k).abs_diff(element::<8>(b, block + k)))
-            .sum();
+        let sum: u128 =
+            (0..4).map(|k| element::<8>(a, from + n + k).abs_diff(element::<8>(b, block + k))).sum();
         r | sum << (16 * n)
     })
 }

@@ -3,7 +3,7 @@
 //! - `operand`: may SSE be used now, operands, the shapes that most instructions share
 //! - `moves`, `element`: moves of all kinds; single elements; PTEST
 //! - `integer`, with the pure functions in `lanes` and `shuffle`: packed integers, logic, shuffles
-//! - `float`: the guest's MXCSR, exceptions, the quick path; `arith`, `compare`, `convert`: what uses it
+//! - `float`, `precision`: the guest's MXCSR, exceptions, the quick path; `arith`, `compare`, `convert`: what uses it
 //! - `round`, `horizontal`, `approximate`, `strings`: what is not in SSE2, and is composed or computed
 //! - `state`: MXCSR, FXSAVE, FXRSTOR, EMMS, fences and hints
 //!
@@ -23,6 +23,7 @@ mod integer;
 mod lanes;
 mod moves;
 mod operand;
+mod precision;
 mod round;
 mod shuffle;
 mod state;

@@ -25,7 +25,11 @@ fn unusable(core: &mut Core) -> Stop {
 /// #UD, #NM and #MF of MMX instructions (SDM vol. 3A, 12.1 and 12.5).
 #[inline(always)]
 pub(super) fn mmx_usable(core: &mut Core) -> Flow {
-    if core.cr0 & (cr0::EM | cr0::TS) == 0 && core.fpu.fsw & ES == 0 { Ok(()) } else { Err(mmx_unusable(core)) }
+    if core.cr0 & (cr0::EM | cr0::TS) == 0 && core.fpu.fsw & ES == 0 {
+        Ok(())
+    } else {
+        Err(mmx_unusable(core))
+    }
 }
 
 #[cold]
@@ -70,7 +74,7 @@ pub(super) fn set_mm(core: &mut Core, n: u8, v: u64) {
     core.fpu.r[(n & 7) as usize] = (v, 0xffff);
 }
 
-/// The low `n` bytes of `old` replaced by those of `new`.
+/// The low `BITS` bits of `old` replaced by those of `new`.
 #[inline(always)]
 pub(super) fn merge<const BITS: u32>(old: u128, new: u128) -> u128 {
     let mask = (1u128 << BITS) - 1;
@@ -92,16 +96,6 @@ pub(super) fn load<T: Prim>(core: &mut Core, op: &Op) -> Result<u128, Stop> {
 pub(super) fn load_unaligned(core: &mut Core, op: &Op) -> Result<u128, Stop> {
     let va = op.ea(core);
     core.mem.load::<u128>(va)
-}
-
-/// Store sixteen aligned bytes.
-#[inline(always)]
-pub(super) fn store_aligned(core: &mut Core, op: &Op, v: u128) -> Flow {
-    let va = op.ea(core);
-    if va & 15 != 0 {
-        return Err(core.gp());
-    }
-    core.mem.store(va, v)
 }
 
 /// `xmm, xmm/mem`: the first operand becomes the body's value. `$mem` is the memory operand's width.

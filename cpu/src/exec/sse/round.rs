@@ -99,8 +99,21 @@ mod tests {
     #[test]
     fn agrees_with_the_library_on_all_modes() {
         let values = [
-            0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.5, 3.5, 4.499_999, 1e15 + 0.5, 4_503_599_627_370_495.5, 1e300,
-            f64::MIN_POSITIVE, f64::INFINITY, 5e-324,
+            0.0,
+            0.25,
+            0.5,
+            0.75,
+            1.0,
+            1.5,
+            2.5,
+            3.5,
+            4.499_999,
+            1e15 + 0.5,
+            4_503_599_627_370_495.5,
+            1e300,
+            f64::MIN_POSITIVE,
+            f64::INFINITY,
+            5e-324,
         ];
         for v in values.into_iter().flat_map(|v: f64| [v, -v]) {
             let by = [v.round_ties_even(), v.floor(), v.ceil(), v.trunc()];

@@ -2,6 +2,7 @@
 
 use super::operand::{enter_mmx, handler, mmx_usable, usable};
 use crate::core::{Core, cr0};
+use crate::mem::canonical;
 use crate::op::{Kind, Op};
 use crate::stop::{Flow, Stop, vector};
 use iced_x86::{Instruction, Mnemonic};
@@ -45,7 +46,8 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
             core.fpu.ftw = 0;
             Ok(())
         }),
-        Lfence | Sfence | Mfence | Prefetcht0 | Prefetcht1 | Prefetcht2 | Prefetchnta | Prefetch | Prefetchw => {
+        Lfence | Sfence | Mfence | Prefetcht0 | Prefetcht1 | Prefetcht2 | Prefetchnta | Prefetch
+        | Prefetchw => {
             handler!(op, |core, o| Ok(()))
         }
         Clflush => handler!(op, |core, o| {
@@ -62,7 +64,11 @@ fn area(core: &mut Core, op: &Op) -> Result<u64, Stop> {
         return Err(core.raise(vector::NM));
     }
     let va = op.ea(core);
-    if va & 15 != 0 { Err(core.gp()) } else { Ok(va) }
+    match va & 15 {
+        _ if !canonical(va) => Err(core.mem.non_canonical()),
+        0 => Ok(va),
+        _ => Err(core.gp()),
+    }
 }
 
 /// FXSAVE and FXSAVE64. Selectors of the last x87 instruction are not kept (CPUID.7:EBX[13]) and are stored as zero.
@@ -96,9 +102,11 @@ fn status(fsw: u16, fcw: u16) -> u16 {
     fsw & 0x7f7f | if pending { 0x8080 } else { 0 }
 }
 
-/// FXRSTOR and FXRSTOR64. Instruction and data pointers become canonical, as 48-bit linear addresses are.
+/// FXRSTOR and FXRSTOR64. The instruction pointer becomes canonical, as 48-bit linear addresses are.
 fn restore(core: &mut Core, op: &Op, wide: bool) -> Flow {
     let va = area(core, op)?;
+    core.mem.probe_read(va)?;
+    core.mem.probe_read(va + (AREA - 1))?;
     let head = core.mem.load::<u128>(va)?;
     let second = core.mem.load::<u128>(va + 16)?;
     let mut f = core.fpu.clone();
@@ -106,9 +114,13 @@ fn restore(core: &mut Core, op: &Op, wide: bool) -> Flow {
     f.fsw = status((head >> 16) as u16, f.fcw);
     f.ftw = (head >> 32) as u8;
     f.fop = (head >> 48) as u16 & 0x7ff;
-    let pointer = |v: u128| if wide { (v as i64) << 16 >> 16 } else { i64::from(v as u32) } as u64;
-    f.fip = pointer(head >> 64);
-    f.fdp = pointer(second);
+    if wide {
+        f.fip = (((head >> 64) as i64) << 16 >> 16) as u64;
+        f.fdp = second as u64;
+    } else {
+        f.fip = u64::from((head >> 64) as u32);
+        f.fdp = u64::from(second as u32);
+    }
     f.mxcsr = (second >> 64) as u32;
     let top = usize::from(f.fsw >> 11 & 7);
     for n in 0..8 {

@@ -13,16 +13,8 @@ use iced_x86::{Code, Instruction, Mnemonic, Register};
 /// CR0.ET, which is always set.
 const CR0_ET: u64 = 1 << 4;
 /// The bits that CR0 has. Others in the low half are ignored.
-const CR0_KNOWN: u64 = cr0::PE
-    | cr0::MP
-    | cr0::EM
-    | cr0::TS
-    | cr0::NE
-    | cr0::WP
-    | cr0::AM
-    | cr0::NW
-    | cr0::CD
-    | cr0::PG;
+const CR0_KNOWN: u64 =
+    cr0::PE | cr0::MP | cr0::EM | cr0::TS | cr0::NE | cr0::WP | cr0::AM | cr0::NW | cr0::CD | cr0::PG;
 /// CR4.PSE: large pages outside of long mode; nothing here depends on it.
 const CR4_PSE: u64 = 1 << 4;
 /// CR4.PCE: RDPMC in ring 3. There are no counters, but the bit exists.

@@ -112,19 +112,21 @@ impl Core {
         self.deliver_debug();
         true
     }
-    /// The instruction that just retired met these data breakpoints; the caller delivers #DB.
-    pub(crate) fn data_breakpoints(&mut self, hits: u64) {
+    /// Deliver #DB after an instruction if it met data breakpoints, or if it began with RFLAGS.TF set: `stepping`. A step
+    /// does not end in a handler that the instruction entered, nor behind MOV SS, where the next instruction's end
+    /// stands in for it.
+    pub(crate) fn debug_trap(&mut self, stepping: bool, hits: u64) {
+        let entered = std::mem::take(&mut self.no_trap);
+        let step = stepping && !entered && !self.shadow;
+        if !step && hits == 0 {
+            return;
+        }
         if hits != 0 {
             self.dr6 = self.dr6 & !DR6_HITS | hits;
         }
-    }
-    /// Deliver #DB after an instruction that began with RFLAGS.TF set, unless it entered a handler.
-    #[cold]
-    pub(crate) fn single_step_trap(&mut self) {
-        if std::mem::take(&mut self.no_trap) {
-            return;
+        if step {
+            self.dr6 |= DR6_BS;
         }
-        self.dr6 |= DR6_BS;
         self.deliver_debug();
     }
 }

@@ -93,7 +93,12 @@ impl Core {
     /// Load from a descriptor table or the TSS.
     #[inline(always)]
     pub(crate) fn load_table(&mut self, va: u64) -> Result<u64, Stop> {
-        self.with_mode(Mode::Kernel, |mem| mem.load::<u64>(va))
+        let loaded = self.with_mode(Mode::Kernel, |mem| mem.load::<u64>(va));
+        if loaded.is_err() {
+            // Not the stack's fault, whatever instruction this is.
+            self.mem.fault.non_canonical = false;
+        }
+        loaded
     }
     /// Where a selector's descriptor is, if all of `size` bytes lie within its table.
     pub(crate) fn descriptor_address(&self, selector: u16, size: u32) -> Option<u64> {

@@ -142,11 +142,8 @@ fn gate_target(core: &mut Core, gate: u16, low: Descriptor, call: bool) -> Resul
         return Err(core.gp());
     }
     let code = core.descriptor(selector, vector::GP, 0)?;
-    let reachable = if call || code.is_conforming() {
-        code.dpl() <= core.cpl
-    } else {
-        code.dpl() == core.cpl
-    };
+    let reachable =
+        if call || code.is_conforming() { code.dpl() <= core.cpl } else { code.dpl() == core.cpl };
     check_code(core, selector, code, reachable && code.long())?;
     let rip = low.0 & 0xffff | (low.0 >> 32) & 0xffff_0000 | high << 32;
     if !canonical(rip) {
@@ -234,7 +231,11 @@ pub(super) fn return_stack(
 
 /// Load CS and SS, and become the ring of CS. Going out, segment registers that the outer ring may not have are cleared.
 /// The caller sets RFLAGS or calls `update_mode`.
-pub(super) fn enter_ring(core: &mut Core, (cs, code): (u16, Descriptor), (ss, stack): (u16, Option<Descriptor>)) {
+pub(super) fn enter_ring(
+    core: &mut Core,
+    (cs, code): (u16, Descriptor),
+    (ss, stack): (u16, Option<Descriptor>),
+) {
     let rpl = cs as u8 & 3;
     let outward = rpl > core.cpl;
     core.seg[seg::CS] = code.loaded(cs);

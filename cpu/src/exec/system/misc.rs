@@ -20,7 +20,9 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
         // The MMU is coherent and there are no data caches: only the privilege check is left.
         Mnemonic::Invlpg | Mnemonic::Invd | Mnemonic::Wbinvd => (ring0_only, Kind::Straight),
         // CET is not in the model, and its hints then do nothing.
-        Mnemonic::Endbr64 | Mnemonic::Endbr32 | Mnemonic::Rdsspd | Mnemonic::Rdsspq => (nothing, Kind::Straight),
+        Mnemonic::Endbr64 | Mnemonic::Endbr32 | Mnemonic::Rdsspd | Mnemonic::Rdsspq => {
+            (nothing, Kind::Straight)
+        }
         _ => return None,
     };
     op.run = run;
@@ -58,7 +60,7 @@ fn wrmsr(core: &mut Core, op: &Op) -> Flow {
     if !msr::write(core, op, core.regs[1] as u32, v) {
         return Err(core.gp());
     }
-    if core.unsupported.is_some() {
+    if core.dead.is_some() {
         core.rip = op.rip(core);
         return Err(Stop::Leave);
     }

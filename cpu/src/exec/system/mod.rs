@@ -30,6 +30,7 @@ mod table;
 use crate::core::Core;
 use crate::decode::operand::{gpr, is_memory};
 use crate::op::{Kind, Op};
+use crate::state::Unsupported;
 use crate::stop::{Flow, Stop};
 use iced_x86::{Instruction, OpKind};
 
@@ -110,7 +111,7 @@ fn store16(core: &mut Core, op: &Op, v: u64) -> Flow {
 
 /// The instruction would enter 32-bit code, which is not modelled: end the run there.
 fn code_32_bit(core: &mut Core, op: &Op) -> Stop {
-    core.unsupported = Some("32-bit code");
+    core.unsupported(Unsupported::Code32Bit);
     core.rip = op.rip(core);
     Stop::Leave
 }

@@ -39,8 +39,8 @@ fn syscall(core: &mut Core, op: &Op) -> Flow {
     core.regs[1] = op.next_rip(core);
     core.regs[11] = rflags;
     core.rip = core.msrs.lstar;
-    let cs = (core.msrs.star >> 32) as u16 & 0xfffc;
-    load_flat(core, cs, cs.wrapping_add(8), 0);
+    let base = (core.msrs.star >> 32) as u16;
+    load_flat(core, base & 0xfffc, base.wrapping_add(8), 0);
     core.set_rflags(rflags & !core.msrs.fmask);
     // A single step ends with SYSCALL only if the kernel lets TF through.
     core.no_trap = core.rflags & bits::TF == 0 && rflags & bits::TF != 0;

@@ -1,10 +1,9 @@
 //! Control and status words, the environment, FSAVE and FRSTOR, the stack's housekeeping.
 
 use super::stack::{
-    C1, EXCEPTIONS, PENDING, TOP_SHIFT, available, enter, free, physical, pop, rotate, settle, update_pending,
+    EXCEPTIONS, PENDING, TOP_SHIFT, available, enter, free, physical, pop, rotate, settle, update_pending,
 };
 use crate::core::{Core, cr0};
-use crate::host_fp::x87::Extended;
 use crate::op::{Kind, Op};
 use crate::state::FpuState;
 use crate::stop::{Flow, Stop, vector};
@@ -143,6 +142,8 @@ fn tags(core: &Core) -> u16 {
 
 /// Write the environment; `bytes` in all may be written from its start.
 fn write_environment(core: &mut Core, va: u64, layout: Layout, bytes: u64) -> Flow {
+    // The first word's alignment counts before any page.
+    core.mem.probe_write(va, if layout == Short { 2 } else { 4 })?;
     core.mem.probe_write(va, bytes)?;
     let (tags, f) = (tags(core), core.fpu.clone());
     if layout == Short {
@@ -212,9 +213,12 @@ fn save(core: &mut Core, op: &Op, layout: Layout) -> Flow {
     write_environment(core, va, layout, layout.bytes() + 80)?;
     for n in 0..8 {
         let (significand, exponent) = core.fpu.r[physical(core, n)];
+        let v = u128::from(significand) | u128::from(exponent) << 64;
         let at = va.wrapping_add(layout.bytes() + 10 * u64::from(n));
-        core.mem.store(at, significand)?;
-        core.mem.store(at.wrapping_add(8), exponent)?;
+        // By words: the image need not be aligned to more than those.
+        for word in 0..5 {
+            core.mem.store(at.wrapping_add(2 * word), (v >> (16 * word)) as u16)?;
+        }
     }
     initialise(core);
     Ok(())
@@ -227,8 +231,11 @@ fn restore(core: &mut Core, op: &Op, layout: Layout) -> Flow {
     let top = usize::from(f.fsw >> TOP_SHIFT);
     for n in 0..8 {
         let at = va.wrapping_add(layout.bytes() + 10 * n as u64);
-        let v: Extended = (core.mem.load(at)?, core.mem.load(at.wrapping_add(8))?);
-        f.r[(top + n) & 7] = v;
+        let mut v = 0u128;
+        for word in 0..5 {
+            v |= u128::from(core.mem.load::<u16>(at.wrapping_add(2 * word))?) << (16 * word);
+        }
+        f.r[(top + n) & 7] = (v as u64, (v >> 64) as u16);
     }
     core.fpu = f;
     update_pending(core);

@@ -23,9 +23,8 @@ fn from_magnitude(negative: bool, magnitude: u64) -> Extended {
 /// Eighteen packed decimal digits and a sign (SDM vol. 1, 4.7). Digits above nine count for what they are, as on
 /// hardware; the result is then undefined by the manual.
 pub(super) fn from_decimal(v: u128) -> Extended {
-    let magnitude = (0..18).rev().fold(0u64, |r, n| {
-        r.wrapping_mul(10).wrapping_add((v >> (4 * n)) as u64 & 15)
-    });
+    let magnitude =
+        (0..18).rev().fold(0u64, |r, n| r.wrapping_mul(10).wrapping_add((v >> (4 * n)) as u64 & 15));
     from_magnitude(v >> 79 & 1 != 0, magnitude)
 }
 

@@ -4,6 +4,7 @@
 //! - `arith`, `compare`, `transfer`: what the host's x87 computes, one operation at a time
 //! - `integer`: conversions that are always exact
 //! - `format`, `remainder`: the format taken apart; FPREM and FPREM1
+//! - `transcendental/`: sines, arctangents, logarithms, powers of two
 //! - `control`: control and status, environments
 //!
 //! The state machine (stack, tags, faults, masked responses) is ours; sums and roundings are the host hardware's (see
@@ -16,6 +17,7 @@ mod format;
 mod integer;
 mod remainder;
 mod stack;
+mod transcendental;
 mod transfer;
 
 use crate::op::{Kind, Op};
@@ -33,8 +35,14 @@ pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     if i.op_kind(0) == OpKind::Memory {
         candidate.aux |= stack::MEMORY;
     }
-    let files: [fn(&Instruction, &mut Op) -> Option<Kind>; 5] =
-        [arith::lower, compare::lower, transfer::lower, control::lower, remainder::lower];
+    let files: [fn(&Instruction, &mut Op) -> Option<Kind>; 6] = [
+        arith::lower,
+        compare::lower,
+        transfer::lower,
+        control::lower,
+        remainder::lower,
+        transcendental::lower,
+    ];
     let kind = files.iter().find_map(|lower| lower(i, &mut candidate))?;
     *op = candidate;
     Some(kind)

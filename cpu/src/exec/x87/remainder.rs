@@ -27,19 +27,26 @@ fn run(core: &mut Core, op: &Op, nearest: bool) -> Flow {
         (Some(a), Some(b)) => remainder(core.fpu.fcw, a, b, nearest),
         _ => (INDEFINITE, UNDERFLOW),
     };
+    // Without a quotient, C0 and C3 stay.
+    let replaced = if status & QUOTIENT != 0 { CONDITION } else { C2 };
     let completes = settle(core, op, status, BEFORE);
+    core.fpu.fsw = core.fpu.fsw & !replaced | status & replaced;
     if completes {
-        core.fpu.fsw = core.fpu.fsw & !CONDITION | status & CONDITION;
         set_st(core, 0, r);
     }
     Ok(())
 }
 
+/// A bit of `remainder`'s status word that the hardware's uses for TOP: there is a quotient.
+const QUOTIENT: u16 = 1 << 11;
+
 /// The remainder of `a` by `b` or a step towards it, and the status word: exceptions, C2 when it is only a step, else
 /// the quotient's last three bits in C0, C3 and C1.
 fn remainder(cw: u16, a: Extended, b: Extended, nearest: bool) -> (Extended, u16) {
     let (class_a, class_b) = (classify(a), classify(b));
-    if matches!(class_a, Class::Nan | Class::Unsupported) || matches!(class_b, Class::Nan | Class::Unsupported) {
+    if matches!(class_a, Class::Nan | Class::Unsupported)
+        || matches!(class_b, Class::Nan | Class::Unsupported)
+    {
         let (r, status) = host::add(cw | EXCEPTIONS, a, b);
         return (r, status & EXCEPTIONS);
     }
@@ -51,22 +58,23 @@ fn remainder(cw: u16, a: Extended, b: Extended, nearest: bool) -> (Extended, u16
         return (a, denormal);
     }
     if class_a == Class::Zero || class_b == Class::Infinity {
-        let (r, status) = if class_a == Class::Denormal { pack(cw, unpack(a)) } else { (a, 0) };
-        return (r, denormal | status);
+        // Unchanged, but for the encoding of a pseudo-denormal; not an underflow.
+        let r = if class_a == Class::Denormal { pack(EXCEPTIONS, unpack(a)).0 } else { a };
+        return (r, denormal | QUOTIENT);
     }
     let (x, y) = (unpack(a), unpack(b));
     let distance = x.exponent - y.exponent;
     let (mx, my) = (u128::from(x.significand), u128::from(y.significand));
     if distance < -1 || distance < 0 && !nearest {
         let (r, status) = pack(cw, x);
-        return (r, denormal | status);
+        return (r, denormal | status | QUOTIENT);
     }
     if distance >= 64 {
         // What Intel's hardware does: 32 to 63 bits of the quotient at a time.
         let n = distance & 31 | 32;
         let rest = (mx << n) % my;
         let (r, status) = finish(cw, x.negative, rest, x.exponent - n);
-        return (r, denormal | status | C2);
+        return (r, denormal | status | QUOTIENT | C2);
     }
     // In units of half of y's last place, so that a distance of -1 fits.
     let (scaled, unit) = (mx << (distance + 1), my << 1);
@@ -78,7 +86,7 @@ fn remainder(cw: u16, a: Extended, b: Extended, nearest: bool) -> (Extended, u16
     let zero_sign = if rest == 0 { x.negative } else { negative };
     let (r, status) = finish(cw, zero_sign, rest, y.exponent - 1);
     let bit = |n: u32, c: u16| if quotient >> n & 1 != 0 { c } else { 0 };
-    (r, denormal | status | bit(2, C0) | bit(1, C3) | bit(0, C1))
+    (r, denormal | status | QUOTIENT | bit(2, C0) | bit(1, C3) | bit(0, C1))
 }
 
 /// A remainder of at most 65 bits, whose bit 63 counts two to the `exponent`. It always fits.

@@ -4,7 +4,7 @@
 //! - [`signal`]: into an instruction and out of it, by signals and the trap flag (raw pointers, machine code)
 //! - [`features`]: what this host is like where processors differ
 
-pub mod features;
+pub(crate) mod features;
 mod map;
 mod signal;
 
@@ -16,14 +16,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 static ONE: Mutex<Option<Arena>> = Mutex::new(None);
 
 /// The host CPU, held by one test at a time.
-pub struct Host {
+pub(crate) struct Host {
     arena: MutexGuard<'static, Option<Arena>>,
     stack: signal::Stack,
 }
 
 impl Host {
     /// Take the host CPU for this thread.
-    pub fn new() -> Host {
+    pub(crate) fn new() -> Host {
         let mut arena = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         if arena.is_none() {
             *arena = Some(Arena::new());
@@ -35,16 +35,16 @@ impl Host {
         self.arena.as_ref().expect("made by new")
     }
     /// Write memory of the arena at an offset inside `DATA`, `CONST` or `CODE`, whatever the protection.
-    pub fn write(&mut self, offset: u64, bytes: &[u8]) {
+    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) {
         self.arena().write(offset, bytes);
     }
     /// `DATA` and `CONST` as they are now.
-    pub fn data(&self) -> &[u8] {
+    pub(crate) fn data(&self) -> &[u8] {
         self.arena().data()
     }
     /// Execute the instruction at `state.rip`. A repeated string instruction is executed to its end or through
     /// `iterations_max` iterations.
-    pub fn run(&mut self, state: &State, iterations_max: u64) -> Outcome {
+    pub(crate) fn run(&mut self, state: &State, iterations_max: u64) -> Outcome {
         self.stack.run(state, iterations_max)
     }
 }

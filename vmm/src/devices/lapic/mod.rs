@@ -145,7 +145,14 @@ impl Lapic {
     }
 
     /// Store to a register. Returns the vector whose end of interrupt is broadcast to the IOAPIC, if any.
-    pub fn write(&mut self, offset: u64, size: u8, value: u32, now: u64, events: &mut EventQueue) -> Option<u8> {
+    pub fn write(
+        &mut self,
+        offset: u64,
+        size: u8,
+        value: u32,
+        now: u64,
+        events: &mut EventQueue,
+    ) -> Option<u8> {
         if size != 4 || !offset.is_multiple_of(16) {
             return None;
         }
@@ -222,10 +229,12 @@ impl Lapic {
         self.unmodelled
     }
 
-    /// Lose a request, for the planted leak of that name. Returns whether there was one.
-    pub(crate) fn lose_request(&mut self) -> bool {
-        let vector = self.irr.highest();
-        vector.inspect(|&vector| self.irr.clear(vector)).is_some()
+    /// Lose the highest request, for the planted leak of that name.
+    pub(crate) fn lose_request(&mut self, now: u64, events: &mut EventQueue) {
+        if let Some(vector) = self.irr.highest() {
+            self.irr.clear(vector);
+            self.timer.taken(vector, now, &self.irr, events);
+        }
     }
 
     fn enabled(&self) -> bool {

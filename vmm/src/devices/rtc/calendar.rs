@@ -23,7 +23,8 @@ impl Civil {
     pub(super) fn from_unix(seconds: i64) -> Civil {
         let (days, rest) = (seconds.div_euclid(DAY) + EPOCH, seconds.rem_euclid(DAY));
         let (era, day_of_era) = (days.div_euclid(ERA), days.rem_euclid(ERA));
-        let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / (ERA - 1)) / 365;
+        let year_of_era =
+            (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / (ERA - 1)) / 365;
         let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
         let march_month = (5 * day_of_year + 2) / 153;
         let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };

@@ -151,14 +151,18 @@ impl Rtc {
         let wanted = |enable: u8| self.reg_b & enable != 0 && self.flags & enable == 0;
         let second = (now / NANOS + 1) * NANOS;
         let mut due: Vec<Due> = Vec::new();
-        if wanted(B_PERIODIC) && let Some(at) = self.next_periodic(now) {
+        if wanted(B_PERIODIC)
+            && let Some(at) = self.next_periodic(now)
+        {
             due.push((at, B_PERIODIC));
         }
         if self.held_s.is_none() {
             if wanted(B_UPDATE) {
                 due.push((second, B_UPDATE));
             }
-            if wanted(B_ALARM) && let Some(wait) = self.alarm_wait(self.seconds(second)) {
+            if wanted(B_ALARM)
+                && let Some(wait) = self.alarm_wait(self.seconds(second))
+            {
                 due.push((second + wait * NANOS, B_ALARM));
             }
         }
@@ -236,10 +240,14 @@ impl Rtc {
     }
 
     fn encode(&self, value: u8) -> u8 {
-        if self.reg_b & B_BINARY != 0 { value } else { value / 10 << 4 | value % 10 }
+        if self.reg_b & B_BINARY != 0 { value } else { ((value / 10) << 4) | (value % 10) }
     }
     fn decode(&self, value: u8) -> u8 {
-        if self.reg_b & B_BINARY != 0 { value } else { (value >> 4).wrapping_mul(10).wrapping_add(value & 15) }
+        if self.reg_b & B_BINARY != 0 {
+            value
+        } else {
+            (value >> 4).wrapping_mul(10).wrapping_add(value & 15)
+        }
     }
     /// In 12-hour mode bit 7 means afternoon, and noon and midnight are 12.
     fn encode_hour(&self, hour: u8) -> u8 {
@@ -290,9 +298,8 @@ mod tests {
     fn shows_epoch_plus_vtime_in_bcd() {
         let mut rig = Rig::new();
         let now = (3600 * 13 + 60 * 45 + 59) * NANOS + 5;
-        let time: Vec<u8> = [CENTURY, YEAR, MONTH, DAY, HOURS, MINUTES, SECONDS, WEEKDAY]
-            .map(|r| rig.get(r, now))
-            .to_vec();
+        let time: Vec<u8> =
+            [CENTURY, YEAR, MONTH, DAY, HOURS, MINUTES, SECONDS, WEEKDAY].map(|r| rig.get(r, now)).to_vec();
         assert_eq!(time, [0x20, 0x26, 0x01, 0x01, 0x13, 0x45, 0x59, 0x05]);
         rig.set(REG_B, 0, now);
         assert_eq!(rig.get(HOURS, now), 0x81, "one in the afternoon");

@@ -139,7 +139,10 @@ impl Blk {
         let Some(requests) = queues.first_mut() else { return Ok(false) };
         while let Some(chain) = on_queue(0, requests.pop(cx.ram))? {
             if self.in_flight.len() >= usize::from(QUEUE_SIZE) {
-                return Err(DeviceError::Request { queue: 0, reason: "was submitted while it was in flight" });
+                return Err(DeviceError::Request {
+                    queue: 0,
+                    reason: "was submitted while it was in flight",
+                });
             }
             let request = request::parse(cx.ram, chain)?;
             let token = self.next_token;
@@ -157,7 +160,8 @@ impl Blk {
         queues: &mut [VirtQueue],
         cx: &mut Cx<'_>,
     ) -> Result<bool, DeviceError> {
-        let (Some(InFlight { request, .. }), Some(requests)) = (self.in_flight.remove(&token), queues.first_mut())
+        let (Some(InFlight { request, .. }), Some(requests)) =
+            (self.in_flight.remove(&token), queues.first_mut())
         else {
             return Ok(false);
         };

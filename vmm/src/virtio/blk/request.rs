@@ -84,9 +84,8 @@ pub(super) fn execute(
     let done = |bytes| Ok((VIRTIO_BLK_S_OK as u8, bytes));
     let bytes = total(&request.data);
     let offset = request.sector.checked_mul(SECTOR);
-    let in_bounds = |offset: u64| {
-        bytes.is_multiple_of(SECTOR) && bytes <= DATA_BYTES_MAX && disk.contains(offset, bytes)
-    };
+    let in_bounds =
+        |offset: u64| bytes.is_multiple_of(SECTOR) && bytes <= DATA_BYTES_MAX && disk.contains(offset, bytes);
     match (request.operation, offset) {
         (Operation::Flush, _) => done(0),
         (Operation::GetId, _) => done(queue::write(ram, &request.data, serial)?),
@@ -116,7 +115,10 @@ pub(super) fn execute(
 fn zero_ranges(request: &Parsed, disk: &mut Disk, ram: &Ram) -> Result<(u8, u32), QueueError> {
     let failed = Ok((VIRTIO_BLK_S_IOERR as u8, 0));
     let bytes = total(&request.data);
-    if bytes == 0 || !bytes.is_multiple_of(RANGE_BYTES as u64) || bytes > u64::from(RANGES_MAX) * RANGE_BYTES as u64 {
+    if bytes == 0
+        || !bytes.is_multiple_of(RANGE_BYTES as u64)
+        || bytes > u64::from(RANGES_MAX) * RANGE_BYTES as u64
+    {
         return failed;
     }
     let table = queue::read(ram, &request.data, bytes)?;
@@ -132,7 +134,9 @@ fn zero_ranges(request: &Parsed, disk: &mut Disk, ram: &Ram) -> Result<(u8, u32)
         }
         let len = u64::from(sectors) * SECTOR;
         match sector.checked_mul(SECTOR) {
-            Some(offset) if sectors <= RANGE_SECTORS_MAX && disk.contains(offset, len) => ranges.push((offset, len)),
+            Some(offset) if sectors <= RANGE_SECTORS_MAX && disk.contains(offset, len) => {
+                ranges.push((offset, len))
+            }
             _ => return failed,
         }
     }

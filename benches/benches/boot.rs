@@ -1,0 +1,107 @@
+//! Boot the same kernel and initramfs to the agent's first line: our soft engine, QEMU's TCG with `-icount`, plain TCG.
+//!
+//! `cargo bench -p benches --bench boot [-- --json] [-- --runs N]`
+#![allow(clippy::disallowed_types)] // Measuring host time is what benches are for.
+
+use benches::{Options, Report, Samples, peer};
+use clap::Parser;
+use everett_cpu::CacheConfig;
+use everett_guest_image::configure::NoMachine;
+use everett_guest_image::{Cache, ImageSpec, RootSource, Silent, build};
+use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::{Machine, MachineConfig, Stop, Until, boot};
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+/// What the agent prints on the console first.
+const FIRST_LINE: &str = "everett-agent:";
+/// Guest memory of all contestants.
+const MEMORY_MIB: u64 = 256;
+/// No boot takes that much virtual time.
+const VTIME_MAX_NS: u64 = 60_000_000_000;
+/// How often the console is looked at.
+const LOOK_NS: u64 = 1_000_000;
+const QEMU: &str = "qemu-system-x86_64";
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("boot: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), String> {
+    let mut report = Report::new("boot", options.json);
+    let mut spec = ImageSpec::of_packages("bookworm", Vec::new());
+    spec.root = RootSource::None;
+    let cache = Cache::of_user().map_err(|error| error.to_string())?;
+    let image = build(&spec, &cache, &mut NoMachine, &mut Silent).map_err(|error| error.to_string())?;
+    let (kernel, initramfs) = (image.vmlinux.path.as_path(), image.initramfs.path.as_path());
+
+    let with_qemu = peer::installed(QEMU);
+    if !with_qemu {
+        eprintln!("boot: {QEMU} is not installed, so there is no peer: apt-get install qemu-system-x86");
+    }
+    report.note(&format!("command line: {}", boot::DEFAULT_CMDLINE));
+    let [mut soft, mut mips, mut instructions, mut icount, mut tcg] = [const { Vec::new() }; 5].map(Samples::from);
+    for round in 1..=options.runs {
+        report.note(&format!("round {round} of {}", options.runs));
+        let (seconds, count) = boot_soft(kernel, initramfs)?;
+        soft.push(seconds);
+        mips.push(count as f64 / seconds / 1e6);
+        instructions.push(count as f64);
+        if with_qemu {
+            icount.push(boot_qemu(&["-accel", "tcg", "-icount", "shift=0,sleep=off"], kernel, initramfs)?);
+            tcg.push(boot_qemu(&["-accel", "tcg"], kernel, initramfs)?);
+        }
+    }
+    report.figure("boot_soft_s", "s", &soft, Some(("boot_icount_s", &icount)));
+    report.figure("boot_icount_s", "s", &icount, None);
+    report.figure("boot_tcg_s", "s", &tcg, Some(("boot_icount_s", &icount)));
+    report.figure("boot_soft_mips", "MIPS", &mips, None);
+    report.figure("boot_soft_instructions", "", &instructions, None);
+    report.print();
+    Ok(())
+}
+
+/// Seconds and guest instructions.
+fn boot_soft(kernel: &Path, initramfs: &Path) -> Result<(f64, u64), String> {
+    let start = Instant::now();
+    let mut config = MachineConfig::new(kernel);
+    config.initramfs = Some(initramfs.to_path_buf());
+    config.memory_bytes = MEMORY_MIB << 20;
+    let mut machine = Machine::new(config, |ram| SoftEngine::new(ram.shared(), CacheConfig::default()))
+        .map_err(|error| error.to_string())?;
+    let mut said = Vec::new();
+    loop {
+        let stop = machine.run(&Until::vtime(machine.vtime() + LOOK_NS));
+        said.extend(machine.output().take_console());
+        if said.windows(FIRST_LINE.len()).any(|window| window == FIRST_LINE.as_bytes()) {
+            return Ok((start.elapsed().as_secs_f64(), machine.icount()));
+        }
+        if let Stop::End(end) = stop {
+            return Err(format!("the guest ended before its agent's first line: {end}"));
+        }
+        if machine.vtime() > VTIME_MAX_NS {
+            return Err(String::from("the guest's agent said nothing"));
+        }
+    }
+}
+
+fn boot_qemu(acceleration: &[&str], kernel: &Path, initramfs: &Path) -> Result<f64, String> {
+    let mut command = Command::new(QEMU);
+    command
+        .args(["-M", "q35", "-smp", "1", "-cpu", "Nehalem", "-nographic", "-no-reboot", "-nodefaults"])
+        .args(["-serial", "stdio", "-m", &MEMORY_MIB.to_string()])
+        .args(acceleration)
+        .arg("-kernel")
+        .arg(kernel)
+        .arg("-initrd")
+        .arg(initramfs)
+        .args(["-append", boot::DEFAULT_CMDLINE]);
+    peer::seconds_until(&mut command, FIRST_LINE)
+}

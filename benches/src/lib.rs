@@ -1,0 +1,23 @@
+//! What the benches share: options, samples and their medians, and how figures are printed.
+//!
+//! Each bench under `benches/` measures Everett and its peers in turn, in one run, on one host, several times over, and
+//! prints medians and ratios. Nothing is asserted: these are measurements, not tests.
+
+pub mod figures;
+pub mod peer;
+
+pub use figures::{Figure, Report, Samples};
+
+/// Options of every bench.
+#[derive(Debug, Clone, clap::Parser)]
+pub struct Options {
+    /// Rounds; each one measures every contestant once.
+    #[arg(long, default_value_t = 5)]
+    pub runs: usize,
+    /// One JSON object a line instead of a table.
+    #[arg(long)]
+    pub json: bool,
+    /// Cargo passes this.
+    #[arg(long, hide = true)]
+    pub bench: bool,
+}

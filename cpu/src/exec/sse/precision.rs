@@ -1,0 +1,99 @@
+//! The precision flag of operations that overflow or underflow unmasked.
+//!
+//! Masked, such a result is inexact by being cut to the format's range. Unmasked, hardware asks whether the result was
+//! inexact when rounded to the format's precision with an unbounded exponent (SDM vol. 1, 4.9.1.4-6). x87 arithmetic
+//! with reduced precision control answers just that: its exponents reach far enough.
+
+use crate::host_fp::{sse, x87};
+
+const DAZ: u32 = 1 << 6;
+const PE: u32 = 1 << 5;
+const OM: u32 = 1 << 10;
+const UM: u32 = 1 << 11;
+
+/// An operation that can overflow or underflow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    /// From double to single precision.
+    Narrow,
+}
+
+/// Which of a packed operation's elements are what.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    /// The operation on even elements, and on odd ones.
+    pub steps: [Step; 2],
+    /// Elements.
+    pub count: u32,
+    /// Double precision; single otherwise.
+    pub double: bool,
+}
+
+impl Shape {
+    /// The same operation on `count` elements.
+    pub(super) const fn all(step: Step, count: u32, double: bool) -> Shape {
+        Shape { steps: [step; 2], count, double }
+    }
+    /// PE, if the operation on `a` and `b` raises it under `mxcsr` and its masks.
+    pub(super) fn precision(&self, mxcsr: u32, a: u128, b: u128) -> u32 {
+        let width = if self.double { 64 } else { 32 };
+        let mask = u128::MAX >> (128 - width);
+        (0..self.count)
+            .map(|n| {
+                let (a, b) = (a >> (n * width) & mask, b >> (n * width) & mask);
+                self.element(self.steps[(n & 1) as usize], mxcsr, a, b)
+            })
+            .fold(0, |r, flag| r | flag)
+    }
+
+    fn element(&self, step: Step, mxcsr: u32, a: u128, b: u128) -> u32 {
+        let narrow = step == Step::Narrow;
+        // A conversion has one operand, the second; adding zero rounds it.
+        let (x, y) = if narrow {
+            (self.extended(mxcsr, b), (0, 0))
+        } else {
+            (self.extended(mxcsr, a), self.extended(mxcsr, b))
+        };
+        let to_double = self.double && !narrow;
+        let cw = 0x3f | (mxcsr >> 3 & 0xc00) as u16 | if to_double { 0x200 } else { 0 };
+        let ((significand, exponent), status) = match step {
+            Step::Add | Step::Narrow => x87::add(cw, x, y),
+            Step::Sub => x87::sub(cw, x, y),
+            Step::Mul => x87::mul(cw, x, y),
+            Step::Div => x87::div(cw, x, y),
+        };
+        let exponent = i32::from(exponent & 0x7fff) - 0x3fff;
+        let (least, greatest) = if to_double { (-1022, 1023) } else { (-126, 127) };
+        let number = significand != 0 && exponent != 0x4000;
+        let unbounded =
+            number && (mxcsr & OM == 0 && exponent > greatest || mxcsr & UM == 0 && exponent < least);
+        if unbounded {
+            return u32::from(status) & PE;
+        }
+        let scalar = match (step, self.double) {
+            (Step::Add, true) => sse::addsd,
+            (Step::Add, false) => sse::addss,
+            (Step::Sub, true) => sse::subsd,
+            (Step::Sub, false) => sse::subss,
+            (Step::Mul, true) => sse::mulsd,
+            (Step::Mul, false) => sse::mulss,
+            (Step::Div, true) => sse::divsd,
+            (Step::Div, false) => sse::divss,
+            (Step::Narrow, _) => sse::cvtsd2ss,
+        };
+        scalar(mxcsr & !0x3f, a, b).1 & PE
+    }
+
+    /// An operand in the extended format, denormals as MXCSR wants them.
+    fn extended(&self, mxcsr: u32, v: u128) -> x87::Extended {
+        let exponent = if self.double { 0x7ff << 52 } else { 0xff << 23 };
+        let v = if mxcsr & DAZ != 0 && v & exponent == 0 { 0 } else { v };
+        let (r, _) =
+            if self.double { x87::load_double(0x37f, v as u64) } else { x87::load_single(0x37f, v as u32) };
+        r
+    }
+}

@@ -1,0 +1,267 @@
+//! FSIN, FCOS, FSINCOS, FPTAN, FPATAN, F2XM1, FYL2X, FYL2XP1, computed here: hosts differ in the last place.
+//!
+//! - `wide`: numbers of 128 bits and their rounding
+//! - `series`: the functions
+//! - this file: special operands (the tables of SDM vol. 2A at each instruction) and the stack
+//!
+//! Results are within a hair of half a unit of the extended format and follow rounding control; as on hardware,
+//! precision control does not apply. Trigonometric arguments are reduced by Intel's 66-bit pi.
+
+mod series;
+mod wide;
+
+use super::format::{Class, classify, unpack};
+use super::stack::{
+    BEFORE, C1, C2, DE, EXCEPTIONS, IE, INDEFINITE, OE, OVERFLOW, PE, UE, UNDERFLOW, ZE, enter, full, pop,
+    push, set_st, settle, st,
+};
+use crate::core::Core;
+use crate::host_fp::x87::{self as host, Extended};
+use crate::op::{Kind, Op};
+use crate::stop::Flow;
+use iced_x86::{Instruction, Mnemonic};
+use wide::{ONE, Wide, ZERO};
+
+/// The least exponent that trigonometric instructions refuse.
+const TRIGONOMETRIC_LIMIT: i32 = 63;
+const ONE_ENCODED: Extended = (1 << 63, 0x3fff);
+
+/// Lower a transcendental instruction.
+pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
+    use Mnemonic::*;
+    op.run = match i.mnemonic() {
+        Fsin => |core, op| one(core, op, sine),
+        Fcos => |core, op| one(core, op, cosine),
+        F2xm1 => |core, op| {
+            let c2 = core.fpu.fsw & C2;
+            one(core, op, power).inspect(|()| core.fpu.fsw |= c2)
+        },
+        Fsincos => |core, op| pushing(core, op, |cw, a| (sine(cw, a), cosine(cw, a))),
+        Fptan => |core, op| pushing(core, op, tangent),
+        Fpatan => |core, op| two(core, op, arctangent),
+        Fyl2x => |core, op| two(core, op, logarithm),
+        Fyl2xp1 => |core, op| two(core, op, logarithm_one_plus),
+        _ => return None,
+    };
+    Some(Kind::Straight)
+}
+
+/// A result and the status word that goes with it; C2 when the operand is out of range and stays.
+type Outcome = (Extended, u16);
+
+/// An unmasked exception that is found before the computation keeps those that follow from it from being found.
+fn found(cw: u16, status: u16) -> u16 {
+    if status & !cw & (DE | ZE) != 0 { status & !(OE | UE | PE | C1) } else { status }
+}
+
+fn one(core: &mut Core, op: &Op, f: fn(u16, Extended) -> Outcome) -> Flow {
+    enter(core)?;
+    let (r, status) = match st(core, 0) {
+        Some(a) => f(core.fpu.fcw, a),
+        None => (INDEFINITE, UNDERFLOW),
+    };
+    let status = found(core.fpu.fcw, status);
+    let completes = settle(core, op, status, BEFORE);
+    core.fpu.fsw = core.fpu.fsw & !C2 | status & C2;
+    if completes {
+        set_st(core, 0, r);
+    }
+    Ok(())
+}
+
+/// FSINCOS and FPTAN: the second result is pushed.
+fn pushing(core: &mut Core, op: &Op, f: fn(u16, Extended) -> (Outcome, Outcome)) -> Flow {
+    enter(core)?;
+    let ((first, s), (second, t)) = match st(core, 0) {
+        None => ((INDEFINITE, UNDERFLOW), (INDEFINITE, 0)),
+        Some(_) if full(core) => ((INDEFINITE, OVERFLOW), (INDEFINITE, 0)),
+        Some(a) => f(core.fpu.fcw, a),
+    };
+    let status = found(core.fpu.fcw, s | t);
+    let completes = settle(core, op, status, BEFORE);
+    core.fpu.fsw = core.fpu.fsw & !C2 | status & C2;
+    if completes && status & C2 == 0 {
+        set_st(core, 0, first);
+        push(core, second);
+    }
+    Ok(())
+}
+
+/// FPATAN and the logarithms: of ST(1) and ST(0) into ST(1), then pop.
+fn two(core: &mut Core, op: &Op, f: fn(u16, Extended, Extended) -> Outcome) -> Flow {
+    enter(core)?;
+    let (r, status) = match (st(core, 1), st(core, 0)) {
+        (Some(y), Some(x)) => f(core.fpu.fcw, y, x),
+        _ => (INDEFINITE, UNDERFLOW),
+    };
+    let status = found(core.fpu.fcw, status);
+    if settle(core, op, status, BEFORE) {
+        set_st(core, 1, r);
+        pop(core);
+    }
+    Ok(())
+}
+
+/// A NaN operand made quiet, or the default NaN for an encoding that is no operand.
+fn not_a_number(a: Extended) -> Outcome {
+    let (r, status) = host::add(EXCEPTIONS | 0x300, a, a);
+    (r, status & IE)
+}
+
+/// As `not_a_number`, of two operands of which one is such.
+fn neither_a_number(y: Extended, x: Extended) -> Outcome {
+    let (r, status) = host::add(EXCEPTIONS | 0x300, y, x);
+    (r, status & IE)
+}
+
+fn denormal(class: Class) -> u16 {
+    if class == Class::Denormal { DE } else { 0 }
+}
+
+/// Sine and cosine of a number, or why there are none.
+fn angle(a: Extended) -> Result<(Wide, Wide, u16), Outcome> {
+    let class = classify(a);
+    match class {
+        Class::Nan | Class::Unsupported => Err(not_a_number(a)),
+        Class::Infinity => Err((INDEFINITE, IE)),
+        Class::Zero => Ok((ZERO.signed(a.1 & 0x8000 != 0), ONE, 0)),
+        Class::Denormal | Class::Normal => {
+            let x = unpack(a);
+            if x.exponent >= TRIGONOMETRIC_LIMIT {
+                return Err((a, C2));
+            }
+            let (s, c) = series::sine_cosine(Wide::from_unpacked(x));
+            Ok((s, c, denormal(class) | PE))
+        }
+    }
+}
+
+/// Round a result that is exact only when `status` has no PE.
+fn finish(cw: u16, v: Wide, status: u16) -> Outcome {
+    let (r, more) = v.round(cw, status & PE != 0);
+    (r, status | more)
+}
+
+fn sine(cw: u16, a: Extended) -> Outcome {
+    angle(a).map_or_else(|refused| refused, |(s, _, status)| finish(cw, s, status))
+}
+
+fn cosine(cw: u16, a: Extended) -> Outcome {
+    angle(a).map_or_else(|refused| refused, |(_, c, status)| finish(cw, c, status))
+}
+
+fn tangent(cw: u16, a: Extended) -> (Outcome, Outcome) {
+    match angle(a) {
+        Ok((s, _, 0)) => (finish(cw, s, 0), (ONE_ENCODED, 0)),
+        Ok((s, c, status)) => (finish(cw, s.div(c), status), (ONE_ENCODED, 0)),
+        Err(refused) => (refused, refused),
+    }
+}
+
+/// F2XM1. Beyond -1 and 1 the manual leaves the result open; here the operand stays.
+fn power(cw: u16, a: Extended) -> Outcome {
+    let class = classify(a);
+    match class {
+        Class::Nan | Class::Unsupported => return not_a_number(a),
+        Class::Zero => return (a, 0),
+        Class::Infinity if a.1 & 0x8000 != 0 => return ((1 << 63, 0xbfff), 0),
+        Class::Infinity => return (a, 0),
+        Class::Denormal | Class::Normal => {}
+    }
+    let x = unpack(a);
+    if x.exponent >= 0 {
+        let one = x.exponent == 0 && x.significand == 1 << 63;
+        return (if one && x.negative { (1 << 63, 0xbffe) } else { a }, PE);
+    }
+    finish(cw, series::power_of_two_minus_one(Wide::from_unpacked(x)), denormal(class) | PE)
+}
+
+/// FPATAN.
+fn arctangent(cw: u16, y: Extended, x: Extended) -> Outcome {
+    use Class::*;
+    let (b, a) = (classify(y), classify(x));
+    let (y_negative, x_negative) = (y.1 & 0x8000 != 0, x.1 & 0x8000 != 0);
+    let pi_times = |eighths: u32| {
+        let v = series::PI.mul(Wide::scaled(false, u128::from(eighths), -3)).signed(y_negative);
+        finish(cw, v, PE | denormal(a) | denormal(b))
+    };
+    match (b, a) {
+        (Nan | Unsupported, _) | (_, Nan | Unsupported) => neither_a_number(y, x),
+        (Infinity, Infinity) => pi_times(if x_negative { 6 } else { 2 }),
+        (Infinity, _) => pi_times(4),
+        (_, Infinity) | (Zero, _) if x_negative => pi_times(8),
+        (_, Infinity) | (Zero, _) => ((0, y.1 & 0x8000), denormal(a) | denormal(b)),
+        (_, Zero) => pi_times(4),
+        _ => {
+            let (v, w) = (Wide::from_unpacked(unpack(y)), Wide::from_unpacked(unpack(x)));
+            let r = series::arctangent(v, w);
+            // A quotient that is a power of two below what the format can hold is its own arctangent, all but exactly.
+            finish(cw, r, PE | denormal(a) | denormal(b))
+        }
+    }
+}
+
+/// The sign of a product.
+fn signed(v: Extended, negative: bool) -> Extended {
+    (v.0, v.1 & 0x7fff | if negative { 0x8000 } else { 0 })
+}
+
+const INFINITE: Extended = (1 << 63, 0x7fff);
+
+/// FYL2X: y log2 x.
+fn logarithm(cw: u16, y: Extended, x: Extended) -> Outcome {
+    use Class::*;
+    let (b, a) = (classify(y), classify(x));
+    let (y_negative, x_negative) = (y.1 & 0x8000 != 0, x.1 & 0x8000 != 0);
+    let denormals = denormal(a) | denormal(b);
+    match (b, a) {
+        (Nan | Unsupported, _) | (_, Nan | Unsupported) => return neither_a_number(y, x),
+        (Zero, Zero | Infinity) => return (INDEFINITE, IE),
+        (Infinity, Zero) => return (signed(INFINITE, !y_negative), 0),
+        (_, Zero) => return (signed(INFINITE, !y_negative), ZE),
+        _ if x_negative => return (INDEFINITE, IE),
+        (_, Infinity) => return (signed(INFINITE, y_negative), denormals),
+        _ => {}
+    }
+    let log = series::log2(Wide::from_unpacked(unpack(x)));
+    let negative = y_negative != log.negative;
+    match b {
+        Infinity if log.is_zero() => (INDEFINITE, IE),
+        Infinity => (signed(INFINITE, negative), denormals),
+        Zero => (signed((0, 0), negative), denormals),
+        _ if log.is_zero() => (signed((0, 0), y_negative), denormals),
+        _ => {
+            // Hardware reports PE for powers of two also, whose logarithms are exact.
+            let product = log.mul(Wide::from_unpacked(unpack(y)));
+            finish(cw, product, denormals | PE)
+        }
+    }
+}
+
+/// FYL2XP1: y log2(x + 1). The manual leaves it open beyond 1 - sqrt(2) / 2; here it goes on being that function down
+/// to -1, and gives its operand from there on, as hardware does.
+fn logarithm_one_plus(cw: u16, y: Extended, x: Extended) -> Outcome {
+    use Class::*;
+    let (b, a) = (classify(y), classify(x));
+    let (y_negative, x_negative) = (y.1 & 0x8000 != 0, x.1 & 0x8000 != 0);
+    let negative = y_negative != x_negative;
+    let denormals = denormal(a) | denormal(b);
+    match (b, a) {
+        (Nan | Unsupported, _) | (_, Nan | Unsupported) => return neither_a_number(y, x),
+        (Infinity, Zero) | (Zero, Infinity) => return (INDEFINITE, IE),
+        (_, Infinity) if x_negative => return (INDEFINITE, IE),
+        (_, Zero) => return (signed((0, 0), negative), denormals),
+        (_, Infinity) => return (signed(INFINITE, y_negative), denormals),
+        _ => {}
+    }
+    let v = Wide::from_unpacked(unpack(x));
+    match b {
+        Infinity => (signed(INFINITE, negative), denormals),
+        Zero => (signed((0, 0), negative), denormals),
+        _ if x_negative && v.reaches(ONE) => (x, PE | denormals),
+        _ => {
+            let product = series::log2_one_plus(v).mul(Wide::from_unpacked(unpack(y)));
+            finish(cw, product, denormals | PE)
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! One run of a soup.
+#![allow(unsafe_code)]
+
+use crate::rng::Rng;
+use crate::soup::{RAM_LEN, Soup, WINDOW, WINDOW_PAGES};
+use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Ram, Request, TscAnchor, Until};
+
+/// How many instructions of a soup are executed at most.
+pub(crate) const INSTRUCTIONS_MAX: u64 = 3000;
+/// Exits of a soup at most.
+const EXITS_MAX: usize = 2000;
+/// Instructions between two external interrupts.
+const INTERRUPT_EVERY: u64 = 200;
+/// Instructions between two flushes of [`Way::Flushes`], at most.
+const FLUSH_EVERY_MAX: u64 = 50;
+
+/// How to run it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// With caches of the usual size and no needless stop.
+    Plain,
+    /// With sixteen entries in each cache.
+    TinyCaches,
+    /// With everything dropped at random instants.
+    Flushes,
+    /// With a stop after each instruction.
+    SingleSteps,
+    /// With breakpoints in the code.
+    Breakpoints,
+    /// With the planted defect: stores to page tables drop nothing.
+    StaleTranslations,
+}
+
+/// What a run leaves behind.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    pub(crate) state: CpuState,
+    pub(crate) ram: Vec<u8>,
+    pub(crate) dirty: Vec<u64>,
+    /// Exits that the guest caused, with the counts at which they came.
+    pub(crate) exits: Vec<(u64, Exit)>,
+}
+
+/// Run a soup to its end: `instructions_max`, a halt that nothing ends, a shutdown, or something unsupported.
+pub(crate) fn run(soup: &Soup, way: Way, instructions_max: u64) -> Trace {
+    // In words, so that pages are aligned wherever the allocator puts them.
+    let layout = std::alloc::Layout::from_size_align(RAM_LEN, 4096).expect("constants");
+    // SAFETY: the size is not zero.
+    let memory = unsafe { std::alloc::alloc(layout) };
+    assert!(!memory.is_null());
+    // SAFETY: as long as the soup's RAM, both `RAM_LEN`.
+    unsafe { std::ptr::copy_nonoverlapping(soup.ram.as_ptr(), memory, RAM_LEN) };
+    // SAFETY: freed below, after the CPU is gone; nobody else looks at it meanwhile.
+    let ram = unsafe { Ram::new(memory, RAM_LEN as u64) };
+    let entries = if way == Way::TinyCaches { 16 } else { 1024 };
+    let mut cpu = Cpu::new(ram, CacheConfig { tlb_entries: entries, block_entries: entries });
+    cpu.leak_stale_translations(way == Way::StaleTranslations);
+    cpu.set_state(&soup.state);
+    cpu.set_tsc(TscAnchor { icount: 0, tsc: 1 << 40, num: 3, den: 2 });
+    let mut exits = Vec::new();
+    drive(&mut cpu, soup, way, instructions_max, &mut exits);
+    let state = cpu.state();
+    let dirty = cpu.take_dirty_pages();
+    drop(cpu);
+    // SAFETY: initialised, and the CPU that wrote it is gone.
+    let ram = unsafe { std::slice::from_raw_parts(memory, RAM_LEN) }.to_vec();
+    // SAFETY: allocated above with this layout.
+    unsafe { std::alloc::dealloc(memory, layout) };
+    Trace { state, ram, dirty, exits }
+}
+
+fn drive(cpu: &mut Cpu, soup: &Soup, way: Way, instructions_max: u64, exits: &mut Vec<(u64, Exit)>) {
+    let mut flushes = Rng::for_case(soup.seed, 1);
+    let mut breakpoints = Vec::new();
+    if way == Way::Breakpoints {
+        let mut rng = Rng::for_case(soup.seed, 2);
+        breakpoints = (0..64).map(|_| WINDOW + rng.below(WINDOW_PAGES * 4096)).collect();
+        breakpoints.sort_unstable();
+    }
+    let end = soup.state.icount + instructions_max;
+    let mut interrupt_at = soup.state.icount + INTERRUPT_EVERY;
+    while cpu.icount() < end && exits.len() < EXITS_MAX {
+        let waiting = cpu.icount() >= interrupt_at;
+        if waiting && cpu.interruptible() {
+            interrupt_at = cpu.icount() + INTERRUPT_EVERY;
+            cpu.interrupt(0x20 + (cpu.icount() % 0xe0) as u8);
+        }
+        let waiting = cpu.icount() >= interrupt_at;
+        let next = if waiting { end } else { interrupt_at.min(end) };
+        let stop = match way {
+            Way::SingleSteps => cpu.icount() + 1,
+            Way::Flushes => {
+                cpu.flush_caches();
+                cpu.icount() + 1 + flushes.below(FLUSH_EVERY_MAX)
+            }
+            _ => next,
+        };
+        let exit = cpu.run(Until { icount: stop.min(next), window: waiting, breakpoints: &breakpoints });
+        match exit {
+            Exit::Count | Exit::Window | Exit::Breakpoint => continue,
+            Exit::Device(request) => cpu.complete(answer(request, cpu.icount())),
+            Exit::Halt if cpu.interruptible() => interrupt_at = cpu.icount(),
+            Exit::Halt | Exit::Shutdown | Exit::Unsupported(_) => {
+                exits.push((cpu.icount(), exit));
+                return;
+            }
+        }
+        exits.push((cpu.icount(), exit));
+    }
+}
+
+/// What a device says: anything, but the same each time.
+fn answer(request: Request, icount: u64) -> u64 {
+    let at = match request {
+        Request::MmioRead { gpa, .. } => gpa,
+        Request::PioRead { port, .. } => u64::from(port) << 48,
+        Request::MmioWrite { .. } | Request::PioWrite { .. } => return 0,
+    };
+    Rng::for_case(at, icount).next()
+}

@@ -1,0 +1,120 @@
+//! Byte soup: a guest of random code, page tables, descriptors and handlers, at CPL 0 and CPL 3.
+//!
+//! It must not panic, and it must not matter how it is run: with caches of the usual size or of sixteen entries, with
+//! caches dropped at random instants, with a stop after each instruction, or with breakpoints all over it. Registers, RAM,
+//! the pages reported as written, and every exit with its instruction count have to be the same.
+//!
+//! - [`soup`]: what lies in memory
+//! - [`machine`]: running it in one of the ways
+//!
+//! `PROPTEST_CASES` sets how many soups are cooked.
+
+mod machine;
+#[path = "../oracle/rng.rs"]
+mod rng;
+mod soup;
+
+use machine::{INSTRUCTIONS_MAX, Trace, Way, run};
+use proptest::prelude::*;
+use soup::Soup;
+
+/// The ways to run a soup that are compared with [`Way::Plain`].
+const WAYS: [Way; 4] = [Way::TinyCaches, Way::Flushes, Way::SingleSteps, Way::Breakpoints];
+
+/// Where two runs differ, in words; the whole states would fill pages.
+fn difference(a: &Trace, b: &Trace) -> Option<String> {
+    let exits = a.exits.iter().zip(&b.exits).position(|(a, b)| a != b);
+    if let Some(n) = exits {
+        return Some(format!("exit {n}: {:x?} and {:x?}", a.exits[n], b.exits[n]));
+    }
+    if a.exits.len() != b.exits.len() {
+        return Some(format!("{} exits and {}", a.exits.len(), b.exits.len()));
+    }
+    if a.state != b.state {
+        let (a, b) = (format!("{:#x?}", a.state), format!("{:#x?}", b.state));
+        let lines = a.lines().zip(b.lines()).filter(|(a, b)| a != b);
+        return Some(lines.map(|(a, b)| format!("{} and {}", a.trim(), b.trim())).collect::<Vec<_>>().join("; "));
+    }
+    if let Some(at) = a.ram.iter().zip(&b.ram).position(|(a, b)| a != b) {
+        return Some(format!("RAM at {at:#x}: {:#x} and {:#x}", a.ram[at], b.ram[at]));
+    }
+    (a.dirty != b.dirty).then(|| format!("dirty pages: {:x?} and {:x?}", a.dirty, b.dirty))
+}
+
+/// Run a soup in two ways. Tells the first instruction after which they differ, and what it began with.
+fn disagreement(soup: &Soup, way: Way) -> Option<String> {
+    let differ = |n| difference(&run(soup, Way::Plain, n), &run(soup, way, n));
+    differ(INSTRUCTIONS_MAX)?;
+    let (mut same, mut different) = (0, INSTRUCTIONS_MAX);
+    while different - same > 1 {
+        let middle = (same + different) / 2;
+        *if differ(middle).is_some() { &mut different } else { &mut same } = middle;
+    }
+    let before = run(soup, Way::Plain, same).state;
+    let what = differ(different)?;
+    Some(format!(
+        "{:?} and {way:?} differ after {different} instructions: {what}\nbefore: rip {:#x}, rflags {:#x}, gpr {:x?}",
+        Way::Plain, before.rip, before.rflags, before.gpr
+    ))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn how_it_is_run_does_not_matter(seed: u64, user: bool) {
+        let soup = Soup::new(seed, user);
+        for way in WAYS {
+            let found = disagreement(&soup, way);
+            prop_assert!(found.is_none(), "{}", found.unwrap_or_default());
+        }
+        let plain = run(&soup, Way::Plain, INSTRUCTIONS_MAX);
+        // Whatever changed was reported.
+        let changed = soup.ram.chunks(4096).zip(plain.ram.chunks(4096)).enumerate().filter(|(_, (a, b))| a != b);
+        for (page, _) in changed {
+            prop_assert!(plain.dirty.contains(&(page as u64)), "page {page:#x} changed and was not reported");
+        }
+    }
+}
+
+/// The test above would be worth little if soups ended after a few instructions, or never met what they are for.
+#[test]
+fn soups_are_rich() {
+    let mut instructions = 0;
+    let mut exits = 0;
+    let mut table_writes = 0;
+    for seed in 0..64 {
+        let soup = Soup::new(seed, seed & 1 == 0);
+        let trace = run(&soup, Way::Plain, INSTRUCTIONS_MAX);
+        instructions += trace.state.icount - soup.state.icount;
+        exits += trace.exits.len();
+        table_writes += u64::from(soup.changed_tables(&trace.ram));
+    }
+    println!("64 soups: {instructions} instructions, {exits} exits, {table_writes} wrote page tables");
+    assert!(instructions > 64 * INSTRUCTIONS_MAX / 4);
+    assert!(exits > 64);
+    assert!(table_writes > 16);
+}
+
+/// The stale-translation defect that can be planted is one that this test catches.
+#[test]
+fn a_stale_translation_is_caught() {
+    let caught = (0..2000).any(|seed| {
+        let soup = Soup::new(seed, seed & 1 == 0);
+        disagreement(&soup, Way::StaleTranslations).is_some()
+    });
+    assert!(caught);
+}
+
+#[test]
+fn zz_hunt() {
+    let from: u64 = std::env::var("SOUP_FROM").map_or(0, |s| s.parse().unwrap());
+    let n: u64 = std::env::var("SOUP_N").map_or(0, |s| s.parse().unwrap());
+    for seed in from..from + n {
+        let soup = Soup::new(seed, seed & 1 == 0);
+        for way in WAYS {
+            eprintln!("seed {seed} {way:?}");
+            if let Some(d) = disagreement(&soup, way) { eprintln!("DIFF seed {seed} {d}"); }
+        }
+    }
+}

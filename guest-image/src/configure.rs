@@ -1,0 +1,165 @@
+//! Configuring packages: what a machine has to do with an unpacked root, as a list of requests to its agent.
+//!
+//! Packages are configured by running `dpkg --configure -a` in a guest, with nothing started (policy-rc.d), a fixed
+//! clock and no network, and what that changed is packed onto a second disk. This crate has no machines, so the
+//! caller brings one: it implements [`Configure`].
+
+use crate::debian::database::record_name;
+use crate::debian::package::Package;
+use everett_protocol::{
+    Exec, ExecOutput, OUT_DISK_SERIAL, Operation, Pack, ROOT_DISK_SERIAL, Root, Setup, WallClock,
+};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The version of this procedure: a change that moves its result takes a new one.
+pub(crate) const VERSION: &str = "1";
+
+/// Memory of the machine, in bytes. What the packages write goes into memory as well.
+const MEMORY_BYTES: u64 = 1 << 30;
+
+/// Length of the disk that takes the packed changes, in bytes. It may be sparse.
+const OUT_DISK_BYTES: u64 = 8 << 30;
+
+/// Why packages were not configured.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Error(pub String);
+
+/// What a machine has to do.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// The kernel, an ELF.
+    pub vmlinux: PathBuf,
+    /// The initramfs with the agent.
+    pub initramfs: PathBuf,
+    /// The disk with the serial number [`ROOT_DISK_SERIAL`], read-only.
+    pub root_disk: PathBuf,
+    /// Length of the disk with the serial number [`OUT_DISK_SERIAL`], which starts blank.
+    pub out_disk_bytes: u64,
+    /// Memory of the machine.
+    pub memory_bytes: u64,
+    /// What to ask of the agent, in this order, each after the answer to the one before.
+    pub steps: Vec<Step>,
+    /// How many packages are configured: dpkg prints `Setting up NAME ...` for each.
+    pub packages: usize,
+}
+
+/// A request to the agent.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// What it does, for messages: "configure the packages".
+    pub what: String,
+    /// The request. An [`Operation::Exec`] has to exit with 0; the others have to be answered without an error; the
+    /// answer to [`Operation::Pack`] says how long the tar is.
+    pub op: Operation,
+}
+
+/// What a machine has done.
+#[derive(Debug)]
+pub struct Configured {
+    /// The out disk's file: a tar of what has changed, in the form of an overlay's upper folder.
+    pub out_disk: PathBuf,
+    /// Length of the tar, as [`everett_protocol::Reply::Packed`] said.
+    pub tar_bytes: u64,
+}
+
+/// A machine that can configure packages.
+pub trait Configure {
+    /// Names all that decides about the result besides the job: machine version, clock mode, seed. Part of the cache's
+    /// key.
+    fn identity(&self) -> String;
+
+    /// Boots the machine of the job and does its steps. `line` gets the lines that the steps print, as they come.
+    ///
+    /// # Errors
+    /// A step failed, or the machine did not come up: one line that names the step.
+    fn configure(&mut self, job: &Job, line: &mut dyn FnMut(&str)) -> Result<Configured, Error>;
+}
+
+/// For callers whose images need no configuring (a root from a folder, a tar, or none).
+#[derive(Debug, Default)]
+pub struct NoMachine;
+
+impl Configure for NoMachine {
+    fn identity(&self) -> String {
+        String::from("none")
+    }
+
+    fn configure(&mut self, _: &Job, _: &mut dyn FnMut(&str)) -> Result<Configured, Error> {
+        Err(Error(String::from("packages can only be configured where there is a machine to do it")))
+    }
+}
+
+/// The files of a job, made before it.
+pub(crate) struct Files {
+    pub(crate) vmlinux: PathBuf,
+    pub(crate) initramfs: PathBuf,
+    pub(crate) root_disk: PathBuf,
+}
+
+/// The job of configuring these packages, at this time (seconds since 1970).
+pub(crate) fn job(files: Files, packages: &[Package], time_s: u64) -> Job {
+    let step = |what: &str, op: Operation| Step { what: what.to_owned(), op };
+    let mut steps = vec![step("set the machine up", Operation::Setup(Box::new(setup(time_s))))];
+    for package in packages.iter().filter(|package| package.file("preinst").is_some()) {
+        let what = format!("run the preinst script of {}", package.name);
+        steps.push(Step { what, op: Operation::Exec(preinst(package)) });
+    }
+    let argv = ["dpkg", "--configure", "--pending"].map(String::from).to_vec();
+    steps.push(step("configure the packages", Operation::Exec(exec(argv, environment()))));
+    let pack = Pack { serial: String::from(OUT_DISK_SERIAL) };
+    steps.push(step("pack the root filesystem", Operation::Pack(pack)));
+    steps.push(step("power the machine off", Operation::PowerOff));
+    let Files { vmlinux, initramfs, root_disk } = files;
+    let (memory_bytes, out_disk_bytes) = (MEMORY_BYTES, OUT_DISK_BYTES);
+    Job { vmlinux, initramfs, root_disk, out_disk_bytes, memory_bytes, steps, packages: packages.len() }
+}
+
+fn setup(time_s: u64) -> Setup {
+    Setup {
+        root: Root::Disk {
+            serial: String::from(ROOT_DISK_SERIAL),
+            filesystem: String::from("squashfs"),
+            writable_bytes: Some(MEMORY_BYTES / 4 * 3),
+        },
+        clock: WallClock { seconds: i64::try_from(time_s).unwrap_or(i64::MAX), nanoseconds: 0 },
+        hostname: String::from("localhost"),
+        hosts: Vec::new(),
+        nameservers: Vec::new(),
+        interfaces: Vec::new(),
+        disks: Vec::new(),
+        services: Vec::new(),
+    }
+}
+
+/// dpkg runs a preinst before it unpacks; here the files are there already, which no script of a first installation
+/// minds (a diversion of its own package's files is ignored by dpkg-divert itself).
+fn preinst(package: &Package) -> Exec {
+    let name = record_name(package);
+    let argv = vec![format!("/var/lib/dpkg/info/{name}.preinst"), String::from("install")];
+    let architecture = package.control.field("Architecture").unwrap_or_default();
+    let mut env = environment();
+    // deb-preinst(5), dpkg(1): what dpkg sets for maintainer scripts.
+    for (key, value) in [
+        ("DPKG_MAINTSCRIPT_PACKAGE", package.name.as_str()),
+        ("DPKG_MAINTSCRIPT_PACKAGE_REFCOUNT", "1"),
+        ("DPKG_MAINTSCRIPT_ARCH", architecture),
+        ("DPKG_MAINTSCRIPT_NAME", "preinst"),
+        ("DPKG_ADMINDIR", "/var/lib/dpkg"),
+        ("DPKG_ROOT", ""),
+    ] {
+        env.insert(key.to_owned(), value.to_owned());
+    }
+    exec(argv, env)
+}
+
+fn exec(argv: Vec<String>, env: BTreeMap<String, String>) -> Exec {
+    Exec { argv, env, cwd: None, user: None, stdin: None, output: ExecOutput::Control, limit_ms: None }
+}
+
+fn environment() -> BTreeMap<String, String> {
+    [("DEBIAN_FRONTEND", "noninteractive"), ("DEBCONF_NONINTERACTIVE_SEEN", "true"), ("LC_ALL", "C.UTF-8")]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into()
+}

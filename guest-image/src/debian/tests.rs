@@ -1,0 +1,124 @@
+//! Packages made here, unpacked as dpkg would.
+
+use super::ar::tests::archive;
+use super::package::Package;
+use super::{Error, database, unpack};
+use crate::tree::{Kind, Spool, Tree};
+use std::path::PathBuf;
+use tar::{Builder, Header};
+use tempfile::TempDir;
+
+/// A package with these control files and data files.
+fn package(folder: &TempDir, name: &str, control: &str, files: &[(&str, &str)], data: &[(&str, &str)]) -> PathBuf {
+    let tar = |entries: &[(&str, &str)]| {
+        let mut builder = Builder::new(Vec::new());
+        for (path, content) in entries {
+            let mut header = Header::new_gnu();
+            header.set_mode(if path.contains("bin/") || path.contains("inst") { 0o755 } else { 0o644 });
+            header.set_uid(0);
+            header.set_gid(0);
+            header.set_mtime(1_600_000_000);
+            if path.ends_with('/') {
+                header.set_entry_type(tar::EntryType::Directory);
+                header.set_size(0);
+                builder.append_data(&mut header, path, std::io::empty()).unwrap();
+            } else {
+                header.set_size(content.len() as u64);
+                builder.append_data(&mut header, path, content.as_bytes()).unwrap();
+            }
+        }
+        builder.into_inner().unwrap()
+    };
+    let control = format!("Package: {name}\nVersion: 1:2-3\n{control}Description: a test\n with two lines\n");
+    let mut all = vec![("./control", control.as_str())];
+    all.extend_from_slice(files);
+    let control = zstd::encode_all(tar(&all).as_slice(), 1).unwrap();
+    let mut data_part = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut data_part, &tar(data)).unwrap();
+    let data = data_part.finish().unwrap();
+    let bytes = archive(&[("debian-binary", b"2.0\n"), ("control.tar.zst", &control), ("data.tar.gz", &data)]);
+    let path = folder.path().join(format!("{name}.deb"));
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn text(tree: &Tree, path: &str) -> String {
+    let content = tree.file(path.as_bytes()).unwrap_or_else(|| panic!("no {path}"));
+    String::from_utf8(content.read(1 << 20).unwrap()).unwrap()
+}
+
+#[test]
+fn packages_are_unpacked_with_the_records_that_dpkg_would_have() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = package(
+        &folder,
+        "libtest1",
+        "Architecture: amd64\nMulti-Arch: same\n",
+        &[("./triggers", "activate-noawait ldconfig\n"), ("./md5sums", "00  lib/libtest.so\n")],
+        &[("./", ""), ("./lib/", ""), ("./lib/libtest.so", "library")],
+    );
+    let server = package(
+        &folder,
+        "server",
+        "Architecture: all\nDepends: libtest1\n",
+        &[
+            ("./conffiles", "/etc/server.conf\n"),
+            ("./preinst", "#!/bin/sh\n"),
+            ("./postinst", "#!/bin/sh\n"),
+            ("./triggers", "interest-noawait /usr/share/x\n"),
+        ],
+        &[("./etc/", ""), ("./etc/server.conf", "port 1"), ("./bin/server", "program")],
+    );
+    let packages = [Package::open(&library).unwrap(), Package::open(&server).unwrap()];
+    let mut tree = unpack::merged_tree().unwrap();
+    let mut spool = Spool::new(folder.path()).unwrap();
+    let unpacked: Vec<_> = packages
+        .iter()
+        .map(|package| unpack::unpack_package(package, &mut tree, &mut spool).unwrap())
+        .collect();
+    spool.flush().unwrap();
+    database::write(&mut tree, &unpacked).unwrap();
+
+    // Merged /usr: what a package ships in /bin and /lib is in /usr.
+    assert!(matches!(&tree.inode(tree.find(b"bin").unwrap()).kind, Kind::Link(to) if to == b"usr/bin"));
+    assert_eq!(text(&tree, "usr/bin/server"), "program");
+    assert_eq!(text(&tree, "usr/lib/libtest.so"), "library");
+    // Configuration files wait beside their places.
+    assert!(tree.find(b"etc/server.conf").is_none());
+    assert_eq!(text(&tree, "etc/server.conf.dpkg-new"), "port 1");
+    // Lists name files as the package does, configuration files without the suffix.
+    assert_eq!(text(&tree, "var/lib/dpkg/info/libtest1:amd64.list"), "/.\n/lib\n/lib/libtest.so\n");
+    assert_eq!(text(&tree, "var/lib/dpkg/info/server.list"), "/etc\n/etc/server.conf\n/bin/server\n");
+    let preinst = tree.find(b"var/lib/dpkg/info/server.preinst").unwrap();
+    assert_eq!(tree.inode(preinst).attributes.mode, 0o755);
+    assert_eq!(text(&tree, "var/lib/dpkg/triggers/File"), "/usr/share/x server/noawait\n");
+    assert_eq!(
+        text(&tree, "var/lib/dpkg/status"),
+        "Package: libtest1\nStatus: install ok unpacked\nVersion: 1:2-3\nArchitecture: amd64\nMulti-Arch: same\n\
+         Description: a test\n with two lines\n\n\
+         Package: server\nStatus: install ok unpacked\nVersion: 1:2-3\nArchitecture: all\nDepends: libtest1\n\
+         Description: a test\n with two lines\nConffiles:\n /etc/server.conf newconffile\n\n"
+    );
+}
+
+#[test]
+fn packages_for_other_machines_and_broken_ones_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let arm = package(&folder, "tool", "Architecture: arm64\n", &[], &[]);
+    let error = Package::open(&arm).unwrap_err().to_string();
+    assert_eq!(error, "the package tool is for arm64, and machines are amd64");
+    let nameless = package(&folder, "nameless", "", &[], &[]);
+    assert!(matches!(Package::open(&nameless), Err(Error::Format { .. })));
+
+    let good = std::fs::read(package(&folder, "good", "Architecture: all\n", &[], &[("./x", "x")])).unwrap();
+    let path = folder.path().join("cut.deb");
+    for length in (0..good.len()).step_by(7) {
+        std::fs::write(&path, &good[..length]).unwrap();
+        // The control part may be whole; then the data is not.
+        if let Ok(package) = Package::open(&path) {
+            let mut spool = Spool::new(folder.path()).unwrap();
+            assert!(unpack::unpack_package(&package, &mut Tree::default(), &mut spool).is_err(), "{length}");
+        }
+    }
+    assert!(matches!(Package::open(&folder.path().join("none.deb")), Err(Error::Read { .. })));
+}

@@ -1,0 +1,179 @@
+//! A folder of the host as a root filesystem.
+
+use crate::tree::{Attributes, Content, Kind, OnFolder, Tree};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+/// A file cannot be taken over.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}: {source}", path.display())]
+pub struct Error {
+    /// The file.
+    pub path: PathBuf,
+    /// Why.
+    pub source: io::Error,
+}
+
+/// Namespaces of extended attributes that are taken over.
+const KEPT: [&[u8]; 2] = [b"user.", b"security.capability"];
+
+/// Most bytes of a file's list of attributes' names, and of an attribute (attr(5): 64 KiB each).
+const XATTR_BYTES_MAX: usize = 64 << 10;
+
+/// Takes over all files of a folder. Their contents stay where they are; sockets are left out.
+///
+/// # Errors
+/// A file cannot be read, or does not fit the tree.
+pub fn read(folder: &Path, tree: &mut Tree) -> Result<(), Error> {
+    let mut reader = Reader { root: folder, tree, links: BTreeMap::new() };
+    let metadata = reader.metadata(folder)?;
+    if !metadata.is_dir() {
+        return Err(reader.error(folder, io::ErrorKind::NotADirectory.into()));
+    }
+    reader.folder(folder, &metadata)
+}
+
+struct Reader<'a> {
+    root: &'a Path,
+    tree: &'a mut Tree,
+    /// Files with several names, by device and inode: their first path in the tree.
+    links: BTreeMap<(u64, u64), Vec<u8>>,
+}
+
+impl Reader<'_> {
+    fn error(&self, path: &Path, source: io::Error) -> Error {
+        Error { path: path.to_path_buf(), source }
+    }
+
+    fn metadata(&self, path: &Path) -> Result<Metadata, Error> {
+        fs::symlink_metadata(path).map_err(|source| self.error(path, source))
+    }
+
+    fn inside(&self, path: &Path) -> Vec<u8> {
+        path.strip_prefix(self.root).unwrap_or(path).as_os_str().as_bytes().to_vec()
+    }
+
+    fn folder(&mut self, path: &Path, metadata: &Metadata) -> Result<(), Error> {
+        let failed = |source: io::Error| Error { path: path.to_path_buf(), source };
+        let attributes = attributes(path, metadata).map_err(failed)?;
+        let inside = self.inside(path);
+        self.tree
+            .put_folder(&inside, attributes, OnFolder::Update)
+            .map_err(|error| failed(io::Error::other(error)))?;
+        for entry in fs::read_dir(path).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let metadata = self.metadata(&path)?;
+            if metadata.is_dir() {
+                // The tree bounds the depth of paths, and so of this.
+                self.folder(&path, &metadata)?;
+            } else {
+                self.file(&path, &metadata).map_err(|source| self.error(&path, source))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path, metadata: &Metadata) -> io::Result<()> {
+        let inside = self.inside(path);
+        let kind = metadata.file_type();
+        let major_minor = (rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()));
+        let kind = if kind.is_symlink() {
+            Kind::Link(fs::read_link(path)?.into_os_string().into_vec())
+        } else if kind.is_file() {
+            if metadata.nlink() > 1 {
+                let inode = (metadata.dev(), metadata.ino());
+                if let Some(first) = self.links.get(&inode) {
+                    return self.tree.put_hard_link(&inside, first).map_err(io::Error::other);
+                }
+                self.links.insert(inode, inside.clone());
+            }
+            fs::File::open(path)?;
+            Kind::File(Content::Path { path: path.to_path_buf(), length: metadata.len() })
+        } else if kind.is_char_device() {
+            Kind::CharacterDevice(major_minor.0, major_minor.1)
+        } else if kind.is_block_device() {
+            Kind::BlockDevice(major_minor.0, major_minor.1)
+        } else if kind.is_fifo() {
+            Kind::Fifo
+        } else {
+            return Ok(());
+        };
+        self.tree.put(&inside, attributes(path, metadata)?, kind).map_err(io::Error::other)
+    }
+}
+
+fn attributes(path: &Path, metadata: &Metadata) -> io::Result<Attributes> {
+    Ok(Attributes {
+        mode: metadata.mode() & 0o7777,
+        uid: metadata.uid(),
+        gid: metadata.gid(),
+        mtime_s: u64::try_from(metadata.mtime()).unwrap_or(0),
+        xattrs: xattrs(path)?,
+    })
+}
+
+fn xattrs(path: &Path) -> io::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
+    let mut names = vec![0; XATTR_BYTES_MAX];
+    let length = match rustix::fs::llistxattr(path, &mut names) {
+        Ok(length) => length,
+        Err(rustix::io::Errno::NOTSUP) => 0,
+        Err(error) => return Err(error.into()),
+    };
+    let mut xattrs = BTreeMap::new();
+    for name in names[..length].split(|&byte| byte == 0) {
+        if KEPT.iter().any(|kept| name.starts_with(kept)) {
+            let mut value = vec![0; XATTR_BYTES_MAX];
+            let length = rustix::fs::lgetxattr(path, OsStr::from_bytes(name), &mut value)?;
+            value.truncate(length);
+            xattrs.insert(name.to_vec(), value);
+        }
+    }
+    Ok(xattrs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+    use crate::tree::{InodeId, Kind, Tree};
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    fn of(tree: &Tree, path: &str) -> (InodeId, u32) {
+        let id = tree.find(path.as_bytes()).unwrap();
+        (id, tree.inode(id).attributes.mode)
+    }
+
+    #[test]
+    fn a_folder_is_taken_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("usr/bin")).unwrap();
+        fs::write(at("usr/bin/tool"), "tool").unwrap();
+        fs::set_permissions(at("usr/bin/tool"), fs::Permissions::from_mode(0o4755)).unwrap();
+        fs::hard_link(at("usr/bin/tool"), at("usr/bin/same")).unwrap();
+        symlink("usr/bin", at("bin")).unwrap();
+        std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        let mut tree = Tree::default();
+        read(folder.path(), &mut tree).unwrap();
+        assert_eq!(of(&tree, "usr/bin/tool").1, 0o4755);
+        assert_eq!(of(&tree, "usr/bin/tool").0, of(&tree, "bin/same").0);
+        assert_eq!(tree.file(b"bin/tool").unwrap().read(10).unwrap(), b"tool");
+        assert!(matches!(&tree.inode(tree.find(b"bin").unwrap()).kind, Kind::Link(to) if to == b"usr/bin"));
+        assert!(tree.find(b"socket").is_none());
+    }
+
+    #[test]
+    fn what_is_no_folder_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("missing");
+        let error = read(&missing, &mut Tree::default()).unwrap_err().to_string();
+        assert!(error.contains("missing"), "{error}");
+        fs::write(&missing, "").unwrap();
+        assert!(read(&missing, &mut Tree::default()).is_err());
+    }
+}

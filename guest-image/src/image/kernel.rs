@@ -1,0 +1,153 @@
+//! The kernel and the initramfs of an image.
+
+use super::packages::Packages;
+use super::{Error, ImageSpec, KernelSource};
+use crate::agent::AGENT;
+use crate::archive;
+use crate::cache::{self, Cache, Entry, Key};
+use crate::debian::{self, package::Package};
+use crate::kernel::modules::{Available, DEFAULT_MODULES};
+use crate::kernel::{KERNEL_BYTES_MAX, read_vmlinux, vmlinux};
+use crate::progress::{Progress, Stage};
+use crate::{initramfs, kernel};
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::Path;
+
+/// Changes when the same inputs would make another file.
+const VERSION: &str = "1";
+
+/// Most bytes of a module, packed or not.
+const MODULE_BYTES_MAX: u64 = 64 << 20;
+
+/// What boots before the root filesystem.
+pub(super) struct Kernel {
+    pub(super) vmlinux: Entry,
+    pub(super) initramfs: Entry,
+}
+
+/// A kernel's ELF and its modules.
+struct Parts {
+    vmlinux: Vec<u8>,
+    modules: Option<Available>,
+}
+
+pub(super) fn build(
+    spec: &ImageSpec,
+    cache: &Cache,
+    packages: &mut Packages<'_>,
+    progress: &mut dyn Progress,
+) -> Result<Kernel, Error> {
+    match &spec.kernel {
+        KernelSource::Package(name) => {
+            let fetched = packages.kernel(name, progress)?;
+            progress.at(Stage::Kernel, 0, 1);
+            let key = Key::new("kernel package").with(VERSION).with(&fetched.locked.sha256);
+            let built = entries(spec, cache, &key, || of_package(&Package::open(&fetched.path)?))?;
+            progress.at(Stage::Kernel, 1, 1);
+            Ok(built)
+        }
+        KernelSource::File { path, modules } => {
+            progress.at(Stage::Kernel, 0, 1);
+            let parts = Parts {
+                vmlinux: read_vmlinux(path)?,
+                modules: modules.as_deref().map(of_folder).transpose()?,
+            };
+            let mut key = Key::new("kernel file").with(VERSION).with(&parts.vmlinux);
+            for (name, content) in parts.modules.iter().flat_map(Available::files) {
+                key = key.with(name).with(content);
+            }
+            let built = entries(spec, cache, &key, || Ok(parts))?;
+            progress.at(Stage::Kernel, 1, 1);
+            Ok(built)
+        }
+    }
+}
+
+/// The two files, from the cache or from the parts, which are made only if need be.
+fn entries(
+    spec: &ImageSpec,
+    cache: &Cache,
+    key: &Key,
+    parts: impl FnOnce() -> Result<Parts, Error>,
+) -> Result<Kernel, Error> {
+    let mut wanted: Vec<&str> = DEFAULT_MODULES.to_vec();
+    wanted.extend(spec.modules.iter().map(String::as_str));
+    let vmlinux_key = key.clone().with("vmlinux");
+    let initramfs_key = key.clone().with("initramfs").with(AGENT).with(wanted.join(" "));
+    let (vmlinux, initramfs) = (cache.get("vmlinux", &vmlinux_key), cache.get("initramfs", &initramfs_key));
+    if let (Some(vmlinux), Some(initramfs)) = (vmlinux, initramfs) {
+        return Ok(Kernel { vmlinux, initramfs });
+    }
+    let parts = parts()?;
+    let modules = match &parts.modules {
+        Some(available) => available.closure(wanted)?,
+        None => Vec::new(),
+    };
+    let archive = initramfs::build(AGENT, &modules);
+    let store = |name: &str, key: &Key, content: &[u8]| {
+        cache.put::<cache::Error>(name, key, |file: &mut File| {
+            file.write_all(content).map_err(|source| cache::Error::of(cache.folder(), source))
+        })
+    };
+    Ok(Kernel {
+        vmlinux: store("vmlinux", &vmlinux_key, &parts.vmlinux)?,
+        initramfs: store("initramfs", &initramfs_key, &archive)?,
+    })
+}
+
+/// Finds `/boot/vmlinuz-RELEASE` and the modules of that release in a package.
+fn of_package(package: &Package) -> Result<Parts, Error> {
+    let damaged = |source: io::Error| debian::Error::Tree {
+        package: package.name.clone(),
+        source: archive::Error::Read(source),
+    };
+    let mut found: Option<(String, Vec<u8>)> = None;
+    let mut modules = Available::new("");
+    let mut data = tar::Archive::new(package.data().map_err(damaged)?);
+    for entry in data.entries().map_err(damaged)? {
+        let entry = entry.map_err(damaged)?;
+        if !entry.header().entry_type().is_file() {
+            continue;
+        }
+        let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let release = path.trim_start_matches("./").strip_prefix("boot/vmlinuz-").map(str::to_owned);
+        let bytes_max = if release.is_some() { KERNEL_BYTES_MAX } else { MODULE_BYTES_MAX };
+        if release.is_none() && !Available::wants(&path) {
+            continue;
+        }
+        let mut content = Vec::new();
+        entry.take(bytes_max).read_to_end(&mut content).map_err(damaged)?;
+        match release {
+            Some(release) => found = Some((release, content)),
+            None => modules.add(&path, &content),
+        }
+    }
+    let (release, image) = found.ok_or_else(|| Error::NoKernel { package: package.name.clone() })?;
+    let vmlinux = vmlinux(image, &format!("{}/boot/vmlinuz-{release}", package.name))?;
+    modules.release = release;
+    Ok(Parts { vmlinux, modules: Some(modules) })
+}
+
+/// The modules in a folder.
+fn of_folder(folder: &Path) -> Result<Available, kernel::Error> {
+    let release = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    let mut modules = Available::new(&release.unwrap_or_default());
+    let mut folders = vec![folder.to_path_buf()];
+    let failed = |path: &Path, source: io::Error| kernel::Error::Read { path: path.display().to_string(), source };
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).map_err(|source| failed(&folder, source))? {
+            let entry = entry.map_err(|source| failed(&folder, source))?;
+            let path = entry.path();
+            let kind = entry.file_type().map_err(|source| failed(&path, source))?;
+            // Links (`build`, `source`) lead out of the folder.
+            if kind.is_dir() {
+                folders.push(path);
+            } else if kind.is_file() && Available::wants(&path.to_string_lossy()) {
+                let content = fs::read(&path).map_err(|source| failed(&path, source))?;
+                modules.add(&path.to_string_lossy(), &content);
+            }
+        }
+    }
+    Ok(modules)
+}

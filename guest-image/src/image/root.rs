@@ -1,0 +1,237 @@
+//! The root filesystem of an image.
+
+use super::kernel::Kernel;
+use super::packages::{Fetched, Packages};
+use super::{Error, ImageSpec, RootSource};
+use crate::archive::{self, Mode, Store};
+use crate::cache::{self, Cache, Entry, Key};
+use crate::compression::Format;
+use crate::configure::{self, Configure, Configured, Files};
+use crate::debian::{self, database, package::Package, unpack};
+use crate::folder;
+use crate::progress::{Progress, Stage};
+use crate::squashfs;
+use crate::tree::{Attributes, Content, Kind, OnFolder, Spool, Tree};
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Changes when the same inputs would make another file.
+const VERSION: &str = "1";
+
+/// What invoke-rc.d(8) asks before it starts anything: 101 forbids.
+const POLICY: &str = "usr/sbin/policy-rc.d";
+const POLICY_SCRIPT: &[u8] = b"#!/bin/sh\nexit 101\n";
+
+/// What configuring leaves behind that is of the moment: logs with times, copies of what was before, caches that
+/// are made again, and what the agent writes at each setup.
+const LEFTOVERS: [&str; 17] = [
+    POLICY,
+    "etc/hostname",
+    "etc/hosts",
+    "etc/resolv.conf",
+    "etc/passwd-",
+    "etc/group-",
+    "etc/shadow-",
+    "etc/gshadow-",
+    "etc/subuid-",
+    "etc/subgid-",
+    "var/cache/debconf/config.dat-old",
+    "var/cache/debconf/templates.dat-old",
+    "var/cache/ldconfig/aux-cache",
+    "var/lib/dpkg/status-old",
+    "var/lib/dpkg/diversions-old",
+    "var/log/alternatives.log",
+    "var/log/dpkg.log",
+];
+
+/// Folders that are empty in an image.
+const EMPTY: [&str; 3] = ["tmp", "var/tmp", "run"];
+
+/// Where the agent mounts what programs expect.
+const MOUNT_POINTS: [(&str, u32); 5] =
+    [("dev", 0o755), ("proc", 0o555), ("sys", 0o555), ("run", 0o755), ("tmp", 0o1777)];
+
+pub(super) fn build(
+    spec: &ImageSpec,
+    cache: &Cache,
+    packages: &mut Packages<'_>,
+    kernel: &Kernel,
+    machine: &mut dyn Configure,
+    progress: &mut dyn Progress,
+) -> Result<Option<Entry>, Error> {
+    let entry = match &spec.root {
+        RootSource::None => return Ok(None),
+        RootSource::Packages(names) => {
+            let fetched = packages.closure(names, progress)?;
+            let mut key = key(spec, "packages").with(configure::VERSION).with(machine.identity());
+            // The machine that configures is an input as well, with its kernel and its agent.
+            key = key.with(&kernel.vmlinux.blake3).with(&kernel.initramfs.blake3);
+            for Fetched { locked, .. } in &fetched {
+                key = key.with(&locked.sha256);
+            }
+            match cache.get("root", &key) {
+                Some(entry) => entry,
+                None => {
+                    let (tree, _spool) = of_packages(spec, cache, &fetched, kernel, machine, progress)?;
+                    store(spec, cache, &key, tree, progress)?
+                }
+            }
+        }
+        RootSource::Folder(path) => {
+            let mut tree = Tree::default();
+            folder::read(path, &mut tree).map_err(|folder::Error { path, source }| {
+                let path = path.display().to_string();
+                Error::RootFolder { path, source }
+            })?;
+            check_root(&tree, path)?;
+            // Whether anything in it has changed is only known when all of it was read: the entry is always made.
+            let place = path.canonicalize().unwrap_or_else(|_| path.clone());
+            let key = key(spec, "folder").with(place.as_os_str().as_encoded_bytes());
+            store(spec, cache, &key, tree, progress)?
+        }
+        RootSource::Tar(path) => of_tar(spec, cache, path, progress)?,
+    };
+    Ok(Some(entry))
+}
+
+fn key(spec: &ImageSpec, kind: &str) -> Key {
+    Key::new("root").with(VERSION).with(kind).with(spec.time_s.to_le_bytes())
+}
+
+/// Writes the tree as the entry for this key.
+fn store(
+    spec: &ImageSpec,
+    cache: &Cache,
+    key: &Key,
+    mut tree: Tree,
+    progress: &mut dyn Progress,
+) -> Result<Entry, Error> {
+    progress.at(Stage::Root, 0, 1);
+    for (path, mode) in MOUNT_POINTS {
+        tree.put_folder(path.as_bytes(), Attributes::of_root(mode), OnFolder::Keep).map_err(debian::Error::Database)?;
+    }
+    tree.clamp_times(spec.time_s);
+    let entry = cache.put("root", key, |file| write(&tree, spec.time_s, file))?;
+    progress.at(Stage::Root, 1, 1);
+    Ok(entry)
+}
+
+fn write(tree: &Tree, time_s: u64, file: &mut File) -> Result<(), Error> {
+    let mut out = io::BufWriter::with_capacity(1 << 20, file);
+    squashfs::write(tree, u32::try_from(time_s).unwrap_or(u32::MAX), &mut out)?;
+    Ok(())
+}
+
+/// Unpacks packages, has them configured, and takes over what that changed.
+fn of_packages(
+    spec: &ImageSpec,
+    cache: &Cache,
+    fetched: &[Fetched],
+    kernel: &Kernel,
+    machine: &mut dyn Configure,
+    progress: &mut dyn Progress,
+) -> Result<(Tree, Spool), Error> {
+    let failed = |source: io::Error| cache::Error::of(&cache.temporary(), source);
+    let opened = fetched.iter().map(|fetched| Package::open(&fetched.path)).collect::<Result<Vec<_>, _>>()?;
+    let mut spool = Spool::new(&cache.temporary()).map_err(failed)?;
+    let mut tree = unpack::merged_tree()?;
+    let mut unpacked = Vec::new();
+    let total = opened.len() as u64;
+    for (done, package) in opened.iter().enumerate() {
+        progress.at(Stage::Unpack, done as u64, total);
+        unpacked.push(unpack::unpack_package(package, &mut tree, &mut spool)?);
+    }
+    spool.flush().map_err(failed)?;
+    database::write(&mut tree, &unpacked)?;
+    let policy = Kind::File(Content::bytes(POLICY_SCRIPT));
+    tree.put(POLICY.as_bytes(), Attributes::of_root(0o755), policy).map_err(debian::Error::Database)?;
+    tree.clamp_times(spec.time_s);
+    progress.at(Stage::Unpack, total, total);
+
+    let mut disk = cache.temporary_file()?;
+    write(&tree, spec.time_s, disk.as_file_mut())?;
+    let files = Files {
+        vmlinux: kernel.vmlinux.path.clone(),
+        initramfs: kernel.initramfs.path.clone(),
+        root_disk: disk.path().to_path_buf(),
+    };
+    let job = configure::job(files, &opened, spec.time_s);
+    let mut done = 0;
+    progress.at(Stage::Configure, 0, total);
+    let Configured { out_disk, tar_bytes } = machine.configure(&job, &mut |line| {
+        progress.line(line);
+        // dpkg announces each package once; one whose triggers run later is announced as another line.
+        if line.starts_with("Setting up ") {
+            done += 1;
+            progress.at(Stage::Configure, done.min(total), total);
+        }
+    })?;
+    progress.at(Stage::Configure, total, total);
+    apply(&out_disk, tar_bytes, &mut tree)?;
+    for path in LEFTOVERS {
+        tree.remove(path.as_bytes());
+    }
+    for path in EMPTY {
+        tree.empty(path.as_bytes());
+    }
+    Ok((tree, spool))
+}
+
+/// Puts what a machine packed over the tree. The contents stay in the disk's file, which may be unlinked afterwards.
+fn apply(out_disk: &Path, tar_bytes: u64, tree: &mut Tree) -> Result<(), Error> {
+    let read = |source: io::Error| Error::Packed(archive::Error::Read(source));
+    let file = Arc::new(File::open(out_disk).map_err(read)?);
+    let reader = BufReader::new(File::open(out_disk).map_err(read)?.take(tar_bytes));
+    let store = Store::InPlace(file);
+    archive::unpack(reader, tree, store, Mode::Overlay, |path| Some(path.to_vec())).map_err(Error::Packed)?;
+    Ok(())
+}
+
+/// A root from a tar archive, packed or not.
+fn of_tar(
+    spec: &ImageSpec,
+    cache: &Cache,
+    path: &Path,
+    progress: &mut dyn Progress,
+) -> Result<Entry, Error> {
+    let failed = |source: io::Error| Error::RootArchive {
+        path: path.display().to_string(),
+        source: archive::Error::Read(source),
+    };
+    let mut file = File::open(path).map_err(failed)?;
+    let (_, digest) = cache::digest(&mut file).map_err(failed)?;
+    let key = key(spec, "tar").with(digest);
+    if let Some(entry) = cache.get("root", &key) {
+        return Ok(entry);
+    }
+    file.seek(SeekFrom::Start(0)).map_err(failed)?;
+    let mut start = [0; 6];
+    let length = file.read(&mut start).map_err(failed)?;
+    file.seek(SeekFrom::Start(0)).map_err(failed)?;
+    let mut tree = Tree::default();
+    let temporary = cache.temporary();
+    let mut spool = Spool::new(&temporary).map_err(|source| cache::Error::of(&temporary, source))?;
+    let (reader, contents): (Box<dyn Read>, _) = match Format::detect(&start[..length]) {
+        Some(format) => {
+            (format.reader(BufReader::new(file)).map_err(failed)?, Store::Spool(&mut spool))
+        }
+        None => {
+            let same = Arc::new(file.try_clone().map_err(failed)?);
+            (Box::new(BufReader::new(file)), Store::InPlace(same))
+        }
+    };
+    archive::unpack(reader, &mut tree, contents, Mode::Plain, |path| Some(path.to_vec()))
+        .map_err(|source| Error::RootArchive { path: path.display().to_string(), source })?;
+    spool.flush().map_err(failed)?;
+    check_root(&tree, path)?;
+    store(spec, cache, &key, tree, progress)
+}
+
+fn check_root(tree: &Tree, path: &Path) -> Result<(), Error> {
+    if tree.find(b"bin").is_some() || tree.find(b"usr/bin").is_some() {
+        return Ok(());
+    }
+    Err(Error::NotARoot { path: path.display().to_string() })
+}

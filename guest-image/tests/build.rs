@@ -1,0 +1,245 @@
+//! Whole images, from inputs that need neither a network nor a machine.
+
+use everett_guest_image::configure::{Configure, Configured, Error as ConfigureError, Job, NoMachine};
+use everett_guest_image::image::{DEFAULT_TIME_S, Error};
+use everett_guest_image::{Cache, Image, ImageSpec, KernelSource, RootSource, Silent, build};
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// An ELF that could be a kernel: a header and one empty segment to load.
+fn vmlinux() -> Vec<u8> {
+    let mut elf = vec![0u8; 64 + 56];
+    elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    elf[18..20].copy_from_slice(&62u16.to_le_bytes());
+    elf[32..40].copy_from_slice(&64u64.to_le_bytes());
+    elf[56..58].copy_from_slice(&1u16.to_le_bytes());
+    elf[64..68].copy_from_slice(&1u32.to_le_bytes());
+    elf
+}
+
+/// A header of a file of root's.
+fn header() -> tar::Header {
+    let mut header = tar::Header::new_gnu();
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(0);
+    header
+}
+
+struct Lab {
+    folder: TempDir,
+    cache: Cache,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&folder.path().join("cache")).unwrap();
+        fs::write(folder.path().join("vmlinux"), vmlinux()).unwrap();
+        Lab { folder, cache }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn spec(&self, root: RootSource) -> ImageSpec {
+        ImageSpec {
+            kernel: KernelSource::File { path: self.path("vmlinux"), modules: None },
+            root,
+            time_s: DEFAULT_TIME_S,
+            ..ImageSpec::of_packages("bookworm", Vec::new())
+        }
+    }
+
+    fn build(&self, root: RootSource) -> Result<Image, Error> {
+        build(&self.spec(root), &self.cache, &mut NoMachine, &mut Silent)
+    }
+
+    /// A tar with a program in it.
+    fn tar(&self, name: &str, content: &str) -> PathBuf {
+        let mut builder = tar::Builder::new(Vec::new());
+        let mut header = header();
+        header.set_mode(0o755);
+        header.set_size(content.len() as u64);
+        builder.append_data(&mut header, "./usr/bin/program", content.as_bytes()).unwrap();
+        let path = self.path(name);
+        let bytes = builder.into_inner().unwrap();
+        let bytes = if name.ends_with(".gz") {
+            let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            gz.write_all(&bytes).unwrap();
+            gz.finish().unwrap()
+        } else {
+            bytes
+        };
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+}
+
+#[test]
+fn an_image_without_a_root_has_a_kernel_and_an_initramfs() {
+    let lab = Lab::new();
+    let image = lab.build(RootSource::None).unwrap();
+    assert!(image.root.is_none());
+    assert_eq!(fs::read(&image.vmlinux.path).unwrap(), vmlinux());
+    assert!(fs::read(&image.initramfs.path).unwrap().starts_with(b"070701"));
+    assert_eq!(image.digest, lab.build(RootSource::None).unwrap().digest);
+    assert_eq!(image.digest.len(), 64);
+}
+
+#[test]
+fn equal_roots_make_equal_bytes_however_they_come() {
+    let lab = Lab::new();
+    let plain = lab.build(RootSource::Tar(lab.tar("root.tar", "content"))).unwrap();
+    let packed = lab.build(RootSource::Tar(lab.tar("root.tar.gz", "content"))).unwrap();
+    let other = lab.build(RootSource::Tar(lab.tar("other.tar", "different"))).unwrap();
+    assert_eq!(plain.digest, packed.digest);
+    assert_ne!(plain.digest, other.digest);
+    // Another cache on another day.
+    let again = Lab::new();
+    assert_eq!(again.build(RootSource::Tar(again.tar("root.tar", "content"))).unwrap().digest, plain.digest);
+}
+
+#[test]
+fn a_folder_is_read_anew_each_time() {
+    let lab = Lab::new();
+    let root = lab.path("root");
+    fs::create_dir_all(root.join("bin")).unwrap();
+    fs::write(root.join("bin/program"), "one").unwrap();
+    let first = lab.build(RootSource::Folder(root.clone())).unwrap();
+    fs::write(root.join("bin/program"), "two").unwrap();
+    let second = lab.build(RootSource::Folder(root)).unwrap();
+    assert_ne!(first.digest, second.digest);
+}
+
+#[test]
+fn entries_that_were_altered_or_cut_off_are_made_again() {
+    let lab = Lab::new();
+    let root = RootSource::Tar(lab.tar("root.tar", "content"));
+    let first = lab.build(root.clone()).unwrap();
+    let entries = [&first.vmlinux, &first.initramfs, first.root.as_ref().unwrap()];
+    for entry in entries {
+        let good = fs::read(&entry.path).unwrap();
+        let mut altered = good.clone();
+        *altered.last_mut().unwrap() ^= 1;
+        for broken in [&altered[..], &good[..good.len() - 1], &[]] {
+            fs::write(&entry.path, broken).unwrap();
+            let again = lab.build(root.clone()).unwrap();
+            assert_eq!(again.digest, first.digest);
+            assert_eq!(fs::read(&entry.path).unwrap(), good);
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_used_is_named() {
+    let lab = Lab::new();
+    let message = |root: RootSource| lab.build(root).unwrap_err().to_string();
+    let missing = lab.path("missing");
+    assert!(message(RootSource::Tar(missing.clone())).contains("missing"));
+    assert!(message(RootSource::Folder(missing)).contains("missing"));
+    fs::write(lab.path("noise.tar"), [0xee; 2000]).unwrap();
+    assert!(message(RootSource::Tar(lab.path("noise.tar"))).contains("noise.tar"));
+    fs::create_dir(lab.path("empty")).unwrap();
+    assert!(message(RootSource::Folder(lab.path("empty"))).contains("neither /bin nor /usr/bin"));
+
+    let kernel = |content: &[u8]| {
+        fs::write(lab.path("vmlinux"), content).unwrap();
+        message(RootSource::None)
+    };
+    assert!(kernel(b"not one").contains("is not a kernel: neither an ELF (vmlinux) nor a bzImage"));
+    assert!(kernel(&vmlinux()[..100]).contains("is not a kernel for x86-64"));
+    let mut other = vmlinux();
+    other[18] = 183;
+    assert!(kernel(&other).contains("vmlinux"));
+    fs::write(lab.path("world.lock"), "version = 9").unwrap();
+    let spec = ImageSpec { lock: Some(lab.path("world.lock")), ..lab.spec(RootSource::None) };
+    let error = build(&spec, &lab.cache, &mut NoMachine, &mut Silent).unwrap_err().to_string();
+    assert!(error.contains("world.lock"), "{error}");
+}
+
+/// Counts how often it is asked, and plays a guest that changed one file.
+struct Pretend<'a> {
+    folder: &'a Path,
+    asked: u32,
+    fail: bool,
+}
+
+impl Configure for Pretend<'_> {
+    fn identity(&self) -> String {
+        String::from("pretend")
+    }
+
+    fn configure(&mut self, job: &Job, line: &mut dyn FnMut(&str)) -> Result<Configured, ConfigureError> {
+        self.asked += 1;
+        assert!(job.root_disk.exists() && job.vmlinux.exists() && job.initramfs.exists());
+        line("Setting up program (1) ...");
+        if self.fail {
+            return Err(ConfigureError(String::from("configure the packages: exit status 1")));
+        }
+        let mut builder = tar::Builder::new(Vec::new());
+        let mut header = header();
+        header.set_mode(0o644);
+        header.set_size(4);
+        builder.append_data(&mut header, "etc/configured", b"yes\n".as_slice()).unwrap();
+        let bytes = builder.into_inner().unwrap();
+        let out_disk = self.folder.join("out");
+        fs::write(&out_disk, [&bytes[..], &[0xff; 4096]].concat()).unwrap();
+        Ok(Configured { out_disk, tar_bytes: bytes.len() as u64 })
+    }
+}
+
+/// A package and a lock that names it, such that no mirror is needed.
+fn locked_package(lab: &Lab) -> PathBuf {
+    let tar = |path: &str, content: &str| {
+        let mut builder = tar::Builder::new(Vec::new());
+        let mut header = header();
+        header.set_mode(0o755);
+        header.set_size(content.len() as u64);
+        builder.append_data(&mut header, path, content.as_bytes()).unwrap();
+        builder.into_inner().unwrap()
+    };
+    let control = tar("./control", "Package: program\nVersion: 1\nArchitecture: amd64\n");
+    let data = tar("./bin/program", "program");
+    let mut deb = b"!<arch>\n".to_vec();
+    for (name, content) in [("debian-binary", b"2.0\n".to_vec()), ("control.tar", control), ("data.tar", data)] {
+        deb.extend(format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 644, content.len()).bytes());
+        deb.extend(content);
+    }
+    let sha256: String = <sha2::Sha256 as sha2::Digest>::digest(&deb).iter().map(|b| format!("{b:02x}")).collect();
+    let package = lab.cache.packages().join(format!("{sha256}.deb"));
+    fs::write(&package, &deb).unwrap();
+    let lock = format!(
+        "version = 1\nsuite = \"bookworm\"\nrequested = [\"program\"]\n\
+         [[package]]\nname = \"program\"\nversion = \"1\"\nsha256 = \"{sha256}\"\n"
+    );
+    fs::write(lab.path("world.lock"), lock).unwrap();
+    package
+}
+
+#[test]
+fn locked_packages_are_configured_once_and_need_no_mirror() {
+    let lab = Lab::new();
+    locked_package(&lab);
+    let packages = RootSource::Packages(vec![String::from("program")]);
+    let spec = ImageSpec { lock: Some(lab.path("world.lock")), ..lab.spec(packages) };
+    let mut machine = Pretend { folder: lab.folder.path(), asked: 0, fail: true };
+    let error = build(&spec, &lab.cache, &mut machine, &mut Silent).unwrap_err().to_string();
+    assert_eq!(error, "configuring the packages failed: configure the packages: exit status 1");
+    machine.fail = false;
+    let first = build(&spec, &lab.cache, &mut machine, &mut Silent).unwrap();
+    let second = build(&spec, &lab.cache, &mut machine, &mut Silent).unwrap();
+    assert_eq!((machine.asked, &first.digest), (2, &second.digest));
+    assert_eq!(first.lock.packages[0].name, "program");
+
+    let root = fs::File::open(&first.root.unwrap().path).unwrap();
+    let reader = backhand::FilesystemReader::from_reader(std::io::BufReader::new(root)).unwrap();
+    let paths: Vec<String> = reader.files().map(|node| node.fullpath.display().to_string()).collect();
+    for path in ["/usr/bin/program", "/bin", "/etc/configured", "/var/lib/dpkg/status", "/proc", "/tmp"] {
+        assert!(paths.iter().any(|found| found == path), "{path} is missing");
+    }
+    assert!(!paths.iter().any(|path| path.ends_with("policy-rc.d")));
+}
