@@ -157,3 +157,41 @@ from_integer! {
     cvtsi2ss32 "cvtsi2ss" ":e" cvtsi2ss64 "cvtsi2ss" ":r"
     cvtsi2sd64 "cvtsi2sd" ":r"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: u128 = 0x3ff0_0000_0000_0000;
+    const THREE: u128 = 0x4008_0000_0000_0000;
+
+    #[test]
+    fn control_bits_are_the_callers_and_flags_come_back() {
+        assert_eq!(divsd(0x1f80, ONE, THREE), (0x3fd5_5555_5555_5555, 0x1fa0));
+        assert_eq!(divsd(0x5f80, ONE, THREE), (0x3fd5_5555_5555_5556, 0x5fa0));
+        assert_eq!(divsd(0x1f80, ONE, 0), (0x7ff0 << 48, 0x1f84));
+        // A denormal operand: noted, or taken for zero.
+        assert_eq!(addsd(0x1f80, ONE, 1), (ONE, 0x1fa2));
+        assert_eq!(addsd(0x1fc0, ONE, 1), (ONE, 0x1fc0));
+        // A tiny result: kept, or flushed.
+        let least = 0x0010_0000_0000_0000;
+        assert_eq!(mulsd(0x1f80, least, 0x3fe0 << 48), (least >> 1, 0x1f80));
+        assert_eq!(mulsd(0x9f80, least, 0x3fe0 << 48), (0, 0x9fb0));
+    }
+
+    #[test]
+    fn the_first_of_two_nans_is_the_result() {
+        let (a, b) = (0x7ff8_0000_0000_0001, 0x7ff0_0000_0000_0002);
+        assert_eq!(addsd(0x1f80, a, b), (a, 0x1f81));
+        assert_eq!(addsd(0x1f80, b, a), (0x7ff8_0000_0000_0002, 0x1f81));
+    }
+
+    #[test]
+    fn the_hosts_rounding_is_back_afterwards() {
+        for mxcsr in [0x1f80, 0x3f80, 0x5f80, 0x7f80, 0xffff] {
+            addpd(mxcsr, u128::MAX, ONE);
+            let tenth = std::hint::black_box(1.0f64) / std::hint::black_box(10.0);
+            assert_eq!(tenth.to_bits(), 0.1f64.to_bits());
+        }
+    }
+}

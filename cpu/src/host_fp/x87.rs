@@ -1,8 +1,8 @@
 //! x87 arithmetic under a given control word, unmasked exceptions included.
 //!
-//! Each function returns what the instruction left in its destination and the status word after it; the flags were clear
-//! before. When an unmasked exception kept the instruction from completing, the destination still has its old value and
-//! the status word says so.
+//! Each function returns what the instruction left in its destination and the status word after it: its flags were clear
+//! before, its TOP is the host's and means nothing. When an unmasked exception kept the instruction from completing, the
+//! destination still has its old value and the status word says so.
 //!
 //! The host's register stack is empty before and after each block, and its control word is the default one: `fninit`
 //! ends each. An unmasked exception becomes pending in the host's x87 and is cleared by `fnclex` before the next
@@ -227,4 +227,81 @@ store! {
     store_int32 u32, "fist dword ptr"
     store_int64 u64, "fistp qword ptr"
     store_bcd u128, "fbstp tbyte ptr"
+}
+
+/// The host's own transcendental functions, to compare ours with.
+#[cfg(test)]
+pub(crate) mod functions {
+    use super::{Extended, Image, asm};
+
+    unary! {
+        sin "fsin"
+        cos "fcos"
+        power "f2xm1"
+    }
+
+    macro_rules! of_two {
+        ($($name:ident $instruction:literal)*) => {$(
+            #[doc = concat!("`", $instruction, "` of ST(1) and ST(0).")]
+            pub(crate) fn $name(cw: u16, y: Extended, x: Extended) -> (Extended, u16) {
+                let (mut y, x) = (Image::from(y), Image::from(x));
+                let sw: u16;
+                block!(
+                    "fld tbyte ptr [{y}]\n fld tbyte ptr [{x}]", $instruction, "fstp tbyte ptr [{y}]",
+                    cw, sw, y = in(reg) &mut y, x = in(reg) &x,
+                );
+                (y.into(), sw)
+            }
+        )*};
+    }
+    of_two! {
+        arctangent "fpatan"
+        logarithm "fyl2x"
+        logarithm_one_plus "fyl2xp1"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Extended = (1 << 63, 0x3fff);
+    const ZERO: Extended = (0, 0);
+    const MASKED: u16 = 0x37f;
+
+    #[test]
+    fn rounding_and_precision_control_are_the_callers() {
+        let three = (3 << 62, 0x4000);
+        let by = |cw| div(cw, ONE, three).0.0;
+        assert_eq!(by(MASKED), 0xaaaa_aaaa_aaaa_aaab);
+        assert_eq!(by(MASKED | 0xc00), 0xaaaa_aaaa_aaaa_aaaa);
+        assert_eq!(by(0x27f), 0xaaaa_aaaa_aaaa_a800);
+        assert_eq!(by(0x07f), 0xaaaa_ab00_0000_0000);
+    }
+
+    #[test]
+    fn unmasked_exceptions_are_reported_and_leave_the_host_alone() {
+        let (r, status) = div(0x340, ONE, ZERO);
+        assert_eq!((r, status & 0x84), (ONE, 0x84));
+        let huge = (1 << 63, 0x7ffe);
+        let (r, status) = mul(0x340, huge, huge);
+        assert_eq!(status & 0x88, 0x88);
+        assert_eq!(r, (1 << 63, (0x7ffe * 2 - 0x3fff - 24576) as u16));
+        let (v, status) = store_single(0x340, huge);
+        assert_eq!((v, status & 0x88), (0, 0x88));
+        // The next operation starts afresh, on an empty stack and without anything pending.
+        for _ in 0..20 {
+            let (r, status) = add(MASKED, ONE, ONE);
+            assert_eq!((r, status & 0xff), ((1 << 63, 0x4000), 0));
+        }
+    }
+
+    #[test]
+    fn signalling_nans_in_memory_keep_their_payload() {
+        let quiet = (0xc000_0000_0000_0001, 0x7fff);
+        let (r, status) = add_single(MASKED, quiet, 0x7f80_0001);
+        assert_eq!((r, status & 1), (quiet, 1));
+        let (r, _) = add_single(MASKED, ONE, 0x7f80_0001);
+        assert_eq!(r, (0xc000_0100_0000_0000, 0x7fff));
+    }
 }

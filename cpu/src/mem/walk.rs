@@ -4,6 +4,7 @@
 //! nothing. Hardware may set accessed bits of upper levels on the way to a fault; both are allowed.
 
 use super::access::Access;
+use super::coherence::CODE;
 use super::tlb::{Allow, Mode};
 use super::{Mem, canonical};
 use crate::stop::Stop;
@@ -142,12 +143,24 @@ impl Mem {
             let code = code(&self.paging) | error::PRESENT;
             return Err(self.page_fault(va, code));
         }
+        if access != Access::Exec && !self.single && self.noting_changes_code(&leaf, access == Access::Write) {
+            return Err(Stop::Single);
+        }
         self.set_accessed(&leaf, va, access == Access::Write);
         if mode == self.tlb.mode() && self.ram.contains(leaf.gpa & !0xfff, 4096) {
             allow.write &= (leaf.dirty || access == Access::Write) && self.allow_write_tag(leaf.gpa);
             self.tlb.fill(va, self.ram.base_address() + (leaf.gpa & !0xfff), allow);
         }
         Ok(leaf.gpa)
+    }
+
+    /// Whether A or D has to be set in an entry that lies on a page with decoded code: a guest that executes its page
+    /// tables may be about to execute just that entry.
+    fn noting_changes_code(&self, leaf: &Leaf, write: bool) -> bool {
+        leaf.entry_gpa[..leaf.levels].iter().enumerate().any(|(i, &at)| {
+            let want = if write && i + 1 == leaf.levels { ACCESSED | DIRTY } else { ACCESSED };
+            self.marks_of(at) & CODE != 0 && self.ram.load::<u64>(at) & want != want
+        })
     }
 
     fn set_accessed(&mut self, leaf: &Leaf, va: u64, write: bool) {

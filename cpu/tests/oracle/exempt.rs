@@ -105,8 +105,6 @@ pub(crate) struct AfterFault {
     pub(crate) mmx_state: bool,
     /// RCX, RSI and RDI may have been cut to 32 bits.
     pub(crate) string_registers: bool,
-    /// The arithmetic flags may be those from before the instruction.
-    pub(crate) string_flags: bool,
 }
 
 /// What to overlook after a fault of `i`.
@@ -119,9 +117,6 @@ pub(crate) fn after_fault(i: &Instruction) -> AfterFault {
         mmx_state: mmx,
         // Neither documented nor the same for MOVS and CMPS on one processor; also when no iteration is asked for.
         string_registers: repeats_short(i),
-        // "The EFLAGS value is restored to the state prior to the execution of the instruction" (SDM vol. 2B, REP), how
-        // many comparisons have retired notwithstanding.
-        string_flags: i.is_string_instruction() && (i.has_rep_prefix() || i.has_repne_prefix()),
     }
 }
 

@@ -138,7 +138,7 @@ impl Guest {
     pub(crate) fn data(&self) -> &[u8] {
         &self.ram()[DATA_AT as usize..(DATA_AT + DATA_LEN + CONST_LEN) as usize]
     }
-    /// Execute the instruction at `state.rip`: `count` iterations of it, or one less and a fault.
+    /// Execute at `state.rip`: `count` instructions or iterations, or one less and a fault.
     ///
     /// # Errors
     /// If the CPU stopped for any other reason than the count.
@@ -155,7 +155,7 @@ impl Guest {
             return Err(format!("the CPU stopped with {exit:?}"));
         }
         let mut after = self.cpu.state();
-        let mut iterations = after.icount - start;
+        let mut retired = after.icount - start;
         let mut end = End::Retired;
         let at = after.rip.wrapping_sub(KERNEL + HANDLERS);
         if after.seg[seg::CS].selector & 3 == 0 {
@@ -163,7 +163,7 @@ impl Guest {
                 return Err(format!("in ring 0 at {:#x}", after.rip));
             }
             let vector = (at / HANDLER_LEN) as u8;
-            iterations -= at % HANDLER_LEN;
+            retired -= at % HANDLER_LEN;
             let mut frame = after.gpr[RSP].wrapping_sub(KERNEL);
             let mut error = 0;
             if matches!(vector, 8 | 10..=14 | 17) {
@@ -177,7 +177,7 @@ impl Guest {
             after.gpr[RSP] = self.u64_at(frame + 24);
         }
         let state = State { gpr: after.gpr, rip: after.rip, rflags: after.rflags, fpu: after.fpu };
-        Ok(Outcome { state, end, iterations })
+        Ok(Outcome { state, end, retired })
     }
 }
 

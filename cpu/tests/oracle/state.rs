@@ -10,7 +10,6 @@ pub(crate) mod flag {
     pub(crate) const ZF: u64 = 1 << 6;
     pub(crate) const SF: u64 = 1 << 7;
     pub(crate) const TF: u64 = 1 << 8;
-    pub(crate) const IF: u64 = 1 << 9;
     pub(crate) const DF: u64 = 1 << 10;
     pub(crate) const OF: u64 = 1 << 11;
     pub(crate) const RF: u64 = 1 << 16;
@@ -52,13 +51,22 @@ pub(crate) enum End {
     },
 }
 
+/// How far to execute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Steps {
+    /// One instruction: a repeated string instruction to its end, or through so many iterations.
+    Iterations(u64),
+    /// So many instructions.
+    Instructions(u64),
+}
+
 /// What came out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) state: State,
     pub(crate) end: End,
-    /// Iterations of a repeated string instruction that retired; one for any other instruction that retired.
-    pub(crate) iterations: u64,
+    /// Instructions that retired; each iteration of a repeated string instruction counts.
+    pub(crate) retired: u64,
 }
 
 /// Bytes of the FXSAVE image (SDM vol. 1, 10.5.1).

@@ -6,7 +6,7 @@ use everett_cpu::CpuState;
 use everett_cpu::state::{Segment, TableRegister};
 
 /// Bytes of RAM. What is mapped beyond is a device.
-pub(crate) const RAM_LEN: usize = 1 << 20;
+pub(crate) const RAM_LEN: usize = 0x5_0000;
 /// Where the soup's pages are in linear memory.
 pub(crate) const WINDOW: u64 = 0x40_0000;
 /// How many there are.

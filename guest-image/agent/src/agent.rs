@@ -12,7 +12,7 @@ use crate::spawn::Started;
 use everett_protocol::{ExecOutput, Exit, Hello, LineSplitter, Message, Stream, Unit, VERSION};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{WaitOptions, WaitStatus, waitpid};
+use rustix::process::{WaitOptions, WaitStatus, wait};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::os::fd::OwnedFd;
@@ -189,7 +189,7 @@ impl Agent {
     fn reap(&mut self) -> Result<(), Failure> {
         self.signals.drain();
         loop {
-            match waitpid(None, WaitOptions::NOHANG) {
+            match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) => {
                     let Some(exit) = exit_of(status) else { continue };
                     if !self.service_exited(pid, exit)? {

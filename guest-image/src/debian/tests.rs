@@ -112,7 +112,8 @@ fn packages_for_other_machines_and_broken_ones_are_named() {
 
     let good = std::fs::read(package(&folder, "good", "Architecture: all\n", &[], &[("./x", "x")])).unwrap();
     let path = folder.path().join("cut.deb");
-    for length in (0..good.len()).step_by(7) {
+    // The last byte may be padding.
+    for length in (0..good.len() - 1).step_by(7) {
         std::fs::write(&path, &good[..length]).unwrap();
         // The control part may be whole; then the data is not.
         if let Ok(package) = Package::open(&path) {

@@ -184,3 +184,94 @@ pub(super) mod quickly {
         u64, f64, add64 sub64 mul64 div64 sqrt64 min64 max64;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Zeros, least and greatest of everything, NaNs, and numbers whose sums and products are near the limits.
+    fn doubles() -> Vec<u64> {
+        let magnitudes = [
+            0,
+            1,
+            0x000f_ffff_ffff_ffff,
+            0x0010_0000_0000_0000,
+            0x0010_0000_0000_0001,
+            0x001f_ffff_ffff_ffff,
+            0x0020_0000_0000_0000,
+            0x1ff0_0000_0000_0000,
+            0x2000_0000_0000_0001,
+            0x3fe0_0000_0000_0000,
+            0x3fef_ffff_ffff_ffff,
+            0x3ff0_0000_0000_0000,
+            0x3ff0_0000_0000_0001,
+            0x4008_0000_0000_0000,
+            0x41df_ffff_ffc0_0000,
+            0x41e0_0000_0000_0000,
+            0x43e0_0000_0000_0000,
+            0x5fff_ffff_ffff_ffff,
+            0x7fef_ffff_ffff_ffff,
+            0x7ff0_0000_0000_0000,
+            0x7ff0_0000_0000_0001,
+            0x7ff8_0000_0000_1234,
+        ];
+        magnitudes.into_iter().flat_map(|m| [m, m | 1 << 63]).collect()
+    }
+    fn singles() -> Vec<u32> {
+        let magnitudes = [
+            0,
+            1,
+            0x007f_ffff,
+            0x0080_0000,
+            0x0080_0001,
+            0x00ff_ffff,
+            0x0100_0000,
+            0x1f80_0000,
+            0x2000_0001,
+            0x3f00_0000,
+            0x3f7f_ffff,
+            0x3f80_0000,
+            0x3f80_0001,
+            0x4040_0000,
+            0x4eff_ffff,
+            0x4f00_0000,
+            0x5f7f_ffff,
+            0x7f7f_ffff,
+            0x7f80_0000,
+            0x7f80_0001,
+            0x7fc0_1234,
+        ];
+        magnitudes.into_iter().flat_map(|m| [m, m | 1 << 31]).collect()
+    }
+
+    /// Under the only MXCSR that the quick path is taken with, whatever it accepts the host computes alike, and raises
+    /// at most the precision flag, which is set already.
+    #[test]
+    fn the_quick_path_is_the_hosts_arithmetic() {
+        macro_rules! agree {
+            ($values:expr, $t:ty, $($quick:ident $host:ident)*) => {$(
+                for &a in &$values {
+                    for &b in &$values {
+                        if let Some(r) = quickly::$quick(a, b) {
+                            let (expected, status) = host::$host(0x1fa0, u128::from(a), u128::from(b));
+                            assert_eq!(r, expected as $t, "{} {a:#x} {b:#x}", stringify!($host));
+                            assert_eq!(status, 0x1fa0, "{} {a:#x} {b:#x}", stringify!($host));
+                        }
+                    }
+                }
+            )*};
+        }
+        agree!(doubles(), u64, add64 addsd sub64 subsd mul64 mulsd div64 divsd sqrt64 sqrtsd min64 minsd max64 maxsd);
+        agree!(singles(), u32, add32 addss sub32 subss mul32 mulss div32 divss sqrt32 sqrtss min32 minss max32 maxss);
+    }
+
+    #[test]
+    fn the_quick_path_takes_ordinary_numbers() {
+        let bits = |v: f64| v.to_bits();
+        assert_eq!(quickly::mul64(bits(1.5), bits(-3.0)), Some(bits(-4.5)));
+        assert_eq!(quickly::add64(bits(0.1), bits(0.0)), Some(bits(0.1)));
+        assert_eq!(quickly::div64(bits(1.0), 0), None);
+        assert_eq!(quickly::mul64(bits(1e-300), bits(1e-300)), None);
+        assert_eq!(quickly::sqrt64(0, bits(-1.0)), None);
+    }
+}

@@ -97,3 +97,40 @@ impl Shape {
         r
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNMASKED: u32 = 0;
+    const MASKED: u32 = OM | UM;
+
+    #[test]
+    fn an_unmasked_overflow_is_inexact_only_beyond_the_precision() {
+        let add = Shape::all(Step::Add, 1, true);
+        let (greatest, next) = (0x7fef_ffff_ffff_ffff, 0x7fef_ffff_ffff_fffe);
+        assert_eq!(add.precision(UNMASKED, greatest, greatest), 0);
+        assert_eq!(add.precision(MASKED, greatest, greatest), PE);
+        assert_eq!(add.precision(UNMASKED, greatest, next), PE);
+    }
+
+    #[test]
+    fn an_unmasked_underflow_is_inexact_only_beyond_the_precision() {
+        let mul = Shape::all(Step::Mul, 1, false);
+        let (least, third) = (0x0080_0001, 0x3eaa_aaab);
+        assert_eq!(mul.precision(UNMASKED, least, 0x3f00_0000), 0);
+        assert_eq!(mul.precision(MASKED, least, 0x3f00_0000), PE);
+        assert_eq!(mul.precision(UNMASKED, least, third), PE);
+        let narrow = Shape::all(Step::Narrow, 1, true);
+        assert_eq!(narrow.precision(UNMASKED, 0, 0x3700_0000_0000_0000), 0);
+        assert_eq!(narrow.precision(UNMASKED, 0, u128::from(1e-40f64.to_bits())), PE);
+    }
+
+    #[test]
+    fn other_elements_keep_their_own_flag() {
+        let add = Shape::all(Step::Add, 4, false);
+        let (one, greatest, tiny) = (0x3f80_0000u128, 0x7f7f_ffffu128, 0x3300_0000u128);
+        assert_eq!(add.precision(UNMASKED, one << 64 | greatest, one << 64 | greatest), 0);
+        assert_eq!(add.precision(UNMASKED, one << 64 | greatest, tiny << 64 | greatest), PE);
+    }
+}

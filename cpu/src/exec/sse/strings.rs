@@ -133,8 +133,13 @@ struct Found {
 
 fn compare<L: Lengths>(core: &Core, a: u128, b: u128, imm: u64) -> Found {
     let (a, b) = (Elements::new(a, imm), Elements::new(b, imm));
+    let lengths = L::of(core, &a, &b);
+    aggregate(&a, &b, lengths, imm)
+}
+
+/// Everything after the lengths are known: bits 2-5 of the immediate.
+fn aggregate(a: &Elements, b: &Elements, (a_len, b_len): (usize, usize), imm: u64) -> Found {
     let n = a.n;
-    let (a_len, b_len) = L::of(core, &a, &b);
     let (a_valid, b_valid) = (&a.v[..a_len], &b.v[..b_len]);
     let holds = |j: usize| match imm >> 2 & 3 {
         // Equal any.
@@ -170,4 +175,51 @@ fn compare<L: Lengths>(core: &Core, a: u128, b: u128, imm: u64) -> Found {
         f |= bits::OF;
     }
     Found { bits, n, flags: Flags::from_bits(f) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EACH: u64 = 0b1000;
+    const RANGES: u64 = 0b0100;
+    const ORDERED: u64 = 0b1100;
+    const NEGATED: u64 = 0b01_0000;
+    const NEGATED_VALID: u64 = 0b11_0000;
+
+    fn text(s: &str) -> u128 {
+        let mut bytes = [0; 16];
+        bytes[..s.len()].copy_from_slice(s.as_bytes());
+        u128::from_le_bytes(bytes)
+    }
+    fn found(a: u128, b: u128, imm: u64) -> (u32, u64) {
+        let (a, b) = (Elements::new(a, imm), Elements::new(b, imm));
+        let found = aggregate(&a, &b, (a.until_zero(), b.until_zero()), imm);
+        (found.bits, found.flags.to_bits())
+    }
+
+    #[test]
+    fn the_four_ways_to_compare() {
+        // CF: something found; ZF, SF: the second, the first operand ends; OF: found in the first place.
+        let ends = bits::ZF | bits::SF;
+        assert_eq!(found(text("ei"), text("everett"), 0), (0b10101, ends | bits::CF | bits::OF));
+        assert_eq!(found(text("azAZ"), text("a-Z9z"), RANGES), (0b10101, ends | bits::CF | bits::OF));
+        assert_eq!(found(text("abc"), text("abd"), EACH), (0xfffb, ends | bits::CF | bits::OF));
+        assert_eq!(found(text("tt"), text("everett"), ORDERED), (0b100000, ends | bits::CF));
+        assert_eq!(found(text("x"), text("everett"), 0), (0, ends));
+    }
+
+    #[test]
+    fn negation_is_of_all_or_of_valid_elements() {
+        assert_eq!(found(text("e"), text("ever"), NEGATED).0, 0xfffa);
+        assert_eq!(found(text("e"), text("ever"), NEGATED_VALID).0, 0b1010);
+    }
+
+    #[test]
+    fn words_count_eight() {
+        let a = 0x0041;
+        let b = 0x0041_0000_0000_0000_0000_0042_0041;
+        assert_eq!(found(a, b, 1).0, 1);
+        assert_eq!(found(a, u128::MAX, 1 | NEGATED).0, 0xff);
+    }
 }

@@ -98,3 +98,47 @@ fn finish(cw: u16, negative: bool, rest: u128, exponent: i32) -> (Extended, u16)
     let significand = if top >= 63 { rest >> (top - 63) } else { rest << (63 - top) } as u64;
     pack(cw, Unpacked { negative, exponent: exponent + top - 63, significand })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::integer::extended;
+    use super::*;
+
+    const CW: u16 = 0x37f;
+
+    #[test]
+    fn quotient_bits_come_with_a_complete_remainder() {
+        assert_eq!(remainder(CW, extended(17), extended(5), false), (extended(2), QUOTIENT | C3 | C1));
+        assert_eq!(remainder(CW, extended(-17), extended(5), false), (extended(-2), QUOTIENT | C3 | C1));
+        // To nearest, ties to even.
+        assert_eq!(remainder(CW, extended(18), extended(5), true), (extended(-2), QUOTIENT | C0));
+        assert_eq!(remainder(CW, extended(3), extended(2), true), (extended(-1), QUOTIENT | C3));
+        assert_eq!(remainder(CW, extended(1), extended(2), true), (extended(1), QUOTIENT));
+    }
+
+    #[test]
+    fn a_long_reduction_takes_steps_and_ends_where_integers_do() {
+        let (mut r, mut steps) = ((0xdead_beef_dead_beef, 0x3fff + 500), 0);
+        let by = (0x8765_4321_8765_4321, 0x3fff + 63);
+        loop {
+            let (next, status) = remainder(CW, r, by, false);
+            r = next;
+            steps += 1;
+            if status & C2 == 0 {
+                break;
+            }
+        }
+        // The same by integers: the dividend is 0xdead... * 2^437.
+        let expected = (0..437)
+            .fold(0xdead_beef_dead_beefu128 % 0x8765_4321_8765_4321, |r, _| r * 2 % 0x8765_4321_8765_4321);
+        assert_eq!(unpack(r).significand >> (63 - unpack(r).exponent), expected as u64);
+        assert!(steps > 5 && steps < 14);
+    }
+
+    #[test]
+    fn operands_without_a_remainder_are_invalid() {
+        assert_eq!(remainder(CW, extended(1), (0, 0), false), (INDEFINITE, IE));
+        assert_eq!(remainder(CW, (1 << 63, 0x7fff), extended(1), false), (INDEFINITE, IE));
+        assert_eq!(remainder(CW, extended(7), (1 << 63, 0x7fff), false), (extended(7), QUOTIENT));
+    }
+}

@@ -1,17 +1,19 @@
-//! What the host CPU is like, where processors that the model stands for differ among themselves.
+//! Whether the host CPU is one that the model can be held against.
 
 use std::arch::x86_64::{__cpuid, __cpuid_count};
 
-/// Properties of the host that change what can be compared.
+/// CPUID.07H.0:EBX bit 6: the x87 data pointer is updated by instructions with unmasked exceptions only
+/// (SDM vol. 1, 8.1.8). Intel's processors do so from Skylake on, and so does the model.
+const FDP_EXCPTN_ONLY: u32 = 1 << 6;
+
+/// Properties of the host.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Features {
-    /// The vendor is Intel.
-    pub(crate) intel: bool,
-    /// The x87 data pointer is updated only by x87 instructions with unmasked exceptions: CPUID.07H.0:EBX bit 6
-    /// (SDM vol. 1, 8.1.8).
-    pub(crate) fdp_exceptions_only: bool,
     /// Everything that test instructions use is there: x86-64-v2.
     pub(crate) v2: bool,
+    /// It belongs to the line of processors that the model follows where the architecture leaves a choice (which of two
+    /// faults comes first, #SS or #GP, x87 pointers). On others disagreements are to be expected.
+    pub(crate) strict: bool,
 }
 
 /// Look at the host.
@@ -23,5 +25,5 @@ pub(crate) fn features() -> Features {
         && is_x86_feature_detected!("ssse3")
         && is_x86_feature_detected!("popcnt")
         && is_x86_feature_detected!("cmpxchg16b");
-    Features { intel: vendor == b"GenuineIntel", fdp_exceptions_only: leaf7 & (1 << 6) != 0, v2 }
+    Features { v2, strict: vendor == b"GenuineIntel" && leaf7 & FDP_EXCPTN_ONLY != 0 }
 }

@@ -8,7 +8,7 @@ pub(crate) mod features;
 mod map;
 mod signal;
 
-use super::state::{Outcome, State};
+use super::state::{Outcome, State, Steps};
 use map::Arena;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -42,9 +42,8 @@ impl Host {
     pub(crate) fn data(&self) -> &[u8] {
         self.arena().data()
     }
-    /// Execute the instruction at `state.rip`. A repeated string instruction is executed to its end or through
-    /// `iterations_max` iterations.
-    pub(crate) fn run(&mut self, state: &State, iterations_max: u64) -> Outcome {
-        self.stack.run(state, iterations_max)
+    /// Execute at `state.rip`, up to the first fault.
+    pub(crate) fn run(&mut self, state: &State, steps: Steps) -> Outcome {
+        self.stack.run(state, steps)
     }
 }

@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::arena::GS_BASE;
-use crate::state::{End, FXSAVE_LEN, Outcome, State, flag, from_fxsave, to_fxsave};
+use crate::state::{End, FXSAVE_LEN, Outcome, State, Steps, flag, from_fxsave, to_fxsave};
 use std::arch::{asm, naked_asm};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -63,8 +63,8 @@ enum Phase {
 struct Job {
     phase: Phase,
     input: State,
-    iterations_max: u64,
-    iterations: u64,
+    steps: Steps,
+    retired: u64,
     output: Option<Outcome>,
     saved_gregs: [i64; 23],
     saved_fx: [u8; FXSAVE_LEN],
@@ -140,9 +140,13 @@ impl Job {
             _ => {
                 let rip = context.uc_mcontext.gregs[libc::REG_RIP as usize] as u64;
                 if vector == VECTOR_DB {
-                    self.iterations += 1;
-                    if rip == self.input.rip && self.iterations < self.iterations_max {
-                        // Between two iterations: the saved flags have TF still.
+                    self.retired += 1;
+                    let goes_on = match self.steps {
+                        Steps::Iterations(max) => rip == self.input.rip && self.retired < max,
+                        Steps::Instructions(n) => self.retired < n,
+                    };
+                    if goes_on {
+                        // The saved flags have TF still.
                         return;
                     }
                 }
@@ -199,7 +203,7 @@ impl Job {
             rflags: gregs[libc::REG_EFL as usize] as u64,
             fpu: from_fxsave(fx),
         };
-        Outcome { state, end, iterations: self.iterations }
+        Outcome { state, end, retired: self.retired }
     }
 }
 
@@ -223,13 +227,13 @@ impl Stack {
         }
         Stack { _memory: memory, before }
     }
-    /// Execute one instruction.
-    pub(super) fn run(&mut self, input: &State, iterations_max: u64) -> Outcome {
+    /// Execute.
+    pub(super) fn run(&mut self, input: &State, steps: Steps) -> Outcome {
         let mut job = Job {
             phase: Phase::Enter,
             input: input.clone(),
-            iterations_max,
-            iterations: 0,
+            steps,
+            retired: 0,
             output: None,
             saved_gregs: [0; 23],
             saved_fx: [0; FXSAVE_LEN],

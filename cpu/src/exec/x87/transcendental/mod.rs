@@ -265,3 +265,77 @@ fn logarithm_one_plus(cw: u16, y: Extended, x: Extended) -> Outcome {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host_fp::x87::functions;
+
+    const CW: u16 = 0x37f;
+
+    /// Numbers with random significands and with exponents from `low` to `high`, both signs.
+    fn numbers(low: i32, high: i32, count: u64) -> impl Iterator<Item = Extended> {
+        let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+        (0..count).map(move |n| {
+            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(n | 1);
+            let exponent = low + (seed >> 33) as i32 % (high - low + 1);
+            let sign = if seed >> 20 & 1 != 0 { 0x8000 } else { 0 };
+            (seed | 1 << 63, sign | (exponent + super::super::format::BIAS) as u16)
+        })
+    }
+    /// Distance in units of the last place.
+    fn distance(a: Extended, b: Extended) -> i128 {
+        let place = |v: Extended| {
+            let magnitude = i128::from(v.1 & 0x7fff) << 63 | i128::from(v.0 & (u64::MAX >> 1));
+            if v.1 & 0x8000 != 0 { -magnitude } else { magnitude }
+        };
+        (place(a) - place(b)).abs()
+    }
+
+    #[test]
+    fn functions_are_within_a_unit_of_the_hosts() {
+        for a in numbers(-40, 1, 4000) {
+            assert!(distance(sine(CW, a).0, functions::sin(CW, a).0) <= 1, "sin {a:x?}");
+            assert!(distance(cosine(CW, a).0, functions::cos(CW, a).0) <= 1, "cos {a:x?}");
+        }
+        for a in numbers(-60, -1, 4000) {
+            assert!(distance(power(CW, a).0, functions::power(CW, a).0) <= 1, "2^x - 1 {a:x?}");
+        }
+        for (y, x) in numbers(-30, 30, 4000).zip(numbers(-20, 40, 4000)) {
+            let (r, h) = (arctangent(CW, y, x).0, functions::arctangent(CW, y, x).0);
+            assert!(distance(r, h) <= 1, "atan {y:x?} {x:x?}");
+            let x = (x.0, x.1 & 0x7fff);
+            let (r, h) = (logarithm(CW, y, x).0, functions::logarithm(CW, y, x).0);
+            assert!(distance(r, h) <= 1, "log {y:x?} {x:x?}");
+        }
+        for (y, x) in numbers(-30, 30, 4000).zip(numbers(-50, -3, 4000)) {
+            let (r, h) = (logarithm_one_plus(CW, y, x).0, functions::logarithm_one_plus(CW, y, x).0);
+            assert!(distance(r, h) <= 1, "log1p {y:x?} {x:x?}");
+        }
+    }
+
+    #[test]
+    fn values_that_are_known() {
+        let one = ONE_ENCODED;
+        assert_eq!(sine(CW, one).0, (0xd76a_a478_4867_7021, 0x3ffe));
+        assert_eq!(arctangent(CW, one, one).0, (0xc90f_daa2_2168_c235, 0x3ffe));
+        assert_eq!(logarithm(CW, one, (1 << 63, 0x4004)).0, (0xa000_0000_0000_0000, 0x4001));
+        assert_eq!(power(CW, (1 << 63, 0x3ffe)).0, (0xd413_cccf_e779_9211, 0x3ffd));
+    }
+
+    #[test]
+    fn special_operands_follow_the_manuals_tables() {
+        let (infinity, minus_zero) = (INFINITE, (0, 0x8000));
+        assert_eq!(sine(CW, infinity), (INDEFINITE, IE));
+        assert_eq!(sine(CW, minus_zero), (minus_zero, 0));
+        assert_eq!(cosine(CW, minus_zero), (ONE_ENCODED, 0));
+        assert_eq!(sine(CW, (1 << 63, 0x403e)), ((1 << 63, 0x403e), C2));
+        assert_eq!(arctangent(CW, minus_zero, ONE_ENCODED), (minus_zero, 0));
+        assert_eq!(arctangent(CW, (0, 0), minus_zero).0, (0xc90f_daa2_2168_c235, 0x4000));
+        assert_eq!(logarithm(CW, ONE_ENCODED, (0, 0)), (signed(INFINITE, true), ZE));
+        assert_eq!(logarithm(CW, (0, 0), infinity), (INDEFINITE, IE));
+        assert_eq!(logarithm(CW, ONE_ENCODED, (1 << 63, 0xbfff)), (INDEFINITE, IE));
+        assert_eq!(logarithm_one_plus(CW, infinity, (0, 0)), (INDEFINITE, IE));
+        assert_eq!(power(CW, (1 << 63, 0xbfff)).0, (1 << 63, 0xbffe));
+    }
+}
