@@ -34,11 +34,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         // not for the guest's. What says where cargo finds its registry and its network is.
         let of_this_build = ["CARGO_PKG_", "CARGO_CFG_", "CARGO_FEATURE_", "CARGO_BUILD_", "CARGO_PROFILE_"];
         let wrapper = name == "RUSTC_WRAPPER" || name == "RUSTC_WORKSPACE_WRAPPER";
-        if of_this_build.iter().any(|prefix| name.starts_with(prefix)) || name.contains("RUSTFLAGS") || wrapper {
+        if of_this_build.iter().any(|prefix| name.starts_with(prefix))
+            || name.contains("RUSTFLAGS")
+            || wrapper
+        {
             cargo.env_remove(name);
         }
     }
-    for name in ["CARGO_TARGET_DIR", "CARGO_MAKEFLAGS", "TARGET", "OUT_DIR", "PROFILE", "OPT_LEVEL", "DEBUG"] {
+    for name in ["CARGO_TARGET_DIR", "CARGO_MAKEFLAGS", "TARGET", "OUT_DIR", "PROFILE", "OPT_LEVEL", "DEBUG"]
+    {
         cargo.env_remove(name);
     }
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags(&here)?.join("\u{1f}"));
@@ -53,7 +57,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn flags(here: &Path) -> Result<Vec<String>, Box<dyn Error>> {
-    let mut flags = vec![String::from("-Ctarget-feature=+crt-static"), String::from("-Crelocation-model=static")];
+    let mut flags =
+        vec![String::from("-Ctarget-feature=+crt-static"), String::from("-Crelocation-model=static")];
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo")));
     // Panics name their source file: paths of this machine become fixed ones.

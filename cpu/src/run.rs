@@ -20,7 +20,7 @@ pub struct CacheConfig {
 
 impl Default for CacheConfig {
     fn default() -> Self {
-        CacheConfig { tlb_entries: 1024, block_entries: 1 << 16 }
+        CacheConfig { tlb_entries: 1024, block_entries: 1 << 18 }
     }
 }
 

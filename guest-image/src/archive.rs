@@ -110,7 +110,9 @@ fn put<R: Read>(
         Ok((header.device_major()?.unwrap_or(0), header.device_minor()?.unwrap_or(0)))
     };
     let kind = match kind {
-        EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => Kind::File(content(entry, store)?),
+        EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
+            Kind::File(content(entry, store)?)
+        }
         EntryType::Symlink => Kind::Link(target(entry)?),
         EntryType::Link => {
             let target = target(entry)?;
@@ -167,7 +169,8 @@ fn content<R: Read>(entry: &mut Entry<'_, R>, store: &mut Store<'_>) -> io::Resu
 fn attributes<R: Read>(entry: &mut Entry<'_, R>) -> io::Result<Attributes> {
     let header = entry.header();
     let id = |id: u64| {
-        u32::try_from(id).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a user or group beyond 32 bits"))
+        u32::try_from(id)
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a user or group beyond 32 bits"))
     };
     let mut attributes = Attributes {
         mode: header.mode()? & 0o7777,

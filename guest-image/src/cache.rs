@@ -38,7 +38,11 @@ pub enum Error {
 impl Error {
     pub(crate) fn of(path: &Path, source: io::Error) -> Self {
         let path = path.display().to_string();
-        if source.kind() == io::ErrorKind::StorageFull { Error::NoSpace { path } } else { Error::File { path, source } }
+        if source.kind() == io::ErrorKind::StorageFull {
+            Error::NoSpace { path }
+        } else {
+            Error::File { path, source }
+        }
     }
 }
 
@@ -111,7 +115,8 @@ impl Cache {
     /// # Errors
     /// None of these is set, or the folder cannot be made.
     pub fn of_user() -> Result<Self, Error> {
-        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let variable =
+            |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let folder = variable(VARIABLE)
             .or_else(|| variable("XDG_CACHE_HOME").map(|folder| folder.join("everett")))
             .or_else(|| variable("HOME").map(|folder| folder.join(".cache/everett")))

@@ -102,7 +102,11 @@ pub(crate) struct Files {
 pub(crate) fn job(files: Files, packages: &[Package], time_s: u64) -> Job {
     let step = |what: &str, op: Operation| Step { what: what.to_owned(), op };
     let mut steps = vec![step("set the machine up", Operation::Setup(Box::new(setup(time_s))))];
-    for package in packages.iter().filter(|package| package.file("preinst").is_some()) {
+    let mut scripts: Vec<&Package> =
+        packages.iter().filter(|package| package.file("preinst").is_some()).collect();
+    // Users and groups are made by a preinst, and the other scripts expect them: debootstrap too has it first.
+    scripts.sort_by_key(|package| package.name != "base-passwd");
+    for package in scripts {
         let what = format!("run the preinst script of {}", package.name);
         steps.push(Step { what, op: Operation::Exec(preinst(package)) });
     }

@@ -120,7 +120,9 @@ mod tests {
         // Every folder comes before what is in it: the kernel makes no parents.
         for (index, (name, ..)) in entries.iter().enumerate() {
             if let Some((parent, _)) = name.rsplit_once('/') {
-                assert!(entries[..index].iter().any(|(name, mode, _)| name == parent && mode & 0o040_000 != 0));
+                assert!(
+                    entries[..index].iter().any(|(name, mode, _)| name == parent && mode & 0o040_000 != 0)
+                );
             }
         }
     }

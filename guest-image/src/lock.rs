@@ -12,8 +12,7 @@ use std::path::Path;
 /// The version of the file's format.
 const VERSION: u32 = 1;
 
-const HEADER: &str =
-    "# The exact packages of this world's image. Written by `everett image build`; keep it with the world.\n\
+const HEADER: &str = "# The exact packages of this world's image. Written by `everett image build`; keep it with the world.\n\
      # Delete it to take today's versions.\n";
 
 /// Why a lock cannot be used.

@@ -268,10 +268,8 @@ impl Tree {
                     if self.entry(parent, &names[end - 1]).is_some() {
                         return fail(path, "under a link that leads nowhere");
                     }
-                    let inode = Inode {
-                        attributes: Attributes::of_root(0o755),
-                        kind: Kind::Folder(BTreeMap::new()),
-                    };
+                    let inode =
+                        Inode { attributes: Attributes::of_root(0o755), kind: Kind::Folder(BTreeMap::new()) };
                     self.attach(parent, &names[end - 1], inode);
                 }
             }

@@ -205,11 +205,14 @@ fn locked_package(lab: &Lab) -> PathBuf {
     let control = tar("./control", "Package: program\nVersion: 1\nArchitecture: amd64\n");
     let data = tar("./bin/program", "program");
     let mut deb = b"!<arch>\n".to_vec();
-    for (name, content) in [("debian-binary", b"2.0\n".to_vec()), ("control.tar", control), ("data.tar", data)] {
+    for (name, content) in
+        [("debian-binary", b"2.0\n".to_vec()), ("control.tar", control), ("data.tar", data)]
+    {
         deb.extend(format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 644, content.len()).bytes());
         deb.extend(content);
     }
-    let sha256: String = <sha2::Sha256 as sha2::Digest>::digest(&deb).iter().map(|b| format!("{b:02x}")).collect();
+    let sha256: String =
+        <sha2::Sha256 as sha2::Digest>::digest(&deb).iter().map(|b| format!("{b:02x}")).collect();
     let package = lab.cache.packages().join(format!("{sha256}.deb"));
     fs::write(&package, &deb).unwrap();
     let lock = format!(

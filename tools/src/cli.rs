@@ -149,10 +149,10 @@ pub struct Verify {
 #[derive(Debug, Args)]
 pub struct Demo {
     /// How much vtime each run has
-    #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "5s")]
+    #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "3s")]
     pub duration_ns: u64,
     /// How many runs are compared
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=1_000))]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..=1_000))]
     pub runs: u32,
 }
 

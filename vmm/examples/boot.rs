@@ -14,8 +14,8 @@ use everett_vmm::disk::Disk;
 use everett_vmm::machine::output::NoteEvent;
 use everett_vmm::machine::{CardConfig, DiskConfig, Machine, MachineConfig, Stop, Until};
 use everett_vmm::virtio::blk::Latency;
-use everett_vmm::virtio::net::Wire;
 use everett_vmm::virtio::console::{PORT_NAMES, PORTS};
+use everett_vmm::virtio::net::Wire;
 
 struct Options {
     config: MachineConfig,

@@ -23,13 +23,32 @@ pub(crate) enum End {
     Straddles,
 }
 
-/// Whether fifteen bytes that are no instruction are the beginning of a longer one, rather than a bad one of just that
-/// length: the last byte is needed, and it is not the end even when prefixes that are not allowed are.
-fn wants_more(bytes: &[u8]) -> bool {
-    let mut decoder = Decoder::new(64, &bytes[..bytes.len() - 1], OPTIONS);
-    let last_needed = decoder.decode().is_invalid() && decoder.last_error() == DecoderError::NoMoreBytes;
-    let lenient = OPTIONS | DecoderOptions::NO_INVALID_CHECK;
-    last_needed && Decoder::new(64, bytes, lenient).decode().is_invalid()
+/// Whether fifteen bytes that are no instruction would be the beginning of one without those of their prefixes that
+/// change nothing: then only their number is wrong.
+fn only_too_long(bytes: &[u8]) -> bool {
+    let is_prefix = |b: u8| matches!(b, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
+    let opcode = bytes.iter().position(|&b| !is_prefix(b)).unwrap_or(bytes.len());
+    let (prefixes, rest) = bytes.split_at(opcode);
+    let mut short = [0; 2 * INSTRUCTION_BYTES_MAX];
+    let mut len = 0;
+    let mut keep = |b: u8| {
+        short[len] = b;
+        len += 1;
+    };
+    for needed in [0x66, 0x67, 0xf0] {
+        if prefixes.contains(&needed) {
+            keep(needed);
+        }
+    }
+    // The last of these two counts, and REX only right before the opcode.
+    if let Some(&repeat) = prefixes.iter().rfind(|&&b| b == 0xf2 || b == 0xf3) {
+        keep(repeat);
+    }
+    if let Some(&rex) = prefixes.last().filter(|&&b| b & 0xf0 == 0x40) {
+        keep(rex);
+    }
+    rest.iter().for_each(|&b| keep(b));
+    !Decoder::new(64, &short, OPTIONS).decode().is_invalid()
 }
 
 /// Decode `bytes`, which lie at `offset` of a page, into `ops`. Returns the bytes that were used.
@@ -47,7 +66,7 @@ pub(crate) fn decode(bytes: &[u8], offset: u16, max: usize, ops: &mut Vec<Op>) -
         if invalid && decoder.last_error() == DecoderError::NoMoreBytes {
             return (used, End::Straddles);
         }
-        let endless = invalid && len == INSTRUCTION_BYTES_MAX && wants_more(&bytes[at..at + len]);
+        let endless = invalid && len == INSTRUCTION_BYTES_MAX && only_too_long(&bytes[at..at + len]);
         let (mut op, kind) = if endless { (too_long(), Kind::Ends) } else { lower(&instruction) };
         op.off = offset + at as u16;
         op.len = len as u8;

@@ -1,6 +1,7 @@
 //! What must agree, and how a disagreement is printed.
 
 use crate::arena;
+use crate::encode::Encoded;
 use crate::exempt::{AfterFault, after_fault, repeats_short};
 use crate::forms::{Family, family};
 use crate::place::Case;
@@ -13,8 +14,9 @@ use std::fmt::Write;
 /// The page fault error code's bit for "the page was present".
 const PF_PRESENT: u32 = 1;
 
-/// Differences between the host's outcome and the guest's; empty when they agree.
-pub(crate) fn differences(case: &Case, host: &Outcome, guest: &Outcome) -> Vec<String> {
+/// Differences between the host's outcome and the guest's; empty when they agree. `undefined` are flags that need not
+/// agree besides those of the instruction.
+pub(crate) fn differences(case: &Case, undefined: u64, host: &Outcome, guest: &Outcome) -> Vec<String> {
     let i = &case.encoded.instruction;
     let operands = Operands { rcx: case.state.gpr[RCX] };
     let mut out = Vec::new();
@@ -31,8 +33,8 @@ pub(crate) fn differences(case: &Case, host: &Outcome, guest: &Outcome) -> Vec<S
     }
     let (h, g) = (&host.state, &guest.state);
     check("rip", h.rip.into(), g.rip.into(), whole);
-    let undefined_register =
-        (undefined_result(i, &operands) && i.op_kind(0) == OpKind::Register).then(|| i.op0_register().full_register().number());
+    let undefined_register = (undefined_result(i, &operands) && i.op_kind(0) == OpKind::Register)
+        .then(|| i.op0_register().full_register().number());
     let mut gpr_mask = u64::MAX;
     if overlooked.string_registers || repeats_short(i) && case.state.gpr[RCX] as u32 == 0 {
         gpr_mask = u32::MAX.into();
@@ -42,7 +44,10 @@ pub(crate) fn differences(case: &Case, host: &Outcome, guest: &Outcome) -> Vec<S
             check(GPR_NAMES[n], h.gpr[n].into(), g.gpr[n].into(), gpr_mask.into());
         }
     }
-    let mut flags = !undefined_flags(i, &operands);
+    let mut flags = !undefined;
+    if host.end == End::Retired {
+        flags &= !undefined_flags(i, &operands);
+    }
     if host.end == End::Retired {
         // The host had TF set for this one instruction, and RF between two iterations.
         flags &= !flag::RF;
@@ -87,7 +92,8 @@ fn end(host: End, guest: End, overlooked: AfterFault, check: &mut impl FnMut(&st
         End::Fault { vector, .. } => vector.into(),
     };
     check("vector (0x100: none)", vector(host), vector(guest), u128::MAX);
-    if let (End::Fault { error: h, address: ha, .. }, End::Fault { error: g, address: ga, .. }) = (host, guest)
+    if let (End::Fault { error: h, address: ha, .. }, End::Fault { error: g, address: ga, .. }) =
+        (host, guest)
         && !overlooked.address
     {
         let mut mask = u32::MAX;
@@ -107,12 +113,17 @@ pub(crate) fn memory_difference(host: &[u8], guest: &[u8]) -> Option<String> {
     Some(format!("memory at data+{at:#x}: host {:02x?}, guest {:02x?}", &host[at..end], &guest[at..end]))
 }
 
+/// An instruction as text.
+pub(crate) fn listing(encoded: &Encoded) -> String {
+    let mut text = String::new();
+    IntelFormatter::new().format(&encoded.instruction, &mut text);
+    format!("{:02x?}  {text}  ({:?})\n", encoded.bytes, encoded.instruction.code())
+}
+
 /// A case as text.
 pub(crate) fn describe(case: &Case) -> String {
-    let mut text = String::new();
-    IntelFormatter::new().format(&case.encoded.instruction, &mut text);
     let s = &case.state;
-    let mut out = format!("{:02x?}  {text}  ({:?})\n", case.encoded.bytes, case.encoded.instruction.code());
+    let mut out = listing(&case.encoded);
     let _ = writeln!(out, "  rip {:#x} rflags {:#x}", s.rip, s.rflags);
     for (n, name) in GPR_NAMES.iter().enumerate() {
         let _ = write!(out, "  {name} {:#x}", s.gpr[n]);
@@ -141,6 +152,7 @@ fn fpu(i: &Instruction, f: &FpuState, out: &mut String) {
         return;
     }
     for (n, (significand, exponent)) in f.r.iter().enumerate() {
-        let _ = write!(out, "  r{n} {exponent:#06x}:{significand:#018x}{}", if n % 4 == 3 { "\n" } else { "" });
+        let _ =
+            write!(out, "  r{n} {exponent:#06x}:{significand:#018x}{}", if n % 4 == 3 { "\n" } else { "" });
     }
 }

@@ -4,7 +4,9 @@
 use crate::arena::{DATA, DATA_LEN, HIGH, LOW};
 use crate::exempt::DECODER;
 use crate::rng::Rng;
-use iced_x86::{Code, Decoder, Instruction, MandatoryPrefix, OpCodeInfo, OpCodeOperandKind as Kind, OpCodeTableKind};
+use iced_x86::{
+    Code, Decoder, Instruction, MandatoryPrefix, OpCodeInfo, OpCodeOperandKind as Kind, OpCodeTableKind,
+};
 
 /// The longest instruction (SDM vol. 2A, 2.3.11).
 pub(crate) const LEN_MAX: usize = 15;
@@ -113,7 +115,9 @@ impl<'a> Draft<'a> {
             let (a, b) = (self.rng.below(n), self.rng.below(n));
             self.bytes.swap(a as usize, b as usize);
         }
-        if info.operand_size() == 64 && !(info.default_op_size64() || info.force_op_size64()) || self.rng.one_in(64) {
+        if info.operand_size() == 64 && !(info.default_op_size64() || info.force_op_size64())
+            || self.rng.one_in(64)
+        {
             self.rex |= 8;
         }
     }
@@ -138,12 +142,19 @@ impl<'a> Draft<'a> {
                     self.rex |= self.rng.below(2) as u8;
                 }
                 Kind::sti_opcode => *self.bytes.last_mut().expect("the opcode") += self.rng.below(8) as u8,
-                Kind::r8_reg | Kind::r16_reg | Kind::r32_reg | Kind::r64_reg | Kind::xmm_reg | Kind::mm_reg => {
+                Kind::r8_reg
+                | Kind::r16_reg
+                | Kind::r32_reg
+                | Kind::r64_reg
+                | Kind::xmm_reg
+                | Kind::mm_reg => {
                     reg = Some(self.rng.below(8) as u8);
                     self.rex |= self.rng.pick(&[0, 4]);
                 }
                 Kind::seg_reg | Kind::cr_reg | Kind::dr_reg => reg = Some(self.rng.below(8) as u8),
-                Kind::r16_rm | Kind::r32_rm | Kind::r64_rm | Kind::xmm_rm | Kind::mm_rm => rm = Some(Rm::Register),
+                Kind::r16_rm | Kind::r32_rm | Kind::r64_rm | Kind::xmm_rm | Kind::mm_rm => {
+                    rm = Some(Rm::Register)
+                }
                 Kind::mem | Kind::mem_mib => rm = Some(Rm::Memory),
                 Kind::r8_or_mem
                 | Kind::r16_or_mem
@@ -184,9 +195,9 @@ impl<'a> Draft<'a> {
                 self.relative = Some(self.bytes.len());
                 self.bytes.extend([0; 4]);
             }
-            // No base: the displacement is the address, or the whole of it with an index.
+            // No base: the displacement is the address, or a part of it if there is an index.
             0 if base == 5 && rm == 4 => {
-                let to = self.target(LOW) as u32;
+                let to = if near { self.target(LOW) as u32 } else { self.rng.next() as u32 };
                 self.bytes.extend(to.to_le_bytes());
             }
             1 => {
@@ -204,12 +215,26 @@ impl<'a> Draft<'a> {
     fn immediates(&mut self) {
         for &kind in self.info.op_kinds() {
             let value = match self.rng.below(4) {
-                0 => self.rng.pick(&[0, 1, u64::MAX, 0x80, 0x7f, 0x8000_0000_0000_0000, 0x8000_0000, 0x7fff_ffff]),
+                0 => self.rng.pick(&[
+                    0,
+                    1,
+                    u64::MAX,
+                    0x80,
+                    0x7f,
+                    0x8000_0000_0000_0000,
+                    0x8000_0000,
+                    0x7fff_ffff,
+                ]),
                 1 => self.rng.below(64),
                 _ => self.rng.next(),
             };
             match kind {
-                Kind::imm8 | Kind::imm8sex16 | Kind::imm8sex32 | Kind::imm8sex64 | Kind::br64_1 | Kind::imm4_m2z => {
+                Kind::imm8
+                | Kind::imm8sex16
+                | Kind::imm8sex32
+                | Kind::imm8sex64
+                | Kind::br64_1
+                | Kind::imm4_m2z => {
                     self.bytes.push(value as u8);
                 }
                 Kind::imm16 => self.bytes.extend((value as u16).to_le_bytes()),

@@ -1,7 +1,6 @@
 //! What is not compared with the host, each with its reason.
 
 use crate::encode::LEN_MAX;
-use crate::raw::PREFIXES;
 use crate::state::flag;
 use everett_cpu::model;
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, MemorySize, Mnemonic, OpKind};
@@ -25,7 +24,8 @@ macro_rules! table {
     ($($($mnemonic:ident)|+ => $reason:literal;)*) => { &[$((&[$(Mnemonic::$mnemonic),+], $reason)),*] };
 }
 
-const SELECTOR: &str = "depends on the descriptor tables, and the host's are not the guest's; see the micro-guests";
+const SELECTOR: &str =
+    "depends on the descriptor tables, and the host's are not the guest's; see the micro-guests";
 
 /// Instructions by mnemonic.
 pub(crate) const TABLE: &[(&[Mnemonic], &str)] = table! {
@@ -120,18 +120,23 @@ pub(crate) fn after_fault(i: &Instruction) -> AfterFault {
     }
 }
 
-/// Whether bytes are wrong in two ways, too long and no instruction at any length: #GP(0) and #UD both stand to reason,
-/// and which one it is takes the lengths of opcodes that do not exist.
+/// Whether bytes are no instruction and so many that they might be too many as well. Then #GP(0) and #UD both stand to
+/// reason, and which one it is takes the lengths of opcodes that do not exist.
 pub(crate) fn is_doubly_wrong(bytes: &[u8]) -> bool {
-    let Some(first) = bytes.iter().position(|byte| !PREFIXES.contains(byte)) else { return false };
+    let first = bytes.iter().position(|byte| !is_prefix(*byte)).unwrap_or(bytes.len());
+    let (prefixes, rest) = bytes.split_at(first);
+    // The same without the prefixes that change nothing, and with room behind it.
+    let mut short: Vec<u8> = [0x66, 0x67, 0xf0].into_iter().filter(|byte| prefixes.contains(byte)).collect();
+    short.extend(prefixes.iter().rfind(|&&byte| byte == 0xf2 || byte == 0xf3));
+    short.extend(prefixes.last().filter(|&&byte| byte & 0xf0 == 0x40));
+    short.extend(rest);
+    short.resize(2 * LEN_MAX, 0);
     let invalid = |bytes: &[u8]| Decoder::new(64, bytes, DECODER).decode().is_invalid();
-    // The same opcode with room behind it, with the last prefix and with none.
-    let rest = |from: usize| {
-        let mut padded = bytes[from..].to_vec();
-        padded.resize(LEN_MAX, 0);
-        padded
-    };
-    bytes.len() == LEN_MAX && first > 0 && invalid(bytes) && (invalid(&rest(first)) || invalid(&rest(first - 1)))
+    bytes.len() == LEN_MAX && invalid(bytes) && invalid(&short)
+}
+
+fn is_prefix(byte: u8) -> bool {
+    matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3)
 }
 
 /// Operands of more than eight bytes that are accessed in parts, in an order that processors choose.

@@ -4,6 +4,7 @@
 //! - [`host`], [`guest`]: one instruction on either side
 //! - [`forms`]: what there is to test; [`exempt`]: what cannot be compared, and why
 //! - [`encode`], [`raw`], [`values`], [`place`]: a random instruction, its registers and memory
+//! - [`sequence`]: several instructions in a row
 //! - [`undefined`], [`compare`]: what must agree
 //! - [`oracle`]: a case from the seed to the verdict
 //!
@@ -21,17 +22,18 @@ mod oracle;
 mod place;
 mod raw;
 mod rng;
+mod sequence;
 mod state;
 mod undefined;
 mod values;
 
 use forms::Family;
 use iced_x86::Code;
-use oracle::{Oracle, Result};
+use oracle::{Kind, Oracle, Result};
 use std::collections::BTreeMap;
 
 /// Cases without `EVERETT_ORACLE_CASES`. The long run has a million and more.
-const CASES: u64 = 150_000;
+const CASES: u64 = 120_000;
 /// How often every form must have been compared in a run of `CASES`.
 const HITS_MIN: u64 = 50;
 /// How many disagreements are printed whole.
@@ -60,22 +62,24 @@ fn instructions_agree_with_the_host() {
     let mut oracle = Oracle::new();
     let mut hits: BTreeMap<Code, u64> = forms.iter().map(|&f| (f, 0)).collect();
     let mut faults = 0;
-    let mut raw = 0;
+    let (mut raw, mut sequences) = (0, 0);
     let mut failed: BTreeMap<Code, (u64, String)> = BTreeMap::new();
     for n in cases.clone() {
         let tested = match oracle.run(&forms, seed, n) {
             Result::Agreed(tested) => tested,
             Result::Differs(tested, text) => {
-                let entry = failed.entry(tested.code).or_insert_with(|| (0, format!("seed {seed} case {n}\n{text}")));
+                let entry =
+                    failed.entry(tested.code).or_insert_with(|| (0, format!("seed {seed} case {n}\n{text}")));
                 entry.0 += 1;
                 tested
             }
             Result::NotDrawn => continue,
         };
         faults += u64::from(tested.faulted);
-        raw += u64::from(tested.raw);
-        if !tested.raw {
-            *hits.get_mut(&tested.code).expect("a form") += 1;
+        match tested.kind {
+            Kind::Form => *hits.get_mut(&tested.code).expect("a form") += 1,
+            Kind::Raw => raw += 1,
+            Kind::Sequence => sequences += 1,
         }
     }
     let mut families: BTreeMap<Family, (u64, u64)> = BTreeMap::new();
@@ -84,8 +88,8 @@ fn instructions_agree_with_the_host() {
         entry.0 += 1;
         entry.1 += n;
     }
-    let total: u64 = hits.values().sum::<u64>() + raw;
-    println!("seed {seed}: {total} cases, {raw} of raw bytes, {faults} that fault");
+    let total: u64 = hits.values().sum::<u64>() + raw + sequences;
+    println!("seed {seed}: {total} cases, {raw} of raw bytes, {sequences} sequences, {faults} that fault");
     for (family, (forms, n)) in &families {
         println!("  {family:?}: {forms} forms, {n} cases");
     }
@@ -95,7 +99,10 @@ fn instructions_agree_with_the_host() {
         println!("--- {code:?}: {n} of {}\n{text}", hits.get(code).unwrap_or(&raw));
     }
     if !host::features::features().strict && !failed.is_empty() {
-        println!("the host is not a processor that the model follows: {} forms differ, and that is no failure", failed.len());
+        println!(
+            "the host is not a processor that the model follows: {} forms differ, and that is no failure",
+            failed.len()
+        );
         return;
     }
     assert!(
@@ -118,7 +125,7 @@ fn every_difference_is_noticed() {
     let factory = &mut iced_x86::InstructionInfoFactory::new();
     let case = place::place(encoded, &mut rng, factory).expect("no memory operand");
     let good = state::Outcome { state: case.state.clone(), end: state::End::Retired, retired: 1 };
-    assert_eq!(compare::differences(&case, &good, &good), Vec::<String>::new());
+    assert_eq!(compare::differences(&case, 0, &good, &good), Vec::<String>::new());
     let mut changes: Vec<Box<dyn Fn(&mut state::Outcome)>> = vec![
         Box::new(|o| o.state.rip ^= 1),
         Box::new(|o| o.state.rflags ^= state::flag::AF),
@@ -142,7 +149,7 @@ fn every_difference_is_noticed() {
     for (n, change) in changes.iter().enumerate() {
         let mut bad = good.clone();
         change(&mut bad);
-        assert!(!compare::differences(&case, &good, &bad).is_empty(), "change {n} passed");
+        assert!(!compare::differences(&case, 0, &good, &bad).is_empty(), "change {n} passed");
     }
     let mut memory = vec![0u8; 64];
     assert_eq!(compare::memory_difference(&memory, &memory), None);
@@ -155,7 +162,12 @@ fn every_difference_is_noticed() {
 fn no_line_of_the_tables_is_idle() {
     let forms = forms::forms();
     for line in undefined::TABLE {
-        assert!(forms.iter().any(|f| f.mnemonic() == line.mnemonic), "{:?} ({})", line.mnemonic, line.section);
+        assert!(
+            forms.iter().any(|f| f.mnemonic() == line.mnemonic),
+            "{:?} ({})",
+            line.mnemonic,
+            line.section
+        );
     }
     for (mnemonics, reason) in exempt::TABLE {
         for &mnemonic in *mnemonics {

@@ -1,7 +1,7 @@
 //! One case: drawn, executed on both sides, compared.
 
 use crate::arena::{CODE, CODE_LEN, DATA, HIGH, LOW, offset};
-use crate::compare::{describe, differences, memory_difference};
+use crate::compare::{describe, differences, listing, memory_difference};
 use crate::encode::{LEN_MAX, decode, encode};
 use crate::exempt::{Verdict, after_fault, is_doubly_wrong, may_check_alignment, may_fault, verdict};
 use crate::guest::Guest;
@@ -10,14 +10,15 @@ use crate::host::features::features;
 use crate::place::{Case, ITERATIONS_MAX, place};
 use crate::raw;
 use crate::rng::Rng;
-use crate::state::{End, Outcome, RSP};
+use crate::sequence::{self, Sequence};
+use crate::state::{End, Outcome, RSP, Steps};
 use iced_x86::{Code, InstructionInfoFactory, Mnemonic};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How often a case is drawn anew when the dice give none.
 const DRAWS: usize = 200;
-/// One case in so many is raw bytes.
-pub(crate) const RAW_ONE_IN: u64 = 6;
+/// Of so many cases one is raw bytes and one a sequence.
+const ROUND: u64 = 8;
 const VECTOR_UD: u8 = 6;
 
 /// What became of a case.
@@ -31,13 +32,23 @@ pub(crate) enum Result {
     NotDrawn,
 }
 
+/// Kinds of cases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// An encoding of a form.
+    Form,
+    /// Bytes.
+    Raw,
+    /// Several instructions; the case's code is the first one's.
+    Sequence,
+}
+
 /// What was tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tested {
     /// The form; `Code::INVALID` for bytes that are no instruction of the model.
     pub(crate) code: Code,
-    /// The case was raw bytes.
-    pub(crate) raw: bool,
+    pub(crate) kind: Kind,
     /// The instruction faulted on the host.
     pub(crate) faulted: bool,
 }
@@ -53,7 +64,8 @@ impl Oracle {
     /// Prepare both sides.
     pub(crate) fn new() -> Oracle {
         assert!(features().v2, "the host is not an x86-64-v2 processor: it cannot be the oracle");
-        let mut oracle = Oracle { host: Host::new(), guest: Guest::new(), factory: InstructionInfoFactory::new() };
+        let mut oracle =
+            Oracle { host: Host::new(), guest: Guest::new(), factory: InstructionInfoFactory::new() };
         // Another test of this process may have left something there.
         oracle.guest.write(DATA, oracle.host.data());
         for at in (CODE..CODE + CODE_LEN).step_by(16) {
@@ -69,15 +81,24 @@ impl Oracle {
     /// Draw and run a case of one of `forms`.
     pub(crate) fn run(&mut self, forms: &[Code], seed: u64, number: u64) -> Result {
         let rng = &mut Rng::for_case(seed, number);
-        let is_raw = number % RAW_ONE_IN == RAW_ONE_IN - 1;
-        let code = forms[((number - number / RAW_ONE_IN) % forms.len() as u64) as usize];
+        let kind = match number % ROUND {
+            0 => Kind::Raw,
+            1 => Kind::Sequence,
+            _ => Kind::Form,
+        };
+        let code = forms[((number / ROUND * (ROUND - 2) + number % ROUND) % forms.len() as u64) as usize];
         for _ in 0..DRAWS {
             let rip = rip(rng);
-            let encoded = if is_raw {
-                let bytes = raw::bytes(forms, rip, rng);
-                Some(decode(&bytes, rip))
-            } else {
-                encode(code, rip, rng)
+            let encoded = match kind {
+                Kind::Raw => Some(decode(&raw::bytes(forms, rip, rng), rip)),
+                Kind::Form => encode(code, rip, rng),
+                Kind::Sequence => {
+                    let Some(sequence) = sequence::draw(forms, sequence_rip(rip), rng, &mut self.factory)
+                    else {
+                        continue;
+                    };
+                    return self.sequence(&sequence);
+                }
             };
             let Some(encoded) = encoded else { continue };
             let verdict = verdict(&encoded.instruction);
@@ -88,7 +109,11 @@ impl Oracle {
                 continue;
             };
             self.prepare(&case);
-            return if verdict == Verdict::Undefined { self.undefined(&case) } else { self.compare(&case, is_raw) };
+            return if verdict == Verdict::Undefined {
+                self.undefined(&case)
+            } else {
+                self.compare(&case, kind)
+            };
         }
         Result::NotDrawn
     }
@@ -112,7 +137,7 @@ impl Oracle {
             }
         }
     }
-    fn compare(&mut self, case: &Case, raw: bool) -> Result {
+    fn compare(&mut self, case: &Case, kind: Kind) -> Result {
         let i = case.encoded.instruction;
         let string = i.is_string_instruction();
         // Often to the end, else to somewhere in the middle, where an interrupt could come.
@@ -121,12 +146,12 @@ impl Oracle {
             0 => 1 + case.state.gpr[RSP] / 4 % 8,
             _ => ITERATIONS_MAX,
         };
-        let host = self.host.run(&case.state, iterations_max);
+        let host = self.host.run(&case.state, Steps::Iterations(iterations_max));
         if matches!(i.mnemonic(), Mnemonic::Pushf | Mnemonic::Pushfq) && host.end == End::Retired {
             self.hide_trap_flag(host.state.gpr[RSP]);
         }
-        let count = host.iterations + u64::from(host.end != End::Retired);
-        let tested = Tested { code: i.code(), raw, faulted: host.end != End::Retired };
+        let count = host.retired + u64::from(host.end != End::Retired);
+        let tested = Tested { code: i.code(), kind, faulted: host.end != End::Retired };
         let mut wrong = vec![];
         let guest = self.guest(case, count);
         let cut = i.is_invalid() && is_cut(case);
@@ -137,7 +162,7 @@ impl Oracle {
         let may_differ = doubtful && guest.as_ref().is_ok_and(|guest| guest.end != host.end);
         match guest {
             Ok(_) if may_differ => {}
-            Ok(guest) => wrong = differences(case, &host, &guest),
+            Ok(guest) => wrong = differences(case, 0, &host, &guest),
             Err(reason) => wrong.push(reason),
         }
         if let Some(difference) = memory_difference(self.host.data(), self.guest.data()) {
@@ -147,13 +172,41 @@ impl Oracle {
             }
         }
         if !wrong.is_empty() {
-            wrong.push(format!("host: {:x?}, rip {:#x}, rflags {:#x}", host.end, host.state.rip, host.state.rflags));
+            wrong.push(format!(
+                "host: {:x?}, rip {:#x}, rflags {:#x}",
+                host.end, host.state.rip, host.state.rflags
+            ));
         }
         conclude(case, tested, &wrong)
     }
+    fn sequence(&mut self, sequence: &Sequence) -> Result {
+        let case = &sequence.case;
+        self.prepare(case);
+        let count = sequence.instructions.len() as u64;
+        let host = self.host.run(&case.state, Steps::Instructions(count));
+        let tested = Tested {
+            code: case.encoded.instruction.code(),
+            kind: Kind::Sequence,
+            faulted: host.end != End::Retired,
+        };
+        // What is compared is the state at the instruction that faulted, or after the branch.
+        let last = (host.retired as usize).min(sequence.instructions.len() - 1);
+        let end = Case { encoded: sequence.instructions[last].clone(), ..case.clone() };
+        // After a fault the rest of the count goes into the handler.
+        let mut wrong = match self.guest(case, count) {
+            Ok(guest) => differences(&end, sequence.undefined[last], &host, &guest),
+            Err(reason) => vec![reason],
+        };
+        if wrong.is_empty() {
+            return Result::Agreed(tested);
+        }
+        wrong.push(format!("host: {:x?} after {}", host.end, host.retired));
+        let listing: String = sequence.instructions.iter().map(listing).collect();
+        Result::Differs(tested, format!("{listing}{}  => {}\n", describe(case), wrong.join("\n  => ")))
+    }
     /// Outside of the model: #UD, and nothing else happens.
     fn undefined(&mut self, case: &Case) -> Result {
-        let tested = Tested { code: Code::INVALID, raw: true, faulted: true };
+        let tested = Tested { code: Code::INVALID, kind: Kind::Raw, faulted: true };
         let end = End::Fault { vector: VECTOR_UD, error: 0, address: 0 };
         let wrong = match self.guest(case, 1) {
             Ok(guest) if guest.end == end && guest.state.rip == case.state.rip => vec![],
@@ -183,6 +236,12 @@ fn conclude(case: &Case, tested: Tested, wrong: &[String]) -> Result {
     } else {
         Result::Differs(tested, format!("{}  => {}\n", describe(case), wrong.join("\n  => ")))
     }
+}
+
+/// An address for a sequence: with room behind it.
+fn sequence_rip(rip: u64) -> u64 {
+    let view = if rip >= HIGH { HIGH } else { LOW };
+    view + CODE + (rip - view - CODE) % (CODE_LEN - 256)
 }
 
 /// An address for an instruction: anywhere, often across two pages, sometimes into the unmapped page behind.

@@ -6,7 +6,9 @@ use crate::encode::Encoded;
 use crate::rng::Rng;
 use crate::state::{FXSAVE_LEN, RCX, RSP, State, flag, to_fxsave};
 use crate::values::{self, Shape};
-use iced_x86::{CodeSize, Instruction, InstructionInfoFactory, MemorySize, Mnemonic, OpKind, Register, UsedMemory};
+use iced_x86::{
+    CodeSize, Instruction, InstructionInfoFactory, MemorySize, Mnemonic, OpKind, Register, UsedMemory,
+};
 
 /// A test case.
 #[derive(Debug, Clone)]
@@ -48,7 +50,8 @@ pub(crate) fn place(encoded: Encoded, rng: &mut Rng, factory: &mut InstructionIn
     accumulator(&i, &mut state, rng);
     let mut accesses = Vec::new();
     for attempt in 0.. {
-        let Some(wrong) = memory.iter().find(|m| !access(&i, m, &state).is_some_and(|a| arena::is_safe(a.va, a.len)))
+        let Some(wrong) =
+            memory.iter().find(|m| !access(&i, m, &state).is_some_and(|a| arena::is_safe(a.va, a.len)))
         else {
             break;
         };
@@ -80,7 +83,8 @@ fn shape_of(size: MemorySize) -> Shape {
     }
 }
 
-fn registers(i: &Instruction, shape: Shape, rng: &mut Rng) -> State {
+/// Registers for an instruction whose operands have this shape.
+pub(crate) fn registers(i: &Instruction, shape: Shape, rng: &mut Rng) -> State {
     let mut gpr: [u64; 16] = std::array::from_fn(|_| values::integer(rng));
     for n in [RSP, RBP, RSI, RDI] {
         gpr[n] = target(rng, 64, n == RSP, false);
@@ -150,7 +154,10 @@ fn target(rng: &mut Rng, len: u64, stack: bool, low_only: bool) -> u64 {
         61 => DATA - rng.below(len + 1),
         62 => DATA + DATA_LEN + CONST_LEN + rng.below(0x8000),
         _ if low_only => DATA - 0x1000,
-        _ => return rng.pick(&[0xffff_8800_0000_0000, 0x7f00_0000_0000_0000, 0x8100_0000_0000_0000]) + rng.below(1 << 32),
+        _ => {
+            return rng.pick(&[0xffff_8800_0000_0000, 0x7f00_0000_0000_0000, 0x8100_0000_0000_0000])
+                + rng.below(1 << 32);
+        }
     };
     view + offset
 }
@@ -282,7 +289,9 @@ fn special(i: &Instruction, state: &State, bytes: &mut [u8], rng: &mut Rng) {
                 }
             }
         }
-        Mnemonic::Cmpsb | Mnemonic::Cmpsw | Mnemonic::Cmpsd | Mnemonic::Cmpsq if i.is_string_instruction() => {
+        Mnemonic::Cmpsb | Mnemonic::Cmpsw | Mnemonic::Cmpsd | Mnemonic::Cmpsq
+            if i.is_string_instruction() =>
+        {
             if !rng.one_in(3) {
                 bytes.fill(rng.next() as u8 & 1);
             }

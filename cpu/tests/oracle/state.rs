@@ -20,7 +20,8 @@ pub(crate) mod flag {
 
 /// Names of the general registers in the order of `State::gpr`.
 pub(crate) const GPR_NAMES: [&str; 16] = [
-    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
+    "r15",
 ];
 /// Index of RCX in `State::gpr`.
 pub(crate) const RCX: usize = 1;

@@ -33,7 +33,9 @@ fn difference(a: &Trace, b: &Trace) -> Option<String> {
     if a.state != b.state {
         let (a, b) = (format!("{:#x?}", a.state), format!("{:#x?}", b.state));
         let lines = a.lines().zip(b.lines()).filter(|(a, b)| a != b);
-        return Some(lines.map(|(a, b)| format!("{} and {}", a.trim(), b.trim())).collect::<Vec<_>>().join("; "));
+        return Some(
+            lines.map(|(a, b)| format!("{} and {}", a.trim(), b.trim())).collect::<Vec<_>>().join("; "),
+        );
     }
     if let Some(at) = a.ram.iter().zip(&b.ram).position(|(a, b)| a != b) {
         return Some(format!("RAM at {at:#x}: {:#x} and {:#x}", a.ram[at], b.ram[at]));
@@ -54,7 +56,10 @@ fn disagreement(soup: &Soup, way: Way) -> Option<String> {
     let what = differ(different)?;
     Some(format!(
         "{:?} and {way:?} differ after {different} instructions: {what}\nbefore: rip {:#x}, rflags {:#x}, gpr {:x?}",
-        Way::Plain, before.rip, before.rflags, before.gpr
+        Way::Plain,
+        before.rip,
+        before.rflags,
+        before.gpr
     ))
 }
 
@@ -104,17 +109,4 @@ fn a_stale_translation_is_caught() {
         disagreement(&soup, Way::StaleTranslations).is_some()
     });
     assert!(caught);
-}
-
-#[test]
-fn zz_hunt() {
-    let from: u64 = std::env::var("SOUP_FROM").map_or(0, |s| s.parse().unwrap());
-    let n: u64 = std::env::var("SOUP_N").map_or(0, |s| s.parse().unwrap());
-    for seed in from..from + n {
-        let soup = Soup::new(seed, seed & 1 == 0);
-        for way in WAYS {
-            eprintln!("seed {seed} {way:?}");
-            if let Some(d) = disagreement(&soup, way) { eprintln!("DIFF seed {seed} {d}"); }
-        }
-    }
 }

@@ -132,7 +132,8 @@ impl Soup {
         self.put(GDT + u64::from(TSS_SELECTOR) + 8, base >> 32);
         // RSP0 and seven stacks, of which some are in the soup.
         for n in 0..10 {
-            let top = if rng.one_in(8) { somewhere(rng) } else { KERNEL + STACKS + 0x1000 + rng.below(3) * 0x1000 };
+            let top =
+                if rng.one_in(8) { somewhere(rng) } else { KERNEL + STACKS + 0x1000 + rng.below(3) * 0x1000 };
             let at = (TSS + 4 + n * 8) as usize;
             self.ram[at..at + 8].copy_from_slice(&top.to_le_bytes());
         }
@@ -234,7 +235,10 @@ fn piece(rng: &mut Rng) -> Vec<u8> {
             modrm(rng, &mut out);
         }
         8..=10 => {
-            out.extend([rng.pick(&[0x48, 0x66, 0x45, 0x40]), rng.pick(&[0x88, 0x89, 0x8a, 0x8b, 0x8d, 0x63])]);
+            out.extend([
+                rng.pick(&[0x48, 0x66, 0x45, 0x40]),
+                rng.pick(&[0x88, 0x89, 0x8a, 0x8b, 0x8d, 0x63]),
+            ]);
             modrm(rng, &mut out);
         }
         11 => {
@@ -251,10 +255,19 @@ fn piece(rng: &mut Rng) -> Vec<u8> {
         16 => {
             // A short repeated string instruction.
             out.extend([0xb9, rng.next() as u8, rng.below(8) as u8, 0, 0]);
-            out.extend([rng.pick(&[0xf3, 0xf2]), rng.pick(&[0x48, 0x40, 0x67]), rng.pick(&[0xa4, 0xa5, 0xaa, 0xab, 0xae, 0xa6, 0xac])]);
+            out.extend([
+                rng.pick(&[0xf3, 0xf2]),
+                rng.pick(&[0x48, 0x40, 0x67]),
+                rng.pick(&[0xa4, 0xa5, 0xaa, 0xab, 0xae, 0xa6, 0xac]),
+            ]);
         }
         17 => {
-            out.extend([0x0f, rng.pick(&[0x28, 0x29, 0x58, 0x5e, 0x10, 0x11, 0xae, 0xc7, 0xb1, 0xc1, 0xab, 0xbc, 0x6f, 0x7f])]);
+            out.extend([
+                0x0f,
+                rng.pick(&[
+                    0x28, 0x29, 0x58, 0x5e, 0x10, 0x11, 0xae, 0xc7, 0xb1, 0xc1, 0xab, 0xbc, 0x6f, 0x7f,
+                ]),
+            ]);
             modrm(rng, &mut out);
         }
         18 => {
@@ -264,7 +277,10 @@ fn piece(rng: &mut Rng) -> Vec<u8> {
         19 => out.push(rng.pick(&[0xfa, 0xfb, 0xf4, 0xfc, 0xfd, 0xf8, 0xf9, 0x90, 0xcc, 0xf1])),
         20 => out.extend([0xcd, rng.next() as u8]),
         21 => out.extend([0x48, 0xcf]),
-        22 => out.extend([0x0f, rng.pick(&[0x05, 0x07, 0x31, 0x32, 0x30, 0xa2, 0x06, 0x0b, 0x08, 0xa0, 0xa1, 0xa9])]),
+        22 => out.extend([
+            0x0f,
+            rng.pick(&[0x05, 0x07, 0x31, 0x32, 0x30, 0xa2, 0x06, 0x0b, 0x08, 0xa0, 0xa1, 0xa9]),
+        ]),
         23 => {
             // Control and debug registers, mostly read.
             let to = rng.pick(&[0x20, 0x20, 0x21, 0x22, 0x23]);

@@ -157,7 +157,11 @@ impl Agent {
             Err(error) => return Err(error).context(|| String::from("wait for something to happen")),
         }
         let happened = fds.iter().map(|fd| !fd.revents().is_empty()).collect::<Vec<_>>();
-        Ok(sources.into_iter().zip(happened).filter_map(|(source, happened)| happened.then_some(source)).collect())
+        Ok(sources
+            .into_iter()
+            .zip(happened)
+            .filter_map(|(source, happened)| happened.then_some(source))
+            .collect())
     }
 
     /// When something is to be done without any event.

@@ -4,6 +4,7 @@ use crate::console;
 use crate::failure::{Context as _, Failure};
 use crate::ports::{self, Ports};
 use rustix::mount::{MountFlags, mount};
+use rustix::process::{Resource, Rlimit, setrlimit};
 use std::ffi::CStr;
 use std::fs;
 use std::path::Path;
@@ -34,6 +35,7 @@ pub(crate) fn boot() -> Result<Booted, Failure> {
     note(mount_at("sysfs", "/sys", quiet, c""));
     note(mount_at("tmpfs", "/run", MountFlags::NOSUID | MountFlags::NODEV, c"mode=0755"));
 
+    note(raise_limits());
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     console::say(&format!("protocol {}, kernel {release}", everett_protocol::VERSION));
 
@@ -46,6 +48,13 @@ pub(crate) fn boot() -> Result<Booted, Failure> {
         failures.iter().for_each(|failure| console::say(&failure.to_string()));
     }
     Ok(Booted { ports: found?, release, failures })
+}
+
+/// Lets programs open as many files as they can under systemd: PID 1 starts with the kernel's 1024 and 4096, which
+/// servers complain about. The soft limit stays, because select(2) cannot take more.
+fn raise_limits() -> Result<(), Failure> {
+    let limit = Rlimit { current: Some(1024), maximum: Some(512 << 10) };
+    setrlimit(Resource::Nofile, limit).context(|| String::from("raise the limit of open files"))
 }
 
 /// Mounts a filesystem without a device on a directory, which is made if need be.

@@ -18,7 +18,11 @@ pub(crate) fn put(file: &PutFile) -> Result<(), Failure> {
     }
     let mut options = OpenOptions::new();
     options.create(true).mode(file.mode);
-    if file.append { options.append(true) } else { options.write(true).truncate(true) };
+    if file.append {
+        options.append(true)
+    } else {
+        options.write(true).truncate(true)
+    };
     let mut open = options.open(path).context(what)?;
     open.write_all(&file.data.0).context(what)?;
     // The owner first: giving a file away clears its set-user-ID bit.

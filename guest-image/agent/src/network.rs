@@ -51,8 +51,7 @@ impl Routing {
         self.address(index, interface)
             .context(|| format!("give {name} the address {}/{}", interface.address, interface.prefix))?;
         if let Some(gateway) = interface.gateway {
-            self.default_route(index, gateway)
-                .context(|| format!("route through {gateway} on {name}"))?;
+            self.default_route(index, gateway).context(|| format!("route through {gateway} on {name}"))?;
         }
         Ok(())
     }
@@ -85,8 +84,7 @@ impl Routing {
 
     fn default_route(&mut self, index: u32, gateway: IpAddr) -> io::Result<()> {
         // struct rtmsg: family, destination and source prefix, TOS, table, protocol, scope, type, flags.
-        let body =
-            [family(gateway), 0, 0, 0, RT_TABLE_MAIN, RTPROT_STATIC, 0, RTN_UNICAST, 0, 0, 0, 0];
+        let body = [family(gateway), 0, 0, 0, RT_TABLE_MAIN, RTPROT_STATIC, 0, RTN_UNICAST, 0, 0, 0, 0];
         self.ask(|sequence| {
             Message::new(NEW_ROUTE, sequence, &body)
                 .attribute(RTA_GATEWAY, &octets(gateway))

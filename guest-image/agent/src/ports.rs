@@ -74,7 +74,8 @@ pub(crate) fn find(events: &Events) -> Result<Ports, Failure> {
         let complete = Port::ALL.into_iter().all(|port| of(port).is_some());
         if complete || now_ns() >= deadline_ns {
             let open = |port: Port| {
-                let device = of(port).ok_or_else(|| Failure::new(format!("there is no port {}", port.name())))?;
+                let device =
+                    of(port).ok_or_else(|| Failure::new(format!("there is no port {}", port.name())))?;
                 let path = format!("/dev/{device}");
                 OpenOptions::new().read(true).write(true).open(&path).context(|| format!("open {path}"))
             };

@@ -47,7 +47,8 @@ impl Agent {
             Operation::PutFile(file) => files::put(&file)?,
             Operation::SetClock(value) => clock::set(value)?,
             Operation::Pack(what) => {
-                let upper = self.upper.as_ref().ok_or_else(|| Failure::new("there is no root disk to pack"))?;
+                let upper =
+                    self.upper.as_ref().ok_or_else(|| Failure::new("there is no root disk to pack"))?;
                 return pack::pack(&what, upper).map(Some);
             }
             Operation::Ping => {}

@@ -88,7 +88,12 @@ fn remove_content(folder: &Path, device: u64) {
 fn mount_the_rest() -> Result<(), Failure> {
     let quiet = MountFlags::NOSUID | MountFlags::NODEV;
     mount_at("tmpfs", "/dev/shm", quiet, c"mode=1777")?;
-    mount_at("devpts", "/dev/pts", MountFlags::NOSUID | MountFlags::NOEXEC, c"mode=0620,gid=5,ptmxmode=0666")?;
+    mount_at(
+        "devpts",
+        "/dev/pts",
+        MountFlags::NOSUID | MountFlags::NOEXEC,
+        c"mode=0620,gid=5,ptmxmode=0666",
+    )?;
     let links = [
         ("/proc/self/fd", "/dev/fd"),
         ("/proc/self/fd/0", "/dev/stdin"),

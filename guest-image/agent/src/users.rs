@@ -97,7 +97,8 @@ fn read(path: &str) -> Result<String, Failure> {
 mod tests {
     use super::{Identity, group_number};
 
-    const PASSWD: &str = "root:x:0:0:root:/root:/bin/bash\nbroken\nredis:x:101:103::/var/lib/redis:/bin/false\n";
+    const PASSWD: &str =
+        "root:x:0:0:root:/root:/bin/bash\nbroken\nredis:x:101:103::/var/lib/redis:/bin/false\n";
     const GROUP: &str = "root:x:0:\nssl:x:99:redis,other\nredis:x:103:redis\n";
 
     #[test]

@@ -7,7 +7,8 @@ use crate::limits::{
     SERIAL_BYTES_MAX,
 };
 use crate::request::{
-    DataDisk, Exec, Interface, Operation, Readiness, ReadyCheck, Request, Restart, Root, Service, Setup, WallClock,
+    DataDisk, Exec, Interface, Operation, Readiness, ReadyCheck, Request, Restart, Root, Service, Setup,
+    WallClock,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +38,11 @@ pub fn request(request: &Request) -> Result<(), Error> {
         Operation::Signal { service, signal } => {
             name("service", service)?;
             // Linux has signals 1 to 64; 0 sends nothing.
-            if (1..=64).contains(signal) { Ok(()) } else { fail("signal", format!("{signal} is not 1 to 64")) }
+            if (1..=64).contains(signal) {
+                Ok(())
+            } else {
+                fail("signal", format!("{signal} is not 1 to 64"))
+            }
         }
         Operation::PutFile(file) => {
             path("path", &file.path)?;
@@ -100,7 +105,10 @@ fn disk(field: &str, value: &DataDisk) -> Result<(), Error> {
     filesystem(&format!("{field}.filesystem"), &value.filesystem)?;
     optional(&format!("{field}.owner"), value.owner.as_ref(), owner)?;
     if value.format_blank && value.filesystem != "ext4" {
-        return fail(format!("{field}.format_blank"), format!("{} cannot be made, only ext4", value.filesystem));
+        return fail(
+            format!("{field}.format_blank"),
+            format!("{} cannot be made, only ext4", value.filesystem),
+        );
     }
     Ok(())
 }

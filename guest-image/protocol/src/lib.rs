@@ -24,13 +24,13 @@ mod port;
 pub mod request;
 pub mod text;
 
-pub use codec::{LineSplitter, decode_message, decode_output, decode_request, encode_message, encode_output};
 pub use codec::{Error, encode_request};
+pub use codec::{LineSplitter, decode_message, decode_output, decode_request, encode_message, encode_output};
 pub use message::{Exit, Exited, Hello, Message, Output, Reply, Response, Stream, Unit};
 pub use port::Port;
 pub use request::{
-    DataDisk, Exec, ExecOutput, HostEntry, Interface, Operation, Pack, PutFile, Readiness, ReadyCheck, Request,
-    Restart, Root, Service, Setup, WallClock,
+    DataDisk, Exec, ExecOutput, HostEntry, Interface, Operation, Pack, PutFile, Readiness, ReadyCheck,
+    Request, Restart, Root, Service, Setup, WallClock,
 };
 pub use text::{Bytes, LineText};
 

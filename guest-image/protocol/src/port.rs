@@ -19,8 +19,7 @@ pub enum Port {
 
 impl Port {
     /// Every port, in the order of their numbers.
-    pub const ALL: [Port; 6] =
-        [Port::Log, Port::Control, Port::History, Port::Sdk, Port::Debug, Port::Spare];
+    pub const ALL: [Port; 6] = [Port::Log, Port::Control, Port::History, Port::Sdk, Port::Debug, Port::Spare];
 
     /// The port's number on the device (virtio 1.2, section 5.3).
     #[must_use]

@@ -29,10 +29,8 @@ fn unit() -> impl Strategy<Value = Unit> {
 }
 
 fn output() -> impl Strategy<Value = Output> {
-    let bytes = prop_oneof![
-        prop::collection::vec(any::<u8>(), 0..200),
-        any::<String>().prop_map(String::into_bytes)
-    ];
+    let bytes =
+        prop_oneof![prop::collection::vec(any::<u8>(), 0..200), any::<String>().prop_map(String::into_bytes)];
     (unit(), any::<bool>(), bytes, any::<bool>(), any::<bool>()).prop_map(
         |(unit, stdout, bytes, truncated, unfinished)| Output {
             unit,
@@ -52,12 +50,16 @@ fn message() -> impl Strategy<Value = Message> {
         any::<String>().prop_map(|message| Reply::Error { message }),
     ];
     prop_oneof![
-        (any::<u32>(), any::<String>()).prop_map(|(version, release)| Message::Hello(Hello { version, release })),
+        (any::<u32>(), any::<String>())
+            .prop_map(|(version, release)| Message::Hello(Hello { version, release })),
         Just(Message::Ready),
         (any::<u64>(), reply).prop_map(|(id, reply)| Message::Response(Response { id, reply })),
         output().prop_map(Message::Output),
-        (name(), exit(), any::<bool>())
-            .prop_map(|(service, exit, restarting)| Message::Exited(Exited { service, exit, restarting })),
+        (name(), exit(), any::<bool>()).prop_map(|(service, exit, restarting)| Message::Exited(Exited {
+            service,
+            exit,
+            restarting
+        })),
         any::<String>().prop_map(|message| Message::Error { message }),
     ]
 }
@@ -65,7 +67,8 @@ fn message() -> impl Strategy<Value = Message> {
 fn service() -> impl Strategy<Value = Service> {
     let ready = prop_oneof![
         Just(None),
-        (1..=u16::MAX).prop_map(|port| Some(ReadyCheck::Tcp { address: IpAddr::V4(Ipv4Addr::LOCALHOST), port })),
+        (1..=u16::MAX)
+            .prop_map(|port| Some(ReadyCheck::Tcp { address: IpAddr::V4(Ipv4Addr::LOCALHOST), port })),
         prop::collection::vec(argument(), 1..4).prop_map(|argv| Some(ReadyCheck::Command { argv })),
     ];
     let restart = prop_oneof![
@@ -96,13 +99,14 @@ fn service() -> impl Strategy<Value = Service> {
 fn operation() -> impl Strategy<Value = Operation> {
     let clock = (0..i64::MAX, 0..1_000_000_000u32)
         .prop_map(|(seconds, nanoseconds)| WallClock { seconds, nanoseconds });
-    let put = (any::<bool>(), prop::collection::vec(any::<u8>(), 0..100)).prop_map(|(append, data)| PutFile {
-        path: String::from("/etc/file"),
-        mode: 0o640,
-        owner: Some(String::from("redis:redis")),
-        append,
-        data: Bytes(data),
-    });
+    let put =
+        (any::<bool>(), prop::collection::vec(any::<u8>(), 0..100)).prop_map(|(append, data)| PutFile {
+            path: String::from("/etc/file"),
+            mode: 0o640,
+            owner: Some(String::from("redis:redis")),
+            append,
+            data: Bytes(data),
+        });
     let exec = (prop::collection::vec(argument(), 1..5), prop::option::of(any::<String>())).prop_map(
         |(argv, stdin)| Exec {
             argv,

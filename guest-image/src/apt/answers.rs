@@ -35,7 +35,10 @@ pub(super) fn uri_lines(text: &str) -> Vec<Remote> {
 pub(super) fn complaint(stderr: &str) -> String {
     let starting = |mark: &str| stderr.lines().find_map(|line| line.strip_prefix(mark));
     let found = starting("E: ").or_else(|| starting("W: "));
-    found.or_else(|| stderr.lines().find(|line| !line.trim().is_empty())).unwrap_or("it failed without a word").to_owned()
+    found
+        .or_else(|| stderr.lines().find(|line| !line.trim().is_empty()))
+        .unwrap_or("it failed without a word")
+        .to_owned()
 }
 
 #[cfg(test)]

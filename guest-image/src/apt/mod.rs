@@ -272,8 +272,9 @@ impl Apt {
     fn failure(&self, action: &'static str, complaint: &str, all: &str) -> Error {
         let suite = self.suite.clone();
         // The messages of apt 1.8 to 3.0, in the C locale.
-        let unknown =
-            complaint.strip_prefix("Unable to locate package ").or_else(|| quoted_before(complaint, "' has no installation candidate"));
+        let unknown = complaint
+            .strip_prefix("Unable to locate package ")
+            .or_else(|| quoted_before(complaint, "' has no installation candidate"));
         if let Some(package) = unknown {
             let (name, architecture) = package.split_once(':').unwrap_or((package, ARCHITECTURE));
             if architecture != ARCHITECTURE {
@@ -332,7 +333,11 @@ fn configuration(folder: &Path, transport: &[(String, String)]) -> String {
 fn file_error(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
     |source| {
         let path = path.display().to_string();
-        if source.kind() == io::ErrorKind::StorageFull { Error::NoSpace { path } } else { Error::File { path, source } }
+        if source.kind() == io::ErrorKind::StorageFull {
+            Error::NoSpace { path }
+        } else {
+            Error::File { path, source }
+        }
     }
 }
 
@@ -353,12 +358,18 @@ mod tests {
     #[test]
     fn complaints_become_one_line_that_names_what_is_wrong() {
         assert_eq!(said("Unable to locate package nosuch"), "there is no package nosuch in bookworm");
-        assert_eq!(said("Package 'awk' has no installation candidate"), "there is no package awk in bookworm");
+        assert_eq!(
+            said("Package 'awk' has no installation candidate"),
+            "there is no package awk in bookworm"
+        );
         assert_eq!(
             said("Unable to locate package redis-server:arm64"),
             "the package redis-server is for arm64, and machines are amd64"
         );
-        assert!(said("Version '9' for 'libcap2' was not found").starts_with("libcap2 9 is not in bookworm any more"));
+        assert!(
+            said("Version '9' for 'libcap2' was not found")
+                .starts_with("libcap2 9 is not in bookworm any more")
+        );
         let full = "Write error - write (28: No space left on device)";
         assert_eq!(said(full), "no space left in /state");
         let network = "Failed to fetch http://a/b  Could not resolve 'a'";

@@ -42,7 +42,11 @@ impl Sources {
             None => {
                 let mut sources = Vec::new();
                 for (name, text) in host_files(Path::new("/etc/apt")) {
-                    sources.extend(if name.ends_with(".sources") { deb822(&text, suite) } else { lines(&text, suite) });
+                    sources.extend(if name.ends_with(".sources") {
+                        deb822(&text, suite)
+                    } else {
+                        lines(&text, suite)
+                    });
                 }
                 if sources.is_empty() { debian(suite) } else { sources }
             }
@@ -88,8 +92,12 @@ fn belongs(named: &str, suite: &str) -> bool {
 /// Debian's archives are known by their paths; a third party's may have a suite of the same name.
 fn is_debian(uri: &str) -> bool {
     let path = uri.trim_end_matches('/');
-    let of_network = ["http:", "https:", "file:", "copy:", "mirror+"].iter().any(|kind| path.starts_with(kind));
-    of_network && (path.ends_with("/debian") || path.ends_with("/debian-security") || path.contains("/archive/debian"))
+    let of_network =
+        ["http:", "https:", "file:", "copy:", "mirror+"].iter().any(|kind| path.starts_with(kind));
+    of_network
+        && (path.ends_with("/debian")
+            || path.ends_with("/debian-security")
+            || path.contains("/archive/debian"))
 }
 
 fn host_files(folder: &Path) -> Vec<(String, String)> {
@@ -122,8 +130,10 @@ fn lines(text: &str, suite: &str) -> Vec<Source> {
         let mut words = rest.split_whitespace();
         let (Some(uri), Some(named)) = (words.next(), words.next()) else { continue };
         if is_debian(uri) && belongs(named, suite) {
-            let signed_by =
-                options.split_whitespace().find_map(|option| option.strip_prefix("signed-by=")).map(str::to_owned);
+            let signed_by = options
+                .split_whitespace()
+                .find_map(|option| option.strip_prefix("signed-by="))
+                .map(str::to_owned);
             sources.push(Source { uri: uri.to_owned(), suites: vec![named.to_owned()], signed_by });
         }
     }
@@ -168,7 +178,11 @@ fn deb822(text: &str, suite: &str) -> Vec<Source> {
         }
         let signed_by = Some(field("Signed-By")).filter(|value| !value.is_empty());
         for uri in field("URIs").split_whitespace().filter(|uri| is_debian(uri)) {
-            sources.push(Source { uri: uri.to_owned(), suites: suites.clone(), signed_by: signed_by.clone() });
+            sources.push(Source {
+                uri: uri.to_owned(),
+                suites: suites.clone(),
+                signed_by: signed_by.clone(),
+            });
         }
     }
     sources
@@ -208,7 +222,10 @@ mod tests {
             deb http://mirror/debian trixie main\n";
         let sources = lines(text, "bookworm");
         assert_eq!(sources.len(), 2);
-        assert_eq!((sources[0].uri.as_str(), sources[0].signed_by.as_deref()), ("http://mirror/debian", Some("/k.gpg")));
+        assert_eq!(
+            (sources[0].uri.as_str(), sources[0].signed_by.as_deref()),
+            ("http://mirror/debian", Some("/k.gpg"))
+        );
         assert_eq!(sources[1].suites, ["bookworm-security"]);
     }
 

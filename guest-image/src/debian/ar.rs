@@ -67,7 +67,8 @@ pub(crate) mod tests {
         let mut archive = b"!<arch>\n".to_vec();
         for (name, content) in parts {
             let length = content.len();
-            archive.extend(format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{length:<10}`\n", 0, 0, 0, 644).into_bytes());
+            archive
+                .extend(format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{length:<10}`\n", 0, 0, 0, 644).into_bytes());
             archive.extend_from_slice(content);
             if length % 2 == 1 {
                 archive.push(b'\n');

@@ -129,7 +129,10 @@ mod tests {
     fn interests_are_recorded_as_dpkg_does() {
         let mut interests = Interests::default();
         interests.add("libc-bin", "# comment\ninterest-await ldconfig\n");
-        interests.add("debianutils", "interest-noawait /usr/share/debianutils/shells.d\nactivate-noawait ldconfig\n");
+        interests.add(
+            "debianutils",
+            "interest-noawait /usr/share/debianutils/shells.d\nactivate-noawait ldconfig\n",
+        );
         interests.add("other", "interest ldconfig # too\ninterest\ninterest a/../b\n");
         assert_eq!(interests.files, "/usr/share/debianutils/shells.d debianutils/noawait\n");
         assert_eq!(interests.named["ldconfig"], "libc-bin\nother\n");

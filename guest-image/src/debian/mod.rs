@@ -17,7 +17,6 @@ pub mod unpack;
 
 use std::io;
 
-
 /// Why a package cannot be read or unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -115,6 +115,7 @@ fn reader(mut file: File, member: &ar::Member) -> io::Result<Box<dyn Read>> {
     if member.name.ends_with(".tar") {
         return Ok(Box::new(packed));
     }
-    let unknown = || io::Error::new(io::ErrorKind::InvalidData, format!("{} is packed in an unknown way", member.name));
+    let unknown =
+        || io::Error::new(io::ErrorKind::InvalidData, format!("{} is packed in an unknown way", member.name));
     Format::of_name(&member.name).ok_or_else(unknown)?.reader(packed)
 }

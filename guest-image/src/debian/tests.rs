@@ -9,7 +9,13 @@ use tar::{Builder, Header};
 use tempfile::TempDir;
 
 /// A package with these control files and data files.
-fn package(folder: &TempDir, name: &str, control: &str, files: &[(&str, &str)], data: &[(&str, &str)]) -> PathBuf {
+fn package(
+    folder: &TempDir,
+    name: &str,
+    control: &str,
+    files: &[(&str, &str)],
+    data: &[(&str, &str)],
+) -> PathBuf {
     let tar = |entries: &[(&str, &str)]| {
         let mut builder = Builder::new(Vec::new());
         for (path, content) in entries {
@@ -36,7 +42,8 @@ fn package(folder: &TempDir, name: &str, control: &str, files: &[(&str, &str)], 
     let mut data_part = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::Write::write_all(&mut data_part, &tar(data)).unwrap();
     let data = data_part.finish().unwrap();
-    let bytes = archive(&[("debian-binary", b"2.0\n"), ("control.tar.zst", &control), ("data.tar.gz", &data)]);
+    let bytes =
+        archive(&[("debian-binary", b"2.0\n"), ("control.tar.zst", &control), ("data.tar.gz", &data)]);
     let path = folder.path().join(format!("{name}.deb"));
     std::fs::write(&path, bytes).unwrap();
     path

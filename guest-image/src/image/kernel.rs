@@ -134,7 +134,8 @@ fn of_folder(folder: &Path) -> Result<Available, kernel::Error> {
     let release = folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let mut modules = Available::new(&release.unwrap_or_default());
     let mut folders = vec![folder.to_path_buf()];
-    let failed = |path: &Path, source: io::Error| kernel::Error::Read { path: path.display().to_string(), source };
+    let failed =
+        |path: &Path, source: io::Error| kernel::Error::Read { path: path.display().to_string(), source };
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).map_err(|source| failed(&folder, source))? {
             let entry = entry.map_err(|source| failed(&folder, source))?;

@@ -52,9 +52,8 @@ impl<'a> Packages<'a> {
             None => {
                 let names = [requested.to_owned()];
                 let closure = self.resolve(&names, progress)?;
-                let is_image = |package: &&Exact| {
-                    package.name != requested && package.name.starts_with("linux-image-")
-                };
+                let is_image =
+                    |package: &&Exact| package.name != requested && package.name.starts_with("linux-image-");
                 let chosen = closure.iter().find(is_image);
                 let chosen = chosen.or_else(|| closure.iter().find(|package| package.name == requested));
                 let unknown =
@@ -175,8 +174,7 @@ impl<'a> Packages<'a> {
 
 /// What every root has: Debian's essential packages short of apt, which a machine without a network has no use for;
 /// merged `/usr` declared; names of protocols and services; and what makes filesystems on data disks.
-const BASE: [&str; 4] =
-    ["?and(?essential,?not(?exact-name(apt)))", "usr-is-merged", "netbase", "e2fsprogs"];
+const BASE: [&str; 4] = ["?and(?essential,?not(?exact-name(apt)))", "usr-is-merged", "netbase", "e2fsprogs"];
 
 fn same(locked: &Locked, found: &str) -> Result<(), lock::Error> {
     if locked.sha256 == found {

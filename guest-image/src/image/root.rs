@@ -110,7 +110,8 @@ fn store(
 ) -> Result<Entry, Error> {
     progress.at(Stage::Root, 0, 1);
     for (path, mode) in MOUNT_POINTS {
-        tree.put_folder(path.as_bytes(), Attributes::of_root(mode), OnFolder::Keep).map_err(debian::Error::Database)?;
+        tree.put_folder(path.as_bytes(), Attributes::of_root(mode), OnFolder::Keep)
+            .map_err(debian::Error::Database)?;
     }
     tree.clamp_times(spec.time_s);
     let entry = cache.put("root", key, |file| write(&tree, spec.time_s, file))?;
@@ -190,12 +191,7 @@ fn apply(out_disk: &Path, tar_bytes: u64, tree: &mut Tree) -> Result<(), Error> 
 }
 
 /// A root from a tar archive, packed or not.
-fn of_tar(
-    spec: &ImageSpec,
-    cache: &Cache,
-    path: &Path,
-    progress: &mut dyn Progress,
-) -> Result<Entry, Error> {
+fn of_tar(spec: &ImageSpec, cache: &Cache, path: &Path, progress: &mut dyn Progress) -> Result<Entry, Error> {
     let failed = |source: io::Error| Error::RootArchive {
         path: path.display().to_string(),
         source: archive::Error::Read(source),
@@ -214,9 +210,7 @@ fn of_tar(
     let temporary = cache.temporary();
     let mut spool = Spool::new(&temporary).map_err(|source| cache::Error::of(&temporary, source))?;
     let (reader, contents): (Box<dyn Read>, _) = match Format::detect(&start[..length]) {
-        Some(format) => {
-            (format.reader(BufReader::new(file)).map_err(failed)?, Store::Spool(&mut spool))
-        }
+        Some(format) => (format.reader(BufReader::new(file)).map_err(failed)?, Store::Spool(&mut spool)),
         None => {
             let same = Arc::new(file.try_clone().map_err(failed)?);
             (Box::new(BufReader::new(file)), Store::InPlace(same))

@@ -51,7 +51,8 @@ pub fn check_x86_64(bytes: &[u8]) -> Result<(), Error> {
     }
     let mut loads = 0;
     for header in program_headers(bytes).ok_or(Error::NotElf)? {
-        let (offset, length) = (word(header, 8).ok_or(Error::NotElf)?, word(header, 32).ok_or(Error::NotElf)?);
+        let (offset, length) =
+            (word(header, 8).ok_or(Error::NotElf)?, word(header, 32).ok_or(Error::NotElf)?);
         if half(header, 0) == Some(PT_LOAD) {
             let end = offset.checked_add(length).ok_or(Error::NotElf)?;
             if end > bytes.len() as u64 {
@@ -66,8 +67,7 @@ pub fn check_x86_64(bytes: &[u8]) -> Result<(), Error> {
 /// Whether a program asks for a dynamic linker.
 #[must_use]
 pub fn has_interpreter(bytes: &[u8]) -> bool {
-    program_headers(bytes)
-        .is_some_and(|mut headers| headers.any(|header| half(header, 0) == Some(PT_INTERP)))
+    program_headers(bytes).is_some_and(|mut headers| headers.any(|header| half(header, 0) == Some(PT_INTERP)))
 }
 
 /// The content of the section with this name.

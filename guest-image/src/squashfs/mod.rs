@@ -101,8 +101,16 @@ pub fn write(tree: &Tree, time_s: u32, out: &mut (impl Write + Seek)) -> Result<
     }
     let xattr_table = xattr_table.unwrap_or(ABSENT);
     let fragment_table = id_table;
-    let positions =
-        [tables.root, bytes_used, id_table, xattr_table, inode_table, directory_table, fragment_table, ABSENT];
+    let positions = [
+        tables.root,
+        bytes_used,
+        id_table,
+        xattr_table,
+        inode_table,
+        directory_table,
+        fragment_table,
+        ABSENT,
+    ];
     for field in positions {
         superblock.extend(field.to_le_bytes());
     }

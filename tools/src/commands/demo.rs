@@ -56,7 +56,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
     heading(ui, 2, &what)?;
     let first_clock = Stopwatch::start();
     let mut timeline = launcher.start(SEEDS[0])?;
-    let mut teller = Teller::new(ui, None, interrupt.clone(), args.duration_ns);
+    let mut teller = Teller::new(ui, None, interrupt.clone(), &launcher.world, args.duration_ns);
     let ended = drive(&mut timeline, args.duration_ns, &mut teller)?;
     teller.finish();
     if ended == Ended::Cut {

@@ -47,7 +47,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Run) -> anyhow::Result<Outcome> {
 
     let clock = Stopwatch::start();
     let mut timeline = launcher.start(seed)?;
-    let mut teller = Teller::new(ui, folder, interrupt, args.timeline.duration_ns);
+    let mut teller = Teller::new(ui, folder, interrupt, &launcher.world, args.timeline.duration_ns);
     let ended = drive(&mut timeline, args.timeline.duration_ns, &mut teller)?;
     teller.finish();
     if timeline.machine().end().is_some() && timeline.findings() > 0 {

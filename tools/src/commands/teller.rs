@@ -11,6 +11,7 @@ use crate::session::event::{Event, What};
 use crate::session::show;
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, printable, style};
+use crate::world_file::World;
 
 /// The last lines of the console that are shown when a machine stops by itself.
 const CONSOLE_LINES: usize = 25;
@@ -23,6 +24,8 @@ pub(super) struct Teller<'a> {
     interrupt: Interrupt,
     console: VecDeque<Vec<u8>>,
     duration_ns: u64,
+    /// Drivers that are started again and again: what they print tells of their rounds.
+    repeated: Vec<String>,
 }
 
 impl<'a> Teller<'a> {
@@ -30,10 +33,13 @@ impl<'a> Teller<'a> {
         ui: &'a Ui,
         folder: Option<RunFolder>,
         interrupt: Interrupt,
+        world: &World,
         duration_ns: u64,
     ) -> Teller<'a> {
+        let drivers = world.workload.drivers.iter();
+        let repeated = drivers.filter(|driver| driver.repeat).map(|driver| driver.name.clone()).collect();
         let bar = RunBar::new(ui, duration_ns);
-        Teller { ui, folder, bar, interrupt, console: VecDeque::from([Vec::new()]), duration_ns }
+        Teller { ui, folder, bar, interrupt, console: VecDeque::from([Vec::new()]), duration_ns, repeated }
     }
 
     /// Nothing more will be told.
@@ -58,8 +64,13 @@ impl Watch for Teller<'_> {
         }
         self.bar.suspend(|| {
             self.ui.record(event)?;
-            // A driver's rounds are told by what it prints.
-            if !matches!(event.what, What::Start { round: 1.., .. }) {
+            let of_a_round = match &event.what {
+                What::Start { unit, .. } | What::Exit { unit, success: true, .. } => {
+                    self.repeated.contains(unit)
+                }
+                _ => false,
+            };
+            if !of_a_round {
                 self.ui.say(show::line(event, false))?;
             }
             Ok(())

@@ -196,6 +196,11 @@ impl Conversation {
         }
     }
 
+    /// Something is wrong with the machine that the agent need not know of.
+    pub fn noticed(&mut self, vtime_ns: u64, text: &str) {
+        self.finding(vtime_ns, text);
+    }
+
     /// Whether the guest was asked to power off.
     #[must_use]
     pub fn is_powering_off(&self) -> bool {

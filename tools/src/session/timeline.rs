@@ -9,6 +9,7 @@ use everett_vmm::digest::Trail;
 use everett_vmm::digest::bisect::Subject;
 use everett_vmm::digest::trail::TRAIL_INTERVAL_NS;
 use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::machine::output::{Note, NoteEvent};
 use everett_vmm::machine::{Machine, Stop, Until};
 
 use super::agent::{Conversation, Phase};
@@ -17,6 +18,8 @@ use super::plan::Plan;
 
 /// Bytes that the guest's port did not take are offered again after so many nanoseconds of vtime.
 const RETRY_NS: u64 = 1_000_000;
+/// What Linux's panic() prints.
+const PANIC: &[u8] = b"Kernel panic";
 /// Stop where the agent ends a line.
 const CONTROL_LINES: u8 = 1 << Port::Control as u8;
 
@@ -34,6 +37,8 @@ pub struct Timeline {
     command: Option<Exec>,
     power_off: bool,
     end_reported: bool,
+    /// The line with which the kernel panicked.
+    last_words: Option<String>,
     events: Vec<Event>,
 }
 
@@ -51,6 +56,7 @@ impl Timeline {
             command: None,
             power_off: false,
             end_reported: false,
+            last_words: None,
             events: Vec::new(),
         }
     }
@@ -150,7 +156,11 @@ impl Timeline {
                     if !self.end_reported {
                         self.end_reported = true;
                         let asked = self.power_off && end.is_orderly();
-                        self.conversation.machine_ended(self.machine.vtime(), asked, &end.to_string());
+                        let why = match &self.last_words {
+                            Some(words) => format!("{end}: {words}"),
+                            None => end.to_string(),
+                        };
+                        self.conversation.machine_ended(self.machine.vtime(), asked, &why);
                         self.events.append(&mut self.conversation.take_events());
                     }
                     return stop;
@@ -188,7 +198,26 @@ impl Timeline {
         for (port, write) in writes {
             self.conversation.received(port, &write.bytes, write.vtime);
         }
+        self.look_at_notes();
         self.events.append(&mut self.conversation.take_events());
+    }
+
+    /// What the machine noticed: drivers that broke their device, and the kernel's last words.
+    fn look_at_notes(&mut self) {
+        for Note { vtime, event } in self.machine.output().take_notes() {
+            match event {
+                NoteEvent::Console { text, .. } => {
+                    if let Some(at) = text.windows(PANIC.len()).position(|window| window == PANIC) {
+                        self.last_words = Some(String::from_utf8_lossy(&text[at..]).into_owned());
+                    }
+                }
+                NoteEvent::Device { slot, kind, error } => {
+                    let text = format!("the driver of {kind} (virtio slot {slot}) broke its device: {error}");
+                    self.conversation.noticed(vtime, &text);
+                }
+                NoteEvent::Unknown { .. } => {}
+            }
+        }
     }
 
     /// Say what the conversation has to say now.

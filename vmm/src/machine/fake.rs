@@ -36,6 +36,8 @@ pub(crate) enum Op {
     Jump(u64),
     /// Triple fault.
     Crash,
+    /// Access a device without end.
+    Stuck,
 }
 
 /// A defect of the engine's own: at this count, in this engine, RAX gets another value.
@@ -147,6 +149,10 @@ impl FakeEngine {
             }
             Op::Jump(op) => self.retire(Some(op)),
             Op::Crash => return Some(Exit::Shutdown),
+            Op::Stuck => {
+                self.pending = true;
+                return Some(Exit::PioRead { port: 0x80, size: 1 });
+            }
         }
         None
     }

@@ -81,8 +81,13 @@ impl<E: Engine> Machine<E> {
                 }
                 window = self.state.interrupts.lapic.pending().is_some();
             }
-            // Not stopping twice at the same place takes one instruction without breakpoints.
+            // Not stopping twice at the same place takes one instruction without breakpoints. An engine need not look at
+            // them before the first instruction of a run, so that is done here.
             let resumed = self.stopped_at == Some(icount);
+            if !in_flight && !resumed && self.at_breakpoint(until) {
+                self.stopped_at = Some(icount);
+                return Ok(true);
+            }
             let breakpoints = if resumed { &[] } else { until.breakpoints };
             if resumed {
                 limit = limit.min(icount + 1);
@@ -127,6 +132,10 @@ impl<E: Engine> Machine<E> {
             self.hand_over_device_writes();
             in_flight = true;
         }
+    }
+
+    fn at_breakpoint(&self, until: &Until<'_>) -> bool {
+        !until.breakpoints.is_empty() && until.breakpoints.contains(&self.engine.state().rip)
     }
 
     fn dispatch_due(&mut self, now: u64) {

@@ -12,7 +12,8 @@ pub struct Until<'a> {
     pub vtime: u64,
     /// When exactly this many instructions have retired.
     pub icount: u64,
-    /// Bit i: after the instruction with which the guest ended a line on console port i.
+    /// Bit i: after the instruction with which the guest ended a line on console port i. Lines that ended before the run
+    /// do not count: take them out first.
     pub port_lines: u8,
     /// Before an instruction at one of these linear addresses. Sorted.
     pub breakpoints: &'a [u64],
@@ -72,7 +73,7 @@ pub enum End {
     },
     /// The CPU asks for accesses without ever finishing the instruction.
     NoProgress,
-    /// The guest used something that the CPU does not model.
+    /// The CPU cannot go on: the guest used something that it does not model, or takes exceptions without end.
     Unsupported(String),
 }
 
@@ -94,7 +95,7 @@ impl fmt::Display for End {
                 write!(f, "interrupt storm: {count} interrupts in a row, the last with vector {vector:#x}")
             }
             End::NoProgress => f.write_str("no progress: an instruction accesses devices without end"),
-            End::Unsupported(reason) => write!(f, "not supported by this CPU: {reason}"),
+            End::Unsupported(reason) => write!(f, "the CPU cannot go on: {reason}"),
         }
     }
 }

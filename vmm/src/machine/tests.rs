@@ -146,6 +146,19 @@ fn an_interrupt_storm_is_found() {
 }
 
 #[test]
+fn an_instruction_that_never_ends_is_found() {
+    let mut machine = Script::new(&[Op::Work(3), Op::Stuck], &HANDLER).machine();
+    assert_eq!(machine.run(&Until::vtime(NANOS)), Stop::End(End::NoProgress));
+    assert_eq!(machine.stats().pio, u64::from(ACCESSES_MAX) + 1);
+}
+
+#[test]
+fn machines_can_move_between_threads() {
+    fn assert_send<T: Send>() {}
+    assert_send::<Machine<crate::engine::soft::SoftEngine>>();
+}
+
+#[test]
 fn a_periodic_timer_of_a_nanosecond_is_no_hang() {
     let mut main = timer(1, true);
     main.extend([Op::Sti, Op::Work(1_000_000)]);
@@ -273,4 +286,53 @@ fn the_seed_shows_in_the_digest() {
     let digest = |seed| busy().machine_with(|c| c.seed = seed).digest();
     assert_eq!(digest(1), digest(1));
     assert_ne!(digest(1), digest(2));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// A guest that writes garbage to every device register there is: a stop, and nothing worse.
+    #[test]
+    fn garbage_at_every_device_is_harmless(
+        accesses in proptest::collection::vec((0u8..8, any::<u16>(), any::<u32>(), any::<bool>()), 1..400),
+        horizon in 1_000u64..10_000_000,
+    ) {
+        let mut main = timer(500, true);
+        main.push(Op::Sti);
+        for (target, offset, value, write) in accesses {
+            let offset = u64::from(offset & 0xffc);
+            let value = if offset & 4 == 0 { value } else { value & 0xff };
+            let port = |first: u16| first + (value % 8) as u16;
+            let gpa = match target {
+                0 => LAPIC + (offset & 0xff0),
+                1 => crate::layout::IOAPIC + (offset & 0x10),
+                2..=4 => crate::layout::VIRTIO + crate::layout::VIRTIO_STRIDE * u64::from(target) + (offset & 0x1fc),
+                _ => 0xc000_0000 + u64::from(value & 0x3fff_fff0),
+            };
+            main.push(match (target, write) {
+                (5, true) => Op::Out(port(UART_PORT), value >> 8),
+                (6, true) => Op::Out(port(0x70) & 0x71, value >> 8),
+                (5, false) => Op::In(port(UART_PORT)),
+                (6, false) => Op::In(port(0x600)),
+                (_, true) => Op::Store(gpa, value),
+                (_, false) => Op::Load(gpa),
+            });
+            main.push(Op::Work(u64::from(value % 50) + 1));
+        }
+        main.extend([Op::Hlt, Op::Jump(main.len() as u64 - 1)]);
+        let script = Script::new(&main, &HANDLER);
+        let change = |c: &mut MachineConfig| {
+            c.cards = vec![CardConfig { mac: [2; 6], wire: crate::virtio::net::Wire::Attached }];
+            c.disks = vec![DiskConfig {
+                disk: Disk::zeroed(1 << 20).unwrap(),
+                serial: "d".into(),
+                read_only: false,
+                latency: crate::virtio::blk::Latency::default(),
+            }];
+        };
+        let (mut a, mut b) = (script.machine_with(change), script.machine_with(change));
+        let stop = a.run(&Until::vtime(horizon));
+        prop_assert_eq!(&stop, &b.run(&Until::vtime(horizon)));
+        prop_assert_eq!(a.digest(), b.digest());
+        prop_assert!(matches!(stop, Stop::Time | Stop::Idle | Stop::End(_)), "{:?}", stop);
+    }
 }

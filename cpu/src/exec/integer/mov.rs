@@ -85,7 +85,12 @@ fn xlat(core: &mut Core, op: &Op) -> Flow {
 
 fn lower_mov(i: &Instruction, op: &mut Op) -> Option<Handler> {
     let w = width(i, 0);
-    let far = |n| is_memory(i, n) && i.memory_displacement64() != i.memory_displacement64() as i32 as u64 && i.memory_base() == iced_x86::Register::None;
+    // Absolute addresses of 64 bits, which have neither base nor index, where they do not fit `Op::disp`. (A 32-bit
+    // displacement is zero-extended when addresses are 32 bits wide.)
+    let absolute = i.memory_base() == iced_x86::Register::None && i.memory_index() == iced_x86::Register::None;
+    let displacement = i.memory_displacement64();
+    let wide = absolute && i.memory_displ_size() == 8 && displacement != displacement as i32 as u64;
+    let far = |n| wide && is_memory(i, n);
     if is_memory(i, 0) {
         if is_immediate(i, 1) {
             op.imm = i.immediate(1);

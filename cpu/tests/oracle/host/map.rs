@@ -30,7 +30,8 @@ impl Arena {
         assert_eq!(unsafe { libc::ftruncate(fd, FILE_LEN as i64) }, 0);
         let (r, w, x) = (libc::PROT_READ, libc::PROT_WRITE, libc::PROT_EXEC);
         for view in [LOW, HIGH] {
-            let reserve = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
+            let reserve =
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
             map(view, LEN as usize, libc::PROT_NONE, reserve, -1, 0);
             let fixed = libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_POPULATE;
             map(view + DATA, DATA_LEN as usize, r | w, fixed, fd, 0);

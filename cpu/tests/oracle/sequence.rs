@@ -1,0 +1,92 @@
+//! Several instructions in a row, so that what one leaves behind in the CPU under test (flags that are not computed yet,
+//! above all) is what the next one finds. They work on registers; a branch ends them.
+
+use crate::encode::{Encoded, decode, encode};
+use crate::exempt::{Verdict, verdict};
+use crate::forms::{Family, family};
+use crate::place::{Case, registers};
+use crate::rng::Rng;
+use crate::state::flag;
+use crate::undefined::{Operands, undefined_flags};
+use crate::values::Shape;
+use iced_x86::{Code, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, RflagsBits};
+
+/// The most instructions before the branch. With the branch fewer than the guest's handlers have NOPs.
+const LEN_MAX: u64 = 8;
+/// How often an instruction is drawn anew.
+const DRAWS: usize = 100;
+
+/// Instructions that follow one another in memory.
+#[derive(Debug)]
+pub(crate) struct Sequence {
+    /// All of them as one case; its instruction is the first.
+    pub(crate) case: Case,
+    pub(crate) instructions: Vec<Encoded>,
+    /// The flags that are undefined before each instruction, and after the last.
+    pub(crate) undefined: Vec<u64>,
+}
+
+/// Draw one.
+pub(crate) fn draw(
+    forms: &[Code],
+    rip: u64,
+    rng: &mut Rng,
+    factory: &mut InstructionInfoFactory,
+) -> Option<Sequence> {
+    let mut instructions = Vec::new();
+    let mut undefined = vec![0];
+    let mut at = rip;
+    let mut tainted = 0;
+    for _ in 0..2 + rng.below(LEN_MAX - 1) {
+        let drawn = (0..DRAWS).find_map(|_| {
+            let e = encode(rng.pick(forms), at, rng)?;
+            fits(&e.instruction, tainted, factory).then_some(e)
+        })?;
+        at += drawn.bytes.len() as u64;
+        tainted = after(&drawn.instruction, tainted);
+        undefined.push(tainted);
+        instructions.push(drawn);
+    }
+    let condition = decode(&[0x70 + rng.below(16) as u8, rng.next() as u8], at);
+    let usable = flags(condition.instruction.rflags_read()) & tainted == 0;
+    instructions.push(if usable { condition } else { decode(&[0xeb, rng.next() as u8], at) });
+    undefined.push(tainted);
+    let mut encoded = instructions[0].clone();
+    let shape = rng.pick(&[Shape::Integers, Shape::Integers, Shape::Singles, Shape::Doubles]);
+    let state = registers(&encoded.instruction, shape, rng);
+    encoded.bytes = instructions.iter().flat_map(|e| e.bytes.iter().copied()).collect();
+    Some(Sequence { case: Case { encoded, state, writes: vec![] }, instructions, undefined })
+}
+
+/// Whether an instruction can be part of a sequence: registers only, straight on, and no use of an undefined flag.
+fn fits(i: &Instruction, tainted: u64, factory: &mut InstructionInfoFactory) -> bool {
+    matches!(family(i.code()), Family::Integer | Family::Sse | Family::Mmx)
+        && verdict(i) == Verdict::Compare
+        && i.flow_control() == FlowControl::Next
+        && factory.info(i).used_memory().is_empty()
+        && flags(i.rflags_read()) & tainted == 0
+        // Their result may be undefined.
+        && !matches!(i.mnemonic(), Mnemonic::Shld | Mnemonic::Shrd)
+}
+
+/// The flags that are undefined after an instruction.
+fn after(i: &Instruction, tainted: u64) -> u64 {
+    use Mnemonic::{Rcl, Rcr, Rol, Ror, Sal, Sar, Shl, Shr};
+    // By a count of zero they change nothing.
+    let writes = !matches!(i.mnemonic(), Rcl | Rcr | Rol | Ror | Sal | Sar | Shl | Shr);
+    let kept = if writes { tainted & !flags(i.rflags_modified()) } else { tainted };
+    (0..=64).fold(kept, |flags, rcx| flags | undefined_flags(i, &Operands { rcx }))
+}
+
+/// The decoder's flags as bits of RFLAGS.
+fn flags(bits: u32) -> u64 {
+    let pairs = [
+        (RflagsBits::CF, flag::CF),
+        (RflagsBits::PF, flag::PF),
+        (RflagsBits::AF, flag::AF),
+        (RflagsBits::ZF, flag::ZF),
+        (RflagsBits::SF, flag::SF),
+        (RflagsBits::OF, flag::OF),
+    ];
+    pairs.iter().filter(|(bit, _)| bits & bit != 0).fold(0, |flags, (_, flag)| flags | flag)
+}

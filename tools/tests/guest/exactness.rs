@@ -1,0 +1,173 @@
+//! Equal timelines are equal to the bit, different seeds are not, and a leak is found.
+
+use everett_cpu::CacheConfig;
+use everett_tools::interrupt::Interrupt;
+use everett_tools::session::drive::{Ended, Watch, drive};
+use everett_tools::session::event::Event;
+use everett_tools::session::launch::EngineOptions;
+use everett_vmm::digest::Digest;
+use everett_vmm::engine::soft::FlushSchedule;
+use everett_vmm::machine::Until;
+
+use crate::support::{MS, everett, image, job, launcher, lines, shown, world_file};
+
+/// The short form that every test run does; `everett verify --for 20s --runs 20` is the long one.
+const DURATION_NS: u64 = 2_000 * MS;
+const RUNS: u32 = 4;
+
+#[test]
+fn a_server_under_load_repeats_and_the_seed_decides() {
+    let run = |seed, runs| {
+        let report = job(EngineOptions::default(), seed, DURATION_NS, runs);
+        let report = report.run(&Interrupt::default(), &|_, _| {}).unwrap();
+        assert_eq!(report.mismatch, None, "seed {seed}");
+        assert_eq!(report.runs.len(), runs as usize);
+        assert!(report.runs.iter().all(|result| result.findings == 0), "{:?}", report.events);
+        report
+    };
+    // Half of these runs drop their caches at random instants.
+    let one = run(1, RUNS);
+    let printed = lines(&one.events, "load");
+    assert!(printed.len() > 3, "{printed:?}");
+    let other = run(2, 1);
+    assert_ne!(one.runs[0].trail, other.runs[0].trail);
+    let others = lines(&other.events, "load");
+    assert_ne!(printed[0], others[0], "the server's random run ID follows the seed");
+    assert_ne!(printed[1], others[1], "so does what the driver stores");
+}
+
+#[test]
+fn small_caches_change_nothing() {
+    let CacheConfig { tlb_entries, block_entries } = CacheConfig::default();
+    let small = EngineOptions {
+        caches: CacheConfig { tlb_entries: tlb_entries / 16, block_entries: block_entries / 16 },
+        ..EngineOptions::default()
+    };
+    let flushed = EngineOptions {
+        flushes: Some(FlushSchedule { interval: 20_000, seed: 5 }),
+        ..EngineOptions::default()
+    };
+    let trail = |options| {
+        let report = job(options, 1, 500 * MS, 1).run(&Interrupt::default(), &|_, _| {}).unwrap();
+        (report.runs[0].trail, report.runs[0].instructions)
+    };
+    let normal = trail(EngineOptions::default());
+    assert_eq!(trail(small), normal);
+    assert_eq!(trail(flushed), normal);
+}
+
+/// A watcher who keeps what happened.
+#[derive(Default)]
+struct Keeper(Vec<Event>);
+
+impl Watch for Keeper {
+    fn event(&mut self, event: &Event) -> anyhow::Result<()> {
+        self.0.push(event.clone());
+        Ok(())
+    }
+    fn console(&mut self, _: &[u8]) -> anyhow::Result<()> {
+        Ok(())
+    }
+    fn point(&mut self, _: u64, _: Digest) -> anyhow::Result<()> {
+        Ok(())
+    }
+    fn at(&mut self, _: u64, _: u64) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_timeline_in_a_thousand_pieces_is_the_same() {
+    let launcher = launcher(EngineOptions::default());
+    let mut whole = launcher.start(4).unwrap();
+    let mut keeper = Keeper::default();
+    assert_eq!(drive(&mut whole, 1_000 * MS, &mut keeper).unwrap(), Ended::Whole);
+    let end_ns = whole.machine().vtime();
+
+    // Stops at drawn places, by time and by count, with a digest taken at each.
+    let mut pieces = launcher.start(4).unwrap();
+    pieces.end_at(1_000 * MS);
+    let mut random = 12_345u64;
+    let mut events = Vec::new();
+    for piece in 0.. {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let step = (random >> 33) % (2 * MS);
+        let (vtime, icount) = (pieces.machine().vtime(), pieces.machine().icount());
+        if piece % 2 == 0 {
+            pieces.run(&Until::vtime((vtime + step).min(end_ns)));
+        } else {
+            pieces.run(&Until { vtime: end_ns, ..Until::icount(icount + step) });
+        }
+        pieces.machine_mut().digest();
+        events.append(&mut pieces.take_events());
+        if pieces.machine().vtime() >= end_ns {
+            assert!(piece > 500, "only {piece} pieces");
+            break;
+        }
+    }
+    assert_eq!(pieces.trail().digest(), whole.trail().digest());
+    assert_eq!(events, keeper.0);
+}
+
+#[test]
+fn an_idle_minute_costs_next_to_nothing() {
+    let mut launcher = launcher(EngineOptions::default());
+    launcher.node.services.clear();
+    launcher.world.workload = Default::default();
+    let mut timeline = launcher.start(1).unwrap();
+    timeline.run(&Until::vtime(10_000 * MS));
+    let before = timeline.machine().icount();
+    timeline.run(&Until::vtime(70_000 * MS));
+    let instructions = timeline.machine().icount() - before;
+    // A busy minute has 60 billion; at 100 MIPS, 20 million take a fifth of a second.
+    assert!(instructions < 20_000_000, "{instructions} instructions in an idle minute");
+    assert_eq!(timeline.findings(), 0);
+}
+
+/// `everett verify` with a planted leak.
+fn planted(leak: &str, runs: &str) {
+    image();
+    let world = world_file();
+    // Leaks that depend on the host's clock come by chance: a pair that is compared again may not show one.
+    for attempt in 1.. {
+        let output = everett(&[
+            "verify",
+            world.to_str().unwrap(),
+            "--seed=1",
+            "--for=1500ms",
+            "--runs",
+            runs,
+            "--jobs=2",
+            "--json",
+            "--plant",
+            leak,
+        ]);
+        assert_eq!(output.status.code(), Some(1), "{leak} is not caught: {}", shown(&output));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(text.contains("\"kind\":\"mismatch\""), "{}", shown(&output));
+        if let Some(line) = text.lines().find(|line| line.contains("\"kind\":\"divergence\"")) {
+            let record: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert!(record["instruction"].as_u64().unwrap() > 0);
+            assert!(!record["differences"].as_array().unwrap().is_empty(), "{line}");
+            let cause = record["cause"].as_str().unwrap();
+            assert_eq!(leak == "tlb", cause.starts_with("the CPUs computed differently"), "{cause}");
+            return;
+        }
+        assert!(attempt < 3, "{leak} is never located: {}", shown(&output));
+    }
+}
+
+#[test]
+fn host_time_in_an_mmio_read_is_found() {
+    planted("host-time", "2");
+}
+
+#[test]
+fn a_lost_lapic_bit_is_found() {
+    planted("lapic", "6");
+}
+
+#[test]
+fn a_stale_translation_is_found() {
+    planted("tlb", "2");
+}

@@ -1,0 +1,90 @@
+//! The test world, its image (built once, from the user's cache) and timelines of it.
+
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use everett_tools::images::{self, Image};
+use everett_tools::interrupt::Interrupt;
+use everett_tools::session::event::{Event, What};
+use everett_tools::session::launch::{EngineOptions, Launcher};
+use everett_tools::session::timeline::Timeline;
+use everett_tools::ui::Ui;
+use everett_tools::verify::Job;
+use everett_tools::world_file;
+use everett_vmm::machine::{Stop, Until};
+
+/// A millisecond of vtime.
+pub(crate) const MS: u64 = 1_000_000;
+
+/// The world file of these tests.
+pub(crate) fn world_file() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guest/world/world.toml")
+}
+
+/// The image; the first caller waits for it to be built.
+pub(crate) fn image() -> &'static Image {
+    static IMAGE: OnceLock<Image> = OnceLock::new();
+    IMAGE.get_or_init(|| {
+        let world = world_file::load(&world_file()).expect("the test world");
+        images::get(&Ui::new(false), &world, &Interrupt::default()).expect("the image of the test world")
+    })
+}
+
+/// What starts timelines of the test world.
+pub(crate) fn launcher(options: EngineOptions) -> Launcher {
+    let world = world_file::load(&world_file()).expect("the test world");
+    let node = world.nodes[0].clone();
+    Launcher { world, node, files: image().files.clone(), cmdline: String::new(), options }
+}
+
+/// `runs` runs of the test world under a seed.
+pub(crate) fn job(options: EngineOptions, seed: u64, duration_ns: u64, runs: u32) -> Job {
+    let jobs = NonZero::new(2).expect("not zero");
+    Job { launcher: launcher(options), seed, duration_ns, runs, jobs }
+}
+
+/// Run a shell script on the machine; how it ended, and what happened.
+pub(crate) fn run_script(timeline: &mut Timeline, script: &str, limit_ns: u64) -> (Stop, Vec<Event>) {
+    timeline.command_when_ready(everett_protocol::Exec {
+        argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
+        env: std::collections::BTreeMap::new(),
+        cwd: None,
+        user: None,
+        stdin: None,
+        output: everett_protocol::ExecOutput::Control,
+        limit_ms: None,
+    });
+    let stop = timeline.run(&Until::vtime(limit_ns));
+    (stop, timeline.take_events())
+}
+
+/// The lines that a unit printed.
+pub(crate) fn lines<'e>(events: &'e [Event], unit_wanted: &str) -> Vec<&'e str> {
+    let text = |event: &'e Event| match &event.what {
+        What::Line { unit, text, .. } if unit == unit_wanted => Some(text.as_str()),
+        _ => None,
+    };
+    events.iter().filter_map(text).collect()
+}
+
+/// The findings among events.
+pub(crate) fn findings(events: &[Event]) -> Vec<&str> {
+    let text = |event: &'_ Event| matches!(&event.what, What::Finding { .. });
+    let found = events.iter().filter(|event| text(event));
+    found
+        .filter_map(|e| if let What::Finding { text } = &e.what { Some(text.as_str()) } else { None })
+        .collect()
+}
+
+/// The program, as a user starts it.
+pub(crate) fn everett(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_everett")).args(arguments).output().expect("the program starts")
+}
+
+/// What a program printed, for messages.
+pub(crate) fn shown(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{:?}\n{}{}", output.status, text(&output.stdout), text(&output.stderr))
+}

@@ -1,0 +1,55 @@
+//! Guests that go wrong end in a clear finding or error, never in a panic of ours.
+
+use std::fs;
+
+use everett_tools::session::launch::EngineOptions;
+use everett_vmm::machine::{End, Stop};
+
+use crate::support::{MS, everett, findings, image, launcher, run_script, shown};
+
+#[test]
+fn a_kernel_panic_is_a_finding() {
+    let mut timeline = launcher(EngineOptions::default()).start(1).unwrap();
+    let (stop, events) = run_script(&mut timeline, "echo c > /proc/sysrq-trigger", 20_000 * MS);
+    assert_eq!(stop, Stop::End(End::Reset));
+    let found = findings(&events);
+    assert_eq!(
+        found,
+        ["the machine stopped: the guest reset itself: Kernel panic - not syncing: sysrq triggered crash"]
+    );
+}
+
+#[test]
+fn a_power_off_that_nobody_asked_for_is_a_finding() {
+    let mut timeline = launcher(EngineOptions::default()).start(1).unwrap();
+    let (stop, events) = run_script(&mut timeline, "echo o > /proc/sysrq-trigger; sleep 5", 20_000 * MS);
+    assert_eq!(stop, Stop::End(End::PowerOff));
+    assert_eq!(findings(&events), ["the machine stopped: the guest powered off"]);
+}
+
+#[test]
+fn a_truncated_initramfs_ends_in_a_panic_of_the_guests() {
+    let files = &image().files;
+    let place = tempfile::tempdir().unwrap();
+    let cut = place.path().join("initramfs");
+    let whole = fs::read(files.initramfs.as_ref().unwrap()).unwrap();
+    fs::write(&cut, &whole[..whole.len() / 3]).unwrap();
+    let boot = |initramfs: &str| {
+        everett(&[
+            "boot",
+            "--kernel",
+            files.kernel.to_str().unwrap(),
+            "--initramfs",
+            initramfs,
+            "--for",
+            "20s",
+        ])
+    };
+    let output = boot(cut.to_str().unwrap());
+    assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
+    assert!(shown(&output).contains("Kernel panic"), "{}", shown(&output));
+    fs::write(&cut, b"").unwrap();
+    let output = boot(cut.to_str().unwrap());
+    assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
+    assert!(shown(&output).contains("the initramfs is empty"), "{}", shown(&output));
+}

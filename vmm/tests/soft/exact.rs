@@ -1,0 +1,116 @@
+//! The same guest gives the same trail: whatever the caches, the slices and the observers.
+
+use everett_cpu::CacheConfig;
+use everett_vmm::engine::soft::FlushSchedule;
+use everett_vmm::{Trail, Until};
+use iced_x86::code_asm::*;
+
+use crate::guest::{DATA, LAPIC, assemble, machine, plain, store, vector};
+
+/// A guest with a periodic timer whose handler counts, and a main program that computes, writes and sleeps.
+fn busy() -> Vec<u8> {
+    assemble(|a| {
+        let mut handler = a.create_label();
+        vector(a, 0x40, handler)?;
+        store(a, LAPIC + 0xf0, 0x1ff)?;
+        store(a, LAPIC + 0x3e0, 0xb)?;
+        store(a, LAPIC + 0x320, 0x2_0040)?;
+        store(a, LAPIC + 0x380, 7_001)?;
+        a.sti()?;
+        let (mut outer, mut inner) = (a.create_label(), a.create_label());
+        a.mov(rdi, DATA + 0x1000)?;
+        a.set_label(&mut outer)?;
+        a.mov(ecx, 3_000)?;
+        a.set_label(&mut inner)?;
+        a.imul_3(rax, rax, 0x41c6_4e6d)?;
+        a.add(rax, 12_345)?;
+        a.mov(r10, rax)?;
+        a.and(r10d, 0x7_fff8)?;
+        a.add(qword_ptr(rdi + r10), rax)?;
+        a.dec(ecx)?;
+        a.jnz(inner)?;
+        a.rdtsc()?;
+        a.add(rsi, rax)?;
+        a.hlt()?;
+        a.jmp(outer)?;
+        a.set_label(&mut handler)?;
+        a.push(rbx)?;
+        a.inc(r15)?;
+        store(a, LAPIC + 0xb0, 0)?;
+        a.pop(rbx)?;
+        a.iretq()
+    })
+}
+
+const INTERVAL: u64 = 1_000_000;
+const HORIZON: u64 = 20_500_000;
+
+fn reference() -> Trail {
+    let mut trail = Trail::new(INTERVAL);
+    let mut machine = plain(&busy());
+    trail.run(&mut machine, &Until::vtime(HORIZON));
+    assert!(machine.cpu().gpr[15] > 1_000, "the timer's interrupts were taken");
+    assert!(machine.stats().halts > 100, "and the guest slept");
+    trail
+}
+
+#[test]
+fn caches_are_invisible() {
+    let expected = reference();
+    for caches in [
+        CacheConfig { tlb_entries: 64, block_entries: 1 << 12 },
+        CacheConfig { tlb_entries: 1024, block_entries: 16 },
+        CacheConfig { tlb_entries: 16, block_entries: 1 << 16 },
+    ] {
+        let mut trail = Trail::new(INTERVAL);
+        trail.run(&mut machine(&busy(), caches, |_| {}), &Until::vtime(HORIZON));
+        assert_eq!(expected.first_difference(&trail), None, "{caches:?}");
+    }
+}
+
+#[test]
+fn random_flushes_are_invisible() {
+    let expected = reference();
+    for seed in 0..3 {
+        let mut machine = plain(&busy());
+        machine.engine_mut().flush_at_random(FlushSchedule { interval: 5_000, seed });
+        let mut trail = Trail::new(INTERVAL);
+        trail.run(&mut machine, &Until::vtime(HORIZON));
+        assert_eq!(expected.first_difference(&trail), None, "seed {seed}");
+    }
+}
+
+#[test]
+fn observers_are_invisible() {
+    let expected = reference();
+    let mut machine = plain(&busy());
+    machine.keep_journal(true);
+    let mut trail = Trail::new(INTERVAL);
+    let mut at = 0;
+    // A thousand stops of both kinds, each with a digest and a look at memory.
+    for i in 0..1_000u64 {
+        at += 13_007 + i * 15;
+        trail.run(&mut machine, &Until::vtime(at.min(HORIZON)));
+        let near = Until { icount: machine.icount() + 7, ..Until::vtime(HORIZON) };
+        trail.run(&mut machine, &near);
+        machine.digest();
+        machine.read_virtual(DATA, &mut [0; 64]);
+    }
+    trail.run(&mut machine, &Until::vtime(HORIZON));
+    assert_eq!(expected.first_difference(&trail), None);
+}
+
+#[test]
+fn another_speed_is_another_world_that_repeats() {
+    for cpu_hz in [999_999_937, 3_000_000_000, 50_000_000] {
+        let run = || {
+            let mut machine = machine(&busy(), CacheConfig::default(), |c| c.cpu_hz = cpu_hz);
+            let mut trail = Trail::new(INTERVAL);
+            trail.run(&mut machine, &Until::vtime(5_000_000));
+            (trail, machine.vtime())
+        };
+        let (a, b) = (run(), run());
+        assert_eq!(a, b);
+        assert_eq!(reference().first_difference(&a.0), Some(0), "the clock is part of the state");
+    }
+}

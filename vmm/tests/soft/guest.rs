@@ -1,0 +1,92 @@
+//! Guests of a few instructions: assembled, wrapped into a kernel file, booted.
+
+use everett_cpu::CacheConfig;
+use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::{Machine, MachineConfig};
+use iced_x86::code_asm::*;
+
+/// Where the guest's code starts.
+pub const ENTRY: u64 = 0x100_0000;
+/// RAM that the guests use for data.
+pub const DATA: u64 = 0x180_0000;
+/// Their interrupt descriptor table.
+pub const IDT: u64 = 0x170_0000;
+pub const LAPIC: u64 = 0xfee0_0000;
+pub const UART: u32 = 0x3f8;
+
+/// Assemble code that starts at [`ENTRY`].
+pub fn assemble(write: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> Vec<u8> {
+    let mut a = CodeAssembler::new(64).unwrap();
+    write(&mut a).unwrap();
+    a.assemble(ENTRY).unwrap()
+}
+
+/// A kernel file with one segment that holds this code.
+fn kernel(code: &[u8]) -> Vec<u8> {
+    let mut file = vec![0; 120];
+    let mut set = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
+    set(0, b"\x7fELF\x02\x01\x01");
+    set(0x10, &[2, 0, 62, 0]);
+    set(0x18, &ENTRY.to_le_bytes());
+    set(0x20, &64u64.to_le_bytes());
+    set(0x36, &[56, 0, 1, 0]);
+    // The program header: PT_LOAD at offset 120.
+    set(64, &[1]);
+    set(72, &120u64.to_le_bytes());
+    set(88, &ENTRY.to_le_bytes());
+    set(96, &(code.len() as u64).to_le_bytes());
+    set(104, &(code.len() as u64).to_le_bytes());
+    file.extend_from_slice(code);
+    file
+}
+
+/// A machine of 32 MiB that is about to execute `code`.
+pub fn machine(
+    code: &[u8],
+    caches: CacheConfig,
+    change: impl FnOnce(&mut MachineConfig),
+) -> Machine<SoftEngine> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("vmlinux");
+    std::fs::write(&path, kernel(code)).unwrap();
+    let mut config = MachineConfig::new(path);
+    config.memory_bytes = 32 << 20;
+    change(&mut config);
+    Machine::soft(config, caches).unwrap()
+}
+
+/// A machine with default caches.
+pub fn plain(code: &[u8]) -> Machine<SoftEngine> {
+    machine(code, CacheConfig::default(), |_| {})
+}
+
+/// Store a doubleword to an absolute address. Uses RBX.
+pub fn store(a: &mut CodeAssembler, address: u64, value: u32) -> Result<(), IcedError> {
+    a.mov(rbx, address)?;
+    a.mov(dword_ptr(rbx), value as i32)
+}
+
+/// OUT a byte. Uses RAX and RDX.
+pub fn out(a: &mut CodeAssembler, port: u32, value: u32) -> Result<(), IcedError> {
+    a.mov(edx, port)?;
+    a.mov(eax, value)?;
+    a.out(dx, al)
+}
+
+/// Point `vector` at `handler`, load the table, and set up a stack. Uses RAX, RBX and RCX.
+pub fn vector(a: &mut CodeAssembler, vector: u64, handler: CodeLabel) -> Result<(), IcedError> {
+    a.lea(rax, qword_ptr(handler))?;
+    a.mov(rbx, IDT + 16 * vector)?;
+    a.mov(word_ptr(rbx), ax)?;
+    a.mov(word_ptr(rbx + 2), 0x10)?;
+    a.mov(word_ptr(rbx + 4), 0x8e00)?;
+    a.shr(rax, 16)?;
+    a.mov(word_ptr(rbx + 6), ax)?;
+    a.mov(qword_ptr(rbx + 8), 0)?;
+    a.mov(rbx, IDT + 0x1000)?;
+    a.mov(word_ptr(rbx), 0xfff)?;
+    a.mov(rcx, IDT)?;
+    a.mov(qword_ptr(rbx + 2), rcx)?;
+    a.lidt(ptr(rbx))?;
+    a.mov(rsp, DATA)
+}
