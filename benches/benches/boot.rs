@@ -47,7 +47,8 @@ fn run(options: &Options) -> Result<(), String> {
         eprintln!("boot: {QEMU} is not installed, so there is no peer: apt-get install qemu-system-x86");
     }
     report.note(&format!("command line: {}", boot::DEFAULT_CMDLINE));
-    let [mut soft, mut mips, mut instructions, mut icount, mut tcg] = [const { Vec::new() }; 5].map(Samples::from);
+    let [mut soft, mut mips, mut instructions, mut icount, mut tcg] =
+        [const { Vec::new() }; 5].map(Samples::from);
     for round in 1..=options.runs {
         report.note(&format!("round {round} of {}", options.runs));
         let (seconds, count) = boot_soft(kernel, initramfs)?;

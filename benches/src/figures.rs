@@ -78,7 +78,13 @@ impl Report {
         }
     }
     /// Add a figure, held against a peer's samples if there are any.
-    pub fn figure(&mut self, metric: &str, unit: &'static str, samples: &Samples, peer: Option<(&str, &Samples)>) {
+    pub fn figure(
+        &mut self,
+        metric: &str,
+        unit: &'static str,
+        samples: &Samples,
+        peer: Option<(&str, &Samples)>,
+    ) {
         if samples.is_empty() {
             return;
         }

@@ -85,10 +85,6 @@ impl Flags {
     pub(crate) fn pf(&self) -> bool {
         ((self.res as u8) ^ ((self.aux >> 8) as u8)).count_ones() & 1 == 0
     }
-    #[inline(always)]
-    pub(crate) fn af(&self) -> bool {
-        self.aux & bits::AF != 0
-    }
     /// The bits as RFLAGS has them.
     #[inline]
     pub(crate) fn to_bits(self) -> u64 {

@@ -205,9 +205,9 @@ impl Cache {
     }
 
     fn paths(&self, name: &str, key: &Key) -> (PathBuf, PathBuf) {
-        let stem = self.folder.join("entries").join(format!("{}-{name}", key.hex()));
-        let record = stem.with_added_extension("json");
-        (stem, record)
+        let entries = self.folder.join("entries");
+        let stem = format!("{}-{name}", key.hex());
+        (entries.join(&stem), entries.join(format!("{stem}.json")))
     }
 }
 
@@ -281,7 +281,7 @@ mod tests {
         let (_folder, cache) = cache();
         let mut made = 0;
         let path = entry(&cache, &mut made).path;
-        let record = path.with_added_extension("json");
+        let (_, record) = cache.paths("name", &Key::new("test").with("a"));
         let damages: [&dyn Fn(); 7] = [
             &|| fs::write(&path, b"conten").unwrap(),
             &|| fs::write(&path, b"Content").unwrap(),

@@ -167,3 +167,24 @@ fn environment() -> BTreeMap<String, String> {
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Files, job};
+    use everett_protocol::{Operation, Request, encode_request};
+    use std::path::PathBuf;
+
+    #[test]
+    fn every_step_is_a_request_that_an_agent_takes() {
+        let path = || PathBuf::from("/file");
+        let job = job(Files { vmlinux: path(), initramfs: path(), root_disk: path() }, &[], 1_767_225_600);
+        for (id, step) in job.steps.iter().enumerate() {
+            let request = Request { id: id as u64, op: step.op.clone() };
+            encode_request(&request).unwrap_or_else(|error| panic!("{}: {error}", step.what));
+        }
+        assert!(matches!(job.steps.first().unwrap().op, Operation::Setup(_)));
+        assert!(matches!(job.steps.last().unwrap().op, Operation::PowerOff));
+        let pack = job.steps.iter().position(|step| matches!(step.op, Operation::Pack(_)));
+        assert_eq!(pack, Some(job.steps.len() - 2));
+    }
+}

@@ -10,9 +10,8 @@ pub(crate) const BLOCK_INSTRUCTIONS_MAX: usize = 64;
 pub(crate) const INSTRUCTION_BYTES_MAX: usize = 15;
 
 /// TZCNT, LZCNT and MOVBE are outside the model: their encodings mean BSF, BSR and nothing.
-pub(crate) const OPTIONS: u32 = DecoderOptions::NO_MPFX_0FBC
-    | DecoderOptions::NO_MPFX_0FBD
-    | DecoderOptions::NO_WBNOINVD;
+pub(crate) const OPTIONS: u32 =
+    DecoderOptions::NO_MPFX_0FBC | DecoderOptions::NO_MPFX_0FBD | DecoderOptions::NO_WBNOINVD;
 
 /// How decoding ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +25,8 @@ pub(crate) enum End {
 /// Whether fifteen bytes that are no instruction would be the beginning of one without those of their prefixes that
 /// change nothing: then only their number is wrong.
 fn only_too_long(bytes: &[u8]) -> bool {
-    let is_prefix = |b: u8| matches!(b, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
+    let is_prefix =
+        |b: u8| matches!(b, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
     let opcode = bytes.iter().position(|&b| !is_prefix(b)).unwrap_or(bytes.len());
     let (prefixes, rest) = bytes.split_at(opcode);
     let mut short = [0; 2 * INSTRUCTION_BYTES_MAX];

@@ -40,15 +40,8 @@ pub(crate) struct Block {
     straddles: bool,
 }
 
-const EMPTY: Block = Block {
-    key: EMPTY_KEY,
-    generation: 0,
-    ops_start: 0,
-    bytes_start: 0,
-    count: 0,
-    len: 0,
-    straddles: false,
-};
+const EMPTY: Block =
+    Block { key: EMPTY_KEY, generation: 0, ops_start: 0, bytes_start: 0, count: 0, len: 0, straddles: false };
 
 /// Decoded code.
 pub(crate) struct Cache {

@@ -68,7 +68,11 @@ pub(crate) fn memory(i: &Instruction, op: &mut Op) {
             op.scale = i.memory_index_scale().trailing_zeros() as u8;
         }
     }
-    if base == Register::EIP || base.is_gpr32() || i.memory_index().is_gpr32() || (base == Register::None && i.memory_index() == Register::None && i.memory_displ_size() == 4) {
+    if base == Register::EIP
+        || base.is_gpr32()
+        || i.memory_index().is_gpr32()
+        || (base == Register::None && i.memory_index() == Register::None && i.memory_displ_size() == 4)
+    {
         op.scale |= ADDRESS_32;
     }
     op.seg = segment_slot(i.memory_segment());

@@ -138,7 +138,11 @@ pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let short_counter = i.code().op_code_uses_ecx();
     let run: Handler = match i.mnemonic() {
         Mnemonic::Jmp if is_near_branch(i) => {
-            if lower_direct(i, op) { jmp } else { far_target(i, op, false) }
+            if lower_direct(i, op) {
+                jmp
+            } else {
+                far_target(i, op, false)
+            }
         }
         Mnemonic::Jmp if is_gpr(i, 0) => {
             op.src = gpr(i.op0_register());
@@ -207,4 +211,3 @@ impl CounterWidth for iced_x86::Code {
         matches!(self, Loop_rel8_64_ECX | Loope_rel8_64_ECX | Loopne_rel8_64_ECX)
     }
 }
-

@@ -162,8 +162,7 @@ fn repeated<W: Width, E: Element>(core: &mut Core, op: &Op) -> Flow {
         write_index(core, op, RCX, count);
         let zf = core.flags.zf();
         ended = count == 0
-            || (E::COMPARES
-                && ((op.aux & REPEAT != 0 && !zf) || (op.aux & REPEAT_NOT_EQUAL != 0 && zf)));
+            || (E::COMPARES && ((op.aux & REPEAT != 0 && !zf) || (op.aux & REPEAT_NOT_EQUAL != 0 && zf)));
     }
     if !ended {
         core.rip = op.rip(core);

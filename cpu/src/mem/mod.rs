@@ -21,8 +21,8 @@ mod walk;
 mod watch;
 
 pub(crate) use access::Access;
-pub use ram::Ram;
 pub(crate) use ram::Prim;
+pub use ram::Ram;
 pub(crate) use tlb::Mode;
 pub(crate) use walk::PHYSICAL_BITS;
 

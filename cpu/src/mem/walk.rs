@@ -73,7 +73,7 @@ impl Mem {
                 return Err(Broken { reserved: false });
             }
             let large = entry & LARGE != 0 && level > 1;
-            let misaligned = if large { (1u64 << shift) - 1 & ADDRESS & !(1 << 12) } else { 0 };
+            let misaligned = if large { ((1u64 << shift) - 1) & ADDRESS & !(1 << 12) } else { 0 };
             let reserved = RESERVED | nx_reserved | misaligned | if level == 4 { LARGE } else { 0 };
             if entry & reserved != 0 {
                 return Err(Broken { reserved: true });
@@ -143,7 +143,8 @@ impl Mem {
             let code = code(&self.paging) | error::PRESENT;
             return Err(self.page_fault(va, code));
         }
-        if access != Access::Exec && !self.single && self.noting_changes_code(&leaf, access == Access::Write) {
+        if access != Access::Exec && !self.single && self.noting_changes_code(&leaf, access == Access::Write)
+        {
             return Err(Stop::Single);
         }
         self.set_accessed(&leaf, va, access == Access::Write);

@@ -3,8 +3,11 @@
 use std::path::Path;
 
 use anyhow::bail;
+use serde::Serialize;
 
 use crate::cli::{EngineChoice, Timeline};
+use crate::doctor;
+use crate::ui::{Ui, style};
 use crate::world_file::{self, Node, World};
 
 /// Refuse engines that this version does not have.
@@ -13,6 +16,20 @@ pub(super) fn check_engine(engine: EngineChoice) -> anyhow::Result<()> {
         EngineChoice::Auto | EngineChoice::Soft => Ok(()),
         EngineChoice::Kvm => bail!("--engine kvm is not built into this version; use --engine soft"),
     }
+}
+
+/// Say which engine runs, and why.
+pub(super) fn announce_engine(ui: &Ui) -> anyhow::Result<()> {
+    #[derive(Serialize)]
+    struct Record<'a> {
+        kind: &'static str,
+        engine: &'a str,
+        why: &'a str,
+    }
+    let (engine, why) = doctor::engine_choice();
+    ui.say(style::paint(style::FAINT, format!("engine {engine}: {why}")))?;
+    ui.record(&Record { kind: "engine", engine, why })?;
+    Ok(())
 }
 
 /// Read a world; its error already names the file.

@@ -45,6 +45,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Run) -> anyhow::Result<Outcome> {
     let options = EngineOptions::new(&args.timeline.hidden)?;
     let launcher = Launcher { world, node, files: image.files.clone(), cmdline: String::new(), options };
 
+    common::announce_engine(ui)?;
     let clock = Stopwatch::start();
     let mut timeline = launcher.start(seed)?;
     let mut teller = Teller::new(ui, folder, interrupt, &launcher.world, args.timeline.duration_ns);

@@ -60,6 +60,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Verify) -> anyhow::Result<Outcome> {
     let identity = image.identity(&world)?;
     let options = EngineOptions::new(&args.timeline.hidden)?;
     let launcher = Launcher { world, node, files: image.files, cmdline: String::new(), options };
+    common::announce_engine(ui)?;
     let jobs = args.jobs.and_then(NonZero::new).unwrap_or_else(|| default_jobs(args.runs));
     let job = Job { launcher, seed, duration_ns: args.timeline.duration_ns, runs: args.runs, jobs };
     Ok(verify(ui, &job, &identity, &interrupt)?.0)

@@ -34,12 +34,12 @@ pub enum Side {
     B,
 }
 
-/// Something that runs a machine: the machine itself, or a session that also answers what the guest says. It must stop
-/// where `until` says and do nothing else than it would do in a run that goes on.
+/// Something that runs a machine: the machine itself, or a session that also answers what the guest says. It returns where
+/// `until` says or at the machine's end, and does nothing else than it would do in a run that goes on.
 pub trait Subject {
     /// What executes.
     type Engine: Engine;
-    /// Run.
+    /// Run to a vtime or a count.
     fn run(&mut self, until: &Until<'_>) -> Stop;
     /// The machine.
     fn machine(&mut self) -> &mut Machine<Self::Engine>;
@@ -48,7 +48,13 @@ pub trait Subject {
 impl<E: Engine> Subject for Machine<E> {
     type Engine = E;
     fn run(&mut self, until: &Until<'_>) -> Stop {
-        Machine::run(self, until)
+        loop {
+            match Machine::run(self, until) {
+                // Nobody listens.
+                Stop::OutputFull(port) => drop(self.output().take_port(port)),
+                stop => return stop,
+            }
+        }
     }
     fn machine(&mut self) -> &mut Machine<E> {
         self
@@ -121,9 +127,10 @@ pub fn first_difference<S: Subject, X>(
     if !pair.equal() {
         return Ok(Some(pair.divergence(0, 0, Cause::Construction)));
     }
-    let mut equal = Equal { interval_ns: interval_ns.max(1), vtime: 0, icount: pair.icount() };
+    let mut equal = Equal { interval_ns: interval_ns.max(1), vtime: 0, icount: pair.icount(), end_ns: 0 };
     loop {
         let at = horizon_ns.min(equal.vtime.saturating_add(equal.interval_ns));
+        equal.end_ns = at;
         pair.run(&Until::vtime(at));
         // Inputs that differed without a lasting effect are a difference, too.
         if !pair.equal() || pair.first_input().is_some() {
@@ -148,6 +155,15 @@ struct Equal {
     interval_ns: u64,
     vtime: u64,
     icount: u64,
+    /// The next point, at which they were not.
+    end_ns: u64,
+}
+
+impl Equal {
+    /// To a count between this point and the next; a run that is idle there stops at the next point.
+    fn until(&self, icount: u64) -> Until<'static> {
+        Until { vtime: self.end_ns, ..Until::icount(icount) }
+    }
 }
 
 /// The journal names the instruction; show the states after it if the leak comes back.
@@ -162,9 +178,9 @@ fn locate_input<S: Subject, X>(
     let (icount, vtime) = first.map_or((0, 0), |entry| (entry.icount, entry.vtime));
     let cause = Cause::Input { a, b };
     let mut again = Pair::at(make, equal)?;
-    again.run(&Until::icount(icount));
+    again.run(&equal.until(icount));
     let rip = again.rip();
-    again.run(&Until::icount(icount + 1));
+    again.run(&equal.until(icount + 1));
     let mut divergence = again.divergence(icount, vtime, cause);
     if divergence.differences.is_empty() {
         divergence.differences = found.differences();
@@ -183,13 +199,13 @@ fn locate_execution<S: Subject, X>(
     let mut attempts = 0;
     loop {
         let mut pair = Pair::at(make, equal)?;
-        pair.run(&Until::icount(low));
+        pair.run(&equal.until(low));
         let step = (high - low).div_ceil(POINTS);
         let mut last = low;
         let parted = loop {
             let next = high.min(last + step);
             let (rip, vtime) = (pair.rip(), pair.vtime());
-            pair.run(&Until::icount(next));
+            pair.run(&equal.until(next));
             if !pair.looks_equal() {
                 break Some((next, rip, vtime));
             }
@@ -241,13 +257,8 @@ impl<S: Subject> Pair<S> {
         }
     }
     fn run(&mut self, until: &Until<'_>) {
-        for subject in [&mut self.a, &mut self.b] {
-            // A subject may stop for reasons of its own, such as full output; go on until this place or the end.
-            while !matches!(subject.run(until), Stop::Time | Stop::Count | Stop::Idle | Stop::End(_)) {
-                drain(subject.machine());
-            }
-            drain(subject.machine());
-        }
+        self.a.run(until);
+        self.b.run(until);
     }
     fn equal(&mut self) -> bool {
         self.a.machine().digest() == self.b.machine().digest()
@@ -336,15 +347,4 @@ fn same_memory(a: &Ram, b: &Ram) -> bool {
 
 fn same_place(a: Option<Entry>, b: Option<Entry>) -> bool {
     a.map(|e| e.icount) == b.map(|e| e.icount)
-}
-
-/// Nobody listens to these runs.
-fn drain<E: Engine>(machine: &mut Machine<E>) {
-    let output = machine.output();
-    output.take_console();
-    output.take_notes();
-    output.take_frames();
-    for port in 0..crate::virtio::console::PORTS {
-        output.take_port(port);
-    }
 }

@@ -6,16 +6,16 @@ use everett_vmm::{Machine, MachineConfig};
 use iced_x86::code_asm::*;
 
 /// Where the guest's code starts.
-pub const ENTRY: u64 = 0x100_0000;
+pub(crate) const ENTRY: u64 = 0x100_0000;
 /// RAM that the guests use for data.
-pub const DATA: u64 = 0x180_0000;
+pub(crate) const DATA: u64 = 0x180_0000;
 /// Their interrupt descriptor table.
-pub const IDT: u64 = 0x170_0000;
-pub const LAPIC: u64 = 0xfee0_0000;
-pub const UART: u32 = 0x3f8;
+pub(crate) const IDT: u64 = 0x170_0000;
+pub(crate) const LAPIC: u64 = 0xfee0_0000;
+pub(crate) const UART: u32 = 0x3f8;
 
 /// Assemble code that starts at [`ENTRY`].
-pub fn assemble(write: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> Vec<u8> {
+pub(crate) fn assemble(write: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> Vec<u8> {
     let mut a = CodeAssembler::new(64).unwrap();
     write(&mut a).unwrap();
     a.assemble(ENTRY).unwrap()
@@ -41,7 +41,7 @@ fn kernel(code: &[u8]) -> Vec<u8> {
 }
 
 /// A machine of 32 MiB that is about to execute `code`.
-pub fn machine(
+pub(crate) fn machine(
     code: &[u8],
     caches: CacheConfig,
     change: impl FnOnce(&mut MachineConfig),
@@ -56,25 +56,25 @@ pub fn machine(
 }
 
 /// A machine with default caches.
-pub fn plain(code: &[u8]) -> Machine<SoftEngine> {
+pub(crate) fn plain(code: &[u8]) -> Machine<SoftEngine> {
     machine(code, CacheConfig::default(), |_| {})
 }
 
 /// Store a doubleword to an absolute address. Uses RBX.
-pub fn store(a: &mut CodeAssembler, address: u64, value: u32) -> Result<(), IcedError> {
+pub(crate) fn store(a: &mut CodeAssembler, address: u64, value: u32) -> Result<(), IcedError> {
     a.mov(rbx, address)?;
     a.mov(dword_ptr(rbx), value as i32)
 }
 
 /// OUT a byte. Uses RAX and RDX.
-pub fn out(a: &mut CodeAssembler, port: u32, value: u32) -> Result<(), IcedError> {
+pub(crate) fn out(a: &mut CodeAssembler, port: u32, value: u32) -> Result<(), IcedError> {
     a.mov(edx, port)?;
     a.mov(eax, value)?;
     a.out(dx, al)
 }
 
 /// Point `vector` at `handler`, load the table, and set up a stack. Uses RAX, RBX and RCX.
-pub fn vector(a: &mut CodeAssembler, vector: u64, handler: CodeLabel) -> Result<(), IcedError> {
+pub(crate) fn vector(a: &mut CodeAssembler, vector: u64, handler: CodeLabel) -> Result<(), IcedError> {
     a.lea(rax, qword_ptr(handler))?;
     a.mov(rbx, IDT + 16 * vector)?;
     a.mov(word_ptr(rbx), ax)?;

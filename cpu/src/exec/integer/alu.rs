@@ -30,20 +30,12 @@ pub(crate) struct Test;
 /// Flags of `a + b (+ carry) = r`.
 #[inline(always)]
 pub(crate) fn add_flags<W: Width>(a: u64, b: u64, r: u64) -> Flags {
-    Flags {
-        res: W::sext(r),
-        carry: ((a & b) | ((a | b) & !r)) << (64 - W::BITS),
-        aux: (a ^ b ^ r) & 0x10,
-    }
+    Flags { res: W::sext(r), carry: ((a & b) | ((a | b) & !r)) << (64 - W::BITS), aux: (a ^ b ^ r) & 0x10 }
 }
 /// Flags of `a - b (- borrow) = r`.
 #[inline(always)]
 pub(crate) fn sub_flags<W: Width>(a: u64, b: u64, r: u64) -> Flags {
-    Flags {
-        res: W::sext(r),
-        carry: ((!a & b) | ((!a | b) & r)) << (64 - W::BITS),
-        aux: (a ^ b ^ r) & 0x10,
-    }
+    Flags { res: W::sext(r), carry: ((!a & b) | ((!a | b) & r)) << (64 - W::BITS), aux: (a ^ b ^ r) & 0x10 }
 }
 
 impl Alu for Add {
@@ -178,7 +170,12 @@ fn forms<K: Alu>(i: &Instruction, op: &mut Op) -> Handler {
 /// Lower.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     op.run = match i.mnemonic() {
-        Mnemonic::Xor if i.op0_register() == i.op1_register() && !is_memory(i, 0) && !is_memory(i, 1) && !is_immediate(i, 1) => {
+        Mnemonic::Xor
+            if i.op0_register() == i.op1_register()
+                && !is_memory(i, 0)
+                && !is_memory(i, 1)
+                && !is_immediate(i, 1) =>
+        {
             op.dst = gpr(i.op0_register());
             by_width!(width(i, 0), zero)
         }

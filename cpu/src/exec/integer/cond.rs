@@ -131,8 +131,8 @@ impl Conditional for iced_x86::Code {
     fn op_code_is_setcc_or_cmov(self) -> Option<Which> {
         use iced_x86::Mnemonic::*;
         match self.mnemonic() {
-            Seto | Setno | Setb | Setae | Sete | Setne | Setbe | Seta | Sets | Setns | Setp | Setnp | Setl
-            | Setge | Setle | Setg => Some(Which::Set),
+            Seto | Setno | Setb | Setae | Sete | Setne | Setbe | Seta | Sets | Setns | Setp | Setnp
+            | Setl | Setge | Setle | Setg => Some(Which::Set),
             Cmovo | Cmovno | Cmovb | Cmovae | Cmove | Cmovne | Cmovbe | Cmova | Cmovs | Cmovns | Cmovp
             | Cmovnp | Cmovl | Cmovge | Cmovle | Cmovg => Some(Which::Move),
             _ => None,

@@ -87,7 +87,8 @@ fn lower_mov(i: &Instruction, op: &mut Op) -> Option<Handler> {
     let w = width(i, 0);
     // Absolute addresses of 64 bits, which have neither base nor index, where they do not fit `Op::disp`. (A 32-bit
     // displacement is zero-extended when addresses are 32 bits wide.)
-    let absolute = i.memory_base() == iced_x86::Register::None && i.memory_index() == iced_x86::Register::None;
+    let absolute =
+        i.memory_base() == iced_x86::Register::None && i.memory_index() == iced_x86::Register::None;
     let displacement = i.memory_displacement64();
     let wide = absolute && i.memory_displ_size() == 8 && displacement != displacement as i32 as u64;
     let far = |n| wide && is_memory(i, n);

@@ -168,7 +168,7 @@ fn double<W: Width, const LEFT: bool>(a: u64, b: u64, count: u32, f: &Flags) -> 
     }
     let (r, cf) = if W::BITS == 16 {
         // 48 bits: the destination, the source, the destination again.
-        let wide = if LEFT { a << 32 | b << 16 | a } else { a << 32 | b << 16 | a };
+        let wide = a << 32 | b << 16 | a;
         if LEFT {
             let r = (u128::from(wide) << count) >> 32;
             let cf = wide >> (48 - count) & 1 != 0;

@@ -168,7 +168,9 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
         Mnemonic::Cmc => cmc,
         Mnemonic::Cld => cld,
         Mnemonic::Std => std,
-        Mnemonic::Nop | Mnemonic::Reservednop | Mnemonic::Pause | Mnemonic::Endbr64 | Mnemonic::Endbr32 => nop,
+        Mnemonic::Nop | Mnemonic::Reservednop | Mnemonic::Pause | Mnemonic::Endbr64 | Mnemonic::Endbr32 => {
+            nop
+        }
         _ => return None,
     };
     Some(Kind::Straight)
