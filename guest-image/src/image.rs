@@ -141,12 +141,51 @@ pub enum Error {
         /// Where it is from.
         path: String,
     },
+    /// A value of the world file is not what it should be.
+    #[error("{value:?} is no {what}")]
+    Value {
+        /// The value.
+        value: String,
+        /// What it should be: "name of a package", "suite", "address of a mirror".
+        what: &'static str,
+    },
     /// A package has no kernel in it.
     #[error("the package {package} has no kernel in /boot")]
     NoKernel {
         /// The package.
         package: String,
     },
+}
+
+/// What goes into apt's command lines and files must not be anything else than it seems.
+fn check(spec: &ImageSpec) -> Result<(), Error> {
+    let fail = |value: &str, what| Err(Error::Value { value: value.to_owned(), what });
+    let plain = |text: &str, more: &str| {
+        let mut chars = text.chars();
+        chars.next().is_some_and(|c| c.is_ascii_alphanumeric())
+            && chars.all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+    };
+    if !plain(&spec.suite, "-./") {
+        return fail(&spec.suite, "suite");
+    }
+    if let Some(mirror) = &spec.mirror
+        && !(plain(mirror, "-._~:/?#@!$&()*+,;=%") && mirror.contains(":/"))
+    {
+        return fail(mirror, "address of a mirror");
+    }
+    let kernel = match &spec.kernel {
+        KernelSource::Package(name) => Some(name),
+        KernelSource::File { .. } => None,
+    };
+    let packages = match &spec.root {
+        RootSource::Packages(names) => names.as_slice(),
+        _ => &[],
+    };
+    // A colon and an architecture are let through: apt knows best whether it is there.
+    match packages.iter().chain(kernel).find(|name| !plain(name, "+-.:")) {
+        Some(name) => fail(name, "name of a package"),
+        None => Ok(()),
+    }
 }
 
 /// Builds an image, or takes its parts from the cache.
@@ -159,6 +198,7 @@ pub fn build(
     machine: &mut dyn Configure,
     progress: &mut dyn Progress,
 ) -> Result<Image, Error> {
+    check(spec)?;
     let old = spec.lock.as_deref().map(Lock::read).transpose()?.flatten();
     let old = old.filter(|lock| lock.suite == spec.suite);
     let mut packages = packages::Packages::new(spec, cache, old);

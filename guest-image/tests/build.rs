@@ -161,6 +161,22 @@ fn what_cannot_be_used_is_named() {
     assert!(error.contains("world.lock"), "{error}");
 }
 
+#[test]
+fn nothing_slips_into_the_commands_of_apt() {
+    let lab = Lab::new();
+    let message = |spec: ImageSpec| build(&spec, &lab.cache, &mut NoMachine, &mut Silent).unwrap_err().to_string();
+    for name in ["-oDir::Etc=/", "--help", "a b", "a\nb", "", "a/b", "?essential", "a=1"] {
+        let spec = lab.spec(RootSource::Packages(vec![name.to_owned()]));
+        assert_eq!(message(spec), format!("{name:?} is no name of a package"));
+    }
+    let suite = ImageSpec { suite: String::from("a\nTypes: deb"), ..lab.spec(RootSource::None) };
+    assert!(message(suite).ends_with("is no suite"));
+    for mirror in ["http://a b", "nothing", "http://a\nSigned-By: /x"] {
+        let spec = ImageSpec { mirror: Some(mirror.to_owned()), ..lab.spec(RootSource::None) };
+        assert!(message(spec).ends_with("is no address of a mirror"));
+    }
+}
+
 /// Counts how often it is asked, and plays a guest that changed one file.
 struct Pretend<'a> {
     folder: &'a Path,

@@ -10,6 +10,7 @@
 //! `PROPTEST_CASES` sets how many soups are cooked.
 
 mod machine;
+#[allow(dead_code, reason = "shared with the oracle, which uses all of it")]
 #[path = "../oracle/rng.rs"]
 mod rng;
 mod soup;
@@ -64,7 +65,8 @@ fn disagreement(soup: &Soup, way: Way) -> Option<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    // A smaller seed is not a smaller soup: what shrinks a failure is `disagreement`.
+    #![proptest_config(ProptestConfig { failure_persistence: None, max_shrink_iters: 0, ..ProptestConfig::default() })]
 
     #[test]
     fn how_it_is_run_does_not_matter(seed: u64, user: bool) {
@@ -98,7 +100,7 @@ fn soups_are_rich() {
     println!("64 soups: {instructions} instructions, {exits} exits, {table_writes} wrote page tables");
     assert!(instructions > 64 * INSTRUCTIONS_MAX / 4);
     assert!(exits > 64);
-    assert!(table_writes > 16);
+    assert!(table_writes >= 16);
 }
 
 /// The stale-translation defect that can be planted is one that this test catches.

@@ -92,7 +92,7 @@ impl Soup {
         self.put(PDPT, PD | all);
         self.put(PD + (WINDOW >> 21) * 8, PT | all);
         let owner = if user { USER } else { 0 };
-        let large = if rng.one_in(2) { 0 } else { 0x20_0000 };
+        let large = if !rng.one_in(4) { 0 } else { 0x20_0000 };
         self.put(PD + (LARGE >> 21) * 8, large | PRESENT | WRITABLE | owner | PAGE_SIZE);
         for n in 0..WINDOW_PAGES {
             let page = match rng.below(16) {
@@ -223,7 +223,7 @@ fn piece(rng: &mut Rng) -> Vec<u8> {
         }
     };
     let mut out = vec![];
-    match rng.below(30) {
+    match rng.below(32) {
         0 => out.push(rng.next() as u8),
         // A register gets an address, often.
         1..=3 => {
@@ -296,7 +296,7 @@ fn piece(rng: &mut Rng) -> Vec<u8> {
             // STI or MOV SS, whose shadow covers what comes next.
             out.extend(if rng.one_in(2) { vec![0xfb] } else { vec![0x8e, 0xd0 | register(rng)] });
         }
-        27..=28 => {
+        27..=30 => {
             // A new entry for a page of the window: elsewhere, with other rights, or gone.
             out.extend([0x48, 0xc7, 0x04, 0x25]);
             out.extend(((LARGE + PT + rng.below(WINDOW_PAGES) * 8) as u32).to_le_bytes());

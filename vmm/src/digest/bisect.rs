@@ -96,8 +96,11 @@ pub struct Divergence {
 
 impl fmt::Display for Divergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let none = || "nothing".to_owned();
-        let show = |entry: &Option<Entry>| entry.map_or_else(none, |e| e.to_string());
+        let show = |entry: &Option<Entry>| match entry {
+            Some(entry) if entry.icount == self.icount => entry.to_string(),
+            Some(entry) => format!("nothing there; next: {entry}"),
+            None => "nothing there".to_owned(),
+        };
         writeln!(f, "instruction {} at {:#x}, vtime {} ns", self.icount, self.rip.0, self.vtime)?;
         match &self.cause {
             Cause::Construction => writeln!(f, "the machines differ before the first instruction")?,
@@ -175,17 +178,15 @@ fn locate_input<S: Subject, X>(
     b: Option<Entry>,
 ) -> Result<Divergence, X> {
     let first = a.into_iter().chain(b).min_by_key(|entry| entry.icount);
-    let (icount, vtime) = first.map_or((0, 0), |entry| (entry.icount, entry.vtime));
+    let (icount, vtime, rip) = first.map_or((0, 0, 0), |entry| (entry.icount, entry.vtime, entry.rip));
     let cause = Cause::Input { a, b };
     let mut again = Pair::at(make, equal)?;
-    again.run(&equal.until(icount));
-    let rip = again.rip();
     again.run(&equal.until(icount + 1));
     let mut divergence = again.divergence(icount, vtime, cause);
     if divergence.differences.is_empty() {
         divergence.differences = found.differences();
     }
-    divergence.rip = rip;
+    divergence.rip = (rip, rip);
     Ok(divergence)
 }
 
@@ -346,5 +347,5 @@ fn same_memory(a: &Ram, b: &Ram) -> bool {
 }
 
 fn same_place(a: Option<Entry>, b: Option<Entry>) -> bool {
-    a.map(|e| e.icount) == b.map(|e| e.icount)
+    a.map(|e| (e.icount, e.rip)) == b.map(|e| (e.icount, e.rip))
 }

@@ -13,6 +13,8 @@ pub struct Entry {
     pub icount: u64,
     /// Nanoseconds of vtime.
     pub vtime: u64,
+    /// Address of the instruction.
+    pub rip: u64,
     /// What.
     pub kind: EntryKind,
 }

@@ -111,8 +111,8 @@ impl<E: Engine> Machine<E> {
                 Exit::Unsupported(reason) => return Err(End::Unsupported(reason.to_owned())),
                 Exit::MmioRead { gpa, size } => {
                     let value = self.mmio_read(gpa, size, now);
-                    self.engine.complete_read(value);
                     self.record(icount, now, EntryKind::Mmio { gpa, value });
+                    self.engine.complete_read(value);
                 }
                 Exit::MmioWrite { gpa, size, value } => {
                     self.record(icount, now, EntryKind::MmioWrite { gpa, value });
@@ -120,8 +120,8 @@ impl<E: Engine> Machine<E> {
                 }
                 Exit::PioRead { port, size } => {
                     let value = self.pio_read(port, size, now);
-                    self.engine.complete_read(value);
                     self.record(icount, now, EntryKind::Pio { port, value });
+                    self.engine.complete_read(value);
                 }
                 Exit::PioWrite { port, size, value } => {
                     self.record(icount, now, EntryKind::PioWrite { port, value: u64::from(value) });
@@ -168,11 +168,11 @@ impl<E: Engine> Machine<E> {
         let State { interrupts, events, guard, .. } = &mut self.state;
         guard.interrupt(icount, vector)?;
         interrupts.lapic.acknowledge(vector, now, events);
+        self.record(icount, now, EntryKind::Interrupt { vector });
         self.engine.interrupt(vector);
         self.state.halted = false;
         self.stopped_at = None;
         self.stats.interrupts += 1;
-        self.record(icount, now, EntryKind::Interrupt { vector });
         // Another of a higher class may be pending already; it waits until the handler allows it.
         Ok(self.state.interrupts.lapic.pending().is_some())
     }
@@ -225,7 +225,7 @@ impl<E: Engine> Machine<E> {
 
     fn record(&mut self, icount: u64, vtime: u64, kind: EntryKind) {
         if let Some(journal) = &mut self.journal {
-            journal.push(Entry { icount, vtime, kind });
+            journal.push(Entry { icount, vtime, rip: self.engine.state().rip, kind });
         }
     }
 }
