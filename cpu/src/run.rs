@@ -170,7 +170,8 @@ impl Cpu {
                 if until.window && core.interruptible() {
                     return Exit::Window;
                 }
-                if !first && until.breakpoints.binary_search(&core.rip).is_ok() {
+                // An instruction that was found to need a block of its own has not been executed yet.
+                if !first && !single && until.breakpoints.binary_search(&core.rip).is_ok() {
                     return Exit::Breakpoint;
                 }
             }

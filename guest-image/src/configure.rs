@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The version of this procedure: a change that moves its result takes a new one.
-pub(crate) const VERSION: &str = "1";
+pub(crate) const VERSION: &str = "2";
 
 /// Memory of the machine, in bytes. What the packages write goes into memory as well.
 const MEMORY_BYTES: u64 = 1 << 30;

@@ -164,7 +164,8 @@ fn what_cannot_be_used_is_named() {
 #[test]
 fn nothing_slips_into_the_commands_of_apt() {
     let lab = Lab::new();
-    let message = |spec: ImageSpec| build(&spec, &lab.cache, &mut NoMachine, &mut Silent).unwrap_err().to_string();
+    let message =
+        |spec: ImageSpec| build(&spec, &lab.cache, &mut NoMachine, &mut Silent).unwrap_err().to_string();
     for name in ["-oDir::Etc=/", "--help", "a b", "a\nb", "", "a/b", "?essential", "a=1"] {
         let spec = lab.spec(RootSource::Packages(vec![name.to_owned()]));
         assert_eq!(message(spec), format!("{name:?} is no name of a package"));
