@@ -39,9 +39,9 @@ pub(crate) fn differences(case: &Case, undefined: u64, host: &Outcome, guest: &O
     if overlooked.string_registers || repeats_short(i) && case.state.gpr[RCX] as u32 == 0 {
         gpr_mask = u32::MAX.into();
     }
-    for n in 0..16 {
+    for (n, name) in GPR_NAMES.iter().enumerate() {
         if undefined_register != Some(n) {
-            check(GPR_NAMES[n], h.gpr[n].into(), g.gpr[n].into(), gpr_mask.into());
+            check(name, h.gpr[n].into(), g.gpr[n].into(), gpr_mask.into());
         }
     }
     let mut flags = !undefined;

@@ -126,7 +126,8 @@ fn every_difference_is_noticed() {
     let case = place::place(encoded, &mut rng, factory).expect("no memory operand");
     let good = state::Outcome { state: case.state.clone(), end: state::End::Retired, retired: 1 };
     assert_eq!(compare::differences(&case, 0, &good, &good), Vec::<String>::new());
-    let mut changes: Vec<Box<dyn Fn(&mut state::Outcome)>> = vec![
+    type Change = Box<dyn Fn(&mut state::Outcome)>;
+    let mut changes: Vec<Change> = vec![
         Box::new(|o| o.state.rip ^= 1),
         Box::new(|o| o.state.rflags ^= state::flag::AF),
         Box::new(|o| o.state.rflags ^= state::flag::DF),

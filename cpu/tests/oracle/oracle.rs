@@ -167,7 +167,7 @@ impl Oracle {
         }
         if let Some(difference) = memory_difference(self.host.data(), self.guest.data()) {
             self.guest.write(DATA, self.host.data());
-            if !may_differ && !(tested.faulted && after_fault(&i).memory) {
+            if !(may_differ || tested.faulted && after_fault(&i).memory) {
                 wrong.push(difference);
             }
         }

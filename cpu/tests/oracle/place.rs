@@ -183,7 +183,7 @@ fn retarget(i: &Instruction, m: &UsedMemory, state: &mut State, rng: &mut Rng) {
         to = to.wrapping_sub(GS_BASE);
     }
     let to = to.wrapping_sub(m.displacement());
-    let scale = u64::from(m.scale() as u32);
+    let scale = u64::from(m.scale());
     let (base, index) = (number(m.base()), number(m.index()));
     let (register, value) = match (base, index) {
         (Some(b), Some(x)) if b == x => (b, to / (1 + scale)),
@@ -290,11 +290,9 @@ fn special(i: &Instruction, state: &State, bytes: &mut [u8], rng: &mut Rng) {
             }
         }
         Mnemonic::Cmpsb | Mnemonic::Cmpsw | Mnemonic::Cmpsd | Mnemonic::Cmpsq
-            if i.is_string_instruction() =>
+            if i.is_string_instruction() && !rng.one_in(3) =>
         {
-            if !rng.one_in(3) {
-                bytes.fill(rng.next() as u8 & 1);
-            }
+            bytes.fill(rng.next() as u8 & 1);
         }
         _ => {}
     }

@@ -53,15 +53,15 @@ pub(crate) fn double(rng: &mut Rng) -> u64 {
         2 => 1,
         3 => 0x7ff0_0000_0000_0000,
         4 => 0x7ff8_0000_0000_0000 | fraction,
-        5 => 0x7ff0_0000_0000_0000 | (fraction & (1 << 51) - 1).max(1),
+        5 => 0x7ff0_0000_0000_0000 | (fraction & ((1 << 51) - 1)).max(1),
         6 => 0x7fef_ffff_ffff_ffff - (fraction & 3),
         7 => 0x0010_0000_0000_0000 + (fraction & 3),
         8 => (rng.below(1 << 54) as f64).to_bits(),
         9 => (rng.below(2000) as f64 / 4.0).to_bits(),
         10 => 0x3ff0_0000_0000_0000u64.wrapping_add(rng.below(64) << 50),
         // Near the ends of single precision and of 32-bit integers, where conversions round, overflow and underflow.
-        11 => (0x36a0 + rng.below(32) << 48) | fraction >> rng.below(52),
-        12 => (0x41d0 + rng.below(64) << 48) | fraction >> rng.below(52),
+        11 => ((0x36a0 + rng.below(32)) << 48) | fraction >> rng.below(52),
+        12 => ((0x41d0 + rng.below(64)) << 48) | fraction >> rng.below(52),
         _ => rng.next() >> 1,
     }
 }
@@ -155,7 +155,7 @@ pub(crate) fn fpu(shape: Shape, rng: &mut Rng) -> FpuState {
     }
     let ftw = match rng.below(4) {
         0 => rng.next() as u8,
-        1 => 0xff & !(1 << rng.below(8)),
+        1 => !(1 << rng.below(8)),
         2 => (1 << rng.below(8)) | (1 << rng.below(8)),
         _ => 0xff,
     };

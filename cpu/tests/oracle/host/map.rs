@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 
 use crate::arena::{CODE, CODE_LEN, CONST, CONST_LEN, DATA, DATA_LEN, HIGH, LEN, LOW};
-use std::ptr::null_mut;
 
 /// Bytes of `DATA` and `CONST` in the file, then `CODE`.
 const DATA_CONST_LEN: usize = (DATA_LEN + CONST_LEN) as usize;
@@ -69,7 +68,7 @@ impl Arena {
 fn map(at: u64, len: usize, protection: i32, flags: i32, fd: i32, offset: i64) -> *mut u8 {
     // SAFETY: `MAP_FIXED` is only used inside what the reservation, which replaces nothing, has just made ours.
     let p = unsafe { libc::mmap(at as *mut libc::c_void, len, protection, flags, fd, offset) };
-    assert!(p != libc::MAP_FAILED && p != null_mut(), "mmap at {at:#x}: {}", std::io::Error::last_os_error());
+    assert!(p != libc::MAP_FAILED && !p.is_null(), "mmap at {at:#x}: {}", std::io::Error::last_os_error());
     assert!(at == 0 || p as u64 == at, "mmap at {at:#x} gave {p:p}");
     p.cast()
 }
