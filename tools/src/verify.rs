@@ -1,7 +1,7 @@
 //! Running one timeline again and again, side by side, and comparing what it did.
 //!
-//! Runs differ in everything that must not matter: the thread, what else the host does, and when the engine's caches are
-//! dropped. Every point of every trail is compared with the first one that got there, so a mismatch ends all runs at
+//! Runs differ in everything that must not matter: the thread, what else the host does, how large the engine's caches are
+//! and when they are dropped. Every point of every trail is compared with the first one that got there, so a mismatch ends all runs at
 //! once.
 //!
 //! Not here: what is printed about it (`commands::verify`), and where exactly two runs part (`everett_vmm`'s bisection).
@@ -11,17 +11,21 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use everett_cpu::CacheConfig;
 use everett_vmm::digest::Digest;
 use everett_vmm::engine::soft::FlushSchedule;
 
 use crate::interrupt::Interrupt;
 use crate::session::drive::{Ended, Watch, drive};
 use crate::session::event::Event;
-use crate::session::launch::Launcher;
+use crate::session::launch::{EngineOptions, Launcher};
 use crate::session::timeline::Timeline;
 
 /// A run with disturbed caches drops them on average once in so many instructions: a few times in 10 ms of host time.
 const DISTURBED_FLUSH_INTERVAL: u64 = 400_000;
+
+/// Small caches have this part of the usual sizes.
+const SMALLER: usize = 4;
 
 /// What is run.
 #[derive(Debug, Clone)]
@@ -86,10 +90,7 @@ impl Job {
     /// A file of the world cannot be read, or is not what it should be.
     pub fn start(&self, run: u32) -> anyhow::Result<Timeline> {
         let mut launcher = self.launcher.clone();
-        let flushes = &mut launcher.options.flushes;
-        if run % 2 == 1 && flushes.is_none() {
-            *flushes = Some(FlushSchedule { interval: DISTURBED_FLUSH_INTERVAL, seed: u64::from(run) });
-        }
+        disturb(&mut launcher.options, run);
         let mut timeline = launcher.start(self.seed)?;
         timeline.end_at(self.duration_ns);
         Ok(timeline)
@@ -156,6 +157,21 @@ impl Job {
             shared.finished(result);
         }
         Ok(())
+    }
+}
+
+/// Give run number `run` caches of its own: as they are, dropped at random instants, small, or both.
+fn disturb(options: &mut EngineOptions, run: u32) {
+    let (dropped, small) = (run % 2 == 1, run % 4 >= 2);
+    if dropped && options.flushes.is_none() {
+        options.flushes = Some(FlushSchedule { interval: DISTURBED_FLUSH_INTERVAL, seed: u64::from(run) });
+    }
+    let usual = CacheConfig::default();
+    if small && options.caches == usual {
+        options.caches = CacheConfig {
+            tlb_entries: usual.tlb_entries / SMALLER,
+            block_entries: usual.block_entries / SMALLER,
+        };
     }
 }
 
@@ -283,6 +299,20 @@ mod tests {
             vtime_ns: points as u64,
             findings: 0,
         }
+    }
+
+    #[test]
+    fn runs_have_different_caches_unless_the_caller_chose() {
+        let disturbed = |run, mut options| {
+            disturb(&mut options, run);
+            (options.flushes, options.caches)
+        };
+        let usual = |run| disturbed(run, EngineOptions::default());
+        assert_eq!(usual(0), (None, CacheConfig::default()));
+        assert_ne!(usual(1).0, usual(3).0);
+        assert!(usual(2).1.tlb_entries < usual(1).1.tlb_entries && usual(2).0.is_none());
+        let chosen = CacheConfig { tlb_entries: 64, block_entries: 64 };
+        assert_eq!(disturbed(2, EngineOptions { caches: chosen, ..EngineOptions::default() }).1, chosen);
     }
 
     #[test]

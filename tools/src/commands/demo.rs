@@ -83,6 +83,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
         outcome = Outcome::Found;
     }
 
+    ui.say("")?;
     heading(ui, 4, &format!("Another seed, {}: what the server does is another story", SEEDS[1]))?;
     let other_job = Job { seed: SEEDS[1], runs: 1, jobs: verify::default_jobs(1), ..job };
     let other = verify::run_with_bar(ui, &other_job, &interrupt)?;

@@ -10,7 +10,7 @@ use everett_vmm::digest::bisect::Subject;
 use everett_vmm::digest::trail::TRAIL_INTERVAL_NS;
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::machine::output::{Note, NoteEvent};
-use everett_vmm::machine::{Machine, Stop, Until};
+use everett_vmm::machine::{End, Machine, Stop, Until};
 
 use super::agent::{Conversation, Phase};
 use super::event::Event;
@@ -33,9 +33,8 @@ pub struct Timeline {
     retry_at_ns: Option<u64>,
     /// When the workload's time is over.
     end_at_ns: Option<u64>,
-    /// A command to run once the services are ready, and whether the machine powers off after it.
+    /// A command to run once the services are ready; the machine powers off after it.
     command: Option<Exec>,
-    power_off: bool,
     end_reported: bool,
     /// The line with which the kernel panicked.
     last_words: Option<String>,
@@ -54,7 +53,6 @@ impl Timeline {
             retry_at_ns: None,
             end_at_ns: None,
             command: None,
-            power_off: false,
             end_reported: false,
             last_words: None,
             events: Vec::new(),
@@ -73,7 +71,6 @@ impl Timeline {
 
     /// Ask the guest to power off; if nobody answers there, nothing happens.
     pub fn power_off(&mut self) {
-        self.power_off = true;
         self.conversation.power_off(self.machine.vtime());
         self.answer();
     }
@@ -155,7 +152,7 @@ impl Timeline {
                 Stop::End(end) => {
                     if !self.end_reported {
                         self.end_reported = true;
-                        let asked = self.power_off && end.is_orderly();
+                        let asked = self.conversation.is_powering_off() && *end == End::PowerOff;
                         let why = match &self.last_words {
                             Some(words) => format!("{end}: {words}"),
                             None => end.to_string(),
@@ -227,7 +224,6 @@ impl Timeline {
             && let Some(exec) = self.command.take()
         {
             self.conversation.command(COMMAND, exec, now);
-            self.power_off = true;
         }
         if self.conversation.command_exit().is_some() && !self.conversation.is_powering_off() {
             self.conversation.power_off(now);

@@ -312,6 +312,8 @@ impl<S: Subject> Pair<S> {
             (Some(EntryKind::Pio { port: x, .. }), Some(EntryKind::Pio { port: y, .. })) => {
                 x == y && same_place(a, b)
             }
+            // The same thing at the same count, and the CPUs were elsewhere: they had parted before.
+            (x, y) if x == y && a.map(|e| e.icount) == b.map(|e| e.icount) => false,
             // Something came by itself in one and not, or not then, in the other. It is the leak only if it comes first.
             (x, y) => {
                 let first = match (a, b) {
