@@ -86,6 +86,7 @@ fn boot_raw(ui: &Ui, args: &cli::Boot) -> anyhow::Result<Outcome> {
 fn boot_world(ui: &Ui, args: &cli::Boot, file: &Path) -> anyhow::Result<Outcome> {
     let mut world = common::load(file)?;
     let node = pick_node(&world, args.node.as_deref())?.clone();
+    let options = EngineOptions::new(&args.hidden)?;
     world.workload = Workload::default();
     let seed = args.seed.or(world.seed).unwrap_or(0);
     let interrupt = Interrupt::install()?;
@@ -97,7 +98,6 @@ fn boot_world(ui: &Ui, args: &cli::Boot, file: &Path) -> anyhow::Result<Outcome>
     if let Some(initramfs) = &args.initramfs {
         files.initramfs = Some(initramfs.clone());
     }
-    let options = EngineOptions::new(&args.hidden)?;
     let launcher = Launcher { world, node, files, cmdline: args.cmdline.clone(), options };
     let mut timeline = launcher.start(seed)?;
     let with_command = !args.argv.is_empty();

@@ -37,12 +37,12 @@ struct Summary {
 pub(super) fn run(ui: &Ui, args: &cli::Run) -> anyhow::Result<Outcome> {
     let world = common::load(&args.timeline.world)?;
     let node = common::only_node(&world)?.clone();
+    let options = EngineOptions::new(&args.timeline.hidden)?;
     let seed = common::seed(&args.timeline, &world);
     let folder = args.output.as_deref().map(RunFolder::create).transpose()?;
     let interrupt = Interrupt::install()?;
     let image = images::get(ui, &world, &interrupt)?;
     let identity = image.identity(&world)?;
-    let options = EngineOptions::new(&args.timeline.hidden)?;
     let launcher = Launcher { world, node, files: image.files.clone(), cmdline: String::new(), options };
 
     common::announce_engine(ui)?;

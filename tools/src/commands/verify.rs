@@ -54,11 +54,11 @@ struct End<'a> {
 pub(super) fn run(ui: &Ui, args: &cli::Verify) -> anyhow::Result<Outcome> {
     let world = common::load(&args.timeline.world)?;
     let node = common::only_node(&world)?.clone();
+    let options = EngineOptions::new(&args.timeline.hidden)?;
     let seed = common::seed(&args.timeline, &world);
     let interrupt = Interrupt::install()?;
     let image = images::get(ui, &world, &interrupt)?;
     let identity = image.identity(&world)?;
-    let options = EngineOptions::new(&args.timeline.hidden)?;
     let launcher = Launcher { world, node, files: image.files, cmdline: String::new(), options };
     common::announce_engine(ui)?;
     let jobs = args.jobs.and_then(NonZero::new).unwrap_or_else(|| default_jobs(args.runs));

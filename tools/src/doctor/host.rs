@@ -90,7 +90,8 @@ pub fn cache_folder() -> Option<PathBuf> {
 
 fn tools() -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (program, use_) in [("apt-get", "fetches Debian packages"), ("apt-cache", "resolves Debian packages")]
+    for (program, use_) in
+        [("apt-get", "fetches Debian packages"), ("apt-config", "tells how mirrors are reached")]
     {
         findings.push(match find_program(program) {
             Some(path) => Finding::new(program, Verdict::Ok, path.display().to_string()),

@@ -53,3 +53,16 @@ fn a_truncated_initramfs_ends_in_a_panic_of_the_guests() {
     assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
     assert!(shown(&output).contains("the initramfs is empty"), "{}", shown(&output));
 }
+
+#[test]
+fn a_package_that_does_not_exist_is_one_line() {
+    let place = tempfile::tempdir().unwrap();
+    let world = place.path().join("world.toml");
+    fs::write(&world, "[[node]]\nname = \"a\"\npackages = [\"no-such-package-anywhere\"]\n").unwrap();
+    let output = everett(&["image", "build", world.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(text.contains("world.toml: there is no package no-such-package-anywhere in bookworm"), "{text}");
+    assert!(!place.path().join("world.lock").exists());
+}
