@@ -4,6 +4,8 @@
 //! prints medians and ratios. Nothing is asserted: these are measurements, not tests.
 
 pub mod figures;
+pub mod guest;
+pub mod host;
 pub mod peer;
 
 pub use figures::{Figure, Report, Samples};

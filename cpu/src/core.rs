@@ -5,7 +5,7 @@
 use crate::flags::{Flags, bits};
 use crate::mem::{Mem, Mode, PagingControl};
 use crate::op::{Op, STACK_OPERAND, slot};
-use crate::state::{CpuState, Dead, FpuState, Msrs, Segment, TableRegister, Unsupported, seg};
+use crate::state::{CpuState, Dead, FpuState, MXCSR_MASK, Msrs, Segment, TableRegister, Unsupported, seg};
 use crate::stop::{Fault, Stop, vector};
 
 /// CR0 bits.
@@ -283,6 +283,8 @@ impl Core {
         self.dr7 = s.dr7;
         self.msrs = s.msrs.clone();
         self.fpu = s.fpu.clone();
+        // Bits that the model has not would be a fault of the host's when they are loaded.
+        self.fpu.mxcsr &= MXCSR_MASK;
         self.halted = s.halted;
         self.shadow = s.shadow;
         self.no_trap = false;

@@ -117,6 +117,18 @@ impl Cpu {
     pub fn take_dirty_pages(&mut self) -> Vec<u64> {
         self.core.mem.take_dirty()
     }
+    /// A restore replaced the contents of these pages. Decoded code of other pages stays, and so does what was decoded
+    /// from these where the bytes come back. Nothing counts as written since the last [`Cpu::take_dirty_pages`].
+    ///
+    /// # Panics
+    /// If one is not a page of RAM.
+    pub fn memory_replaced(&mut self, pages: &[u64]) {
+        self.core.mem.replaced(pages);
+    }
+    /// How many blocks of code were decoded since the beginning: what a warm cache saves.
+    pub fn blocks_decoded(&self) -> u64 {
+        self.cache.decoded()
+    }
     /// Read guest memory by linear address, without side effects. Returns how many bytes could be read.
     pub fn read_virtual(&self, gva: u64, buf: &mut [u8]) -> usize {
         let mut done = 0;

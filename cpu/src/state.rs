@@ -106,6 +106,9 @@ impl Default for Msrs {
     }
 }
 
+/// Bits of MXCSR that exist: MXCSR_MASK (SDM vol. 1, 10.5.1.2).
+pub(crate) const MXCSR_MASK: u32 = 0xffff;
+
 /// x87 and SSE state (SDM vol. 1, chapters 8 and 10).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FpuState {

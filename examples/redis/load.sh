@@ -1,7 +1,7 @@
 # One round of load: commands drawn from the timeline's seed, then a benchmark's concurrent clients, then what it came to.
 set -eu
 if [ "$EVERETT_ROUND" = 0 ]; then
-    # Drawn by the server from the guest kernel's random numbers, which follow the seed as well.
+    # The server drew its ID while it booted: it follows the boot seed, not the timeline's.
     redis-cli info server | grep -E '^(redis_version|run_id)' | tr -d '\r'
 fi
 

@@ -7,13 +7,13 @@
 use crate::debian::database::record_name;
 use crate::debian::package::Package;
 use everett_protocol::{
-    Exec, ExecOutput, OUT_DISK_SERIAL, Operation, Pack, ROOT_DISK_SERIAL, Root, Setup, WallClock,
+    Bytes, Exec, ExecOutput, Join, Mount, OUT_DISK_SERIAL, Operation, Pack, ROOT_DISK_SERIAL, Root, WallClock,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The version of this procedure: a change that moves its result takes a new one.
-pub(crate) const VERSION: &str = "2";
+pub(crate) const VERSION: &str = "3";
 
 /// Memory of the machine, in bytes. What the packages write goes into memory as well.
 const MEMORY_BYTES: u64 = 1 << 30;
@@ -101,7 +101,10 @@ pub(crate) struct Files {
 /// The job of configuring these packages, at this time (seconds since 1970).
 pub(crate) fn job(files: Files, packages: &[Package], time_s: u64) -> Job {
     let step = |what: &str, op: Operation| Step { what: what.to_owned(), op };
-    let mut steps = vec![step("set the machine up", Operation::Setup(Box::new(setup(time_s))))];
+    let mut steps = vec![
+        step("mount the root", Operation::Mount(mount())),
+        step("set the machine up", Operation::Join(Box::new(join(time_s)))),
+    ];
     let mut scripts: Vec<&Package> =
         packages.iter().filter(|package| package.file("preinst").is_some()).collect();
     // Users and groups are made by a preinst, and the other scripts expect them: debootstrap too has it first.
@@ -120,20 +123,28 @@ pub(crate) fn job(files: Files, packages: &[Package], time_s: u64) -> Job {
     Job { vmlinux, initramfs, root_disk, out_disk_bytes, memory_bytes, steps, packages: packages.len() }
 }
 
-fn setup(time_s: u64) -> Setup {
-    Setup {
+fn mount() -> Mount {
+    Mount {
         root: Root::Disk {
             serial: String::from(ROOT_DISK_SERIAL),
             filesystem: String::from("squashfs"),
             writable_bytes: Some(MEMORY_BYTES / 4 * 3),
         },
-        clock: WallClock { seconds: i64::try_from(time_s).unwrap_or(i64::MAX), nanoseconds: 0 },
         hostname: String::from("localhost"),
+    }
+}
+
+/// The same for every image: what a maintainer script draws ends up in files.
+const ENTROPY: [u8; 32] = *b"everett: packages are configured";
+
+fn join(time_s: u64) -> Join {
+    Join {
+        entropy: Bytes(ENTROPY.to_vec()),
+        clock: WallClock { seconds: i64::try_from(time_s).unwrap_or(i64::MAX), nanoseconds: 0 },
+        disks: Vec::new(),
         hosts: Vec::new(),
         nameservers: Vec::new(),
         interfaces: Vec::new(),
-        disks: Vec::new(),
-        services: Vec::new(),
     }
 }
 
@@ -170,7 +181,7 @@ fn environment() -> BTreeMap<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Files, job};
+    use super::{Files, Step, job};
     use everett_protocol::{Operation, Request, encode_request};
     use std::path::PathBuf;
 
@@ -182,7 +193,10 @@ mod tests {
             let request = Request { id: id as u64, op: step.op.clone() };
             encode_request(&request).unwrap_or_else(|error| panic!("{}: {error}", step.what));
         }
-        assert!(matches!(job.steps.first().unwrap().op, Operation::Setup(_)));
+        assert!(matches!(
+            job.steps[..2],
+            [Step { op: Operation::Mount(_), .. }, Step { op: Operation::Join(_), .. }]
+        ));
         assert!(matches!(job.steps.last().unwrap().op, Operation::PowerOff));
         let pack = job.steps.iter().position(|step| matches!(step.op, Operation::Pack(_)));
         assert_eq!(pack, Some(job.steps.len() - 2));

@@ -13,3 +13,5 @@ mod lines;
 mod netlink;
 #[path = "../agent/src/users.rs"]
 mod users;
+#[path = "../agent/src/virtio.rs"]
+mod virtio;

@@ -51,6 +51,9 @@ pub enum Command {
     Run(Run),
     /// Run one timeline again and again, and compare
     Verify(Verify),
+    /// Save, list, show, restore and drop moments of a timeline
+    #[command(subcommand)]
+    Moment(Moment),
     /// Boot a real server, put load on it, and show that the run repeats
     Demo(Demo),
 }
@@ -112,12 +115,77 @@ pub struct Timeline {
     /// The seed; the world file's, or 0, without it
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// How much vtime
+    /// The seed under which the machine boots, up to where its services are ready; the world file's, or 0, without it
+    #[arg(long, value_name = "N")]
+    pub boot_seed: Option<u64>,
+    /// How much vtime, from where the services are ready
     #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "20s")]
     pub duration_ns: u64,
+    /// Boot from power-on, instead of starting where a stored boot is ready
+    #[arg(long)]
+    pub cold: bool,
+    /// Start from this saved moment of the timeline
+    #[arg(long, value_name = "MOMENT", conflicts_with = "cold")]
+    pub from: Option<String>,
     /// Switches that only tests use
     #[command(flatten)]
     pub hidden: Hidden,
+}
+
+/// `everett moment …`
+#[derive(Debug, Subcommand)]
+pub enum Moment {
+    /// Run a timeline to a place, and save the machine as it is there
+    Save {
+        /// Which timeline
+        #[command(flatten)]
+        place: Place,
+        /// What to call it; the seed and the vtime, without it
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+    },
+    /// List the saved moments of a world
+    List {
+        /// The world file
+        world: PathBuf,
+    },
+    /// Show what a saved moment is, after checking every byte of it
+    Show {
+        /// The world file
+        world: PathBuf,
+        /// Its name
+        moment: String,
+    },
+    /// Restore a saved moment into a machine, and check that it is the machine that was saved
+    Restore {
+        /// The world file
+        world: PathBuf,
+        /// Its name
+        moment: String,
+    },
+    /// Drop a saved moment
+    Drop {
+        /// The world file
+        world: PathBuf,
+        /// Its name
+        moment: String,
+    },
+}
+
+/// A place on a timeline.
+#[derive(Debug, Clone, Args)]
+pub struct Place {
+    /// The world file
+    pub world: PathBuf,
+    /// The seed; the world file's, or 0, without it
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// How much vtime after the services are ready
+    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
+    pub at: u64,
+    /// Start from this saved moment of the timeline
+    #[arg(long, value_name = "MOMENT")]
+    pub from: Option<String>,
 }
 
 /// `everett run`
@@ -148,7 +216,7 @@ pub struct Verify {
 /// `everett demo`
 #[derive(Debug, Args)]
 pub struct Demo {
-    /// How much vtime each run has
+    /// How much vtime each run has, from where the services are ready
     #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "3s")]
     pub duration_ns: u64,
     /// How many runs are compared

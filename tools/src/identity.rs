@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::session::plan::FileError;
-use crate::world_file::World;
+use crate::world_file::{Workload, World};
 
 /// The machine version: CPU model, devices, ACPI tables, agent protocol, order of events.
 pub const MACHINE_VERSION: &str = "everett-1";
@@ -36,6 +36,15 @@ impl Identity {
             part(&content);
         }
         Ok(Identity(hasher.finalize()))
+    }
+
+    /// Of what decides how `world` boots: its drivers, checks and seed do not.
+    ///
+    /// # Errors
+    /// A file of the world cannot be read.
+    pub fn of_boot(world: &World, image_digests: &[String]) -> Result<Identity, FileError> {
+        let world = World { workload: Workload::default(), seed: None, ..world.clone() };
+        Identity::new(&world, image_digests)
     }
 
     /// The whole digest, in hexadecimal.
@@ -75,8 +84,28 @@ mod tests {
         assert_eq!(plain, of("# a comment\n", "i"));
         assert_ne!(plain, of("", "j"));
         assert_ne!(plain, of("memory = \"64M\"", "i"));
+        let boot_seed = |n| {
+            let text = format!("boot_seed = {n}\n[[node]]\nname = \"a\"\n");
+            Identity::new(&parse(&text, Path::new("w.toml")).unwrap(), &["i".to_owned()]).unwrap()
+        };
+        assert_eq!(plain, boot_seed(0));
+        assert_ne!(plain, boot_seed(1));
         assert_ne!(plain, of("service = [\"x\"]", "i"));
         assert!(plain.path(7).starts_with("e1:") && plain.path(7).ends_with(":7/"));
+    }
+
+    #[test]
+    fn a_boot_is_the_same_for_every_workload_and_seed() {
+        let boot = |text: &str| {
+            let world = parse(text, Path::new("w.toml")).unwrap();
+            Identity::of_boot(&world, &["i".to_owned()]).unwrap()
+        };
+        let node = "[[node]]\nname = \"a\"\n";
+        let plain = boot(node);
+        let driver = "[[workload.driver]]\nname = \"d\"\nargv = [\"true\"]\n";
+        assert_eq!(plain, boot(&format!("seed = 5\n{node}{driver}")));
+        assert_ne!(plain, boot(&format!("boot_seed = 5\n{node}")));
+        assert_ne!(plain, boot(&format!("{node}service = [\"x\"]\n")));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! * [`cli`] says what the arguments are; [`commands`] does what they ask, one module a command.
 //! * [`identity`] names what a timeline is a function of.
 //! * [`session`] runs a world: a machine, its agent, the workload.
+//! * [`moments`] stores booted and saved machines.
 //! * [`run_folder`] writes what a run leaves behind; [`bound`] says what clean runs prove.
 //! * [`world_file`] reads world files; [`units`] reads durations and sizes.
 //! * [`symbols`] names a guest kernel's addresses.
@@ -19,6 +20,7 @@ pub mod host_time;
 pub mod identity;
 pub mod images;
 pub mod interrupt;
+pub mod moments;
 pub mod run_folder;
 pub mod session;
 pub mod symbols;

@@ -1,7 +1,7 @@
 //! Running one timeline again and again, side by side, and comparing what it did.
 //!
 //! Runs differ in everything that must not matter: the thread, what else the host does, how large the engine's caches are
-//! and when they are dropped. Every point of every trail is compared with the first one that got there, so a mismatch ends all runs at
+//! and when they are dropped, and whether a machine is new or was brought back from the end of another run. Every point of every trail is compared with the first one that got there, so a mismatch ends all runs at
 //! once.
 //!
 //! Not here: what is printed about it (`commands::verify`), and where exactly two runs part (`everett_vmm`'s bisection).
@@ -21,8 +21,8 @@ use crate::session::event::Event;
 use crate::session::launch::{EngineOptions, Launcher};
 use crate::session::timeline::Timeline;
 
-/// A run with disturbed caches drops them on average once in so many instructions: a few times in 10 ms of host time.
-const DISTURBED_FLUSH_INTERVAL: u64 = 400_000;
+/// A run with disturbed caches drops them on average once in so many instructions: a few dozen times a second of host time.
+const DISTURBED_FLUSH_INTERVAL: u64 = 4_000_000;
 
 /// Small caches have this part of the usual sizes.
 const SMALLER: usize = 4;
@@ -34,7 +34,7 @@ pub struct Job {
     pub launcher: Launcher,
     /// Under this seed.
     pub seed: u64,
-    /// Nanoseconds of vtime before the checks.
+    /// Nanoseconds of vtime from *ready* to the checks.
     pub duration_ns: u64,
     /// How often.
     pub runs: u32,
@@ -53,6 +53,8 @@ pub struct RunResult {
     pub points: usize,
     /// Instructions retired.
     pub instructions: u64,
+    /// Of these, how many since the moment from which the run started.
+    pub executed: u64,
     /// vtime at its end, in nanoseconds.
     pub vtime_ns: u64,
     /// How many findings it had.
@@ -89,14 +91,27 @@ impl Job {
     /// # Errors
     /// A file of the world cannot be read, or is not what it should be.
     pub fn start(&self, run: u32) -> anyhow::Result<Timeline> {
-        let mut launcher = self.launcher.clone();
-        disturb(&mut launcher.options, run);
-        let mut timeline = launcher.start(self.seed)?;
-        timeline.end_at(self.duration_ns);
+        let mut timeline = self.launcher(run).start(self.seed)?;
+        timeline.end_after(self.duration_ns);
         Ok(timeline)
     }
 
-    /// Run it all. `progress` gets the vtime and the instructions of all runs together, from any thread.
+    /// The same with the machine of a timeline of this job.
+    fn start_again(&self, mut timeline: Timeline, run: u32) -> anyhow::Result<Timeline> {
+        if !self.launcher(run).start_again(&mut timeline, self.seed)? {
+            return self.start(run);
+        }
+        timeline.end_after(self.duration_ns);
+        Ok(timeline)
+    }
+
+    fn launcher(&self, run: u32) -> Launcher {
+        let mut launcher = self.launcher.clone();
+        disturb(&mut launcher.options, run);
+        launcher
+    }
+
+    /// Run it all. `progress` gets the vtime since *ready* and the instructions of all runs together, from any thread.
     ///
     /// # Errors
     /// A run could not be started.
@@ -135,13 +150,20 @@ impl Job {
     }
 
     fn work(&self, shared: &Shared<'_>) -> anyhow::Result<()> {
+        // A timeline whose caches are as usual is brought back rather than made anew, as an explorer's workers do.
+        let mut kept: Option<Timeline> = None;
         while !shared.stopped() {
             let run = shared.next_run.fetch_add(1, Ordering::Relaxed);
             if run >= self.runs {
                 break;
             }
-            let mut timeline = self.start(run)?;
-            let mut comparer = Comparer { shared, run, points: 0, vtime_ns: 0, instructions: 0 };
+            let usual = self.launcher(run).options.caches == self.launcher.options.caches;
+            let mut timeline = match kept.take().filter(|_| usual) {
+                Some(timeline) => self.start_again(timeline, run)?,
+                None => self.start(run)?,
+            };
+            let instructions = timeline.machine().icount();
+            let mut comparer = Comparer { shared, run, points: 0, vtime_ns: 0, instructions };
             if drive(&mut timeline, self.duration_ns, &mut comparer)? == Ended::Cut {
                 break;
             }
@@ -151,10 +173,12 @@ impl Job {
                 trail: timeline.trail().digest(),
                 points: timeline.trail().points().len(),
                 instructions: machine.icount(),
+                executed: machine.icount() - instructions,
                 vtime_ns: machine.vtime(),
                 findings: timeline.findings(),
             };
             shared.finished(result);
+            kept = Some(timeline).filter(|_| usual);
         }
         Ok(())
     }
@@ -261,13 +285,13 @@ impl Watch for Comparer<'_> {
         Ok(())
     }
 
-    fn at(&mut self, vtime_ns: u64, instructions: u64) -> bool {
+    fn at(&mut self, since_ready_ns: u64, instructions: u64) -> bool {
         let add = |total: &AtomicU64, new: u64, old: &mut u64| {
             let step = new - *old;
             *old = new;
             total.fetch_add(step, Ordering::Relaxed) + step
         };
-        let vtime = add(&self.shared.vtime_ns, vtime_ns, &mut self.vtime_ns);
+        let vtime = add(&self.shared.vtime_ns, since_ready_ns, &mut self.vtime_ns);
         let total = add(&self.shared.instructions, instructions, &mut self.instructions);
         (self.shared.progress)(vtime, total);
         !self.shared.stopped()
@@ -296,6 +320,7 @@ mod tests {
             trail: Digest([0; 32]),
             points,
             instructions: 0,
+            executed: 0,
             vtime_ns: points as u64,
             findings: 0,
         }

@@ -8,6 +8,9 @@ use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
+use crate::engine::Engine;
+use crate::machine::Machine;
+
 /// What streams are for. A purpose is part of the machine version: renaming one moves every trail.
 pub mod purpose {
     /// virtio-rng, the boot seed and the generation ID.
@@ -28,10 +31,13 @@ pub struct Streams {
 impl Streams {
     /// The streams of node `node` in the world with this seed.
     pub fn new(seed: u64, node: &str) -> Streams {
-        let mut hasher = blake3::Hasher::new_derive_key("everett 1 world seed and node");
-        hasher.update(&seed.to_le_bytes());
-        hasher.update(node.as_bytes());
-        Streams { key: *hasher.finalize().as_bytes(), open: BTreeMap::new() }
+        Streams { key: key(seed, node), open: BTreeMap::new() }
+    }
+
+    /// From here on these are the streams of node `node` in the world with this seed, from their beginning, whatever was
+    /// drawn before: a timeline begins on a machine that booted under another seed.
+    pub fn reseed(&mut self, seed: u64, node: &str) {
+        *self = Streams::new(seed, node);
     }
 
     /// The stream for a purpose, at its position.
@@ -59,6 +65,20 @@ impl Streams {
         hasher.update(&child.to_le_bytes());
         self.key = *hasher.finalize().as_bytes();
         self.open.clear();
+    }
+}
+
+fn key(seed: u64, node: &str) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_derive_key("everett 1 world seed and node");
+    hasher.update(&seed.to_le_bytes());
+    hasher.update(node.as_bytes());
+    *hasher.finalize().as_bytes()
+}
+
+impl<E: Engine> Machine<E> {
+    /// Draw bytes of the entropy stream, for what the host gives to the guest besides virtio-rng.
+    pub fn draw_entropy(&mut self, buf: &mut [u8]) {
+        self.state.streams.fill(purpose::ENTROPY, buf);
     }
 }
 
@@ -90,6 +110,18 @@ mod tests {
             streams.branch(5, 1);
             assert!(seen.insert(draw(&mut streams, purpose::ENTROPY)));
         }
+    }
+
+    #[test]
+    fn a_new_seed_forgets_what_was_drawn() {
+        let mut fresh = Streams::new(7, "n");
+        let mut used = Streams::new(0, "n");
+        draw(&mut used, purpose::ENTROPY);
+        draw(&mut used, purpose::DISKS);
+        used.branch(3, 1);
+        used.reseed(7, "n");
+        assert_eq!(used, fresh);
+        assert_eq!(draw(&mut used, purpose::ENTROPY), draw(&mut fresh, purpose::ENTROPY));
     }
 
     #[test]

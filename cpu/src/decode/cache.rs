@@ -5,8 +5,10 @@
 //!
 //! **Invariant.** What executes equals what decoding afresh at each instruction would execute.
 
+use bytemuck::Zeroable;
+
 use super::block::{self, BLOCK_INSTRUCTIONS_MAX, End, INSTRUCTION_BYTES_MAX};
-use crate::mem::Mem;
+use crate::mem::{GENERATION_MAX, Mem};
 use crate::op::Op;
 
 /// Which decoding of an address.
@@ -18,16 +20,19 @@ pub(crate) enum Extent {
     Single = 1,
 }
 
-/// A generation that no page has: they start at 1 and skip it.
-const NEVER: u32 = 0;
+/// A generation that no page has: a block of this one is compared each time.
+const NEVER: u32 = u32::MAX;
 /// Enough bytes for an instruction that begins on the first page.
 const STRADDLING_BYTES: usize = 2 * INSTRUCTION_BYTES_MAX;
-const EMPTY_KEY: u64 = u64::MAX;
+/// When fewer than one in so many slots were filled, they are cleared one by one.
+const FILLED_PART: usize = 8;
+/// Set in the key of every block, so that a block of zeroes is none: a new cache costs no memory before it is used.
+const PRESENT: u64 = 1 << 62;
 
 /// A decoded block. Its operations and bytes lie in the cache's arenas.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Zeroable)]
 pub(crate) struct Block {
-    /// Guest-physical address, with the extent in bit 63.
+    /// Guest-physical address, with the extent in bit 63 and [`PRESENT`].
     key: u64,
     generation: u32,
     ops_start: u32,
@@ -40,9 +45,6 @@ pub(crate) struct Block {
     straddles: bool,
 }
 
-const EMPTY: Block =
-    Block { key: EMPTY_KEY, generation: 0, ops_start: 0, bytes_start: 0, count: 0, len: 0, straddles: false };
-
 /// Decoded code.
 pub(crate) struct Cache {
     blocks: Vec<Block>,
@@ -50,6 +52,10 @@ pub(crate) struct Cache {
     ops: Vec<Op>,
     bytes: Vec<u8>,
     ops_max: usize,
+    /// Slots that were filled since the last flush: clearing them is cheaper than clearing all.
+    filled: Vec<u32>,
+    /// Blocks that were decoded, for people.
+    decoded: u64,
 }
 
 impl std::fmt::Debug for Cache {
@@ -64,18 +70,36 @@ impl Cache {
         assert!(entries.is_power_of_two());
         let ops_max = (entries * 16).max(4 * BLOCK_INSTRUCTIONS_MAX);
         Cache {
-            blocks: vec![EMPTY; entries],
+            blocks: bytemuck::zeroed_vec(entries),
             mask: entries - 1,
             ops: Vec::with_capacity(ops_max),
             bytes: Vec::new(),
             ops_max,
+            filled: Vec::new(),
+            decoded: 0,
         }
     }
     /// Forget everything.
     pub(crate) fn flush(&mut self) {
-        self.blocks.fill(EMPTY);
+        if self.filled.len() < self.blocks.len() / FILLED_PART {
+            for slot in self.filled.drain(..) {
+                self.blocks[slot as usize] = Block::zeroed();
+            }
+        } else {
+            self.filled.clear();
+            self.blocks.fill(Block::zeroed());
+        }
         self.ops.clear();
         self.bytes.clear();
+    }
+    /// How many blocks were decoded since the beginning.
+    pub(crate) fn decoded(&self) -> u64 {
+        self.decoded
+    }
+    /// The key of a block at `gpa`.
+    #[inline(always)]
+    fn key(gpa: u64, extent: Extent) -> u64 {
+        gpa | PRESENT | (extent as u64) << 63
     }
     /// The operations of a block.
     #[inline(always)]
@@ -91,7 +115,7 @@ impl Cache {
     /// stored with a generation that no page has.
     #[inline(always)]
     pub(crate) fn find(&self, mem: &Mem, gpa: u64, extent: Extent) -> Option<usize> {
-        let key = gpa | (extent as u64) << 63;
+        let key = Cache::key(gpa, extent);
         let slot = self.slot(key);
         let b = &self.blocks[slot];
         (b.key == key && b.generation == mem.code_generation(gpa)).then_some(slot)
@@ -110,12 +134,12 @@ impl Cache {
         extent: Extent,
         second: impl FnOnce(&mut Mem) -> Result<u64, E>,
     ) -> Result<usize, E> {
-        let key = gpa | (extent as u64) << 63;
+        let key = Cache::key(gpa, extent);
         let slot = self.slot(key);
         let old = self.blocks[slot];
         if old.key == key && !old.straddles && self.same_bytes(mem, &old, gpa) {
             mem.mark_code(gpa);
-            self.blocks[slot].generation = mem.code_generation(gpa);
+            self.blocks[slot].generation = generation(mem, gpa);
             return Ok(slot);
         }
         let straddled = old.key == key && old.straddles;
@@ -133,6 +157,7 @@ impl Cache {
         if self.ops.len() + BLOCK_INSTRUCTIONS_MAX > self.ops_max {
             self.flush();
         }
+        self.decoded += 1;
         let offset = (gpa & 0xfff) as u16;
         let (ops_start, bytes_start) = (self.ops.len() as u32, self.bytes.len() as u32);
         let max = if extent == Extent::Single { 1 } else { BLOCK_INSTRUCTIONS_MAX };
@@ -144,9 +169,10 @@ impl Cache {
         }
         self.bytes.extend_from_slice(&mem.ram().slice(gpa, 4096 - u64::from(offset))[..used]);
         mem.mark_code(gpa);
+        self.filled.push(slot as u32);
         self.blocks[slot] = Block {
             key,
-            generation: mem.code_generation(gpa),
+            generation: generation(mem, gpa),
             ops_start,
             bytes_start,
             count: (self.ops.len() - ops_start as usize) as u16,
@@ -168,6 +194,7 @@ impl Cache {
         if self.ops.len() + BLOCK_INSTRUCTIONS_MAX > self.ops_max {
             self.flush();
         }
+        self.decoded += 1;
         let slot = self.slot(key);
         let both = self.straddling_bytes(mem, gpa, second);
         let (ops_start, bytes_start) = (self.ops.len() as u32, self.bytes.len() as u32);
@@ -175,6 +202,7 @@ impl Cache {
         self.bytes.extend_from_slice(&both);
         mem.mark_code(gpa);
         mem.mark_code(second);
+        self.filled.push(slot as u32);
         self.blocks[slot] = Block {
             key,
             generation: NEVER,
@@ -189,5 +217,13 @@ impl Cache {
     fn same_bytes(&self, mem: &Mem, b: &Block, gpa: u64) -> bool {
         let start = b.bytes_start as usize;
         self.bytes[start..start + usize::from(b.len)] == *mem.ram().slice(gpa, u64::from(b.len))
+    }
+}
+
+/// The generation for a block that is current now. A page whose count has run out never has current blocks again.
+fn generation(mem: &Mem, gpa: u64) -> u32 {
+    match mem.code_generation(gpa) {
+        GENERATION_MAX => NEVER,
+        generation => generation,
     }
 }

@@ -16,6 +16,9 @@ pub(super) const TABLE: u8 = 2;
 /// This page was written since the dirty pages were last taken.
 pub(super) const DIRTY: u8 = 4;
 
+/// Where a page's generation ends.
+pub(crate) const GENERATION_MAX: u32 = u32::MAX - 1;
+
 /// `Marks::table_use` of a table that was reached at several levels or for several address ranges.
 const MANY: u64 = u64::MAX;
 
@@ -39,7 +42,7 @@ impl Marks {
         let n = (ram_len >> 12) as usize;
         Marks {
             bits: vec![0; n],
-            generation: vec![1; n],
+            generation: vec![0; n],
             table_use: vec![0; n],
             tables: Vec::new(),
             dirty: Vec::new(),
@@ -104,9 +107,13 @@ impl Mem {
             self.marks.dirty.push(page as u32);
         }
         if bits & CODE != 0 {
-            self.marks.bits[page] &= !CODE;
-            self.marks.generation[page] = self.marks.generation[page].wrapping_add(1).max(1);
+            self.drop_code(page);
         }
+    }
+    fn drop_code(&mut self, page: usize) {
+        self.marks.bits[page] &= !CODE;
+        // It stays at its end rather than wrap: an old block would be current again.
+        self.marks.generation[page] = (self.marks.generation[page] + 1).min(GENERATION_MAX);
     }
     /// Mark a page as dirty ahead of a write tag.
     pub(super) fn note_dirty_only(&mut self, gpa: u64) {
@@ -144,6 +151,19 @@ impl Mem {
             }
             page += 4096;
         }
+    }
+    /// The contents of these pages of RAM were replaced by a restore, and nothing counts as written since.
+    pub(crate) fn replaced(&mut self, pages: &[u64]) {
+        for &page in pages {
+            let page = page as usize;
+            if self.marks.bits[page] & CODE != 0 {
+                self.drop_code(page);
+            }
+        }
+        for page in self.marks.dirty.drain(..) {
+            self.marks.bits[page as usize] &= !DIRTY;
+        }
+        self.flush_tlb();
     }
     /// Pages written since the last call, ascending.
     pub(crate) fn take_dirty(&mut self) -> Vec<u64> {

@@ -21,6 +21,7 @@ mod walk;
 mod watch;
 
 pub(crate) use access::Access;
+pub(crate) use coherence::GENERATION_MAX;
 pub(crate) use ram::Prim;
 pub use ram::Ram;
 pub(crate) use tlb::Mode;

@@ -7,6 +7,7 @@ use crate::commands::Running;
 use crate::failure::{Context as _, Failure};
 use crate::ports::Ports;
 use crate::services::{State, Watched};
+use crate::setup::Stage;
 use crate::signals::ChildSignals;
 use crate::spawn::Started;
 use everett_protocol::{ExecOutput, Exit, Hello, LineSplitter, Message, Stream, Unit, VERSION};
@@ -30,11 +31,11 @@ pub(crate) struct Agent {
     splitter: LineSplitter,
     /// The control port is hung up: it is looked at again at this time.
     hangup_until_ns: Option<u64>,
-    pub(crate) set_up: bool,
+    pub(crate) stage: Stage,
     /// The folder in which changes of the root are, when the root is a disk.
     pub(crate) upper: Option<OwnedFd>,
     pub(crate) services: BTreeMap<String, Watched>,
-    /// Nothing is to be announced before the first setup.
+    /// Nothing is to be announced before services were asked for.
     pub(crate) ready_announced: bool,
     pub(crate) commands: BTreeMap<u64, Running>,
     captures: Vec<Capture>,
@@ -59,7 +60,7 @@ impl Agent {
             signals,
             splitter: LineSplitter::control(),
             hangup_until_ns: None,
-            set_up: false,
+            stage: Stage::Booted,
             upper: None,
             services: BTreeMap::new(),
             ready_announced: true,

@@ -3,6 +3,7 @@
 use crate::console;
 use crate::failure::{Context as _, Failure};
 use crate::ports::{self, Ports};
+use crate::virtio::Bus;
 use rustix::mount::{MountFlags, mount};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::ffi::CStr;
@@ -23,7 +24,7 @@ pub(crate) struct Booted {
     pub(crate) failures: Vec<Failure>,
 }
 
-/// Mounts the kernel's filesystems, loads the modules, finds the ports.
+/// Mounts the kernel's filesystems, loads the modules, finds the ports. Disks and network cards get no driver.
 pub(crate) fn boot() -> Result<Booted, Failure> {
     let mut failures = Vec::new();
     let mut note = |result: Result<(), Failure>| failures.extend(result.err());
@@ -41,7 +42,9 @@ pub(crate) fn boot() -> Result<Booted, Failure> {
 
     // Listening starts before the driver is loaded, so that no announcement of a port is missed.
     let events = ports::Events::listen()?;
-    load_modules(&mut note);
+    let bus = Bus::of_machine();
+    load_modules(&bus, &mut note);
+    note(bus.only_essentials());
     let found = ports::find(&events);
     // Without ports the console is the only place left for what went wrong before.
     if found.is_err() {
@@ -63,7 +66,9 @@ pub(crate) fn mount_at(kind: &str, at: &str, flags: MountFlags, options: &CStr) 
     mount(kind, at, kind, flags, options).context(|| format!("mount {kind} on {at}"))
 }
 
-fn load_modules(note: &mut impl FnMut(Result<(), Failure>)) {
+/// Loads the modules. The bus comes with the first of them, unless it is built in: from there on, devices wait.
+fn load_modules(bus: &Bus, note: &mut impl FnMut(Result<(), Failure>)) {
+    let mut held = hold(bus, note);
     let list = match fs::read_to_string(MODULE_LIST) {
         Ok(list) => list,
         // A kernel with its drivers built in needs no list.
@@ -72,7 +77,16 @@ fn load_modules(note: &mut impl FnMut(Result<(), Failure>)) {
     };
     for name in list.lines().filter(|line| !line.is_empty()) {
         note(load_module(&Path::new(MODULE_FOLDER).join(name)));
+        held = held || hold(bus, note);
     }
+}
+
+/// True when the bus is there, and gives no device to a driver by itself.
+fn hold(bus: &Bus, note: &mut impl FnMut(Result<(), Failure>)) -> bool {
+    let held = bus.set_automatic(false);
+    let there = !matches!(held, Ok(false));
+    note(held.map(|_| ()));
+    there
 }
 
 fn load_module(path: &Path) -> Result<(), Failure> {

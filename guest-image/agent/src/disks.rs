@@ -2,6 +2,7 @@
 
 use crate::failure::{Context as _, Failure};
 use crate::users;
+use crate::virtio::Bus;
 use everett_protocol::DataDisk;
 use rustix::mount::{MountFlags, mount};
 use std::fs::{self, File};
@@ -13,8 +14,23 @@ use std::process::{Command, Stdio};
 /// within this (the farthest is btrfs's, at exactly 64 KiB, which is never made here).
 const BLANK_BYTES: u64 = 64 << 10;
 
-/// The device node of the disk with this serial number.
+/// The device node of the disk with this serial number. Disks without a driver get theirs one by one, in the order of
+/// the machine's slots, until the one is found: a serial number can be read no earlier. So a root disk in the first slot
+/// is the only one that has a driver when it is found.
 pub(crate) fn by_serial(serial: &str) -> Result<String, Failure> {
+    loop {
+        match among_bound(serial) {
+            Ok(device) => return Ok(device),
+            Err(failure) => {
+                if !Bus::of_machine().bind_next_disk()? {
+                    return Err(failure);
+                }
+            }
+        }
+    }
+}
+
+fn among_bound(serial: &str) -> Result<String, Failure> {
     let mut seen = Vec::new();
     let folder = fs::read_dir("/sys/block").context(|| String::from("read /sys/block"))?;
     for entry in folder {
@@ -32,7 +48,7 @@ pub(crate) fn by_serial(serial: &str) -> Result<String, Failure> {
     Err(Failure::new(format!("cannot find a disk with the serial number {serial} (there: {seen})")))
 }
 
-/// Mounts a data disk, after making its filesystem if it is blank and the setup says so.
+/// Mounts a data disk, after making its filesystem if it is blank and the host says so.
 pub(crate) fn mount_data(disk: &DataDisk) -> Result<(), Failure> {
     let device = by_serial(&disk.serial)?;
     if disk.format_blank && blank(&device)? {

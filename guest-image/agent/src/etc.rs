@@ -1,32 +1,36 @@
 //! The files in `/etc` that say who the machine is.
 
 use crate::failure::{Context as _, Failure};
-use everett_protocol::Setup;
+use everett_protocol::{HostEntry, Join};
 use std::fmt::Write as _;
 use std::fs;
 
-/// Sets the host name and writes `/etc/hostname`, `/etc/hosts` and `/etc/resolv.conf`.
-pub(crate) fn write(setup: &Setup) -> Result<(), Failure> {
-    rustix::system::sethostname(setup.hostname.as_bytes())
-        .context(|| format!("set the host name to {}", setup.hostname))?;
+/// Sets the host name and writes `/etc/hostname`.
+pub(crate) fn write_name(hostname: &str) -> Result<(), Failure> {
+    rustix::system::sethostname(hostname.as_bytes())
+        .context(|| format!("set the host name to {hostname}"))?;
     fs::create_dir_all("/etc").context(|| String::from("make /etc"))?;
-    put("/etc/hostname", &format!("{}\n", setup.hostname))?;
-    put("/etc/hosts", &hosts(setup))?;
+    put("/etc/hostname", &format!("{hostname}\n"))
+}
+
+/// Writes `/etc/hosts` and `/etc/resolv.conf`.
+pub(crate) fn write_network(hostname: &str, join: &Join) -> Result<(), Failure> {
+    put("/etc/hosts", &hosts(hostname, &join.hosts))?;
     let mut nameservers = String::new();
-    for address in &setup.nameservers {
+    for address in &join.nameservers {
         let _ = writeln!(nameservers, "nameserver {address}");
     }
     put("/etc/resolv.conf", &nameservers)
 }
 
-fn hosts(setup: &Setup) -> String {
+fn hosts(hostname: &str, entries: &[HostEntry]) -> String {
     let mut hosts = String::from("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n");
-    for entry in &setup.hosts {
+    for entry in entries {
         let _ = writeln!(hosts, "{} {}", entry.address, entry.names.join(" "));
     }
     // The machine's own name must resolve, as Debian's installer has it.
-    if !setup.hosts.iter().any(|entry| entry.names.contains(&setup.hostname)) {
-        let _ = writeln!(hosts, "127.0.1.1 {}", setup.hostname);
+    if !entries.iter().any(|entry| entry.names.iter().any(|name| name == hostname)) {
+        let _ = writeln!(hosts, "127.0.1.1 {hostname}");
     }
     hosts
 }

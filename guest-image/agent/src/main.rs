@@ -4,8 +4,10 @@
 //!
 //! 1. `boot`: from the initramfs alone, mount what the kernel offers, load the modules of the machine's devices and
 //!    find the ports to the host (`ports`). Then say hello.
-//! 2. `setup`: when the host says how the machine is to be, mount the root (`root`, `disks`), bring up the network
-//!    (`network`) and write a few files (`etc`).
+//! 2. `setup`: mount the root when the host says so (`root`). That is the *restart point*: no data disk and no network
+//!    card has had a driver (`virtio`), no interface is up, no service ran, nobody read the kernel's `boot_id`. What
+//!    follows is the same at a first start and after a power loss: new entropy (`entropy`), the clock (`clock`), data
+//!    disks (`disks`), names (`etc`) and the network (`network`).
 //! 3. `agent`: one thread, one poll(2) loop. Services (`services`, `readiness`) and commands (`commands`) run with
 //!    their output captured line by line (`capture`, `lines`); requests are served; children are reaped.
 //!
@@ -13,7 +15,7 @@
 //! only to wait as long as the host asked it to.
 //!
 //! **Invariants.** One thread. Nothing spins. Every failure reaches the host as a message that names what failed, or
-//! the console when there is no port to the host. `unsafe` is in `signals` and `spawn` only.
+//! the console when there is no port to the host. `unsafe` is in `entropy`, `signals` and `spawn` only.
 
 mod agent;
 mod boot;
@@ -22,6 +24,7 @@ mod clock;
 mod commands;
 mod console;
 mod disks;
+mod entropy;
 mod etc;
 mod failure;
 mod files;
@@ -39,6 +42,7 @@ mod setup;
 mod signals;
 mod spawn;
 mod users;
+mod virtio;
 
 fn main() {
     // Whatever ends the agent ends the machine: a PID 1 that exits makes the kernel panic, which says less.

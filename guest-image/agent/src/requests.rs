@@ -2,7 +2,7 @@
 
 use crate::agent::Agent;
 use crate::failure::Failure;
-use crate::{clock, files, pack, power, setup};
+use crate::{clock, entropy, files, pack, power};
 use everett_protocol::{Message, Operation, Reply, Request, Response, decode_request};
 use rustix::process::{Signal, WaitOptions, kill_process_group, waitpid};
 
@@ -29,15 +29,9 @@ impl Agent {
     /// The answer, unless it comes later.
     fn perform(&mut self, id: u64, op: Operation) -> Result<Option<Reply>, Failure> {
         match op {
-            Operation::Setup(setup) => {
-                if self.set_up {
-                    return Err(Failure::new("the machine is set up already"));
-                }
-                // Even if it fails half-way: there is no way back to the initramfs.
-                self.set_up = true;
-                self.upper = setup::apply(&setup)?;
-                self.start_services(&setup.services)?;
-            }
+            Operation::Mount(mount) => self.mount(&mount)?,
+            Operation::Join(join) => self.join(&join)?,
+            Operation::Reseed { entropy: bytes } => entropy::reseed(&bytes.0)?,
             Operation::Start { services } => self.start_services(&services)?,
             Operation::Exec(exec) => {
                 self.start_command(id, &exec)?;

@@ -16,7 +16,7 @@ const LOWER: &str = "/.everett/lower";
 const WRITABLE: &str = "/.everett/writable";
 const NEW_ROOT: &str = "/.everett/root";
 
-/// Makes the setup's root the root. Gives the overlay's upper folder, in which changes are, if there is one.
+/// Makes this the root. Gives the overlay's upper folder, in which changes are, if there is one.
 pub(crate) fn enter(root: &Root) -> Result<Option<OwnedFd>, Failure> {
     let mut upper = None;
     if let Root::Disk { serial, filesystem, writable_bytes } = root {

@@ -4,6 +4,7 @@ use crate::agent::Agent;
 use crate::clock::{ms, now_ns};
 use crate::failure::{Context as _, Failure};
 use crate::readiness::Probe;
+use crate::setup::Stage;
 use crate::spawn::{Program, start};
 use everett_protocol::{ExecOutput, Exit, Exited, Message, Restart, Service, Unit};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -40,6 +41,9 @@ impl Watched {
 impl Agent {
     /// Starts services, in order. The first that cannot be started ends it.
     pub(crate) fn start_services(&mut self, services: &[Service]) -> Result<(), Failure> {
+        if self.stage != Stage::Joined {
+            return Err(Failure::new("cannot start services: the machine has not joined its world"));
+        }
         for service in services {
             if self.services.get(&service.name).is_some_and(|known| known.pid.is_some()) {
                 return Err(Failure::new(format!("cannot start {}: it runs already", service.name)));
@@ -85,7 +89,7 @@ impl Agent {
     pub(crate) fn tick_services(&mut self) -> Result<(), Failure> {
         let now_ns = now_ns();
         let mut restart = Vec::new();
-        let mut failures = Vec::new();
+        let mut not_ready = Vec::new();
         for watched in self.services.values_mut() {
             if watched.restart_ns.is_some_and(|at_ns| at_ns <= now_ns) {
                 watched.restart_ns = None;
@@ -94,7 +98,7 @@ impl Agent {
             let State::Starting(probe) = &mut watched.state else { continue };
             let name = &watched.service.name;
             if probe.deadline_ns <= now_ns {
-                failures.push(Failure::new(format!("the service {name} was not ready in time")));
+                not_ready.push((name.clone(), Failure::new("it was not ready in time")));
                 watched.state = State::Down;
                 continue;
             }
@@ -102,16 +106,17 @@ impl Agent {
                 Ok(false) => {}
                 Ok(true) => watched.state = State::Ready,
                 Err(failure) => {
-                    failures.push(failure);
+                    not_ready.push((name.clone(), failure));
                     watched.state = State::Down;
                 }
             }
         }
         for service in restart {
-            failures.extend(self.start_service(&service).err());
+            let failure = self.start_service(&service).err();
+            not_ready.extend(failure.map(|failure| (service.name, failure)));
         }
-        for failure in failures {
-            self.report(&failure)?;
+        for (service, failure) in not_ready {
+            self.ports.send(&Message::NotReady { service, why: failure.to_string() })?;
         }
         self.announce_ready()
     }

@@ -1,26 +1,61 @@
-//! What a setup asks for, short of its services.
+//! Becoming the machine that the host describes: before the restart point, and after it.
 
+use crate::agent::Agent;
 use crate::failure::Failure;
 use crate::network::Routing;
-use crate::{clock, disks, etc, root};
-use everett_protocol::Setup;
-use std::os::fd::OwnedFd;
+use crate::virtio::Bus;
+use crate::{clock, disks, entropy, etc, root};
+use everett_protocol::{Join, Mount};
 
-/// Brings the machine into the state that the setup describes.
-///
-/// The clock comes first, so that nothing that is made has a time of its own; the root before everything that lies
-/// in it. Gives the folder in which changes of the root are.
-pub(crate) fn apply(setup: &Setup) -> Result<Option<OwnedFd>, Failure> {
-    clock::set(setup.clock)?;
-    let upper = root::enter(&setup.root)?;
-    etc::write(setup)?;
-    let mut routing = Routing::open()?;
-    routing.loopback()?;
-    for interface in &setup.interfaces {
-        routing.interface(interface)?;
+/// How far the machine is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// In the initramfs.
+    Booted,
+    /// The root is mounted: the restart point. The host name, which files after it need.
+    Mounted(String),
+    /// It is part of its world.
+    Joined,
+    /// A step on the way failed, and there is no way back.
+    Failed,
+}
+
+impl Agent {
+    /// Goes to the restart point.
+    pub(crate) fn mount(&mut self, mount: &Mount) -> Result<(), Failure> {
+        if self.stage != Stage::Booted {
+            return Err(Failure::new("the machine has left its initramfs already"));
+        }
+        self.stage = Stage::Failed;
+        self.upper = root::enter(&mount.root)?;
+        etc::write_name(&mount.hostname)?;
+        self.stage = Stage::Mounted(mount.hostname.clone());
+        Ok(())
     }
-    for disk in &setup.disks {
-        disks::mount_data(disk)?;
+
+    /// Does what comes after the restart point, short of files and services.
+    ///
+    /// Entropy comes first, so that everything that is drawn here depends on it; then the clock, so that nothing that is
+    /// made here has an older time.
+    pub(crate) fn join(&mut self, join: &Join) -> Result<(), Failure> {
+        let Stage::Mounted(hostname) = &self.stage else {
+            return Err(Failure::new("the machine is not at its restart point"));
+        };
+        let hostname = hostname.clone();
+        self.stage = Stage::Failed;
+        entropy::reseed(&join.entropy.0)?;
+        clock::set(join.clock)?;
+        Bus::of_machine().bind_all()?;
+        for disk in &join.disks {
+            disks::mount_data(disk)?;
+        }
+        etc::write_network(&hostname, join)?;
+        let mut routing = Routing::open()?;
+        routing.loopback()?;
+        for interface in &join.interfaces {
+            routing.interface(interface)?;
+        }
+        self.stage = Stage::Joined;
+        Ok(())
     }
-    Ok(upper)
 }

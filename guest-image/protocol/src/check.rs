@@ -3,13 +3,14 @@
 //! Both ends check: the host so that its user gets the error, the agent because it trusts nobody.
 
 use crate::limits::{
-    ARGUMENTS_MAX, INTERVAL_MS_MAX, LIST_ITEMS_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX, PUT_FILE_BYTES_MAX,
-    SERIAL_BYTES_MAX,
+    ARGUMENTS_MAX, ENTROPY_BYTES_MAX, ENTROPY_BYTES_MIN, INTERVAL_MS_MAX, LIST_ITEMS_MAX, NAME_BYTES_MAX,
+    PATH_BYTES_MAX, PUT_FILE_BYTES_MAX, SERIAL_BYTES_MAX,
 };
 use crate::request::{
-    DataDisk, Exec, Interface, Operation, Readiness, ReadyCheck, Request, Restart, Root, Service, Setup,
-    WallClock,
+    DataDisk, Exec, Interface, Join, Mount, Operation, Readiness, ReadyCheck, Request, Restart, Root,
+    Service, WallClock,
 };
+use crate::text::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A value of a request is not allowed.
@@ -32,7 +33,9 @@ fn fail<T>(field: impl Into<String>, problem: impl Into<String>) -> Result<T, Er
 /// The first value that is not allowed.
 pub fn request(request: &Request) -> Result<(), Error> {
     match &request.op {
-        Operation::Setup(value) => setup(value),
+        Operation::Mount(value) => mount(value),
+        Operation::Join(value) => join(value),
+        Operation::Reseed { entropy: value } => entropy(value),
         Operation::Start { services: value } => services(value),
         Operation::Exec(value) => exec(value),
         Operation::Signal { service, signal } => {
@@ -61,24 +64,36 @@ pub fn request(request: &Request) -> Result<(), Error> {
     }
 }
 
-fn setup(setup: &Setup) -> Result<(), Error> {
-    if let Root::Disk { serial: number, filesystem: kind, .. } = &setup.root {
+fn mount(mount: &Mount) -> Result<(), Error> {
+    if let Root::Disk { serial: number, filesystem: kind, .. } = &mount.root {
         serial("root.serial", number)?;
         filesystem("root.filesystem", kind)?;
     }
-    clock("clock", &setup.clock)?;
-    host_name("hostname", &setup.hostname)?;
-    count("hosts", setup.hosts.len(), LIST_ITEMS_MAX)?;
-    each("hosts", &setup.hosts, |field, entry| {
+    host_name("hostname", &mount.hostname)
+}
+
+fn join(join: &Join) -> Result<(), Error> {
+    entropy(&join.entropy)?;
+    clock("clock", &join.clock)?;
+    count("disks", join.disks.len(), LIST_ITEMS_MAX)?;
+    each("disks", &join.disks, disk)?;
+    count("hosts", join.hosts.len(), LIST_ITEMS_MAX)?;
+    each("hosts", &join.hosts, |field, entry| {
         count(field, entry.names.len(), LIST_ITEMS_MAX)?;
         each(field, &entry.names, |field, value| host_name(field, value))
     })?;
-    count("nameservers", setup.nameservers.len(), LIST_ITEMS_MAX)?;
-    count("interfaces", setup.interfaces.len(), LIST_ITEMS_MAX)?;
-    each("interfaces", &setup.interfaces, interface)?;
-    count("disks", setup.disks.len(), LIST_ITEMS_MAX)?;
-    each("disks", &setup.disks, disk)?;
-    services(&setup.services)
+    count("nameservers", join.nameservers.len(), LIST_ITEMS_MAX)?;
+    count("interfaces", join.interfaces.len(), LIST_ITEMS_MAX)?;
+    each("interfaces", &join.interfaces, interface)
+}
+
+fn entropy(entropy: &Bytes) -> Result<(), Error> {
+    let bytes = entropy.0.len();
+    if (ENTROPY_BYTES_MIN..=ENTROPY_BYTES_MAX).contains(&bytes) {
+        Ok(())
+    } else {
+        fail("entropy", format!("{bytes} bytes; {ENTROPY_BYTES_MIN} to {ENTROPY_BYTES_MAX} are allowed"))
+    }
 }
 
 fn interface(field: &str, value: &Interface) -> Result<(), Error> {

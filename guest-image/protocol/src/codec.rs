@@ -4,8 +4,8 @@ use crate::check;
 use crate::limits::{CONTROL_LINE_BYTES_MAX, LOG_LINE_BYTES_MAX};
 use crate::message::{Message, Output};
 use crate::request::Request;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 /// Why a line or a value was refused.
 #[derive(Debug, thiserror::Error)]
@@ -117,6 +117,15 @@ fn decode<T: DeserializeOwned>(line: &[u8], port: &'static str, max: usize) -> R
 /// How much of a malformed line an error shows.
 const SHOWN_BYTES: usize = 80;
 
+/// The beginning of a line, as a [`LineSplitter`] keeps it: all that there is to know of one between two writes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PartialLine {
+    /// The line's bytes so far.
+    pub bytes: Vec<u8>,
+    /// The line was too long: it is passed over up to its newline.
+    pub skipping: bool,
+}
+
 /// Cuts a stream of bytes into lines, however the bytes arrive, within the port's bound.
 ///
 /// A line that exceeds the bound is dropped up to its newline and reported once, as [`Error::TooLong`].
@@ -189,6 +198,36 @@ impl LineSplitter {
             }
             return Some(Ok(self.buffer[start..end].to_vec()));
         }
+    }
+
+    /// What is left when [`Self::next_line`] has given `None`: the beginning of the next line.
+    #[must_use]
+    pub fn partial(&self) -> PartialLine {
+        PartialLine { bytes: self.buffer[self.consumed..].to_vec(), skipping: self.skipping }
+    }
+
+    /// Goes on where another splitter of the same port was.
+    ///
+    /// # Errors
+    /// No splitter of this port could have left that: [`check::Error`] says why.
+    pub fn restore(&mut self, partial: PartialLine) -> Result<(), Error> {
+        let PartialLine { bytes, skipping } = partial;
+        let refuse = |problem: &str| {
+            let (field, problem) = (String::from(self.port), String::from(problem));
+            Err(Error::Invalid(check::Error { field, problem }))
+        };
+        if bytes.len() > self.max {
+            return Err(self.too_long(bytes.len()));
+        }
+        if bytes.contains(&b'\n') {
+            return refuse("the beginning of a line holds a newline");
+        }
+        if skipping && !bytes.is_empty() {
+            return refuse("bytes of a line that is passed over were kept");
+        }
+        (self.consumed, self.searched, self.skipping) = (0, bytes.len(), skipping);
+        self.buffer = bytes;
+        Ok(())
     }
 
     fn too_long(&self, bytes: usize) -> Error {

@@ -6,9 +6,10 @@
 //! - `everett.control`, both ways: the host sends [`Request`]s, the agent sends [`Message`]s.
 //! - `everett.log`, agent to host only: one [`Output`] for each line that a service printed.
 //!
-//! The usual course: the agent says [`Message::Hello`]; the host answers with [`Operation::Setup`]; the agent reports
-//! [`Message::Ready`] when each service of that setup is ready, and then serves requests until
-//! [`Operation::PowerOff`].
+//! The usual course: the agent says [`Message::Hello`]; the host asks for [`Operation::Mount`], after which the machine
+//! is at its *restart point*: nothing of it depends on when, how often or with which disks it was started. Then
+//! [`Operation::Join`], files, and [`Operation::Start`]; the agent reports [`Message::Ready`] when each service is
+//! ready, and serves requests until [`Operation::PowerOff`].
 //!
 //! What is here: the types ([`request`], [`message`]), their bounds ([`limits`]), encoding ([`codec`]) and checks of
 //! what types cannot say ([`check`]). What is not: any input or output. Both ends bring their own.
@@ -25,17 +26,19 @@ pub mod request;
 pub mod text;
 
 pub use codec::{Error, encode_request};
-pub use codec::{LineSplitter, decode_message, decode_output, decode_request, encode_message, encode_output};
+pub use codec::{
+    LineSplitter, PartialLine, decode_message, decode_output, decode_request, encode_message, encode_output,
+};
 pub use message::{Exit, Exited, Hello, Message, Output, Reply, Response, Stream, Unit};
 pub use port::Port;
 pub use request::{
-    DataDisk, Exec, ExecOutput, HostEntry, Interface, Operation, Pack, PutFile, Readiness, ReadyCheck,
-    Request, Restart, Root, Service, Setup, WallClock,
+    DataDisk, Exec, ExecOutput, HostEntry, Interface, Join, Mount, Operation, Pack, PutFile, Readiness,
+    ReadyCheck, Request, Restart, Root, Service, WallClock,
 };
 pub use text::{Bytes, LineText};
 
 /// Version of this protocol. The agent says its own in [`Hello`]; a host refuses any other than its own.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Serial number of the virtio-blk device that holds the root filesystem.
 pub const ROOT_DISK_SERIAL: &str = "everett-root";

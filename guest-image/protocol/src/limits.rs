@@ -17,7 +17,13 @@ pub const EXEC_TEXT_BYTES_MAX: usize = CONTROL_LINE_BYTES_MAX / 8;
 /// Most bytes of a file's content in one [`crate::PutFile`]; a longer file is put in pieces.
 pub const PUT_FILE_BYTES_MAX: usize = 512 << 10;
 
-/// Most services, disks, interfaces or host entries of a setup.
+/// Fewest bytes of [`crate::Operation::Reseed`]: what makes the kernel's generator count as seeded (256 bits).
+pub const ENTROPY_BYTES_MIN: usize = 32;
+
+/// Most bytes of [`crate::Operation::Reseed`].
+pub const ENTROPY_BYTES_MAX: usize = 512;
+
+/// Most services, disks, interfaces or host entries of a request.
 pub const LIST_ITEMS_MAX: usize = 256;
 
 /// Most arguments of a command, and most variables of an environment.

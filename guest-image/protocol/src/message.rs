@@ -18,6 +18,13 @@ pub enum Message {
     Output(Output),
     /// A service has exited.
     Exited(Exited),
+    /// A service is not ready, and nothing more is done about it.
+    NotReady {
+        /// Its name.
+        service: String,
+        /// What was tried.
+        why: String,
+    },
     /// Something failed that no request asked for.
     Error {
         /// What failed, naming the file, device or service.

@@ -19,12 +19,20 @@ pub struct Request {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
-    /// Mount the root, configure the machine and start the services. Once, before anything but `ping`, `exec` and
-    /// `put_file`. Answered with [`crate::Reply::Done`] when the services are started; [`crate::Message::Ready`]
-    /// follows when they are ready.
-    Setup(Box<Setup>),
-    /// Start more services, or again one that has exited. Answered when they are started; [`crate::Message::Ready`]
-    /// follows when all services are ready.
+    /// Mount the root and take a name: the machine's way to its restart point. Once, before anything but `ping`,
+    /// `exec` and `put_file`. Answered with [`crate::Reply::Done`].
+    Mount(Mount),
+    /// Become part of the world: everything that differs from one start of the machine to the next. Once, after
+    /// [`Operation::Mount`]. Answered with [`crate::Reply::Done`].
+    Join(Box<Join>),
+    /// Stir bytes into the kernel's random numbers, and have all that it gives from now on depend on them. Answered
+    /// with [`crate::Reply::Done`].
+    Reseed {
+        /// The bytes, [`crate::limits::ENTROPY_BYTES_MIN`] to [`crate::limits::ENTROPY_BYTES_MAX`].
+        entropy: Bytes,
+    },
+    /// Start services, or again one that has exited. Once the machine has joined. Answered when they are started;
+    /// [`crate::Message::Ready`] follows when all services are ready, or [`crate::Message::NotReady`].
     Start {
         /// The services, started in this order.
         services: Vec<Service>,
@@ -50,16 +58,28 @@ pub enum Operation {
     PowerOff,
 }
 
-/// How the machine is to be.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// What a machine is before its restart point.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Setup {
-    /// The root filesystem.
+pub struct Mount {
+    /// The root filesystem. Only its disk is given to a driver.
     pub root: Root,
-    /// `CLOCK_REALTIME` at this moment.
-    pub clock: WallClock,
     /// The machine's host name; also in `/etc/hostname`.
     pub hostname: String,
+}
+
+/// What a machine does after its restart point. It happens in the order of the fields, and before it no data disk and
+/// no network card has a driver.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Join {
+    /// As in [`Operation::Reseed`].
+    pub entropy: Bytes,
+    /// `CLOCK_REALTIME` at this moment.
+    pub clock: WallClock,
+    /// Disks to mount.
+    #[serde(default)]
+    pub disks: Vec<DataDisk>,
     /// What `/etc/hosts` holds besides `localhost`.
     #[serde(default)]
     pub hosts: Vec<HostEntry>,
@@ -69,12 +89,6 @@ pub struct Setup {
     /// Network interfaces to bring up besides `lo`.
     #[serde(default)]
     pub interfaces: Vec<Interface>,
-    /// Disks to mount.
-    #[serde(default)]
-    pub disks: Vec<DataDisk>,
-    /// Services, started in this order, none waiting for another.
-    #[serde(default)]
-    pub services: Vec<Service>,
 }
 
 /// Where the root filesystem is.
@@ -289,7 +303,7 @@ pub struct PutFile {
     pub data: Bytes,
 }
 
-/// Pack what has changed in the root filesystem since the setup.
+/// Pack what has changed in the root filesystem since it was mounted.
 ///
 /// The archive is a tar in the form of an overlay's upper folder (Linux, Documentation/filesystems/overlayfs.rst): a
 /// character device 0/0 stands for something that was removed, and a folder with the attribute

@@ -4,9 +4,10 @@ use everett_protocol::limits::{
     CONTROL_LINE_BYTES_MAX, EXEC_TEXT_BYTES_MAX, LOG_TEXT_BYTES_MAX, PUT_FILE_BYTES_MAX,
 };
 use everett_protocol::{
-    Bytes, Error, Exec, ExecOutput, Exit, Exited, Hello, LineSplitter, LineText, Message, Operation, Output,
-    PutFile, Readiness, ReadyCheck, Reply, Request, Response, Restart, Root, Service, Setup, Stream, Unit,
-    WallClock, decode_message, decode_output, decode_request, encode_message, encode_output, encode_request,
+    Bytes, Error, Exec, ExecOutput, Exit, Exited, Hello, Join, LineSplitter, LineText, Message, Mount,
+    Operation, Output, PartialLine, PutFile, Readiness, ReadyCheck, Reply, Request, Response, Restart, Root,
+    Service, Stream, Unit, WallClock, decode_message, decode_output, decode_request, encode_message,
+    encode_output, encode_request,
 };
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr};
@@ -60,6 +61,7 @@ fn message() -> impl Strategy<Value = Message> {
             exit,
             restarting
         })),
+        (name(), any::<String>()).prop_map(|(service, why)| Message::NotReady { service, why }),
         any::<String>().prop_map(|message| Message::Error { message }),
     ]
 }
@@ -125,20 +127,31 @@ fn operation() -> impl Strategy<Value = Operation> {
         put.prop_map(Operation::PutFile),
         exec.prop_map(Operation::Exec),
         service().prop_map(|service| Operation::Start { services: vec![service] }),
-        service().prop_map(|service| Operation::Setup(Box::new(setup(vec![service])))),
+        name()
+            .prop_filter("no @ in host names", |name| !name.contains('@'))
+            .prop_map(mount)
+            .prop_map(Operation::Mount),
+        entropy().prop_map(|entropy| Operation::Join(Box::new(join(entropy)))),
+        entropy().prop_map(|entropy| Operation::Reseed { entropy: Bytes(entropy) }),
     ]
 }
 
-fn setup(services: Vec<Service>) -> Setup {
-    Setup {
-        root: Root::None,
+fn entropy() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(any::<u8>(), 32..=512)
+}
+
+fn mount(hostname: String) -> Mount {
+    Mount { root: Root::None, hostname }
+}
+
+fn join(entropy: Vec<u8>) -> Join {
+    Join {
+        entropy: Bytes(entropy),
         clock: WallClock { seconds: 0, nanoseconds: 0 },
-        hostname: String::from("a"),
+        disks: vec![],
         hosts: vec![],
         nameservers: vec![],
         interfaces: vec![],
-        disks: vec![],
-        services,
     }
 }
 
@@ -183,6 +196,40 @@ proptest! {
             // What the decoder lets through, the encoder's check lets through as well.
             prop_assert!(encode_request(&request).is_ok());
         }
+    }
+
+    /// Whatever a splitter keeps between two writes is in its [`PartialLine`]: one that is made anew from it after
+    /// each write gives the same lines. Lines that are too long are among them.
+    #[test]
+    fn a_splitter_goes_on_from_what_it_kept(
+        lengths in prop::collection::vec(
+            prop_oneof![0..50usize, CONTROL_LINE_BYTES_MAX - 1..CONTROL_LINE_BYTES_MAX + 3], 0..6),
+        cut in prop_oneof![1..100usize, 300_000..2_000_000usize],
+    ) {
+        let stream: Vec<u8> =
+            lengths.iter().flat_map(|&length| [vec![b'x'; length], vec![b'\n']].concat()).collect();
+        // A million writes of a byte each would take minutes: short cuts are for short streams.
+        let cut = if stream.len() > 10_000 { cut.max(100_000) } else { cut };
+        let mut whole = LineSplitter::control();
+        let mut resumed = LineSplitter::control();
+        for chunk in stream.chunks(cut) {
+            whole.push(chunk);
+            let mut next = LineSplitter::control();
+            next.restore(resumed.partial()).unwrap();
+            resumed = next;
+            resumed.push(chunk);
+            loop {
+                let next = |lines: &mut LineSplitter| {
+                    lines.next_line().map(|line| line.map_err(|error| error.to_string()))
+                };
+                let (a, b) = (next(&mut whole), next(&mut resumed));
+                prop_assert!(a == b, "they differ after {} bytes", chunk.len());
+                if a.is_none() {
+                    break;
+                }
+            }
+        }
+        prop_assert_eq!(whole.partial(), resumed.partial());
     }
 
     #[test]
@@ -254,12 +301,16 @@ fn what_is_not_allowed_is_refused_by_field() {
     assert_eq!(refused(exec(&["a", "b\0"])), "argv[1]: has a zero byte");
     let signal = Operation::Signal { service: String::from("a"), signal: 65 };
     assert_eq!(refused(signal), "signal: 65 is not 1 to 64");
-    let mut bad = setup(vec![]);
-    bad.hostname = String::from("a b");
-    assert_eq!(refused(Operation::Setup(Box::new(bad))), "hostname: \"a b\" is no host name");
-    let mut bad = setup(vec![]);
+    let bad = mount(String::from("a b"));
+    assert_eq!(refused(Operation::Mount(bad)), "hostname: \"a b\" is no host name");
+    let mut bad = join(vec![0; 32]);
     bad.clock.nanoseconds = 1_000_000_000;
-    assert!(refused(Operation::Setup(Box::new(bad))).starts_with("clock: "));
+    assert!(refused(Operation::Join(Box::new(bad))).starts_with("clock: "));
+    for bytes in [0, 31, 513] {
+        let problem = format!("entropy: {bytes} bytes; 32 to 512 are allowed");
+        assert_eq!(refused(Operation::Reseed { entropy: Bytes(vec![1; bytes]) }), problem);
+        assert_eq!(refused(Operation::Join(Box::new(join(vec![1; bytes])))), problem);
+    }
     let put = |path: &str| {
         let (path, data) = (String::from(path), Bytes(vec![]));
         Operation::PutFile(PutFile { path, mode: 0o644, owner: None, append: false, data })
@@ -272,4 +323,15 @@ fn what_is_not_allowed_is_refused_by_field() {
 fn an_unknown_key_is_an_error_that_shows_the_line() {
     let error = decode_request(br#"{"id":1,"op":"ping","extra":2}"#).unwrap_err().to_string();
     assert!(error.contains("unknown field `extra`") && error.contains("everett.control"), "{error}");
+}
+
+#[test]
+fn what_no_splitter_keeps_is_refused() {
+    let refused =
+        |bytes: Vec<u8>, skipping| LineSplitter::control().restore(PartialLine { bytes, skipping }).is_err();
+    assert!(refused(b"a\n".to_vec(), false));
+    assert!(refused(b"a".to_vec(), true));
+    assert!(refused(vec![b'a'; CONTROL_LINE_BYTES_MAX + 1], false));
+    assert!(!refused(vec![b'a'; CONTROL_LINE_BYTES_MAX], false));
+    assert!(!refused(Vec::new(), true));
 }

@@ -98,7 +98,7 @@ fn boot_world(ui: &Ui, args: &cli::Boot, file: &Path) -> anyhow::Result<Outcome>
     if let Some(initramfs) = &args.initramfs {
         files.initramfs = Some(initramfs.clone());
     }
-    let launcher = Launcher { world, node, files, cmdline: args.cmdline.clone(), options };
+    let launcher = Launcher { world, node, files, cmdline: args.cmdline.clone(), options, from: None };
     let mut timeline = launcher.start(seed)?;
     let with_command = !args.argv.is_empty();
     if with_command {

@@ -1,12 +1,20 @@
 //! What several commands begin with: the world, the node, the seed, the engine.
 
 use std::path::Path;
+use std::slice;
+use std::sync::Arc;
 
 use anyhow::bail;
+use everett_guest_image::Cache;
 use serde::Serialize;
 
 use crate::cli::{EngineChoice, Timeline};
 use crate::doctor;
+use crate::identity::Identity;
+use crate::images;
+use crate::interrupt::Interrupt;
+use crate::moments::{self, Booted, Shelf};
+use crate::session::launch::{EngineOptions, Launcher};
 use crate::ui::{Ui, style};
 use crate::world_file::{self, Node, World};
 
@@ -37,6 +45,13 @@ pub(super) fn load(file: &Path) -> anyhow::Result<World> {
     Ok(world_file::load(file)?)
 }
 
+/// The world of a timeline, with what the command line says of it.
+pub(super) fn world(timeline: &Timeline) -> anyhow::Result<World> {
+    let mut world = load(&timeline.world)?;
+    world.boot_seed = timeline.boot_seed.unwrap_or(world.boot_seed);
+    Ok(world)
+}
+
 /// The only node of a world: this version runs worlds of one machine.
 pub(super) fn only_node(world: &World) -> anyhow::Result<&Node> {
     match &world.nodes[..] {
@@ -47,7 +62,71 @@ pub(super) fn only_node(world: &World) -> anyhow::Result<&Node> {
     }
 }
 
-/// The seed of the command line, else the world's, else 0.
-pub(super) fn seed(timeline: &Timeline, world: &World) -> u64 {
-    timeline.seed.or(world.seed).unwrap_or(0)
+/// A world that can be run: its image is there.
+pub(super) struct Prepared {
+    /// What starts its timelines, from power-on.
+    pub(super) launcher: Launcher,
+    /// What its timelines are a function of, but for the seed.
+    pub(super) identity: Identity,
+    /// The image's digest.
+    pub(super) image: String,
+    /// Where its moments lie.
+    pub(super) shelf: Shelf,
+}
+
+/// Build the image of a world, or find it.
+pub(super) fn prepare(
+    ui: &Ui,
+    world: World,
+    options: EngineOptions,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Prepared> {
+    let node = only_node(&world)?.clone();
+    let image = images::get(ui, &world, interrupt)?;
+    let identity = image.identity(&world)?;
+    let boot = Identity::of_boot(&world, slice::from_ref(&image.digest))?;
+    let shelf = Shelf::new(Cache::of_user()?.folder(), &identity, &boot);
+    let launcher = Launcher { world, node, files: image.files, cmdline: String::new(), options, from: None };
+    Ok(Prepared { launcher, identity, image: image.digest, shelf })
+}
+
+impl Prepared {
+    /// Start timelines from a stored moment: from `from`, else from where the world is ready.
+    pub(super) fn start_stored(
+        &mut self,
+        ui: &Ui,
+        from: Option<&str>,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Booted> {
+        if let Some(name) = from {
+            // Nobody has to wait for a boot to learn that there is no such moment.
+            self.shelf.header(name)?;
+        }
+        let booted = moments::get(ui, &self.launcher, &self.shelf, interrupt)?;
+        let stored = match from {
+            None => Arc::clone(&booted.ready),
+            Some(name) => Arc::new(self.shelf.saved(name, &booted.pool, booted.base())?),
+        };
+        self.launcher.from = Some(stored);
+        Ok(booted)
+    }
+
+    /// What the command line says of where timelines start.
+    pub(super) fn start_as_asked(
+        &mut self,
+        ui: &Ui,
+        args: &Timeline,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<()> {
+        if !args.cold {
+            self.start_stored(ui, args.from.as_deref(), interrupt)?;
+        }
+        Ok(())
+    }
+
+    /// The seed of the command line, else that of the moment from which timelines start, else the world's, else 0.
+    pub(super) fn seed(&self, asked: Option<u64>) -> u64 {
+        let begun = self.launcher.from.as_ref().and_then(|stored| stored.session.seed());
+        asked.or(begun).or(self.launcher.world.seed).unwrap_or(0)
+    }
 }

@@ -9,11 +9,10 @@ use super::teller::Teller;
 use super::{Outcome, common, verify};
 use crate::cli;
 use crate::host_time::Stopwatch;
-use crate::images;
 use crate::interrupt::Interrupt;
 use crate::session::drive::{Ended, drive};
 use crate::session::event::{Event, What};
-use crate::session::launch::{EngineOptions, Launcher};
+use crate::session::launch::EngineOptions;
 use crate::ui::{Ui, printable, style};
 use crate::units::show_duration_ns;
 use crate::verify::{Job, Report};
@@ -39,24 +38,19 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
     let clock = Stopwatch::start();
     let file = find_world()?;
     let world = common::load(&file)?;
-    let node = common::only_node(&world)?.clone();
     heading(ui, 1, "The image: Debian's stock kernel, redis-server and what it depends on")?;
     let interrupt = Interrupt::install()?;
-    let image = images::get(ui, &world, &interrupt)?;
-    let identity = image.identity(&world)?;
-    ui.say(format!("image {}\n", image.digest))?;
-
-    let options = EngineOptions::default();
-    let launcher = Launcher { world, node, files: image.files, cmdline: String::new(), options };
+    let mut prepared = common::prepare(ui, world, EngineOptions::default(), &interrupt)?;
+    ui.say(format!("image {}\n", prepared.image))?;
     let what = format!(
-        "One timeline, {} of virtual time under seed {}: boot, redis-server, load, checks",
+        "One timeline: boot, redis-server, then {} of virtual time under seed {}: load, checks",
         show_duration_ns(args.duration_ns),
         SEEDS[0]
     );
     heading(ui, 2, &what)?;
     let first_clock = Stopwatch::start();
-    let mut timeline = launcher.start(SEEDS[0])?;
-    let mut teller = Teller::new(ui, None, interrupt.clone(), &launcher.world, args.duration_ns);
+    let mut timeline = prepared.launcher.start(SEEDS[0])?;
+    let mut teller = Teller::new(ui, None, interrupt.clone(), &prepared.launcher.world, args.duration_ns);
     let ended = drive(&mut timeline, args.duration_ns, &mut teller)?;
     teller.finish();
     if ended == Ended::Cut {
@@ -73,6 +67,9 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
 
     let what = format!("The same seed, {} more times: does every run repeat to the bit?", args.runs);
     heading(ui, 3, &what)?;
+    // The first run booted; these start where that is ready, and must not differ for it.
+    prepared.start_stored(ui, None, &interrupt)?;
+    let common::Prepared { launcher, identity, .. } = prepared;
     let jobs = verify::default_jobs(args.runs);
     let job = Job { launcher, seed: SEEDS[0], duration_ns: args.duration_ns, runs: args.runs, jobs };
     let (mut outcome, report) = verify::verify(ui, &job, &identity, &interrupt)?;
@@ -84,7 +81,11 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
     }
 
     ui.say("")?;
-    heading(ui, 4, &format!("Another seed, {}: what the server does is another story", SEEDS[1]))?;
+    heading(
+        ui,
+        4,
+        &format!("Another seed, {}: the boot is the same, what comes after it is another story", SEEDS[1]),
+    )?;
     let other_job = Job { seed: SEEDS[1], runs: 1, jobs: verify::default_jobs(1), ..job };
     let other = verify::run_with_bar(ui, &other_job, &interrupt)?;
     if other.interrupted {

@@ -7,6 +7,7 @@ mod common;
 mod demo;
 mod doctor;
 mod image;
+mod moment;
 mod run;
 mod teller;
 mod verify;
@@ -50,6 +51,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Boot(args) => boot::run(&ui, args),
         Command::Run(args) => run::run(&ui, args),
         Command::Verify(args) => verify::run(&ui, args),
+        Command::Moment(args) => moment::run(&ui, args),
         Command::Demo(args) => demo::run(&ui, args),
     }
 }

@@ -2,16 +2,16 @@
 
 use serde::Serialize;
 
+use super::Outcome;
+use super::common::{self, Prepared};
 use super::teller::Teller;
-use super::{Outcome, common};
 use crate::cli;
 use crate::host_time::Stopwatch;
 use crate::identity::MACHINE_VERSION;
-use crate::images;
 use crate::interrupt::Interrupt;
 use crate::run_folder::RunFolder;
 use crate::session::drive::{Ended, drive};
-use crate::session::launch::{EngineOptions, Launcher};
+use crate::session::launch::EngineOptions;
 use crate::ui::{Ui, style};
 use crate::units::show_duration_ns;
 
@@ -25,7 +25,10 @@ struct Summary {
     image: String,
     seed: u64,
     vtime_ns: u64,
+    ready_ns: Option<u64>,
     instructions: u64,
+    /// Of these, how many since the moment from which this run started.
+    executed: u64,
     trail: String,
     trail_points: usize,
     findings: u64,
@@ -35,19 +38,19 @@ struct Summary {
 }
 
 pub(super) fn run(ui: &Ui, args: &cli::Run) -> anyhow::Result<Outcome> {
-    let world = common::load(&args.timeline.world)?;
-    let node = common::only_node(&world)?.clone();
+    let world = common::world(&args.timeline)?;
     let options = EngineOptions::new(&args.timeline.hidden)?;
-    let seed = common::seed(&args.timeline, &world);
     let folder = args.output.as_deref().map(RunFolder::create).transpose()?;
     let interrupt = Interrupt::install()?;
-    let image = images::get(ui, &world, &interrupt)?;
-    let identity = image.identity(&world)?;
-    let launcher = Launcher { world, node, files: image.files.clone(), cmdline: String::new(), options };
-
+    let mut prepared = common::prepare(ui, world, options, &interrupt)?;
     common::announce_engine(ui)?;
+    prepared.start_as_asked(ui, &args.timeline, &interrupt)?;
+    let seed = prepared.seed(args.timeline.seed);
+    let Prepared { launcher, identity, image, .. } = prepared;
+
     let clock = Stopwatch::start();
     let mut timeline = launcher.start(seed)?;
+    let started = timeline.machine().icount();
     let mut teller = Teller::new(ui, folder, interrupt, &launcher.world, args.timeline.duration_ns);
     let ended = drive(&mut timeline, args.timeline.duration_ns, &mut teller)?;
     teller.finish();
@@ -62,16 +65,18 @@ pub(super) fn run(ui: &Ui, args: &cli::Run) -> anyhow::Result<Outcome> {
         machine_version: MACHINE_VERSION,
         path: identity.path(seed),
         identity: identity.hex(),
-        image: image.digest,
+        image,
         seed,
         vtime_ns: machine.vtime(),
+        ready_ns: timeline.ready_ns(),
         instructions: machine.icount(),
+        executed: machine.icount() - started,
         trail: format!("{:#}", timeline.trail().digest()),
         trail_points: timeline.trail().points().len(),
         findings: timeline.findings(),
         whole: ended == Ended::Whole,
         host_seconds,
-        mips: machine.icount() as f64 / 1e6 / host_seconds.max(1e-9),
+        mips: (machine.icount() - started) as f64 / 1e6 / host_seconds.max(1e-9),
     };
     ui.record(&summary)?;
     tell_end(ui, &summary)?;
@@ -89,7 +94,7 @@ fn tell_end(ui: &Ui, summary: &Summary) -> anyhow::Result<()> {
         "{}  {} of vtime, {:.2} billion instructions in {:.1} s ({:.0} MIPS)",
         style::paint(style::HEAD, &summary.path),
         show_duration_ns(summary.vtime_ns),
-        summary.instructions as f64 / 1e9,
+        summary.executed as f64 / 1e9,
         summary.host_seconds,
         summary.mips,
     ))?;

@@ -101,8 +101,8 @@ impl Watch for Teller<'_> {
         Ok(())
     }
 
-    fn at(&mut self, vtime_ns: u64, instructions: u64) -> bool {
-        self.bar.at(vtime_ns.min(self.duration_ns), instructions);
+    fn at(&mut self, since_ready_ns: u64, instructions: u64) -> bool {
+        self.bar.at(since_ready_ns.min(self.duration_ns), instructions);
         !self.interrupt.wanted()
     }
 }

@@ -8,14 +8,14 @@ use everett_vmm::digest::trail::TRAIL_INTERVAL_NS;
 use everett_vmm::digest::{Cause, Divergence, Side, first_difference};
 use serde::Serialize;
 
-use super::{Outcome, common};
+use super::Outcome;
+use super::common::{self, Prepared};
 use crate::bound;
 use crate::cli;
 use crate::host_time::Stopwatch;
 use crate::identity::Identity;
-use crate::images;
 use crate::interrupt::Interrupt;
-use crate::session::launch::{EngineOptions, Launcher};
+use crate::session::launch::EngineOptions;
 use crate::symbols::Symbols;
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, style};
@@ -52,15 +52,14 @@ struct End<'a> {
 }
 
 pub(super) fn run(ui: &Ui, args: &cli::Verify) -> anyhow::Result<Outcome> {
-    let world = common::load(&args.timeline.world)?;
-    let node = common::only_node(&world)?.clone();
+    let world = common::world(&args.timeline)?;
     let options = EngineOptions::new(&args.timeline.hidden)?;
-    let seed = common::seed(&args.timeline, &world);
     let interrupt = Interrupt::install()?;
-    let image = images::get(ui, &world, &interrupt)?;
-    let identity = image.identity(&world)?;
-    let launcher = Launcher { world, node, files: image.files, cmdline: String::new(), options };
+    let mut prepared = common::prepare(ui, world, options, &interrupt)?;
     common::announce_engine(ui)?;
+    prepared.start_as_asked(ui, &args.timeline, &interrupt)?;
+    let seed = prepared.seed(args.timeline.seed);
+    let Prepared { launcher, identity, .. } = prepared;
     let jobs = args.jobs.and_then(NonZero::new).unwrap_or_else(|| default_jobs(args.runs));
     let job = Job { launcher, seed, duration_ns: args.timeline.duration_ns, runs: args.runs, jobs };
     Ok(verify(ui, &job, &identity, &interrupt)?.0)
@@ -133,7 +132,7 @@ fn tell_run(ui: &Ui, result: &RunResult) -> anyhow::Result<()> {
 }
 
 fn tell_end(ui: &Ui, report: &Report, clean_runs: u32, path: &str, seconds: f64) -> anyhow::Result<()> {
-    let instructions: u64 = report.runs.iter().map(|result| result.instructions).sum();
+    let instructions: u64 = report.runs.iter().map(|result| result.executed).sum();
     let mips = instructions as f64 / 1e6 / seconds.max(1e-9);
     ui.say(format!(
         "{}  all trails are equal; {:.1} billion instructions in {seconds:.1} s ({mips:.0} MIPS)",
@@ -169,8 +168,8 @@ fn locate(ui: &Ui, job: &Job, mismatch: &Mismatch) -> anyhow::Result<()> {
         Side::A => job.start(mismatch.reference),
         Side::B => job.start(mismatch.run),
     };
-    // A leak that depends on the host may show later than it did: look as far as the runs went.
-    let horizon_ns = job.duration_ns.max(mismatch.vtime_ns) + TRAIL_INTERVAL_NS;
+    // A leak that depends on the host may show later than it did: look a whole timeline further.
+    let horizon_ns = mismatch.vtime_ns.saturating_add(job.duration_ns).saturating_add(TRAIL_INTERVAL_NS);
     let Some(divergence) = first_difference(&mut make, horizon_ns, TRAIL_INTERVAL_NS)? else {
         ui.say("run side by side, they did not part again: the leak is rare; verify with more --runs")?;
         return Ok(());

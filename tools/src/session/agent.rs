@@ -2,25 +2,50 @@
 //!
 //! A state machine without input or output: bytes from the guest's ports go in with their vtime, bytes for its control
 //! port and events come out. It reads no clock and draws nothing, so that what it answers, and when, is a function of
-//! what the guest said.
+//! what the guest said and of what it was given.
+//!
+//! * `boot`: from the agent's first word over the *restart point* to *ready*, and the beginning under a seed;
+//! * `workload`: drivers and checks;
+//! * [`state`]: what is kept of a conversation when its machine is stored.
+//!
+//! At two places it waits to be told to go on: at the restart point ([`Conversation::join`]) and when the services are
+//! ready ([`Conversation::begin`]). A machine stored there can go on many times.
 
-use std::collections::BTreeMap;
+mod boot;
+pub mod state;
+mod workload;
 
 use everett_protocol::{
-    self as protocol, Exit, LineSplitter, Message, Operation, Port, Reply, Request, Stream, Unit,
+    self as protocol, Exit, LineSplitter, Message, Operation, Port, Reply, Request, Unit,
 };
+use serde::{Deserialize, Serialize};
 
 use super::event::{Event, What};
-use super::plan::{Plan, ROUND_VARIABLE};
+use super::plan::Plan;
+use state::Progress;
+
+/// Requests without an answer at one time; an agent that lets more pile up is not one of ours.
+pub const PENDING_MAX: usize = 4096;
+/// Commands and checks whose names are remembered.
+pub const COMMANDS_MAX: usize = 4096;
 
 /// How far a conversation is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Phase {
     /// The agent has not said anything yet.
     Booting,
-    /// The root is being mounted, files are put, services start.
-    SettingUp,
-    /// Services are ready, drivers run.
+    /// The root is being mounted.
+    Mounting,
+    /// The *restart point*: the root is mounted, and nothing of the machine depends on when it was started, or with which
+    /// data disks and network. Waits for [`Conversation::join`].
+    Mounted,
+    /// Disks and network come, files are put, services start.
+    Joining,
+    /// Services are ready: the root of all timelines. Waits for [`Conversation::begin`].
+    Ready,
+    /// The guest's random numbers are being seeded.
+    Beginning,
+    /// Drivers run.
     Running,
     /// Drivers were told to end.
     Stopping,
@@ -33,11 +58,13 @@ pub enum Phase {
 }
 
 /// What an outstanding request was for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum Purpose {
-    Setup,
+    Mount,
+    Join,
     File(usize),
     Services,
+    Reseed,
     Driver(usize),
     StopDriver,
     Check(usize),
@@ -49,64 +76,56 @@ enum Purpose {
 #[derive(Debug)]
 pub struct Conversation {
     plan: Plan,
-    phase: Phase,
+    at: Progress,
     control: LineSplitter,
     log: LineSplitter,
-    next_id: u64,
-    pending: BTreeMap<u64, Purpose>,
-    /// Names of commands, by their request's number: a line of output names only the number.
-    commands: BTreeMap<u64, String>,
-    services_started: bool,
-    /// How often each driver was started, and whether it runs.
-    drivers: Vec<(u64, bool)>,
-    /// How the last command that [`Conversation::command`] ran ended.
-    command_exit: Option<Exit>,
-    powering_off: bool,
     outgoing: Vec<u8>,
     events: Vec<Event>,
-    findings: u64,
 }
 
 impl Conversation {
     /// Nothing was said yet.
     #[must_use]
     pub fn new(plan: Plan) -> Conversation {
-        let drivers = vec![(0, false); plan.drivers.len()];
+        let at = Progress::new(plan.drivers.len());
         Conversation {
             plan,
-            phase: Phase::Booting,
+            at,
             control: LineSplitter::control(),
             log: LineSplitter::log(),
-            next_id: 1,
-            pending: BTreeMap::new(),
-            commands: BTreeMap::new(),
-            services_started: false,
-            drivers,
-            command_exit: None,
-            powering_off: false,
             outgoing: Vec::new(),
             events: Vec::new(),
-            findings: 0,
         }
     }
 
     /// How far it is.
     #[must_use]
     pub fn phase(&self) -> Phase {
-        self.phase
+        self.at.phase
     }
 
-    /// How long the checks may take together, in nanoseconds of vtime.
+    /// The seed that it began under, if it has begun.
     #[must_use]
-    pub fn checks_ns(&self) -> u64 {
-        let limit_ms = |check: &super::plan::Check| check.exec.limit_ms.unwrap_or(0);
-        self.plan.checks.iter().map(limit_ms).fold(0u64, u64::saturating_add).saturating_mul(1_000_000)
+    pub fn seed(&self) -> Option<u64> {
+        self.at.seed
+    }
+
+    /// When the services were ready, in nanoseconds of vtime.
+    #[must_use]
+    pub fn ready_ns(&self) -> Option<u64> {
+        self.at.ready_ns
+    }
+
+    /// Why the phase is [`Phase::Broken`].
+    #[must_use]
+    pub fn broken_because(&self) -> Option<&str> {
+        self.at.broken.as_deref()
     }
 
     /// How many findings there were.
     #[must_use]
     pub fn findings(&self) -> u64 {
-        self.findings
+        self.at.findings
     }
 
     /// What happened since the last call.
@@ -122,7 +141,7 @@ impl Conversation {
     /// How the command that [`Conversation::command`] started ended, once it has.
     #[must_use]
     pub fn command_exit(&self) -> Option<Exit> {
-        self.command_exit
+        self.at.command_exit
     }
 
     /// The guest wrote `bytes` to `port` at `vtime_ns`.
@@ -146,51 +165,23 @@ impl Conversation {
         }
     }
 
-    /// The workload's time is over: stop the drivers, then run the checks.
-    pub fn end(&mut self, vtime_ns: u64) {
-        match self.phase {
-            Phase::Running => {}
-            Phase::Booting => {
-                self.finding(vtime_ns, "the agent did not speak before the end of the timeline");
-                self.phase = Phase::Done;
-                return;
-            }
-            Phase::SettingUp => {
-                self.finding(vtime_ns, "the services were not ready before the end of the timeline");
-                self.phase = Phase::Done;
-                return;
-            }
-            Phase::Stopping | Phase::Checking | Phase::Done | Phase::Broken => return,
-        }
-        self.event(vtime_ns, What::End);
-        self.phase = Phase::Stopping;
-        for index in 0..self.drivers.len() {
-            if self.drivers[index].1 {
-                let service = self.plan.drivers[index].service.name.clone();
-                self.request(Purpose::StopDriver, Operation::Signal { service, signal: SIGKILL }, vtime_ns);
-            }
-        }
-        self.drivers_stopped(vtime_ns);
-    }
-
     /// The end came, but the guest does not do what it was asked: give up.
     pub fn give_up(&mut self, vtime_ns: u64, why: &str) {
-        if !matches!(self.phase, Phase::Done | Phase::Broken) {
+        if !matches!(self.at.phase, Phase::Done | Phase::Broken) {
             self.finding(vtime_ns, why);
-            self.phase = Phase::Done;
+            self.at.phase = Phase::Done;
         }
     }
 
     /// Run a command in the guest; its output appears under `name`.
     pub fn command(&mut self, name: &str, exec: protocol::Exec, vtime_ns: u64) {
-        self.commands.insert(self.next_id, name.to_owned());
-        self.request(Purpose::Command, Operation::Exec(exec), vtime_ns);
+        self.named_request(name, Purpose::Command, exec, vtime_ns);
     }
 
     /// The machine came to its end; `asked` says whether that is what it was asked for.
     pub fn machine_ended(&mut self, vtime_ns: u64, asked: bool, why: &str) {
         if asked {
-            self.phase = Phase::Done;
+            self.at.phase = Phase::Done;
         } else {
             self.broken(vtime_ns, format!("the machine stopped: {why}"));
         }
@@ -201,15 +192,22 @@ impl Conversation {
         self.finding(vtime_ns, text);
     }
 
+    /// Nothing more can be asked of this agent.
+    pub fn unusable(&mut self, vtime_ns: u64, why: &str) {
+        if !matches!(self.at.phase, Phase::Done | Phase::Broken) {
+            self.broken(vtime_ns, why);
+        }
+    }
+
     /// Whether the guest was asked to power off.
     #[must_use]
     pub fn is_powering_off(&self) -> bool {
-        self.powering_off
+        self.at.powering_off
     }
 
     /// Ask the guest to power off.
     pub fn power_off(&mut self, vtime_ns: u64) {
-        self.powering_off = true;
+        self.at.powering_off = true;
         self.request(Purpose::PowerOff, Operation::PowerOff, vtime_ns);
     }
 
@@ -218,36 +216,47 @@ impl Conversation {
     }
 
     fn finding(&mut self, vtime_ns: u64, text: impl Into<String>) {
-        self.findings += 1;
+        self.at.findings = self.at.findings.saturating_add(1);
         self.event(vtime_ns, What::finding(text));
     }
 
     fn broken(&mut self, vtime_ns: u64, text: impl Into<String>) {
+        let text = text.into();
+        self.at.phase = Phase::Broken;
+        self.at.broken.get_or_insert_with(|| text.clone());
         self.finding(vtime_ns, text);
-        self.phase = Phase::Broken;
     }
 
     fn request(&mut self, purpose: Purpose, op: Operation, vtime_ns: u64) {
-        let id = self.next_id;
-        self.next_id += 1;
+        if self.at.pending.len() >= PENDING_MAX {
+            return self
+                .unusable(vtime_ns, &format!("the agent leaves {PENDING_MAX} requests without an answer"));
+        }
+        let id = self.at.next_id;
+        self.at.next_id = id.saturating_add(1);
         match protocol::encode_request(&Request { id, op }) {
             Ok(line) => {
                 self.outgoing.extend_from_slice(&line);
-                self.pending.insert(id, purpose);
+                self.at.pending.insert(id, purpose);
             }
             Err(error) => self.broken(vtime_ns, format!("the agent cannot be asked: {error}")),
         }
     }
 
+    /// Run a command whose output appears under `name`: a line of output has only the request's number.
+    fn named_request(&mut self, name: &str, purpose: Purpose, exec: protocol::Exec, vtime_ns: u64) {
+        if self.at.commands.len() < COMMANDS_MAX {
+            self.at.commands.insert(self.at.next_id, name.to_owned());
+        }
+        self.request(purpose, Operation::Exec(exec), vtime_ns);
+    }
+
     fn message(&mut self, message: Message, vtime_ns: u64) {
         match message {
             Message::Hello(hello) => self.hello(hello, vtime_ns),
-            Message::Ready => {
-                if self.phase == Phase::SettingUp && self.services_started {
-                    self.ready(vtime_ns);
-                }
-            }
-            Message::Response(response) => match self.pending.remove(&response.id) {
+            Message::Ready => self.services_ready(vtime_ns),
+            Message::NotReady { service, why } => self.service_not_ready(&service, &why, vtime_ns),
+            Message::Response(response) => match self.at.pending.remove(&response.id) {
                 Some(purpose) => self.response(response.id, purpose, response.reply, vtime_ns),
                 None => {
                     self.finding(vtime_ns, format!("the agent answers {}, which was not asked", response.id))
@@ -259,161 +268,68 @@ impl Conversation {
         }
     }
 
-    fn hello(&mut self, hello: protocol::Hello, vtime_ns: u64) {
-        if self.phase != Phase::Booting {
-            return self.broken(vtime_ns, "the agent says hello a second time");
-        }
-        if hello.version != protocol::VERSION {
-            let (theirs, ours) = (hello.version, protocol::VERSION);
-            return self.broken(vtime_ns, format!("the agent speaks protocol {theirs}, this host {ours}"));
-        }
-        self.event(vtime_ns, What::Hello { release: hello.release });
-        self.phase = Phase::SettingUp;
-        let setup = Box::new(self.plan.setup.clone());
-        self.request(Purpose::Setup, Operation::Setup(setup), vtime_ns);
-    }
-
-    /// The machine is set up and `files` are put: put the next one, or start the services.
-    fn put_next(&mut self, files: usize, vtime_ns: u64) {
-        if let Some(piece) = self.plan.files.get(files) {
-            let piece = piece.clone();
-            self.request(Purpose::File(files), Operation::PutFile(piece), vtime_ns);
-        } else if self.plan.services.is_empty() {
-            self.ready(vtime_ns);
-        } else {
-            let services = self.plan.services.clone();
-            self.request(Purpose::Services, Operation::Start { services }, vtime_ns);
-        }
-    }
-
-    fn ready(&mut self, vtime_ns: u64) {
-        self.event(vtime_ns, What::Ready);
-        self.phase = Phase::Running;
-        for index in 0..self.drivers.len() {
-            self.start_driver(index, vtime_ns);
-        }
-    }
-
-    fn start_driver(&mut self, index: usize, vtime_ns: u64) {
-        let (round, running) = &mut self.drivers[index];
-        let mut service = self.plan.drivers[index].service.clone();
-        service.env.insert(ROUND_VARIABLE.to_owned(), round.to_string());
-        let what = What::Start { unit: service.name.clone(), round: *round };
-        (*round, *running) = (*round + 1, true);
-        self.event(vtime_ns, what);
-        self.request(Purpose::Driver(index), Operation::Start { services: vec![service] }, vtime_ns);
-    }
-
     fn response(&mut self, id: u64, purpose: Purpose, reply: Reply, vtime_ns: u64) {
         match (purpose, reply) {
-            (Purpose::Setup, Reply::Done) => self.put_next(0, vtime_ns),
-            (Purpose::File(index), Reply::Done) => self.put_next(index + 1, vtime_ns),
-            (Purpose::Services, Reply::Done) => self.services_started = true,
+            (Purpose::Mount, Reply::Done) => self.mounted(vtime_ns),
+            (Purpose::Join, Reply::Done) => self.put_next(0, vtime_ns),
+            (Purpose::File(index), Reply::Done) => self.put_next(index.saturating_add(1), vtime_ns),
+            (Purpose::Services, Reply::Done) => self.at.services_started = true,
+            (Purpose::Reseed, Reply::Done) => self.begun(vtime_ns),
             (Purpose::Driver(_) | Purpose::StopDriver | Purpose::PowerOff, Reply::Done) => {}
             (Purpose::Check(index), Reply::Exited(exit)) => self.check_ended(index, exit, vtime_ns),
             (Purpose::Command, Reply::Exited(exit)) => {
-                let name = self.commands.get(&id).cloned().unwrap_or_default();
+                let name = self.at.commands.get(&id).cloned().unwrap_or_default();
                 self.event(vtime_ns, What::exit(&name, exit));
-                self.command_exit = Some(exit);
+                self.at.command_exit = Some(exit);
             }
-            (Purpose::Setup, Reply::Error { message }) => self.broken(vtime_ns, format!("setup: {message}")),
-            (Purpose::File(_), Reply::Error { message }) => {
-                self.broken(vtime_ns, format!("files: {message}"))
-            }
-            (Purpose::Services, Reply::Error { message }) => {
-                self.broken(vtime_ns, format!("services: {message}"));
-            }
-            (Purpose::Driver(index), Reply::Error { message }) => {
-                self.drivers[index].1 = false;
-                self.finding(vtime_ns, message);
-                self.drivers_stopped(vtime_ns);
-            }
-            // It ended by itself just before.
-            (Purpose::StopDriver, Reply::Error { .. }) => {}
-            (Purpose::Check(index), Reply::Error { message }) => {
-                let name = &self.plan.checks[index].name;
-                self.finding(vtime_ns, format!("check {name}: {message}"));
-                self.check_next(index + 1, vtime_ns);
-            }
-            (Purpose::Command, Reply::Error { message }) => {
-                self.finding(vtime_ns, message);
-                self.command_exit = Some(Exit::Code(COMMAND_NOT_RUN));
-            }
-            (Purpose::PowerOff, Reply::Error { message }) => {
-                self.finding(vtime_ns, format!("power off: {message}"));
-            }
+            (purpose, Reply::Error { message }) => self.refused(purpose, &message, vtime_ns),
             (purpose, reply) => {
                 self.broken(vtime_ns, format!("the agent answers {purpose:?} with {reply:?}"));
             }
         }
     }
 
+    /// The agent could not do what it was asked.
+    fn refused(&mut self, purpose: Purpose, message: &str, vtime_ns: u64) {
+        match purpose {
+            Purpose::Mount => self.broken(vtime_ns, format!("mount: {message}")),
+            Purpose::Join => self.broken(vtime_ns, format!("setup: {message}")),
+            Purpose::File(_) => self.broken(vtime_ns, format!("files: {message}")),
+            Purpose::Services => self.broken(vtime_ns, format!("services: {message}")),
+            Purpose::Reseed => self.broken(vtime_ns, format!("random numbers: {message}")),
+            Purpose::Driver(index) => self.driver_refused(index, message, vtime_ns),
+            // It ended by itself just before.
+            Purpose::StopDriver => {}
+            Purpose::Check(index) => self.check_refused(index, message, vtime_ns),
+            Purpose::Command => {
+                self.finding(vtime_ns, message);
+                self.at.command_exit = Some(Exit::Code(COMMAND_NOT_RUN));
+            }
+            Purpose::PowerOff => self.finding(vtime_ns, format!("power off: {message}")),
+        }
+    }
+
     fn output(&mut self, output: protocol::Output, vtime_ns: u64) {
         let unit = match output.unit {
             Unit::Service(name) => name,
-            Unit::Exec(id) => self.commands.get(&id).cloned().unwrap_or_else(|| format!("exec {id}")),
+            Unit::Exec(id) => self.at.commands.get(&id).cloned().unwrap_or_else(|| format!("exec {id}")),
         };
         let text = output.text.to_str_lossy().into_owned();
-        let (stream, truncated): (Stream, _) = (output.stream, output.truncated);
-        self.event(vtime_ns, What::Line { unit, stream: stream.into(), text, truncated });
+        let (stream, truncated) = (output.stream.into(), output.truncated);
+        self.event(vtime_ns, What::Line { unit, stream, text, truncated });
     }
 
     fn exited(&mut self, exited: &protocol::Exited, vtime_ns: u64) {
-        let (name, exit) = (&exited.service, exited.exit);
-        let Some(index) = self.plan.drivers.iter().position(|driver| driver.service.name == *name) else {
-            self.event(vtime_ns, What::exit(name, exit));
-            if !exit.success() && !exited.restarting {
-                self.finding(vtime_ns, format!("service {name} ended with {exit}"));
-            }
-            return;
-        };
-        self.drivers[index].1 = false;
-        if self.phase == Phase::Stopping {
-            self.drivers_stopped(vtime_ns);
-            return;
+        let driver = self.plan.drivers.iter().position(|driver| driver.service.name == exited.service);
+        match driver {
+            Some(index) => self.driver_exited(index, exited.exit, vtime_ns),
+            None => self.service_exited(exited, vtime_ns),
         }
-        self.event(vtime_ns, What::exit(name, exit));
-        if !exit.success() {
-            self.finding(vtime_ns, format!("driver {name} ended with {exit}"));
-        }
-        if self.phase == Phase::Running && self.plan.drivers[index].repeat && exit.success() {
-            self.start_driver(index, vtime_ns);
-        }
-    }
-
-    fn drivers_stopped(&mut self, vtime_ns: u64) {
-        if self.phase == Phase::Stopping && self.drivers.iter().all(|(_, running)| !running) {
-            self.phase = Phase::Checking;
-            self.check_next(0, vtime_ns);
-        }
-    }
-
-    fn check_next(&mut self, index: usize, vtime_ns: u64) {
-        let Some(check) = self.plan.checks.get(index) else {
-            self.phase = Phase::Done;
-            return;
-        };
-        let (name, exec) = (check.name.clone(), check.exec.clone());
-        self.event(vtime_ns, What::Start { unit: name.clone(), round: 0 });
-        self.commands.insert(self.next_id, name);
-        self.request(Purpose::Check(index), Operation::Exec(exec), vtime_ns);
-    }
-
-    fn check_ended(&mut self, index: usize, exit: Exit, vtime_ns: u64) {
-        let name = self.plan.checks[index].name.clone();
-        self.event(vtime_ns, What::exit(&name, exit));
-        if !exit.success() {
-            self.finding(vtime_ns, format!("check {name} ended with {exit}"));
-        }
-        self.check_next(index + 1, vtime_ns);
     }
 }
 
-/// Linux's number of the signal that cannot be caught.
-const SIGKILL: i32 = 9;
 /// What a shell reports for a command that could not be run (POSIX, 2.8.2).
 const COMMAND_NOT_RUN: i32 = 126;
 
 #[cfg(test)]
-#[path = "agent_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -30,8 +30,9 @@ pub trait Watch {
     /// # Errors
     /// The timeline ends with this error.
     fn point(&mut self, vtime_ns: u64, digest: Digest) -> anyhow::Result<()>;
-    /// The timeline is here. Returns whether it goes on.
-    fn at(&mut self, vtime_ns: u64, instructions: u64) -> bool;
+    /// The timeline has executed so many instructions, and `since_ready_ns` of vtime have passed since *ready* (0 before
+    /// it). Returns whether it goes on.
+    fn at(&mut self, since_ready_ns: u64, instructions: u64) -> bool;
 }
 
 /// How a timeline ended.
@@ -43,15 +44,18 @@ pub enum Ended {
     Cut,
 }
 
-/// Run `timeline` for `duration_ns` of vtime, then its checks. It ends at a point of the trail.
+/// Run `timeline` to *ready* if it is not there, then for `duration_ns` of vtime, then its checks. It ends at a point of
+/// the trail. A machine that does not get ready is a finding, and the end.
 ///
 /// # Errors
-/// Those of the watcher.
+/// Those of the watcher; nobody has said under which seed the timeline begins.
 pub fn drive(timeline: &mut Timeline, duration_ns: u64, watch: &mut impl Watch) -> anyhow::Result<Ended> {
-    timeline.end_at(duration_ns);
-    let last_ns = duration_ns.saturating_add(GRACE_NS).saturating_add(timeline.checks_ns());
+    anyhow::ensure!(timeline.seed().is_some(), "a timeline without a seed does not begin");
+    timeline.end_after(duration_ns);
+    timeline.limit_boot();
     let mut seen_points = 0;
-    let mut next_ns = 0u64;
+    // The same places wherever it starts.
+    let mut next_ns = timeline.machine().vtime().next_multiple_of(STEP_NS);
     loop {
         let stop = timeline.run(&Until::vtime(next_ns));
         let now = timeline.machine().vtime();
@@ -66,7 +70,8 @@ pub fn drive(timeline: &mut Timeline, duration_ns: u64, watch: &mut impl Watch) 
             watch.point(vtime_ns, digest)?;
         }
         seen_points = timeline.trail().points().len();
-        if !watch.at(now, timeline.machine().icount()) {
+        let since_ready_ns = timeline.ready_ns().map_or(0, |ready_ns| now.saturating_sub(ready_ns));
+        if !watch.at(since_ready_ns, timeline.machine().icount()) {
             return Ok(Ended::Cut);
         }
         if matches!(stop, Stop::End(_)) {
@@ -75,12 +80,19 @@ pub fn drive(timeline: &mut Timeline, duration_ns: u64, watch: &mut impl Watch) 
         let at_point = next_ns.is_multiple_of(TRAIL_INTERVAL_NS);
         match timeline.phase() {
             Phase::Done | Phase::Broken if at_point => return Ok(Ended::Whole),
-            Phase::Stopping if now > duration_ns.saturating_add(GRACE_NS) => {
+            Phase::Stopping if since_ready_ns > duration_ns.saturating_add(GRACE_NS) => {
                 timeline.give_up("the drivers did not stop when they were killed");
             }
-            Phase::Checking if now > last_ns => timeline.give_up("the checks did not end in time"),
+            Phase::Checking if since_ready_ns > last_ns(timeline, duration_ns) => {
+                timeline.give_up("the checks did not end in time");
+            }
             _ => {}
         }
         next_ns = next_ns.saturating_add(STEP_NS);
     }
+}
+
+/// How long after *ready* the checks have ended.
+fn last_ns(timeline: &Timeline, duration_ns: u64) -> u64 {
+    duration_ns.saturating_add(GRACE_NS).saturating_add(timeline.checks_ns())
 }

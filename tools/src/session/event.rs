@@ -1,10 +1,10 @@
 //! What happened on a timeline, with the vtime at which the host learned it.
 
 use everett_protocol::{Exit, Stream};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Something that happened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// When, in nanoseconds of vtime.
     pub vtime_ns: u64,
@@ -16,7 +16,7 @@ pub struct Event {
 }
 
 /// Kinds of events. None depends on anything but the timeline.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum What {
     /// The agent is up; the kernel's release.
@@ -24,8 +24,15 @@ pub enum What {
         /// As `uname -r` has it.
         release: String,
     },
+    /// The root is mounted: the machine is at its restart point.
+    Mounted,
     /// Every service is ready.
     Ready,
+    /// A timeline begins: what is drawn from here on, by host and guest, follows this seed.
+    Begin {
+        /// The seed.
+        seed: u64,
+    },
     /// A driver or check was started.
     Start {
         /// Its name.
@@ -63,7 +70,7 @@ pub enum What {
 }
 
 /// An output stream's name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StreamName {
     /// Standard output.

@@ -1,6 +1,7 @@
 //! From a world and its image to a machine that is about to execute its first instruction.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use everett_cpu::CacheConfig;
 use everett_protocol::{ROOT_DISK_SERIAL, Root};
@@ -8,13 +9,15 @@ use everett_vmm::boot::DEFAULT_CMDLINE;
 use everett_vmm::disk::{Disk, DiskError};
 use everett_vmm::engine::soft::{FlushSchedule, SoftEngine};
 use everett_vmm::leak::Leak;
-use everett_vmm::machine::{CardConfig, DiskConfig, Machine, MachineConfig, MachineError};
+use everett_vmm::machine::{CardConfig, DiskConfig, Machine, MachineConfig, MachineError, Moment};
+use everett_vmm::ram::Ram;
 use everett_vmm::virtio::blk::Latency;
 use everett_vmm::virtio::net::Wire;
 
 use super::plan::{FileError, Plan, data_disk_serial};
-use super::timeline::Timeline;
+use super::timeline::{StateError, Timeline};
 use crate::cli;
+use crate::moments::Stored;
 use crate::world_file::{CpuModel, Node, World};
 
 /// Caches are dropped on average once in so many instructions, if at all.
@@ -32,6 +35,17 @@ pub enum LaunchError {
     /// The machine.
     #[error(transparent)]
     Machine(#[from] MachineError),
+    /// The session of a stored moment.
+    #[error(transparent)]
+    Session(#[from] StateError),
+    /// A stored moment of a timeline that has begun under another seed.
+    #[error("the moment is of a timeline under seed {begun}, which cannot go on under seed {seed}")]
+    Seed {
+        /// The moment's.
+        begun: u64,
+        /// What was asked for.
+        seed: u64,
+    },
     /// Sizes of caches that do not exist.
     #[error("--{0} must be a power of two, at least 16")]
     CacheSize(&'static str),
@@ -93,12 +107,36 @@ impl EngineOptions {
     /// See [`Machine::new`].
     pub fn machine(&self, mut config: MachineConfig) -> Result<Machine<SoftEngine>, MachineError> {
         config.leak = self.leak;
-        let mut machine = Machine::new(config, |ram| SoftEngine::new(ram.shared(), self.caches))?;
-        if let Some(schedule) = self.flushes {
-            machine.engine_mut().flush_at_random(schedule);
+        let machine = Machine::new(config, |ram| SoftEngine::new(ram.shared(), self.caches))?;
+        Ok(self.applied(machine))
+    }
+
+    /// A machine that is where `moment` was, and whose engine behaves so.
+    ///
+    /// # Errors
+    /// See [`Machine::from_moment`].
+    pub fn machine_at(
+        &self,
+        mut config: MachineConfig,
+        moment: &Moment,
+    ) -> Result<Machine<SoftEngine>, MachineError> {
+        config.leak = self.leak;
+        let engine = |ram: &Ram| SoftEngine::new(ram.shared(), self.caches);
+        Ok(self.applied(Machine::from_moment(config, moment, engine)?))
+    }
+
+    fn applied(&self, mut machine: Machine<SoftEngine>) -> Machine<SoftEngine> {
+        self.apply(&mut machine);
+        machine
+    }
+
+    /// What can be changed on a machine that is there: all but the sizes of caches and leaks of devices.
+    fn apply(&self, machine: &mut Machine<SoftEngine>) {
+        match self.flushes {
+            Some(schedule) => machine.engine_mut().flush_at_random(schedule),
+            None => machine.engine_mut().flush_when_needed(),
         }
         machine.engine_mut().leak_stale_translations(self.stale_translations);
-        Ok(machine)
     }
 }
 
@@ -115,14 +153,76 @@ pub struct Launcher {
     pub cmdline: String,
     /// How its engine behaves.
     pub options: EngineOptions,
+    /// Where its timelines start: a stored moment of theirs, else power-on.
+    pub from: Option<Arc<Stored>>,
 }
 
 impl Launcher {
-    /// A timeline at its beginning.
+    /// A timeline where this launcher's start, which begins under `seed` when it is ready.
+    ///
+    /// # Errors
+    /// A file cannot be read or is not what it should be; the moment from which it starts is of another seed.
+    pub fn start(&self, seed: u64) -> Result<Timeline, LaunchError> {
+        let mut timeline = match &self.from {
+            None => self.boot()?,
+            Some(stored) => self.resume(stored)?,
+        };
+        self.set_out(&mut timeline, seed)?;
+        Ok(timeline)
+    }
+
+    /// Bring a timeline of this launcher back to where they start, without making a machine. Its engine keeps its caches.
+    /// Returns false when they start at power-on: that takes a new machine.
+    ///
+    /// # Errors
+    /// As [`Launcher::start`].
+    pub fn start_again(&self, timeline: &mut Timeline, seed: u64) -> Result<bool, LaunchError> {
+        let Some(stored) = &self.from else { return Ok(false) };
+        timeline.machine_mut().restore(&stored.moment).map_err(MachineError::from)?;
+        timeline.restore(stored.session.clone())?;
+        self.options.apply(timeline.machine_mut());
+        self.set_out(timeline, seed)?;
+        Ok(true)
+    }
+
+    fn set_out(&self, timeline: &mut Timeline, seed: u64) -> Result<(), LaunchError> {
+        match timeline.seed() {
+            None => {
+                // It has not begun.
+                let _ = timeline.begin(seed);
+            }
+            Some(begun) if begun == seed => {}
+            Some(begun) => return Err(LaunchError::Seed { begun, seed }),
+        }
+        if let Some(stored) = &self.from {
+            timeline.events_again(&stored.events);
+            timeline.machine_mut().output().console_again(&stored.console);
+        }
+        Ok(())
+    }
+
+    /// A machine that is switched on. It is the same for all seeds, and waits when it is ready.
     ///
     /// # Errors
     /// A file cannot be read or is not what it should be.
-    pub fn start(&self, seed: u64) -> Result<Timeline, LaunchError> {
+    pub fn boot(&self) -> Result<Timeline, LaunchError> {
+        Ok(Timeline::new(self.options.machine(self.config()?)?, self.plan()?))
+    }
+
+    /// A timeline that goes on where `stored` was.
+    ///
+    /// # Errors
+    /// It was stored by something else than this launcher's world, or a file cannot be read.
+    pub fn resume(&self, stored: &Stored) -> Result<Timeline, LaunchError> {
+        let machine = self.options.machine_at(self.config()?, &stored.moment)?;
+        Ok(Timeline::resume(machine, self.plan()?, stored.session.clone())?)
+    }
+
+    /// What the node's agent is asked to do, for [`Timeline::resume`].
+    ///
+    /// # Errors
+    /// A file of the world cannot be read.
+    pub fn plan(&self) -> Result<Plan, FileError> {
         let root = match &self.files.root {
             None => Root::None,
             Some(_) => Root::Disk {
@@ -131,16 +231,19 @@ impl Launcher {
                 writable_bytes: None,
             },
         };
-        let plan = Plan::new(&self.world, &self.node, root, seed)?;
-        Ok(Timeline::new(self.options.machine(self.config(seed)?)?, plan))
+        Plan::new(&self.world, &self.node, root)
     }
 
-    fn config(&self, seed: u64) -> Result<MachineConfig, LaunchError> {
+    /// What the machine is made of.
+    ///
+    /// # Errors
+    /// A disk's file cannot be read or is not what it should be.
+    pub fn config(&self) -> Result<MachineConfig, LaunchError> {
         let CpuModel::V2 = self.world.cpu;
         let mut config = MachineConfig::new(&self.files.kernel);
         config.name.clone_from(&self.node.name);
         config.memory_bytes = self.node.memory_bytes;
-        config.seed = seed;
+        config.seed = self.world.boot_seed;
         config.epoch_unix_s = i64::try_from(self.world.epoch_unix_s).unwrap_or(i64::MAX);
         config.initramfs.clone_from(&self.files.initramfs);
         let parts = [DEFAULT_CMDLINE, &self.world.image.cmdline, &self.cmdline];

@@ -2,7 +2,7 @@
 //!
 //! * [`plan`] turns a node of a world file into requests; [`agent`] holds the conversation with the agent; [`event`]
 //!   is what comes out of it, and [`show`] makes lines of that.
-//! * [`launch`] makes machines; [`timeline`] joins a machine and its conversation; [`drive`] runs one to its end.
+//! * [`launch`] switches machines on; [`timeline`] joins a machine and its conversation; [`drive`] runs one to its end.
 //! * [`steps`] asks an agent for one thing after the other, and [`configure`] has packages configured that way.
 //!
 //! **Invariant.** Everything the host does to a guest happens at a vtime that is a function of the timeline alone.

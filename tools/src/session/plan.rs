@@ -11,14 +11,24 @@ use crate::world_file::{self, Node, World};
 /// Mode bits of a file that `files` puts into a guest: programs are meant to be run by their interpreter.
 const FILE_MODE: u32 = 0o644;
 const NS_PER_MS: u64 = 1_000_000;
+const NS_PER_S: u64 = 1_000_000_000;
 
-/// Everything that a node's agent is asked to do, in order.
+/// Everything that a node's agent is asked to do, in order. It is the same under every seed: drivers and checks get
+/// theirs when they are started.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// The node's name.
     pub node: String,
-    /// The first request: the machine without its services.
-    pub setup: protocol::Setup,
+    /// The first request: up to the restart point.
+    pub mount: protocol::Mount,
+    /// `CLOCK_REALTIME` at vtime 0, in seconds since 1970.
+    pub epoch_unix_s: u64,
+    /// What `/etc/hosts` holds.
+    pub hosts: Vec<protocol::HostEntry>,
+    /// Network interfaces.
+    pub interfaces: Vec<protocol::Interface>,
+    /// Data disks.
+    pub disks: Vec<protocol::DataDisk>,
     /// Files, in pieces, before the services start.
     pub files: Vec<protocol::PutFile>,
     /// Started together after the files are in place.
@@ -56,29 +66,11 @@ pub struct FileError {
 }
 
 impl Plan {
-    /// The plan for `node` of `world`, on a machine that has a disk `root`, under `seed`.
+    /// The plan for `node` of `world`, on a machine that has a disk `root`.
     ///
     /// # Errors
     /// A file that the node names cannot be read.
-    pub fn new(world: &World, node: &Node, root: protocol::Root, seed: u64) -> Result<Plan, FileError> {
-        let setup = protocol::Setup {
-            root,
-            clock: protocol::WallClock {
-                seconds: i64::try_from(world.epoch_unix_s).unwrap_or(i64::MAX),
-                nanoseconds: 0,
-            },
-            hostname: node.name.clone(),
-            hosts: hosts(world),
-            nameservers: Vec::new(),
-            interfaces: vec![protocol::Interface {
-                name: "eth0".to_owned(),
-                address: address(world, node),
-                prefix: NETWORK_PREFIX,
-                gateway: None,
-            }],
-            disks: node.disks.iter().enumerate().map(|(i, disk)| data_disk(i, disk)).collect(),
-            services: Vec::new(),
-        };
+    pub fn new(world: &World, node: &Node, root: protocol::Root) -> Result<Plan, FileError> {
         let mut files = Vec::new();
         for entry in &node.files {
             let source = |source| FileError { path: entry.host_path.clone(), source };
@@ -88,14 +80,43 @@ impl Plan {
         let checks = world.workload.checks.iter().filter(|check| check.node == node.name);
         Ok(Plan {
             node: node.name.clone(),
-            setup,
+            mount: protocol::Mount { root, hostname: node.name.clone() },
+            epoch_unix_s: world.epoch_unix_s,
+            hosts: hosts(world),
+            interfaces: vec![protocol::Interface {
+                name: "eth0".to_owned(),
+                address: address(world, node),
+                prefix: NETWORK_PREFIX,
+                gateway: None,
+            }],
+            disks: node.disks.iter().enumerate().map(|(i, disk)| data_disk(i, disk)).collect(),
             files,
             services: node.services.iter().map(service).collect(),
             drivers: drivers
-                .map(|driver| Driver { service: driver_service(driver, seed), repeat: driver.repeat })
+                .map(|driver| Driver { service: driver_service(driver), repeat: driver.repeat })
                 .collect(),
-            checks: checks.map(|c| Check { name: c.name.clone(), exec: check_exec(c, seed) }).collect(),
+            checks: checks.map(|c| Check { name: c.name.clone(), exec: check_exec(c) }).collect(),
         })
+    }
+}
+
+impl Plan {
+    /// What is asked at the restart point at `vtime_ns`.
+    #[must_use]
+    pub fn join(&self, entropy: Vec<u8>, vtime_ns: u64) -> protocol::Join {
+        let seconds = self.epoch_unix_s.saturating_add(vtime_ns / NS_PER_S);
+        protocol::Join {
+            entropy: protocol::Bytes(entropy),
+            clock: protocol::WallClock {
+                seconds: i64::try_from(seconds).unwrap_or(i64::MAX),
+                // Less than a second.
+                nanoseconds: (vtime_ns % NS_PER_S) as u32,
+            },
+            disks: self.disks.clone(),
+            hosts: self.hosts.clone(),
+            nameservers: Vec::new(),
+            interfaces: self.interfaces.clone(),
+        }
     }
 }
 
@@ -180,13 +201,11 @@ pub const SEED_VARIABLE: &str = "EVERETT_SEED";
 /// The variable that tells a repeated driver how often it had been started before.
 pub const ROUND_VARIABLE: &str = "EVERETT_ROUND";
 
-fn driver_service(driver: &world_file::Driver, seed: u64) -> protocol::Service {
-    let mut env = driver.command.env.clone();
-    env.insert(SEED_VARIABLE.to_owned(), seed.to_string());
+fn driver_service(driver: &world_file::Driver) -> protocol::Service {
     protocol::Service {
         name: driver.name.clone(),
         argv: driver.command.argv.clone(),
-        env,
+        env: driver.command.env.clone(),
         cwd: driver.command.cwd.clone(),
         user: driver.command.user.clone(),
         ready: None,
@@ -194,12 +213,10 @@ fn driver_service(driver: &world_file::Driver, seed: u64) -> protocol::Service {
     }
 }
 
-fn check_exec(check: &world_file::Check, seed: u64) -> protocol::Exec {
-    let mut env = check.command.env.clone();
-    env.insert(SEED_VARIABLE.to_owned(), seed.to_string());
+fn check_exec(check: &world_file::Check) -> protocol::Exec {
     protocol::Exec {
         argv: check.command.argv.clone(),
-        env,
+        env: check.command.env.clone(),
         cwd: check.command.cwd.clone(),
         user: check.command.user.clone(),
         stdin: None,

@@ -12,6 +12,8 @@ const UNIT_WIDTH: usize = 12;
 pub fn line(event: &Event, several_nodes: bool) -> String {
     let (unit, text) = match &event.what {
         What::Hello { release } => ("guest", format!("Linux {} is up", printable(release))),
+        What::Mounted => ("guest", style::paint(style::FAINT, "the root is mounted")),
+        What::Begin { seed } => ("guest", format!("the timeline begins under seed {seed}")),
         What::Ready => ("guest", "services are ready".to_owned()),
         What::End => ("guest", "the timeline's end: drivers stop, checks run".to_owned()),
         What::Start { unit, round: 0 } => (unit.as_str(), style::paint(style::FAINT, "starts")),
@@ -59,6 +61,10 @@ mod tests {
         assert_eq!(plain(output(StreamName::Stdout, false)), "   1.500000000 redis        | a\\u{1b}[31mb");
         assert_eq!(plain(output(StreamName::Stderr, true)), "   1.500000000 redis        ! a\\u{1b}[31mb …");
         assert_eq!(plain(What::finding("gone")), "   1.500000000 FOUND        gone");
+        assert_eq!(
+            plain(What::Begin { seed: 7 }),
+            "   1.500000000 guest        the timeline begins under seed 7"
+        );
         assert_eq!(plain(What::Ready), "   1.500000000 guest        services are ready");
     }
 }

@@ -2,7 +2,15 @@
 //!
 //! The host acts at two kinds of places: after the instruction with which the guest ended a line on its control port,
 //! and at vtimes that were fixed before. Both are functions of the timeline, so however a run is cut into calls of
-//! [`Timeline::run`], it is the same run.
+//! [`Timeline::run`], it is the same run. It acts when the machine is about to go on from such a place, never when it
+//! arrives: a timeline that is stored there ([`state`]) and goes on elsewhere does what this one does.
+//!
+//! * here: running, listening, acting;
+//! * `boot`: running up to the restart point or to *ready*, and beginning under a seed;
+//! * [`state`]: what is kept of a timeline when its machine is stored.
+
+mod boot;
+pub mod state;
 
 use everett_protocol::{Exec, Exit, Port};
 use everett_vmm::digest::Trail;
@@ -16,8 +24,13 @@ use super::agent::{Conversation, Phase};
 use super::event::Event;
 use super::plan::Plan;
 
+pub use boot::{BOOT_NS_MAX, BegunAlready, BootError};
+pub use state::{SessionState, StateError};
+
 /// Bytes that the guest's port did not take are offered again after so many nanoseconds of vtime.
 const RETRY_NS: u64 = 1_000_000;
+/// Most bytes that wait for the guest's port. An agent reads what it is asked; one that does not is given up.
+pub const UNSENT_BYTES_MAX: usize = 64 << 20;
 /// What Linux's panic() prints.
 const PANIC: &[u8] = b"Kernel panic";
 /// Stop where the agent ends a line.
@@ -31,9 +44,14 @@ pub struct Timeline {
     /// What the control port has not taken yet, and when it is offered again.
     unsent: Vec<u8>,
     retry_at_ns: Option<u64>,
-    /// When the workload's time is over.
-    end_at_ns: Option<u64>,
-    /// A command to run once the services are ready; the machine powers off after it.
+    /// The seed under which it begins when it is ready, until it does.
+    begin_with: Option<u64>,
+    /// When a machine that is not ready will not be any more.
+    boot_until_ns: Option<u64>,
+    /// How long the workload runs after *ready*, and whether that was over.
+    duration_ns: Option<u64>,
+    ended: bool,
+    /// A command to run once the timeline has begun; the machine powers off after it.
     command: Option<Exec>,
     end_reported: bool,
     /// The line with which the kernel panicked.
@@ -51,7 +69,10 @@ impl Timeline {
             conversation: Conversation::new(plan),
             unsent: Vec::new(),
             retry_at_ns: None,
-            end_at_ns: None,
+            begin_with: None,
+            boot_until_ns: None,
+            duration_ns: None,
+            ended: false,
             command: None,
             end_reported: false,
             last_words: None,
@@ -59,20 +80,38 @@ impl Timeline {
         }
     }
 
-    /// At `vtime_ns`, drivers stop and checks run.
-    pub fn end_at(&mut self, vtime_ns: u64) {
-        self.end_at_ns = Some(vtime_ns);
+    /// `duration_ns` of vtime after *ready*, drivers stop and checks run.
+    pub fn end_after(&mut self, duration_ns: u64) {
+        self.duration_ns = Some(duration_ns);
     }
 
-    /// Run a command when the services are ready, and power off after it. Its output appears under [`COMMAND`].
+    /// When drivers stop and checks run, in nanoseconds of vtime; known once the services are ready.
+    #[must_use]
+    pub fn end_ns(&self) -> Option<u64> {
+        Some(self.ready_ns()?.saturating_add(self.duration_ns?))
+    }
+
+    /// When the services were ready, in nanoseconds of vtime: the root of the timeline.
+    #[must_use]
+    pub fn ready_ns(&self) -> Option<u64> {
+        self.conversation.ready_ns()
+    }
+
+    /// Run a command when the timeline has begun, and power off after it. Its output appears under [`COMMAND`].
     pub fn command_when_ready(&mut self, exec: Exec) {
         self.command = Some(exec);
+    }
+
+    /// Run a command now, wherever the timeline is. Its output appears under [`COMMAND`].
+    pub fn command_now(&mut self, exec: Exec) {
+        self.conversation.command(COMMAND, exec, self.machine.vtime());
+        self.speak();
     }
 
     /// Ask the guest to power off; if nobody answers there, nothing happens.
     pub fn power_off(&mut self) {
         self.conversation.power_off(self.machine.vtime());
-        self.answer();
+        self.speak();
     }
 
     /// How the command of [`Timeline::command_when_ready`] ended.
@@ -116,6 +155,17 @@ impl Timeline {
         &mut self.machine
     }
 
+    /// The machine, without its conversation.
+    #[must_use]
+    pub fn into_machine(self) -> Machine<SoftEngine> {
+        self.machine
+    }
+
+    /// What happened before the moment from which this timeline goes on, to be taken as if it had just been.
+    pub fn events_again(&mut self, events: &[Event]) {
+        self.events.splice(0..0, events.iter().cloned());
+    }
+
     /// Events since the last call, in the order of their vtime.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
@@ -129,11 +179,15 @@ impl Timeline {
 
     /// Run until one of the ends in `until`, or the machine's own. Never ends for the conversation's sake.
     pub fn run(&mut self, until: &Until<'_>) -> Stop {
+        self.run_until(until, None)
+    }
+
+    /// The same, and stop where the conversation comes to a phase, or to one beyond it.
+    fn run_until(&mut self, until: &Until<'_>, wanted: Option<Phase>) -> Stop {
         loop {
-            self.act_if_due();
-            let next = [self.retry_at_ns, self.end_at_ns].into_iter().flatten().min().unwrap_or(u64::MAX);
+            self.act();
             let inner = Until {
-                vtime: until.vtime.min(next),
+                vtime: until.vtime.min(self.next_act_ns()),
                 port_lines: until.port_lines | CONTROL_LINES,
                 ..*until
             };
@@ -141,8 +195,7 @@ impl Timeline {
             self.listen();
             match &stop {
                 Stop::PortLines(ports) => {
-                    self.answer();
-                    if ports & until.port_lines != 0 {
+                    if ports & until.port_lines != 0 || wanted.is_some_and(|phase| self.phase() >= phase) {
                         return stop;
                     }
                 }
@@ -150,16 +203,7 @@ impl Timeline {
                 Stop::OutputFull(_) => {}
                 Stop::Time | Stop::Idle if self.machine.vtime() < until.vtime => {}
                 Stop::End(end) => {
-                    if !self.end_reported {
-                        self.end_reported = true;
-                        let asked = self.conversation.is_powering_off() && *end == End::PowerOff;
-                        let why = match &self.last_words {
-                            Some(words) => format!("{end}: {words}"),
-                            None => end.to_string(),
-                        };
-                        self.conversation.machine_ended(self.machine.vtime(), asked, &why);
-                        self.events.append(&mut self.conversation.take_events());
-                    }
+                    self.report_end(end);
                     return stop;
                 }
                 _ => return stop,
@@ -167,17 +211,60 @@ impl Timeline {
         }
     }
 
-    /// Do what was planned for this vtime.
-    fn act_if_due(&mut self) {
-        let now = self.machine.vtime();
-        if self.end_at_ns.is_some_and(|at| at <= now) {
-            self.end_at_ns = None;
-            self.conversation.end(now);
-            self.answer();
+    /// The next vtime at which the host does something by itself.
+    fn next_act_ns(&self) -> u64 {
+        [self.retry_at_ns, self.next_end_ns(), self.boot_until_ns]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(u64::MAX)
+    }
+
+    /// When the workload's time is over, while that is still to come: what has not begun does not end.
+    fn next_end_ns(&self) -> Option<u64> {
+        self.end_ns().filter(|_| !self.ended && self.phase() >= Phase::Running)
+    }
+
+    /// Do what is to be done here. Without effect when it was done.
+    fn act(&mut self) {
+        if self.machine.end().is_some() {
+            return;
         }
+        let now = self.machine.vtime();
+        self.act_in_phase(now);
+        if self.next_end_ns().is_some_and(|at| at <= now) {
+            self.ended = true;
+            self.conversation.end(now);
+        }
+        self.speak();
         if self.retry_at_ns.is_some_and(|at| at <= now) {
             self.send();
         }
+    }
+
+    /// Do what the phase asks for: each leads to another one, or to a request.
+    fn act_in_phase(&mut self, now: u64) {
+        match self.phase() {
+            Phase::Mounted => {
+                let entropy = self.draw_entropy();
+                self.conversation.join(entropy, now);
+            }
+            Phase::Ready => {
+                if let Some(seed) = self.begin_with.take() {
+                    self.begin_here(seed, now);
+                }
+            }
+            Phase::Running => {
+                if let Some(exec) = self.command.take() {
+                    self.conversation.command(COMMAND, exec, now);
+                }
+                if self.conversation.command_exit().is_some() && !self.conversation.is_powering_off() {
+                    self.conversation.power_off(now);
+                }
+            }
+            _ => {}
+        }
+        self.look_at_boot(now);
     }
 
     /// Take what the guest wrote. Lines are stamped with the vtime of the write that ended them.
@@ -217,20 +304,33 @@ impl Timeline {
         }
     }
 
-    /// Say what the conversation has to say now.
-    fn answer(&mut self) {
-        let now = self.machine.vtime();
-        if self.conversation.phase() == Phase::Running
-            && let Some(exec) = self.command.take()
-        {
-            self.conversation.command(COMMAND, exec, now);
+    fn report_end(&mut self, end: &End) {
+        if self.end_reported {
+            return;
         }
-        if self.conversation.command_exit().is_some() && !self.conversation.is_powering_off() {
-            self.conversation.power_off(now);
+        self.end_reported = true;
+        let asked = self.conversation.is_powering_off() && *end == End::PowerOff;
+        let why = match &self.last_words {
+            Some(words) => format!("{end}: {words}"),
+            None => end.to_string(),
+        };
+        self.conversation.machine_ended(self.machine.vtime(), asked, &why);
+        self.events.append(&mut self.conversation.take_events());
+    }
+
+    /// Say what the conversation has to say now.
+    fn speak(&mut self) {
+        let outgoing = self.conversation.take_outgoing();
+        if !outgoing.is_empty() {
+            self.unsent.extend(outgoing);
+            self.send();
+            if self.unsent.len() > UNSENT_BYTES_MAX {
+                self.unsent.clear();
+                self.retry_at_ns = None;
+                self.conversation.unusable(self.machine.vtime(), "the agent does not read what it is asked");
+            }
         }
         self.events.append(&mut self.conversation.take_events());
-        self.unsent.append(&mut self.conversation.take_outgoing());
-        self.send();
     }
 
     fn send(&mut self) {

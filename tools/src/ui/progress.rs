@@ -21,6 +21,14 @@ impl RunBar {
         RunBar { bar, clock: Stopwatch::start() }
     }
 
+    /// For something whose end nobody knows.
+    #[must_use]
+    pub fn endless(ui: &Ui, name: &'static str) -> RunBar {
+        let bar = bar(ui, 0, "{prefix} {msg}");
+        bar.set_prefix(name);
+        RunBar { bar, clock: Stopwatch::start() }
+    }
+
     /// `vtime_ns` of the total is done, with `instructions`.
     pub fn at(&self, vtime_ns: u64, instructions: u64) {
         self.bar.set_position(vtime_ns / 1_000_000);

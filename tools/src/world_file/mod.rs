@@ -38,6 +38,9 @@ pub const NODES_MAX: usize = 64;
 /// When a world boots, if it does not say.
 pub const EPOCH_DEFAULT: &str = "2026-01-01T00:00:00Z";
 
+/// The seed under which machines boot, if the world does not say: one boot serves all timelines.
+pub const BOOT_SEED: u64 = 0;
+
 /// Keys of DESIGN section 9 that a later version reads.
 const KEYS_LATER: &[&str] = &["faults", "property", "explore", "link"];
 
@@ -72,6 +75,8 @@ pub struct World {
     /// The seed when the command line gives none. No part of the identity: a seed is named beside it.
     #[serde(skip)]
     pub seed: Option<u64>,
+    /// The seed under which machines boot, up to where their services are ready.
+    pub boot_seed: u64,
     /// What the nodes boot.
     pub image: Image,
     /// The machines, at least one, in the file's order.
@@ -121,7 +126,7 @@ pub fn parse(text: &str, file: &Path) -> Result<World, Error> {
 }
 
 fn read(top: &Table<'_>, file: &Path) -> Result<World, Error> {
-    top.only(&["epoch", "cpu", "clock", "seed", "image", "node", "workload"], KEYS_LATER)?;
+    top.only(&["epoch", "cpu", "clock", "seed", "boot_seed", "image", "node", "workload"], KEYS_LATER)?;
     let epoch_unix_s = match top.get("epoch") {
         Some(item) => epoch::parse_unix_s(&item.date_text()?).map_err(|what| item.error(what))?,
         None => epoch::parse_unix_s(EPOCH_DEFAULT).map_err(|what| top.error(what))?,
@@ -150,6 +155,7 @@ fn read(top: &Table<'_>, file: &Path) -> Result<World, Error> {
         },
     };
     let seed = top.get("seed").map(|item| item.u64()).transpose()?;
+    let boot_seed = top.get("boot_seed").map(|item| item.u64()).transpose()?.unwrap_or(BOOT_SEED);
     let image = image::read(top.get("image").map(|item| item.table()).transpose()?)?;
 
     let mut nodes: Vec<Node> = Vec::new();
@@ -165,7 +171,7 @@ fn read(top: &Table<'_>, file: &Path) -> Result<World, Error> {
         return Err(list.error("a world needs at least one [[node]]"));
     }
     let workload = workload::read(top.get("workload").map(|item| item.table()).transpose()?, &nodes)?;
-    Ok(World { file: file.to_owned(), epoch_unix_s, cpu, clock, seed, image, nodes, workload })
+    Ok(World { file: file.to_owned(), epoch_unix_s, cpu, clock, seed, boot_seed, image, nodes, workload })
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! Tests on a stock Debian guest: they build its image first (with a network to a Debian mirror), as a user would.
 //!
 //! * `exactness`: equal runs are equal whatever disturbs them, and gates that fail when they should;
+//! * `moments`: the restart point, *ready*, and what follows the seed;
 //! * `programs`: programs from Debian packages give right answers; `trouble`: guests that go wrong.
 
 mod exactness;
+mod moments;
 mod programs;
 mod support;
 mod trouble;

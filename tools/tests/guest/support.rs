@@ -7,12 +7,14 @@ use std::sync::OnceLock;
 
 use everett_tools::images::{self, Image};
 use everett_tools::interrupt::Interrupt;
+use everett_tools::session::drive::Watch;
 use everett_tools::session::event::{Event, What};
 use everett_tools::session::launch::{EngineOptions, Launcher};
 use everett_tools::session::timeline::Timeline;
 use everett_tools::ui::Ui;
 use everett_tools::verify::Job;
 use everett_tools::world_file;
+use everett_vmm::digest::Digest;
 use everett_vmm::machine::{Stop, Until};
 
 /// A millisecond of vtime.
@@ -36,7 +38,35 @@ pub(crate) fn image() -> &'static Image {
 pub(crate) fn launcher(options: EngineOptions) -> Launcher {
     let world = world_file::load(&world_file()).expect("the test world");
     let node = world.nodes[0].clone();
-    Launcher { world, node, files: image().files.clone(), cmdline: String::new(), options }
+    Launcher { world, node, files: image().files.clone(), cmdline: String::new(), options, from: None }
+}
+
+/// What starts timelines of another world on the test world's image, with one node.
+pub(crate) fn launcher_of(world: &str) -> Launcher {
+    let world = world_file::parse(world, Path::new("test.toml")).expect("a world");
+    let node = world.nodes[0].clone();
+    let options = EngineOptions::default();
+    Launcher { world, node, files: image().files.clone(), cmdline: String::new(), options, from: None }
+}
+
+/// A watcher who keeps what happened.
+#[derive(Default)]
+pub(crate) struct Keeper(pub(crate) Vec<Event>);
+
+impl Watch for Keeper {
+    fn event(&mut self, event: &Event) -> anyhow::Result<()> {
+        self.0.push(event.clone());
+        Ok(())
+    }
+    fn console(&mut self, _: &[u8]) -> anyhow::Result<()> {
+        Ok(())
+    }
+    fn point(&mut self, _: u64, _: Digest) -> anyhow::Result<()> {
+        Ok(())
+    }
+    fn at(&mut self, _: u64, _: u64) -> bool {
+        true
+    }
 }
 
 /// `runs` runs of the test world under a seed.

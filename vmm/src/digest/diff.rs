@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use vm_memory::{Bytes, GuestAddress};
-
-use crate::disk::BLOCK;
+use crate::disk::{BLOCK, Disk};
 use crate::engine::Engine;
 use crate::layout::PAGE;
 use crate::machine::Machine;
@@ -125,38 +123,34 @@ fn join(path: &[(String, usize)], name: &str) -> String {
 }
 
 fn memory_differences<E: Engine>(a: &mut Machine<E>, b: &mut Machine<E>, found: &mut Vec<Difference>) {
-    let pages = a.hashes().0.differing(b.hashes().0);
-    let read = |machine: &Machine<E>, page: u64| {
-        let mut content = vec![0; PAGE as usize];
-        // Pages beyond one machine's RAM read as zero: the machines have different sizes then.
-        let _ = machine.ram().memory().read_slice(&mut content, GuestAddress(page * PAGE));
-        content
-    };
-    for &page in pages.iter().take(NAMED_MAX) {
-        found.push(byte_difference(&format!("memory page {page:#x}"), &read(a, page), &read(b, page)));
+    // Pages beyond one machine's RAM read as zero: the machines have different sizes then.
+    let content =
+        |machine: &Machine<E>, page| machine.ram().page(page).copied().unwrap_or([0; PAGE as usize]);
+    let pages = a.ram().len().max(b.ram().len()) / PAGE;
+    let differ: Vec<u64> = (0..pages).filter(|&page| a.ram().page(page) != b.ram().page(page)).collect();
+    for &page in differ.iter().take(NAMED_MAX) {
+        let name = format!("memory page {page:#x}");
+        found.push(byte_difference(&name, &content(a, page), &content(b, page)));
     }
-    more("pages of memory", pages.len(), found);
+    more("pages of memory", differ.len(), found);
 }
 
-fn disk_differences<E: Engine>(a: &mut Machine<E>, b: &mut Machine<E>, found: &mut Vec<Difference>) {
-    let disks = a.hashes().1.len().min(b.hashes().1.len());
-    for disk in 0..disks {
-        let blocks = a.hashes().1[disk].differing(&b.hashes().1[disk]);
-        let read = |machine: &Machine<E>, block: u64| {
-            let mut content = vec![0; BLOCK as usize];
-            if let Some(disk) = machine.disk(disk) {
-                disk.read(block * BLOCK, &mut content);
-            }
+fn disk_differences<E: Engine>(a: &Machine<E>, b: &Machine<E>, found: &mut Vec<Difference>) {
+    for disk in 0.. {
+        let (Some(x), Some(y)) = (a.disk(disk), b.disk(disk)) else { return };
+        let read = |disk: &Disk, block: u64| {
+            let mut content = [0; BLOCK as usize];
+            disk.read(block * BLOCK, &mut content);
             content
         };
-        for &block in blocks.iter().take(NAMED_MAX) {
-            found.push(byte_difference(
-                &format!("disk {disk} block {block:#x}"),
-                &read(a, block),
-                &read(b, block),
-            ));
+        let mut written = x.written_blocks();
+        written.append(&mut y.written_blocks());
+        written.retain(|&block| read(x, block) != read(y, block));
+        for &block in written.iter().take(NAMED_MAX) {
+            let name = format!("disk {disk} block {block:#x}");
+            found.push(byte_difference(&name, &read(x, block), &read(y, block)));
         }
-        more(&format!("blocks of disk {disk}"), blocks.len(), found);
+        more(&format!("blocks of disk {disk}"), written.len(), found);
     }
 }
 

@@ -4,33 +4,34 @@
 //! incremental: only pages and blocks written since the last one are hashed. Taking one changes nothing: it is an
 //! observer (`tests` runs with none, one and a thousand).
 //!
-//! - `tree`: hashes of pages and of groups of pages
+//! - `leaves`: the hash of a set of pages or blocks
 //! - `trail`: digests at fixed vtimes
 //! - `diff`: two machines' states, named and side by side
 //! - `bisect`: the first instruction at which two runs part
 
 pub mod bisect;
 pub mod diff;
+pub(crate) mod leaves;
 pub mod trail;
-mod tree;
 
 #[cfg(test)]
 mod tests;
 
 pub use bisect::{Cause, Divergence, Side, first_difference};
 pub use diff::{Difference, differences};
+pub use leaves::LeafSum;
 pub use trail::Trail;
 
 use std::fmt;
 
+use everett_snapshot::{PageBytes, PageHash};
 use serde::{Deserialize, Serialize};
-use vm_memory::{Bytes, GuestAddress};
 
 use crate::disk::BLOCK;
 use crate::engine::Engine;
 use crate::layout::PAGE;
 use crate::machine::Machine;
-use tree::HashTree;
+use leaves::Leaves;
 
 /// A blake3 digest. Shown as its first eight bytes in hex; `{:#}` shows all.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -51,8 +52,8 @@ impl fmt::Debug for Digest {
 /// Hashes that stay valid from one digest to the next.
 #[derive(Debug, Default)]
 pub(crate) struct DigestCache {
-    memory: HashTree,
-    disks: Vec<HashTree>,
+    pub(crate) memory: Leaves,
+    pub(crate) disks: Vec<Leaves>,
 }
 
 /// Digests of the parts of a machine, by name, in a fixed order.
@@ -85,7 +86,7 @@ impl<E: Engine> Machine<E> {
         let mut parts = vec![
             ("cpu".to_owned(), serialized(&self.engine.state())),
             ("devices".to_owned(), serialized(&self.state)),
-            ("memory".to_owned(), self.digest.memory.root()),
+            ("memory".to_owned(), self.digest.memory.sum().digest()),
         ];
         let disks = self.disk_digests();
         parts.extend(disks.into_iter().enumerate().map(|(i, digest)| (format!("disk {i}"), digest)));
@@ -96,49 +97,38 @@ impl<E: Engine> Machine<E> {
     pub(crate) fn disk_digests(&mut self) -> Vec<Digest> {
         self.update_disk_hashes();
         let mut digests = Vec::new();
-        for (disk, tree) in self.disks.iter_mut().zip(&mut self.digest.disks) {
+        for (disk, leaves) in self.disks.iter_mut().zip(&self.digest.disks) {
             let mut hasher = blake3::Hasher::new();
-            hasher.update(&disk.base_digest()).update(&tree.root().0);
+            hasher.update(&disk.base_digest()).update(&leaves.sum().digest().0);
             digests.push(Digest(*hasher.finalize().as_bytes()));
         }
         digests
     }
 
     /// Hash the pages that were written since the last time.
-    fn update_memory_hashes(&mut self) {
-        self.hand_over_device_writes();
-        let mut content = [0; PAGE as usize];
-        for page in self.engine.take_dirty_pages() {
+    pub(crate) fn update_memory_hashes(&mut self) {
+        for page in self.take_written_pages() {
             // An engine names only pages of RAM.
-            if self.ram.memory().read_slice(&mut content, GuestAddress(page * PAGE)).is_ok() {
-                self.digest.memory.set(page, leaf(&content));
-            }
+            let Some(content) = self.ram.page(page) else { continue };
+            self.digest.memory.set(page, leaf(content), self.memory.hash(page));
         }
     }
 
-    fn update_disk_hashes(&mut self) {
-        self.digest.disks.resize_with(self.disks.len(), HashTree::default);
-        for (disk, tree) in self.disks.iter_mut().zip(&mut self.digest.disks) {
+    pub(crate) fn update_disk_hashes(&mut self) {
+        self.digest.disks.resize_with(self.disks.len(), Leaves::default);
+        for (disk, leaves) in self.disks.iter_mut().zip(&mut self.digest.disks) {
             for block in disk.take_dirty_blocks() {
-                // Zeroes that were written over another base are not "nothing": they have a hash as any content has.
-                let written = disk.written_block(block).map(|content| *blake3::hash(content).as_bytes());
-                tree.set(block, written);
+                leaves.set(block, disk.block_hash(block), disk.stored_hash(block));
             }
         }
-    }
-
-    pub(crate) fn hashes(&mut self) -> (&HashTree, &[HashTree]) {
-        self.update_memory_hashes();
-        self.update_disk_hashes();
-        (&self.digest.memory, &self.digest.disks)
     }
 }
 
 const _: () = assert!(BLOCK == PAGE);
 
 /// A page's hash; a page of zeroes has none, so that one that was never written equals one that is zero again.
-fn leaf(content: &[u8; PAGE as usize]) -> Option<[u8; 32]> {
-    (*content != [0; PAGE as usize]).then(|| *blake3::hash(content).as_bytes())
+fn leaf(content: &PageBytes) -> Option<PageHash> {
+    (*content != [0; PAGE as usize]).then(|| PageHash::of(content))
 }
 
 /// Serialised state has one form: every map in it is ordered.

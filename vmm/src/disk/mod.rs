@@ -1,7 +1,8 @@
 //! What is on a disk: an immutable base (a mapped file, bytes, or zeroes) under blocks that were written since.
 //!
-//! The base is shared by every machine that has it; only written 4 KiB blocks belong to a machine. There is no volatile
-//! cache here: a write that completed is on the disk.
+//! The base is shared by every machine that has it; only written 4 KiB blocks belong to a machine. Those of the last moment
+//! are a persistent tree of immutable pages, which moments share; those written since are the disk's own until
+//! [`Disk::moment`] adds them to the tree. There is no volatile cache here: a write that completed is on the disk.
 
 mod map;
 
@@ -10,6 +11,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use everett_snapshot::{Entry, PageHash, Pool, Tree};
 use map::MappedFile;
 
 /// Bytes of a block, the unit of copy-on-write.
@@ -60,12 +62,16 @@ pub struct Disk {
     base: Base,
     base_digest: Option<[u8; 32]>,
     bytes: u64,
-    written: BTreeMap<u64, Arc<[u8; BLOCK as usize]>>,
-    /// Shared by all blocks that were zeroed whole.
-    zeroes: Arc<[u8; BLOCK as usize]>,
+    /// Written up to the last moment.
+    stored: Tree,
+    /// Written since. `None`: zeroes.
+    recent: BTreeMap<u64, Option<Arc<Block>>>,
     /// Written since the last [`Disk::take_dirty_blocks`].
     dirty: BTreeSet<u64>,
 }
+
+type Block = [u8; BLOCK as usize];
+const ZEROES: &Block = &[0; BLOCK as usize];
 
 impl Disk {
     /// An empty disk: zeroes.
@@ -103,8 +109,8 @@ impl Disk {
         if bytes == 0 || !bytes.is_multiple_of(SECTOR) || bytes > DISK_BYTES_MAX {
             return Err(DiskError::Size { name: name.into(), bytes });
         }
-        let zeroes = Arc::new([0; BLOCK as usize]);
-        Ok(Disk { base, base_digest: None, bytes, written: BTreeMap::new(), zeroes, dirty: BTreeSet::new() })
+        let (stored, recent, dirty) = (Tree::default(), BTreeMap::new(), BTreeSet::new());
+        Ok(Disk { base, base_digest: None, bytes, stored, recent, dirty })
     }
 
     /// Bytes.
@@ -124,7 +130,7 @@ impl Disk {
     pub fn read(&self, offset: u64, buf: &mut [u8]) {
         for_blocks(offset, buf.len(), |block, at, range| {
             let part = &mut buf[range];
-            match self.written.get(&block) {
+            match self.written_block(block) {
                 Some(content) => part.copy_from_slice(&content[at..at + part.len()]),
                 None => self.read_base(block * BLOCK + at as u64, part),
             }
@@ -149,11 +155,7 @@ impl Disk {
                 return;
             }
             self.dirty.insert(block);
-            if matches!(self.base, Base::Zero) {
-                self.written.remove(&block);
-            } else {
-                self.written.insert(block, Arc::clone(&self.zeroes));
-            }
+            self.recent.insert(block, None);
         });
     }
 
@@ -162,12 +164,51 @@ impl Disk {
         std::mem::take(&mut self.dirty)
     }
     /// A block that was written at some time.
-    pub fn written_block(&self, block: u64) -> Option<&[u8; BLOCK as usize]> {
-        self.written.get(&block).map(|content| &**content)
+    pub fn written_block(&self, block: u64) -> Option<&Block> {
+        match self.recent.get(&block) {
+            Some(Some(content)) => Some(content),
+            Some(None) => Some(ZEROES),
+            None => match self.stored.get(block)? {
+                Entry::Zero => Some(ZEROES),
+                Entry::Page(page) => Some(page.bytes()),
+            },
+        }
     }
-    /// Blocks that were written at some time.
-    pub fn written_blocks(&self) -> usize {
-        self.written.len()
+    /// The numbers of blocks that were written at some time, ascending.
+    pub fn written_blocks(&self) -> BTreeSet<u64> {
+        self.stored.iter().map(|(block, _)| block).chain(self.recent.keys().copied()).collect()
+    }
+    /// The hash of what the last moment has of a block that was written before it.
+    pub(crate) fn stored_hash(&self, block: u64) -> Option<PageHash> {
+        self.stored.get(block).map(hash)
+    }
+    /// The hash of a block as it is, if it was written. Zeroes over a base of zeroes are nothing; over another base they
+    /// have a hash as any content has.
+    pub(crate) fn block_hash(&self, block: u64) -> Option<PageHash> {
+        let content = self.written_block(block)?;
+        (content != ZEROES || !matches!(self.base, Base::Zero)).then(|| PageHash::of(content))
+    }
+
+    /// The written blocks as they are now, for a moment. `hash` knows the hashes of those that were written since the last.
+    pub(crate) fn moment(&mut self, pool: &Pool, hash: impl Fn(u64) -> Option<Option<PageHash>>) -> Tree {
+        for (block, content) in std::mem::take(&mut self.recent) {
+            let page = content.filter(|content| **content != *ZEROES).and_then(|content| match hash(block) {
+                Some(Some(hash)) => pool.intern_hashed(hash, &content),
+                _ => pool.intern(&content),
+            });
+            match page {
+                Some(page) => self.stored.set(block, Entry::Page(page)),
+                None if matches!(self.base, Base::Zero) => self.stored.remove(block),
+                None => self.stored.set(block, Entry::Zero),
+            }
+        }
+        self.stored.clone()
+    }
+    /// Go to where a moment of this disk was.
+    pub(crate) fn restore(&mut self, stored: &Tree) {
+        self.stored = stored.clone();
+        self.recent.clear();
+        self.dirty.clear();
     }
 
     /// blake3 of the base.
@@ -191,21 +232,33 @@ impl Disk {
         buf[len..].fill(0);
     }
 
-    fn block_mut(&mut self, block: u64) -> &mut [u8; BLOCK as usize] {
+    fn block_mut(&mut self, block: u64) -> &mut Block {
         self.dirty.insert(block);
-        if !self.written.contains_key(&block) {
-            let mut content = [0; BLOCK as usize];
-            self.read_base(block * BLOCK, &mut content);
-            self.written.insert(block, Arc::new(content));
+        if !matches!(self.recent.get(&block), Some(Some(_))) {
+            let mut content = *ZEROES;
+            match self.written_block(block) {
+                Some(written) => content = *written,
+                None => self.read_base(block * BLOCK, &mut content),
+            }
+            self.recent.insert(block, Some(Arc::new(content)));
         }
-        // Present by the lines above; a shared block is copied here.
-        Arc::make_mut(self.written.entry(block).or_insert_with(|| Arc::new([0; BLOCK as usize])))
+        // Present by the lines above; a block that a clone shares is copied here.
+        let content = self.recent.entry(block).or_default().get_or_insert_with(|| Arc::new(*ZEROES));
+        Arc::make_mut(content)
+    }
+}
+
+/// The hash of a written block of a moment.
+pub(crate) fn hash(entry: &Entry) -> PageHash {
+    match entry {
+        Entry::Zero => PageHash::of(ZEROES),
+        Entry::Page(page) => page.hash(),
     }
 }
 
 impl fmt::Debug for Disk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Disk({} bytes, {} blocks written)", self.bytes, self.written.len())
+        write!(f, "Disk({} bytes, {} blocks written)", self.bytes, self.written_blocks().len())
     }
 }
 
@@ -265,7 +318,7 @@ mod tests {
             let mut buf = vec![0; LEN];
             disk.read(0, &mut buf);
             prop_assert_eq!(buf, oracle);
-            prop_assert_eq!(before.written_blocks(), 0, "a clone shares nothing that is written later");
+            prop_assert!(before.written_blocks().is_empty(), "a clone shares nothing that is written later");
         }
     }
 

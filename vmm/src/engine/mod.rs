@@ -110,6 +110,9 @@ pub trait Engine {
     fn set_state(&mut self, state: &CpuState);
     /// A device, a restore or a debugger wrote guest memory at `gpa`: drop what was derived from it, note it as dirty.
     fn memory_written(&mut self, gpa: u64, len: u64);
+    /// A restore replaced these pages of guest memory: drop what was derived from their old content, and note nothing as
+    /// written.
+    fn memory_replaced(&mut self, pages: &[u64]);
     /// Pages of guest memory that were written since the last call, ascending, each once.
     fn take_dirty_pages(&mut self) -> Vec<u64>;
     /// Read guest memory through the guest's page tables as they are now, without touching A and D bits. Returns how

@@ -74,6 +74,16 @@ impl SoftEngine {
         self.flushes = Some(flushes);
     }
 
+    /// Drop them only when something changed.
+    pub fn flush_when_needed(&mut self) {
+        self.flushes = None;
+    }
+
+    /// How many blocks of code were decoded since the beginning.
+    pub fn blocks_decoded(&self) -> u64 {
+        self.cpu.blocks_decoded()
+    }
+
     /// Plant a defect for tests of the determinism checks: stores to page tables leave stale translations behind.
     #[doc(hidden)]
     pub fn leak_stale_translations(&mut self, on: bool) {
@@ -149,6 +159,9 @@ impl Engine for SoftEngine {
     }
     fn memory_written(&mut self, gpa: u64, len: u64) {
         self.cpu.memory_written(gpa, len);
+    }
+    fn memory_replaced(&mut self, pages: &[u64]) {
+        self.cpu.memory_replaced(pages);
     }
     fn take_dirty_pages(&mut self) -> Vec<u64> {
         self.cpu.take_dirty_pages()

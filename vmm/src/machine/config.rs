@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::MomentError;
 use crate::boot::{BootError, DEFAULT_CMDLINE};
 use crate::clock::{CPU_HZ_DEFAULT, ClockError, ClockMode};
 use crate::disk::{Disk, DiskError};
@@ -97,6 +98,9 @@ pub enum MachineError {
     /// Disks.
     #[error(transparent)]
     Disk(#[from] DiskError),
+    /// The moment to start from.
+    #[error(transparent)]
+    Moment(#[from] MomentError),
     /// More devices than there are slots.
     #[error("{devices} disks and network cards: at most {} fit", VIRTIO_SLOTS_MAX - 2)]
     Slots {

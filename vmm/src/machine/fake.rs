@@ -209,6 +209,9 @@ impl Engine for FakeEngine {
     fn memory_written(&mut self, gpa: u64, len: u64) {
         self.dirty.extend(gpa / PAGE..(gpa + len).div_ceil(PAGE));
     }
+    fn memory_replaced(&mut self, _: &[u64]) {
+        self.dirty.clear();
+    }
     fn take_dirty_pages(&mut self) -> Vec<u64> {
         let mut pages = std::mem::take(&mut self.dirty);
         pages.sort_unstable();

@@ -5,6 +5,7 @@
 //! - `events`: the queue of what will happen by itself; `output`: what goes out to observers
 //! - `stop`: when and why a run ends
 //! - `journal`: the inputs that a CPU got, for comparing two runs
+//! - `moment`: all of it taken at a stop and brought back
 //!
 //! **Invariants.** Only [`State`], CPU, RAM and disks decide what happens next; `Output`, digests and the journal are
 //! observers. Every stop lies between two instructions, except when the machine has come to its end.
@@ -14,6 +15,7 @@ pub mod config;
 pub mod events;
 mod guard;
 pub mod journal;
+mod moment;
 pub mod output;
 mod run;
 pub mod stop;
@@ -25,9 +27,11 @@ pub(crate) mod tests;
 
 pub use config::{CardConfig, DiskConfig, MachineConfig, MachineError};
 pub use guard::{ACCESSES_MAX, STORM_GAP, STORM_INTERRUPTS};
+pub use moment::{DiskMoment, Moment, MomentError, STATE_BYTES_MAX, STATE_VERSION};
 pub use stop::{End, Stop, Until};
 
 use everett_cpu::{CacheConfig, CpuState};
+use everett_snapshot::{Image, Tree};
 use serde::{Deserialize, Serialize};
 use vm_memory::{Bytes, GuestAddress};
 
@@ -41,9 +45,9 @@ use crate::digest::DigestCache;
 use crate::disk::Disk;
 use crate::engine::Engine;
 use crate::engine::soft::SoftEngine;
-use crate::layout::{EVENT_GSI, GENERATION_ID, UART_GSI, VIRTIO_GSI, VIRTIO_SLOTS_MAX};
+use crate::layout::{EVENT_GSI, GENERATION_ID, PAGE, UART_GSI, VIRTIO_GSI, VIRTIO_SLOTS_MAX};
 use crate::leak::Planted;
-use crate::ram::Ram;
+use crate::ram::{PageSet, Ram};
 use crate::streams::{Streams, purpose};
 use crate::virtio::blk::Blk;
 use crate::virtio::console::Console;
@@ -78,6 +82,37 @@ pub struct State {
     end: Option<End>,
 }
 
+impl State {
+    /// Devices as a power cycle leaves them, and the contents of the disks, which are taken out of the configuration.
+    fn new(config: &mut MachineConfig) -> Result<(State, Vec<Disk>), MachineError> {
+        let devices = config.disks.len() + config.cards.len();
+        if devices + 2 > VIRTIO_SLOTS_MAX {
+            return Err(MachineError::Slots { devices });
+        }
+        let mut virtio = vec![Device::Console(Console::default()), Device::Rng(Rng::default())];
+        let mut disks = Vec::new();
+        for d in config.disks.drain(..) {
+            virtio.push(Device::Blk(Blk::new(disks.len(), &d.disk, &d.serial, d.read_only, d.latency)?));
+            disks.push(d.disk);
+        }
+        virtio.extend(config.cards.iter().map(|card| Device::Net(Net::new(card.mac, card.wire))));
+        let state = State {
+            clock: Clock::new(config.clock, config.cpu_hz)?,
+            events: EventQueue::default(),
+            streams: Streams::new(config.seed, &config.name),
+            interrupts: Interrupts::default(),
+            uart: Uart::default(),
+            rtc: Rtc::new(config.epoch_unix_s),
+            power: Power::default(),
+            virtio: virtio.into_iter().map(Transport::new).collect(),
+            guard: Guard::default(),
+            halted: false,
+            end: None,
+        };
+        Ok((state, disks))
+    }
+}
+
 /// One machine.
 pub struct Machine<E: Engine> {
     name: String,
@@ -86,6 +121,10 @@ pub struct Machine<E: Engine> {
     pub(crate) disks: Vec<Disk>,
     pub(crate) state: State,
     output: Output,
+    /// Guest memory at the last moment, taken or restored.
+    pub(crate) memory: Image,
+    /// Pages written since.
+    changed: PageSet,
     pub(crate) digest: DigestCache,
     journal: Option<Journal>,
     planted: Planted,
@@ -119,6 +158,18 @@ impl Machine<SoftEngine> {
     pub fn soft(config: MachineConfig, caches: CacheConfig) -> Result<Machine<SoftEngine>, MachineError> {
         Machine::new(config, |ram| SoftEngine::new(ram.shared(), caches))
     }
+
+    /// A machine on the soft engine that is where `moment` was.
+    ///
+    /// # Errors
+    /// As [`Machine::from_moment`].
+    pub fn soft_from_moment(
+        config: MachineConfig,
+        moment: &Moment,
+        caches: CacheConfig,
+    ) -> Result<Machine<SoftEngine>, MachineError> {
+        Machine::from_moment(config, moment, |ram| SoftEngine::new(ram.shared(), caches))
+    }
 }
 
 impl<E: Engine> Machine<E> {
@@ -126,65 +177,80 @@ impl<E: Engine> Machine<E> {
     ///
     /// # Errors
     /// When the configuration is out of bounds or a file is not what it should be.
-    pub fn new(config: MachineConfig, engine: impl FnOnce(&Ram) -> E) -> Result<Machine<E>, MachineError> {
+    pub fn new(
+        mut config: MachineConfig,
+        engine: impl FnOnce(&Ram) -> E,
+    ) -> Result<Machine<E>, MachineError> {
         let ram = Ram::new(config.memory_bytes)?;
-        let clock = Clock::new(config.clock, config.cpu_hz)?;
-        let mut streams = Streams::new(config.seed, &config.name);
-        let devices = config.disks.len() + config.cards.len();
-        if devices + 2 > VIRTIO_SLOTS_MAX {
-            return Err(MachineError::Slots { devices });
-        }
-
-        let mut virtio = vec![Device::Console(Console::default()), Device::Rng(Rng::default())];
-        let mut disks = Vec::new();
-        for d in config.disks {
-            virtio.push(Device::Blk(Blk::new(disks.len(), &d.disk, &d.serial, d.read_only, d.latency)?));
-            disks.push(d.disk);
-        }
-        virtio.extend(config.cards.iter().map(|card| Device::Net(Net::new(card.mac, card.wire))));
-
-        let mut seed = [0; BOOT_SEED_BYTES];
-        let mut generation = [0; 16];
-        streams.fill(purpose::ENTROPY, &mut seed);
-        streams.fill(purpose::ENTROPY, &mut generation);
+        let memory = Image::zero(config.memory_bytes / PAGE);
+        let (mut state, disks) = State::new(&mut config)?;
         let files = BootFiles {
             kernel: &config.kernel,
             initramfs: config.initramfs.as_deref(),
             cmdline: &config.cmdline,
         };
-        let acpi = crate::acpi::tables(virtio.len());
+        let mut seed = [0; BOOT_SEED_BYTES];
+        let mut generation = [0; 16];
+        state.streams.fill(purpose::ENTROPY, &mut seed);
+        state.streams.fill(purpose::ENTROPY, &mut generation);
+        let acpi = crate::acpi::tables(state.virtio.len());
         let data = BootData { acpi: &acpi, seed: &seed, generation: &generation };
         let cpu = boot::load(&ram, &files, &data)?;
 
-        let mut engine = engine(&ram);
-        engine.set_state(&cpu);
-        engine.set_tsc(clock.tsc());
-        let state = State {
-            clock,
-            events: EventQueue::default(),
-            streams,
-            interrupts: Interrupts::default(),
-            uart: Uart::default(),
-            rtc: Rtc::new(config.epoch_unix_s),
-            power: Power::default(),
-            virtio: virtio.into_iter().map(Transport::new).collect(),
-            guard: Guard::default(),
-            halted: false,
-            end: None,
+        let engine = engine(&ram);
+        let mut machine = Machine::assemble(config, engine, ram, memory, state, disks);
+        machine.engine.set_state(&cpu);
+        machine.engine.set_tsc(machine.state.clock.tsc());
+        Ok(machine)
+    }
+
+    /// Make a machine that is where `moment` was. Its memory maps the base of the moment's, if that is a file: what the
+    /// guest does not write is never copied. Kernel and initramfs of the configuration are not looked at.
+    ///
+    /// # Errors
+    /// When the moment is none of a machine of this configuration.
+    pub fn from_moment(
+        mut config: MachineConfig,
+        moment: &Moment,
+        engine: impl FnOnce(&Ram) -> E,
+    ) -> Result<Machine<E>, MachineError> {
+        let base = moment.memory().base();
+        let ram = match base.mapping() {
+            Some((file, offset)) => Ram::on_file(config.memory_bytes, file, offset)?,
+            None => Ram::new(config.memory_bytes)?,
         };
-        Ok(Machine {
+        let (state, disks) = State::new(&mut config)?;
+        let (engine, memory) =
+            (engine(&ram), Image::from_parts(base.clone(), moment.memory().pages(), &Tree::new()));
+        let mut machine = Machine::assemble(config, engine, ram, memory, state, disks);
+        machine.restore(moment)?;
+        Ok(machine)
+    }
+
+    /// A machine whose RAM has the content of `memory` and whose CPU has no state yet.
+    fn assemble(
+        config: MachineConfig,
+        engine: E,
+        ram: Ram,
+        memory: Image,
+        state: State,
+        disks: Vec<Disk>,
+    ) -> Machine<E> {
+        Machine {
             name: config.name,
             engine,
+            changed: PageSet::new(ram.len() / PAGE),
             ram,
             disks,
             state,
             output: Output::default(),
+            memory,
             digest: DigestCache::default(),
             journal: None,
             planted: Planted::new(config.leak),
             stopped_at: None,
             stats: Stats::default(),
-        })
+        }
     }
 
     /// The node's name.
@@ -293,6 +359,11 @@ impl<E: Engine> Machine<E> {
     pub fn stall(&mut self, ns: u64) {
         self.state.clock.stall(ns);
         self.engine.set_tsc(self.state.clock.tsc());
+    }
+
+    /// From here on everything that is drawn for this machine follows another seed.
+    pub fn reseed(&mut self, seed: u64) {
+        self.state.streams.reseed(seed, &self.name);
     }
 
     /// The machine is a copy of another one from here on: a new generation ID, and the guest is told.

@@ -112,6 +112,14 @@ impl Output {
     pub fn partial_line(&self) -> &[u8] {
         &self.line
     }
+    /// The machine goes on from another moment, at which the console had begun this line.
+    pub(crate) fn restart(&mut self, line: Vec<u8>) {
+        *self = Output { line, ..Output::default() };
+    }
+    /// Show the console of the way to the moment from which this machine goes on as if it had just been.
+    pub fn console_again(&mut self, bytes: &[u8]) {
+        self.console = bytes.to_vec();
+    }
     /// Accesses to addresses and ports where there is nothing.
     pub fn unknown_accesses(&self) -> u64 {
         self.unknown

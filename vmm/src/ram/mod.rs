@@ -1,16 +1,25 @@
 //! Guest RAM: one host mapping from guest-physical address 0, shared by engine, devices and loader.
 //!
 //! Devices and loader write through [`Ram::memory`], which notes the pages ([`PageLog`]); the machine hands them to
-//! the engine before it runs again. What the engine itself writes, it tracks itself.
+//! the engine before it runs again. What the engine itself writes, it tracks itself. Only a restore replaces pages
+//! without a note ([`Ram::replace`]): the machine tells the engine about those in its own way.
+//!
+//! - `page_log`: which pages were written through `vm-memory`
+//! - `page_set`: a set of pages that costs what is in it
+//! - `raw`: whole pages by pointer (`unsafe`)
 
 mod page_log;
+mod page_set;
+mod raw;
 
 pub use page_log::PageLog;
+pub use page_set::PageSet;
 
+use std::fs::File;
 use std::sync::Arc;
 
 use vm_memory::mmap::{MmapRegionBuilder, MmapRegionError};
-use vm_memory::{GuestAddress, GuestMemoryMmap, GuestRegionMmap};
+use vm_memory::{FileOffset, GuestAddress, GuestMemoryMmap, GuestRegionMmap};
 
 use crate::layout::{PAGE, RAM_BYTES_MAX, RAM_BYTES_MIN};
 
@@ -29,6 +38,14 @@ pub enum RamError {
     Size {
         /// What was asked for.
         bytes: u64,
+    },
+    /// The file that was to be mapped is too short, or the offset is none of a page.
+    #[error("{bytes} bytes of guest memory are not in the file at offset {offset}")]
+    File {
+        /// What was asked for.
+        bytes: u64,
+        /// Where it should be.
+        offset: u64,
     },
     /// The host did not give it.
     #[error("the host cannot map {bytes} bytes of guest memory")]
@@ -55,16 +72,39 @@ impl Ram {
     /// # Errors
     /// When the size is outside the bounds of [`crate::layout`] or the host refuses.
     pub fn new(bytes: u64) -> Result<Ram, RamError> {
+        Ram::map(bytes, None)
+    }
+
+    /// Map `bytes` of a file, from `offset` on, as RAM that is private to this mapping: what a guest writes never gets
+    /// to the file, and pages that it only reads are the host's page cache, shared by all that map the same file.
+    ///
+    /// # Errors
+    /// As [`Ram::new`], and when the file is too short.
+    pub fn on_file(bytes: u64, file: Arc<File>, offset: u64) -> Result<Ram, RamError> {
+        let long_enough = |file: &File| {
+            let end = offset.checked_add(bytes)?;
+            Some(offset.is_multiple_of(PAGE) && file.metadata().ok()?.len() >= end)
+        };
+        if long_enough(&file) != Some(true) {
+            return Err(RamError::File { bytes, offset });
+        }
+        Ram::map(bytes, Some(FileOffset::from_arc(file, offset)))
+    }
+
+    fn map(bytes: u64, file: Option<FileOffset>) -> Result<Ram, RamError> {
         if !bytes.is_multiple_of(PAGE) || !(RAM_BYTES_MIN..=RAM_BYTES_MAX).contains(&bytes) {
             return Err(RamError::Size { bytes });
         }
         let log = PageLog::new(bytes);
         let map = |source| RamError::Map { bytes, source };
-        let region = MmapRegionBuilder::new_with_bitmap(bytes as usize, log.clone())
-            .with_mmap_prot(libc_prot())
-            .with_mmap_flags(libc_flags())
-            .build()
-            .map_err(map)?;
+        let flags = if file.is_some() { PRIVATE } else { PRIVATE | ANONYMOUS };
+        let mut builder = MmapRegionBuilder::new_with_bitmap(bytes as usize, log.clone())
+            .with_mmap_prot(libc::PROT_READ | libc::PROT_WRITE)
+            .with_mmap_flags(flags);
+        if let Some(file) = file {
+            builder = builder.with_file_offset(file);
+        }
+        let region = builder.build().map_err(map)?;
         let region = GuestRegionMmap::new(region, GuestAddress(0)).ok_or(RamError::Size { bytes })?;
         let memory = Memory::from_regions(vec![region]).map_err(|_| RamError::Size { bytes })?;
         Ok(Ram { memory: Arc::new(memory), log, bytes })
@@ -96,15 +136,9 @@ impl Ram {
     }
 }
 
-/// PROT_READ | PROT_WRITE.
-fn libc_prot() -> i32 {
-    0x1 | 0x2
-}
-
-/// MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE: untouched guest pages cost the host nothing.
-fn libc_flags() -> i32 {
-    0x02 | 0x20 | 0x4000
-}
+/// Private, and untouched guest pages cost the host nothing.
+const PRIVATE: i32 = libc::MAP_PRIVATE | libc::MAP_NORESERVE;
+const ANONYMOUS: i32 = libc::MAP_ANONYMOUS;
 
 #[cfg(test)]
 mod tests {
@@ -130,5 +164,27 @@ mod tests {
         assert_eq!(ram.take_device_writes(), [1, 2, 8]);
         assert!(!ram.has_device_writes());
         assert!(ram.memory().write_slice(&[0; 8], GuestAddress(RAM_BYTES_MIN - 4)).is_err());
+    }
+
+    #[test]
+    fn a_file_is_mapped_privately() {
+        use std::io::{Read, Seek, Write};
+        let mut file = tempfile::tempfile().unwrap();
+        file.set_len(8192 + RAM_BYTES_MIN).unwrap();
+        file.seek(std::io::SeekFrom::Start(8192 + 4096)).unwrap();
+        file.write_all(&[7; 4096]).unwrap();
+        let shared = Arc::new(file.try_clone().unwrap());
+        let (a, b) = (
+            Ram::on_file(RAM_BYTES_MIN, Arc::clone(&shared), 8192).unwrap(),
+            Ram::on_file(RAM_BYTES_MIN, Arc::clone(&shared), 8192).unwrap(),
+        );
+        assert_eq!(a.page(1).unwrap(), &[7; 4096]);
+        a.memory().write_slice(&[9; 4096], GuestAddress(4096)).unwrap();
+        assert_eq!((a.page(1).unwrap(), b.page(1).unwrap()), (&[9; 4096], &[7; 4096]));
+        file.seek(std::io::SeekFrom::Start(8192 + 4096)).unwrap();
+        let mut byte = [0];
+        file.read_exact(&mut byte).unwrap();
+        assert_eq!(byte, [7]);
+        assert!(Ram::on_file(RAM_BYTES_MIN, shared, 16384).is_err(), "shorter than RAM");
     }
 }

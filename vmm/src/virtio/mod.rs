@@ -107,6 +107,14 @@ impl Device {
             Device::Rng(_) => "rng",
         }
     }
+    /// What a driver cannot change: devices of one make may take each other's state.
+    pub(crate) fn make(&self) -> (&'static str, Vec<u8>) {
+        let own = match self {
+            Device::Blk(d) => d.make(),
+            Device::Net(_) | Device::Rng(_) | Device::Console(_) => Vec::new(),
+        };
+        (self.name(), own)
+    }
     /// Feature bits of the device's own, besides the transport's.
     pub(crate) fn features(&self) -> u64 {
         match self {

@@ -8,7 +8,7 @@ use iced_x86::code_asm::*;
 use crate::guest::{DATA, LAPIC, assemble, machine, plain, store, vector};
 
 /// A guest with a periodic timer whose handler counts, and a main program that computes, writes and sleeps.
-fn busy() -> Vec<u8> {
+pub(crate) fn busy() -> Vec<u8> {
     assemble(|a| {
         let mut handler = a.create_label();
         vector(a, 0x40, handler)?;
@@ -42,10 +42,10 @@ fn busy() -> Vec<u8> {
     })
 }
 
-const INTERVAL: u64 = 1_000_000;
-const HORIZON: u64 = 20_500_000;
+pub(crate) const INTERVAL: u64 = 1_000_000;
+pub(crate) const HORIZON: u64 = 20_500_000;
 
-fn reference() -> Trail {
+pub(crate) fn reference() -> Trail {
     let mut trail = Trail::new(INTERVAL);
     let mut machine = plain(&busy());
     trail.run(&mut machine, &Until::vtime(HORIZON));

@@ -4,6 +4,7 @@ use everett_cpu::CacheConfig;
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::{Machine, MachineConfig};
 use iced_x86::code_asm::*;
+use tempfile::TempDir;
 
 /// Where the guest's code starts.
 pub(crate) const ENTRY: u64 = 0x100_0000;
@@ -40,17 +41,23 @@ fn kernel(code: &[u8]) -> Vec<u8> {
     file
 }
 
-/// A machine of 32 MiB that is about to execute `code`.
-pub(crate) fn machine(
-    code: &[u8],
-    caches: CacheConfig,
-    change: impl FnOnce(&mut MachineConfig),
-) -> Machine<SoftEngine> {
+/// A machine of 32 MiB with `code` as its kernel, which lies in the folder.
+pub(crate) fn config(code: &[u8]) -> (MachineConfig, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vmlinux");
     std::fs::write(&path, kernel(code)).unwrap();
     let mut config = MachineConfig::new(path);
     config.memory_bytes = 32 << 20;
+    (config, folder)
+}
+
+/// A machine that is about to execute `code`.
+pub(crate) fn machine(
+    code: &[u8],
+    caches: CacheConfig,
+    change: impl FnOnce(&mut MachineConfig),
+) -> Machine<SoftEngine> {
+    let (mut config, _folder) = config(code);
     change(&mut config);
     Machine::soft(config, caches).unwrap()
 }

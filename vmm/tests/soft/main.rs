@@ -4,3 +4,4 @@ mod ends;
 mod exact;
 mod guest;
 mod leak;
+mod moments;

@@ -7,8 +7,8 @@ use crate::op::{Kind, Op};
 use crate::stop::{Flow, Stop, vector};
 use iced_x86::{Instruction, Mnemonic};
 
-/// Bits of MXCSR that exist: MXCSR_MASK.
-const MXCSR_MASK: u32 = 0xffff;
+use crate::state::MXCSR_MASK;
+
 /// Bytes of the FXSAVE area (SDM vol. 1, 10.5.1).
 const AREA: u64 = 512;
 /// Where ST0 is; sixteen bytes each.

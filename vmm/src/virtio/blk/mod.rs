@@ -112,6 +112,15 @@ impl Blk {
         }
     }
 
+    /// Which disk, how large, and what it is called.
+    pub(super) fn make(&self) -> Vec<u8> {
+        let mut make = (self.disk as u64).to_le_bytes().to_vec();
+        make.extend(self.sectors.to_le_bytes());
+        make.push(u8::from(self.read_only));
+        make.extend(self.serial);
+        make
+    }
+
     /// `struct virtio_blk_config`.
     pub(super) fn config(&self) -> Vec<u8> {
         let mut config = vec![0; 60];

@@ -1,8 +1,11 @@
 //! Conversations with a scripted agent.
 
-use everett_protocol::{Exited, Hello, Output, Response, encode_message, encode_output};
+use std::collections::BTreeMap;
+
+use everett_protocol::{Exited, Hello, Output, Response, Stream, encode_message, encode_output};
 
 use super::*;
+use crate::session::plan::{Check, Driver, ROUND_VARIABLE, SEED_VARIABLE};
 
 fn service(name: &str) -> protocol::Service {
     protocol::Service {
@@ -28,19 +31,14 @@ fn exec(program: &str) -> protocol::Exec {
     }
 }
 
-fn plan() -> Plan {
+pub(in crate::session) fn plan() -> Plan {
     Plan {
         node: "a".to_owned(),
-        setup: protocol::Setup {
-            root: protocol::Root::None,
-            clock: protocol::WallClock { seconds: 0, nanoseconds: 0 },
-            hostname: "a".to_owned(),
-            hosts: Vec::new(),
-            nameservers: Vec::new(),
-            interfaces: Vec::new(),
-            disks: Vec::new(),
-            services: Vec::new(),
-        },
+        mount: protocol::Mount { root: protocol::Root::None, hostname: "a".to_owned() },
+        epoch_unix_s: 1000,
+        hosts: Vec::new(),
+        interfaces: Vec::new(),
+        disks: Vec::new(),
         files: vec![protocol::PutFile {
             path: "/etc/x".to_owned(),
             mode: 0o644,
@@ -49,8 +47,8 @@ fn plan() -> Plan {
             data: protocol::Bytes(b"x".to_vec()),
         }],
         services: vec![service("server")],
-        drivers: vec![super::super::plan::Driver { service: service("load"), repeat: true }],
-        checks: vec![super::super::plan::Check { name: "alive".to_owned(), exec: exec("ping") }],
+        drivers: vec![Driver { service: service("load"), repeat: true }],
+        checks: vec![Check { name: "alive".to_owned(), exec: exec("ping") }],
     }
 }
 
@@ -88,21 +86,47 @@ impl Script {
         self.say(&Message::Hello(Hello { version: protocol::VERSION, release: "6.1".to_owned() }))
     }
 
-    /// Up to the driver's start; the request that started it.
-    fn up(&mut self) -> u64 {
-        let setup = self.hello();
-        assert!(matches!(setup[..], [Request { op: Operation::Setup(_), .. }]));
-        let file = self.answer(setup[0].id, Reply::Done);
+    /// Up to the restart point.
+    fn mounted(&mut self) {
+        let mount = self.hello();
+        assert!(matches!(mount[..], [Request { op: Operation::Mount(_), .. }]), "{mount:?}");
+        assert_eq!(self.answer(mount[0].id, Reply::Done), [], "it waits at the restart point");
+        assert_eq!(self.host.phase(), Phase::Mounted);
+    }
+
+    /// From the restart point to ready.
+    fn ready(&mut self) {
+        self.host.join(vec![5; 64], 2_000_000_003);
+        let join = self.requests();
+        let [Request { id, op: Operation::Join(asked) }] = &join[..] else { panic!("{join:?}") };
+        assert_eq!(asked.clock, protocol::WallClock { seconds: 1002, nanoseconds: 3 });
+        assert_eq!(asked.entropy.0, [5; 64]);
+        let file = self.answer(*id, Reply::Done);
         assert!(matches!(file[..], [Request { op: Operation::PutFile(_), .. }]));
-        // An agent reports that nothing at all is ready, too; that must not start the drivers.
+        // An agent reports that nothing at all is ready, too; that must not count.
         assert_eq!(self.say(&Message::Ready), []);
         let start = self.answer(file[0].id, Reply::Done);
         assert!(matches!(start[..], [Request { op: Operation::Start { .. }, .. }]));
         assert_eq!(self.answer(start[0].id, Reply::Done), []);
-        let driver = self.say(&Message::Ready);
+        assert_eq!(self.host.phase(), Phase::Joining);
+        assert_eq!(self.say(&Message::Ready), [], "it waits for a seed");
+        assert_eq!((self.host.phase(), self.host.seed()), (Phase::Ready, None));
+        assert_eq!(self.host.ready_ns(), Some(self.vtime_ns));
+    }
+
+    /// Up to the driver's start under seed 9; the request that started it.
+    fn up(&mut self) -> u64 {
+        self.mounted();
+        self.ready();
+        self.host.begin(9, vec![6; 64], self.vtime_ns);
+        let reseed = self.requests();
+        let [Request { id, op: Operation::Reseed { entropy } }] = &reseed[..] else { panic!("{reseed:?}") };
+        assert_eq!(entropy.0, [6; 64]);
+        let driver = self.answer(*id, Reply::Done);
         assert_eq!(self.host.phase(), Phase::Running);
         let [Request { id, op: Operation::Start { services } }] = &driver[..] else { panic!("{driver:?}") };
         assert_eq!(services[0].env[ROUND_VARIABLE], "0");
+        assert_eq!(services[0].env[SEED_VARIABLE], "9");
         *id
     }
 
@@ -181,25 +205,110 @@ fn failures_are_findings() {
 }
 
 #[test]
-fn a_setup_that_fails_breaks_the_conversation() {
+fn what_the_agent_refuses_on_the_way_breaks_the_conversation() {
+    let refused = |script: &mut Script, id| {
+        script.answer(id, Reply::Error { message: "no disk".to_owned() });
+        (script.host.phase(), script.host.broken_because().unwrap_or_default().to_owned())
+    };
+    let broken = |why: &str| (Phase::Broken, why.to_owned());
     let mut script = Script::new();
-    let setup = script.hello();
-    script.answer(setup[0].id, Reply::Error { message: "no disk".to_owned() });
-    assert_eq!(script.host.phase(), Phase::Broken);
+    let mount = script.hello();
+    assert_eq!(refused(&mut script, mount[0].id), broken("mount: no disk"));
+    let mut script = Script::new();
+    script.mounted();
+    script.host.join(vec![5; 64], 1);
+    let join = script.requests();
+    assert_eq!(refused(&mut script, join[0].id), broken("setup: no disk"));
+    let mut script = Script::new();
+    script.mounted();
+    script.ready();
+    script.host.begin(1, vec![5; 64], 1);
+    let reseed = script.requests();
+    assert_eq!(refused(&mut script, reseed[0].id), broken("random numbers: no disk"));
     let mut script = Script::new();
     script.say(&Message::Hello(Hello { version: 999, release: String::new() }));
     assert_eq!(script.host.phase(), Phase::Broken);
 }
 
 #[test]
-fn the_end_before_ready_is_a_finding() {
+fn a_boot_that_cannot_get_ready_says_why() {
+    let not_ready = || Message::NotReady { service: "server".to_owned(), why: "not in time".to_owned() };
+    let exited = |restarting| {
+        let (service, exit) = ("server".to_owned(), Exit::Code(0));
+        Message::Exited(Exited { service, exit, restarting })
+    };
+    let after = |messages: &[Message]| {
+        let mut script = Script::new();
+        script.mounted();
+        script.host.join(vec![5; 64], 1);
+        messages.iter().for_each(|message| drop(script.say(message)));
+        (script.host.phase(), script.host.broken_because().map(str::to_owned))
+    };
+    assert_eq!(after(&[not_ready()]), (Phase::Broken, Some("service server: not in time".to_owned())));
+    assert_eq!(after(&[exited(true)]), (Phase::Joining, None));
+    let why = "service server ended with exit status 0 before all services were ready";
+    assert_eq!(after(&[exited(false)]), (Phase::Broken, Some(why.to_owned())));
+
+    // Later it is a finding, if it is anything.
     let mut script = Script::new();
-    script.host.end(5);
-    assert_eq!((script.host.phase(), script.host.findings()), (Phase::Done, 1));
+    script.up();
+    script.say(&exited(false));
+    assert_eq!(script.host.findings(), 0);
+    script.say(&not_ready());
+    assert_eq!((script.host.phase(), script.host.findings()), (Phase::Running, 1));
+}
+
+#[test]
+fn the_limit_of_a_boot_says_how_far_it_came() {
+    let found = |script: &mut Script| {
+        script.host.boot_took_too_long(5, "a minute");
+        (script.host.phase(), script.host.broken_because().unwrap_or_default().to_owned())
+    };
+    let broken = |why: &str| (Phase::Broken, why.to_owned());
+    assert_eq!(found(&mut Script::new()), broken("the agent did not speak in a minute"));
     let mut script = Script::new();
     script.hello();
+    assert_eq!(found(&mut script), broken("the root was not mounted in a minute"));
+    let mut script = Script::new();
+    script.mounted();
+    assert_eq!(found(&mut script), broken("the services were not ready in a minute"));
+    let mut script = Script::new();
+    script.up();
+    assert_eq!(found(&mut script), (Phase::Running, String::new()));
+}
+
+#[test]
+fn joining_and_beginning_happen_once_and_in_their_place() {
+    let mut script = Script::new();
+    script.host.join(vec![5; 64], 1);
+    script.host.begin(1, vec![5; 64], 1);
+    assert_eq!(script.requests(), []);
+    script.up();
+    script.host.join(vec![5; 64], 1);
+    script.host.begin(1, vec![5; 64], 1);
+    assert_eq!((script.requests(), script.host.seed()), (vec![], Some(9)));
+}
+
+#[test]
+fn an_end_before_the_drivers_is_a_finding() {
+    let mut script = Script::new();
     script.host.end(5);
     assert_eq!((script.host.phase(), script.host.findings()), (Phase::Done, 1));
+    let mut script = Script::new();
+    script.mounted();
+    script.host.end(5);
+    assert_eq!((script.host.phase(), script.host.findings()), (Phase::Done, 1));
+}
+
+#[test]
+fn an_agent_that_answers_nothing_is_given_up() {
+    let mut script = Script::new();
+    script.up();
+    for _ in 0..PENDING_MAX {
+        script.driver_exits(Exit::Code(0));
+    }
+    assert_eq!(script.host.phase(), Phase::Broken);
+    assert!(Conversation::resume(plan(), script.host.save()).is_ok());
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Peers: other people's programs that do the same job. A missing one is named, with what to install.
 #![allow(clippy::disallowed_types)] // Measuring host time is what benches are for.
 
+pub mod loadvm;
+
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

@@ -1,0 +1,34 @@
+//! What this process costs its host.
+
+/// Bytes of this process that are in the host's memory and in no file.
+///
+/// # Errors
+/// One line.
+pub fn resident_bytes() -> Result<u64, String> {
+    let status = std::fs::read_to_string("/proc/self/status")
+        .map_err(|error| format!("/proc/self/status: {error}"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.map(|kib| kib << 10).ok_or_else(|| String::from("/proc/self/status has no RssAnon"))
+}
+
+/// Push everything else out of the host's caches.
+#[derive(Debug)]
+pub struct CacheEvictor(Vec<u64>);
+
+impl Default for CacheEvictor {
+    fn default() -> CacheEvictor {
+        // Larger than the last-level caches of usual servers.
+        CacheEvictor(vec![1; (256 << 20) / 8])
+    }
+}
+
+impl CacheEvictor {
+    /// Do it.
+    pub fn evict(&mut self) {
+        for line in self.0.chunks_mut(8) {
+            line[0] = line[0].wrapping_mul(3);
+        }
+        std::hint::black_box(&self.0);
+    }
+}

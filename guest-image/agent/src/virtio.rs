@@ -1,0 +1,263 @@
+//! Which of the machine's virtio devices have a driver.
+//!
+//! The kernel would give each device to its driver as soon as it sees both. A data disk would then be read, and a card
+//! announced, before the restart point, so what is in memory there would depend on them. So the bus is told not to
+//! (`drivers_autoprobe`, Linux's Documentation/ABI/testing/sysfs-bus), and devices are bound one by one.
+//!
+//! A kernel with these drivers built in has bound everything before the first program runs. There disks and cards are
+//! taken from their drivers again; that they were read once is all that remains of it.
+
+use crate::failure::{Context as _, Failure};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+/// Where the kernel shows the bus.
+const BUS: &str = "/sys/bus/virtio";
+
+/// What a device is for (virtio 1.2, section 5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Card,
+    Disk,
+    Console,
+    Entropy,
+}
+
+impl Kind {
+    /// The kind of the device with this number; none for one that no machine of ours has.
+    fn of_id(id: u32) -> Option<Kind> {
+        match id {
+            1 => Some(Kind::Card),
+            2 => Some(Kind::Disk),
+            3 => Some(Kind::Console),
+            4 => Some(Kind::Entropy),
+            _ => None,
+        }
+    }
+
+    /// The name of Linux's driver for it.
+    fn driver(self) -> &'static str {
+        match self {
+            Kind::Card => "virtio_net",
+            Kind::Disk => "virtio_blk",
+            Kind::Console => "virtio_console",
+            Kind::Entropy => "virtio_rng",
+        }
+    }
+}
+
+/// A device on the bus.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Device {
+    /// The kernel's name for it: `virtio0` is the one in the machine's first slot.
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    /// A driver has it.
+    pub(crate) bound: bool,
+    /// The kernel has a driver for it. One without is left alone: whoever needs the device will miss it.
+    drivable: bool,
+}
+
+impl Device {
+    /// It could have a driver and has none.
+    fn waits(&self) -> bool {
+        self.drivable && !self.bound
+    }
+}
+
+/// The bus.
+#[derive(Debug)]
+pub(crate) struct Bus(PathBuf);
+
+impl Bus {
+    /// The machine's.
+    pub(crate) fn of_machine() -> Bus {
+        Bus(PathBuf::from(BUS))
+    }
+
+    /// The bus that is shown in this folder.
+    #[cfg(test)]
+    fn at(folder: &std::path::Path) -> Bus {
+        Bus(folder.to_owned())
+    }
+
+    /// Whether the kernel gives devices to drivers by itself. False when there is no bus yet.
+    pub(crate) fn set_automatic(&self, on: bool) -> Result<bool, Failure> {
+        let path = self.0.join("drivers_autoprobe");
+        match fs::write(&path, if on { "1" } else { "0" }) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error).context(|| format!("write {}", path.display())),
+        }
+    }
+
+    /// The devices, in the order of the machine's slots.
+    pub(crate) fn devices(&self) -> Result<Vec<Device>, Failure> {
+        let folder = self.0.join("devices");
+        let what = || format!("read {}", folder.display());
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error).context(what),
+        };
+        let mut devices = Vec::new();
+        for entry in entries {
+            let entry = entry.context(what)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            // The kernel numbers devices as it finds them: in the order of the ACPI tables, which is that of the slots.
+            let Some(number) = name.strip_prefix("virtio").and_then(|number| number.parse::<u32>().ok())
+            else {
+                continue;
+            };
+            let path = entry.path().join("device");
+            let text = fs::read_to_string(&path).context(|| format!("read {}", path.display()))?;
+            let id = u32::from_str_radix(text.trim().trim_start_matches("0x"), 16)
+                .context(|| format!("read {}", path.display()))?;
+            let Some(kind) = Kind::of_id(id) else { continue };
+            let bound = entry.path().join("driver").exists();
+            let drivable = self.driver(kind).exists();
+            devices.push((number, Device { name, kind, bound, drivable }));
+        }
+        devices.sort_by_key(|(number, _)| *number);
+        Ok(devices.into_iter().map(|(_, device)| device).collect())
+    }
+
+    /// Where the kernel shows the driver of a kind.
+    fn driver(&self, kind: Kind) -> PathBuf {
+        self.0.join("drivers").join(kind.driver())
+    }
+
+    /// Gives a device to its driver. It can be used when this returns.
+    pub(crate) fn bind(&self, device: &Device) -> Result<(), Failure> {
+        self.tell(device, "bind").context(|| format!("give the device {} to its driver", device.name))
+    }
+
+    /// Takes a device from its driver.
+    pub(crate) fn unbind(&self, device: &Device) -> Result<(), Failure> {
+        self.tell(device, "unbind").context(|| format!("take the device {} from its driver", device.name))
+    }
+
+    fn tell(&self, device: &Device, what: &str) -> std::io::Result<()> {
+        let path = self.driver(device.kind).join(what);
+        // The file is the kernel's: one that is not there must not be made.
+        let mut file = fs::OpenOptions::new().write(true).open(path)?;
+        std::io::Write::write_all(&mut file, device.name.as_bytes())
+    }
+
+    /// What the agent itself needs (console and entropy) has its driver, and nothing else.
+    pub(crate) fn only_essentials(&self) -> Result<(), Failure> {
+        for device in self.devices()? {
+            match device.kind {
+                Kind::Console | Kind::Entropy if device.waits() => self.bind(&device)?,
+                Kind::Disk | Kind::Card if device.bound => self.unbind(&device)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the next disk without a driver to it. False when there is none.
+    pub(crate) fn bind_next_disk(&self) -> Result<bool, Failure> {
+        let devices = self.devices()?;
+        match devices.iter().find(|device| device.kind == Kind::Disk && device.waits()) {
+            Some(device) => self.bind(device).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Gives every device to its driver, in order, and leaves later ones to the kernel.
+    pub(crate) fn bind_all(&self) -> Result<(), Failure> {
+        for device in self.devices()?.iter().filter(|device| device.waits()) {
+            self.bind(device)?;
+        }
+        self.set_automatic(true).map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bus, Device, Kind};
+    use std::fs;
+    use std::path::Path;
+
+    /// A folder as the kernel shows a bus with these devices: number, ID, driven.
+    fn bus(folder: &Path, devices: &[(u32, u32, bool)]) -> Bus {
+        fs::write(folder.join("drivers_autoprobe"), "1").unwrap();
+        for (number, id, bound) in devices {
+            let device = folder.join(format!("devices/virtio{number}"));
+            fs::create_dir_all(&device).unwrap();
+            fs::write(device.join("device"), format!("0x{id:04x}\n")).unwrap();
+            if *bound {
+                fs::create_dir(device.join("driver")).unwrap();
+            }
+        }
+        for driver in ["virtio_net", "virtio_blk", "virtio_console", "virtio_rng"] {
+            let driver = folder.join("drivers").join(driver);
+            fs::create_dir_all(&driver).unwrap();
+            fs::write(driver.join("bind"), "").unwrap();
+            fs::write(driver.join("unbind"), "").unwrap();
+        }
+        Bus::at(folder)
+    }
+
+    fn read(folder: &Path, file: &str) -> String {
+        fs::read_to_string(folder.join(file)).unwrap()
+    }
+
+    #[test]
+    fn devices_are_in_slot_order_and_unknown_ones_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let bus = bus(folder.path(), &[(10, 2, false), (2, 2, true), (0, 3, false), (3, 99, false)]);
+        fs::create_dir(folder.path().join("devices/other")).unwrap();
+        let device = |name: &str, kind, bound| Device { name: name.to_owned(), kind, bound, drivable: true };
+        let wanted = [
+            device("virtio0", Kind::Console, false),
+            device("virtio2", Kind::Disk, true),
+            device("virtio10", Kind::Disk, false),
+        ];
+        assert_eq!(bus.devices().unwrap(), wanted);
+    }
+
+    #[test]
+    fn essentials_are_bound_and_a_built_in_kernels_disks_given_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let bus = bus(folder.path(), &[(0, 3, false), (1, 4, true), (2, 2, true), (3, 1, false)]);
+        bus.only_essentials().unwrap();
+        assert_eq!(read(folder.path(), "drivers/virtio_console/bind"), "virtio0");
+        assert_eq!(read(folder.path(), "drivers/virtio_rng/bind"), "", "it has its driver already");
+        assert_eq!(read(folder.path(), "drivers/virtio_blk/unbind"), "virtio2");
+        assert_eq!(read(folder.path(), "drivers/virtio_net/unbind"), "", "it has none");
+    }
+
+    #[test]
+    fn the_next_disk_is_the_first_without_a_driver() {
+        let folder = tempfile::tempdir().unwrap();
+        let bus = bus(folder.path(), &[(2, 2, true), (9, 2, false), (10, 2, false), (3, 1, false)]);
+        assert!(bus.bind_next_disk().unwrap());
+        assert_eq!(read(folder.path(), "drivers/virtio_blk/bind"), "virtio9");
+        fs::remove_dir_all(folder.path().join("devices")).unwrap();
+        assert!(!bus.bind_next_disk().unwrap());
+    }
+
+    #[test]
+    fn what_is_not_there_is_no_error_and_what_refuses_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let none = Bus::at(&folder.path().join("none"));
+        assert!(!none.set_automatic(false).unwrap());
+        assert_eq!(none.devices().unwrap(), []);
+        let bus = bus(folder.path(), &[(0, 2, false)]);
+        assert!(bus.set_automatic(false).unwrap());
+        assert_eq!(read(folder.path(), "drivers_autoprobe"), "0");
+        let driver = folder.path().join("drivers/virtio_blk");
+        fs::remove_file(driver.join("bind")).unwrap();
+        let error = bus.bind_all().unwrap_err().to_string();
+        assert!(error.starts_with("cannot give the device virtio0 to its driver: "), "{error}");
+        // A kernel without the driver: nobody waits for it.
+        fs::remove_dir_all(driver).unwrap();
+        bus.bind_all().unwrap();
+        bus.only_essentials().unwrap();
+        assert!(!bus.bind_next_disk().unwrap());
+        assert_eq!(read(folder.path(), "drivers_autoprobe"), "1");
+    }
+}

@@ -1,0 +1,243 @@
+//! A file is there whole or not at all: it is written under another name in the same folder, synced, renamed, and the
+//! folder is synced. When anything fails the other name is removed, and what was there under the right name stays.
+//!
+//! A process that is killed leaves its temporary behind. It had a lock on it, which the kernel has released:
+//! [`sweep_temporaries`] removes those whose lock it can get. Between making and locking one, a writer's temporary can be
+//! taken for such a leftover; the writer sees that it is gone and makes another.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::FileError;
+
+/// What the names of temporaries begin with.
+pub const TEMPORARY_PREFIX: &str = ".everett-temporary-";
+/// Names that a writer tries. Each that is taken means another writer or sweeper in the same folder at that moment.
+const ATTEMPTS_MAX: u32 = 1000;
+
+/// A file that is being written.
+pub(super) struct Temporary<'a> {
+    file: File,
+    path: PathBuf,
+    /// Where it will be.
+    target: &'a Path,
+    renamed: bool,
+}
+
+/// Write a file through `write`. It is under `target` when this returns without an error, and durable.
+pub(super) fn write_atomically<T>(
+    target: &Path,
+    write: impl FnOnce(&Temporary<'_>) -> Result<T, FileError>,
+) -> Result<T, FileError> {
+    let folder = folder_of(target);
+    let mut temporary = Temporary::create(folder, target)?;
+    let written = write(&temporary)?;
+    temporary.file.sync_all().map_err(FileError::io(target, "write"))?;
+    fs::rename(&temporary.path, target).map_err(FileError::io(target, "write"))?;
+    temporary.renamed = true;
+    sync_folder(folder)?;
+    Ok(written)
+}
+
+impl<'a> Temporary<'a> {
+    fn create(folder: &Path, target: &'a Path) -> Result<Temporary<'a>, FileError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let mut taken = io::Error::from(io::ErrorKind::AlreadyExists);
+        for _ in 0..ATTEMPTS_MAX {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let path = folder.join(format!("{TEMPORARY_PREFIX}{}-{number}", std::process::id()));
+            match OpenOptions::new().write(true).create_new(true).open(&path) {
+                Ok(file) => {
+                    let temporary = Temporary { file, path, target, renamed: false };
+                    if temporary.lock().map_err(FileError::io(target, "lock"))? {
+                        return Ok(temporary);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => taken = error,
+                Err(error) => return Err(FileError::io(target, "create")(error)),
+            }
+        }
+        Err(FileError::io(target, "create")(taken))
+    }
+
+    /// Lock it. `false`: a sweeper was faster.
+    fn lock(&self) -> io::Result<bool> {
+        if !try_lock(&self.file)? {
+            return Ok(false);
+        }
+        Ok(self.file.metadata()?.nlink() > 0)
+    }
+
+    /// Write bytes at an offset.
+    pub(super) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
+        self.file.write_all_at(bytes, offset).map_err(FileError::io(self.target, "write"))
+    }
+    /// Make it this long; what was not written is a hole.
+    pub(super) fn set_len(&self, bytes: u64) -> Result<(), FileError> {
+        self.file.set_len(bytes).map_err(FileError::io(self.target, "write"))
+    }
+    /// Where it will be, for errors.
+    pub(super) fn target(&self) -> &'a Path {
+        self.target
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if !self.renamed {
+            // Whatever kept it from being written is reported; one that cannot be removed now is swept later.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Remove what writers that were killed left in a folder, and say how many that were. Those of living writers are kept.
+///
+/// # Errors
+/// When the folder cannot be read or a leftover cannot be removed.
+pub fn sweep_temporaries(folder: &Path) -> Result<usize, FileError> {
+    let mut removed = 0;
+    for entry in fs::read_dir(folder).map_err(FileError::io(folder, "list"))? {
+        let entry = entry.map_err(FileError::io(folder, "list"))?;
+        if !entry.file_name().as_encoded_bytes().starts_with(TEMPORARY_PREFIX.as_bytes()) {
+            continue;
+        }
+        let path = entry.path();
+        if remove_if_left_over(&path).map_err(FileError::io(&path, "remove"))? {
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+fn remove_if_left_over(path: &Path) -> io::Result<bool> {
+    // Not followed and not opened unless it is a file: a name says nothing about what has it.
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_file() => {}
+        Ok(_) => return Ok(false),
+        Err(error) => return gone(error),
+    }
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) => return gone(error),
+    };
+    if !try_lock(&file)? {
+        return Ok(false);
+    }
+    // Its writer may have finished between the two lines above: then the name is gone.
+    let (opened, named) = match fs::symlink_metadata(path) {
+        Ok(named) => (file.metadata()?, named),
+        Err(error) => return gone(error),
+    };
+    if (opened.dev(), opened.ino()) != (named.dev(), named.ino()) {
+        return Ok(false);
+    }
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) => gone(error),
+    }
+}
+
+/// A file that is gone needs no removal.
+fn gone(error: io::Error) -> io::Result<bool> {
+    if error.kind() == io::ErrorKind::NotFound { Ok(false) } else { Err(error) }
+}
+
+fn try_lock(file: &File) -> io::Result<bool> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+fn sync_folder(folder: &Path) -> Result<(), FileError> {
+    let sync = || File::open(folder)?.sync_all();
+    sync().map_err(FileError::io(folder, "sync"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_living_writer_keeps_its_temporary() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        write_atomically(&path, |file| {
+            file.write_at(b"half", 0)?;
+            assert_eq!(sweep_temporaries(folder.path())?, 0);
+            assert!(names(folder.path())[0].starts_with(TEMPORARY_PREFIX));
+            file.write_at(b" and half", 4)
+        })
+        .unwrap();
+        assert_eq!(names(folder.path()), ["file"]);
+        assert_eq!(fs::read(&path).unwrap(), b"half and half");
+    }
+
+    #[test]
+    fn a_failing_writer_leaves_what_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, b"old").unwrap();
+        let error = write_atomically::<()>(&path, |file| {
+            file.write_at(b"new", 0)?;
+            Err(FileError::io(&path, "write")(io::Error::from(io::ErrorKind::StorageFull)))
+        });
+        assert_eq!(error.unwrap_err().to_string(), format!("cannot write {}", path.display()));
+        assert_eq!(names(folder.path()), ["file"]);
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+    }
+
+    /// Only files with such a name are swept, and only those whose lock is free.
+    #[test]
+    fn leftovers_are_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let (left, locked) = (format!("{TEMPORARY_PREFIX}1-1"), format!("{TEMPORARY_PREFIX}1-2"));
+        fs::write(at(&left), b"part").unwrap();
+        fs::write(at("file"), b"whole").unwrap();
+        fs::create_dir(at(&format!("{TEMPORARY_PREFIX}folder"))).unwrap();
+        std::os::unix::fs::symlink(at("file"), at(&format!("{TEMPORARY_PREFIX}link"))).unwrap();
+        let lock = File::create(at(&locked)).unwrap();
+        assert!(try_lock(&lock).unwrap());
+        assert_eq!(sweep_temporaries(folder.path()).unwrap(), 1);
+        assert!(!at(&left).exists() && at(&locked).exists() && at("file").exists());
+        drop(lock);
+        assert_eq!(sweep_temporaries(folder.path()).unwrap(), 1);
+        assert_eq!(names(folder.path()).len(), 3);
+    }
+
+    /// Names that are taken, by whomever, are passed over.
+    #[test]
+    fn a_taken_name_is_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let first = Temporary::create(folder.path(), &path).unwrap();
+        let number: u64 = first.path.to_str().unwrap().rsplit('-').next().unwrap().parse().unwrap();
+        for next in number + 1..number + 50 {
+            fs::write(folder.path().join(format!("{TEMPORARY_PREFIX}{}-{next}", std::process::id())), b"")
+                .unwrap();
+        }
+        write_atomically(&path, |file| file.write_at(b"x", 0)).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"x");
+    }
+}

@@ -1,0 +1,274 @@
+//! The raw pages of an image, laid out to be mapped as guest RAM. The layout is in the module above.
+
+use std::fmt;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
+
+use super::atomic::write_atomically;
+use super::map::MappedFile;
+use super::presence::Presence;
+use super::{BaseDigest, FileError, ZSTD_LEVEL, check_kind, checksum, decompress, wire};
+use crate::image::Image;
+use crate::page::{PAGE, PageBytes, PageHash, ZEROES, is_zero};
+
+/// The version of the format.
+pub const BASE_FORMAT: u32 = 1;
+/// The most pages of a base file: 1 TiB.
+pub const BASE_PAGES_MAX: u64 = 1 << 28;
+
+const MAGIC: [u8; 8] = *b"EVERBASE";
+const KIND: &str = "base";
+/// Where the digest is, and where the bitmap begins.
+const DIGEST_AT: usize = 40;
+const HEAD_BYTES: usize = 72;
+/// The most bytes of a compressed bitmap: what does not compress grows by far less than that.
+const PRESENCE_STORED_MAX: usize = 2 * (BASE_PAGES_MAX / 8) as usize;
+/// Pages that are written with one call.
+const RUN_PAGES: usize = 256;
+
+/// A mapped base. While it is open the file must not be changed or truncated; it may be unlinked.
+pub struct BaseFile {
+    path: PathBuf,
+    map: MappedFile,
+    presence: Presence,
+    digest: BaseDigest,
+    hashes_at: usize,
+    data_at: usize,
+}
+
+impl BaseFile {
+    /// Write all pages of an image, atomically and durably, and return the digest.
+    ///
+    /// # Errors
+    /// When the image has more than [`BASE_PAGES_MAX`] pages or the host refuses (a full disk, say). What was under this
+    /// name before is still there then, and no other file is.
+    pub fn write(path: &Path, image: &Image) -> Result<BaseDigest, FileError> {
+        let pages = image.pages();
+        FileError::at_most(path, "pages", pages, BASE_PAGES_MAX)?;
+        let presence = Presence::new(pages, image.present().map(|(index, _, _)| index));
+        let stored = zstd::bulk::compress(&presence.to_bytes(), ZSTD_LEVEL)
+            .map_err(FileError::io(path, "compress the index of"))?;
+
+        let mut head =
+            Vec::with_capacity(HEAD_BYTES + stored.len() + presence.present() as usize * 32 + PAGE);
+        head.extend(MAGIC);
+        head.extend(BASE_FORMAT.to_le_bytes());
+        head.extend((stored.len() as u32).to_le_bytes());
+        head.extend(pages.to_le_bytes());
+        head.extend(presence.present().to_le_bytes());
+        let data_at = data_offset(stored.len(), presence.present());
+        head.extend((data_at as u64).to_le_bytes());
+        head.extend([0; 32]);
+        head.extend(&stored);
+        image.present().for_each(|(_, hash, _)| head.extend(hash.0));
+        head.resize(data_at, 0);
+        let digest = checksum(&head[..DIGEST_AT], &head[HEAD_BYTES..]);
+        head[DIGEST_AT..HEAD_BYTES].copy_from_slice(&digest);
+
+        write_atomically(path, |file| {
+            file.set_len(data_at as u64 + pages * PAGE as u64)?;
+            file.write_at(&head, 0)?;
+            let offset = |page: u64| data_at as u64 + page * PAGE as u64;
+            let (mut first, mut run) = (0, Vec::with_capacity(RUN_PAGES * PAGE));
+            for (index, _, content) in image.present() {
+                if run.len() == RUN_PAGES * PAGE || index != first + (run.len() / PAGE) as u64 {
+                    file.write_at(&run, offset(first))?;
+                    run.clear();
+                    first = index;
+                }
+                run.extend_from_slice(content);
+            }
+            file.write_at(&run, offset(first))
+        })?;
+        Ok(BaseDigest(digest))
+    }
+
+    /// Map a base and verify all of it. The caller promises that nobody changes or truncates the file while it is open.
+    ///
+    /// # Errors
+    /// When it cannot be opened, is no base of this format, or is damaged in any bit.
+    pub fn open(path: &Path) -> Result<BaseFile, FileError> {
+        let base = BaseFile::open_unverified(path)?;
+        base.verify_all()?;
+        Ok(base)
+    }
+
+    /// Map a base and verify head, index and length but not the pages: for somebody who calls [`BaseFile::verify_all`]
+    /// before a page is used. The promise is the same.
+    ///
+    /// # Errors
+    /// As [`BaseFile::open`], without damage to pages.
+    pub fn open_unverified(path: &Path) -> Result<BaseFile, FileError> {
+        let map = MappedFile::open(path).map_err(FileError::io(path, "open"))?;
+        let bytes = map.bytes();
+        check_kind(path, bytes, KIND, MAGIC, BASE_FORMAT)?;
+        let damaged = |what: &str| FileError::damaged(path, what);
+        let head = Head::read(bytes).ok_or_else(|| damaged("it ends in its head"))?;
+        if head.pages > BASE_PAGES_MAX || head.present > head.pages || head.stored > PRESENCE_STORED_MAX {
+            return Err(damaged("its head has impossible counts"));
+        }
+        let data_at = data_offset(head.stored, head.present);
+        let len = data_at as u64 + head.pages * PAGE as u64;
+        if head.data_at != data_at as u64 {
+            return Err(damaged("its head has an impossible offset"));
+        }
+        if bytes.len() as u64 != len {
+            return Err(damaged(&format!("it has {} bytes instead of {len}", bytes.len())));
+        }
+        if checksum(&bytes[..DIGEST_AT], &bytes[HEAD_BYTES..data_at]) != head.digest {
+            return Err(damaged("the digest of its head and index differs"));
+        }
+        let hashes_at = HEAD_BYTES + head.stored;
+        let presence = decompress(&bytes[HEAD_BYTES..hashes_at], Presence::bytes_for(head.pages))
+            .and_then(|bitmap| Presence::from_bytes(head.pages, &bitmap))
+            .filter(|presence| presence.present() == head.present)
+            .ok_or_else(|| damaged("its index makes no sense"))?;
+        let padding_at = hashes_at + head.present as usize * 32;
+        if bytes[padding_at..data_at].iter().any(|&byte| byte != 0) {
+            return Err(damaged("there is something between its index and its data"));
+        }
+        let digest = BaseDigest(head.digest);
+        Ok(BaseFile { path: path.to_owned(), map, presence, digest, hashes_at, data_at })
+    }
+
+    /// Hash every page that is there and check that all others are zero. What the file system says are holes is not read.
+    ///
+    /// # Errors
+    /// [`FileError::Damaged`] that names a page.
+    pub fn verify_all(&self) -> Result<(), FileError> {
+        let zero = PageHash::of(ZEROES);
+        let verify = |page: u64| -> Result<(), FileError> {
+            let damaged = |what| Err(FileError::damaged(&self.path, format!("page {page} {what}")));
+            let content = self.content(page);
+            match self.hash(page) {
+                Some(hash) if hash == zero => damaged("is in the index with zeroes as its content"),
+                Some(hash) if content.map(PageHash::of) != Some(hash) => damaged("differs from its hash"),
+                None if !content.is_some_and(is_zero) => damaged("should be zeroes"),
+                _ => Ok(()),
+            }
+        };
+        // Pages with data, and those that should have some.
+        let extents = self.data_extents().map_err(FileError::io(&self.path, "read"))?;
+        let mut next = 0;
+        for extent in extents {
+            self.presence.iter_from(next).take_while(|&page| page < extent.start).try_for_each(verify)?;
+            extent.clone().try_for_each(verify)?;
+            next = extent.end;
+        }
+        self.presence.iter_from(next).try_for_each(verify)
+    }
+
+    /// Ranges of pages outside which the file is holes, ascending and disjoint.
+    fn data_extents(&self) -> std::io::Result<Vec<std::ops::Range<u64>>> {
+        let (data_at, pages) = (self.data_at as u64, self.presence.pages());
+        let end = data_at + pages * PAGE as u64;
+        let mut extents = Vec::new();
+        // This moves the position of the handle, which nothing uses.
+        let file = self.map.file();
+        let mut at = data_at;
+        while at < end {
+            let data = match seek(file, SeekFrom::Data(at)) {
+                Ok(data) => data.max(at),
+                Err(Errno::NXIO) => break,
+                // A file system without holes.
+                Err(Errno::INVAL) => return Ok(std::iter::once(0..pages).collect()),
+                Err(error) => return Err(error.into()),
+            };
+            if data >= end {
+                break;
+            }
+            let hole = seek(file, SeekFrom::Hole(data))?.max(data + 1);
+            let first = (data - data_at) / PAGE as u64;
+            let after = (hole - data_at).div_ceil(PAGE as u64).min(pages);
+            extents.push(first..after);
+            at = data_at + after * PAGE as u64;
+        }
+        Ok(extents)
+    }
+
+    /// What names this base.
+    pub fn digest(&self) -> BaseDigest {
+        self.digest
+    }
+    /// The file's name when it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+    /// The file, to be mapped as guest RAM (privately, and from [`BaseFile::data_offset`] on). Its position means nothing.
+    pub fn file(&self) -> &Arc<File> {
+        self.map.file()
+    }
+    /// Where page 0 is in the file, in bytes: a multiple of 4096.
+    pub fn data_offset(&self) -> u64 {
+        self.data_at as u64
+    }
+    /// Pages of the image.
+    pub fn pages(&self) -> u64 {
+        self.presence.pages()
+    }
+    /// Pages that are not zero.
+    pub fn present_pages(&self) -> u64 {
+        self.presence.present()
+    }
+
+    /// The content of a page; `None`: zeroes.
+    #[inline]
+    pub fn page(&self, index: u64) -> Option<&PageBytes> {
+        self.presence.rank(index)?;
+        self.content(index)
+    }
+    /// The hash of a page that is not zero.
+    #[inline]
+    pub fn hash(&self, index: u64) -> Option<PageHash> {
+        let at = self.hashes_at + self.presence.rank(index)? * 32;
+        self.map.bytes().get(at..)?.first_chunk().map(|hash| PageHash(*hash))
+    }
+    /// The pages that are not zero, ascending.
+    pub fn present(&self) -> impl Iterator<Item = u64> + '_ {
+        self.presence.iter_from(0)
+    }
+
+    /// What the file has for a page that is within the image.
+    fn content(&self, index: u64) -> Option<&PageBytes> {
+        self.map.bytes().get(self.data_at + index as usize * PAGE..)?.first_chunk()
+    }
+}
+
+impl fmt::Debug for BaseFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (pages, present) = (self.pages(), self.present_pages());
+        write!(f, "BaseFile({}, {present} of {pages} pages, {})", self.digest, self.path.display())
+    }
+}
+
+/// The numbers at the front.
+struct Head {
+    stored: usize,
+    pages: u64,
+    present: u64,
+    data_at: u64,
+    digest: [u8; 32],
+}
+
+impl Head {
+    fn read(bytes: &[u8]) -> Option<Head> {
+        let mut reader = wire::Reader::new(bytes);
+        reader.take(MAGIC.len() + 4)?;
+        Some(Head {
+            stored: reader.u32()? as usize,
+            pages: reader.u64()?,
+            present: reader.u64()?,
+            data_at: reader.u64()?,
+            digest: reader.array()?,
+        })
+    }
+}
+
+/// Where the data begins behind a bitmap of `stored` bytes and `present` hashes.
+fn data_offset(stored: usize, present: u64) -> usize {
+    (HEAD_BYTES + stored + present as usize * 32).next_multiple_of(PAGE)
+}

@@ -1,0 +1,41 @@
+//! A file mapped read-only. All `unsafe` of this crate.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use memmap2::Mmap;
+
+/// A mapped file, which stays open. An empty one has no mapping.
+#[derive(Debug)]
+pub(super) struct MappedFile {
+    file: Arc<File>,
+    map: Option<Mmap>,
+}
+
+impl MappedFile {
+    /// Map a whole file. The caller promises that nobody truncates or changes it while it is mapped (see the module above).
+    pub(super) fn open(path: &Path) -> io::Result<MappedFile> {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        let map = match metadata.len() {
+            0 => None,
+            // SAFETY: files of this crate are written under another name, renamed, and never written in place; they may be
+            // unlinked while they are mapped, which leaves the mapping as it is. That nobody else changes or truncates one
+            // is promised by whoever opens it: `BaseFile::open` and `MomentFile::open` say so.
+            _ => Some(unsafe { Mmap::map(&file)? }),
+        };
+        Ok(MappedFile { file: Arc::new(file), map })
+    }
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.map.as_deref().unwrap_or(&[])
+    }
+    pub(super) fn file(&self) -> &Arc<File> {
+        &self.file
+    }
+}

@@ -1,0 +1,100 @@
+//! Little-endian numbers in and out of bytes. Reading never panics: what is not there is `None`.
+
+/// The most bytes of a varint.
+const VARINT_BYTES_MAX: u32 = 10;
+
+/// Bytes that are read from the front.
+#[derive(Clone, Copy)]
+pub(super) struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Reader<'a> {
+        Reader(bytes)
+    }
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+    pub(super) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(taken)
+    }
+    pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (taken, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*taken)
+    }
+    pub(super) fn u8(&mut self) -> Option<u8> {
+        self.array().map(u8::from_le_bytes)
+    }
+    pub(super) fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+    pub(super) fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+    pub(super) fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+    /// LEB128, at most a `u64`.
+    pub(super) fn varint(&mut self) -> Option<u64> {
+        let mut value = 0;
+        for i in 0..VARINT_BYTES_MAX {
+            let byte = self.u8()?;
+            let bits = u64::from(byte & 0x7f);
+            let shifted = bits << (7 * i);
+            if shifted >> (7 * i) != bits {
+                return None;
+            }
+            value |= shifted;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+    /// UTF-8 of this many bytes.
+    pub(super) fn text(&mut self, len: usize) -> Option<&'a str> {
+        std::str::from_utf8(self.take(len)?).ok()
+    }
+}
+
+/// Append a varint.
+pub(super) fn put_varint(bytes: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn varints_come_back(values in proptest::collection::vec(prop_oneof![any::<u64>(), 0u64..300], 0..20)) {
+            let mut bytes = Vec::new();
+            values.iter().for_each(|&value| put_varint(&mut bytes, value));
+            let mut reader = Reader::new(&bytes);
+            for value in values {
+                prop_assert_eq!(reader.varint(), Some(value));
+            }
+            prop_assert!(reader.is_empty());
+        }
+        #[test]
+        fn garbage_is_no_panic(bytes in proptest::collection::vec(any::<u8>(), 0..20)) {
+            let mut reader = Reader::new(&bytes);
+            while reader.varint().is_some() {}
+        }
+    }
+
+    #[test]
+    fn varints_are_bounded() {
+        assert_eq!(Reader::new(&[0xff; 20]).varint(), None);
+        assert_eq!(Reader::new(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]).varint(), None);
+        assert_eq!(Reader::new(&[0x80]).varint(), None);
+    }
+}

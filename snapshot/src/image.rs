@@ -1,0 +1,215 @@
+//! All of a memory, or of a disk in blocks of 4 KiB: what was written ([`Tree`]) over what was there before ([`Base`]).
+//!
+//! A clone is O(1) and is what a fork is. Going from one image to another costs what differs ([`Image::differing`]).
+//!
+//! **Invariants.** An entry of the tree is never what the base has anyway: a page that is written back to its first content
+//! costs nothing, and an explicit zero is only where the base is not zero. All entries are below `pages`.
+
+use std::fmt;
+use std::iter::Peekable;
+use std::sync::Arc;
+
+use crate::base::Base;
+use crate::page::{PageBytes, PageHash, PageRef, Pool, is_zero};
+use crate::tree::{Entry, Iter, Tree};
+
+/// An image.
+#[derive(Clone)]
+pub struct Image {
+    base: Arc<Base>,
+    delta: Tree,
+    pages: u64,
+}
+
+impl Image {
+    /// Zeroes.
+    pub fn zero(pages: u64) -> Image {
+        Image { base: Arc::new(Base::Zero), delta: Tree::new(), pages }
+    }
+    /// A base as it is, with its number of pages (none, if it is [`Base::Zero`]).
+    pub fn on(base: Arc<Base>) -> Image {
+        let pages = base.pages();
+        Image { base, delta: Tree::new(), pages }
+    }
+    /// `delta` over a base. Entries that say what the base has anyway are dropped, and so are those beyond `pages`.
+    pub fn from_parts(base: Arc<Base>, pages: u64, delta: &Tree) -> Image {
+        let mut image = Image { base, delta: Tree::new(), pages };
+        for (index, entry) in delta.iter().take_while(|&(index, _)| index < pages) {
+            image.put(index, entry.clone());
+        }
+        image
+    }
+
+    /// How many pages there are, zeroes included.
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+    /// What lies under it.
+    pub fn base(&self) -> &Arc<Base> {
+        &self.base
+    }
+    /// What was written, where it differs from the base.
+    pub fn delta(&self) -> &Tree {
+        &self.delta
+    }
+    /// The entries of [`Image::delta`], by ascending page number.
+    pub fn delta_pages(&self) -> Iter<'_> {
+        self.delta.iter()
+    }
+
+    /// The content of a page; `None`: zeroes. So is everything beyond the end.
+    #[inline]
+    pub fn page(&self, index: u64) -> Option<&PageBytes> {
+        match self.delta.get(index) {
+            Some(Entry::Page(page)) => Some(page.bytes()),
+            Some(Entry::Zero) => None,
+            None => self.base.page(index),
+        }
+    }
+    /// The hash of a page that is not zero.
+    #[inline]
+    pub fn hash(&self, index: u64) -> Option<PageHash> {
+        hash_of(self.delta.get(index), &self.base, index)
+    }
+    /// The pages that are not zero, by ascending number, with hash and content.
+    pub fn present(&self) -> impl Iterator<Item = (u64, PageHash, &PageBytes)> {
+        Merged { base: self.base.present().peekable(), delta: self.delta.iter().peekable() }
+            .filter_map(|index| Some((index, self.hash(index)?, self.page(index)?)))
+    }
+
+    /// Set a page. Returns its hash; zeroes have none.
+    ///
+    /// # Panics
+    /// When there is no such page.
+    pub fn set(&mut self, pool: &Pool, index: u64, content: &PageBytes) -> Option<PageHash> {
+        let hash = PageHash::of_nonzero(content);
+        self.set_hashed(pool, index, hash, content);
+        hash
+    }
+
+    /// The same for a caller who knows the hash (`None`: zeroes), which is believed.
+    ///
+    /// # Panics
+    /// When there is no such page.
+    pub fn set_hashed(&mut self, pool: &Pool, index: u64, hash: Option<PageHash>, content: &PageBytes) {
+        assert!(index < self.pages, "page {index} of an image of {} pages", self.pages);
+        debug_assert_eq!(hash.is_none(), is_zero(content), "zeroes, and only they, have no hash");
+        if self.hash(index) == hash {
+            // Nothing is copied for what is there already.
+            return;
+        }
+        let page =
+            hash.filter(|_| self.base.hash(index) != hash).and_then(|hash| pool.intern_hashed(hash, content));
+        match (page, hash) {
+            (Some(page), _) => self.delta.set(index, Entry::Page(page)),
+            (None, None) if self.base.hash(index).is_some() => self.delta.set(index, Entry::Zero),
+            (None, _) => self.delta.remove(index),
+        }
+    }
+
+    /// Set an entry unless it is what is there already.
+    pub(crate) fn put(&mut self, index: u64, entry: Entry) {
+        let hash = entry_hash(&entry);
+        if self.base.hash(index) == hash {
+            self.delta.remove(index);
+        } else {
+            self.delta.set(index, entry);
+        }
+    }
+
+    /// Call `f` with the number of each page whose content differs, ascending. On one base this costs what was written in
+    /// either image since they parted; on different bases, all pages that are not zero. Pages beyond the end of the
+    /// shorter image count as zeroes.
+    pub fn differing(&self, other: &Image, mut f: impl FnMut(u64)) {
+        if self.base.same(&other.base) {
+            self.delta.diff(&other.delta, |index, mine, theirs| {
+                if hash_of(mine, &self.base, index) != hash_of(theirs, &other.base, index) {
+                    f(index);
+                }
+            });
+            return;
+        }
+        let hashes = |image| Image::present(image).map(|(index, hash, _)| (index, hash)).peekable();
+        let (mut mine, mut theirs) = (hashes(self), hashes(other));
+        loop {
+            match (mine.peek().copied(), theirs.peek().copied()) {
+                (None, None) => return,
+                (Some(a), Some(b)) if a.0 == b.0 => {
+                    if a.1 != b.1 {
+                        f(a.0);
+                    }
+                    mine.next();
+                    theirs.next();
+                }
+                (Some(a), b) if b.is_none_or(|b| a.0 < b.0) => {
+                    f(a.0);
+                    mine.next();
+                }
+                (_, Some(b)) => {
+                    f(b.0);
+                    theirs.next();
+                }
+                (Some(_), None) => return,
+            }
+        }
+    }
+
+    /// Call `f(index, content in other)` for each page whose content differs: for a target that has the content of `self`
+    /// and is to get that of `other`. `None`: zeroes.
+    pub fn copy_differing<'a>(&self, other: &'a Image, mut f: impl FnMut(u64, Option<&'a PageBytes>)) {
+        self.differing(other, |index| f(index, other.page(index)));
+    }
+}
+
+#[inline]
+fn hash_of(entry: Option<&Entry>, base: &Base, index: u64) -> Option<PageHash> {
+    match entry {
+        Some(entry) => entry_hash(entry),
+        None => base.hash(index),
+    }
+}
+fn entry_hash(entry: &Entry) -> Option<PageHash> {
+    match entry {
+        Entry::Page(page) => Some(PageRef::hash(page)),
+        Entry::Zero => None,
+    }
+}
+
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Image({} pages, {} written, on {:?})", self.pages, self.delta.len(), self.base)
+    }
+}
+
+/// The page numbers of a base and of a tree over it, ascending, each once.
+struct Merged<'a, B: Iterator<Item = u64>> {
+    base: Peekable<B>,
+    delta: Peekable<Iter<'a>>,
+}
+
+impl<B: Iterator<Item = u64>> Iterator for Merged<'_, B> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        let base = self.base.peek().copied();
+        let delta = self.delta.peek().map(|&(index, _)| index);
+        let next = base.into_iter().chain(delta).min()?;
+        if base == Some(next) {
+            self.base.next();
+        }
+        if delta == Some(next) {
+            self.delta.next();
+        }
+        Some(next)
+    }
+}
+
+const _: fn() = || {
+    fn shared<T: Send + Sync>() {}
+    shared::<Image>();
+    shared::<Pool>();
+    shared::<PageRef>();
+    shared::<Tree>();
+    shared::<crate::store::Store<u64, Image>>();
+    shared::<crate::file::MomentFile>();
+};

@@ -1,0 +1,33 @@
+//! Pages, not machines: images of guest memory and of disks as persistent maps, a store of moments under a budget, files.
+//!
+//! Map, from the bottom up:
+//! - [`page`]: immutable 4 KiB pages, each content stored once ([`Pool`])
+//! - [`tree`]: a persistent map from page number to page, copied along the path that changes
+//! - [`base`](mod@base): what lies under an image: zeroes or a mapped file
+//! - [`image`]: a base under a tree: all of a memory or of a disk, cheap to fork and to compare
+//! - [`store`]: values that can be derived again from their parents, kept within a budget of bytes
+//! - [`file`](mod@file): bases and moments on disk, checked, written atomically
+//!
+//! Not here: registers and devices (a moment's state is bytes that the caller reads), where dirty pages come from, what is
+//! worth keeping.
+//!
+//! **Invariants.**
+//! - Content is a function of the calls: no host time, no unordered iteration, no randomness. When a page is freed, whether
+//!   two images share it, and what the store evicts never shows in any content.
+//! - A page of zeroes is never stored and has no hash; equal hashes (blake3) mean equal pages.
+//! - All types are `Send` and `Sync`.
+//! - Files are hostile until they are verified: damage ends in an error that names the file, never in a panic.
+
+pub mod base;
+pub mod file;
+pub mod image;
+pub mod page;
+pub mod store;
+pub mod tree;
+
+pub use base::Base;
+pub use file::{BaseFile, FileError, MomentFile};
+pub use image::Image;
+pub use page::{PAGE, PageBytes, PageHash, PageRef, Pool, PoolStats};
+pub use store::{DeriveError, Store, StoreError};
+pub use tree::{Entry, Tree};

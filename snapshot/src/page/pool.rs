@@ -1,0 +1,271 @@
+//! The table of pages that are alive: equal contents are one page for as long as anyone holds it.
+//!
+//! The table is split into shards by hash, each behind a lock that is held for a look-up, an insertion or a removal only. It
+//! has weak references; the last [`PageRef`] of a page removes its entry. It is looked up and never iterated, so that its
+//! order cannot show.
+//!
+//! **Invariants.**
+//! - No strong reference is dropped while a shard is locked: the last one would lock the shard again.
+//! - An entry's page may be dying (its last reference is gone, its removal waits for the lock). Such an entry is passed over,
+//!   a new page of that content gets one of its own, and the dying page removes the entry that points to itself.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use hashbrown::HashTable;
+
+use super::{PAGE, PageBytes, PageHash, is_zero};
+
+/// Shards of the table: enough that workers on all cores of a large host seldom meet.
+const SHARDS: usize = 64;
+
+/// Stores each page's content once. Clones are the same pool; it lives as long as any of its pages.
+#[derive(Clone, Default)]
+pub struct Pool(Arc<Table>);
+
+/// What a pool has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolStats {
+    /// Pages alive.
+    pub pages: u64,
+    /// Bytes of their contents, without what keeping them costs beside that.
+    pub bytes: u64,
+}
+
+struct Table {
+    shards: [Mutex<HashTable<Slot>>; SHARDS],
+    alive: AtomicU64,
+}
+
+impl Default for Table {
+    fn default() -> Table {
+        Table { shards: std::array::from_fn(|_| Mutex::default()), alive: AtomicU64::new(0) }
+    }
+}
+
+/// An entry. The prefix is here because a dying page's hash is out of reach.
+struct Slot {
+    prefix: u64,
+    page: Weak<Page>,
+}
+
+struct Page {
+    content: PageBytes,
+    hash: PageHash,
+    home: Arc<Table>,
+}
+
+/// A page that lives as long as a reference to it. Cloning is counting.
+#[derive(Clone)]
+pub struct PageRef(Arc<Page>);
+
+impl Pool {
+    /// The page with this content; `None` when it is all zeroes.
+    pub fn intern(&self, content: &PageBytes) -> Option<PageRef> {
+        self.intern_hashed(PageHash::of_nonzero(content)?, content)
+    }
+
+    /// The same for a caller who knows the hash, which is believed.
+    pub fn intern_hashed(&self, hash: PageHash, content: &PageBytes) -> Option<PageRef> {
+        if is_zero(content) {
+            return None;
+        }
+        let page = self.0.find_or_insert(hash, content);
+        if page.0.content == *content {
+            return Some(page);
+        }
+        // Two contents of one hash: the caller's hash is wrong. What was asked for is stored, beside the table.
+        Some(PageRef(Arc::new(Page::new(&self.0, hash, content))))
+    }
+
+    /// What is alive.
+    pub fn stats(&self) -> PoolStats {
+        let pages = self.0.alive.load(Ordering::Relaxed);
+        PoolStats { pages, bytes: pages * PAGE as u64 }
+    }
+}
+
+impl Table {
+    fn shard(&self, hash: &PageHash) -> MutexGuard<'_, HashTable<Slot>> {
+        let shard = &self.shards[usize::from(hash.0[8]) % SHARDS];
+        // A table is whole between any two of its calls, so a panic elsewhere under the lock has not damaged it.
+        shard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find_or_insert(self: &Arc<Table>, hash: PageHash, content: &PageBytes) -> PageRef {
+        let prefix = prefix(&hash);
+        // Declared before the lock and so dropped after it.
+        let (mut found, mut others) = (None, Vec::new());
+        let mut shard = self.shard(&hash);
+        shard.find(prefix, |slot| {
+            if slot.prefix != prefix {
+                return false;
+            }
+            match slot.page.upgrade() {
+                Some(page) if page.hash == hash => found = Some(page),
+                Some(page) => others.push(page),
+                None => {}
+            }
+            found.is_some()
+        });
+        if let Some(page) = found {
+            drop(shard);
+            return PageRef(page);
+        }
+        let page = Arc::new(Page::new(self, hash, content));
+        shard.insert_unique(prefix, Slot { prefix, page: Arc::downgrade(&page) }, |slot| slot.prefix);
+        drop(shard);
+        PageRef(page)
+    }
+}
+
+/// What the table hashes by.
+fn prefix(hash: &PageHash) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = hash.0;
+    u64::from_le_bytes([a, b, c, d, e, f, g, h])
+}
+
+impl Page {
+    fn new(home: &Arc<Table>, hash: PageHash, content: &PageBytes) -> Page {
+        home.alive.fetch_add(1, Ordering::Relaxed);
+        Page { content: *content, hash, home: Arc::clone(home) }
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        let mut shard = self.home.shard(&self.hash);
+        let this: *const Page = self;
+        if let Ok(entry) = shard.find_entry(prefix(&self.hash), |slot| slot.page.as_ptr() == this) {
+            entry.remove();
+        }
+        self.home.alive.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl PageRef {
+    /// The content.
+    #[inline]
+    pub fn bytes(&self) -> &PageBytes {
+        &self.0.content
+    }
+    /// Its hash.
+    #[inline]
+    pub fn hash(&self) -> PageHash {
+        self.0.hash
+    }
+    /// Whether both are the same page. Equal pages of one pool are.
+    #[inline]
+    pub fn ptr_eq(&self, other: &PageRef) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for PageRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PageRef({})", self.0.hash)
+    }
+}
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pool({} pages)", self.stats().pages)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(seed: u64) -> PageBytes {
+        let mut content = [7; PAGE];
+        content[..8].copy_from_slice(&seed.to_le_bytes());
+        content
+    }
+
+    fn entries(pool: &Pool) -> usize {
+        pool.0.shards.iter().map(|shard| shard.lock().unwrap().len()).sum()
+    }
+
+    #[test]
+    fn equal_pages_are_one() {
+        let pool = Pool::default();
+        let (a, b, c) = (pool.intern(&page(1)), pool.intern(&page(1)), pool.intern(&page(2)));
+        let (a, b, c) = (a.unwrap(), b.unwrap(), c.unwrap());
+        assert!(a.ptr_eq(&b) && !a.ptr_eq(&c));
+        assert_eq!(a.hash(), PageHash::of(&page(1)));
+        assert_eq!(pool.stats(), PoolStats { pages: 2, bytes: 8192 });
+        drop(a);
+        assert_eq!(b.bytes(), &page(1));
+        drop((b, c));
+        assert_eq!((pool.stats().pages, entries(&pool)), (0, 0));
+    }
+
+    #[test]
+    fn zeroes_are_no_page() {
+        let pool = Pool::default();
+        assert!(pool.intern(&[0; PAGE]).is_none());
+        assert!(pool.intern_hashed(PageHash([1; 32]), &[0; PAGE]).is_none());
+        let mut last = [0; PAGE];
+        last[PAGE - 1] = 1;
+        assert!(pool.intern(&last).is_some());
+        assert_eq!(entries(&pool), 0);
+    }
+
+    /// A wrong hash gets nobody another page's content, and nothing is left in the table.
+    #[test]
+    fn hashes_are_confirmed() {
+        let pool = Pool::default();
+        let first = pool.intern(&page(1)).unwrap();
+        let second = pool.intern_hashed(first.hash(), &page(2)).unwrap();
+        assert_eq!((first.bytes(), second.bytes()), (&page(1), &page(2)));
+        assert_eq!((pool.stats().pages, entries(&pool)), (2, 1));
+        drop(second);
+        assert!(pool.intern(&page(1)).unwrap().ptr_eq(&first));
+        drop(first);
+        assert_eq!((pool.stats().pages, entries(&pool)), (0, 0));
+    }
+
+    /// Hashes with one prefix are told apart.
+    #[test]
+    fn prefixes_may_collide() {
+        let pool = Pool::default();
+        let hash = |last| PageHash(std::array::from_fn(|i| if i == 31 { last } else { 5 }));
+        let first = pool.intern_hashed(hash(1), &page(1)).unwrap();
+        let second = pool.intern_hashed(hash(2), &page(2)).unwrap();
+        assert!(pool.intern_hashed(hash(1), &page(1)).unwrap().ptr_eq(&first));
+        assert!(pool.intern_hashed(hash(2), &page(2)).unwrap().ptr_eq(&second));
+        assert_eq!(entries(&pool), 2);
+    }
+
+    /// Threads that make and drop the same few pages see right contents, and leave nothing.
+    #[test]
+    fn hammer() {
+        let pool = Pool::default();
+        std::thread::scope(|scope| {
+            for thread in 0..8u64 {
+                let pool = pool.clone();
+                scope.spawn(move || {
+                    let mut state = thread + 1;
+                    let mut held: [Option<PageRef>; 4] = Default::default();
+                    for _ in 0..20_000 {
+                        state = state
+                            .wrapping_mul(6_364_136_223_846_793_005)
+                            .wrapping_add(1_442_695_040_888_963_407);
+                        let (seed, slot) = (state >> 33 & 7, (state >> 40 & 3) as usize);
+                        if state >> 45 & 3 == 0 {
+                            held[slot] = None;
+                            continue;
+                        }
+                        let made = pool.intern(&page(seed)).unwrap();
+                        assert_eq!(made.bytes(), &page(seed));
+                        let again = pool.intern(&page(seed)).unwrap();
+                        assert!(made.ptr_eq(&again), "alive, and so the same");
+                        held[slot] = Some(made);
+                    }
+                });
+            }
+        });
+        assert_eq!((pool.stats().pages, entries(&pool)), (0, 0));
+    }
+}

@@ -1,0 +1,186 @@
+//! Writers that are killed and disks that are full: files are there whole or not at all, and nothing stored is lost.
+//!
+//! The failing writer is this test program as a process of its own.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use everett_snapshot::file::{MomentInfo, MomentParts, TEMPORARY_PREFIX, sweep_temporaries};
+use everett_snapshot::{BaseFile, Image, MomentFile, PAGE, Pool};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// The variable that tells a process of this program which folder it is to fail in.
+const FOLDER: &str = "EVERETT_TEST_FOLDER";
+
+fn folder_of_child() -> Option<PathBuf> {
+    std::env::var_os(FOLDER).map(PathBuf::from)
+}
+
+/// `number` decides the content; about 200 KiB that hardly compress.
+fn image(pool: &Pool, number: u64) -> Image {
+    let mut image = Image::zero(64);
+    let mut state = number + 1;
+    for index in 0..50 {
+        let mut content = [0; PAGE];
+        for word in content.as_chunks_mut::<8>().0 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *word = state.to_le_bytes();
+        }
+        image.set(pool, index, &content);
+    }
+    image
+}
+
+fn parts(image: &Image) -> MomentParts {
+    let mut parts = MomentParts::default();
+    parts.states.insert("machine".into(), Arc::from(&b"registers"[..]));
+    parts.images.insert("memory".into(), image.clone());
+    parts
+}
+
+fn same(a: &Image, b: &Image) -> bool {
+    let mut same = true;
+    a.differing(b, |_| same = false);
+    same
+}
+
+fn check_base(path: &Path, expected: &Image) {
+    let base = BaseFile::open(path).unwrap();
+    assert!(same(&Image::on(Arc::new(everett_snapshot::Base::File(base))), expected));
+}
+fn check_moment(path: &Path, expected: &Image) {
+    let parts = MomentFile::open(path).unwrap().read(&Pool::default(), |_| None).unwrap();
+    assert!(same(&parts.images["memory"], expected));
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// This program as a process that runs one of the children below. Signals that `ignored` names do not kill it.
+fn child(name: &str, folder: &Path, ignored: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!("trap '' {ignored}; exec \"$0\" \"$@\""));
+    command.arg(std::env::current_exe().unwrap());
+    command.args(["--exact", name, "--ignored", "--nocapture", "--test-threads=1"]);
+    command.env(FOLDER, folder).stdout(Stdio::piped());
+    command
+}
+
+#[test]
+#[ignore = "run by `killed_writers_leave_whole_files`"]
+fn writing_child() {
+    let Some(folder) = folder_of_child() else { return };
+    let pool = Pool::default();
+    for number in 0.. {
+        let image = image(&pool, number);
+        BaseFile::write(&folder.join(format!("base-{number}")), &image).unwrap();
+        MomentFile::write(&folder.join(format!("moment-{number}")), &MomentInfo::default(), &parts(&image))
+            .unwrap();
+        println!("\nwritten {number}");
+    }
+}
+
+#[test]
+fn killed_writers_leave_whole_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let pool = Pool::default();
+    for round in 1..=12 {
+        let mut child = child("writing_child", folder.path(), "PIPE").spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let written = lines.map(Result::unwrap).filter(|line| line.starts_with("written ")).take(round);
+        assert_eq!(written.count(), round, "the child ended early");
+        child.kill().unwrap();
+        child.wait().unwrap();
+
+        let names = names(folder.path());
+        let temporaries = names.iter().filter(|name| name.starts_with(TEMPORARY_PREFIX)).count();
+        assert!(temporaries <= 1, "one writer writes one file at a time: {names:?}");
+        assert_eq!(sweep_temporaries(folder.path()).unwrap(), temporaries);
+        let (mut bases, mut moments) = (0, 0);
+        for name in names {
+            let path = folder.path().join(&name);
+            match name.split_once('-') {
+                Some(("base", number)) => {
+                    check_base(&path, &image(&pool, number.parse().unwrap()));
+                    bases += 1;
+                }
+                Some(("moment", number)) => {
+                    check_moment(&path, &image(&pool, number.parse().unwrap()));
+                    moments += 1;
+                }
+                _ => assert!(name.starts_with(TEMPORARY_PREFIX) && !path.exists(), "{name}"),
+            }
+        }
+        assert!(bases >= round && moments >= round);
+        assert_eq!(sweep_temporaries(folder.path()).unwrap(), 0);
+    }
+}
+
+#[test]
+#[ignore = "run by `a_full_disk_loses_nothing`"]
+fn full_disk_child() {
+    let Some(folder) = folder_of_child() else { return };
+    let pool = Pool::default();
+    let (before, after) = (image(&pool, 1), image(&pool, 2));
+    let (base, moment) = (folder.join("base"), folder.join("moment"));
+    let (info, parts) = (MomentInfo::default(), parts(&after));
+    let hard = getrlimit(Resource::Fsize).maximum;
+    let limit = |bytes| setrlimit(Resource::Fsize, Rlimit { current: bytes, maximum: hard }).unwrap();
+    let needed = std::fs::metadata(&moment).unwrap().len();
+    let mut failures = 0;
+    for bytes in (0..needed).step_by(3001) {
+        limit(Some(bytes));
+        let results =
+            [BaseFile::write(&base, &after).map(drop), MomentFile::write(&moment, &info, &parts).map(drop)];
+        limit(hard);
+        for (result, path) in results.into_iter().zip([&base, &moment]) {
+            let error = result.unwrap_err().to_string();
+            assert_eq!(error, format!("cannot write {}", path.display()), "at {bytes}");
+            failures += 1;
+        }
+        assert_eq!(names(&folder), ["base", "moment"], "at {bytes}");
+    }
+    check_base(&base, &before);
+    check_moment(&moment, &before);
+    // With room, the same calls succeed, and replace what was there.
+    BaseFile::write(&base, &after).unwrap();
+    MomentFile::write(&moment, &info, &parts).unwrap();
+    println!("\nfailed {failures} times");
+}
+
+/// The disk is one that has no room beyond a limit for each file, which a kernel gives to anybody who asks for it.
+#[test]
+fn a_full_disk_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let pool = Pool::default();
+    let (before, after) = (image(&pool, 1), image(&pool, 2));
+    let (base, moment) = (folder.path().join("base"), folder.path().join("moment"));
+    BaseFile::write(&base, &before).unwrap();
+    MomentFile::write(&moment, &MomentInfo::default(), &parts(&before)).unwrap();
+    let output = child("full_disk_child", folder.path(), "XFSZ").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    let failures = text
+        .lines()
+        .find_map(|line| line.strip_prefix("failed ")?.strip_suffix(" times")?.parse::<u32>().ok());
+    assert!(failures.is_some_and(|failures| failures > 100), "{text}");
+    check_base(&base, &after);
+    check_moment(&moment, &after);
+}
+
+#[test]
+fn folders_that_are_not_there_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("no").join("base");
+    let error = BaseFile::write(&path, &Image::zero(1)).unwrap_err();
+    assert_eq!(error.to_string(), format!("cannot create {}", path.display()));
+    let error = sweep_temporaries(&folder.path().join("no")).unwrap_err();
+    assert_eq!(error.to_string(), format!("cannot list {}", folder.path().join("no").display()));
+}

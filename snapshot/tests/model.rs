@@ -1,0 +1,286 @@
+//! Images, store and pool as a machine uses them, against full copies of everything.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use everett_snapshot::{Base, BaseFile, Image, PAGE, PageBytes, PageHash, Pool, Store};
+use proptest::prelude::*;
+
+const PAGES: usize = 70;
+/// Bytes that a moment states for each page in which it differs from its parent.
+const PAGE_COST: u64 = 4096;
+
+type Copy = Vec<PageBytes>;
+
+/// What happens to one of two machines.
+#[derive(Debug, Clone)]
+enum Step {
+    /// The CPU fills a page.
+    Fill(usize, u8),
+    /// A device writes a few bytes of a page.
+    Device(usize, usize, u8),
+    Snapshot,
+    /// The other machine goes to where this one's last moment is.
+    Fork,
+    Restore(prop::sample::Index),
+    Forget(prop::sample::Index),
+    Budget(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
+    // Few contents, so that pages come back to earlier ones; 0 makes zeroes.
+    let step = prop_oneof![
+        6 => (0..PAGES, 0u8..5).prop_map(|(page, byte)| Step::Fill(page, byte)),
+        4 => (0..PAGES, 0..PAGE, 0u8..3).prop_map(|(page, at, byte)| Step::Device(page, at, byte)),
+        4 => Just(Step::Snapshot),
+        1 => Just(Step::Fork),
+        3 => any::<prop::sample::Index>().prop_map(Step::Restore),
+        1 => any::<prop::sample::Index>().prop_map(Step::Forget),
+        1 => (0u64..40).prop_map(|pages| Step::Budget(pages * PAGE_COST)),
+    ];
+    proptest::collection::vec((0usize..2, step), 1..120)
+}
+
+/// A machine: its memory, the image that this was at its last moment, and what was written since.
+struct Machine {
+    live: Copy,
+    image: Image,
+    at: u32,
+    dirty: BTreeSet<usize>,
+}
+
+impl Machine {
+    /// Go to an image, by copying what differs.
+    fn restore(&mut self, key: u32, target: &Image) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        self.image.copy_differing(target, |index, content| {
+            self.live[index as usize] = *content.unwrap_or(&[0; PAGE]);
+            dirty.remove(&(index as usize));
+        });
+        for index in dirty {
+            self.live[index] = *target.page(index as u64).unwrap_or(&[0; PAGE]);
+        }
+        (self.image, self.at) = (target.clone(), key);
+    }
+}
+
+fn check(image: &Image, copy: &Copy) -> Result<(), TestCaseError> {
+    let mut present = Vec::new();
+    for (index, expected) in copy.iter().enumerate() {
+        let zero = *expected == [0; PAGE];
+        let hash = (!zero).then(|| PageHash::of(expected));
+        prop_assert_eq!(image.page(index as u64), (!zero).then_some(expected), "page {}", index);
+        prop_assert_eq!(image.hash(index as u64), hash);
+        present.extend(hash.map(|hash| (index as u64, hash)));
+        if let Some(entry) = image.delta().get(index as u64) {
+            let hash = match entry {
+                everett_snapshot::Entry::Zero => None,
+                everett_snapshot::Entry::Page(page) => Some(page.hash()),
+            };
+            prop_assert_ne!(hash, image.base().hash(index as u64), "an entry says what the base has anyway");
+        }
+    }
+    prop_assert!(image.present().map(|(index, hash, _)| (index, hash)).eq(present));
+    Ok(())
+}
+
+fn differing(a: &Image, b: &Image) -> Vec<u64> {
+    let mut found = Vec::new();
+    a.differing(b, |index| found.push(index));
+    found
+}
+fn copies_differ(a: &Copy, b: &Copy) -> Vec<u64> {
+    (0..PAGES).filter(|&index| a[index] != b[index]).map(|index| index as u64).collect()
+}
+
+fn run(base: &Arc<Base>, first: Copy, steps: Vec<(usize, Step)>) -> Result<(), TestCaseError> {
+    let pool = Pool::default();
+    // Moments by key: what was written between the parent and it, to derive it again, and a full copy.
+    let mut journal: BTreeMap<u32, (Vec<(u64, PageBytes)>, Copy)> = BTreeMap::new();
+    let mut store: Store<u32, Image> = Store::new(20 * PAGE_COST);
+    let root = Image::from_parts(Arc::clone(base), PAGES as u64, &everett_snapshot::Tree::new());
+    check(&root, &first)?;
+    store.insert(0, None, 0, 0, root.clone()).unwrap();
+    journal.insert(0, (Vec::new(), first.clone()));
+    let machine = || Machine { live: first.clone(), image: root.clone(), at: 0, dirty: BTreeSet::new() };
+    let mut machines = [machine(), machine()];
+    drop(root);
+    let mut next = 1;
+
+    for (which, step) in steps {
+        let [a, b] = &mut machines;
+        let (machine, other) = if which == 0 { (a, b) } else { (b, a) };
+        let known: Vec<u32> = journal.keys().copied().collect();
+        match step {
+            Step::Fill(page, byte) => {
+                machine.live[page] = [byte; PAGE];
+                machine.dirty.insert(page);
+            }
+            Step::Device(page, at, byte) => {
+                let end = (at + 9).min(PAGE);
+                machine.live[page][at..end].fill(byte);
+                machine.dirty.insert(page);
+            }
+            Step::Snapshot => {
+                let before = machine.image.clone();
+                let mut writes = Vec::new();
+                for index in std::mem::take(&mut machine.dirty) {
+                    let content = &machine.live[index];
+                    let hash = machine.image.set(&pool, index as u64, content);
+                    prop_assert_eq!(hash, machine.image.hash(index as u64));
+                    writes.push((index as u64, *content));
+                }
+                let differing = differing(&before, &machine.image);
+                prop_assert!(
+                    differing.iter().all(|index| writes.iter().any(|(written, _)| written == index))
+                );
+                let bytes = differing.len() as u64 * PAGE_COST;
+                let cost = writes.len() as u64;
+                // A parent may have been forgotten: then this is a root.
+                let parent = store.knows(&machine.at).then_some(machine.at);
+                store.insert(next, parent, cost, bytes, machine.image.clone()).unwrap();
+                journal.insert(next, (writes, machine.live.clone()));
+                machine.at = next;
+                next += 1;
+            }
+            Step::Fork => other.restore(machine.at, &machine.image),
+            Step::Restore(index) => {
+                let key = known[index.index(known.len())];
+                let image = store.get_or_derive(&key, &mut |parent, image: &Image, child| {
+                    check(image, &journal[parent].1)?;
+                    let mut image = image.clone();
+                    for (index, content) in &journal[child].0 {
+                        image.set_hashed(&pool, *index, PageHash::of_nonzero(content), content);
+                    }
+                    Ok::<_, TestCaseError>(image)
+                });
+                let image = image.unwrap().clone();
+                machine.restore(key, &image);
+                prop_assert!(machine.live == journal[&key].1, "restored memory differs");
+            }
+            Step::Forget(index) => {
+                let key = known[index.index(known.len())];
+                if key != 0 && store.forget(&key).is_ok() {
+                    journal.remove(&key);
+                }
+            }
+            Step::Budget(budget) => store.set_budget(budget),
+        }
+    }
+
+    let there: Vec<(u32, Image)> =
+        store.present().map(|&key| (key, store.get(&key).unwrap().clone())).collect();
+    for (key, image) in &there {
+        check(image, &journal[key].1)?;
+        for (other_key, other) in &there {
+            prop_assert_eq!(differing(image, other), copies_differ(&journal[key].1, &journal[other_key].1));
+        }
+    }
+    let distinct: BTreeSet<PageHash> = there
+        .iter()
+        .map(|(_, image)| image)
+        .chain(machines.iter().map(|machine| &machine.image))
+        .flat_map(|image| image.delta_pages())
+        .filter_map(|(_, entry)| match entry {
+            everett_snapshot::Entry::Page(page) => Some(page.hash()),
+            everett_snapshot::Entry::Zero => None,
+        })
+        .collect();
+    prop_assert_eq!(pool.stats().pages, distinct.len() as u64, "equal pages are stored once, and no other");
+    drop((there, store, machines));
+    prop_assert_eq!(pool.stats().pages, 0, "nothing is left");
+    Ok(())
+}
+
+/// A base of which some pages are zero, and its content.
+fn base_file() -> (tempfile::TempDir, Arc<Base>, Copy) {
+    let folder = tempfile::tempdir().unwrap();
+    let (pool, mut image) = (Pool::default(), Image::zero(PAGES as u64));
+    let copy: Copy = (0..PAGES).map(|index| [(index % 4) as u8; PAGE]).collect();
+    for (index, content) in copy.iter().enumerate() {
+        image.set(&pool, index as u64, content);
+    }
+    let path = folder.path().join("base");
+    BaseFile::write(&path, &image).unwrap();
+    let base = Arc::new(Base::File(BaseFile::open(&path).unwrap()));
+    (folder, base, copy)
+}
+
+#[test]
+fn machines_over_zeroes_and_over_a_file() {
+    let (_folder, base, copy) = base_file();
+    let zero = Arc::new(Base::Zero);
+    proptest!(ProptestConfig::with_cases(150), |(steps in steps(), over_file: bool)| {
+        if over_file {
+            run(&base, copy.clone(), steps)?;
+        } else {
+            run(&zero, vec![[0; PAGE]; PAGES], steps)?;
+        }
+    });
+}
+
+/// Images over different bases, of different lengths and from different pools are compared by content.
+#[test]
+fn different_bases_are_compared_by_content() {
+    let (_folder, base, copy) = base_file();
+    proptest!(ProptestConfig::with_cases(100), |(
+        pages in 1..=PAGES as u64,
+        mine in proptest::collection::vec((0..PAGES, 0u8..5), 0..30),
+        theirs in proptest::collection::vec((0..PAGES, 0u8..5), 0..90),
+    )| {
+        let pools = [Pool::default(), Pool::default()];
+        let (mut a, mut copy_a) = (Image::on(Arc::clone(&base)), copy.clone());
+        let (mut b, mut copy_b) = (Image::zero(pages), vec![[0; PAGE]; PAGES]);
+        for (index, byte) in mine {
+            a.set(&pools[0], index as u64, &[byte; PAGE]);
+            copy_a[index] = [byte; PAGE];
+        }
+        for (index, byte) in theirs.into_iter().filter(|&(index, _)| (index as u64) < pages) {
+            b.set(&pools[1], index as u64, &[byte; PAGE]);
+            copy_b[index] = [byte; PAGE];
+        }
+        prop_assert_eq!(differing(&a, &b), copies_differ(&copy_a, &copy_b));
+        prop_assert_eq!(differing(&b, &a), copies_differ(&copy_a, &copy_b));
+        // The same base, pools of their own.
+        let mut c = Image::on(Arc::clone(&base));
+        for (index, content) in copy_b.iter().enumerate() {
+            c.set(&pools[1], index as u64, content);
+        }
+        prop_assert_eq!(differing(&a, &c), copies_differ(&copy_a, &copy_b));
+        prop_assert_eq!(differing(&b, &c), Vec::<u64>::new());
+    });
+}
+
+#[test]
+fn many_threads_share_a_base_and_a_pool() {
+    let (_folder, base, copy) = base_file();
+    let pool = Pool::default();
+    let root = Image::on(base);
+    std::thread::scope(|scope| {
+        for thread in 0..6u8 {
+            let (pool, root, copy) = (&pool, &root, &copy);
+            scope.spawn(move || {
+                for round in 0..200u8 {
+                    let (mut image, mut expected) = (root.clone(), copy.clone());
+                    for step in 0..20usize {
+                        let (index, byte) =
+                            ((step * 7 + usize::from(round)) % PAGES, (step as u8 ^ thread) % 5);
+                        image.set(pool, index as u64, &[byte; PAGE]);
+                        expected[index] = [byte; PAGE];
+                    }
+                    let expected = copies_differ(copy, &expected);
+                    assert_eq!(differing(root, &image), expected);
+                }
+            });
+        }
+    });
+    assert_eq!(pool.stats().pages, 0);
+}
+
+#[test]
+#[should_panic(expected = "page 3 of an image of 3 pages")]
+fn there_is_nothing_beyond_the_end() {
+    let mut image = Image::zero(3);
+    assert_eq!(image.page(3), None);
+    image.set(&Pool::default(), 3, &[1; PAGE]);
+}

@@ -1,0 +1,201 @@
+//! `everett moment`: places on a timeline to which one can return.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use everett_snapshot::file::MomentHeader;
+use everett_vmm::machine::Until;
+use serde::Serialize;
+
+use super::Outcome;
+use super::common::{self, Prepared};
+use crate::cli;
+use crate::host_time::Stopwatch;
+use crate::interrupt::Interrupt;
+use crate::moments::{Booted, Shelf, Stored, check_name};
+use crate::session::agent::Phase;
+use crate::session::launch::EngineOptions;
+use crate::session::timeline::Timeline;
+use crate::ui::progress::RunBar;
+use crate::ui::{Ui, style};
+use crate::units::{Vtime, show_bytes, show_duration_ns};
+
+/// Progress is shown after so much vtime.
+const STEP_NS: u64 = 20_000_000;
+
+#[derive(Serialize)]
+struct Record<'a> {
+    kind: &'static str,
+    name: &'a str,
+    /// The timeline and the place on it.
+    moment: &'a str,
+    seed: u64,
+    vtime_ns: u64,
+    /// Pages of memory and blocks of disks that differ from where the world was ready, and how many contents they have.
+    pages: u64,
+    distinct_pages: u64,
+    file_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+}
+
+pub(super) fn run(ui: &Ui, args: &cli::Moment) -> anyhow::Result<Outcome> {
+    match args {
+        cli::Moment::Save { place, name } => save(ui, place, name.as_deref())?,
+        cli::Moment::List { world } => return list(ui, &open(ui, world)?.shelf),
+        cli::Moment::Show { world, moment } => show(ui, world, moment)?,
+        cli::Moment::Restore { world, moment } => return restore(ui, world, moment),
+        cli::Moment::Drop { world, moment } => {
+            open(ui, world)?.shelf.drop_saved(moment)?;
+            ui.say(format!("dropped {moment}"))?;
+        }
+    }
+    Ok(Outcome::Fine)
+}
+
+fn open(ui: &Ui, world: &Path) -> anyhow::Result<Prepared> {
+    common::prepare(ui, common::load(world)?, EngineOptions::default(), &Interrupt::install()?)
+}
+
+/// What a place is called: the timeline, and when.
+fn place_name(prepared: &Prepared, seed: u64, vtime_ns: u64) -> String {
+    format!("{}@{vtime_ns}", prepared.identity.path(seed))
+}
+
+fn save(ui: &Ui, place: &cli::Place, name: Option<&str>) -> anyhow::Result<()> {
+    if let Some(name) = name {
+        check_name(name).map_err(anyhow::Error::msg)?;
+    }
+    let interrupt = Interrupt::install()?;
+    let world = common::load(&place.world)?;
+    let mut prepared = common::prepare(ui, world, EngineOptions::default(), &interrupt)?;
+    common::announce_engine(ui)?;
+    let booted = prepared.start_stored(ui, place.from.as_deref(), &interrupt)?;
+    let seed = prepared.seed(place.seed);
+    let mut timeline = prepared.launcher.start(seed)?;
+    let stored = run_to(ui, &mut timeline, place.at, &booted, &interrupt)?;
+    let label = place_name(&prepared, seed, stored.moment.vtime());
+    let default = format!("seed{seed}-{}", show_duration_ns(place.at).replace(' ', ""));
+    let name = name.unwrap_or(&default);
+    let header = prepared.shelf.save(name, &label, &stored, seed)?;
+    tell(ui, name, &header, None)
+}
+
+/// Run to `at_ns` after *ready*, and take a moment there.
+fn run_to(
+    ui: &Ui,
+    timeline: &mut Timeline,
+    at_ns: u64,
+    booted: &Booted,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Stored> {
+    let bar = RunBar::new(ui, at_ns);
+    let ready_ns = booted.ready.moment.vtime();
+    let end_ns = ready_ns.saturating_add(at_ns);
+    if timeline.machine().vtime() > end_ns {
+        anyhow::bail!("the moment to start from lies after {}", show_duration_ns(at_ns));
+    }
+    let (mut events, mut console) = (Vec::new(), Vec::new());
+    while timeline.machine().vtime() < end_ns {
+        let next_ns = end_ns.min(timeline.machine().vtime().saturating_add(STEP_NS));
+        timeline.run(&Until::vtime(next_ns));
+        events.append(&mut timeline.take_events());
+        console.append(&mut timeline.machine_mut().output().take_console());
+        let vtime_ns = timeline.machine().vtime();
+        bar.at(vtime_ns.saturating_sub(ready_ns), timeline.machine().icount());
+        if interrupt.wanted() {
+            anyhow::bail!("interrupted at {} s of vtime", Vtime(vtime_ns));
+        }
+        if timeline.machine().end().is_some() || timeline.phase() == Phase::Broken {
+            anyhow::bail!("the machine stopped at {} s of vtime; `everett run` shows why", Vtime(vtime_ns));
+        }
+    }
+    bar.clear();
+    Ok(Stored::of(timeline, &booted.pool, events, console))
+}
+
+fn list(ui: &Ui, shelf: &Shelf) -> anyhow::Result<Outcome> {
+    let (found, broken) = shelf.list()?;
+    if found.is_empty() && broken.is_empty() {
+        ui.say("no moments are saved of this world and image")?;
+    }
+    for summary in &found {
+        tell(ui, &summary.name, &summary.header, None)?;
+    }
+    for line in &broken {
+        ui.say(style::paint(style::BAD, line))?;
+    }
+    Ok(if broken.is_empty() { Outcome::Fine } else { Outcome::Found })
+}
+
+/// A saved moment, its world's boot, and what starts timelines there.
+fn read(ui: &Ui, world: &Path, name: &str) -> anyhow::Result<(Prepared, Arc<Stored>)> {
+    let interrupt = Interrupt::install()?;
+    let mut prepared = common::prepare(ui, common::load(world)?, EngineOptions::default(), &interrupt)?;
+    let booted = prepared.start_stored(ui, Some(name), &interrupt)?;
+    let stored = prepared.launcher.from.clone().unwrap_or(booted.ready);
+    Ok((prepared, stored))
+}
+
+fn show(ui: &Ui, world: &Path, name: &str) -> anyhow::Result<()> {
+    let (prepared, stored) = read(ui, world, name)?;
+    let header = prepared.shelf.header(name)?;
+    tell(ui, name, &header, Some(stored.digest))?;
+    let path = prepared.shelf.folder();
+    let ready_ns = stored.session.ready_ns().unwrap_or(0);
+    let after = show_duration_ns(stored.moment.vtime().saturating_sub(ready_ns));
+    ui.say(format!("    {after} after ready, {} instructions since power-on", stored.moment.icount()))?;
+    ui.say(format!("    {:?}; {} events before it", stored.session.phase(), stored.events.len()))?;
+    let disks = stored.moment.disks().iter().map(|disk| disk.blocks.len()).sum::<u64>();
+    let pages = stored.moment.memory().delta_pages().count();
+    ui.say(format!("    {pages} pages of memory and {disks} blocks of disks of its own"))?;
+    ui.say(style::paint(style::FAINT, format!("    in {}", path.display())))?;
+    Ok(())
+}
+
+fn restore(ui: &Ui, world: &Path, name: &str) -> anyhow::Result<Outcome> {
+    let (prepared, stored) = read(ui, world, name)?;
+    let header = prepared.shelf.header(name)?;
+    let clock = Stopwatch::start();
+    let mut timeline = prepared.launcher.start(header.info.seed)?;
+    let seconds = clock.seconds();
+    let digest = timeline.machine_mut().digest();
+    let same = stored.digest == digest;
+    tell(ui, name, &header, Some(digest))?;
+    if same {
+        let line = format!("    restored in {:.1} ms; it is the machine that was saved", seconds * 1e3);
+        ui.say(style::paint(style::GOOD, line))?;
+        return Ok(Outcome::Fine);
+    }
+    ui.say(style::paint(style::BAD, "    the restored machine is not the one that was saved"))?;
+    Ok(Outcome::Found)
+}
+
+fn tell(
+    ui: &Ui,
+    name: &str,
+    header: &MomentHeader,
+    digest: Option<everett_vmm::Digest>,
+) -> anyhow::Result<()> {
+    let info = &header.info;
+    ui.say(format!(
+        "{}  {}  {} pages, {}{}",
+        style::paint(style::HEAD, name),
+        info.label,
+        header.delta_pages,
+        show_bytes(header.file_bytes),
+        digest.map(|digest| format!(", digest {digest:#}")).unwrap_or_default(),
+    ))?;
+    ui.record(&Record {
+        kind: "moment",
+        name,
+        moment: &info.label,
+        seed: info.seed,
+        vtime_ns: info.vtime,
+        pages: header.delta_pages,
+        distinct_pages: header.distinct_pages,
+        file_bytes: header.file_bytes,
+        digest: digest.map(|digest| format!("{digest:#}")),
+    })?;
+    Ok(())
+}

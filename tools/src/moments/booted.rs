@@ -1,0 +1,105 @@
+//! The restart point and *ready* of a world: from the shelf, or by booting.
+
+use std::sync::Arc;
+
+use everett_snapshot::{Base, Pool};
+
+use super::shelf::Shelf;
+use super::stored::Stored;
+use crate::host_time::Stopwatch;
+use crate::interrupt::Interrupt;
+use crate::session::agent::Phase;
+use crate::session::event::Event;
+use crate::session::launch::{EngineOptions, Launcher};
+use crate::session::timeline::Timeline;
+use crate::ui::progress::RunBar;
+use crate::ui::{Ui, style};
+
+const RESTART: &str = "restart";
+const READY: &str = "ready";
+
+/// A booted world.
+#[derive(Debug, Clone)]
+pub struct Booted {
+    /// Kernel and agent up, the root mounted, nothing else touched: where a node starts again after a loss of power.
+    pub restart: Arc<Stored>,
+    /// Services up: the root of all timelines.
+    pub ready: Arc<Stored>,
+    /// Where its pages are; everything that goes on from here shares them.
+    pub pool: Pool,
+}
+
+impl Booted {
+    /// The base of *ready*, on which saved moments are.
+    #[must_use]
+    pub fn base(&self) -> &Arc<Base> {
+        self.ready.moment.memory().base()
+    }
+}
+
+/// What `launcher` starts, booted: from `shelf`, else by booting it and putting it there.
+///
+/// # Errors
+/// It does not get ready, somebody interrupts, or the host refuses.
+pub fn get(ui: &Ui, launcher: &Launcher, shelf: &Shelf, interrupt: &Interrupt) -> anyhow::Result<Booted> {
+    let pool = Pool::default();
+    match stored(shelf, &pool) {
+        Ok(Some((restart, ready))) => {
+            return Ok(Booted { restart: Arc::new(restart), ready: Arc::new(ready), pool });
+        }
+        Ok(None) => {}
+        Err(error) => {
+            ui.say(style::paint(
+                style::FAINT,
+                format!("a stored boot cannot be used and is made anew: {error:#}"),
+            ))?;
+        }
+    }
+    shelf.prepare()?;
+    let clock = Stopwatch::start();
+    let (restart, ready) = boot(ui, launcher, &pool, interrupt)?;
+    let seed = launcher.world.boot_seed;
+    let restart = shelf.put_boot(RESTART, "restart point", restart, seed)?;
+    let ready = shelf.put_boot(READY, "ready", ready, seed)?;
+    let seconds = clock.seconds();
+    ui.say(style::paint(
+        style::FAINT,
+        format!("booted in {seconds:.1} s, and stored; later runs start there"),
+    ))?;
+    Ok(Booted { restart: Arc::new(restart), ready: Arc::new(ready), pool })
+}
+
+/// Both moments; `None` when one is missing.
+fn stored(shelf: &Shelf, pool: &Pool) -> anyhow::Result<Option<(Stored, Stored)>> {
+    let Some(ready) = shelf.boot(READY, pool)? else { return Ok(None) };
+    Ok(shelf.boot(RESTART, pool)?.map(|restart| (restart, ready)))
+}
+
+fn boot(
+    ui: &Ui,
+    launcher: &Launcher,
+    pool: &Pool,
+    interrupt: &Interrupt,
+) -> anyhow::Result<(Stored, Stored)> {
+    // A boot is for all; a leak that somebody plants is for one.
+    let plain = Launcher { options: EngineOptions::default(), ..launcher.clone() };
+    let mut timeline = plain.boot()?;
+    let bar = RunBar::endless(ui, "booting");
+    let (mut events, mut console) = (Vec::new(), Vec::new());
+    let reach = |timeline: &mut Timeline, phase, events: &mut Vec<Event>, console: &mut Vec<u8>| {
+        let reached = timeline.run_to(phase, &mut |timeline| {
+            bar.at(timeline.machine().vtime(), timeline.machine().icount());
+            events.append(&mut timeline.take_events());
+            !interrupt.wanted()
+        });
+        events.append(&mut timeline.take_events());
+        console.append(&mut timeline.machine_mut().output().take_console());
+        reached
+    };
+    reach(&mut timeline, Phase::Mounted, &mut events, &mut console)?;
+    let restart = Stored::of(&mut timeline, pool, events.clone(), console.clone());
+    reach(&mut timeline, Phase::Ready, &mut events, &mut console)?;
+    let ready = Stored::of(&mut timeline, pool, events, console);
+    bar.clear();
+    Ok((restart, ready))
+}

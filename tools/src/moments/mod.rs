@@ -1,0 +1,18 @@
+//! Stored moments: machines at a stop, with their sessions, in files.
+//!
+//! - `stored`: one of them: what is in its file, written and read
+//! - `shelf`: where the moments of one world lie, under a key of everything that a boot depends on
+//! - `booted`: the restart point and *ready* of a world: from the shelf, or by booting
+//!
+//! Not here: what a moment of a machine is (`everett_vmm`), how pages are kept and files look (`everett-snapshot`).
+//!
+//! **Invariants.** A shelf is a cache: whatever is missing, damaged or of another version is made anew, never used. Files are
+//! never written in place.
+
+mod booted;
+mod shelf;
+mod stored;
+
+pub use booted::{Booted, get};
+pub use shelf::{NAME_CHARS_MAX, Shelf, Summary, check_name};
+pub use stored::Stored;

@@ -1,0 +1,212 @@
+//! Where the moments of one world lie: a folder in the user's cache, named by a key.
+//!
+//! ```text
+//! moments/KEY/restart.base restart.moment   the restart point
+//!             ready.base ready.moment       ready: the root of all timelines
+//!             saved/NAME.moment             what the user saved, on the base of ready
+//! ```
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use everett_snapshot::file::{
+    BASE_FORMAT, BaseDigest, MOMENT_FORMAT, MomentFile, MomentHeader, sweep_temporaries,
+};
+use everett_snapshot::{Base, BaseFile, Image, Pool};
+use everett_vmm::machine::STATE_VERSION;
+
+use super::stored::Stored;
+use crate::identity::{Identity, MACHINE_VERSION};
+use crate::session::timeline::state::SESSION_VERSION;
+
+/// Characters of the name of a saved moment.
+pub const NAME_CHARS_MAX: usize = 64;
+/// Saved moments that are listed.
+const SAVED_MAX: usize = 100_000;
+
+/// A folder of moments of one world on one image.
+#[derive(Debug, Clone)]
+pub struct Shelf {
+    folder: PathBuf,
+    /// Of the boot.
+    key: [u8; 32],
+    /// Of timelines: of the boot and the workload.
+    timelines: [u8; 32],
+}
+
+/// A saved moment in a list.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// Its name.
+    pub name: String,
+    /// What its file says.
+    pub header: MomentHeader,
+}
+
+/// Whether a name can be that of a saved moment.
+///
+/// # Errors
+/// It cannot: why, in one line.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.len() > NAME_CHARS_MAX || name.starts_with('.') || !name.chars().all(fine) {
+        return Err(format!(
+            "\"{name}\": a moment's name has 1 to {NAME_CHARS_MAX} letters, digits, \"-\", \"_\" and \".\", and does not \
+             begin with \".\""
+        ));
+    }
+    Ok(())
+}
+
+impl Shelf {
+    /// The shelf in `cache` of a world with this identity, whose boot has that one.
+    #[must_use]
+    pub fn new(cache: &Path, world: &Identity, boot: &Identity) -> Shelf {
+        let mut hasher = blake3::Hasher::new_derive_key("everett moments of a world");
+        hasher.update(MACHINE_VERSION.as_bytes());
+        for version in [STATE_VERSION, SESSION_VERSION, BASE_FORMAT, MOMENT_FORMAT] {
+            hasher.update(&version.to_le_bytes());
+        }
+        hasher.update(boot.hex().as_bytes());
+        let key = hasher.finalize();
+        let timelines = hasher.update(world.hex().as_bytes()).finalize();
+        let folder = cache.join("moments").join(&key.to_hex()[..16]);
+        Shelf { folder, key: *key.as_bytes(), timelines: *timelines.as_bytes() }
+    }
+
+    /// Its folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Make the folder, and remove what writers that were killed left in it.
+    ///
+    /// # Errors
+    /// The host refuses.
+    pub fn prepare(&self) -> anyhow::Result<()> {
+        let saved = self.folder.join("saved");
+        fs::create_dir_all(&saved).with_context(|| format!("cannot make {}", saved.display()))?;
+        for folder in [&self.folder, &saved] {
+            sweep_temporaries(folder)?;
+        }
+        Ok(())
+    }
+
+    /// Store a moment of the boot: its memory becomes a base of its own, and what is returned is on that.
+    ///
+    /// # Errors
+    /// The host refuses (a full disk, say); nothing that was stored before is lost.
+    pub fn put_boot(&self, name: &str, label: &str, stored: Stored, seed: u64) -> anyhow::Result<Stored> {
+        let path = self.base_path(name);
+        BaseFile::write(&path, stored.moment.memory())?;
+        let base = Arc::new(Base::File(BaseFile::open(&path)?));
+        let stored = Stored { moment: stored.moment.on(Image::on(base)), ..stored };
+        stored.write(&self.boot_path(name), label, self.key, seed)?;
+        Ok(stored)
+    }
+
+    /// A moment of the boot; `None` when there is none.
+    ///
+    /// # Errors
+    /// It is damaged, or of another version.
+    pub fn boot(&self, name: &str, pool: &Pool) -> anyhow::Result<Option<Stored>> {
+        let path = self.boot_path(name);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let base = Arc::new(Base::File(BaseFile::open(&self.base_path(name))?));
+        let known = |digest| (base.digest() == Some(digest)).then(|| Arc::clone(&base));
+        Stored::read(&path, self.key, pool, known).map(Some)
+    }
+
+    /// Save a moment under a name.
+    ///
+    /// # Errors
+    /// There is one of that name; the host refuses.
+    pub fn save(&self, name: &str, label: &str, stored: &Stored, seed: u64) -> anyhow::Result<MomentHeader> {
+        let path = self.saved_path(name);
+        if path.exists() {
+            bail!("there is a moment \"{name}\" already: choose another --name, or drop it");
+        }
+        stored.write(&path, label, self.timelines, seed)
+    }
+
+    /// A saved moment. `ready` is the base that it is on.
+    ///
+    /// # Errors
+    /// There is none of that name, or it is damaged.
+    pub fn saved(&self, name: &str, pool: &Pool, ready: &Arc<Base>) -> anyhow::Result<Stored> {
+        let path = self.existing(name)?;
+        let known = |digest: BaseDigest| (ready.digest() == Some(digest)).then(|| Arc::clone(ready));
+        Stored::read(&path, self.timelines, pool, known)
+    }
+
+    /// What the file of a saved moment says about itself.
+    ///
+    /// # Errors
+    /// There is none of that name, or it is damaged.
+    pub fn header(&self, name: &str) -> anyhow::Result<MomentHeader> {
+        Ok(MomentFile::open(&self.existing(name)?)?.header().clone())
+    }
+
+    /// All saved moments by name, and those whose files cannot be read, with why.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn list(&self) -> anyhow::Result<(Vec<Summary>, Vec<String>)> {
+        let folder = self.folder.join("saved");
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), Vec::new())),
+            Err(error) => return Err(error).with_context(|| folder.display().to_string()),
+        };
+        let (mut found, mut broken) = (Vec::new(), Vec::new());
+        for entry in entries.take(SAVED_MAX) {
+            let file = entry.with_context(|| folder.display().to_string())?.file_name();
+            let Some(name) = file.to_str().and_then(|name| name.strip_suffix(".moment")) else { continue };
+            if check_name(name).is_err() {
+                continue;
+            }
+            match self.header(name) {
+                Ok(header) => found.push(Summary { name: name.to_owned(), header }),
+                Err(error) => broken.push(format!("{error:#}")),
+            }
+        }
+        found.sort_by(|a, b| (a.header.info.vtime, &a.name).cmp(&(b.header.info.vtime, &b.name)));
+        broken.sort();
+        Ok((found, broken))
+    }
+
+    /// Drop a saved moment. A process that has it open keeps it.
+    ///
+    /// # Errors
+    /// There is none of that name, or it cannot be removed.
+    pub fn drop_saved(&self, name: &str) -> anyhow::Result<()> {
+        let path = self.existing(name)?;
+        fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))
+    }
+
+    fn existing(&self, name: &str) -> anyhow::Result<PathBuf> {
+        check_name(name).map_err(anyhow::Error::msg)?;
+        let path = self.saved_path(name);
+        if !path.is_file() {
+            bail!(
+                "there is no moment \"{name}\" of this world and image; `everett moment list` shows those there are"
+            );
+        }
+        Ok(path)
+    }
+    fn saved_path(&self, name: &str) -> PathBuf {
+        self.folder.join("saved").join(format!("{name}.moment"))
+    }
+    fn boot_path(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.moment"))
+    }
+    fn base_path(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.base"))
+    }
+}

@@ -1,0 +1,120 @@
+//! From the agent's first word to a timeline under a seed.
+
+use everett_protocol::{self as protocol, Bytes, Operation};
+
+use super::{Conversation, Phase, Purpose, What};
+
+impl Conversation {
+    /// Go on from the restart point at `vtime_ns`, with random numbers that depend on `entropy`. Without effect anywhere
+    /// else.
+    pub fn join(&mut self, entropy: Vec<u8>, vtime_ns: u64) {
+        if self.at.phase == Phase::Mounted {
+            self.at.phase = Phase::Joining;
+            let join = Box::new(self.plan.join(entropy, vtime_ns));
+            self.request(Purpose::Join, Operation::Join(join), vtime_ns);
+        }
+    }
+
+    /// Begin a timeline under `seed`, with random numbers that depend on `entropy`. Without effect unless the services
+    /// are ready and it has not begun yet.
+    pub fn begin(&mut self, seed: u64, entropy: Vec<u8>, vtime_ns: u64) {
+        if self.at.phase == Phase::Ready {
+            self.at.phase = Phase::Beginning;
+            self.at.seed = Some(seed);
+            self.event(vtime_ns, What::Begin { seed });
+            self.request(Purpose::Reseed, Operation::Reseed { entropy: Bytes(entropy) }, vtime_ns);
+        }
+    }
+
+    /// The machine has taken longer to get ready than any should.
+    pub fn boot_took_too_long(&mut self, vtime_ns: u64, limit: &str) {
+        let what = match self.at.phase {
+            Phase::Booting => "the agent did not speak",
+            Phase::Mounting => "the root was not mounted",
+            Phase::Mounted | Phase::Joining => "the services were not ready",
+            _ => return,
+        };
+        self.broken(vtime_ns, format!("{what} in {limit}"));
+    }
+
+    pub(super) fn hello(&mut self, hello: protocol::Hello, vtime_ns: u64) {
+        if self.at.phase != Phase::Booting {
+            return self.broken(vtime_ns, "the agent says hello a second time");
+        }
+        if hello.version != protocol::VERSION {
+            let (theirs, ours) = (hello.version, protocol::VERSION);
+            return self.broken(vtime_ns, format!("the agent speaks protocol {theirs}, this host {ours}"));
+        }
+        self.event(vtime_ns, What::Hello { release: hello.release });
+        self.at.phase = Phase::Mounting;
+        let mount = self.plan.mount.clone();
+        self.request(Purpose::Mount, Operation::Mount(mount), vtime_ns);
+    }
+
+    pub(super) fn mounted(&mut self, vtime_ns: u64) {
+        if self.at.phase == Phase::Mounting {
+            self.event(vtime_ns, What::Mounted);
+            self.at.phase = Phase::Mounted;
+        }
+    }
+
+    /// The machine has joined and `files` are put: put the next one, or start the services.
+    pub(super) fn put_next(&mut self, files: usize, vtime_ns: u64) {
+        if self.at.phase != Phase::Joining {
+            return;
+        }
+        if let Some(piece) = self.plan.files.get(files) {
+            let piece = piece.clone();
+            self.request(Purpose::File(files), Operation::PutFile(piece), vtime_ns);
+        } else if self.plan.services.is_empty() {
+            self.ready(vtime_ns);
+        } else {
+            let services = self.plan.services.clone();
+            self.request(Purpose::Services, Operation::Start { services }, vtime_ns);
+        }
+    }
+
+    /// The agent reports that all services are ready: of interest once they were started.
+    pub(super) fn services_ready(&mut self, vtime_ns: u64) {
+        if self.at.phase == Phase::Joining && self.at.services_started {
+            self.ready(vtime_ns);
+        }
+    }
+
+    fn ready(&mut self, vtime_ns: u64) {
+        self.event(vtime_ns, What::Ready);
+        self.at.ready_ns = Some(vtime_ns);
+        self.at.phase = Phase::Ready;
+    }
+
+    /// The guest's random numbers follow the seed.
+    pub(super) fn begun(&mut self, vtime_ns: u64) {
+        if self.at.phase == Phase::Beginning {
+            self.at.phase = Phase::Running;
+            self.start_drivers(vtime_ns);
+        }
+    }
+
+    /// A service will not be ready, so before the beginning nothing will.
+    pub(super) fn service_not_ready(&mut self, service: &str, why: &str, vtime_ns: u64) {
+        let text = format!("service {service}: {why}");
+        if self.at.phase < Phase::Ready {
+            self.broken(vtime_ns, text);
+        } else {
+            self.finding(vtime_ns, text);
+        }
+    }
+
+    pub(super) fn service_exited(&mut self, exited: &protocol::Exited, vtime_ns: u64) {
+        let (name, exit) = (&exited.service, exited.exit);
+        self.event(vtime_ns, What::exit(name, exit));
+        if exited.restarting {
+            return;
+        }
+        if self.at.phase < Phase::Ready {
+            self.broken(vtime_ns, format!("service {name} ended with {exit} before all services were ready"));
+        } else if !exit.success() {
+            self.finding(vtime_ns, format!("service {name} ended with {exit}"));
+        }
+    }
+}

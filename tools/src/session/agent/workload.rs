@@ -1,0 +1,119 @@
+//! Drivers while a timeline runs, and checks at its end.
+
+use everett_protocol::{Exit, Operation};
+
+use super::{Conversation, Phase, Purpose, What};
+use crate::session::plan::{ROUND_VARIABLE, SEED_VARIABLE};
+
+/// Linux's number of the signal that cannot be caught.
+const SIGKILL: i32 = 9;
+
+impl Conversation {
+    /// How long the checks may take together, in nanoseconds of vtime.
+    #[must_use]
+    pub fn checks_ns(&self) -> u64 {
+        let limit_ms = |check: &crate::session::plan::Check| check.exec.limit_ms.unwrap_or(0);
+        self.plan.checks.iter().map(limit_ms).fold(0u64, u64::saturating_add).saturating_mul(1_000_000)
+    }
+
+    /// The workload's time is over: stop the drivers, then run the checks.
+    pub fn end(&mut self, vtime_ns: u64) {
+        match self.at.phase {
+            Phase::Running => {}
+            Phase::Stopping | Phase::Checking | Phase::Done | Phase::Broken => return,
+            _ => {
+                self.finding(vtime_ns, "the drivers had not started when the timeline ended");
+                self.at.phase = Phase::Done;
+                return;
+            }
+        }
+        self.event(vtime_ns, What::End);
+        self.at.phase = Phase::Stopping;
+        for index in 0..self.at.drivers.len() {
+            if self.at.drivers[index].runs {
+                let service = self.plan.drivers[index].service.name.clone();
+                self.request(Purpose::StopDriver, Operation::Signal { service, signal: SIGKILL }, vtime_ns);
+            }
+        }
+        self.drivers_stopped(vtime_ns);
+    }
+
+    pub(super) fn start_drivers(&mut self, vtime_ns: u64) {
+        for index in 0..self.at.drivers.len() {
+            self.start_driver(index, vtime_ns);
+        }
+    }
+
+    fn start_driver(&mut self, index: usize, vtime_ns: u64) {
+        let driver = &mut self.at.drivers[index];
+        let round = driver.rounds;
+        driver.rounds = round.saturating_add(1);
+        driver.runs = true;
+        let mut service = self.plan.drivers[index].service.clone();
+        service.env.insert(SEED_VARIABLE.to_owned(), self.seed_text());
+        service.env.insert(ROUND_VARIABLE.to_owned(), round.to_string());
+        self.event(vtime_ns, What::Start { unit: service.name.clone(), round });
+        self.request(Purpose::Driver(index), Operation::Start { services: vec![service] }, vtime_ns);
+    }
+
+    /// What drivers and checks see: a timeline that runs has begun under a seed.
+    fn seed_text(&self) -> String {
+        self.at.seed.unwrap_or_default().to_string()
+    }
+
+    pub(super) fn driver_refused(&mut self, index: usize, message: &str, vtime_ns: u64) {
+        self.at.drivers[index].runs = false;
+        self.finding(vtime_ns, message);
+        self.drivers_stopped(vtime_ns);
+    }
+
+    pub(super) fn driver_exited(&mut self, index: usize, exit: Exit, vtime_ns: u64) {
+        self.at.drivers[index].runs = false;
+        if self.at.phase == Phase::Stopping {
+            self.drivers_stopped(vtime_ns);
+            return;
+        }
+        let driver = &self.plan.drivers[index];
+        let (name, repeat) = (driver.service.name.clone(), driver.repeat);
+        self.event(vtime_ns, What::exit(&name, exit));
+        if !exit.success() {
+            self.finding(vtime_ns, format!("driver {name} ended with {exit}"));
+        }
+        if self.at.phase == Phase::Running && repeat && exit.success() {
+            self.start_driver(index, vtime_ns);
+        }
+    }
+
+    fn drivers_stopped(&mut self, vtime_ns: u64) {
+        if self.at.phase == Phase::Stopping && self.at.drivers.iter().all(|driver| !driver.runs) {
+            self.at.phase = Phase::Checking;
+            self.check_next(0, vtime_ns);
+        }
+    }
+
+    fn check_next(&mut self, index: usize, vtime_ns: u64) {
+        let Some(check) = self.plan.checks.get(index) else {
+            self.at.phase = Phase::Done;
+            return;
+        };
+        let (name, mut exec) = (check.name.clone(), check.exec.clone());
+        exec.env.insert(SEED_VARIABLE.to_owned(), self.seed_text());
+        self.event(vtime_ns, What::Start { unit: name.clone(), round: 0 });
+        self.named_request(&name, Purpose::Check(index), exec, vtime_ns);
+    }
+
+    pub(super) fn check_ended(&mut self, index: usize, exit: Exit, vtime_ns: u64) {
+        let name = self.plan.checks[index].name.clone();
+        self.event(vtime_ns, What::exit(&name, exit));
+        if !exit.success() {
+            self.finding(vtime_ns, format!("check {name} ended with {exit}"));
+        }
+        self.check_next(index + 1, vtime_ns);
+    }
+
+    pub(super) fn check_refused(&mut self, index: usize, message: &str, vtime_ns: u64) {
+        let name = &self.plan.checks[index].name;
+        self.finding(vtime_ns, format!("check {name}: {message}"));
+        self.check_next(index + 1, vtime_ns);
+    }
+}

@@ -1,0 +1,255 @@
+//! The two places at which a machine can be stored: the restart point, which depends on nothing that comes later, and
+//! *ready*, which is the same under every seed.
+
+use everett_guest_image::configure::Step;
+use everett_protocol::{Bytes, Exec, ExecOutput, Operation};
+use everett_tools::session::agent::Phase;
+use everett_tools::session::drive::{Ended, drive};
+use everett_tools::session::event::{Event, What};
+use everett_tools::session::launch::Launcher;
+use everett_tools::session::plan::Plan;
+use everett_tools::session::steps::{self, Attend};
+use everett_tools::session::timeline::{BegunAlready, SessionState, Timeline};
+
+use crate::support::{Keeper, MS, findings, launcher_of, lines};
+
+fn exec(argv: &[&str]) -> Exec {
+    Exec {
+        argv: argv.iter().copied().map(str::to_owned).collect(),
+        env: std::collections::BTreeMap::new(),
+        cwd: None,
+        user: None,
+        stdin: None,
+        output: ExecOutput::Control,
+        limit_ms: None,
+    }
+}
+
+/// Keeps what commands print.
+#[derive(Default)]
+struct Lines(Vec<String>);
+
+impl Attend for Lines {
+    fn line(&mut self, line: &str) {
+        self.0.push(line.to_owned());
+    }
+    fn go_on(&mut self) -> bool {
+        true
+    }
+}
+
+/// Boot a machine and ask its agent for one thing after the other; what commands print.
+fn ask(launcher: &Launcher, operations: impl IntoIterator<Item = Operation>) -> Vec<String> {
+    let mut machine = launcher.options.machine(launcher.config().unwrap()).unwrap();
+    let step = |op: Operation| Step { what: format!("{op:?}"), op };
+    let steps: Vec<Step> = operations.into_iter().map(step).collect();
+    let mut lines = Lines::default();
+    steps::run(&mut machine, &steps, &mut lines).unwrap();
+    lines.0
+}
+
+fn shell(script: &str) -> Operation {
+    Operation::Exec(exec(&["sh", "-c", script]))
+}
+
+fn mount(plan: &Plan) -> Operation {
+    Operation::Mount(plan.mount.clone())
+}
+
+fn join(plan: &Plan, entropy: u8) -> Operation {
+    Operation::Join(Box::new(plan.join(vec![entropy; 64], 1_500_000_000)))
+}
+
+/// Which driver each device has, then the flags of each network interface (1 is up).
+const LOOK: &str = "
+    for device in /sys/bus/virtio/devices/*; do
+        driver=none
+        test ! -e $device/driver || driver=$(basename $(readlink $device/driver))
+        echo $(basename $device) $(cat $device/device) $driver
+    done
+    for card in /sys/class/net/*; do echo $(basename $card) $(cat $card/flags); done
+    grep -c ' /data ' /proc/mounts
+    true";
+
+const WITH_DISK: &str = "
+[[node]]
+name = \"a\"
+disk = { path = \"/data\", size = \"64M\" }
+";
+
+#[test]
+fn at_the_restart_point_disks_and_cards_have_no_driver() {
+    let launcher = launcher_of(WITH_DISK);
+    let plan = launcher.plan().unwrap();
+    // What a kernel with built-in drivers would have done before, and the agent would have taken back.
+    let there_and_back = "
+        cd /sys/bus/virtio/drivers
+        for try in 1 2; do
+            echo virtio3 > virtio_blk/bind; echo virtio4 > virtio_net/bind
+            head -c 4096 /dev/vdb | wc -c; test -e /sys/class/net/eth0
+            echo virtio3 > virtio_blk/unbind; echo virtio4 > virtio_net/unbind
+        done
+        test ! -e /dev/vdb";
+    let printed = ask(
+        &launcher,
+        [
+            mount(&plan),
+            shell(LOOK),
+            shell("set -e; cat /etc/hostname; date +%s"),
+            shell(&format!("set -e; {there_and_back}")),
+            shell(LOOK),
+            join(&plan, 1),
+            shell(LOOK),
+            shell("date +%s; touch /data/file; stat -c %Y /data/file"),
+        ],
+    );
+    let before = [
+        "virtio0 0x0003 virtio_console",
+        "virtio1 0x0004 virtio_rng",
+        "virtio2 0x0002 virtio_blk",
+        "virtio3 0x0002 none",
+        "virtio4 0x0001 none",
+        "lo 0x8",
+        "0",
+    ];
+    let after = [
+        "virtio0 0x0003 virtio_console",
+        "virtio1 0x0004 virtio_rng",
+        "virtio2 0x0002 virtio_blk",
+        "virtio3 0x0002 virtio_blk",
+        "virtio4 0x0001 virtio_net",
+        "eth0 0x1003",
+        "lo 0x9",
+        "1",
+    ];
+    // The machine's clock before it is told the time is the hardware's.
+    let name = ["a", "1767225600"];
+    let tried = ["4096", "4096"];
+    let told = ["1767225601", "1767225601"];
+    let wanted: Vec<&str> =
+        [&before[..], &name, &tried, &before, &after, &told].into_iter().flatten().copied().collect();
+    assert_eq!(printed, wanted);
+}
+
+#[test]
+fn what_the_kernel_draws_follows_the_entropy_it_is_given() {
+    let launcher = launcher_of("[[node]]\nname = \"a\"\n");
+    let plan = launcher.plan().unwrap();
+    let draw = || shell("cat /proc/sys/kernel/random/boot_id; od -An -tx1 -N16 /dev/urandom");
+    let drawn = |first: u8, second: u8| {
+        let reseed = Operation::Reseed { entropy: Bytes(vec![second; 64]) };
+        ask(&launcher, [mount(&plan), join(&plan, first), draw(), reseed, draw()])
+    };
+    let one = drawn(1, 1);
+    let [id, bytes, id_later, bytes_later] = &one[..] else { panic!("{one:?}") };
+    assert_eq!((id.len(), id), (36, id_later));
+    assert_ne!(bytes, bytes_later);
+    // From one restart point, two entropies at joining, and one more that differs only later.
+    let other = drawn(2, 1);
+    assert!(other[0] != one[0] && other[1] != one[1], "{one:?} {other:?}");
+    let later = drawn(1, 2);
+    assert_eq!(later[..2], one[..2]);
+    assert_ne!(later[3], one[3]);
+}
+
+/// A driver that prints what it draws from the kernel.
+const DRAWS: &str = "
+[[node]]
+name = \"a\"
+[[workload.driver]]
+name = \"draw\"
+argv = [\"sh\", \"-c\", \"echo $EVERETT_SEED; od -An -tx1 -N16 /dev/urandom; cat /proc/sys/kernel/random/boot_id\"]
+";
+const DRAWS_NS: u64 = 100 * MS;
+
+#[test]
+fn a_timeline_of_no_length_begins_and_ends() {
+    let mut timeline = launcher_of(DRAWS).start(1).unwrap();
+    let mut keeper = Keeper::default();
+    assert_eq!(drive(&mut timeline, 0, &mut keeper).unwrap(), Ended::Whole);
+    assert_eq!((timeline.phase(), findings(&keeper.0)), (Phase::Done, vec![]));
+    assert!(keeper.0.iter().any(|event| event.what == What::End));
+}
+
+fn whole(mut timeline: Timeline) -> (Timeline, Vec<Event>) {
+    let mut keeper = Keeper::default();
+    assert_eq!(drive(&mut timeline, DRAWS_NS, &mut keeper).unwrap(), Ended::Whole);
+    assert_eq!(findings(&keeper.0), [] as [&str; 0]);
+    (timeline, keeper.0)
+}
+
+#[test]
+fn the_boot_is_the_same_for_all_seeds_and_what_follows_is_not() {
+    let launcher = launcher_of(DRAWS);
+    let (one, one_events) = whole(launcher.start(1).unwrap());
+    let (two, two_events) = whole(launcher.start(2).unwrap());
+    let (draws, others) = (lines(&one_events, "draw"), lines(&two_events, "draw"));
+    assert_eq!((draws[0], others[0]), ("1", "2"));
+    // boot_id is drawn when it is first read.
+    assert!((1..3).all(|line| draws[line] != others[line]), "{draws:?} {others:?}");
+
+    let ready_ns = one.ready_ns().unwrap();
+    assert_eq!(two.ready_ns(), Some(ready_ns));
+    let begin = one_events.iter().position(|event| event.what == What::Begin { seed: 1 }).unwrap();
+    assert_eq!(one_events[..begin], two_events[..begin]);
+    assert_eq!(two_events[begin].what, What::Begin { seed: 2 });
+    let points = one.trail().points().iter().zip(two.trail().points());
+    let mut after = 0;
+    for (a, b) in points {
+        assert_eq!(a == b, a.0 <= ready_ns, "at {}", a.0);
+        after += u32::from(a.0 > ready_ns);
+    }
+    assert!(after > 0);
+
+    // Begun where the machine waited, with the session from its stored form: the same timeline.
+    let mut waiting = launcher.boot().unwrap();
+    waiting.run_to(Phase::Mounted, &mut |_| true).unwrap();
+    assert_eq!(waiting.phase(), Phase::Mounted);
+    waiting.run_to(Phase::Ready, &mut |_| true).unwrap();
+    let mut events = waiting.take_events();
+    let stored = waiting.save().to_bytes().unwrap();
+    let state = SessionState::from_bytes(&stored).unwrap();
+    let mut resumed = Timeline::resume(waiting.into_machine(), launcher.plan().unwrap(), state).unwrap();
+    resumed.begin(1).unwrap();
+    assert_eq!(resumed.begin(2), Err(BegunAlready(1)));
+    let (resumed, later) = whole(resumed);
+    events.extend(later);
+    assert_eq!(events, one_events);
+    assert_eq!(resumed.trail(), one.trail());
+
+    // Another boot seed is another boot.
+    let mut launcher = launcher;
+    launcher.world.boot_seed = 5;
+    let mut other = launcher.boot().unwrap();
+    other.run_to(Phase::Mounted, &mut |_| true).unwrap();
+    assert_ne!(other.trail().points()[1], one.trail().points()[1]);
+}
+
+#[test]
+fn a_boot_that_gets_nowhere_says_why() {
+    let why = |launcher: &Launcher| {
+        let mut timeline = launcher.boot().unwrap();
+        let error = timeline.run_to(Phase::Ready, &mut |_| true).unwrap_err();
+        assert_eq!(timeline.findings(), 1);
+        (error.to_string(), timeline.machine().vtime())
+    };
+    let service = |lines: &str| {
+        launcher_of(&format!(
+            "[[node]]\nname = \"a\"\n[[node.service]]\nname = \"s\"\nready = {{ tcp = 9 }}\n{lines}"
+        ))
+    };
+    let (text, _) = why(&service("argv = [\"true\"]"));
+    assert_eq!(
+        text,
+        "node a does not get ready: service s ended with exit status 0 before all services were ready"
+    );
+    let (text, _) = why(&service("argv = [\"sleep\", \"1000\"]\nready_timeout = \"200ms\""));
+    assert_eq!(text, "node a does not get ready: service s: it was not ready in time");
+    // The kernel waits for a root disk that nobody will bring.
+    let mut silent = launcher_of("[[node]]\nname = \"a\"\n");
+    silent.files.initramfs = None;
+    silent.cmdline = "root=/dev/vda rootdelay=100000".to_owned();
+    let (text, vtime_ns) = why(&silent);
+    assert_eq!(text, "node a does not get ready: the agent did not speak in 600 s");
+    assert_eq!(vtime_ns / 1_000 / MS, 600);
+}

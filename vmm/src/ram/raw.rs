@@ -1,0 +1,43 @@
+//! Whole pages of RAM by pointer, for digests and restores: the paths where a copy too many is felt.
+//!
+//! Nobody else accesses RAM meanwhile: an engine runs only inside [`Engine::run`](crate::engine::Engine::run), devices
+//! only between two of those, and all of it on the one thread that has the machine.
+#![allow(unsafe_code)]
+
+use vm_memory::{GuestAddress, GuestMemoryBackend};
+
+use super::Ram;
+use crate::layout::PAGE;
+
+/// A page's content.
+pub(super) type PageBytes = [u8; PAGE as usize];
+
+impl Ram {
+    /// The content of page number `page`; `None` beyond the end.
+    pub(crate) fn page(&self, page: u64) -> Option<&PageBytes> {
+        let pointer = self.pointer(page)?;
+        // SAFETY: `pointer` is the start of a page of the mapping, which lives as long as `self`. Nothing writes RAM while
+        // the machine's owner holds this borrow (see the module).
+        Some(unsafe { &*pointer })
+    }
+
+    /// Replace the content of page number `page`, zeroes for `None`, without a note in the log. Beyond the end nothing
+    /// happens.
+    pub(crate) fn replace(&mut self, page: u64, content: Option<&PageBytes>) {
+        let Some(pointer) = self.pointer(page) else { return };
+        match content {
+            // SAFETY: as in `page`; the source is a page of an image, which no RAM mapping overlaps, since images are
+            // immutable and RAM is private.
+            Some(content) => unsafe { std::ptr::copy_nonoverlapping(content, pointer, 1) },
+            // SAFETY: as above.
+            None => unsafe { std::ptr::write_bytes(pointer, 0, 1) },
+        }
+    }
+
+    /// The host address of a page of RAM.
+    fn pointer(&self, page: u64) -> Option<*mut PageBytes> {
+        let address = page.checked_mul(PAGE).filter(|&address| address < self.bytes)?;
+        // RAM is one region of whole pages, so a page that starts in it lies in it.
+        self.memory.get_host_address(GuestAddress(address)).ok().map(<*mut u8>::cast)
+    }
+}

@@ -1,0 +1,198 @@
+//! A machine that goes back to a moment, or another one that starts from it, goes on as the first one did.
+
+use std::sync::Arc;
+
+use everett_cpu::CacheConfig;
+use everett_snapshot::Pool;
+use everett_vmm::machine::{Moment, MomentError, STATE_VERSION};
+use everett_vmm::{Machine, MachineConfig, Trail, Until};
+use iced_x86::code_asm::*;
+use proptest::prelude::*;
+
+use crate::exact::{HORIZON, INTERVAL, busy, reference};
+use crate::guest::{DATA, assemble, config, machine, plain};
+
+/// vtimes at which moments are taken: at points of the trail, between them, and close together.
+const PLACES: [u64; 8] = [1, 1_000_000, 3_333_333, 3_333_334, 7_000_000, 12_345_678, 19_999_999, 20_000_000];
+
+/// A run to the horizon with a moment at each place, and the trail as it was there.
+fn taken(pool: &Pool) -> Vec<(Moment, Trail)> {
+    let mut machine = plain(&busy());
+    let mut trail = Trail::new(INTERVAL);
+    let moments = PLACES.map(|at| {
+        trail.run(&mut machine, &Until::vtime(at));
+        (machine.moment(pool), trail.clone())
+    });
+    trail.run(&mut machine, &Until::vtime(HORIZON));
+    assert_eq!(reference().first_difference(&trail), None, "moments change nothing");
+    moments.into()
+}
+
+#[test]
+fn every_restore_goes_on_as_before() {
+    let pool = Pool::default();
+    let moments = taken(&pool);
+    let expected = reference();
+    let mut worker = plain(&busy());
+    // Back and forth, from wherever the last one left the machine, and now and then in a new machine.
+    for (step, index) in [7, 0, 3, 3, 2, 6, 1, 5, 4, 0, 7].into_iter().enumerate() {
+        let (moment, then) = &moments[index];
+        if step % 3 == 2 {
+            worker = from(moment);
+        } else {
+            worker.restore(moment).unwrap();
+        }
+        assert_eq!(worker.vtime(), moment.vtime());
+        assert_eq!(worker.icount(), moment.icount());
+        let mut trail = then.clone();
+        trail.run(&mut worker, &Until::vtime(HORIZON - 999 * step as u64));
+        let reached = trail.points().len();
+        assert_eq!(trail.points(), &expected.points()[..reached], "step {step}, moment {index}");
+    }
+    drop((worker, moments));
+    assert_eq!(pool.stats().pages, 0, "no page is left");
+}
+
+#[test]
+fn a_moment_after_a_restore_is_the_same_moment() {
+    let pool = Pool::default();
+    let moments = taken(&pool);
+    let mut worker = plain(&busy());
+    for (moment, _) in moments.iter().rev() {
+        worker.restore(moment).unwrap();
+        let digest = worker.digest();
+        let again = worker.moment(&pool);
+        assert_eq!(again.state(), moment.state());
+        let mut other = plain(&busy());
+        other.run(&Until::vtime(5_000_000));
+        other.restore(&again).unwrap();
+        assert_eq!(other.digest(), digest);
+    }
+}
+
+#[test]
+fn decoded_code_survives_a_restore() {
+    let mut machine = plain(&busy());
+    machine.run(&Until::vtime(10_000_000));
+    let moment = machine.moment(&Pool::default());
+    machine.run(&Until::vtime(11_000_000));
+    let warm = machine.engine_mut().blocks_decoded();
+    assert!(warm > 0);
+    for _ in 0..10 {
+        machine.restore(&moment).unwrap();
+        machine.run(&Until::vtime(11_000_000));
+    }
+    assert_eq!(
+        machine.engine_mut().blocks_decoded(),
+        warm,
+        "the millisecond after a restore decodes nothing"
+    );
+}
+
+/// Code that rewrites an instruction of its own again and again, and counts what it executed.
+fn rewriting() -> Vec<u8> {
+    assemble(|a| {
+        let (mut top, mut place) = (a.create_label(), a.create_label());
+        a.set_label(&mut top)?;
+        a.inc(rcx)?;
+        a.lea(rbx, qword_ptr(place))?;
+        a.mov(dword_ptr(rbx + 1), ecx)?;
+        a.set_label(&mut place)?;
+        a.mov(eax, 0x1234_5678)?;
+        a.add(rdx, rax)?;
+        a.mov(rdi, DATA)?;
+        a.mov(qword_ptr(rdi), rdx)?;
+        a.jmp(top)
+    })
+}
+
+#[test]
+fn code_that_was_rewritten_comes_back() {
+    let digests = |machine: &mut Machine<_>, from: u64| {
+        (0..20)
+            .map(|i| {
+                machine.run(&Until::icount(from + 97 * i));
+                machine.digest()
+            })
+            .collect::<Vec<_>>()
+    };
+    let mut machine = plain(&rewriting());
+    machine.run(&Until::icount(1_003));
+    let moment = machine.moment(&Pool::default());
+    let expected = digests(&mut machine, 1_003);
+    for _ in 0..3 {
+        machine.restore(&moment).unwrap();
+        assert_eq!(digests(&mut machine, 1_003), expected);
+    }
+    assert_eq!(digests(&mut from_code(&rewriting(), &moment), 1_003), expected);
+}
+
+fn from(moment: &Moment) -> Machine<everett_vmm::engine::soft::SoftEngine> {
+    from_code(&busy(), moment)
+}
+
+fn from_code(code: &[u8], moment: &Moment) -> Machine<everett_vmm::engine::soft::SoftEngine> {
+    start(code, moment, |_| {}).unwrap()
+}
+
+fn start(
+    code: &[u8],
+    moment: &Moment,
+    change: impl FnOnce(&mut MachineConfig),
+) -> Result<Machine<everett_vmm::engine::soft::SoftEngine>, everett_vmm::MachineError> {
+    let (mut config, _folder) = config(code);
+    change(&mut config);
+    Machine::soft_from_moment(config, moment, CacheConfig::default())
+}
+
+#[test]
+fn moments_of_other_machines_are_refused() {
+    let moment = plain(&busy()).moment(&Pool::default());
+    let message = |change: fn(&mut MachineConfig)| start(&busy(), &moment, change).err().unwrap().to_string();
+    assert!(message(|c| c.memory_bytes = 64 << 20).contains("pages of memory: 8192 there, 16384 here"));
+    assert!(message(|c| c.cpu_hz = 5_000_000).contains("instructions a second"));
+    let mut other = machine(&busy(), CacheConfig::default(), |c| {
+        c.cards.push(everett_vmm::machine::CardConfig {
+            mac: [2; 6],
+            wire: everett_vmm::virtio::net::Wire::Unplugged,
+        });
+    });
+    let before = other.digest();
+    assert!(matches!(other.restore(&moment), Err(MomentError::Other { what: "devices", .. })));
+    assert_eq!(other.digest(), before, "nothing has changed");
+}
+
+#[test]
+fn other_versions_are_refused_by_name() {
+    let moment = plain(&busy()).moment(&Pool::default());
+    let parts = |version| Moment::from_parts(version, moment.state().into(), moment.memory().clone(), vec![]);
+    let again = parts(STATE_VERSION).unwrap();
+    assert_eq!((again.vtime(), again.icount()), (moment.vtime(), moment.icount()));
+    let error = parts(STATE_VERSION + 1).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        format!("its state has version {}, this program reads version {STATE_VERSION}", STATE_VERSION + 1)
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    /// State that somebody made is refused, or is that of a machine that runs to some end.
+    #[test]
+    fn hostile_state_is_harmless(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
+        let mut machine = plain(&busy());
+        machine.run(&Until::vtime(100_000));
+        let moment = machine.moment(&Pool::default());
+        let mut state = moment.state().to_vec();
+        for (index, value) in changes {
+            let index = index.index(state.len());
+            state[index] = value;
+        }
+        let made = Moment::from_parts(STATE_VERSION, Arc::from(state), moment.memory().clone(), vec![]);
+        if let Ok(made) = made && machine.restore(&made).is_ok() {
+            let (icount, vtime) = (machine.icount(), machine.vtime());
+            machine.run(&Until { vtime: vtime.saturating_add(1_000_000), ..Until::icount(icount.saturating_add(20_000)) });
+            machine.digest();
+        }
+    }
+}
