@@ -1,4 +1,5 @@
-//! The cache of decoded blocks, direct-mapped by guest-physical address.
+//! The cache of decoded blocks, direct-mapped by guest-physical address, with a second place for what was pushed out of the
+//! first: other code with the same slot, or other bytes at the same address. Only a miss looks there.
 //!
 //! A block is valid while its page's generation is the one that it was decoded at. When the generation moved on, its
 //! bytes are compared: blocks are keyed by content, so they survive restores and writes next to them.
@@ -48,6 +49,8 @@ pub(crate) struct Block {
 /// Decoded code.
 pub(crate) struct Cache {
     blocks: Vec<Block>,
+    /// What was pushed out of the slot of the same number.
+    victims: Vec<Block>,
     mask: usize,
     ops: Vec<Op>,
     bytes: Vec<u8>,
@@ -71,6 +74,7 @@ impl Cache {
         let ops_max = (entries * 16).max(4 * BLOCK_INSTRUCTIONS_MAX);
         Cache {
             blocks: bytemuck::zeroed_vec(entries),
+            victims: bytemuck::zeroed_vec(entries),
             mask: entries - 1,
             ops: Vec::with_capacity(ops_max),
             bytes: Vec::new(),
@@ -84,10 +88,12 @@ impl Cache {
         if self.filled.len() < self.blocks.len() / FILLED_PART {
             for slot in self.filled.drain(..) {
                 self.blocks[slot as usize] = Block::zeroed();
+                self.victims[slot as usize] = Block::zeroed();
             }
         } else {
             self.filled.clear();
             self.blocks.fill(Block::zeroed());
+            self.victims.fill(Block::zeroed());
         }
         self.ops.clear();
         self.bytes.clear();
@@ -142,6 +148,13 @@ impl Cache {
             self.blocks[slot].generation = generation(mem, gpa);
             return Ok(slot);
         }
+        let victim = self.victims[slot];
+        if victim.key == key && !victim.straddles && self.same_bytes(mem, &victim, gpa) {
+            mem.mark_code(gpa);
+            self.victims[slot] = old;
+            self.blocks[slot] = Block { generation: generation(mem, gpa), ..victim };
+            return Ok(slot);
+        }
         let straddled = old.key == key && old.straddles;
         if straddled {
             let page = second(mem)?;
@@ -169,16 +182,19 @@ impl Cache {
         }
         self.bytes.extend_from_slice(&mem.ram().slice(gpa, 4096 - u64::from(offset))[..used]);
         mem.mark_code(gpa);
-        self.filled.push(slot as u32);
-        self.blocks[slot] = Block {
-            key,
-            generation: generation(mem, gpa),
-            ops_start,
-            bytes_start,
-            count: (self.ops.len() - ops_start as usize) as u16,
-            len: used as u16,
-            straddles: false,
-        };
+        let generation = generation(mem, gpa);
+        self.put(
+            slot,
+            Block {
+                key,
+                generation,
+                ops_start,
+                bytes_start,
+                count: (self.ops.len() - ops_start as usize) as u16,
+                len: used as u16,
+                straddles: false,
+            },
+        );
         Ok(slot)
     }
     /// The bytes from `gpa` to the end of its page and the first ones of the page at `second`.
@@ -202,17 +218,24 @@ impl Cache {
         self.bytes.extend_from_slice(&both);
         mem.mark_code(gpa);
         mem.mark_code(second);
-        self.filled.push(slot as u32);
-        self.blocks[slot] = Block {
-            key,
-            generation: NEVER,
-            ops_start,
-            bytes_start,
-            count: 1,
-            len: used as u16,
-            straddles: true,
-        };
+        self.put(
+            slot,
+            Block {
+                key,
+                generation: NEVER,
+                ops_start,
+                bytes_start,
+                count: 1,
+                len: used as u16,
+                straddles: true,
+            },
+        );
         slot
+    }
+    /// Fill a slot; what was there moves to the second place.
+    fn put(&mut self, slot: usize, block: Block) {
+        self.filled.push(slot as u32);
+        self.victims[slot] = std::mem::replace(&mut self.blocks[slot], block);
     }
     fn same_bytes(&self, mem: &Mem, b: &Block, gpa: u64) -> bool {
         let start = b.bytes_start as usize;

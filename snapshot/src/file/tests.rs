@@ -265,6 +265,28 @@ fn zeroes_take_no_room() {
     assert!(same(&Image::on(Arc::new(Base::File(BaseFile::open(&path).unwrap()))), &written));
 }
 
+/// A hole where a page should be has no bytes that could be read and found wrong: the index tells.
+#[test]
+fn missing_pages_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("base");
+    let there = [3, 4, 9, 39];
+    let written = image(&Pool::default(), Image::zero(40), &there.map(|index| (index, 5)).into());
+    BaseFile::write(&path, &written).unwrap();
+    let (whole, data_at) = (fs::read(&path).unwrap(), BaseFile::open(&path).unwrap().data_offset());
+    for missing in there {
+        let file = fs::File::create(&path).unwrap();
+        file.set_len(whole.len() as u64).unwrap();
+        file.write_all_at(&whole[..data_at as usize], 0).unwrap();
+        for index in there.into_iter().filter(|&index| index != missing) {
+            let at = data_at + index * PAGE as u64;
+            file.write_all_at(&whole[at as usize..][..PAGE], at).unwrap();
+        }
+        let error = BaseFile::open(&path).unwrap_err().to_string();
+        assert_eq!(error, format!("{}: damaged: page {missing} differs from its hash", path.display()));
+    }
+}
+
 #[test]
 fn bases_beyond_the_format_are_not_written() {
     let folder = tempfile::tempdir().unwrap();

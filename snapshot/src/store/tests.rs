@@ -55,19 +55,35 @@ impl Naive {
     }
 }
 
+/// A key that is known, mostly the newest ones so that lineages get deep, or one that is not.
+#[derive(Debug, Clone, Copy)]
+struct Key(Option<u8>);
+
+impl Key {
+    fn of(self, naive: &Naive) -> u8 {
+        let known: Vec<u8> = naive.nodes.keys().copied().collect();
+        let back =
+            self.0.and_then(|back| known.len().checked_sub(1 + usize::from(back) % known.len().max(1)));
+        back.map_or(250, |at| known[at])
+    }
+}
+
 #[derive(Debug, Clone)]
 enum Step {
-    Insert { parent: Option<u8>, cost: u64, bytes: u64 },
-    Again(u8),
-    Derive(u8),
-    Pin(u8),
-    Unpin(u8),
-    Forget(u8),
+    Insert { parent: Option<Key>, cost: u64, bytes: u64 },
+    Again(Key),
+    Derive(Key),
+    Pin(Key),
+    Unpin(Key),
+    Forget(Key),
     Budget(u64),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let key = || 0u8..60;
+    let key = || {
+        prop_oneof![5 => (0u8..4).prop_map(Some), 5 => (0u8..200).prop_map(Some), 1 => Just(None)]
+            .prop_map(Key)
+    };
     let step = prop_oneof![
         6 => (proptest::option::weighted(0.95, key()), 0u64..20, 0u64..12)
             .prop_map(|(parent, cost, bytes)| Step::Insert { parent, cost, bytes }),
@@ -97,6 +113,7 @@ proptest! {
         for step in steps {
             match step {
                 Step::Insert { parent, cost, bytes } => {
+                    let parent = parent.map(|parent| parent.of(&naive));
                     let known = parent.is_none_or(|parent| naive.nodes.contains_key(&parent));
                     let value = derived(parent.map_or(7, |parent| values.get(&parent).copied().unwrap_or(0)), next);
                     let result = store.insert(next, parent, cost, bytes, value);
@@ -109,6 +126,7 @@ proptest! {
                     next += 1;
                 }
                 Step::Again(key) => {
+                    let key = key.of(&naive);
                     let Some(node) = naive.nodes.get_mut(&key) else { continue };
                     prop_assert_eq!(store.insert(key, node.parent, node.cost + 1, 1, 0), Err(StoreError::Lineage(key)));
                     node.bytes += 3;
@@ -117,6 +135,7 @@ proptest! {
                     naive.evict(Some(key));
                 }
                 Step::Derive(key) => {
+                    let key = key.of(&naive);
                     let mut derive = |_: &u8, parent: &u64, child: &u8| Ok::<_, ()>(derived(*parent, *child));
                     let found = store.get_or_derive(&key, &mut derive).copied();
                     if naive.nodes.contains_key(&key) {
@@ -127,11 +146,13 @@ proptest! {
                     }
                 }
                 Step::Pin(key) => {
+                    let key = key.of(&naive);
                     let can = naive.nodes.get(&key).is_some_and(|node| node.present);
                     prop_assert_eq!(store.pin(&key).is_ok(), can);
                     if can { naive.nodes.get_mut(&key).unwrap().pins += 1; }
                 }
                 Step::Unpin(key) => {
+                    let key = key.of(&naive);
                     let can = naive.nodes.get(&key).is_some_and(|node| node.pins > 0);
                     prop_assert_eq!(store.unpin(&key).is_ok(), can);
                     if can {
@@ -140,6 +161,7 @@ proptest! {
                     }
                 }
                 Step::Forget(key) => {
+                    let key = key.of(&naive);
                     let children = naive.nodes.values().any(|node| node.parent == Some(key));
                     let can = !children && naive.nodes.get(&key).is_some_and(|node| node.pins == 0);
                     prop_assert_eq!(store.forget(&key).is_ok(), can);

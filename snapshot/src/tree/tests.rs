@@ -42,6 +42,16 @@ fn content(tree: &Tree) -> Vec<(u64, u8)> {
     tree.iter().map(|(index, entry)| (index, byte(entry))).collect()
 }
 
+fn no_node_is_empty(node: &Node) -> bool {
+    match node {
+        Node::Inner(children) => {
+            let mut there = children.iter().flatten().peekable();
+            there.peek().is_some() && there.all(|child| no_node_is_empty(child))
+        }
+        Node::Leaf { present, .. } => *present != 0,
+    }
+}
+
 proptest! {
     /// Any changes to any of several versions change that version and no other, and differences are exactly those of maps.
     #[test]
@@ -60,6 +70,7 @@ proptest! {
             prop_assert_eq!(tree.get(index).map(byte), oracle.get(&index).copied());
         }
         for (tree, oracle) in &versions {
+            prop_assert!(tree.root.iter().all(|root| no_node_is_empty(root)));
             prop_assert_eq!(content(tree), oracle.iter().map(|(&i, &b)| (i, b)).collect::<Vec<_>>());
             prop_assert_eq!(tree.len(), oracle.len() as u64);
             prop_assert!(oracle.iter().all(|(&i, &b)| tree.get(i).map(byte) == Some(b)));

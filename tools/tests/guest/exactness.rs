@@ -8,7 +8,7 @@ use everett_tools::session::timeline::SessionState;
 use everett_vmm::engine::soft::FlushSchedule;
 use everett_vmm::machine::Until;
 
-use crate::support::{Keeper, MS, everett, image, job, launcher, lines, shown, world_file};
+use crate::support::{Keeper, MS, cold_launcher, everett, image, job, launcher, lines, shown, world_file};
 
 /// The short form that every test run does; `everett verify --for 20s --runs 20` is the long one.
 const DURATION_NS: u64 = 1_300 * MS;
@@ -96,7 +96,7 @@ fn a_timeline_in_a_thousand_pieces_is_the_same() {
 
 #[test]
 fn an_idle_minute_costs_next_to_nothing() {
-    let mut launcher = launcher(EngineOptions::default());
+    let mut launcher = cold_launcher(EngineOptions::default());
     launcher.node.services.clear();
     launcher.world.workload = Default::default();
     let mut timeline = launcher.start(1).unwrap();

@@ -2,10 +2,12 @@
 //!
 //! * `exactness`: equal runs are equal whatever disturbs them, and gates that fail when they should;
 //! * `moments`: the restart point, *ready*, and what follows the seed;
+//! * `stored`: moments in memory and in files;
 //! * `programs`: programs from Debian packages give right answers; `trouble`: guests that go wrong.
 
 mod exactness;
 mod moments;
 mod programs;
+mod stored;
 mod support;
 mod trouble;

@@ -3,10 +3,12 @@
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
+use everett_tools::identity::Identity;
 use everett_tools::images::{self, Image};
 use everett_tools::interrupt::Interrupt;
+use everett_tools::moments::{self, Booted, Shelf};
 use everett_tools::session::drive::Watch;
 use everett_tools::session::event::{Event, What};
 use everett_tools::session::launch::{EngineOptions, Launcher};
@@ -16,6 +18,7 @@ use everett_tools::verify::Job;
 use everett_tools::world_file;
 use everett_vmm::digest::Digest;
 use everett_vmm::machine::{Stop, Until};
+use tempfile::TempDir;
 
 /// A millisecond of vtime.
 pub(crate) const MS: u64 = 1_000_000;
@@ -34,8 +37,29 @@ pub(crate) fn image() -> &'static Image {
     })
 }
 
-/// What starts timelines of the test world.
+/// The test world, booted; the first caller waits for it. Its moments are in a folder that lives as long as the tests.
+pub(crate) fn booted() -> &'static Booted {
+    static BOOTED: OnceLock<(Booted, TempDir)> = OnceLock::new();
+    let (booted, _) = BOOTED.get_or_init(|| {
+        let launcher = cold_launcher(EngineOptions::default());
+        let folder = tempfile::tempdir().expect("a folder");
+        let identity =
+            Identity::new(&launcher.world, std::slice::from_ref(&image().digest)).expect("an identity");
+        let shelf = Shelf::new(folder.path(), &identity, &identity);
+        let booted =
+            moments::get(&Ui::new(false), &launcher, &shelf, &Interrupt::default()).expect("it boots");
+        (booted, folder)
+    });
+    booted
+}
+
+/// What starts timelines of the test world where it is ready.
 pub(crate) fn launcher(options: EngineOptions) -> Launcher {
+    Launcher { from: Some(Arc::clone(&booted().ready)), ..cold_launcher(options) }
+}
+
+/// What starts timelines of the test world at power-on.
+pub(crate) fn cold_launcher(options: EngineOptions) -> Launcher {
     let world = world_file::load(&world_file()).expect("the test world");
     let node = world.nodes[0].clone();
     Launcher { world, node, files: image().files.clone(), cmdline: String::new(), options, from: None }
@@ -106,6 +130,12 @@ pub(crate) fn findings(events: &[Event]) -> Vec<&str> {
     found
         .filter_map(|e| if let What::Finding { text } = &e.what { Some(text.as_str()) } else { None })
         .collect()
+}
+
+/// The program with a cache of its own.
+pub(crate) fn everett_in(cache: &Path, arguments: &[&str]) -> Output {
+    let program = env!("CARGO_BIN_EXE_everett");
+    Command::new(program).args(arguments).env("EVERETT_CACHE", cache).output().expect("the program starts")
 }
 
 /// The program, as a user starts it.

@@ -1,0 +1,300 @@
+//! Stored moments: a timeline goes on from one as if it had never stopped, and a store that is not sound is not used.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use everett_snapshot::Pool;
+use everett_tools::identity::Identity;
+use everett_tools::interrupt::Interrupt;
+use everett_tools::moments::{self, Booted, Shelf, Stored};
+use everett_tools::session::drive::{Ended, drive};
+use everett_tools::session::event::Event;
+use everett_tools::session::launch::{EngineOptions, Launcher};
+use everett_tools::session::timeline::Timeline;
+use everett_tools::ui::Ui;
+use everett_vmm::digest::Trail;
+use everett_vmm::machine::Until;
+
+use crate::support::{Keeper, MS, booted, everett_in, image, job, launcher, shown, world_file};
+
+const DURATION_NS: u64 = 300 * MS;
+
+fn whole(mut timeline: Timeline) -> (Trail, Vec<Event>) {
+    let mut keeper = Keeper::default();
+    assert_eq!(drive(&mut timeline, DURATION_NS, &mut keeper).unwrap(), Ended::Whole);
+    (timeline.trail().clone(), keeper.0)
+}
+
+#[test]
+fn a_stored_boot_is_invisible() {
+    let cold = whole(Launcher { from: None, ..launcher(EngineOptions::default()) }.start(3).unwrap());
+    let stored = whole(launcher(EngineOptions::default()).start(3).unwrap());
+    assert_eq!(cold, stored);
+    // Nor is the way by the restart point another.
+    let restart = Arc::clone(&booted().restart);
+    let again = Launcher { from: Some(restart), ..launcher(EngineOptions::default()) };
+    assert_eq!(whole(again.start(3).unwrap()), stored);
+}
+
+/// Numbers that look random.
+fn draw(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state >> 33
+}
+
+#[test]
+fn moments_anywhere_change_nothing_and_lead_back() {
+    let (expected, events) = whole(launcher(EngineOptions::default()).start(5).unwrap());
+    let pool = Pool::default();
+    let mut timeline = launcher(EngineOptions::default()).start(5).unwrap();
+    timeline.end_after(DURATION_NS);
+    let end_ns = expected.points().last().unwrap().0;
+
+    // A moment each 10 ms and at drawn instructions in between, under load.
+    let (mut random, mut told, mut stored) = (1, Vec::new(), Vec::new());
+    for step in 0.. {
+        let (vtime, icount) = (timeline.machine().vtime(), timeline.machine().icount());
+        if vtime >= end_ns {
+            break;
+        }
+        let until = if step % 4 == 0 {
+            Until::vtime((vtime / (10 * MS) + 1) * 10 * MS)
+        } else {
+            Until { vtime: end_ns, ..Until::icount(icount + draw(&mut random) % 400_000) }
+        };
+        timeline.run(&Until { vtime: until.vtime.min(end_ns), ..until });
+        told.append(&mut timeline.take_events());
+        stored.push(Stored::of(&mut timeline, &pool, told.clone(), Vec::new()));
+    }
+    assert!(stored.len() > 100, "only {} moments", stored.len());
+    assert_eq!(timeline.trail(), &expected);
+    assert_eq!(told, events);
+
+    // From drawn ones of them, in one machine after the other, with whatever the last one left there.
+    let options = EngineOptions::default();
+    let mut worker = launcher(options).start(1).unwrap();
+    for round in 0..12 {
+        let chosen = &stored[draw(&mut random) as usize % stored.len()];
+        let from = Launcher { from: Some(Arc::new(chosen.clone())), ..launcher(options) };
+        if round % 4 == 3 {
+            worker = from.start(5).unwrap();
+        } else {
+            assert!(from.start_again(&mut worker, 5).unwrap());
+        }
+        assert_eq!(worker.machine_mut().digest(), chosen.digest, "round {round}");
+        let to_ns = end_ns - draw(&mut random) % (50 * MS);
+        if worker.machine().vtime() < to_ns {
+            worker.run(&Until::vtime(to_ns));
+        }
+        let points = worker.trail().points();
+        assert_eq!(points, &expected.points()[..points.len()], "round {round}");
+    }
+}
+
+/// Decoded code is still there after a restore: the first millisecond decodes next to nothing.
+#[test]
+fn the_millisecond_after_a_restore_is_not_spent_decoding() {
+    let launcher = launcher(EngineOptions::default());
+    let mut worker = launcher.start(1).unwrap();
+    let run = |worker: &mut Timeline, ns: u64| {
+        let before = worker.machine_mut().engine_mut().blocks_decoded();
+        worker.run(&Until::vtime(worker.machine().vtime() + ns));
+        worker.machine_mut().engine_mut().blocks_decoded() - before
+    };
+    let cold = run(&mut worker, MS);
+    run(&mut worker, 100 * MS);
+    assert!(launcher.start_again(&mut worker, 1).unwrap());
+    let warm = run(&mut worker, MS);
+    assert!(cold > 500, "a new machine decoded {cold} blocks in its first millisecond");
+    // Some slots of the cache were taken by other code meanwhile.
+    assert!(warm * 20 < cold, "{warm} blocks after a restore, {cold} in a new machine");
+}
+
+#[test]
+fn a_short_campaign_on_machines_that_are_brought_back() {
+    let report =
+        job(EngineOptions::default(), 9, 200 * MS, 16).run(&Interrupt::default(), &|_, _| {}).unwrap();
+    assert_eq!((report.mismatch, report.runs.len()), (None, 16));
+}
+
+/// Boot the test world with `shelf` in a folder of its own.
+fn boot_in(folder: &Path) -> (Shelf, Booted) {
+    let launcher = Launcher { from: None, ..launcher(EngineOptions::default()) };
+    let digest = std::slice::from_ref(&image().digest);
+    let world = Identity::new(&launcher.world, digest).unwrap();
+    let shelf = Shelf::new(folder, &world, &Identity::of_boot(&launcher.world, digest).unwrap());
+    let booted = moments::get(&Ui::new(false), &launcher, &shelf, &Interrupt::default()).unwrap();
+    (shelf, booted)
+}
+
+#[test]
+fn a_damaged_boot_is_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let (shelf, first) = boot_in(folder.path());
+    let files = ["ready.base", "ready.moment", "restart.base", "restart.moment"]
+        .map(|file| shelf.folder().join(file));
+    let sound: Vec<Vec<u8>> = files.iter().map(|file| fs::read(file).unwrap()).collect();
+    // One bit, somewhere in the middle of one of them; and one that is cut short.
+    let mut state = 11;
+    for (file, content) in files.iter().zip(&sound) {
+        let mut damaged = content.clone();
+        let at = draw(&mut state) as usize % damaged.len();
+        damaged[at] ^= 1 << (draw(&mut state) % 8);
+        replace(file, &damaged);
+    }
+    replace(&files[1], &sound[1][..sound[1].len() / 2]);
+    let (_, again) = boot_in(folder.path());
+    assert_eq!(again.ready.digest, first.ready.digest);
+    for (file, content) in files.iter().zip(&sound) {
+        assert!(fs::read(file).unwrap() == *content, "{} is as it was", file.display());
+    }
+}
+
+/// Replace a file as somebody would who has never heard of mappings: by another one.
+fn replace(file: &Path, content: &[u8]) {
+    fs::remove_file(file).unwrap();
+    fs::write(file, content).unwrap();
+}
+
+/// A world like the test's with one driver less work, in a folder and with a cache of its own.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn cache(&self) -> PathBuf {
+        self.folder.path().join("cache")
+    }
+    fn everett(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let output = everett_in(&self.cache(), arguments);
+        (output.status.code(), shown(&output))
+    }
+}
+
+#[test]
+fn moments_are_saved_listed_shown_restored_and_dropped() {
+    let place = Place { folder: tempfile::tempdir().unwrap() };
+    // The images are the user's; the moments are not.
+    let world = world_file();
+    let world = world.to_str().unwrap();
+    link_images(&place.cache());
+    let ok = |arguments: &[&str]| {
+        let (status, text) = place.everett(arguments);
+        assert_eq!(status, Some(0), "{arguments:?}: {text}");
+        text
+    };
+    let refused = |arguments: &[&str], why: &str| {
+        let (status, text) = place.everett(arguments);
+        assert_eq!(status, Some(2), "{arguments:?}: {text}");
+        assert!(text.contains(why), "{arguments:?}: {text}");
+    };
+    assert!(ok(&["moment", "list", world]).contains("no moments are saved"));
+    ok(&["moment", "save", world, "--seed", "7", "--at", "50ms"]);
+    ok(&["moment", "save", world, "--at", "80ms", "--from", "seed7-50ms", "--name", "later"]);
+    let list = ok(&["moment", "list", world]);
+    assert!(list.contains("seed7-50ms") && list.contains("later"), "{list}");
+    assert!(ok(&["moment", "show", world, "later"]).contains("80 ms after ready"));
+    assert!(ok(&["moment", "restore", world, "later"]).contains("it is the machine that was saved"));
+
+    let trail = |text: &str| text.lines().find_map(|line| line.strip_prefix("trail ")).unwrap().to_owned();
+    let run = |more: &[&str]| trail(&ok(&[&["run", world, "--seed", "7", "--for", "100ms"], more].concat()));
+    let whole = run(&[]);
+    assert_eq!((run(&["--from", "later"]), run(&["--cold"])), (whole.clone(), whole));
+
+    refused(
+        &["moment", "save", world, "--seed", "7", "--at", "50ms"],
+        "there is a moment \"seed7-50ms\" already",
+    );
+    refused(&["moment", "save", world, "--at", "10ms", "--from", "later"], "lies after 10 ms");
+    refused(&["run", world, "--seed", "8", "--from", "later"], "under seed 7");
+    refused(&["run", world, "--from", "none"], "there is no moment \"none\"");
+    refused(&["moment", "show", world, "../../x"], "a moment's name has");
+    // A file may not grow beyond 64 KiB: the disk is full.
+    let full = format!(
+        "trap '' XFSZ; ulimit -f 64; exec {} moment save {world} --seed 7 --at 90ms --name big",
+        env!("CARGO_BIN_EXE_everett")
+    );
+    let output = std::process::Command::new("bash")
+        .args(["-c", &full])
+        .env("EVERETT_CACHE", place.cache())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
+    assert!(shown(&output).contains("big.moment: File too large"), "{}", shown(&output));
+    assert_eq!(
+        ok(&["moment", "list", world]),
+        list,
+        "nothing that was there is lost, and nothing half is there"
+    );
+
+    // A bit flips in a saved moment.
+    let saved = find(&place.cache(), "later.moment");
+    let mut bytes = fs::read(&saved).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    replace(&saved, &bytes);
+    refused(&["moment", "restore", world, "later"], "later.moment: damaged");
+    refused(&["run", world, "--from", "later"], "later.moment: damaged");
+    ok(&["moment", "drop", world, "later"]);
+    refused(&["moment", "drop", world, "later"], "there is no moment");
+}
+
+/// A cache whose images are the user's.
+fn link_images(cache: &Path) {
+    fs::create_dir_all(cache).unwrap();
+    let users = everett_guest_image::Cache::of_user().unwrap();
+    for entry in fs::read_dir(users.folder()).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_name() != "moments" {
+            std::os::unix::fs::symlink(entry.path(), cache.join(entry.file_name())).unwrap();
+        }
+    }
+}
+
+fn find(folder: &Path, name: &str) -> PathBuf {
+    let moments = fs::read_dir(folder.join("moments")).unwrap();
+    let paths: Vec<PathBuf> = moments.map(|entry| entry.unwrap().path().join("saved").join(name)).collect();
+    paths.into_iter().find(|path| path.is_file()).unwrap()
+}
+
+/// Processes that are killed while they store leave nothing that is half there.
+#[test]
+fn a_killed_process_leaves_no_half_written_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    image();
+    link_images(&cache);
+    let world = world_file();
+    let world = world.to_str().unwrap();
+    let listed = || everett_in(&cache, &["moment", "list", world, "--json"]);
+    assert_eq!(listed().status.code(), Some(0));
+    assert_eq!(
+        everett_in(&cache, &["moment", "save", world, "--at", "1ms", "--name", "first"]).status.code(),
+        Some(0)
+    );
+    for kill in 0..6 {
+        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_everett"))
+            .args(["moment", "save", world, "--at", "2ms", "--name", &format!("killed{kill}")])
+            .env("EVERETT_CACHE", &cache)
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        // As soon as anything of it is there: a temporary or the file itself.
+        let saved = find(&cache, "first.moment").parent().unwrap().to_owned();
+        let others = |saved: &Path| fs::read_dir(saved).unwrap().count() > 1 + kill;
+        while !others(&saved) && child.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let output = listed();
+        assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            let record: serde_json::Value = serde_json::from_str(line).unwrap();
+            let name = record["name"].as_str().unwrap();
+            assert_eq!(everett_in(&cache, &["moment", "show", world, name]).status.code(), Some(0), "{name}");
+        }
+    }
+}
