@@ -8,7 +8,7 @@
 
 use std::hint::black_box;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ use everett_cpu::CacheConfig;
 use everett_snapshot::{Base, BaseFile, Image, PageBytes, Pool};
 use everett_vmm::engine::Engine;
 use everett_vmm::engine::soft::SoftEngine;
-use everett_vmm::machine::Moment;
+use everett_vmm::machine::{Moment, STATE_VERSION};
 use everett_vmm::{Machine, Until};
 
 /// Pages that the guest dirties: a power of two, so that a mask draws one.
@@ -33,13 +33,25 @@ const COLD_RESTORES: usize = 20;
 const BRANCHES: u64 = 16;
 /// Moments that are kept at a time.
 const KEPT: usize = 10_000;
+/// Of these, one after the other before the next starts at the root.
+const CHAIN: u64 = 50;
 /// Branches that come and go.
 const CYCLES: usize = 100_000;
+
+/// Tells a process of this bench that it is the one that measures memory, on the root in this folder.
+const MEMORY_PART: &str = "EVERETT_BENCH_MEMORY_PART";
+
+const MIB: f64 = (1 << 20) as f64;
 
 type Worker = Machine<SoftEngine>;
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
+    // Memory is measured in a process of its own: what this one has freed would be used again, and not be seen.
+    let result = match std::env::var_os(MEMORY_PART) {
+        Some(folder) => memory_part(Path::new(&folder)),
+        None => run(&Options::parse()),
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("moments: {error}");
@@ -73,7 +85,7 @@ fn run(options: &Options) -> Result<(), String> {
         report.figure(&memcpy, "us", &copy, None);
     }
     branches(&mut report, options, &kernel, &root, &pool)?;
-    memory(&mut report, &kernel, &root, &pool)?;
+    memory(&mut report, folder.path())?;
     qemu(&mut report, options, folder.path())?;
     report.print();
     Ok(())
@@ -85,10 +97,17 @@ fn root(kernel: &Path, folder: &Path, pool: &Pool) -> Result<Moment, String> {
         Machine::soft(guest::config(kernel), CacheConfig::default()).map_err(|e| e.to_string())?;
     machine.run(&Until::icount(INSTRUCTIONS_A_PAGE * PAGES * 12));
     let moment = machine.moment(pool);
-    let path = folder.join("root.base");
-    BaseFile::write(&path, moment.memory()).map_err(|e| e.to_string())?;
-    let base = BaseFile::open(&path).map_err(|e| e.to_string())?;
-    Ok(moment.on(Image::on(Arc::new(Base::File(base)))))
+    BaseFile::write(&folder.join("root.base"), moment.memory()).map_err(|e| e.to_string())?;
+    std::fs::write(folder.join("root.state"), moment.state()).map_err(|e| e.to_string())?;
+    stored_root(folder)
+}
+
+/// The same from its files.
+fn stored_root(folder: &Path) -> Result<Moment, String> {
+    let base = BaseFile::open(&folder.join("root.base")).map_err(|e| e.to_string())?;
+    let state = std::fs::read(folder.join("root.state")).map_err(|e| e.to_string())?;
+    let memory = Image::on(Arc::new(Base::File(base)));
+    Moment::from_parts(STATE_VERSION, state.into(), memory, Vec::new()).map_err(|e| e.to_string())
 }
 
 fn start(kernel: &Path, moment: &Moment) -> Result<Worker, String> {
@@ -104,6 +123,13 @@ fn median_us(times: usize, mut once: impl FnMut() -> Result<f64, String>) -> Res
 
 fn dirty(worker: &mut Worker, pages: u64) {
     worker.run(&Until::icount(worker.icount() + pages * INSTRUCTIONS_A_PAGE));
+}
+
+/// Let the guest draw other pages from here on.
+fn draw(worker: &mut Worker, number: u64) {
+    let mut cpu = worker.cpu();
+    cpu.gpr[0] = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    worker.engine_mut().set_state(&cpu);
 }
 
 /// Seconds to go back after `pages` pages were dirtied.
@@ -168,10 +194,7 @@ fn branches(
     let mut moments = Vec::new();
     for branch in 1..=BRANCHES {
         first.restore(root).map_err(|e| e.to_string())?;
-        // Another draw: other pages.
-        let mut cpu = first.cpu();
-        cpu.gpr[0] = branch.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        first.engine_mut().set_state(&cpu);
+        draw(&mut first, branch);
         dirty(&mut first, 1000);
         moments.push(first.moment(pool));
     }
@@ -200,36 +223,53 @@ fn branches(
     Ok(())
 }
 
-/// Many moments kept, and many that come and go.
-fn memory(report: &mut Report, kernel: &Path, root: &Moment, pool: &Pool) -> Result<(), String> {
-    let mut worker = start(kernel, root)?;
-    dirty(&mut worker, PAGES * 12);
-    worker.restore(root).map_err(|e| e.to_string())?;
-    let (before, pages) = (resident_bytes()?, pool.stats().pages);
-    let mut kept = Vec::with_capacity(KEPT);
-    for _ in 0..KEPT {
-        // Each goes on from the one before; from time to time from the root, as a tree does.
-        if kept.len() % 50 == 0 {
-            let count = worker.icount();
-            worker.restore(root).map_err(|e| e.to_string())?;
-            worker.run(&Until::icount(root.icount() + (count - root.icount()) % 1000 * INSTRUCTIONS_A_PAGE));
-        }
-        dirty(&mut worker, 100);
-        kept.push(worker.moment(pool));
-    }
-    let bytes = resident_bytes()?.saturating_sub(before) as f64;
-    let distinct = (pool.stats().pages - pages) as f64 * 4096.0;
+/// Many moments kept, and many that come and go: asked of a new process.
+fn memory(report: &mut Report, folder: &Path) -> Result<(), String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let output = Command::new(program).env(MEMORY_PART, folder).stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let values: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let [bytes, distinct, growth] = values[..] else {
+        return Err(String::from("the process that measures memory failed"));
+    };
     let one = |value: f64| Samples::from(vec![value]);
     report.figure("store_moments", "", &one(KEPT as f64), None);
-    report.figure("store_pages_mib", "MiB", &one(distinct / (1 << 20) as f64), None);
+    report.figure("store_pages_mib", "MiB", &one(distinct / MIB), None);
     report.figure("store_bytes_ratio", "", &one(bytes / distinct), None);
+    report.figure("cycles", "", &one(CYCLES as f64), None);
+    report.figure("cycles_growth_mib", "MiB", &one(growth / MIB), None);
+    Ok(())
+}
+
+/// Print bytes that the kept moments take, bytes of their distinct pages, and how much memory grows over the cycles.
+fn memory_part(folder: &Path) -> Result<(), String> {
+    let kernel = folder.join("vmlinux");
+    let (root, pool) = (stored_root(folder)?, Pool::default());
+    let mut worker = start(&kernel, &root)?;
+    // Every page that the guest will write is the worker's own from here on.
+    dirty(&mut worker, PAGES * 12);
+    worker.restore(&root).map_err(|e| e.to_string())?;
+    let (before, pages) = (resident_bytes()?, pool.stats().pages);
+    let mut kept = Vec::with_capacity(KEPT);
+    for index in 0..KEPT as u64 {
+        // Each goes on from the one before; from time to time from the root with another draw, as a tree does.
+        if index.is_multiple_of(CHAIN) {
+            worker.restore(&root).map_err(|e| e.to_string())?;
+            draw(&mut worker, index + 1);
+        }
+        dirty(&mut worker, 100);
+        kept.push(worker.moment(&pool));
+    }
+    let bytes = resident_bytes()?.saturating_sub(before);
+    let distinct = (pool.stats().pages - pages) * 4096;
     drop(kept);
 
     let (mut before, mut most) = (0, 0);
     for cycle in 0..CYCLES {
         dirty(&mut worker, 10);
-        let child = worker.moment(pool);
-        worker.restore(root).map_err(|e| e.to_string())?;
+        let child = worker.moment(&pool);
+        worker.restore(&root).map_err(|e| e.to_string())?;
         drop(child);
         if cycle == CYCLES / 10 {
             before = resident_bytes()?;
@@ -237,9 +277,7 @@ fn memory(report: &mut Report, kernel: &Path, root: &Moment, pool: &Pool) -> Res
             most = most.max(resident_bytes()?);
         }
     }
-    let growth = most.saturating_sub(before) as f64 / (1 << 20) as f64;
-    report.figure("cycles", "", &one(CYCLES as f64), None);
-    report.figure("cycles_growth_mib", "MiB", &one(growth), None);
+    println!("{bytes} {distinct} {}", most.saturating_sub(before));
     Ok(())
 }
 
