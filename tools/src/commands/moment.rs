@@ -72,11 +72,12 @@ fn save(ui: &Ui, place: &cli::Place, name: Option<&str>) -> anyhow::Result<()> {
     common::announce_engine(ui)?;
     let booted = prepared.start_stored(ui, place.from.as_deref(), &interrupt)?;
     let seed = prepared.seed(place.seed);
+    let default = format!("seed{seed}-{}", show_duration_ns(place.at).replace(' ', ""));
+    let name = name.unwrap_or(&default);
+    prepared.shelf.check_free(name)?;
     let mut timeline = prepared.launcher.start(seed)?;
     let stored = run_to(ui, &mut timeline, place.at, &booted, &interrupt)?;
     let label = place_name(&prepared, seed, stored.moment.vtime());
-    let default = format!("seed{seed}-{}", show_duration_ns(place.at).replace(' ', ""));
-    let name = name.unwrap_or(&default);
     let header = prepared.shelf.save(name, &label, &stored, seed)?;
     tell(ui, name, &header, None)
 }

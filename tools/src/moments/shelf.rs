@@ -123,16 +123,25 @@ impl Shelf {
         Stored::read(&path, self.key, pool, known).map(Some)
     }
 
+    /// Whether a moment can be saved under a name.
+    ///
+    /// # Errors
+    /// It is none, or there is one of that name.
+    pub fn check_free(&self, name: &str) -> anyhow::Result<()> {
+        check_name(name).map_err(anyhow::Error::msg)?;
+        if self.saved_path(name).exists() {
+            bail!("there is a moment \"{name}\" already: choose another --name, or drop it");
+        }
+        Ok(())
+    }
+
     /// Save a moment under a name.
     ///
     /// # Errors
     /// There is one of that name; the host refuses.
     pub fn save(&self, name: &str, label: &str, stored: &Stored, seed: u64) -> anyhow::Result<MomentHeader> {
-        let path = self.saved_path(name);
-        if path.exists() {
-            bail!("there is a moment \"{name}\" already: choose another --name, or drop it");
-        }
-        stored.write(&path, label, self.timelines, seed)
+        self.check_free(name)?;
+        stored.write(&self.saved_path(name), label, self.timelines, seed)
     }
 
     /// A saved moment. `ready` is the base that it is on.

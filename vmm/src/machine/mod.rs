@@ -27,7 +27,7 @@ pub(crate) mod tests;
 
 pub use config::{CardConfig, DiskConfig, MachineConfig, MachineError};
 pub use guard::{ACCESSES_MAX, STORM_GAP, STORM_INTERRUPTS};
-pub use moment::{DiskMoment, Moment, MomentError, STATE_BYTES_MAX, STATE_VERSION};
+pub use moment::{DiskMoment, Moment, MomentError, STATE_VERSION};
 pub use stop::{End, Stop, Until};
 
 use everett_cpu::{CacheConfig, CpuState};

@@ -28,8 +28,6 @@ use crate::layout::PAGE;
 
 /// The version of the stored state. Anything that changes a field of a device, of the CPU or of the machine takes a new one.
 pub const STATE_VERSION: u32 = 1;
-/// The most bytes of stored state: every queue of every device at its bound.
-pub const STATE_BYTES_MAX: usize = 512 << 20;
 
 /// Why a moment cannot be brought back.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
