@@ -155,8 +155,8 @@ impl Cache {
             self.blocks[slot] = Block { generation: generation(mem, gpa), ..victim };
             return Ok(slot);
         }
-        let straddled = old.key == key && old.straddles;
-        if straddled {
+        // The next page is looked at only if the instruction still goes on there: translating it can fault and sets A bits.
+        if old.key == key && old.straddles && self.same_beginning(mem, &old, gpa) {
             let page = second(mem)?;
             let both = self.straddling_bytes(mem, gpa, page);
             let start = old.bytes_start as usize;
@@ -236,6 +236,12 @@ impl Cache {
     fn put(&mut self, slot: usize, block: Block) {
         self.filled.push(slot as u32);
         self.victims[slot] = std::mem::replace(&mut self.blocks[slot], block);
+    }
+    /// Whether the bytes up to the end of the page are those of a block that straddles.
+    fn same_beginning(&self, mem: &Mem, b: &Block, gpa: u64) -> bool {
+        let start = b.bytes_start as usize;
+        let first = (4096 - (gpa & 0xfff) as usize).min(INSTRUCTION_BYTES_MAX);
+        self.bytes[start..start + first] == *mem.ram().slice(gpa, first as u64)
     }
     fn same_bytes(&self, mem: &Mem, b: &Block, gpa: u64) -> bool {
         let start = b.bytes_start as usize;

@@ -124,6 +124,24 @@ impl Tree {
         }
     }
 
+    /// The last page number that has an entry.
+    pub fn last(&self) -> Option<u64> {
+        let (mut node, mut above) = (self.root.as_ref()?, 0);
+        loop {
+            match &**node {
+                Node::Inner(children) => {
+                    let slot = children.iter().rposition(Option::is_some)?;
+                    above = above << LEVEL_BITS | slot as u64;
+                    node = children[slot].as_ref()?;
+                }
+                Node::Leaf { present, .. } => {
+                    let slot = present.checked_ilog2()?;
+                    return Some(above << LEVEL_BITS | u64::from(slot));
+                }
+            }
+        }
+    }
+
     /// All entries, by ascending page number.
     pub fn iter(&self) -> Iter<'_> {
         Iter::new(self)

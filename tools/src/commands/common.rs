@@ -16,6 +16,7 @@ use crate::interrupt::Interrupt;
 use crate::moments::{self, Booted, Shelf};
 use crate::session::launch::{EngineOptions, Launcher};
 use crate::ui::{Ui, style};
+use crate::units::show_duration_ns;
 use crate::world_file::{self, Node, World};
 
 /// Refuse engines that this version does not have.
@@ -105,7 +106,10 @@ impl Prepared {
         let booted = moments::get(ui, &self.launcher, &self.shelf, interrupt)?;
         let stored = match from {
             None => Arc::clone(&booted.ready),
-            Some(name) => Arc::new(self.shelf.saved(name, &booted.pool, booted.base())?),
+            Some(name) => {
+                let pages_max = self.launcher.pages_max();
+                Arc::new(self.shelf.saved(name, &booted.pool, pages_max, booted.base())?)
+            }
         };
         self.launcher.from = Some(stored);
         Ok(booted)
@@ -118,8 +122,19 @@ impl Prepared {
         args: &Timeline,
         interrupt: &Interrupt,
     ) -> anyhow::Result<()> {
-        if !args.cold {
-            self.start_stored(ui, args.from.as_deref(), interrupt)?;
+        if args.cold {
+            return Ok(());
+        }
+        self.start_stored(ui, args.from.as_deref(), interrupt)?;
+        let Some(stored) = self.launcher.from.as_deref() else { return Ok(()) };
+        let start_ns = stored.moment.vtime();
+        let ready_ns = stored.session.ready_ns().unwrap_or(start_ns);
+        if args.from.is_some() && start_ns >= ready_ns.saturating_add(args.duration_ns) {
+            bail!(
+                "--for {}: the moment to start from lies {} after ready",
+                show_duration_ns(args.duration_ns),
+                show_duration_ns(start_ns - ready_ns)
+            );
         }
         Ok(())
     }

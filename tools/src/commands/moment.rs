@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use everett_snapshot::file::MomentHeader;
 use everett_vmm::machine::Until;
+use everett_vmm::machine::output::CONSOLE_BYTES_MAX;
 use serde::Serialize;
 
 use super::Outcome;
@@ -22,6 +23,9 @@ use crate::units::{Vtime, show_bytes, show_duration_ns};
 
 /// Progress is shown after so much vtime.
 const STEP_NS: u64 = 20_000_000;
+
+/// Events that are saved with a moment.
+const EVENTS_MAX: usize = 2_000_000;
 
 #[derive(Serialize)]
 struct Record<'a> {
@@ -72,7 +76,7 @@ fn save(ui: &Ui, place: &cli::Place, name: Option<&str>) -> anyhow::Result<()> {
     common::announce_engine(ui)?;
     let booted = prepared.start_stored(ui, place.from.as_deref(), &interrupt)?;
     let seed = prepared.seed(place.seed);
-    let default = format!("seed{seed}-{}", show_duration_ns(place.at).replace(' ', ""));
+    let default = format!("seed{seed}-{}", exact(place.at));
     let name = name.unwrap_or(&default);
     prepared.shelf.check_free(name)?;
     let mut timeline = prepared.launcher.start(seed)?;
@@ -80,6 +84,13 @@ fn save(ui: &Ui, place: &cli::Place, name: Option<&str>) -> anyhow::Result<()> {
     let label = place_name(&prepared, seed, stored.moment.vtime());
     let header = prepared.shelf.save(name, &label, &stored, seed)?;
     tell(ui, name, &header, None)
+}
+
+/// A duration in the largest unit that has a whole number of it.
+fn exact(ns: u64) -> String {
+    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
+    let unit = units.into_iter().find(|(_, factor)| ns.is_multiple_of(*factor));
+    unit.map_or_else(|| format!("{ns}ns"), |(name, factor)| format!("{}{name}", ns / factor))
 }
 
 /// Run to `at_ns` after *ready*, and take a moment there.
@@ -91,8 +102,10 @@ fn run_to(
     interrupt: &Interrupt,
 ) -> anyhow::Result<Stored> {
     let bar = RunBar::new(ui, at_ns);
-    let ready_ns = booted.ready.moment.vtime();
-    let end_ns = ready_ns.saturating_add(at_ns);
+    // The machine stops after the instruction with which it said that it was ready: a nanosecond later.
+    let root_ns = booted.ready.moment.vtime();
+    let ready_ns = booted.ready.session.ready_ns().unwrap_or(root_ns);
+    let end_ns = ready_ns.saturating_add(at_ns).max(root_ns);
     if timeline.machine().vtime() > end_ns {
         anyhow::bail!("the moment to start from lies after {}", show_duration_ns(at_ns));
     }
@@ -104,6 +117,10 @@ fn run_to(
         console.append(&mut timeline.machine_mut().output().take_console());
         let vtime_ns = timeline.machine().vtime();
         bar.at(vtime_ns.saturating_sub(ready_ns), timeline.machine().icount());
+        console.drain(..console.len().saturating_sub(CONSOLE_BYTES_MAX));
+        if events.len() > EVENTS_MAX {
+            anyhow::bail!("more than {EVENTS_MAX} events before the moment: it cannot be saved");
+        }
         if interrupt.wanted() {
             anyhow::bail!("interrupted at {} s of vtime", Vtime(vtime_ns));
         }
@@ -112,6 +129,8 @@ fn run_to(
         }
     }
     bar.clear();
+    events.append(&mut timeline.take_events());
+    console.append(&mut timeline.machine_mut().output().take_console());
     Ok(Stored::of(timeline, &booted.pool, events, console))
 }
 

@@ -171,7 +171,10 @@ fn locate(ui: &Ui, job: &Job, mismatch: &Mismatch) -> anyhow::Result<()> {
     // A leak that depends on the host may show later than it did: look a whole timeline further.
     let horizon_ns = mismatch.vtime_ns.saturating_add(job.duration_ns).saturating_add(TRAIL_INTERVAL_NS);
     let Some(divergence) = first_difference(&mut make, horizon_ns, TRAIL_INTERVAL_NS)? else {
-        ui.say("run side by side, they did not part again: the leak is rare; verify with more --runs")?;
+        ui.say(
+            "run side by side on new machines, they did not part again: the leak is rare, or it needs a machine that was \
+             brought back from another run; verify with more --runs, or with --cold",
+        )?;
         return Ok(());
     };
     tell_divergence(ui, &divergence, &job.launcher.files.kernel)

@@ -43,36 +43,51 @@ impl Booted {
 /// It does not get ready, somebody interrupts, or the host refuses.
 pub fn get(ui: &Ui, launcher: &Launcher, shelf: &Shelf, interrupt: &Interrupt) -> anyhow::Result<Booted> {
     let pool = Pool::default();
-    match stored(shelf, &pool) {
-        Ok(Some((restart, ready))) => {
-            return Ok(Booted { restart: Arc::new(restart), ready: Arc::new(ready), pool });
-        }
-        Ok(None) => {}
-        Err(error) => {
-            ui.say(style::paint(
-                style::FAINT,
-                format!("a stored boot cannot be used and is made anew: {error:#}"),
-            ))?;
-        }
+    let pages_max = launcher.pages_max();
+    if let Ok(Some(booted)) = stored(shelf, &pool, pages_max) {
+        return Ok(booted);
     }
-    shelf.prepare()?;
+    let faint = |text: String| ui.say(style::paint(style::FAINT, text));
+    let lock = match shelf.lock() {
+        Ok(lock) => Some(lock),
+        Err(error) => {
+            faint(format!("the boot cannot be stored: {error:#}"))?;
+            None
+        }
+    };
+    // Another process may have booted it meanwhile.
+    match stored(shelf, &pool, pages_max) {
+        Ok(Some(booted)) => return Ok(booted),
+        Ok(None) => {}
+        Err(error) => faint(format!("a stored boot cannot be used and is made anew: {error:#}"))?,
+    }
     let clock = Stopwatch::start();
     let (restart, ready) = boot(ui, launcher, &pool, interrupt)?;
-    let seed = launcher.world.boot_seed;
-    let restart = shelf.put_boot(RESTART, "restart point", restart, seed)?;
-    let ready = shelf.put_boot(READY, "ready", ready, seed)?;
     let seconds = clock.seconds();
-    ui.say(style::paint(
-        style::FAINT,
-        format!("booted in {seconds:.1} s, and stored; later runs start there"),
-    ))?;
-    Ok(Booted { restart: Arc::new(restart), ready: Arc::new(ready), pool })
+    let mut booted = Booted { restart: Arc::new(restart), ready: Arc::new(ready), pool };
+    if lock.is_some() {
+        match store(shelf, &booted, launcher.world.boot_seed) {
+            Ok((restart, ready)) => {
+                (booted.restart, booted.ready) = (Arc::new(restart), Arc::new(ready));
+                faint(format!("booted in {seconds:.1} s, and stored; later runs start there"))?;
+            }
+            Err(error) => faint(format!("the boot cannot be stored: {error:#}"))?,
+        }
+    }
+    Ok(booted)
+}
+
+fn store(shelf: &Shelf, booted: &Booted, seed: u64) -> anyhow::Result<(Stored, Stored)> {
+    let restart = shelf.put_boot(RESTART, "restart point", (*booted.restart).clone(), seed)?;
+    let ready = shelf.put_boot(READY, "ready", (*booted.ready).clone(), seed)?;
+    Ok((restart, ready))
 }
 
 /// Both moments; `None` when one is missing.
-fn stored(shelf: &Shelf, pool: &Pool) -> anyhow::Result<Option<(Stored, Stored)>> {
-    let Some(ready) = shelf.boot(READY, pool)? else { return Ok(None) };
-    Ok(shelf.boot(RESTART, pool)?.map(|restart| (restart, ready)))
+fn stored(shelf: &Shelf, pool: &Pool, pages_max: u64) -> anyhow::Result<Option<Booted>> {
+    let Some(ready) = shelf.boot(READY, pool, pages_max)? else { return Ok(None) };
+    let Some(restart) = shelf.boot(RESTART, pool, pages_max)? else { return Ok(None) };
+    Ok(Some(Booted { restart: Arc::new(restart), ready: Arc::new(ready), pool: pool.clone() }))
 }
 
 fn boot(

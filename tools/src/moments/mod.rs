@@ -6,8 +6,8 @@
 //!
 //! Not here: what a moment of a machine is (`everett_vmm`), how pages are kept and files look (`everett-snapshot`).
 //!
-//! **Invariants.** A shelf is a cache: whatever is missing, damaged or of another version is made anew, never used. Files are
-//! never written in place.
+//! **Invariants.** A stored boot is a cache: one that is missing, damaged or of another version is made anew, never used, and
+//! one that cannot be stored is used all the same. A saved moment that is damaged is refused. Files are never written in place.
 
 mod booted;
 mod shelf;

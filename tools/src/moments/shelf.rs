@@ -6,7 +6,7 @@
 //!             saved/NAME.moment             what the user saved, on the base of ready
 //! ```
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -83,44 +83,55 @@ impl Shelf {
         &self.folder
     }
 
-    /// Make the folder, and remove what writers that were killed left in it.
+    /// Make the folder, wait until no other process changes it, and remove what writers that were killed left in it. Others
+    /// wait until what is returned is dropped.
     ///
     /// # Errors
     /// The host refuses.
-    pub fn prepare(&self) -> anyhow::Result<()> {
+    pub fn lock(&self) -> anyhow::Result<File> {
         let saved = self.folder.join("saved");
         fs::create_dir_all(&saved).with_context(|| format!("cannot make {}", saved.display()))?;
+        let path = self.folder.join("lock");
+        let lock = || {
+            let file = File::options().create(true).append(true).open(&path)?;
+            file.lock().map(|()| file)
+        };
+        let lock = lock().with_context(|| format!("cannot lock {}", path.display()))?;
         for folder in [&self.folder, &saved] {
-            sweep_temporaries(folder)?;
+            // What cannot be removed is in nobody's way.
+            let _ = sweep_temporaries(folder);
         }
-        Ok(())
+        Ok(lock)
     }
 
-    /// Store a moment of the boot: its memory becomes a base of its own, and what is returned is on that.
+    /// Store a moment of the boot, under the lock: its memory becomes a base of its own, and what is returned is on that.
     ///
     /// # Errors
     /// The host refuses (a full disk, say); nothing that was stored before is lost.
     pub fn put_boot(&self, name: &str, label: &str, stored: Stored, seed: u64) -> anyhow::Result<Stored> {
         let path = self.base_path(name);
-        BaseFile::write(&path, stored.moment.memory())?;
+        let digest = BaseFile::write(&path, stored.moment.memory())?;
         let base = Arc::new(Base::File(BaseFile::open(&path)?));
+        if base.digest() != Some(digest) {
+            bail!("{}: somebody else has replaced it", path.display());
+        }
         let stored = Stored { moment: stored.moment.on(Image::on(base)), ..stored };
         stored.write(&self.boot_path(name), label, self.key, seed)?;
         Ok(stored)
     }
 
-    /// A moment of the boot; `None` when there is none.
+    /// A moment of the boot of a machine with at most so many pages and blocks; `None` when there is none.
     ///
     /// # Errors
     /// It is damaged, or of another version.
-    pub fn boot(&self, name: &str, pool: &Pool) -> anyhow::Result<Option<Stored>> {
+    pub fn boot(&self, name: &str, pool: &Pool, pages_max: u64) -> anyhow::Result<Option<Stored>> {
         let path = self.boot_path(name);
         if !path.is_file() {
             return Ok(None);
         }
         let base = Arc::new(Base::File(BaseFile::open(&self.base_path(name))?));
         let known = |digest| (base.digest() == Some(digest)).then(|| Arc::clone(&base));
-        Stored::read(&path, self.key, pool, known).map(Some)
+        Stored::read(&path, self.key, pool, pages_max, known).map(Some)
     }
 
     /// Whether a moment can be saved under a name.
@@ -135,23 +146,30 @@ impl Shelf {
         Ok(())
     }
 
-    /// Save a moment under a name.
+    /// Save a moment under a name, without anybody else saving one meanwhile.
     ///
     /// # Errors
     /// There is one of that name; the host refuses.
     pub fn save(&self, name: &str, label: &str, stored: &Stored, seed: u64) -> anyhow::Result<MomentHeader> {
+        let _lock = self.lock()?;
         self.check_free(name)?;
         stored.write(&self.saved_path(name), label, self.timelines, seed)
     }
 
-    /// A saved moment. `ready` is the base that it is on.
+    /// A saved moment of a machine with at most so many pages and blocks. `ready` is the base that it is on.
     ///
     /// # Errors
     /// There is none of that name, or it is damaged.
-    pub fn saved(&self, name: &str, pool: &Pool, ready: &Arc<Base>) -> anyhow::Result<Stored> {
+    pub fn saved(
+        &self,
+        name: &str,
+        pool: &Pool,
+        pages_max: u64,
+        ready: &Arc<Base>,
+    ) -> anyhow::Result<Stored> {
         let path = self.existing(name)?;
         let known = |digest: BaseDigest| (ready.digest() == Some(digest)).then(|| Arc::clone(ready));
-        Stored::read(&path, self.timelines, pool, known)
+        Stored::read(&path, self.timelines, pool, pages_max, known)
     }
 
     /// What the file of a saved moment says about itself.
@@ -182,6 +200,8 @@ impl Shelf {
             }
             match self.header(name) {
                 Ok(header) => found.push(Summary { name: name.to_owned(), header }),
+                // Somebody has dropped it meanwhile.
+                Err(_) if !self.saved_path(name).exists() => {}
                 Err(error) => broken.push(format!("{error:#}")),
             }
         }

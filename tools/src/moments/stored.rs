@@ -74,7 +74,7 @@ impl Stored {
         Ok(MomentFile::write(path, &info, &parts)?)
     }
 
-    /// Read one of the shelf with this key.
+    /// Read one of the shelf with this key, of a machine with at most so many pages and blocks.
     ///
     /// # Errors
     /// It is of another shelf or version, or damaged.
@@ -82,12 +82,17 @@ impl Stored {
         path: &Path,
         key: [u8; 32],
         pool: &Pool,
+        pages_max: u64,
         bases: impl FnMut(BaseDigest) -> Option<Arc<Base>>,
     ) -> anyhow::Result<Stored> {
         let file = MomentFile::open(path)?;
         let info = &file.header().info;
         if info.key != key {
             bail!("{}: a moment of something else: another world, image or version", path.display());
+        }
+        let pages = file.header().delta_pages;
+        if pages > pages_max {
+            bail!("{}: {pages} pages and blocks; its machine has {pages_max}", path.display());
         }
         let mut parts = file.read(pool, bases)?;
         let mut state = |name: &str| {

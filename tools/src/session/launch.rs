@@ -6,8 +6,9 @@ use std::sync::Arc;
 use everett_cpu::CacheConfig;
 use everett_protocol::{ROOT_DISK_SERIAL, Root};
 use everett_vmm::boot::DEFAULT_CMDLINE;
-use everett_vmm::disk::{Disk, DiskError};
+use everett_vmm::disk::{BLOCK, Disk, DiskError};
 use everett_vmm::engine::soft::{FlushSchedule, SoftEngine};
+use everett_vmm::layout::PAGE;
 use everett_vmm::leak::Leak;
 use everett_vmm::machine::{CardConfig, DiskConfig, Machine, MachineConfig, MachineError, Moment};
 use everett_vmm::ram::Ram;
@@ -46,6 +47,11 @@ pub enum LaunchError {
         /// What was asked for.
         seed: u64,
     },
+    /// A stored moment whose parts do not belong together.
+    #[error(
+        "the moment's parts do not belong together: its machine has another digest than the one that was stored"
+    )]
+    Digest,
     /// Sizes of caches that do not exist.
     #[error("--{0} must be a power of two, at least 16")]
     CacheSize(&'static str),
@@ -214,7 +220,10 @@ impl Launcher {
     /// # Errors
     /// It was stored by something else than this launcher's world, or a file cannot be read.
     pub fn resume(&self, stored: &Stored) -> Result<Timeline, LaunchError> {
-        let machine = self.options.machine_at(self.config()?, &stored.moment)?;
+        let mut machine = self.options.machine_at(self.config()?, &stored.moment)?;
+        if machine.digest() != stored.digest {
+            return Err(LaunchError::Digest);
+        }
         Ok(Timeline::resume(machine, self.plan()?, stored.session.clone())?)
     }
 
@@ -232,6 +241,13 @@ impl Launcher {
             },
         };
         Plan::new(&self.world, &self.node, root)
+    }
+
+    /// Pages of the machine's memory and blocks of its disks: the most that a moment of it can have.
+    #[must_use]
+    pub fn pages_max(&self) -> u64 {
+        let disks = self.node.disks.iter().map(|disk| disk.size_bytes.div_ceil(BLOCK));
+        disks.fold(self.node.memory_bytes / PAGE, u64::saturating_add)
     }
 
     /// What the machine is made of.

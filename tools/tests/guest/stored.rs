@@ -232,6 +232,9 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     ok(&["moment", "save", world, "--at", "80ms", "--from", "seed7-50ms", "--name", "later"]);
     let list = ok(&["moment", "list", world]);
     assert!(list.contains("seed7-50ms") && list.contains("later"), "{list}");
+    ok(&["moment", "save", world, "--seed", "7", "--at", "0s", "--name", "begin"]);
+    assert!(!ok(&["moment", "show", world, "begin"]).contains(" 0 events"), "what happened before is kept");
+    ok(&["moment", "drop", world, "begin"]);
     assert!(ok(&["moment", "show", world, "later"]).contains("80 ms after ready"));
     assert!(ok(&["moment", "restore", world, "later"]).contains("it is the machine that was saved"));
 
@@ -246,6 +249,10 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     );
     refused(&["moment", "save", world, "--at", "10ms", "--from", "later"], "lies after 10 ms");
     refused(&["run", world, "--seed", "8", "--from", "later"], "under seed 7");
+    refused(
+        &["run", world, "--from", "later", "--for", "80ms"],
+        "the moment to start from lies 80 ms after ready",
+    );
     refused(&["run", world, "--from", "none"], "there is no moment \"none\"");
     refused(&["moment", "show", world, "../../x"], "a moment's name has");
     // A file may not grow beyond 64 KiB: the disk is full.

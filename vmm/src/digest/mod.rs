@@ -115,7 +115,13 @@ impl<E: Engine> Machine<E> {
     }
 
     pub(crate) fn update_disk_hashes(&mut self) {
-        self.digest.disks.resize_with(self.disks.len(), Leaves::default);
+        // A disk that was used before comes with blocks.
+        for disk in &mut self.disks[self.digest.disks.len()..] {
+            let mut leaves = Leaves::default();
+            leaves.moment(disk.stored_sum());
+            disk.recent_is_dirty();
+            self.digest.disks.push(leaves);
+        }
         for (disk, leaves) in self.disks.iter_mut().zip(&mut self.digest.disks) {
             for block in disk.take_dirty_blocks() {
                 leaves.set(block, disk.block_hash(block), disk.stored_hash(block));

@@ -14,6 +14,8 @@ use std::sync::Arc;
 use everett_snapshot::{Entry, PageHash, Pool, Tree};
 use map::MappedFile;
 
+use crate::digest::LeafSum;
+
 /// Bytes of a block, the unit of copy-on-write.
 pub const BLOCK: u64 = 4096;
 /// Bytes of a sector, the unit of requests.
@@ -187,6 +189,15 @@ impl Disk {
     pub(crate) fn block_hash(&self, block: u64) -> Option<PageHash> {
         let content = self.written_block(block)?;
         (content != ZEROES || !matches!(self.base, Base::Zero)).then(|| PageHash::of(content))
+    }
+
+    /// The sum of the blocks of the last moment.
+    pub(crate) fn stored_sum(&self) -> LeafSum {
+        LeafSum::of(self.stored.iter().map(|(block, entry)| (block, hash(entry))))
+    }
+    /// Whoever takes dirty blocks next has seen none that was written since the last moment.
+    pub(crate) fn recent_is_dirty(&mut self) {
+        self.dirty.extend(self.recent.keys());
     }
 
     /// The written blocks as they are now, for a moment. `hash` knows the hashes of those that were written since the last.

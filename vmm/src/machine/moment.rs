@@ -22,7 +22,7 @@ use super::{Machine, State};
 use crate::clock::CPU_HZ;
 use crate::digest::LeafSum;
 use crate::digest::leaves::Leaves;
-use crate::disk;
+use crate::disk::{self, BLOCK};
 use crate::engine::Engine;
 use crate::layout::PAGE;
 
@@ -110,8 +110,7 @@ impl Moment {
         let stored = Stored::decode(version, &state)?;
         let icount = stored.cpus[0].icount;
         let vtime = stored.state.clock.vtime(icount);
-        let pages = (0..memory.pages()).filter_map(|page| Some((page, memory.hash(page)?)));
-        let memory_sum = LeafSum::of(pages);
+        let memory_sum = LeafSum::of(memory.present().map(|(page, hash, _)| (page, hash)));
         let disks = disks.into_iter().map(|blocks| {
             let sum = LeafSum::of(blocks.iter().map(|(block, entry)| (block, disk::hash(entry))));
             DiskMoment { blocks, sum }
@@ -153,6 +152,9 @@ impl Stored {
         }
         if !CPU_HZ.contains(&stored.state.clock.cpu_hz()) {
             return Err(damaged(&"the clock's frequency"));
+        }
+        if !stored.state.rtc.is_sound() {
+            return Err(damaged(&"the RTC"));
         }
         Ok(stored)
     }
@@ -245,6 +247,12 @@ impl<E: Engine> Machine<E> {
         }
         same("pages of memory", moment.memory.pages(), self.ram.len() / PAGE)?;
         same("disks", moment.disks.len(), self.disks.len())?;
+        for (moment, machine) in moment.disks.iter().zip(&self.disks) {
+            let blocks = machine.len().div_ceil(BLOCK);
+            if let Some(block) = moment.blocks.last().filter(|&block| block >= blocks) {
+                same("blocks of a disk", block + 1, blocks)?;
+            }
+        }
         same("devices", state.virtio.len(), self.state.virtio.len())?;
         for (moment, machine) in state.virtio.iter().zip(&self.state.virtio) {
             same("a device", moment.device().make(), machine.device().make())?;

@@ -2,6 +2,7 @@
 
 use everett_cpu::CacheConfig;
 use everett_vmm::engine::soft::FlushSchedule;
+use everett_vmm::layout::{PAGE, PAGE_TABLES};
 use everett_vmm::{Trail, Until};
 use iced_x86::code_asm::*;
 
@@ -113,4 +114,41 @@ fn another_speed_is_another_world_that_repeats() {
         assert_eq!(a, b);
         assert_eq!(reference().first_difference(&a.0), Some(0), "the clock is part of the state");
     }
+}
+
+/// The last byte of a 2 MiB page, and the paging entry of the next one: the boot's page directory for the first GiB is
+/// the third of its tables.
+const STRADDLING: u64 = 0x11f_ffff;
+const NEXT_ENTRY: u64 = PAGE_TABLES + 2 * PAGE + 8 * ((STRADDLING + 1) >> 21);
+const ACCESSED: i32 = 1 << 5;
+
+/// Code that went over the end of a page and was rewritten so that it does not any more: executing it leaves the next page's
+/// paging entry alone, whatever was decoded before.
+#[test]
+fn what_no_longer_straddles_does_not_look_at_the_next_page() {
+    let code = assemble(|a| {
+        let mut end = a.create_label();
+        a.mov(rsp, DATA)?;
+        a.mov(rbx, STRADDLING)?;
+        // MOV EAX, imm32 from the last byte on, and RET behind it.
+        a.mov(byte_ptr(rbx), 0xb8)?;
+        a.mov(dword_ptr(rbx + 1), 0x1234_5678)?;
+        a.mov(byte_ptr(rbx + 5), 0xc3)?;
+        a.call(rbx)?;
+        a.mov(r8d, eax)?;
+        // RET in its place.
+        a.mov(byte_ptr(rbx), 0xc3)?;
+        a.mov(rdi, NEXT_ENTRY)?;
+        a.and(dword_ptr(rdi), !ACCESSED)?;
+        a.call(rbx)?;
+        a.mov(ecx, dword_ptr(rdi))?;
+        a.set_label(&mut end)?;
+        a.jmp(end)
+    });
+    let mut machine = plain(&code);
+    machine.run(&Until::icount(60));
+    let cpu = machine.cpu();
+    assert_eq!(cpu.gpr[8], 0x1234_5678, "the straddling instruction was executed");
+    assert_ne!(cpu.gpr[1], 0, "and so was the end");
+    assert_eq!(cpu.gpr[1] & ACCESSED as u64, 0, "nothing accessed the next page");
 }

@@ -39,6 +39,9 @@ const D_VALID: u8 = 0x80;
 const UPDATE_NS: u64 = 244_000;
 const SECONDS_A_DAY: i64 = 86_400;
 
+/// Bytes of CMOS memory, the clock's registers included.
+const MEMORY_BYTES: usize = 128;
+
 /// The RTC and its CMOS memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rtc {
@@ -70,9 +73,14 @@ impl Rtc {
             reg_b: B_24_HOURS,
             flags: 0,
             alarm: [0; 3],
-            memory: vec![0; 128],
+            memory: vec![0; MEMORY_BYTES],
             armed: None,
         }
+    }
+
+    /// Whether this is the state of an RTC: one that was stored may come from anywhere.
+    pub fn is_sound(&self) -> bool {
+        self.index < 0x80 && self.memory.len() == MEMORY_BYTES
     }
 
     /// Load from the index (0) or data (1) port.
