@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let here = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
     let out = PathBuf::from(env::var("OUT_DIR")?);
     let agent = here.join("agent");
-    let protocol = here.join("protocol");
+    let protocol = agent.join("protocol");
     for path in [agent.join("src"), agent.join("Cargo.toml"), agent.join("Cargo.lock")] {
         println!("cargo::rerun-if-changed={}", path.display());
     }

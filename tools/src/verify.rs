@@ -21,8 +21,8 @@ use crate::session::event::Event;
 use crate::session::launch::{EngineOptions, Launcher};
 use crate::session::timeline::Timeline;
 
-/// A run with disturbed caches drops them on average once in so many instructions: a few dozen times a second of host time.
-const DISTURBED_FLUSH_INTERVAL: u64 = 4_000_000;
+/// The scale of the distances at which a run with disturbed caches drops them, in instructions.
+const DISTURBED_FLUSH_INTERVAL: u64 = 8_000_000;
 
 /// Small caches have this part of the usual sizes.
 const SMALLER: usize = 4;

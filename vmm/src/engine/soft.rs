@@ -10,7 +10,8 @@ use vm_memory::{Address, GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRegion,
 /// When the CPU's caches are dropped, besides when it must: a test that they are invisible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlushSchedule {
-    /// Flush on average once in this many instructions. Not zero.
+    /// The scale of the distances, in instructions: some are twice this, as many are a half, a quarter, down to a thousandth
+    /// of that, so that long stretches and quick successions both occur. Not zero.
     pub interval: u64,
     /// Where the random instants come from.
     pub seed: u64,
@@ -40,7 +41,7 @@ impl Flushes {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^= z >> 31;
-        self.next = now + 1 + z % (2 * self.schedule.interval);
+        self.next = now + 1 + (z % (2 * self.schedule.interval) >> (z >> 32) % 11);
     }
 }
 
