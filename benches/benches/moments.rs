@@ -84,7 +84,8 @@ fn run(options: &Options) -> Result<(), String> {
         report.figure(&format!("take_{pages}_us"), "us", &take, Some((&memcpy, &copy)));
         report.figure(&memcpy, "us", &copy, None);
     }
-    branches(&mut report, options, &kernel, &root, &pool)?;
+    branches(&mut report, options, (&kernel, &root, &pool), 100, "")?;
+    branches(&mut report, options, (&kernel, &root, &pool), 1000, "_1000")?;
     memory(&mut report, folder.path())?;
     qemu(&mut report, options, folder.path())?;
     report.print();
@@ -181,21 +182,21 @@ fn copied(root: &Moment, pages: u64) -> f64 {
     seconds
 }
 
-/// A moment, 1,000 dirty pages from the root, in a worker that has never seen it: one that is made for it, and one that is
+/// A moment, so many dirty pages from the root, in a worker that has never seen it: one that is made for it, and one that is
 /// there and was at another such moment.
 fn branches(
     report: &mut Report,
     options: &Options,
-    kernel: &Path,
-    root: &Moment,
-    pool: &Pool,
+    (kernel, root, pool): (&Path, &Moment, &Pool),
+    pages: u64,
+    suffix: &str,
 ) -> Result<(), String> {
     let mut first = start(kernel, root)?;
     let mut moments = Vec::new();
     for branch in 1..=BRANCHES {
         first.restore(root).map_err(|e| e.to_string())?;
         draw(&mut first, branch);
-        dirty(&mut first, 1000);
+        dirty(&mut first, pages);
         moments.push(first.moment(pool));
     }
     let [mut made, mut there] = [const { Vec::new() }; 2].map(Samples::from);
@@ -218,8 +219,8 @@ fn branches(
         made.push(new * 1e6);
         there.push(other * 1e6);
     }
-    report.figure("branch_new_worker_us", "us", &made, None);
-    report.figure("branch_other_worker_us", "us", &there, None);
+    report.figure(&format!("branch_new_worker{suffix}_us"), "us", &made, None);
+    report.figure(&format!("branch_other_worker{suffix}_us"), "us", &there, None);
     Ok(())
 }
 

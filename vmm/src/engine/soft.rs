@@ -41,7 +41,8 @@ impl Flushes {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^= z >> 31;
-        self.next = now + 1 + (z % (2 * self.schedule.interval) >> (z >> 32) % 11);
+        let distance = (z % (2 * self.schedule.interval)) >> ((z >> 32) % 11);
+        self.next = now + 1 + distance;
     }
 }
 
