@@ -1,21 +1,46 @@
 //! Writers that are killed and disks that are full: files are there whole or not at all, and nothing stored is lost.
 //!
-//! The failing writer is this test program as a process of its own.
+//! The failing writer is this program as a process of its own: it has no harness that would take its `main`, and decides
+//! there which of the two it is.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 
 use everett_snapshot::file::{MomentInfo, MomentParts, TEMPORARY_PREFIX, sweep_temporaries};
 use everett_snapshot::{BaseFile, Image, MomentFile, PAGE, Pool};
+use libtest_mimic::{Arguments, Trial};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The variable that tells a process of this program which folder it is to fail in.
 const FOLDER: &str = "EVERETT_TEST_FOLDER";
 
-fn folder_of_child() -> Option<PathBuf> {
-    std::env::var_os(FOLDER).map(PathBuf::from)
+/// What a child does.
+const WRITE: &str = "write";
+const FILL_THE_DISK: &str = "fill-the-disk";
+
+fn main() -> ExitCode {
+    if let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) {
+        match std::env::args().nth(1).as_deref() {
+            Some(WRITE) => write_for_ever(&folder),
+            Some(FILL_THE_DISK) => fill_the_disk(&folder),
+            other => panic!("a child has nothing to do: {other:?}"),
+        }
+        return ExitCode::SUCCESS;
+    }
+    let trial = |name: &str, run: fn()| {
+        Trial::test(name, move || {
+            run();
+            Ok(())
+        })
+    };
+    let trials = vec![
+        trial("killed_writers_leave_whole_files", killed_writers_leave_whole_files),
+        trial("a_full_disk_loses_nothing", a_full_disk_loses_nothing),
+        trial("folders_that_are_not_there_are_named", folders_that_are_not_there_are_named),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
 /// `number` decides the content; about 200 KiB that hardly compress.
@@ -63,36 +88,31 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// This program as a process that runs one of the children below. Signals that `ignored` names do not kill it.
-fn child(name: &str, folder: &Path, ignored: &str) -> Command {
+/// This program as a child. Signals that `ignored` names do not kill it.
+fn child(what: &str, folder: &Path, ignored: &str) -> Command {
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("trap '' {ignored}; exec \"$0\" \"$@\""));
-    command.arg(std::env::current_exe().unwrap());
-    command.args(["--exact", name, "--ignored", "--nocapture", "--test-threads=1"]);
+    command.arg(std::env::current_exe().unwrap()).arg(what);
     command.env(FOLDER, folder).stdout(Stdio::piped());
     command
 }
 
-#[test]
-#[ignore = "run by `killed_writers_leave_whole_files`"]
-fn writing_child() {
-    let Some(folder) = folder_of_child() else { return };
+fn write_for_ever(folder: &Path) {
     let pool = Pool::default();
     for number in 0.. {
         let image = image(&pool, number);
         BaseFile::write(&folder.join(format!("base-{number}")), &image).unwrap();
         MomentFile::write(&folder.join(format!("moment-{number}")), &MomentInfo::default(), &parts(&image))
             .unwrap();
-        println!("\nwritten {number}");
+        println!("written {number}");
     }
 }
 
-#[test]
 fn killed_writers_leave_whole_files() {
     let folder = tempfile::tempdir().unwrap();
     let pool = Pool::default();
     for round in 1..=12 {
-        let mut child = child("writing_child", folder.path(), "PIPE").spawn().unwrap();
+        let mut child = child(WRITE, folder.path(), "PIPE").spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let written = lines.map(Result::unwrap).filter(|line| line.starts_with("written ")).take(round);
         assert_eq!(written.count(), round, "the child ended early");
@@ -123,10 +143,7 @@ fn killed_writers_leave_whole_files() {
     }
 }
 
-#[test]
-#[ignore = "run by `a_full_disk_loses_nothing`"]
-fn full_disk_child() {
-    let Some(folder) = folder_of_child() else { return };
+fn fill_the_disk(folder: &Path) {
     let pool = Pool::default();
     let (before, after) = (image(&pool, 1), image(&pool, 2));
     let (base, moment) = (folder.join("base"), folder.join("moment"));
@@ -145,18 +162,17 @@ fn full_disk_child() {
             assert_eq!(error, format!("cannot write {}", path.display()), "at {bytes}");
             failures += 1;
         }
-        assert_eq!(names(&folder), ["base", "moment"], "at {bytes}");
+        assert_eq!(names(folder), ["base", "moment"], "at {bytes}");
     }
     check_base(&base, &before);
     check_moment(&moment, &before);
     // With room, the same calls succeed, and replace what was there.
     BaseFile::write(&base, &after).unwrap();
     MomentFile::write(&moment, &info, &parts).unwrap();
-    println!("\nfailed {failures} times");
+    println!("failed {failures} times");
 }
 
 /// The disk is one that has no room beyond a limit for each file, which a kernel gives to anybody who asks for it.
-#[test]
 fn a_full_disk_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let pool = Pool::default();
@@ -164,7 +180,7 @@ fn a_full_disk_loses_nothing() {
     let (base, moment) = (folder.path().join("base"), folder.path().join("moment"));
     BaseFile::write(&base, &before).unwrap();
     MomentFile::write(&moment, &MomentInfo::default(), &parts(&before)).unwrap();
-    let output = child("full_disk_child", folder.path(), "XFSZ").output().unwrap();
+    let output = child(FILL_THE_DISK, folder.path(), "XFSZ").output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
     let failures = text
@@ -175,7 +191,6 @@ fn a_full_disk_loses_nothing() {
     check_moment(&moment, &after);
 }
 
-#[test]
 fn folders_that_are_not_there_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("no").join("base");

@@ -1,44 +1,30 @@
 //! Planted leaks: defects that the determinism checks must catch and localise. Off unless a test switches one on.
 //!
-//! The only place under `vmm` that may look at host time, and it does so for no other purpose. The stale translation is the
-//! CPU's (`SoftEngine::leak_stale_translations`).
-#![allow(clippy::disallowed_types)]
+//! What leaks comes from whoever plants it: there is no host time under `vmm`. The stale translation is the CPU's
+//! (`SoftEngine::leak_stale_translations`).
 
-use std::time::Instant;
+/// Gives another number each time, in a way that differs from run to run: a host's clock, for one.
+pub type Noise = fn() -> u32;
 
-/// Which leaks are planted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// Which leaks are planted in a machine.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Leak {
-    /// Host time shows in MMIO reads: the LAPIC's current count and virtio's interrupt status.
-    pub host_time: bool,
-    /// Now and then, as the host's clock has it, the LAPIC loses a requested interrupt.
-    pub lapic_bit: bool,
+    /// This shows in MMIO reads: the LAPIC's current count and virtio's interrupt status.
+    pub mmio: Option<Noise>,
+    /// Now and then, as this has it, the LAPIC loses a requested interrupt.
+    pub lapic_bit: Option<Noise>,
 }
 
 /// One in this many interrupts is lost.
 const LOST_ONE_IN: u32 = 64;
 
-/// The planted leaks of one machine.
-#[derive(Debug)]
-pub(crate) struct Planted {
-    leak: Leak,
-    start: Option<Instant>,
-}
-
-impl Planted {
-    pub(crate) fn new(leak: Leak) -> Planted {
-        let start = (leak != Leak::default()).then(Instant::now);
-        Planted { leak, start }
-    }
+impl Leak {
     /// What to XOR into an MMIO value of 32 bits.
     pub(crate) fn mmio_noise(&self) -> u32 {
-        if self.leak.host_time { self.nanos() } else { 0 }
+        self.mmio.map_or(0, |noise| noise())
     }
     /// Whether the LAPIC loses the next request.
     pub(crate) fn loses_interrupt(&self) -> bool {
-        self.leak.lapic_bit && self.nanos().is_multiple_of(LOST_ONE_IN)
-    }
-    fn nanos(&self) -> u32 {
-        self.start.map_or(0, |start| start.elapsed().subsec_nanos())
+        self.lapic_bit.is_some_and(|noise| noise().is_multiple_of(LOST_ONE_IN))
     }
 }

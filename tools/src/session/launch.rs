@@ -18,6 +18,7 @@ use everett_vmm::virtio::net::Wire;
 use super::plan::{FileError, Plan, data_disk_serial};
 use super::timeline::{StateError, Timeline};
 use crate::cli;
+use crate::host_time;
 use crate::moments::Stored;
 use crate::world_file::{CpuModel, Node, World};
 
@@ -100,8 +101,8 @@ impl EngineOptions {
         options.flushes = hidden.flush_caches.map(|seed| FlushSchedule { interval: FLUSH_INTERVAL, seed });
         match hidden.plant {
             None => {}
-            Some(cli::Leak::HostTime) => options.leak.host_time = true,
-            Some(cli::Leak::Lapic) => options.leak.lapic_bit = true,
+            Some(cli::Leak::HostTime) => options.leak.mmio = Some(host_time::noise),
+            Some(cli::Leak::Lapic) => options.leak.lapic_bit = Some(host_time::noise),
             Some(cli::Leak::Tlb) => options.stale_translations = true,
         }
         Ok(options)

@@ -7,7 +7,10 @@
 mod cmdline;
 mod elf;
 mod paging;
+mod small;
 mod zero_page;
+
+pub use small::{SMALL_KERNEL_ENTRY, small_kernel};
 
 pub use cmdline::{DEFAULT_CMDLINE, checked_cmdline};
 pub use elf::Kernel;
@@ -155,4 +158,4 @@ fn place(ram: &Ram, what: &'static str, gpa: u64, content: &[u8]) -> Result<(), 
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -1,34 +1,8 @@
 use proptest::prelude::*;
 
+use super::small::small_kernel;
 use super::*;
 use crate::layout::RAM_BYTES_MIN;
-
-/// The least valid kernel: one segment at 16 MiB, with `bss` bytes of zeroes after its content.
-pub(crate) fn tiny_kernel(code: &[u8], bss: u64) -> Vec<u8> {
-    let mut file = b"\x7fELF\x02\x01\x01".to_vec();
-    file.resize(16, 0);
-    for half in [2u16, 62] {
-        file.extend(half.to_le_bytes());
-    }
-    file.extend(1u32.to_le_bytes());
-    for word in [0x100_0000u64, 64, 0] {
-        file.extend(word.to_le_bytes());
-    }
-    file.extend(0u32.to_le_bytes());
-    for half in [64u16, 56, 1, 0, 0, 0] {
-        file.extend(half.to_le_bytes());
-    }
-    for half in [1u32, 7] {
-        file.extend(half.to_le_bytes());
-    }
-    let length = code.len() as u64;
-    for word in [120, 0x100_0000, 0x100_0000, length, length + bss, 4096] {
-        file.extend(u64::to_le_bytes(word));
-    }
-    assert_eq!(file.len(), 120);
-    file.extend(code);
-    file
-}
 
 fn boot(kernel: &[u8], initramfs: Option<&[u8]>) -> Result<(Ram, CpuState), BootError> {
     let folder = tempfile::tempdir().unwrap();
@@ -58,7 +32,7 @@ fn u64_at(ram: &Ram, gpa: u64) -> u64 {
 
 #[test]
 fn everything_is_where_the_protocol_says() {
-    let (ram, cpu) = boot(&tiny_kernel(b"\xf4code", 100), Some(&[0xcd; 5000])).unwrap();
+    let (ram, cpu) = boot(&small_kernel(b"\xf4code", 100), Some(&[0xcd; 5000])).unwrap();
     assert_eq!((cpu.rip, cpu.gpr[6]), (0x100_0000, BOOT_PARAMS));
     assert_eq!(u64_at(&ram, 0x100_0000) & 0xff, 0xf4);
     let initramfs = u64_at(&ram, BOOT_PARAMS + 0x218);
@@ -77,7 +51,7 @@ fn everything_is_where_the_protocol_says() {
 
 #[test]
 fn the_boot_page_tables_are_an_identity_map() {
-    let (ram, cpu) = boot(&tiny_kernel(b"x", 0), None).unwrap();
+    let (ram, cpu) = boot(&small_kernel(b"x", 0), None).unwrap();
     for gva in [0u64, 0x12_3456, 0x100_0000, 0xbfff_ffff, 0xfee0_0000, 0xffff_ffff] {
         let pdpt = u64_at(&ram, cpu.cr3 + 8 * (gva >> 39)) & !0xfff;
         let directory = u64_at(&ram, pdpt + 8 * (gva >> 30 & 511)) & !0xfff;
@@ -89,7 +63,7 @@ fn the_boot_page_tables_are_an_identity_map() {
 
 #[test]
 fn malformed_kernels_are_named() {
-    let good = tiny_kernel(&[0x90; 64], 0);
+    let good = small_kernel(&[0x90; 64], 0);
     assert!(error(b"#!/bin/sh", None).ends_with("vmlinux: not a kernel: no ELF header"));
     let mut bzimage = vec![0; 0x400];
     bzimage[0x202..0x206].copy_from_slice(b"HdrS");
@@ -107,12 +81,12 @@ fn malformed_kernels_are_named() {
     for length in [5, 30, 70, 150] {
         assert!(error(&good[..length], None).contains("truncated"), "{length}");
     }
-    assert!(error(&tiny_kernel(&[0x90; 64], 1 << 30), None).contains("does not fit into 32 MiB"));
+    assert!(error(&small_kernel(&[0x90; 64], 1 << 30), None).contains("does not fit into 32 MiB"));
 }
 
 #[test]
 fn malformed_initramfs_files_are_named() {
-    let kernel = tiny_kernel(b"x", 0);
+    let kernel = small_kernel(b"x", 0);
     assert!(error(&kernel, Some(&[])).ends_with("initramfs: the initramfs is empty"));
     assert!(error(&kernel, Some(&vec![1; 20 << 20])).contains("give the machine more memory"));
     assert!(error(&kernel, Some(&vec![1; 33 << 20])).contains("give the machine more memory"));
@@ -130,7 +104,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn damaged_kernels_never_panic(at in 0usize..184, value in any::<u8>(), cut in 0usize..184) {
-        let mut file = tiny_kernel(&[0x90; 64], 4096);
+        let mut file = small_kernel(&[0x90; 64], 4096);
         file[at] = value;
         file.truncate(file.len() - cut);
         if let Ok(kernel) = Kernel::parse(file) {

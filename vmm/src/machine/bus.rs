@@ -54,13 +54,13 @@ impl<E: Engine> Machine<E> {
         self.stats.mmio += 1;
         match self.state.target(gpa, size) {
             Target::Lapic(offset) => {
-                let noise = if offset == TIMER_CURRENT { self.planted.mmio_noise() } else { 0 };
+                let noise = if offset == TIMER_CURRENT { self.leak.mmio_noise() } else { 0 };
                 u64::from(self.state.interrupts.lapic.read(offset, size, now) ^ noise)
             }
             Target::IoApic(offset) => u64::from(self.state.interrupts.ioapic.read(offset, size)),
             Target::Virtio(slot, offset) => {
                 // Only the bit that claims a configuration change: the guest stays alive.
-                let noisy = offset == LEAKY_STATUS && self.planted.mmio_noise() & 0x10 != 0;
+                let noisy = offset == LEAKY_STATUS && self.leak.mmio_noise() & 0x10 != 0;
                 self.state.virtio[slot].read(offset, size) | if noisy { 2 } else { 0 }
             }
             Target::Nothing => {

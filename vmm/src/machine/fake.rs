@@ -7,7 +7,7 @@ use everett_cpu::CpuState;
 use vm_memory::{Bytes, GuestAddress};
 
 use super::{Machine, MachineConfig};
-use crate::boot::tests::tiny_kernel;
+use crate::boot::small_kernel;
 use crate::engine::{Engine, Exit, TscAnchor, Until};
 use crate::layout::PAGE;
 use crate::ram::Ram;
@@ -241,7 +241,7 @@ impl Script {
     pub(crate) fn machine_with(&self, change: impl FnOnce(&mut MachineConfig)) -> Machine<FakeEngine> {
         let folder = tempfile::tempdir().unwrap();
         let kernel = folder.path().join("vmlinux");
-        std::fs::write(&kernel, tiny_kernel(b"code", 0)).unwrap();
+        std::fs::write(&kernel, small_kernel(b"code", 0)).unwrap();
         let mut config = MachineConfig::new(kernel);
         config.memory_bytes = 32 << 20;
         change(&mut config);

@@ -46,7 +46,7 @@ use crate::disk::Disk;
 use crate::engine::Engine;
 use crate::engine::soft::SoftEngine;
 use crate::layout::{EVENT_GSI, GENERATION_ID, PAGE, UART_GSI, VIRTIO_GSI, VIRTIO_SLOTS_MAX};
-use crate::leak::Planted;
+use crate::leak::Leak;
 use crate::ram::{PageSet, Ram};
 use crate::streams::{Streams, purpose};
 use crate::virtio::blk::Blk;
@@ -127,7 +127,7 @@ pub struct Machine<E: Engine> {
     changed: PageSet,
     pub(crate) digest: DigestCache,
     journal: Option<Journal>,
-    planted: Planted,
+    leak: Leak,
     /// The count at which the last run stopped at a breakpoint.
     stopped_at: Option<u64>,
     stats: Stats,
@@ -247,7 +247,7 @@ impl<E: Engine> Machine<E> {
             memory,
             digest: DigestCache::default(),
             journal: None,
-            planted: Planted::new(config.leak),
+            leak: config.leak,
             stopped_at: None,
             stats: Stats::default(),
         }

@@ -145,7 +145,7 @@ impl<E: Engine> Machine<E> {
                 Event::LapicTimer => {
                     let State { interrupts, events, .. } = &mut self.state;
                     interrupts.lapic.timer_expired();
-                    if self.planted.loses_interrupt() {
+                    if self.leak.loses_interrupt() {
                         interrupts.lapic.lose_request(now, events);
                     }
                 }

@@ -1,13 +1,14 @@
 //! Guests of a few instructions: assembled, wrapped into a kernel file, booted.
 
 use everett_cpu::CacheConfig;
+use everett_vmm::boot::{SMALL_KERNEL_ENTRY, small_kernel};
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::{Machine, MachineConfig};
 use iced_x86::code_asm::*;
 use tempfile::TempDir;
 
 /// Where the guest's code starts.
-pub(crate) const ENTRY: u64 = 0x100_0000;
+pub(crate) const ENTRY: u64 = SMALL_KERNEL_ENTRY;
 /// RAM that the guests use for data.
 pub(crate) const DATA: u64 = 0x180_0000;
 /// Their interrupt descriptor table.
@@ -22,30 +23,11 @@ pub(crate) fn assemble(write: impl FnOnce(&mut CodeAssembler) -> Result<(), Iced
     a.assemble(ENTRY).unwrap()
 }
 
-/// A kernel file with one segment that holds this code.
-fn kernel(code: &[u8]) -> Vec<u8> {
-    let mut file = vec![0; 120];
-    let mut set = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
-    set(0, b"\x7fELF\x02\x01\x01");
-    set(0x10, &[2, 0, 62, 0]);
-    set(0x18, &ENTRY.to_le_bytes());
-    set(0x20, &64u64.to_le_bytes());
-    set(0x36, &[56, 0, 1, 0]);
-    // The program header: PT_LOAD at offset 120.
-    set(64, &[1]);
-    set(72, &120u64.to_le_bytes());
-    set(88, &ENTRY.to_le_bytes());
-    set(96, &(code.len() as u64).to_le_bytes());
-    set(104, &(code.len() as u64).to_le_bytes());
-    file.extend_from_slice(code);
-    file
-}
-
 /// A machine of 32 MiB with `code` as its kernel, which lies in the folder.
 pub(crate) fn config(code: &[u8]) -> (MachineConfig, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vmlinux");
-    std::fs::write(&path, kernel(code)).unwrap();
+    std::fs::write(&path, small_kernel(code, 0)).unwrap();
     let mut config = MachineConfig::new(path);
     config.memory_bytes = 32 << 20;
     (config, folder)
