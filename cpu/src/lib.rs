@@ -11,6 +11,7 @@
 //! - `interrupt`: delivery of exceptions and interrupts
 //! - `model`, `cpuid`, `msr`: the CPU model `v2`
 //! - `run`: the loop
+//! - `zeroed`: tables that cost nothing where nobody has been
 //!
 //! **Invariants.**
 //! - What a guest computes is a function of its state and RAM: never of the sizes or contents of caches, of where a run
@@ -34,6 +35,7 @@ mod op;
 mod run;
 pub mod state;
 mod stop;
+mod zeroed;
 
 pub use crate::core::TscAnchor;
 pub use crate::mem::Ram;

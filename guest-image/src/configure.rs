@@ -7,7 +7,7 @@
 use crate::debian::database::record_name;
 use crate::debian::package::Package;
 use everett_protocol::{
-    Bytes, Exec, ExecOutput, Join, Mount, OUT_DISK_SERIAL, Operation, Pack, ROOT_DISK_SERIAL, Root, WallClock,
+    Bytes, Exec, Join, Mount, OUT_DISK_SERIAL, Operation, Pack, ROOT_DISK_SERIAL, Root, WallClock,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -170,7 +170,7 @@ fn preinst(package: &Package) -> Exec {
 }
 
 fn exec(argv: Vec<String>, env: BTreeMap<String, String>) -> Exec {
-    Exec { argv, env, cwd: None, user: None, stdin: None, output: ExecOutput::Control, limit_ms: None }
+    Exec { env, ..Exec::new(argv) }
 }
 
 fn environment() -> BTreeMap<String, String> {

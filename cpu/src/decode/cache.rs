@@ -11,6 +11,7 @@ use bytemuck::Zeroable;
 use super::block::{self, BLOCK_INSTRUCTIONS_MAX, End, INSTRUCTION_BYTES_MAX};
 use crate::mem::{GENERATION_MAX, Mem};
 use crate::op::Op;
+use crate::zeroed::Zeroed;
 
 /// Which decoding of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,9 +49,9 @@ pub(crate) struct Block {
 
 /// Decoded code.
 pub(crate) struct Cache {
-    blocks: Vec<Block>,
+    blocks: Zeroed<Block>,
     /// What was pushed out of the slot of the same number.
-    victims: Vec<Block>,
+    victims: Zeroed<Block>,
     mask: usize,
     ops: Vec<Op>,
     bytes: Vec<u8>,
@@ -73,8 +74,8 @@ impl Cache {
         assert!(entries.is_power_of_two());
         let ops_max = (entries * 16).max(4 * BLOCK_INSTRUCTIONS_MAX);
         Cache {
-            blocks: bytemuck::zeroed_vec(entries),
-            victims: bytemuck::zeroed_vec(entries),
+            blocks: Zeroed::new(entries),
+            victims: Zeroed::new(entries),
             mask: entries - 1,
             ops: Vec::with_capacity(ops_max),
             bytes: Vec::new(),

@@ -8,6 +8,7 @@
 //! generation carries `CODE`. A page with either has no write tag in the TLB.
 
 use super::{Mem, Ram};
+use crate::zeroed::Zeroed;
 
 /// Code was decoded from this page.
 pub(super) const CODE: u8 = 1;
@@ -24,15 +25,15 @@ const MANY: u64 = u64::MAX;
 
 #[derive(Debug)]
 pub(super) struct Marks {
-    bits: Vec<u8>,
+    bits: Zeroed<u8>,
     /// Counts stores that hit a page while it carried `CODE`.
-    generation: Vec<u32>,
+    generation: Zeroed<u32>,
     /// For pages with `TABLE`: the first address that the table maps, plus its level; or `MANY`.
-    table_use: Vec<u64>,
+    table_use: Zeroed<u64>,
     tables: Vec<u32>,
     dirty: Vec<u32>,
     /// The TLB epoch in which the page last got a write tag.
-    write_epoch: Vec<u32>,
+    write_epoch: Zeroed<u32>,
     /// Counts flushes; write tags of an older epoch are gone.
     epoch: u32,
 }
@@ -41,12 +42,12 @@ impl Marks {
     pub(super) fn new(ram_len: u64) -> Marks {
         let n = (ram_len >> 12) as usize;
         Marks {
-            bits: vec![0; n],
-            generation: vec![0; n],
-            table_use: vec![0; n],
+            bits: Zeroed::new(n),
+            generation: Zeroed::new(n),
+            table_use: Zeroed::new(n),
             tables: Vec::new(),
             dirty: Vec::new(),
-            write_epoch: vec![0; n],
+            write_epoch: Zeroed::new(n),
             epoch: 1,
         }
     }

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 
 use anyhow::{Context, bail};
-use everett_protocol::{Exec, ExecOutput, Exit};
+use everett_protocol::{Exec, Exit};
 use everett_vmm::boot::DEFAULT_CMDLINE;
 use everett_vmm::machine::{End, MachineConfig, Stop, Until};
 use serde::Serialize;
@@ -102,7 +102,7 @@ fn boot_world(ui: &Ui, args: &cli::Boot, file: &Path) -> anyhow::Result<Outcome>
     let mut timeline = launcher.start(seed)?;
     let with_command = !args.argv.is_empty();
     if with_command {
-        timeline.command_when_ready(command(&args.argv));
+        timeline.command_when_ready(Exec::new(args.argv.clone()));
     }
     let mut terminal = Terminal::new(ui, !with_command);
     let clock = Stopwatch::start();
@@ -157,18 +157,6 @@ fn pick_node<'w>(world: &'w World, name: Option<&str>) -> anyhow::Result<&'w Nod
                 )
             })
         }
-    }
-}
-
-fn command(argv: &[String]) -> Exec {
-    Exec {
-        argv: argv.to_vec(),
-        env: std::collections::BTreeMap::new(),
-        cwd: None,
-        user: None,
-        stdin: None,
-        output: ExecOutput::Control,
-        limit_ms: None,
     }
 }
 

@@ -13,7 +13,7 @@ use crate::doctor;
 use crate::identity::Identity;
 use crate::images;
 use crate::interrupt::Interrupt;
-use crate::moments::{self, Booted, Shelf};
+use crate::moments::{self, Booted, Shelf, Wanted};
 use crate::session::launch::{EngineOptions, Launcher};
 use crate::ui::{Ui, style};
 use crate::units::show_duration_ns;
@@ -103,7 +103,7 @@ impl Prepared {
             // Nobody has to wait for a boot to learn that there is no such moment.
             self.shelf.header(name)?;
         }
-        let booted = moments::get(ui, &self.launcher, &self.shelf, interrupt)?;
+        let booted = moments::get(ui, &self.launcher, &self.shelf, Wanted::Ready, interrupt)?;
         let stored = match from {
             None => Arc::clone(&booted.ready),
             Some(name) => {

@@ -21,8 +21,9 @@ const READY: &str = "ready";
 /// A booted world.
 #[derive(Debug, Clone)]
 pub struct Booted {
-    /// Kernel and agent up, the root mounted, nothing else touched: where a node starts again after a loss of power.
-    pub restart: Arc<Stored>,
+    /// Kernel and agent up, the root mounted, nothing else touched: where a node starts again after a loss of power. There
+    /// when it was [`Wanted`].
+    pub restart: Option<Arc<Stored>>,
     /// Services up: the root of all timelines.
     pub ready: Arc<Stored>,
     /// Where its pages are; everything that goes on from here shares them.
@@ -37,14 +38,29 @@ impl Booted {
     }
 }
 
+/// Which moments of a boot are read: each costs a look at all its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// *Ready* alone.
+    Ready,
+    /// The restart point, too.
+    Both,
+}
+
 /// What `launcher` starts, booted: from `shelf`, else by booting it and putting it there.
 ///
 /// # Errors
 /// It does not get ready, somebody interrupts, or the host refuses.
-pub fn get(ui: &Ui, launcher: &Launcher, shelf: &Shelf, interrupt: &Interrupt) -> anyhow::Result<Booted> {
+pub fn get(
+    ui: &Ui,
+    launcher: &Launcher,
+    shelf: &Shelf,
+    wanted: Wanted,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Booted> {
     let pool = Pool::default();
     let pages_max = launcher.pages_max();
-    if let Ok(Some(booted)) = stored(shelf, &pool, pages_max) {
+    if let Ok(Some(booted)) = stored(shelf, &pool, pages_max, wanted) {
         return Ok(booted);
     }
     let faint = |text: String| ui.say(style::paint(style::FAINT, text));
@@ -56,7 +72,7 @@ pub fn get(ui: &Ui, launcher: &Launcher, shelf: &Shelf, interrupt: &Interrupt) -
         }
     };
     // Another process may have booted it meanwhile.
-    match stored(shelf, &pool, pages_max) {
+    match stored(shelf, &pool, pages_max, wanted) {
         Ok(Some(booted)) => return Ok(booted),
         Ok(None) => {}
         Err(error) => faint(format!("a stored boot cannot be used and is made anew: {error:#}"))?,
@@ -64,30 +80,41 @@ pub fn get(ui: &Ui, launcher: &Launcher, shelf: &Shelf, interrupt: &Interrupt) -
     let clock = Stopwatch::start();
     let (restart, ready) = boot(ui, launcher, &pool, interrupt)?;
     let seconds = clock.seconds();
-    let mut booted = Booted { restart: Arc::new(restart), ready: Arc::new(ready), pool };
-    if lock.is_some() {
-        match store(shelf, &booted, launcher.world.boot_seed) {
-            Ok((restart, ready)) => {
-                (booted.restart, booted.ready) = (Arc::new(restart), Arc::new(ready));
+    let (restart, ready) =
+        match lock.as_ref().map(|_| store(shelf, &restart, &ready, launcher.world.boot_seed)) {
+            Some(Ok(stored)) => {
                 faint(format!("booted in {seconds:.1} s, and stored; later runs start there"))?;
+                stored
             }
-            Err(error) => faint(format!("the boot cannot be stored: {error:#}"))?,
-        }
-    }
-    Ok(booted)
+            Some(Err(error)) => {
+                faint(format!("the boot cannot be stored: {error:#}"))?;
+                (restart, ready)
+            }
+            None => (restart, ready),
+        };
+    Ok(Booted { restart: Some(Arc::new(restart)), ready: Arc::new(ready), pool })
 }
 
-fn store(shelf: &Shelf, booted: &Booted, seed: u64) -> anyhow::Result<(Stored, Stored)> {
-    let restart = shelf.put_boot(RESTART, "restart point", (*booted.restart).clone(), seed)?;
-    let ready = shelf.put_boot(READY, "ready", (*booted.ready).clone(), seed)?;
+fn store(shelf: &Shelf, restart: &Stored, ready: &Stored, seed: u64) -> anyhow::Result<(Stored, Stored)> {
+    let restart = shelf.put_boot(RESTART, "restart point", restart.clone(), seed)?;
+    let ready = shelf.put_boot(READY, "ready", ready.clone(), seed)?;
     Ok((restart, ready))
 }
 
-/// Both moments; `None` when one is missing.
-fn stored(shelf: &Shelf, pool: &Pool, pages_max: u64) -> anyhow::Result<Option<Booted>> {
+/// What is wanted of a stored boot; `None` when a part of it is missing.
+fn stored(shelf: &Shelf, pool: &Pool, pages_max: u64, wanted: Wanted) -> anyhow::Result<Option<Booted>> {
+    if !shelf.has_boot(RESTART) {
+        return Ok(None);
+    }
     let Some(ready) = shelf.boot(READY, pool, pages_max)? else { return Ok(None) };
-    let Some(restart) = shelf.boot(RESTART, pool, pages_max)? else { return Ok(None) };
-    Ok(Some(Booted { restart: Arc::new(restart), ready: Arc::new(ready), pool: pool.clone() }))
+    let restart = match wanted {
+        Wanted::Ready => None,
+        Wanted::Both => match shelf.boot(RESTART, pool, pages_max)? {
+            Some(restart) => Some(Arc::new(restart)),
+            None => return Ok(None),
+        },
+    };
+    Ok(Some(Booted { restart, ready: Arc::new(ready), pool: pool.clone() }))
 }
 
 fn boot(

@@ -120,15 +120,21 @@ impl Shelf {
         Ok(stored)
     }
 
+    /// Whether there is a moment of the boot by this name.
+    #[must_use]
+    pub fn has_boot(&self, name: &str) -> bool {
+        self.boot_path(name).is_file()
+    }
+
     /// A moment of the boot of a machine with at most so many pages and blocks; `None` when there is none.
     ///
     /// # Errors
     /// It is damaged, or of another version.
     pub fn boot(&self, name: &str, pool: &Pool, pages_max: u64) -> anyhow::Result<Option<Stored>> {
-        let path = self.boot_path(name);
-        if !path.is_file() {
+        if !self.has_boot(name) {
             return Ok(None);
         }
+        let path = self.boot_path(name);
         let base = Arc::new(Base::File(BaseFile::open(&self.base_path(name))?));
         let known = |digest| (base.digest() == Some(digest)).then(|| Arc::clone(&base));
         Stored::read(&path, self.key, pool, pages_max, known).map(Some)

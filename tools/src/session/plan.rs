@@ -215,12 +215,10 @@ fn driver_service(driver: &world_file::Driver) -> protocol::Service {
 
 fn check_exec(check: &world_file::Check) -> protocol::Exec {
     protocol::Exec {
-        argv: check.command.argv.clone(),
         env: check.command.env.clone(),
         cwd: check.command.cwd.clone(),
         user: check.command.user.clone(),
-        stdin: None,
-        output: protocol::ExecOutput::Control,
         limit_ms: Some(check.timeout_ns / NS_PER_MS),
+        ..protocol::Exec::new(check.command.argv.clone())
     }
 }

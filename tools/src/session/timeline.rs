@@ -15,7 +15,6 @@ pub mod state;
 use everett_protocol::{Exec, Exit, Port};
 use everett_vmm::digest::Trail;
 use everett_vmm::digest::bisect::Subject;
-use everett_vmm::digest::trail::TRAIL_INTERVAL_NS;
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::machine::output::{Note, NoteEvent};
 use everett_vmm::machine::{End, Machine, Stop, Until};
@@ -25,6 +24,7 @@ use super::event::Event;
 use super::plan::Plan;
 
 pub use boot::{BOOT_NS_MAX, BegunAlready, BootError};
+use state::Course;
 pub use state::{SessionState, StateError};
 
 /// Bytes that the guest's port did not take are offered again after so many nanoseconds of vtime.
@@ -39,23 +39,8 @@ const CONTROL_LINES: u8 = 1 << Port::Control as u8;
 /// A machine and its conversation.
 pub struct Timeline {
     machine: Machine<SoftEngine>,
-    trail: Trail,
+    course: Course,
     conversation: Conversation,
-    /// What the control port has not taken yet, and when it is offered again.
-    unsent: Vec<u8>,
-    retry_at_ns: Option<u64>,
-    /// The seed under which it begins when it is ready, until it does.
-    begin_with: Option<u64>,
-    /// When a machine that is not ready will not be any more.
-    boot_until_ns: Option<u64>,
-    /// How long the workload runs after *ready*, and whether that was over.
-    duration_ns: Option<u64>,
-    ended: bool,
-    /// A command to run once the timeline has begun; the machine powers off after it.
-    command: Option<Exec>,
-    end_reported: bool,
-    /// The line with which the kernel panicked.
-    last_words: Option<String>,
     events: Vec<Event>,
 }
 
@@ -65,30 +50,21 @@ impl Timeline {
     pub fn new(machine: Machine<SoftEngine>, plan: Plan) -> Timeline {
         Timeline {
             machine,
-            trail: Trail::new(TRAIL_INTERVAL_NS),
+            course: Course::default(),
             conversation: Conversation::new(plan),
-            unsent: Vec::new(),
-            retry_at_ns: None,
-            begin_with: None,
-            boot_until_ns: None,
-            duration_ns: None,
-            ended: false,
-            command: None,
-            end_reported: false,
-            last_words: None,
             events: Vec::new(),
         }
     }
 
     /// `duration_ns` of vtime after *ready*, drivers stop and checks run.
     pub fn end_after(&mut self, duration_ns: u64) {
-        self.duration_ns = Some(duration_ns);
+        self.course.duration_ns = Some(duration_ns);
     }
 
     /// When drivers stop and checks run, in nanoseconds of vtime; known once the services are ready.
     #[must_use]
     pub fn end_ns(&self) -> Option<u64> {
-        Some(self.ready_ns()?.saturating_add(self.duration_ns?))
+        Some(self.ready_ns()?.saturating_add(self.course.duration_ns?))
     }
 
     /// When the services were ready, in nanoseconds of vtime: the root of the timeline.
@@ -99,7 +75,7 @@ impl Timeline {
 
     /// Run a command when the timeline has begun, and power off after it. Its output appears under [`COMMAND`].
     pub fn command_when_ready(&mut self, exec: Exec) {
-        self.command = Some(exec);
+        self.course.command = Some(exec);
     }
 
     /// Run a command now, wherever the timeline is. Its output appears under [`COMMAND`].
@@ -147,7 +123,7 @@ impl Timeline {
     /// The digests so far, at each multiple of 100 ms of vtime.
     #[must_use]
     pub fn trail(&self) -> &Trail {
-        &self.trail
+        &self.course.trail
     }
 
     /// The machine, for digests and output.
@@ -191,7 +167,7 @@ impl Timeline {
                 port_lines: until.port_lines | CONTROL_LINES,
                 ..*until
             };
-            let stop = self.trail.run(&mut self.machine, &inner);
+            let stop = self.course.trail.run(&mut self.machine, &inner);
             self.listen();
             match &stop {
                 Stop::PortLines(ports) => {
@@ -213,7 +189,7 @@ impl Timeline {
 
     /// The next vtime at which the host does something by itself.
     fn next_act_ns(&self) -> u64 {
-        [self.retry_at_ns, self.next_end_ns(), self.boot_until_ns]
+        [self.course.retry_at_ns, self.next_end_ns(), self.course.boot_until_ns]
             .into_iter()
             .flatten()
             .min()
@@ -222,7 +198,7 @@ impl Timeline {
 
     /// When the workload's time is over, while that is still to come: what has not begun does not end.
     fn next_end_ns(&self) -> Option<u64> {
-        self.end_ns().filter(|_| !self.ended && self.phase() >= Phase::Running)
+        self.end_ns().filter(|_| !self.course.ended && self.phase() >= Phase::Running)
     }
 
     /// Do what is to be done here. Without effect when it was done.
@@ -233,11 +209,11 @@ impl Timeline {
         let now = self.machine.vtime();
         self.act_in_phase(now);
         if self.next_end_ns().is_some_and(|at| at <= now) {
-            self.ended = true;
+            self.course.ended = true;
             self.conversation.end(now);
         }
         self.speak();
-        if self.retry_at_ns.is_some_and(|at| at <= now) {
+        if self.course.retry_at_ns.is_some_and(|at| at <= now) {
             self.send();
         }
     }
@@ -250,12 +226,12 @@ impl Timeline {
                 self.conversation.join(entropy, now);
             }
             Phase::Ready => {
-                if let Some(seed) = self.begin_with.take() {
+                if let Some(seed) = self.course.begin_with.take() {
                     self.begin_here(seed, now);
                 }
             }
             Phase::Running => {
-                if let Some(exec) = self.command.take() {
+                if let Some(exec) = self.course.command.take() {
                     self.conversation.command(COMMAND, exec, now);
                 }
                 if self.conversation.command_exit().is_some() && !self.conversation.is_powering_off() {
@@ -292,7 +268,7 @@ impl Timeline {
             match event {
                 NoteEvent::Console { text, .. } => {
                     if let Some(at) = text.windows(PANIC.len()).position(|window| window == PANIC) {
-                        self.last_words = Some(String::from_utf8_lossy(&text[at..]).into_owned());
+                        self.course.last_words = Some(String::from_utf8_lossy(&text[at..]).into_owned());
                     }
                 }
                 NoteEvent::Device { slot, kind, error } => {
@@ -305,12 +281,12 @@ impl Timeline {
     }
 
     fn report_end(&mut self, end: &End) {
-        if self.end_reported {
+        if self.course.end_reported {
             return;
         }
-        self.end_reported = true;
+        self.course.end_reported = true;
         let asked = self.conversation.is_powering_off() && *end == End::PowerOff;
-        let why = match &self.last_words {
+        let why = match &self.course.last_words {
             Some(words) => format!("{end}: {words}"),
             None => end.to_string(),
         };
@@ -322,11 +298,11 @@ impl Timeline {
     fn speak(&mut self) {
         let outgoing = self.conversation.take_outgoing();
         if !outgoing.is_empty() {
-            self.unsent.extend(outgoing);
+            self.course.unsent.extend(outgoing);
             self.send();
-            if self.unsent.len() > UNSENT_BYTES_MAX {
-                self.unsent.clear();
-                self.retry_at_ns = None;
+            if self.course.unsent.len() > UNSENT_BYTES_MAX {
+                self.course.unsent.clear();
+                self.course.retry_at_ns = None;
                 self.conversation.unusable(self.machine.vtime(), "the agent does not read what it is asked");
             }
         }
@@ -334,11 +310,11 @@ impl Timeline {
     }
 
     fn send(&mut self) {
-        if !self.unsent.is_empty() {
-            let taken = self.machine.port_input(Port::Control as usize, &self.unsent);
-            self.unsent.drain(..taken.min(self.unsent.len()));
+        if !self.course.unsent.is_empty() {
+            let taken = self.machine.port_input(Port::Control as usize, &self.course.unsent);
+            self.course.unsent.drain(..taken.min(self.course.unsent.len()));
         }
-        self.retry_at_ns = (!self.unsent.is_empty()).then(|| self.machine.vtime() + RETRY_NS);
+        self.course.retry_at_ns = (!self.course.unsent.is_empty()).then(|| self.machine.vtime() + RETRY_NS);
     }
 }
 

@@ -2,7 +2,7 @@
 //! *ready*, which is the same under every seed.
 
 use everett_guest_image::configure::Step;
-use everett_protocol::{Bytes, Exec, ExecOutput, Operation};
+use everett_protocol::{Bytes, Exec, Operation};
 use everett_tools::session::agent::Phase;
 use everett_tools::session::drive::{Ended, drive};
 use everett_tools::session::event::{Event, What};
@@ -14,15 +14,7 @@ use everett_tools::session::timeline::{BegunAlready, SessionState, Timeline};
 use crate::support::{Keeper, MS, findings, launcher_of, lines};
 
 fn exec(argv: &[&str]) -> Exec {
-    Exec {
-        argv: argv.iter().copied().map(str::to_owned).collect(),
-        env: std::collections::BTreeMap::new(),
-        cwd: None,
-        user: None,
-        stdin: None,
-        output: ExecOutput::Control,
-        limit_ms: None,
-    }
+    Exec::new(argv.iter().copied().map(str::to_owned).collect())
 }
 
 /// Keeps what commands print.

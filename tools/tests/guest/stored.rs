@@ -7,7 +7,7 @@ use std::sync::Arc;
 use everett_snapshot::{Pool, Store};
 use everett_tools::identity::Identity;
 use everett_tools::interrupt::Interrupt;
-use everett_tools::moments::{self, Booted, Shelf, Stored};
+use everett_tools::moments::{self, Booted, Shelf, Stored, Wanted};
 use everett_tools::session::drive::{Ended, drive};
 use everett_tools::session::event::Event;
 use everett_tools::session::launch::{EngineOptions, LaunchError, Launcher};
@@ -32,8 +32,7 @@ fn a_stored_boot_is_invisible() {
     let stored = whole(launcher(EngineOptions::default()).start(3).unwrap());
     assert_eq!(cold, stored);
     // Nor is the way by the restart point another.
-    let restart = Arc::clone(&booted().restart);
-    let again = Launcher { from: Some(restart), ..launcher(EngineOptions::default()) };
+    let again = Launcher { from: booted().restart.clone(), ..launcher(EngineOptions::default()) };
     assert_eq!(whole(again.start(3).unwrap()), stored);
 }
 
@@ -162,7 +161,8 @@ fn boot_in(folder: &Path) -> (Shelf, Booted) {
     let digest = std::slice::from_ref(&image().digest);
     let world = Identity::new(&launcher.world, digest).unwrap();
     let shelf = Shelf::new(folder, &world, &Identity::of_boot(&launcher.world, digest).unwrap());
-    let booted = moments::get(&Ui::new(false), &launcher, &shelf, &Interrupt::default()).unwrap();
+    let booted =
+        moments::get(&Ui::new(false), &launcher, &shelf, Wanted::Both, &Interrupt::default()).unwrap();
     (shelf, booted)
 }
 

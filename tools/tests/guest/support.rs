@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use everett_tools::identity::Identity;
 use everett_tools::images::{self, Image};
 use everett_tools::interrupt::Interrupt;
-use everett_tools::moments::{self, Booted, Shelf};
+use everett_tools::moments::{self, Booted, Shelf, Wanted};
 use everett_tools::session::drive::Watch;
 use everett_tools::session::event::{Event, What};
 use everett_tools::session::launch::{EngineOptions, Launcher};
@@ -46,8 +46,8 @@ pub(crate) fn booted() -> &'static Booted {
         let identity =
             Identity::new(&launcher.world, std::slice::from_ref(&image().digest)).expect("an identity");
         let shelf = Shelf::new(folder.path(), &identity, &identity);
-        let booted =
-            moments::get(&Ui::new(false), &launcher, &shelf, &Interrupt::default()).expect("it boots");
+        let booted = moments::get(&Ui::new(false), &launcher, &shelf, Wanted::Both, &Interrupt::default())
+            .expect("it boots");
         (booted, folder)
     });
     booted
@@ -101,15 +101,8 @@ pub(crate) fn job(options: EngineOptions, seed: u64, duration_ns: u64, runs: u32
 
 /// Run a shell script on the machine; how it ended, and what happened.
 pub(crate) fn run_script(timeline: &mut Timeline, script: &str, limit_ns: u64) -> (Stop, Vec<Event>) {
-    timeline.command_when_ready(everett_protocol::Exec {
-        argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
-        env: std::collections::BTreeMap::new(),
-        cwd: None,
-        user: None,
-        stdin: None,
-        output: everett_protocol::ExecOutput::Control,
-        limit_ms: None,
-    });
+    timeline
+        .command_when_ready(everett_protocol::Exec::new(["sh", "-c", script].map(str::to_owned).to_vec()));
     let stop = timeline.run(&Until::vtime(limit_ns));
     (stop, timeline.take_events())
 }

@@ -314,3 +314,19 @@ pub struct Pack {
     /// Serial number of the block device to write to, usually [`crate::OUT_DISK_SERIAL`].
     pub serial: String,
 }
+
+impl Exec {
+    /// A command of root in `/`, with nothing on its standard input, its output on the control port, and all the time it wants.
+    #[must_use]
+    pub fn new(argv: Vec<String>) -> Exec {
+        Exec {
+            argv,
+            env: BTreeMap::new(),
+            cwd: None,
+            user: None,
+            stdin: None,
+            output: ExecOutput::Control,
+            limit_ms: None,
+        }
+    }
+}

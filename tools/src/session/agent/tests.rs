@@ -20,15 +20,7 @@ fn service(name: &str) -> protocol::Service {
 }
 
 fn exec(program: &str) -> protocol::Exec {
-    protocol::Exec {
-        argv: vec![program.to_owned()],
-        env: BTreeMap::new(),
-        cwd: None,
-        user: None,
-        stdin: None,
-        output: protocol::ExecOutput::Control,
-        limit_ms: Some(1000),
-    }
+    protocol::Exec { limit_ms: Some(1000), ..protocol::Exec::new(vec![program.to_owned()]) }
 }
 
 pub(in crate::session) fn plan() -> Plan {

@@ -46,7 +46,7 @@ impl Timeline {
         if let Some(first) = self.seed() {
             return Err(BegunAlready(first));
         }
-        self.begin_with = Some(seed);
+        self.course.begin_with = Some(seed);
         if self.phase() == Phase::Ready {
             self.act();
         }
@@ -56,13 +56,13 @@ impl Timeline {
     /// The seed under which it has begun or will.
     #[must_use]
     pub fn seed(&self) -> Option<u64> {
-        self.conversation.seed().or(self.begin_with)
+        self.conversation.seed().or(self.course.begin_with)
     }
 
     /// A machine that is not ready in [`BOOT_NS_MAX`] from here will not be: that is a finding, and ends the conversation.
     pub fn limit_boot(&mut self) {
-        if self.phase() < Phase::Ready && self.boot_until_ns.is_none() {
-            self.boot_until_ns = Some(self.machine.vtime().saturating_add(BOOT_NS_MAX));
+        if self.phase() < Phase::Ready && self.course.boot_until_ns.is_none() {
+            self.course.boot_until_ns = Some(self.machine.vtime().saturating_add(BOOT_NS_MAX));
         }
     }
 
@@ -114,9 +114,9 @@ impl Timeline {
     /// Give up a machine that does not get ready.
     pub(super) fn look_at_boot(&mut self, now: u64) {
         if self.phase() >= Phase::Ready {
-            self.boot_until_ns = None;
-        } else if self.boot_until_ns.is_some_and(|at| at <= now) {
-            self.boot_until_ns = None;
+            self.course.boot_until_ns = None;
+        } else if self.course.boot_until_ns.is_some_and(|at| at <= now) {
+            self.course.boot_until_ns = None;
             self.conversation.boot_took_too_long(now, &show_duration_ns(BOOT_NS_MAX));
         }
     }

@@ -19,7 +19,7 @@ use crate::session::agent::state::{ConversationState, StateError as Conversation
 use crate::session::plan::Plan;
 
 /// The version of the stored form.
-pub const SESSION_VERSION: u32 = 1;
+pub const SESSION_VERSION: u32 = 2;
 /// Most bytes of a stored session. Trails are most of it: 35 MB for a day of vtime.
 pub const SESSION_BYTES_MAX: usize = 256 << 20;
 
@@ -60,30 +60,78 @@ pub enum StateError {
     Conversation(#[from] ConversationError),
 }
 
+/// Where a timeline is, besides its machine and its conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Course {
+    /// The digests so far.
+    pub trail: Trail,
+    /// What the control port has not taken yet, and when it is offered again.
+    pub unsent: Vec<u8>,
+    pub retry_at_ns: Option<u64>,
+    /// The seed under which it begins when it is ready, until it does.
+    pub begin_with: Option<u64>,
+    /// When a machine that is not ready will not be any more.
+    pub boot_until_ns: Option<u64>,
+    /// How long the workload runs after *ready*, and whether that was over.
+    pub duration_ns: Option<u64>,
+    pub ended: bool,
+    /// A command to run once the timeline has begun; the machine powers off after it.
+    #[serde(with = "as_json")]
+    pub command: Option<Exec>,
+    /// The machine's end was told.
+    pub end_reported: bool,
+    /// The line with which the kernel panicked.
+    pub last_words: Option<String>,
+}
+
+impl Default for Course {
+    fn default() -> Course {
+        Course {
+            trail: Trail::new(TRAIL_INTERVAL_NS),
+            unsent: Vec::new(),
+            retry_at_ns: None,
+            begin_with: None,
+            boot_until_ns: None,
+            duration_ns: None,
+            ended: false,
+            command: None,
+            end_reported: false,
+            last_words: None,
+        }
+    }
+}
+
+/// A command as JSON: the protocol's types leave out fields, which the stored form has no way to say.
+mod as_json {
+    use everett_protocol::Exec;
+    use serde::de::{Deserialize, Deserializer, Error as _};
+    use serde::ser::{Error as _, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(command: &Option<Exec>, to: S) -> Result<S::Ok, S::Error> {
+        let text = command.as_ref().map(serde_json::to_string).transpose();
+        text.map_err(S::Error::custom)?.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Exec>, D::Error> {
+        let text = Option::<String>::deserialize(from)?;
+        text.map(|text| serde_json::from_str(&text)).transpose().map_err(D::Error::custom)
+    }
+}
+
 /// A timeline, without its machine and its plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionState {
     version: u32,
     node: String,
-    trail: Trail,
     conversation: ConversationState,
-    unsent: Vec<u8>,
-    retry_at_ns: Option<u64>,
-    begin_with: Option<u64>,
-    boot_until_ns: Option<u64>,
-    duration_ns: Option<u64>,
-    ended: bool,
-    /// As JSON: the protocol's types leave out fields, which this form has no way to say.
-    command: Option<String>,
-    end_reported: bool,
-    last_words: Option<String>,
+    course: Course,
 }
 
 impl SessionState {
     /// The seed under which the timeline has begun, or will.
     #[must_use]
     pub fn seed(&self) -> Option<u64> {
-        self.conversation.seed().or(self.begin_with)
+        self.conversation.seed().or(self.course.begin_with)
     }
 
     /// Nanoseconds of vtime at *ready*, if it is past that.
@@ -128,39 +176,38 @@ impl SessionState {
         if rest.is_empty() { Ok(state) } else { Err(StateError::Trailing(rest.len())) }
     }
 
-    /// The command that is to run, if the state is one that a timeline of `plan` could have. The conversation checks
-    /// itself.
-    fn check(&self, plan: &Plan) -> Result<Option<Exec>, StateError> {
+    /// Whether the state is one that a timeline of `plan` could have. The conversation checks itself.
+    fn check(&self, plan: &Plan) -> Result<(), StateError> {
         if self.version != SESSION_VERSION {
             return Err(StateError::Version(self.version));
         }
         if self.node != plan.node {
             return Err(StateError::Node { stored: self.node.clone(), node: plan.node.clone() });
         }
+        let Course { trail, unsent, retry_at_ns, boot_until_ns, command, .. } = &self.course;
         let fail = |what| Err(StateError::Inconsistent(what));
-        if self.trail.interval_ns() != TRAIL_INTERVAL_NS {
+        if trail.interval_ns() != TRAIL_INTERVAL_NS {
             return fail("its trail has points at other distances");
         }
-        if !self.trail.points().is_sorted_by(|(a, _), (b, _)| a < b) {
+        if !trail.points().is_sorted_by(|(a, _), (b, _)| a < b) {
             return fail("its trail goes back");
         }
-        let last = self.trail.points().last().map(|&(at, _)| at);
-        let times = [last, self.retry_at_ns, self.boot_until_ns];
+        let last = trail.points().last().map(|&(at, _)| at);
+        let times = [last, *retry_at_ns, *boot_until_ns];
         if times.into_iter().flatten().any(|at| at > VTIME_MAX) {
             return fail("it has a time beyond the end of time");
         }
-        if self.unsent.len() > UNSENT_BYTES_MAX {
+        if unsent.len() > UNSENT_BYTES_MAX {
             return fail("more waits for the guest than ever does");
         }
-        if self.unsent.is_empty() != self.retry_at_ns.is_none() {
+        if unsent.is_empty() != retry_at_ns.is_none() {
             return fail("what waits for the guest has a time, and nothing else has");
         }
-        let Some(text) = &self.command else { return Ok(None) };
-        let exec: Exec =
-            serde_json::from_str(text).map_err(|error| StateError::Command(error.to_string()))?;
-        let request = Request { id: 0, op: Operation::Exec(exec.clone()) };
-        protocol::check::request(&request).map_err(|error| StateError::Command(error.to_string()))?;
-        Ok(Some(exec))
+        if let Some(exec) = command {
+            let request = Request { id: 0, op: Operation::Exec(exec.clone()) };
+            protocol::check::request(&request).map_err(|error| StateError::Command(error.to_string()))?;
+        }
+        Ok(())
     }
 }
 
@@ -171,18 +218,8 @@ impl Timeline {
         SessionState {
             version: SESSION_VERSION,
             node: self.conversation.plan().node.clone(),
-            trail: self.trail.clone(),
             conversation: self.conversation.save(),
-            unsent: self.unsent.clone(),
-            retry_at_ns: self.retry_at_ns,
-            begin_with: self.begin_with,
-            boot_until_ns: self.boot_until_ns,
-            duration_ns: self.duration_ns,
-            ended: self.ended,
-            // Plain data with string keys always has a JSON form.
-            command: self.command.as_ref().map(|exec| serde_json::to_string(exec).unwrap_or_default()),
-            end_reported: self.end_reported,
-            last_words: self.last_words.clone(),
+            course: self.course.clone(),
         }
     }
 
@@ -205,14 +242,9 @@ impl Timeline {
     /// # Errors
     /// It is no state of a timeline with this plan; nothing has changed then.
     pub fn restore(&mut self, state: SessionState) -> Result<(), StateError> {
-        let command = state.check(self.conversation.plan())?;
-        let SessionState { trail, conversation, unsent, retry_at_ns, begin_with, boot_until_ns, .. } = state;
-        self.conversation.restore(conversation)?;
-        (self.trail, self.unsent, self.retry_at_ns) = (trail, unsent, retry_at_ns);
-        (self.begin_with, self.boot_until_ns) = (begin_with, boot_until_ns);
-        (self.duration_ns, self.ended) = (state.duration_ns, state.ended);
-        (self.end_reported, self.last_words) = (state.end_reported, state.last_words);
-        self.command = command;
+        state.check(self.conversation.plan())?;
+        self.conversation.restore(state.conversation)?;
+        self.course = state.course;
         self.events.clear();
         Ok(())
     }

@@ -40,20 +40,22 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// From power-on to a timeline that runs.
+const BEGUN: [Step; 8] = [
+    Step::Answer(0),
+    Step::Join,
+    Step::Answer(0),
+    Step::Answer(0),
+    Step::Answer(0),
+    Step::Ready,
+    Step::Begin(3),
+    Step::Answer(0),
+];
+
 /// A script that gets a timeline going before anything else happens, so that all phases are seen often.
 fn script() -> impl Strategy<Value = Vec<Step>> {
-    let prefix = [
-        Step::Answer(0),
-        Step::Join,
-        Step::Answer(0),
-        Step::Answer(0),
-        Step::Answer(0),
-        Step::Ready,
-        Step::Begin(3),
-        Step::Answer(0),
-    ];
-    (0..=prefix.len(), prop::collection::vec(step(), 0..25)).prop_map(move |(length, tail)| {
-        let mut steps = prefix[..length].to_vec();
+    (0..=BEGUN.len(), prop::collection::vec(step(), 0..25)).prop_map(move |(length, tail)| {
+        let mut steps = BEGUN[..length].to_vec();
         steps.extend(tail);
         steps
     })
@@ -188,17 +190,7 @@ proptest! {
 #[test]
 fn states_that_do_not_fit_are_refused() {
     let begun = || {
-        let steps = [
-            Step::Answer(0),
-            Step::Join,
-            Step::Answer(0),
-            Step::Answer(0),
-            Step::Answer(0),
-            Step::Ready,
-            Step::Begin(3),
-            Step::Answer(0),
-        ];
-        let run = run(&steps, 1000, |_| false);
+        let run = run(&BEGUN, 1000, |_| false);
         assert_eq!(run.host.phase(), Phase::Running);
         run.host.save()
     };

@@ -1,0 +1,67 @@
+//! Tables that start as zeroes and cost the host nothing where nobody has been: a new CPU next to a big guest must not
+//! pay for the size of the guest. (A zeroed `Vec` is lazy too, until the allocator recycles memory and clears it by hand.)
+#![allow(unsafe_code)]
+
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+use bytemuck::Zeroable;
+use memmap2::MmapMut;
+
+/// A table of fixed length in anonymous memory of its own. `T` has no drop glue: entries are never dropped.
+#[derive(Debug)]
+pub(crate) struct Zeroed<T> {
+    map: MmapMut,
+    len: usize,
+    entries: PhantomData<T>,
+}
+
+impl<T: Zeroable + Copy> Zeroed<T> {
+    /// `len` zero entries. As with any allocation, the process ends when the host has no memory for it.
+    pub(crate) fn new(len: usize) -> Zeroed<T> {
+        // A mapping has at least one byte, and is aligned for every type that is no larger than a page.
+        const { assert!(align_of::<T>() <= 4096 && size_of::<T>() > 0) };
+        let layout = std::alloc::Layout::array::<T>(len.max(1)).unwrap_or_else(|_| too_long(len));
+        let map = MmapMut::map_anon(layout.size()).unwrap_or_else(|_| std::alloc::handle_alloc_error(layout));
+        Zeroed { map, len, entries: PhantomData }
+    }
+}
+
+#[cold]
+fn too_long(len: usize) -> ! {
+    panic!("a table of {len} entries is beyond the address space")
+}
+
+impl<T: Zeroable + Copy> Deref for Zeroed<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        // SAFETY: the mapping is aligned and has room for `len` entries (`new`), all of which are initialised: zero is a
+        // value of `T`, and what else is there was written as a `T`. It lives as long as `self`, which is borrowed.
+        unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.len) }
+    }
+}
+
+impl<T: Zeroable + Copy> DerefMut for Zeroed<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as in `deref`; `self` is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.map.as_mut_ptr().cast(), self.len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_as_zeroes_and_keeps_what_is_written() {
+        let mut table = Zeroed::<u64>::new(3000);
+        assert!(table.len() == 3000 && table.iter().all(|&entry| entry == 0));
+        table[2999] = 7;
+        table[..1000].fill(9);
+        assert_eq!((table[0], table[999], table[1000], table[2999]), (9, 9, 0, 7));
+        assert!(Zeroed::<u8>::new(0).is_empty());
+    }
+}
