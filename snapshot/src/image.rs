@@ -153,12 +153,6 @@ impl Image {
             }
         }
     }
-
-    /// Call `f(index, content in other)` for each page whose content differs: for a target that has the content of `self`
-    /// and is to get that of `other`. `None`: zeroes.
-    pub fn copy_differing<'a>(&self, other: &'a Image, mut f: impl FnMut(u64, Option<&'a PageBytes>)) {
-        self.differing(other, |index| f(index, other.page(index)));
-    }
 }
 
 #[inline]

@@ -52,12 +52,11 @@ struct Machine {
 impl Machine {
     /// Go to an image, by copying what differs.
     fn restore(&mut self, key: u32, target: &Image) {
-        let mut dirty = std::mem::take(&mut self.dirty);
-        self.image.copy_differing(target, |index, content| {
-            self.live[index as usize] = *content.unwrap_or(&[0; PAGE]);
-            dirty.remove(&(index as usize));
+        let mut changed = std::mem::take(&mut self.dirty);
+        self.image.differing(target, |index| {
+            changed.insert(index as usize);
         });
-        for index in dirty {
+        for index in changed {
             self.live[index] = *target.page(index as u64).unwrap_or(&[0; PAGE]);
         }
         (self.image, self.at) = (target.clone(), key);

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::session::plan::FileError;
 use crate::world_file::{Workload, World};
 
 /// The machine version: CPU model, devices, ACPI tables, agent protocol, order of events.
@@ -14,10 +13,8 @@ pub struct Identity(blake3::Hash);
 
 impl Identity {
     /// Of `world`, on images with these digests (in the order of its nodes).
-    ///
-    /// # Errors
-    /// A file of the world cannot be read.
-    pub fn new(world: &World, image_digests: &[String]) -> Result<Identity, FileError> {
+    #[must_use]
+    pub fn new(world: &World, image_digests: &[String]) -> Identity {
         let mut hasher = blake3::Hasher::new();
         // Each part is preceded by its length, so that no two lists of parts look alike.
         let mut part = |bytes: &[u8]| {
@@ -31,18 +28,14 @@ impl Identity {
             part(digest.as_bytes());
         }
         for entry in world.nodes.iter().flat_map(|node| &node.files) {
-            let content = std::fs::read(&entry.host_path)
-                .map_err(|source| FileError { path: entry.host_path.clone(), source })?;
-            part(&content);
+            part(&entry.content);
         }
-        Ok(Identity(hasher.finalize()))
+        Identity(hasher.finalize())
     }
 
     /// Of what decides how `world` boots: its drivers, checks and seed do not.
-    ///
-    /// # Errors
-    /// A file of the world cannot be read.
-    pub fn of_boot(world: &World, image_digests: &[String]) -> Result<Identity, FileError> {
+    #[must_use]
+    pub fn of_boot(world: &World, image_digests: &[String]) -> Identity {
         let world = World { workload: Workload::default(), seed: None, ..world.clone() };
         Identity::new(&world, image_digests)
     }
@@ -75,7 +68,7 @@ mod tests {
 
     fn of(text: &str, image: &str) -> Identity {
         let world = parse(&format!("[[node]]\nname = \"a\"\n{text}"), Path::new("w.toml")).unwrap();
-        Identity::new(&world, &[image.to_owned()]).unwrap()
+        Identity::new(&world, &[image.to_owned()])
     }
 
     #[test]
@@ -86,7 +79,7 @@ mod tests {
         assert_ne!(plain, of("memory = \"64M\"", "i"));
         let boot_seed = |n| {
             let text = format!("boot_seed = {n}\n[[node]]\nname = \"a\"\n");
-            Identity::new(&parse(&text, Path::new("w.toml")).unwrap(), &["i".to_owned()]).unwrap()
+            Identity::new(&parse(&text, Path::new("w.toml")).unwrap(), &["i".to_owned()])
         };
         assert_eq!(plain, boot_seed(0));
         assert_ne!(plain, boot_seed(1));
@@ -98,7 +91,7 @@ mod tests {
     fn a_boot_is_the_same_for_every_workload_and_seed() {
         let boot = |text: &str| {
             let world = parse(text, Path::new("w.toml")).unwrap();
-            Identity::of_boot(&world, &["i".to_owned()]).unwrap()
+            Identity::of_boot(&world, &["i".to_owned()])
         };
         let node = "[[node]]\nname = \"a\"\n";
         let plain = boot(node);
@@ -115,7 +108,7 @@ mod tests {
             std::fs::write(folder.path().join("f"), content).unwrap();
             let text = "[[node]]\nname = \"a\"\nfiles = { \"/etc/f\" = \"f\" }";
             let world = parse(text, &folder.path().join("w.toml")).unwrap();
-            Identity::new(&world, &[]).unwrap()
+            Identity::new(&world, &[])
         };
         assert_ne!(at("one"), at("two"));
         assert_eq!(at("one"), at("one"));

@@ -12,7 +12,6 @@ use crate::identity::Identity;
 use crate::interrupt::Interrupt;
 use crate::session::configure::SoftConfigure;
 use crate::session::launch::BootFiles;
-use crate::session::plan::FileError;
 use crate::ui::progress::StageBar;
 use crate::ui::{Ui, printable, style};
 use crate::units::show_bytes;
@@ -35,10 +34,8 @@ pub struct Image {
 
 impl Image {
     /// The identity of `world` on this image.
-    ///
-    /// # Errors
-    /// A file of the world cannot be read.
-    pub fn identity(&self, world: &World) -> Result<Identity, FileError> {
+    #[must_use]
+    pub fn identity(&self, world: &World) -> Identity {
         Identity::new(world, std::slice::from_ref(&self.digest))
     }
 }

@@ -81,15 +81,28 @@ struct TrailLine<'a> {
 }
 
 impl RunFolder {
+    /// Whether a folder can be begun: nothing is made, so that a run that does not come about leaves nothing behind.
+    ///
+    /// # Errors
+    /// It is there and not empty, or cannot be read.
+    pub fn check_free(folder: &Path) -> Result<(), Error> {
+        match fs::read_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(at(folder)(error)),
+            Ok(mut entries) => match entries.next() {
+                None => Ok(()),
+                Some(_) => Err(Error::NotEmpty(folder.to_owned())),
+            },
+        }
+    }
+
     /// Begin a folder, which must be new or empty.
     ///
     /// # Errors
     /// It is not empty, or cannot be written.
     pub fn create(folder: &Path) -> Result<RunFolder, Error> {
+        RunFolder::check_free(folder)?;
         fs::create_dir_all(folder).map_err(at(folder))?;
-        if fs::read_dir(folder).map_err(at(folder))?.next().is_some() {
-            return Err(Error::NotEmpty(folder.to_owned()));
-        }
         Ok(RunFolder {
             folder: folder.to_owned(),
             events: Lines::create(folder.join("events.jsonl"))?,

@@ -59,6 +59,8 @@ pub struct RunResult {
     pub vtime_ns: u64,
     /// How many findings it had.
     pub findings: u64,
+    /// It ran on a machine that had run before and went back, rather than on a new one.
+    pub brought_back: bool,
 }
 
 /// A place where a run left the others' trail.
@@ -158,7 +160,9 @@ impl Job {
                 break;
             }
             let usual = self.launcher(run).options.caches == self.launcher.options.caches;
-            let mut timeline = match kept.take().filter(|_| usual) {
+            let again = if usual { kept.take() } else { None };
+            let brought_back = again.is_some() && self.launcher.from.is_some();
+            let mut timeline = match again {
                 Some(timeline) => self.start_again(timeline, run)?,
                 None => self.start(run)?,
             };
@@ -176,9 +180,12 @@ impl Job {
                 executed: machine.icount() - instructions,
                 vtime_ns: machine.vtime(),
                 findings: timeline.findings(),
+                brought_back,
             };
             shared.finished(result);
-            kept = Some(timeline).filter(|_| usual);
+            if usual {
+                kept = Some(timeline);
+            }
         }
         Ok(())
     }
@@ -323,6 +330,7 @@ mod tests {
             executed: 0,
             vtime_ns: points as u64,
             findings: 0,
+            brought_back: false,
         }
     }
 

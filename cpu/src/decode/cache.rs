@@ -56,7 +56,8 @@ pub(crate) struct Cache {
     ops: Vec<Op>,
     bytes: Vec<u8>,
     ops_max: usize,
-    /// Slots that were filled since the last flush: clearing them is cheaper than clearing all.
+    /// Slots that were filled since the last flush: clearing them is cheaper than clearing all. No longer noted when they
+    /// are too many for that.
     filled: Vec<u32>,
     /// Blocks that were decoded, for people.
     decoded: u64,
@@ -235,7 +236,9 @@ impl Cache {
     }
     /// Fill a slot; what was there moves to the second place.
     fn put(&mut self, slot: usize, block: Block) {
-        self.filled.push(slot as u32);
+        if self.filled.len() < self.blocks.len() / FILLED_PART {
+            self.filled.push(slot as u32);
+        }
         self.victims[slot] = std::mem::replace(&mut self.blocks[slot], block);
     }
     /// Whether the bytes up to the end of the page are those of a block that straddles.
@@ -255,5 +258,61 @@ fn generation(mem: &Mem, gpa: u64) -> u32 {
     match mem.code_generation(gpa) {
         GENERATION_MAX => NEVER,
         generation => generation,
+    }
+}
+
+#[cfg(test)]
+#[allow(unsafe_code)]
+mod tests {
+    use super::*;
+    use crate::mem::Ram;
+
+    /// A page whose count of rewrites is about to end: old code is never taken for the new one.
+    #[test]
+    fn code_is_decoded_afresh_when_generations_run_out() {
+        let mut memory = Zeroed::<u8>::new(1 << 16);
+        // SAFETY: the mapping outlives `mem`, and is written by nobody else while a method of it runs.
+        let ram = unsafe { Ram::new(memory.as_mut_ptr(), 1 << 16) };
+        let mut mem = Mem::new(ram, 16);
+        let mut cache = Cache::new(16);
+        const GPA: u64 = 0x5000;
+        mem.mark_code(GPA);
+        mem.age_code(GPA, GENERATION_MAX - 2);
+        // NOP; then XCHG EAX, ECX; and so on: one byte each, then a HLT.
+        for round in 0..8u8 {
+            memory[GPA as usize] = 0x90 + round;
+            memory[GPA as usize + 1] = 0xf4;
+            mem.written_outside(GPA, 2);
+            // And again, from the cache.
+            for _ in 0..2 {
+                let found = cache.find(&mem, GPA, Extent::Block).unwrap_or_else(|| {
+                    let decoded = cache.find_or_decode(&mut mem, GPA, Extent::Block, |_| Err(()));
+                    decoded.expect("it straddles nothing")
+                });
+                let start = cache.block(found).bytes_start as usize;
+                assert_eq!(cache.bytes[start..start + 2], [0x90 + round, 0xf4]);
+            }
+        }
+        assert_eq!(mem.code_generation(GPA), GENERATION_MAX);
+    }
+
+    #[test]
+    fn flushing_forgets_everything_however_much_there_is() {
+        let mut memory = Zeroed::<u8>::new(1 << 16);
+        memory.fill(0xf4);
+        // SAFETY: as above.
+        let ram = unsafe { Ram::new(memory.as_mut_ptr(), 1 << 16) };
+        let mut mem = Mem::new(ram, 16);
+        for filled in [1, 7, 8, 9, 64, 300] {
+            let mut cache = Cache::new(64);
+            for gpa in 0..filled {
+                cache
+                    .find_or_decode(&mut mem, gpa, Extent::Block, |_| Err(()))
+                    .expect("it straddles nothing");
+            }
+            assert!(cache.blocks.iter().any(|block| block.key != 0));
+            cache.flush();
+            assert!(cache.blocks.iter().chain(cache.victims.iter()).all(|block| block.key == 0), "{filled}");
+        }
     }
 }

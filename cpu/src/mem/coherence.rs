@@ -111,6 +111,11 @@ impl Mem {
             self.drop_code(page);
         }
     }
+    /// As if the page had been rewritten often.
+    #[cfg(test)]
+    pub(crate) fn age_code(&mut self, gpa: u64, generation: u32) {
+        self.marks.generation[(gpa >> 12) as usize] = generation;
+    }
     fn drop_code(&mut self, page: usize) {
         self.marks.bits[page] &= !CODE;
         // It stays at its end rather than wrap: an old block would be current again.

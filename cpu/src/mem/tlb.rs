@@ -199,8 +199,12 @@ impl Tlb {
     }
     /// Drop all write tags.
     pub(crate) fn drop_writes(&mut self) {
-        for e in &mut self.entries {
-            e.write = NONE;
+        for (mode, entries) in self.entries.chunks_mut(self.mask + 1).enumerate() {
+            if self.used[mode] {
+                for e in entries {
+                    e.write = NONE;
+                }
+            }
         }
     }
     /// Drop everything.

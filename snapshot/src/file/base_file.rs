@@ -102,7 +102,7 @@ impl BaseFile {
     ///
     /// # Errors
     /// As [`BaseFile::open`], without damage to pages.
-    pub fn open_unverified(path: &Path) -> Result<BaseFile, FileError> {
+    pub(crate) fn open_unverified(path: &Path) -> Result<BaseFile, FileError> {
         let map = MappedFile::open(path).map_err(FileError::io(path, "open"))?;
         let bytes = map.bytes();
         check_kind(path, bytes, KIND, MAGIC, BASE_FORMAT)?;

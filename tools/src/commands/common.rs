@@ -15,6 +15,7 @@ use crate::images;
 use crate::interrupt::Interrupt;
 use crate::moments::{self, Booted, Shelf, Wanted};
 use crate::session::launch::{EngineOptions, Launcher};
+use crate::session::timeline::BootError;
 use crate::ui::{Ui, style};
 use crate::units::show_duration_ns;
 use crate::world_file::{self, Node, World};
@@ -84,8 +85,8 @@ pub(super) fn prepare(
 ) -> anyhow::Result<Prepared> {
     let node = only_node(&world)?.clone();
     let image = images::get(ui, &world, interrupt)?;
-    let identity = image.identity(&world)?;
-    let boot = Identity::of_boot(&world, slice::from_ref(&image.digest))?;
+    let identity = image.identity(&world);
+    let boot = Identity::of_boot(&world, slice::from_ref(&image.digest));
     let shelf = Shelf::new(Cache::of_user()?.folder(), &identity, &boot);
     let launcher = Launcher { world, node, files: image.files, cmdline: String::new(), options, from: None };
     Ok(Prepared { launcher, identity, image: image.digest, shelf })
@@ -125,7 +126,11 @@ impl Prepared {
         if args.cold {
             return Ok(());
         }
-        self.start_stored(ui, args.from.as_deref(), interrupt)?;
+        match self.start_stored(ui, args.from.as_deref(), interrupt) {
+            // What the boot comes to is told by the timeline itself, which starts at power-on.
+            Err(error) if matches!(error.downcast_ref(), Some(BootError::Useless { .. })) => return Ok(()),
+            result => result?,
+        };
         let Some(stored) = self.launcher.from.as_deref() else { return Ok(()) };
         let start_ns = stored.moment.vtime();
         let ready_ns = stored.session.ready_ns().unwrap_or(start_ns);

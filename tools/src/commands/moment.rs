@@ -13,12 +13,12 @@ use super::common::{self, Prepared};
 use crate::cli;
 use crate::host_time::Stopwatch;
 use crate::interrupt::Interrupt;
-use crate::moments::{Booted, Shelf, Stored, check_name};
+use crate::moments::{Booted, Shelf, Stored, check_name, waiting};
 use crate::session::agent::Phase;
 use crate::session::launch::EngineOptions;
 use crate::session::timeline::Timeline;
 use crate::ui::progress::RunBar;
-use crate::ui::{Ui, style};
+use crate::ui::{Ui, printable, style};
 use crate::units::{Vtime, show_bytes, show_duration_ns};
 
 /// Progress is shown after so much vtime.
@@ -82,7 +82,7 @@ fn save(ui: &Ui, place: &cli::Place, name: Option<&str>) -> anyhow::Result<()> {
     let mut timeline = prepared.launcher.start(seed)?;
     let stored = run_to(ui, &mut timeline, place.at, &booted, &interrupt)?;
     let label = place_name(&prepared, seed, stored.moment.vtime());
-    let header = prepared.shelf.save(name, &label, &stored, seed)?;
+    let header = prepared.shelf.save(name, &label, &stored, seed, &mut waiting(ui, &interrupt))?;
     tell(ui, name, &header, None)
 }
 
@@ -179,15 +179,19 @@ fn restore(ui: &Ui, world: &Path, name: &str) -> anyhow::Result<Outcome> {
     let clock = Stopwatch::start();
     let mut timeline = prepared.launcher.start(header.info.seed)?;
     let seconds = clock.seconds();
-    let digest = timeline.machine_mut().digest();
-    let same = stored.digest == digest;
-    tell(ui, name, &header, Some(digest))?;
-    if same {
+    let machine = timeline.machine_mut();
+    // The digest knows pages by their hashes; here the pages themselves are looked at.
+    let different = machine.differing_page(&stored.moment);
+    tell(ui, name, &header, Some(machine.digest()))?;
+    let Some(page) = different else {
         let line = format!("    restored in {:.1} ms; it is the machine that was saved", seconds * 1e3);
         ui.say(style::paint(style::GOOD, line))?;
         return Ok(Outcome::Fine);
-    }
-    ui.say(style::paint(style::BAD, "    the restored machine is not the one that was saved"))?;
+    };
+    let line = format!(
+        "    the restored machine is not the one that was saved: page {page:#x} of its memory differs"
+    );
+    ui.say(style::paint(style::BAD, line))?;
     Ok(Outcome::Found)
 }
 
@@ -201,7 +205,7 @@ fn tell(
     ui.say(format!(
         "{}  {}  {} pages, {}{}",
         style::paint(style::HEAD, name),
-        info.label,
+        printable(&info.label),
         header.delta_pages,
         show_bytes(header.file_bytes),
         digest.map(|digest| format!(", digest {digest:#}")).unwrap_or_default(),

@@ -40,7 +40,7 @@ struct Summary {
 pub(super) fn run(ui: &Ui, args: &cli::Run) -> anyhow::Result<Outcome> {
     let world = common::world(&args.timeline)?;
     let options = EngineOptions::new(&args.timeline.hidden)?;
-    let folder = args.output.as_deref().map(RunFolder::create).transpose()?;
+    args.output.as_deref().map_or(Ok(()), RunFolder::check_free)?;
     let interrupt = Interrupt::install()?;
     let mut prepared = common::prepare(ui, world, options, &interrupt)?;
     common::announce_engine(ui)?;
@@ -50,6 +50,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Run) -> anyhow::Result<Outcome> {
 
     let clock = Stopwatch::start();
     let mut timeline = launcher.start(seed)?;
+    let folder = args.output.as_deref().map(RunFolder::create).transpose()?;
     let started = timeline.machine().icount();
     let mut teller = Teller::new(ui, folder, interrupt, &launcher.world, args.timeline.duration_ns);
     let ended = drive(&mut timeline, args.timeline.duration_ns, &mut teller)?;

@@ -17,6 +17,8 @@ use crate::ui::{Ui, style};
 
 const RESTART: &str = "restart";
 const READY: &str = "ready";
+/// Another process is looked after so often, in nanoseconds of host time.
+const WAIT_NS: u64 = 50_000_000;
 
 /// A booted world.
 #[derive(Debug, Clone)]
@@ -64,8 +66,9 @@ pub fn get(
         return Ok(booted);
     }
     let faint = |text: String| ui.say(style::paint(style::FAINT, text));
-    let lock = match shelf.lock() {
+    let lock = match shelf.lock(&mut waiting(ui, interrupt)) {
         Ok(lock) => Some(lock),
+        Err(error) if interrupt.wanted() => return Err(error),
         Err(error) => {
             faint(format!("the boot cannot be stored: {error:#}"))?;
             None
@@ -99,6 +102,20 @@ fn store(shelf: &Shelf, restart: &Stored, ready: &Stored, seed: u64) -> anyhow::
     let restart = shelf.put_boot(RESTART, "restart point", restart.clone(), seed)?;
     let ready = shelf.put_boot(READY, "ready", ready.clone(), seed)?;
     Ok((restart, ready))
+}
+
+/// Waits for another process that boots or saves, and says so once.
+pub fn waiting<'a>(ui: &'a Ui, interrupt: &'a Interrupt) -> impl FnMut() -> bool + 'a {
+    let mut told = false;
+    move || {
+        if !std::mem::replace(&mut told, true) {
+            // Somebody whose terminal is gone still waits.
+            let _ = ui
+                .say(style::paint(style::FAINT, "another process boots or saves this world; waiting for it"));
+        }
+        Stopwatch::start().wait_for_ns(WAIT_NS, || interrupt.wanted());
+        !interrupt.wanted()
+    }
 }
 
 /// What is wanted of a stored boot; `None` when a part of it is missing.

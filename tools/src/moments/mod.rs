@@ -13,6 +13,6 @@ mod booted;
 mod shelf;
 mod stored;
 
-pub use booted::{Booted, Wanted, get};
-pub use shelf::{NAME_CHARS_MAX, Shelf, Summary, check_name};
+pub use booted::{Booted, Wanted, get, waiting};
+pub use shelf::{Shelf, Summary, check_name};
 pub use stored::Stored;

@@ -3,10 +3,10 @@
 //! ```text
 //! moments/KEY/restart.base restart.moment   the restart point
 //!             ready.base ready.moment       ready: the root of all timelines
-//!             saved/NAME.moment             what the user saved, on the base of ready
+//!             saved/TIMELINES/NAME.moment   what the user saved, on the base of ready, by workload
 //! ```
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::identity::{Identity, MACHINE_VERSION};
 use crate::session::timeline::state::SESSION_VERSION;
 
 /// Characters of the name of a saved moment.
-pub const NAME_CHARS_MAX: usize = 64;
+const NAME_CHARS_MAX: usize = 64;
 /// Saved moments that are listed.
 const SAVED_MAX: usize = 100_000;
 
@@ -84,19 +84,25 @@ impl Shelf {
     }
 
     /// Make the folder, wait until no other process changes it, and remove what writers that were killed left in it. Others
-    /// wait until what is returned is dropped.
+    /// wait until what is returned is dropped. `wait` is asked again and again whether to go on waiting.
     ///
     /// # Errors
-    /// The host refuses.
-    pub fn lock(&self) -> anyhow::Result<File> {
-        let saved = self.folder.join("saved");
+    /// The host refuses, or nobody wants to wait.
+    pub fn lock(&self, wait: &mut dyn FnMut() -> bool) -> anyhow::Result<File> {
+        let saved = self.saved_folder();
         fs::create_dir_all(&saved).with_context(|| format!("cannot make {}", saved.display()))?;
         let path = self.folder.join("lock");
-        let lock = || {
-            let file = File::options().create(true).append(true).open(&path)?;
-            file.lock().map(|()| file)
-        };
-        let lock = lock().with_context(|| format!("cannot lock {}", path.display()))?;
+        let here = || format!("cannot lock {}", path.display());
+        let lock = File::options().create(true).append(true).open(&path).with_context(here)?;
+        while let Err(error) = lock.try_lock() {
+            match error {
+                TryLockError::WouldBlock if wait() => {}
+                TryLockError::WouldBlock => {
+                    bail!("interrupted while another process changes {}", self.folder.display())
+                }
+                TryLockError::Error(error) => return Err(error).with_context(here),
+            }
+        }
         for folder in [&self.folder, &saved] {
             // What cannot be removed is in nobody's way.
             let _ = sweep_temporaries(folder);
@@ -156,8 +162,15 @@ impl Shelf {
     ///
     /// # Errors
     /// There is one of that name; the host refuses.
-    pub fn save(&self, name: &str, label: &str, stored: &Stored, seed: u64) -> anyhow::Result<MomentHeader> {
-        let _lock = self.lock()?;
+    pub fn save(
+        &self,
+        name: &str,
+        label: &str,
+        stored: &Stored,
+        seed: u64,
+        wait: &mut dyn FnMut() -> bool,
+    ) -> anyhow::Result<MomentHeader> {
+        let _lock = self.lock(wait)?;
         self.check_free(name)?;
         stored.write(&self.saved_path(name), label, self.timelines, seed)
     }
@@ -191,7 +204,7 @@ impl Shelf {
     /// # Errors
     /// The folder cannot be read.
     pub fn list(&self) -> anyhow::Result<(Vec<Summary>, Vec<String>)> {
-        let folder = self.folder.join("saved");
+        let folder = self.saved_folder();
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), Vec::new())),
@@ -235,8 +248,11 @@ impl Shelf {
         }
         Ok(path)
     }
+    fn saved_folder(&self) -> PathBuf {
+        self.folder.join("saved").join(&blake3::Hash::from_bytes(self.timelines).to_hex()[..16])
+    }
     fn saved_path(&self, name: &str) -> PathBuf {
-        self.folder.join("saved").join(format!("{name}.moment"))
+        self.saved_folder().join(format!("{name}.moment"))
     }
     fn boot_path(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.moment"))

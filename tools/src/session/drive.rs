@@ -80,6 +80,9 @@ pub fn drive(timeline: &mut Timeline, duration_ns: u64, watch: &mut impl Watch) 
         let at_point = next_ns.is_multiple_of(TRAIL_INTERVAL_NS);
         match timeline.phase() {
             Phase::Done | Phase::Broken if at_point => return Ok(Ended::Whole),
+            Phase::Ready | Phase::Beginning if since_ready_ns > duration_ns.saturating_add(GRACE_NS) => {
+                timeline.give_up("the guest's random numbers were not seeded, so the drivers never started");
+            }
             Phase::Stopping if since_ready_ns > duration_ns.saturating_add(GRACE_NS) => {
                 timeline.give_up("the drivers did not stop when they were killed");
             }
@@ -95,4 +98,50 @@ pub fn drive(timeline: &mut Timeline, duration_ns: u64, watch: &mut impl Watch) 
 /// How long after *ready* the checks have ended.
 fn last_ns(timeline: &Timeline, duration_ns: u64) -> u64 {
     duration_ns.saturating_add(GRACE_NS).saturating_add(timeline.checks_ns())
+}
+
+#[cfg(test)]
+mod tests {
+    use everett_cpu::CacheConfig;
+    use everett_vmm::boot::small_kernel;
+    use everett_vmm::machine::{Machine, MachineConfig};
+
+    use super::*;
+    use crate::session::agent::{state, tests::plan};
+    use crate::session::event::What;
+
+    #[derive(Default)]
+    struct Findings(Vec<String>);
+
+    impl Watch for Findings {
+        fn event(&mut self, event: &Event) -> anyhow::Result<()> {
+            if let What::Finding { text } = &event.what {
+                self.0.push(text.clone());
+            }
+            Ok(())
+        }
+        fn console(&mut self, _: &[u8]) -> anyhow::Result<()> {
+            Ok(())
+        }
+        fn point(&mut self, _: u64, _: Digest) -> anyhow::Result<()> {
+            Ok(())
+        }
+        fn at(&mut self, _: u64, _: u64) -> bool {
+            true
+        }
+    }
+
+    /// A guest that halts for ever is asked to seed its random numbers.
+    #[test]
+    fn a_guest_that_never_begins_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let kernel = folder.path().join("kernel");
+        std::fs::write(&kernel, small_kernel(&[0xfb, 0xf4, 0xeb, 0xfc], 0)).unwrap();
+        let machine = Machine::soft(MachineConfig::new(&kernel), CacheConfig::default()).unwrap();
+        let mut timeline = Timeline::new(machine, plan());
+        timeline.restore_conversation(state::tests::beginning());
+        let mut findings = Findings::default();
+        assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
+        assert_eq!(findings.0, ["the guest's random numbers were not seeded, so the drivers never started"]);
+    }
 }

@@ -15,7 +15,7 @@ use everett_vmm::ram::Ram;
 use everett_vmm::virtio::blk::Latency;
 use everett_vmm::virtio::net::Wire;
 
-use super::plan::{FileError, Plan, data_disk_serial};
+use super::plan::{Plan, data_disk_serial};
 use super::timeline::{StateError, Timeline};
 use crate::cli;
 use crate::host_time;
@@ -28,9 +28,6 @@ const FLUSH_INTERVAL: u64 = 1_000_000;
 /// Why a machine could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// A file of the world.
-    #[error(transparent)]
-    File(#[from] FileError),
     /// A disk.
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -213,7 +210,7 @@ impl Launcher {
     /// # Errors
     /// A file cannot be read or is not what it should be.
     pub fn boot(&self) -> Result<Timeline, LaunchError> {
-        Ok(Timeline::new(self.options.machine(self.config()?)?, self.plan()?))
+        Ok(Timeline::new(self.options.machine(self.config()?)?, self.plan()))
     }
 
     /// A timeline that goes on where `stored` was.
@@ -225,14 +222,12 @@ impl Launcher {
         if machine.digest() != stored.digest {
             return Err(LaunchError::Digest);
         }
-        Ok(Timeline::resume(machine, self.plan()?, stored.session.clone())?)
+        Ok(Timeline::resume(machine, self.plan(), stored.session.clone())?)
     }
 
     /// What the node's agent is asked to do, for [`Timeline::resume`].
-    ///
-    /// # Errors
-    /// A file of the world cannot be read.
-    pub fn plan(&self) -> Result<Plan, FileError> {
+    #[must_use]
+    pub fn plan(&self) -> Plan {
         let root = match &self.files.root {
             None => Root::None,
             Some(_) => Root::Disk {

@@ -1,8 +1,6 @@
 //! A node of the world file as what its agent is asked to do.
 
-use std::io;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
 
 use everett_protocol::{self as protocol, limits};
 
@@ -57,28 +55,17 @@ pub struct Check {
     pub exec: protocol::Exec,
 }
 
-/// A file of the world could not be read.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: cannot be read", path.display())]
-pub struct FileError {
-    pub(crate) path: PathBuf,
-    pub(crate) source: io::Error,
-}
-
 impl Plan {
     /// The plan for `node` of `world`, on a machine that has a disk `root`.
-    ///
-    /// # Errors
-    /// A file that the node names cannot be read.
-    pub fn new(world: &World, node: &Node, root: protocol::Root) -> Result<Plan, FileError> {
+    #[must_use]
+    pub fn new(world: &World, node: &Node, root: protocol::Root) -> Plan {
         let mut files = Vec::new();
         for entry in &node.files {
-            let source = |source| FileError { path: entry.host_path.clone(), source };
-            put_file(&entry.guest_path, &std::fs::read(&entry.host_path).map_err(source)?, &mut files);
+            put_file(&entry.guest_path, &entry.content, &mut files);
         }
         let drivers = world.workload.drivers.iter().filter(|driver| driver.node == node.name);
         let checks = world.workload.checks.iter().filter(|check| check.node == node.name);
-        Ok(Plan {
+        Plan {
             node: node.name.clone(),
             mount: protocol::Mount { root, hostname: node.name.clone() },
             epoch_unix_s: world.epoch_unix_s,
@@ -96,7 +83,7 @@ impl Plan {
                 .map(|driver| Driver { service: driver_service(driver), repeat: driver.repeat })
                 .collect(),
             checks: checks.map(|c| Check { name: c.name.clone(), exec: check_exec(c) }).collect(),
-        })
+        }
     }
 }
 

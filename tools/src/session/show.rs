@@ -29,10 +29,10 @@ pub fn line(event: &Event, several_nodes: bool) -> String {
             (unit.as_str(), format!("{mark} {}{cut}", printable(text)))
         }
         What::Exit { unit, status, success: true } => {
-            (unit.as_str(), style::paint(style::FAINT, format!("ends with {status}")))
+            (unit.as_str(), style::paint(style::FAINT, format!("ends with {}", printable(status))))
         }
         What::Exit { unit, status, success: false } => {
-            (unit.as_str(), style::paint(style::NOTE, format!("ends with {status}")))
+            (unit.as_str(), style::paint(style::NOTE, format!("ends with {}", printable(status))))
         }
         What::Finding { text } => ("FOUND", style::paint(style::BAD, printable(text))),
     };

@@ -78,12 +78,6 @@ impl Timeline {
         self.course.command = Some(exec);
     }
 
-    /// Run a command now, wherever the timeline is. Its output appears under [`COMMAND`].
-    pub fn command_now(&mut self, exec: Exec) {
-        self.conversation.command(COMMAND, exec, self.machine.vtime());
-        self.speak();
-    }
-
     /// Ask the guest to power off; if nobody answers there, nothing happens.
     pub fn power_off(&mut self) {
         self.conversation.power_off(self.machine.vtime());

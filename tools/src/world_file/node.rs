@@ -1,6 +1,8 @@
 //! `[[node]]`: one machine.
 
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -53,9 +55,9 @@ pub struct Node {
 pub struct FileEntry {
     /// Where it goes.
     pub guest_path: String,
-    /// Where it is read. What it contains is part of the world's identity, not where it lies.
+    /// What it contains, read with the world: identities, boots and runs are all of the same bytes.
     #[serde(skip)]
-    pub host_path: PathBuf,
+    pub content: Arc<[u8]>,
 }
 
 /// An empty disk with a filesystem.
@@ -125,22 +127,31 @@ fn files(item: &Item<'_>) -> Result<Vec<FileEntry>, Error> {
     for (guest, host) in item.table()?.entries() {
         let guest_path = paths::guest(&host, &guest)?;
         let host_path = paths::host(&host)?;
-        let about = std::fs::metadata(&host_path).map_err(|e| host.error(paths::io_reason(&e)))?;
-        if !about.is_file() {
-            return Err(host.error(format!("{} is not a file", host_path.display())));
-        }
-        if about.len() > FILE_BYTES_MAX {
-            return Err(host.error(format!("{} has more than {FILE_BYTES_MAX} bytes", host_path.display())));
-        }
+        let content = file(&host_path).map_err(|what| host.error(what))?;
         if files.iter().any(|other| other.guest_path == guest_path) {
             return Err(host.error(format!("{guest_path} is named twice")));
         }
-        files.push(FileEntry { guest_path, host_path });
+        files.push(FileEntry { guest_path, content });
         if files.len() > FILES_MAX {
             return Err(item.error(format!("at most {FILES_MAX} files are allowed")));
         }
     }
     Ok(files)
+}
+
+/// The content of a file of the host.
+fn file(path: &Path) -> Result<Arc<[u8]>, String> {
+    let reason = |error| paths::io_reason(&error);
+    if !std::fs::metadata(path).map_err(reason)?.is_file() {
+        return Err(format!("{} is not a file", path.display()));
+    }
+    let mut content = Vec::new();
+    let file = std::fs::File::open(path).map_err(reason)?;
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut content).map_err(reason)?;
+    if content.len() as u64 > FILE_BYTES_MAX {
+        return Err(format!("{} has more than {FILE_BYTES_MAX} bytes", path.display()));
+    }
+    Ok(content.into())
 }
 
 /// `disk`: one table, or a list of them.

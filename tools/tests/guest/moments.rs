@@ -72,7 +72,7 @@ disk = { path = \"/data\", size = \"64M\" }
 #[test]
 fn at_the_restart_point_disks_and_cards_have_no_driver() {
     let launcher = launcher_of(WITH_DISK);
-    let plan = launcher.plan().unwrap();
+    let plan = launcher.plan();
     // What a kernel with built-in drivers would have done before, and the agent would have taken back.
     let there_and_back = "
         cd /sys/bus/virtio/drivers
@@ -126,7 +126,7 @@ fn at_the_restart_point_disks_and_cards_have_no_driver() {
 #[test]
 fn what_the_kernel_draws_follows_the_entropy_it_is_given() {
     let launcher = launcher_of("[[node]]\nname = \"a\"\n");
-    let plan = launcher.plan().unwrap();
+    let plan = launcher.plan();
     let draw = || shell("cat /proc/sys/kernel/random/boot_id; od -An -tx1 -N16 /dev/urandom");
     let drawn = |first: u8, second: u8| {
         let reseed = Operation::Reseed { entropy: Bytes(vec![second; 64]) };
@@ -201,7 +201,7 @@ fn the_boot_is_the_same_for_all_seeds_and_what_follows_is_not() {
     let mut events = waiting.take_events();
     let stored = waiting.save().to_bytes().unwrap();
     let state = SessionState::from_bytes(&stored).unwrap();
-    let mut resumed = Timeline::resume(waiting.into_machine(), launcher.plan().unwrap(), state).unwrap();
+    let mut resumed = Timeline::resume(waiting.into_machine(), launcher.plan(), state).unwrap();
     resumed.begin(1).unwrap();
     assert_eq!(resumed.begin(2), Err(BegunAlready(1)));
     let (resumed, later) = whole(resumed);

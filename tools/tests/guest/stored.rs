@@ -1,5 +1,6 @@
 //! Stored moments: a timeline goes on from one as if it had never stopped, and a store that is not sound is not used.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -82,6 +83,7 @@ fn moments_anywhere_change_nothing_and_lead_back() {
             assert!(from.start_again(&mut worker, 5).unwrap());
         }
         assert_eq!(worker.machine_mut().digest(), chosen.digest, "round {round}");
+        assert_eq!(worker.machine().differing_page(&chosen.moment), None, "round {round}");
         let to_ns = end_ns - draw(&mut random) % (50 * MS);
         if worker.machine().vtime() < to_ns {
             worker.run(&Until::vtime(to_ns));
@@ -153,14 +155,16 @@ fn a_short_campaign_on_machines_that_are_brought_back() {
     let report =
         job(EngineOptions::default(), 9, 200 * MS, 16).run(&Interrupt::default(), &|_, _| {}).unwrap();
     assert_eq!((report.mismatch, report.runs.len()), (None, 16));
+    // Of the eight runs with caches of the usual size, each worker's first takes a new machine.
+    assert_eq!(report.runs.iter().filter(|run| run.brought_back).count(), 6);
 }
 
 /// Boot the test world with `shelf` in a folder of its own.
 fn boot_in(folder: &Path) -> (Shelf, Booted) {
     let launcher = Launcher { from: None, ..launcher(EngineOptions::default()) };
     let digest = std::slice::from_ref(&image().digest);
-    let world = Identity::new(&launcher.world, digest).unwrap();
-    let shelf = Shelf::new(folder, &world, &Identity::of_boot(&launcher.world, digest).unwrap());
+    let world = Identity::new(&launcher.world, digest);
+    let shelf = Shelf::new(folder, &world, &Identity::of_boot(&launcher.world, digest));
     let booted =
         moments::get(&Ui::new(false), &launcher, &shelf, Wanted::Both, &Interrupt::default()).unwrap();
     (shelf, booted)
@@ -173,15 +177,25 @@ fn a_damaged_boot_is_made_anew() {
     let files = ["ready.base", "ready.moment", "restart.base", "restart.moment"]
         .map(|file| shelf.folder().join(file));
     let sound: Vec<Vec<u8>> = files.iter().map(|file| fs::read(file).unwrap()).collect();
-    // One bit, somewhere in the middle of one of them; and one that is cut short.
+    let pages_max = launcher(EngineOptions::default()).pages_max();
+    let read =
+        |name: &str| shelf.boot(name, &Pool::default(), pages_max).map(|stored| stored.unwrap().digest);
+    assert_eq!(read("ready").unwrap(), first.ready.digest);
+    // One bit, somewhere; or one file that is cut short. Each is noticed by itself.
     let mut state = 11;
-    for (file, content) in files.iter().zip(&sound) {
+    for ((file, content), name) in files.iter().zip(&sound).zip(["ready", "ready", "restart", "restart"]) {
         let mut damaged = content.clone();
         let at = draw(&mut state) as usize % damaged.len();
         damaged[at] ^= 1 << (draw(&mut state) % 8);
-        replace(file, &damaged);
+        for damaged in [&damaged[..], &content[..content.len() / 2]] {
+            replace(file, damaged);
+            assert!(read(name).is_err(), "{}", file.display());
+        }
+        replace(file, content);
+        assert!(read(name).is_ok());
     }
-    replace(&files[1], &sound[1][..sound[1].len() / 2]);
+    replace(&files[0], &sound[0][..sound[0].len() / 2]);
+    replace(&files[3], &sound[3][1..]);
     let (_, again) = boot_in(folder.path());
     assert_eq!(again.ready.digest, first.ready.digest);
     for (file, content) in files.iter().zip(&sound) {
@@ -299,8 +313,8 @@ fn link_images(cache: &Path) {
 
 fn find(folder: &Path, name: &str) -> PathBuf {
     let moments = fs::read_dir(folder.join("moments")).unwrap();
-    let paths: Vec<PathBuf> = moments.map(|entry| entry.unwrap().path().join("saved").join(name)).collect();
-    paths.into_iter().find(|path| path.is_file()).unwrap()
+    let saved = moments.flat_map(|entry| fs::read_dir(entry.unwrap().path().join("saved")).unwrap());
+    saved.map(|entry| entry.unwrap().path().join(name)).find(|path| path.is_file()).unwrap()
 }
 
 /// Processes that are killed while they store leave nothing that is half there.
@@ -318,7 +332,17 @@ fn a_killed_process_leaves_no_half_written_store() {
         everett_in(&cache, &["moment", "save", world, "--at", "1ms", "--name", "first"]).status.code(),
         Some(0)
     );
-    for kill in 0..6 {
+    let saved = find(&cache, "first.moment").parent().unwrap().to_owned();
+    let files = || -> BTreeSet<PathBuf> {
+        fs::read_dir(&saved).unwrap().map(|entry| entry.unwrap().path()).collect()
+    };
+    let mut killed = 0;
+    // Some end before they can be killed.
+    for kill in 0..40 {
+        if killed == 6 {
+            break;
+        }
+        let before = files();
         let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_everett"))
             .args(["moment", "save", world, "--at", "2ms", "--name", &format!("killed{kill}")])
             .env("EVERETT_CACHE", &cache)
@@ -327,13 +351,11 @@ fn a_killed_process_leaves_no_half_written_store() {
             .spawn()
             .unwrap();
         // As soon as anything of it is there: a temporary or the file itself.
-        let saved = find(&cache, "first.moment").parent().unwrap().to_owned();
-        let others = |saved: &Path| fs::read_dir(saved).unwrap().count() > 1 + kill;
-        while !others(&saved) && child.try_wait().unwrap().is_none() {
+        while files().is_subset(&before) && child.try_wait().unwrap().is_none() {
             std::thread::yield_now();
         }
         child.kill().unwrap();
-        child.wait().unwrap();
+        killed += usize::from(child.wait().unwrap().code().is_none());
         let output = listed();
         assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
         for line in String::from_utf8_lossy(&output.stdout).lines() {
@@ -342,4 +364,5 @@ fn a_killed_process_leaves_no_half_written_store() {
             assert_eq!(everett_in(&cache, &["moment", "show", world, name]).status.code(), Some(0), "{name}");
         }
     }
+    assert_eq!(killed, 6);
 }

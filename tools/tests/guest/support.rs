@@ -43,8 +43,7 @@ pub(crate) fn booted() -> &'static Booted {
     let (booted, _) = BOOTED.get_or_init(|| {
         let launcher = cold_launcher(EngineOptions::default());
         let folder = tempfile::tempdir().expect("a folder");
-        let identity =
-            Identity::new(&launcher.world, std::slice::from_ref(&image().digest)).expect("an identity");
+        let identity = Identity::new(&launcher.world, std::slice::from_ref(&image().digest));
         let shelf = Shelf::new(folder.path(), &identity, &identity);
         let booted = moments::get(&Ui::new(false), &launcher, &shelf, Wanted::Both, &Interrupt::default())
             .expect("it boots");

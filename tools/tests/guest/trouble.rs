@@ -55,6 +55,25 @@ fn a_truncated_initramfs_ends_in_a_panic_of_the_guests() {
 }
 
 #[test]
+fn a_world_that_does_not_get_ready_is_a_finding_and_shows_why() {
+    let place = tempfile::tempdir().unwrap();
+    let world = place.path().join("world.toml");
+    let text = fs::read_to_string(crate::support::world_file()).unwrap();
+    let (head, _) = text.split_once("[[node.service]]").unwrap();
+    for file in fs::read_dir(crate::support::world_file().parent().unwrap()).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), place.path().join(file.file_name())).unwrap();
+    }
+    let service = "[[node.service]]\nname = \"sh\"\nargv = [\"sh\", \"-c\", \"echo out of order; exit 3\"]\nready = { tcp = 1 }\n";
+    fs::write(&world, head.to_owned() + service).unwrap();
+    let output = everett(&["run", world.to_str().unwrap(), "--for", "1s"]);
+    assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
+    let text = shown(&output);
+    assert!(text.contains("| out of order"), "{text}");
+    assert!(text.contains("service sh ended with exit status 3 before all services were ready"), "{text}");
+}
+
+#[test]
 fn a_package_that_does_not_exist_is_one_line() {
     let place = tempfile::tempdir().unwrap();
     let world = place.path().join("world.toml");

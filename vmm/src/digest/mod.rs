@@ -24,7 +24,7 @@ pub use trail::Trail;
 
 use std::fmt;
 
-use everett_snapshot::{PageBytes, PageHash};
+use everett_snapshot::PageHash;
 use serde::{Deserialize, Serialize};
 
 use crate::disk::BLOCK;
@@ -110,7 +110,8 @@ impl<E: Engine> Machine<E> {
         for page in self.take_written_pages() {
             // An engine names only pages of RAM.
             let Some(content) = self.ram.page(page) else { continue };
-            self.digest.memory.set(page, leaf(content), self.memory.hash(page));
+            // A page of zeroes has no hash, so that one that was never written equals one that is zero again.
+            self.digest.memory.set(page, PageHash::of_nonzero(content), self.memory.hash(page));
         }
     }
 
@@ -131,11 +132,6 @@ impl<E: Engine> Machine<E> {
 }
 
 const _: () = assert!(BLOCK == PAGE);
-
-/// A page's hash; a page of zeroes has none, so that one that was never written equals one that is zero again.
-fn leaf(content: &PageBytes) -> Option<PageHash> {
-    (*content != [0; PAGE as usize]).then(|| PageHash::of(content))
-}
 
 /// Serialised state has one form: every map in it is ordered.
 fn serialized<T: Serialize>(value: &T) -> Digest {

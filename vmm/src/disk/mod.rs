@@ -193,7 +193,7 @@ impl Disk {
 
     /// The sum of the blocks of the last moment.
     pub(crate) fn stored_sum(&self) -> LeafSum {
-        LeafSum::of(self.stored.iter().map(|(block, entry)| (block, hash(entry))))
+        sum(&self.stored)
     }
     /// Whoever takes dirty blocks next has seen none that was written since the last moment.
     pub(crate) fn recent_is_dirty(&mut self) {
@@ -259,8 +259,13 @@ impl Disk {
     }
 }
 
+/// The sum of the blocks of a moment.
+pub(crate) fn sum(blocks: &Tree) -> LeafSum {
+    LeafSum::of(blocks.iter().map(|(block, entry)| (block, hash(entry))))
+}
+
 /// The hash of a written block of a moment.
-pub(crate) fn hash(entry: &Entry) -> PageHash {
+fn hash(entry: &Entry) -> PageHash {
     match entry {
         Entry::Zero => PageHash::of(ZEROES),
         Entry::Page(page) => page.hash(),

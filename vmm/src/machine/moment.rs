@@ -112,7 +112,7 @@ impl Moment {
         let vtime = stored.state.clock.vtime(icount);
         let memory_sum = LeafSum::of(memory.present().map(|(page, hash, _)| (page, hash)));
         let disks = disks.into_iter().map(|blocks| {
-            let sum = LeafSum::of(blocks.iter().map(|(block, entry)| (block, disk::hash(entry))));
+            let sum = disk::sum(&blocks);
             DiskMoment { blocks, sum }
         });
         Ok(Moment { vtime, icount, state, memory, memory_sum, disks: disks.collect() })
@@ -219,6 +219,13 @@ impl<E: Engine> Machine<E> {
         }
         self.install(stored);
         Ok(())
+    }
+
+    /// The first page of memory whose content is not that of `moment`, whatever is believed of it.
+    pub fn differing_page(&self, moment: &Moment) -> Option<u64> {
+        let zeroes = [0; PAGE as usize];
+        let same = |page: u64| self.ram.page(page) == Some(moment.memory.page(page).unwrap_or(&zeroes));
+        (0..self.ram.len() / PAGE).find(|&page| !same(page))
     }
 
     /// Registers, devices and the rest that is no memory.

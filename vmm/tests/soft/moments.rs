@@ -1,9 +1,10 @@
 //! A machine that goes back to a moment, or another one that starts from it, goes on as the first one did.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use everett_cpu::CacheConfig;
-use everett_snapshot::Pool;
+use everett_snapshot::{Base, BaseFile, Image, Pool};
 use everett_vmm::machine::{Moment, MomentError, STATE_VERSION};
 use everett_vmm::{Machine, MachineConfig, Trail, Until};
 use iced_x86::code_asm::*;
@@ -28,22 +29,32 @@ fn taken(pool: &Pool) -> Vec<(Moment, Trail)> {
     moments.into()
 }
 
+/// The same moment on a mapped file that has some of its pages, as those of booted worlds are.
+fn on_a_file(moment: &Moment, folder: &Path) -> Moment {
+    let path = folder.join("base");
+    BaseFile::write(&path, moment.memory()).unwrap();
+    let base = Arc::new(Base::File(BaseFile::open(&path).unwrap()));
+    moment.on(Image::on(base))
+}
+
 #[test]
 fn every_restore_goes_on_as_before() {
     let pool = Pool::default();
     let moments = taken(&pool);
     let expected = reference();
     let mut worker = plain(&busy());
+    let folder = tempfile::tempdir().unwrap();
     // Back and forth, from wherever the last one left the machine, and now and then in a new machine.
     for (step, index) in [7, 0, 3, 3, 2, 6, 1, 5, 4, 0, 7].into_iter().enumerate() {
         let (moment, then) = &moments[index];
         if step % 3 == 2 {
-            worker = from(moment);
+            worker = if step % 2 == 0 { from(moment) } else { from(&on_a_file(moment, folder.path())) };
         } else {
             worker.restore(moment).unwrap();
         }
         assert_eq!(worker.vtime(), moment.vtime());
         assert_eq!(worker.icount(), moment.icount());
+        assert_eq!(worker.differing_page(moment), None);
         let mut trail = then.clone();
         trail.run(&mut worker, &Until::vtime(HORIZON - 999 * step as u64));
         let reached = trail.points().len();
@@ -67,6 +78,7 @@ fn a_moment_after_a_restore_is_the_same_moment() {
         other.run(&Until::vtime(5_000_000));
         other.restore(&again).unwrap();
         assert_eq!(other.digest(), digest);
+        assert_eq!((worker.differing_page(moment), other.differing_page(moment)), (None, None));
     }
 }
 

@@ -72,8 +72,7 @@ fn check(path: &Path, info: &MomentInfo, parts: &MomentParts) -> Result<(), File
     for name in parts.states.keys().chain(parts.images.keys()).chain(parts.trees.keys()) {
         at_most("bytes of a part's name", name.len() as u64, NAME_BYTES_MAX as u64)?;
     }
-    let trees =
-        parts.trees.values().map(|tree| tree.iter().last().map_or(0, |(last, _)| last.saturating_add(1)));
+    let trees = parts.trees.values().map(|tree| tree.last().map_or(0, |last| last.saturating_add(1)));
     let mut lengths = parts.images.values().map(Image::pages).chain(trees);
     lengths.try_for_each(|pages| at_most("pages of an image", pages, IMAGE_PAGES_MAX))
 }

@@ -210,4 +210,4 @@ impl Conversation {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::session) mod tests;

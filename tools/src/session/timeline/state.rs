@@ -223,6 +223,13 @@ impl Timeline {
         }
     }
 
+    /// Go on with another conversation on the same machine.
+    #[cfg(test)]
+    pub(in crate::session) fn restore_conversation(&mut self, conversation: ConversationState) {
+        let state = SessionState { conversation, ..self.save() };
+        self.restore(state).expect("a conversation of the plan");
+    }
+
     /// A timeline that goes on where the one of `state` was, on a machine that is where its machine was.
     ///
     /// # Errors

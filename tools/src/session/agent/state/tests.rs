@@ -52,6 +52,13 @@ const BEGUN: [Step; 8] = [
     Step::Answer(0),
 ];
 
+/// A conversation whose guest has been asked to seed its random numbers and has not answered.
+pub(in crate::session) fn beginning() -> ConversationState {
+    let run = run(&BEGUN[..7], 1000, |_| false);
+    assert_eq!(run.host.phase(), Phase::Beginning);
+    run.host.save()
+}
+
 /// A script that gets a timeline going before anything else happens, so that all phases are seen often.
 fn script() -> impl Strategy<Value = Vec<Step>> {
     (0..=BEGUN.len(), prop::collection::vec(step(), 0..25)).prop_map(move |(length, tail)| {
