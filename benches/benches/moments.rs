@@ -108,7 +108,7 @@ fn stored_root(folder: &Path) -> Result<Moment, String> {
     let base = BaseFile::open(&folder.join("root.base")).map_err(|e| e.to_string())?;
     let state = std::fs::read(folder.join("root.state")).map_err(|e| e.to_string())?;
     let memory = Image::on(Arc::new(Base::File(base)));
-    Moment::from_parts(STATE_VERSION, state.into(), memory, Vec::new()).map_err(|e| e.to_string())
+    Moment::from_parts(STATE_VERSION, state.into(), memory, &[]).map_err(|e| e.to_string())
 }
 
 fn start(kernel: &Path, moment: &Moment) -> Result<Worker, String> {

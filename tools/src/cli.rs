@@ -54,6 +54,8 @@ pub enum Command {
     /// Save, list, show, restore and drop moments of a timeline
     #[command(subcommand)]
     Moment(Moment),
+    /// Draw a fault plan for a world: JSON lines for --faults
+    Plan(Plan),
     /// Boot a real server, put load on it, and show that the run repeats
     Demo(Demo),
 }
@@ -127,6 +129,9 @@ pub struct Timeline {
     /// Start from this saved moment of the timeline
     #[arg(long, value_name = "MOMENT", conflicts_with = "cold")]
     pub from: Option<String>,
+    /// Do to the world what this fault plan says (JSON lines; see docs/faults.md)
+    #[arg(long, value_name = "FILE")]
+    pub faults: Option<PathBuf>,
     /// Switches that only tests use
     #[command(flatten)]
     pub hidden: Hidden,
@@ -197,6 +202,19 @@ pub struct Run {
     /// Write run.json, events.jsonl, trail.jsonl and console.log into this new folder
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+}
+
+/// `everett plan`
+#[derive(Debug, Args)]
+pub struct Plan {
+    /// The world file; its [faults] table says which faults, how often and how strong
+    pub world: PathBuf,
+    /// The seed; the world file's, or 0, without it
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// How much vtime after the services are ready
+    #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "20s")]
+    pub duration_ns: u64,
 }
 
 /// `everett verify`

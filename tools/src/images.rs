@@ -81,6 +81,7 @@ fn spec(world: &World) -> ImageSpec {
         Root::Packages { suite, packages } => {
             let mut all = packages.clone();
             all.extend(world.nodes.iter().flat_map(|node| node.packages.iter().cloned()));
+            all.extend(world.filesystems().filter_map(|fs| fs.package()).map(str::to_owned));
             all.sort();
             all.dedup();
             (suite.clone(), RootSource::Packages(all))
@@ -94,6 +95,9 @@ fn spec(world: &World) -> ImageSpec {
         let modules = world.image.kernel_modules.clone();
         spec.kernel = KernelSource::File { path: path.clone(), modules };
     }
+    spec.modules.extend(world.filesystems().filter_map(|fs| fs.module()).map(str::to_owned));
+    spec.modules.sort();
+    spec.modules.dedup();
     spec.mirror.clone_from(&world.image.mirror);
     spec.lock = Some(world.file.with_extension("lock"));
     spec.time_s = world.epoch_unix_s;

@@ -1,136 +1,8 @@
-//! Durations and sizes as people write them, in world files and on the command line.
-//!
-//! A number always carries its unit: `20` alone could be seconds or nanoseconds, and a timeline is too expensive to
-//! run for the wrong one. All arithmetic is in integers, so that `0.1s` is exactly 100,000,000 ns.
+//! Durations, sizes and vtimes as people read them; how they write them is [`everett_explorer::units`].
 
 use std::fmt;
 
-/// Why a quantity could not be read. Its text says which units there are.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum UnitError {
-    /// No digits where the number should be.
-    #[error("\"{0}\" does not begin with a number")]
-    NoNumber(String),
-    /// A number without a unit.
-    #[error("\"{text}\" has no unit; write one of {units}, as in \"{text}{example}\"")]
-    NoUnit {
-        /// What was written.
-        text: String,
-        /// The units that there are.
-        units: &'static str,
-        /// A likely one.
-        example: &'static str,
-    },
-    /// A unit that does not exist.
-    #[error("\"{text}\" has the unknown unit \"{unit}\"; the units are {units}")]
-    UnknownUnit {
-        /// What was written.
-        text: String,
-        /// Its unit.
-        unit: String,
-        /// The units that there are.
-        units: &'static str,
-    },
-    /// More than 64 bits hold.
-    #[error("\"{0}\" is too large")]
-    TooLarge(String),
-    /// A fraction finer than the base unit.
-    #[error("\"{text}\" is not a whole number of {base}")]
-    TooFine {
-        /// What was written.
-        text: String,
-        /// The base unit.
-        base: &'static str,
-    },
-}
-
-struct Units {
-    names: &'static str,
-    example: &'static str,
-    base: &'static str,
-    factors: &'static [(&'static str, u64)],
-}
-
-const TIME: Units = Units {
-    names: "ns, us, ms, s, m, h",
-    example: "s",
-    base: "nanoseconds",
-    factors: &[
-        ("ns", 1),
-        ("us", 1_000),
-        ("ms", 1_000_000),
-        ("s", 1_000_000_000),
-        ("m", 60_000_000_000),
-        ("h", 3_600_000_000_000),
-    ],
-};
-
-const SIZE: Units = Units {
-    names: "B, K, M, G, T",
-    example: "M",
-    base: "bytes",
-    factors: &[
-        ("B", 1),
-        ("K", 1 << 10),
-        ("KiB", 1 << 10),
-        ("M", 1 << 20),
-        ("MiB", 1 << 20),
-        ("G", 1 << 30),
-        ("GiB", 1 << 30),
-        ("T", 1 << 40),
-        ("TiB", 1 << 40),
-    ],
-};
-
-/// Read a duration such as `20s`, `1.5ms` or `2m`. Returns nanoseconds.
-///
-/// # Errors
-/// A missing or unknown unit, a fraction of a nanosecond, or more than 2^64 nanoseconds.
-pub fn parse_duration_ns(text: &str) -> Result<u64, UnitError> {
-    parse(text, &TIME)
-}
-
-/// Read a size such as `128M` or `4K`; a K is 1024 bytes. Returns bytes.
-///
-/// # Errors
-/// A missing or unknown unit, a fraction of a byte, or more than 2^64 bytes.
-pub fn parse_size_bytes(text: &str) -> Result<u64, UnitError> {
-    parse(text, &SIZE)
-}
-
-fn parse(text: &str, units: &Units) -> Result<u64, UnitError> {
-    let trimmed = text.trim();
-    let split = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
-    let (number, unit) = (&trimmed[..split], trimmed[split..].trim_start());
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if whole.is_empty() || fraction.contains('.') || (number.contains('.') && fraction.is_empty()) {
-        return Err(UnitError::NoNumber(text.to_owned()));
-    }
-    if unit.is_empty() {
-        let (text, units, example) = (trimmed.to_owned(), units.names, units.example);
-        return Err(UnitError::NoUnit { text, units, example });
-    }
-    let Some(&(_, factor)) = units.factors.iter().find(|(name, _)| *name == unit) else {
-        let (text, unit, units) = (trimmed.to_owned(), unit.to_owned(), units.names);
-        return Err(UnitError::UnknownUnit { text, unit, units });
-    };
-    let too_large = || UnitError::TooLarge(trimmed.to_owned());
-    let whole: u64 = whole.parse().map_err(|_| too_large())?;
-    let mut value = u128::from(whole) * u128::from(factor);
-    if !fraction.is_empty() {
-        // 19 digits are more than any factor has; beyond them the fraction cannot be whole in the base unit.
-        let too_fine = || UnitError::TooFine { text: trimmed.to_owned(), base: units.base };
-        let digits: u128 = fraction.parse::<u64>().map_err(|_| too_fine())?.into();
-        let scale =
-            10u128.checked_pow(u32::try_from(fraction.len()).unwrap_or(u32::MAX)).ok_or_else(too_fine)?;
-        let scaled = digits * u128::from(factor);
-        if !scaled.is_multiple_of(scale) {
-            return Err(too_fine());
-        }
-        value += scaled / scale;
-    }
-    u64::try_from(value).map_err(|_| too_large())
-}
+pub use everett_explorer::units::{UnitError, parse_duration_ns, parse_size_bytes};
 
 /// A vtime as `seconds.nanoseconds`, at a width that keeps columns aligned up to 9,999 seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -172,53 +44,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations() {
-        assert_eq!(parse_duration_ns("20s"), Ok(20_000_000_000));
-        assert_eq!(parse_duration_ns("500ms"), Ok(500_000_000));
-        assert_eq!(parse_duration_ns("1.5us"), Ok(1_500));
-        assert_eq!(parse_duration_ns("0.1 s"), Ok(100_000_000));
-        assert_eq!(parse_duration_ns("2h"), Ok(7_200_000_000_000));
-        assert!(matches!(parse_duration_ns("20"), Err(UnitError::NoUnit { .. })));
-        assert!(matches!(parse_duration_ns("20d"), Err(UnitError::UnknownUnit { .. })));
-        assert!(matches!(parse_duration_ns("s"), Err(UnitError::NoNumber(_))));
-        assert!(matches!(parse_duration_ns("1.s"), Err(UnitError::NoNumber(_))));
-        assert!(matches!(parse_duration_ns("1.2.3s"), Err(UnitError::NoNumber(_))));
-        assert!(matches!(parse_duration_ns("-1s"), Err(UnitError::NoNumber(_))));
-        assert!(matches!(parse_duration_ns("0.5ns"), Err(UnitError::TooFine { .. })));
-        assert!(matches!(parse_duration_ns("99999999999h"), Err(UnitError::TooLarge(_))));
-    }
-
-    #[test]
-    fn sizes() {
-        assert_eq!(parse_size_bytes("128M"), Ok(128 << 20));
-        assert_eq!(parse_size_bytes("1.5G"), Ok(3 << 29));
-        assert_eq!(parse_size_bytes("512B"), Ok(512));
-        let error = parse_size_bytes("128Q").unwrap_err().to_string();
-        assert_eq!(error, "\"128Q\" has the unknown unit \"Q\"; the units are B, K, M, G, T");
-        let error = parse_size_bytes("128").unwrap_err().to_string();
-        assert_eq!(error, "\"128\" has no unit; write one of B, K, M, G, T, as in \"128M\"");
-    }
-
-    #[test]
     fn shown() {
         assert_eq!(Vtime(1_234_000_005).to_string(), "   1.234000005");
         assert_eq!(show_bytes(512), "512 B");
         assert_eq!(show_bytes(3 << 29), "1.5 GiB");
         assert_eq!(show_duration_ns(20_000_000_000), "20 s");
         assert_eq!(show_duration_ns(1_250_000_000), "1.25 s");
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn any_text_is_an_answer_or_an_error(text in "\\PC*") {
-            let _ = parse_duration_ns(&text);
-            let _ = parse_size_bytes(&text);
-        }
-
-        #[test]
-        fn whole_numbers_are_exact(n in 0u64..1_000_000) {
-            proptest::prop_assert_eq!(parse_duration_ns(&format!("{n}us")), Ok(n * 1_000));
-            proptest::prop_assert_eq!(parse_size_bytes(&format!("{n}K")), Ok(n * 1_024));
-        }
     }
 }

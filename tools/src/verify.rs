@@ -14,6 +14,8 @@ use std::thread;
 use everett_cpu::CacheConfig;
 use everett_vmm::digest::Digest;
 use everett_vmm::engine::soft::FlushSchedule;
+use everett_vmm::wire::log::Step;
+use everett_vmm::world::Captured;
 
 use crate::interrupt::Interrupt;
 use crate::session::drive::{Ended, Watch, drive};
@@ -166,19 +168,18 @@ impl Job {
                 Some(timeline) => self.start_again(timeline, run)?,
                 None => self.start(run)?,
             };
-            let instructions = timeline.machine().icount();
+            let instructions = timeline.icount();
             let mut comparer = Comparer { shared, run, points: 0, vtime_ns: 0, instructions };
             if drive(&mut timeline, self.duration_ns, &mut comparer)? == Ended::Cut {
                 break;
             }
-            let machine = timeline.machine();
             let result = RunResult {
                 run,
                 trail: timeline.trail().digest(),
                 points: timeline.trail().points().len(),
-                instructions: machine.icount(),
-                executed: machine.icount() - instructions,
-                vtime_ns: machine.vtime(),
+                instructions: timeline.icount(),
+                executed: timeline.icount().saturating_sub(instructions),
+                vtime_ns: timeline.vtime(),
                 findings: timeline.findings(),
                 brought_back,
             };
@@ -282,7 +283,11 @@ impl Watch for Comparer<'_> {
         Ok(())
     }
 
-    fn console(&mut self, _: &[u8]) -> anyhow::Result<()> {
+    fn console(&mut self, _: usize, _: &[u8]) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    fn wire(&mut self, _: &[Step], _: &[Captured]) -> anyhow::Result<()> {
         Ok(())
     }
 
@@ -294,7 +299,8 @@ impl Watch for Comparer<'_> {
 
     fn at(&mut self, since_ready_ns: u64, instructions: u64) -> bool {
         let add = |total: &AtomicU64, new: u64, old: &mut u64| {
-            let step = new - *old;
+            // A node that starts again from its restart point has executed less than it had.
+            let step = new.saturating_sub(*old);
             *old = new;
             total.fetch_add(step, Ordering::Relaxed) + step
         };

@@ -72,6 +72,8 @@ impl fmt::Display for ClockMode {
 pub struct Clock {
     mode: ClockMode,
     cpu_hz: u64,
+    /// At present: a slow CPU has less than its `cpu_hz`.
+    speed_hz: u64,
     anchor_icount: u64,
     anchor_ns: u64,
 }
@@ -85,20 +87,20 @@ impl Clock {
         if !CPU_HZ.contains(&cpu_hz) {
             return Err(ClockError::Frequency { hz: cpu_hz });
         }
-        Ok(Clock { mode, cpu_hz, anchor_icount: 0, anchor_ns: 0 })
+        Ok(Clock { mode, cpu_hz, speed_hz: cpu_hz, anchor_icount: 0, anchor_ns: 0 })
     }
 
     /// vtime, in nanoseconds, when `icount` instructions have retired.
     pub fn vtime(&self, icount: u64) -> u64 {
         let retired = u128::from(icount.saturating_sub(self.anchor_icount));
-        let ns = retired * u128::from(NANOS) / u128::from(self.cpu_hz);
+        let ns = retired * u128::from(NANOS) / u128::from(self.speed_hz);
         u64::try_from(ns).unwrap_or(VTIME_MAX).saturating_add(self.anchor_ns).min(VTIME_MAX)
     }
 
     /// The least count at which vtime is `vtime` or later.
     pub fn icount_at(&self, vtime: u64) -> u64 {
         let ns = u128::from(vtime.saturating_sub(self.anchor_ns));
-        let retired = (ns * u128::from(self.cpu_hz)).div_ceil(u128::from(NANOS));
+        let retired = (ns * u128::from(self.speed_hz)).div_ceil(u128::from(NANOS));
         u64::try_from(retired).unwrap_or(u64::MAX).saturating_add(self.anchor_icount)
     }
 
@@ -116,12 +118,24 @@ impl Clock {
         self.anchor_ns = self.anchor_ns.saturating_add(ns).min(VTIME_MAX);
     }
 
-    /// What the TSC shows: vtime in ticks of [`TSC_HZ`].
-    pub fn tsc(&self) -> TscAnchor {
-        TscAnchor { icount: self.anchor_icount, tsc: self.anchor_ns, num: TSC_HZ, den: self.cpu_hz }
+    /// From `icount` on the CPU executes `hz` instructions a second, brought into [`CPU_HZ`]. What of a nanosecond has passed
+    /// is lost: less than an instruction.
+    pub fn set_speed(&mut self, icount: u64, hz: u64) {
+        (self.anchor_icount, self.anchor_ns) = (icount, self.vtime(icount));
+        self.speed_hz = hz.clamp(*CPU_HZ.start(), *CPU_HZ.end());
     }
 
-    /// Instructions a second.
+    /// Whether a stored clock is one.
+    pub(crate) fn is_sound(&self) -> bool {
+        CPU_HZ.contains(&self.cpu_hz) && CPU_HZ.contains(&self.speed_hz) && self.anchor_ns <= VTIME_MAX
+    }
+
+    /// What the TSC shows: vtime in ticks of [`TSC_HZ`].
+    pub fn tsc(&self) -> TscAnchor {
+        TscAnchor { icount: self.anchor_icount, tsc: self.anchor_ns, num: TSC_HZ, den: self.speed_hz }
+    }
+
+    /// Instructions a second when nothing slows the CPU down.
     pub fn cpu_hz(&self) -> u64 {
         self.cpu_hz
     }
@@ -169,6 +183,20 @@ mod tests {
             let n = clock.icount_at(vtime);
             prop_assert!(clock.vtime(n) >= vtime);
             prop_assert!(n <= at || clock.vtime(n - 1) < vtime);
+        }
+
+        /// A change of speed moves time by less than an instruction, and what was stays.
+        #[test]
+        fn a_change_of_speed_begins_here(hz in CPU_HZ, slow in any::<u64>(), at in 0u64..1 << 40, ahead in 0u64..1 << 40) {
+            let mut clock = Clock::new(ClockMode::Insn, hz).unwrap();
+            let before = clock.vtime(at);
+            clock.set_speed(at, slow);
+            prop_assert!(clock.is_sound());
+            prop_assert_eq!(clock.vtime(at), before);
+            let slow = u128::from(slow.clamp(*CPU_HZ.start(), *CPU_HZ.end()));
+            prop_assert_eq!(u128::from(clock.vtime(at + ahead) - before), u128::from(ahead) * u128::from(NANOS) / slow);
+            clock.set_speed(at, hz);
+            prop_assert_eq!(clock.vtime(at), before);
         }
 
         #[test]

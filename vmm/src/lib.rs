@@ -6,6 +6,8 @@
 //! - [`layout`]: addresses, ports and pins; [`ram`]: guest memory; [`disk`]: disk contents
 //! - [`boot`]: from kernel and initramfs to the first instruction; `acpi`: how the guest finds its devices
 //! - `devices`: interrupt controllers, UART, RTC, power; [`virtio`]: blk, net, rng, console
+//! - [`world`]: machines on a wire; [`fault`]: what can be done to a world, as data
+//! - [`wire`]: the switch that joins the cards of nodes, what faults do to it, captures, a TCP/IP stack of the host's
 //! - [`digest`]: digests, trails, differences and bisection; [`leak`]: planted defects for tests of those
 //!
 //! Not here: images and their contents (`guest-image`), the protocol of the guest's agent (the console's ports carry bytes),
@@ -25,12 +27,15 @@ pub mod devices;
 pub mod digest;
 pub mod disk;
 pub mod engine;
+pub mod fault;
 pub mod layout;
 pub mod leak;
 pub mod machine;
 pub mod ram;
 pub mod streams;
 pub mod virtio;
+pub mod wire;
+pub mod world;
 
 pub use clock::ClockMode;
 pub use digest::{Digest, Trail};

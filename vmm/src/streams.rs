@@ -19,6 +19,8 @@ pub mod purpose {
     pub const DISKS: &str = "disks";
     /// Anything that the wire draws.
     pub const NETWORK: &str = "network";
+    /// When a node's CPU is stolen, and for how long.
+    pub const SCHEDULING: &str = "scheduling";
 }
 
 /// The streams of one node.
@@ -76,6 +78,11 @@ fn key(seed: u64, node: &str) -> [u8; 32] {
 }
 
 impl<E: Engine> Machine<E> {
+    /// The machine's stream for a purpose, for what is done to it.
+    pub fn stream(&mut self, purpose: &str) -> &mut ChaCha20Rng {
+        self.state.streams.get(purpose)
+    }
+
     /// Draw bytes of the entropy stream, for what the host gives to the guest besides virtio-rng.
     pub fn draw_entropy(&mut self, buf: &mut [u8]) {
         self.state.streams.fill(purpose::ENTROPY, buf);

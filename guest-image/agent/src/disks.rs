@@ -77,18 +77,29 @@ fn blank(device: &str) -> Result<bool, Failure> {
 /// left for the kernel to initialise later, in the background.
 fn format(disk: &DataDisk, device: &str) -> Result<(), Failure> {
     let uuid = uuid_of(&disk.serial);
-    let options = format!("hash_seed={uuid},lazy_itable_init=0,lazy_journal_init=0,nodiscard");
-    let result = Command::new("/sbin/mkfs.ext4")
-        .args(["-q", "-F", "-m", "0", "-U", &uuid, "-E", &options, device])
+    let kind = disk.filesystem.as_str();
+    let options = match kind {
+        "xfs" => format!("-q -f -K -m uuid={uuid}"),
+        _ => format!(
+            "-q -F -m 0 -U {uuid} -E hash_seed={uuid},lazy_itable_init=0,lazy_journal_init=0,nodiscard"
+        ),
+    };
+    let program = format!("/sbin/mkfs.{kind}");
+    let result = Command::new(&program)
+        .args(options.split(' '))
+        .arg(device)
         .stdin(Stdio::null())
         .output()
-        .context(|| format!("make an ext4 on the disk {}: start /sbin/mkfs.ext4", disk.serial))?;
+        .context(|| format!("make the {kind} on the disk {}: start {program}", disk.serial))?;
     if result.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&result.stderr);
     let said = said.lines().last().unwrap_or("it said nothing");
-    Err(Failure::new(format!("cannot make an ext4 on the disk {}: {}: {said}", disk.serial, result.status)))
+    Err(Failure::new(format!(
+        "cannot make the {kind} on the disk {}: {}: {said}",
+        disk.serial, result.status
+    )))
 }
 
 /// A UUID (version 8, RFC 9562: free of any rule) that holds the serial number's first 14 bytes or so.

@@ -34,6 +34,7 @@ mod network;
 mod pack;
 mod ports;
 mod power;
+mod priorities;
 mod readiness;
 mod requests;
 mod root;

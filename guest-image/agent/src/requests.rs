@@ -38,6 +38,7 @@ impl Agent {
                 return Ok(None);
             }
             Operation::Signal { service, signal } => self.signal_service(&service, signal)?,
+            Operation::Prioritize { service, priorities } => self.prioritize(&service, &priorities)?,
             Operation::PutFile(file) => files::put(&file)?,
             Operation::SetClock(value) => clock::set(value)?,
             Operation::Pack(what) => {

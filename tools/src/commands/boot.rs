@@ -22,7 +22,7 @@ use crate::session::show;
 use crate::session::timeline::{COMMAND, Timeline};
 use crate::ui::{Ui, style};
 use crate::units::show_duration_ns;
-use crate::world_file::{Node, Workload, World};
+use crate::world_file::{Workload, World};
 
 /// The console is looked at after so much vtime, and so is the keyboard.
 const STEP_NS: u64 = 20_000_000;
@@ -85,7 +85,7 @@ fn boot_raw(ui: &Ui, args: &cli::Boot) -> anyhow::Result<Outcome> {
 
 fn boot_world(ui: &Ui, args: &cli::Boot, file: &Path) -> anyhow::Result<Outcome> {
     let mut world = common::load(file)?;
-    let node = pick_node(&world, args.node.as_deref())?.clone();
+    let only = Some(pick_node(&world, args.node.as_deref())?);
     let options = EngineOptions::new(&args.hidden)?;
     world.workload = Workload::default();
     let seed = args.seed.or(world.seed).unwrap_or(0);
@@ -98,7 +98,8 @@ fn boot_world(ui: &Ui, args: &cli::Boot, file: &Path) -> anyhow::Result<Outcome>
     if let Some(initramfs) = &args.initramfs {
         files.initramfs = Some(initramfs.clone());
     }
-    let launcher = Launcher { world, node, files, cmdline: args.cmdline.clone(), options, from: None };
+    let launcher =
+        Launcher { world, only, files, cmdline: args.cmdline.clone(), options, from: None, faults: None };
     let mut timeline = launcher.start(seed)?;
     let with_command = !args.argv.is_empty();
     if with_command {
@@ -109,13 +110,13 @@ fn boot_world(ui: &Ui, args: &cli::Boot, file: &Path) -> anyhow::Result<Outcome>
     let mut last_ns = args.duration_ns.unwrap_or(u64::MAX);
     let mut asked = false;
     let end = loop {
-        let next_ns = (timeline.machine().vtime() + STEP_NS).min(last_ns);
+        let next_ns = (timeline.vtime() + STEP_NS).min(last_ns);
         let stop = timeline.run(&Until::vtime(next_ns));
         terminal.timeline(&mut timeline)?;
         if let Stop::End(end) = stop {
             break Some(end);
         }
-        let now = timeline.machine().vtime();
+        let now = timeline.vtime();
         if interrupt.wanted() && !asked {
             asked = true;
             last_ns = last_ns.min(now + POWER_OFF_NS);
@@ -125,12 +126,12 @@ fn boot_world(ui: &Ui, args: &cli::Boot, file: &Path) -> anyhow::Result<Outcome>
             break None;
         }
         let typed = terminal.typed();
-        timeline.machine_mut().console_input(&typed);
+        timeline.machine_mut(0).console_input(&typed);
         if !asked {
             pace(args, clock, now, &interrupt);
         }
     };
-    let machine = timeline.machine();
+    let machine = timeline.machine(0);
     let outcome = terminal.end(machine.vtime(), machine.icount(), end.as_ref(), clock)?;
     match timeline.command_exit() {
         _ if timeline.findings() > 0 => Ok(Outcome::Found),
@@ -141,22 +142,15 @@ fn boot_world(ui: &Ui, args: &cli::Boot, file: &Path) -> anyhow::Result<Outcome>
     }
 }
 
-fn pick_node<'w>(world: &'w World, name: Option<&str>) -> anyhow::Result<&'w Node> {
+fn pick_node(world: &World, name: Option<&str>) -> anyhow::Result<usize> {
+    let file = world.file.display();
     match name {
-        None => match &world.nodes[..] {
-            [node] => Ok(node),
-            _ => bail!("{}: node: several nodes; choose one with --node NAME", world.file.display()),
-        },
-        Some(name) => {
+        None if world.nodes.len() == 1 => Ok(0),
+        None => bail!("{file}: node: several nodes; choose one with --node NAME"),
+        Some(name) => world.nodes.iter().position(|node| node.name == name).with_context(|| {
             let names: Vec<&str> = world.nodes.iter().map(|node| node.name.as_str()).collect();
-            world.node(name).with_context(|| {
-                format!(
-                    "{}: node: none is named \"{name}\"; there is {}",
-                    world.file.display(),
-                    names.join(", ")
-                )
-            })
-        }
+            format!("{file}: node: none is named \"{name}\"; there is {}", names.join(", "))
+        }),
     }
 }
 
@@ -223,9 +217,9 @@ impl<'a> Terminal<'a> {
     }
 
     fn timeline(&mut self, timeline: &mut Timeline) -> anyhow::Result<()> {
-        let vtime_ns = timeline.machine().vtime();
-        let console = timeline.machine_mut().output().take_console();
-        timeline.machine_mut().output().take_notes();
+        let vtime_ns = timeline.vtime();
+        let console = timeline.machine_mut(0).output().take_console();
+        timeline.machine_mut(0).output().take_notes();
         self.console(vtime_ns, &console)?;
         for event in timeline.take_events() {
             self.event(&event)?;

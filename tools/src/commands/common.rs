@@ -1,10 +1,14 @@
 //! What several commands begin with: the world, the node, the seed, the engine.
 
-use std::path::Path;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::slice;
 use std::sync::Arc;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
+use everett_explorer::plan::limits::PLAN_BYTES_MAX;
+use everett_explorer::plan::{Plan, PlanErrors};
 use everett_guest_image::Cache;
 use serde::Serialize;
 
@@ -15,10 +19,11 @@ use crate::images;
 use crate::interrupt::Interrupt;
 use crate::moments::{self, Booted, Shelf, Wanted};
 use crate::session::launch::{EngineOptions, Launcher};
-use crate::session::timeline::BootError;
+use crate::session::restarts::Nodes;
+use crate::session::timeline::{BootError, Faults};
 use crate::ui::{Ui, style};
 use crate::units::show_duration_ns;
-use crate::world_file::{self, Node, World};
+use crate::world_file::{self, World};
 
 /// Refuse engines that this version does not have.
 pub(super) fn check_engine(engine: EngineChoice) -> anyhow::Result<()> {
@@ -54,14 +59,40 @@ pub(super) fn world(timeline: &Timeline) -> anyhow::Result<World> {
     Ok(world)
 }
 
-/// The only node of a world: this version runs worlds of one machine.
-pub(super) fn only_node(world: &World) -> anyhow::Result<&Node> {
-    match &world.nodes[..] {
-        [node] => Ok(node),
-        nodes => {
-            bail!("{}: node: {} nodes; this version runs worlds of one", world.file.display(), nodes.len())
+/// The fault plan that is asked for, if one is: before anybody waits for an image.
+pub(super) fn plan(args: &Timeline, world: &World) -> anyhow::Result<Option<Plan>> {
+    let Some(file) = args.faults.as_deref() else { return Ok(None) };
+    let bad = |errors| BadPlan { file: file.to_owned(), errors };
+    Ok(Some(Plan::parse(&plan_text(file)?, &world.names()).map_err(bad)?))
+}
+
+/// A fault plan that is none.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {errors}", file.display())]
+pub(super) struct BadPlan {
+    file: PathBuf,
+    errors: PlanErrors,
+}
+
+impl BadPlan {
+    /// A line for each error.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let file = self.file.display();
+        let mut lines: Vec<String> =
+            self.errors.errors.iter().map(|error| format!("{file}: {error}")).collect();
+        if self.errors.more {
+            lines.push(format!("{file}: and more"));
         }
+        lines
     }
+}
+
+fn plan_text(file: &Path) -> anyhow::Result<String> {
+    let here = || file.display().to_string();
+    let mut bytes = Vec::new();
+    let opened = fs::File::open(file).with_context(here)?;
+    opened.take(PLAN_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).with_context(here)?;
+    String::from_utf8(bytes).with_context(here)
 }
 
 /// A world that can be run: its image is there.
@@ -83,12 +114,19 @@ pub(super) fn prepare(
     options: EngineOptions,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Prepared> {
-    let node = only_node(&world)?.clone();
     let image = images::get(ui, &world, interrupt)?;
     let identity = image.identity(&world);
     let boot = Identity::of_boot(&world, slice::from_ref(&image.digest));
     let shelf = Shelf::new(Cache::of_user()?.folder(), &identity, &boot);
-    let launcher = Launcher { world, node, files: image.files, cmdline: String::new(), options, from: None };
+    let launcher = Launcher {
+        world,
+        only: None,
+        files: image.files,
+        cmdline: String::new(),
+        options,
+        from: None,
+        faults: None,
+    };
     Ok(Prepared { launcher, identity, image: image.digest, shelf })
 }
 
@@ -109,7 +147,7 @@ impl Prepared {
             None => Arc::clone(&booted.ready),
             Some(name) => {
                 let pages_max = self.launcher.pages_max();
-                Arc::new(self.shelf.saved(name, &booted.pool, pages_max, booted.base())?)
+                Arc::new(self.shelf.saved(name, &booted.pool, pages_max, &booted.ready)?)
             }
         };
         self.launcher.from = Some(stored);
@@ -141,6 +179,21 @@ impl Prepared {
                 show_duration_ns(start_ns - ready_ns)
             );
         }
+        Ok(())
+    }
+
+    /// What is done to timelines, if there is a plan. Restart points are read for it.
+    pub(super) fn suffer(
+        &mut self,
+        ui: &Ui,
+        plan: Option<Plan>,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<()> {
+        let Some(plan) = plan else { return Ok(()) };
+        let booted = moments::get(ui, &self.launcher, &self.shelf, Wanted::Both, interrupt)?;
+        let points = booted.restart.unwrap_or_default();
+        let nodes = Nodes::new(Launcher { from: None, ..self.launcher.clone() }, points);
+        self.launcher.faults = Some(Faults::new(plan, Arc::new(nodes)));
         Ok(())
     }
 

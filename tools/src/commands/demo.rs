@@ -57,7 +57,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
         anyhow::bail!("interrupted");
     }
     let seconds = first_clock.seconds();
-    let instructions = timeline.machine().icount();
+    let instructions = timeline.icount();
     ui.say(format!(
         "{:.2} billion instructions in {seconds:.1} s ({:.0} MIPS)\ntrail {:#}\n",
         instructions as f64 / 1e9,

@@ -8,6 +8,7 @@ mod demo;
 mod doctor;
 mod image;
 mod moment;
+mod plan;
 mod run;
 mod teller;
 mod verify;
@@ -52,11 +53,13 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Run(args) => run::run(&ui, args),
         Command::Verify(args) => verify::run(&ui, args),
         Command::Moment(args) => moment::run(&ui, args),
+        Command::Plan(args) => plan::run(&ui, args),
         Command::Demo(args) => demo::run(&ui, args),
     }
 }
 
-/// Say why a command could not run, in one line; as JSON on standard output if that was asked for.
+/// Say why a command could not run, in one line (or one for each bad line of a fault plan); as JSON on standard output if
+/// that was asked for.
 pub fn report_error(cli: &Cli, error: &anyhow::Error) {
     // Whoever read our output has gone: nobody is left to tell.
     if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {
@@ -67,9 +70,14 @@ pub fn report_error(cli: &Cli, error: &anyhow::Error) {
         kind: &'static str,
         error: &'a str,
     }
-    let line = one_line(error);
-    let _ = Ui::new(cli.json).record(&Record { kind: "error", error: &line });
-    anstream::eprintln!("{} {line}", style::paint(style::BAD, "everett:"));
+    let lines = match error.downcast_ref::<common::BadPlan>() {
+        Some(plan) => plan.lines(),
+        None => vec![one_line(error)],
+    };
+    for line in &lines {
+        let _ = Ui::new(cli.json).record(&Record { kind: "error", error: line });
+        anstream::eprintln!("{} {line}", style::paint(style::BAD, "everett:"));
+    }
 }
 
 /// An error and its causes in one line. A cause that its effect has quoted already is left out.

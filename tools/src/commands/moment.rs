@@ -15,6 +15,7 @@ use crate::host_time::Stopwatch;
 use crate::interrupt::Interrupt;
 use crate::moments::{Booted, Shelf, Stored, check_name, waiting};
 use crate::session::agent::Phase;
+use crate::session::event::Event;
 use crate::session::launch::EngineOptions;
 use crate::session::timeline::Timeline;
 use crate::ui::progress::RunBar;
@@ -106,32 +107,38 @@ fn run_to(
     let root_ns = booted.ready.moment.vtime();
     let ready_ns = booted.ready.session.ready_ns().unwrap_or(root_ns);
     let end_ns = ready_ns.saturating_add(at_ns).max(root_ns);
-    if timeline.machine().vtime() > end_ns {
+    if timeline.vtime() > end_ns {
         anyhow::bail!("the moment to start from lies after {}", show_duration_ns(at_ns));
     }
-    let (mut events, mut console) = (Vec::new(), Vec::new());
-    while timeline.machine().vtime() < end_ns {
-        let next_ns = end_ns.min(timeline.machine().vtime().saturating_add(STEP_NS));
+    let (mut events, mut consoles) = (Vec::new(), vec![Vec::new(); timeline.world().nodes().len()]);
+    while timeline.vtime() < end_ns {
+        let next_ns = end_ns.min(timeline.vtime().saturating_add(STEP_NS));
         timeline.run(&Until::vtime(next_ns));
-        events.append(&mut timeline.take_events());
-        console.append(&mut timeline.machine_mut().output().take_console());
-        let vtime_ns = timeline.machine().vtime();
-        bar.at(vtime_ns.saturating_sub(ready_ns), timeline.machine().icount());
-        console.drain(..console.len().saturating_sub(CONSOLE_BYTES_MAX));
+        take(timeline, &mut events, &mut consoles);
+        let vtime_ns = timeline.vtime();
+        bar.at(vtime_ns.saturating_sub(ready_ns), timeline.icount());
         if events.len() > EVENTS_MAX {
             anyhow::bail!("more than {EVENTS_MAX} events before the moment: it cannot be saved");
         }
         if interrupt.wanted() {
             anyhow::bail!("interrupted at {} s of vtime", Vtime(vtime_ns));
         }
-        if timeline.machine().end().is_some() || timeline.phase() == Phase::Broken {
+        if timeline.phase() == Phase::Broken {
             anyhow::bail!("the machine stopped at {} s of vtime; `everett run` shows why", Vtime(vtime_ns));
         }
     }
     bar.clear();
+    take(timeline, &mut events, &mut consoles);
+    Ok(Stored::of(timeline, &booted.pool, events, consoles))
+}
+
+/// Take what there is to tell, of consoles as much as is ever kept.
+fn take(timeline: &mut Timeline, events: &mut Vec<Event>, consoles: &mut [Vec<u8>]) {
     events.append(&mut timeline.take_events());
-    console.append(&mut timeline.machine_mut().output().take_console());
-    Ok(Stored::of(timeline, &booted.pool, events, console))
+    for (node, console) in consoles.iter_mut().enumerate() {
+        console.append(&mut timeline.machine_mut(node).output().take_console());
+        console.drain(..console.len().saturating_sub(CONSOLE_BYTES_MAX));
+    }
 }
 
 fn list(ui: &Ui, shelf: &Shelf) -> anyhow::Result<Outcome> {
@@ -164,11 +171,15 @@ fn show(ui: &Ui, world: &Path, name: &str) -> anyhow::Result<()> {
     let path = prepared.shelf.folder();
     let ready_ns = stored.session.ready_ns().unwrap_or(0);
     let after = show_duration_ns(stored.moment.vtime().saturating_sub(ready_ns));
-    ui.say(format!("    {after} after ready, {} instructions since power-on", stored.moment.icount()))?;
-    ui.say(format!("    {:?}; {} events before it", stored.session.phase(), stored.events.len()))?;
-    let disks = stored.moment.disks().iter().map(|disk| disk.blocks.len()).sum::<u64>();
-    let pages = stored.moment.memory().delta_pages().count();
-    ui.say(format!("    {pages} pages of memory and {disks} blocks of disks of its own"))?;
+    ui.say(format!("    {after} after ready; {} events before it", stored.events.len()))?;
+    for ((node, phase), machine) in stored.session.phases().zip(&stored.moment.machines) {
+        let disks = machine.disks().iter().map(|disk| disk.blocks.len()).sum::<u64>();
+        let (pages, icount) = (machine.memory().delta_pages().count(), machine.icount());
+        ui.say(format!(
+            "    {node}: {phase:?}; {icount} instructions since power-on; {pages} pages of memory and {disks} blocks of disks \
+             of its own"
+        ))?;
+    }
     ui.say(style::paint(style::FAINT, format!("    in {}", path.display())))?;
     Ok(())
 }
@@ -179,17 +190,19 @@ fn restore(ui: &Ui, world: &Path, name: &str) -> anyhow::Result<Outcome> {
     let clock = Stopwatch::start();
     let mut timeline = prepared.launcher.start(header.info.seed)?;
     let seconds = clock.seconds();
-    let machine = timeline.machine_mut();
     // The digest knows pages by their hashes; here the pages themselves are looked at.
-    let different = machine.differing_page(&stored.moment);
-    tell(ui, name, &header, Some(machine.digest()))?;
-    let Some(page) = different else {
-        let line = format!("    restored in {:.1} ms; it is the machine that was saved", seconds * 1e3);
+    let nodes = timeline.world().nodes().iter().zip(&stored.moment.machines);
+    let different = nodes.map(|(node, then)| (node, node.machine().differing_page(then)));
+    let different =
+        different.filter_map(|(node, page)| Some((node.machine().name().to_owned(), page?))).next();
+    tell(ui, name, &header, Some(timeline.digest()))?;
+    let Some((node, page)) = different else {
+        let line = format!("    restored in {:.1} ms; it is the world that was saved", seconds * 1e3);
         ui.say(style::paint(style::GOOD, line))?;
         return Ok(Outcome::Fine);
     };
     let line = format!(
-        "    the restored machine is not the one that was saved: page {page:#x} of its memory differs"
+        "    the restored world is not the one that was saved: page {page:#x} of {node}'s memory differs"
     );
     ui.say(style::paint(style::BAD, line))?;
     Ok(Outcome::Found)

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::common::{self, Prepared};
-use super::teller::Teller;
+use super::teller::{FaultCounts, Teller};
 use crate::cli;
 use crate::host_time::Stopwatch;
 use crate::identity::MACHINE_VERSION;
@@ -32,6 +32,8 @@ struct Summary {
     trail: String,
     trail_points: usize,
     findings: u64,
+    #[serde(flatten)]
+    faults: FaultCounts,
     whole: bool,
     host_seconds: f64,
     mips: f64,
@@ -39,28 +41,34 @@ struct Summary {
 
 pub(super) fn run(ui: &Ui, args: &cli::Run) -> anyhow::Result<Outcome> {
     let world = common::world(&args.timeline)?;
+    let plan = common::plan(&args.timeline, &world)?;
     let options = EngineOptions::new(&args.timeline.hidden)?;
     args.output.as_deref().map_or(Ok(()), RunFolder::check_free)?;
     let interrupt = Interrupt::install()?;
     let mut prepared = common::prepare(ui, world, options, &interrupt)?;
     common::announce_engine(ui)?;
     prepared.start_as_asked(ui, &args.timeline, &interrupt)?;
+    prepared.suffer(ui, plan, &interrupt)?;
     let seed = prepared.seed(args.timeline.seed);
     let Prepared { launcher, identity, image, .. } = prepared;
 
     let clock = Stopwatch::start();
     let mut timeline = launcher.start(seed)?;
-    let folder = args.output.as_deref().map(RunFolder::create).transpose()?;
-    let started = timeline.machine().icount();
+    let folder = args.output.as_deref();
+    let ports = timeline.world_mut().wire().ports().to_vec();
+    let folder = folder.map(|folder| RunFolder::create(folder, &launcher.world, &ports)).transpose()?;
+    timeline.world_mut().capture(folder.is_some());
+    let started = timeline.icount();
     let mut teller = Teller::new(ui, folder, interrupt, &launcher.world, args.timeline.duration_ns);
     let ended = drive(&mut timeline, args.timeline.duration_ns, &mut teller)?;
     teller.finish();
-    if timeline.machine().end().is_some() && timeline.findings() > 0 {
-        teller.show_console()?;
+    for (number, node) in timeline.world().nodes().iter().enumerate() {
+        if !node.is_on() && timeline.findings() > 0 {
+            teller.show_console(number)?;
+        }
     }
 
     let host_seconds = clock.seconds();
-    let machine = timeline.machine();
     let summary = Summary {
         kind: "end",
         machine_version: MACHINE_VERSION,
@@ -68,16 +76,17 @@ pub(super) fn run(ui: &Ui, args: &cli::Run) -> anyhow::Result<Outcome> {
         identity: identity.hex(),
         image,
         seed,
-        vtime_ns: machine.vtime(),
+        vtime_ns: timeline.vtime(),
         ready_ns: timeline.ready_ns(),
-        instructions: machine.icount(),
-        executed: machine.icount() - started,
+        instructions: timeline.icount(),
+        executed: timeline.icount().saturating_sub(started),
         trail: format!("{:#}", timeline.trail().digest()),
         trail_points: timeline.trail().points().len(),
         findings: timeline.findings(),
+        faults: teller.faults,
         whole: ended == Ended::Whole,
         host_seconds,
-        mips: (machine.icount() - started) as f64 / 1e6 / host_seconds.max(1e-9),
+        mips: timeline.icount().saturating_sub(started) as f64 / 1e6 / host_seconds.max(1e-9),
     };
     ui.record(&summary)?;
     tell_end(ui, &summary)?;
@@ -104,6 +113,16 @@ fn tell_end(ui: &Ui, summary: &Summary) -> anyhow::Result<()> {
         style::paint(style::HEAD, &summary.trail),
         summary.trail_points
     ))?;
+    let FaultCounts { faults, disk_losses, disk_losses_of_data } = summary.faults;
+    if faults > 0 {
+        let disks = match disk_losses {
+            0 => String::new(),
+            _ => format!(
+                "; disks lost power {disk_losses} times, and unflushed sectors {disk_losses_of_data} times"
+            ),
+        };
+        ui.say(format!("{faults} {}{disks}", if faults == 1 { "fault" } else { "faults" }))?;
+    }
     match summary.findings {
         0 => ui.say(style::paint(style::GOOD, "nothing found"))?,
         1 => ui.say(style::paint(style::BAD, "1 finding"))?,

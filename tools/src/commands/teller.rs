@@ -3,6 +3,9 @@
 use std::collections::VecDeque;
 
 use everett_vmm::digest::Digest;
+use everett_vmm::wire::log::Step;
+use everett_vmm::world::Captured;
+use serde::Serialize;
 
 use crate::interrupt::Interrupt;
 use crate::run_folder::RunFolder;
@@ -22,10 +25,37 @@ pub(super) struct Teller<'a> {
     pub(super) folder: Option<RunFolder>,
     bar: RunBar,
     interrupt: Interrupt,
-    console: VecDeque<Vec<u8>>,
+    nodes: Vec<String>,
+    /// The last lines of each node's.
+    consoles: Vec<VecDeque<Vec<u8>>>,
     duration_ns: u64,
     /// Drivers that are started again and again: what they print tells of their rounds.
     repeated: Vec<String>,
+    pub(super) faults: FaultCounts,
+}
+
+/// What was done to a world.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub(super) struct FaultCounts {
+    /// Faults that began.
+    pub faults: u64,
+    /// Data disks that lost power, each time.
+    pub disk_losses: u64,
+    /// Of these, those that lost a sector that was written and not flushed.
+    pub disk_losses_of_data: u64,
+}
+
+impl FaultCounts {
+    fn count(&mut self, what: &What) {
+        match what {
+            What::Fault { .. } => self.faults += 1,
+            What::Loss(loss) => {
+                self.disk_losses += 1;
+                self.disk_losses_of_data += u64::from(loss.lost_anything());
+            }
+            _ => {}
+        }
+    }
 }
 
 impl<'a> Teller<'a> {
@@ -39,7 +69,10 @@ impl<'a> Teller<'a> {
         let drivers = world.workload.drivers.iter();
         let repeated = drivers.filter(|driver| driver.repeat).map(|driver| driver.name.clone()).collect();
         let bar = RunBar::new(ui, duration_ns);
-        Teller { ui, folder, bar, interrupt, console: VecDeque::from([Vec::new()]), duration_ns, repeated }
+        let nodes: Vec<String> = world.nodes.iter().map(|node| node.name.clone()).collect();
+        let consoles = vec![VecDeque::from([Vec::new()]); nodes.len()];
+        let faults = FaultCounts::default();
+        Teller { ui, folder, bar, interrupt, nodes, consoles, duration_ns, repeated, faults }
     }
 
     /// Nothing more will be told.
@@ -47,10 +80,14 @@ impl<'a> Teller<'a> {
         self.bar.clear();
     }
 
-    /// The end of the console, which says why a machine stopped by itself.
-    pub(super) fn show_console(&self) -> anyhow::Result<()> {
-        self.ui.say(style::paint(style::HEAD, "the end of the console:"))?;
-        for line in self.console.iter().filter(|line| !line.is_empty()) {
+    /// The end of a node's console, which says why its machine stopped by itself.
+    pub(super) fn show_console(&self, node: usize) -> anyhow::Result<()> {
+        let of_node = match self.nodes.get(node).filter(|_| self.nodes.len() > 1) {
+            Some(name) => format!("the end of {name}'s console:"),
+            None => "the end of the console:".to_owned(),
+        };
+        self.ui.say(style::paint(style::HEAD, of_node))?;
+        for line in self.consoles.iter().skip(node).take(1).flatten().filter(|line| !line.is_empty()) {
             self.ui.say(format!("    {}", printable(String::from_utf8_lossy(line).trim_end())))?;
         }
         Ok(())
@@ -59,6 +96,7 @@ impl<'a> Teller<'a> {
 
 impl Watch for Teller<'_> {
     fn event(&mut self, event: &Event) -> anyhow::Result<()> {
+        self.faults.count(&event.what);
         if let Some(folder) = &mut self.folder {
             folder.event(event)?;
         }
@@ -71,25 +109,33 @@ impl Watch for Teller<'_> {
                 _ => false,
             };
             if !of_a_round {
-                self.ui.say(show::line(event, false))?;
+                self.ui.say(show::line(event, self.nodes.len() > 1))?;
             }
             Ok(())
         })
     }
 
-    fn console(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+    fn console(&mut self, node: usize, bytes: &[u8]) -> anyhow::Result<()> {
         if let Some(folder) = &mut self.folder {
-            folder.console(bytes)?;
+            folder.console(node, bytes)?;
         }
+        let Some(console) = self.consoles.get_mut(node) else { return Ok(()) };
         for &byte in bytes {
-            if let Some(line) = self.console.back_mut().filter(|line| line.last() != Some(&b'\n')) {
+            if let Some(line) = console.back_mut().filter(|line| line.last() != Some(&b'\n')) {
                 line.push(byte);
             } else {
-                self.console.push_back(vec![byte]);
+                console.push_back(vec![byte]);
             }
-            if self.console.len() > CONSOLE_LINES {
-                self.console.pop_front();
+            if console.len() > CONSOLE_LINES {
+                console.pop_front();
             }
+        }
+        Ok(())
+    }
+
+    fn wire(&mut self, steps: &[Step], frames: &[Captured]) -> anyhow::Result<()> {
+        if let Some(folder) = &mut self.folder {
+            folder.wire(&self.nodes, steps, frames)?;
         }
         Ok(())
     }

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::num::NonZero;
-use std::path::Path;
 
 use everett_vmm::digest::trail::TRAIL_INTERVAL_NS;
 use everett_vmm::digest::{Cause, Divergence, Side, first_difference};
@@ -33,6 +32,7 @@ enum Record<'a> {
 
 #[derive(Serialize)]
 struct DivergenceRecord<'a> {
+    node: &'a str,
     instruction: u64,
     vtime_ns: u64,
     rip: [String; 2],
@@ -53,11 +53,13 @@ struct End<'a> {
 
 pub(super) fn run(ui: &Ui, args: &cli::Verify) -> anyhow::Result<Outcome> {
     let world = common::world(&args.timeline)?;
+    let plan = common::plan(&args.timeline, &world)?;
     let options = EngineOptions::new(&args.timeline.hidden)?;
     let interrupt = Interrupt::install()?;
     let mut prepared = common::prepare(ui, world, options, &interrupt)?;
     common::announce_engine(ui)?;
     prepared.start_as_asked(ui, &args.timeline, &interrupt)?;
+    prepared.suffer(ui, plan, &interrupt)?;
     let seed = prepared.seed(args.timeline.seed);
     let Prepared { launcher, identity, .. } = prepared;
     let jobs = args.jobs.and_then(NonZero::new).unwrap_or_else(|| default_jobs(args.runs));
@@ -177,19 +179,22 @@ fn locate(ui: &Ui, job: &Job, mismatch: &Mismatch) -> anyhow::Result<()> {
         )?;
         return Ok(());
     };
-    tell_divergence(ui, &divergence, &job.launcher.files.kernel)
+    tell_divergence(ui, &divergence, job)
 }
 
 /// The differences that are listed one by one.
 const DIFFERENCES_SHOWN: usize = 40;
 
-fn tell_divergence(ui: &Ui, divergence: &Divergence, kernel: &Path) -> anyhow::Result<()> {
+fn tell_divergence(ui: &Ui, divergence: &Divergence, job: &Job) -> anyhow::Result<()> {
     // A kernel that cannot be read has no names; the address is still right.
-    let symbols = fs::read(kernel).map(|file| Symbols::of_kernel(&file)).unwrap_or_default();
+    let symbols =
+        fs::read(&job.launcher.files.kernel).map(|file| Symbols::of_kernel(&file)).unwrap_or_default();
     let (first, second) = divergence.rip;
+    let node = job.launcher.nodes().nth(divergence.node).map_or("", |node| &*node.name);
+    let of_node = if job.launcher.nodes().count() > 1 { format!("{node}: ") } else { String::new() };
     ui.say(format!(
         "{}  at {}, {} s of vtime",
-        style::paint(style::HEAD, format!("instruction {}", divergence.icount)),
+        style::paint(style::HEAD, format!("{of_node}instruction {}", divergence.icount)),
         symbols.show(first),
         Vtime(divergence.vtime),
     ))?;
@@ -212,6 +217,7 @@ fn tell_divergence(ui: &Ui, divergence: &Divergence, kernel: &Path) -> anyhow::R
         ui.say(format!("    and {} more", differences.len() - DIFFERENCES_SHOWN))?;
     }
     ui.record(&Record::Divergence(DivergenceRecord {
+        node,
         instruction: divergence.icount,
         vtime_ns: divergence.vtime,
         rip: [symbols.show(first).to_string(), symbols.show(second).to_string()],

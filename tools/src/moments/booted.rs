@@ -1,43 +1,33 @@
-//! The restart point and *ready* of a world: from the shelf, or by booting.
+//! The restart points and *ready* of a world: from the shelf, or by booting.
 
 use std::sync::Arc;
 
-use everett_snapshot::{Base, Pool};
+use anyhow::Context;
+use everett_snapshot::Pool;
 
+use super::restart::RestartPoint;
 use super::shelf::Shelf;
 use super::stored::Stored;
 use crate::host_time::Stopwatch;
 use crate::interrupt::Interrupt;
 use crate::session::agent::Phase;
-use crate::session::event::Event;
 use crate::session::launch::{EngineOptions, Launcher};
-use crate::session::timeline::Timeline;
+use crate::session::timeline::{At, Timeline};
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, style};
 
-const RESTART: &str = "restart";
-const READY: &str = "ready";
 /// Another process is looked after so often, in nanoseconds of host time.
 const WAIT_NS: u64 = 50_000_000;
 
 /// A booted world.
 #[derive(Debug, Clone)]
 pub struct Booted {
-    /// Kernel and agent up, the root mounted, nothing else touched: where a node starts again after a loss of power. There
-    /// when it was [`Wanted`].
-    pub restart: Option<Arc<Stored>>,
+    /// The nodes' restart points, where they start again after a loss of power. There when they were [`Wanted`].
+    pub restart: Option<Arc<[RestartPoint]>>,
     /// Services up: the root of all timelines.
     pub ready: Arc<Stored>,
     /// Where its pages are; everything that goes on from here shares them.
     pub pool: Pool,
-}
-
-impl Booted {
-    /// The base of *ready*, on which saved moments are.
-    #[must_use]
-    pub fn base(&self) -> &Arc<Base> {
-        self.ready.moment.memory().base()
-    }
 }
 
 /// Which moments of a boot are read: each costs a look at all its bytes.
@@ -45,7 +35,7 @@ impl Booted {
 pub enum Wanted {
     /// *Ready* alone.
     Ready,
-    /// The restart point, too.
+    /// The restart points, too.
     Both,
 }
 
@@ -61,8 +51,8 @@ pub fn get(
     interrupt: &Interrupt,
 ) -> anyhow::Result<Booted> {
     let pool = Pool::default();
-    let pages_max = launcher.pages_max();
-    if let Ok(Some(booted)) = stored(shelf, &pool, pages_max, wanted) {
+    let at = Place { nodes: launcher.nodes().count(), pages_max: launcher.pages_max() };
+    if let Ok(Some(booted)) = stored(shelf, &pool, &at, wanted) {
         return Ok(booted);
     }
     let faint = |text: String| ui.say(style::paint(style::FAINT, text));
@@ -75,7 +65,7 @@ pub fn get(
         }
     };
     // Another process may have booted it meanwhile.
-    match stored(shelf, &pool, pages_max, wanted) {
+    match stored(shelf, &pool, &at, wanted) {
         Ok(Some(booted)) => return Ok(booted),
         Ok(None) => {}
         Err(error) => faint(format!("a stored boot cannot be used and is made anew: {error:#}"))?,
@@ -95,13 +85,15 @@ pub fn get(
             }
             None => (restart, ready),
         };
-    Ok(Booted { restart: Some(Arc::new(restart)), ready: Arc::new(ready), pool })
+    Ok(Booted { restart: Some(restart.into()), ready: Arc::new(ready), pool })
 }
 
-fn store(shelf: &Shelf, restart: &Stored, ready: &Stored, seed: u64) -> anyhow::Result<(Stored, Stored)> {
-    let restart = shelf.put_boot(RESTART, "restart point", restart.clone(), seed)?;
-    let ready = shelf.put_boot(READY, "ready", ready.clone(), seed)?;
-    Ok((restart, ready))
+type Boot = (Vec<RestartPoint>, Stored);
+
+fn store(shelf: &Shelf, restart: &[RestartPoint], ready: &Stored, seed: u64) -> anyhow::Result<Boot> {
+    let restart = restart.iter().cloned().enumerate();
+    let restart = restart.map(|(node, point)| shelf.put_restart(node, point, seed));
+    Ok((restart.collect::<Result<_, _>>()?, shelf.put_ready(ready.clone(), seed)?))
 }
 
 /// Waits for another process that boots or saves, and says so once.
@@ -118,47 +110,55 @@ pub fn waiting<'a>(ui: &'a Ui, interrupt: &'a Interrupt) -> impl FnMut() -> bool
     }
 }
 
+/// What a stored boot is compared with.
+struct Place {
+    nodes: usize,
+    pages_max: u64,
+}
+
 /// What is wanted of a stored boot; `None` when a part of it is missing.
-fn stored(shelf: &Shelf, pool: &Pool, pages_max: u64, wanted: Wanted) -> anyhow::Result<Option<Booted>> {
-    if !shelf.has_boot(RESTART) {
+fn stored(shelf: &Shelf, pool: &Pool, at: &Place, wanted: Wanted) -> anyhow::Result<Option<Booted>> {
+    if !shelf.has_boot(at.nodes) {
         return Ok(None);
     }
-    let Some(ready) = shelf.boot(READY, pool, pages_max)? else { return Ok(None) };
+    let ready = shelf.ready(at.nodes, pool, at.pages_max)?;
     let restart = match wanted {
         Wanted::Ready => None,
-        Wanted::Both => match shelf.boot(RESTART, pool, pages_max)? {
-            Some(restart) => Some(Arc::new(restart)),
-            None => return Ok(None),
-        },
+        Wanted::Both => {
+            let points = (0..at.nodes).map(|node| shelf.restart(node, pool, at.pages_max));
+            Some(points.collect::<anyhow::Result<Arc<[RestartPoint]>>>()?)
+        }
     };
     Ok(Some(Booted { restart, ready: Arc::new(ready), pool: pool.clone() }))
 }
 
-fn boot(
-    ui: &Ui,
-    launcher: &Launcher,
-    pool: &Pool,
-    interrupt: &Interrupt,
-) -> anyhow::Result<(Stored, Stored)> {
+fn boot(ui: &Ui, launcher: &Launcher, pool: &Pool, interrupt: &Interrupt) -> anyhow::Result<Boot> {
     // A boot is for all; a leak that somebody plants is for one.
     let plain = Launcher { options: EngineOptions::default(), ..launcher.clone() };
     let mut timeline = plain.boot()?;
     let bar = RunBar::endless(ui, "booting");
-    let (mut events, mut console) = (Vec::new(), Vec::new());
-    let reach = |timeline: &mut Timeline, phase, events: &mut Vec<Event>, console: &mut Vec<u8>| {
-        let reached = timeline.run_to(phase, &mut |timeline| {
-            bar.at(timeline.machine().vtime(), timeline.machine().icount());
-            events.append(&mut timeline.take_events());
-            !interrupt.wanted()
-        });
+    let nodes = timeline.world().nodes().len();
+    let (mut events, mut consoles) = (Vec::new(), vec![Vec::new(); nodes]);
+    let mut restart: Vec<Option<RestartPoint>> = vec![None; nodes];
+    let mut keep = |timeline: &mut Timeline| {
         events.append(&mut timeline.take_events());
-        console.append(&mut timeline.machine_mut().output().take_console());
-        reached
+        for (node, console) in consoles.iter_mut().enumerate() {
+            console.append(&mut timeline.machine_mut(node).output().take_console());
+        }
     };
-    reach(&mut timeline, Phase::Mounted, &mut events, &mut console)?;
-    let restart = Stored::of(&mut timeline, pool, events.clone(), console.clone());
-    reach(&mut timeline, Phase::Ready, &mut events, &mut console)?;
-    let ready = Stored::of(&mut timeline, pool, events, console);
+    timeline.run_to(Phase::Ready, &mut |timeline, at| {
+        if let At::RestartPoint(node) = at {
+            restart[node] = Some(timeline.restart_point(node, pool));
+        }
+        keep(timeline);
+        bar.at(timeline.vtime(), timeline.icount());
+        !interrupt.wanted()
+    })?;
+    keep(&mut timeline);
     bar.clear();
-    Ok((restart, ready))
+    let restart = restart
+        .into_iter()
+        .collect::<Option<Vec<_>>>()
+        .context("a node was ready before its restart point")?;
+    Ok((restart, Stored::of(&mut timeline, pool, events, consoles)))
 }

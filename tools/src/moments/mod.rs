@@ -1,8 +1,9 @@
-//! Stored moments: machines at a stop, with their sessions, in files.
+//! Stored moments: worlds at a stop, with their sessions, in files.
 //!
 //! - `stored`: one of them: what is in its file, written and read
 //! - `shelf`: where the moments of one world lie, under a key of everything that a boot depends on
-//! - `booted`: the restart point and *ready* of a world: from the shelf, or by booting
+//! - `restart`: where a node starts again
+//! - `booted`: the restart points and *ready* of a world: from the shelf, or by booting
 //!
 //! Not here: what a moment of a machine is (`everett_vmm`), how pages are kept and files look (`everett-snapshot`).
 //!
@@ -10,9 +11,11 @@
 //! one that cannot be stored is used all the same. A saved moment that is damaged is refused. Files are never written in place.
 
 mod booted;
+mod restart;
 mod shelf;
 mod stored;
 
 pub use booted::{Booted, Wanted, get, waiting};
+pub use restart::RestartPoint;
 pub use shelf::{Shelf, Summary, check_name};
 pub use stored::Stored;

@@ -1,9 +1,9 @@
 //! Where the moments of one world lie: a folder in the user's cache, named by a key.
 //!
 //! ```text
-//! moments/KEY/restart.base restart.moment   the restart point
-//!             ready.base ready.moment       ready: the root of all timelines
-//!             saved/TIMELINES/NAME.moment   what the user saved, on the base of ready, by workload
+//! moments/KEY/restart-NN.base restart-NN.moment   the restart point of node NN
+//!             ready-NN.base ready.moment          ready: the root of all timelines
+//!             saved/TIMELINES/NAME.moment         what the user saved, on the bases of ready, by workload
 //! ```
 
 use std::fs::{self, File, TryLockError};
@@ -16,12 +16,16 @@ use everett_snapshot::file::{
     BASE_FORMAT, BaseDigest, MOMENT_FORMAT, MomentFile, MomentHeader, sweep_temporaries,
 };
 use everett_snapshot::{Base, BaseFile, Image, Pool};
-use everett_vmm::machine::STATE_VERSION;
+use everett_vmm::machine::{Moment, STATE_VERSION};
+use everett_vmm::world::WORLD_VERSION;
 
+use super::restart::RestartPoint;
 use super::stored::Stored;
 use crate::identity::{Identity, MACHINE_VERSION};
 use crate::session::timeline::state::SESSION_VERSION;
 
+const RESTART: &str = "restart";
+const READY: &str = "ready";
 /// Characters of the name of a saved moment.
 const NAME_CHARS_MAX: usize = 64;
 /// Saved moments that are listed.
@@ -67,7 +71,7 @@ impl Shelf {
     pub fn new(cache: &Path, world: &Identity, boot: &Identity) -> Shelf {
         let mut hasher = blake3::Hasher::new_derive_key("everett moments of a world");
         hasher.update(MACHINE_VERSION.as_bytes());
-        for version in [STATE_VERSION, SESSION_VERSION, BASE_FORMAT, MOMENT_FORMAT] {
+        for version in [STATE_VERSION, WORLD_VERSION, SESSION_VERSION, BASE_FORMAT, MOMENT_FORMAT] {
             hasher.update(&version.to_le_bytes());
         }
         hasher.update(boot.hex().as_bytes());
@@ -110,40 +114,66 @@ impl Shelf {
         Ok(lock)
     }
 
-    /// Store a moment of the boot, under the lock: its memory becomes a base of its own, and what is returned is on that.
+    /// Store *ready*, under the lock: each node's memory becomes a base of its own, and what is returned is on those.
     ///
     /// # Errors
     /// The host refuses (a full disk, say); nothing that was stored before is lost.
-    pub fn put_boot(&self, name: &str, label: &str, stored: Stored, seed: u64) -> anyhow::Result<Stored> {
-        let path = self.base_path(name);
-        let digest = BaseFile::write(&path, stored.moment.memory())?;
+    pub fn put_ready(&self, mut stored: Stored, seed: u64) -> anyhow::Result<Stored> {
+        for (node, machine) in stored.moment.machines.iter_mut().enumerate() {
+            *machine = machine.on(Image::on(self.put_base(READY, node, machine)?));
+        }
+        stored.write(&self.ready_path(), "ready", self.key, seed)?;
+        Ok(stored)
+    }
+
+    /// Store a node's restart point, under the lock.
+    ///
+    /// # Errors
+    /// As [`Shelf::put_ready`].
+    pub fn put_restart(&self, node: usize, point: RestartPoint, seed: u64) -> anyhow::Result<RestartPoint> {
+        let base = self.put_base(RESTART, node, &point.machine)?;
+        let point = RestartPoint { machine: point.machine.on(Image::on(base)), ..point };
+        point.write(&self.restart_path(node), self.key, seed)?;
+        Ok(point)
+    }
+
+    fn put_base(&self, name: &str, node: usize, machine: &Moment) -> anyhow::Result<Arc<Base>> {
+        let path = self.base_path(name, node);
+        let digest = BaseFile::write(&path, machine.memory())?;
         let base = Arc::new(Base::File(BaseFile::open(&path)?));
         if base.digest() != Some(digest) {
             bail!("{}: somebody else has replaced it", path.display());
         }
-        let stored = Stored { moment: stored.moment.on(Image::on(base)), ..stored };
-        stored.write(&self.boot_path(name), label, self.key, seed)?;
-        Ok(stored)
+        Ok(base)
     }
 
-    /// Whether there is a moment of the boot by this name.
+    /// Whether a boot of so many nodes is stored, sound or not.
     #[must_use]
-    pub fn has_boot(&self, name: &str) -> bool {
-        self.boot_path(name).is_file()
+    pub fn has_boot(&self, nodes: usize) -> bool {
+        self.ready_path().is_file() && (0..nodes).all(|node| self.restart_path(node).is_file())
     }
 
-    /// A moment of the boot of a machine with at most so many pages and blocks; `None` when there is none.
+    /// *Ready* of a world of so many nodes, with at most so many pages and blocks.
     ///
     /// # Errors
-    /// It is damaged, or of another version.
-    pub fn boot(&self, name: &str, pool: &Pool, pages_max: u64) -> anyhow::Result<Option<Stored>> {
-        if !self.has_boot(name) {
-            return Ok(None);
-        }
-        let path = self.boot_path(name);
-        let base = Arc::new(Base::File(BaseFile::open(&self.base_path(name))?));
-        let known = |digest| (base.digest() == Some(digest)).then(|| Arc::clone(&base));
-        Stored::read(&path, self.key, pool, pages_max, known).map(Some)
+    /// It is not there, damaged, or of another version.
+    pub fn ready(&self, nodes: usize, pool: &Pool, pages_max: u64) -> anyhow::Result<Stored> {
+        let bases: Vec<Arc<Base>> =
+            (0..nodes).map(|node| self.base(READY, node)).collect::<Result<_, _>>()?;
+        Stored::read(&self.ready_path(), self.key, pool, pages_max, |digest| find(&bases, digest))
+    }
+
+    /// A node's restart point, with at most so many pages and blocks.
+    ///
+    /// # Errors
+    /// As [`Shelf::ready`].
+    pub fn restart(&self, node: usize, pool: &Pool, pages_max: u64) -> anyhow::Result<RestartPoint> {
+        let base = [self.base(RESTART, node)?];
+        RestartPoint::read(&self.restart_path(node), self.key, pool, pages_max, |digest| find(&base, digest))
+    }
+
+    fn base(&self, name: &str, node: usize) -> anyhow::Result<Arc<Base>> {
+        Ok(Arc::new(Base::File(BaseFile::open(&self.base_path(name, node))?)))
     }
 
     /// Whether a moment can be saved under a name.
@@ -175,20 +205,15 @@ impl Shelf {
         stored.write(&self.saved_path(name), label, self.timelines, seed)
     }
 
-    /// A saved moment of a machine with at most so many pages and blocks. `ready` is the base that it is on.
+    /// A saved moment of a world with at most so many pages and blocks, on the bases of `ready`.
     ///
     /// # Errors
     /// There is none of that name, or it is damaged.
-    pub fn saved(
-        &self,
-        name: &str,
-        pool: &Pool,
-        pages_max: u64,
-        ready: &Arc<Base>,
-    ) -> anyhow::Result<Stored> {
+    pub fn saved(&self, name: &str, pool: &Pool, pages_max: u64, ready: &Stored) -> anyhow::Result<Stored> {
         let path = self.existing(name)?;
-        let known = |digest: BaseDigest| (ready.digest() == Some(digest)).then(|| Arc::clone(ready));
-        Stored::read(&path, self.timelines, pool, pages_max, known)
+        let machines = ready.moment.machines.iter();
+        let bases: Vec<Arc<Base>> = machines.map(|machine| Arc::clone(machine.memory().base())).collect();
+        Stored::read(&path, self.timelines, pool, pages_max, |digest| find(&bases, digest))
     }
 
     /// What the file of a saved moment says about itself.
@@ -254,10 +279,18 @@ impl Shelf {
     fn saved_path(&self, name: &str) -> PathBuf {
         self.saved_folder().join(format!("{name}.moment"))
     }
-    fn boot_path(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{name}.moment"))
+    fn ready_path(&self) -> PathBuf {
+        self.folder.join(format!("{READY}.moment"))
     }
-    fn base_path(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{name}.base"))
+    fn restart_path(&self, node: usize) -> PathBuf {
+        self.folder.join(format!("{RESTART}-{node:02}.moment"))
     }
+    fn base_path(&self, name: &str, node: usize) -> PathBuf {
+        self.folder.join(format!("{name}-{node:02}.base"))
+    }
+}
+
+/// The base with this digest.
+fn find(bases: &[Arc<Base>], digest: BaseDigest) -> Option<Arc<Base>> {
+    bases.iter().find(|base| base.digest() == Some(digest)).cloned()
 }

@@ -8,42 +8,43 @@ use anyhow::{Context, anyhow, bail};
 use everett_snapshot::file::{BaseDigest, MomentFile, MomentHeader, MomentInfo, MomentParts};
 use everett_snapshot::{Base, Pool};
 use everett_vmm::Digest;
-use everett_vmm::machine::{Moment, STATE_VERSION};
+use everett_vmm::machine::{DiskParts, Moment, STATE_VERSION};
+use everett_vmm::world::{WORLD_VERSION, WorldMoment};
 
 use crate::session::event::Event;
 use crate::session::timeline::{SessionState, Timeline};
 
-/// The states in a file.
+/// The states in a file; those of a node have its number behind, and one for each disk.
+const WORLD: &str = "world";
 const MACHINE: &str = "machine";
 const SESSION: &str = "session";
 const EVENTS: &str = "events";
-const CONSOLE: &str = "console";
+const CONSOLES: &str = "consoles";
 const DIGEST: &str = "digest";
-/// The image in a file.
+/// The image of a node in a file.
 const MEMORY: &str = "memory";
 
-/// A timeline at a stop: its machine, its session, and what was told on the way there.
+/// A timeline at a stop: its world, its session, and what was told on the way there.
 #[derive(Debug, Clone)]
 pub struct Stored {
-    /// The machine.
-    pub moment: Moment,
+    /// The world.
+    pub moment: WorldMoment,
     /// Everything else that decides how the timeline goes on.
     pub session: SessionState,
     /// What had happened: whoever starts here tells it as if it had just been.
     pub events: Vec<Event>,
-    /// What the serial console had shown.
-    pub console: Vec<u8>,
-    /// The machine's digest.
+    /// What each node's serial console had shown.
+    pub consoles: Vec<Vec<u8>>,
+    /// The world's digest.
     pub digest: Digest,
 }
 
 impl Stored {
-    /// `timeline` as it is, after these events and this on the console.
-    pub fn of(timeline: &mut Timeline, pool: &Pool, events: Vec<Event>, console: Vec<u8>) -> Stored {
+    /// `timeline` as it is, after these events and this on the consoles.
+    pub fn of(timeline: &mut Timeline, pool: &Pool, events: Vec<Event>, consoles: Vec<Vec<u8>>) -> Stored {
         let session = timeline.save();
-        let machine = timeline.machine_mut();
-        let digest = machine.digest();
-        Stored { moment: machine.moment(pool), session, events, console, digest }
+        let digest = timeline.digest();
+        Stored { moment: timeline.world_mut().moment(pool), session, events, consoles, digest }
     }
 
     /// Write it to a file, for the shelf with this key.
@@ -59,18 +60,26 @@ impl Stored {
             state_version: STATE_VERSION,
         };
         let states = [
-            (MACHINE, self.moment.state().into()),
-            (SESSION, self.session.to_bytes()?.into()),
-            (EVENTS, serde_json::to_vec(&self.events)?.into()),
-            (CONSOLE, self.console.as_slice().into()),
-            (DIGEST, self.digest.0.as_slice().into()),
+            (WORLD, self.moment.state()),
+            (SESSION, self.session.to_bytes()?),
+            (EVENTS, serde_json::to_vec(&self.events)?),
+            (CONSOLES, postcard::to_stdvec(&self.consoles)?),
+            (DIGEST, self.digest.0.to_vec()),
         ];
-        let trees = self.moment.disks().iter().enumerate();
-        let parts = MomentParts {
-            states: states.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect(),
-            images: BTreeMap::from([(MEMORY.to_owned(), self.moment.memory().clone())]),
-            trees: trees.map(|(disk, then)| (disk_name(disk), then.blocks.clone())).collect(),
+        let mut parts = MomentParts {
+            states: states.into_iter().map(|(name, bytes)| (name.to_owned(), bytes.into())).collect(),
+            images: BTreeMap::new(),
+            trees: BTreeMap::new(),
         };
+        for (node, machine) in self.moment.machines.iter().enumerate() {
+            parts.states.insert(of_node(MACHINE, node), machine.state().into());
+            parts.images.insert(of_node(MEMORY, node), machine.memory().clone());
+            for (disk, then) in machine.disks().iter().enumerate() {
+                let DiskParts { blocks, state } = then.to_parts();
+                parts.trees.insert(disk_name(node, disk), blocks);
+                parts.states.insert(disk_name(node, disk), state.into());
+            }
+        }
         Ok(MomentFile::write(path, &info, &parts)?)
     }
 
@@ -95,32 +104,40 @@ impl Stored {
             bail!("{}: {pages} pages and blocks; its machine has {pages_max}", path.display());
         }
         let mut parts = file.read(pool, bases)?;
-        let mut state = |name: &str| {
-            let found = parts.states.remove(name);
-            found.ok_or_else(|| anyhow!("{}: there is no part \"{name}\"", path.display()))
-        };
-        let (machine, session) = (state(MACHINE)?, state(SESSION)?);
-        let (events, console, digest) = (state(EVENTS)?, state(CONSOLE)?, state(DIGEST)?);
         let here = || path.display().to_string();
+        let missing = |name: &str| anyhow!("{}: there is no part \"{name}\"", path.display());
+        let mut machines = Vec::new();
+        while let Some(memory) = parts.images.remove(&of_node(MEMORY, machines.len())) {
+            let node = machines.len();
+            let name = of_node(MACHINE, node);
+            let state = parts.states.remove(&name).ok_or_else(|| missing(&name))?;
+            let mut disks = Vec::new();
+            while let Some(blocks) = parts.trees.remove(&disk_name(node, disks.len())) {
+                let name = disk_name(node, disks.len());
+                let state = parts.states.remove(&name).ok_or_else(|| missing(&name))?.to_vec();
+                disks.push(DiskParts { blocks, state });
+            }
+            machines.push(Moment::from_parts(info.state_version, state, memory, &disks).with_context(here)?);
+        }
+        let mut state = |name: &str| parts.states.remove(name).ok_or_else(|| missing(name));
+        let (world, session) = (state(WORLD)?, state(SESSION)?);
+        let (events, consoles, digest) = (state(EVENTS)?, state(CONSOLES)?, state(DIGEST)?);
         let digest =
             <[u8; 32]>::try_from(&digest[..]).context("its digest has another length").with_context(here)?;
-        let memory = parts.images.remove(MEMORY);
-        let memory = memory.ok_or_else(|| anyhow!("{}: there is no image of memory", path.display()))?;
-        let mut disks = Vec::new();
-        while let Some(tree) = parts.trees.remove(&disk_name(disks.len())) {
-            disks.push(tree);
-        }
         Ok(Stored {
-            moment: Moment::from_parts(info.state_version, machine, memory, disks).with_context(here)?,
+            moment: WorldMoment::from_parts(WORLD_VERSION, &world, machines).with_context(here)?,
             session: SessionState::from_bytes(&session).with_context(here)?,
             events: serde_json::from_slice(&events).with_context(here)?,
-            console: console.to_vec(),
+            consoles: postcard::from_bytes(&consoles).with_context(here)?,
             digest: Digest(digest),
         })
     }
 }
 
-/// Names are ordered as text, and there are fewer than a hundred disks.
-fn disk_name(disk: usize) -> String {
-    format!("disk {disk:02}")
+/// Names are ordered as text, and there are fewer than a hundred nodes and disks.
+fn of_node(name: &str, node: usize) -> String {
+    format!("{name} {node:02}")
+}
+fn disk_name(node: usize, disk: usize) -> String {
+    format!("disk {node:02} {disk:02}")
 }

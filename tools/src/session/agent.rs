@@ -49,8 +49,8 @@ pub enum Phase {
     Running,
     /// Drivers were told to end.
     Stopping,
-    /// Checks run.
-    Checking,
+    /// No driver runs any more: checks can.
+    Stopped,
     /// Nothing more will be asked.
     Done,
     /// The agent cannot be used: the reason is among the findings.
@@ -65,6 +65,8 @@ enum Purpose {
     File(usize),
     Services,
     Reseed,
+    /// What a fault does through the agent.
+    Fault,
     Driver(usize),
     StopDriver,
     Check(usize),
@@ -114,6 +116,12 @@ impl Conversation {
     #[must_use]
     pub fn ready_ns(&self) -> Option<u64> {
         self.at.ready_ns
+    }
+
+    /// When it last came to rest, in nanoseconds of vtime: it began, its drivers had ended, or a check had.
+    #[must_use]
+    pub fn rest_ns(&self) -> u64 {
+        self.at.rest_ns
     }
 
     /// Why the phase is [`Phase::Broken`].
@@ -176,6 +184,16 @@ impl Conversation {
     /// Run a command in the guest; its output appears under `name`.
     pub fn command(&mut self, name: &str, exec: protocol::Exec, vtime_ns: u64) {
         self.named_request(name, Purpose::Command, exec, vtime_ns);
+    }
+
+    /// Do something that a fault is made of.
+    pub fn fault(&mut self, op: Operation, vtime_ns: u64) {
+        self.request(Purpose::Fault, op, vtime_ns);
+    }
+
+    /// Run a command that is a fault; its output appears under `name`.
+    pub fn custom(&mut self, name: &str, exec: protocol::Exec, vtime_ns: u64) {
+        self.named_request(name, Purpose::Fault, exec, vtime_ns);
     }
 
     /// The machine came to its end; `asked` says whether that is what it was asked for.
@@ -275,6 +293,11 @@ impl Conversation {
             (Purpose::File(index), Reply::Done) => self.put_next(index.saturating_add(1), vtime_ns),
             (Purpose::Services, Reply::Done) => self.at.services_started = true,
             (Purpose::Reseed, Reply::Done) => self.begun(vtime_ns),
+            (Purpose::Fault, Reply::Done) => {}
+            (Purpose::Fault, Reply::Exited(exit)) => {
+                let name = self.at.commands.get(&id).cloned().unwrap_or_default();
+                self.event(vtime_ns, What::exit(&name, exit));
+            }
             (Purpose::Driver(_) | Purpose::StopDriver | Purpose::PowerOff, Reply::Done) => {}
             (Purpose::Check(index), Reply::Exited(exit)) => self.check_ended(index, exit, vtime_ns),
             (Purpose::Command, Reply::Exited(exit)) => {
@@ -297,6 +320,7 @@ impl Conversation {
             Purpose::File(_) => self.broken(vtime_ns, format!("files: {message}")),
             Purpose::Services => self.broken(vtime_ns, format!("services: {message}")),
             Purpose::Reseed => self.broken(vtime_ns, format!("random numbers: {message}")),
+            Purpose::Fault => self.event(vtime_ns, What::Effect { text: format!("not done: {message}") }),
             Purpose::Driver(index) => self.driver_refused(index, message, vtime_ns),
             // It ended by itself just before.
             Purpose::StopDriver => {}

@@ -1,6 +1,7 @@
 //! What happened on a timeline, with the vtime at which the host learned it.
 
 use everett_protocol::{Exit, Stream};
+use everett_vmm::disk::PowerLoss;
 use serde::{Deserialize, Serialize};
 
 /// Something that happened.
@@ -67,6 +68,69 @@ pub enum What {
     },
     /// Drivers were stopped and checks begin.
     End,
+    /// A fault begins.
+    Fault {
+        /// Its number in the plan.
+        id: u32,
+        /// The plan's line.
+        line: String,
+    },
+    /// A disk has lost power, and this is what that did to it. Counts are of sectors, or of requests.
+    Loss(Loss),
+    /// What came of a fault, or why it was not done.
+    Effect {
+        /// In one line.
+        text: String,
+    },
+    /// A fault that lasted ends.
+    Healed {
+        /// Its number in the plan.
+        id: u32,
+    },
+}
+
+/// What a loss of power did to a data disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loss {
+    /// Which of the node's data disks, from 0.
+    pub disk: u32,
+    /// Sectors that had been written and not flushed.
+    pub unflushed: u64,
+    /// Of these, those that do not hold what was written last.
+    pub lost: u64,
+    /// Of these, those that hold neither that nor what was flushed, but something in between.
+    pub in_between: u64,
+    /// Sectors that hold parts of two contents.
+    pub torn: u64,
+    /// Requests to write that had not completed.
+    pub requests: u64,
+    /// Of these, those that are on the disk as a whole.
+    pub landed: u64,
+    /// Of these, those that are there in part.
+    pub in_part: u64,
+}
+
+impl Loss {
+    pub(super) fn of(disk: usize, loss: &PowerLoss) -> Loss {
+        let in_flight = loss.in_flight;
+        Loss {
+            // A node has at most a handful of disks.
+            disk: u32::try_from(disk).unwrap_or(u32::MAX),
+            unflushed: loss.unflushed,
+            lost: loss.lost_newest,
+            in_between: loss.in_between,
+            torn: loss.torn,
+            requests: in_flight.requests,
+            landed: in_flight.landed,
+            in_part: in_flight.in_part,
+        }
+    }
+
+    /// Whether anything is gone that the guest had been told was written, if not flushed.
+    #[must_use]
+    pub fn lost_anything(&self) -> bool {
+        self.lost > 0 || self.torn > 0
+    }
 }
 
 /// An output stream's name.

@@ -1,4 +1,4 @@
-//! From a world and its image to a machine that is about to execute its first instruction.
+//! From a world file and its image to machines that are about to execute their first instruction.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,9 +14,11 @@ use everett_vmm::machine::{CardConfig, DiskConfig, Machine, MachineConfig, Machi
 use everett_vmm::ram::Ram;
 use everett_vmm::virtio::blk::Latency;
 use everett_vmm::virtio::net::Wire;
+use everett_vmm::wire::{ConfigError, WireConfig};
+use everett_vmm::world as vmm;
 
 use super::plan::{Plan, data_disk_serial};
-use super::timeline::{StateError, Timeline};
+use super::timeline::{Faults, OtherPlan, StateError, Timeline};
 use crate::cli;
 use crate::host_time;
 use crate::moments::Stored;
@@ -34,6 +36,9 @@ pub enum LaunchError {
     /// The machine.
     #[error(transparent)]
     Machine(#[from] MachineError),
+    /// The wire.
+    #[error("the network: {0}")]
+    Wire(#[from] ConfigError),
     /// The session of a stored moment.
     #[error(transparent)]
     Session(#[from] StateError),
@@ -45,6 +50,9 @@ pub enum LaunchError {
         /// What was asked for.
         seed: u64,
     },
+    /// A stored moment of a timeline under another fault plan.
+    #[error("the moment cannot be gone on from: {0}")]
+    Plan(#[from] OtherPlan),
     /// A stored moment whose parts do not belong together.
     #[error(
         "the moment's parts do not belong together: its machine has another digest than the one that was stored"
@@ -149,16 +157,18 @@ impl EngineOptions {
 pub struct Launcher {
     /// The world.
     pub world: World,
-    /// Which node.
-    pub node: Node,
-    /// What it boots from.
+    /// The only node that is started, if not all are.
+    pub only: Option<usize>,
+    /// What all nodes boot from.
     pub files: BootFiles,
     /// Added to the kernel's command line after the world's.
     pub cmdline: String,
-    /// How its engine behaves.
+    /// How engines behave.
     pub options: EngineOptions,
     /// Where its timelines start: a stored moment of theirs, else power-on.
     pub from: Option<Arc<Stored>>,
+    /// What is done to them.
+    pub faults: Option<Faults>,
 }
 
 impl Launcher {
@@ -182,14 +192,17 @@ impl Launcher {
     /// As [`Launcher::start`].
     pub fn start_again(&self, timeline: &mut Timeline, seed: u64) -> Result<bool, LaunchError> {
         let Some(stored) = &self.from else { return Ok(false) };
-        timeline.machine_mut().restore(&stored.moment).map_err(MachineError::from)?;
+        timeline.world_mut().restore(&stored.moment).map_err(MachineError::from)?;
         timeline.restore(stored.session.clone())?;
-        self.options.apply(timeline.machine_mut());
+        for node in 0..timeline.world().nodes().len() {
+            self.options.apply(timeline.machine_mut(node));
+        }
         self.set_out(timeline, seed)?;
         Ok(true)
     }
 
     fn set_out(&self, timeline: &mut Timeline, seed: u64) -> Result<(), LaunchError> {
+        timeline.suffer(self.faults.clone())?;
         match timeline.seed() {
             None => {
                 // It has not begun.
@@ -200,17 +213,22 @@ impl Launcher {
         }
         if let Some(stored) = &self.from {
             timeline.events_again(&stored.events);
-            timeline.machine_mut().output().console_again(&stored.console);
+            for (node, console) in stored.consoles.iter().enumerate() {
+                timeline.machine_mut(node).output().console_again(console);
+            }
         }
         Ok(())
     }
 
-    /// A machine that is switched on. It is the same for all seeds, and waits when it is ready.
+    /// A world that is switched on. It is the same for all seeds, and waits when it is ready.
     ///
     /// # Errors
     /// A file cannot be read or is not what it should be.
     pub fn boot(&self) -> Result<Timeline, LaunchError> {
-        Ok(Timeline::new(self.options.machine(self.config()?)?, self.plan()))
+        let machines = self.nodes().map(|node| Ok(self.options.machine(self.config(node)?)?));
+        let machines: Vec<_> = machines.collect::<Result<_, LaunchError>>()?;
+        let world = vmm::World::new(machines, self.wire(), self.world.boot_seed)?;
+        Ok(Timeline::new(world, self.plans(), self.checks()))
     }
 
     /// A timeline that goes on where `stored` was.
@@ -218,16 +236,28 @@ impl Launcher {
     /// # Errors
     /// It was stored by something else than this launcher's world, or a file cannot be read.
     pub fn resume(&self, stored: &Stored) -> Result<Timeline, LaunchError> {
-        let mut machine = self.options.machine_at(self.config()?, &stored.moment)?;
-        if machine.digest() != stored.digest {
+        let there = stored.moment.machines.iter();
+        let machines = self
+            .nodes()
+            .zip(there)
+            .map(|(node, then)| Ok(self.options.machine_at(self.config(node)?, then)?));
+        let machines: Vec<_> = machines.collect::<Result<_, LaunchError>>()?;
+        let mut world = vmm::World::from_moment(machines, &stored.moment).map_err(MachineError::from)?;
+        if world.digest() != stored.digest {
             return Err(LaunchError::Digest);
         }
-        Ok(Timeline::resume(machine, self.plan(), stored.session.clone())?)
+        Ok(Timeline::resume(world, self.plans(), self.checks(), stored.session.clone())?)
     }
 
-    /// What the node's agent is asked to do, for [`Timeline::resume`].
+    /// The nodes that are started, in the order of the world file.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        let started = |(number, _): &(usize, _)| self.only.is_none_or(|only| only == *number);
+        self.world.nodes.iter().enumerate().filter(started).map(|(_, node)| node)
+    }
+
+    /// What each node's agent is asked to do, for [`Timeline::resume`].
     #[must_use]
-    pub fn plan(&self) -> Plan {
+    pub fn plans(&self) -> Vec<Plan> {
         let root = match &self.files.root {
             None => Root::None,
             Some(_) => Root::Disk {
@@ -236,25 +266,51 @@ impl Launcher {
                 writable_bytes: None,
             },
         };
-        Plan::new(&self.world, &self.node, root)
+        self.nodes().map(|node| Plan::new(&self.world, node, root.clone())).collect()
     }
 
-    /// Pages of the machine's memory and blocks of its disks: the most that a moment of it can have.
+    /// Which node has each of the world's checks, and its number there.
+    #[must_use]
+    pub fn checks(&self) -> Vec<(usize, usize)> {
+        let mut seen = vec![0; self.world.nodes.len()];
+        let mut checks = Vec::new();
+        for check in &self.world.workload.checks {
+            if let Some(node) = self.nodes().position(|node| node.name == check.node) {
+                checks.push((node, seen[node]));
+                seen[node] += 1;
+            }
+        }
+        checks
+    }
+
+    /// The links between nodes; the ports are the machines' own.
+    fn wire(&self) -> WireConfig {
+        let links = &self.world.links;
+        // Links of nodes that are not started lead nowhere.
+        let started = |name: &String| self.nodes().any(|node| node.name == *name);
+        let others = links.others.iter().filter(|link| started(&link.from) && started(&link.to));
+        WireConfig { ports: Vec::new(), link: links.usual.clone(), overrides: others.cloned().collect() }
+    }
+
+    /// Pages of all machines' memory and blocks of their disks: the most that a moment can have.
     #[must_use]
     pub fn pages_max(&self) -> u64 {
-        let disks = self.node.disks.iter().map(|disk| disk.size_bytes.div_ceil(BLOCK));
-        disks.fold(self.node.memory_bytes / PAGE, u64::saturating_add)
+        let of_node = |node: &Node| {
+            let disks = node.disks.iter().map(|disk| disk.size_bytes.div_ceil(BLOCK));
+            disks.fold(node.memory_bytes / PAGE, u64::saturating_add)
+        };
+        self.nodes().map(of_node).fold(0, u64::saturating_add)
     }
 
-    /// What the machine is made of.
+    /// What a node's machine is made of.
     ///
     /// # Errors
     /// A disk's file cannot be read or is not what it should be.
-    pub fn config(&self) -> Result<MachineConfig, LaunchError> {
+    pub fn config(&self, node: &Node) -> Result<MachineConfig, LaunchError> {
         let CpuModel::V2 = self.world.cpu;
         let mut config = MachineConfig::new(&self.files.kernel);
-        config.name.clone_from(&self.node.name);
-        config.memory_bytes = self.node.memory_bytes;
+        config.name.clone_from(&node.name);
+        config.memory_bytes = node.memory_bytes;
         config.seed = self.world.boot_seed;
         config.epoch_unix_s = i64::try_from(self.world.epoch_unix_s).unwrap_or(i64::MAX);
         config.initramfs.clone_from(&self.files.initramfs);
@@ -268,21 +324,21 @@ impl Launcher {
                 latency: Latency::default(),
             });
         }
-        for (index, disk) in self.node.disks.iter().enumerate() {
+        for (index, disk) in node.disks.iter().enumerate() {
             config.disks.push(DiskConfig {
-                disk: Disk::zeroed(disk.size_bytes)?,
+                disk: Disk::zeroed(disk.size_bytes)?.with_sectors(disk.sector)?,
                 serial: data_disk_serial(index),
                 read_only: false,
-                latency: Latency::default(),
+                latency: disk.latency,
             });
         }
-        config.cards.push(CardConfig { mac: self.mac(), wire: Wire::Unplugged });
+        config.cards.push(CardConfig { mac: self.mac(node), wire: Wire::Attached });
         Ok(config)
     }
 
     /// Locally administered, numbered as the node's address is.
-    fn mac(&self) -> [u8; 6] {
-        let index = self.world.nodes.iter().position(|node| node.name == self.node.name).unwrap_or(0);
+    fn mac(&self, node: &Node) -> [u8; 6] {
+        let index = self.world.nodes.iter().position(|other| other.name == node.name).unwrap_or(0);
         [0x02, 0x65, 0x76, 0, 0, u8::try_from(index + 1).unwrap_or(u8::MAX)]
     }
 }

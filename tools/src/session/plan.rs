@@ -132,7 +132,7 @@ fn data_disk(index: usize, disk: &world_file::DataDisk) -> protocol::DataDisk {
     protocol::DataDisk {
         serial: data_disk_serial(index),
         path: disk.guest_path.clone(),
-        filesystem: "ext4".to_owned(),
+        filesystem: disk.filesystem.name().to_owned(),
         format_blank: true,
         owner: disk.owner.clone(),
     }

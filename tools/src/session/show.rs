@@ -1,6 +1,6 @@
 //! Events as lines for people.
 
-use super::event::{Event, StreamName, What};
+use super::event::{Event, Loss, StreamName, What};
 use crate::ui::{printable, style};
 use crate::units::Vtime;
 
@@ -13,9 +13,9 @@ pub fn line(event: &Event, several_nodes: bool) -> String {
     let (unit, text) = match &event.what {
         What::Hello { release } => ("guest", format!("Linux {} is up", printable(release))),
         What::Mounted => ("guest", style::paint(style::FAINT, "the root is mounted")),
-        What::Begin { seed } => ("guest", format!("the timeline begins under seed {seed}")),
+        What::Begin { seed } => ("world", format!("the timeline begins under seed {seed}")),
         What::Ready => ("guest", "services are ready".to_owned()),
-        What::End => ("guest", "the timeline's end: drivers stop, checks run".to_owned()),
+        What::End => ("world", "the timeline's end: drivers stop, checks run".to_owned()),
         What::Start { unit, round: 0 } => (unit.as_str(), style::paint(style::FAINT, "starts")),
         What::Start { unit, round } => {
             (unit.as_str(), style::paint(style::FAINT, format!("starts, round {round}")))
@@ -34,11 +34,33 @@ pub fn line(event: &Event, several_nodes: bool) -> String {
         What::Exit { unit, status, success: false } => {
             (unit.as_str(), style::paint(style::NOTE, format!("ends with {}", printable(status))))
         }
+        What::Fault { id, line } => {
+            ("fault", style::paint(style::NOTE, format!("#{id} {}", printable(line))))
+        }
+        What::Loss(loss) => ("disk", style::paint(style::FAINT, lost(loss))),
+        What::Effect { text } => ("fault", style::paint(style::FAINT, printable(text))),
+        What::Healed { id } => ("fault", style::paint(style::FAINT, format!("#{id} ends"))),
         What::Finding { text } => ("FOUND", style::paint(style::BAD, printable(text))),
     };
     let unit = printable(unit);
-    let unit = if several_nodes { format!("{}/{unit}", event.node) } else { unit };
+    let unit = if several_nodes && !event.node.is_empty() { format!("{}/{unit}", event.node) } else { unit };
     format!("{} {unit:UNIT_WIDTH$} {text}", style::paint(style::FAINT, Vtime(event.vtime_ns)))
+}
+
+/// What a loss of power did to a disk.
+fn lost(loss: &Loss) -> String {
+    let Loss { disk, unflushed, lost, in_between, torn, requests, landed, in_part } = loss;
+    let mut parts = vec![format!("of {unflushed} unflushed sectors {lost} lost what was written last")];
+    if *in_between > 0 {
+        parts.push(format!("{in_between} of them hold something in between"));
+    }
+    if *torn > 0 {
+        parts.push(format!("{torn} are torn"));
+    }
+    if *requests > 0 {
+        parts.push(format!("of {requests} requests in flight {landed} landed whole and {in_part} in part"));
+    }
+    format!("disk {disk}: {}", parts.join(", "))
 }
 
 #[cfg(test)]
@@ -63,7 +85,7 @@ mod tests {
         assert_eq!(plain(What::finding("gone")), "   1.500000000 FOUND        gone");
         assert_eq!(
             plain(What::Begin { seed: 7 }),
-            "   1.500000000 guest        the timeline begins under seed 7"
+            "   1.500000000 world        the timeline begins under seed 7"
         );
         assert_eq!(plain(What::Ready), "   1.500000000 guest        services are ready");
     }

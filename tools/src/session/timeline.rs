@@ -1,59 +1,72 @@
-//! One machine with the host's end of its conversation: what the guest says is answered where it was said.
+//! A world with the host's end of its conversations: what a guest says is answered where it was said.
 //!
-//! The host acts at two kinds of places: after the instruction with which the guest ended a line on its control port,
-//! and at vtimes that were fixed before. Both are functions of the timeline, so however a run is cut into calls of
-//! [`Timeline::run`], it is the same run. It acts when the machine is about to go on from such a place, never when it
-//! arrives: a timeline that is stored there ([`state`]) and goes on elsewhere does what this one does.
+//! The host acts at two kinds of places: at a node, after the instruction with which its guest ended a line on its control
+//! port; and at vtimes that were fixed before, when the whole world is there. Both are functions of the timeline, so however
+//! a run is cut into calls of [`Timeline::run`], it is the same run. It acts when the world is about to go on from such a
+//! place, never when it arrives: a timeline that is stored there ([`state`]) and goes on elsewhere does what this one does.
 //!
 //! * here: running, listening, acting;
-//! * `boot`: running up to the restart point or to *ready*, and beginning under a seed;
-//! * [`state`]: what is kept of a timeline when its machine is stored.
+//! * `director`: what concerns all nodes: from *ready* over the workload to the checks;
+//! * `faults`: what a fault plan does to the world;
+//! * `boot`: running up to the restart points or to *ready*, and beginning under a seed;
+//! * `telling`: events, in an order that no cut changes;
+//! * [`state`]: what is kept of a timeline when its world is stored.
 
 mod boot;
+mod director;
+mod faults;
 pub mod state;
+mod telling;
 
-use everett_protocol::{Exec, Exit, Port};
-use everett_vmm::digest::Trail;
+use everett_protocol::{self as protocol, Exec, Exit, Port};
+use everett_vmm::clock::VTIME_MAX;
 use everett_vmm::digest::bisect::Subject;
+use everett_vmm::digest::{Digest, Trail};
 use everett_vmm::engine::soft::SoftEngine;
-use everett_vmm::machine::output::{Note, NoteEvent};
-use everett_vmm::machine::{End, Machine, Stop, Until};
+use everett_vmm::machine::{Machine, Stop, Until};
+use everett_vmm::world::{World, WorldStop, WorldUntil};
 
 use super::agent::{Conversation, Phase};
 use super::event::Event;
+use super::node::NodeSession;
 use super::plan::Plan;
 
-pub use boot::{BOOT_NS_MAX, BegunAlready, BootError};
+pub use super::node::{BOOT_NS_MAX, UNSENT_BYTES_MAX};
+pub use boot::{At, BegunAlready, BootError};
+pub use director::CALM_NS_MAX;
+pub use faults::{Faults, OtherPlan, Restarts};
 use state::Course;
 pub use state::{SessionState, StateError};
+use telling::Telling;
 
-/// Bytes that the guest's port did not take are offered again after so many nanoseconds of vtime.
-const RETRY_NS: u64 = 1_000_000;
-/// Most bytes that wait for the guest's port. An agent reads what it is asked; one that does not is given up.
-pub const UNSENT_BYTES_MAX: usize = 64 << 20;
-/// What Linux's panic() prints.
-const PANIC: &[u8] = b"Kernel panic";
-/// Stop where the agent ends a line.
+/// Stop where an agent ends a line.
 const CONTROL_LINES: u8 = 1 << Port::Control as u8;
+/// The name under which the output of a command appears.
+pub const COMMAND: &str = "command";
 
-/// A machine and its conversation.
+/// A world and its conversations.
 pub struct Timeline {
-    machine: Machine<SoftEngine>,
+    world: World<SoftEngine>,
+    nodes: Vec<NodeSession>,
+    /// Which node has each of the world's checks, and its number there.
+    checks: Vec<(usize, usize)>,
+    /// The machines' disks before this one are no data disks.
+    first_data_disk: usize,
+    faults: Option<Faults>,
     course: Course,
-    conversation: Conversation,
-    events: Vec<Event>,
+    telling: Telling,
 }
 
 impl Timeline {
-    /// A machine that has not executed anything yet.
+    /// A world of machines that have not executed anything yet, each with its plan. `checks` are the world's, in their order:
+    /// which node has each, and its number there.
     #[must_use]
-    pub fn new(machine: Machine<SoftEngine>, plan: Plan) -> Timeline {
-        Timeline {
-            machine,
-            course: Course::default(),
-            conversation: Conversation::new(plan),
-            events: Vec::new(),
-        }
+    pub fn new(world: World<SoftEngine>, plans: Vec<Plan>, checks: Vec<(usize, usize)>) -> Timeline {
+        let has_root = |plan: &Plan| !matches!(plan.mount.root, protocol::Root::None);
+        let first_data_disk = usize::from(plans.first().is_some_and(has_root));
+        let nodes = plans.into_iter().map(|plan| NodeSession::new(Conversation::new(plan))).collect();
+        let (course, telling) = (Course::default(), Telling::default());
+        Timeline { world, nodes, checks, first_data_disk, faults: None, course, telling }
     }
 
     /// `duration_ns` of vtime after *ready*, drivers stop and checks run.
@@ -61,57 +74,80 @@ impl Timeline {
         self.course.duration_ns = Some(duration_ns);
     }
 
-    /// When drivers stop and checks run, in nanoseconds of vtime; known once the services are ready.
-    #[must_use]
-    pub fn end_ns(&self) -> Option<u64> {
-        Some(self.ready_ns()?.saturating_add(self.course.duration_ns?))
-    }
-
-    /// When the services were ready, in nanoseconds of vtime: the root of the timeline.
-    #[must_use]
-    pub fn ready_ns(&self) -> Option<u64> {
-        self.conversation.ready_ns()
-    }
-
-    /// Run a command when the timeline has begun, and power off after it. Its output appears under [`COMMAND`].
+    /// Run a command on the first node when the timeline has begun, and power that node off after it. Its output appears
+    /// under [`COMMAND`].
     pub fn command_when_ready(&mut self, exec: Exec) {
         self.course.command = Some(exec);
     }
 
-    /// Ask the guest to power off; if nobody answers there, nothing happens.
+    /// Ask all guests to power off; where nobody answers, nothing happens.
     pub fn power_off(&mut self) {
-        self.conversation.power_off(self.machine.vtime());
-        self.speak();
+        for (session, number) in self.nodes.iter_mut().zip(0..) {
+            let node = self.world.node_mut(number);
+            session.conversation.power_off(node.vtime());
+            session.speak(node);
+        }
     }
 
     /// How the command of [`Timeline::command_when_ready`] ended.
     #[must_use]
     pub fn command_exit(&self) -> Option<Exit> {
-        self.conversation.command_exit()
-    }
-
-    /// How far the conversation is.
-    #[must_use]
-    pub fn phase(&self) -> Phase {
-        self.conversation.phase()
-    }
-
-    /// How long the checks may take together, in nanoseconds of vtime.
-    #[must_use]
-    pub fn checks_ns(&self) -> u64 {
-        self.conversation.checks_ns()
+        self.nodes.first()?.conversation.command_exit()
     }
 
     /// How many findings there were.
     #[must_use]
     pub fn findings(&self) -> u64 {
-        self.conversation.findings()
+        self.nodes.iter().map(|session| session.conversation.findings()).fold(0, u64::saturating_add)
     }
 
-    /// The machine, to look at.
+    /// The world, to look at.
     #[must_use]
-    pub fn machine(&self) -> &Machine<SoftEngine> {
-        &self.machine
+    pub fn world(&self) -> &World<SoftEngine> {
+        &self.world
+    }
+
+    /// The world, for digests and output.
+    pub fn world_mut(&mut self) -> &mut World<SoftEngine> {
+        &mut self.world
+    }
+
+    /// A node's machine, to look at.
+    ///
+    /// # Panics
+    /// There is none of that number.
+    #[must_use]
+    pub fn machine(&self, node: usize) -> &Machine<SoftEngine> {
+        self.world.nodes()[node].machine()
+    }
+
+    /// A node's machine, for its output.
+    ///
+    /// # Panics
+    /// There is none of that number.
+    pub fn machine_mut(&mut self, node: usize) -> &mut Machine<SoftEngine> {
+        self.world.node_mut(node).machine_mut()
+    }
+
+    /// Nanoseconds of vtime: every node that runs has come to here.
+    #[must_use]
+    pub fn vtime(&self) -> u64 {
+        // A world of one need not wait for its round to end.
+        match self.world.nodes() {
+            [node] if node.is_on() && !node.is_paused() => node.vtime().max(self.world.vtime()),
+            _ => self.world.vtime(),
+        }
+    }
+
+    /// Instructions retired by all nodes.
+    #[must_use]
+    pub fn icount(&self) -> u64 {
+        self.world.icount()
+    }
+
+    /// The digest of everything that decides what happens next, but for what the host says.
+    pub fn digest(&mut self) -> Digest {
+        self.world.digest()
     }
 
     /// The digests so far, at each multiple of 100 ms of vtime.
@@ -120,209 +156,151 @@ impl Timeline {
         &self.course.trail
     }
 
-    /// The machine, for digests and output.
-    pub fn machine_mut(&mut self) -> &mut Machine<SoftEngine> {
-        &mut self.machine
-    }
-
-    /// The machine, without its conversation.
+    /// The world, without its conversations.
     #[must_use]
-    pub fn into_machine(self) -> Machine<SoftEngine> {
-        self.machine
+    pub fn into_world(self) -> World<SoftEngine> {
+        self.world
     }
 
     /// What happened before the moment from which this timeline goes on, to be taken as if it had just been.
     pub fn events_again(&mut self, events: &[Event]) {
-        self.events.splice(0..0, events.iter().cloned());
+        self.telling.again(events);
     }
 
-    /// Events since the last call, in the order of their vtime.
+    /// Events since the last call, in the order of their vtimes. Of a world that goes on, what a node did while others had
+    /// not come there waits.
     pub fn take_events(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.events)
+        self.telling.take(self.all_told_before())
     }
 
-    /// The workload's time is over and the guest does not do what it is asked.
-    pub fn give_up(&mut self, why: &str) {
-        self.conversation.give_up(self.machine.vtime(), why);
-        self.events.append(&mut self.conversation.take_events());
+    /// Nothing that happens from here on happens before this vtime.
+    fn all_told_before(&self) -> u64 {
+        let over = matches!(self.phase(), Phase::Done | Phase::Broken) || !self.goes_on();
+        if over || self.nodes.len() == 1 { u64::MAX } else { self.world.vtime() }
     }
 
-    /// Run until one of the ends in `until`, or the machine's own. Never ends for the conversation's sake.
+    /// Run until one of the ends in `until`, where counts and breakpoints are those of the first node; or until no node can
+    /// run any more. Never ends for the conversations' sake.
     pub fn run(&mut self, until: &Until<'_>) -> Stop {
-        self.run_until(until, None)
+        self.run_until(0, until, &|_| false)
     }
 
-    /// The same, and stop where the conversation comes to a phase, or to one beyond it.
-    fn run_until(&mut self, until: &Until<'_>, wanted: Option<Phase>) -> Stop {
+    /// The same with counts and breakpoints of another node, and stop where `wanted` says so: it is asked wherever a guest
+    /// has ended a line, and at vtimes at which the host acts.
+    fn run_until(&mut self, node: usize, until: &Until<'_>, wanted: &dyn Fn(&Timeline) -> bool) -> Stop {
         loop {
             self.act();
-            let inner = Until {
-                vtime: until.vtime.min(self.next_act_ns()),
+            let point = self.course.trail.next_point();
+            let event = self.next_act_ns();
+            let inner = WorldUntil {
+                vtime: until.vtime.min(event).min(point),
+                event,
                 port_lines: until.port_lines | CONTROL_LINES,
-                ..*until
+                node,
+                icount: until.icount,
+                breakpoints: until.breakpoints,
             };
-            let stop = self.course.trail.run(&mut self.machine, &inner);
+            let world_stop = self.world.run(&inner);
             self.listen();
+            if let WorldStop::Node { node, stop } = &world_stop {
+                self.note_end(*node, stop);
+            }
+            self.note_point();
+            let stop = match world_stop {
+                WorldStop::Time => Stop::Time,
+                WorldStop::Node { stop, .. } => stop,
+            };
+            if wanted(self) {
+                return stop;
+            }
             match &stop {
-                Stop::PortLines(ports) => {
-                    if ports & until.port_lines != 0 || wanted.is_some_and(|phase| self.phase() >= phase) {
-                        return stop;
-                    }
-                }
+                Stop::PortLines(ports) if ports & until.port_lines != 0 => return stop,
                 // `listen` has emptied it.
-                Stop::OutputFull(_) => {}
-                Stop::Time | Stop::Idle if self.machine.vtime() < until.vtime => {}
-                Stop::End(end) => {
-                    self.report_end(end);
-                    return stop;
-                }
+                Stop::PortLines(_) | Stop::OutputFull(_) => {}
+                Stop::Time | Stop::Idle if self.world.vtime() < until.vtime.min(VTIME_MAX) => {}
+                Stop::End(_) if self.goes_on() => {}
                 _ => return stop,
             }
         }
     }
 
-    /// The next vtime at which the host does something by itself.
-    fn next_act_ns(&self) -> u64 {
-        [self.course.retry_at_ns, self.next_end_ns(), self.course.boot_until_ns]
-            .into_iter()
-            .flatten()
-            .min()
-            .unwrap_or(u64::MAX)
+    /// Whether anything can happen any more.
+    fn goes_on(&self) -> bool {
+        self.world.nodes().iter().any(|node| node.is_on())
     }
 
-    /// When the workload's time is over, while that is still to come: what has not begun does not end.
-    fn next_end_ns(&self) -> Option<u64> {
-        self.end_ns().filter(|_| !self.course.ended && self.phase() >= Phase::Running)
+    fn note_point(&mut self) {
+        let now = self.world.vtime();
+        if now >= self.course.trail.next_point() {
+            self.course.trail.note(now, self.world.digest());
+        }
+    }
+
+    /// A node came to an end of its own. When it was the last one, that is the last point of the trail.
+    fn note_end(&mut self, node: usize, stop: &Stop) {
+        let Stop::End(end) = stop else { return };
+        let session = &mut self.nodes[node];
+        session.ended(&self.world.nodes()[node], end);
+        self.telling.of_node(node, session.conversation.take_events());
+        let at = self.world.nodes()[node].vtime();
+        if !self.goes_on() && self.course.trail.points().last().is_none_or(|&(last, _)| last < at) {
+            self.course.trail.note(at, self.world.digest());
+        }
+    }
+
+    /// The next vtime at which the host does something by itself.
+    fn next_act_ns(&self) -> u64 {
+        let nodes = self.nodes.iter().filter_map(NodeSession::next_act_ns);
+        nodes.chain(self.next_direction_ns()).min().unwrap_or(VTIME_MAX)
     }
 
     /// Do what is to be done here. Without effect when it was done.
     fn act(&mut self) {
-        if self.machine.end().is_some() {
-            return;
+        let now = self.world.vtime();
+        // What one of these does can make another one due here, which must not wait for the next stop.
+        loop {
+            let before = (self.course.stage, self.course.faults.as_ref().map(|faults| faults.cursor));
+            for (number, session) in self.nodes.iter_mut().enumerate() {
+                session.act(self.world.node_mut(number), now);
+            }
+            self.do_faults();
+            self.direct();
+            let after = (self.course.stage, self.course.faults.as_ref().map(|faults| faults.cursor));
+            if before == after {
+                break;
+            }
         }
-        let now = self.machine.vtime();
-        self.act_in_phase(now);
-        if self.next_end_ns().is_some_and(|at| at <= now) {
-            self.course.ended = true;
-            self.conversation.end(now);
-        }
-        self.speak();
-        if self.course.retry_at_ns.is_some_and(|at| at <= now) {
-            self.send();
+        for (number, session) in self.nodes.iter_mut().enumerate() {
+            session.speak(self.world.node_mut(number));
+            self.telling.of_host(session.conversation.take_events());
         }
     }
 
-    /// Do what the phase asks for: each leads to another one, or to a request.
-    fn act_in_phase(&mut self, now: u64) {
-        match self.phase() {
-            Phase::Mounted => {
-                let entropy = self.draw_entropy();
-                self.conversation.join(entropy, now);
-            }
-            Phase::Ready => {
-                if let Some(seed) = self.course.begin_with.take() {
-                    self.begin_here(seed, now);
-                }
-            }
-            Phase::Running => {
-                if let Some(exec) = self.course.command.take() {
-                    self.conversation.command(COMMAND, exec, now);
-                }
-                if self.conversation.command_exit().is_some() && !self.conversation.is_powering_off() {
-                    self.conversation.power_off(now);
-                }
-            }
-            _ => {}
-        }
-        self.look_at_boot(now);
-    }
-
-    /// Take what the guest wrote. Lines are stamped with the vtime of the write that ended them.
+    /// Take what the guests wrote.
     fn listen(&mut self) {
-        let output = self.machine.output();
-        let mut writes: Vec<_> = [Port::Log, Port::Control]
-            .into_iter()
-            .flat_map(|port| output.take_port(port as usize).into_iter().map(move |write| (port, write)))
-            .collect();
-        for port in [Port::History, Port::Sdk, Port::Debug, Port::Spare] {
-            output.take_port(port as usize);
+        for (number, session) in self.nodes.iter_mut().enumerate() {
+            self.telling.of_node(number, session.listen(self.world.node_mut(number)));
         }
-        // Stable: writes of one port keep their order, and at one vtime the log comes before what the agent says of it.
-        writes.sort_by_key(|(_, write)| write.vtime);
-        for (port, write) in writes {
-            self.conversation.received(port, &write.bytes, write.vtime);
-        }
-        self.look_at_notes();
-        self.events.append(&mut self.conversation.take_events());
-    }
-
-    /// What the machine noticed: drivers that broke their device, and the kernel's last words.
-    fn look_at_notes(&mut self) {
-        for Note { vtime, event } in self.machine.output().take_notes() {
-            match event {
-                NoteEvent::Console { text, .. } => {
-                    if let Some(at) = text.windows(PANIC.len()).position(|window| window == PANIC) {
-                        self.course.last_words = Some(String::from_utf8_lossy(&text[at..]).into_owned());
-                    }
-                }
-                NoteEvent::Device { slot, kind, error } => {
-                    let text = format!("the driver of {kind} (virtio slot {slot}) broke its device: {error}");
-                    self.conversation.noticed(vtime, &text);
-                }
-                NoteEvent::Unknown { .. } => {}
-            }
-        }
-    }
-
-    fn report_end(&mut self, end: &End) {
-        if self.course.end_reported {
-            return;
-        }
-        self.course.end_reported = true;
-        let asked = self.conversation.is_powering_off() && *end == End::PowerOff;
-        let why = match &self.course.last_words {
-            Some(words) => format!("{end}: {words}"),
-            None => end.to_string(),
-        };
-        self.conversation.machine_ended(self.machine.vtime(), asked, &why);
-        self.events.append(&mut self.conversation.take_events());
-    }
-
-    /// Say what the conversation has to say now.
-    fn speak(&mut self) {
-        let outgoing = self.conversation.take_outgoing();
-        if !outgoing.is_empty() {
-            self.course.unsent.extend(outgoing);
-            self.send();
-            if self.course.unsent.len() > UNSENT_BYTES_MAX {
-                self.course.unsent.clear();
-                self.course.retry_at_ns = None;
-                self.conversation.unusable(self.machine.vtime(), "the agent does not read what it is asked");
-            }
-        }
-        self.events.append(&mut self.conversation.take_events());
-    }
-
-    fn send(&mut self) {
-        if !self.course.unsent.is_empty() {
-            let taken = self.machine.port_input(Port::Control as usize, &self.course.unsent);
-            self.course.unsent.drain(..taken.min(self.course.unsent.len()));
-        }
-        self.course.retry_at_ns = (!self.course.unsent.is_empty()).then(|| self.machine.vtime() + RETRY_NS);
+        self.observe();
     }
 }
-
-/// The name under which the output of a command appears.
-pub const COMMAND: &str = "command";
 
 impl Subject for Timeline {
     type Engine = SoftEngine;
 
-    fn run(&mut self, until: &Until<'_>) -> Stop {
-        Timeline::run(self, until)
+    fn run(&mut self, node: usize, until: &Until<'_>) -> Stop {
+        self.run_until(node, until, &|_| false)
     }
 
-    fn machine(&mut self) -> &mut Machine<SoftEngine> {
-        &mut self.machine
+    fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    fn machine(&mut self, node: usize) -> &mut Machine<SoftEngine> {
+        self.machine_mut(node)
+    }
+
+    fn digest(&mut self) -> Digest {
+        Timeline::digest(self)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -108,6 +109,29 @@ impl<'a> Item<'a> {
             DeValue::Table(_) => "a table",
         };
         self.error(format!("expected {wanted}, found {found}"))
+    }
+
+    /// The table as somebody else reads it; what they refuse gets its key and line.
+    pub(super) fn deserialize<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        let DeValue::Table(entries) = self.value.get_ref() else { return Err(self.expected("a table")) };
+        let entries = Spanned::new(self.value.span(), entries.clone());
+        T::deserialize(toml::de::Deserializer::from(entries)).map_err(|error| {
+            let Some(place) = error.span() else { return self.error(error.message()) };
+            let path = self.inner(place.start).map_or_else(|| self.path.clone(), |item| item.path);
+            self.source.error(place.start, &path, error.message().to_owned())
+        })
+    }
+
+    /// The value in this one, however deep, that is at this place of the document or whose key is. The place of a table
+    /// with a header is its header alone, so all of it is looked through.
+    fn inner(&self, offset: usize) -> Option<Item<'a>> {
+        let DeValue::Table(entries) = self.value.get_ref() else { return None };
+        entries.iter().find_map(|(key, value)| {
+            let path = format!("{}.{}", self.path, key.get_ref());
+            let item = Item { source: self.source, path, value };
+            let here = key.span().contains(&offset) || value.span().contains(&offset);
+            item.inner(offset).or_else(|| here.then_some(item))
+        })
     }
 
     pub(super) fn source_file(&self) -> &'a Path {

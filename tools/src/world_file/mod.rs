@@ -1,7 +1,7 @@
 //! World files: TOML, read strictly.
 //!
 //! * [`load`] reads one and resolves its paths; [`parse`] does the same on text that is already in memory.
-//! * `cursor` gives typed access with key paths and lines; `image`, `node` and `workload` read one table each;
+//! * `cursor` gives typed access with key paths and lines; `image`, `node`, `disk`, `link` and `workload` read one table each;
 //!   `command`, `epoch` and `paths` read values that several of them share.
 //!
 //! Not here: what a world *does* ([`crate::session`]) and how its image is built (`everett-guest-image`).
@@ -12,21 +12,27 @@
 
 mod command;
 mod cursor;
+mod disk;
 mod epoch;
 mod error;
 mod image;
+mod link;
 mod node;
 mod paths;
 mod workload;
 
 use std::path::{Path, PathBuf};
 
+use everett_explorer::plan::draw::FaultConfig;
+use everett_explorer::plan::{Names, NodeNames};
 use serde::Serialize;
 
 pub use command::{Command, Ready, Restart, Service};
+pub use disk::{DataDisk, Filesystem};
 pub use error::Error;
 pub use image::{Image, Root};
-pub use node::{DataDisk, FileEntry, Node};
+pub use link::Links;
+pub use node::{FileEntry, Node};
 pub use workload::{Check, Driver, Workload};
 
 use cursor::{Source, Table};
@@ -41,8 +47,8 @@ pub const EPOCH_DEFAULT: &str = "2026-01-01T00:00:00Z";
 /// The seed under which machines boot, if the world does not say: one boot serves all timelines.
 pub const BOOT_SEED: u64 = 0;
 
-/// Keys of DESIGN section 9 that a later version reads.
-const KEYS_LATER: &[&str] = &["faults", "property", "explore", "link"];
+/// Keys that a later version reads.
+const KEYS_LATER: &[&str] = &["property", "explore"];
 
 /// The virtual CPU's model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -81,11 +87,37 @@ pub struct World {
     pub image: Image,
     /// The machines, at least one, in the file's order.
     pub nodes: Vec<Node>,
+    /// The network between them.
+    pub links: Links,
     /// What is done to them.
     pub workload: Workload,
+    /// What faults are drawn, how often and how strong. A plan is data of its own.
+    #[serde(skip)]
+    pub faults: FaultConfig,
 }
 
 impl World {
+    /// What of it a fault plan can name.
+    #[must_use]
+    pub fn names(&self) -> Names {
+        let of_node = |node: &Node| {
+            let services = node.services.iter().map(|service| service.name.clone());
+            let drivers = self.workload.drivers.iter().filter(|driver| driver.node == node.name);
+            let units = services.chain(drivers.map(|driver| driver.name.clone())).collect();
+            // A node has at most a handful of disks.
+            (
+                node.name.clone(),
+                NodeNames { disks: u32::try_from(node.disks.len()).unwrap_or(u32::MAX), units },
+            )
+        };
+        self.nodes.iter().map(of_node).collect()
+    }
+
+    /// What its data disks are formatted as.
+    pub fn filesystems(&self) -> impl Iterator<Item = Filesystem> {
+        self.nodes.iter().flat_map(|node| node.disks.iter().map(|disk| disk.filesystem))
+    }
+
     /// The node of this name.
     pub fn node(&self, name: &str) -> Option<&Node> {
         self.nodes.iter().find(|node| node.name == name)
@@ -126,7 +158,10 @@ pub fn parse(text: &str, file: &Path) -> Result<World, Error> {
 }
 
 fn read(top: &Table<'_>, file: &Path) -> Result<World, Error> {
-    top.only(&["epoch", "cpu", "clock", "seed", "boot_seed", "image", "node", "workload"], KEYS_LATER)?;
+    top.only(
+        &["epoch", "cpu", "clock", "seed", "boot_seed", "image", "node", "link", "workload", "faults"],
+        KEYS_LATER,
+    )?;
     let epoch_unix_s = match top.get("epoch") {
         Some(item) => epoch::parse_unix_s(&item.date_text()?).map_err(|what| item.error(what))?,
         None => epoch::parse_unix_s(EPOCH_DEFAULT).map_err(|what| top.error(what))?,
@@ -170,8 +205,22 @@ fn read(top: &Table<'_>, file: &Path) -> Result<World, Error> {
     if nodes.is_empty() {
         return Err(list.error("a world needs at least one [[node]]"));
     }
+    let links = link::read(top.get("link").map(|item| item.list(link::LINKS_MAX)).transpose()?, &nodes)?;
     let workload = workload::read(top.get("workload").map(|item| item.table()).transpose()?, &nodes)?;
-    Ok(World { file: file.to_owned(), epoch_unix_s, cpu, clock, seed, boot_seed, image, nodes, workload })
+    let faults = match top.get("faults") {
+        None => FaultConfig::default(),
+        Some(item) => item.deserialize()?,
+    };
+    let file = file.to_owned();
+    let world =
+        World { file, epoch_unix_s, cpu, clock, seed, boot_seed, image, nodes, links, workload, faults };
+    if let Some(item) = top.get("faults")
+        && let Err(errors) = world.faults.check(&world.names())
+        && let Some(error) = errors.first()
+    {
+        return Err(item.error(error.to_string()));
+    }
+    Ok(world)
 }
 
 #[cfg(test)]

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::command::{Service, services, user_name};
+use super::command::{Service, services};
 use super::cursor::{Item, Table};
+use super::disk::{self, DataDisk};
 use super::error::Error;
 use super::image::{self, Image, Root};
 use super::paths;
@@ -25,11 +26,6 @@ pub(super) const FILE_BYTES_MAX: u64 = 16 << 20;
 const FILES_MAX: usize = 256;
 /// The most services of one node.
 const SERVICES_MAX: usize = 64;
-/// The most data disks of one node.
-const DISKS_MAX: usize = 4;
-/// A data disk, in bytes: least (the smallest ext4 with a journal), most.
-const DISK_BYTES_MIN: u64 = 8 << 20;
-const DISK_BYTES_MAX: u64 = 64 << 30;
 const PAGE_BYTES: u64 = 4096;
 
 /// One machine.
@@ -60,20 +56,9 @@ pub struct FileEntry {
     pub content: Arc<[u8]>,
 }
 
-/// An empty disk with a filesystem.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct DataDisk {
-    /// Mount point in the guest.
-    pub guest_path: String,
-    /// Size in bytes.
-    pub size_bytes: u64,
-    /// The user who owns the filesystem's top; root if `None`.
-    pub owner: Option<String>,
-}
-
 /// Read a node; the second value is its name's place, for errors about duplicates.
 pub(super) fn read<'a>(table: &Table<'a>, image: &Image) -> Result<(Node, Item<'a>), Error> {
-    table.only(&["name", "memory", "packages", "files", "disk", "service"], &["cpus", "address", "fs"])?;
+    table.only(&["name", "memory", "packages", "files", "disk", "service"], &["cpus", "address"])?;
     let name_item = table.require("name")?;
     let name = host_name(&name_item)?;
     let memory_bytes = match table.get("memory") {
@@ -90,7 +75,7 @@ pub(super) fn read<'a>(table: &Table<'a>, image: &Image) -> Result<(Node, Item<'
         }
     };
     let files = table.get("files").map(|item| files(&item)).transpose()?.unwrap_or_default();
-    let disks = table.get("disk").map(|item| disks(&item)).transpose()?.unwrap_or_default();
+    let disks = table.get("disk").map(|item| disk::read(&item)).transpose()?.unwrap_or_default();
     let services =
         table.get("service").map(|item| services(&item, SERVICES_MAX)).transpose()?.unwrap_or_default();
     Ok((Node { name, memory_bytes, packages, files, disks, services }, name_item))
@@ -152,34 +137,4 @@ fn file(path: &Path) -> Result<Arc<[u8]>, String> {
         return Err(format!("{} has more than {FILE_BYTES_MAX} bytes", path.display()));
     }
     Ok(content.into())
-}
-
-/// `disk`: one table, or a list of them.
-fn disks(item: &Item<'_>) -> Result<Vec<DataDisk>, Error> {
-    if item.is_table() {
-        return Ok(vec![disk(item)?]);
-    }
-    let mut disks: Vec<DataDisk> = Vec::new();
-    for element in item.list(DISKS_MAX)? {
-        let disk = disk(&element)?;
-        if disks.iter().any(|other| other.guest_path == disk.guest_path) {
-            return Err(element.error(format!("a second disk at {}", disk.guest_path)));
-        }
-        disks.push(disk);
-    }
-    Ok(disks)
-}
-
-fn disk(item: &Item<'_>) -> Result<DataDisk, Error> {
-    let table = item.table()?;
-    table.only(&["path", "size", "owner"], &["fs", "sector"])?;
-    let path = table.require("path")?;
-    let guest_path = paths::guest(&path, path.str()?)?;
-    let size_item = table.require("size")?;
-    let size_bytes = size(&size_item)?;
-    if !(DISK_BYTES_MIN..=DISK_BYTES_MAX).contains(&size_bytes) || !size_bytes.is_multiple_of(PAGE_BYTES) {
-        return Err(size_item.error("a disk has between 8M and 64G, in whole blocks of 4K"));
-    }
-    let owner = table.get("owner").map(|item| user_name(&item)).transpose()?;
-    Ok(DataDisk { guest_path, size_bytes, owner })
 }

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use everett_vmm::disk::SectorSize;
+use everett_vmm::virtio::blk::Latency;
+
 use super::*;
 
 const GOOD: &str = r#"
@@ -56,7 +59,14 @@ fn a_full_world() {
     assert_eq!(node.memory_bytes, 128 << 20);
     assert_eq!(
         node.disks,
-        [DataDisk { guest_path: "/var/lib/redis".to_owned(), size_bytes: 256 << 20, owner: None }]
+        [DataDisk {
+            guest_path: "/var/lib/redis".to_owned(),
+            size_bytes: 256 << 20,
+            owner: None,
+            filesystem: Filesystem::Ext4,
+            sector: SectorSize::Bytes512,
+            latency: Latency::default(),
+        }]
     );
     let service = &node.services[0];
     assert_eq!(service.name, "redis-server");
@@ -78,6 +88,18 @@ fn a_small_world_has_defaults() {
 }
 
 #[test]
+fn disks_as_one_likes_them() {
+    let disk =
+        r#"disk = { path = "/d", size = "300M", fs = "xfs", sector = "4K", write = "30us", flush = "5ms" }"#;
+    let world = read_text(&format!("[[node]]\nname = \"a\"\n{disk}\n")).unwrap();
+    let disk = &world.nodes[0].disks[0];
+    assert_eq!((disk.filesystem, disk.sector), (Filesystem::Xfs, SectorSize::Bytes4096));
+    let latency = Latency { write_ns: 30_000, flush_ns: 5_000_000, ..Latency::default() };
+    assert_eq!(disk.latency, latency);
+    assert_eq!(world.filesystems().collect::<Vec<_>>(), [Filesystem::Xfs]);
+}
+
+#[test]
 fn errors_name_file_line_and_key() {
     assert_eq!(
         node_error("memroy = \"128M\""),
@@ -93,7 +115,12 @@ fn errors_name_file_line_and_key() {
         "w.toml:4: node[1].name: node[0] is already named \"a\""
     );
     assert_eq!(node_error("[[node]]\n"), "w.toml:3: node[1]: \"name\" is missing");
-    assert_eq!(node_error("[faults]\nloss = 1"), "w.toml:3: faults: not supported yet by this version");
+    assert_eq!(
+        node_error("[faults]\nloss = 1"),
+        "w.toml:4: faults.loss: invalid type: integer `1`, expected a table"
+    );
+    let unknown = node_error("[faults.pause]\nevery = \"2s\"\nevrey = \"1s\"");
+    assert!(unknown.starts_with("w.toml:5: faults.pause.evrey: unknown field `evrey`"), "{unknown}");
     assert_eq!(node_error("[explore]"), "w.toml:3: explore: not supported yet by this version");
     assert_eq!(node_error("[[property]]"), "w.toml:3: property: not supported yet by this version");
     assert_eq!(
@@ -121,6 +148,10 @@ fn bad_values_are_refused() {
         "packages = \"redis\"",
         "disk = { path = \"/\", size = \"64M\" }",
         "disk = { path = \"/data\" }",
+        "disk = { path = \"/data\", size = \"299M\", fs = \"xfs\" }",
+        "disk = { path = \"/data\", size = \"64M\", fs = \"vfat\" }",
+        "disk = { path = \"/data\", size = \"64M\", sector = \"1K\" }",
+        "disk = { path = \"/data\", size = \"64M\", flush = \"11s\" }",
         "disk = { path = \"/data\", size = \"1K\" }",
         "files = { \"relative\" = \"Cargo.toml\" }",
         "files = { \"/proc/x\" = \"Cargo.toml\" }",

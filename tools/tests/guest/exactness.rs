@@ -64,7 +64,7 @@ fn a_timeline_in_a_thousand_pieces_is_the_same() {
     let mut whole = launcher.start(4).unwrap();
     let mut keeper = Keeper::default();
     assert_eq!(drive(&mut whole, 350 * MS, &mut keeper).unwrap(), Ended::Whole);
-    let end_ns = whole.machine().vtime();
+    let end_ns = whole.machine(0).vtime();
 
     // Stops at drawn places, by time and by count. At each a digest is taken, and the session goes on from its stored
     // form.
@@ -75,17 +75,17 @@ fn a_timeline_in_a_thousand_pieces_is_the_same() {
     for piece in 0.. {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let step = (random >> 33) % (MS / 2);
-        let (vtime, icount) = (pieces.machine().vtime(), pieces.machine().icount());
+        let (vtime, icount) = (pieces.machine(0).vtime(), pieces.machine(0).icount());
         if piece % 2 == 0 {
             pieces.run(&Until::vtime((vtime + step).min(end_ns)));
         } else {
             pieces.run(&Until { vtime: end_ns, ..Until::icount(icount + step) });
         }
-        pieces.machine_mut().digest();
+        pieces.digest();
         events.append(&mut pieces.take_events());
         let stored = pieces.save().to_bytes().unwrap();
         pieces.restore(SessionState::from_bytes(&stored).unwrap()).unwrap();
-        if pieces.machine().vtime() >= end_ns {
+        if pieces.machine(0).vtime() >= end_ns {
             assert!(piece > 500, "only {piece} pieces");
             break;
         }
@@ -97,13 +97,13 @@ fn a_timeline_in_a_thousand_pieces_is_the_same() {
 #[test]
 fn an_idle_minute_costs_next_to_nothing() {
     let mut launcher = cold_launcher(EngineOptions::default());
-    launcher.node.services.clear();
+    launcher.world.nodes[0].services.clear();
     launcher.world.workload = Default::default();
     let mut timeline = launcher.start(1).unwrap();
     timeline.run(&Until::vtime(10_000 * MS));
-    let before = timeline.machine().icount();
+    let before = timeline.icount();
     timeline.run(&Until::vtime(70_000 * MS));
-    let instructions = timeline.machine().icount() - before;
+    let instructions = timeline.icount() - before;
     // A busy minute has 60 billion; at 100 MIPS, 20 million take a fifth of a second.
     assert!(instructions < 20_000_000, "{instructions} instructions in an idle minute");
     assert_eq!(timeline.findings(), 0);

@@ -32,7 +32,7 @@ impl Attend for Lines {
 
 /// Boot a machine and ask its agent for one thing after the other; what commands print.
 fn ask(launcher: &Launcher, operations: impl IntoIterator<Item = Operation>) -> Vec<String> {
-    let mut machine = launcher.options.machine(launcher.config().unwrap()).unwrap();
+    let mut machine = launcher.options.machine(launcher.config(&launcher.world.nodes[0]).unwrap()).unwrap();
     let step = |op: Operation| Step { what: format!("{op:?}"), op };
     let steps: Vec<Step> = operations.into_iter().map(step).collect();
     let mut lines = Lines::default();
@@ -72,7 +72,7 @@ disk = { path = \"/data\", size = \"64M\" }
 #[test]
 fn at_the_restart_point_disks_and_cards_have_no_driver() {
     let launcher = launcher_of(WITH_DISK);
-    let plan = launcher.plan();
+    let [plan] = &launcher.plans()[..] else { panic!("one node") };
     // What a kernel with built-in drivers would have done before, and the agent would have taken back.
     let there_and_back = "
         cd /sys/bus/virtio/drivers
@@ -85,12 +85,12 @@ fn at_the_restart_point_disks_and_cards_have_no_driver() {
     let printed = ask(
         &launcher,
         [
-            mount(&plan),
+            mount(plan),
             shell(LOOK),
             shell("set -e; cat /etc/hostname; date +%s"),
             shell(&format!("set -e; {there_and_back}")),
             shell(LOOK),
-            join(&plan, 1),
+            join(plan, 1),
             shell(LOOK),
             shell("date +%s; touch /data/file; stat -c %Y /data/file"),
         ],
@@ -126,11 +126,11 @@ fn at_the_restart_point_disks_and_cards_have_no_driver() {
 #[test]
 fn what_the_kernel_draws_follows_the_entropy_it_is_given() {
     let launcher = launcher_of("[[node]]\nname = \"a\"\n");
-    let plan = launcher.plan();
+    let [plan] = &launcher.plans()[..] else { panic!("one node") };
     let draw = || shell("cat /proc/sys/kernel/random/boot_id; od -An -tx1 -N16 /dev/urandom");
     let drawn = |first: u8, second: u8| {
         let reseed = Operation::Reseed { entropy: Bytes(vec![second; 64]) };
-        ask(&launcher, [mount(&plan), join(&plan, first), draw(), reseed, draw()])
+        ask(&launcher, [mount(plan), join(plan, first), draw(), reseed, draw()])
     };
     let one = drawn(1, 1);
     let [id, bytes, id_later, bytes_later] = &one[..] else { panic!("{one:?}") };
@@ -195,13 +195,14 @@ fn the_boot_is_the_same_for_all_seeds_and_what_follows_is_not() {
 
     // Begun where the machine waited, with the session from its stored form: the same timeline.
     let mut waiting = launcher.boot().unwrap();
-    waiting.run_to(Phase::Mounted, &mut |_| true).unwrap();
+    waiting.run_to(Phase::Mounted, &mut |_, _| true).unwrap();
     assert_eq!(waiting.phase(), Phase::Mounted);
-    waiting.run_to(Phase::Ready, &mut |_| true).unwrap();
+    waiting.run_to(Phase::Ready, &mut |_, _| true).unwrap();
     let mut events = waiting.take_events();
     let stored = waiting.save().to_bytes().unwrap();
     let state = SessionState::from_bytes(&stored).unwrap();
-    let mut resumed = Timeline::resume(waiting.into_machine(), launcher.plan(), state).unwrap();
+    let mut resumed =
+        Timeline::resume(waiting.into_world(), launcher.plans(), launcher.checks(), state).unwrap();
     resumed.begin(1).unwrap();
     assert_eq!(resumed.begin(2), Err(BegunAlready(1)));
     let (resumed, later) = whole(resumed);
@@ -213,7 +214,7 @@ fn the_boot_is_the_same_for_all_seeds_and_what_follows_is_not() {
     let mut launcher = launcher;
     launcher.world.boot_seed = 5;
     let mut other = launcher.boot().unwrap();
-    other.run_to(Phase::Mounted, &mut |_| true).unwrap();
+    other.run_to(Phase::Mounted, &mut |_, _| true).unwrap();
     assert_ne!(other.trail().points()[1], one.trail().points()[1]);
 }
 
@@ -221,9 +222,9 @@ fn the_boot_is_the_same_for_all_seeds_and_what_follows_is_not() {
 fn a_boot_that_gets_nowhere_says_why() {
     let why = |launcher: &Launcher| {
         let mut timeline = launcher.boot().unwrap();
-        let error = timeline.run_to(Phase::Ready, &mut |_| true).unwrap_err();
+        let error = timeline.run_to(Phase::Ready, &mut |_, _| true).unwrap_err();
         assert_eq!(timeline.findings(), 1);
-        (error.to_string(), timeline.machine().vtime())
+        (error.to_string(), timeline.vtime())
     };
     let service = |lines: &str| {
         launcher_of(&format!(

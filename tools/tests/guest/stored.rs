@@ -9,6 +9,7 @@ use everett_snapshot::{Pool, Store};
 use everett_tools::identity::Identity;
 use everett_tools::interrupt::Interrupt;
 use everett_tools::moments::{self, Booted, Shelf, Stored, Wanted};
+use everett_tools::session::agent::Phase;
 use everett_tools::session::drive::{Ended, drive};
 use everett_tools::session::event::Event;
 use everett_tools::session::launch::{EngineOptions, LaunchError, Launcher};
@@ -17,7 +18,7 @@ use everett_tools::ui::Ui;
 use everett_vmm::digest::Trail;
 use everett_vmm::machine::Until;
 
-use crate::support::{Keeper, MS, booted, everett_in, image, job, launcher, shown, world_file};
+use crate::support::{Keeper, MS, everett_in, image, job, launcher, shown, world_file};
 
 const DURATION_NS: u64 = 300 * MS;
 
@@ -32,8 +33,13 @@ fn a_stored_boot_is_invisible() {
     let cold = whole(Launcher { from: None, ..launcher(EngineOptions::default()) }.start(3).unwrap());
     let stored = whole(launcher(EngineOptions::default()).start(3).unwrap());
     assert_eq!(cold, stored);
-    // Nor is the way by the restart point another.
-    let again = Launcher { from: booted().restart.clone(), ..launcher(EngineOptions::default()) };
+    // Nor is a way with a stop at the restart point another.
+    let launcher = Launcher { from: None, ..launcher(EngineOptions::default()) };
+    let mut timeline = launcher.boot().unwrap();
+    timeline.run_to(Phase::Mounted, &mut |_, _| true).unwrap();
+    let events = timeline.take_events();
+    let mounted = Stored::of(&mut timeline, &Pool::default(), events, vec![Vec::new()]);
+    let again = Launcher { from: Some(Arc::new(mounted)), ..launcher };
     assert_eq!(whole(again.start(3).unwrap()), stored);
 }
 
@@ -54,7 +60,7 @@ fn moments_anywhere_change_nothing_and_lead_back() {
     // A moment each 10 ms and at drawn instructions in between, under load.
     let (mut random, mut told, mut stored) = (1, Vec::new(), Vec::new());
     for step in 0.. {
-        let (vtime, icount) = (timeline.machine().vtime(), timeline.machine().icount());
+        let (vtime, icount) = (timeline.vtime(), timeline.icount());
         if vtime >= end_ns {
             break;
         }
@@ -65,7 +71,7 @@ fn moments_anywhere_change_nothing_and_lead_back() {
         };
         timeline.run(&Until { vtime: until.vtime.min(end_ns), ..until });
         told.append(&mut timeline.take_events());
-        stored.push(Stored::of(&mut timeline, &pool, told.clone(), Vec::new()));
+        stored.push(Stored::of(&mut timeline, &pool, told.clone(), vec![Vec::new()]));
     }
     assert!(stored.len() > 60, "only {} moments", stored.len());
     assert_eq!(timeline.trail(), &expected);
@@ -82,10 +88,11 @@ fn moments_anywhere_change_nothing_and_lead_back() {
         } else {
             assert!(from.start_again(&mut worker, 5).unwrap());
         }
-        assert_eq!(worker.machine_mut().digest(), chosen.digest, "round {round}");
-        assert_eq!(worker.machine().differing_page(&chosen.moment), None, "round {round}");
+        assert_eq!(worker.digest(), chosen.digest, "round {round}");
+        let then = &chosen.moment.machines[0];
+        assert_eq!(worker.machine(0).differing_page(then), None, "round {round}");
         let to_ns = end_ns - draw(&mut random) % (50 * MS);
-        if worker.machine().vtime() < to_ns {
+        if worker.vtime() < to_ns {
             worker.run(&Until::vtime(to_ns));
         }
         let points = worker.trail().points();
@@ -101,7 +108,7 @@ fn evicted_moments_are_derived_again_by_running() {
     let mut timeline = launcher.start(6).unwrap();
     let root = Stored::of(&mut timeline, &pool, Vec::new(), Vec::new());
     // A place is a count of instructions. A moment costs what was executed since its parent.
-    let mut place = timeline.machine().icount();
+    let mut place = timeline.icount();
     let bytes = 1 << 20;
     let mut store = Store::new(4 * bytes);
     store.insert(place, None, 0, bytes, root).unwrap();
@@ -109,7 +116,7 @@ fn evicted_moments_are_derived_again_by_running() {
     for step in 1..=40u64 {
         let parent = place;
         timeline.run(&Until::icount(parent + 100_000 * (step % 7 + 1)));
-        place = timeline.machine().icount();
+        place = timeline.icount();
         let stored = Stored::of(&mut timeline, &pool, Vec::new(), Vec::new());
         digests.push((place, stored.digest));
         store.insert(place, Some(parent), place - parent, bytes, stored).unwrap();
@@ -137,9 +144,9 @@ fn the_millisecond_after_a_restore_is_not_spent_decoding() {
     let launcher = launcher(EngineOptions::default());
     let mut worker = launcher.start(1).unwrap();
     let run = |worker: &mut Timeline, ns: u64| {
-        let before = worker.machine_mut().engine_mut().blocks_decoded();
-        worker.run(&Until::vtime(worker.machine().vtime() + ns));
-        worker.machine_mut().engine_mut().blocks_decoded() - before
+        let before = worker.machine_mut(0).engine_mut().blocks_decoded();
+        worker.run(&Until::vtime(worker.vtime() + ns));
+        worker.machine_mut(0).engine_mut().blocks_decoded() - before
     };
     let cold = run(&mut worker, MS);
     run(&mut worker, 100 * MS);
@@ -174,13 +181,16 @@ fn boot_in(folder: &Path) -> (Shelf, Booted) {
 fn a_damaged_boot_is_made_anew() {
     let folder = tempfile::tempdir().unwrap();
     let (shelf, first) = boot_in(folder.path());
-    let files = ["ready.base", "ready.moment", "restart.base", "restart.moment"]
+    let files = ["ready-00.base", "ready.moment", "restart-00.base", "restart-00.moment"]
         .map(|file| shelf.folder().join(file));
     let sound: Vec<Vec<u8>> = files.iter().map(|file| fs::read(file).unwrap()).collect();
     let pages_max = launcher(EngineOptions::default()).pages_max();
-    let read =
-        |name: &str| shelf.boot(name, &Pool::default(), pages_max).map(|stored| stored.unwrap().digest);
-    assert_eq!(read("ready").unwrap(), first.ready.digest);
+    let pool = Pool::default();
+    let read = |name: &str| match name {
+        "ready" => shelf.ready(1, &pool, pages_max).map(|stored| stored.digest == first.ready.digest),
+        _ => shelf.restart(0, &pool, pages_max).map(|point| point.machine.icount() > 0),
+    };
+    assert!(read("ready").unwrap() && read("restart").unwrap());
     // One bit, somewhere; or one file that is cut short. Each is noticed by itself.
     let mut state = 11;
     for ((file, content), name) in files.iter().zip(&sound).zip(["ready", "ready", "restart", "restart"]) {
@@ -250,7 +260,7 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     assert!(!ok(&["moment", "show", world, "begin"]).contains(" 0 events"), "what happened before is kept");
     ok(&["moment", "drop", world, "begin"]);
     assert!(ok(&["moment", "show", world, "later"]).contains("80 ms after ready"));
-    assert!(ok(&["moment", "restore", world, "later"]).contains("it is the machine that was saved"));
+    assert!(ok(&["moment", "restore", world, "later"]).contains("it is the world that was saved"));
 
     let trail = |text: &str| text.lines().find_map(|line| line.strip_prefix("trail ")).unwrap().to_owned();
     let run = |more: &[&str]| trail(&ok(&[&["run", world, "--seed", "7", "--for", "100ms"], more].concat()));

@@ -5,19 +5,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Arc, OnceLock};
 
+use everett_explorer::plan::Plan;
 use everett_tools::identity::Identity;
 use everett_tools::images::{self, Image};
 use everett_tools::interrupt::Interrupt;
-use everett_tools::moments::{self, Booted, Shelf, Wanted};
+use everett_tools::moments::{self, Booted, RestartPoint, Shelf, Wanted};
 use everett_tools::session::drive::Watch;
 use everett_tools::session::event::{Event, What};
 use everett_tools::session::launch::{EngineOptions, Launcher};
-use everett_tools::session::timeline::Timeline;
+use everett_tools::session::restarts::Nodes;
+use everett_tools::session::timeline::{Faults, Timeline};
 use everett_tools::ui::Ui;
 use everett_tools::verify::Job;
 use everett_tools::world_file;
 use everett_vmm::digest::Digest;
 use everett_vmm::machine::{Stop, Until};
+use everett_vmm::wire::log::Step;
+use everett_vmm::world::Captured;
 use tempfile::TempDir;
 
 /// A millisecond of vtime.
@@ -60,16 +64,48 @@ pub(crate) fn launcher(options: EngineOptions) -> Launcher {
 /// What starts timelines of the test world at power-on.
 pub(crate) fn cold_launcher(options: EngineOptions) -> Launcher {
     let world = world_file::load(&world_file()).expect("the test world");
-    let node = world.nodes[0].clone();
-    Launcher { world, node, files: image().files.clone(), cmdline: String::new(), options, from: None }
+    Launcher {
+        world,
+        only: None,
+        files: image().files.clone(),
+        cmdline: String::new(),
+        options,
+        from: None,
+        faults: None,
+    }
 }
 
 /// What starts timelines of another world on the test world's image, with one node.
 pub(crate) fn launcher_of(world: &str) -> Launcher {
     let world = world_file::parse(world, Path::new("test.toml")).expect("a world");
-    let node = world.nodes[0].clone();
     let options = EngineOptions::default();
-    Launcher { world, node, files: image().files.clone(), cmdline: String::new(), options, from: None }
+    Launcher {
+        world,
+        only: None,
+        files: image().files.clone(),
+        cmdline: String::new(),
+        options,
+        from: None,
+        faults: None,
+    }
+}
+
+/// A world on the test world's image that starts where it is ready, and the restart points of its nodes.
+pub(crate) fn booted_launcher_of(world: &str) -> (Launcher, Arc<[RestartPoint]>) {
+    let launcher = launcher_of(world);
+    let folder = tempfile::tempdir().expect("a folder");
+    let identity = Identity::new(&launcher.world, std::slice::from_ref(&image().digest));
+    let shelf = Shelf::new(folder.path(), &identity, &identity);
+    let booted = moments::get(&Ui::new(false), &launcher, &shelf, Wanted::Both, &Interrupt::default());
+    let booted = booted.expect("it boots");
+    (Launcher { from: Some(booted.ready), ..launcher }, booted.restart.expect("restart points"))
+}
+
+/// The same launcher under this plan.
+pub(crate) fn under(launcher: &Launcher, points: &Arc<[RestartPoint]>, plan: &str) -> Launcher {
+    let plan = Plan::parse(plan, &launcher.world.names()).expect("a plan");
+    let nodes = Nodes::new(Launcher { from: None, ..launcher.clone() }, Arc::clone(points));
+    Launcher { faults: Some(Faults::new(plan, Arc::new(nodes))), ..launcher.clone() }
 }
 
 /// A watcher who keeps what happened.
@@ -81,7 +117,10 @@ impl Watch for Keeper {
         self.0.push(event.clone());
         Ok(())
     }
-    fn console(&mut self, _: &[u8]) -> anyhow::Result<()> {
+    fn console(&mut self, _: usize, _: &[u8]) -> anyhow::Result<()> {
+        Ok(())
+    }
+    fn wire(&mut self, _: &[Step], _: &[Captured]) -> anyhow::Result<()> {
         Ok(())
     }
     fn point(&mut self, _: u64, _: Digest) -> anyhow::Result<()> {

@@ -14,7 +14,7 @@ use std::fmt;
 
 use vm_memory::{Bytes, GuestAddress};
 
-use super::{Difference, differences};
+use super::{Difference, Digest, differences};
 use crate::engine::Engine;
 use crate::machine::journal::{Entry, EntryKind};
 use crate::machine::{Machine, Stop, Until};
@@ -34,20 +34,24 @@ pub enum Side {
     B,
 }
 
-/// Something that runs a machine: the machine itself, or a session that also answers what the guest says. It returns where
-/// `until` says or at the machine's end, and does nothing else than it would do in a run that goes on.
+/// Something that runs machines: a machine itself, or a session that also answers what guests say. It returns where `until`
+/// says or at the machines' end, and does nothing else than it would do in a run that goes on.
 pub trait Subject {
     /// What executes.
     type Engine: Engine;
-    /// Run to a vtime or a count.
-    fn run(&mut self, until: &Until<'_>) -> Stop;
-    /// The machine.
-    fn machine(&mut self) -> &mut Machine<Self::Engine>;
+    /// Run to a vtime, or to a count of this node.
+    fn run(&mut self, node: usize, until: &Until<'_>) -> Stop;
+    /// How many nodes it has.
+    fn nodes(&self) -> usize;
+    /// A node's machine.
+    fn machine(&mut self, node: usize) -> &mut Machine<Self::Engine>;
+    /// The digest of everything that decides what happens next.
+    fn digest(&mut self) -> Digest;
 }
 
 impl<E: Engine> Subject for Machine<E> {
     type Engine = E;
-    fn run(&mut self, until: &Until<'_>) -> Stop {
+    fn run(&mut self, _: usize, until: &Until<'_>) -> Stop {
         loop {
             match Machine::run(self, until) {
                 // Nobody listens.
@@ -56,8 +60,14 @@ impl<E: Engine> Subject for Machine<E> {
             }
         }
     }
-    fn machine(&mut self) -> &mut Machine<E> {
+    fn nodes(&self) -> usize {
+        1
+    }
+    fn machine(&mut self, _: usize) -> &mut Machine<E> {
         self
+    }
+    fn digest(&mut self) -> Digest {
+        Machine::digest(self)
     }
 }
 
@@ -82,9 +92,11 @@ pub enum Cause {
 /// The first difference.
 #[derive(Debug, Clone)]
 pub struct Divergence {
-    /// Instructions retired before the one with which the runs part.
+    /// Which node.
+    pub node: usize,
+    /// Instructions of the node retired before the one with which the runs part.
     pub icount: u64,
-    /// Nanoseconds of vtime at that instruction.
+    /// Nanoseconds of the node's vtime at that instruction.
     pub vtime: u64,
     /// Address of the instruction, in the first and in the second run.
     pub rip: (u64, u64),
@@ -130,7 +142,7 @@ pub fn first_difference<S: Subject, X>(
     if !pair.equal() {
         return Ok(Some(pair.divergence(0, 0, Cause::Construction)));
     }
-    let mut equal = Equal { interval_ns: interval_ns.max(1), vtime: 0, icount: pair.icount(), end_ns: 0 };
+    let mut equal = Equal { interval_ns: interval_ns.max(1), vtime: 0, end_ns: 0 };
     loop {
         let at = horizon_ns.min(equal.vtime.saturating_add(equal.interval_ns));
         equal.end_ns = at;
@@ -143,12 +155,19 @@ pub fn first_difference<S: Subject, X>(
             return Ok(None);
         }
         equal.vtime = at;
-        equal.icount = pair.icount();
         pair.clear_journals();
     }
     match pair.first_input() {
-        Some((a, b)) => Ok(Some(locate_input(make, pair, equal, a, b)?)),
-        None => Ok(Some(locate_execution(make, pair, equal)?)),
+        Some((node, a, b)) => {
+            pair.node = node;
+            Ok(Some(locate_input(make, pair, equal, a, b)?))
+        }
+        None => {
+            if pair.a.nodes() > 1 {
+                pair.node = first_node(make, equal)?;
+            }
+            Ok(Some(locate_execution(make, pair, equal)?))
+        }
     }
 }
 
@@ -157,7 +176,6 @@ pub fn first_difference<S: Subject, X>(
 struct Equal {
     interval_ns: u64,
     vtime: u64,
-    icount: u64,
     /// The next point, at which they were not.
     end_ns: u64,
 }
@@ -180,7 +198,7 @@ fn locate_input<S: Subject, X>(
     let first = a.into_iter().chain(b).min_by_key(|entry| entry.icount);
     let (icount, vtime, rip) = first.map_or((0, 0, 0), |entry| (entry.icount, entry.vtime, entry.rip));
     let cause = Cause::Input { a, b };
-    let mut again = Pair::at(make, equal)?;
+    let mut again = Pair::at(make, equal, found.node)?;
     again.run(&equal.until(icount + 1));
     let mut divergence = again.divergence(icount, vtime, cause);
     if divergence.differences.is_empty() {
@@ -190,16 +208,51 @@ fn locate_input<S: Subject, X>(
     Ok(divergence)
 }
 
+/// In a world of several nodes: which one computed differently first. The interval is narrowed by vtime.
+fn first_node<S: Subject, X>(make: &mut dyn FnMut(Side) -> Result<S, X>, equal: Equal) -> Result<usize, X> {
+    let (mut low, mut high) = (equal.vtime, equal.end_ns);
+    let mut node = 0;
+    loop {
+        let mut pair = Pair::at(make, equal, 0)?;
+        let step = (high - low).div_ceil(POINTS).max(1);
+        let mut last = low;
+        pair.run(&Until::vtime(low));
+        let parted = loop {
+            let next = high.min(last + step);
+            pair.run(&Until::vtime(next));
+            if let Some(node) = pair.unlike_node() {
+                break Some((node, next));
+            }
+            if next >= high {
+                break None;
+            }
+            last = next;
+        };
+        match parted {
+            Some((found, next)) => {
+                node = found;
+                if next - last <= 1 {
+                    return Ok(node);
+                }
+                (low, high) = (last, next);
+            }
+            None => return Ok(node),
+        }
+    }
+}
+
 /// Narrow the interval until it is one instruction.
 fn locate_execution<S: Subject, X>(
     make: &mut dyn FnMut(Side) -> Result<S, X>,
     mut found: Pair<S>,
     equal: Equal,
 ) -> Result<Divergence, X> {
-    let (mut low, mut high) = (equal.icount, found.icount().max(equal.icount + 1));
+    let node = found.node;
+    let equal_icount = Pair::at(make, equal, node)?.icount();
+    let (mut low, mut high) = (equal_icount, found.icount().max(equal_icount + 1));
     let mut attempts = 0;
     loop {
-        let mut pair = Pair::at(make, equal)?;
+        let mut pair = Pair::at(make, equal, node)?;
         pair.run(&equal.until(low));
         let step = (high - low).div_ceil(POINTS);
         let mut last = low;
@@ -235,18 +288,22 @@ fn locate_execution<S: Subject, X>(
 struct Pair<S> {
     a: S,
     b: S,
+    /// The node that is looked at.
+    node: usize,
 }
 
 impl<S: Subject> Pair<S> {
     fn new<X>(make: &mut dyn FnMut(Side) -> Result<S, X>) -> Result<Pair<S>, X> {
         let (mut a, mut b) = (make(Side::A)?, make(Side::B)?);
-        a.machine().keep_journal(true);
-        b.machine().keep_journal(true);
-        Ok(Pair { a, b })
+        for subject in [&mut a, &mut b] {
+            (0..subject.nodes()).for_each(|node| subject.machine(node).keep_journal(true));
+        }
+        Ok(Pair { a, b, node: 0 })
     }
     /// A fresh pair at a point of the trail, with digests where the first pair had them.
-    fn at<X>(make: &mut dyn FnMut(Side) -> Result<S, X>, point: Equal) -> Result<Pair<S>, X> {
+    fn at<X>(make: &mut dyn FnMut(Side) -> Result<S, X>, point: Equal, node: usize) -> Result<Pair<S>, X> {
         let mut pair = Pair::new(make)?;
+        pair.node = node;
         let mut at = 0;
         loop {
             pair.equal();
@@ -258,49 +315,78 @@ impl<S: Subject> Pair<S> {
         }
     }
     fn run(&mut self, until: &Until<'_>) {
-        self.a.run(until);
-        self.b.run(until);
+        self.a.run(self.node, until);
+        self.b.run(self.node, until);
+    }
+    fn machines(&mut self) -> (&mut Machine<S::Engine>, &mut Machine<S::Engine>) {
+        (self.a.machine(self.node), self.b.machine(self.node))
     }
     fn equal(&mut self) -> bool {
-        self.a.machine().digest() == self.b.machine().digest()
+        self.a.digest() == self.b.digest()
     }
-    /// Whether both are equal, without anything that an engine could notice.
+    /// Whether the node is equal in both, without anything that an engine could notice.
     fn looks_equal(&mut self) -> bool {
-        let (a, b) = (self.a.machine(), self.b.machine());
+        let (a, b) = self.machines();
         a.cpu() == b.cpu()
             && a.state() == b.state()
             && same_memory(a.ram(), b.ram())
             && a.disk_digests() == b.disk_digests()
     }
+    /// The first node that does not look equal.
+    fn unlike_node(&mut self) -> Option<usize> {
+        let looked_at = self.node;
+        let unlike = (0..self.a.nodes()).find(|&node| {
+            self.node = node;
+            !self.looks_equal()
+        });
+        self.node = looked_at;
+        unlike
+    }
     fn ended(&mut self) -> bool {
-        self.a.machine().end().is_some() && self.b.machine().end().is_some()
+        let ended = |subject: &mut S| (0..subject.nodes()).all(|node| subject.machine(node).end().is_some());
+        ended(&mut self.a) && ended(&mut self.b)
     }
     fn icount(&mut self) -> u64 {
-        self.a.machine().icount().max(self.b.machine().icount())
+        let (a, b) = self.machines();
+        a.icount().max(b.icount())
     }
     fn vtime(&mut self) -> u64 {
-        self.a.machine().vtime()
+        self.machines().0.vtime()
     }
     fn rip(&mut self) -> (u64, u64) {
-        (self.a.machine().cpu().rip, self.b.machine().cpu().rip)
+        let (a, b) = self.machines();
+        (a.cpu().rip, b.cpu().rip)
     }
     fn differences(&mut self) -> Vec<Difference> {
-        differences(self.a.machine(), self.b.machine())
+        let (a, b) = self.machines();
+        differences(a, b)
     }
     fn divergence(&mut self, icount: u64, vtime: u64, cause: Cause) -> Divergence {
-        Divergence { icount, vtime, rip: self.rip(), cause, differences: self.differences() }
+        Divergence { node: self.node, icount, vtime, rip: self.rip(), cause, differences: self.differences() }
     }
     fn clear_journals(&mut self) {
         for subject in [&mut self.a, &mut self.b] {
-            if let Some(journal) = subject.machine().journal() {
-                journal.clear();
+            for node in 0..subject.nodes() {
+                if let Some(journal) = subject.machine(node).journal() {
+                    journal.clear();
+                }
             }
         }
     }
 
-    /// The first entries that differ, if they say that the leak is in the machine.
-    fn first_input(&mut self) -> Option<(Option<Entry>, Option<Entry>)> {
-        let (a, b) = (self.a.machine().journal()?, self.b.machine().journal()?);
+    /// The first inputs that differ, and at which node, if they say that the leak is in a machine. What one node got
+    /// differently may be what another one has sent: the earliest counts.
+    fn first_input(&mut self) -> Option<(usize, Option<Entry>, Option<Entry>)> {
+        let found = (0..self.a.nodes()).filter_map(|node| {
+            let (a, b) = self.first_input_of(node)?;
+            let vtime = a.iter().chain(&b).map(|entry| entry.vtime).min()?;
+            Some((vtime, node, a, b))
+        });
+        found.min_by_key(|&(vtime, node, ..)| (vtime, node)).map(|(_, node, a, b)| (node, a, b))
+    }
+
+    fn first_input_of(&mut self, node: usize) -> Option<(Option<Entry>, Option<Entry>)> {
+        let (a, b) = (self.a.machine(node).journal()?, self.b.machine(node).journal()?);
         let (a, b) = (a.entries(), b.entries());
         let at = (0..a.len().max(b.len())).find(|&i| a.get(i) != b.get(i))?;
         let (a, b) = (a.get(at).copied(), b.get(at).copied());

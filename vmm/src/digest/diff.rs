@@ -135,9 +135,17 @@ fn memory_differences<E: Engine>(a: &mut Machine<E>, b: &mut Machine<E>, found: 
     more("pages of memory", differ.len(), found);
 }
 
-fn disk_differences<E: Engine>(a: &Machine<E>, b: &Machine<E>, found: &mut Vec<Difference>) {
+fn disk_differences<E: Engine>(a: &mut Machine<E>, b: &mut Machine<E>, found: &mut Vec<Difference>) {
     for disk in 0.. {
-        let (Some(x), Some(y)) = (a.disk(disk), b.disk(disk)) else { return };
+        let (Some(x), Some(y)) = (a.disk_mut(disk), b.disk_mut(disk)) else { return };
+        let (cache_x, cache_y) = (x.cache_text(), y.cache_text());
+        if cache_x != cache_y {
+            found.push(Difference { name: format!("disk {disk} cache"), a: cache_x, b: cache_y });
+        }
+        let (faults_x, faults_y) = (format!("{:?}", x.faults()), format!("{:?}", y.faults()));
+        if faults_x != faults_y {
+            found.push(Difference { name: format!("disk {disk} faults"), a: faults_x, b: faults_y });
+        }
         let read = |disk: &Disk, block: u64| {
             let mut content = [0; BLOCK as usize];
             disk.read(block * BLOCK, &mut content);

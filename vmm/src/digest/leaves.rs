@@ -28,18 +28,18 @@ impl LeafSum {
         leaves.into_iter().for_each(|(index, hash)| sum.add(index, hash));
         sum
     }
-    fn add(&mut self, index: u64, hash: PageHash) {
+    pub(crate) fn add(&mut self, index: u64, hash: PageHash) {
         for (lane, term) in self.0.iter_mut().zip(term(index, hash)) {
             *lane = lane.wrapping_add(term);
         }
     }
-    fn remove(&mut self, index: u64, hash: PageHash) {
+    pub(crate) fn remove(&mut self, index: u64, hash: PageHash) {
         for (lane, term) in self.0.iter_mut().zip(term(index, hash)) {
             *lane = lane.wrapping_sub(term);
         }
     }
     /// The digest of the set.
-    pub(super) fn digest(&self) -> Digest {
+    pub(crate) fn digest(&self) -> Digest {
         let mut hasher = blake3::Hasher::new();
         for lane in self.0 {
             hasher.update(&lane.to_le_bytes());

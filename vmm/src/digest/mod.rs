@@ -27,7 +27,7 @@ use std::fmt;
 use everett_snapshot::PageHash;
 use serde::{Deserialize, Serialize};
 
-use crate::disk::BLOCK;
+use crate::disk::{BLOCK, Disk};
 use crate::engine::Engine;
 use crate::layout::PAGE;
 use crate::machine::Machine;
@@ -53,7 +53,6 @@ impl fmt::Debug for Digest {
 #[derive(Debug, Default)]
 pub(crate) struct DigestCache {
     pub(crate) memory: Leaves,
-    pub(crate) disks: Vec<Leaves>,
 }
 
 /// Digests of the parts of a machine, by name, in a fixed order.
@@ -95,14 +94,7 @@ impl<E: Engine> Machine<E> {
 
     /// The digests of the disks. The engine is not involved.
     pub(crate) fn disk_digests(&mut self) -> Vec<Digest> {
-        self.update_disk_hashes();
-        let mut digests = Vec::new();
-        for (disk, leaves) in self.disks.iter_mut().zip(&self.digest.disks) {
-            let mut hasher = blake3::Hasher::new();
-            hasher.update(&disk.base_digest()).update(&leaves.sum().digest().0);
-            digests.push(Digest(*hasher.finalize().as_bytes()));
-        }
-        digests
+        self.disks.iter_mut().map(Disk::digest).collect()
     }
 
     /// Hash the pages that were written since the last time.
@@ -114,27 +106,12 @@ impl<E: Engine> Machine<E> {
             self.digest.memory.set(page, PageHash::of_nonzero(content), self.memory.hash(page));
         }
     }
-
-    pub(crate) fn update_disk_hashes(&mut self) {
-        // A disk that was used before comes with blocks.
-        for disk in &mut self.disks[self.digest.disks.len()..] {
-            let mut leaves = Leaves::default();
-            leaves.moment(disk.stored_sum());
-            disk.recent_is_dirty();
-            self.digest.disks.push(leaves);
-        }
-        for (disk, leaves) in self.disks.iter_mut().zip(&mut self.digest.disks) {
-            for block in disk.take_dirty_blocks() {
-                leaves.set(block, disk.block_hash(block), disk.stored_hash(block));
-            }
-        }
-    }
 }
 
 const _: () = assert!(BLOCK == PAGE);
 
 /// Serialised state has one form: every map in it is ordered.
-fn serialized<T: Serialize>(value: &T) -> Digest {
+pub(crate) fn serialized<T: Serialize>(value: &T) -> Digest {
     let mut hasher = blake3::Hasher::new();
     // A hasher takes any amount of bytes, and none of the state types can fail to serialise.
     let written = postcard::to_io(value, &mut hasher).is_ok();

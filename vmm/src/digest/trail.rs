@@ -74,8 +74,17 @@ impl Trail {
         }
     }
 
-    /// The first multiple after the last point. The boot state, at vtime 0, is the first point.
-    fn next_point(&self) -> u64 {
+    /// Note a digest.
+    ///
+    /// # Panics
+    /// The trail has come further than `vtime`.
+    pub fn note(&mut self, vtime: u64, digest: Digest) {
+        assert!(self.points.last().is_none_or(|&(at, _)| at < vtime), "a trail does not go back");
+        self.points.push((vtime, digest));
+    }
+
+    /// When a digest is wanted next: the first multiple after the last point. The boot state, at vtime 0, is the first.
+    pub fn next_point(&self) -> u64 {
         self.points.last().map_or(0, |&(at, _)| (at / self.interval_ns + 1).saturating_mul(self.interval_ns))
     }
 }

@@ -1,24 +1,61 @@
-//! What is on a disk: an immutable base (a mapped file, bytes, or zeroes) under blocks that were written since.
+//! Disks: what is on them, what of it would survive a loss of power, and what is wrong with them.
 //!
-//! The base is shared by every machine that has it; only written 4 KiB blocks belong to a machine. Those of the last moment
-//! are a persistent tree of immutable pages, which moments share; those written since are the disk's own until
-//! [`Disk::moment`] adds them to the tree. There is no volatile cache here: a write that completed is on the disk.
+//! The base of a disk is immutable and shared by every machine that has it; blocks of 4 KiB that were written belong to the
+//! disk. Writes of a guest are volatile until a flush covers them: reads see the newest version of each sector, and what a
+//! sector holds after a loss of power is one of its versions since the last covering flush. A disk is a value: it outlives
+//! its machine, and a clone costs what was written since the last moment.
+//!
+//! - `base`, `map`: what lies under the written blocks; `content`: what reads see
+//! - `write`: what requests write; `cache`: the versions that are not durable yet
+//! - `loss`: what becomes of them when power goes, and of requests in flight
+//! - `faults`: errors, latency, no room; `rot`: bits that flip; `draw`: draws
+//! - `moment`: a disk at a stop
+//!
+//! Not here: requests, their bounds and their latency (`virtio::blk`), when a fault begins and ends.
+//!
+//! **Invariants.**
+//! - Logical sectors are atomic unless tearing is asked for.
+//! - A flush makes durable exactly the writes that had completed when it was submitted (virtio 1.2, 5.2.6), and more only
+//!   where the cache has no room.
+//! - Nothing is drawn but for a fault that is there, for bit rot, and when power is lost or a machine reset.
 
+mod base;
+mod cache;
+mod content;
+mod draw;
+mod faults;
+mod loss;
 mod map;
+mod moment;
+mod rot;
+mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use everett_snapshot::{Entry, PageHash, Pool, Tree};
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::fault::Requests;
+use crate::streams::Streams;
+use base::Base;
+use cache::Cache;
+use content::Content;
+use faults::Faults;
 use map::MappedFile;
 
-use crate::digest::LeafSum;
+pub use cache::{CACHE_BYTES_MAX, LogError};
+pub use faults::{DiskFault, DiskFaultError, FAULTS_MAX};
+pub use loss::{Aborted, LANDING_BYTES_MAX, LossMode, PowerLoss, PowerLossOptions};
+pub use moment::{DiskMoment, DiskMomentError, DiskParts};
+pub use rot::{FlippedBit, ROT_BITS_MAX};
+pub(crate) use write::Change;
 
 /// Bytes of a block, the unit of copy-on-write.
 pub const BLOCK: u64 = 4096;
-/// Bytes of a sector, the unit of requests.
+/// Bytes of a sector, the unit in which requests count (virtio 1.2, 5.2.6). See [`SectorSize`] for what is atomic.
 pub const SECTOR: u64 = 512;
 /// The largest disk: 16 TiB.
 pub const DISK_BYTES_MAX: u64 = 1 << 44;
@@ -45,31 +82,57 @@ pub enum DiskError {
         /// What it would have.
         bytes: u64,
     },
+    /// The size is not one of whole logical sectors.
+    #[error("a disk of {bytes} bytes has no whole sectors of {sector} bytes")]
+    Sectors {
+        /// What it has.
+        bytes: u64,
+        /// Bytes of a logical sector.
+        sector: u64,
+    },
     /// The serial does not fit.
     #[error("disk serial \"{0}\": at most 20 bytes of printable ASCII")]
     Serial(String),
+    /// A machine gets disks that are not those that it was made with.
+    #[error("{what}: {given} given, {machine} in the machine")]
+    Other {
+        /// What differs.
+        what: &'static str,
+        /// In the disks that were given.
+        given: String,
+        /// In the machine.
+        machine: String,
+    },
 }
 
-/// What lies under the written blocks.
-#[derive(Debug, Clone)]
-enum Base {
-    Zero,
-    Bytes(Arc<[u8]>),
-    File(Arc<MappedFile>),
+/// Bytes of a logical sector: what a drive writes as a whole or not at all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SectorSize {
+    /// 512 bytes.
+    #[default]
+    Bytes512,
+    /// 4096 bytes. Requests must be aligned to them.
+    Bytes4096,
 }
 
-/// The contents of one disk.
+impl SectorSize {
+    /// In bytes.
+    #[must_use]
+    pub fn bytes(self) -> u64 {
+        match self {
+            SectorSize::Bytes512 => SECTOR,
+            SectorSize::Bytes4096 => BLOCK,
+        }
+    }
+}
+
+/// One disk.
 #[derive(Clone)]
 pub struct Disk {
-    base: Base,
-    base_digest: Option<[u8; 32]>,
-    bytes: u64,
-    /// Written up to the last moment.
-    stored: Tree,
-    /// Written since. `None`: zeroes.
-    recent: BTreeMap<u64, Option<Arc<Block>>>,
-    /// Written since the last [`Disk::take_dirty_blocks`].
-    dirty: BTreeSet<u64>,
+    content: Content,
+    sector: SectorSize,
+    cache: Cache,
+    faults: Faults,
 }
 
 type Block = [u8; BLOCK as usize];
@@ -103,7 +166,7 @@ impl Disk {
             MappedFile::open(path).map_err(|source| DiskError::Open { path: path.to_owned(), source })?;
         let bytes = (file.bytes().len() as u64).next_multiple_of(SECTOR);
         let mut disk = Disk::new(Base::File(Arc::new(file)), bytes, &path.display().to_string())?;
-        disk.base_digest = digest;
+        disk.content.base_digest_is(digest);
         Ok(disk)
     }
 
@@ -111,239 +174,117 @@ impl Disk {
         if bytes == 0 || !bytes.is_multiple_of(SECTOR) || bytes > DISK_BYTES_MAX {
             return Err(DiskError::Size { name: name.into(), bytes });
         }
-        let (stored, recent, dirty) = (Tree::default(), BTreeMap::new(), BTreeSet::new());
-        Ok(Disk { base, base_digest: None, bytes, stored, recent, dirty })
+        let (content, sector) = (Content::new(base, bytes), SectorSize::default());
+        Ok(Disk { content, sector, cache: Cache::default(), faults: Faults::default() })
+    }
+
+    /// The same disk with logical sectors of this size. What is in its cache becomes durable.
+    ///
+    /// # Errors
+    /// When it does not have whole ones.
+    pub fn with_sectors(mut self, sector: SectorSize) -> Result<Disk, DiskError> {
+        let bytes = self.len();
+        if !bytes.is_multiple_of(sector.bytes()) {
+            return Err(DiskError::Sectors { bytes, sector: sector.bytes() });
+        }
+        self.cache.clear();
+        Ok(Disk { sector, ..self })
     }
 
     /// Bytes.
     pub fn len(&self) -> u64 {
-        self.bytes
+        self.content.bytes()
     }
     /// Always false: there is at least a sector.
     pub fn is_empty(&self) -> bool {
         false
     }
+    /// The size of its logical sectors.
+    pub fn sector_size(&self) -> SectorSize {
+        self.sector
+    }
     /// Whether `len` bytes at `offset` are on the disk.
     pub fn contains(&self, offset: u64, len: u64) -> bool {
-        offset.checked_add(len).is_some_and(|end| end <= self.bytes)
+        offset.checked_add(len).is_some_and(|end| end <= self.len())
     }
 
-    /// Read. What lies beyond the end is zero.
+    /// Read the newest versions. What lies beyond the end is zero.
     pub fn read(&self, offset: u64, buf: &mut [u8]) {
-        for_blocks(offset, buf.len(), |block, at, range| {
-            let part = &mut buf[range];
-            match self.written_block(block) {
-                Some(content) => part.copy_from_slice(&content[at..at + part.len()]),
-                None => self.read_base(block * BLOCK + at as u64, part),
-            }
-        });
+        self.content.read(offset, buf);
     }
 
-    /// Write. What lies beyond the end is dropped.
+    /// Write by the host's hand, durably, and all that was written before with it. What lies beyond the end is dropped.
     pub fn write(&mut self, offset: u64, content: &[u8]) {
-        let len = content.len().min(self.bytes.saturating_sub(offset) as usize);
-        for_blocks(offset, len, |block, at, range| {
-            let part = &content[range];
-            self.block_mut(block)[at..at + part.len()].copy_from_slice(part);
-        });
+        self.cache.clear();
+        self.content.write(offset, content);
     }
 
-    /// Write zeroes. A whole block of them costs no memory.
-    pub fn write_zeroes(&mut self, offset: u64, len: u64) {
-        let len = len.min(self.bytes.saturating_sub(offset));
-        for_blocks(offset, len as usize, |block, at, range| {
-            if range.len() < BLOCK as usize {
-                self.block_mut(block)[at..at + range.len()].fill(0);
-                return;
-            }
-            self.dirty.insert(block);
-            self.recent.insert(block, None);
-        });
-    }
-
-    /// The blocks written since the last call, ascending.
-    pub fn take_dirty_blocks(&mut self) -> BTreeSet<u64> {
-        std::mem::take(&mut self.dirty)
-    }
-    /// A block that was written at some time.
-    pub fn written_block(&self, block: u64) -> Option<&Block> {
-        match self.recent.get(&block) {
-            Some(Some(content)) => Some(content),
-            Some(None) => Some(ZEROES),
-            None => match self.stored.get(block)? {
-                Entry::Zero => Some(ZEROES),
-                Entry::Page(page) => Some(page.bytes()),
-            },
-        }
-    }
     /// The numbers of blocks that were written at some time, ascending.
     pub fn written_blocks(&self) -> BTreeSet<u64> {
-        self.stored.iter().map(|(block, _)| block).chain(self.recent.keys().copied()).collect()
-    }
-    /// The hash of what the last moment has of a block that was written before it.
-    pub(crate) fn stored_hash(&self, block: u64) -> Option<PageHash> {
-        self.stored.get(block).map(hash)
-    }
-    /// The hash of a block as it is, if it was written. Zeroes over a base of zeroes are nothing; over another base they
-    /// have a hash as any content has.
-    pub(crate) fn block_hash(&self, block: u64) -> Option<PageHash> {
-        let content = self.written_block(block)?;
-        (content != ZEROES || !matches!(self.base, Base::Zero)).then(|| PageHash::of(content))
+        self.content.written_blocks()
     }
 
-    /// The sum of the blocks of the last moment.
-    pub(crate) fn stored_sum(&self) -> LeafSum {
-        sum(&self.stored)
-    }
-    /// Whoever takes dirty blocks next has seen none that was written since the last moment.
-    pub(crate) fn recent_is_dirty(&mut self) {
-        self.dirty.extend(self.recent.keys());
+    /// Bytes of versions in the cache: of what sectors held before writes that no flush has covered.
+    pub fn cached_bytes(&self) -> u64 {
+        self.cache.bytes()
     }
 
-    /// The written blocks as they are now, for a moment. `hash` knows the hashes of those that were written since the last.
-    pub(crate) fn moment(&mut self, pool: &Pool, hash: impl Fn(u64) -> Option<Option<PageHash>>) -> Tree {
-        for (block, content) in std::mem::take(&mut self.recent) {
-            let page = content.filter(|content| **content != *ZEROES).and_then(|content| match hash(block) {
-                Some(Some(hash)) => pool.intern_hashed(hash, &content),
-                _ => pool.intern(&content),
-            });
-            match page {
-                Some(page) => self.stored.set(block, Entry::Page(page)),
-                None if matches!(self.base, Base::Zero) => self.stored.remove(block),
-                None => self.stored.set(block, Entry::Zero),
-            }
-        }
-        self.stored.clone()
+    /// Do something to the disk, under a name. Whatever had that name ends.
+    ///
+    /// # Errors
+    /// It is no fault, or there are too many.
+    pub fn apply(&mut self, id: u64, fault: DiskFault) -> Result<(), DiskFaultError> {
+        self.faults.apply(id, fault)
     }
-    /// Go to where a moment of this disk was.
-    pub(crate) fn restore(&mut self, stored: &Tree) {
-        self.stored = stored.clone();
-        self.recent.clear();
-        self.dirty.clear();
+    /// End the fault with this name. Returns whether there was one.
+    pub fn heal(&mut self, id: u64) -> bool {
+        self.faults.heal(id)
+    }
+    /// End all faults. What they did stays done.
+    pub fn heal_all(&mut self) {
+        self.faults.heal_all();
+    }
+    /// The faults that it has.
+    pub fn faults(&self) -> &BTreeMap<u64, DiskFault> {
+        self.faults.active()
+    }
+    /// Whether a request of this kind fails.
+    pub(crate) fn fails(&self, kind: Requests, streams: &mut Streams) -> bool {
+        self.faults.fails(kind, streams)
+    }
+    /// How much longer a request takes, in nanoseconds.
+    pub(crate) fn extra_ns(&self, streams: &mut Streams) -> u64 {
+        self.faults.extra_ns(streams)
     }
 
     /// blake3 of the base.
     pub fn base_digest(&mut self) -> [u8; 32] {
-        *self.base_digest.get_or_insert_with(|| match &self.base {
-            Base::Zero => *blake3::hash(&self.bytes.to_le_bytes()).as_bytes(),
-            Base::Bytes(content) => *blake3::hash(content).as_bytes(),
-            Base::File(file) => *blake3::hash(file.bytes()).as_bytes(),
-        })
+        self.content.base_digest()
     }
 
-    fn read_base(&self, offset: u64, buf: &mut [u8]) {
-        let content: &[u8] = match &self.base {
-            Base::Zero => &[],
-            Base::Bytes(content) => content,
-            Base::File(file) => file.bytes(),
-        };
-        let start = (offset as usize).min(content.len());
-        let len = buf.len().min(content.len() - start);
-        buf[..len].copy_from_slice(&content[start..start + len]);
-        buf[len..].fill(0);
+    /// The digest of all of it. Costs what changed since the last.
+    pub(crate) fn digest(&mut self) -> Digest {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.base_digest()).update(&self.content.sum().digest().0);
+        hasher.update(&self.sector.bytes().to_le_bytes()).update(&self.cache.digest().0);
+        // Plain data: there is nothing in it that cannot be written.
+        hasher.update(&postcard::to_stdvec(&self.faults).unwrap_or_default());
+        Digest(*hasher.finalize().as_bytes())
     }
 
-    fn block_mut(&mut self, block: u64) -> &mut Block {
-        self.dirty.insert(block);
-        if !matches!(self.recent.get(&block), Some(Some(_))) {
-            let mut content = *ZEROES;
-            match self.written_block(block) {
-                Some(written) => content = *written,
-                None => self.read_base(block * BLOCK, &mut content),
-            }
-            self.recent.insert(block, Some(Arc::new(content)));
-        }
-        // Present by the lines above; a block that a clone shares is copied here.
-        let content = self.recent.entry(block).or_default().get_or_insert_with(|| Arc::new(*ZEROES));
-        Arc::make_mut(content)
-    }
-}
-
-/// The sum of the blocks of a moment.
-pub(crate) fn sum(blocks: &Tree) -> LeafSum {
-    LeafSum::of(blocks.iter().map(|(block, entry)| (block, hash(entry))))
-}
-
-/// The hash of a written block of a moment.
-fn hash(entry: &Entry) -> PageHash {
-    match entry {
-        Entry::Zero => PageHash::of(ZEROES),
-        Entry::Page(page) => page.hash(),
+    /// What is unflushed, for people who compare two runs.
+    pub(crate) fn cache_text(&mut self) -> String {
+        let digest = self.cache.digest();
+        format!("{:?}, digest {digest}", self.cache)
     }
 }
 
 impl fmt::Debug for Disk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Disk({} bytes, {} blocks written)", self.bytes, self.written_blocks().len())
-    }
-}
-
-/// Call `f(block, offset in the block, range in the buffer)` for each block that a range of the disk touches.
-fn for_blocks(offset: u64, len: usize, mut f: impl FnMut(u64, usize, std::ops::Range<usize>)) {
-    let mut done = 0;
-    while done < len {
-        let at = offset + done as u64;
-        let in_block = (at % BLOCK) as usize;
-        let take = (BLOCK as usize - in_block).min(len - done);
-        f(at / BLOCK, in_block, done..done + take);
-        done += take;
+        let (written, cached) = (self.written_blocks().len(), self.cached_bytes());
+        write!(f, "Disk({} bytes, {written} blocks written, {cached} bytes in the cache)", self.len())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        /// Any reads and writes equal those on a plain array, for each kind of base, and dirty blocks are what was written.
-        #[test]
-        fn equals_an_array(
-            base in 0u8..3,
-            steps in proptest::collection::vec((0usize..40_000, 0usize..9_000, any::<u8>(), 0u8..3), 1..40),
-        ) {
-            const LEN: usize = 9 * 4096 + 512;
-            let content: Vec<u8> = (0..LEN).map(|i| i as u8).collect();
-            let folder = tempfile::tempdir().unwrap();
-            let (mut disk, mut oracle) = match base {
-                0 => (Disk::zeroed(LEN as u64).unwrap(), vec![0; LEN]),
-                1 => (Disk::from_bytes(content.clone().into()).unwrap(), content),
-                _ => {
-                    let path = folder.path().join("disk");
-                    std::fs::write(&path, &content).unwrap();
-                    (Disk::open(&path, None).unwrap(), content)
-                }
-            };
-            let before = disk.clone();
-            let mut touched = BTreeSet::new();
-            for (offset, len, value, kind) in steps {
-                if kind == 0 {
-                    let mut buf = vec![1; len];
-                    disk.read(offset as u64, &mut buf);
-                    let expected: Vec<u8> = (offset..offset + len).map(|i| oracle.get(i).copied().unwrap_or(0)).collect();
-                    prop_assert_eq!(buf, expected);
-                    continue;
-                }
-                let value = if kind == 1 { value } else { 0 };
-                if kind == 1 { disk.write(offset as u64, &vec![value; len]) } else { disk.write_zeroes(offset as u64, len as u64) }
-                let range = offset.min(LEN)..(offset + len).min(LEN);
-                touched.extend(range.clone().map(|i| i as u64 / BLOCK));
-                oracle[range].fill(value);
-            }
-            prop_assert_eq!(disk.take_dirty_blocks(), touched);
-            let mut buf = vec![0; LEN];
-            disk.read(0, &mut buf);
-            prop_assert_eq!(buf, oracle);
-            prop_assert!(before.written_blocks().is_empty(), "a clone shares nothing that is written later");
-        }
-    }
-
-    #[test]
-    fn sizes_and_files_are_checked() {
-        assert!(Disk::zeroed(0).is_err());
-        assert!(Disk::zeroed(513).is_err());
-        assert!(Disk::zeroed(DISK_BYTES_MAX + 512).is_err());
-        let error = Disk::open(Path::new("/nonexistent/disk"), None).unwrap_err();
-        assert_eq!(error.to_string(), "cannot open disk image /nonexistent/disk");
-    }
-}
+mod tests;

@@ -6,12 +6,14 @@
 //! - `stop`: when and why a run ends
 //! - `journal`: the inputs that a CPU got, for comparing two runs
 //! - `moment`: all of it taken at a stop and brought back
+//! - `drives`: what the host does to disks: loss of power, reset, other disks
 //!
 //! **Invariants.** Only [`State`], CPU, RAM and disks decide what happens next; `Output`, digests and the journal are
 //! observers. Every stop lies between two instructions, except when the machine has come to its end.
 
 mod bus;
 pub mod config;
+mod drives;
 pub mod events;
 mod guard;
 pub mod journal;
@@ -25,9 +27,10 @@ pub(crate) mod fake;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use crate::disk::{DiskMoment, DiskParts};
 pub use config::{CardConfig, DiskConfig, MachineConfig, MachineError};
 pub use guard::{ACCESSES_MAX, STORM_GAP, STORM_INTERRUPTS};
-pub use moment::{DiskMoment, Moment, MomentError, STATE_VERSION};
+pub use moment::{Moment, MomentError, STATE_VERSION};
 pub use stop::{End, Stop, Until};
 
 use everett_cpu::{CacheConfig, CpuState};
@@ -36,7 +39,7 @@ use serde::{Deserialize, Serialize};
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::boot::{self, BOOT_SEED_BYTES, BootData, BootFiles};
-use crate::clock::Clock;
+use crate::clock::{Clock, VTIME_MAX};
 use crate::devices::interrupts::Interrupts;
 use crate::devices::power::Power;
 use crate::devices::rtc::Rtc;
@@ -91,7 +94,11 @@ impl State {
         }
         let mut virtio = vec![Device::Console(Console::default()), Device::Rng(Rng::default())];
         let mut disks = Vec::new();
-        for d in config.disks.drain(..) {
+        for mut d in config.disks.drain(..) {
+            if !d.read_only {
+                // Moments name the base. To read that of a data disk costs nothing; a large root's is not read for it.
+                d.disk.base_digest();
+            }
             virtio.push(Device::Blk(Blk::new(disks.len(), &d.disk, &d.serial, d.read_only, d.latency)?));
             disks.push(d.disk);
         }
@@ -348,6 +355,39 @@ impl<E: Engine> Machine<E> {
             output: &mut self.output,
         };
         card.deliver(at, frame, &mut cx)
+    }
+
+    /// The battery-backed clock ran on while the machine was elsewhere: it shows so many seconds more.
+    pub fn shift_clock(&mut self, seconds: u64) {
+        self.state.rtc.shift(i64::try_from(seconds).unwrap_or(i64::MAX));
+    }
+
+    /// A frame arrives at the machine's first card at a vtime. Returns false when it has none, or is swamped.
+    pub fn frame_arrives(&mut self, at: u64, frame: Vec<u8>) -> bool {
+        let card = |transport: &Transport| matches!(transport.device(), Device::Net(_));
+        self.state.virtio.iter().position(card).is_some_and(|slot| self.frame_input(slot, at, frame))
+    }
+
+    /// The address of the machine's first card.
+    pub fn mac(&self) -> Option<[u8; 6]> {
+        self.state.virtio.iter().find_map(|transport| match transport.device() {
+            Device::Net(card) => Some(card.mac()),
+            _ => None,
+        })
+    }
+
+    /// When it next does something by itself, in nanoseconds of vtime, if it is idle. `None`: it executes.
+    pub fn idle_until(&self) -> Option<u64> {
+        let idle = self.state.halted
+            && self.state.interrupts.lapic.pending().is_none()
+            && self.engine.interruptible();
+        idle.then(|| self.next_event().unwrap_or(VTIME_MAX))
+    }
+
+    /// From here on the CPU executes so many instructions a second.
+    pub fn set_speed(&mut self, hz: u64) {
+        self.state.clock.set_speed(self.engine.icount(), hz);
+        self.engine.set_tsc(self.state.clock.tsc());
     }
 
     /// Power loss or an outside reset: what a `Stop` of the guest's own would be, by the host.

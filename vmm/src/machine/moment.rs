@@ -15,19 +15,17 @@ use std::fmt;
 use std::sync::Arc;
 
 use everett_cpu::CpuState;
-use everett_snapshot::{Image, Pool, Tree};
+use everett_snapshot::{Image, Pool};
 use serde::{Deserialize, Serialize};
 
 use super::{Machine, State};
-use crate::clock::CPU_HZ;
 use crate::digest::LeafSum;
-use crate::digest::leaves::Leaves;
-use crate::disk::{self, BLOCK};
+use crate::disk::{DiskMoment, DiskParts};
 use crate::engine::Engine;
 use crate::layout::PAGE;
 
 /// The version of the stored state. Anything that changes a field of a device, of the CPU or of the machine takes a new one.
-pub const STATE_VERSION: u32 = 1;
+pub const STATE_VERSION: u32 = 2;
 
 /// Why a moment cannot be brought back.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,15 +57,6 @@ pub struct Moment {
     memory: Image,
     memory_sum: LeafSum,
     disks: Vec<DiskMoment>,
-}
-
-/// Where a disk was: the blocks that differ from its base.
-#[derive(Debug, Clone)]
-pub struct DiskMoment {
-    /// The written blocks.
-    pub blocks: Tree,
-    /// The sum of their hashes.
-    pub sum: LeafSum,
 }
 
 impl Moment {
@@ -105,17 +94,17 @@ impl Moment {
         version: u32,
         state: Arc<[u8]>,
         memory: Image,
-        disks: Vec<Tree>,
+        disks: &[DiskParts],
     ) -> Result<Moment, MomentError> {
         let stored = Stored::decode(version, &state)?;
         let icount = stored.cpus[0].icount;
         let vtime = stored.state.clock.vtime(icount);
         let memory_sum = LeafSum::of(memory.present().map(|(page, hash, _)| (page, hash)));
-        let disks = disks.into_iter().map(|blocks| {
-            let sum = disk::sum(&blocks);
-            DiskMoment { blocks, sum }
-        });
-        Ok(Moment { vtime, icount, state, memory, memory_sum, disks: disks.collect() })
+        let disk = |(index, parts)| {
+            DiskMoment::from_parts(parts).map_err(|e| MomentError::Damaged(format!("disk {index}: {e}")))
+        };
+        let disks = disks.iter().enumerate().map(disk).collect::<Result<_, _>>()?;
+        Ok(Moment { vtime, icount, state, memory, memory_sum, disks })
     }
 }
 
@@ -150,8 +139,8 @@ impl Stored {
         if stored.cpus.len() != 1 {
             return Err(damaged(&format_args!("{} CPUs; this version has one", stored.cpus.len())));
         }
-        if !CPU_HZ.contains(&stored.state.clock.cpu_hz()) {
-            return Err(damaged(&"the clock's frequency"));
+        if !stored.state.clock.is_sound() {
+            return Err(damaged(&"the clock"));
         }
         if !stored.state.rtc.is_sound() {
             return Err(damaged(&"the RTC"));
@@ -164,7 +153,6 @@ impl<E: Engine> Machine<E> {
     /// Take a moment, here. Pages that were written since the last one are added to `pool`.
     pub fn moment(&mut self, pool: &Pool) -> Moment {
         self.update_memory_hashes();
-        self.update_disk_hashes();
         for &page in self.changed.pages() {
             // Pages of RAM are within the image, and the digest has just seen each of these.
             if let (Some(content), Some(hash)) = (self.ram.page(page), self.digest.memory.recent(page)) {
@@ -175,13 +163,7 @@ impl<E: Engine> Machine<E> {
         let memory_sum = self.digest.memory.sum();
         self.digest.memory.moment(memory_sum);
 
-        let disks = self.disks.iter_mut().zip(&mut self.digest.disks).map(|(disk, leaves)| {
-            let blocks = disk.moment(pool, |block| leaves.recent(block));
-            let sum = leaves.sum();
-            leaves.moment(sum);
-            DiskMoment { blocks, sum }
-        });
-        let disks = disks.collect();
+        let disks = self.disks.iter_mut().map(|disk| disk.moment(pool)).collect();
         let stored = StoredRef {
             cpus: &[self.engine.state()],
             state: &self.state,
@@ -212,10 +194,8 @@ impl<E: Engine> Machine<E> {
         self.changed.clear();
         self.memory = moment.memory.clone();
         self.digest.memory.moment(moment.memory_sum);
-        self.digest.disks.resize_with(self.disks.len(), Leaves::default);
-        for ((disk, leaves), then) in self.disks.iter_mut().zip(&mut self.digest.disks).zip(&moment.disks) {
-            disk.restore(&then.blocks);
-            leaves.moment(then.sum);
+        for (disk, then) in self.disks.iter_mut().zip(&moment.disks) {
+            disk.restore(then);
         }
         self.install(stored);
         Ok(())
@@ -254,10 +234,9 @@ impl<E: Engine> Machine<E> {
         }
         same("pages of memory", moment.memory.pages(), self.ram.len() / PAGE)?;
         same("disks", moment.disks.len(), self.disks.len())?;
-        for (moment, machine) in moment.disks.iter().zip(&self.disks) {
-            let blocks = machine.len().div_ceil(BLOCK);
-            if let Some(block) = moment.blocks.last().filter(|&block| block >= blocks) {
-                same("blocks of a disk", block + 1, blocks)?;
+        for (then, disk) in moment.disks.iter().zip(&self.disks) {
+            if let Some((what, moment, machine)) = then.make.difference(&disk.make()) {
+                return Err(MomentError::Other { what, moment, machine });
             }
         }
         same("devices", state.virtio.len(), self.state.virtio.len())?;

@@ -60,6 +60,8 @@ pub enum End {
     PowerOff,
     /// The guest asked for a reset.
     Reset,
+    /// The host took its power away.
+    PowerLoss,
     /// Triple fault.
     TripleFault,
     /// HLT with interrupts off: nothing can wake the CPU.
@@ -89,6 +91,7 @@ impl fmt::Display for End {
         match self {
             End::PowerOff => f.write_str("the guest powered off"),
             End::Reset => f.write_str("the guest reset itself"),
+            End::PowerLoss => f.write_str("it lost power"),
             End::TripleFault => f.write_str("triple fault"),
             End::HaltedForever => f.write_str("the guest halted with interrupts off"),
             End::InterruptStorm { vector, count } => {

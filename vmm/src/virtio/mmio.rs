@@ -172,6 +172,9 @@ impl Transport {
         if (self.status | added) & VIRTIO_CONFIG_S_FEATURES_OK == 0 {
             added &= !VIRTIO_CONFIG_S_DRIVER_OK;
         }
+        if added & VIRTIO_CONFIG_S_FEATURES_OK != 0 {
+            self.device.negotiated(self.driver_features);
+        }
         self.status |= added;
     }
 

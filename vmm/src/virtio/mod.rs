@@ -111,7 +111,8 @@ impl Device {
     pub(crate) fn make(&self) -> (&'static str, Vec<u8>) {
         let own = match self {
             Device::Blk(d) => d.make(),
-            Device::Net(_) | Device::Rng(_) | Device::Console(_) => Vec::new(),
+            Device::Net(d) => d.make(),
+            Device::Rng(_) | Device::Console(_) => Vec::new(),
         };
         (self.name(), own)
     }
@@ -122,6 +123,13 @@ impl Device {
             Device::Net(d) => d.features(),
             Device::Rng(_) => 0,
             Device::Console(d) => d.features(),
+        }
+    }
+    /// The driver took these features.
+    pub(crate) fn negotiated(&mut self, features: u64) {
+        match self {
+            Device::Blk(d) => d.negotiated(features),
+            Device::Net(_) | Device::Rng(_) | Device::Console(_) => {}
         }
     }
     /// The largest size of each queue.

@@ -69,6 +69,18 @@ impl Net {
         Net { mac, wire, next_token: 0, arriving: BTreeMap::new(), backlog: VecDeque::new(), dropped: 0 }
     }
 
+    /// Its hardware address.
+    pub fn mac(&self) -> [u8; 6] {
+        self.mac
+    }
+
+    /// What a driver cannot change.
+    pub(super) fn make(&self) -> Vec<u8> {
+        let mut make = self.mac.to_vec();
+        make.push(u8::from(self.wire == Wire::Attached));
+        make
+    }
+
     /// Frames lost for want of room, a buffer or a valid length.
     pub fn dropped(&self) -> u64 {
         self.dropped

@@ -29,6 +29,8 @@ pub(super) struct Rig {
     pub(super) streams: Streams,
     pub(super) output: Output,
     pub(super) now: u64,
+    /// Features that the driver does not take though it is offered them. Event indices: the tests count interrupts.
+    pub(super) declined: u64,
     size: u16,
     /// Per queue: next available index, next used index seen.
     positions: Vec<(u16, u16)>,
@@ -46,6 +48,7 @@ impl Rig {
             streams: Streams::new(1, "test"),
             output: Output::default(),
             now: 0,
+            declined: 1 << 29,
             size: 0,
             positions: Vec::new(),
             next_buffer: BUFFERS,
@@ -66,12 +69,15 @@ impl Rig {
             self.set(reg::VIRTIO_MMIO_DEVICE_FEATURES_SEL, select);
             let features = self.get(reg::VIRTIO_MMIO_DEVICE_FEATURES);
             self.set(reg::VIRTIO_MMIO_DRIVER_FEATURES_SEL, select);
-            // Without event indices: the tests count interrupts.
-            self.set(reg::VIRTIO_MMIO_DRIVER_FEATURES, features & !(1 << 29));
+            let declined = (self.declined >> (32 * select)) as u32;
+            self.set(reg::VIRTIO_MMIO_DRIVER_FEATURES, features & !declined);
         }
         self.set(reg::VIRTIO_MMIO_STATUS, 11);
         assert_eq!(self.get(reg::VIRTIO_MMIO_STATUS), 11);
         for queue in 0..queues {
+            for index in [0x8002, 0xc002] {
+                self.ram.memory().write_obj(0u16, GuestAddress(Rig::rings(queue) + index)).unwrap();
+            }
             self.set_queue(queue, Rig::rings(queue));
             assert_eq!(self.get(reg::VIRTIO_MMIO_QUEUE_READY), 1);
         }

@@ -177,7 +177,7 @@ fn moments_of_other_machines_are_refused() {
 #[test]
 fn other_versions_are_refused_by_name() {
     let moment = plain(&busy()).moment(&Pool::default());
-    let parts = |version| Moment::from_parts(version, moment.state().into(), moment.memory().clone(), vec![]);
+    let parts = |version| Moment::from_parts(version, moment.state().into(), moment.memory().clone(), &[]);
     let again = parts(STATE_VERSION).unwrap();
     assert_eq!((again.vtime(), again.icount()), (moment.vtime(), moment.icount()));
     let error = parts(STATE_VERSION + 1).unwrap_err().to_string();
@@ -200,7 +200,7 @@ proptest! {
             let index = index.index(state.len());
             state[index] = value;
         }
-        let made = Moment::from_parts(STATE_VERSION, Arc::from(state), moment.memory().clone(), vec![]);
+        let made = Moment::from_parts(STATE_VERSION, Arc::from(state), moment.memory().clone(), &[]);
         if let Ok(made) = made && machine.restore(&made).is_ok() {
             let (icount, vtime) = (machine.icount(), machine.vtime());
             machine.run(&Until { vtime: vtime.saturating_add(1_000_000), ..Until::icount(icount.saturating_add(20_000)) });

@@ -4,7 +4,7 @@
 
 use crate::limits::{
     ARGUMENTS_MAX, ENTROPY_BYTES_MAX, ENTROPY_BYTES_MIN, INTERVAL_MS_MAX, LIST_ITEMS_MAX, NAME_BYTES_MAX,
-    PATH_BYTES_MAX, PUT_FILE_BYTES_MAX, SERIAL_BYTES_MAX,
+    PATH_BYTES_MAX, PRIORITIES_MAX, PRIORITY_MAX, PUT_FILE_BYTES_MAX, SERIAL_BYTES_MAX,
 };
 use crate::request::{
     DataDisk, Exec, Interface, Join, Mount, Operation, Readiness, ReadyCheck, Request, Restart, Root,
@@ -45,6 +45,16 @@ pub fn request(request: &Request) -> Result<(), Error> {
                 Ok(())
             } else {
                 fail("signal", format!("{signal} is not 1 to 64"))
+            }
+        }
+        Operation::Prioritize { service, priorities } => {
+            name("service", service)?;
+            if !(1..=PRIORITIES_MAX).contains(&priorities.len()) {
+                return fail("priorities", format!("{} of them; 1 to {PRIORITIES_MAX}", priorities.len()));
+            }
+            match priorities.iter().find(|&&priority| priority > PRIORITY_MAX) {
+                Some(priority) => fail("priorities", format!("{priority}; at most {PRIORITY_MAX}")),
+                None => Ok(()),
             }
         }
         Operation::PutFile(file) => {
@@ -114,15 +124,18 @@ fn interface(field: &str, value: &Interface) -> Result<(), Error> {
     }
 }
 
+/// Filesystems that the agent makes.
+const FORMATS: [&str; 2] = ["ext4", "xfs"];
+
 fn disk(field: &str, value: &DataDisk) -> Result<(), Error> {
     serial(&format!("{field}.serial"), &value.serial)?;
     path(&format!("{field}.path"), &value.path)?;
     filesystem(&format!("{field}.filesystem"), &value.filesystem)?;
     optional(&format!("{field}.owner"), value.owner.as_ref(), owner)?;
-    if value.format_blank && value.filesystem != "ext4" {
+    if value.format_blank && !FORMATS.contains(&value.filesystem.as_str()) {
         return fail(
             format!("{field}.format_blank"),
-            format!("{} cannot be made, only ext4", value.filesystem),
+            format!("{} cannot be made, only {}", value.filesystem, FORMATS.join(" and ")),
         );
     }
     Ok(())

@@ -23,6 +23,12 @@ pub const ENTROPY_BYTES_MIN: usize = 32;
 /// Most bytes of [`crate::Operation::Reseed`].
 pub const ENTROPY_BYTES_MAX: usize = 512;
 
+/// Most priorities of [`crate::Operation::Prioritize`].
+pub const PRIORITIES_MAX: usize = 256;
+
+/// The highest priority of `SCHED_FIFO` in Linux (sched(7)).
+pub const PRIORITY_MAX: u8 = 99;
+
 /// Most services, disks, interfaces or host entries of a request.
 pub const LIST_ITEMS_MAX: usize = 256;
 

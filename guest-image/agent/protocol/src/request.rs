@@ -46,6 +46,15 @@ pub enum Operation {
         /// Number of the signal: 9 kills, 15 asks to end.
         signal: i32,
     },
+    /// Give the threads of a service's process group real-time priorities (`SCHED_FIFO`), in the order of their numbers.
+    /// Answered with [`crate::Reply::Done`].
+    Prioritize {
+        /// The service's name.
+        service: String,
+        /// 1 to 99, higher ones first, or 0 for an ordinary thread; when there are more threads, from the first again. At
+        /// most [`crate::limits::PRIORITIES_MAX`].
+        priorities: Vec<u8>,
+    },
     /// Write a file, or a piece of one. Answered with [`crate::Reply::Done`].
     PutFile(PutFile),
     /// Step `CLOCK_REALTIME`. Answered with [`crate::Reply::Done`].
@@ -155,8 +164,8 @@ pub struct DataDisk {
     pub path: String,
     /// Its filesystem: `ext4`, or any other that the kernel's modules know.
     pub filesystem: String,
-    /// Make the filesystem first (with the root's own `mkfs.ext4`) when the disk's first 64 KiB are zero. The
-    /// filesystem's UUID and hash seed are derived from the serial number.
+    /// Make the filesystem first (with the root's own `mkfs.ext4` or `mkfs.xfs`) when the disk's first 64 KiB are zero.
+    /// The filesystem's UUID and hash seed are derived from the serial number.
     #[serde(default)]
     pub format_blank: bool,
     /// Who owns its root directory, as `user` or `user:group`; as the filesystem says when absent.

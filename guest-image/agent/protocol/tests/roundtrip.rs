@@ -124,6 +124,8 @@ fn operation() -> impl Strategy<Value = Operation> {
         Just(Operation::Ping),
         Just(Operation::PowerOff),
         clock.prop_map(Operation::SetClock),
+        (name(), prop::collection::vec(0..=99u8, 1..9))
+            .prop_map(|(service, priorities)| Operation::Prioritize { service, priorities }),
         put.prop_map(Operation::PutFile),
         exec.prop_map(Operation::Exec),
         service().prop_map(|service| Operation::Start { services: vec![service] }),
@@ -299,6 +301,9 @@ fn what_is_not_allowed_is_refused_by_field() {
     };
     assert_eq!(refused(exec(&[])), "argv: no program");
     assert_eq!(refused(exec(&["a", "b\0"])), "argv[1]: has a zero byte");
+    let priorities = |priorities: Vec<u8>| Operation::Prioritize { service: String::from("a"), priorities };
+    assert_eq!(refused(priorities(vec![])), "priorities: 0 of them; 1 to 256");
+    assert_eq!(refused(priorities(vec![1, 100])), "priorities: 100; at most 99");
     let signal = Operation::Signal { service: String::from("a"), signal: 65 };
     assert_eq!(refused(signal), "signal: 65 is not 1 to 64");
     let bad = mount(String::from("a b"));

@@ -1,7 +1,8 @@
 //! From the agent's first word to a timeline under a seed.
 
-use everett_protocol::{self as protocol, Bytes, Operation};
+use everett_protocol::{self as protocol, Bytes, LineSplitter, Operation};
 
+use super::state::{ConversationState, DriverState, Progress};
 use super::{Conversation, Phase, Purpose, What};
 
 impl Conversation {
@@ -21,9 +22,31 @@ impl Conversation {
         if self.at.phase == Phase::Ready {
             self.at.phase = Phase::Beginning;
             self.at.seed = Some(seed);
-            self.event(vtime_ns, What::Begin { seed });
             self.request(Purpose::Reseed, Operation::Reseed { entropy: Bytes(entropy) }, vtime_ns);
         }
+    }
+
+    /// The machine has lost power: what follows is a conversation with its next boot, which is at its restart point if
+    /// `mounted` says where a conversation was there.
+    pub fn restart(&mut self, mounted: Option<&ConversationState>) {
+        let mut progress = match mounted {
+            Some(state) => state.progress.clone(),
+            None => Progress::new(self.plan.drivers.len()),
+        };
+        progress.findings = self.at.findings;
+        progress.no_drivers = self.at.no_drivers;
+        progress.commands = self.at.commands.clone();
+        // Numbers of requests are never given twice: lines name them.
+        progress.next_id = self.at.next_id.max(progress.next_id);
+        progress.drivers =
+            self.at.drivers.iter().map(|driver| DriverState { runs: false, ..*driver }).collect();
+        (self.at, self.control, self.log) = (progress, LineSplitter::control(), LineSplitter::log());
+        self.outgoing.clear();
+    }
+
+    /// From here on no driver is started, also when the machine comes back.
+    pub fn start_no_more_drivers(&mut self) {
+        self.at.no_drivers = true;
     }
 
     /// The machine has taken longer to get ready than any should.
@@ -91,7 +114,10 @@ impl Conversation {
     pub(super) fn begun(&mut self, vtime_ns: u64) {
         if self.at.phase == Phase::Beginning {
             self.at.phase = Phase::Running;
-            self.start_drivers(vtime_ns);
+            self.at.rest_ns = vtime_ns;
+            if !self.at.no_drivers {
+                self.start_drivers(vtime_ns);
+            }
         }
     }
 

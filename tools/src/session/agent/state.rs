@@ -65,10 +65,14 @@ pub(super) struct Progress {
     pub(super) commands: BTreeMap<u64, String>,
     pub(super) services_started: bool,
     pub(super) drivers: Vec<DriverState>,
+    /// None is started any more.
+    pub(super) no_drivers: bool,
     /// The seed that it began under.
     pub(super) seed: Option<u64>,
     /// When the services were ready.
     pub(super) ready_ns: Option<u64>,
+    /// When it last came to rest, in nanoseconds of vtime: it began, its drivers had ended, or a check had.
+    pub(super) rest_ns: u64,
     /// How the last command ended.
     pub(super) command_exit: Option<Exit>,
     pub(super) powering_off: bool,
@@ -86,8 +90,10 @@ impl Progress {
             commands: BTreeMap::new(),
             services_started: false,
             drivers: vec![DriverState::default(); drivers],
+            no_drivers: false,
             seed: None,
             ready_ns: None,
+            rest_ns: 0,
             command_exit: None,
             powering_off: false,
             findings: 0,
@@ -119,7 +125,7 @@ impl Progress {
         if self.ready_ns.is_some_and(|at| at > VTIME_MAX) {
             return Err(StateError::Inconsistent("it was ready after the end of time"));
         }
-        let working = self.phase >= Phase::Ready && self.phase <= Phase::Checking;
+        let working = self.phase >= Phase::Ready && self.phase <= Phase::Stopped;
         if working && self.ready_ns.is_none() {
             return Err(StateError::Inconsistent("it runs and was never ready"));
         }
@@ -143,19 +149,13 @@ fn bounded(what: &'static str, count: usize, max: usize) -> Result<(), StateErro
 /// A conversation, without its plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConversationState {
-    progress: Progress,
+    pub(super) progress: Progress,
     control: PartialLine,
     log: PartialLine,
     outgoing: Vec<u8>,
 }
 
 impl ConversationState {
-    pub(in crate::session) fn seed(&self) -> Option<u64> {
-        self.progress.seed
-    }
-    pub(in crate::session) fn ready_ns(&self) -> Option<u64> {
-        self.progress.ready_ns
-    }
     pub(in crate::session) fn phase(&self) -> Phase {
         self.progress.phase
     }
@@ -189,7 +189,7 @@ impl Conversation {
     /// It is no state of a conversation with this plan; nothing has changed then.
     pub fn restore(&mut self, state: ConversationState) -> Result<(), StateError> {
         let ConversationState { mut progress, control, log, outgoing } = state;
-        if progress.seed.is_none() && progress.phase <= Phase::Ready {
+        if progress.phase <= Phase::Ready && progress.drivers.iter().all(|driver| driver.rounds == 0) {
             // Nothing of the workload has happened: one boot serves all of them.
             progress.drivers = vec![DriverState::default(); self.plan.drivers.len()];
         }

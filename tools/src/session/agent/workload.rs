@@ -9,19 +9,12 @@ use crate::session::plan::{ROUND_VARIABLE, SEED_VARIABLE};
 const SIGKILL: i32 = 9;
 
 impl Conversation {
-    /// How long the checks may take together, in nanoseconds of vtime.
-    #[must_use]
-    pub fn checks_ns(&self) -> u64 {
-        let limit_ms = |check: &crate::session::plan::Check| check.exec.limit_ms.unwrap_or(0);
-        self.plan.checks.iter().map(limit_ms).fold(0u64, u64::saturating_add).saturating_mul(1_000_000)
-    }
-
-    /// The workload's time is over: stop the drivers, then run the checks.
+    /// The workload's time was over at `vtime_ns`: stop the drivers. Without effect unless they run.
     pub fn end(&mut self, vtime_ns: u64) {
         if self.at.phase != Phase::Running {
             return;
         }
-        self.event(vtime_ns, What::End);
+        let vtime_ns = vtime_ns.max(self.at.rest_ns);
         self.at.phase = Phase::Stopping;
         for index in 0..self.at.drivers.len() {
             if self.at.drivers[index].runs {
@@ -32,9 +25,12 @@ impl Conversation {
         self.drivers_stopped(vtime_ns);
     }
 
+    /// Start the drivers: all at the beginning; those that are repeated, when their machine is back.
     pub(super) fn start_drivers(&mut self, vtime_ns: u64) {
         for index in 0..self.at.drivers.len() {
-            self.start_driver(index, vtime_ns);
+            if self.at.drivers[index].rounds == 0 || self.plan.drivers[index].repeat {
+                self.start_driver(index, vtime_ns);
+            }
         }
     }
 
@@ -80,16 +76,20 @@ impl Conversation {
 
     fn drivers_stopped(&mut self, vtime_ns: u64) {
         if self.at.phase == Phase::Stopping && self.at.drivers.iter().all(|driver| !driver.runs) {
-            self.at.phase = Phase::Checking;
-            self.check_next(0, vtime_ns);
+            self.at.phase = Phase::Stopped;
+            self.at.rest_ns = vtime_ns;
         }
     }
 
-    fn check_next(&mut self, index: usize, vtime_ns: u64) {
-        let Some(check) = self.plan.checks.get(index) else {
-            self.at.phase = Phase::Done;
-            return;
-        };
+    /// Whether a check runs.
+    #[must_use]
+    pub fn is_checking(&self) -> bool {
+        self.at.pending.values().any(|purpose| matches!(purpose, Purpose::Check(_)))
+    }
+
+    /// Run check number `index` of the plan.
+    pub fn check(&mut self, index: usize, vtime_ns: u64) {
+        let Some(check) = self.plan.checks.get(index) else { return };
         let (name, mut exec) = (check.name.clone(), check.exec.clone());
         exec.env.insert(SEED_VARIABLE.to_owned(), self.seed_text());
         self.event(vtime_ns, What::Start { unit: name.clone(), round: 0 });
@@ -98,16 +98,16 @@ impl Conversation {
 
     pub(super) fn check_ended(&mut self, index: usize, exit: Exit, vtime_ns: u64) {
         let name = self.plan.checks[index].name.clone();
+        self.at.rest_ns = vtime_ns;
         self.event(vtime_ns, What::exit(&name, exit));
         if !exit.success() {
             self.finding(vtime_ns, format!("check {name} ended with {exit}"));
         }
-        self.check_next(index + 1, vtime_ns);
     }
 
     pub(super) fn check_refused(&mut self, index: usize, message: &str, vtime_ns: u64) {
+        self.at.rest_ns = vtime_ns;
         let name = &self.plan.checks[index].name;
         self.finding(vtime_ns, format!("check {name}: {message}"));
-        self.check_next(index + 1, vtime_ns);
     }
 }

@@ -1,22 +1,21 @@
 //! From power-on to a timeline under a seed.
 //!
 //! Everything up to *ready* happens under the boot seed, so one boot serves all seeds. There the timeline begins: the
-//! machine's random streams take the user's seed, the guest's VM generation ID changes, and its kernel is reseeded
-//! through the agent; when that is done the drivers start.
+//! machines' and the wire's random streams take the user's seed, each guest's VM generation ID changes, and its kernel is
+//! reseeded through the agent; when that is done its drivers start.
 
+use everett_snapshot::Pool;
 use everett_vmm::machine::{Stop, Until};
 
-use super::{Phase, Timeline};
-use crate::units::show_duration_ns;
+use super::faults::Progress;
+use super::{NodeSession, Phase, Timeline};
+use crate::moments::RestartPoint;
+use crate::session::event::{Event, What};
 
-/// A machine gets ready in so much vtime or not at all: ten minutes.
-pub const BOOT_NS_MAX: u64 = 600_000_000_000;
-/// Bytes that the guest's kernel is reseeded with.
-const ENTROPY_BYTES: usize = 64;
 /// Whoever waits for a boot gets a word after so much vtime.
 const STEP_NS: u64 = 20_000_000;
 
-/// Why a machine did not get where it was wanted.
+/// Why a world did not get where it was wanted.
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
     /// It cannot get there any more.
@@ -30,6 +29,15 @@ pub enum BootError {
     /// Somebody wanted an end.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// Where somebody who waits for a boot is asked whether to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum At {
+    /// A node is at its restart point.
+    RestartPoint(usize),
+    /// Somewhere.
+    Somewhere,
 }
 
 /// A timeline begins once.
@@ -56,68 +64,85 @@ impl Timeline {
     /// The seed under which it has begun or will.
     #[must_use]
     pub fn seed(&self) -> Option<u64> {
-        self.conversation.seed().or(self.course.begin_with)
+        self.course.begun.or(self.course.begin_with)
     }
 
-    /// A machine that is not ready in [`BOOT_NS_MAX`] from here will not be: that is a finding, and ends the conversation.
+    /// A node that is not ready in [`BOOT_NS_MAX`](super::BOOT_NS_MAX) from here will not be: that is a finding, and ends the
+    /// timeline.
     pub fn limit_boot(&mut self) {
-        if self.phase() < Phase::Ready && self.course.boot_until_ns.is_none() {
-            self.course.boot_until_ns = Some(self.machine.vtime().saturating_add(BOOT_NS_MAX));
+        let now = self.world.vtime();
+        for session in &mut self.nodes {
+            session.limit_boot(now);
         }
     }
 
-    /// Run until the conversation is in `phase`, which is [`Phase::Mounted`] or [`Phase::Ready`]: the restart point, or the
-    /// root of all timelines. The machine stops right after the instruction with which the agent said so, before the
-    /// host has done anything about it. `go_on` is asked every few milliseconds of host time, and may take events and
-    /// console.
+    /// Run until the timeline is in `phase`, which is [`Phase::Mounted`] or [`Phase::Ready`]. In a world of one the machine
+    /// stops right after the instruction with which the agent said so, before the host has done anything about it. `go_on`
+    /// is asked every few milliseconds of host time, and at each node's restart point; it may take events and consoles.
     ///
     /// # Errors
-    /// The machine does not get there, or `go_on` says no; then it may be called again.
+    /// The world does not get there, or `go_on` says no; then it may be called again.
     pub fn run_to(
         &mut self,
         phase: Phase,
-        go_on: &mut dyn FnMut(&mut Timeline) -> bool,
+        go_on: &mut dyn FnMut(&mut Timeline, At) -> bool,
     ) -> Result<(), BootError> {
         self.limit_boot();
+        let mut mounted = vec![false; self.nodes.len()];
         loop {
-            if matches!(self.phase(), Phase::Broken | Phase::Done) {
-                let node = self.machine.name().to_owned();
-                let why = self.conversation.broken_because().unwrap_or("it was told to power off").to_owned();
-                return Err(BootError::Useless { node, why });
+            for (node, seen) in mounted.iter_mut().enumerate() {
+                let there = self.nodes[node].conversation.phase() == Phase::Mounted;
+                if there && !std::mem::replace(seen, true) && !go_on(self, At::RestartPoint(node)) {
+                    return Err(BootError::Interrupted);
+                }
+            }
+            if let Some(error) = self.useless() {
+                return Err(error);
             }
             if self.phase() >= phase {
                 return Ok(());
             }
-            let next_ns = self.machine.vtime().saturating_add(STEP_NS);
-            let stop = self.run_until(&Until::vtime(next_ns), Some(phase));
-            if self.phase() < phase && !matches!(stop, Stop::End(_)) && !go_on(self) {
+            let next_ns = self.world.vtime().saturating_add(STEP_NS);
+            let is_mounted = |session: &NodeSession| session.conversation.phase() == Phase::Mounted;
+            let wanted = |timeline: &Timeline| {
+                let new =
+                    timeline.nodes.iter().zip(&mounted).any(|(session, seen)| is_mounted(session) && !seen);
+                new || timeline.phase() >= phase
+            };
+            let stop = self.run_until(0, &Until::vtime(next_ns), &wanted);
+            if self.phase() < phase && !matches!(stop, Stop::End(_)) && !go_on(self, At::Somewhere) {
                 return Err(BootError::Interrupted);
             }
         }
     }
 
-    pub(super) fn draw_entropy(&mut self) -> Vec<u8> {
-        let mut entropy = vec![0; ENTROPY_BYTES];
-        self.machine.draw_entropy(&mut entropy);
-        entropy
+    /// Take the restart point of a node, which is there.
+    pub fn restart_point(&mut self, node: usize, pool: &Pool) -> RestartPoint {
+        let conversation = self.nodes[node].conversation.save();
+        RestartPoint { machine: self.machine_mut(node).moment(pool), conversation }
     }
 
-    pub(super) fn begin_here(&mut self, seed: u64, now: u64) {
-        self.machine.reseed(seed);
-        let mut generation = [0; 16];
-        self.machine.draw_entropy(&mut generation);
-        self.machine.new_generation(generation);
-        let entropy = self.draw_entropy();
-        self.conversation.begin(seed, entropy, now);
+    /// Why the world cannot get ready.
+    fn useless(&self) -> Option<BootError> {
+        let broken = self.nodes.iter().find_map(|session| match session.conversation.phase() {
+            Phase::Broken => Some((session, session.conversation.broken_because().unwrap_or("it broke"))),
+            Phase::Done => Some((session, "it was told to power off")),
+            _ => None,
+        });
+        broken.map(|(session, why)| BootError::Useless {
+            node: session.conversation.plan().node.clone(),
+            why: why.to_owned(),
+        })
     }
 
-    /// Give up a machine that does not get ready.
-    pub(super) fn look_at_boot(&mut self, now: u64) {
-        if self.phase() >= Phase::Ready {
-            self.course.boot_until_ns = None;
-        } else if self.course.boot_until_ns.is_some_and(|at| at <= now) {
-            self.course.boot_until_ns = None;
-            self.conversation.boot_took_too_long(now, &show_duration_ns(BOOT_NS_MAX));
+    pub(super) fn begin_here(&mut self, seed: u64) {
+        self.course.begun = Some(seed);
+        self.course.faults = self.faults.as_ref().map(|faults| Progress::new(seed, faults.digest()));
+        let vtime_ns = self.vtime();
+        self.telling.of_host([Event { vtime_ns, node: String::new(), what: What::Begin { seed } }]);
+        self.world.wire().reseed(seed);
+        for (number, session) in self.nodes.iter_mut().enumerate() {
+            session.begin(self.world.node_mut(number), seed);
         }
     }
 }

@@ -1,25 +1,29 @@
-//! What is kept of a timeline when its machine is stored: all but the machine, the plan, and events that nobody has
-//! taken yet.
+//! What is kept of a timeline when its world is stored: all but the world, the plans, and events that could have been taken.
 //!
-//! **Invariants.** A timeline that goes on from its state, on a machine that goes on from its own, is the same timeline.
+//! **Invariants.** A timeline that goes on from its state, in a world that goes on from its own, is the same timeline.
 //! A state that comes from a file is checked before anything uses it: whatever its bytes, it is an error or a state that
-//! a timeline of this plan could have.
+//! a timeline of these plans could have.
 
+use everett_explorer::plan::limits::LINES_MAX;
 use everett_protocol::{self as protocol, Exec, Operation, Request};
 use everett_vmm::clock::VTIME_MAX;
 use everett_vmm::digest::Trail;
 use everett_vmm::digest::trail::TRAIL_INTERVAL_NS;
 use everett_vmm::engine::soft::SoftEngine;
-use everett_vmm::machine::Machine;
+use everett_vmm::world::World;
 use serde::{Deserialize, Serialize};
 
+use super::director::Stage;
+use super::faults::Progress;
+use super::telling::Telling;
 use super::{Timeline, UNSENT_BYTES_MAX};
 use crate::session::agent::Phase;
-use crate::session::agent::state::{ConversationState, StateError as ConversationError};
+use crate::session::agent::state::StateError as ConversationError;
+use crate::session::node::{Place, SessionOfNode};
 use crate::session::plan::Plan;
 
 /// The version of the stored form.
-pub const SESSION_VERSION: u32 = 2;
+pub const SESSION_VERSION: u32 = 5;
 /// Most bytes of a stored session. Trails are most of it: 35 MB for a day of vtime.
 pub const SESSION_BYTES_MAX: usize = 256 << 20;
 
@@ -41,13 +45,13 @@ pub enum StateError {
     /// There is more behind it.
     #[error("{0} bytes follow the stored session")]
     Trailing(usize),
-    /// It is another node's.
-    #[error("the stored session is of node {stored:?}, not {node:?}")]
-    Node {
+    /// It is another world's.
+    #[error("the stored session is of the nodes {stored}, not {planned}")]
+    Nodes {
         /// In the state.
         stored: String,
-        /// In the plan.
-        node: String,
+        /// In the plans.
+        planned: String,
     },
     /// Parts of it cannot be true.
     #[error("the stored session is inconsistent: {0}")]
@@ -60,44 +64,83 @@ pub enum StateError {
     Conversation(#[from] ConversationError),
 }
 
-/// Where a timeline is, besides its machine and its conversation.
+/// Where a timeline is, besides its world and its conversations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Course {
     /// The digests so far.
     pub trail: Trail,
-    /// What the control port has not taken yet, and when it is offered again.
-    pub unsent: Vec<u8>,
-    pub retry_at_ns: Option<u64>,
-    /// The seed under which it begins when it is ready, until it does.
+    pub stage: Stage,
+    /// The seed under which it begins when it is ready, until it does; and the one under which it has begun.
     pub begin_with: Option<u64>,
-    /// When a machine that is not ready will not be any more.
-    pub boot_until_ns: Option<u64>,
-    /// How long the workload runs after *ready*, and whether that was over.
+    pub begun: Option<u64>,
+    /// How long the workload runs after *ready*.
     pub duration_ns: Option<u64>,
-    pub ended: bool,
-    /// A command to run once the timeline has begun; the machine powers off after it.
+    /// A command to run once the timeline has begun; its node powers off after it.
     #[serde(with = "as_json")]
     pub command: Option<Exec>,
-    /// The machine's end was told.
-    pub end_reported: bool,
-    /// The line with which the kernel panicked.
-    pub last_words: Option<String>,
+    /// How far the fault plan was carried out, if there is one.
+    pub faults: Option<Progress>,
 }
 
 impl Default for Course {
     fn default() -> Course {
         Course {
             trail: Trail::new(TRAIL_INTERVAL_NS),
-            unsent: Vec::new(),
-            retry_at_ns: None,
+            stage: Stage::Booting,
             begin_with: None,
-            boot_until_ns: None,
+            begun: None,
             duration_ns: None,
-            ended: false,
             command: None,
-            end_reported: false,
-            last_words: None,
+            faults: None,
         }
+    }
+}
+
+impl Course {
+    /// When all nodes were ready.
+    pub(super) fn root_ns(&self) -> Option<u64> {
+        match self.stage {
+            Stage::Booting => None,
+            Stage::Ready { at } => Some(at),
+            Stage::Running { root }
+            | Stage::Stopping { root, .. }
+            | Stage::Checking { root, .. }
+            | Stage::Done { root } => Some(root),
+        }
+    }
+
+    fn check(&self, checks: usize) -> Result<(), StateError> {
+        let fail = |what| Err(StateError::Inconsistent(what));
+        if self.trail.interval_ns() != TRAIL_INTERVAL_NS {
+            return fail("its trail has points at other distances");
+        }
+        if !self.trail.points().is_sorted_by(|(a, _), (b, _)| a < b) {
+            return fail("its trail goes back");
+        }
+        let last = self.trail.points().last().map(|&(at, _)| at);
+        let (due, next) = match self.stage {
+            Stage::Stopping { until, .. } => (Some(until), 0),
+            Stage::Checking { at, next, .. } => (Some(at), next),
+            _ => (None, 0),
+        };
+        if [last, self.root_ns(), due].into_iter().flatten().any(|at| at > VTIME_MAX) {
+            return fail("it has a time beyond the end of time");
+        }
+        if next > checks {
+            return fail("it has done more checks than there are");
+        }
+        let has_begun = !matches!(self.stage, Stage::Booting | Stage::Ready { .. });
+        if has_begun != self.begun.is_some() || has_begun && self.begin_with.is_some() {
+            return fail("it has begun without a seed, or not begun with one");
+        }
+        if self.faults.as_ref().is_some_and(|faults| faults.active.len() > LINES_MAX) {
+            return fail("more faults are active than a plan has lines");
+        }
+        if let Some(exec) = &self.command {
+            let request = Request { id: 0, op: Operation::Exec(exec.clone()) };
+            protocol::check::request(&request).map_err(|error| StateError::Command(error.to_string()))?;
+        }
+        Ok(())
     }
 }
 
@@ -118,32 +161,32 @@ mod as_json {
     }
 }
 
-/// A timeline, without its machine and its plan.
+/// A timeline, without its world and its plans.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionState {
     version: u32,
-    node: String,
-    conversation: ConversationState,
+    nodes: Vec<SessionOfNode>,
     course: Course,
+    /// What could not be told yet.
+    telling: Telling,
 }
 
 impl SessionState {
     /// The seed under which the timeline has begun, or will.
     #[must_use]
     pub fn seed(&self) -> Option<u64> {
-        self.conversation.seed().or(self.course.begin_with)
+        self.course.begun.or(self.course.begin_with)
     }
 
     /// Nanoseconds of vtime at *ready*, if it is past that.
     #[must_use]
     pub fn ready_ns(&self) -> Option<u64> {
-        self.conversation.ready_ns()
+        self.course.root_ns()
     }
 
-    /// How far it is.
-    #[must_use]
-    pub fn phase(&self) -> Phase {
-        self.conversation.phase()
+    /// How far each node is.
+    pub fn phases(&self) -> impl Iterator<Item = (&str, Phase)> {
+        self.nodes.iter().map(|node| (&*node.node, node.conversation.phase()))
     }
 
     /// The stored form.
@@ -176,83 +219,98 @@ impl SessionState {
         if rest.is_empty() { Ok(state) } else { Err(StateError::Trailing(rest.len())) }
     }
 
-    /// Whether the state is one that a timeline of `plan` could have. The conversation checks itself.
-    fn check(&self, plan: &Plan) -> Result<(), StateError> {
+    /// Whether the state is one that a timeline of these plans could have. The conversations check themselves.
+    fn check<'p>(&self, plans: impl Iterator<Item = &'p Plan>, checks: usize) -> Result<(), StateError> {
         if self.version != SESSION_VERSION {
             return Err(StateError::Version(self.version));
         }
-        if self.node != plan.node {
-            return Err(StateError::Node { stored: self.node.clone(), node: plan.node.clone() });
+        let planned: Vec<&str> = plans.map(|plan| &*plan.node).collect();
+        let stored: Vec<&str> = self.nodes.iter().map(|node| &*node.node).collect();
+        if planned != stored {
+            return Err(StateError::Nodes { stored: stored.join(", "), planned: planned.join(", ") });
         }
-        let Course { trail, unsent, retry_at_ns, boot_until_ns, command, .. } = &self.course;
-        let fail = |what| Err(StateError::Inconsistent(what));
-        if trail.interval_ns() != TRAIL_INTERVAL_NS {
-            return fail("its trail has points at other distances");
+        self.nodes.iter().try_for_each(|node| check_place(&node.place))?;
+        if !self.telling.is_of(self.nodes.len()) {
+            return Err(StateError::Inconsistent("it has events of nodes that there are not"));
         }
-        if !trail.points().is_sorted_by(|(a, _), (b, _)| a < b) {
-            return fail("its trail goes back");
-        }
-        let last = trail.points().last().map(|&(at, _)| at);
-        let times = [last, *retry_at_ns, *boot_until_ns];
-        if times.into_iter().flatten().any(|at| at > VTIME_MAX) {
-            return fail("it has a time beyond the end of time");
-        }
-        if unsent.len() > UNSENT_BYTES_MAX {
-            return fail("more waits for the guest than ever does");
-        }
-        if unsent.is_empty() != retry_at_ns.is_none() {
-            return fail("what waits for the guest has a time, and nothing else has");
-        }
-        if let Some(exec) = command {
-            let request = Request { id: 0, op: Operation::Exec(exec.clone()) };
-            protocol::check::request(&request).map_err(|error| StateError::Command(error.to_string()))?;
-        }
-        Ok(())
+        self.course.check(checks)
     }
 }
 
+fn check_place(place: &Place) -> Result<(), StateError> {
+    let Place { unsent, retry_at_ns, boot_until_ns, .. } = place;
+    let fail = |what| Err(StateError::Inconsistent(what));
+    if [*retry_at_ns, *boot_until_ns].into_iter().flatten().any(|at| at > VTIME_MAX) {
+        return fail("it has a time beyond the end of time");
+    }
+    if unsent.len() > UNSENT_BYTES_MAX {
+        return fail("more waits for the guest than ever does");
+    }
+    if unsent.is_empty() != retry_at_ns.is_none() {
+        return fail("what waits for the guest has a time, and nothing else has");
+    }
+    Ok(())
+}
+
 impl Timeline {
-    /// All of it but machine, plan and the events that wait.
+    /// All of it but world, plans and the events that can be taken.
     #[must_use]
     pub fn save(&self) -> SessionState {
+        let nodes = self.nodes.iter().map(|session| SessionOfNode {
+            node: session.conversation.plan().node.clone(),
+            conversation: session.conversation.save(),
+            place: session.place.clone(),
+        });
+        let telling = self.telling.from(self.all_told_before());
         SessionState {
             version: SESSION_VERSION,
-            node: self.conversation.plan().node.clone(),
-            conversation: self.conversation.save(),
+            nodes: nodes.collect(),
             course: self.course.clone(),
+            telling,
         }
     }
 
-    /// Go on with another conversation on the same machine.
+    /// As if the first node had come to here in its conversation, and the timeline had begun.
     #[cfg(test)]
-    pub(in crate::session) fn restore_conversation(&mut self, conversation: ConversationState) {
-        let state = SessionState { conversation, ..self.save() };
+    pub(in crate::session) fn begun_with(
+        &mut self,
+        conversation: crate::session::agent::state::ConversationState,
+    ) {
+        let mut state = self.save();
+        state.nodes[0].conversation = conversation;
+        (state.course.begun, state.course.begin_with) = (state.course.begin_with, None);
+        state.course.stage = Stage::Running { root: 1 };
         self.restore(state).expect("a conversation of the plan");
     }
 
-    /// A timeline that goes on where the one of `state` was, on a machine that is where its machine was.
+    /// A timeline that goes on where the one of `state` was, in a world that is where its world was.
     ///
     /// # Errors
-    /// It is no state of a timeline with this plan.
+    /// It is no state of a timeline with these plans.
     pub fn resume(
-        machine: Machine<SoftEngine>,
-        plan: Plan,
+        world: World<SoftEngine>,
+        plans: Vec<Plan>,
+        checks: Vec<(usize, usize)>,
         state: SessionState,
     ) -> Result<Timeline, StateError> {
-        let mut timeline = Timeline::new(machine, plan);
+        let mut timeline = Timeline::new(world, plans, checks);
         timeline.restore(state)?;
         Ok(timeline)
     }
 
-    /// Go on where the timeline of `state` was; the caller has brought the machine there. Events that wait are dropped.
+    /// Go on where the timeline of `state` was; the caller has brought the world there. Events that nobody
+    /// has taken are dropped.
     ///
     /// # Errors
-    /// It is no state of a timeline with this plan; nothing has changed then.
+    /// It is no state of a timeline with these plans; conversations before the one that refuses have gone there.
     pub fn restore(&mut self, state: SessionState) -> Result<(), StateError> {
-        state.check(self.conversation.plan())?;
-        self.conversation.restore(state.conversation)?;
+        state.check(self.nodes.iter().map(|session| session.conversation.plan()), self.checks.len())?;
+        for (session, then) in self.nodes.iter_mut().zip(state.nodes) {
+            session.conversation.restore(then.conversation)?;
+            session.place = then.place;
+        }
         self.course = state.course;
-        self.events.clear();
+        self.telling = state.telling;
         Ok(())
     }
 }

@@ -1,8 +1,15 @@
 //! virtio-blk (virtio 1.2, section 5.2): sectors of one of the machine's disks, with latency in vtime.
 //!
 //! A request is parsed when it is submitted and carried out when its latency is over: buffers are read and written, and
-//! sectors change, at completion. Requests complete in the order of (vtime, submission).
+//! sectors change, at completion. Requests complete in the order of (vtime, submission). What a write changes is volatile
+//! until a flush covers it, which is one that was submitted after the write completed (5.2.6); when the driver did not
+//! take VIRTIO_BLK_F_FLUSH, all that completed is durable (5.2.5).
+//!
+//! - `request`: one request; `power`: what the host does to a drive with requests in flight
+//!
+//! Not here: what of a volatile write survives, and faults ([`crate::disk`]).
 
+mod power;
 mod request;
 
 use std::collections::BTreeMap;
@@ -13,11 +20,11 @@ use virtio_bindings::virtio_blk::{
     VIRTIO_BLK_F_WRITE_ZEROES,
 };
 
-use super::queue::{self, VirtQueue};
+use super::queue::{self, QueueError, VirtQueue};
 use super::{Cx, DeviceError, on_queue};
-use crate::disk::{Disk, DiskError, SECTOR};
+use crate::disk::{Disk, DiskError, SECTOR, SectorSize};
 use crate::machine::events::EventId;
-use request::{Operation, Parsed};
+use request::{Failed, IO_ERROR, OK, Operation, Parsed};
 
 /// Entries of the queue.
 pub const QUEUE_SIZE: u16 = 128;
@@ -55,6 +62,8 @@ impl Default for Latency {
 struct InFlight {
     event: EventId,
     request: Parsed,
+    /// Of a flush: writes with numbers below this had completed when it was submitted.
+    covers: u64,
 }
 
 /// A block device.
@@ -63,9 +72,12 @@ pub struct Blk {
     /// Which of the machine's disks.
     disk: usize,
     sectors: u64,
+    sector_size: SectorSize,
     serial: [u8; SERIAL_BYTES],
     read_only: bool,
     latency: Latency,
+    /// The driver knows how to flush: writes are volatile until it does.
+    write_back: bool,
     next_token: u64,
     in_flight: BTreeMap<u64, InFlight>,
 }
@@ -90,9 +102,11 @@ impl Blk {
         Ok(Blk {
             disk: index,
             sectors: disk.len() / SECTOR,
+            sector_size: disk.sector_size(),
             serial: padded,
             read_only,
             latency,
+            write_back: false,
             next_token: 0,
             in_flight: BTreeMap::new(),
         })
@@ -116,6 +130,7 @@ impl Blk {
     pub(super) fn make(&self) -> Vec<u8> {
         let mut make = (self.disk as u64).to_le_bytes().to_vec();
         make.extend(self.sectors.to_le_bytes());
+        make.extend(self.sector_size.bytes().to_le_bytes());
         make.push(u8::from(self.read_only));
         make.extend(self.serial);
         make
@@ -128,7 +143,7 @@ impl Blk {
         set(0, self.sectors as u32);
         set(4, (self.sectors >> 32) as u32);
         set(12, SEG_MAX);
-        set(20, SECTOR as u32);
+        set(20, self.sector_size.bytes() as u32);
         // Discard: sectors, segments, alignment. Write zeroes: sectors, segments, may not unmap.
         set(36, RANGE_SECTORS_MAX);
         set(40, RANGES_MAX);
@@ -138,7 +153,14 @@ impl Blk {
         config
     }
 
+    /// The driver takes these features.
+    pub(super) fn negotiated(&mut self, features: u64) {
+        self.write_back = features & 1 << VIRTIO_BLK_F_FLUSH != 0;
+    }
+
+    /// The driver resets the device. Requests in flight land nowhere, which they may, so that nothing is drawn.
     pub(super) fn reset(&mut self, cx: &mut Cx<'_>) {
+        self.write_back = false;
         for request in std::mem::take(&mut self.in_flight).into_values() {
             cx.events.cancel(request.event);
         }
@@ -154,10 +176,16 @@ impl Blk {
                 });
             }
             let request = request::parse(cx.ram, chain)?;
+            let mut latency_ns = self.latency_ns(&request);
+            let mut covers = 0;
+            if let (Some(disk), Some(_)) = (cx.disks.get(self.disk), request.operation.kind()) {
+                covers = disk.completed();
+                latency_ns = latency_ns.saturating_add(disk.extra_ns(cx.streams));
+            }
             let token = self.next_token;
-            self.next_token += 1;
-            let event = cx.schedule(cx.now.saturating_add(self.latency_ns(&request)), token);
-            self.in_flight.insert(token, InFlight { event, request });
+            self.next_token = self.next_token.wrapping_add(1);
+            let event = cx.schedule(cx.now.saturating_add(latency_ns), token);
+            self.in_flight.insert(token, InFlight { event, request, covers });
         }
         on_queue(0, requests.want_notification(cx.ram))?;
         Ok(false)
@@ -169,17 +197,59 @@ impl Blk {
         queues: &mut [VirtQueue],
         cx: &mut Cx<'_>,
     ) -> Result<bool, DeviceError> {
-        let (Some(InFlight { request, .. }), Some(requests)) =
+        let (Some(InFlight { request, covers, .. }), Some(requests)) =
             (self.in_flight.remove(&token), queues.first_mut())
         else {
             return Ok(false);
         };
-        let Some(disk) = cx.disks.get_mut(self.disk) else { return Ok(false) };
-        let (status, data_bytes) =
-            on_queue(0, request::execute(&request, disk, cx.ram, self.read_only, &self.serial))?;
+        if self.disk >= cx.disks.len() {
+            return Ok(false);
+        }
+        let (status, data_bytes) = match on_queue(0, self.execute(&request, covers, cx))? {
+            Ok(data_bytes) => (OK, data_bytes),
+            Err(Failed(status)) => (status, 0),
+        };
         on_queue(0, queue::write(cx.ram, &[request.status], &[status]))?;
         // The status byte counts as written, too.
         on_queue(0, requests.push_used(cx.ram, request.head, data_bytes.saturating_add(1)))
+    }
+
+    /// Carry a request out. Returns how many bytes of data were written to the guest.
+    fn execute(
+        &self,
+        request: &Parsed,
+        covers: u64,
+        cx: &mut Cx<'_>,
+    ) -> Result<Result<u32, Failed>, QueueError> {
+        let (disk, ram) = (&mut cx.disks[self.disk], cx.ram);
+        if let Some(kind) = request.operation.kind()
+            && disk.fails(kind, cx.streams)
+        {
+            return Ok(Err(IO_ERROR));
+        }
+        match request.operation {
+            Operation::Read => return request::read(request, disk, ram),
+            Operation::GetId => return Ok(Ok(request::get_id(request, &self.serial, ram)?)),
+            Operation::Flush => disk.flush(covers),
+            Operation::Write | Operation::Discard | Operation::WriteZeroes if self.read_only => {
+                return Ok(Err(IO_ERROR));
+            }
+            _ => match request::changes(request, disk, ram)? {
+                Ok(changes) => {
+                    disk.complete(&changes);
+                    self.write_through(disk);
+                }
+                Err(failed) => return Ok(Err(failed)),
+            },
+        }
+        Ok(Ok(0))
+    }
+
+    /// What completed is durable, unless the driver flushes.
+    fn write_through(&self, disk: &mut Disk) {
+        if !self.write_back {
+            disk.flush(disk.completed());
+        }
     }
 
     fn latency_ns(&self, request: &Parsed) -> u64 {

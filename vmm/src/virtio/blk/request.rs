@@ -4,10 +4,12 @@ use serde::{Deserialize, Serialize};
 use virtio_bindings::virtio_blk::{
     VIRTIO_BLK_S_IOERR, VIRTIO_BLK_S_OK, VIRTIO_BLK_S_UNSUPP, VIRTIO_BLK_T_DISCARD, VIRTIO_BLK_T_FLUSH,
     VIRTIO_BLK_T_GET_ID, VIRTIO_BLK_T_IN, VIRTIO_BLK_T_OUT, VIRTIO_BLK_T_WRITE_ZEROES,
+    VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP,
 };
 
 use super::{RANGE_SECTORS_MAX, RANGES_MAX, SERIAL_BYTES};
-use crate::disk::{Disk, SECTOR};
+use crate::disk::{Change, Disk, SECTOR};
+use crate::fault::Requests;
 use crate::ram::Ram;
 use crate::virtio::queue::{self, Chain, QueueError, Segment, part, total};
 use crate::virtio::{DeviceError, on_queue};
@@ -18,7 +20,7 @@ const HEADER_BYTES: u64 = 16;
 const RANGE_BYTES: usize = 16;
 /// The most data bytes in a request. Linux asks for at most a few MiB.
 const DATA_BYTES_MAX: u64 = 64 << 20;
-/// Copied at a time.
+/// Read at a time.
 const CHUNK_BYTES: u64 = 64 << 10;
 
 /// What is asked for.
@@ -33,6 +35,18 @@ pub(super) enum Operation {
     Unsupported,
 }
 
+impl Operation {
+    /// Which faults are about it.
+    pub(super) fn kind(self) -> Option<Requests> {
+        match self {
+            Operation::Read => Some(Requests::Read),
+            Operation::Write | Operation::Discard | Operation::WriteZeroes => Some(Requests::Write),
+            Operation::Flush => Some(Requests::Flush),
+            Operation::GetId | Operation::Unsupported => None,
+        }
+    }
+}
+
 /// A request as submitted. Its buffers lie in RAM; their content is looked at when it completes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Parsed {
@@ -42,6 +56,14 @@ pub(super) struct Parsed {
     pub(super) data: Vec<Segment>,
     pub(super) status: Segment,
 }
+
+/// A status other than success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Failed(pub(super) u8);
+
+pub(super) const IO_ERROR: Failed = Failed(VIRTIO_BLK_S_IOERR as u8);
+const UNSUPPORTED: Failed = Failed(VIRTIO_BLK_S_UNSUPP as u8);
+pub(super) const OK: u8 = VIRTIO_BLK_S_OK as u8;
 
 /// Read the header of a request and find its status byte.
 pub(super) fn parse(ram: &Ram, chain: Chain) -> Result<Parsed, DeviceError> {
@@ -72,76 +94,85 @@ pub(super) fn parse(ram: &Ram, chain: Chain) -> Result<Parsed, DeviceError> {
     Ok(Parsed { head: chain.head, operation, sector, data, status })
 }
 
-/// Carry a request out. Returns its status and how many bytes of data were written to the guest.
-pub(super) fn execute(
-    request: &Parsed,
-    disk: &mut Disk,
-    ram: &Ram,
-    read_only: bool,
-    serial: &[u8; SERIAL_BYTES],
-) -> Result<(u8, u32), QueueError> {
-    let failed = Ok((VIRTIO_BLK_S_IOERR as u8, 0));
-    let done = |bytes| Ok((VIRTIO_BLK_S_OK as u8, bytes));
-    let bytes = total(&request.data);
-    let offset = request.sector.checked_mul(SECTOR);
-    let in_bounds =
-        |offset: u64| bytes.is_multiple_of(SECTOR) && bytes <= DATA_BYTES_MAX && disk.contains(offset, bytes);
-    match (request.operation, offset) {
-        (Operation::Flush, _) => done(0),
-        (Operation::GetId, _) => done(queue::write(ram, &request.data, serial)?),
-        (Operation::Unsupported, _) => Ok((VIRTIO_BLK_S_UNSUPP as u8, 0)),
-        (Operation::Read, Some(offset)) if in_bounds(offset) => {
-            let mut buf = vec![0; bytes.min(CHUNK_BYTES) as usize];
-            for at in (0..bytes).step_by(CHUNK_BYTES as usize) {
-                let len = CHUNK_BYTES.min(bytes - at);
-                disk.read(offset + at, &mut buf[..len as usize]);
-                queue::write(ram, &part(&request.data, at, len), &buf[..len as usize])?;
-            }
-            done(bytes as u32)
-        }
-        (Operation::Write, Some(offset)) if in_bounds(offset) && !read_only => {
-            for at in (0..bytes).step_by(CHUNK_BYTES as usize) {
-                let len = CHUNK_BYTES.min(bytes - at);
-                disk.write(offset + at, &queue::read(ram, &part(&request.data, at, len), len)?);
-            }
-            done(0)
-        }
-        (Operation::Discard | Operation::WriteZeroes, _) if !read_only => zero_ranges(request, disk, ram),
-        _ => failed,
+/// Where on the disk a request's data lies.
+fn place(request: &Parsed, disk: &Disk) -> Result<(u64, u64), Failed> {
+    let (bytes, size) = (total(&request.data), disk.sector_size().bytes());
+    let offset = request.sector.checked_mul(SECTOR).ok_or(IO_ERROR)?;
+    let whole = bytes.is_multiple_of(size) && offset.is_multiple_of(size);
+    if whole && bytes <= DATA_BYTES_MAX && disk.contains(offset, bytes) {
+        return Ok((offset, bytes));
     }
+    Err(IO_ERROR)
+}
+
+/// Read from the disk. Returns how many bytes.
+pub(super) fn read(request: &Parsed, disk: &Disk, ram: &Ram) -> Result<Result<u32, Failed>, QueueError> {
+    let (offset, bytes) = match place(request, disk) {
+        Ok(place) => place,
+        Err(failed) => return Ok(Err(failed)),
+    };
+    let mut buf = vec![0; bytes.min(CHUNK_BYTES) as usize];
+    for at in (0..bytes).step_by(CHUNK_BYTES as usize) {
+        let len = CHUNK_BYTES.min(bytes - at);
+        disk.read(offset + at, &mut buf[..len as usize]);
+        queue::write(ram, &part(&request.data, at, len), &buf[..len as usize])?;
+    }
+    Ok(Ok(bytes as u32))
+}
+
+/// Tell the guest what the disk is called. Returns how many bytes.
+pub(super) fn get_id(request: &Parsed, serial: &[u8; SERIAL_BYTES], ram: &Ram) -> Result<u32, QueueError> {
+    queue::write(ram, &request.data, serial)
+}
+
+/// What a request changes on a disk, if it is one that may, and has room for it.
+pub(super) fn changes(
+    request: &Parsed,
+    disk: &Disk,
+    ram: &Ram,
+) -> Result<Result<Vec<Change>, Failed>, QueueError> {
+    let changes = match request.operation {
+        Operation::Write => match place(request, disk) {
+            Ok((offset, bytes)) => {
+                Ok(vec![Change::Write { offset, content: queue::read(ram, &request.data, bytes)? }])
+            }
+            Err(failed) => Err(failed),
+        },
+        Operation::Discard | Operation::WriteZeroes => {
+            let bytes = total(&request.data);
+            if bytes > u64::from(RANGES_MAX) * RANGE_BYTES as u64 {
+                return Ok(Err(IO_ERROR));
+            }
+            zero_ranges(request.operation, &queue::read(ram, &request.data, bytes)?, disk)
+        }
+        _ => Err(UNSUPPORTED),
+    };
+    Ok(changes.and_then(|changes| if disk.has_room(&changes) { Ok(changes) } else { Err(IO_ERROR) }))
 }
 
 /// DISCARD and WRITE_ZEROES: both leave zeroes, so that what a guest reads back is defined.
-fn zero_ranges(request: &Parsed, disk: &mut Disk, ram: &Ram) -> Result<(u8, u32), QueueError> {
-    let failed = Ok((VIRTIO_BLK_S_IOERR as u8, 0));
-    let bytes = total(&request.data);
-    if bytes == 0
-        || !bytes.is_multiple_of(RANGE_BYTES as u64)
-        || bytes > u64::from(RANGES_MAX) * RANGE_BYTES as u64
-    {
-        return failed;
+fn zero_ranges(operation: Operation, table: &[u8], disk: &Disk) -> Result<Vec<Change>, Failed> {
+    let size = disk.sector_size().bytes();
+    if table.is_empty() || !table.len().is_multiple_of(RANGE_BYTES) {
+        return Err(IO_ERROR);
     }
-    let table = queue::read(ram, &request.data, bytes)?;
-    let mut ranges = Vec::new();
-    for range in table.chunks_exact(RANGE_BYTES) {
+    let range = |range: &[u8]| {
         let sector = u64::from_le_bytes(std::array::from_fn(|i| range[i]));
         let sectors = u32::from_le_bytes(std::array::from_fn(|i| range[8 + i]));
         let flags = u32::from_le_bytes(std::array::from_fn(|i| range[12 + i]));
+        let zeroes = operation == Operation::WriteZeroes;
         // Only "unmap", and only for write-zeroes, is defined.
-        let unmap_allowed = u32::from(request.operation == Operation::WriteZeroes);
-        if flags & !unmap_allowed != 0 {
-            return Ok((VIRTIO_BLK_S_UNSUPP as u8, 0));
+        let unmap = if zeroes { VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP } else { 0 };
+        if flags & !unmap != 0 {
+            return Err(UNSUPPORTED);
         }
         let len = u64::from(sectors) * SECTOR;
-        match sector.checked_mul(SECTOR) {
-            Some(offset) if sectors <= RANGE_SECTORS_MAX && disk.contains(offset, len) => {
-                ranges.push((offset, len))
-            }
-            _ => return failed,
+        let offset = sector.checked_mul(SECTOR).ok_or(IO_ERROR)?;
+        let whole = offset.is_multiple_of(size) && len.is_multiple_of(size);
+        if !whole || sectors > RANGE_SECTORS_MAX || !disk.contains(offset, len) {
+            return Err(IO_ERROR);
         }
-    }
-    for (offset, len) in ranges {
-        disk.write_zeroes(offset, len);
-    }
-    Ok((VIRTIO_BLK_S_OK as u8, 0))
+        Ok(Change::Zero { offset, len, takes_room: zeroes && flags == 0 })
+    };
+    table.chunks_exact(RANGE_BYTES).map(range).collect()
 }

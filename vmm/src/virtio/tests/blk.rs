@@ -1,3 +1,5 @@
+mod volatile;
+
 use proptest::prelude::*;
 
 use crate::disk::Disk;

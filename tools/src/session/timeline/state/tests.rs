@@ -14,27 +14,39 @@ fn trail(interval_ns: u64, points: &[u64]) -> Trail {
 }
 
 fn state() -> SessionState {
-    SessionState {
-        version: SESSION_VERSION,
-        node: "a".to_owned(),
-        conversation: Conversation::new(plan()).save(),
-        course: course(),
+    let conversation = Conversation::new(plan()).save();
+    let nodes = vec![SessionOfNode { node: "a".to_owned(), conversation, place: place() }];
+    SessionState { version: SESSION_VERSION, nodes, course: course(), telling: Telling::default() }
+}
+
+fn place() -> Place {
+    Place {
+        unsent: b"{}\n".to_vec(),
+        retry_at_ns: Some(200_000_007),
+        boot_until_ns: None,
+        begun: None,
+        wall_ns: Some(7),
+        priorities: Vec::new(),
+        switched_off: false,
+        end_reported: false,
+        last_words: None,
     }
 }
 
 fn course() -> Course {
     Course {
         trail: trail(TRAIL_INTERVAL_NS, &[0, 100_000_000, 200_000_001]),
-        unsent: b"{}\n".to_vec(),
-        retry_at_ns: Some(200_000_007),
-        begin_with: Some(9),
-        boot_until_ns: None,
+        stage: Stage::Running { root: 150_000_000 },
+        begin_with: None,
+        begun: Some(9),
         duration_ns: Some(5),
-        ended: false,
         command: Some(plan().checks[0].exec.clone()),
-        end_reported: false,
-        last_words: None,
+        faults: None,
     }
+}
+
+fn check(state: &SessionState) -> Result<(), StateError> {
+    state.check(std::iter::once(&plan()), 1)
 }
 
 #[test]
@@ -42,7 +54,7 @@ fn a_state_survives_its_stored_form() {
     let bytes = state().to_bytes().unwrap();
     let read = SessionState::from_bytes(&bytes).unwrap();
     assert_eq!(read, state());
-    assert!(read.check(&plan()).is_ok());
+    assert!(check(&read).is_ok());
 }
 
 #[test]
@@ -59,20 +71,34 @@ fn another_version_is_named_and_so_is_what_follows() {
 
 #[test]
 fn states_that_do_not_fit_are_refused() {
-    let refused = |state: SessionState| state.check(&plan()).unwrap_err();
-    let error = refused(SessionState { node: "b".to_owned(), ..state() });
-    assert_eq!(error.to_string(), "the stored session is of node \"b\", not \"a\"");
-    for changed in [
+    let refused = |state: SessionState| check(&state).unwrap_err();
+    let mut other = state();
+    other.nodes[0].node = "b".to_owned();
+    assert_eq!(refused(other).to_string(), "the stored session is of the nodes b, not a");
+    for course in [
         Course { trail: trail(0, &[]), ..course() },
         Course { trail: trail(TRAIL_INTERVAL_NS, &[5, 5]), ..course() },
         Course { trail: trail(TRAIL_INTERVAL_NS, &[u64::MAX]), ..course() },
-        Course { retry_at_ns: Some(u64::MAX), ..course() },
-        Course { retry_at_ns: None, ..course() },
-        Course { unsent: Vec::new(), ..course() },
-        Course { boot_until_ns: Some(u64::MAX), ..course() },
-        Course { unsent: vec![0; UNSENT_BYTES_MAX + 1], ..course() },
+        Course { stage: Stage::Running { root: u64::MAX }, ..course() },
+        Course { stage: Stage::Stopping { root: 1, until: u64::MAX }, ..course() },
+        Course { stage: Stage::Checking { root: 1, next: 2, at: 3, started: false }, ..course() },
+        Course { stage: Stage::Booting, ..course() },
+        Course { begun: None, ..course() },
+        Course { begin_with: Some(1), ..course() },
     ] {
-        let error = refused(SessionState { course: changed, ..state() });
+        let error = refused(SessionState { course, ..state() });
+        assert!(matches!(error, StateError::Inconsistent(_)), "{error}");
+    }
+    for place in [
+        Place { retry_at_ns: Some(u64::MAX), ..place() },
+        Place { retry_at_ns: None, ..place() },
+        Place { unsent: Vec::new(), ..place() },
+        Place { boot_until_ns: Some(u64::MAX), ..place() },
+        Place { unsent: vec![0; UNSENT_BYTES_MAX + 1], ..place() },
+    ] {
+        let mut state = state();
+        state.nodes[0].place = place;
+        let error = refused(state);
         assert!(matches!(error, StateError::Inconsistent(_)), "{error}");
     }
     let argv = |argv: &[&str]| Exec::new(argv.iter().copied().map(str::to_owned).collect());
@@ -90,7 +116,7 @@ proptest! {
             *first = SESSION_VERSION as u8;
         }
         if let Ok(state) = SessionState::from_bytes(&bytes) {
-            let _ = state.check(&plan());
+            let _ = check(&state);
         }
     }
 
@@ -106,7 +132,7 @@ proptest! {
             bytes[at] = byte;
         }
         if let Ok(state) = SessionState::from_bytes(&bytes)
-            && state.check(&plan()).is_ok()
+            && check(&state).is_ok()
         {
             prop_assert!(state.to_bytes().is_ok());
         }

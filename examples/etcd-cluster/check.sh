@@ -1,0 +1,8 @@
+# When all is calm, every member has the last number that was acknowledged, or the one after it.
+export ETCDCTL_API=3
+acknowledged=$(cat /tmp/acknowledged)
+for node in e1 e2 e3; do
+    stored=$(etcdctl --endpoints "http://$node:2379" --command-timeout 30s get number --print-value-only) || exit 1
+    echo "$node has $stored; acknowledged $acknowledged"
+    [ "$stored" -ge "$acknowledged" ] || exit 1
+done

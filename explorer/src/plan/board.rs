@@ -1,0 +1,128 @@
+//! Which faults can be on at once: what each takes hold of, and whether that is free.
+//!
+//! A node is on, off or paused, and one thing at a time makes it so; what needs the agent needs a node that runs. Of the
+//! knobs of a node (its speed, its clock, a disk's latency, …) each has one setting at a time. Network faults go together
+//! however they are mixed, but for a card that is clogged twice.
+
+use std::collections::BTreeMap;
+
+use everett_vmm::fault::{Fault, FaultKind, Requests};
+
+use super::Entry;
+use super::calm::Calm;
+use super::names::Names;
+use super::problem::{Problem, quoted};
+
+/// Something of which there is one, by the index of its node, disk or unit among the world's names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Slot {
+    Running(usize),
+    Card(usize),
+    Speed(usize),
+    Clock(usize),
+    Stalls(usize),
+    Priorities(usize, usize),
+    DiskErrors(usize, u32, Requests),
+    DiskLatency(usize, u32),
+    DiskRoom(usize, u32),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Hold {
+    line: usize,
+    kind: FaultKind,
+    /// `None`: to the end of the run.
+    end_ns: Option<u64>,
+}
+
+/// What is held, as of the last entry.
+#[derive(Debug, Default)]
+pub(super) struct Board {
+    held: BTreeMap<Slot, Hold>,
+}
+
+impl Board {
+    /// Enter a fault that starts, after all that start before it. On an error, which says the field, nothing is entered.
+    pub(super) fn admit(
+        &mut self,
+        line: usize,
+        entry: &Entry,
+        fault: &Fault,
+        calm: &Calm,
+        names: &Names,
+    ) -> Result<(), (&'static str, Problem)> {
+        let at_ns = entry.at_ns;
+        if let Some(quiet) = calm.around(at_ns) {
+            return Err(("at", Problem::InQuiet { line: quiet.line, end_ns: quiet.end_ns }));
+        }
+        let end_ns = calm.end(at_ns, entry.for_ns, fault);
+        if let (Some(end_ns), Some(next)) = (end_ns, calm.next(at_ns))
+            && end_ns > next.at_ns
+        {
+            let (what, line, at_ns) = (next.name, next.line, next.at_ns);
+            return Err(("for", Problem::Crosses { end_ns, what, line, at_ns }));
+        }
+        let Some((needs, takes)) = slots(fault, names) else { return Ok(()) };
+        for slot in needs.iter().chain(&takes) {
+            if let Some(hold) = self.held.get(slot)
+                && hold.end_ns.is_none_or(|end| end > at_ns)
+            {
+                return Err(busy(*slot, hold, fault));
+            }
+        }
+        for slot in takes {
+            self.held.insert(slot, Hold { line, kind: fault.kind(), end_ns });
+        }
+        Ok(())
+    }
+}
+
+fn busy(slot: Slot, hold: &Hold, fault: &Fault) -> (&'static str, Problem) {
+    let line = hold.line;
+    let busy = Problem::Busy { fault: hold.kind.name(), line };
+    match slot {
+        Slot::Running(_) => {
+            let state = if hold.kind == FaultKind::Pause { "paused" } else { "off" };
+            ("node", Problem::NotRunning { node: quoted(fault.node().unwrap_or_default()), state, line })
+        }
+        Slot::Priorities(..) => ("unit", busy),
+        Slot::DiskErrors(..) | Slot::DiskLatency(..) | Slot::DiskRoom(..) => ("disk", busy),
+        Slot::Card(_) | Slot::Speed(_) | Slot::Clock(_) | Slot::Stalls(_) => ("node", busy),
+    }
+}
+
+/// What a fault needs to be free when it starts, and what it holds as long as it lasts. `None` if nothing.
+fn slots(fault: &Fault, names: &Names) -> Option<(Option<Slot>, Vec<Slot>)> {
+    let name = fault.node()?;
+    let node = names.nodes().position(|other| other == name)?;
+    let running = Some(Slot::Running(node));
+    Some(match fault {
+        Fault::PowerLoss { .. } | Fault::Pause { .. } => (None, vec![Slot::Running(node)]),
+        Fault::Reset { .. } | Fault::ClockStep { .. } | Fault::Reseed { .. } | Fault::Command { .. } => {
+            (running, Vec::new())
+        }
+        Fault::Priorities { unit, .. } => {
+            let unit = names.node(name)?.units.iter().position(|other| other == unit)?;
+            (running, vec![Slot::Priorities(node, unit)])
+        }
+        Fault::Clog { .. } => (None, vec![Slot::Card(node)]),
+        Fault::SlowCpu { .. } => (None, vec![Slot::Speed(node)]),
+        Fault::ClockDrift { .. } => (None, vec![Slot::Clock(node)]),
+        Fault::Stalls { .. } => (None, vec![Slot::Stalls(node)]),
+        Fault::DiskError { disk, requests, .. } => {
+            let all = [Requests::Read, Requests::Write, Requests::Flush];
+            let which = all.into_iter().filter(|r| *requests == Requests::All || r == requests);
+            (None, which.map(|r| Slot::DiskErrors(node, disk.disk, r)).collect())
+        }
+        Fault::DiskLatency { disk, .. } => (None, vec![Slot::DiskLatency(node, disk.disk)]),
+        Fault::DiskFull { disk } => (None, vec![Slot::DiskRoom(node, disk.disk)]),
+        Fault::BitRot { .. }
+        | Fault::Latency { .. }
+        | Fault::Loss { .. }
+        | Fault::Duplicate { .. }
+        | Fault::Reorder { .. }
+        | Fault::Corrupt { .. }
+        | Fault::Bandwidth { .. }
+        | Fault::Partition { .. } => return None,
+    })
+}

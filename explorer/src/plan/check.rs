@@ -1,0 +1,71 @@
+//! Whether an entry is possible in a world, whatever else is in the plan.
+
+use everett_vmm::fault::{Fault, Group};
+
+use super::limits::{AT_NS_MAX, FOR_NS_MAX};
+use super::line::Faulty;
+use super::names::Names;
+use super::problem::Problem;
+use super::{Entry, What};
+
+/// Tell what is wrong with an entry, but nothing about fields that are known to be wrong.
+pub(super) fn entry(entry: &Entry, names: &Names, faulty: &mut Faulty) {
+    let mut found: Vec<(&'static str, Problem)> = Vec::new();
+    if entry.at_ns > AT_NS_MAX {
+        found.push(("at", Problem::BeyondADay));
+    }
+    found.extend(duration(entry).map(|problem| ("for", problem)));
+    if let What::Fault(fault) = &entry.what {
+        targets(fault, names, &mut found);
+        found.extend(fault.problems().into_iter().map(|p| (p.field, Problem::Value(p.what))));
+    }
+    found.retain(|(field, _)| !faulty.has(field.split('.').next().unwrap_or(field)));
+    for (field, problem) in found {
+        faulty.add(field, problem);
+    }
+}
+
+fn duration(entry: &Entry) -> Option<Problem> {
+    match (&entry.what, entry.for_ns) {
+        (What::Quiet, None) => Some(Problem::Missing),
+        (_, None) => None,
+        (What::Heal, Some(_)) => Some(Problem::NothingLasts(entry.what.name())),
+        (What::Fault(fault), Some(_)) if !fault.kind().lasts() => {
+            Some(Problem::NothingLasts(fault.kind().name()))
+        }
+        (What::Fault(Fault::PowerLoss { restart: None, .. }), Some(_)) => Some(Problem::NeverRestarts),
+        (_, Some(0)) => Some(Problem::Zero),
+        (_, Some(ns)) => (ns > FOR_NS_MAX).then_some(Problem::BeyondADay),
+    }
+}
+
+fn targets(fault: &Fault, names: &Names, found: &mut Vec<(&'static str, Problem)>) {
+    if let Some(node) = fault.node() {
+        found.extend(names.check_node(node).err().map(|problem| ("node", problem)));
+    }
+    if let Some(disk) = fault.disk() {
+        found.extend(names.check_disk(&disk.node, disk.disk).err().map(|problem| ("disk", problem)));
+    }
+    if let Fault::Priorities { node, unit, .. } = fault {
+        found.extend(names.check_unit(node, unit).err().map(|problem| ("unit", problem)));
+    }
+    if let Some(links) = fault.links() {
+        let before = found.len();
+        for (field, group) in [("links.from", &links.from), ("links.to", &links.to)] {
+            let Group::Nodes(nodes) = group else { continue };
+            if nodes.is_empty() {
+                found.push((field, Problem::NoNodes));
+            }
+            found.extend(nodes.iter().filter_map(|node| Some((field, names.check_node(node).err()?))));
+        }
+        // A link joins two nodes: there is none only if both groups are the same single one, or the world has none.
+        let alone = |group: &Group| match group {
+            Group::All => names.nodes().take(2).map(str::to_owned).collect::<Vec<_>>(),
+            Group::Nodes(nodes) => nodes.iter().take(2).cloned().collect(),
+        };
+        let (from, to) = (alone(&links.from), alone(&links.to));
+        if found.len() == before && (from.is_empty() || from.len() == 1 && from == to) {
+            found.push(("links", Problem::NoLinks));
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Drawing one fault of each kind: its target and its values, in the order of its fields.
+
+use std::collections::BTreeSet;
+
+use everett_vmm::fault::{DiskName, Distribution, Fault, Group, Links, PartitionMode, Ppm, Restart};
+use rand_chacha::ChaCha20Rng;
+
+use crate::plan::names::Names;
+
+use super::kinds::{
+    Bandwidth, BitRot, ClockDrift, ClockStep, Clog, Command, Corrupt, DiskError, DiskFull, DiskLatency,
+    Duplicate, Kind, Latency, LinkChoice, Loss, Partition, Pause, PowerLoss, Priorities, Reorder, Reseed,
+    Reset, SlowCpu, Stalls,
+};
+use super::numbers::{below, between, chance};
+use super::span::{Between, Number, Span};
+
+/// A kind of which faults are drawn.
+pub(super) trait Choose: Kind {
+    /// Draw a fault, and for how long it lasts if it does. `None` if the world has nothing to which it could be done: then
+    /// it never has.
+    fn choose(&self, dice: &mut Dice<'_>) -> Option<(Fault, Option<u64>)>;
+}
+
+/// A stream, and what there is to choose from.
+pub(super) struct Dice<'d> {
+    pub(super) rng: &'d mut ChaCha20Rng,
+    pub(super) names: &'d Names,
+    /// To which nodes it may be done.
+    pub(super) nodes: Option<&'d BTreeSet<String>>,
+}
+
+impl<'d> Dice<'d> {
+    fn targets(&self) -> Vec<&'d str> {
+        let (names, nodes) = (self.names, self.nodes);
+        names.nodes().filter(|node| nodes.is_none_or(|nodes| nodes.contains(*node))).collect()
+    }
+
+    fn one<T: Clone>(&mut self, of: &[T]) -> Option<T> {
+        of.get(below(self.rng, of.len() as u64) as usize).cloned()
+    }
+
+    fn node(&mut self) -> Option<String> {
+        let targets = self.targets();
+        self.one(&targets).map(str::to_owned)
+    }
+
+    fn disk(&mut self) -> Option<DiskName> {
+        let mut disks = Vec::new();
+        for node in self.targets() {
+            let count = self.names.node(node).map_or(0, |has| has.disks);
+            disks.extend((0..count).map(|disk| (node, disk)));
+        }
+        self.one(&disks).map(|(node, disk)| DiskName { node: node.to_owned(), disk })
+    }
+
+    fn unit(&mut self) -> Option<(String, String)> {
+        let mut units = Vec::new();
+        for node in self.targets() {
+            units.extend(
+                self.names.node(node).into_iter().flat_map(|has| &has.units).map(|unit| (node, unit)),
+            );
+        }
+        self.one(&units).map(|(node, unit)| (node.to_owned(), unit.clone()))
+    }
+
+    fn links(&mut self, choice: &LinkChoice) -> Option<Links> {
+        let mut group = self.targets();
+        if group.is_empty() || self.names.count() < 2 {
+            return None;
+        }
+        if chance(self.rng, choice.everywhere) {
+            return Some(Links::all());
+        }
+        // One node as often as more; the first of a shuffle.
+        let most = group.len().min(self.names.count() / 2).max(1) as u64;
+        let size = if chance(self.rng, 500_000) { 1 } else { 1 + below(self.rng, most) } as usize;
+        for i in 0..size {
+            let other = i + below(self.rng, (group.len() - i) as u64) as usize;
+            group.swap(i, other);
+        }
+        let group: BTreeSet<String> = group[..size].iter().map(|node| (*node).to_owned()).collect();
+        let others = self.names.nodes().filter(|node| !group.contains(*node)).map(str::to_owned).collect();
+        let (from, to) = (Group::Nodes(group), Group::Nodes(others));
+        let both_ways = !chance(self.rng, choice.one_way);
+        let away = both_ways || chance(self.rng, 500_000);
+        Some(if away { Links { from, to, both_ways } } else { Links { from: to, to: from, both_ways } })
+    }
+
+    fn number<T: Number>(&mut self, range: &Between<T>) -> u64 {
+        between(self.rng, range.0.number(), range.1.number())
+    }
+
+    fn ppm(&mut self, range: &Between<u32>) -> u32 {
+        u32::try_from(self.number(range)).unwrap_or(u32::MAX)
+    }
+
+    fn lasts(&mut self, range: &Between<Span>) -> Option<u64> {
+        Some(self.number(range))
+    }
+
+    fn times(&mut self, range: &Between<Span>) -> Distribution {
+        let (a, b) = (self.number(range), self.number(range));
+        Distribution::Uniform(a.min(b), a.max(b))
+    }
+
+    fn restart(&mut self, cold: Ppm) -> Restart {
+        if chance(self.rng, cold) { Restart::Cold } else { Restart::Warm }
+    }
+}
+
+/// `Kind |self, dice| lasts => fault`.
+macro_rules! choose {
+    ($($Kind:ident |$this:ident, $dice:ident| $lasts:expr => $fault:expr;)*) => {$(
+        impl Choose for $Kind {
+            fn choose(&self, $dice: &mut Dice<'_>) -> Option<(Fault, Option<u64>)> {
+                let $this = self;
+                let fault = $fault;
+                Some((fault, $lasts))
+            }
+        }
+    )*};
+}
+
+choose! {
+    Latency |it, dice| dice.lasts(&it.lasts) =>
+        Fault::Latency { links: dice.links(&it.links)?, extra: dice.times(&it.extra) };
+    Loss |it, dice| dice.lasts(&it.lasts) =>
+        Fault::Loss { links: dice.links(&it.links)?, ppm: dice.ppm(&it.ppm) };
+    Duplicate |it, dice| dice.lasts(&it.lasts) =>
+        Fault::Duplicate { links: dice.links(&it.links)?, ppm: dice.ppm(&it.ppm) };
+    Reorder |it, dice| dice.lasts(&it.lasts) =>
+        Fault::Reorder { links: dice.links(&it.links)?, ppm: dice.ppm(&it.ppm), hold: dice.times(&it.hold) };
+    Corrupt |it, dice| dice.lasts(&it.lasts) =>
+        Fault::Corrupt { links: dice.links(&it.links)?, ppm: dice.ppm(&it.ppm) };
+    Bandwidth |it, dice| dice.lasts(&it.lasts) =>
+        Fault::Bandwidth { links: dice.links(&it.links)?, bits_per_s: dice.number(&it.bits_per_s) };
+    Partition |it, dice| dice.lasts(&it.lasts) =>
+        Fault::Partition { links: dice.links(&it.links)?, mode: mode(it, dice) };
+    Clog |it, dice| dice.lasts(&it.lasts) => Fault::Clog { node: dice.node()? };
+    PowerLoss |it, dice| dice.lasts(&it.lasts) => Fault::PowerLoss {
+        node: dice.node()?,
+        restart: Some(dice.restart(it.cold)),
+        tear_sectors: it.tear_sectors,
+    };
+    Reset |it, dice| None => Fault::Reset { node: dice.node()?, restart: dice.restart(it.cold) };
+    Pause |it, dice| dice.lasts(&it.lasts) => Fault::Pause { node: dice.node()? };
+    SlowCpu |it, dice| dice.lasts(&it.lasts) => Fault::SlowCpu { node: dice.node()?, ppm: dice.ppm(&it.ppm) };
+    DiskError |it, dice| dice.lasts(&it.lasts) => Fault::DiskError {
+        disk: dice.disk()?,
+        requests: dice.one(&it.requests)?,
+        ppm: dice.ppm(&it.ppm),
+    };
+    DiskLatency |it, dice| dice.lasts(&it.lasts) =>
+        Fault::DiskLatency { disk: dice.disk()?, extra: dice.times(&it.extra) };
+    DiskFull |it, dice| dice.lasts(&it.lasts) => Fault::DiskFull { disk: dice.disk()? };
+    BitRot |it, dice| None => Fault::BitRot { disk: dice.disk()?, bits: dice.ppm(&it.bits) };
+    ClockDrift |it, dice| dice.lasts(&it.lasts) =>
+        Fault::ClockDrift { node: dice.node()?, ppm: drift(it, dice) };
+    ClockStep |it, dice| None => Fault::ClockStep { node: dice.node()?, step_ns: step(it, dice) };
+    Stalls |it, dice| dice.lasts(&it.lasts) => Fault::Stalls {
+        node: dice.node()?,
+        every_instructions: dice.number(&it.every_instructions),
+        stall: dice.times(&it.stall),
+    };
+    Priorities |it, dice| dice.lasts(&it.lasts) => {
+        let (node, unit) = dice.unit()?;
+        Fault::Priorities { node, unit, every: dice.times(&it.change) }
+    };
+    Reseed |_it, dice| None => Fault::Reseed { node: dice.node()? };
+    Command |it, dice| None => Fault::Command { node: dice.node()?, argv: dice.one(&it.argv)? };
+}
+
+fn mode(it: &Partition, dice: &mut Dice<'_>) -> PartitionMode {
+    let (hold, slow) = (chance(dice.rng, it.hold), chance(dice.rng, it.slow));
+    match (hold, slow) {
+        (true, _) => PartitionMode::Hold,
+        (false, true) => PartitionMode::Slow,
+        (false, false) => PartitionMode::Drop,
+    }
+}
+
+fn drift(it: &ClockDrift, dice: &mut Dice<'_>) -> i32 {
+    let ppm = i32::try_from(dice.number(&it.ppm)).unwrap_or(i32::MAX);
+    if chance(dice.rng, 500_000) { ppm } else { -ppm }
+}
+
+fn step(it: &ClockStep, dice: &mut Dice<'_>) -> i64 {
+    let ns = i64::try_from(dice.number(&it.step)).unwrap_or(i64::MAX);
+    if chance(dice.rng, 500_000) { ns } else { -ns }
+}

@@ -1,0 +1,195 @@
+//! Plans drawn from the world's streams, as the `[faults]` table of a world file wants them.
+//!
+//! - `kinds`: each kind's settings, defaults and bounds; `config`: the rest of the table; `span`: types of settings
+//! - `numbers`: draws; `choose`: drawing one fault of a kind
+//!
+//! **Invariants.**
+//! - Each kind draws from a stream of its own, keyed by its name, and what it draws depends on its own settings, `start` and
+//!   the world's names alone: a change of one kind's settings moves no other. What was drawn and cannot be, because of the
+//!   other kinds, the limit of nodes that are down or a quiet period, is left out or cut short, and nothing is drawn in
+//!   its place.
+//! - What is drawn passes the checks of a plan that was read, whatever the settings.
+
+mod choose;
+mod config;
+mod kinds;
+mod numbers;
+mod span;
+
+use std::collections::BTreeMap;
+
+use everett_vmm::fault::Fault;
+use everett_vmm::streams::Streams;
+
+use super::board::Board;
+use super::calm::Calm;
+use super::limits::{AT_NS_MAX, FOR_NS_MAX, LINE_BYTES_MAX, LINES_MAX, PLAN_BYTES_MAX};
+use super::line::{self, Faulty};
+use super::names::Names;
+use super::{Entry, Plan, What, check};
+use choose::{Choose, Dice};
+
+pub use config::{ConfigError, ConfigProblem, FaultConfig, Quiet};
+pub use kinds::{
+    Bandwidth, BitRot, ClockDrift, ClockStep, Clog, Command, Corrupt, DiskError, DiskFull, DiskLatency,
+    Duplicate, Latency, LinkChoice, Loss, Partition, Pause, PowerLoss, Priorities, Reorder, Reseed, Reset,
+    SlowCpu, Stalls,
+};
+pub use span::{Between, Span};
+
+/// What a fault's stream is called: this and the kind's name.
+const PURPOSE: &str = "fault ";
+
+/// Draw a plan for the first `horizon_ns` nanoseconds after *ready*, at most a day.
+#[must_use]
+pub fn draw(config: &FaultConfig, names: &Names, horizon_ns: u64, streams: &mut Streams) -> Plan {
+    let horizon_ns = horizon_ns.min(AT_NS_MAX);
+    let mut drawing = Drawing::new(config, names, quiet_periods(config, horizon_ns));
+    let enabled = config.kinds().into_iter().filter(|kind| config.draws(&kind.common()));
+    let mut waiting: Vec<Waiting<'_>> =
+        enabled.map(|kind| Waiting::new(kind, config.start.0, streams)).collect();
+    // The earliest, and of several at one time the first in the catalogue.
+    while let Some((i, at_ns)) = waiting.iter().map(|kind| kind.at_ns).enumerate().min_by_key(|(_, at)| *at) {
+        if at_ns >= horizon_ns || drawing.is_full() {
+            break;
+        }
+        match waiting[i].next(names, streams) {
+            Some((fault, for_ns)) => drawing.enter(at_ns, for_ns, fault),
+            None => {
+                waiting.remove(i);
+            }
+        }
+    }
+    drawing.finish()
+}
+
+fn quiet_periods(config: &FaultConfig, horizon_ns: u64) -> Vec<Entry> {
+    let period = |at_ns, Span(ns)| Entry { at_ns, for_ns: Some(ns.min(FOR_NS_MAX)), what: What::Quiet };
+    let mut periods = Vec::new();
+    let Quiet { enabled, every, lasts } = &config.quiet;
+    if *enabled && lasts.0 > 0 {
+        let every_ns = every.0.clamp(*config::QUIET_EVERY_NS.start(), *config::QUIET_EVERY_NS.end());
+        let starts = (1..).map(|n| config.start.0.saturating_add(every_ns.saturating_mul(n)));
+        periods.extend(starts.take_while(|at_ns| *at_ns < horizon_ns).map(|at_ns| period(at_ns, *lasts)));
+    }
+    if config.calm_end.0 > 0 && horizon_ns > 0 {
+        periods.push(period(horizon_ns.saturating_sub(config.calm_end.0), config.calm_end));
+        periods.sort_by_key(|period| period.at_ns);
+    }
+    periods
+}
+
+/// A kind whose next fault has a time, but nothing else yet.
+struct Waiting<'c> {
+    kind: &'c dyn Choose,
+    stream: String,
+    every_ns: u64,
+    at_ns: u64,
+}
+
+impl<'c> Waiting<'c> {
+    fn new(kind: &'c dyn Choose, start_ns: u64, streams: &mut Streams) -> Waiting<'c> {
+        let common = kind.common();
+        let every_ns = common.every.0.max(*config::EVERY_NS.start());
+        let stream = format!("{PURPOSE}{}", common.kind.name());
+        let mut waiting = Waiting { kind, stream, every_ns, at_ns: start_ns };
+        waiting.wait(streams);
+        waiting
+    }
+
+    fn wait(&mut self, streams: &mut Streams) {
+        let ns = numbers::exponential(streams.get(&self.stream), self.every_ns);
+        self.at_ns = self.at_ns.saturating_add(ns);
+    }
+
+    /// The fault, and on to the time of the next one.
+    fn next(&mut self, names: &Names, streams: &mut Streams) -> Option<(Fault, Option<u64>)> {
+        let rng = streams.get(&self.stream);
+        let drawn = self.kind.choose(&mut Dice { rng, names, nodes: self.kind.common().nodes });
+        self.wait(streams);
+        drawn
+    }
+}
+
+/// A plan into which faults are entered in order of time, as far as they can be.
+struct Drawing<'c> {
+    config: &'c FaultConfig,
+    names: &'c Names,
+    calm: Calm,
+    board: Board,
+    /// Until when each node is off, paused or recovering.
+    down: BTreeMap<String, u64>,
+    /// When each node was started again last.
+    started: BTreeMap<String, u64>,
+    entries: Vec<Entry>,
+    bytes: usize,
+}
+
+impl<'c> Drawing<'c> {
+    fn new(config: &'c FaultConfig, names: &'c Names, quiet: Vec<Entry>) -> Drawing<'c> {
+        let calm = Calm::of(quiet.iter().enumerate());
+        let bytes = quiet.iter().map(|entry| line::write(entry).len() + 1).sum();
+        let (down, started) = (BTreeMap::new(), BTreeMap::new());
+        Drawing { config, names, calm, board: Board::default(), down, started, entries: quiet, bytes }
+    }
+
+    /// Whether another entry could be one too many.
+    fn is_full(&self) -> bool {
+        self.entries.len() >= LINES_MAX || self.bytes > PLAN_BYTES_MAX - LINE_BYTES_MAX - 1
+    }
+
+    fn enter(&mut self, at_ns: u64, for_ns: Option<u64>, fault: Fault) {
+        let left = self.calm.next(at_ns).map_or(u64::MAX, |quiet| quiet.at_ns - at_ns);
+        let for_ns = for_ns.map(|ns| ns.min(left));
+        if self.too_many_down(at_ns, &fault) || self.too_soon(at_ns, &fault) {
+            return;
+        }
+        let entry = Entry { at_ns, for_ns, what: What::Fault(fault.clone()) };
+        let mut faulty = Faulty::default();
+        check::entry(&entry, self.names, &mut faulty);
+        let bytes = line::write(&entry).len();
+        if !faulty.is_empty() || bytes > LINE_BYTES_MAX {
+            return;
+        }
+        if self.board.admit(self.entries.len(), &entry, &fault, &self.calm, self.names).is_ok() {
+            self.note_down(at_ns, for_ns, &fault);
+            self.bytes += bytes + 1;
+            self.entries.push(entry);
+        }
+    }
+
+    fn too_many_down(&self, at_ns: u64, fault: &Fault) -> bool {
+        if !matches!(fault, Fault::PowerLoss { .. } | Fault::Reset { .. } | Fault::Pause { .. }) {
+            return false;
+        }
+        let others =
+            self.down.iter().filter(|(node, until)| Some(node.as_str()) != fault.node() && **until > at_ns);
+        others.count() >= self.config.down_max(self.names.count())
+    }
+
+    /// Whether a node is to lose power that was just started.
+    fn too_soon(&self, at_ns: u64, fault: &Fault) -> bool {
+        let Fault::PowerLoss { node, .. } = fault else { return false };
+        self.started.get(node).is_some_and(|ns| at_ns < ns.saturating_add(self.config.power_loss.up.0))
+    }
+
+    fn note_down(&mut self, at_ns: u64, for_ns: Option<u64>, fault: &Fault) {
+        let (recovers, recovery_ns) = match fault {
+            Fault::PowerLoss { .. } | Fault::Reset { .. } => (true, self.config.recovery.0),
+            Fault::Pause { .. } => (false, 0),
+            _ => return,
+        };
+        let node = fault.node().unwrap_or_default();
+        let back = at_ns.saturating_add(for_ns.unwrap_or(0));
+        let down = self.down.entry(node.to_owned()).or_default();
+        *down = back.saturating_add(recovery_ns).max(*down);
+        if recovers {
+            self.started.insert(node.to_owned(), back);
+        }
+    }
+
+    fn finish(mut self) -> Plan {
+        self.entries.sort_by_key(|entry| entry.at_ns);
+        Plan { entries: self.entries }
+    }
+}

@@ -1,0 +1,115 @@
+//! Draws, in integers only, so that a plan is the same on every host.
+
+use rand_chacha::rand_core::Rng;
+
+use everett_vmm::fault::{PPM, Ppm};
+
+/// The most mean times that one exponential draw gives: a longer one has a probability of e^-64.
+const EXPONENTIAL_MAX: u32 = 64;
+
+/// Evenly one of 0 to `n - 1`; 0 if there is none. Spans here are far below 2^64, so that the error is far below 1 ppm.
+pub(super) fn below(rng: &mut impl Rng, n: u64) -> u64 {
+    ((u128::from(rng.next_u64()) * u128::from(n)) >> 64) as u64
+}
+
+/// Yes, so many times in a million.
+pub(super) fn chance(rng: &mut impl Rng, ppm: Ppm) -> bool {
+    below(rng, u64::from(PPM)) < u64::from(ppm)
+}
+
+/// From `least` to `most`, both included, with each doubling as likely as the next: a range from 1 ms to 10 s gives
+/// milliseconds, tenths and seconds alike. `least` if there is nothing between. Two numbers are drawn in any case.
+pub(super) fn between(rng: &mut impl Rng, least: u64, most: u64) -> u64 {
+    let most = most.max(least);
+    let base = least.max(1);
+    let octaves = u64::from((most / base).max(1).ilog2()) + 1;
+    let octave = below(rng, octaves);
+    let from = if octave == 0 { least } else { base << octave };
+    let to = if octave + 1 == octaves { most } else { (base << (octave + 1)) - 1 };
+    from + below(rng, (to - from).saturating_add(1))
+}
+
+/// The time to the next of events that come independently of each other, `mean` apart in the mean.
+///
+/// John von Neumann's way, which only compares: draw numbers as long as they descend. The first of a row of odd length is
+/// the fraction; each row of even length before it counts as one more whole.
+pub(super) fn exponential(rng: &mut impl Rng, mean: u64) -> u64 {
+    for whole in 0..EXPONENTIAL_MAX {
+        let first = rng.next_u64();
+        let (mut last, mut odd) = (first, true);
+        loop {
+            let number = rng.next_u64();
+            if number >= last {
+                break;
+            }
+            (last, odd) = (number, !odd);
+        }
+        if odd {
+            let (high, low) = (u128::from(whole), u128::from(first));
+            let ns = high * u128::from(mean) + ((low * u128::from(mean)) >> 64);
+            return u64::try_from(ns).unwrap_or(u64::MAX);
+        }
+    }
+    mean.saturating_mul(u64::from(EXPONENTIAL_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rand_chacha::ChaCha20Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
+    fn rng() -> ChaCha20Rng {
+        ChaCha20Rng::from_seed([3; 32])
+    }
+
+    #[test]
+    fn waits_are_exponential() {
+        let (mut rng, mean, draws) = (rng(), 1_000_000u64, 100_000u64);
+        let mut waits: Vec<u64> = (0..draws).map(|_| exponential(&mut rng, mean)).collect();
+        // The mean of the draws is off by mean/sqrt(draws) in one standard deviation: four are allowed.
+        let sum: u64 = waits.iter().sum();
+        assert!((sum / draws).abs_diff(mean) < 4 * mean / 316, "{}", sum / draws);
+        waits.sort_unstable();
+        // Quantiles of the exponential distribution, -ln(1-q), in millionths; four standard deviations sqrt(q(1-q)/n)/(1-q).
+        for (percent, expected, off) in [(10, 105_361, 4_300), (50, 693_147, 12_700), (90, 2_302_585, 38_000)]
+        {
+            let found = waits[(draws * percent / 100) as usize];
+            assert!(found.abs_diff(expected) < off, "{percent} %: {found}");
+        }
+    }
+
+    #[test]
+    fn doublings_are_alike() {
+        let mut rng = rng();
+        let mut counts = [0u32; 4];
+        for _ in 0..40_000 {
+            counts[(between(&mut rng, 10, 159) / 10).ilog2() as usize] += 1;
+        }
+        // 10, 20, 40 and 80 to 159; four standard deviations.
+        assert!(counts.iter().all(|&n| n.abs_diff(10_000) < 350), "{counts:?}");
+        let values: std::collections::BTreeSet<u64> = (0..500).map(|_| between(&mut rng, 0, 5)).collect();
+        assert!(values.iter().copied().eq(0..=5), "{values:?}");
+    }
+
+    #[test]
+    fn chances() {
+        let mut rng = rng();
+        let hits = (0..40_000).filter(|_| chance(&mut rng, 250_000)).count();
+        assert!(hits.abs_diff(10_000) < 350, "{hits}");
+        assert!(!chance(&mut rng, 0) && chance(&mut rng, PPM));
+    }
+
+    proptest! {
+        #[test]
+        fn draws_stay_within(a: u64, b: u64, shift in 0u32..64, n: u64, mean: u64, seed: [u8; 32]) {
+            let mut rng = ChaCha20Rng::from_seed(seed);
+            let (a, b) = (a >> shift, b >> shift);
+            let drawn = between(&mut rng, a, b);
+            prop_assert!(a <= drawn && drawn <= a.max(b));
+            prop_assert!(below(&mut rng, n) < n.max(1));
+            exponential(&mut rng, mean);
+        }
+    }
+}

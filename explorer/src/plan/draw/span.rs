@@ -1,0 +1,119 @@
+//! Settings of the `[faults]` table: durations with units, and ranges.
+
+use std::ops::RangeInclusive;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use everett_vmm::fault::Requests;
+
+use crate::units::{parse_duration_ns, write_duration_ns};
+
+use super::config::ConfigProblem;
+
+/// A duration in nanoseconds, written with its unit: `"1.5s"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span(pub u64);
+
+impl Span {
+    /// So many milliseconds.
+    #[must_use]
+    pub const fn ms(ms: u64) -> Span {
+        Span(ms.saturating_mul(1_000_000))
+    }
+
+    /// So many seconds.
+    #[must_use]
+    pub const fn s(s: u64) -> Span {
+        Span(s.saturating_mul(1_000_000_000))
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&write_duration_ns(self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Span, D::Error> {
+        let text = String::deserialize(from)?;
+        parse_duration_ns(&text).map(Span).map_err(D::Error::custom)
+    }
+}
+
+/// A range from the first to the second, both included, from which a value is drawn for each fault, each doubling being as
+/// likely as the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Between<T>(pub T, pub T);
+
+/// A number that a setting can be.
+pub(super) trait Number: Copy {
+    fn number(self) -> u64;
+    fn show(number: u64) -> String {
+        number.to_string()
+    }
+}
+
+impl Number for Span {
+    fn number(self) -> u64 {
+        self.0
+    }
+
+    fn show(number: u64) -> String {
+        write_duration_ns(number)
+    }
+}
+
+impl Number for u32 {
+    fn number(self) -> u64 {
+        self.into()
+    }
+}
+
+impl Number for u64 {
+    fn number(self) -> u64 {
+        self
+    }
+}
+
+/// A setting with bounds.
+pub(super) trait Bounded {
+    fn check(&self, bounds: &RangeInclusive<u64>) -> Result<(), ConfigProblem>;
+}
+
+impl<T: Number> Bounded for T {
+    fn check(&self, bounds: &RangeInclusive<u64>) -> Result<(), ConfigProblem> {
+        let found = self.number();
+        if bounds.contains(&found) {
+            return Ok(());
+        }
+        let show = |number: &u64| T::show(*number);
+        let (least, most) = (show(bounds.start()), show(bounds.end()));
+        Err(ConfigProblem::Bounds { found: show(&found), least, most })
+    }
+}
+
+impl<T: Number> Bounded for Between<T> {
+    fn check(&self, bounds: &RangeInclusive<u64>) -> Result<(), ConfigProblem> {
+        self.0.check(bounds)?;
+        self.1.check(bounds)?;
+        if self.0.number() > self.1.number() {
+            return Err(ConfigProblem::Range);
+        }
+        Ok(())
+    }
+}
+
+/// The number of elements is what has bounds.
+impl Bounded for Vec<Requests> {
+    fn check(&self, bounds: &RangeInclusive<u64>) -> Result<(), ConfigProblem> {
+        (self.len() as u64).check(bounds)
+    }
+}
+
+impl Bounded for Vec<Vec<String>> {
+    fn check(&self, bounds: &RangeInclusive<u64>) -> Result<(), ConfigProblem> {
+        (self.len() as u64).check(bounds)
+    }
+}

@@ -1,0 +1,138 @@
+//! Taking an object apart, field by field, so that everything that is wrong with it is told at once.
+//!
+//! What cannot be read gets a stand-in and an error; whoever reads goes on. The stand-ins never get out: an entry with an
+//! error is dropped.
+
+use crate::plan::names::hint;
+use crate::plan::problem::{Problem, bare, some_of};
+
+use super::json::Json;
+
+/// The most errors that are kept of a line.
+const LINE_ERRORS_MAX: usize = crate::plan::limits::ERRORS_MAX + 1;
+
+/// Errors of a line: the field's path and what is wrong with it.
+#[derive(Debug, Default)]
+pub(in crate::plan) struct Faulty(Vec<(String, Problem)>);
+
+impl Faulty {
+    pub(in crate::plan) fn add(&mut self, field: impl Into<String>, what: Problem) {
+        if self.0.len() < LINE_ERRORS_MAX {
+            self.0.push((field.into(), what));
+        }
+    }
+
+    pub(in crate::plan) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether something is wrong with this field or inside of it.
+    pub(in crate::plan) fn has(&self, field: &str) -> bool {
+        let inside = |rest: &str| rest.is_empty() || rest.starts_with(['.', '[']);
+        self.0.iter().any(|(path, _)| path.strip_prefix(field).is_some_and(inside))
+    }
+
+    pub(in crate::plan) fn into_errors(self) -> Vec<(String, Problem)> {
+        self.0
+    }
+}
+
+/// Where a value stands, and where to say what is wrong with it.
+pub(super) struct Place<'e> {
+    pub(super) path: String,
+    pub(super) errors: &'e mut Faulty,
+}
+
+impl Place<'_> {
+    pub(super) fn fail(&mut self, what: Problem) {
+        self.errors.add(self.path.clone(), what);
+    }
+
+    pub(super) fn expected(&mut self, expected: &'static str, found: &Json) {
+        self.fail(Problem::Type { expected, found: found.kind() });
+    }
+
+    pub(super) fn element(&mut self, index: usize) -> Place<'_> {
+        Place { path: format!("{}[{index}]", self.path), errors: self.errors }
+    }
+}
+
+/// A type of values, as lines have them.
+pub(super) trait Value {
+    /// What stands in for one that cannot be read.
+    fn stand_in() -> Self;
+    /// Read one, or tell the place what is wrong.
+    fn read(json: &Json, place: &mut Place<'_>) -> Self;
+    /// In canonical form.
+    fn write(&self) -> Json;
+}
+
+/// The fields of an object, of which some have been taken.
+pub(super) struct Fields<'j, 'e> {
+    entries: &'j [(String, Json)],
+    /// The object's path with a dot after it; empty at the top.
+    prefix: String,
+    taken: Vec<&'static str>,
+    pub(super) errors: &'e mut Faulty,
+}
+
+impl<'j, 'e> Fields<'j, 'e> {
+    pub(super) fn top(entries: &'j [(String, Json)], errors: &'e mut Faulty) -> Fields<'j, 'e> {
+        Fields { entries, prefix: String::new(), taken: Vec::new(), errors }
+    }
+
+    pub(super) fn inside(entries: &'j [(String, Json)], place: &'e mut Place<'_>) -> Fields<'j, 'e> {
+        let prefix = format!("{}.", place.path);
+        Fields { entries, prefix, taken: Vec::new(), errors: place.errors }
+    }
+
+    /// A field that may be absent.
+    pub(super) fn maybe<T: Value>(&mut self, name: &'static str) -> Option<T> {
+        self.taken.push(name);
+        let mut found = self.entries.iter().filter(|(field, _)| field == name);
+        let (_, json) = found.next()?;
+        let twice = found.next().is_some();
+        let mut place = Place { path: format!("{}{name}", self.prefix), errors: self.errors };
+        if twice {
+            place.fail(Problem::Twice);
+            return Some(T::stand_in());
+        }
+        Some(T::read(json, &mut place))
+    }
+
+    /// A field that must be there.
+    pub(super) fn take<T: Value>(&mut self, name: &'static str) -> T {
+        self.maybe(name).unwrap_or_else(|| {
+            self.errors.add(format!("{}{name}", self.prefix), Problem::Missing);
+            T::stand_in()
+        })
+    }
+
+    /// A field with a default.
+    pub(super) fn take_or<T: Value>(&mut self, name: &'static str, default: T) -> T {
+        self.maybe(name).unwrap_or(default)
+    }
+
+    /// No other fields are known.
+    pub(super) fn finish(self) {
+        let known = self.taken.iter().copied();
+        for (field, _) in self.entries.iter().filter(|(field, _)| !self.taken.contains(&field.as_str())) {
+            let what = hint(field, known.clone(), "the fields here are");
+            self.errors.add(format!("{}{}", self.prefix, bare(field)), Problem::UnknownField(what));
+        }
+    }
+}
+
+/// One of a few words.
+pub(super) fn word<T: Copy>(words: &[(&'static str, T)], json: &Json, place: &mut Place<'_>) -> Option<T> {
+    let Json::Text(text) = json else {
+        place.expected("a string", json);
+        return None;
+    };
+    let found = words.iter().find(|(word, _)| word == text);
+    if found.is_none() {
+        let words = some_of(words.iter().map(|(word, _)| *word));
+        place.fail(Problem::NoneOf { found: crate::plan::problem::quoted(text), words });
+    }
+    found.map(|(_, value)| *value)
+}

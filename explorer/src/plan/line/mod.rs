@@ -1,0 +1,99 @@
+//! One line of a plan: from text to an entry and back.
+//!
+//! - `json`: JSON as it stands in the line; `fields`: taking it apart; `values`: types of values
+//! - `fault`: each fault's own fields
+//!
+//! Not here: what only the world can tell (`super::check`), and how entries go together (`super::board`).
+//!
+//! **Invariant.** [`write`] gives each entry one form, with all of its fields; what it gives is read as the same entry.
+
+mod fault;
+mod fields;
+mod json;
+mod values;
+
+use everett_vmm::fault::FaultKind;
+
+pub(super) use fields::Faulty;
+use fields::{Fields, Value};
+use json::Json;
+use values::Ns;
+
+use super::names::hint;
+use super::problem::{Problem, quoted};
+use super::{Entry, What};
+
+/// The words that are no faults.
+const HEAL: &str = "heal";
+const QUIET: &str = "quiet";
+
+/// Read a line. What it returns is an entry only if there were no errors; with errors it says what of it could be read,
+/// or nothing if not even which fault it is about.
+pub(super) fn read(text: &str, errors: &mut Faulty) -> Option<Entry> {
+    let entries = match serde_json::from_str(text) {
+        Ok(Json::Object(entries)) => entries,
+        Ok(other) => {
+            errors.add("", Problem::Type { expected: "an object", found: other.kind() });
+            return None;
+        }
+        Err(error) => {
+            errors.add("", Problem::NotJson(reason(&error)));
+            return None;
+        }
+    };
+    let mut fields = Fields::top(&entries, errors);
+    let Ns(at_ns) = fields.take("at");
+    let for_ns = fields.maybe("for").map(|Ns(ns)| ns);
+    let name: String = fields.take("fault");
+    let what = match name.as_str() {
+        HEAL => What::Heal,
+        QUIET => What::Quiet,
+        name => match FaultKind::named(name) {
+            Some(kind) => What::Fault(fault::read(kind, &mut fields)),
+            None => {
+                if !fields.errors.has("fault") {
+                    fields.errors.add("fault", no_fault(name));
+                }
+                return None;
+            }
+        },
+    };
+    fields.finish();
+    Some(Entry { at_ns, for_ns, what })
+}
+
+fn no_fault(name: &str) -> Problem {
+    let known = FaultKind::ALL.into_iter().map(FaultKind::name).chain([HEAL, QUIET]);
+    Problem::NoFault { name: quoted(name), hint: hint(name, known, "the faults are") }
+}
+
+/// The library's message counts lines of its own, of which there is always one.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let what = text.split(" at line ").next().unwrap_or(&text);
+    format!("{what} at column {}", error.column())
+}
+
+/// An entry's canonical line, without its end.
+pub(super) fn write(entry: &Entry) -> String {
+    let mut fields = vec![("at", Ns(entry.at_ns).write())];
+    fields.extend(entry.for_ns.map(|ns| ("for", Ns(ns).write())));
+    fields.push(("fault", Json::Text(entry.what.name().to_owned())));
+    if let What::Fault(fault) = &entry.what {
+        fields.extend(fault::write(fault));
+    }
+    let object = Json::Object(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect());
+    serde_json::to_string(&object).unwrap_or_default()
+}
+
+impl What {
+    /// Its name, as lines have it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            What::Fault(fault) => fault.kind().name(),
+            What::Heal => HEAL,
+            What::Quiet => QUIET,
+        }
+    }
+}

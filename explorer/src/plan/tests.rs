@@ -1,0 +1,150 @@
+//! What the tests of plans share: a world, and any faults in it.
+
+mod bad_lines;
+mod documented;
+mod drawn;
+mod forms;
+mod together;
+mod walked;
+
+use std::collections::BTreeSet;
+
+use everett_vmm::fault::{
+    DiskName, Distribution, Fault, Group, Links, PPM, PartitionMode, Requests, Restart, check,
+};
+use proptest::prelude::*;
+
+use super::*;
+
+/// Three nodes: `n1` has two disks and one unit, `n2` nothing, `n3` one disk and two units.
+fn names() -> Names {
+    let node = |name: &str, disks, units: &[&str]| {
+        (name.to_owned(), NodeNames { disks, units: units.iter().map(|unit| (*unit).to_owned()).collect() })
+    };
+    [node("n1", 2, &["redis"]), node("n2", 0, &[]), node("n3", 1, &["redis", "sentinel"])]
+        .into_iter()
+        .collect()
+}
+
+fn parse(text: &str) -> Result<Plan, PlanErrors> {
+    Plan::parse(text, &names())
+}
+
+/// The errors of a plan, as they are shown.
+fn told(text: &str) -> String {
+    parse(text).expect_err(text).to_string()
+}
+
+fn node() -> impl Strategy<Value = String> {
+    prop::sample::select(vec!["n1", "n2", "n3"]).prop_map(str::to_owned)
+}
+
+fn disk() -> impl Strategy<Value = DiskName> {
+    prop::sample::select(vec![("n1", 0), ("n1", 1), ("n3", 0)])
+        .prop_map(|(node, disk)| DiskName { node: node.to_owned(), disk })
+}
+
+fn group() -> impl Strategy<Value = Group> {
+    prop_oneof![Just(Group::All), prop::collection::btree_set(node(), 1..3).prop_map(Group::Nodes),]
+}
+
+fn links() -> impl Strategy<Value = Links> {
+    let links = (group(), group(), any::<bool>());
+    links.prop_map(|(from, to, both_ways)| Links { from, to, both_ways }).prop_filter("no link", |links| {
+        links.from != links.to || links.from.contains("n1") && links.from.contains("n2")
+    })
+}
+
+/// Times from `least` to `most`, in all forms.
+fn times(least: u64, most: u64) -> impl Strategy<Value = Distribution> {
+    let time = move || least..=most;
+    let points = prop::collection::vec((1..PPM, time()), 0..4);
+    prop_oneof![
+        time().prop_map(Distribution::Constant),
+        (time(), time()).prop_map(|(a, b)| Distribution::Uniform(a.min(b), a.max(b))),
+        (time(), points, time()).prop_map(|(first, middle, last)| {
+            let shares: BTreeSet<u32> = middle.iter().map(|p| p.0).chain([0, PPM]).collect();
+            let mut times: Vec<u64> = middle.iter().map(|p| p.1).chain([first, last]).collect();
+            times.sort_unstable();
+            Distribution::Quantiles(shares.into_iter().zip(times).collect())
+        }),
+    ]
+}
+
+/// Any fault that is possible in the world.
+fn fault() -> impl Strategy<Value = Fault> {
+    let any_time = || times(0, 86_400_000_000_000);
+    let modes = prop::sample::select(vec![PartitionMode::Drop, PartitionMode::Hold, PartitionMode::Slow]);
+    let restart = || prop::sample::select(vec![Restart::Warm, Restart::Cold]);
+    let requests =
+        prop::sample::select(vec![Requests::Read, Requests::Write, Requests::Flush, Requests::All]);
+    let units = prop::sample::select(vec![("n1", "redis"), ("n3", "redis"), ("n3", "sentinel")]);
+    let argv = prop::collection::vec("[^\0]{1,12}", 1..4);
+    prop_oneof![
+        (links(), any_time()).prop_map(|(links, extra)| Fault::Latency { links, extra }),
+        (links(), 0..=PPM).prop_map(|(links, ppm)| Fault::Loss { links, ppm }),
+        (links(), 0..=PPM).prop_map(|(links, ppm)| Fault::Duplicate { links, ppm }),
+        (links(), 0..=PPM, any_time()).prop_map(|(links, ppm, hold)| Fault::Reorder { links, ppm, hold }),
+        (links(), 0..=PPM).prop_map(|(links, ppm)| Fault::Corrupt { links, ppm }),
+        (links(), check::BITS_PER_S).prop_map(|(links, bits_per_s)| Fault::Bandwidth { links, bits_per_s }),
+        (links(), modes).prop_map(|(links, mode)| Fault::Partition { links, mode }),
+        node().prop_map(|node| Fault::Clog { node }),
+        (node(), prop::option::of(restart()), any::<bool>())
+            .prop_map(|(node, restart, tear_sectors)| Fault::PowerLoss { node, restart, tear_sectors }),
+        (node(), restart()).prop_map(|(node, restart)| Fault::Reset { node, restart }),
+        node().prop_map(|node| Fault::Pause { node }),
+        (node(), check::SLOW_CPU_PPM).prop_map(|(node, ppm)| Fault::SlowCpu { node, ppm }),
+        (disk(), requests, 0..=PPM).prop_map(|(disk, requests, ppm)| Fault::DiskError {
+            disk,
+            requests,
+            ppm
+        }),
+        (disk(), any_time()).prop_map(|(disk, extra)| Fault::DiskLatency { disk, extra }),
+        disk().prop_map(|disk| Fault::DiskFull { disk }),
+        (disk(), check::BIT_ROT_BITS).prop_map(|(disk, bits)| Fault::BitRot { disk, bits }),
+        (node(), -check::CLOCK_DRIFT_PPM_MAX..=check::CLOCK_DRIFT_PPM_MAX)
+            .prop_map(|(node, ppm)| Fault::ClockDrift { node, ppm }),
+        (node(), -check::CLOCK_STEP_NS_MAX..=check::CLOCK_STEP_NS_MAX)
+            .prop_map(|(node, step_ns)| Fault::ClockStep { node, step_ns }),
+        (node(), check::STALL_EVERY_INSTRUCTIONS, times(0, check::STALL_NS_MAX))
+            .prop_map(|(node, every_instructions, stall)| Fault::Stalls { node, every_instructions, stall }),
+        (units, times(check::PRIORITIES_EVERY_NS_MIN, 86_400_000_000_000)).prop_map(
+            |((node, unit), every)| Fault::Priorities { node: node.into(), unit: unit.into(), every }
+        ),
+        node().prop_map(|node| Fault::Reseed { node }),
+        (node(), argv).prop_map(|(node, argv)| Fault::Command { node, argv }),
+    ]
+}
+
+/// Any entry that is possible by itself. Times are few, so that entries meet.
+fn entry() -> impl Strategy<Value = Entry> {
+    let what = prop_oneof![
+        16 => fault().prop_map(What::Fault),
+        2 => Just(What::Heal),
+        1 => Just(What::Quiet),
+    ];
+    (0u64..40, prop::option::of(1u64..12), what).prop_map(|(at_ns, for_ns, what)| {
+        let for_ns = match &what {
+            What::Fault(Fault::PowerLoss { restart: None, .. }) | What::Heal => None,
+            What::Fault(fault) => for_ns.filter(|_| fault.kind().lasts()),
+            What::Quiet => Some(for_ns.unwrap_or(5)),
+        };
+        Entry { at_ns, for_ns, what }
+    })
+}
+
+/// A plan of what is left of some entries when those that cannot go together are taken out.
+fn mended(mut entries: Vec<Entry>) -> Plan {
+    loop {
+        match Plan::new(entries.clone(), &names()) {
+            Ok(plan) => return plan,
+            Err(errors) => {
+                entries.remove(errors.errors[0].line - 1);
+            }
+        }
+    }
+}
+
+fn plan() -> impl Strategy<Value = Plan> {
+    prop::collection::vec(entry(), 0..24).prop_map(mended)
+}

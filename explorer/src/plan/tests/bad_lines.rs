@@ -1,0 +1,396 @@
+//! Lines that are wrong, and what exactly is said about each.
+
+use super::*;
+
+/// One line, and its errors without `line 1: `.
+const LINES: &[(&str, &[&str])] = &[
+    // Not an entry at all.
+    ("{", &["not JSON: EOF while parsing an object at column 1"]),
+    ("partition", &["not JSON: expected value at column 1"]),
+    (r#"{"at":"1s"} {}"#, &["not JSON: trailing characters at column 13"]),
+    ("[1]", &["expected an object, found a list"]),
+    ("null", &["expected an object, found null"]),
+    ("{}", &["at: is missing", "fault: is missing"]),
+    // Which fault.
+    (
+        r#"{"at":"1s","fault":"partiton"}"#,
+        &[r#"fault: there is no fault "partiton"; did you mean "partition"?"#],
+    ),
+    (r#"{"at":"1s","fault":"power"}"#, &[r#"fault: there is no fault "power"; did you mean "power_loss"?"#]),
+    (
+        r#"{"at":"1s","fault":"earthquake"}"#,
+        &[
+            "fault: there is no fault \"earthquake\"; the faults are latency, loss, duplicate, reorder, corrupt, \
+           bandwidth, partition, clog, power_loss, reset, pause, slow_cpu, disk_error, disk_latency, disk_full, \
+           bit_rot, clock_drift, clock_step, stalls, priorities, reseed, command, heal, quiet",
+        ],
+    ),
+    (r#"{"at":"1s","fault":7}"#, &["fault: expected a string, found a number"]),
+    // Fields.
+    (
+        r#"{"at":"1s","fault":"pause","nod":"n1"}"#,
+        &["node: is missing", r#"nod: unknown field; did you mean "node"?"#],
+    ),
+    (
+        r#"{"at":"1s","fault":"pause","node":"n1","colour":"red"}"#,
+        &["colour: unknown field; the fields here are at, for, fault, node"],
+    ),
+    (
+        "{\"at\":\"1s\",\"fault\":\"pause\",\"node\":\"n1\",\"a\\nb\":1}",
+        &[r#""a\nb": unknown field; the fields here are at, for, fault, node"#],
+    ),
+    (
+        r#"{"at":"1s","fault":"heal","node":"n1"}"#,
+        &["node: unknown field; the fields here are at, for, fault"],
+    ),
+    (r#"{"at":"1s","at":"2s","fault":"heal"}"#, &["at: is given twice"]),
+    (r#"{"at":"1s","fault":"clog","node":["n1"]}"#, &["node: expected a string, found a list"]),
+    // Times.
+    (r#"{"at":-1,"fault":"heal"}"#, &["at: must not be negative"]),
+    (r#"{"at":"-1s","fault":"heal"}"#, &["at: must not be negative"]),
+    (
+        r#"{"at":1.5,"fault":"heal"}"#,
+        &["at: expected a duration, found a number that is not whole or has more than 64 bits"],
+    ),
+    (r#"{"at":"24.1h","fault":"heal"}"#, &["at: is beyond a day (86400s)"]),
+    (r#"{"at":18446744073709551615,"fault":"heal"}"#, &["at: is beyond a day (86400s)"]),
+    (r#"{"at":"99999999999h","fault":"heal"}"#, &[r#"at: "99999999999h" is too large"#]),
+    (
+        r#"{"at":"10","fault":"heal"}"#,
+        &[r#"at: "10" has no unit; write one of ns, us, ms, s, m, h, as in "10s""#],
+    ),
+    (
+        r#"{"at":"1d","fault":"heal"}"#,
+        &[r#"at: "1d" has the unknown unit "d"; the units are ns, us, ms, s, m, h"#],
+    ),
+    (r#"{"at":"1\n2s","fault":"heal"}"#, &[r#"at: "1\n2s" is no duration; write one such as "1.5s""#]),
+    (r#"{"at":"1s","for":"25h","fault":"pause","node":"n1"}"#, &["for: is beyond a day (86400s)"]),
+    (r#"{"at":"1s","for":0,"fault":"pause","node":"n1"}"#, &["for: must be longer than nothing"]),
+    (r#"{"at":"1s","for":null,"fault":"pause","node":"n1"}"#, &["for: expected a duration, found null"]),
+    // What lasts.
+    (
+        r#"{"at":"1s","for":"1s","fault":"reset","node":"n1"}"#,
+        &["for: reset is over at once and cannot last"],
+    ),
+    (
+        r#"{"at":"1s","for":"1s","fault":"bit_rot","node":"n1","bits":1}"#,
+        &["for: bit_rot is over at once and cannot last"],
+    ),
+    (
+        r#"{"at":"1s","for":"1s","fault":"clock_step","node":"n1","step":"-1s"}"#,
+        &["for: clock_step is over at once and cannot last"],
+    ),
+    (
+        r#"{"at":"1s","for":"1s","fault":"reseed","node":"n1"}"#,
+        &["for: reseed is over at once and cannot last"],
+    ),
+    (
+        r#"{"at":"1s","for":"1s","fault":"command","node":"n1","argv":["sync"]}"#,
+        &["for: command is over at once and cannot last"],
+    ),
+    (r#"{"at":"1s","for":"1s","fault":"heal"}"#, &["for: heal is over at once and cannot last"]),
+    (r#"{"at":"1s","fault":"quiet"}"#, &["for: is missing"]),
+    (
+        r#"{"at":"1s","for":"1s","fault":"power_loss","node":"n1","restart":"never"}"#,
+        &["for: a node that never restarts stays off for good"],
+    ),
+    // Names.
+    (r#"{"at":"1s","fault":"pause","node":"n4"}"#, &[r#"node: there is no node "n4"; did you mean "n1"?"#]),
+    (
+        r#"{"at":"1s","fault":"pause","node":"database"}"#,
+        &[r#"node: there is no node "database"; the nodes are n1, n2, n3"#],
+    ),
+    (
+        r#"{"at":"1s","fault":"disk_full","node":"n1","disk":2}"#,
+        &[r#"disk: node "n1" has no data disk 2: it has 2, counted from 0"#],
+    ),
+    (
+        r#"{"at":"1s","fault":"disk_full","node":"n2"}"#,
+        &[r#"disk: node "n2" has no data disk 0: it has 0, counted from 0"#],
+    ),
+    (
+        r#"{"at":"1s","fault":"priorities","node":"n3","unit":"sentinal","every":"10ms"}"#,
+        &[r#"unit: node "n3" has no unit "sentinal"; did you mean "sentinel"?"#],
+    ),
+    (
+        r#"{"at":"1s","fault":"priorities","node":"n2","unit":"redis","every":"10ms"}"#,
+        &[r#"unit: node "n2" has no unit "redis"; its units are none"#],
+    ),
+    // Links.
+    (r#"{"at":"1s","fault":"partition"}"#, &["links: is missing"]),
+    (
+        r#"{"at":"1s","fault":"partition","links":"some"}"#,
+        &[r#"links: expected "all" or an object with "from" and "to", found a string"#],
+    ),
+    (r#"{"at":"1s","fault":"partition","links":{"from":["n1"]}}"#, &["links.to: is missing"]),
+    (
+        r#"{"at":"1s","fault":"partition","links":{"from":"n1","to":"all","both":true}}"#,
+        &[
+            r#"links.from: expected "all" or a list of nodes, found a string"#,
+            r#"links.both: unknown field; did you mean "both_ways"?"#,
+        ],
+    ),
+    (
+        r#"{"at":"1s","fault":"partition","links":{"from":["n1","n1"],"to":["n2",3]}}"#,
+        &["links.from[1]: is given twice", "links.to[1]: expected a string, found a number"],
+    ),
+    (
+        r#"{"at":"1s","fault":"partition","links":{"from":[],"to":["n2","n9"]}}"#,
+        &["links.from: names no node", r#"links.to: there is no node "n9"; did you mean "n1"?"#],
+    ),
+    (
+        r#"{"at":"1s","fault":"loss","ppm":1,"links":{"from":["n1"],"to":["n1"]}}"#,
+        &["links: there is no link between two nodes among these"],
+    ),
+    // Values.
+    (
+        r#"{"at":"1s","fault":"loss","links":"all","ppm":1000001}"#,
+        &["ppm: must be from 0 to 1000000 ppm, not 1000001"],
+    ),
+    (r#"{"at":"1s","fault":"loss","links":"all","ppm":-1}"#, &["ppm: must not be negative"]),
+    (r#"{"at":"1s","fault":"loss","links":"all","ppm":4294967296}"#, &["ppm: is too large"]),
+    (
+        r#"{"at":"1s","fault":"loss","links":"all","ppm":0.5}"#,
+        &["ppm: expected a whole number, found a number that is not whole or has more than 64 bits"],
+    ),
+    (
+        r#"{"at":"1s","fault":"slow_cpu","node":"n1","ppm":0}"#,
+        &["ppm: must be from 1000 to 1000000 ppm, not 0"],
+    ),
+    (
+        r#"{"at":"1s","fault":"clock_drift","node":"n1","ppm":-600000}"#,
+        &["ppm: must be from -500000 to 500000 ppm, not -600000"],
+    ),
+    (
+        r#"{"at":"1s","fault":"clock_step","node":"n1","step":"-8785h"}"#,
+        &["step: must be from -31622400000000000 to 31622400000000000 ns, not -31626000000000000"],
+    ),
+    (
+        r#"{"at":"1s","fault":"partition","links":"all","mode":"lose"}"#,
+        &[r#"mode: "lose" is none of drop, hold, slow"#],
+    ),
+    (
+        r#"{"at":"1s","fault":"reset","node":"n1","restart":"never"}"#,
+        &[r#"restart: "never" is none of warm, cold"#],
+    ),
+    (
+        r#"{"at":"1s","fault":"disk_error","node":"n1","requests":["read"]}"#,
+        &["requests: expected a string, found a list"],
+    ),
+    (
+        r#"{"at":"1s","fault":"power_loss","node":"n1","tear_sectors":1}"#,
+        &["tear_sectors: expected true or false, found a number"],
+    ),
+    (
+        r#"{"at":"1s","fault":"command","node":"n1","argv":[]}"#,
+        &["argv: the first element must name a program"],
+    ),
+    (
+        r#"{"at":"1s","fault":"command","node":"n1","argv":["a",2]}"#,
+        &["argv[1]: expected a string, found a number"],
+    ),
+    (
+        r#"{"at":"1s","fault":"command","node":"n1","argv":["a","\u0000"]}"#,
+        &["argv: at most 1024 arguments with 8192 bytes together, none of them NUL"],
+    ),
+    // Distributions.
+    (
+        r#"{"at":"1s","fault":"latency","links":"all","extra":{"normal":["1ms","2ms"]}}"#,
+        &[
+            "extra.normal: unknown field; the fields here are constant, uniform, quantiles",
+            r#"extra: give one of "constant", "uniform" and "quantiles""#,
+        ],
+    ),
+    (
+        r#"{"at":"1s","fault":"latency","links":"all","extra":{"constant":1,"uniform":[1,2]}}"#,
+        &[r#"extra: give one of "constant", "uniform" and "quantiles""#],
+    ),
+    (
+        r#"{"at":"1s","fault":"latency","links":"all","extra":{"uniform":["2ms","1ms"]}}"#,
+        &["extra: uniform from 2000000 to 1000000 ns: the first must not be above the second"],
+    ),
+    (
+        r#"{"at":"1s","fault":"latency","links":"all","extra":{"uniform":["2ms"]}}"#,
+        &["extra.uniform: expected a list of two, found a list"],
+    ),
+    (
+        r#"{"at":"1s","fault":"latency","links":"all","extra":{"quantiles":[[0,"1x"],[1000000,"1ms"]]}}"#,
+        &[r#"extra.quantiles[0][1]: "1x" has the unknown unit "x"; the units are ns, us, ms, s, m, h"#],
+    ),
+    (
+        r#"{"at":"1s","fault":"latency","links":"all","extra":{"quantiles":[[0,1],[500000,2]]}}"#,
+        &["extra: quantiles: 2 to 64 pairs that ascend from 0 to 1000000 ppm, with times that never descend"],
+    ),
+    (
+        r#"{"at":"1s","fault":"latency","links":"all","extra":"25h"}"#,
+        &["extra: 90000000000000 ns: at most a day (86400000000000 ns)"],
+    ),
+    // Several at once.
+    (
+        r#"{"at":"-1s","for":"1s","fault":"reset","node":"n9","restart":"hot","color":1}"#,
+        &[
+            "at: must not be negative",
+            r#"restart: "hot" is none of warm, cold"#,
+            "color: unknown field; the fields here are at, for, fault, node, restart",
+            "for: reset is over at once and cannot last",
+            r#"node: there is no node "n9"; did you mean "n1"?"#,
+        ],
+    ),
+];
+
+#[test]
+fn every_bad_line_says_what_is_wrong_and_where() {
+    for (line, errors) in LINES {
+        let expected: Vec<String> = errors.iter().map(|error| format!("line 1: {error}")).collect();
+        assert_eq!(told(line), expected.join("\n"), "{line}");
+    }
+}
+
+#[test]
+fn lines_are_counted_with_comments_and_told_in_order() {
+    let text = "# a comment\n\n  {\"at\":0}\n \t\n  # another\r\n{\"at\":\"1s\",\"fault\":\"clog\",\"node\":\"x\"}\r\n";
+    assert_eq!(
+        told(text),
+        "line 3: fault: is missing\nline 6: node: there is no node \"x\"; the nodes are n1, n2, n3"
+    );
+}
+
+#[test]
+fn at_most_twenty_errors_are_told() {
+    let twenty = parse(&"{}\n".repeat(10)).unwrap_err();
+    assert_eq!((twenty.errors.len(), twenty.more), (20, false));
+    assert_eq!(twenty.errors[19].line, 10);
+    let more = parse(&"{}\n".repeat(5_000)).unwrap_err();
+    assert_eq!((more.errors.len(), more.more), (20, true));
+    assert_eq!(more.errors[19].line, 10);
+    let shown = more.to_string();
+    assert_eq!(shown.lines().count(), 21);
+    assert!(shown.ends_with("line 10: fault: is missing\nthere are more errors"), "{shown}");
+    // One line alone has no more than that either.
+    let fields: String = (0..500).map(|i| format!(",\"f{i}\":1")).collect();
+    let one = parse(&format!("{{\"at\":0,\"fault\":\"heal\"{fields}}}")).unwrap_err();
+    assert_eq!((one.errors.len(), one.more), (20, true));
+}
+
+#[test]
+fn what_a_line_says_is_shortened() {
+    let long = "x".repeat(5_000);
+    let error = told(&format!(r#"{{"at":"{long}","fault":"pause","node":"\u001b{long}"}}"#));
+    assert!(error.len() < 300 && !error.contains('\u{1b}'), "{error}");
+}
+
+#[test]
+fn bounds_of_the_whole() {
+    let blank = "\n".repeat(limits::LINES_MAX);
+    assert_eq!(parse(&blank), Ok(Plan::default()));
+    assert_eq!(told(&(blank + "\n")), "line 20001: a plan has at most 20000 lines");
+
+    let padded = |bytes: usize| {
+        let line = r#"{"at":0,"fault":"heal"}"#;
+        format!("\n{line}{}", " ".repeat(bytes - line.len()))
+    };
+    assert!(parse(&padded(limits::LINE_BYTES_MAX)).is_ok());
+    assert_eq!(told(&padded(limits::LINE_BYTES_MAX + 1)), "line 2: a line has at most 65536 bytes");
+
+    assert_eq!(told(&"#".repeat(limits::LINE_BYTES_MAX + 1)), "line 1: a line has at most 65536 bytes");
+    let long = format!("#{}\n", "-".repeat(65_534));
+    let full = long.repeat(limits::PLAN_BYTES_MAX >> 16);
+    assert_eq!(full.len(), limits::PLAN_BYTES_MAX);
+    assert_eq!(parse(&full), Ok(Plan::default()));
+    assert_eq!(told(&(full + "#")), "line 129: a plan has at most 8388608 bytes");
+
+    let entries = vec![Entry { at_ns: 0, for_ns: None, what: What::Heal }; limits::LINES_MAX + 1];
+    let errors = Plan::new(entries, &names()).unwrap_err().to_string();
+    assert_eq!(errors, "line 20001: a plan has at most 20000 lines");
+}
+
+/// A plan that could be read but would be too large as it is written would not be what it is when it is read again.
+#[test]
+fn what_is_only_too_large_in_canonical_form_is_refused() {
+    // A name of 32,000 quotes takes twice as much when it is written, and a world may have any names.
+    let names: Names =
+        ["a", "b"].map(|name| (name.repeat(32_000), NodeNames::default())).into_iter().collect();
+    let group = |name: &str| Group::Nodes([name.repeat(32_000)].into());
+    let links = Links { from: group("a"), to: group("b"), both_ways: true };
+    let one = Entry { at_ns: 0, for_ns: None, what: What::Fault(Fault::Loss { links, ppm: 1 }) };
+    let plan = Plan::new(vec![one.clone(); 2], &names).unwrap();
+    assert_eq!(Plan::parse(&plan.write(), &names), Ok(plan));
+    let errors = Plan::new(vec![one.clone(); 200], &names).unwrap_err().to_string();
+    assert_eq!(errors, "line 131: a plan has at most 8388608 bytes");
+
+    let names: Names =
+        ["a", "\""].map(|name| (name.repeat(32_000), NodeNames::default())).into_iter().collect();
+    let links = Links { from: group("a"), to: group("\""), both_ways: true };
+    let one = Entry { what: What::Fault(Fault::Loss { links, ppm: 1 }), ..one };
+    let errors = Plan::new(vec![one], &names).unwrap_err().to_string();
+    assert_eq!(errors, "line 1: a line has at most 65536 bytes");
+}
+
+/// The pieces of which lines are made, in any order.
+fn scraps() -> impl Strategy<Value = String> {
+    let scrap = prop::sample::select(vec![
+        "{",
+        "}",
+        "[",
+        "]",
+        ":",
+        ",",
+        "\"",
+        "\n",
+        "#",
+        "at",
+        "for",
+        "fault",
+        "\"at\":",
+        "\"fault\":",
+        "\"1s\"",
+        "-1",
+        "1e9",
+        "\"heal\"",
+        "\"loss\"",
+        "links",
+        "\"all\"",
+        "99999999999999999999",
+        "\\u0000",
+        "null",
+        "ppm",
+        "n1",
+        "é",
+    ]);
+    prop::collection::vec(scrap, 0..40).prop_map(|scraps| scraps.concat())
+}
+
+proptest! {
+    /// Whatever the text, it becomes a plan or errors, each on one line of its own and in order.
+    #[test]
+    fn any_text_is_a_plan_or_errors(text in prop_oneof![scraps(), "\\PC{0,80}", "(?s).{0,80}"]) {
+        check_any(&text)?;
+    }
+
+    /// The same for plans in which some bytes were changed.
+    #[test]
+    fn any_damage_is_a_plan_or_errors(plan in plan(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
+        let mut bytes = plan.write().into_bytes();
+        for (place, byte) in changes {
+            if !bytes.is_empty() {
+                let i = place.index(bytes.len());
+                bytes[i] = byte;
+            }
+        }
+        check_any(&String::from_utf8_lossy(&bytes))?;
+    }
+}
+
+fn check_any(text: &str) -> Result<(), TestCaseError> {
+    match parse(text) {
+        Ok(plan) => prop_assert_eq!(parse(&plan.write()), Ok(plan)),
+        Err(errors) => {
+            prop_assert!(!errors.errors.is_empty() && errors.errors.is_sorted_by_key(|error| error.line));
+            prop_assert_eq!(
+                errors.to_string().lines().count(),
+                errors.errors.len() + usize::from(errors.more)
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Real-time priorities of a service's threads: which of them runs is decided here and not by the fair scheduler
+//! (sched(7)).
+#![allow(unsafe_code)]
+
+use crate::agent::Agent;
+use crate::failure::{Context as _, Failure};
+use std::fs;
+use std::io;
+
+/// The least and the greatest priority of `SCHED_FIFO` in Linux.
+const FIFO_MIN: u8 = 1;
+const FIFO_MAX: u8 = 99;
+
+impl Agent {
+    /// Gives the threads of a service's process group these priorities, in the order of their numbers and from the first
+    /// again when there are more threads than priorities; 0 is an ordinary thread.
+    pub(crate) fn prioritize(&self, name: &str, priorities: &[u8]) -> Result<(), Failure> {
+        let watched = self.services.get(name);
+        let watched = watched.ok_or_else(|| Failure::new(format!("there is no service {name}")))?;
+        let group = watched.pid.ok_or_else(|| Failure::new(format!("the service {name} does not run")))?;
+        let mut threads =
+            threads_of(group.as_raw_nonzero().get()).context(|| format!("look for the threads of {name}"))?;
+        threads.sort_unstable();
+        for (thread, &priority) in threads.into_iter().zip(priorities.iter().cycle()) {
+            match set(thread, priority) {
+                // It has ended meanwhile.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                result => result.context(|| format!("set the priority of thread {thread}"))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The threads of all processes of a process group.
+fn threads_of(group: i32) -> io::Result<Vec<i32>> {
+    let mut threads = Vec::new();
+    for process in fs::read_dir("/proc")? {
+        let process = process?.path();
+        // What is no process, or has ended meanwhile, has no such file.
+        let Ok(stat) = fs::read_to_string(process.join("stat")) else { continue };
+        // proc_pid_stat(5): the group is the third field after the command's name, which may hold anything.
+        let of_group = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(2));
+        if of_group.and_then(|text| text.parse().ok()) != Some(group) {
+            continue;
+        }
+        let Ok(tasks) = fs::read_dir(process.join("task")) else { continue };
+        let number = |task: io::Result<fs::DirEntry>| task.ok()?.file_name().to_str()?.parse::<i32>().ok();
+        threads.extend(tasks.filter_map(number));
+    }
+    Ok(threads)
+}
+
+fn set(thread: i32, priority: u8) -> io::Result<()> {
+    let policy = if priority == 0 { libc::SCHED_OTHER } else { libc::SCHED_FIFO };
+    let priority = if priority == 0 { 0 } else { priority.clamp(FIFO_MIN, FIFO_MAX) };
+    let param = libc::sched_param { sched_priority: libc::c_int::from(priority) };
+    // SAFETY: the call reads `param`, which lives until it returns.
+    if unsafe { libc::sched_setscheduler(thread, policy, &raw const param) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}

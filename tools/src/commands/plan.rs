@@ -1,0 +1,33 @@
+//! `everett plan`: the fault plan that a seed draws for a world, to be looked at, edited and run.
+
+use everett_explorer::plan::draw::draw;
+use everett_vmm::streams::Streams;
+use serde::Serialize;
+
+use super::{Outcome, common};
+use crate::cli;
+use crate::ui::Ui;
+
+/// Whose streams plans are drawn from.
+const STREAMS: &str = "plan";
+
+#[derive(Serialize)]
+struct Record<'a> {
+    kind: &'static str,
+    seed: u64,
+    for_ns: u64,
+    lines: Vec<&'a str>,
+}
+
+pub(super) fn run(ui: &Ui, args: &cli::Plan) -> anyhow::Result<Outcome> {
+    let world = common::load(&args.world)?;
+    let seed = args.seed.or(world.seed).unwrap_or(0);
+    let plan = draw(&world.faults, &world.names(), args.duration_ns, &mut Streams::new(seed, STREAMS));
+    let text = plan.write();
+    let lines: Vec<&str> = text.lines().collect();
+    for line in &lines {
+        ui.say(line)?;
+    }
+    ui.record(&Record { kind: "plan", seed, for_ns: args.duration_ns, lines })?;
+    Ok(Outcome::Fine)
+}

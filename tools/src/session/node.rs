@@ -1,0 +1,282 @@
+//! One node's end of a timeline: its machine's ports joined to the conversation with its agent.
+//!
+//! All times are the world's. What is done in answer to the guest is done at the node's own place; what is done at a vtime
+//! is done when the whole world is there.
+
+use everett_protocol::{Bytes, Operation, Port, WallClock};
+use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::fault::Distribution;
+use everett_vmm::machine::End;
+use everett_vmm::machine::output::{Note, NoteEvent};
+use everett_vmm::streams::purpose;
+use everett_vmm::world::Node;
+use rand_chacha::rand_core::Rng;
+use serde::{Deserialize, Serialize};
+
+use super::agent::state::ConversationState;
+use super::agent::{Conversation, Phase};
+use super::event::Event;
+use crate::units::show_duration_ns;
+
+/// Bytes that the guest's port did not take are offered again after so many nanoseconds of vtime.
+const RETRY_NS: u64 = 1_000_000;
+/// Most bytes that wait for the guest's port. An agent reads what it is asked; one that does not is given up.
+pub const UNSENT_BYTES_MAX: usize = 64 << 20;
+/// A machine gets ready in so much vtime or not at all: ten minutes.
+pub const BOOT_NS_MAX: u64 = 600_000_000_000;
+const NS_PER_S: i64 = 1_000_000_000;
+/// Priorities that are drawn at a time: a unit with more threads has some of the same.
+const PRIORITIES: usize = 32;
+/// Bytes that the guest's kernel is reseeded with.
+const ENTROPY_BYTES: usize = 64;
+/// What Linux's panic() prints.
+const PANIC: &[u8] = b"Kernel panic";
+
+/// Where a node is, besides its machine and its conversation.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Place {
+    /// What the control port has not taken yet, and when it is offered again.
+    pub unsent: Vec<u8>,
+    pub retry_at_ns: Option<u64>,
+    /// When a machine that is not ready will not be any more.
+    pub boot_until_ns: Option<u64>,
+    /// The seed that it has begun under: when it is ready again, it goes on by itself.
+    pub begun: Option<u64>,
+    /// `CLOCK_REALTIME` minus the machine's own time, in nanoseconds, since it was set.
+    pub wall_ns: Option<i64>,
+    /// Units whose threads get other priorities from time to time.
+    pub priorities: Vec<Priorities>,
+    /// It has no power because somebody took it away.
+    pub switched_off: bool,
+    /// The machine's end was told.
+    pub end_reported: bool,
+    /// The line with which the kernel panicked.
+    pub last_words: Option<String>,
+}
+
+/// A unit whose threads get other priorities from time to time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Priorities {
+    unit: String,
+    every: Distribution,
+    next_ns: u64,
+}
+
+/// A node as it is stored, without its machine and its plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SessionOfNode {
+    pub node: String,
+    pub conversation: ConversationState,
+    pub place: Place,
+}
+
+/// One node's end of a timeline.
+pub(super) struct NodeSession {
+    pub conversation: Conversation,
+    pub place: Place,
+}
+
+impl NodeSession {
+    pub(super) fn new(conversation: Conversation) -> NodeSession {
+        NodeSession { conversation, place: Place::default() }
+    }
+
+    /// The next vtime at which the host does something for this node by itself.
+    pub(super) fn next_act_ns(&self) -> Option<u64> {
+        let place = &self.place;
+        let priorities = place.priorities.iter().map(|priorities| priorities.next_ns);
+        priorities.chain([place.retry_at_ns, place.boot_until_ns].into_iter().flatten()).min()
+    }
+
+    /// From here on it must get ready in [`BOOT_NS_MAX`].
+    pub(super) fn limit_boot(&mut self, world_ns: u64) {
+        if self.conversation.phase() < Phase::Ready && self.place.boot_until_ns.is_none() {
+            self.place.boot_until_ns = Some(world_ns.saturating_add(BOOT_NS_MAX));
+        }
+    }
+
+    /// Do what is to be done here, when the whole world is at `world_ns`. Without effect when it was done.
+    pub(super) fn act(&mut self, node: &mut Node<SoftEngine>, world_ns: u64) {
+        if !node.is_on() {
+            return;
+        }
+        match self.conversation.phase() {
+            Phase::Mounted => {
+                let entropy = draw_entropy(node);
+                let now = node.vtime();
+                let epoch_ns = i64::try_from(self.conversation.plan().epoch_unix_s)
+                    .unwrap_or(0)
+                    .saturating_mul(NS_PER_S);
+                let since = i64::try_from(now).unwrap_or(i64::MAX)
+                    - i64::try_from(node.machine().vtime()).unwrap_or(0);
+                self.place.wall_ns = Some(epoch_ns.saturating_add(since));
+                self.conversation.join(entropy, now);
+            }
+            Phase::Ready => {
+                if let Some(seed) = self.place.begun {
+                    let entropy = draw_entropy(node);
+                    self.conversation.begin(seed, entropy, node.vtime());
+                }
+            }
+            _ => {}
+        }
+        if self.conversation.phase() >= Phase::Ready {
+            self.place.boot_until_ns = None;
+        } else if self.place.boot_until_ns.is_some_and(|at| at <= world_ns) {
+            self.place.boot_until_ns = None;
+            self.conversation.boot_took_too_long(world_ns, &show_duration_ns(BOOT_NS_MAX));
+        }
+        self.change_priorities(node, world_ns);
+        self.speak(node);
+        if self.place.retry_at_ns.is_some_and(|at| at <= world_ns) {
+            self.send(node);
+        }
+    }
+
+    /// Begin under `seed`: what is drawn for the node from here on follows it.
+    pub(super) fn begin(&mut self, node: &mut Node<SoftEngine>, seed: u64) {
+        node.machine_mut().reseed(seed);
+        let mut generation = [0; 16];
+        node.machine_mut().draw_entropy(&mut generation);
+        node.machine_mut().new_generation(generation);
+        let entropy = draw_entropy(node);
+        self.place.begun = Some(seed);
+        self.conversation.begin(seed, entropy, node.vtime());
+        self.speak(node);
+    }
+
+    /// Take what the guest wrote. Lines are stamped with the vtime of the write that ended them.
+    pub(super) fn listen(&mut self, node: &mut Node<SoftEngine>) -> Vec<Event> {
+        let clock = node.clock().clone();
+        let output = node.machine_mut().output();
+        let mut writes: Vec<_> = [Port::Log, Port::Control]
+            .into_iter()
+            .flat_map(|port| output.take_port(port as usize).into_iter().map(move |write| (port, write)))
+            .collect();
+        for port in [Port::History, Port::Sdk, Port::Debug, Port::Spare] {
+            output.take_port(port as usize);
+        }
+        // Stable: writes of one port keep their order, and at one vtime the log comes before what the agent says of it.
+        writes.sort_by_key(|(_, write)| write.vtime);
+        for (port, write) in writes {
+            self.conversation.received(port, &write.bytes, clock.world(write.vtime));
+        }
+        for Note { vtime, event } in node.machine_mut().output().take_notes() {
+            self.noticed(clock.world(vtime), event);
+        }
+        self.conversation.take_events()
+    }
+
+    /// What the machine noticed: drivers that broke their device, and the kernel's last words.
+    fn noticed(&mut self, vtime_ns: u64, event: NoteEvent) {
+        match event {
+            NoteEvent::Console { text, .. } => {
+                if let Some(at) = text.windows(PANIC.len()).position(|window| window == PANIC) {
+                    self.place.last_words = Some(String::from_utf8_lossy(&text[at..]).into_owned());
+                }
+            }
+            NoteEvent::Device { slot, kind, error } => {
+                let text = format!("the driver of {kind} (virtio slot {slot}) broke its device: {error}");
+                self.conversation.noticed(vtime_ns, &text);
+            }
+            NoteEvent::Unknown { .. } => {}
+        }
+    }
+
+    /// The machine came to an end of its own.
+    pub(super) fn ended(&mut self, node: &Node<SoftEngine>, end: &End) {
+        if std::mem::replace(&mut self.place.end_reported, true) {
+            return;
+        }
+        let asked = self.conversation.is_powering_off() && *end == End::PowerOff;
+        let why = match &self.place.last_words {
+            Some(words) => format!("{end}: {words}"),
+            None => end.to_string(),
+        };
+        self.conversation.machine_ended(node.vtime(), asked, &why);
+    }
+
+    /// Set the guest's `CLOCK_REALTIME` forward or back, as NTP would.
+    pub(super) fn step_clock(&mut self, node: &Node<SoftEngine>, step_ns: i64) {
+        let wall_ns = self.place.wall_ns.unwrap_or(0).saturating_add(step_ns);
+        self.place.wall_ns = Some(wall_ns);
+        let now_ns = i64::try_from(node.machine().vtime()).unwrap_or(i64::MAX).saturating_add(wall_ns).max(0);
+        // Less than a second.
+        let clock = WallClock { seconds: now_ns / NS_PER_S, nanoseconds: (now_ns % NS_PER_S) as u32 };
+        self.conversation.fault(Operation::SetClock(clock), node.vtime());
+    }
+
+    /// Have the guest's kernel draw its randomness anew.
+    pub(super) fn reseed(&mut self, node: &mut Node<SoftEngine>) {
+        let entropy = draw_entropy(node);
+        self.conversation.fault(Operation::Reseed { entropy: Bytes(entropy) }, node.vtime());
+    }
+
+    /// From here on the threads of a unit get drawn priorities, again and again.
+    pub(super) fn start_priorities(&mut self, node: &Node<SoftEngine>, unit: &str, every: &Distribution) {
+        self.place.priorities.push(Priorities {
+            unit: unit.to_owned(),
+            every: every.clone(),
+            next_ns: node.vtime(),
+        });
+    }
+
+    /// The threads of a unit are ordinary ones again.
+    pub(super) fn stop_priorities(&mut self, unit: &str, world_ns: u64) {
+        self.place.priorities.retain(|priorities| priorities.unit != unit);
+        if self.conversation.phase() >= Phase::Ready {
+            let op = Operation::Prioritize { service: unit.to_owned(), priorities: vec![0] };
+            self.conversation.fault(op, world_ns);
+        }
+    }
+
+    fn change_priorities(&mut self, node: &mut Node<SoftEngine>, world_ns: u64) {
+        for priorities in self.place.priorities.iter_mut().filter(|priorities| priorities.next_ns <= world_ns)
+        {
+            let rng = node.machine_mut().stream(purpose::SCHEDULING);
+            let mut drawn = [0; PRIORITIES];
+            rng.fill_bytes(&mut drawn);
+            // 1 to 99: which of two threads is first is drawn, and so is whether one waits for the other.
+            let drawn = drawn.map(|byte| byte % 99 + 1).to_vec();
+            priorities.next_ns = world_ns.saturating_add(priorities.every.draw(rng).max(1));
+            let op = Operation::Prioritize { service: priorities.unit.clone(), priorities: drawn };
+            self.conversation.fault(op, world_ns);
+        }
+    }
+
+    /// The machine has lost power: what follows is its next boot, from the restart point if `mounted` says where a
+    /// conversation was there.
+    pub(super) fn restart(&mut self, mounted: Option<&ConversationState>) {
+        self.conversation.restart(mounted);
+        self.place = Place { begun: self.place.begun, switched_off: mounted.is_none(), ..Place::default() };
+    }
+
+    /// Say what the conversation has to say now.
+    pub(super) fn speak(&mut self, node: &mut Node<SoftEngine>) {
+        let outgoing = self.conversation.take_outgoing();
+        if !outgoing.is_empty() {
+            self.place.unsent.extend(outgoing);
+            self.send(node);
+            if self.place.unsent.len() > UNSENT_BYTES_MAX {
+                self.place.unsent.clear();
+                self.place.retry_at_ns = None;
+                self.conversation.unusable(node.vtime(), "the agent does not read what it is asked");
+            }
+        }
+    }
+
+    fn send(&mut self, node: &mut Node<SoftEngine>) {
+        let unsent = &mut self.place.unsent;
+        if !unsent.is_empty() {
+            let taken = node.machine_mut().port_input(Port::Control as usize, unsent);
+            unsent.drain(..taken.min(unsent.len()));
+        }
+        self.place.retry_at_ns = (!unsent.is_empty()).then(|| node.vtime() + RETRY_NS);
+    }
+}
+
+fn draw_entropy(node: &mut Node<SoftEngine>) -> Vec<u8> {
+    let mut entropy = vec![0; ENTROPY_BYTES];
+    node.machine_mut().draw_entropy(&mut entropy);
+    entropy
+}

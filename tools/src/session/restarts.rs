@@ -1,0 +1,40 @@
+//! How nodes start again after a loss of power: from their stored restart points, or by booting.
+
+use std::sync::Arc;
+
+use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::machine::Machine;
+
+use super::launch::Launcher;
+use super::timeline::Restarts;
+use crate::moments::RestartPoint;
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// The nodes of a launcher's world.
+pub struct Nodes {
+    launcher: Launcher,
+    points: Arc<[RestartPoint]>,
+}
+
+impl Nodes {
+    /// The nodes that `launcher` starts, with their restart points.
+    #[must_use]
+    pub fn new(launcher: Launcher, points: Arc<[RestartPoint]>) -> Nodes {
+        Nodes { launcher, points }
+    }
+}
+
+impl Restarts for Nodes {
+    fn warm(&self, node: usize) -> Result<&RestartPoint, String> {
+        self.points.get(node).ok_or_else(|| "it has no restart point".to_owned())
+    }
+
+    fn cold(&self, node: usize, seed: u64, world_ns: u64) -> Result<Machine<SoftEngine>, String> {
+        let of_world = self.launcher.nodes().nth(node).ok_or("there is no such node")?;
+        let mut config = self.launcher.config(of_world).map_err(|error| error.to_string())?;
+        config.seed = seed;
+        config.epoch_unix_s = config.epoch_unix_s.saturating_add_unsigned(world_ns / NS_PER_S);
+        self.launcher.options.machine(config).map_err(|error| error.to_string())
+    }
+}

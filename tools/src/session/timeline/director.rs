@@ -1,0 +1,236 @@
+//! What concerns all nodes: the beginning when all are ready, the end of the workload, the checks one after the other.
+//!
+//! All of it is timed by what happened, never by how far the world is when that is noticed: a cut moves that.
+//!
+//! What one node says can make the host do something at another one. That takes as long as a frame would: the host is as far
+//! away as the nearest node, so no node has gone further meanwhile. In a world of one it takes no time.
+
+use serde::{Deserialize, Serialize};
+
+use super::{COMMAND, Timeline};
+use crate::session::agent::Phase;
+use crate::session::event::{Event, What};
+
+/// How long nodes may take to come back and be calm before the checks, in nanoseconds of vtime: two minutes.
+pub const CALM_NS_MAX: u64 = 120_000_000_000;
+/// What agents that are up get to stop the drivers, in nanoseconds of vtime.
+const STOP_NS_MAX: u64 = 10_000_000_000;
+
+/// How far a timeline is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Stage {
+    /// Not all nodes are ready.
+    Booting,
+    /// All will be at this vtime: the root of all timelines.
+    Ready { at: u64 },
+    /// Drivers run, from this root on.
+    Running { root: u64 },
+    /// Drivers were told to end, and what is broken heals, until this vtime at the latest.
+    Stopping { root: u64, until: u64 },
+    /// The checks before number `next` are done, and that one starts at this vtime, unless it was started already.
+    Checking { root: u64, next: usize, at: u64, started: bool },
+    /// Nothing more is to be done.
+    Done { root: u64 },
+}
+
+impl Timeline {
+    /// How far the timeline is: what all nodes have come to.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        let conversations = || self.nodes.iter().map(|session| session.conversation.phase());
+        if conversations().any(|phase| phase == Phase::Broken) {
+            return Phase::Broken;
+        }
+        match self.course.stage {
+            Stage::Booting => conversations().min().unwrap_or(Phase::Done).min(Phase::Joining),
+            Stage::Ready { at } if self.vtime() < at => Phase::Joining,
+            Stage::Ready { .. } => Phase::Ready,
+            Stage::Running { .. } => {
+                conversations().min().unwrap_or(Phase::Done).clamp(Phase::Beginning, Phase::Running)
+            }
+            Stage::Stopping { .. } => Phase::Stopping,
+            Stage::Checking { .. } => Phase::Stopped,
+            Stage::Done { .. } => Phase::Done,
+        }
+    }
+
+    /// When all services were ready, in nanoseconds of vtime: the root of the timeline.
+    #[must_use]
+    pub fn ready_ns(&self) -> Option<u64> {
+        self.course.root_ns()
+    }
+
+    /// When drivers stop and checks run, in nanoseconds of vtime; known once the services are ready.
+    #[must_use]
+    pub fn end_ns(&self) -> Option<u64> {
+        Some(self.ready_ns()?.saturating_add(self.course.duration_ns?))
+    }
+
+    /// How long the checks may take together, in nanoseconds of vtime.
+    #[must_use]
+    pub fn checks_ns(&self) -> u64 {
+        let checks = self.nodes.iter().flat_map(|session| &session.conversation.plan().checks);
+        let limit_ms = |check: &crate::session::plan::Check| check.exec.limit_ms.unwrap_or(0);
+        checks.map(limit_ms).fold(0u64, u64::saturating_add).saturating_mul(1_000_000)
+    }
+
+    /// The guest does not do what it is asked: nothing more will be asked.
+    pub fn give_up(&mut self, why: &str) {
+        if let Some(root) = self.course.root_ns()
+            && !matches!(self.course.stage, Stage::Done { .. })
+        {
+            self.finding(why);
+            self.course.stage = Stage::Done { root };
+        }
+    }
+
+    /// Something that concerns no node more than others.
+    fn finding(&mut self, text: &str) {
+        let vtime_ns = self.vtime();
+        if let Some(first) = self.nodes.first_mut() {
+            first.conversation.noticed(vtime_ns, text);
+            self.telling.of_host(first.conversation.take_events());
+        }
+    }
+
+    /// How long it takes until one node's word has reached another one by way of the host.
+    fn distance_ns(&mut self) -> u64 {
+        if self.nodes.len() == 1 { 0 } else { self.world.wire().lookahead_ns() }
+    }
+
+    /// The next vtime at which something is to be done that concerns all.
+    pub(super) fn next_direction_ns(&self) -> Option<u64> {
+        match self.course.stage {
+            Stage::Booting | Stage::Done { .. } | Stage::Checking { started: true, .. } => None,
+            Stage::Ready { at } => Some(at),
+            Stage::Running { .. } => [self.end_ns(), self.next_fault_ns()].into_iter().flatten().min(),
+            Stage::Stopping { until, .. } => Some(until),
+            Stage::Checking { at, .. } => Some(at),
+        }
+    }
+
+    /// See that all are ready. Nothing is done about it here: the timeline can be stored at this place.
+    pub(super) fn observe(&mut self) {
+        if self.course.stage != Stage::Booting {
+            return;
+        }
+        let ready = self.nodes.iter().map(|session| session.conversation.ready_ns());
+        // Nothing is ready before all are.
+        if let Some(last) = ready.collect::<Option<Vec<u64>>>().and_then(|all| all.into_iter().max()) {
+            let at = last.saturating_add(self.distance_ns());
+            self.course.stage = Stage::Ready { at };
+        }
+    }
+
+    /// Do what is due. Each stage leads to the next one.
+    pub(super) fn direct(&mut self) {
+        if self.phase() == Phase::Broken {
+            return;
+        }
+        loop {
+            let before = self.course.stage;
+            self.direct_once();
+            if self.course.stage == before {
+                return;
+            }
+        }
+    }
+
+    fn direct_once(&mut self) {
+        let now = self.vtime();
+        match self.course.stage {
+            Stage::Booting | Stage::Done { .. } => {}
+            Stage::Ready { at } => {
+                if at <= now
+                    && let Some(seed) = self.course.begin_with.take()
+                {
+                    self.begin_here(seed);
+                    self.course.stage = Stage::Running { root: at };
+                }
+            }
+            Stage::Running { root } => {
+                self.look_at_command();
+                if self.end_ns().is_some_and(|at| at <= now) {
+                    self.end_faults();
+                    self.stop_drivers(now);
+                    let up = self.nodes.iter().all(|session| session.conversation.phase() >= Phase::Ready);
+                    let until = now.saturating_add(if up { STOP_NS_MAX } else { CALM_NS_MAX });
+                    self.course.stage = Stage::Stopping { root, until };
+                }
+            }
+            Stage::Stopping { root, until } => {
+                let end_ns = self.end_ns().unwrap_or(root);
+                let stopped = self.nodes.iter_mut().fold(true, |all, session| {
+                    // A node that comes back later has no drivers to stop.
+                    session.conversation.end(end_ns);
+                    all & (session.conversation.phase() >= Phase::Stopped)
+                });
+                if stopped {
+                    // Not now: how far the world is when a node says something depends on where it was cut.
+                    let last = self.nodes.iter().map(|session| session.conversation.rest_ns()).max();
+                    let at = last.unwrap_or(now).saturating_add(self.distance_ns());
+                    self.course.stage = Stage::Checking { root, next: 0, at, started: false };
+                } else if until <= now {
+                    self.tell_who_is_not_calm();
+                    self.course.stage = Stage::Done { root };
+                }
+            }
+            Stage::Checking { root, next, at, started: false } => match self.checks.get(next) {
+                None => self.course.stage = Stage::Done { root },
+                Some(&(node, check)) if at <= now => {
+                    self.nodes[node].conversation.check(check, now);
+                    self.course.stage = Stage::Checking { root, next, at, started: true };
+                }
+                Some(_) => {}
+            },
+            Stage::Checking { root, next, started: true, .. } => {
+                let node = self.checks.get(next).map_or(0, |&(node, _)| node);
+                let conversation = &self.nodes[node].conversation;
+                if !conversation.is_checking() {
+                    let at = conversation.rest_ns().saturating_add(self.distance_ns());
+                    self.course.stage = Stage::Checking { root, next: next + 1, at, started: false };
+                }
+            }
+        }
+    }
+
+    /// For which nodes the checks have waited in vain, and for what.
+    fn tell_who_is_not_calm(&mut self) {
+        let vtime_ns = self.vtime();
+        for session in &mut self.nodes {
+            let text = match session.conversation.phase() {
+                Phase::Stopped | Phase::Done | Phase::Broken => continue,
+                Phase::Ready | Phase::Beginning => {
+                    "the guest's random numbers were not seeded, so the drivers never started"
+                }
+                Phase::Running | Phase::Stopping => "the drivers did not stop when they were killed",
+                _ => "the node did not come back in time for the checks",
+            };
+            session.conversation.noticed(vtime_ns, text);
+            self.telling.of_host(session.conversation.take_events());
+        }
+    }
+
+    /// The command of [`Timeline::command_when_ready`], on the first node.
+    fn look_at_command(&mut self) {
+        let Some(first) = self.nodes.first_mut() else { return };
+        let node = self.world.node_mut(0);
+        if first.conversation.phase() != Phase::Running {
+            return;
+        }
+        if let Some(exec) = self.course.command.take() {
+            first.conversation.command(COMMAND, exec, node.vtime());
+        }
+        if first.conversation.command_exit().is_some() && !first.conversation.is_powering_off() {
+            first.conversation.power_off(node.vtime());
+        }
+    }
+
+    fn stop_drivers(&mut self, now: u64) {
+        self.telling.of_host([Event { vtime_ns: now, node: String::new(), what: What::End }]);
+        for session in &mut self.nodes {
+            session.conversation.start_no_more_drivers();
+            session.conversation.end(now);
+        }
+    }
+}

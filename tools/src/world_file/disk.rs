@@ -1,0 +1,152 @@
+//! `disk`: the data disks of a node.
+
+use everett_vmm::disk::SectorSize;
+use everett_vmm::virtio::blk::Latency;
+use serde::Serialize;
+
+use super::command::user_name;
+use super::cursor::{Item, Table};
+use super::error::Error;
+use super::paths;
+use crate::units;
+
+/// The most data disks of one node.
+const DISKS_MAX: usize = 4;
+/// The largest data disk, in bytes.
+const DISK_BYTES_MAX: u64 = 64 << 30;
+/// Disks have whole blocks of so many bytes.
+const BLOCK_BYTES: u64 = 4096;
+/// The longest that a request takes when nothing is wrong, in nanoseconds: Linux gives requests 30 s.
+const LATENCY_NS_MAX: u64 = 10_000_000_000;
+
+/// An empty disk with a filesystem.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DataDisk {
+    /// Mount point in the guest.
+    pub guest_path: String,
+    /// Size in bytes.
+    pub size_bytes: u64,
+    /// The user who owns the filesystem's top; root if `None`.
+    pub owner: Option<String>,
+    /// What it is formatted as.
+    pub filesystem: Filesystem,
+    /// What the drive writes as a whole.
+    pub sector: SectorSize,
+    /// How long requests take.
+    pub latency: Latency,
+}
+
+/// A filesystem that a disk can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Filesystem {
+    /// ext4, with a journal.
+    Ext4,
+    /// XFS.
+    Xfs,
+}
+
+impl Filesystem {
+    /// As `mount` calls it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Filesystem::Ext4 => "ext4",
+            Filesystem::Xfs => "xfs",
+        }
+    }
+
+    /// The Debian package that makes it, if not every root has it.
+    #[must_use]
+    pub fn package(self) -> Option<&'static str> {
+        match self {
+            Filesystem::Ext4 => None,
+            Filesystem::Xfs => Some("xfsprogs"),
+        }
+    }
+
+    /// The kernel's module, if not every machine loads it.
+    #[must_use]
+    pub fn module(self) -> Option<&'static str> {
+        match self {
+            Filesystem::Ext4 => None,
+            Filesystem::Xfs => Some("xfs"),
+        }
+    }
+
+    /// The smallest that its mkfs makes, in bytes: for ext4, with a journal.
+    fn bytes_min(self) -> u64 {
+        match self {
+            Filesystem::Ext4 => 8 << 20,
+            Filesystem::Xfs => 300 << 20,
+        }
+    }
+}
+
+/// `disk`: one table, or a list of them.
+pub(super) fn read(item: &Item<'_>) -> Result<Vec<DataDisk>, Error> {
+    if item.is_table() {
+        return Ok(vec![disk(item)?]);
+    }
+    let mut disks: Vec<DataDisk> = Vec::new();
+    for element in item.list(DISKS_MAX)? {
+        let disk = disk(&element)?;
+        if disks.iter().any(|other| other.guest_path == disk.guest_path) {
+            return Err(element.error(format!("a second disk at {}", disk.guest_path)));
+        }
+        disks.push(disk);
+    }
+    Ok(disks)
+}
+
+fn disk(item: &Item<'_>) -> Result<DataDisk, Error> {
+    let table = item.table()?;
+    table.only(&["path", "size", "owner", "fs", "sector", "read", "write", "flush"], &[])?;
+    let path = table.require("path")?;
+    let guest_path = paths::guest(&path, path.str()?)?;
+    let filesystem = table.get("fs").map(|item| filesystem(&item)).transpose()?.unwrap_or(Filesystem::Ext4);
+    let size = table.require("size")?;
+    let size_bytes = units::parse_size_bytes(size.str()?).map_err(|e| size.error(e.to_string()))?;
+    let least = filesystem.bytes_min();
+    if !(least..=DISK_BYTES_MAX).contains(&size_bytes) || !size_bytes.is_multiple_of(BLOCK_BYTES) {
+        return Err(size.error(format!(
+            "a disk with {} has between {}M and 64G, in whole blocks of 4K",
+            filesystem.name(),
+            least >> 20
+        )));
+    }
+    let owner = table.get("owner").map(|item| user_name(&item)).transpose()?;
+    let sector = table.get("sector").map(|item| sector(&item)).transpose()?.unwrap_or_default();
+    Ok(DataDisk { guest_path, size_bytes, owner, filesystem, sector, latency: latency(&table)? })
+}
+
+fn filesystem(item: &Item<'_>) -> Result<Filesystem, Error> {
+    match item.str()? {
+        "ext4" => Ok(Filesystem::Ext4),
+        "xfs" => Ok(Filesystem::Xfs),
+        other => Err(item.error(format!("no filesystem \"{other}\"; there are \"ext4\" and \"xfs\""))),
+    }
+}
+
+fn sector(item: &Item<'_>) -> Result<SectorSize, Error> {
+    match units::parse_size_bytes(item.str()?) {
+        Ok(512) => Ok(SectorSize::Bytes512),
+        Ok(4096) => Ok(SectorSize::Bytes4096),
+        _ => Err(item.error("a sector has \"512B\" or \"4K\"")),
+    }
+}
+
+fn latency(table: &Table<'_>) -> Result<Latency, Error> {
+    let usual = Latency::default();
+    let ns = |key: &str, usual: u64| {
+        let Some(item) = table.get(key) else { return Ok(usual) };
+        let ns = units::parse_duration_ns(item.str()?).map_err(|e| item.error(e.to_string()))?;
+        if ns > LATENCY_NS_MAX { Err(item.error("a request takes at most 10s")) } else { Ok(ns) }
+    };
+    Ok(Latency {
+        read_ns: ns("read", usual.read_ns)?,
+        write_ns: ns("write", usual.write_ns)?,
+        flush_ns: ns("flush", usual.flush_ns)?,
+        ..usual
+    })
+}

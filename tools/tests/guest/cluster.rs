@@ -1,0 +1,104 @@
+//! Several nodes on a wire: they find each other, and the world repeats to the bit.
+
+use std::sync::Arc;
+
+use everett_cpu::CacheConfig;
+use everett_snapshot::Pool;
+use everett_tools::moments::Stored;
+use everett_tools::session::drive::{Ended, drive};
+use everett_tools::session::launch::{EngineOptions, Launcher};
+use everett_vmm::engine::soft::FlushSchedule;
+use everett_vmm::machine::Until;
+
+use crate::support::{Keeper, MS, findings, launcher_of, lines};
+
+/// A server, a client that counts there, and a third node that only hears of the others.
+const WORLD: &str = r#"
+[[node]]
+name = "server"
+memory = "128M"
+service = ["redis-server", "--bind", "0.0.0.0", "--protected-mode", "no"]
+[[node]]
+name = "client"
+memory = "96M"
+[[node]]
+name = "idle"
+memory = "96M"
+[[workload.driver]]
+name = "count"
+node = "client"
+argv = ["sh", "-c", "while redis-cli -h server ping | grep -q PONG || sleep 0.05; do redis-cli -h server incr n; done"]
+[[workload.check]]
+name = "hosts"
+node = "idle"
+argv = ["sh", "-c", "getent hosts server client idle && redis-cli -h server get n"]
+[[workload.check]]
+name = "counted"
+node = "client"
+argv = ["sh", "-c", "test $(redis-cli -h server get n) -gt 3"]
+"#;
+
+const DURATION_NS: u64 = 400 * MS;
+
+fn run(launcher: &Launcher, seed: u64) -> (everett_vmm::Trail, Vec<everett_tools::session::event::Event>) {
+    let mut timeline = launcher.start(seed).unwrap();
+    let mut keeper = Keeper::default();
+    assert_eq!(drive(&mut timeline, DURATION_NS, &mut keeper).unwrap(), Ended::Whole);
+    (timeline.trail().clone(), keeper.0)
+}
+
+#[test]
+fn nodes_talk_and_the_world_repeats() {
+    let launcher = launcher_of(WORLD);
+    let (trail, events) = run(&launcher, 1);
+    assert!(findings(&events).is_empty(), "{:?}", findings(&events));
+    let hosts = lines(&events, "hosts");
+    assert_eq!(hosts[..3], ["10.0.0.1        server", "10.0.0.2        client", "10.0.0.3        idle"]);
+    let counts: Vec<u64> = lines(&events, "count").iter().filter_map(|line| line.parse().ok()).collect();
+    assert!(counts.len() > 3 && counts.is_sorted(), "{counts:?}");
+
+    // With caches that are small and dropped at random, and with a moment at each stop on the way.
+    let options = EngineOptions {
+        caches: CacheConfig { tlb_entries: 64, block_entries: 4096 },
+        flushes: Some(FlushSchedule { interval: 500_000, seed: 3 }),
+        ..EngineOptions::default()
+    };
+    assert_eq!(run(&Launcher { options, ..launcher.clone() }, 1).0, trail);
+    let pool = Pool::default();
+    let mut timeline = launcher.start(1).unwrap();
+    timeline.end_after(DURATION_NS);
+    let end_ns = trail.points().last().unwrap().0;
+    let (mut stored, mut told, mut step) = (Vec::new(), Vec::new(), 0);
+    while timeline.vtime() < end_ns {
+        step += 1;
+        // Odd distances: in the middle of rounds, with frames on the wire.
+        timeline.run(&Until::vtime((timeline.vtime() + 9_999_991).min(end_ns)));
+        told.append(&mut timeline.take_events());
+        if step % 7 == 0 {
+            stored.push(Stored::of(&mut timeline, &pool, told.clone(), vec![Vec::new(); 3]));
+        }
+    }
+    assert_eq!((timeline.trail(), &told), (&trail, &events));
+    let mut worker = launcher.start(1).unwrap();
+    let options = EngineOptions::default();
+    for (number, chosen) in stored.into_iter().enumerate().filter(|(number, _)| number % 3 == 1) {
+        let from = Launcher { from: Some(Arc::new(chosen)), options, ..launcher.clone() };
+        if number % 2 == 0 {
+            worker = from.start(1).unwrap();
+        } else {
+            assert!(from.start_again(&mut worker, 1).unwrap());
+        }
+        let to_ns = end_ns.min(worker.vtime() + 150 * MS);
+        worker.run(&Until::vtime(to_ns));
+        let points = worker.trail().points();
+        assert_eq!(points, &trail.points()[..points.len()], "moment {number}");
+    }
+}
+
+#[test]
+fn another_seed_is_another_world() {
+    let launcher = launcher_of(WORLD);
+    let (one, other) = (run(&launcher, 1).0, run(&launcher, 2).0);
+    let same = one.points().iter().zip(other.points()).take_while(|(a, b)| a == b).count();
+    assert!(same > 0 && same < one.points().len(), "the boot is the same, and what follows is not");
+}

@@ -1,0 +1,187 @@
+//! The cache in a file: a head, and all contents that are not zeroes one after the other. Files are not trusted.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Before, CACHE_BYTES_MAX, Cache, Record};
+use crate::disk::{BLOCK, SectorSize};
+
+/// Numbers of writes are below this: no disk completes as many, and none that begins below it comes to the end of `u64`.
+const WRITES_MAX: u64 = 1 << 62;
+
+/// Why a stored cache is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LogError {
+    /// Too many writes.
+    #[error("{0} writes: no disk completes as many")]
+    Writes(u64),
+    /// A record is of a write before that of the record before it, or of one that is to come.
+    #[error("version {record} is of write {write}, after write {after} and before write {before}")]
+    Order {
+        /// Which record.
+        record: usize,
+        /// Its write.
+        write: u64,
+        /// That of the record before it.
+        after: u64,
+        /// The next write of the disk.
+        before: u64,
+    },
+    /// A record's sectors are not on the disk, or not in one block.
+    #[error("version {record}: {sectors} sectors from {sector} on are not on the disk, or not in one block")]
+    Sectors {
+        /// Which record.
+        record: usize,
+        /// The first.
+        sector: u64,
+        /// How many.
+        sectors: u8,
+    },
+    /// More than a cache holds.
+    #[error("versions of more than {CACHE_BYTES_MAX} bytes")]
+    TooMuch,
+    /// The contents are not those that the head names.
+    #[error("contents of {found} bytes; its versions have {named}")]
+    Content {
+        /// Bytes there are.
+        found: usize,
+        /// Bytes there should be.
+        named: usize,
+    },
+}
+
+/// A cache without its contents.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::disk) struct Head {
+    next: u64,
+    records: Vec<RecordHead>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct RecordHead {
+    write: u64,
+    sector: u64,
+    sectors: u8,
+    zero: bool,
+}
+
+impl Cache {
+    /// Its stored form.
+    pub(in crate::disk) fn to_parts(&self, size: SectorSize) -> (Head, Vec<u8>) {
+        let mut content = Vec::new();
+        let mut records = Vec::with_capacity(self.log.len());
+        for Record { write, sector, sectors, before } in self.log.iter_from(0) {
+            let zero = matches!(before, Before::Zero);
+            if !zero {
+                content.extend(before.part(0, usize::from(*sectors) * size.bytes() as usize));
+            }
+            records.push(RecordHead { write: *write, sector: *sector, sectors: *sectors, zero });
+        }
+        (Head { next: self.next, records }, content)
+    }
+
+    /// A cache of a disk of so many bytes.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub(in crate::disk) fn from_parts(
+        head: &Head,
+        content: &[u8],
+        size: SectorSize,
+        disk_bytes: u64,
+    ) -> Result<Cache, LogError> {
+        if head.next > WRITES_MAX {
+            return Err(LogError::Writes(head.next));
+        }
+        let mut cache = Cache { next: head.next, ..Cache::default() };
+        let (mut after, mut used) = (0, 0);
+        let per_block = BLOCK / size.bytes();
+        for (record, &RecordHead { write, sector, sectors, zero }) in head.records.iter().enumerate() {
+            if write < after || write >= head.next {
+                return Err(LogError::Order { record, write, after, before: head.next });
+            }
+            after = write;
+            let in_a_block = sectors > 0 && sector % per_block + u64::from(sectors) <= per_block;
+            if !in_a_block || sector.saturating_add(sectors.into()) > disk_bytes / size.bytes() {
+                return Err(LogError::Sectors { record, sector, sectors });
+            }
+            let len = if zero { 0 } else { usize::from(sectors) * size.bytes() as usize };
+            let part = content.get(used..used + len);
+            let part = part.ok_or(LogError::Content { found: content.len(), named: used + len })?;
+            used += len;
+            cache.push(Record { write, sector, sectors, before: Before::of(part) }, size);
+            if cache.bytes > CACHE_BYTES_MAX {
+                return Err(LogError::TooMuch);
+            }
+        }
+        if used != content.len() {
+            return Err(LogError::Content { found: content.len(), named: used });
+        }
+        Ok(cache)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DISK_BYTES: u64 = 4 * BLOCK + 512;
+    const SIZE: SectorSize = SectorSize::Bytes512;
+
+    fn record(write: u64, sector: u64, sectors: u8) -> RecordHead {
+        RecordHead { write, sector, sectors, zero: false }
+    }
+
+    fn decode(records: &[RecordHead], content: &[u8]) -> Result<Cache, LogError> {
+        Cache::from_parts(&Head { next: 10, records: records.to_vec() }, content, SIZE, DISK_BYTES)
+    }
+
+    #[test]
+    fn what_was_stored_comes_back() {
+        let records = [record(1, 0, 8), record(1, 8, 1), record(9, 32, 1)];
+        let content: Vec<u8> = (0..10 * 512u32).map(|i| (i / 500) as u8).collect();
+        let mut cache = decode(&records, &content).unwrap();
+        assert_eq!((cache.len(), cache.bytes(), cache.completed()), (3, 5120, 10));
+        let (head, again) = cache.to_parts(SIZE);
+        assert_eq!((&head.records[..], &again), (&records[..], &content));
+        // Zeroes are zeroes, however they are stored.
+        let zero = RecordHead { zero: true, ..record(1, 3, 2) };
+        let mut stored = decode(std::slice::from_ref(&zero), &[]).unwrap();
+        let mut as_bytes = decode(&[record(1, 3, 2)], &[0; 1024]).unwrap();
+        assert_eq!(stored.digest(), as_bytes.digest());
+        assert_eq!(as_bytes.to_parts(SIZE).0.records, [zero]);
+        assert_ne!(stored.digest(), cache.digest());
+    }
+
+    #[test]
+    fn lies_are_refused() {
+        let content = [1; 8 * 512];
+        for (records, expected) in [
+            (
+                vec![record(3, 0, 1), record(2, 0, 1)],
+                LogError::Order { record: 1, write: 2, after: 3, before: 10 },
+            ),
+            (vec![record(10, 0, 1)], LogError::Order { record: 0, write: 10, after: 0, before: 10 }),
+            (vec![record(1, 33, 1)], LogError::Sectors { record: 0, sector: 33, sectors: 1 }),
+            (vec![record(1, 32, 2)], LogError::Sectors { record: 0, sector: 32, sectors: 2 }),
+            (vec![record(1, u64::MAX, 1)], LogError::Sectors { record: 0, sector: u64::MAX, sectors: 1 }),
+            (vec![record(1, 7, 2)], LogError::Sectors { record: 0, sector: 7, sectors: 2 }),
+            (vec![record(1, 0, 0)], LogError::Sectors { record: 0, sector: 0, sectors: 0 }),
+            (vec![record(1, 0, 9)], LogError::Sectors { record: 0, sector: 0, sectors: 9 }),
+            (vec![record(1, 0, 8), record(1, 8, 1)], LogError::Content { found: 4096, named: 4608 }),
+            (vec![record(1, 0, 7)], LogError::Content { found: 4096, named: 3584 }),
+        ] {
+            assert_eq!(decode(&records, &content).unwrap_err(), expected);
+        }
+        let head = Head { next: u64::MAX, records: Vec::new() };
+        assert_eq!(Cache::from_parts(&head, &[], SIZE, DISK_BYTES).unwrap_err(), LogError::Writes(u64::MAX));
+    }
+
+    /// Versions cost what they would hold, whether they are zeroes or not: a head cannot name more than fits.
+    #[test]
+    fn too_much_is_refused() {
+        let zero = RecordHead { zero: true, ..record(1, 0, 8) };
+        let fits = (CACHE_BYTES_MAX / BLOCK) as usize;
+        assert_eq!(decode(&vec![zero.clone(); fits], &[]).unwrap().bytes(), CACHE_BYTES_MAX);
+        assert_eq!(decode(&vec![zero; fits + 1], &[]).unwrap_err(), LogError::TooMuch);
+    }
+}

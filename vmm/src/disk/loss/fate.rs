@@ -1,0 +1,210 @@
+//! Which of its versions each sector holds after a loss of power.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rand_chacha::rand_core::Rng;
+
+use super::landing::Landing;
+use super::{LossMode, PowerLoss, PowerLossOptions};
+use crate::disk::cache::Record;
+use crate::disk::content::Content;
+use crate::disk::draw;
+
+/// So often a choice is drawn anew that loses nothing.
+const LOSS_DRAWS_MAX: usize = 8;
+
+/// All versions of all sectors that are not durable, or were in flight.
+pub(super) struct Versions<'a> {
+    /// In write order. Those in flight are last.
+    records: &'a [Record],
+    /// The number of the first write that was in flight.
+    first_in_flight: u64,
+    /// Bytes of a sector.
+    size: u64,
+    /// For each sector the records that it is in, ascending. Version `i` is what the `i`th of them has, the last version
+    /// is the content.
+    sectors: BTreeMap<u64, Vec<usize>>,
+}
+
+/// A sector with its versions.
+struct Sector<'a> {
+    versions: Vec<&'a [u8]>,
+    /// Which of them is the newest that completed.
+    completed: usize,
+}
+
+impl<'a> Versions<'a> {
+    pub(super) fn new(records: &'a [Record], first_in_flight: u64, size: u64) -> Versions<'a> {
+        let mut sectors: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        for (index, record) in records.iter().enumerate() {
+            for sector in record.sector..record.sector + u64::from(record.sectors) {
+                sectors.entry(sector).or_default().push(index);
+            }
+        }
+        Versions { records, first_in_flight, size, sectors }
+    }
+
+    /// Draw what each sector holds, let the content hold it, and count.
+    pub(super) fn decide(
+        &self,
+        content: &mut Content,
+        mode: LossMode,
+        options: PowerLossOptions,
+        rng: &mut impl Rng,
+        loss: &mut PowerLoss,
+    ) {
+        let chosen = if mode == LossMode::AllKept { self.choose(mode, rng) } else { self.lose(mode, rng) };
+        let torn_ppm = options.tear_sectors.then(|| draw::odds(rng));
+        // Of each request in flight, the sectors in which it is found, and all that it writes.
+        let mut landed: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+        let mut newest = vec![0; self.size as usize];
+        for ((&number, records), chosen) in self.sectors.iter().zip(chosen) {
+            content.read(number * self.size, &mut newest);
+            let sector = self.sector(number, records, &newest);
+            let mut outcome = sector.versions[chosen].to_vec();
+            let mut torn = false;
+            if let Some(ppm) = torn_ppm
+                && draw::hits(rng, ppm)
+            {
+                torn = sector.tear(chosen, &mut outcome, rng);
+            }
+            sector.count(chosen, torn, loss);
+            for (i, &record) in records.iter().enumerate().skip(sector.completed) {
+                let (there, of) = landed.entry(self.records[record].write).or_default();
+                *there += u64::from(chosen == i + 1 && !torn);
+                *of += 1;
+            }
+            if outcome != newest {
+                content.write(number * self.size, &outcome);
+            }
+        }
+        landed.values().for_each(|&(there, of)| loss.in_flight.count(there, of));
+    }
+
+    fn sector<'b>(&'b self, number: u64, records: &[usize], newest: &'b [u8]) -> Sector<'b> {
+        let mut versions: Vec<&[u8]> = Vec::with_capacity(records.len() + 1);
+        let mut completed = 0;
+        for &index in records {
+            let record = &self.records[index];
+            let at = (number - record.sector) * self.size;
+            versions.push(record.before.part(at as usize, self.size as usize));
+            completed += usize::from(record.write < self.first_in_flight);
+        }
+        versions.push(newest);
+        Sector { versions, completed }
+    }
+
+    /// Which version each sector holds, and in one of them not the newest that completed, if there is one that had an older
+    /// one: after some draws in vain, the oldest in all, which each mode allows.
+    fn lose(&self, mode: LossMode, rng: &mut impl Rng) -> Vec<usize> {
+        let completed = |records: &Vec<usize>| {
+            records.iter().filter(|&&record| self.records[record].write < self.first_in_flight).count()
+        };
+        let completed: Vec<usize> = self.sectors.values().map(completed).collect();
+        if completed.iter().all(|&completed| completed == 0) {
+            return self.choose(mode, rng);
+        }
+        (0..LOSS_DRAWS_MAX)
+            .map(|_| self.choose(mode, rng))
+            .find(|chosen| chosen.iter().zip(&completed).any(|(chosen, completed)| chosen < completed))
+            .unwrap_or_else(|| vec![0; completed.len()])
+    }
+
+    /// Which version each sector holds, in the order of sectors.
+    fn choose(&self, mode: LossMode, rng: &mut impl Rng) -> Vec<usize> {
+        let kept = match mode {
+            LossMode::AllLost => vec![0; self.records.len()],
+            LossMode::AllKept => self.landed(rng),
+            LossMode::Prefix => self.prefix(rng),
+            LossMode::Requests => self.requests(rng),
+            LossMode::Sectors => {
+                let newest_ppm = draw::odds(rng);
+                let mut choose = |records: &Vec<usize>| match draw::hits(rng, newest_ppm) {
+                    true => records.len(),
+                    false => draw::below(rng, records.len() as u64 + 1) as usize,
+                };
+                return self.sectors.values().map(&mut choose).collect();
+            }
+        };
+        let survives =
+            |sector: u64, record: usize| kept[record] >> (sector - self.records[record].sector) & 1 == 1;
+        let newest = |(&sector, records): (&u64, &Vec<usize>)| {
+            records.iter().rposition(|&record| survives(sector, record)).map_or(0, |last| last + 1)
+        };
+        self.sectors.iter().map(newest).collect()
+    }
+
+    /// Of each record the sectors, as bits, that survive when a prefix does.
+    fn prefix(&self, rng: &mut impl Rng) -> Vec<u8> {
+        if draw::coin(rng) {
+            let writes: BTreeSet<u64> = self.records.iter().map(|record| record.write).collect();
+            let end = draw::below(rng, writes.len() as u64 + 1) as usize;
+            let end = writes.into_iter().nth(end).unwrap_or(u64::MAX);
+            return self.records.iter().map(|record| if record.write < end { u8::MAX } else { 0 }).collect();
+        }
+        let sectors = self.records.iter().map(|record| u64::from(record.sectors)).sum::<u64>();
+        let mut left = draw::below(rng, sectors + 1);
+        let take = |record: &Record| {
+            let take = left.min(record.sectors.into());
+            left -= take;
+            ((1u16 << take) - 1) as u8
+        };
+        self.records.iter().map(take).collect()
+    }
+
+    /// The same when each request survives or does not.
+    fn requests(&self, rng: &mut impl Rng) -> Vec<u8> {
+        let survive_ppm = draw::odds(rng);
+        let (mut last, mut survives) = (None, false);
+        let mut bits = |record: &Record| {
+            if last != Some(record.write) {
+                (last, survives) = (Some(record.write), draw::hits(rng, survive_ppm));
+            }
+            if survives { u8::MAX } else { 0 }
+        };
+        self.records.iter().map(&mut bits).collect()
+    }
+
+    /// The same when all that completed survives, and requests in flight land as they may.
+    fn landed(&self, rng: &mut impl Rng) -> Vec<u8> {
+        let mut kept = Vec::with_capacity(self.records.len());
+        for records in self.records.chunk_by(|a, b| a.write == b.write) {
+            let landing = match records[0].write < self.first_in_flight {
+                true => Landing::Whole,
+                false => Landing::draw(rng, records.iter().map(|record| u64::from(record.sectors)).sum()),
+            };
+            let mut lands = landing.sectors(rng);
+            let mut number = 0;
+            for record in records {
+                let bit = |bits, sector: u8| {
+                    number += 1;
+                    bits | u8::from(lands(number - 1)) << sector
+                };
+                kept.push((0..record.sectors).fold(0, bit));
+            }
+        }
+        kept
+    }
+}
+
+impl Sector<'_> {
+    /// Replace a part of the outcome by that of another version, which is drawn. Returns whether it is neither of them now.
+    fn tear(&self, chosen: usize, outcome: &mut [u8], rng: &mut impl Rng) -> bool {
+        let other = draw::below(rng, self.versions.len() as u64 - 1) as usize;
+        let other = self.versions[other + usize::from(other >= chosen)];
+        let at = 1 + draw::below(rng, outcome.len() as u64 - 1) as usize;
+        let part = if draw::coin(rng) { 0..at } else { at..outcome.len() };
+        outcome[part.clone()].copy_from_slice(&other[part]);
+        *outcome != *other && *outcome != *self.versions[chosen]
+    }
+
+    fn count(&self, chosen: usize, torn: bool, loss: &mut PowerLoss) {
+        let (durable, newest, now) = (self.versions[0], self.versions[self.completed], self.versions[chosen]);
+        let older = chosen < self.completed && now != newest;
+        let unflushed = self.versions[..=self.completed].iter().any(|version| *version != durable);
+        loss.unflushed += u64::from(unflushed);
+        loss.torn += u64::from(torn);
+        loss.lost_newest += u64::from(older && !torn);
+        loss.in_between += u64::from(older && now != durable && !torn);
+    }
+}

@@ -1,0 +1,64 @@
+//! Bit rot: bits of what was written flip, durably and at once.
+
+use std::collections::BTreeMap;
+
+use rand_chacha::rand_core::Rng;
+
+use super::cache::{Before, Record};
+use super::{BLOCK, Disk, draw};
+
+/// The most bits that flip at a time.
+pub const ROT_BITS_MAX: u32 = 1 << 16;
+
+/// A bit that flipped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FlippedBit {
+    /// Where its byte is on the disk.
+    pub offset: u64,
+    /// Which bit of it.
+    pub bit: u8,
+}
+
+impl Disk {
+    /// Flip `bits` drawn bits (at most [`ROT_BITS_MAX`]) in drawn blocks of 4 KiB that were written at some time; a bit
+    /// that is drawn twice flips once. The cells are bad, so a bit flips in each version that its sector may come to hold
+    /// after a loss of power. What is written there from now on is as it should be.
+    pub fn rot(&mut self, bits: u32, rng: &mut impl Rng) -> Vec<FlippedBit> {
+        let blocks: Vec<u64> = self.content.written_blocks().into_iter().collect();
+        let mut masks: BTreeMap<u64, u8> = BTreeMap::new();
+        if blocks.is_empty() {
+            return Vec::new();
+        }
+        for _ in 0..bits.min(ROT_BITS_MAX) {
+            let block = blocks[draw::below(rng, blocks.len() as u64) as usize];
+            let bytes = (self.len() - block * BLOCK).min(BLOCK);
+            let bit = draw::below(rng, 8 * bytes);
+            *masks.entry(block * BLOCK + bit / 8).or_default() |= 1 << (bit % 8);
+        }
+        for (&offset, mask) in &masks {
+            let mut byte = [0];
+            self.content.read(offset, &mut byte);
+            self.content.write(offset, &[byte[0] ^ mask]);
+        }
+        let size = self.sector.bytes();
+        self.cache.map(|record| flipped(record, size, &masks));
+        let bits = |(&offset, &mask): (&u64, &u8)| {
+            (0..8).filter(move |bit| mask >> bit & 1 == 1).map(move |bit| FlippedBit { offset, bit })
+        };
+        masks.iter().flat_map(bits).collect()
+    }
+}
+
+/// A record with what flipped in its sectors.
+fn flipped(record: &Record, size: u64, masks: &BTreeMap<u64, u8>) -> Record {
+    let (start, len) = (record.sector * size, u64::from(record.sectors) * size);
+    let mut range = masks.range(start..start + len).peekable();
+    if range.peek().is_none() {
+        return record.clone();
+    }
+    let mut content = record.before.part(0, len as usize).to_vec();
+    for (&offset, mask) in range {
+        content[(offset - start) as usize] ^= mask;
+    }
+    Record { before: Before::of(&content), ..record.clone() }
+}

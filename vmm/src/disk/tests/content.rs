@@ -1,0 +1,103 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::digest::LeafSum;
+use everett_snapshot::{PageHash, Pool};
+
+proptest! {
+    /// Any reads and writes equal those on a plain array, for each kind of base, and hashes are those of what was written.
+    #[test]
+    fn equals_an_array(
+        base in 0u8..3,
+        steps in proptest::collection::vec((0u64..75, 1u64..20, any::<u8>(), 0u8..5), 1..40),
+    ) {
+        const SECTORS: u64 = 9 * 8 + 1;
+        const LEN: usize = (SECTORS * SECTOR) as usize;
+        let content: Vec<u8> = (0..LEN).map(|i| i as u8).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let (mut disk, mut oracle) = match base {
+            0 => (Disk::zeroed(LEN as u64).unwrap(), vec![0; LEN]),
+            1 => (Disk::from_bytes(content.clone().into()).unwrap(), content),
+            _ => {
+                let path = folder.path().join("disk");
+                std::fs::write(&path, &content).unwrap();
+                (Disk::open(&path, None).unwrap(), content)
+            }
+        };
+        let before = disk.clone();
+        let pool = Pool::default();
+        let mut touched = BTreeSet::new();
+        for (first, sectors, value, kind) in steps {
+            let range = (first * SECTOR) as usize..((first + sectors) * SECTOR) as usize;
+            if kind == 0 {
+                let mut buf = vec![1; range.len()];
+                disk.read(first * SECTOR, &mut buf);
+                let expected: Vec<u8> = range.map(|i| oracle.get(i).copied().unwrap_or(0)).collect();
+                prop_assert_eq!(buf, expected);
+                continue;
+            }
+            if kind == 1 {
+                disk.moment(&pool);
+            }
+            let range = range.start.min(LEN)..range.end.min(LEN);
+            let sectors = range.len() as u64 / SECTOR;
+            let value = if kind == 3 { 0 } else { value };
+            if sectors == 0 {
+                continue;
+            }
+            touched.extend(first / 8..(first + sectors).div_ceil(8));
+            match kind {
+                2 => disk.write(first * SECTOR, &vec![value; range.len()]),
+                3 => { disk.complete(&[zeroes(&disk, first, sectors, true)]); }
+                _ => { disk.complete(&[fill(&disk, first, &vec![value; sectors as usize])]); }
+            }
+            oracle[range].fill(value);
+        }
+        prop_assert_eq!(disk.written_blocks(), touched.clone());
+        let mut buf = vec![0; LEN];
+        disk.read(0, &mut buf);
+        prop_assert_eq!(&buf, &oracle);
+        prop_assert!(before.written_blocks().is_empty(), "a clone shares nothing that is written later");
+        oracle.resize(10 * BLOCK as usize, 0);
+        let (blocks, _) = oracle.as_chunks::<{ BLOCK as usize }>();
+        let leaf = |&block: &u64| (block, PageHash::of(&blocks[block as usize]));
+        // Beyond its end the base has nothing that a hash could show.
+        prop_assert_eq!(disk.content.sum(), LeafSum::of(touched.iter().map(leaf)));
+    }
+}
+
+#[test]
+fn sizes_and_files_are_checked() {
+    assert!(Disk::zeroed(0).is_err());
+    assert!(Disk::zeroed(513).is_err());
+    assert!(Disk::zeroed(DISK_BYTES_MAX + 512).is_err());
+    let error = Disk::open(Path::new("/nonexistent/disk"), None).unwrap_err();
+    assert_eq!(error.to_string(), "cannot open disk image /nonexistent/disk");
+    let odd = Disk::zeroed(4096 + 512).unwrap().with_sectors(SectorSize::Bytes4096);
+    assert_eq!(odd.unwrap_err().to_string(), "a disk of 4608 bytes has no whole sectors of 4096 bytes");
+    assert_eq!(Disk::zeroed(8192).unwrap().with_sectors(SectorSize::Bytes4096).unwrap().len(), 8192);
+}
+
+/// What is written is written, whatever it was and whether a moment was taken.
+#[test]
+fn written_blocks_do_not_depend_on_moments() {
+    let changes = |disk: &Disk| {
+        [
+            fill(disk, 0, &[0; 8]),
+            zeroes(disk, 8, 8, true),
+            zeroes(disk, 16, 8, false),
+            zeroes(disk, 25, 2, false),
+            fill(disk, 32, &[1]),
+        ]
+    };
+    let (mut disk, mut observed) = (Disk::zeroed(1 << 20).unwrap(), Disk::zeroed(1 << 20).unwrap());
+    for change in changes(&disk) {
+        disk.complete(std::slice::from_ref(&change));
+        observed.complete(&[change]);
+        observed.digest();
+        observed.moment(&Pool::default());
+    }
+    assert_eq!(disk.written_blocks(), BTreeSet::from([0, 1, 4]));
+    assert_eq!(observed.written_blocks(), disk.written_blocks());
+    assert_eq!(observed.digest(), disk.digest());
+}

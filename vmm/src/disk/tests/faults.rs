@@ -1,0 +1,140 @@
+//! Faults: how often, how long, and on what.
+
+use super::*;
+use crate::fault::{DiskName, Distribution, Fault};
+
+fn error(requests: Requests, ppm: u32) -> DiskFault {
+    DiskFault::Error { requests, ppm }
+}
+
+#[test]
+fn errors_come_as_often_as_they_should() {
+    for (ppm, least, most) in
+        [(0, 0, 0), (1_000, 60, 140), (250_000, 24_450, 25_550), (1_000_000, 100_000, 100_000)]
+    {
+        let mut disk = Disk::zeroed(4096).unwrap();
+        disk.apply(3, error(Requests::Write, ppm)).unwrap();
+        let mut streams = Streams::new(1, "n");
+        let failed = (0..100_000).filter(|_| disk.fails(Requests::Write, &mut streams)).count();
+        // Four standard deviations.
+        assert!((least..=most).contains(&failed), "{ppm} ppm: {failed}");
+    }
+}
+
+#[test]
+fn faults_are_about_their_requests_and_end() {
+    let mut disk = Disk::zeroed(4096).unwrap();
+    let mut streams = Streams::new(1, "n");
+    let fresh = streams.clone();
+    disk.apply(1, error(Requests::Read, 1_000_000)).unwrap();
+    disk.apply(2, DiskFault::Full).unwrap();
+    assert!(!disk.fails(Requests::Write, &mut streams) && !disk.fails(Requests::Flush, &mut streams));
+    assert_eq!(disk.extra_ns(&mut streams), 0);
+    assert_eq!(streams, fresh, "what no fault is about draws nothing");
+    assert!(disk.fails(Requests::Read, &mut streams));
+    assert!(disk.heal(1) && !disk.heal(1));
+    assert!(!disk.fails(Requests::Read, &mut streams));
+    for kind in [Requests::Read, Requests::Write, Requests::Flush] {
+        disk.apply(7, error(Requests::All, 1_000_000)).unwrap();
+        assert!(disk.fails(kind, &mut streams));
+        disk.heal_all();
+        assert!(!disk.fails(kind, &mut streams) && disk.faults().is_empty());
+    }
+}
+
+#[test]
+fn latencies_are_drawn_and_add_up() {
+    let mut disk = Disk::zeroed(4096).unwrap();
+    let mut streams = Streams::new(1, "n");
+    disk.apply(1, DiskFault::Latency { extra: Distribution::Constant(5_000) }).unwrap();
+    disk.apply(2, DiskFault::Latency { extra: Distribution::Uniform(0, 999) }).unwrap();
+    let drawn: Vec<u64> = (0..10_000).map(|_| disk.extra_ns(&mut streams)).collect();
+    assert!(drawn.iter().all(|ns| (5_000..6_000).contains(ns)));
+    let mean = drawn.iter().sum::<u64>() / 10_000;
+    assert!((5_488..=5_511).contains(&mean), "four standard deviations: {mean}");
+    disk.apply(1, DiskFault::Latency { extra: Distribution::Constant(0) }).unwrap();
+    assert!(disk.extra_ns(&mut streams) < 1000, "the same name is the same fault");
+}
+
+#[test]
+fn what_is_no_fault_is_refused() {
+    let mut disk = Disk::zeroed(4096).unwrap();
+    assert_eq!(disk.apply(1, error(Requests::All, 1_000_001)), Err(DiskFaultError::Ppm(1_000_001)));
+    let latency = DiskFault::Latency { extra: Distribution::Uniform(2, 1) };
+    assert!(matches!(disk.apply(1, latency), Err(DiskFaultError::Latency(_))));
+    for id in 0..FAULTS_MAX as u64 {
+        disk.apply(id, DiskFault::Full).unwrap();
+    }
+    assert_eq!(disk.apply(1000, DiskFault::Full), Err(DiskFaultError::TooMany));
+    disk.apply(0, error(Requests::Read, 1)).unwrap();
+    assert_eq!(disk.faults().len(), FAULTS_MAX);
+}
+
+#[test]
+fn the_catalogue_is_understood() {
+    let disk = || DiskName { node: "a".into(), disk: 0 };
+    let flushes = Fault::DiskError { disk: disk(), requests: Requests::Flush, ppm: 9 };
+    assert_eq!(DiskFault::of(&flushes), Some(error(Requests::Flush, 9)));
+    let extra = Distribution::Constant(4);
+    let slow = Fault::DiskLatency { disk: disk(), extra: extra.clone() };
+    assert_eq!(DiskFault::of(&slow), Some(DiskFault::Latency { extra }));
+    assert_eq!(DiskFault::of(&Fault::DiskFull { disk: disk() }), Some(DiskFault::Full));
+    assert_eq!(DiskFault::of(&Fault::BitRot { disk: disk(), bits: 1 }), None, "rot is no state");
+}
+
+#[test]
+fn a_full_disk_has_room_where_it_was_written() {
+    let mut content = vec![0; 8 * BLOCK as usize];
+    content[2 * BLOCK as usize + 5] = 1;
+    let mut disk = Disk::from_bytes(content.into()).unwrap();
+    disk.complete(&[fill(&disk, 0, &[0])]);
+    disk.apply(1, DiskFault::Full).unwrap();
+    let room = |disk: &Disk, first, sectors| disk.has_room(&[fill(disk, first, &vec![1; sectors])]);
+    assert!(room(&disk, 0, 1) && room(&disk, 7, 1), "the block was written, with zeroes");
+    assert!(room(&disk, 16, 8), "the base has something there");
+    assert!(!room(&disk, 8, 1) && !room(&disk, 7, 2) && !room(&disk, 15, 2));
+    assert!(!disk.has_room(&[zeroes(&disk, 8, 8, true)]) && disk.has_room(&[zeroes(&disk, 8, 8, false)]));
+    assert!(!disk.has_room(&[fill(&disk, 0, &[1]), fill(&disk, 24, &[1])]), "all of a request or nothing");
+    disk.heal(1);
+    assert!(room(&disk, 8, 8));
+    disk.complete(&[fill(&disk, 8, &[1])]);
+    lose(&mut disk, LossMode::AllLost, 0, &[]);
+    disk.apply(1, DiskFault::Full).unwrap();
+    assert!(room(&disk, 8, 8), "room that was taken stays taken");
+}
+
+/// Bits flip in what was written, in each version, and nowhere else.
+#[test]
+fn rot_is_durable_and_at_once() {
+    let mut seen = BTreeSet::new();
+    for seed in 0..200 {
+        let mut disk = Disk::from_bytes(vec![3; 16 * BLOCK as usize].into()).unwrap();
+        disk.complete(&[fill(&disk, 8, &[0xf0; 8])]);
+        disk.flush(1);
+        disk.complete(&[fill(&disk, 10, &[0x0f; 30])]);
+        let before = disk.clone();
+        let flipped = disk.rot(3, &mut rng(seed));
+        assert!((1..=3).contains(&flipped.len()) && flipped.is_sorted());
+        // Whatever becomes of the cache, it is as without the rot, but for the bits.
+        for mode in [LossMode::AllLost, LossMode::AllKept, LossMode::Sectors] {
+            let (mut with, mut without) = (disk.clone(), before.clone());
+            assert_eq!(lose(&mut with, mode, seed, &[]).mode, lose(&mut without, mode, seed, &[]).mode);
+            let [mut a, mut b] = [const { [0; 16 * BLOCK as usize] }; 2];
+            with.read(0, &mut a);
+            without.read(0, &mut b);
+            for bit in &flipped {
+                b[bit.offset as usize] ^= 1 << bit.bit;
+                seen.insert(bit.offset / BLOCK);
+            }
+            assert!(a == b, "{mode:?}");
+        }
+        assert_ne!(disk.digest(), before.clone().digest());
+    }
+    assert_eq!(seen, BTreeSet::from([1, 2, 3, 4]), "the blocks that were written");
+    let mut untouched = Disk::from_bytes(vec![3; 8192].into()).unwrap();
+    assert_eq!(untouched.rot(u32::MAX, &mut rng(0)), []);
+    let mut small = Disk::zeroed(SECTOR).unwrap();
+    small.write(0, &[1; 512]);
+    let flipped = small.rot(u32::MAX, &mut rng(0));
+    assert_eq!(flipped.len(), 4096, "all bits that there are");
+}

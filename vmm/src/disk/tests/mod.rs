@@ -1,0 +1,45 @@
+//! Disks against naive models: lists of everything that was written, and when.
+
+mod cache;
+mod content;
+mod faults;
+mod machine;
+mod model;
+mod space;
+
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use super::*;
+
+fn rng(seed: u64) -> ChaCha20Rng {
+    ChaCha20Rng::seed_from_u64(seed)
+}
+
+/// A write of whole sectors, each filled with one value.
+fn fill(disk: &Disk, first: u64, values: &[u8]) -> Change {
+    let size = disk.sector_size().bytes();
+    let content = values.iter().flat_map(|&value| vec![value; size as usize]).collect();
+    Change::Write { offset: first * size, content }
+}
+
+fn zeroes(disk: &Disk, first: u64, sectors: u64, takes_room: bool) -> Change {
+    let size = disk.sector_size().bytes();
+    Change::Zero { offset: first * size, len: sectors * size, takes_room }
+}
+
+/// What each sector is filled with; `None`: with more than one value.
+fn values(disk: &Disk) -> Vec<Option<u8>> {
+    let size = disk.sector_size().bytes();
+    let value = |sector: u64| {
+        let mut buf = vec![0; size as usize];
+        disk.read(sector * size, &mut buf);
+        buf.iter().all(|&byte| byte == buf[0]).then_some(buf[0])
+    };
+    (0..disk.len() / size).map(value).collect()
+}
+
+/// Lose power in this mode.
+fn lose(disk: &mut Disk, mode: LossMode, seed: u64, in_flight: &[Vec<Change>]) -> PowerLoss {
+    disk.power_loss_in(&mut rng(seed), PowerLossOptions::default(), in_flight, |_| mode)
+}

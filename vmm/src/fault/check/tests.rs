@@ -1,0 +1,126 @@
+use super::*;
+use crate::fault::{DiskName, Links, Requests, Restart};
+
+fn node() -> String {
+    "a".to_owned()
+}
+
+fn disk() -> DiskName {
+    DiskName { node: node(), disk: 0 }
+}
+
+/// A fault with bounds, and what it should be told.
+fn verdict(fault: &Fault) -> String {
+    fault.problems().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn the_ends_of_every_range_are_allowed_and_nothing_beyond() {
+    let loss = |ppm| Fault::Loss { links: Links::all(), ppm };
+    let bandwidth = |bits_per_s| Fault::Bandwidth { links: Links::all(), bits_per_s };
+    let slow = |ppm| Fault::SlowCpu { node: node(), ppm };
+    let rot = |bits| Fault::BitRot { disk: disk(), bits };
+    let drift = |ppm| Fault::ClockDrift { node: node(), ppm };
+    let step = |step_ns| Fault::ClockStep { node: node(), step_ns };
+    let stalls = |every_instructions, ns| Fault::Stalls {
+        node: node(),
+        every_instructions,
+        stall: Distribution::Constant(ns),
+    };
+    let priorities = |ns, most| Fault::Priorities {
+        node: node(),
+        unit: "u".to_owned(),
+        every: Distribution::Uniform(ns, most),
+    };
+    for good in [
+        loss(0),
+        loss(1_000_000),
+        bandwidth(1_000),
+        bandwidth(1_000_000_000_000),
+        slow(1_000),
+        slow(1_000_000),
+        rot(1),
+        rot(65_536),
+        drift(-500_000),
+        drift(500_000),
+        step(-CLOCK_STEP_NS_MAX),
+        step(CLOCK_STEP_NS_MAX),
+        stalls(1_000, 0),
+        stalls(1_000_000_000_000, 1_000_000_000),
+        priorities(1_000_000, 2_000_000),
+        Fault::Reset { node: node(), restart: Restart::Warm },
+    ] {
+        assert_eq!(verdict(&good), "", "{good:?}");
+    }
+    for (bad, told) in [
+        (loss(1_000_001), "ppm: must be from 0 to 1000000 ppm, not 1000001"),
+        (bandwidth(999), "bits_per_s: must be from 1000 to 1000000000000 bits a second, not 999"),
+        (slow(999), "ppm: must be from 1000 to 1000000 ppm, not 999"),
+        (rot(0), "bits: must be from 1 to 65536 bits, not 0"),
+        (rot(65_537), "bits: must be from 1 to 65536 bits, not 65537"),
+        (drift(-500_001), "ppm: must be from -500000 to 500000 ppm, not -500001"),
+        (drift(i32::MAX), "ppm: must be from -500000 to 500000 ppm, not 2147483647"),
+        (
+            step(i64::MIN),
+            "step: must be from -31622400000000000 to 31622400000000000 ns, not -9223372036854775808",
+        ),
+        (
+            stalls(999, 1_000_000_001),
+            "every_instructions: must be from 1000 to 1000000000000 instructions, not 999; \
+             stall: gives times up to 1000000001 ns: at most 1000000000 ns are allowed",
+        ),
+        (
+            priorities(999_999, 2_000_000),
+            "every: gives times down to 999999 ns: at least 1000000 ns are needed",
+        ),
+        (priorities(2, 1), "every: uniform from 2 to 1 ns: the first must not be above the second"),
+    ] {
+        assert_eq!(verdict(&bad), told);
+    }
+}
+
+#[test]
+fn all_values_of_a_fault_are_told_of() {
+    let bad = Fault::Reorder { links: Links::all(), ppm: PPM + 1, hold: Distribution::Quantiles(Vec::new()) };
+    assert_eq!(bad.problems().iter().map(|p| p.field).collect::<Vec<_>>(), ["ppm", "hold"]);
+    let bad = Fault::DiskError { disk: disk(), requests: Requests::All, ppm: PPM + 1 };
+    assert_eq!(bad.problems().iter().map(|p| p.field).collect::<Vec<_>>(), ["ppm"]);
+}
+
+#[test]
+fn argument_vectors() {
+    let command = |argv: Vec<String>| Fault::Command { node: node(), argv }.problems();
+    let word = |bytes| "x".repeat(bytes);
+    assert!(command(vec![word(ARGV_BYTES_MAX - 1), word(1)]).is_empty());
+    assert!(command(vec!["x".to_owned(); ARGUMENTS_MAX]).is_empty());
+    for argv in [vec![], vec![String::new(), word(1)]] {
+        assert_eq!(command(argv)[0].what, FaultError::NoProgram);
+    }
+    for argv in [
+        vec![word(ARGV_BYTES_MAX), word(1)],
+        vec!["x".to_owned(); ARGUMENTS_MAX + 1],
+        vec![word(1), "\0".to_owned()],
+    ] {
+        assert_eq!(command(argv)[0].what, FaultError::Arguments);
+    }
+}
+
+/// One of each shape of content: what is stored comes back.
+#[test]
+fn a_fault_survives_storage() {
+    let nodes = |names: &[&str]| crate::fault::Group::Nodes(names.iter().map(|n| (*n).to_owned()).collect());
+    for fault in [
+        Fault::Latency {
+            links: Links { from: nodes(&["a", "b"]), to: crate::fault::Group::All, both_ways: false },
+            extra: Distribution::Quantiles(vec![(0, 1), (PPM, 2)]),
+        },
+        Fault::PowerLoss { node: node(), restart: None, tear_sectors: true },
+        Fault::PowerLoss { node: node(), restart: Some(Restart::Cold), tear_sectors: false },
+        Fault::DiskError { disk: disk(), requests: Requests::Flush, ppm: 7 },
+        Fault::ClockStep { node: node(), step_ns: -5 },
+        Fault::Command { node: node(), argv: vec!["true".to_owned()] },
+    ] {
+        let bytes = postcard::to_stdvec(&fault).unwrap();
+        assert_eq!(postcard::from_bytes::<Fault>(&bytes), Ok(fault));
+    }
+}

@@ -1,0 +1,162 @@
+//! The faults by name, and what is true of every fault of a kind.
+
+use serde::{Deserialize, Serialize};
+
+use super::Fault;
+
+/// Which fault it is, without its values. The order is the catalogue's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the variants of Fault, which say it")]
+pub enum FaultKind {
+    Latency,
+    Loss,
+    Duplicate,
+    Reorder,
+    Corrupt,
+    Bandwidth,
+    Partition,
+    Clog,
+    PowerLoss,
+    Reset,
+    Pause,
+    SlowCpu,
+    DiskError,
+    DiskLatency,
+    DiskFull,
+    BitRot,
+    ClockDrift,
+    ClockStep,
+    Stalls,
+    Priorities,
+    Reseed,
+    Command,
+}
+
+impl FaultKind {
+    /// All of them.
+    pub const ALL: [FaultKind; 22] = [
+        FaultKind::Latency,
+        FaultKind::Loss,
+        FaultKind::Duplicate,
+        FaultKind::Reorder,
+        FaultKind::Corrupt,
+        FaultKind::Bandwidth,
+        FaultKind::Partition,
+        FaultKind::Clog,
+        FaultKind::PowerLoss,
+        FaultKind::Reset,
+        FaultKind::Pause,
+        FaultKind::SlowCpu,
+        FaultKind::DiskError,
+        FaultKind::DiskLatency,
+        FaultKind::DiskFull,
+        FaultKind::BitRot,
+        FaultKind::ClockDrift,
+        FaultKind::ClockStep,
+        FaultKind::Stalls,
+        FaultKind::Priorities,
+        FaultKind::Reseed,
+        FaultKind::Command,
+    ];
+
+    /// Its name in plans, world files and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            FaultKind::Latency => "latency",
+            FaultKind::Loss => "loss",
+            FaultKind::Duplicate => "duplicate",
+            FaultKind::Reorder => "reorder",
+            FaultKind::Corrupt => "corrupt",
+            FaultKind::Bandwidth => "bandwidth",
+            FaultKind::Partition => "partition",
+            FaultKind::Clog => "clog",
+            FaultKind::PowerLoss => "power_loss",
+            FaultKind::Reset => "reset",
+            FaultKind::Pause => "pause",
+            FaultKind::SlowCpu => "slow_cpu",
+            FaultKind::DiskError => "disk_error",
+            FaultKind::DiskLatency => "disk_latency",
+            FaultKind::DiskFull => "disk_full",
+            FaultKind::BitRot => "bit_rot",
+            FaultKind::ClockDrift => "clock_drift",
+            FaultKind::ClockStep => "clock_step",
+            FaultKind::Stalls => "stalls",
+            FaultKind::Priorities => "priorities",
+            FaultKind::Reseed => "reseed",
+            FaultKind::Command => "command",
+        }
+    }
+
+    /// The kind of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<FaultKind> {
+        FaultKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Whether it goes on until something ends it. What does not is over in the instant in which it is done.
+    #[must_use]
+    pub const fn lasts(self) -> bool {
+        !matches!(
+            self,
+            FaultKind::Reset
+                | FaultKind::BitRot
+                | FaultKind::ClockStep
+                | FaultKind::Reseed
+                | FaultKind::Command
+        )
+    }
+
+    /// Whether it needs the guest's agent, and with it a node that is on and executes.
+    #[must_use]
+    pub const fn needs_agent(self) -> bool {
+        matches!(self, FaultKind::ClockStep | FaultKind::Priorities | FaultKind::Reseed | FaultKind::Command)
+    }
+}
+
+impl Fault {
+    /// Which it is.
+    #[must_use]
+    pub fn kind(&self) -> FaultKind {
+        match self {
+            Fault::Latency { .. } => FaultKind::Latency,
+            Fault::Loss { .. } => FaultKind::Loss,
+            Fault::Duplicate { .. } => FaultKind::Duplicate,
+            Fault::Reorder { .. } => FaultKind::Reorder,
+            Fault::Corrupt { .. } => FaultKind::Corrupt,
+            Fault::Bandwidth { .. } => FaultKind::Bandwidth,
+            Fault::Partition { .. } => FaultKind::Partition,
+            Fault::Clog { .. } => FaultKind::Clog,
+            Fault::PowerLoss { .. } => FaultKind::PowerLoss,
+            Fault::Reset { .. } => FaultKind::Reset,
+            Fault::Pause { .. } => FaultKind::Pause,
+            Fault::SlowCpu { .. } => FaultKind::SlowCpu,
+            Fault::DiskError { .. } => FaultKind::DiskError,
+            Fault::DiskLatency { .. } => FaultKind::DiskLatency,
+            Fault::DiskFull { .. } => FaultKind::DiskFull,
+            Fault::BitRot { .. } => FaultKind::BitRot,
+            Fault::ClockDrift { .. } => FaultKind::ClockDrift,
+            Fault::ClockStep { .. } => FaultKind::ClockStep,
+            Fault::Stalls { .. } => FaultKind::Stalls,
+            Fault::Priorities { .. } => FaultKind::Priorities,
+            Fault::Reseed { .. } => FaultKind::Reseed,
+            Fault::Command { .. } => FaultKind::Command,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_the_serialised_ones_and_lead_back() {
+        for kind in FaultKind::ALL {
+            assert_eq!(serde_json::to_string(&kind).unwrap(), format!("{:?}", kind.name()));
+            assert_eq!(FaultKind::named(kind.name()), Some(kind));
+        }
+        assert!(FaultKind::ALL.is_sorted_by(|a, b| a < b));
+        assert_eq!(FaultKind::named("Latency"), None);
+    }
+}

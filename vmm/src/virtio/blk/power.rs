@@ -1,0 +1,65 @@
+//! What the host does to a drive: power is lost, or the machine around it is reset, while requests are in flight.
+
+use rand_chacha::rand_core::Rng;
+
+use super::request::{self, Operation};
+use super::{Blk, InFlight};
+use crate::disk::{Aborted, Change, Disk, LANDING_BYTES_MAX, PowerLoss, PowerLossOptions};
+use crate::machine::events::EventQueue;
+use crate::ram::Ram;
+use crate::virtio::queue::total;
+
+impl Blk {
+    /// Power is lost. What was in flight is forgotten, and will not complete.
+    pub(crate) fn power_loss(
+        &mut self,
+        disk: &mut Disk,
+        ram: &Ram,
+        events: &mut EventQueue,
+        options: PowerLossOptions,
+        rng: &mut impl Rng,
+    ) -> PowerLoss {
+        let in_flight = self.take_in_flight(disk, ram, events);
+        disk.power_loss(rng, options, &in_flight)
+    }
+
+    /// The machine is reset. What was in flight is forgotten, and will not complete.
+    pub(crate) fn abort(
+        &mut self,
+        disk: &mut Disk,
+        ram: &Ram,
+        events: &mut EventQueue,
+        rng: &mut impl Rng,
+    ) -> Aborted {
+        let in_flight = self.take_in_flight(disk, ram, events);
+        let aborted = disk.abort(rng, &in_flight);
+        self.write_through(disk);
+        aborted
+    }
+
+    /// Which of the machine's disks it has.
+    pub(crate) fn disk_index(&self) -> usize {
+        self.disk
+    }
+
+    /// What requests in flight would change, in the order of submission; their data is in RAM. Requests that fail change
+    /// nothing, and those beyond [`LANDING_BYTES_MAX`] are taken to.
+    fn take_in_flight(&mut self, disk: &Disk, ram: &Ram, events: &mut EventQueue) -> Vec<Vec<Change>> {
+        let mut left = LANDING_BYTES_MAX;
+        let mut all = Vec::new();
+        for InFlight { event, request, .. } in std::mem::take(&mut self.in_flight).into_values() {
+            events.cancel(event);
+            if self.read_only || request.operation == Operation::Write && total(&request.data) > left {
+                continue;
+            }
+            if let Ok(Ok(changes)) = request::changes(&request, disk, ram) {
+                let bytes = changes.iter().map(Change::bytes).sum::<u64>();
+                if bytes <= left {
+                    left -= bytes;
+                    all.push(changes);
+                }
+            }
+        }
+        all
+    }
+}

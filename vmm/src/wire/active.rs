@@ -1,0 +1,176 @@
+//! The faults that a wire is under, with ports in place of names.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::config::{BITS_PER_S_MAX, BITS_PER_S_MIN, Topology};
+use super::pairs::Pairs;
+use crate::fault::distribution::DistributionError;
+use crate::fault::{Distribution, Fault, Group, Links, PPM, PartitionMode, Ppm};
+
+/// Faults at a time.
+pub const FAULTS_MAX: usize = 256;
+/// How much later each frame arrives at a slow partition, in nanoseconds.
+pub const SLOW_NS: u64 = 1_000_000_000;
+
+/// Why a fault cannot be done to a wire.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FaultError {
+    /// It is done to a machine.
+    #[error("this fault is done to a node, not to the network")]
+    NotOurs,
+    /// A name that no port has.
+    #[error("there is no node called {0}")]
+    UnknownNode(String),
+    /// More than always.
+    #[error("{0} parts per million: at most {PPM}")]
+    Ppm(Ppm),
+    /// No distribution.
+    #[error(transparent)]
+    Distribution(#[from] DistributionError),
+    /// A bandwidth beyond the bounds.
+    #[error("{0} bits a second; from {BITS_PER_S_MIN} to {BITS_PER_S_MAX}")]
+    Bandwidth(u64),
+    /// A number that is in use.
+    #[error("fault {0} is active already")]
+    Active(u64),
+    /// Too many.
+    #[error("at most {FAULTS_MAX} faults at a time")]
+    TooMany,
+}
+
+/// What a fault does to a frame.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Effect {
+    Latency(Distribution),
+    Loss(Ppm),
+    Duplicate(Ppm),
+    Reorder { ppm: Ppm, hold: Distribution },
+    Corrupt(Ppm),
+    Bandwidth(u64),
+    Drop,
+    Hold,
+    Slow,
+    Clog(u8),
+}
+
+/// A fault: what, and to frames of which directions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Active {
+    pub(super) pairs: Pairs,
+    pub(super) effect: Effect,
+}
+
+impl Active {
+    /// A fault of the catalogue, for these ports.
+    pub(super) fn resolve(fault: &Fault, topology: &Topology) -> Result<Active, FaultError> {
+        let (links, effect) = match fault {
+            Fault::Latency { links, extra } => (links, Effect::Latency(extra.clone())),
+            Fault::Loss { links, ppm } => (links, Effect::Loss(*ppm)),
+            Fault::Duplicate { links, ppm } => (links, Effect::Duplicate(*ppm)),
+            Fault::Reorder { links, ppm, hold } => (links, Effect::Reorder { ppm: *ppm, hold: hold.clone() }),
+            Fault::Corrupt { links, ppm } => (links, Effect::Corrupt(*ppm)),
+            Fault::Bandwidth { links, bits_per_s } => (links, Effect::Bandwidth(*bits_per_s)),
+            Fault::Partition { links, mode: PartitionMode::Drop } => (links, Effect::Drop),
+            Fault::Partition { links, mode: PartitionMode::Hold } => (links, Effect::Hold),
+            Fault::Partition { links, mode: PartitionMode::Slow } => (links, Effect::Slow),
+            Fault::Clog { node } => {
+                let port = topology.port(node).ok_or_else(|| FaultError::UnknownNode(node.clone()))?;
+                let pairs = Pairs::choose(topology.ports().len(), |from, to| from == port || to == port);
+                return Ok(Active { pairs, effect: Effect::Clog(port) });
+            }
+            Fault::PowerLoss { .. }
+            | Fault::Reset { .. }
+            | Fault::Pause { .. }
+            | Fault::SlowCpu { .. }
+            | Fault::DiskError { .. }
+            | Fault::DiskLatency { .. }
+            | Fault::DiskFull { .. }
+            | Fault::BitRot { .. }
+            | Fault::ClockDrift { .. }
+            | Fault::ClockStep { .. }
+            | Fault::Stalls { .. }
+            | Fault::Priorities { .. }
+            | Fault::Reseed { .. }
+            | Fault::Command { .. } => return Err(FaultError::NotOurs),
+        };
+        effect.check()?;
+        Ok(Active { pairs: resolve(links, topology)?, effect })
+    }
+
+    /// Whether it could be a fault of these ports.
+    pub(super) fn is_sound(&self, ports: usize) -> bool {
+        let clogged = match self.effect {
+            Effect::Clog(port) => usize::from(port) < ports,
+            _ => true,
+        };
+        self.pairs.is_sound(ports) && self.effect.check().is_ok() && clogged
+    }
+}
+
+impl Effect {
+    fn check(&self) -> Result<(), FaultError> {
+        match self {
+            Effect::Latency(time) | Effect::Reorder { hold: time, .. } => time.check()?,
+            _ => (),
+        }
+        match *self {
+            Effect::Loss(ppm) | Effect::Duplicate(ppm) | Effect::Corrupt(ppm) if ppm > PPM => {
+                Err(FaultError::Ppm(ppm))
+            }
+            Effect::Reorder { ppm, .. } if ppm > PPM => Err(FaultError::Ppm(ppm)),
+            Effect::Bandwidth(rate) if !(BITS_PER_S_MIN..=BITS_PER_S_MAX).contains(&rate) => {
+                Err(FaultError::Bandwidth(rate))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn resolve(links: &Links, topology: &Topology) -> Result<Pairs, FaultError> {
+    for group in [&links.from, &links.to] {
+        if let Group::Nodes(nodes) = group
+            && let Some(unknown) = nodes.iter().find(|node| topology.port(node).is_none())
+        {
+            return Err(FaultError::UnknownNode(unknown.clone()));
+        }
+    }
+    let name = |port| topology.name(port);
+    Ok(Pairs::choose(topology.ports().len(), |from, to| links.contains(name(from), name(to))))
+}
+
+/// The faults that a wire is under, by number.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Faults(pub(super) BTreeMap<u64, Active>);
+
+impl Faults {
+    /// What happens to frames of one direction, in the order of the faults' numbers.
+    pub(super) fn of(&self, from: u8, to: u8) -> impl Iterator<Item = &Effect> {
+        self.0.values().filter(move |active| active.pairs.contains(from, to)).map(|active| &active.effect)
+    }
+
+    /// Whether frames of this direction wait at their sender's end.
+    pub(super) fn holds(&self, from: u8, to: u8) -> bool {
+        self.of(from, to).any(|effect| matches!(effect, Effect::Hold | Effect::Clog(_)))
+    }
+
+    /// Whether frames of this direction are dropped by a partition.
+    pub(super) fn cuts(&self, from: u8, to: u8) -> bool {
+        self.of(from, to).any(|effect| matches!(effect, Effect::Drop))
+    }
+
+    /// Whether this port's card does nothing.
+    pub(super) fn clogs(&self, port: u8) -> bool {
+        self.0.values().any(|active| active.effect == Effect::Clog(port))
+    }
+
+    /// What faults leave of a link's bandwidth, in bits a second.
+    pub(super) fn bandwidth(&self, from: u8, to: u8, link: u64) -> u64 {
+        let faults = self.of(from, to).filter_map(|effect| match effect {
+            Effect::Bandwidth(rate) => Some(*rate),
+            _ => None,
+        });
+        faults.fold(link, u64::min)
+    }
+}

@@ -1,0 +1,49 @@
+//! Out of a link, into a card.
+
+use super::log::{StepKind, Why};
+use super::{Delivery, READY_FRAMES_MAX, Wire, is_late, step};
+
+impl Wire {
+    /// When the next frame arrives, in nanoseconds of vtime, if nothing else is done to the wire.
+    #[must_use]
+    pub fn next_delivery(&self) -> Option<u64> {
+        let state = &self.state;
+        let arrives = |to: u8| self.is_attached(to) && !state.faults.clogs(to);
+        let on_way = || state.flight.way().find(|(_, item)| arrives(item.to)).map(|(due, _)| due);
+        state.flight.ready.front().map(|delivery| delivery.at).or_else(on_way)
+    }
+
+    /// The next frame that arrives at `now` or before, in the order of (vtime, sending). Call it until there is none.
+    pub fn pop_due(&mut self, now: u64) -> Option<Delivery> {
+        self.advance(now);
+        let ready = &mut self.state.flight.ready;
+        if ready.front()?.at > now { None } else { ready.pop_front() }
+    }
+
+    /// What arrives at `to` or before has arrived.
+    pub(super) fn advance(&mut self, to: u64) {
+        while let Some((due, item)) = self.state.flight.arrive(to) {
+            if !self.is_attached(item.to) {
+                self.lose(&item, due, Why::Detached);
+            } else if self.state.faults.clogs(item.to) {
+                if let Err(item) = self.state.flight.held_up.push(item) {
+                    self.lose(&item, due, Why::Bound);
+                }
+            } else if self.state.flight.ready.len() >= READY_FRAMES_MAX {
+                self.lose(&item, due, Why::Bound);
+            } else {
+                let kind = if item.copy {
+                    StepKind::Duplicate
+                } else if is_late(item.sent_at, due) {
+                    StepKind::Timeout
+                } else {
+                    StepKind::Deliver
+                };
+                self.log.push(step(&item, due, kind));
+                let delivery = Delivery { at: due, port: item.to, frame: item.frame, bytes: item.bytes };
+                self.state.flight.ready.push_back(delivery);
+            }
+        }
+        self.state.now = self.state.now.max(to);
+    }
+}

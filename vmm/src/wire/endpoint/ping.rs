@@ -1,0 +1,111 @@
+//! An endpoint's pings: ICMP and ICMPv6 echo requests and what comes back. Those of nodes are answered by the stack.
+
+use std::net::{IpAddr, SocketAddr};
+
+use smoltcp::iface::SocketHandle;
+use smoltcp::phy::ChecksumCapabilities;
+use smoltcp::socket::icmp;
+use smoltcp::wire::{Icmpv4Packet, Icmpv4Repr, Icmpv6Packet, Icmpv6Repr};
+
+use super::Endpoint;
+use super::sockets::{BUFFER_BYTES, Kind, PACKETS_MAX, PAYLOAD_BYTES_MAX, SocketError, SocketId};
+
+/// The answer to a ping.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pong {
+    /// Who answered.
+    pub from: IpAddr,
+    /// To which.
+    pub sequence: u16,
+    /// What it was sent.
+    pub payload: Vec<u8>,
+}
+
+impl Endpoint {
+    /// Send pings and get their answers.
+    ///
+    /// # Errors
+    /// When there are too many sockets.
+    pub fn ping_open(&mut self) -> Result<SocketId, SocketError> {
+        let buffer =
+            || icmp::PacketBuffer::new(vec![icmp::PacketMetadata::EMPTY; PACKETS_MAX], vec![0; BUFFER_BYTES]);
+        let mut socket = icmp::Socket::new(buffer(), buffer());
+        let ident = self.ephemeral_port();
+        socket.bind(icmp::Endpoint::Ident(ident)).map_err(|_| SocketError::Port)?;
+        self.add(Kind::Ping { ident }, socket)
+    }
+
+    /// Send an echo request.
+    ///
+    /// # Errors
+    /// When it is too long, there is no room, or the address is none.
+    pub fn ping(&mut self, id: SocketId, to: IpAddr, sequence: u16, data: &[u8]) -> Result<(), SocketError> {
+        let (handle, ident) = self.ping_socket(id)?;
+        if data.len() > PAYLOAD_BYTES_MAX {
+            return Err(SocketError::TooLong(data.len()));
+        }
+        self.reach(SocketAddr::new(to, 0))?;
+        // The stack fills in the checksum.
+        let unsummed = ChecksumCapabilities::ignored();
+        let socket: &mut icmp::Socket<'_> = self.sockets.get_mut(handle);
+        let failed = |error| match error {
+            icmp::SendError::BufferFull => SocketError::Full,
+            icmp::SendError::Unaddressable => SocketError::Address(SocketAddr::new(to, 0)),
+        };
+        match to {
+            IpAddr::V4(_) => {
+                let request = Icmpv4Repr::EchoRequest { ident, seq_no: sequence, data };
+                let buffer = socket.send(request.buffer_len(), to.into()).map_err(failed)?;
+                request.emit(&mut Icmpv4Packet::new_unchecked(buffer), &unsummed);
+            }
+            IpAddr::V6(address) => {
+                let request = Icmpv6Repr::EchoRequest { ident, seq_no: sequence, data };
+                let buffer = socket.send(request.buffer_len(), to.into()).map_err(failed)?;
+                request.emit(&address, &address, &mut Icmpv6Packet::new_unchecked(buffer), &unsummed);
+            }
+        }
+        self.ask();
+        Ok(())
+    }
+
+    /// The next answer that came.
+    ///
+    /// # Errors
+    /// When it is no such socket.
+    pub fn pong(&mut self, id: SocketId) -> Result<Option<Pong>, SocketError> {
+        let (handle, _) = self.ping_socket(id)?;
+        let socket: &mut icmp::Socket<'_> = self.sockets.get_mut(handle);
+        while let Ok((packet, from)) = socket.recv() {
+            let unsummed = ChecksumCapabilities::ignored();
+            let from = IpAddr::from(from);
+            let answer = match from {
+                IpAddr::V4(_) => {
+                    let packet = Icmpv4Packet::new_checked(packet).ok();
+                    match packet.as_ref().and_then(|packet| Icmpv4Repr::parse(packet, &unsummed).ok()) {
+                        Some(Icmpv4Repr::EchoReply { seq_no, data, .. }) => Some((seq_no, data.to_vec())),
+                        _ => None,
+                    }
+                }
+                IpAddr::V6(address) => {
+                    let packet = Icmpv6Packet::new_checked(packet).ok();
+                    let parse = |packet| Icmpv6Repr::parse(&address, &address, packet, &unsummed).ok();
+                    match packet.as_ref().and_then(parse) {
+                        Some(Icmpv6Repr::EchoReply { seq_no, data, .. }) => Some((seq_no, data.to_vec())),
+                        _ => None,
+                    }
+                }
+            };
+            if let Some((sequence, payload)) = answer {
+                return Ok(Some(Pong { from, sequence, payload }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn ping_socket(&self, id: SocketId) -> Result<(SocketHandle, u16), SocketError> {
+        match self.socket(id)? {
+            (handle, Kind::Ping { ident }) => Ok((handle, ident)),
+            _ => Err(SocketError::NoSocket),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Captures in pcap-ng (draft-ietf-opsawg-pcapng), for Wireshark and its like: an interface for each node, where what it
+//! sent is outbound and what it got is inbound. Packets are in the order in which they are written.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::{DataLink, Endianness, PcapError};
+
+use super::log::{Step, StepKind};
+use super::{Delivery, PortConfig};
+use crate::virtio::net::FRAME_BYTES_MAX;
+
+/// if_tsresol: 10^-9 seconds.
+const NANOSECONDS: u8 = 9;
+/// epb_flags, bits 0 and 1: which way a packet went.
+const INBOUND: u32 = 1;
+const OUTBOUND: u32 = 2;
+
+/// Writes a capture.
+pub struct PcapNg<W: Write> {
+    writer: PcapNgWriter<W>,
+    epoch: Duration,
+    interfaces: usize,
+}
+
+impl<W: Write> PcapNg<W> {
+    /// A capture of a world that began `epoch_s` seconds after 1970.
+    ///
+    /// # Errors
+    /// What `out` says.
+    pub fn new(out: W, ports: &[PortConfig], epoch_s: u64) -> io::Result<PcapNg<W>> {
+        let mut writer = PcapNgWriter::with_endianness(out, Endianness::Little).map_err(io_error)?;
+        for port in ports {
+            let interface = InterfaceDescriptionBlock {
+                linktype: DataLink::ETHERNET,
+                snaplen: FRAME_BYTES_MAX as u32,
+                options: vec![
+                    InterfaceDescriptionOption::IfName(Cow::Borrowed(&port.name)),
+                    InterfaceDescriptionOption::IfMacAddr(Cow::Borrowed(&port.mac)),
+                    InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
+                ],
+            };
+            writer.write_pcapng_block(interface).map_err(io_error)?;
+        }
+        Ok(PcapNg { writer, epoch: Duration::from_secs(epoch_s), interfaces: ports.len() })
+    }
+
+    /// The card at `port` sent frame number `frame`. What `steps` say of its loss becomes comments.
+    ///
+    /// # Errors
+    /// What the writer says.
+    pub fn sent(&mut self, port: u8, at: u64, frame: u64, bytes: &[u8], steps: &[Step]) -> io::Result<()> {
+        let drops =
+            steps.iter().filter(|step| step.frame == frame && matches!(step.kind, StepKind::Drop { .. }));
+        let options = drops.map(comment).collect();
+        self.packet(port, at, bytes, bytes.len(), OUTBOUND, options)
+    }
+
+    /// A frame arrived.
+    ///
+    /// # Errors
+    /// What the writer says.
+    pub fn delivered(&mut self, delivery: &Delivery) -> io::Result<()> {
+        let Delivery { at, port, bytes, .. } = delivery;
+        self.packet(*port, *at, bytes, bytes.len(), INBOUND, vec![])
+    }
+
+    /// A frame that was lost after it had been sent, with none of its bytes and with why, where it should have arrived.
+    ///
+    /// # Errors
+    /// What the writer says.
+    pub fn lost(&mut self, step: &Step) -> io::Result<()> {
+        let port = step.to.unwrap_or(step.from);
+        self.packet(port, step.vtime, &[], step.len as usize, INBOUND, vec![comment(step)])
+    }
+
+    /// What it was written to.
+    pub fn into_inner(self) -> W {
+        self.writer.into_inner()
+    }
+
+    fn packet(
+        &mut self,
+        port: u8,
+        at: u64,
+        bytes: &[u8],
+        original: usize,
+        flags: u32,
+        mut options: Vec<EnhancedPacketOption<'static>>,
+    ) -> io::Result<()> {
+        if usize::from(port) >= self.interfaces {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("there is no port {port}")));
+        }
+        options.insert(0, EnhancedPacketOption::Flags(flags));
+        let block = EnhancedPacketBlock {
+            interface_id: port.into(),
+            timestamp: self.epoch.saturating_add(Duration::from_nanos(at)),
+            original_len: u32::try_from(original).unwrap_or(u32::MAX),
+            // A guest may send more than a frame holds.
+            data: Cow::Borrowed(bytes.get(..FRAME_BYTES_MAX).unwrap_or(bytes)),
+            options,
+        };
+        self.writer.write_pcapng_block(block).map(|_| ()).map_err(io_error)
+    }
+}
+
+fn comment(step: &Step) -> EnhancedPacketOption<'static> {
+    let why = match step.kind {
+        StepKind::Drop { why } => format!("{why:?}"),
+        kind => format!("{kind:?}"),
+    };
+    let to = step.to.map_or_else(String::new, |to| format!(" to port {to}"));
+    EnhancedPacketOption::Comment(Cow::Owned(format!(
+        "frame {}{to} lost: {why}: {}",
+        step.frame, step.summary
+    )))
+}
+
+fn io_error(error: PcapError) -> io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        other => io::Error::other(other.to_string()),
+    }
+}

@@ -1,0 +1,188 @@
+//! Same input, same output.
+
+use proptest::prelude::*;
+
+use super::plan::{Action, Faults, act, plan, plan_wire};
+use super::*;
+use crate::fault::PPM;
+
+const LATENCY: u64 = 200_000;
+
+/// How deliveries are fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fetch {
+    /// All at the end.
+    Last,
+    /// What is due, at everything that is done.
+    Due,
+    /// As far ahead as may be.
+    Ahead,
+    /// What is due, at a wire that was stored and brought back each time.
+    Stored,
+}
+
+fn run(plan: &[(u64, Action)], fetch: Fetch) -> (Vec<Delivery>, Vec<Step>, Wire) {
+    let mut wire = plan_wire();
+    let (mut got, mut steps) = (vec![], vec![]);
+    for (number, (at, action)) in plan.iter().enumerate() {
+        act(&mut wire, *at, number, action);
+        // A change decides anew what has not arrived.
+        let change = plan[number..].iter().skip(1).find(|(_, next)| !matches!(next, Action::Send { .. }));
+        match fetch {
+            Fetch::Last => (),
+            Fetch::Due | Fetch::Stored => got.extend(drain(&mut wire, *at)),
+            Fetch::Ahead => {
+                let until = (at + wire.lookahead_ns()).min(change.map_or(u64::MAX, |(at, _)| *at));
+                got.extend(drain(&mut wire, until));
+            }
+        }
+        steps.extend(wire.take_steps());
+        if fetch == Fetch::Stored {
+            wire = stored(&wire);
+        }
+    }
+    got.extend(drain(&mut wire, 1 << 60));
+    steps.extend(wire.take_steps());
+    steps.sort_by_key(|step| (step.vtime, step.frame, step.to));
+    (got, steps, wire)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn it_does_not_matter_when_deliveries_are_fetched(plan in plan(Faults::Any)) {
+        let last = run(&plan, Fetch::Last);
+        for fetch in [Fetch::Due, Fetch::Ahead, Fetch::Stored] {
+            let other = run(&plan, fetch);
+            prop_assert_eq!(&last.0, &other.0, "{:?}", fetch);
+            prop_assert_eq!(&last.1, &other.1, "{:?}", fetch);
+            prop_assert_eq!(&last.2, &other.2, "{:?}", fetch);
+        }
+    }
+
+    /// Until then nothing arrives, and then something does.
+    #[test]
+    fn the_next_delivery_is_when_it_says(plan in plan(Faults::Any)) {
+        let mut wire = plan_wire();
+        for (number, (at, action)) in plan.iter().enumerate() {
+            act(&mut wire, *at, number, action);
+        }
+        while let Some(next) = wire.next_delivery() {
+            prop_assert_eq!(wire.pop_due(next - 1), None);
+            prop_assert_eq!(wire.pop_due(next).map(|delivery| delivery.at), Some(next));
+        }
+        prop_assert_eq!(wire.pop_due(u64::MAX), None);
+    }
+}
+
+/// Every kind of fault that draws, on some links.
+fn drawing(links: &Links) -> Vec<Fault> {
+    let links = || links.clone();
+    vec![
+        Fault::Loss { links: links(), ppm: 300_000 },
+        Fault::Latency { links: links(), extra: Distribution::Uniform(0, LATENCY) },
+        Fault::Duplicate { links: links(), ppm: 300_000 },
+        Fault::Reorder { links: links(), ppm: 300_000, hold: Distribution::Uniform(0, LATENCY) },
+        Fault::Corrupt { links: links(), ppm: 300_000 },
+    ]
+}
+
+/// What arrives at n1 from n0, while n2 and n3 talk too, with these faults.
+fn beside(faults: &[Fault]) -> Vec<(u64, Vec<u8>)> {
+    let mut wire = wire(4, Distribution::Uniform(LATENCY, 2 * LATENCY));
+    let start = teach(&mut wire);
+    for (id, fault) in drawing(&one_way("n0", "n1")).iter().chain(faults).enumerate() {
+        // Faults elsewhere come before, between and after.
+        wire.apply((id as u64 * 7) % 11, fault, start).unwrap();
+    }
+    for i in 0..500u64 {
+        wire.send(0, start + i * MS, frame(mac(1), mac(0), 60, i as u32));
+        wire.send(2, start + i * MS, frame(mac(3), mac(2), 60, i as u32));
+    }
+    let got = drain(&mut wire, u64::MAX);
+    got.into_iter()
+        .filter(|delivery| delivery.port == 1)
+        .map(|delivery| (delivery.at, delivery.bytes))
+        .collect()
+}
+
+#[test]
+fn faults_of_other_links_move_no_draw() {
+    let alone = beside(&[]);
+    assert!(alone.len() > 300 && alone.len() != 500);
+    assert_eq!(beside(&drawing(&one_way("n2", "n3"))), alone);
+    assert_eq!(beside(&drawing(&one_way("n1", "n0"))), alone, "the other direction is another link");
+    assert_ne!(beside(&drawing(&one_way("n0", "n1"))), alone);
+}
+
+/// A direction's latencies are its frames', whatever faults are active on it; and a fault that does nothing changes nothing.
+#[test]
+fn faults_move_no_base_draw() {
+    let delays = |faults: &[Fault]| {
+        let mut wire = wire(2, Distribution::Uniform(LATENCY, 2 * LATENCY));
+        for (id, fault) in faults.iter().enumerate() {
+            wire.apply(id as u64, fault, 0).unwrap();
+        }
+        stream(&mut wire, 0, 500, 10 * MS);
+        drain(&mut wire, u64::MAX).iter().map(|delivery| (delivery.frame, delivery.at)).collect::<Vec<_>>()
+    };
+    let plain = delays(&[]);
+    let lossy = delays(&[Fault::Loss { links: Links::all(), ppm: PPM / 2 }]);
+    assert!((200..300).contains(&lossy.len()));
+    assert!(lossy.iter().all(|delivery| plain.contains(delivery)));
+    let idle = |links: &Links| {
+        let never = drawing(links).into_iter().map(|fault| match fault {
+            Fault::Loss { links, .. } => Fault::Loss { links, ppm: 0 },
+            Fault::Latency { links, .. } => Fault::Latency { links, extra: Distribution::Constant(0) },
+            Fault::Duplicate { links, .. } => Fault::Duplicate { links, ppm: 0 },
+            Fault::Reorder { links, hold, .. } => Fault::Reorder { links, ppm: 0, hold },
+            Fault::Corrupt { links, .. } => Fault::Corrupt { links, ppm: 0 },
+            other => other,
+        });
+        never.collect::<Vec<_>>()
+    };
+    assert_eq!(delays(&idle(&Links::all())), plain);
+}
+
+#[test]
+fn seeds_and_branches_are_their_own_and_reseeding_forgets() {
+    let jitter = || Distribution::Uniform(LATENCY, 2 * LATENCY);
+    let delays = |wire: &mut Wire, start: u64| -> Vec<u64> {
+        let times = stream(wire, start, 20, MS);
+        let got = drain(wire, start + S);
+        got.iter().zip(times).map(|(delivery, sent)| delivery.at - sent).collect()
+    };
+    let mut fresh = Wire::new(config(2, jitter()), 9).unwrap();
+    let mut used = Wire::new(config(2, jitter()), 1).unwrap();
+    let mut branched = fresh.clone();
+    let first = delays(&mut used, 0);
+    used.branch(5, 5);
+    used.reseed(9);
+    let ninth = delays(&mut fresh, 2 * S);
+    assert_eq!(delays(&mut used, 2 * S), ninth);
+    branched.branch(2 * S, 0);
+    let child = delays(&mut branched, 2 * S);
+    let mut other = Wire::new(config(2, jitter()), 9).unwrap();
+    other.branch(2 * S, 1);
+    let sibling = delays(&mut other, 2 * S);
+    let all = std::collections::BTreeSet::from([first, ninth, child, sibling]);
+    assert_eq!(all.len(), 4);
+}
+
+/// Pins what is drawn: a change here moves every trail and takes a new machine version.
+#[test]
+fn what_is_drawn_is_pinned() {
+    let mut wire = wire(2, Distribution::Uniform(LATENCY, 2 * LATENCY));
+    for (id, fault) in drawing(&Links::all()).iter().enumerate() {
+        wire.apply(id as u64, fault, 0).unwrap();
+    }
+    stream(&mut wire, 0, 200, MS);
+    let mut hasher = blake3::Hasher::new();
+    for delivery in drain(&mut wire, u64::MAX) {
+        hasher.update(&delivery.at.to_le_bytes());
+        hasher.update(&delivery.bytes);
+    }
+    assert_eq!(hasher.finalize().to_hex()[..16], *PINNED);
+}
+const PINNED: &str = "23bca8d936ee745a";

@@ -1,0 +1,96 @@
+//! The switch against a naive one.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const PORTS: u8 = 4;
+
+/// An address of few, so that they meet: of a card, of a card that moves, of groups, of nobody.
+fn address() -> impl Strategy<Value = [u8; 6]> {
+    prop_oneof![
+        8 => (0..6u8).prop_map(mac),
+        1 => Just(BROADCAST),
+        1 => Just([1, 0, 0x5e, 0, 0, 1]),
+        1 => Just([0; 6]),
+    ]
+}
+
+proptest! {
+    /// A switch sends a frame where its destination was last seen as a source, and everywhere if it was not, is for a group,
+    /// or was behind a port that has lost power since.
+    #[test]
+    fn a_switch_goes_by_where_addresses_were_last_seen(
+        frames in prop::collection::vec((0..PORTS, address(), address(), prop::option::weighted(0.1, 0..PORTS)), 1..60)
+    ) {
+        let mut wire = wire(PORTS, Distribution::Constant(1_000));
+        // (port, source) of all frames so far.
+        let mut seen: Vec<(u8, [u8; 6])> = vec![];
+        let mut at = 0;
+        for (number, &(port, destination, source, flap)) in frames.iter().enumerate() {
+            at += MS;
+            if let Some(flap) = flap {
+                wire.detach(flap, at);
+                wire.attach(flap, at);
+                let last = |mac: [u8; 6]| seen.iter().rev().find(|(_, source)| *source == mac).map(|(port, _)| *port);
+                let gone: BTreeSet<[u8; 6]> =
+                    seen.iter().map(|(_, mac)| *mac).filter(|&mac| last(mac) == Some(flap)).collect();
+                seen.retain(|(_, mac)| !gone.contains(mac));
+            }
+            wire.send(port, at, frame(destination, source, 60, number as u32));
+            if source[0] & 1 == 0 && source != [0; 6] {
+                seen.push((port, source));
+            }
+            let known = if destination[0] & 1 == 0 {
+                seen.iter().rev().find(|(_, source)| *source == destination).map(|(port, _)| *port)
+            } else {
+                None
+            };
+            let expected: BTreeSet<u8> = match known {
+                Some(to) => [to].into_iter().filter(|&to| to != port).collect(),
+                None => (0..PORTS).filter(|&to| to != port).collect(),
+            };
+            let got = drain(&mut wire, at + MS / 2);
+            prop_assert!(got.iter().all(|delivery| tag(&delivery.bytes) == number as u32));
+            let ports: Vec<u8> = got.iter().map(|delivery| delivery.port).collect();
+            prop_assert_eq!(ports, expected.into_iter().collect::<Vec<_>>(), "frame {}", number);
+        }
+    }
+}
+
+#[test]
+fn a_frame_to_where_it_came_from_goes_nowhere() {
+    let mut wire = wire(3, Distribution::Constant(1_000));
+    let start = teach(&mut wire);
+    wire.send(1, start, frame(mac(1), mac(9), 60, 0));
+    assert_eq!(wire.next_delivery(), None);
+    let steps = wire.take_steps();
+    assert_eq!((steps.len(), steps[0].kind, steps[0].to), (1, StepKind::Drop { why: Why::Own }, None));
+}
+
+/// One node cannot fill the table for the others.
+#[test]
+fn what_is_not_learned_is_flooded() {
+    let mut wire = wire(3, Distribution::Constant(1_000));
+    let start = teach(&mut wire);
+    let other = |i: u8| [2, 9, 9, 9, 9, i];
+    for i in 0..=MACS_PER_PORT_MAX as u8 {
+        wire.send(0, start, frame(mac(1), other(i), 60, 0));
+    }
+    drain(&mut wire, start + MS);
+    let copies = |wire: &mut Wire, at: u64, to: [u8; 6]| {
+        wire.send(2, at, frame(to, mac(2), 60, 0));
+        drain(wire, at + MS).len()
+    };
+    // One of the port's addresses is its own.
+    assert_eq!(copies(&mut wire, start + MS, other(MACS_PER_PORT_MAX as u8 - 2)), 1);
+    assert_eq!(copies(&mut wire, start + 2 * MS, other(MACS_PER_PORT_MAX as u8 - 1)), 2);
+    assert_eq!(copies(&mut wire, start + 3 * MS, mac(1)), 1);
+    // An address that moved to a full port is not where it was.
+    wire.send(0, start + 4 * MS, frame(mac(2), mac(1), 60, 0));
+    drain(&mut wire, start + 5 * MS);
+    assert_eq!(copies(&mut wire, start + 5 * MS, mac(1)), 2);
+    assert_eq!(stored(&wire), wire);
+}

@@ -1,0 +1,124 @@
+//! Anything that may be done to a wire, in a row, drawn.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::fault::PartitionMode;
+
+pub(super) const PORTS: u8 = 4;
+
+#[derive(Debug, Clone)]
+pub(super) enum Action {
+    Send { from: u8, to: Option<u8>, len: usize },
+    Apply(u64, Fault),
+    Heal(u64),
+    HealAll,
+    Detach(u8),
+    Attach(u8),
+}
+
+/// What is done when. No two things are done at once.
+pub(super) type Plan = Vec<(u64, Action)>;
+
+/// Which faults a plan has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Faults {
+    Any,
+    /// None after which frames overtake each other.
+    InOrder,
+}
+
+fn nodes() -> impl Strategy<Value = Group> {
+    prop_oneof![
+        1 => Just(Group::All),
+        3 => prop::collection::btree_set((0..PORTS).prop_map(|i| format!("n{i}")), 1..3).prop_map(Group::Nodes),
+    ]
+}
+
+fn links() -> impl Strategy<Value = Links> {
+    (nodes(), nodes(), any::<bool>()).prop_map(|(from, to, both_ways)| Links { from, to, both_ways })
+}
+
+fn time() -> impl Strategy<Value = Distribution> {
+    prop_oneof![
+        (0..300 * MS).prop_map(Distribution::Constant),
+        (0..MS, MS..5 * MS).prop_map(|(least, most)| Distribution::Uniform(least, most)),
+    ]
+}
+
+pub(super) fn fault(faults: Faults) -> impl Strategy<Value = Fault> {
+    let ppm = || prop_oneof![Just(1_000_000), 0..=1_000_000u32];
+    let any = if faults == Faults::Any { 1 } else { 0 };
+    let mode = prop::sample::select(vec![PartitionMode::Drop, PartitionMode::Hold]);
+    prop_oneof![
+        1 => (links(), ppm()).prop_map(|(links, ppm)| Fault::Loss { links, ppm }),
+        1 => (links(), ppm()).prop_map(|(links, ppm)| Fault::Corrupt { links, ppm }),
+        1 => (links(), 10_000..10_000_000u64).prop_map(|(links, bits_per_s)| Fault::Bandwidth { links, bits_per_s }),
+        2 => (links(), mode).prop_map(|(links, mode)| Fault::Partition { links, mode }),
+        2 => (0..PORTS).prop_map(|i| Fault::Clog { node: format!("n{i}") }),
+        any => (links(), time()).prop_map(|(links, extra)| Fault::Latency { links, extra }),
+        any => (links(), ppm()).prop_map(|(links, ppm)| Fault::Duplicate { links, ppm }),
+        any => (links(), ppm(), time()).prop_map(|(links, ppm, hold)| Fault::Reorder { links, ppm, hold }),
+        any => links().prop_map(|links| Fault::Partition { links, mode: PartitionMode::Slow }),
+    ]
+}
+
+fn action(faults: Faults) -> impl Strategy<Value = Action> {
+    prop_oneof![
+        20 => (0..PORTS, prop::option::weighted(0.8, 0..PORTS), 18usize..1518)
+            .prop_map(|(from, to, len)| Action::Send { from, to, len }),
+        3 => (0..6u64, fault(faults)).prop_map(|(id, fault)| Action::Apply(id, fault)),
+        3 => (0..6u64).prop_map(Action::Heal),
+        1 => Just(Action::HealAll),
+        1 => (0..PORTS).prop_map(Action::Detach),
+        2 => (0..PORTS).prop_map(Action::Attach),
+    ]
+}
+
+pub(super) fn plan(faults: Faults) -> impl Strategy<Value = Plan> {
+    let gap = prop_oneof![8 => 1..20_000u64, 1 => 1..20 * MS, 1 => 1..2 * S];
+    prop::collection::vec((gap, action(faults)), 1..150).prop_map(|actions| {
+        let mut at = 0;
+        let stamp = |(gap, action)| {
+            at += gap;
+            (at, action)
+        };
+        actions.into_iter().map(stamp).collect()
+    })
+}
+
+/// A wire with links slow enough that frames wait, and latencies that differ.
+pub(super) fn plan_wire() -> Wire {
+    let mut config = config(PORTS, Distribution::Uniform(10_000, 100_000));
+    (config.link.bits_per_s, config.link.queue_bytes) = (500_000_000, 6_000);
+    Wire::new(config, 5).unwrap()
+}
+
+pub(super) fn act(wire: &mut Wire, at: u64, number: usize, action: &Action) {
+    match action {
+        Action::Send { from, to, len } => {
+            wire.send(*from, at, frame(to.map_or(BROADCAST, mac), mac(*from), *len, number as u32));
+        }
+        // A number may be in use.
+        Action::Apply(id, fault) => _ = wire.apply(*id, fault, at),
+        Action::Heal(id) => _ = wire.heal(*id, at),
+        Action::HealAll => wire.heal_all(at),
+        Action::Detach(port) => wire.detach(*port, at),
+        Action::Attach(port) => wire.attach(*port, at),
+    }
+}
+
+/// The messages of a plan's steps that must make one move each: by frame, sender and receiver.
+pub(super) fn message(step: &Step) -> (u64, u8, Option<u8>) {
+    (step.frame, step.from, step.to)
+}
+
+/// The messages that arrived or were lost, and whether each did one of them once.
+pub(super) fn moves(steps: &[Step]) -> (BTreeSet<(u64, u8, Option<u8>)>, bool) {
+    let moved: Vec<_> = steps.iter().filter(|step| step.kind != StepKind::Duplicate).map(message).collect();
+    let once: BTreeSet<_> = moved.iter().copied().collect();
+    let all = once.len() == moved.len();
+    (once, all)
+}

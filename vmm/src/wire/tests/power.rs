@@ -1,0 +1,70 @@
+//! Nodes lose power and get it back.
+
+use super::*;
+
+const LATENCY: u64 = 200_000;
+
+#[test]
+fn what_is_on_its_way_arrives_and_what_is_in_the_card_is_lost() {
+    let mut config = config(2, Distribution::Constant(LATENCY));
+    config.link.bits_per_s = 8_000_000;
+    let mut wire = Wire::new(config, 1).unwrap();
+    // 100 bytes take 100 us: two have left the card, the third is half out.
+    stream(&mut wire, 0, 5, 1);
+    wire.detach(0, 250_000);
+    wire.send(0, 260_000, frame(mac(1), mac(0), 100, 9));
+    wire.attach(0, 270_000);
+    wire.send(0, 280_000, frame(mac(1), mac(0), 100, 10));
+    let got: Vec<(u32, u64)> =
+        drain(&mut wire, u64::MAX).iter().map(|d| (tag(&d.bytes), d.at - LATENCY)).collect();
+    assert_eq!(got, [(0, 100_000), (1, 200_000), (10, 380_000)], "and the new card's queue is empty");
+    let steps = wire.take_steps();
+    let lost: Vec<(u64, u64, Option<u8>)> = steps
+        .iter()
+        .filter(|step| step.kind == StepKind::Drop { why: Why::Detached })
+        .map(|step| (step.frame, step.vtime, step.to))
+        .collect();
+    assert_eq!(
+        lost,
+        [(2, 250_000, Some(1)), (3, 250_000, Some(1)), (4, 250_000, Some(1)), (5, 260_000, None)]
+    );
+}
+
+#[test]
+fn what_arrives_without_power_is_lost() {
+    let mut wire = wire(3, Distribution::Constant(LATENCY));
+    let start = teach(&mut wire);
+    wire.send(0, start, frame(mac(1), mac(0), 60, 1));
+    wire.send(0, start + LATENCY, frame(mac(1), mac(0), 60, 2));
+    wire.detach(1, start + LATENCY);
+    assert_eq!(wire.next_delivery(), None);
+    wire.attach(1, start + LATENCY + 100);
+    wire.send(0, start + LATENCY + 100, frame(mac(1), mac(0), 60, 3));
+    // The first arrived while it was off. The second is for whoever is there when it arrives. The switch has forgotten where
+    // that is: the third goes everywhere.
+    let got: Vec<(u32, u8)> = drain(&mut wire, start + S).iter().map(|d| (tag(&d.bytes), d.port)).collect();
+    assert_eq!(got, [(2, 1), (3, 1), (3, 2)]);
+
+    let mut wire = super::wire(2, Distribution::Constant(LATENCY));
+    wire.send(0, 0, frame(mac(1), mac(0), 60, 1));
+    wire.detach(1, 10);
+    assert_eq!(drain(&mut wire, S), []);
+    let steps = wire.take_steps();
+    assert_eq!(steps.len(), 1);
+    assert_eq!((steps[0].kind, steps[0].vtime), (StepKind::Drop { why: Why::Detached }, LATENCY + 1));
+}
+
+#[test]
+fn a_clogged_card_loses_what_it_holds() {
+    let mut wire = wire(2, Distribution::Constant(LATENCY));
+    let hold = Fault::Partition { links: Links::all(), mode: crate::fault::PartitionMode::Hold };
+    wire.apply(1, &hold, 0).unwrap();
+    wire.send(0, 0, frame(mac(1), mac(0), 60, 1));
+    wire.apply(2, &Fault::Clog { node: "n0".into() }, 1).unwrap();
+    wire.send(0, 2, frame(mac(1), mac(0), 60, 2));
+    wire.detach(0, 3);
+    wire.attach(0, 4);
+    wire.heal_all(5);
+    let got: Vec<u32> = drain(&mut wire, S).iter().map(|d| tag(&d.bytes)).collect();
+    assert_eq!(got, [1], "a partition holds frames outside of the card");
+}

@@ -1,0 +1,114 @@
+//! A node's own clock: what it shows at which vtime of the world.
+//!
+//! A machine counts its time from its power-on, and a crystal may be fast or slow. Both are this map from the world's vtime
+//! to the machine's: straight, exact in integers, and changed only at a place where both sides are whole.
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::VTIME_MAX;
+use crate::fault::check::CLOCK_DRIFT_PPM_MAX as DRIFT_PPM_MAX;
+
+const PPM: u128 = 1_000_000;
+
+/// A node's clock against the world's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeClock {
+    world_ns: u64,
+    local_ns: u64,
+    drift_ppm: i32,
+}
+
+impl NodeClock {
+    /// A clock that shows 0 at this vtime of the world.
+    #[must_use]
+    pub fn started(world_ns: u64) -> NodeClock {
+        NodeClock { world_ns, local_ns: 0, drift_ppm: 0 }
+    }
+
+    /// Local nanoseconds in a million of the world's.
+    fn rate(&self) -> u128 {
+        u128::from(1_000_000u32.saturating_add_signed(self.drift_ppm.clamp(-DRIFT_PPM_MAX, DRIFT_PPM_MAX)))
+    }
+
+    /// The world's vtime when the clock shows `local_ns`.
+    #[must_use]
+    pub fn world(&self, local_ns: u64) -> u64 {
+        if self.drift_ppm == 0 {
+            return local_ns.saturating_sub(self.local_ns).saturating_add(self.world_ns).min(VTIME_MAX);
+        }
+        let local = u128::from(local_ns.saturating_sub(self.local_ns));
+        saturated(local * PPM / self.rate()).saturating_add(self.world_ns).min(VTIME_MAX)
+    }
+
+    /// The least that the clock shows at the world's vtime `world_ns` or later.
+    #[must_use]
+    pub fn local(&self, world_ns: u64) -> u64 {
+        if self.drift_ppm == 0 {
+            return world_ns.saturating_sub(self.world_ns).saturating_add(self.local_ns).min(VTIME_MAX);
+        }
+        let world = u128::from(world_ns.saturating_sub(self.world_ns));
+        saturated((world * self.rate()).div_ceil(PPM)).saturating_add(self.local_ns).min(VTIME_MAX)
+    }
+
+    /// From where the clock shows `local_ns` on, it drifts by `ppm` parts per million, up to [`DRIFT_PPM_MAX`].
+    pub fn drift(&mut self, local_ns: u64, ppm: i32) {
+        let world_ns = self.world(local_ns);
+        *self = NodeClock { world_ns, local_ns, drift_ppm: ppm.clamp(-DRIFT_PPM_MAX, DRIFT_PPM_MAX) };
+    }
+
+    /// Whether a stored clock is one.
+    pub(super) fn is_sound(&self) -> bool {
+        self.drift_ppm.unsigned_abs() <= DRIFT_PPM_MAX.unsigned_abs()
+            && self.world_ns.max(self.local_ns) <= VTIME_MAX
+    }
+}
+
+fn saturated(ns: u128) -> u64 {
+    u64::try_from(ns).unwrap_or(VTIME_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_fast_clock_is_ahead() {
+        let mut clock = NodeClock::started(1_000);
+        assert_eq!((clock.world(0), clock.local(1_000), clock.local(0)), (1_000, 0, 0));
+        clock.drift(500, 1_000);
+        assert_eq!(clock.local(1_500 + 1_000_000), 500 + 1_001_000);
+        clock.drift(500 + 1_001_000, -1_000);
+        assert_eq!(clock.local(1_500 + 2_000_000), 500 + 1_001_000 + 999_000);
+    }
+
+    proptest! {
+        /// A node that runs to what its clock shows at a vtime is there, and not a nanosecond too far.
+        #[test]
+        fn the_inverse_is_the_first(start in 0u64..1 << 50, local in 0u64..1 << 50, ppm: i32, at in 0u64..1 << 50) {
+            let mut clock = NodeClock::started(start);
+            clock.drift(local, ppm);
+            prop_assert!(clock.is_sound());
+            let world = clock.world(local) + at;
+            let first = clock.local(world);
+            prop_assert!(clock.world(first) >= world);
+            prop_assert!(first <= local || clock.world(first - 1) < world);
+        }
+
+        /// Changing nothing on the way changes nothing, but for what is below a nanosecond.
+        #[test]
+        fn an_anchor_in_between_is_within_a_nanosecond(ppm in -DRIFT_PPM_MAX..DRIFT_PPM_MAX, a in 0u64..1 << 40, b in 0u64..1 << 40) {
+            let mut clock = NodeClock::started(0);
+            clock.drift(0, ppm);
+            let whole = clock.world(a + b);
+            clock.drift(a, ppm);
+            prop_assert!(whole - clock.world(a + b) <= 1);
+        }
+
+        #[test]
+        fn nothing_overflows(world_ns: u64, local_ns: u64, drift_ppm: i32, at: u64) {
+            let clock = NodeClock { world_ns, local_ns, drift_ppm };
+            prop_assert!(clock.world(at) <= VTIME_MAX && clock.local(at) <= VTIME_MAX);
+        }
+    }
+}

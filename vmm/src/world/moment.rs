@@ -1,0 +1,136 @@
+//! Moments of a world: a moment of each machine, and what is between them.
+
+use serde::{Deserialize, Serialize};
+
+use everett_snapshot::Pool;
+
+use super::{Node, NodeState, Round, World};
+use crate::clock::VTIME_MAX;
+use crate::engine::Engine;
+use crate::machine::{Machine, Moment, MomentError};
+use crate::wire::Wire;
+
+/// The version of the stored form of what is between machines.
+pub const WORLD_VERSION: u32 = 1;
+
+/// Where a world was.
+#[derive(Debug, Clone)]
+pub struct WorldMoment {
+    /// The machines, by number.
+    pub machines: Vec<Moment>,
+    /// What is between them.
+    between: Between,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Between {
+    nodes: Vec<NodeState>,
+    wire: Wire,
+    round: Round,
+}
+
+impl WorldMoment {
+    /// Nanoseconds of vtime: every node that runs had come to here. A world of one need not wait for its round to end.
+    pub fn vtime(&self) -> u64 {
+        let now = self.between.round.now;
+        match (&*self.machines, &*self.between.nodes) {
+            ([machine], [node]) => node.clock.world(machine.vtime()).max(now),
+            _ => now,
+        }
+    }
+
+    /// What is between the machines, in the form of [`WORLD_VERSION`].
+    pub fn state(&self) -> Vec<u8> {
+        // Plain data: there is nothing in it that cannot be written.
+        postcard::to_stdvec(&self.between).unwrap_or_default()
+    }
+
+    /// A moment from its parts, as a file has them.
+    ///
+    /// # Errors
+    /// The state is of another version, or none of a world of these machines.
+    pub fn from_parts(version: u32, state: &[u8], machines: Vec<Moment>) -> Result<WorldMoment, MomentError> {
+        if version != WORLD_VERSION {
+            return Err(MomentError::Version(version));
+        }
+        let damaged = |what: &str| MomentError::Damaged(what.to_owned());
+        let (between, rest): (Between, _) =
+            postcard::take_from_bytes(state).map_err(|error| MomentError::Damaged(error.to_string()))?;
+        if !rest.is_empty() {
+            return Err(damaged("bytes follow the state of the world"));
+        }
+        let moment = WorldMoment { machines, between };
+        moment.check().map_err(damaged)?;
+        Ok(moment)
+    }
+
+    fn check(&self) -> Result<(), &'static str> {
+        let Between { nodes, wire, round } = &self.between;
+        if nodes.len() != self.machines.len() || wire.ports().len() != nodes.len() {
+            return Err("it has another number of nodes than of machines");
+        }
+        if !nodes.iter().all(|node| node.clock.is_sound()) {
+            return Err("a node's clock");
+        }
+        let sound = round.now <= round.horizon && round.horizon <= VTIME_MAX;
+        if !sound
+            || round.sent.iter().any(|&(at, node, _)| usize::from(node) >= nodes.len() || at > VTIME_MAX)
+        {
+            return Err("the round");
+        }
+        Ok(())
+    }
+}
+
+impl<E: Engine> World<E> {
+    /// A world that is where `moment` was, of machines that are where its machines were.
+    ///
+    /// # Errors
+    /// There are other machines than those of the moment.
+    pub fn from_moment(machines: Vec<Machine<E>>, moment: &WorldMoment) -> Result<World<E>, MomentError> {
+        let Between { nodes, wire, round } = &moment.between;
+        let names = wire.ports().iter().map(|port| &*port.name);
+        if !names.eq(machines.iter().map(Machine::name)) {
+            let machine = machines.iter().map(Machine::name).collect::<Vec<_>>().join(", ");
+            let moment = wire.ports().iter().map(|port| &*port.name).collect::<Vec<_>>().join(", ");
+            return Err(MomentError::Other { what: "nodes", moment, machine });
+        }
+        let nodes =
+            machines.into_iter().zip(nodes).map(|(machine, state)| Node { machine, state: state.clone() });
+        let (wire, round) = (wire.clone(), round.clone());
+        Ok(World { nodes: nodes.collect(), wire, round, capture: None })
+    }
+
+    /// Take a moment, here. Pages that were written since the last one are added to `pool`.
+    pub fn moment(&mut self, pool: &Pool) -> WorldMoment {
+        let machines = self.nodes.iter_mut().map(|node| node.machine.moment(pool)).collect();
+        let nodes = self.nodes.iter().map(|node| node.state.clone()).collect();
+        let mut wire = self.wire.clone();
+        // What observers have not taken is no part of it.
+        wire.take_steps();
+        WorldMoment { machines, between: Between { nodes, wire, round: self.round.clone() } }
+    }
+
+    /// Go to where `moment` was.
+    ///
+    /// # Errors
+    /// When the moment is none of a world like this one. Machines before the one that refuses have gone there.
+    pub fn restore(&mut self, moment: &WorldMoment) -> Result<(), MomentError> {
+        if moment.machines.len() != self.nodes.len() {
+            return Err(MomentError::Other {
+                what: "nodes",
+                moment: moment.machines.len().to_string(),
+                machine: self.nodes.len().to_string(),
+            });
+        }
+        for (node, then) in self.nodes.iter_mut().zip(&moment.machines) {
+            node.machine.restore(then)?;
+        }
+        for (node, then) in self.nodes.iter_mut().zip(&moment.between.nodes) {
+            node.state = then.clone();
+        }
+        self.wire = moment.between.wire.clone();
+        self.round = moment.between.round.clone();
+        Ok(())
+    }
+}
