@@ -12,6 +12,13 @@ pub fn resident_bytes() -> Result<u64, String> {
     kib.map(|kib| kib << 10).ok_or_else(|| String::from("/proc/self/status has no RssAnon"))
 }
 
+/// CPU seconds that this process has used, user and system.
+#[must_use]
+pub fn cpu_s() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
 /// Push everything else out of the host's caches.
 #[derive(Debug)]
 pub struct CacheEvictor(Vec<u64>);

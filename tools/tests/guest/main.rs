@@ -3,13 +3,14 @@
 //! * `exactness`: equal runs are equal whatever disturbs them, and gates that fail when they should;
 //! * `moments`: the restart point, *ready*, and what follows the seed;
 //! * `stored`: moments in memory and in files;
-//! * `cluster`: several machines on a wire; `faults`: what is done to them;
+//! * `cluster`: several machines on a wire; `faults`: what is done to them; `power_loss`: what survives it;
 //! * `programs`: programs from Debian packages give right answers; `trouble`: guests that go wrong.
 
 mod cluster;
 mod exactness;
 mod faults;
 mod moments;
+mod power_loss;
 mod programs;
 mod stored;
 mod support;

@@ -1,0 +1,99 @@
+//! What a world of four machines costs its host, idle and under load: host CPU seconds for each second of vtime.
+//!
+//! `cargo bench -p benches --bench world [-- --json] [-- --runs N]`
+
+use benches::{Options, Report, Samples, host};
+use clap::Parser;
+use everett_tools::images;
+use everett_tools::interrupt::Interrupt;
+use everett_tools::session::agent::Phase;
+use everett_tools::session::launch::{EngineOptions, Launcher};
+use everett_tools::session::timeline::Timeline;
+use everett_tools::ui::Ui;
+use everett_tools::world_file;
+use everett_vmm::machine::Until;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+/// Each has a Redis that nobody asks anything.
+const NODES: usize = 4;
+/// How long an idle world is looked at, in nanoseconds of vtime: a minute.
+const IDLE_NS: u64 = 60_000_000_000;
+/// How long a loaded one is.
+const LOAD_NS: u64 = 2_000_000_000;
+/// Before that, for programs to start.
+const WARM_UP_NS: u64 = 500_000_000;
+const NS_PER_S: f64 = 1e9;
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("world: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(options: &Options) -> anyhow::Result<()> {
+    let mut report = Report::new("world", options.json);
+    report.note(&format!("{NODES} machines with a Redis each; under load, all others ask the first one"));
+    let [mut idle, mut load, mut mips] = [const { Vec::new() }; 3].map(Samples::from);
+    for round in 1..=options.runs {
+        report.note(&format!("round {round} of {}", options.runs));
+        idle.push(cost(&world(false), IDLE_NS)?.0);
+        let (seconds, instructions_per_s) = cost(&world(true), LOAD_NS)?;
+        load.push(seconds);
+        mips.push(instructions_per_s / 1e6);
+    }
+    report.figure("idle_cpu_s_per_vtime_s", "s", &idle, None);
+    report.figure("load_cpu_s_per_vtime_s", "s", &load, None);
+    report.figure("load_mips", "MIPS", &mips, None);
+    report.print();
+    Ok(())
+}
+
+/// The world file.
+fn world(load: bool) -> String {
+    let mut text = String::new();
+    for node in 0..NODES {
+        let _ = write!(
+            text,
+            "[[node]]\nname = \"n{node}\"\nmemory = \"96M\"\npackages = [\"redis-server\", \"redis-tools\"]\n\
+             service = [\"redis-server\", \"--bind\", \"0.0.0.0\", \"--protected-mode\", \"no\", \"--save\", \"\"]\n"
+        );
+    }
+    for node in (1..NODES).filter(|_| load) {
+        let _ = write!(
+            text,
+            "[[workload.driver]]\nname = \"load{node}\"\nnode = \"n{node}\"\n\
+             argv = [\"redis-benchmark\", \"-h\", \"n0\", \"-c\", \"4\", \"-n\", \"100000000\", \"-t\", \"set\", \"-q\"]\n"
+        );
+    }
+    text
+}
+
+/// Host CPU seconds a second of vtime, and instructions a host CPU second, of this world from *ready* on.
+fn cost(text: &str, for_ns: u64) -> anyhow::Result<(f64, f64)> {
+    let folder = tempfile::tempdir()?;
+    let world = world_file::parse(text, &folder.path().join("world.toml"))?;
+    let image = images::get(&Ui::new(false), &world, &Interrupt::default())?;
+    let launcher = Launcher {
+        world,
+        only: None,
+        files: image.files,
+        cmdline: String::new(),
+        options: EngineOptions::default(),
+        from: None,
+        faults: None,
+    };
+    let mut timeline: Timeline = launcher.start(1)?;
+    timeline.end_after(u64::MAX);
+    timeline.run_to(Phase::Running, &mut |_, _| true)?;
+    timeline.run(&Until::vtime(timeline.vtime() + WARM_UP_NS));
+    let (start_s, start) = (host::cpu_s(), timeline.icount());
+    timeline.run(&Until::vtime(timeline.vtime() + for_ns));
+    let seconds = host::cpu_s() - start_s;
+    let instructions = (timeline.icount() - start) as f64;
+    Ok((seconds / (for_ns as f64 / NS_PER_S), instructions / seconds))
+}
