@@ -15,7 +15,7 @@ use everett_vmm::machine::Until;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-/// Each has a Redis that nobody asks anything.
+/// Machines of the world.
 const NODES: usize = 4;
 /// How long an idle world is looked at, in nanoseconds of vtime: a minute.
 const IDLE_NS: u64 = 60_000_000_000;
@@ -37,33 +37,47 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> anyhow::Result<()> {
     let mut report = Report::new("world", options.json);
-    report.note(&format!("{NODES} machines with a Redis each; under load, all others ask the first one"));
-    let [mut idle, mut load, mut mips] = [const { Vec::new() }; 3].map(Samples::from);
+    report.note(&format!(
+        "{NODES} machines: with nothing to do; with a Redis each that nobody asks; all others asking the first one"
+    ));
+    let [mut idle, mut served, mut load, mut mips] = [const { Vec::new() }; 4].map(Samples::from);
     for round in 1..=options.runs {
         report.note(&format!("round {round} of {}", options.runs));
-        idle.push(cost(&world(false), IDLE_NS)?.0);
-        let (seconds, instructions_per_s) = cost(&world(true), LOAD_NS)?;
+        idle.push(cost(&world(Work::Nothing), IDLE_NS)?.0);
+        served.push(cost(&world(Work::IdleServers), IDLE_NS)?.0);
+        let (seconds, instructions_per_s) = cost(&world(Work::Load), LOAD_NS)?;
         load.push(seconds);
         mips.push(instructions_per_s / 1e6);
     }
     report.figure("idle_cpu_s_per_vtime_s", "s", &idle, None);
+    report.figure("idle_servers_cpu_s_per_vtime_s", "s", &served, None);
     report.figure("load_cpu_s_per_vtime_s", "s", &load, None);
     report.figure("load_mips", "MIPS", &mips, None);
     report.print();
     Ok(())
 }
 
+/// What the machines do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Work {
+    Nothing,
+    IdleServers,
+    Load,
+}
+
 /// The world file.
-fn world(load: bool) -> String {
+fn world(work: Work) -> String {
     let mut text = String::new();
     for node in 0..NODES {
         let _ = write!(
             text,
-            "[[node]]\nname = \"n{node}\"\nmemory = \"96M\"\npackages = [\"redis-server\", \"redis-tools\"]\n\
-             service = [\"redis-server\", \"--bind\", \"0.0.0.0\", \"--protected-mode\", \"no\", \"--save\", \"\"]\n"
+            "[[node]]\nname = \"n{node}\"\nmemory = \"96M\"\npackages = [\"redis-server\", \"redis-tools\"]\n"
         );
+        if work != Work::Nothing {
+            text += "service = [\"redis-server\", \"--bind\", \"0.0.0.0\", \"--protected-mode\", \"no\", \"--save\", \"\"]\n";
+        }
     }
-    for node in (1..NODES).filter(|_| load) {
+    for node in (1..NODES).filter(|_| work == Work::Load) {
         let _ = write!(
             text,
             "[[workload.driver]]\nname = \"load{node}\"\nnode = \"n{node}\"\n\
