@@ -1,4 +1,4 @@
-# When all is calm, every member has the last number that was acknowledged, or the one after it.
+# When all is calm, every member has the last number that was acknowledged, or a later one.
 export ETCDCTL_API=3
 acknowledged=$(cat /tmp/acknowledged)
 for node in e1 e2 e3; do

@@ -3,7 +3,7 @@ import time
 
 import psycopg2
 
-# A connection to a machine that lost power is noticed within half a second or so.
+# A machine that is up again refuses a connection of its last life; one that is not is noticed in two seconds.
 SERVER = "host=db user=postgres dbname=postgres connect_timeout=2 keepalives_idle=1 keepalives_interval=1 keepalives_count=1"
 
 last = 0

@@ -28,6 +28,11 @@ mod tests {
         assert_eq!(nearest("pauses", known), Some("pause"));
         assert_eq!(nearest("n3", known), Some("n1"));
         assert_eq!(nearest("velocity", known), None);
+        let known = ["memory", "packages", "files", "name"];
+        assert_eq!(nearest("memroy", known), Some("memory"));
+        assert_eq!(nearest("package", known), Some("packages"));
+        assert_eq!(nearest("mem", known), Some("memory"));
+        assert_eq!(nearest("velocity", known), None);
         assert_eq!(nearest("", known), None);
         assert_eq!(nearest("x", known), None);
     }

@@ -191,6 +191,9 @@ pub struct Place {
     /// Start from this saved moment of the timeline
     #[arg(long, value_name = "MOMENT")]
     pub from: Option<String>,
+    /// Do to the world what this fault plan says (JSON lines; see docs/faults.md)
+    #[arg(long, value_name = "FILE")]
+    pub faults: Option<PathBuf>,
 }
 
 /// `everett run`
@@ -199,7 +202,7 @@ pub struct Run {
     /// Which timeline
     #[command(flatten)]
     pub timeline: Timeline,
-    /// Write run.json, events.jsonl, trail.jsonl and console.log into this new folder
+    /// Write run.json, events.jsonl, trail.jsonl, wire.jsonl, wire.pcapng and consoles into this new folder
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
 }

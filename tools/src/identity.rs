@@ -33,11 +33,13 @@ impl Identity {
         Identity(hasher.finalize())
     }
 
-    /// Of what decides how `world` boots: its drivers, checks and seed do not.
+    /// Of what decides how `world` boots: its seed and its workload do not, but for whether the host is on the wire.
     #[must_use]
     pub fn of_boot(world: &World, image_digests: &[String]) -> Identity {
-        let world = World { workload: Workload::default(), seed: None, ..world.clone() };
-        Identity::new(&world, image_digests)
+        let plain = World { workload: Workload::default(), seed: None, ..world.clone() };
+        let Identity(hash) = Identity::new(&plain, image_digests);
+        // The host's port is part of the wire.
+        Identity(if world.workload.has_host() { blake3::keyed_hash(hash.as_bytes(), b"host") } else { hash })
     }
 
     /// The whole digest, in hexadecimal.
@@ -98,6 +100,9 @@ mod tests {
         let driver = "[[workload.driver]]\nname = \"d\"\nargv = [\"true\"]\n";
         assert_eq!(plain, boot(&format!("seed = 5\n{node}{driver}")));
         assert_ne!(plain, boot(&format!("boot_seed = 5\n{node}")));
+        let talk = |port| boot(&format!("{node}[[workload.check]]\nname = \"t\"\ntcp = {port}\n"));
+        assert_ne!(plain, talk(80), "there is one more port");
+        assert_eq!(talk(80), talk(81));
         assert_ne!(plain, boot(&format!("{node}service = [\"x\"]\n")));
     }
 

@@ -178,7 +178,7 @@ impl Job {
                 trail: timeline.trail().digest(),
                 points: timeline.trail().points().len(),
                 instructions: timeline.icount(),
-                executed: timeline.icount().saturating_sub(instructions),
+                executed: timeline.icount() - instructions,
                 vtime_ns: timeline.vtime(),
                 findings: timeline.findings(),
                 brought_back,
@@ -299,8 +299,7 @@ impl Watch for Comparer<'_> {
 
     fn at(&mut self, since_ready_ns: u64, instructions: u64) -> bool {
         let add = |total: &AtomicU64, new: u64, old: &mut u64| {
-            // A node that starts again from its restart point has executed less than it had.
-            let step = new.saturating_sub(*old);
+            let step = new - *old;
             *old = new;
             total.fetch_add(step, Ordering::Relaxed) + step
         };

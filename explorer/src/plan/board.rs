@@ -2,14 +2,15 @@
 //!
 //! A node is on, off or paused, and one thing at a time makes it so; what needs the agent needs a node that runs. Of the
 //! knobs of a node (its speed, its clock, a disk's latency, …) each has one setting at a time. Network faults go together
-//! however they are mixed, but for a card that is clogged twice.
+//! however they are mixed, but for a card that is clogged twice, and for as many as a wire has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use everett_vmm::fault::{Fault, FaultKind, Requests};
 
 use super::Entry;
 use super::calm::Calm;
+use super::limits::NETWORK_FAULTS_MAX;
 use super::names::Names;
 use super::problem::{Problem, quoted};
 
@@ -39,6 +40,8 @@ struct Hold {
 #[derive(Debug, Default)]
 pub(super) struct Board {
     held: BTreeMap<Slot, Hold>,
+    /// Network faults: when they end, and their lines.
+    network: BTreeSet<(u64, usize)>,
 }
 
 impl Board {
@@ -62,16 +65,29 @@ impl Board {
             let (what, line, at_ns) = (next.name, next.line, next.at_ns);
             return Err(("for", Problem::Crosses { end_ns, what, line, at_ns }));
         }
-        let Some((needs, takes)) = slots(fault, names) else { return Ok(()) };
-        for slot in needs.iter().chain(&takes) {
-            if let Some(hold) = self.held.get(slot)
-                && hold.end_ns.is_none_or(|end| end > at_ns)
-            {
-                return Err(busy(*slot, hold, fault));
+        let of_network = fault.links().is_some() || matches!(fault, Fault::Clog { .. });
+        if of_network {
+            // What ends here has made room.
+            self.network = self.network.split_off(&(at_ns.saturating_add(1), 0));
+            if self.network.len() >= NETWORK_FAULTS_MAX {
+                let since = self.network.iter().map(|&(_, line)| line).min().unwrap_or(line);
+                return Err(("", Problem::TooManyAtOnce { since }));
             }
         }
-        for slot in takes {
-            self.held.insert(slot, Hold { line, kind: fault.kind(), end_ns });
+        if let Some((needs, takes)) = slots(fault, names) {
+            for slot in needs.iter().chain(&takes) {
+                if let Some(hold) = self.held.get(slot)
+                    && hold.end_ns.is_none_or(|end| end > at_ns)
+                {
+                    return Err(busy(*slot, hold, fault));
+                }
+            }
+            for slot in takes {
+                self.held.insert(slot, Hold { line, kind: fault.kind(), end_ns });
+            }
+        }
+        if of_network {
+            self.network.insert((end_ns.unwrap_or(u64::MAX), line));
         }
         Ok(())
     }

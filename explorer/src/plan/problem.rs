@@ -6,7 +6,7 @@ use everett_vmm::fault::FaultError;
 
 use crate::units::{UnitError, write_duration_ns};
 
-use super::limits::{AT_NS_MAX, ERRORS_MAX, LINE_BYTES_MAX, LINES_MAX, PLAN_BYTES_MAX};
+use super::limits::{AT_NS_MAX, ERRORS_MAX, LINE_BYTES_MAX, LINES_MAX, NETWORK_FAULTS_MAX, PLAN_BYTES_MAX};
 
 /// The most characters of a name or value of the plan's that an error repeats.
 const QUOTED_CHARS_MAX: usize = 48;
@@ -74,6 +74,11 @@ pub enum Problem {
     /// The plan has too many lines.
     #[error("a plan has at most {LINES_MAX} lines")]
     TooManyLines,
+    /// More network faults at once than a wire can have.
+    #[error(
+        "at most {NETWORK_FAULTS_MAX} network faults at a time, and as many are active since line {since} and later"
+    )]
+    TooManyAtOnce { since: usize },
     /// The line is too long, as it is or in canonical form.
     #[error("a line has at most {LINE_BYTES_MAX} bytes")]
     LineTooLong,

@@ -14,7 +14,7 @@ use everett_protocol::{ExecOutput, Exit, Hello, LineSplitter, Message, Stream, U
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{WaitOptions, WaitStatus, wait};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::os::fd::OwnedFd;
 
@@ -35,6 +35,8 @@ pub(crate) struct Agent {
     /// The folder in which changes of the root are, when the root is a disk.
     pub(crate) upper: Option<OwnedFd>,
     pub(crate) services: BTreeMap<String, Watched>,
+    /// Services whose threads have priorities that were not their own.
+    pub(crate) prioritized: BTreeSet<String>,
     /// Nothing is to be announced before services were asked for.
     pub(crate) ready_announced: bool,
     pub(crate) commands: BTreeMap<u64, Running>,
@@ -63,6 +65,7 @@ impl Agent {
             stage: Stage::Booted,
             upper: None,
             services: BTreeMap::new(),
+            prioritized: BTreeSet::new(),
             ready_announced: true,
             commands: BTreeMap::new(),
             captures: Vec::new(),

@@ -15,7 +15,8 @@
 //! only to wait as long as the host asked it to.
 //!
 //! **Invariants.** One thread. Nothing spins. Every failure reaches the host as a message that names what failed, or
-//! the console when there is no port to the host. `unsafe` is in `entropy`, `signals` and `spawn` only.
+//! the console when there is no port to the host. `unsafe` is in `entropy`, `priorities`, `signals` and
+//! `spawn` only.
 
 mod agent;
 mod boot;

@@ -4,17 +4,35 @@
 
 use crate::agent::Agent;
 use crate::failure::{Context as _, Failure};
+use everett_protocol::limits::PRIORITY_MAX;
 use std::fs;
 use std::io;
 
-/// The least and the greatest priority of `SCHED_FIFO` in Linux.
-const FIFO_MIN: u8 = 1;
-const FIFO_MAX: u8 = 99;
+/// Of the agent, while services have priorities: above all of theirs. A service that spins must not keep it from giving others.
+const OWN: u8 = PRIORITY_MAX + 1;
+/// The calling thread, for `sched_setscheduler(2)`.
+const SELF: i32 = 0;
 
 impl Agent {
     /// Gives the threads of a service's process group these priorities, in the order of their numbers and from the first
     /// again when there are more threads than priorities; 0 is an ordinary thread.
-    pub(crate) fn prioritize(&self, name: &str, priorities: &[u8]) -> Result<(), Failure> {
+    pub(crate) fn prioritize(&mut self, name: &str, priorities: &[u8]) -> Result<(), Failure> {
+        let ordinary = priorities.iter().all(|&priority| priority == 0);
+        if ordinary {
+            self.prioritized.remove(name);
+        } else {
+            set(SELF, OWN).context(|| "raise the agent's priority".to_owned())?;
+            self.prioritized.insert(name.to_owned());
+        }
+        let result = self.give(name, priorities);
+        // Last: a thread that still has its priority would not let the agent come to it.
+        if self.prioritized.is_empty() {
+            set(SELF, 0).context(|| "give the agent its own priority back".to_owned())?;
+        }
+        result
+    }
+
+    fn give(&self, name: &str, priorities: &[u8]) -> Result<(), Failure> {
         let watched = self.services.get(name);
         let watched = watched.ok_or_else(|| Failure::new(format!("there is no service {name}")))?;
         let group = watched.pid.ok_or_else(|| Failure::new(format!("the service {name} does not run")))?;
@@ -52,8 +70,12 @@ fn threads_of(group: i32) -> io::Result<Vec<i32>> {
 }
 
 fn set(thread: i32, priority: u8) -> io::Result<()> {
-    let policy = if priority == 0 { libc::SCHED_OTHER } else { libc::SCHED_FIFO };
-    let priority = if priority == 0 { 0 } else { priority.clamp(FIFO_MIN, FIFO_MAX) };
+    let policy = match priority {
+        0 => libc::SCHED_OTHER,
+        // The children of the agent are ordinary processes.
+        OWN => libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK,
+        _ => libc::SCHED_FIFO,
+    };
     let param = libc::sched_param { sched_priority: libc::c_int::from(priority) };
     // SAFETY: the call reads `param`, which lives until it returns.
     if unsafe { libc::sched_setscheduler(thread, policy, &raw const param) } < 0 {

@@ -60,8 +60,8 @@ pub(super) fn world(timeline: &Timeline) -> anyhow::Result<World> {
 }
 
 /// The fault plan that is asked for, if one is: before anybody waits for an image.
-pub(super) fn plan(args: &Timeline, world: &World) -> anyhow::Result<Option<Plan>> {
-    let Some(file) = args.faults.as_deref() else { return Ok(None) };
+pub(super) fn plan(file: Option<&Path>, world: &World) -> anyhow::Result<Option<Plan>> {
+    let Some(file) = file else { return Ok(None) };
     let bad = |errors| BadPlan { file: file.to_owned(), errors };
     Ok(Some(Plan::parse(&plan_text(file)?, &world.names()).map_err(bad)?))
 }
@@ -190,8 +190,12 @@ impl Prepared {
         interrupt: &Interrupt,
     ) -> anyhow::Result<()> {
         let Some(plan) = plan else { return Ok(()) };
-        let booted = moments::get(ui, &self.launcher, &self.shelf, Wanted::Both, interrupt)?;
-        let points = booted.restart.unwrap_or_default();
+        let points = match moments::get(ui, &self.launcher, &self.shelf, Wanted::Both, interrupt) {
+            Ok(booted) => booted.restart.unwrap_or_default(),
+            // As in `start_as_asked`: the timeline tells it, and does not get to where a plan begins.
+            Err(error) if matches!(error.downcast_ref(), Some(BootError::Useless { .. })) => Arc::default(),
+            Err(error) => return Err(error),
+        };
         let nodes = Nodes::new(Launcher { from: None, ..self.launcher.clone() }, points);
         self.launcher.faults = Some(Faults::new(plan, Arc::new(nodes)));
         Ok(())

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use everett_snapshot::file::MomentHeader;
 use everett_vmm::machine::Until;
-use everett_vmm::machine::output::CONSOLE_BYTES_MAX;
 use serde::Serialize;
 
 use super::Outcome;
@@ -13,9 +12,8 @@ use super::common::{self, Prepared};
 use crate::cli;
 use crate::host_time::Stopwatch;
 use crate::interrupt::Interrupt;
-use crate::moments::{Booted, Shelf, Stored, check_name, waiting};
+use crate::moments::{Booted, Shelf, Stored, Told, check_name, waiting};
 use crate::session::agent::Phase;
-use crate::session::event::Event;
 use crate::session::launch::EngineOptions;
 use crate::session::timeline::Timeline;
 use crate::ui::progress::RunBar;
@@ -24,9 +22,6 @@ use crate::units::{Vtime, show_bytes, show_duration_ns};
 
 /// Progress is shown after so much vtime.
 const STEP_NS: u64 = 20_000_000;
-
-/// Events that are saved with a moment.
-const EVENTS_MAX: usize = 2_000_000;
 
 #[derive(Serialize)]
 struct Record<'a> {
@@ -73,9 +68,11 @@ fn save(ui: &Ui, place: &cli::Place, name: Option<&str>) -> anyhow::Result<()> {
     }
     let interrupt = Interrupt::install()?;
     let world = common::load(&place.world)?;
+    let plan = common::plan(place.faults.as_deref(), &world)?;
     let mut prepared = common::prepare(ui, world, EngineOptions::default(), &interrupt)?;
     common::announce_engine(ui)?;
     let booted = prepared.start_stored(ui, place.from.as_deref(), &interrupt)?;
+    prepared.suffer(ui, plan, &interrupt)?;
     let seed = prepared.seed(place.seed);
     let default = format!("seed{seed}-{}", exact(place.at));
     let name = name.unwrap_or(&default);
@@ -110,16 +107,13 @@ fn run_to(
     if timeline.vtime() > end_ns {
         anyhow::bail!("the moment to start from lies after {}", show_duration_ns(at_ns));
     }
-    let (mut events, mut consoles) = (Vec::new(), vec![Vec::new(); timeline.world().nodes().len()]);
+    let mut told = Told::new(timeline.world().nodes().len());
     while timeline.vtime() < end_ns {
         let next_ns = end_ns.min(timeline.vtime().saturating_add(STEP_NS));
         timeline.run(&Until::vtime(next_ns));
-        take(timeline, &mut events, &mut consoles);
+        told.take(timeline)?;
         let vtime_ns = timeline.vtime();
         bar.at(vtime_ns.saturating_sub(ready_ns), timeline.icount());
-        if events.len() > EVENTS_MAX {
-            anyhow::bail!("more than {EVENTS_MAX} events before the moment: it cannot be saved");
-        }
         if interrupt.wanted() {
             anyhow::bail!("interrupted at {} s of vtime", Vtime(vtime_ns));
         }
@@ -128,17 +122,9 @@ fn run_to(
         }
     }
     bar.clear();
-    take(timeline, &mut events, &mut consoles);
+    told.take(timeline)?;
+    let (events, consoles) = told.into_parts();
     Ok(Stored::of(timeline, &booted.pool, events, consoles))
-}
-
-/// Take what there is to tell, of consoles as much as is ever kept.
-fn take(timeline: &mut Timeline, events: &mut Vec<Event>, consoles: &mut [Vec<u8>]) {
-    events.append(&mut timeline.take_events());
-    for (node, console) in consoles.iter_mut().enumerate() {
-        console.append(&mut timeline.machine_mut(node).output().take_console());
-        console.drain(..console.len().saturating_sub(CONSOLE_BYTES_MAX));
-    }
 }
 
 fn list(ui: &Ui, shelf: &Shelf) -> anyhow::Result<Outcome> {
@@ -188,7 +174,7 @@ fn restore(ui: &Ui, world: &Path, name: &str) -> anyhow::Result<Outcome> {
     let (prepared, stored) = read(ui, world, name)?;
     let header = prepared.shelf.header(name)?;
     let clock = Stopwatch::start();
-    let mut timeline = prepared.launcher.start(header.info.seed)?;
+    let mut timeline = prepared.launcher.resume(&stored)?;
     let seconds = clock.seconds();
     // The digest knows pages by their hashes; here the pages themselves are looked at.
     let nodes = timeline.world().nodes().iter().zip(&stored.moment.machines);

@@ -1,12 +1,14 @@
 //! `everett plan`: the fault plan that a seed draws for a world, to be looked at, edited and run.
 
 use everett_explorer::plan::draw::draw;
+use everett_explorer::plan::limits::{AT_NS_MAX, LINES_MAX, PLAN_BYTES_MAX};
 use everett_vmm::streams::Streams;
 use serde::Serialize;
 
 use super::{Outcome, common};
 use crate::cli;
 use crate::ui::Ui;
+use crate::units::show_duration_ns;
 
 /// Whose streams plans are drawn from.
 const STREAMS: &str = "plan";
@@ -22,8 +24,17 @@ struct Record<'a> {
 pub(super) fn run(ui: &Ui, args: &cli::Plan) -> anyhow::Result<Outcome> {
     let world = common::load(&args.world)?;
     let seed = args.seed.or(world.seed).unwrap_or(0);
-    let plan = draw(&world.faults, &world.names(), args.duration_ns, &mut Streams::new(seed, STREAMS));
-    let text = plan.write();
+    if args.duration_ns > AT_NS_MAX {
+        anyhow::bail!("--for: a plan is for at most {}", show_duration_ns(AT_NS_MAX));
+    }
+    let drawn = draw(&world.faults, &world.names(), args.duration_ns, &mut Streams::new(seed, STREAMS));
+    if let Some(at_ns) = drawn.full_at_ns {
+        anyhow::bail!(
+            "the plan is full ({LINES_MAX} lines or {PLAN_BYTES_MAX} bytes) at {}: draw less often, or for a shorter time",
+            show_duration_ns(at_ns)
+        );
+    }
+    let text = drawn.plan.write();
     let lines: Vec<&str> = text.lines().collect();
     for line in &lines {
         ui.say(line)?;

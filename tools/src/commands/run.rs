@@ -10,8 +10,9 @@ use crate::host_time::Stopwatch;
 use crate::identity::MACHINE_VERSION;
 use crate::interrupt::Interrupt;
 use crate::run_folder::RunFolder;
-use crate::session::drive::{Ended, drive};
+use crate::session::drive::{Ended, Watch as _, drive};
 use crate::session::launch::EngineOptions;
+use crate::session::timeline::Timeline;
 use crate::ui::{Ui, style};
 use crate::units::show_duration_ns;
 
@@ -41,7 +42,7 @@ struct Summary {
 
 pub(super) fn run(ui: &Ui, args: &cli::Run) -> anyhow::Result<Outcome> {
     let world = common::world(&args.timeline)?;
-    let plan = common::plan(&args.timeline, &world)?;
+    let plan = common::plan(args.timeline.faults.as_deref(), &world)?;
     let options = EngineOptions::new(&args.timeline.hidden)?;
     args.output.as_deref().map_or(Ok(()), RunFolder::check_free)?;
     let interrupt = Interrupt::install()?;
@@ -61,6 +62,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Run) -> anyhow::Result<Outcome> {
     let started = timeline.icount();
     let mut teller = Teller::new(ui, folder, interrupt, &launcher.world, args.timeline.duration_ns);
     let ended = drive(&mut timeline, args.timeline.duration_ns, &mut teller)?;
+    end_of_wire(ui, &mut timeline, &mut teller)?;
     teller.finish();
     for (number, node) in timeline.world().nodes().iter().enumerate() {
         if !node.is_on() && timeline.findings() > 0 {
@@ -97,6 +99,23 @@ pub(super) fn run(ui: &Ui, args: &cli::Run) -> anyhow::Result<Outcome> {
         anyhow::bail!("interrupted at {} of vtime", show_duration_ns(summary.vtime_ns));
     }
     Ok(if summary.findings > 0 { Outcome::Found } else { Outcome::Fine })
+}
+
+/// What is on its way still makes its last move, and what observers have missed is said.
+fn end_of_wire(ui: &Ui, timeline: &mut Timeline, teller: &mut Teller<'_>) -> anyhow::Result<()> {
+    let (end_ns, frames) = (timeline.vtime(), timeline.world_mut().take_captured());
+    let frames_lost = timeline.world().captured_lost();
+    let wire = timeline.world_mut().wire();
+    wire.close_log(end_ns);
+    teller.wire(&wire.take_steps(), &frames)?;
+    let lost = [(wire.steps_lost(), "moves", "wire.jsonl"), (frames_lost, "frames", "wire.pcapng")];
+    for (count, what, file) in lost.into_iter().filter(|&(count, ..)| count > 0 && teller.folder.is_some()) {
+        ui.say(style::paint(
+            style::BAD,
+            format!("{count} {what} are missing in {file}: too many came at once"),
+        ))?;
+    }
+    Ok(())
 }
 
 fn tell_end(ui: &Ui, summary: &Summary) -> anyhow::Result<()> {

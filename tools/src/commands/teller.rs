@@ -18,6 +18,8 @@ use crate::world_file::World;
 
 /// The last lines of the console that are shown when a machine stops by itself.
 const CONSOLE_LINES: usize = 25;
+/// Bytes that are kept of such a line.
+const CONSOLE_LINE_BYTES_MAX: usize = 4096;
 
 /// Tells what happens as it happens.
 pub(super) struct Teller<'a> {
@@ -121,10 +123,10 @@ impl Watch for Teller<'_> {
         }
         let Some(console) = self.consoles.get_mut(node) else { return Ok(()) };
         for &byte in bytes {
-            if let Some(line) = console.back_mut().filter(|line| line.last() != Some(&b'\n')) {
-                line.push(byte);
-            } else {
-                console.push_back(vec![byte]);
+            match console.back_mut().filter(|line| line.last() != Some(&b'\n')) {
+                Some(line) if line.len() < CONSOLE_LINE_BYTES_MAX || byte == b'\n' => line.push(byte),
+                Some(_) => {}
+                None => console.push_back(vec![byte]),
             }
             if console.len() > CONSOLE_LINES {
                 console.pop_front();

@@ -53,7 +53,7 @@ struct End<'a> {
 
 pub(super) fn run(ui: &Ui, args: &cli::Verify) -> anyhow::Result<Outcome> {
     let world = common::world(&args.timeline)?;
-    let plan = common::plan(&args.timeline, &world)?;
+    let plan = common::plan(args.timeline.faults.as_deref(), &world)?;
     let options = EngineOptions::new(&args.timeline.hidden)?;
     let interrupt = Interrupt::install()?;
     let mut prepared = common::prepare(ui, world, options, &interrupt)?;
@@ -192,12 +192,19 @@ fn tell_divergence(ui: &Ui, divergence: &Divergence, job: &Job) -> anyhow::Resul
     let (first, second) = divergence.rip;
     let node = job.launcher.nodes().nth(divergence.node).map_or("", |node| &*node.name);
     let of_node = if job.launcher.nodes().count() > 1 { format!("{node}: ") } else { String::new() };
-    ui.say(format!(
-        "{}  at {}, {} s of vtime",
-        style::paint(style::HEAD, format!("{of_node}instruction {}", divergence.icount)),
-        symbols.show(first),
-        Vtime(divergence.vtime),
-    ))?;
+    if divergence.cause == Cause::Between {
+        ui.say(style::paint(
+            style::HEAD,
+            format!("between the machines  at {} s of vtime", Vtime(divergence.vtime)),
+        ))?;
+    } else {
+        ui.say(format!(
+            "{}  at {}, {} s of vtime",
+            style::paint(style::HEAD, format!("{of_node}instruction {}", divergence.icount)),
+            symbols.show(first),
+            Vtime(divergence.vtime),
+        ))?;
+    }
     if second != first {
         ui.say(format!("    the second run is at {}", symbols.show(second)))?;
     }
@@ -236,6 +243,7 @@ fn cause_text(cause: &Cause) -> String {
             format!("the machines gave their CPUs different inputs\nfirst:  {}\nsecond: {}", show(a), show(b))
         }
         Cause::Execution => "the CPUs computed differently from equal inputs".to_owned(),
+        Cause::Between => "all machines were equal, and what is between them was not".to_owned(),
         Cause::NotRepeatable => {
             "the difference did not come back in repeated runs; this is the interval's beginning".to_owned()
         }

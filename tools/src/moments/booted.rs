@@ -8,11 +8,12 @@ use everett_snapshot::Pool;
 use super::restart::RestartPoint;
 use super::shelf::Shelf;
 use super::stored::Stored;
+use super::told::Told;
 use crate::host_time::Stopwatch;
 use crate::interrupt::Interrupt;
 use crate::session::agent::Phase;
 use crate::session::launch::{EngineOptions, Launcher};
-use crate::session::timeline::{At, Timeline};
+use crate::session::timeline::At;
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, style};
 
@@ -138,27 +139,24 @@ fn boot(ui: &Ui, launcher: &Launcher, pool: &Pool, interrupt: &Interrupt) -> any
     let mut timeline = plain.boot()?;
     let bar = RunBar::endless(ui, "booting");
     let nodes = timeline.world().nodes().len();
-    let (mut events, mut consoles) = (Vec::new(), vec![Vec::new(); nodes]);
+    let (mut told, mut full) = (Told::new(nodes), None);
     let mut restart: Vec<Option<RestartPoint>> = vec![None; nodes];
-    let mut keep = |timeline: &mut Timeline| {
-        events.append(&mut timeline.take_events());
-        for (node, console) in consoles.iter_mut().enumerate() {
-            console.append(&mut timeline.machine_mut(node).output().take_console());
-        }
-    };
-    timeline.run_to(Phase::Ready, &mut |timeline, at| {
+    let ready = timeline.run_to(Phase::Ready, &mut |timeline, at| {
         if let At::RestartPoint(node) = at {
             restart[node] = Some(timeline.restart_point(node, pool));
         }
-        keep(timeline);
+        full = told.take(timeline).err();
         bar.at(timeline.vtime(), timeline.icount());
-        !interrupt.wanted()
-    })?;
-    keep(&mut timeline);
+        full.is_none() && !interrupt.wanted()
+    });
+    full.map_or(Ok(()), Err).context("the boot")?;
+    ready?;
+    told.take(&mut timeline).context("the boot")?;
     bar.clear();
     let restart = restart
         .into_iter()
         .collect::<Option<Vec<_>>>()
         .context("a node was ready before its restart point")?;
+    let (events, consoles) = told.into_parts();
     Ok((restart, Stored::of(&mut timeline, pool, events, consoles)))
 }

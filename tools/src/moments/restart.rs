@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use everett_snapshot::file::{BaseDigest, MomentFile, MomentInfo, MomentParts};
 use everett_snapshot::{Base, Pool};
-use everett_vmm::machine::{DiskParts, Moment, STATE_VERSION};
+use everett_vmm::machine::{Moment, STATE_VERSION};
 
+use super::machine_parts;
 use crate::session::agent::state::ConversationState;
 
-const MACHINE: &str = "machine";
 const CONVERSATION: &str = "conversation";
-const MEMORY: &str = "memory";
+/// In its file, the machine is the only one, whichever node's it is.
+const NODE: usize = 0;
 
 /// Kernel and agent up, the root mounted, nothing else touched: no disk, no network, no service.
 #[derive(Debug, Clone)]
@@ -37,20 +38,13 @@ impl RestartPoint {
             key,
             state_version: STATE_VERSION,
         };
-        let states = [
-            (MACHINE.to_owned(), self.machine.state().into()),
-            (CONVERSATION.to_owned(), postcard::to_stdvec(&self.conversation)?.into()),
-        ];
+        let conversation = postcard::to_stdvec(&self.conversation)?.into();
         let mut parts = MomentParts {
-            states: states.into(),
-            images: BTreeMap::from([(MEMORY.to_owned(), self.machine.memory().clone())]),
+            states: BTreeMap::from([(CONVERSATION.to_owned(), conversation)]),
+            images: BTreeMap::new(),
             trees: BTreeMap::new(),
         };
-        for (disk, then) in self.machine.disks().iter().enumerate() {
-            let DiskParts { blocks, state } = then.to_parts();
-            parts.trees.insert(disk_name(disk), blocks);
-            parts.states.insert(disk_name(disk), state.into());
-        }
+        machine_parts::put(&mut parts, NODE, &self.machine);
         MomentFile::write(path, &info, &parts)?;
         Ok(())
     }
@@ -73,24 +67,12 @@ impl RestartPoint {
         }
         let mut parts = file.read(pool, bases)?;
         let here = || path.display().to_string();
-        let missing = |name: &str| anyhow!("{}: there is no part \"{name}\"", path.display());
-        let machine = parts.states.remove(MACHINE).ok_or_else(|| missing(MACHINE))?;
-        let conversation = parts.states.remove(CONVERSATION).ok_or_else(|| missing(CONVERSATION))?;
-        let memory = parts.images.remove(MEMORY).ok_or_else(|| missing(MEMORY))?;
-        let mut disks = Vec::new();
-        while let Some(blocks) = parts.trees.remove(&disk_name(disks.len())) {
-            let name = disk_name(disks.len());
-            let state = parts.states.remove(&name).ok_or_else(|| missing(&name))?.to_vec();
-            disks.push(DiskParts { blocks, state });
+        let machine = machine_parts::take(&mut parts, NODE, info.state_version).with_context(here)?;
+        let conversation = machine_parts::state(&mut parts, CONVERSATION).with_context(here)?;
+        let (conversation, rest) = postcard::take_from_bytes(&conversation).with_context(here)?;
+        if !rest.is_empty() {
+            bail!("{}: bytes follow the conversation", path.display());
         }
-        Ok(RestartPoint {
-            machine: Moment::from_parts(info.state_version, machine, memory, &disks).with_context(here)?,
-            conversation: postcard::from_bytes(&conversation).with_context(here)?,
-        })
+        Ok(RestartPoint { machine: machine.context("there is no machine").with_context(here)?, conversation })
     }
-}
-
-/// Names are ordered as text, and there are fewer than a hundred disks.
-fn disk_name(disk: usize) -> String {
-    format!("disk {disk:02}")
 }

@@ -4,25 +4,23 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use everett_snapshot::file::{BaseDigest, MomentFile, MomentHeader, MomentInfo, MomentParts};
 use everett_snapshot::{Base, Pool};
 use everett_vmm::Digest;
-use everett_vmm::machine::{DiskParts, Moment, STATE_VERSION};
+use everett_vmm::machine::STATE_VERSION;
 use everett_vmm::world::{WORLD_VERSION, WorldMoment};
 
+use super::machine_parts;
 use crate::session::event::Event;
 use crate::session::timeline::{SessionState, Timeline};
 
-/// The states in a file; those of a node have its number behind, and one for each disk.
+/// The states in a file, besides those of machines.
 const WORLD: &str = "world";
-const MACHINE: &str = "machine";
 const SESSION: &str = "session";
 const EVENTS: &str = "events";
 const CONSOLES: &str = "consoles";
 const DIGEST: &str = "digest";
-/// The image of a node in a file.
-const MEMORY: &str = "memory";
 
 /// A timeline at a stop: its world, its session, and what was told on the way there.
 #[derive(Debug, Clone)]
@@ -72,13 +70,7 @@ impl Stored {
             trees: BTreeMap::new(),
         };
         for (node, machine) in self.moment.machines.iter().enumerate() {
-            parts.states.insert(of_node(MACHINE, node), machine.state().into());
-            parts.images.insert(of_node(MEMORY, node), machine.memory().clone());
-            for (disk, then) in machine.disks().iter().enumerate() {
-                let DiskParts { blocks, state } = then.to_parts();
-                parts.trees.insert(disk_name(node, disk), blocks);
-                parts.states.insert(disk_name(node, disk), state.into());
-            }
+            machine_parts::put(&mut parts, node, machine);
         }
         Ok(MomentFile::write(path, &info, &parts)?)
     }
@@ -105,21 +97,13 @@ impl Stored {
         }
         let mut parts = file.read(pool, bases)?;
         let here = || path.display().to_string();
-        let missing = |name: &str| anyhow!("{}: there is no part \"{name}\"", path.display());
         let mut machines = Vec::new();
-        while let Some(memory) = parts.images.remove(&of_node(MEMORY, machines.len())) {
-            let node = machines.len();
-            let name = of_node(MACHINE, node);
-            let state = parts.states.remove(&name).ok_or_else(|| missing(&name))?;
-            let mut disks = Vec::new();
-            while let Some(blocks) = parts.trees.remove(&disk_name(node, disks.len())) {
-                let name = disk_name(node, disks.len());
-                let state = parts.states.remove(&name).ok_or_else(|| missing(&name))?.to_vec();
-                disks.push(DiskParts { blocks, state });
-            }
-            machines.push(Moment::from_parts(info.state_version, state, memory, &disks).with_context(here)?);
+        while let Some(machine) =
+            machine_parts::take(&mut parts, machines.len(), info.state_version).with_context(here)?
+        {
+            machines.push(machine);
         }
-        let mut state = |name: &str| parts.states.remove(name).ok_or_else(|| missing(name));
+        let mut state = |name: &str| machine_parts::state(&mut parts, name).with_context(here);
         let (world, session) = (state(WORLD)?, state(SESSION)?);
         let (events, consoles, digest) = (state(EVENTS)?, state(CONSOLES)?, state(DIGEST)?);
         let digest =
@@ -132,12 +116,4 @@ impl Stored {
             digest: Digest(digest),
         })
     }
-}
-
-/// Names are ordered as text, and there are fewer than a hundred nodes and disks.
-fn of_node(name: &str, node: usize) -> String {
-    format!("{name} {node:02}")
-}
-fn disk_name(node: usize, disk: usize) -> String {
-    format!("disk {node:02} {disk:02}")
 }

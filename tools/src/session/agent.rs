@@ -26,7 +26,7 @@ use state::Progress;
 
 /// Requests without an answer at one time; an agent that lets more pile up is not one of ours.
 pub const PENDING_MAX: usize = 4096;
-/// Commands and checks whose names are remembered.
+/// Commands and checks whose names are remembered: the last ones.
 pub const COMMANDS_MAX: usize = 4096;
 
 /// How far a conversation is.
@@ -72,6 +72,8 @@ enum Purpose {
     Check(usize),
     Command,
     PowerOff,
+    /// Priorities of a unit's threads.
+    Priorities,
 }
 
 /// The host's end.
@@ -191,6 +193,17 @@ impl Conversation {
         self.request(Purpose::Fault, op, vtime_ns);
     }
 
+    /// Give the threads of a service these priorities.
+    pub fn prioritize(&mut self, service: &str, priorities: Vec<u8>, vtime_ns: u64) {
+        let op = Operation::Prioritize { service: service.to_owned(), priorities };
+        self.request(Purpose::Priorities, op, vtime_ns);
+    }
+
+    /// Whether the agent has not answered yet to priorities that it was to give.
+    pub fn is_prioritizing(&self) -> bool {
+        self.at.pending.values().any(|purpose| *purpose == Purpose::Priorities)
+    }
+
     /// Run a command that is a fault; its output appears under `name`.
     pub fn custom(&mut self, name: &str, exec: protocol::Exec, vtime_ns: u64) {
         self.named_request(name, Purpose::Fault, exec, vtime_ns);
@@ -263,9 +276,10 @@ impl Conversation {
 
     /// Run a command whose output appears under `name`: a line of output has only the request's number.
     fn named_request(&mut self, name: &str, purpose: Purpose, exec: protocol::Exec, vtime_ns: u64) {
-        if self.at.commands.len() < COMMANDS_MAX {
-            self.at.commands.insert(self.at.next_id, name.to_owned());
+        if self.at.commands.len() >= COMMANDS_MAX {
+            self.at.commands.pop_first();
         }
+        self.at.commands.insert(self.at.next_id, name.to_owned());
         self.request(purpose, Operation::Exec(exec), vtime_ns);
     }
 
@@ -293,7 +307,7 @@ impl Conversation {
             (Purpose::File(index), Reply::Done) => self.put_next(index.saturating_add(1), vtime_ns),
             (Purpose::Services, Reply::Done) => self.at.services_started = true,
             (Purpose::Reseed, Reply::Done) => self.begun(vtime_ns),
-            (Purpose::Fault, Reply::Done) => {}
+            (Purpose::Fault | Purpose::Priorities, Reply::Done) => {}
             (Purpose::Fault, Reply::Exited(exit)) => {
                 let name = self.at.commands.get(&id).cloned().unwrap_or_default();
                 self.event(vtime_ns, What::exit(&name, exit));
@@ -320,7 +334,9 @@ impl Conversation {
             Purpose::File(_) => self.broken(vtime_ns, format!("files: {message}")),
             Purpose::Services => self.broken(vtime_ns, format!("services: {message}")),
             Purpose::Reseed => self.broken(vtime_ns, format!("random numbers: {message}")),
-            Purpose::Fault => self.event(vtime_ns, What::Effect { text: format!("not done: {message}") }),
+            Purpose::Fault | Purpose::Priorities => {
+                self.event(vtime_ns, What::Effect { text: format!("not done: {message}") });
+            }
             Purpose::Driver(index) => self.driver_refused(index, message, vtime_ns),
             // It ended by itself just before.
             Purpose::StopDriver => {}

@@ -16,6 +16,28 @@ pub struct Event {
     pub what: What,
 }
 
+impl Event {
+    /// What it takes of memory, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let texts = match &self.what {
+            What::Hello { release: text }
+            | What::Start { unit: text, .. }
+            | What::Finding { text }
+            | What::Fault { line: text, .. }
+            | What::Effect { text } => text.len(),
+            What::Line { unit, text, .. } | What::Exit { unit, status: text, .. } => unit.len() + text.len(),
+            What::Mounted
+            | What::Ready
+            | What::Begin { .. }
+            | What::End
+            | What::Loss(_)
+            | What::Healed { .. } => 0,
+        };
+        size_of::<Event>() + self.node.len() + texts
+    }
+}
+
 /// Kinds of events. None depends on anything but the timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]

@@ -17,7 +17,7 @@ use everett_vmm::virtio::net::Wire;
 use everett_vmm::wire::{ConfigError, WireConfig};
 use everett_vmm::world as vmm;
 
-use super::plan::{Plan, data_disk_serial};
+use super::plan::{Plan, WorldCheck, data_disk_serial, host_port, world_checks};
 use super::timeline::{Faults, OtherPlan, StateError, Timeline};
 use crate::cli;
 use crate::host_time;
@@ -53,6 +53,14 @@ pub enum LaunchError {
     /// A stored moment of a timeline under another fault plan.
     #[error("the moment cannot be gone on from: {0}")]
     Plan(#[from] OtherPlan),
+    /// A stored moment of another number of nodes.
+    #[error("the moment is of {there} nodes, the world has {here}")]
+    Nodes {
+        /// The moment's.
+        there: usize,
+        /// The world's.
+        here: usize,
+    },
     /// A stored moment whose parts do not belong together.
     #[error(
         "the moment's parts do not belong together: its machine has another digest than the one that was stored"
@@ -202,7 +210,7 @@ impl Launcher {
     }
 
     fn set_out(&self, timeline: &mut Timeline, seed: u64) -> Result<(), LaunchError> {
-        timeline.suffer(self.faults.clone())?;
+        timeline.suffer(self.faults.clone().map(|faults| faults.on(self.options)))?;
         match timeline.seed() {
             None => {
                 // It has not begun.
@@ -237,16 +245,18 @@ impl Launcher {
     /// It was stored by something else than this launcher's world, or a file cannot be read.
     pub fn resume(&self, stored: &Stored) -> Result<Timeline, LaunchError> {
         let there = stored.moment.machines.iter();
+        let nodes = self.nodes().count();
+        if there.len() != nodes || stored.consoles.len() > nodes {
+            return Err(LaunchError::Nodes { there: there.len(), here: nodes });
+        }
         let machines = self
             .nodes()
             .zip(there)
             .map(|(node, then)| Ok(self.options.machine_at(self.config(node)?, then)?));
         let machines: Vec<_> = machines.collect::<Result<_, LaunchError>>()?;
-        let mut world = vmm::World::from_moment(machines, &stored.moment).map_err(MachineError::from)?;
-        if world.digest() != stored.digest {
-            return Err(LaunchError::Digest);
-        }
-        Ok(Timeline::resume(world, self.plans(), self.checks(), stored.session.clone())?)
+        let world = vmm::World::from_moment(machines, &stored.moment).map_err(MachineError::from)?;
+        let mut timeline = Timeline::resume(world, self.plans(), self.checks(), stored.session.clone())?;
+        if timeline.digest() == stored.digest { Ok(timeline) } else { Err(LaunchError::Digest) }
     }
 
     /// The nodes that are started, in the order of the world file.
@@ -269,27 +279,20 @@ impl Launcher {
         self.nodes().map(|node| Plan::new(&self.world, node, root.clone())).collect()
     }
 
-    /// Which node has each of the world's checks, and its number there.
+    /// The world's checks, in their order.
     #[must_use]
-    pub fn checks(&self) -> Vec<(usize, usize)> {
-        let mut seen = vec![0; self.world.nodes.len()];
-        let mut checks = Vec::new();
-        for check in &self.world.workload.checks {
-            if let Some(node) = self.nodes().position(|node| node.name == check.node) {
-                checks.push((node, seen[node]));
-                seen[node] += 1;
-            }
-        }
-        checks
+    pub fn checks(&self) -> Vec<WorldCheck> {
+        world_checks(&self.world, &self.nodes().collect::<Vec<_>>())
     }
 
-    /// The links between nodes; the ports are the machines' own.
+    /// The links between nodes. Their ports are the machines' own; the host has one behind them if it is to talk to them.
     fn wire(&self) -> WireConfig {
         let links = &self.world.links;
         // Links of nodes that are not started lead nowhere.
         let started = |name: &String| self.nodes().any(|node| node.name == *name);
         let others = links.others.iter().filter(|link| started(&link.from) && started(&link.to));
-        WireConfig { ports: Vec::new(), link: links.usual.clone(), overrides: others.cloned().collect() }
+        let ports = if self.world.workload.has_host() { vec![host_port()] } else { Vec::new() };
+        WireConfig { ports, link: links.usual.clone(), overrides: others.cloned().collect() }
     }
 
     /// Pages of all machines' memory and blocks of their disks: the most that a moment can have.

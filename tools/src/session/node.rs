@@ -3,6 +3,7 @@
 //! All times are the world's. What is done in answer to the guest is done at the node's own place; what is done at a vtime
 //! is done when the whole world is there.
 
+use everett_protocol::limits::PRIORITY_MAX;
 use everett_protocol::{Bytes, Operation, Port, WallClock};
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::fault::Distribution;
@@ -81,9 +82,16 @@ impl NodeSession {
         NodeSession { conversation, place: Place::default() }
     }
 
-    /// The next vtime at which the host does something for this node by itself.
-    pub(super) fn next_act_ns(&self) -> Option<u64> {
+    /// The next vtime at which the host does something for this node by itself: nothing while it has no power, and while
+    /// it is paused nothing that it would have to hear.
+    pub(super) fn next_act_ns(&self, node: &Node<SoftEngine>) -> Option<u64> {
         let place = &self.place;
+        if !node.is_on() {
+            return None;
+        }
+        if node.is_paused() {
+            return place.boot_until_ns;
+        }
         let priorities = place.priorities.iter().map(|priorities| priorities.next_ns);
         priorities.chain([place.retry_at_ns, place.boot_until_ns].into_iter().flatten()).min()
     }
@@ -126,7 +134,9 @@ impl NodeSession {
             self.place.boot_until_ns = None;
             self.conversation.boot_took_too_long(world_ns, &show_duration_ns(BOOT_NS_MAX));
         }
-        self.change_priorities(node, world_ns);
+        if !node.is_paused() {
+            self.change_priorities(node, world_ns);
+        }
         self.speak(node);
         if self.place.retry_at_ns.is_some_and(|at| at <= world_ns) {
             self.send(node);
@@ -225,8 +235,7 @@ impl NodeSession {
     pub(super) fn stop_priorities(&mut self, unit: &str, world_ns: u64) {
         self.place.priorities.retain(|priorities| priorities.unit != unit);
         if self.conversation.phase() >= Phase::Ready {
-            let op = Operation::Prioritize { service: unit.to_owned(), priorities: vec![0] };
-            self.conversation.fault(op, world_ns);
+            self.conversation.prioritize(unit, vec![0], world_ns);
         }
     }
 
@@ -236,11 +245,13 @@ impl NodeSession {
             let rng = node.machine_mut().stream(purpose::SCHEDULING);
             let mut drawn = [0; PRIORITIES];
             rng.fill_bytes(&mut drawn);
-            // 1 to 99: which of two threads is first is drawn, and so is whether one waits for the other.
-            let drawn = drawn.map(|byte| byte % 99 + 1).to_vec();
+            // Which of two threads is first is drawn, and so is whether one waits for the other.
+            let drawn = drawn.map(|byte| byte % PRIORITY_MAX + 1).to_vec();
             priorities.next_ns = world_ns.saturating_add(priorities.every.draw(rng).max(1));
-            let op = Operation::Prioritize { service: priorities.unit.clone(), priorities: drawn };
-            self.conversation.fault(op, world_ns);
+            // An agent that is slower than this gets fewer of them.
+            if !self.conversation.is_prioritizing() {
+                self.conversation.prioritize(&priorities.unit, drawn, world_ns);
+            }
         }
     }
 
@@ -248,7 +259,7 @@ impl NodeSession {
     /// conversation was there.
     pub(super) fn restart(&mut self, mounted: Option<&ConversationState>) {
         self.conversation.restart(mounted);
-        self.place = Place { begun: self.place.begun, switched_off: mounted.is_none(), ..Place::default() };
+        self.place = Place { begun: self.place.begun, ..Place::default() };
     }
 
     /// Say what the conversation has to say now.

@@ -1,10 +1,13 @@
 //! A node of the world file as what its agent is asked to do.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use everett_protocol::{self as protocol, limits};
+use everett_vmm::wire::PortConfig;
+use everett_vmm::wire::endpoint::EndpointConfig;
 
-use crate::world_file::{self, Node, World};
+use crate::world_file::{self, CheckKind, Node, World};
 
 /// Mode bits of a file that `files` puts into a guest: programs are meant to be run by their interpreter.
 const FILE_MODE: u32 = 0o644;
@@ -33,7 +36,7 @@ pub struct Plan {
     pub services: Vec<protocol::Service>,
     /// Started when all services are ready.
     pub drivers: Vec<Driver>,
-    /// Run one after the other at the end.
+    /// Run at the end, when the world comes to them.
     pub checks: Vec<Check>,
 }
 
@@ -53,6 +56,73 @@ pub struct Check {
     pub name: String,
     /// What is run.
     pub exec: protocol::Exec,
+}
+
+/// A check as the world sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorldCheck {
+    /// The agent of this node makes it: its number there.
+    Agent(usize, usize),
+    /// The host makes it.
+    Host(Arc<HostCheck>),
+}
+
+/// The host connects to a node and waits for an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostCheck {
+    /// Its name in the output.
+    pub name: String,
+    /// Who is to answer.
+    pub node: usize,
+    /// Where.
+    pub to: SocketAddr,
+    /// Who the host is on the wire.
+    pub host: EndpointConfig,
+    /// What it says.
+    pub send: Vec<u8>,
+    /// What the answer has in it.
+    pub expect: Vec<u8>,
+    /// How long that may take, in nanoseconds of vtime.
+    pub timeout_ns: u64,
+}
+
+/// The world's checks, in their order, where these nodes are started.
+#[must_use]
+pub fn world_checks(world: &World, started: &[&Node]) -> Vec<WorldCheck> {
+    let mut of_agents = vec![0; started.len()];
+    let mut checks = Vec::new();
+    for check in &world.workload.checks {
+        let Some(node) = started.iter().position(|node| node.name == check.node) else { continue };
+        checks.push(match &check.what {
+            CheckKind::Command(_) => {
+                of_agents[node] += 1;
+                WorldCheck::Agent(node, of_agents[node] - 1)
+            }
+            CheckKind::Talk(talk) => WorldCheck::Host(Arc::new(HostCheck {
+                name: check.name.clone(),
+                node,
+                to: SocketAddr::new(address(world, started[node]), talk.tcp),
+                host: EndpointConfig {
+                    // The wire has at most PORTS_MAX ports.
+                    port: started.len() as u8,
+                    // Its ports and sequence numbers are others than those of another check, which a node may remember.
+                    node: PortConfig { name: format!("{} {}", host_port().name, check.name), ..host_port() },
+                    ipv4: Some((HOST_ADDRESS, NETWORK_PREFIX)),
+                    ipv6: None,
+                },
+                send: talk.send.clone().into_bytes(),
+                expect: talk.expect.clone().into_bytes(),
+                timeout_ns: check.timeout_ns,
+            })),
+        });
+    }
+    checks
+}
+
+/// What is plugged in where the host is. No node can have this name.
+#[must_use]
+pub fn host_port() -> PortConfig {
+    PortConfig { name: "_host".to_owned(), mac: [0x02, 0x65, 0x76, 0, 0xff, 0xfe] }
 }
 
 impl Plan {
@@ -82,7 +152,7 @@ impl Plan {
             drivers: drivers
                 .map(|driver| Driver { service: driver_service(driver), repeat: driver.repeat })
                 .collect(),
-            checks: checks.map(|c| Check { name: c.name.clone(), exec: check_exec(c) }).collect(),
+            checks: checks.filter_map(agent_check).collect(),
         }
     }
 }
@@ -109,6 +179,8 @@ impl Plan {
 
 /// All nodes are in 10.0.0.0/16, numbered from 10.0.0.1 in the file's order.
 const NETWORK_PREFIX: u8 = 16;
+/// The host's, while it talks to one of them.
+const HOST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 255, 254);
 
 fn address(world: &World, node: &Node) -> IpAddr {
     let index = world.nodes.iter().position(|other| other.name == node.name).unwrap_or(0);
@@ -200,12 +272,15 @@ fn driver_service(driver: &world_file::Driver) -> protocol::Service {
     }
 }
 
-fn check_exec(check: &world_file::Check) -> protocol::Exec {
-    protocol::Exec {
-        env: check.command.env.clone(),
-        cwd: check.command.cwd.clone(),
-        user: check.command.user.clone(),
+/// A check that is a command on its node.
+fn agent_check(check: &world_file::Check) -> Option<Check> {
+    let CheckKind::Command(command) = &check.what else { return None };
+    let exec = protocol::Exec {
+        env: command.env.clone(),
+        cwd: command.cwd.clone(),
+        user: command.user.clone(),
         limit_ms: Some(check.timeout_ns / NS_PER_MS),
-        ..protocol::Exec::new(check.command.argv.clone())
-    }
+        ..protocol::Exec::new(command.argv.clone())
+    };
+    Some(Check { name: check.name.clone(), exec })
 }

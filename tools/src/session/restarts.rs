@@ -5,7 +5,7 @@ use std::sync::Arc;
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::machine::Machine;
 
-use super::launch::Launcher;
+use super::launch::{EngineOptions, Launcher};
 use super::timeline::Restarts;
 use crate::moments::RestartPoint;
 
@@ -30,11 +30,17 @@ impl Restarts for Nodes {
         self.points.get(node).ok_or_else(|| "it has no restart point".to_owned())
     }
 
-    fn cold(&self, node: usize, seed: u64, world_ns: u64) -> Result<Machine<SoftEngine>, String> {
+    fn cold(
+        &self,
+        node: usize,
+        seed: u64,
+        world_ns: u64,
+        options: &EngineOptions,
+    ) -> Result<Machine<SoftEngine>, String> {
         let of_world = self.launcher.nodes().nth(node).ok_or("there is no such node")?;
         let mut config = self.launcher.config(of_world).map_err(|error| error.to_string())?;
         config.seed = seed;
         config.epoch_unix_s = config.epoch_unix_s.saturating_add_unsigned(world_ns / NS_PER_S);
-        self.launcher.options.machine(config).map_err(|error| error.to_string())
+        options.machine(config).map_err(|error| error.to_string())
     }
 }

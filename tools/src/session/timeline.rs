@@ -9,6 +9,7 @@
 //! * `director`: what concerns all nodes: from *ready* over the workload to the checks;
 //! * `faults`: what a fault plan does to the world;
 //! * `boot`: running up to the restart points or to *ready*, and beginning under a seed;
+//! * `talk`: checks that the host makes itself, over the wire;
 //! * `telling`: events, in an order that no cut changes;
 //! * [`state`]: what is kept of a timeline when its world is stored.
 
@@ -16,6 +17,7 @@ mod boot;
 mod director;
 mod faults;
 pub mod state;
+mod talk;
 mod telling;
 
 use everett_protocol::{self as protocol, Exec, Exit, Port};
@@ -29,7 +31,7 @@ use everett_vmm::world::{World, WorldStop, WorldUntil};
 use super::agent::{Conversation, Phase};
 use super::event::Event;
 use super::node::NodeSession;
-use super::plan::Plan;
+use super::plan::{Plan, WorldCheck};
 
 pub use super::node::{BOOT_NS_MAX, UNSENT_BYTES_MAX};
 pub use boot::{At, BegunAlready, BootError};
@@ -37,6 +39,7 @@ pub use director::CALM_NS_MAX;
 pub use faults::{Faults, OtherPlan, Restarts};
 use state::Course;
 pub use state::{SessionState, StateError};
+use talk::Talk;
 use telling::Telling;
 
 /// Stop where an agent ends a line.
@@ -48,8 +51,10 @@ pub const COMMAND: &str = "command";
 pub struct Timeline {
     world: World<SoftEngine>,
     nodes: Vec<NodeSession>,
-    /// Which node has each of the world's checks, and its number there.
-    checks: Vec<(usize, usize)>,
+    /// The world's checks, in their order.
+    checks: Vec<WorldCheck>,
+    /// The host's conversation of a check that it makes.
+    talk: Option<Talk>,
     /// The machines' disks before this one are no data disks.
     first_data_disk: usize,
     faults: Option<Faults>,
@@ -58,15 +63,14 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// A world of machines that have not executed anything yet, each with its plan. `checks` are the world's, in their order:
-    /// which node has each, and its number there.
+    /// A world of machines that have not executed anything yet, each with its plan. `checks` are the world's, in their order.
     #[must_use]
-    pub fn new(world: World<SoftEngine>, plans: Vec<Plan>, checks: Vec<(usize, usize)>) -> Timeline {
+    pub fn new(world: World<SoftEngine>, plans: Vec<Plan>, checks: Vec<WorldCheck>) -> Timeline {
         let has_root = |plan: &Plan| !matches!(plan.mount.root, protocol::Root::None);
         let first_data_disk = usize::from(plans.first().is_some_and(has_root));
         let nodes = plans.into_iter().map(|plan| NodeSession::new(Conversation::new(plan))).collect();
         let (course, telling) = (Course::default(), Telling::default());
-        Timeline { world, nodes, checks, first_data_disk, faults: None, course, telling }
+        Timeline { world, nodes, checks, talk: None, first_data_disk, faults: None, course, telling }
     }
 
     /// `duration_ns` of vtime after *ready*, drivers stop and checks run.
@@ -132,11 +136,7 @@ impl Timeline {
     /// Nanoseconds of vtime: every node that runs has come to here.
     #[must_use]
     pub fn vtime(&self) -> u64 {
-        // A world of one need not wait for its round to end.
-        match self.world.nodes() {
-            [node] if node.is_on() && !node.is_paused() => node.vtime().max(self.world.vtime()),
-            _ => self.world.vtime(),
-        }
+        self.world.vtime()
     }
 
     /// Instructions retired by all nodes.
@@ -194,7 +194,6 @@ impl Timeline {
             let event = self.next_act_ns();
             let inner = WorldUntil {
                 vtime: until.vtime.min(event).min(point),
-                event,
                 port_lines: until.port_lines | CONTROL_LINES,
                 node,
                 icount: until.icount,
@@ -242,15 +241,23 @@ impl Timeline {
         let session = &mut self.nodes[node];
         session.ended(&self.world.nodes()[node], end);
         self.telling.of_node(node, session.conversation.take_events());
-        let at = self.world.nodes()[node].vtime();
-        if !self.goes_on() && self.course.trail.points().last().is_none_or(|&(last, _)| last < at) {
+        if self.goes_on() {
+            return;
+        }
+        // Within a round the state still shows how the run was cut: the last point lies where the wire has noticed, too.
+        let last = self.world.nodes().iter().map(|node| node.vtime()).max().unwrap_or(0);
+        let at = last.saturating_add(self.world.wire().lookahead_ns());
+        let until = WorldUntil { vtime: at, port_lines: 0, node, icount: u64::MAX, breakpoints: &[] };
+        self.world.run(&until);
+        if self.course.trail.points().last().is_none_or(|&(last, _)| last < at) {
             self.course.trail.note(at, self.world.digest());
         }
     }
 
     /// The next vtime at which the host does something by itself.
     fn next_act_ns(&self) -> u64 {
-        let nodes = self.nodes.iter().filter_map(NodeSession::next_act_ns);
+        let nodes = self.nodes.iter().zip(self.world.nodes());
+        let nodes = nodes.filter_map(|(session, node)| session.next_act_ns(node));
         nodes.chain(self.next_direction_ns()).min().unwrap_or(VTIME_MAX)
     }
 
@@ -292,6 +299,14 @@ impl Subject for Timeline {
         self.run_until(node, until, &|_| false)
     }
 
+    fn retired(&self, node: usize) -> u64 {
+        self.world.nodes()[node].retired()
+    }
+
+    fn world_ns(&self, node: usize, vtime: u64) -> u64 {
+        self.world.nodes()[node].clock().world(vtime)
+    }
+
     fn nodes(&self) -> usize {
         self.nodes.len()
     }
@@ -302,5 +317,9 @@ impl Subject for Timeline {
 
     fn digest(&mut self) -> Digest {
         Timeline::digest(self)
+    }
+
+    fn between(&self) -> Vec<(String, Digest)> {
+        self.world.between()
     }
 }

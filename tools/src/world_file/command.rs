@@ -209,11 +209,16 @@ fn ready(item: &Item<'_>) -> Result<Ready, Error> {
     let table = item.table()?;
     table.only(&["tcp", "command"], &[])?;
     match (table.get("tcp"), table.get("command")) {
-        (Some(port), None) => match u16::try_from(port.u64()?) {
-            Ok(port) if port != 0 => Ok(Ready::Tcp(port)),
-            _ => Err(port.error("a TCP port is between 1 and 65535")),
-        },
+        (Some(port), None) => tcp_port(&port).map(Ready::Tcp),
         (None, Some(command)) => Ok(Ready::Command(argv(&command)?)),
         _ => Err(item.error("give either tcp = PORT or command = [PROGRAM, …]")),
+    }
+}
+
+/// A TCP port of a node.
+pub(super) fn tcp_port(item: &Item<'_>) -> Result<u16, Error> {
+    match u16::try_from(item.u64()?) {
+        Ok(port) if port != 0 => Ok(port),
+        _ => Err(item.error("a TCP port is between 1 and 65535")),
     }
 }

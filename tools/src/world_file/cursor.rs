@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use everett_explorer::suggest::nearest;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -53,7 +54,7 @@ impl<'a> Table<'a> {
             let what = if later.contains(&name) {
                 "not supported yet by this version".to_owned()
             } else {
-                match nearest(name, keys) {
+                match nearest(name, keys.iter().copied()) {
                     Some(known) => format!("unknown key; did you mean \"{known}\"?"),
                     None => format!("unknown key; the keys here are {}", keys.join(", ")),
                 }
@@ -193,31 +194,5 @@ impl<'a> Item<'a> {
         }
         let element = |(i, value)| Item { source: self.source, path: format!("{}[{i}]", self.path), value };
         Ok(items.iter().enumerate().map(element).collect())
-    }
-}
-
-/// The known name that `name` was probably meant to be.
-pub(super) fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
-    // A third of the letters may be wrong; more than that is a different word.
-    let most = (name.chars().count() / 3).max(1);
-    known
-        .iter()
-        .map(|k| (strsim::osa_distance(name, k), *k))
-        .filter(|(distance, k)| *distance <= most || k.starts_with(name) || name.starts_with(*k))
-        .min()
-        .map(|(_, k)| k)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::nearest;
-
-    #[test]
-    fn suggestions() {
-        let known = ["memory", "packages", "files", "name"];
-        assert_eq!(nearest("memroy", &known), Some("memory"));
-        assert_eq!(nearest("package", &known), Some("packages"));
-        assert_eq!(nearest("mem", &known), Some("memory"));
-        assert_eq!(nearest("velocity", &known), None);
     }
 }

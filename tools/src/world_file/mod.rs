@@ -33,7 +33,7 @@ pub use error::Error;
 pub use image::{Image, Root};
 pub use link::Links;
 pub use node::{FileEntry, Node};
-pub use workload::{Check, Driver, Workload};
+pub use workload::{Check, CheckKind, Driver, Talk, Workload};
 
 use cursor::{Source, Table};
 

@@ -79,6 +79,33 @@ fn a_full_world() {
 }
 
 #[test]
+fn a_check_is_a_command_or_a_talk() {
+    let check = |text: &str| {
+        read_text(&format!("[[node]]\nname = \"a\"\n[[workload.check]]\nname = \"c\"\n{text}\n"))
+            .map(|world| world.workload.checks[0].what.clone())
+            .map_err(|error| error.to_string())
+    };
+    let talk = |tcp, send: &str, expect: &str| {
+        Ok(CheckKind::Talk(Talk { tcp, send: send.to_owned(), expect: expect.to_owned() }))
+    };
+    assert_eq!(check("tcp = 80"), talk(80, "", ""));
+    assert_eq!(check("tcp = 80\nsend = \"a\\r\\n\"\nexpect = \"b\""), talk(80, "a\r\n", "b"));
+    assert!(matches!(check("argv = [\"true\"]"), Ok(CheckKind::Command(_))));
+    let refused = |text: &str| check(text).unwrap_err();
+    assert_eq!(refused("tcp = 0"), "w.toml:5: workload.check[0].tcp: a TCP port is between 1 and 65535");
+    assert_eq!(
+        refused("tcp = 80\nargv = [\"true\"]"),
+        "w.toml:6: workload.check[0].argv: \"argv\" is for a command on the node, \"tcp\" for the host"
+    );
+    assert_eq!(
+        refused("send = \"x\"\nargv = [\"true\"]"),
+        "w.toml:5: workload.check[0].send: \"send\" needs \"tcp\", the node's port"
+    );
+    assert!(refused(&format!("tcp = 80\nsend = \"{}\"", "x".repeat(20_000))).contains("at most 16384"));
+    assert_eq!(refused(""), "w.toml:3: workload.check[0]: \"argv\" is missing");
+}
+
+#[test]
 fn a_small_world_has_defaults() {
     let world = read_text("[[node]]\nname = \"a\"\nservice = [\"sleep\", \"1\"]\n").unwrap();
     assert_eq!(world.nodes[0].memory_bytes, node::MEMORY_BYTES_DEFAULT);

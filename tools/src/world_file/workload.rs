@@ -1,8 +1,9 @@
 //! `[workload]`: the commands that drive a world once its services are up, and the checks at its end.
 
+use everett_explorer::suggest::nearest;
 use serde::Serialize;
 
-use super::command::{COMMAND_KEYS, Command, command, span, unit_name};
+use super::command::{COMMAND_KEYS, Command, command, span, tcp_port, unit_name};
 use super::cursor::{Item, Table};
 use super::error::Error;
 use super::node::Node;
@@ -11,6 +12,10 @@ use super::node::Node;
 const COMMANDS_MAX: usize = 64;
 /// How long a check may take if it does not say, in nanoseconds of vtime.
 const CHECK_TIMEOUT_NS_DEFAULT: u64 = 60_000_000_000;
+/// The keys of a check that the host makes, besides those of all.
+const TALK_KEYS: [&str; 3] = ["tcp", "send", "expect"];
+/// The most bytes that the host says, and that it looks for.
+const SAID_BYTES_MAX: usize = 16 << 10;
 
 /// What is done to a world.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -34,17 +39,46 @@ pub struct Driver {
     pub repeat: bool,
 }
 
-/// A command whose status says whether a world is well.
+/// Something that says whether a world is well.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// Its name in the output.
     pub name: String,
-    /// Where it runs.
+    /// Where it runs, or whom the host talks to.
     pub node: String,
-    /// What is run.
-    pub command: Command,
+    /// What is done.
+    pub what: CheckKind,
     /// How long it may take, in nanoseconds of vtime.
     pub timeout_ns: u64,
+}
+
+/// What a check does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckKind {
+    /// It runs a command on the node, whose status says it.
+    Command(Command),
+    /// The host connects to the node from outside, and its answer says it.
+    Talk(Talk),
+}
+
+/// What the host says to a node, and what it is to answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Talk {
+    /// The node's TCP port.
+    pub tcp: u16,
+    /// What is said. Nothing: the node speaks first, if at all.
+    pub send: String,
+    /// What the answer has in it. Nothing: it is enough that there is a connection.
+    pub expect: String,
+}
+
+impl Workload {
+    /// Whether the host has something to say to a node: then it is on the wire.
+    #[must_use]
+    pub fn has_host(&self) -> bool {
+        self.checks.iter().any(|check| matches!(check.what, CheckKind::Talk(_)))
+    }
 }
 
 pub(super) fn read(table: Option<Table<'_>>, nodes: &[Node]) -> Result<Workload, Error> {
@@ -64,13 +98,37 @@ pub(super) fn read(table: Option<Table<'_>>, nodes: &[Node]) -> Result<Workload,
     if let Some(list) = table.get("check") {
         for item in list.list(COMMANDS_MAX)? {
             let table = item.table()?;
-            table.only(&[&["name", "node", "timeout"], &COMMAND_KEYS[..]].concat(), &[])?;
+            table.only(&[&["name", "node", "timeout"], &COMMAND_KEYS[..], &TALK_KEYS].concat(), &[])?;
             let (name, node) = name_and_node(&table, nodes, &mut names)?;
             let timeout_ns = span(&table, "timeout", CHECK_TIMEOUT_NS_DEFAULT)?;
-            workload.checks.push(Check { name, node, command: command(&table)?, timeout_ns });
+            workload.checks.push(Check { name, node, what: check_kind(&table)?, timeout_ns });
         }
     }
     Ok(workload)
+}
+
+fn check_kind(table: &Table<'_>) -> Result<CheckKind, Error> {
+    let keys = |keys: &[&str]| keys.iter().find_map(|key| table.get(key).map(|item| (item, key.to_string())));
+    if let Some(tcp) = table.get("tcp") {
+        if let Some((item, key)) = keys(&COMMAND_KEYS) {
+            return Err(item.error(format!("\"{key}\" is for a command on the node, \"tcp\" for the host")));
+        }
+        let tcp = tcp_port(&tcp)?;
+        return Ok(CheckKind::Talk(Talk { tcp, send: said(table, "send")?, expect: said(table, "expect")? }));
+    }
+    match keys(&TALK_KEYS) {
+        Some((item, key)) => Err(item.error(format!("\"{key}\" needs \"tcp\", the node's port"))),
+        None => Ok(CheckKind::Command(command(table)?)),
+    }
+}
+
+fn said(table: &Table<'_>, key: &str) -> Result<String, Error> {
+    let Some(item) = table.get(key) else { return Ok(String::new()) };
+    let text = item.str()?;
+    if text.len() > SAID_BYTES_MAX {
+        return Err(item.error(format!("{} bytes; at most {SAID_BYTES_MAX} are allowed", text.len())));
+    }
+    Ok(text.to_owned())
 }
 
 /// The unit's name, which no other driver, check or service may have, and its node: the only one if not named.
@@ -100,7 +158,7 @@ fn known_node(item: &Item<'_>, nodes: &[Node]) -> Result<String, Error> {
         return Ok(text.to_owned());
     }
     let known: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
-    Err(item.error(match super::cursor::nearest(text, &known) {
+    Err(item.error(match nearest(text, known.iter().copied()) {
         Some(near) => format!("no node is named \"{text}\"; did you mean \"{near}\"?"),
         None => format!("no node is named \"{text}\"; the nodes are {}", known.join(", ")),
     }))

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use everett_cpu::CacheConfig;
 use everett_snapshot::Pool;
 use everett_tools::moments::Stored;
-use everett_tools::session::drive::{Ended, drive};
+use everett_tools::session::agent::Phase;
+use everett_tools::session::event::{Event, What};
 use everett_tools::session::launch::{EngineOptions, Launcher};
 use everett_vmm::engine::soft::FlushSchedule;
 use everett_vmm::machine::Until;
 
-use crate::support::{Keeper, MS, findings, launcher_of, lines};
+use crate::support::{MS, findings, launcher_of, lines, told};
 
 /// A server, a client that counts there, and a third node that only hears of the others.
 const WORLD: &str = r#"
@@ -41,10 +42,7 @@ argv = ["sh", "-c", "test $(redis-cli -h server get n) -gt 3"]
 const DURATION_NS: u64 = 400 * MS;
 
 fn run(launcher: &Launcher, seed: u64) -> (everett_vmm::Trail, Vec<everett_tools::session::event::Event>) {
-    let mut timeline = launcher.start(seed).unwrap();
-    let mut keeper = Keeper::default();
-    assert_eq!(drive(&mut timeline, DURATION_NS, &mut keeper).unwrap(), Ended::Whole);
-    (timeline.trail().clone(), keeper.0)
+    told(&mut launcher.start(seed).unwrap(), DURATION_NS)
 }
 
 #[test]
@@ -101,4 +99,99 @@ fn another_seed_is_another_world() {
     let (one, other) = (run(&launcher, 1).0, run(&launcher, 2).0);
     let same = one.points().iter().zip(other.points()).take_while(|(a, b)| a == b).count();
     assert!(same > 0 && same < one.points().len(), "the boot is the same, and what follows is not");
+}
+
+/// What the host asks a node from outside, after the world's own checks and before another one.
+const TALKS: &str = r#"
+[[workload.check]]
+name = "outside"
+node = "server"
+tcp = 6379
+send = "GET n\r\nPING\r\n"
+expect = "+PONG\r\n"
+[[workload.check]]
+name = "refused"
+node = "client"
+tcp = 6379
+[[workload.check]]
+name = "another"
+node = "server"
+tcp = 6379
+send = "NONSENSE\r\n"
+expect = "+OK"
+timeout = "30ms"
+[[workload.check]]
+name = "connected"
+node = "server"
+tcp = 6379
+[[workload.check]]
+name = "last"
+node = "idle"
+argv = ["echo", "the host is gone"]
+"#;
+
+#[test]
+fn the_host_talks_to_nodes() {
+    let launcher = launcher_of(&format!("{WORLD}{TALKS}"));
+    let (trail, events) = run(&launcher, 1);
+    assert_eq!(
+        findings(&events),
+        [
+            "check refused: the node did not take the connection",
+            "check another: there was no such answer in its time",
+        ]
+    );
+    let outside = lines(&events, "outside");
+    assert!(matches!(outside[..], [length, _, "+PONG"] if length.starts_with('$')), "{outside:?}");
+    assert!(outside[1].parse::<u64>().unwrap() > 3, "{outside:?}");
+    assert!(lines(&events, "another")[0].starts_with("-ERR unknown command"));
+    assert_eq!(lines(&events, "last"), ["the host is gone"]);
+    let ends = |unit: &str| {
+        events.iter().find_map(|event| match &event.what {
+            What::Exit { unit: name, success, .. } if name == unit => Some(*success),
+            _ => None,
+        })
+    };
+    let units = ["hosts", "outside", "refused", "another", "connected", "last"];
+    assert_eq!(units.map(ends), [true, true, false, false, true, true].map(Some));
+
+    // From moments within what the host says it is the same: while it waits for what never comes, and all the time.
+    let starts = |event: &&Event| matches!(&event.what, What::Start { unit, .. } if unit == "another");
+    let within = events.iter().find(starts).unwrap().vtime_ns + 10 * MS;
+    let first =
+        events.iter().find(|event| matches!(&event.what, What::Start { unit, .. } if unit == "outside"));
+    let mut at_ns = first.unwrap().vtime_ns;
+    let mut timeline = launcher.start(1).unwrap();
+    timeline.end_after(DURATION_NS);
+    let (pool, mut stored, mut so_far) = (Pool::default(), Vec::new(), Vec::new());
+    loop {
+        timeline.run(&Until::vtime(at_ns));
+        if timeline.phase() == Phase::Done {
+            break;
+        }
+        so_far.append(&mut timeline.take_events());
+        stored.push(Stored::of(&mut timeline, &pool, so_far.clone(), vec![Vec::new(); 3]));
+        at_ns += if at_ns < within { 777_777 } else { 7_777_777 };
+    }
+    let talks = stored.iter().filter(|stored| stored.session.talks()).count();
+    assert!(talks > 10, "{talks} of {} moments", stored.len());
+    let mut worker = launcher.start(1).unwrap();
+    for (number, stored) in stored.into_iter().enumerate() {
+        let from = Launcher { from: Some(Arc::new(stored)), ..launcher.clone() };
+        if number % 2 == 0 {
+            worker = from.start(1).unwrap();
+        } else {
+            assert!(from.start_again(&mut worker, 1).unwrap());
+        }
+        assert_eq!(told(&mut worker, DURATION_NS), (trail.clone(), events.clone()), "moment {number}");
+    }
+
+    // In a thousand pieces it is the same.
+    let mut timeline = launcher.start(1).unwrap();
+    timeline.end_after(DURATION_NS);
+    let end_ns = trail.points().last().unwrap().0;
+    while timeline.vtime() < end_ns {
+        timeline.run(&Until::vtime((timeline.vtime() + 777_777).min(end_ns)));
+    }
+    assert_eq!(timeline.trail(), &trail);
 }

@@ -1,14 +1,22 @@
 //! Equal timelines are equal to the bit, different seeds are not, and a leak is found.
 
-use everett_cpu::CacheConfig;
-use everett_tools::interrupt::Interrupt;
-use everett_tools::session::drive::{Ended, drive};
-use everett_tools::session::launch::EngineOptions;
-use everett_tools::session::timeline::SessionState;
-use everett_vmm::engine::soft::FlushSchedule;
-use everett_vmm::machine::Until;
+use std::sync::{Arc, Mutex};
 
-use crate::support::{Keeper, MS, cold_launcher, everett, image, job, launcher, lines, shown, world_file};
+use everett_cpu::CacheConfig;
+use everett_explorer::plan::Plan;
+use everett_tools::interrupt::Interrupt;
+use everett_tools::moments::RestartPoint;
+use everett_tools::session::launch::{EngineOptions, Launcher};
+use everett_tools::session::restarts::Nodes;
+use everett_tools::session::timeline::{Faults, Restarts, SessionState};
+use everett_vmm::digest::bisect::{Cause, Side, first_difference};
+use everett_vmm::engine::soft::{FlushSchedule, SoftEngine};
+use everett_vmm::leak::Leak;
+use everett_vmm::machine::{Machine, Until};
+
+use crate::support::{
+    MS, booted, cold_launcher, everett, image, job, launcher, lines, shown, told, under, world_file,
+};
 
 /// The short form that every test run does; `everett verify --for 20s --runs 20` is the long one.
 const DURATION_NS: u64 = 1_300 * MS;
@@ -62,8 +70,7 @@ fn small_caches_change_nothing() {
 fn a_timeline_in_a_thousand_pieces_is_the_same() {
     let launcher = launcher(EngineOptions::default());
     let mut whole = launcher.start(4).unwrap();
-    let mut keeper = Keeper::default();
-    assert_eq!(drive(&mut whole, 350 * MS, &mut keeper).unwrap(), Ended::Whole);
+    let (trail, expected) = told(&mut whole, 350 * MS);
     let end_ns = whole.machine(0).vtime();
 
     // Stops at drawn places, by time and by count. At each a digest is taken, and the session goes on from its stored
@@ -90,8 +97,8 @@ fn a_timeline_in_a_thousand_pieces_is_the_same() {
             break;
         }
     }
-    assert_eq!(pieces.trail().digest(), whole.trail().digest());
-    assert_eq!(events, keeper.0);
+    assert_eq!(pieces.trail().digest(), trail.digest());
+    assert_eq!(events, expected);
 }
 
 #[test]
@@ -144,4 +151,93 @@ fn a_lost_lapic_bit_is_found() {
 fn a_stale_translation_is_found() {
     // From power-on: where services run, the guest dies of it at once, and in each run in the same way.
     planted("tlb", "2", &["--cold"]);
+}
+
+/// Instructions are counted by the node, whatever machine it is: a machine's own count begins anew at each start.
+/// Only machines that are switched on again leak.
+struct Leaky(Nodes);
+
+impl Restarts for Leaky {
+    fn warm(&self, node: usize) -> Result<&RestartPoint, String> {
+        self.0.warm(node)
+    }
+    fn cold(
+        &self,
+        node: usize,
+        seed: u64,
+        world_ns: u64,
+        options: &EngineOptions,
+    ) -> Result<Machine<SoftEngine>, String> {
+        let leak = Leak { mmio: Some(|| u32::MAX), ..Leak::default() };
+        self.0.cold(node, seed, world_ns, &EngineOptions { leak, ..*options })
+    }
+}
+
+/// Restarts that keep which caches an engine was to have.
+struct Watched(Nodes, Mutex<Vec<CacheConfig>>);
+
+impl Restarts for Watched {
+    fn warm(&self, node: usize) -> Result<&RestartPoint, String> {
+        self.0.warm(node)
+    }
+    fn cold(
+        &self,
+        node: usize,
+        seed: u64,
+        world_ns: u64,
+        options: &EngineOptions,
+    ) -> Result<Machine<SoftEngine>, String> {
+        self.1.lock().unwrap().push(options.caches);
+        self.0.cold(node, seed, world_ns, options)
+    }
+}
+
+/// What disturbs a run disturbs it behind a restart, too.
+#[test]
+fn a_cold_restart_has_the_engine_of_its_run() {
+    const PLAN: &str =
+        r#"{"at": "1ms", "for": "1ms", "fault": "power_loss", "node": "a", "restart": "cold"}"#;
+    let usual = launcher(EngineOptions::default());
+    let plan = Plan::parse(PLAN, &usual.world.names()).unwrap();
+    let watched = Arc::new(Watched(Nodes::new(usual.clone(), Arc::default()), Mutex::default()));
+    let faults = Some(Faults::new(plan, Arc::clone(&watched) as Arc<dyn Restarts>));
+    let small = CacheConfig { tlb_entries: 64, block_entries: 4096 };
+    for caches in [small, CacheConfig::default()] {
+        let options = EngineOptions { caches, ..EngineOptions::default() };
+        let mut timeline = Launcher { options, faults: faults.clone(), ..usual.clone() }.start(1).unwrap();
+        timeline.run(&Until::vtime(timeline.vtime() + 3 * MS));
+        assert_eq!(watched.1.lock().unwrap().pop(), Some(caches));
+    }
+}
+
+#[test]
+fn a_leak_behind_a_restart_is_found_to_the_instruction() {
+    const PLAN: &str =
+        r#"{"at": "10ms", "for": "5ms", "fault": "power_loss", "node": "a", "restart": "cold"}"#;
+    let points = booted().restart.clone().unwrap();
+    let sound = under(&launcher(EngineOptions::default()), &points, PLAN);
+    let (plan, nodes) = (sound.faults.as_ref().unwrap().plan(), Nodes::new(sound.clone(), points));
+    let leaky = Faults::new(plan.clone(), Arc::new(Leaky(nodes)));
+    let leaky = Launcher { faults: Some(leaky), ..sound.clone() };
+    let start = |side| if side == Side::A { sound.start(1) } else { leaky.start(1) };
+    let before = {
+        let mut timeline = sound.start(1).unwrap();
+        timeline.run(&Until::vtime(timeline.vtime() + 12 * MS));
+        timeline.icount()
+    };
+
+    let found = first_difference(&mut |side| start(side), 3_000 * MS, 100 * MS).unwrap();
+    let found = found.expect("they part");
+    assert!(matches!(found.cause, Cause::Input { .. }), "{found}");
+    assert!(found.icount > before, "{found}");
+    let digests = |more| {
+        [Side::A, Side::B].map(|side| {
+            let mut timeline = start(side).unwrap();
+            timeline.run(&Until { vtime: 3_000 * MS, ..Until::icount(found.icount + more) });
+            timeline.digest()
+        })
+    };
+    let ([a, b], [a_after, b_after]) = (digests(0), digests(1));
+    assert_eq!(a, b, "{found}");
+    assert_ne!(a_after, b_after, "{found}");
 }

@@ -5,16 +5,13 @@ use std::sync::Arc;
 use everett_cpu::CacheConfig;
 use everett_snapshot::Pool;
 use everett_tools::moments::Stored;
-use everett_tools::session::drive::{Ended, drive};
 use everett_tools::session::event::{Event, What};
 use everett_tools::session::launch::{EngineOptions, Launcher};
-use everett_tools::session::timeline::Timeline;
-use everett_vmm::Trail;
 use everett_vmm::engine::soft::FlushSchedule;
 use everett_vmm::fault::FaultKind;
 use everett_vmm::machine::Until;
 
-use crate::support::{Keeper, MS, booted_launcher_of, findings, lines, under};
+use crate::support::{MS, findings, launcher_of, lines, ready, told, under};
 
 /// A machine that writes to its disk and to a server on another one.
 const WORLD: &str = r#"
@@ -68,6 +65,7 @@ const PLAN: &str = r#"
 {"at": "300ms", "for": "40ms", "fault": "clog", "node": "peer"}
 {"at": "350ms", "for": "40ms", "fault": "pause", "node": "peer"}
 {"at": "400ms", "for": "30ms", "fault": "power_loss", "node": "db"}
+{"at": "405ms", "for": "20ms", "fault": "clog", "node": "db"}
 {"at": "410ms", "fault": "bit_rot", "node": "db", "bits": 1}
 {"at": "450ms", "fault": "reset", "node": "peer"}
 "#;
@@ -80,12 +78,6 @@ const OTHER: &str = r#"
 "#;
 
 const DURATION_NS: u64 = 1_200 * MS;
-
-fn told(timeline: &mut Timeline, duration_ns: u64) -> (Trail, Vec<Event>) {
-    let mut keeper = Keeper::default();
-    assert_eq!(drive(timeline, duration_ns, &mut keeper).unwrap(), Ended::Whole);
-    (timeline.trail().clone(), keeper.0)
-}
 
 /// All of the plan was done, and showed.
 fn assert_done(events: &[Event]) {
@@ -106,7 +98,7 @@ fn assert_done(events: &[Event]) {
 
 #[test]
 fn a_plan_gives_one_trail_whatever_else_was_run() {
-    let (launcher, points) = booted_launcher_of(WORLD);
+    let (launcher, points) = ready(launcher_of(WORLD));
     let (faulty, other) = (under(&launcher, &points, PLAN), under(&launcher, &points, OTHER));
     let mut worker = faulty.start(1).unwrap();
     let (trail, events) = told(&mut worker, DURATION_NS);
@@ -134,7 +126,7 @@ fn a_plan_gives_one_trail_whatever_else_was_run() {
 /// Moments with frames and requests in flight, faults that last, and nodes that are off, paused, or boot.
 #[test]
 fn moments_among_faults_change_nothing_and_lead_back() {
-    let (launcher, points) = booted_launcher_of(WORLD);
+    let (launcher, points) = ready(launcher_of(WORLD));
     let faulty = under(&launcher, &points, PLAN);
     let mut worker = faulty.start(1).unwrap();
     let (trail, events) = told(&mut worker, DURATION_NS);
@@ -182,7 +174,7 @@ while n=$((n + 1)); do echo $n > /data/new && sync /data/new && mv /data/new /da
 
 #[test]
 fn a_warm_restart_is_a_cold_one_that_costs_nothing() {
-    let (launcher, points) = booted_launcher_of(RESTARTED);
+    let (launcher, points) = ready(launcher_of(RESTARTED));
     let of = |restart: &str| {
         let plan = format!(
             r#"{{"at": "300ms", "for": "50ms", "fault": "power_loss", "node": "a", "restart": "{restart}"}}"#
@@ -210,44 +202,77 @@ fn a_warm_restart_is_a_cold_one_that_costs_nothing() {
     assert!(warm_count + 300_000_000 < cold_count, "{warm_count} instructions, {cold_count}");
 }
 
-/// Two threads that forget an addition only if one is preempted between two lines.
-const RACE: &str = r#"
+/// A machine that says its last words, computes, and has a service to take care of.
+const LATE: &str = r#"
 [[node]]
 name = "a"
 memory = "96M"
+[[node.service]]
+name = "rest"
+argv = ["sleep", "1000"]
 [[workload.driver]]
-name = "race"
-argv = ["python3", "-c", '''
-import threading
-counter = 0
-barrier = threading.Barrier(2)
-def plus_one(x):
-    return x + 1
-def work():
-    global counter
-    for _ in range(200):
-        barrier.wait()
-        x = counter
-        x = plus_one(x)
-        counter = x
-threads = [threading.Thread(target=work) for _ in range(2)]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-print("counted", counter)
-''']
+name = "busy"
+node = "a"
+repeat = true
+argv = ["sh", "-c", "echo last words > /dev/console; while :; do :; done"]
+[[node]]
+name = "b"
+memory = "96M"
 "#;
 
+/// A machine that starts again is ahead of the world by what its boot would take.
 #[test]
-fn a_race_of_two_threads_is_reached_by_stalls() {
-    let (launcher, points) = booted_launcher_of(RACE);
-    let counted = |launcher: &Launcher, seed: u64| -> u32 {
-        let events = told(&mut launcher.start(seed).unwrap(), 60_000 * MS).1;
-        let line = lines(&events, "race").first().copied().unwrap_or_default().to_owned();
-        line.strip_prefix("counted ").and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{events:?}"))
+fn what_is_due_behind_a_restart_is_done_and_the_end_comes_in_time() {
+    let alone = LATE.split("[[node]]\nname = \"b\"").next().unwrap();
+    let (launcher, points) = ready(launcher_of(alone));
+    let root_ns = launcher.from.as_ref().unwrap().session.ready_ns().unwrap();
+    let plan = r#"
+{"at": "140ms", "fault": "reset", "node": "a"}
+{"at": "180ms", "for": "10ms", "fault": "clog", "node": "a"}
+"#;
+    let launcher = under(&launcher, &points, plan);
+    let events = told(&mut launcher.start(1).unwrap(), 200 * MS).1;
+    let at = |wanted: &dyn Fn(&What) -> bool| {
+        events.iter().find(|event| wanted(&event.what)).map(|event| event.vtime_ns - root_ns)
     };
-    let seeds = 1..=4;
-    assert!(seeds.clone().all(|seed| counted(&launcher, seed) == 400), "it takes a fault");
-    let stalls = r#"{"at": "0s", "for": "55s", "fault": "stalls", "node": "a", "every_instructions": 20000, "stall": {"uniform": ["1ms", "10ms"]}}"#;
-    let stalled = under(&launcher, &points, stalls);
-    assert!(seeds.clone().any(|seed| counted(&stalled, seed) < 400), "stalls reach it");
+    assert_eq!(at(&|what| matches!(what, What::Fault { id: 1, .. })), Some(180 * MS));
+    assert_eq!(at(&|what| matches!(what, What::End)), Some(200 * MS));
+    assert_eq!(findings(&events), Vec::<&str>::new());
+    // What the machine had printed is not lost with it.
+    let mut timeline = launcher.start(1).unwrap();
+    timeline.run(&Until::vtime(root_ns + 170 * MS));
+    let console = timeline.machine_mut(0).output().take_console();
+    assert!(String::from_utf8_lossy(&console).contains("last words"));
+}
+
+#[test]
+fn a_cpu_that_is_slow_is_slow_after_a_restart() {
+    let (launcher, points) = ready(launcher_of(LATE));
+    let count = |more: &str| {
+        let plan = r#"{"at": "50ms", "for": "20ms", "fault": "power_loss", "node": "a"}"#;
+        let launcher = under(&launcher, &points, &format!("{more}\n{plan}"));
+        let mut timeline = launcher.start(1).unwrap();
+        let before = timeline.world().nodes()[0].retired();
+        let events = told(&mut timeline, 1_100 * MS).1;
+        assert_eq!(findings(&events), Vec::<&str>::new());
+        timeline.world().nodes()[0].retired() - before
+    };
+    let slow = count(r#"{"at": "45ms", "for": "1050ms", "fault": "slow_cpu", "node": "a", "ppm": 100000}"#);
+    let whole = count("");
+    assert!(2 * slow < whole, "{slow} instructions, and {whole} at full speed");
+}
+
+#[test]
+fn a_machine_that_ends_under_faults_ends_the_run() {
+    let (launcher, points) = ready(launcher_of(LATE));
+    let plan = r#"
+{"at": "20ms", "for": "400ms", "fault": "priorities", "node": "a", "unit": "rest", "every": "5ms"}
+{"at": "60ms", "fault": "command", "node": "a", "argv": ["sh", "-c", "echo o > /proc/sysrq-trigger"]}
+"#;
+    let events = told(&mut under(&launcher, &points, plan).start(1).unwrap(), 500 * MS).1;
+    assert!(
+        findings(&events).iter().any(|text| text.contains("the machine stopped")),
+        "{:?}",
+        findings(&events)
+    );
 }

@@ -3,15 +3,18 @@
 //! * `exactness`: equal runs are equal whatever disturbs them, and gates that fail when they should;
 //! * `moments`: the restart point, *ready*, and what follows the seed;
 //! * `stored`: moments in memory and in files;
-//! * `cluster`: several machines on a wire; `faults`: what is done to them; `power_loss`: what survives it;
+//! * `cluster`: several machines on a wire; `faults` and `scheduling`: what is done to them; `power_loss`: what survives it;
+//! * `disks`: what guests do with theirs;
 //! * `programs`: programs from Debian packages give right answers; `trouble`: guests that go wrong.
 
 mod cluster;
+mod disks;
 mod exactness;
 mod faults;
 mod moments;
 mod power_loss;
 mod programs;
+mod scheduling;
 mod stored;
 mod support;
 mod trouble;

@@ -4,14 +4,13 @@
 use everett_guest_image::configure::Step;
 use everett_protocol::{Bytes, Exec, Operation};
 use everett_tools::session::agent::Phase;
-use everett_tools::session::drive::{Ended, drive};
 use everett_tools::session::event::{Event, What};
 use everett_tools::session::launch::Launcher;
 use everett_tools::session::plan::Plan;
 use everett_tools::session::steps::{self, Attend};
 use everett_tools::session::timeline::{BegunAlready, SessionState, Timeline};
 
-use crate::support::{Keeper, MS, findings, launcher_of, lines};
+use crate::support::{MS, findings, launcher_of, lines, told};
 
 fn exec(argv: &[&str]) -> Exec {
     Exec::new(argv.iter().copied().map(str::to_owned).collect())
@@ -157,17 +156,15 @@ const DRAWS_NS: u64 = 100 * MS;
 #[test]
 fn a_timeline_of_no_length_begins_and_ends() {
     let mut timeline = launcher_of(DRAWS).start(1).unwrap();
-    let mut keeper = Keeper::default();
-    assert_eq!(drive(&mut timeline, 0, &mut keeper).unwrap(), Ended::Whole);
-    assert_eq!((timeline.phase(), findings(&keeper.0)), (Phase::Done, vec![]));
-    assert!(keeper.0.iter().any(|event| event.what == What::End));
+    let (_, events) = told(&mut timeline, 0);
+    assert_eq!((timeline.phase(), findings(&events)), (Phase::Done, vec![]));
+    assert!(events.iter().any(|event| event.what == What::End));
 }
 
 fn whole(mut timeline: Timeline) -> (Timeline, Vec<Event>) {
-    let mut keeper = Keeper::default();
-    assert_eq!(drive(&mut timeline, DRAWS_NS, &mut keeper).unwrap(), Ended::Whole);
-    assert_eq!(findings(&keeper.0), [] as [&str; 0]);
-    (timeline, keeper.0)
+    let (_, events) = told(&mut timeline, DRAWS_NS);
+    assert_eq!(findings(&events), [] as [&str; 0]);
+    (timeline, events)
 }
 
 #[test]

@@ -3,17 +3,15 @@
 use std::path::Path;
 
 use everett_explorer::plan::draw::draw;
-use everett_tools::identity::Identity;
+use everett_tools::images;
 use everett_tools::interrupt::Interrupt;
-use everett_tools::moments::{self, Shelf, Wanted};
-use everett_tools::session::drive::{Ended, drive};
 use everett_tools::session::event::{Event, What};
-use everett_tools::session::launch::Launcher;
+use everett_tools::session::launch::{EngineOptions, Launcher};
 use everett_tools::ui::Ui;
 use everett_tools::world_file;
 use everett_vmm::streams::Streams;
 
-use crate::support::{Keeper, MS, cold_launcher, findings, image, under};
+use crate::support::{MS, cold_launcher, findings, lines, ready, told, under, world_file as test_world};
 
 /// About a dozen losses of power.
 const DURATION_NS: u64 = 12_000 * MS;
@@ -22,18 +20,11 @@ const DURATION_NS: u64 = 12_000 * MS;
 fn run(file: &str) -> Vec<Event> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/sqlite-power-loss");
     let world = world_file::load(&folder.join(file)).expect("an example");
-    let plan = draw(&world.faults, &world.names(), DURATION_NS, &mut Streams::new(1, "plan"));
-    let launcher = Launcher { world, ..cold_launcher(Default::default()) };
-    let folder = tempfile::tempdir().expect("a folder");
-    let identity = Identity::new(&launcher.world, std::slice::from_ref(&image().digest));
-    let shelf = Shelf::new(folder.path(), &identity, &identity);
-    let booted = moments::get(&Ui::new(false), &launcher, &shelf, Wanted::Both, &Interrupt::default());
-    let booted = booted.expect("it boots");
-    let launcher = Launcher { from: Some(booted.ready), ..launcher };
-    let launcher = under(&launcher, &booted.restart.expect("restart points"), &plan.write());
-    let mut keeper = Keeper::default();
-    assert_eq!(drive(&mut launcher.start(1).unwrap(), DURATION_NS, &mut keeper).unwrap(), Ended::Whole);
-    keeper.0
+    let drawn = draw(&world.faults, &world.names(), DURATION_NS, &mut Streams::new(1, "plan"));
+    let launcher = Launcher { world, ..cold_launcher(EngineOptions::default()) };
+    let (launcher, points) = ready(launcher);
+    let launcher = under(&launcher, &points, &drawn.plan.write());
+    told(&mut launcher.start(1).unwrap(), DURATION_NS).1
 }
 
 #[test]
@@ -47,4 +38,33 @@ fn sqlite_keeps_what_it_acknowledged_unless_it_is_told_not_to_flush() {
     assert_eq!(findings(&events), Vec::<&str>::new());
     let events = run("unsafe.toml");
     assert!(!findings(&events).is_empty(), "without flushes something is lost");
+}
+
+#[test]
+fn xfs_recovers_what_was_flushed() {
+    let world = world_file::load(&test_world().with_file_name("xfs.toml")).expect("a world");
+    let image = images::get(&Ui::new(false), &world, &Interrupt::default()).expect("its image");
+    let (launcher, points) =
+        ready(Launcher { world, files: image.files, ..cold_launcher(EngineOptions::default()) });
+    const PLAN: &str = r#"
+{"at": "700ms", "for": "50ms", "fault": "power_loss", "node": "a"}
+{"at": "3200ms", "for": "50ms", "fault": "power_loss", "node": "a"}
+"#;
+    let launcher = under(&launcher, &points, PLAN);
+    let (_, events) = told(&mut launcher.start(1).unwrap(), 5_600 * MS);
+    let (mut last, mut begun) = (0, Vec::new());
+    for line in lines(&events, "count") {
+        match line.strip_prefix("begins at ") {
+            None => last = line.parse().unwrap(),
+            Some(at) => {
+                let at: u32 = at.parse().unwrap();
+                // What was in flight may be there, too.
+                assert!(at == last || at == last + 1, "{last} was flushed, then came {at}");
+                begun.push(at);
+            }
+        }
+    }
+    assert_eq!(begun.len(), 3, "{begun:?}");
+    assert!(begun.is_sorted_by(|a, b| a < b), "{begun:?}: something is written between losses");
+    assert_eq!(findings(&events), Vec::<&str>::new());
 }

@@ -10,7 +10,6 @@ use everett_tools::identity::Identity;
 use everett_tools::interrupt::Interrupt;
 use everett_tools::moments::{self, Booted, Shelf, Stored, Wanted};
 use everett_tools::session::agent::Phase;
-use everett_tools::session::drive::{Ended, drive};
 use everett_tools::session::event::Event;
 use everett_tools::session::launch::{EngineOptions, LaunchError, Launcher};
 use everett_tools::session::timeline::Timeline;
@@ -18,14 +17,12 @@ use everett_tools::ui::Ui;
 use everett_vmm::digest::Trail;
 use everett_vmm::machine::Until;
 
-use crate::support::{Keeper, MS, everett_in, image, job, launcher, shown, world_file};
+use crate::support::{MS, everett_in, image, job, launcher, shown, told, world_file};
 
 const DURATION_NS: u64 = 300 * MS;
 
 fn whole(mut timeline: Timeline) -> (Trail, Vec<Event>) {
-    let mut keeper = Keeper::default();
-    assert_eq!(drive(&mut timeline, DURATION_NS, &mut keeper).unwrap(), Ended::Whole);
-    (timeline.trail().clone(), keeper.0)
+    told(&mut timeline, DURATION_NS)
 }
 
 #[test]
@@ -265,7 +262,24 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     let trail = |text: &str| text.lines().find_map(|line| line.strip_prefix("trail ")).unwrap().to_owned();
     let run = |more: &[&str]| trail(&ok(&[&["run", world, "--seed", "7", "--for", "100ms"], more].concat()));
     let whole = run(&[]);
-    assert_eq!((run(&["--from", "later"]), run(&["--cold"])), (whole.clone(), whole));
+    assert_eq!((run(&["--from", "later"]), run(&["--cold"])), (whole.clone(), whole.clone()));
+    // A moment knows nothing of where a run ends: less than a frame's way before that, too.
+    for at in ["99400us", "99950us", "99999us"] {
+        ok(&["moment", "save", world, "--at", at, "--from", "later", "--name", at]);
+        assert_eq!(run(&["--from", at]), whole, "from {at}");
+        ok(&["moment", "drop", world, at]);
+    }
+
+    // A moment at which the machine has no power.
+    let plan = place.folder.path().join("plan.jsonl");
+    fs::write(&plan, r#"{"at": "20ms", "for": "50ms", "fault": "power_loss", "node": "a"}"#).unwrap();
+    let plan = ["--faults", plan.to_str().unwrap()];
+    ok(&[&["moment", "save", world, "--seed", "7", "--at", "40ms", "--name", "dark"], &plan[..]].concat());
+    assert!(ok(&["moment", "restore", world, "dark"]).contains("it is the world that was saved"));
+    let from_there = [&["--from", "dark"], &plan[..]].concat();
+    assert_eq!(run(&from_there), run(&plan), "what was half done goes on");
+    refused(&["run", world, "--from", "dark"], "under another fault plan");
+    ok(&["moment", "drop", world, "dark"]);
 
     refused(
         &["moment", "save", world, "--seed", "7", "--at", "50ms"],

@@ -10,7 +10,7 @@ use everett_tools::identity::Identity;
 use everett_tools::images::{self, Image};
 use everett_tools::interrupt::Interrupt;
 use everett_tools::moments::{self, Booted, RestartPoint, Shelf, Wanted};
-use everett_tools::session::drive::Watch;
+use everett_tools::session::drive::{Ended, Watch, drive};
 use everett_tools::session::event::{Event, What};
 use everett_tools::session::launch::{EngineOptions, Launcher};
 use everett_tools::session::restarts::Nodes;
@@ -18,7 +18,7 @@ use everett_tools::session::timeline::{Faults, Timeline};
 use everett_tools::ui::Ui;
 use everett_tools::verify::Job;
 use everett_tools::world_file;
-use everett_vmm::digest::Digest;
+use everett_vmm::digest::{Digest, Trail};
 use everett_vmm::machine::{Stop, Until};
 use everett_vmm::wire::log::Step;
 use everett_vmm::world::Captured;
@@ -75,24 +75,14 @@ pub(crate) fn cold_launcher(options: EngineOptions) -> Launcher {
     }
 }
 
-/// What starts timelines of another world on the test world's image, with one node.
+/// What starts timelines of another world on the test world's image, at power-on.
 pub(crate) fn launcher_of(world: &str) -> Launcher {
     let world = world_file::parse(world, Path::new("test.toml")).expect("a world");
-    let options = EngineOptions::default();
-    Launcher {
-        world,
-        only: None,
-        files: image().files.clone(),
-        cmdline: String::new(),
-        options,
-        from: None,
-        faults: None,
-    }
+    Launcher { world, ..cold_launcher(EngineOptions::default()) }
 }
 
-/// A world on the test world's image that starts where it is ready, and the restart points of its nodes.
-pub(crate) fn booted_launcher_of(world: &str) -> (Launcher, Arc<[RestartPoint]>) {
-    let launcher = launcher_of(world);
+/// What starts timelines where `launcher`'s world is ready, and the restart points of its nodes.
+pub(crate) fn ready(launcher: Launcher) -> (Launcher, Arc<[RestartPoint]>) {
     let folder = tempfile::tempdir().expect("a folder");
     let identity = Identity::new(&launcher.world, std::slice::from_ref(&image().digest));
     let shelf = Shelf::new(folder.path(), &identity, &identity);
@@ -110,7 +100,7 @@ pub(crate) fn under(launcher: &Launcher, points: &Arc<[RestartPoint]>, plan: &st
 
 /// A watcher who keeps what happened.
 #[derive(Default)]
-pub(crate) struct Keeper(pub(crate) Vec<Event>);
+struct Keeper(Vec<Event>);
 
 impl Watch for Keeper {
     fn event(&mut self, event: &Event) -> anyhow::Result<()> {
@@ -129,6 +119,13 @@ impl Watch for Keeper {
     fn at(&mut self, _: u64, _: u64) -> bool {
         true
     }
+}
+
+/// Run a timeline to its end, so much vtime after it is ready: its trail, and what happened.
+pub(crate) fn told(timeline: &mut Timeline, duration_ns: u64) -> (Trail, Vec<Event>) {
+    let mut keeper = Keeper::default();
+    assert_eq!(drive(timeline, duration_ns, &mut keeper).unwrap(), Ended::Whole);
+    (timeline.trail().clone(), keeper.0)
 }
 
 /// `runs` runs of the test world under a seed.

@@ -4,7 +4,8 @@
 //! journals since the last equal point part at an *input* (a value loaded from a device, an interrupt, a skip of idle time),
 //! the leak is in the machine and the journal names the instruction, even of a leak that never comes twice. Otherwise the
 //! CPU computed differently from the same inputs: both are run again from their beginning and compared more and more densely
-//! between the last equal point and the first different one, until those are one instruction apart.
+//! between the last equal point and the first different one, until those are one instruction apart. In a world, what is
+//! between the machines (the wire, clocks, the round) may part first: then that is named, and when.
 //!
 //! Digests are invisible to a sound engine, but a defect of its caches may come and go with them (dirty tracking touches the
 //! TLB). So a repeated run takes its digests where the first one did, and between them only looks: registers, devices and
@@ -39,14 +40,22 @@ pub enum Side {
 pub trait Subject {
     /// What executes.
     type Engine: Engine;
-    /// Run to a vtime, or to a count of this node.
+    /// Run to a vtime, or until so many instructions of this node have retired.
     fn run(&mut self, node: usize, until: &Until<'_>) -> Stop;
+    /// Instructions retired by this node, whatever machine it was.
+    fn retired(&self, node: usize) -> u64;
+    /// The world's vtime when this node's machine, as it is now, shows `vtime`.
+    fn world_ns(&self, node: usize, vtime: u64) -> u64;
     /// How many nodes it has.
     fn nodes(&self) -> usize;
     /// A node's machine.
     fn machine(&mut self, node: usize) -> &mut Machine<Self::Engine>;
     /// The digest of everything that decides what happens next.
     fn digest(&mut self) -> Digest;
+    /// The digests of what is between its machines, by name. No engine is involved.
+    fn between(&self) -> Vec<(String, Digest)> {
+        Vec::new()
+    }
 }
 
 impl<E: Engine> Subject for Machine<E> {
@@ -59,6 +68,12 @@ impl<E: Engine> Subject for Machine<E> {
                 stop => return stop,
             }
         }
+    }
+    fn retired(&self, _: usize) -> u64 {
+        self.icount()
+    }
+    fn world_ns(&self, _: usize, vtime: u64) -> u64 {
+        vtime
     }
     fn nodes(&self) -> usize {
         1
@@ -85,6 +100,9 @@ pub enum Cause {
     },
     /// The CPUs computed differently from the same inputs.
     Execution,
+    /// All machines were equal, and what is between them was not: the differences are its parts. The place is the world's
+    /// vtime at which it was seen, and the node's where it was then.
+    Between,
     /// The difference did not come back when the runs were repeated; the place is the interval's.
     NotRepeatable,
 }
@@ -96,7 +114,7 @@ pub struct Divergence {
     pub node: usize,
     /// Instructions of the node retired before the one with which the runs part.
     pub icount: u64,
-    /// Nanoseconds of the node's vtime at that instruction.
+    /// Nanoseconds of the node's vtime at that instruction: since it was last switched on.
     pub vtime: u64,
     /// Address of the instruction, in the first and in the second run.
     pub rip: (u64, u64),
@@ -113,7 +131,11 @@ impl fmt::Display for Divergence {
             Some(entry) => format!("nothing there; next: {entry}"),
             None => "nothing there".to_owned(),
         };
-        writeln!(f, "instruction {} at {:#x}, vtime {} ns", self.icount, self.rip.0, self.vtime)?;
+        if self.cause == Cause::Between {
+            writeln!(f, "vtime {} ns", self.vtime)?;
+        } else {
+            writeln!(f, "instruction {} at {:#x}, vtime {} ns", self.icount, self.rip.0, self.vtime)?;
+        }
         match &self.cause {
             Cause::Construction => writeln!(f, "the machines differ before the first instruction")?,
             Cause::Input { a, b } => {
@@ -122,6 +144,7 @@ impl fmt::Display for Divergence {
                 writeln!(f, "  second: {}", show(b))?;
             }
             Cause::Execution => writeln!(f, "the CPUs computed differently from equal inputs")?,
+            Cause::Between => writeln!(f, "the machines were equal, and what is between them was not")?,
             Cause::NotRepeatable => writeln!(f, "the difference did not come back in repeated runs")?,
         }
         self.differences.iter().try_for_each(|difference| writeln!(f, "  {difference}"))
@@ -140,7 +163,9 @@ pub fn first_difference<S: Subject, X>(
 ) -> Result<Option<Divergence>, X> {
     let mut pair = Pair::new(make)?;
     if !pair.equal() {
-        return Ok(Some(pair.divergence(0, 0, Cause::Construction)));
+        let mut divergence = pair.divergence(0, 0, Cause::Construction);
+        divergence.differences.extend(pair.differences_between());
+        return Ok(Some(divergence));
     }
     let mut equal = Equal { interval_ns: interval_ns.max(1), vtime: 0, end_ns: 0 };
     loop {
@@ -151,23 +176,32 @@ pub fn first_difference<S: Subject, X>(
         if !pair.equal() || pair.first_input().is_some() {
             break;
         }
-        if at >= horizon_ns || pair.ended() {
+        if at >= horizon_ns {
             return Ok(None);
         }
         equal.vtime = at;
         pair.clear_journals();
     }
-    match pair.first_input() {
+    let input = pair.first_input();
+    if pair.a.nodes() > 1 || !pair.differences_between().is_empty() {
+        let seen = input.and_then(|(node, a, b)| {
+            Some(pair.world_ns(node, a.into_iter().chain(b).min_by_key(|e| e.vtime)?))
+        });
+        match first_part(make, equal)? {
+            // What a node got differently may have come of it.
+            Some(Part::Between(divergence)) if seen.is_none_or(|seen| divergence.vtime <= seen) => {
+                return Ok(Some(divergence));
+            }
+            Some(Part::Node(node)) => pair.node = node,
+            Some(Part::Between(_)) | None => {}
+        }
+    }
+    match input {
         Some((node, a, b)) => {
             pair.node = node;
             Ok(Some(locate_input(make, pair, equal, a, b)?))
         }
-        None => {
-            if pair.a.nodes() > 1 {
-                pair.node = first_node(make, equal)?;
-            }
-            Ok(Some(locate_execution(make, pair, equal)?))
-        }
+        None => Ok(Some(locate_execution(make, pair, equal)?)),
     }
 }
 
@@ -195,6 +229,10 @@ fn locate_input<S: Subject, X>(
     a: Option<Entry>,
     b: Option<Entry>,
 ) -> Result<Divergence, X> {
+    // A restart clears the journal: what is in it was counted by the machine that is there now.
+    let ahead = found.a.retired(found.node).wrapping_sub(found.a.machine(found.node).icount());
+    let of_node = |entry: Entry| Entry { icount: entry.icount.wrapping_add(ahead), ..entry };
+    let (a, b) = (a.map(of_node), b.map(of_node));
     let first = a.into_iter().chain(b).min_by_key(|entry| entry.icount);
     let (icount, vtime, rip) = first.map_or((0, 0, 0), |entry| (entry.icount, entry.vtime, entry.rip));
     let cause = Cause::Input { a, b };
@@ -208,10 +246,21 @@ fn locate_input<S: Subject, X>(
     Ok(divergence)
 }
 
-/// In a world of several nodes: which one computed differently first. The interval is narrowed by vtime.
-fn first_node<S: Subject, X>(make: &mut dyn FnMut(Side) -> Result<S, X>, equal: Equal) -> Result<usize, X> {
+/// What parted first.
+enum Part {
+    /// A node's machine.
+    Node(usize),
+    /// Something between them, and that is all there is to say.
+    Between(Divergence),
+}
+
+/// In a world: what parted first. The interval is narrowed by vtime. `None`: it did not come back.
+fn first_part<S: Subject, X>(
+    make: &mut dyn FnMut(Side) -> Result<S, X>,
+    equal: Equal,
+) -> Result<Option<Part>, X> {
     let (mut low, mut high) = (equal.vtime, equal.end_ns);
-    let mut node = 0;
+    let mut first = None;
     loop {
         let mut pair = Pair::at(make, equal, 0)?;
         let step = (high - low).div_ceil(POINTS).max(1);
@@ -220,24 +269,20 @@ fn first_node<S: Subject, X>(make: &mut dyn FnMut(Side) -> Result<S, X>, equal: 
         let parted = loop {
             let next = high.min(last + step);
             pair.run(&Until::vtime(next));
-            if let Some(node) = pair.unlike_node() {
-                break Some((node, next));
+            if let Some(part) = pair.unlike_part(next) {
+                break Some((part, next));
             }
             if next >= high {
                 break None;
             }
             last = next;
         };
-        match parted {
-            Some((found, next)) => {
-                node = found;
-                if next - last <= 1 {
-                    return Ok(node);
-                }
-                (low, high) = (last, next);
-            }
-            None => return Ok(node),
+        let Some((part, next)) = parted else { return Ok(first) };
+        first = Some(part);
+        if next - last <= 1 {
+            return Ok(first);
         }
+        (low, high) = (last, next);
     }
 }
 
@@ -248,8 +293,8 @@ fn locate_execution<S: Subject, X>(
     equal: Equal,
 ) -> Result<Divergence, X> {
     let node = found.node;
-    let equal_icount = Pair::at(make, equal, node)?.icount();
-    let (mut low, mut high) = (equal_icount, found.icount().max(equal_icount + 1));
+    let equal_count = Pair::at(make, equal, node)?.retired();
+    let (mut low, mut high) = (equal_count, found.retired().max(equal_count + 1));
     let mut attempts = 0;
     loop {
         let mut pair = Pair::at(make, equal, node)?;
@@ -263,14 +308,19 @@ fn locate_execution<S: Subject, X>(
             if !pair.looks_equal() {
                 break Some((next, rip, vtime));
             }
-            if next >= high || pair.ended() {
+            if next >= high {
                 break None;
             }
             last = next;
         };
         match parted {
             Some((next, rip, vtime)) if next - last <= 1 => {
-                let mut divergence = pair.divergence(last, vtime, Cause::Execution);
+                // Behind a restart in the interval the first pair's journals knew nothing of it.
+                let cause = match pair.first_input_of(node) {
+                    Some((a, b)) => Cause::Input { a, b },
+                    None => Cause::Execution,
+                };
+                let mut divergence = pair.divergence(last, vtime, cause);
                 divergence.rip = rip;
                 return Ok(divergence);
             }
@@ -310,6 +360,7 @@ impl<S: Subject> Pair<S> {
             if at >= point.vtime {
                 return Ok(pair);
             }
+            pair.clear_journals();
             at = point.vtime.min(at.saturating_add(point.interval_ns));
             pair.run(&Until::vtime(at));
         }
@@ -332,6 +383,23 @@ impl<S: Subject> Pair<S> {
             && same_memory(a.ram(), b.ram())
             && a.disk_digests() == b.disk_digests()
     }
+    /// The first node that does not look equal, or else what is between them, when the world is at `vtime`.
+    fn unlike_part(&mut self, vtime: u64) -> Option<Part> {
+        if let Some(node) = self.unlike_node() {
+            return Some(Part::Node(node));
+        }
+        let differences = self.differences_between();
+        (!differences.is_empty()).then(|| {
+            let divergence = self.divergence(self.a.retired(self.node), vtime, Cause::Between);
+            Part::Between(Divergence { differences, ..divergence })
+        })
+    }
+    /// The parts between machines that are not equal.
+    fn differences_between(&self) -> Vec<Difference> {
+        let (a, b) = (self.a.between(), self.b.between());
+        let pairs = a.into_iter().zip(b).filter(|(a, b)| a != b);
+        pairs.map(|((name, a), (_, b))| Difference { name, a: a.to_string(), b: b.to_string() }).collect()
+    }
     /// The first node that does not look equal.
     fn unlike_node(&mut self) -> Option<usize> {
         let looked_at = self.node;
@@ -342,16 +410,16 @@ impl<S: Subject> Pair<S> {
         self.node = looked_at;
         unlike
     }
-    fn ended(&mut self) -> bool {
-        let ended = |subject: &mut S| (0..subject.nodes()).all(|node| subject.machine(node).end().is_some());
-        ended(&mut self.a) && ended(&mut self.b)
-    }
-    fn icount(&mut self) -> u64 {
-        let (a, b) = self.machines();
-        a.icount().max(b.icount())
+    /// By the node, in the run that has come further.
+    fn retired(&self) -> u64 {
+        self.a.retired(self.node).max(self.b.retired(self.node))
     }
     fn vtime(&mut self) -> u64 {
         self.machines().0.vtime()
+    }
+    /// When an entry of a node's journal was, for the world.
+    fn world_ns(&self, node: usize, entry: Entry) -> u64 {
+        self.a.world_ns(node, entry.vtime)
     }
     fn rip(&mut self) -> (u64, u64) {
         let (a, b) = self.machines();
@@ -379,8 +447,9 @@ impl<S: Subject> Pair<S> {
     fn first_input(&mut self) -> Option<(usize, Option<Entry>, Option<Entry>)> {
         let found = (0..self.a.nodes()).filter_map(|node| {
             let (a, b) = self.first_input_of(node)?;
+            // Since the last equal point. A clock that was changed since then is taken as it is now.
             let vtime = a.iter().chain(&b).map(|entry| entry.vtime).min()?;
-            Some((vtime, node, a, b))
+            Some((self.a.world_ns(node, vtime), node, a, b))
         });
         found.min_by_key(|&(vtime, node, ..)| (vtime, node)).map(|(_, node, a, b)| (node, a, b))
     }

@@ -23,8 +23,11 @@ const MTU: u16 = 1500;
 const HEADER_BYTES: u64 = 12;
 /// Frames that wait because the driver has given no buffers. More are dropped, as a card's FIFO would.
 pub const BACKLOG_FRAMES_MAX: usize = 256;
-/// Frames on the wire to this card that have not arrived.
+/// Frames that have come to this card while its machine was stalled or paused. More are dropped.
 pub const ARRIVING_FRAMES_MAX: usize = 65_536;
+/// Frames that the card sends in one millisecond of its machine's vtime: one in 61 ns. More are dropped.
+pub const FRAMES_PER_MS_MAX: u32 = 16_384;
+const NS_PER_MS: u64 = 1_000_000;
 
 const RECEIVE: u16 = 0;
 const TRANSMIT: u16 = 1;
@@ -59,14 +62,17 @@ pub struct Net {
     arriving: BTreeMap<u64, Vec<u8>>,
     /// Arrived, waiting for a buffer.
     backlog: VecDeque<Vec<u8>>,
-    /// Frames lost for want of room, a buffer or a valid length.
+    /// The millisecond in which it sent last, and how many frames.
+    sending: (u64, u32),
+    /// Frames lost for want of room, a buffer or a valid length, or sent too fast.
     dropped: u64,
 }
 
 impl Net {
     /// A card.
     pub fn new(mac: [u8; 6], wire: Wire) -> Net {
-        Net { mac, wire, next_token: 0, arriving: BTreeMap::new(), backlog: VecDeque::new(), dropped: 0 }
+        let (arriving, backlog) = (BTreeMap::new(), VecDeque::new());
+        Net { mac, wire, next_token: 0, arriving, backlog, sending: (0, 0), dropped: 0 }
     }
 
     /// Its hardware address.
@@ -81,7 +87,7 @@ impl Net {
         make
     }
 
-    /// Frames lost for want of room, a buffer or a valid length.
+    /// Frames lost for want of room, a buffer or a valid length, or sent too fast.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -89,6 +95,7 @@ impl Net {
     /// A frame will arrive at vtime `at`. Returns false when it is too long or too many are on the way.
     pub(crate) fn deliver(&mut self, at: u64, bytes: Vec<u8>, cx: &mut Cx<'_>) -> bool {
         if bytes.len() > FRAME_BYTES_MAX || self.arriving.len() >= ARRIVING_FRAMES_MAX {
+            self.dropped = self.dropped.saturating_add(1);
             return false;
         }
         let token = self.next_token;
@@ -172,13 +179,23 @@ impl Net {
         Ok(interrupt)
     }
 
+    /// Whether one more frame can be sent in this millisecond.
+    fn has_time(&mut self, now: u64) -> bool {
+        let (ms, sent) = &mut self.sending;
+        if *ms != now / NS_PER_MS {
+            (*ms, *sent) = (now / NS_PER_MS, 0);
+        }
+        *sent = sent.saturating_add(1);
+        *sent <= FRAMES_PER_MS_MAX
+    }
+
     fn transmit(&mut self, queues: &mut [VirtQueue], cx: &mut Cx<'_>) -> Result<bool, DeviceError> {
         let Some(buffers) = queues.get_mut(usize::from(TRANSMIT)) else { return Ok(false) };
         let mut interrupt = false;
         while let Some(chain) = on_queue(TRANSMIT, buffers.pop(cx.ram))? {
             let bytes = total(&chain.readable);
             let valid = (HEADER_BYTES + 14..=HEADER_BYTES + FRAME_BYTES_MAX as u64).contains(&bytes);
-            if !valid {
+            if !valid || !self.has_time(cx.now) {
                 self.dropped = self.dropped.saturating_add(1);
             } else if self.wire == Wire::Attached {
                 let segments = part(&chain.readable, HEADER_BYTES, bytes);

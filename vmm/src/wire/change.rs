@@ -143,11 +143,11 @@ impl Wire {
     /// What waits at senders and need not gets into their queues, which have room for it.
     fn release_back(&mut self, at: u64) {
         let faults = &self.state.faults;
-        for mut item in self.state.flight.held_back.take(|item| !faults.holds(item.from, item.to)) {
+        self.state.flight.held_back.leave_cards(|port| faults.clogs(port));
+        for item in self.state.flight.held_back.take(|item| !faults.holds(item.from, item.to)) {
             if self.state.faults.cuts(item.from, item.to) {
                 self.lose(&item, at, Why::Partition);
             } else {
-                item.in_card = false;
                 self.launch(item, at);
             }
         }

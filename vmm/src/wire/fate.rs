@@ -93,6 +93,7 @@ pub(super) fn draw(
     let mut fate = Fate { transit: draws.time("base", latency), ..Fate::default() };
     let later = |fate: &mut Fate, ns| fate.late = Some(fate.late.unwrap_or(0).saturating_add(ns));
     let (mut lost, mut copies) = (false, 0);
+    let (mut held, mut slow) = (false, false);
     for effect in faults.of(from, to) {
         match effect {
             Effect::Latency(extra) => later(&mut fate, draws.time("latency", extra)),
@@ -100,11 +101,16 @@ pub(super) fn draw(
             Effect::Duplicate(ppm) => copies += u32::from(draws.happens("duplicate", *ppm)),
             Effect::Reorder { ppm, hold } => draws.reorder("reorder", &mut fate, *ppm, hold),
             Effect::Corrupt(ppm) => draws.corrupt("corrupt", &mut fate, *ppm, bits),
-            Effect::Slow => later(&mut fate, SLOW_NS),
             Effect::Drop => fate.lost = Some(Why::Partition),
+            Effect::Hold => held = true,
+            Effect::Slow => slow = true,
             // What these do depends on when, and is not drawn.
-            Effect::Bandwidth(_) | Effect::Hold | Effect::Clog(_) => (),
+            Effect::Bandwidth(_) | Effect::Clog(_) => (),
         }
+    }
+    // Of partitions that slow one is as good as several, and one that holds goes before them.
+    if slow && !held {
+        later(&mut fate, SLOW_NS);
     }
     if lost && fate.lost.is_none() {
         fate.lost = Some(Why::Loss);

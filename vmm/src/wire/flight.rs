@@ -47,6 +47,13 @@ impl Held {
         taken
     }
 
+    /// What else holds these once their cards are not clogged holds them behind their cards.
+    pub(super) fn leave_cards(&mut self, clogged: impl Fn(u8) -> bool) {
+        for item in self.items.values_mut() {
+            item.in_card &= clogged(item.from);
+        }
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Item> {
         self.items.values()
     }

@@ -82,7 +82,7 @@ pub struct Step {
     pub summary: Summary,
 }
 
-/// Steps that wait for an observer, in the order in which the wire came to know them.
+/// Steps that wait for an observer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Log {
     steps: Vec<Step>,
@@ -99,7 +99,10 @@ impl Log {
     }
 
     pub(super) fn take(&mut self) -> Vec<Step> {
-        std::mem::take(&mut self.steps)
+        let mut steps = std::mem::take(&mut self.steps);
+        // What arrives is known before what is sent meanwhile.
+        steps.sort_by_key(|step| step.vtime);
+        steps
     }
 
     pub(super) fn lost(&self) -> u64 {

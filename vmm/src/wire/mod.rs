@@ -171,7 +171,7 @@ impl Wire {
         self.state.streams.branch(vtime, child);
     }
 
-    /// What became of frames since the last call.
+    /// What became of frames since the last call, in the order of vtime.
     pub fn take_steps(&mut self) -> Vec<Step> {
         self.log.take()
     }
@@ -202,7 +202,9 @@ impl Wire {
             + flight.ready.len()
     }
 
-    fn is_attached(&self, port: u8) -> bool {
+    /// Whether the node at `port` has power.
+    #[must_use]
+    pub fn is_attached(&self, port: u8) -> bool {
         self.state.attached >> (port % PORTS_MAX as u8) & 1 != 0
     }
 

@@ -1,6 +1,6 @@
 //! All of a world in one hash.
 
-use super::World;
+use super::{Node, World};
 use crate::digest::{Breakdown, Digest, serialized};
 use crate::engine::Engine;
 
@@ -10,15 +10,28 @@ impl<E: Engine> World<E> {
         self.breakdown().total()
     }
 
-    /// The digests of the parts: each node's machine, then what is between them.
+    /// The digests of the parts: each node's machine with its clock, then what is between them.
     pub fn breakdown(&mut self) -> Breakdown {
+        let mut between = self.between().into_iter();
         let mut parts = Vec::new();
-        for node in &mut self.nodes {
-            parts.push((node.machine.name().to_owned(), node.machine.digest()));
-            parts.push((format!("{}: clock and power", node.machine.name()), serialized(&node.state)));
+        for (node, of_node) in self.nodes.iter_mut().zip(between.by_ref()) {
+            parts.extend([(node.machine.name().to_owned(), node.machine.digest()), of_node]);
         }
+        parts.extend(between);
+        Breakdown { parts }
+    }
+
+    /// The digests of what is between the machines: the nodes' clocks first, in their order.
+    pub fn between(&self) -> Vec<(String, Digest)> {
+        let nodes = self.nodes.iter();
+        let of_node =
+            |node: &Node<E>| (format!("{}: clock and power", node.machine.name()), serialized(&node.state));
+        let mut parts: Vec<_> = nodes.map(of_node).collect();
         parts.push(("the wire".to_owned(), serialized(&self.wire)));
         parts.push(("the round".to_owned(), serialized(&self.round)));
-        Breakdown { parts }
+        if let Some(host) = &self.host {
+            parts.push(("the host".to_owned(), host.digest()));
+        }
+        parts
     }
 }

@@ -1,6 +1,6 @@
 //! What is done to nodes from outside.
 
-use super::World;
+use super::{Node, World};
 use crate::engine::Engine;
 use crate::fault::{Distribution, Ppm};
 use crate::machine::End;
@@ -11,6 +11,8 @@ impl<E: Engine> World<E> {
     pub fn power_off(&mut self, node: usize) {
         let now = self.round.now;
         self.nodes[node].power_off(End::PowerLoss);
+        // What it sent an instruction ahead was not sent.
+        self.round.sent.retain(|&(_, port, _)| usize::from(port) != node);
         self.wire.detach(node as u8, now);
     }
 
@@ -39,8 +41,10 @@ impl<E: Engine> World<E> {
 
     /// Let a node's clock drift by so many parts per million from here on.
     pub fn drift(&mut self, node: usize, ppm: i32) {
-        let node = &mut self.nodes[node];
-        node.state.clock.drift(node.machine.vtime(), ppm);
+        let now = self.round.now;
+        let Node { machine, state } = &mut self.nodes[node];
+        // A paused node's time goes on, but its machine is not there yet.
+        state.clock.drift(machine.vtime().max(state.clock.local(now)), ppm);
     }
 
     /// Steal time from a node at drawn instructions, 1 to twice `every` apart, or stop that.

@@ -11,7 +11,7 @@ use crate::machine::{Machine, Moment, MomentError};
 use crate::wire::Wire;
 
 /// The version of the stored form of what is between machines.
-pub const WORLD_VERSION: u32 = 1;
+pub const WORLD_VERSION: u32 = 2;
 
 /// Where a world was.
 #[derive(Debug, Clone)]
@@ -64,18 +64,32 @@ impl WorldMoment {
         Ok(moment)
     }
 
+    /// Whether it is a moment of machines with these names.
+    fn check_names<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<(), MomentError> {
+        let here: Vec<&str> = names.collect();
+        let ports = self.between.wire.ports().iter().take(self.machines.len());
+        let there: Vec<&str> = ports.map(|port| &*port.name).collect();
+        if here == there {
+            return Ok(());
+        }
+        Err(MomentError::Other { what: "nodes", moment: there.join(", "), machine: here.join(", ") })
+    }
+
     fn check(&self) -> Result<(), &'static str> {
         let Between { nodes, wire, round } = &self.between;
-        if nodes.len() != self.machines.len() || wire.ports().len() != nodes.len() {
+        if nodes.len() != self.machines.len() || wire.ports().len() < nodes.len() {
             return Err("it has another number of nodes than of machines");
         }
         if !nodes.iter().all(|node| node.clock.is_sound()) {
             return Err("a node's clock");
         }
-        let sound = round.now <= round.horizon && round.horizon <= VTIME_MAX;
-        if !sound
-            || round.sent.iter().any(|&(at, node, _)| usize::from(node) >= nodes.len() || at > VTIME_MAX)
-        {
+        if !nodes.iter().all(NodeState::is_sound) {
+            return Err("a node's stalls or frames");
+        }
+        let sound = round.now <= VTIME_MAX && wire.vtime() <= VTIME_MAX;
+        let sound = sound && round.sent.is_sorted_by_key(|&(at, node, _)| (at, node));
+        let ports = wire.ports().len();
+        if !sound || round.sent.iter().any(|&(at, port, _)| usize::from(port) >= ports || at > VTIME_MAX) {
             return Err("the round");
         }
         Ok(())
@@ -88,20 +102,16 @@ impl<E: Engine> World<E> {
     /// # Errors
     /// There are other machines than those of the moment.
     pub fn from_moment(machines: Vec<Machine<E>>, moment: &WorldMoment) -> Result<World<E>, MomentError> {
+        moment.check_names(machines.iter().map(Machine::name))?;
         let Between { nodes, wire, round } = &moment.between;
-        let names = wire.ports().iter().map(|port| &*port.name);
-        if !names.eq(machines.iter().map(Machine::name)) {
-            let machine = machines.iter().map(Machine::name).collect::<Vec<_>>().join(", ");
-            let moment = wire.ports().iter().map(|port| &*port.name).collect::<Vec<_>>().join(", ");
-            return Err(MomentError::Other { what: "nodes", moment, machine });
-        }
         let nodes =
             machines.into_iter().zip(nodes).map(|(machine, state)| Node { machine, state: state.clone() });
         let (wire, round) = (wire.clone(), round.clone());
-        Ok(World { nodes: nodes.collect(), wire, round, capture: None })
+        Ok(World { nodes: nodes.collect(), wire, round, host: None, capture: None })
     }
 
-    /// Take a moment, here. Pages that were written since the last one are added to `pool`.
+    /// Take a moment, here. Pages that were written since the last one are added to `pool`. An endpoint of the host's is no part
+    /// of it: whoever plugged it in makes it again ([`World::plug_again`]).
     pub fn moment(&mut self, pool: &Pool) -> WorldMoment {
         let machines = self.nodes.iter_mut().map(|node| node.machine.moment(pool)).collect();
         let nodes = self.nodes.iter().map(|node| node.state.clone()).collect();
@@ -116,21 +126,18 @@ impl<E: Engine> World<E> {
     /// # Errors
     /// When the moment is none of a world like this one. Machines before the one that refuses have gone there.
     pub fn restore(&mut self, moment: &WorldMoment) -> Result<(), MomentError> {
-        if moment.machines.len() != self.nodes.len() {
-            return Err(MomentError::Other {
-                what: "nodes",
-                moment: moment.machines.len().to_string(),
-                machine: self.nodes.len().to_string(),
-            });
-        }
+        moment.check_names(self.nodes.iter().map(|node| node.machine.name()))?;
         for (node, then) in self.nodes.iter_mut().zip(&moment.machines) {
             node.machine.restore(then)?;
         }
         for (node, then) in self.nodes.iter_mut().zip(&moment.between.nodes) {
             node.state = then.clone();
         }
+        self.host = None;
         self.wire = moment.between.wire.clone();
         self.round = moment.between.round.clone();
+        // What was captured is of the way that is left.
+        self.take_captured();
         Ok(())
     }
 }

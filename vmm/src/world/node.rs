@@ -1,5 +1,7 @@
 //! A machine in a world: its clock, its power, and what is done to its CPU.
 
+use std::collections::VecDeque;
+
 use rand_chacha::rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +11,7 @@ use crate::engine::Engine;
 use crate::fault::{Distribution, PPM, Ppm};
 use crate::machine::{End, Machine, Stop, Until};
 use crate::streams::purpose;
+use crate::wire::READY_FRAMES_MAX;
 
 /// What of a node is neither machine nor wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +19,8 @@ pub struct NodeState {
     pub(super) clock: NodeClock,
     pub(super) paused: bool,
     pub(super) stalls: Option<Stalls>,
+    /// Frames that arrive in this round, with the world's vtime: in the order in which they do.
+    pub(super) arriving: VecDeque<(u64, Vec<u8>)>,
     /// Instructions that its machines have retired: those before this one, and what this one's count was when it started.
     retired_before: u64,
     started_at: u64,
@@ -36,10 +41,21 @@ pub struct Node<E: Engine> {
     pub(super) state: NodeState,
 }
 
+impl NodeState {
+    /// Whether a stored state is one.
+    pub(super) fn is_sound(&self) -> bool {
+        let stalls = self.stalls.as_ref();
+        stalls.is_none_or(|stalls| stalls.every > 0 && stalls.stall.check().is_ok())
+            && self.arriving.len() <= READY_FRAMES_MAX
+            && self.arriving.iter().is_sorted_by_key(|(at, _)| *at)
+    }
+}
+
 impl<E: Engine> Node<E> {
     pub(super) fn new(machine: Machine<E>, world_ns: u64) -> Node<E> {
         let clock = NodeClock::started(world_ns);
-        let state = NodeState { clock, paused: false, stalls: None, retired_before: 0, started_at: 0 };
+        let (paused, stalls, arriving) = (false, None, VecDeque::new());
+        let state = NodeState { clock, paused, stalls, arriving, retired_before: 0, started_at: 0 };
         Node { machine, state }
     }
 
@@ -64,6 +80,11 @@ impl<E: Engine> Node<E> {
         let now = self.machine.icount().saturating_sub(self.state.started_at);
         self.state.retired_before.saturating_add(now)
     }
+    /// The machine's count when the node has retired so many.
+    fn count_of(&self, retired: u64) -> u64 {
+        let more = retired.saturating_sub(self.state.retired_before);
+        if retired == u64::MAX { u64::MAX } else { self.state.started_at.saturating_add(more) }
+    }
     /// Whether it executes: it has power and did not come to an end of its own.
     pub fn is_on(&self) -> bool {
         self.machine.end().is_none()
@@ -83,31 +104,67 @@ impl<E: Engine> Node<E> {
         if !self.runs() {
             return VTIME_MAX;
         }
-        self.machine.idle_until().map_or_else(|| self.vtime(), |local| self.state.clock.world(local))
+        let arrives = self.state.arriving.front().map_or(VTIME_MAX, |&(at, _)| at);
+        let own =
+            self.machine.idle_until().map_or_else(|| self.vtime(), |local| self.state.clock.world(local));
+        own.min(arrives)
     }
 
-    /// Run to the world's vtime `world_ns`, or to a stop that `until` asks for. `None`: it is there, or does not run.
+    /// Run to the world's vtime `world_ns`, or to a stop that `until` asks for, with the node's own count. `None`: it is
+    /// there, or does not run.
     pub(super) fn run_to(&mut self, world_ns: u64, until: &Until<'_>) -> Option<Stop> {
-        while self.runs() && self.vtime() < world_ns {
-            self.stall_if_due();
+        let last = self.count_of(until.icount);
+        loop {
+            self.take_arrived();
+            if !self.runs() || self.vtime() >= world_ns {
+                return None;
+            }
+            if self.stall_if_due() {
+                // The machine is elsewhere: what arrived meanwhile comes first.
+                continue;
+            }
             let next = self.state.stalls.as_ref().map_or(u64::MAX, |stalls| stalls.next);
-            let vtime = self.state.clock.local(world_ns);
-            let stop = self.machine.run(&Until { vtime, icount: next.min(until.icount), ..*until });
+            let arrives = self.state.arriving.front().map_or(VTIME_MAX, |&(at, _)| at);
+            let vtime = self.state.clock.local(world_ns.min(arrives));
+            if self.machine.vtime() >= vtime {
+                // A clock at its end shows no more.
+                return None;
+            }
+            let stop = self.machine.run(&Until { vtime, icount: next.min(last), ..*until });
             match stop {
+                // Idle: where time ends, nothing comes any more.
+                Stop::Idle if vtime == VTIME_MAX => return None,
                 Stop::Time | Stop::Idle => {}
-                Stop::Count if self.machine.icount() < until.icount => {}
+                Stop::Count if self.machine.icount() < last => {}
                 stop => return Some(stop),
             }
         }
-        None
     }
 
-    fn stall_if_due(&mut self) {
+    /// The card takes what arrives until where the machine is, and not before it is there: the machine's own order of what
+    /// happens does not depend on when the world knew of it. A paused node's card works on.
+    fn take_arrived(&mut self) {
+        let here = self.machine.vtime();
+        while let Some((at, _)) = self.state.arriving.front() {
+            let local = self.state.clock.local(*at);
+            if local > here && !self.state.paused {
+                break;
+            }
+            let Some((_, bytes)) = self.state.arriving.pop_front() else { break };
+            self.machine.frame_arrives(local, bytes);
+        }
+    }
+
+    /// Returns whether it stalled.
+    fn stall_if_due(&mut self) -> bool {
         let icount = self.machine.icount();
-        let Some(stalls) = self.state.stalls.as_mut().filter(|stalls| stalls.next <= icount) else { return };
+        let Some(stalls) = self.state.stalls.as_mut().filter(|stalls| stalls.next <= icount) else {
+            return false;
+        };
         let ns = stalls.stall.draw(self.machine.stream(purpose::SCHEDULING));
         stalls.next = next_stall(icount, stalls.every, self.machine.stream(purpose::SCHEDULING));
         self.machine.stall(ns);
+        true
     }
 
     /// Steal time at drawn instructions from here on, or stop that.
@@ -145,6 +202,14 @@ impl<E: Engine> Node<E> {
         self.machine.end_by_host(end);
         self.state.paused = false;
         self.state.stalls = None;
+        self.state.arriving.clear();
+    }
+
+    /// Put another machine in its place, observed as this one was.
+    pub fn replace(&mut self, machine: Machine<E>) {
+        let observed = self.machine.journal().is_some();
+        self.machine = machine;
+        self.machine.keep_journal(observed);
     }
 
     /// The machine is another one, or was brought elsewhere: its time began at the world's vtime `world_ns`.

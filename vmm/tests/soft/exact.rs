@@ -6,17 +6,13 @@ use everett_vmm::layout::{PAGE, PAGE_TABLES};
 use everett_vmm::{Trail, Until};
 use iced_x86::code_asm::*;
 
-use crate::guest::{DATA, LAPIC, assemble, machine, plain, store, vector};
+use crate::guest::{DATA, assemble, count_tick, machine, plain, timer};
 
 /// A guest with a periodic timer whose handler counts, and a main program that computes, writes and sleeps.
 pub(crate) fn busy() -> Vec<u8> {
     assemble(|a| {
         let mut handler = a.create_label();
-        vector(a, 0x40, handler)?;
-        store(a, LAPIC + 0xf0, 0x1ff)?;
-        store(a, LAPIC + 0x3e0, 0xb)?;
-        store(a, LAPIC + 0x320, 0x2_0040)?;
-        store(a, LAPIC + 0x380, 7_001)?;
+        timer(a, 7_001, handler)?;
         a.sti()?;
         let (mut outer, mut inner) = (a.create_label(), a.create_label());
         a.mov(rdi, DATA + 0x1000)?;
@@ -35,11 +31,7 @@ pub(crate) fn busy() -> Vec<u8> {
         a.hlt()?;
         a.jmp(outer)?;
         a.set_label(&mut handler)?;
-        a.push(rbx)?;
-        a.inc(r15)?;
-        store(a, LAPIC + 0xb0, 0)?;
-        a.pop(rbx)?;
-        a.iretq()
+        count_tick(a)
     })
 }
 

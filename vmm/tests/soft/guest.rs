@@ -79,3 +79,21 @@ pub(crate) fn vector(a: &mut CodeAssembler, vector: u64, handler: CodeLabel) -> 
     a.lidt(ptr(rbx))?;
     a.mov(rsp, DATA)
 }
+
+/// A periodic timer of so many counts, whose handler is [`count_tick`] at this label. Uses RAX, RBX and RCX.
+pub(crate) fn timer(a: &mut CodeAssembler, counts: u32, handler: CodeLabel) -> Result<(), IcedError> {
+    vector(a, 0x40, handler)?;
+    store(a, LAPIC + 0xf0, 0x1ff)?;
+    store(a, LAPIC + 0x3e0, 0xb)?;
+    store(a, LAPIC + 0x320, 0x2_0040)?;
+    store(a, LAPIC + 0x380, counts)
+}
+
+/// A timer's whole handler: R15 counts.
+pub(crate) fn count_tick(a: &mut CodeAssembler) -> Result<(), IcedError> {
+    a.push(rbx)?;
+    a.inc(r15)?;
+    store(a, LAPIC + 0xb0, 0)?;
+    a.pop(rbx)?;
+    a.iretq()
+}

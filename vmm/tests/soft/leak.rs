@@ -2,10 +2,16 @@
 
 use std::convert::Infallible;
 
-use everett_vmm::digest::{Cause, Side, first_difference};
+use everett_vmm::digest::bisect::Subject;
+use everett_vmm::digest::{Cause, Digest, Side, first_difference};
+use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::fault::{Fault, Links};
+use everett_vmm::machine::{Machine, Stop, Until};
+use everett_vmm::world::{WorldStop, WorldUntil};
 use iced_x86::code_asm::*;
 
 use crate::guest::{DATA, assemble, plain};
+use crate::plan::{Soft, trio, world};
 
 /// The page directory of the third GiB of the boot page tables.
 const DIRECTORY: u64 = 0xd000;
@@ -66,4 +72,80 @@ fn a_sound_engine_shows_the_new_place() {
     let mut make = |_| Ok::<_, Infallible>(plain(&code));
     let Ok(found) = first_difference(&mut make, 1_000_000, 100_000);
     assert!(found.is_none());
+}
+
+/// A world of three whose wire is disturbed, or one of whose clocks drifts, at a vtime that nobody planned.
+struct Flawed {
+    world: Soft,
+    flaw: Option<(u64, Flaw)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Flaw {
+    Wire,
+    Clock,
+}
+
+impl Subject for Flawed {
+    type Engine = SoftEngine;
+    fn run(&mut self, node: usize, until: &Until<'_>) -> Stop {
+        loop {
+            let flaw = self.flaw.filter(|(at, _)| *at > self.world.vtime());
+            let vtime = flaw.map_or(until.vtime, |(at, _)| at.min(until.vtime));
+            let stop = self.world.run(&WorldUntil {
+                vtime,
+                port_lines: 0,
+                node,
+                icount: until.icount,
+                breakpoints: until.breakpoints,
+            });
+            match (stop, flaw) {
+                (WorldStop::Time, Some((at, flaw))) if at == vtime => match flaw {
+                    Flaw::Wire => {
+                        let slow = Fault::Bandwidth { links: Links::all(), bits_per_s: 1_000_000 };
+                        self.world.wire().apply(1, &slow, at).unwrap();
+                    }
+                    Flaw::Clock => self.world.drift(2, 100),
+                },
+                (WorldStop::Time, _) => return Stop::Time,
+                (WorldStop::Node { stop, .. }, _) => return stop,
+            }
+            if vtime == until.vtime {
+                return Stop::Time;
+            }
+        }
+    }
+    fn retired(&self, node: usize) -> u64 {
+        self.world.nodes()[node].retired()
+    }
+    fn world_ns(&self, node: usize, vtime: u64) -> u64 {
+        self.world.nodes()[node].clock().world(vtime)
+    }
+    fn nodes(&self) -> usize {
+        self.world.nodes().len()
+    }
+    fn machine(&mut self, node: usize) -> &mut Machine<SoftEngine> {
+        self.world.node_mut(node).machine_mut()
+    }
+    fn digest(&mut self) -> Digest {
+        self.world.digest()
+    }
+    fn between(&self) -> Vec<(String, Digest)> {
+        self.world.between()
+    }
+}
+
+#[test]
+fn what_parts_between_machines_is_named() {
+    const AT: u64 = 777_777;
+    for (flaw, named) in [(Flaw::Wire, "the wire"), (Flaw::Clock, "n2: clock and power")] {
+        let mut make = |side| {
+            let flaw = (side == Side::B).then_some((AT, flaw));
+            Ok::<_, Infallible>(Flawed { world: world(trio()), flaw })
+        };
+        let Ok(found) = first_difference(&mut make, 2_000_000, 500_000);
+        let found = found.expect("they part");
+        assert_eq!((found.cause, found.vtime), (Cause::Between, AT));
+        assert_eq!(found.differences.iter().map(|part| &*part.name).collect::<Vec<_>>(), [named]);
+    }
 }

@@ -1,7 +1,17 @@
-//! Small guests on the soft engine: the machine from the CPU's first instruction to its end, without Linux.
+//! Small guests on the soft engine: the machine from the CPU's first instruction to its end, without Linux;
+//! and worlds of them.
 
+mod card;
 mod ends;
 mod exact;
 mod guest;
+mod host;
+mod hostile;
 mod leak;
 mod moments;
+mod plan;
+mod power;
+mod registers;
+mod storm;
+mod worker;
+mod world;

@@ -70,7 +70,11 @@ impl<'d> Dice<'d> {
             return None;
         }
         if chance(self.rng, choice.everywhere) {
-            return Some(Links::all());
+            // All links that any of them has.
+            let from = self
+                .nodes
+                .map_or(Group::All, |_| Group::Nodes(group.into_iter().map(str::to_owned).collect()));
+            return Some(Links { from, ..Links::all() });
         }
         // One node as often as more; the first of a shuffle.
         let most = group.len().min(self.names.count() / 2).max(1) as u64;

@@ -40,17 +40,31 @@ pub use span::{Between, Span};
 /// What a fault's stream is called: this and the kind's name.
 const PURPOSE: &str = "fault ";
 
-/// Draw a plan for the first `horizon_ns` nanoseconds after *ready*, at most a day.
+/// What was drawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drawn {
+    /// The plan.
+    pub plan: Plan,
+    /// The plan was full before all was drawn: from here on, in nanoseconds after *ready*, nothing was.
+    pub full_at_ns: Option<u64>,
+}
+
+/// Draw a plan for the first `horizon_ns` nanoseconds after *ready*, at most [`AT_NS_MAX`].
 #[must_use]
-pub fn draw(config: &FaultConfig, names: &Names, horizon_ns: u64, streams: &mut Streams) -> Plan {
+pub fn draw(config: &FaultConfig, names: &Names, horizon_ns: u64, streams: &mut Streams) -> Drawn {
     let horizon_ns = horizon_ns.min(AT_NS_MAX);
+    let mut full_at_ns = None;
     let mut drawing = Drawing::new(config, names, quiet_periods(config, horizon_ns));
     let enabled = config.kinds().into_iter().filter(|kind| config.draws(&kind.common()));
     let mut waiting: Vec<Waiting<'_>> =
         enabled.map(|kind| Waiting::new(kind, config.start.0, streams)).collect();
     // The earliest, and of several at one time the first in the catalogue.
     while let Some((i, at_ns)) = waiting.iter().map(|kind| kind.at_ns).enumerate().min_by_key(|(_, at)| *at) {
-        if at_ns >= horizon_ns || drawing.is_full() {
+        if at_ns >= horizon_ns {
+            break;
+        }
+        if drawing.is_full() {
+            full_at_ns = Some(at_ns);
             break;
         }
         match waiting[i].next(names, streams) {
@@ -60,7 +74,7 @@ pub fn draw(config: &FaultConfig, names: &Names, horizon_ns: u64, streams: &mut 
             }
         }
     }
-    drawing.finish()
+    Drawn { plan: drawing.finish(), full_at_ns }
 }
 
 fn quiet_periods(config: &FaultConfig, horizon_ns: u64) -> Vec<Entry> {

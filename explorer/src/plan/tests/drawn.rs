@@ -9,7 +9,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::plan::draw::{FaultConfig, Span, draw};
+use crate::plan::draw::{Drawn, FaultConfig, Span, draw};
 
 const S: u64 = 1_000_000_000;
 
@@ -23,7 +23,7 @@ fn world(count: u32) -> Names {
 }
 
 fn drawn(config: &FaultConfig, names: &Names, horizon_ns: u64, seed: u64) -> Plan {
-    draw(config, names, horizon_ns, &mut Streams::new(seed, "world"))
+    draw(config, names, horizon_ns, &mut Streams::new(seed, "world")).plan
 }
 
 /// All kinds off but these.
@@ -126,7 +126,11 @@ proptest! {
                 prop_assert!(nodes.contains(&json!(node)));
             }
             if let Some(links) = fault.links() {
-                prop_assert!(links == &Links::all() || names.nodes().all(|node| links.from.contains(node) != links.to.contains(node)));
+                let meant = |node: &&str| settings["nodes"].as_array().is_none_or(|nodes| nodes.contains(&json!(node)));
+                let everywhere = links.to == Group::All && links.both_ways
+                    && names.nodes().all(|node| links.from.contains(node) == meant(&node));
+                let sides = names.nodes().all(|node| links.from.contains(node) != links.to.contains(node));
+                prop_assert!(everywhere || sides, "{:?}", links);
             }
         }
         prop_assert_eq!(drawn(&config, &names, horizon, seed), plan);
@@ -141,12 +145,15 @@ proptest! {
         for (_, fault) in faults(&drawn(&config, &names, 300 * S, seed)) {
             let links = fault.links().unwrap();
             let group = |group: &Group| match group {
-                Group::All => true,
+                Group::All => false,
                 Group::Nodes(nodes) => {
                     nodes.len() <= (count as usize / 2).max(1) && nodes.iter().all(|n| n == "n0" || n == "n1")
                 }
             };
-            prop_assert!(group(&links.from) || group(&links.to), "{:?}", links);
+            // Or all links of those that are meant.
+            let everywhere = links.to == Group::All && links.both_ways
+                && Group::Nodes(config.partition.nodes.clone().unwrap()) == links.from;
+            prop_assert!(everywhere || group(&links.from) || group(&links.to), "{:?}", links);
         }
     }
 }
@@ -265,8 +272,9 @@ fn small_worlds() {
 fn a_plan_stops_at_its_bounds() {
     let mut config = only(&[FaultKind::Loss]);
     config.loss.every = Span(0);
-    let plan = drawn(&config, &world(3), u64::MAX, 1);
+    let Drawn { plan, full_at_ns } = draw(&config, &world(3), u64::MAX, &mut Streams::new(1, "world"));
     assert_eq!(plan.entries().len(), limits::LINES_MAX);
+    assert!(full_at_ns >= plan.entries().last().map(|entry| entry.at_ns) && full_at_ns.is_some());
     assert!(parse_in(&plan, &world(3)));
     // Names so long that bytes run out first.
     let names: Names =

@@ -190,3 +190,24 @@ proptest! {
         prop_assert_eq!(found, oracle(&entries));
     }
 }
+
+#[test]
+fn a_wire_is_under_so_many_faults_at_a_time() {
+    let line = |at: usize, lasts: usize| {
+        format!(r#"{{"at":"{at}ms","for":"{lasts}ms","fault":"loss","links":"all","ppm":1}}"#)
+    };
+    let most = limits::NETWORK_FAULTS_MAX;
+    let mut lines: Vec<String> = (0..most).map(|i| line(i, 1_000)).collect();
+    // The first ends where the next one begins.
+    lines.push(line(1_000, 1));
+    assert!(Plan::parse(&lines.join("\n"), &names()).is_ok());
+    lines[most] = line(999, 1);
+    let error = Plan::parse(&lines.join("\n"), &names()).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        format!(
+            "line {}: at most 256 network faults at a time, and as many are active since line 1 and later",
+            most + 1
+        )
+    );
+}

@@ -26,8 +26,9 @@ pub const ENTROPY_BYTES_MAX: usize = 512;
 /// Most priorities of [`crate::Operation::Prioritize`].
 pub const PRIORITIES_MAX: usize = 256;
 
-/// The highest priority of `SCHED_FIFO` in Linux (sched(7)).
-pub const PRIORITY_MAX: u8 = 99;
+/// The highest priority of [`crate::Operation::Prioritize`]: Linux has one more for `SCHED_FIFO` (sched(7)), and that is the
+/// agent's.
+pub const PRIORITY_MAX: u8 = 98;
 
 /// Most services, disks, interfaces or host entries of a request.
 pub const LIST_ITEMS_MAX: usize = 256;

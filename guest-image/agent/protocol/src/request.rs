@@ -51,8 +51,8 @@ pub enum Operation {
     Prioritize {
         /// The service's name.
         service: String,
-        /// 1 to 99, higher ones first, or 0 for an ordinary thread; when there are more threads, from the first again. At
-        /// most [`crate::limits::PRIORITIES_MAX`].
+        /// 1 to [`crate::limits::PRIORITY_MAX`], higher ones first, or 0 for an ordinary thread; when there are more
+        /// threads, from the first again. At most [`crate::limits::PRIORITIES_MAX`].
         priorities: Vec<u8>,
     },
     /// Write a file, or a piece of one. Answered with [`crate::Reply::Done`].

@@ -1,7 +1,7 @@
 //! Every value survives its encoding, and no bytes make a decoder panic.
 
 use everett_protocol::limits::{
-    CONTROL_LINE_BYTES_MAX, EXEC_TEXT_BYTES_MAX, LOG_TEXT_BYTES_MAX, PUT_FILE_BYTES_MAX,
+    CONTROL_LINE_BYTES_MAX, EXEC_TEXT_BYTES_MAX, LOG_TEXT_BYTES_MAX, PRIORITY_MAX, PUT_FILE_BYTES_MAX,
 };
 use everett_protocol::{
     Bytes, Error, Exec, ExecOutput, Exit, Exited, Hello, Join, LineSplitter, LineText, Message, Mount,
@@ -124,7 +124,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         Just(Operation::Ping),
         Just(Operation::PowerOff),
         clock.prop_map(Operation::SetClock),
-        (name(), prop::collection::vec(0..=99u8, 1..9))
+        (name(), prop::collection::vec(0..=PRIORITY_MAX, 1..9))
             .prop_map(|(service, priorities)| Operation::Prioritize { service, priorities }),
         put.prop_map(Operation::PutFile),
         exec.prop_map(Operation::Exec),
@@ -303,7 +303,7 @@ fn what_is_not_allowed_is_refused_by_field() {
     assert_eq!(refused(exec(&["a", "b\0"])), "argv[1]: has a zero byte");
     let priorities = |priorities: Vec<u8>| Operation::Prioritize { service: String::from("a"), priorities };
     assert_eq!(refused(priorities(vec![])), "priorities: 0 of them; 1 to 256");
-    assert_eq!(refused(priorities(vec![1, 100])), "priorities: 100; at most 99");
+    assert_eq!(refused(priorities(vec![1, 99])), "priorities: 99; at most 98");
     let signal = Operation::Signal { service: String::from("a"), signal: 65 };
     assert_eq!(refused(signal), "signal: 65 is not 1 to 64");
     let bad = mount(String::from("a b"));

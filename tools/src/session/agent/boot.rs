@@ -2,7 +2,7 @@
 
 use everett_protocol::{self as protocol, Bytes, LineSplitter, Operation};
 
-use super::state::{ConversationState, DriverState, Progress};
+use super::state::{ConversationState, DriverState, Progress, StateError};
 use super::{Conversation, Phase, Purpose, What};
 
 impl Conversation {
@@ -29,6 +29,10 @@ impl Conversation {
     /// The machine has lost power: what follows is a conversation with its next boot, which is at its restart point if
     /// `mounted` says where a conversation was there.
     pub fn restart(&mut self, mounted: Option<&ConversationState>) {
+        if self.at.phase == Phase::Broken {
+            // It is what it was, whatever comes.
+            return;
+        }
         let mut progress = match mounted {
             Some(state) => state.progress.clone(),
             None => Progress::new(self.plan.drivers.len()),
@@ -42,6 +46,19 @@ impl Conversation {
             self.at.drivers.iter().map(|driver| DriverState { runs: false, ..*driver }).collect();
         (self.at, self.control, self.log) = (progress, LineSplitter::control(), LineSplitter::log());
         self.outgoing.clear();
+    }
+
+    /// Whether a conversation can go on from here after a loss of power: it is one with such a machine, at its restart point.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check_restart(&self, mounted: &ConversationState) -> Result<(), StateError> {
+        if mounted.progress.phase != Phase::Mounted {
+            return Err(StateError::Inconsistent("a restart point at which the root is not mounted"));
+        }
+        // Of the workload nothing has happened there: one boot serves all of them.
+        let drivers = vec![DriverState::default(); self.plan.drivers.len()];
+        Progress { drivers, ..mounted.progress.clone() }.check(&self.plan)
     }
 
     /// From here on no driver is started, also when the machine comes back.

@@ -101,7 +101,7 @@ impl Progress {
         }
     }
 
-    fn check(&self, plan: &Plan) -> Result<(), StateError> {
+    pub(super) fn check(&self, plan: &Plan) -> Result<(), StateError> {
         let (stored, planned) = (self.drivers.len(), plan.drivers.len());
         if stored != planned {
             return Err(StateError::Drivers { stored, planned });

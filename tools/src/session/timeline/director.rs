@@ -2,17 +2,19 @@
 //!
 //! All of it is timed by what happened, never by how far the world is when that is noticed: a cut moves that.
 //!
-//! What one node says can make the host do something at another one. That takes as long as a frame would: the host is as far
-//! away as the nearest node, so no node has gone further meanwhile. In a world of one it takes no time.
+//! What one node says can make the host do something at another one, or to the wire. That takes as long as a frame would: the
+//! host is as far away as the nearest node, so no node has gone further meanwhile.
 
 use serde::{Deserialize, Serialize};
 
 use super::{COMMAND, Timeline};
 use crate::session::agent::Phase;
 use crate::session::event::{Event, What};
+use crate::session::plan::WorldCheck;
 
 /// How long nodes may take to come back and be calm before the checks, in nanoseconds of vtime: two minutes.
 pub const CALM_NS_MAX: u64 = 120_000_000_000;
+const NS_PER_MS: u64 = 1_000_000;
 /// What agents that are up get to stop the drivers, in nanoseconds of vtime.
 const STOP_NS_MAX: u64 = 10_000_000_000;
 
@@ -69,9 +71,15 @@ impl Timeline {
     /// How long the checks may take together, in nanoseconds of vtime.
     #[must_use]
     pub fn checks_ns(&self) -> u64 {
-        let checks = self.nodes.iter().flat_map(|session| &session.conversation.plan().checks);
-        let limit_ms = |check: &crate::session::plan::Check| check.exec.limit_ms.unwrap_or(0);
-        checks.map(limit_ms).fold(0u64, u64::saturating_add).saturating_mul(1_000_000)
+        let limit_ns = |check: &WorldCheck| match check {
+            WorldCheck::Host(check) => check.timeout_ns,
+            WorldCheck::Agent(node, number) => {
+                let check = self.nodes[*node].conversation.plan().checks.get(*number);
+                let limit_ms = check.and_then(|check| check.exec.limit_ms).unwrap_or(0);
+                limit_ms.saturating_mul(NS_PER_MS)
+            }
+        };
+        self.checks.iter().map(limit_ns).fold(0, u64::saturating_add)
     }
 
     /// The guest does not do what it is asked: nothing more will be asked.
@@ -95,13 +103,14 @@ impl Timeline {
 
     /// How long it takes until one node's word has reached another one by way of the host.
     fn distance_ns(&mut self) -> u64 {
-        if self.nodes.len() == 1 { 0 } else { self.world.wire().lookahead_ns() }
+        self.world.wire().lookahead_ns()
     }
 
     /// The next vtime at which something is to be done that concerns all.
     pub(super) fn next_direction_ns(&self) -> Option<u64> {
         match self.course.stage {
-            Stage::Booting | Stage::Done { .. } | Stage::Checking { started: true, .. } => None,
+            Stage::Booting | Stage::Done { .. } => None,
+            Stage::Checking { started: true, .. } => self.talk.as_ref().map(|talk| talk.next_ns),
             Stage::Ready { at } => Some(at),
             Stage::Running { .. } => [self.end_ns(), self.next_fault_ns()].into_iter().flatten().min(),
             Stage::Stopping { until, .. } => Some(until),
@@ -137,7 +146,8 @@ impl Timeline {
     }
 
     fn direct_once(&mut self) {
-        let now = self.vtime();
+        // The world stops where something is due. A node may be far ahead: a stall took it there.
+        let now = self.world.vtime();
         match self.course.stage {
             Stage::Booting | Stage::Done { .. } => {}
             Stage::Ready { at } => {
@@ -177,20 +187,35 @@ impl Timeline {
             }
             Stage::Checking { root, next, at, started: false } => match self.checks.get(next) {
                 None => self.course.stage = Stage::Done { root },
-                Some(&(node, check)) if at <= now => {
-                    self.nodes[node].conversation.check(check, now);
+                Some(check) if at <= now => {
+                    match check.clone() {
+                        WorldCheck::Agent(node, number) => {
+                            self.nodes[node].conversation.check(number, now);
+                        }
+                        WorldCheck::Host(check) => self.start_talk(&check),
+                    }
                     self.course.stage = Stage::Checking { root, next, at, started: true };
                 }
                 Some(_) => {}
             },
             Stage::Checking { root, next, started: true, .. } => {
-                let node = self.checks.get(next).map_or(0, |&(node, _)| node);
-                let conversation = &self.nodes[node].conversation;
-                if !conversation.is_checking() {
-                    let at = conversation.rest_ns().saturating_add(self.distance_ns());
+                if let Some(end_ns) = self.end_of_check(next, now) {
+                    let at = end_ns.saturating_add(self.distance_ns());
                     self.course.stage = Stage::Checking { root, next: next + 1, at, started: false };
                 }
             }
+        }
+    }
+
+    /// When a check that was started ended, if it has.
+    fn end_of_check(&mut self, number: usize, now: u64) -> Option<u64> {
+        match self.checks.get(number).cloned() {
+            Some(WorldCheck::Host(check)) => self.go_on_talking(&check).then_some(now),
+            Some(WorldCheck::Agent(node, _)) => {
+                let conversation = &self.nodes[node].conversation;
+                (!conversation.is_checking()).then(|| conversation.rest_ns())
+            }
+            None => Some(now),
         }
     }
 

@@ -21,6 +21,7 @@ use super::director::Stage;
 use super::{Phase, Timeline};
 use crate::moments::RestartPoint;
 use crate::session::event::{Event, Loss, What};
+use crate::session::launch::EngineOptions;
 
 /// Whose streams they are that the executor draws from: one for each node, by its name.
 const STREAMS: &str = "faults";
@@ -34,11 +35,18 @@ pub trait Restarts: Send + Sync {
     /// # Errors
     /// It is not there: why, in one line.
     fn warm(&self, node: usize) -> Result<&RestartPoint, String>;
-    /// A node's machine as it is switched on at this vtime of the world, with entropy of this seed.
+    /// A node's machine as it is switched on at this vtime of the world, with entropy of this seed, and an engine that
+    /// behaves so.
     ///
     /// # Errors
     /// It cannot be made: why, in one line.
-    fn cold(&self, node: usize, seed: u64, world_ns: u64) -> Result<Machine<SoftEngine>, String>;
+    fn cold(
+        &self,
+        node: usize,
+        seed: u64,
+        world_ns: u64,
+        options: &EngineOptions,
+    ) -> Result<Machine<SoftEngine>, String>;
 }
 
 /// What is done to a timeline, and how its nodes start again.
@@ -49,6 +57,7 @@ pub struct Faults {
     lines: Arc<[String]>,
     events: Arc<Events>,
     restarts: Arc<dyn Restarts>,
+    options: EngineOptions,
 }
 
 impl Faults {
@@ -56,7 +65,14 @@ impl Faults {
     #[must_use]
     pub fn new(plan: Plan, restarts: Arc<dyn Restarts>) -> Faults {
         let lines = plan.write().lines().map(str::to_owned).collect();
-        Faults { events: Arc::new(plan.events()), plan: Arc::new(plan), lines, restarts }
+        let options = EngineOptions::default();
+        Faults { events: Arc::new(plan.events()), plan: Arc::new(plan), lines, restarts, options }
+    }
+
+    /// The same, on engines that behave so.
+    #[must_use]
+    pub fn on(self, options: EngineOptions) -> Faults {
+        Faults { options, ..self }
     }
 
     /// The plan.
@@ -150,14 +166,21 @@ impl Timeline {
             Happening::Start(fault) => {
                 let line = faults.lines.get(due.id as usize).cloned().unwrap_or_default();
                 self.tell(What::Fault { id: due.id, line });
-                let effect = self.start(faults, due.id, fault);
-                if let Some(effect) = effect {
-                    self.tell(What::Effect { text: effect });
-                }
-                if fault.kind().lasts()
-                    && let Some(progress) = &mut self.course.faults
-                {
-                    progress.active.push((due.id, fault.clone()));
+                match self.start(faults, due.id, fault) {
+                    Ok(effect) => {
+                        if let Some(text) = effect {
+                            self.tell(What::Effect { text });
+                        }
+                        // What is not to start again does not end.
+                        let for_good = matches!(fault, Fault::PowerLoss { restart: None, .. });
+                        if fault.kind().lasts()
+                            && !for_good
+                            && let Some(progress) = &mut self.course.faults
+                        {
+                            progress.active.push((due.id, fault.clone()));
+                        }
+                    }
+                    Err(why) => self.tell(What::Effect { text: format!("not done: {why}") }),
                 }
             }
             Happening::End => self.end_fault(faults, due.id),
@@ -217,77 +240,81 @@ impl Timeline {
         }
     }
 
-    /// Do it. What came of it, if there is something to tell.
-    fn start(&mut self, faults: &Faults, id: u32, fault: &Fault) -> Option<String> {
+    /// Do it. What came of it, if there is something to tell; or why it is not done.
+    fn start(&mut self, faults: &Faults, id: u32, fault: &Fault) -> Result<Option<String>, String> {
+        const NO_DISK: &str = "the node has no such disk";
         let now = self.world.vtime();
-        let refused = |error: &dyn std::fmt::Display| Some(format!("not done: {error}"));
-        let Some(name) = fault.node() else {
-            return self
-                .world
-                .wire()
-                .apply(u64::from(id), fault, now)
-                .err()
-                .and_then(|error| refused(&error));
+        let Some(name) = fault.node().filter(|_| !matches!(fault, Fault::Clog { .. })) else {
+            // Done to the wire: it matters to none of it what the nodes are about.
+            let applied = self.world.wire().apply(u64::from(id), fault, now);
+            return applied.map(|()| None).map_err(|error| error.to_string());
         };
-        let node = self.number_of(name)?;
+        let node = self.number_of(name).ok_or("there is no such node")?;
+        let streams = &mut self.course.faults.as_mut().ok_or("there is no plan")?.streams;
         match fault {
             Fault::PowerLoss { tear_sectors, .. } => {
                 let options = PowerLossOptions { tear_sectors: *tear_sectors };
-                let rng = self.course.faults.as_mut()?.streams.get(name);
-                let losses = self.world.node_mut(node).machine_mut().power_loss(rng, options);
+                let losses = self.world.node_mut(node).machine_mut().power_loss(streams.get(name), options);
                 self.switch_off(node);
                 let data = losses.iter().skip(self.first_data_disk).enumerate();
                 let told = data.map(|(disk, loss)| What::Loss(Loss::of(disk, loss)));
                 let told = told.map(|what| Event { vtime_ns: now, node: name.to_owned(), what });
                 self.telling.of_host(told);
-                None
+                Ok(None)
             }
             Fault::Reset { restart, .. } => {
-                let rng = self.course.faults.as_mut()?.streams.get(name);
-                self.world.node_mut(node).machine_mut().reset_disks(rng);
+                self.world.node_mut(node).machine_mut().reset_disks(streams.get(name));
                 self.switch_off(node);
                 self.switch_on(faults, node, *restart);
-                None
+                Ok(None)
             }
             Fault::Pause { .. } => {
                 self.world.pause(node);
-                None
+                Ok(None)
             }
-            Fault::SlowCpu { ppm, .. } => {
-                self.world.set_speed(node, *ppm);
-                None
-            }
-            Fault::ClockDrift { ppm, .. } => {
-                self.world.drift(node, *ppm);
-                None
-            }
-            Fault::Stalls { every_instructions, stall, .. } => {
-                self.world.set_stalls(node, Some((*every_instructions, stall.clone())));
-                None
+            Fault::SlowCpu { .. } | Fault::ClockDrift { .. } | Fault::Stalls { .. } => {
+                self.disturb_cpu(node, fault);
+                Ok(None)
             }
             Fault::DiskError { disk, .. } | Fault::DiskLatency { disk, .. } | Fault::DiskFull { disk } => {
-                let fault = DiskFault::of(fault)?;
-                self.data_disk(node, disk.disk)?.apply(u64::from(id), fault).err().and_then(|e| refused(&e))
+                let fault = DiskFault::of(fault).ok_or(NO_DISK)?;
+                let disk = self.data_disk(node, disk.disk).ok_or(NO_DISK)?;
+                disk.apply(u64::from(id), fault).map(|()| None).map_err(|error| error.to_string())
             }
             Fault::BitRot { disk, bits } => {
-                let mut streams = self.course.faults.as_ref()?.streams.clone();
-                let flipped = self.data_disk(node, disk.disk)?.rot(*bits, streams.get(name));
-                self.course.faults.as_mut()?.streams = streams;
+                let place = self.first_data_disk + disk.disk as usize;
+                let disk = self.world.node_mut(node).machine_mut().disk_mut(place).ok_or(NO_DISK)?;
+                let flipped = disk.rot(*bits, streams.get(name));
                 let bits =
                     flipped.iter().map(|flipped| format!("bit {} at {:#x}", flipped.bit, flipped.offset));
-                Some(bits.collect::<Vec<_>>().join(", "))
+                Ok(Some(bits.collect::<Vec<_>>().join(", ")))
             }
             _ if self.nodes[node].conversation.phase() < Phase::Ready
                 || !self.world.nodes()[node].is_on() =>
             {
-                Some("not done: the node's agent is not up".to_owned())
+                Err("the node's agent is not up".to_owned())
             }
-            _ => self.ask(id, node, fault),
+            _ => {
+                self.ask(id, node, fault);
+                Ok(None)
+            }
+        }
+    }
+
+    /// What is done to a CPU and its clock while it has power.
+    fn disturb_cpu(&mut self, node: usize, fault: &Fault) {
+        match fault {
+            Fault::SlowCpu { ppm, .. } => self.world.set_speed(node, *ppm),
+            Fault::ClockDrift { ppm, .. } => self.world.drift(node, *ppm),
+            Fault::Stalls { every_instructions, stall, .. } => {
+                self.world.set_stalls(node, Some((*every_instructions, stall.clone())));
+            }
+            _ => {}
         }
     }
 
     /// What goes through the agent.
-    fn ask(&mut self, id: u32, number: usize, fault: &Fault) -> Option<String> {
+    fn ask(&mut self, id: u32, number: usize, fault: &Fault) {
         let session = &mut self.nodes[number];
         let node = self.world.node_mut(number);
         match fault {
@@ -297,14 +324,8 @@ impl Timeline {
                 session.conversation.custom(&format!("fault-{id}"), Exec::new(argv.clone()), node.vtime());
             }
             Fault::Priorities { unit, every, .. } => session.start_priorities(node, unit, every),
-            // What is done to the wire.
-            other => {
-                let now = self.world.vtime();
-                let result = self.world.wire().apply(u64::from(id), other, now);
-                return result.err().map(|error| format!("not done: {error}"));
-            }
+            _ => {}
         }
-        None
     }
 
     /// The node's machine has lost power, or is reset.
@@ -313,23 +334,28 @@ impl Timeline {
         self.listen();
         self.world.power_off(node);
         self.nodes[node].restart(None);
+        self.nodes[node].place.switched_off = true;
     }
 
     /// Start a node again, with what its disks hold.
     fn switch_on(&mut self, faults: &Faults, node: usize, restart: Restart) {
         let now = self.world.vtime();
-        let machine = self.machine_mut(node);
+        let place = self.world.node_mut(node);
+        let machine = place.machine_mut();
         let seed = machine.stream(everett_vmm::streams::purpose::ENTROPY).next_u64();
         let disks = machine.disks().to_vec();
+        let console = machine.output().take_console();
+        let conversation = &self.nodes[node].conversation;
         let started = match restart {
             Restart::Warm => faults.restarts.warm(node).and_then(|point| {
+                conversation.check_restart(&point.conversation).map_err(|error| error.to_string())?;
                 machine.restore(&point.machine).map_err(|error| error.to_string())?;
                 machine.reseed(seed);
                 machine.shift_clock(now / NS_PER_S);
                 Ok(Some(&point.conversation))
             }),
-            Restart::Cold => faults.restarts.cold(node, seed, now).map(|cold| {
-                *machine = cold;
+            Restart::Cold => faults.restarts.cold(node, seed, now, &faults.options).map(|cold| {
+                place.replace(cold);
                 None
             }),
         };
@@ -340,11 +366,24 @@ impl Timeline {
                 self.nodes[node].restart(mounted);
                 self.world.power_on(node);
                 self.nodes[node].limit_boot(now);
+                self.disturb_again(node);
+                // What it printed before was not shown yet.
+                self.machine_mut(node).output().console_again(&console);
             }
             Err(error) => {
                 let text = format!("it cannot start again: {error}");
                 self.nodes[node].conversation.unusable(now, &text);
             }
+        }
+    }
+
+    /// What lasts is done to the node's new machine, too.
+    fn disturb_again(&mut self, node: usize) {
+        let lasting = self.course.faults.iter().flat_map(|progress| &progress.active);
+        let of_node = |fault: &&Fault| fault.node().and_then(|name| self.number_of(name)) == Some(node);
+        let lasting: Vec<Fault> = lasting.map(|(_, fault)| fault).filter(of_node).cloned().collect();
+        for fault in &lasting {
+            self.disturb_cpu(node, fault);
         }
     }
 

@@ -4,6 +4,8 @@
 //! A state that comes from a file is checked before anything uses it: whatever its bytes, it is an error or a state that
 //! a timeline of these plans could have.
 
+use std::sync::Arc;
+
 use everett_explorer::plan::limits::LINES_MAX;
 use everett_protocol::{self as protocol, Exec, Operation, Request};
 use everett_vmm::clock::VTIME_MAX;
@@ -15,15 +17,16 @@ use serde::{Deserialize, Serialize};
 
 use super::director::Stage;
 use super::faults::Progress;
+use super::talk::TalkState;
 use super::telling::Telling;
 use super::{Timeline, UNSENT_BYTES_MAX};
 use crate::session::agent::Phase;
 use crate::session::agent::state::StateError as ConversationError;
 use crate::session::node::{Place, SessionOfNode};
-use crate::session::plan::Plan;
+use crate::session::plan::{HostCheck, Plan, WorldCheck};
 
 /// The version of the stored form.
-pub const SESSION_VERSION: u32 = 5;
+pub const SESSION_VERSION: u32 = 6;
 /// Most bytes of a stored session. Trails are most of it: 35 MB for a day of vtime.
 pub const SESSION_BYTES_MAX: usize = 256 << 20;
 
@@ -109,6 +112,17 @@ impl Course {
         }
     }
 
+    /// The check that the host makes here, if it makes one.
+    fn talks<'c>(&self, checks: &'c [WorldCheck]) -> Option<&'c Arc<HostCheck>> {
+        match self.stage {
+            Stage::Checking { next, started: true, .. } => match checks.get(next) {
+                Some(WorldCheck::Host(check)) => Some(check),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     fn check(&self, checks: usize) -> Result<(), StateError> {
         let fail = |what| Err(StateError::Inconsistent(what));
         if self.trail.interval_ns() != TRAIL_INTERVAL_NS {
@@ -169,6 +183,8 @@ pub struct SessionState {
     course: Course,
     /// What could not be told yet.
     telling: Telling,
+    /// What a check of the host's has come to, while it makes one.
+    talk: Option<TalkState>,
 }
 
 impl SessionState {
@@ -182,6 +198,12 @@ impl SessionState {
     #[must_use]
     pub fn ready_ns(&self) -> Option<u64> {
         self.course.root_ns()
+    }
+
+    /// Whether the host talks to a node.
+    #[must_use]
+    pub fn talks(&self) -> bool {
+        self.talk.is_some()
     }
 
     /// How far each node is.
@@ -220,7 +242,11 @@ impl SessionState {
     }
 
     /// Whether the state is one that a timeline of these plans could have. The conversations check themselves.
-    fn check<'p>(&self, plans: impl Iterator<Item = &'p Plan>, checks: usize) -> Result<(), StateError> {
+    fn check<'p>(
+        &self,
+        plans: impl Iterator<Item = &'p Plan>,
+        checks: &[WorldCheck],
+    ) -> Result<(), StateError> {
         if self.version != SESSION_VERSION {
             return Err(StateError::Version(self.version));
         }
@@ -233,7 +259,12 @@ impl SessionState {
         if !self.telling.is_of(self.nodes.len()) {
             return Err(StateError::Inconsistent("it has events of nodes that there are not"));
         }
-        self.course.check(checks)
+        self.course.check(checks.len())?;
+        match (self.course.talks(checks), &self.talk) {
+            (Some(check), Some(talk)) if talk.is_sound(check) => Ok(()),
+            (None, None) => Ok(()),
+            _ => Err(StateError::Inconsistent("what the host says to a node, and when")),
+        }
     }
 }
 
@@ -255,7 +286,8 @@ fn check_place(place: &Place) -> Result<(), StateError> {
 impl Timeline {
     /// All of it but world, plans and the events that can be taken.
     #[must_use]
-    pub fn save(&self) -> SessionState {
+    pub fn save(&mut self) -> SessionState {
+        let talk = self.save_talk();
         let nodes = self.nodes.iter().map(|session| SessionOfNode {
             node: session.conversation.plan().node.clone(),
             conversation: session.conversation.save(),
@@ -267,6 +299,7 @@ impl Timeline {
             nodes: nodes.collect(),
             course: self.course.clone(),
             telling,
+            talk,
         }
     }
 
@@ -290,7 +323,7 @@ impl Timeline {
     pub fn resume(
         world: World<SoftEngine>,
         plans: Vec<Plan>,
-        checks: Vec<(usize, usize)>,
+        checks: Vec<WorldCheck>,
         state: SessionState,
     ) -> Result<Timeline, StateError> {
         let mut timeline = Timeline::new(world, plans, checks);
@@ -304,13 +337,19 @@ impl Timeline {
     /// # Errors
     /// It is no state of a timeline with these plans; conversations before the one that refuses have gone there.
     pub fn restore(&mut self, state: SessionState) -> Result<(), StateError> {
-        state.check(self.nodes.iter().map(|session| session.conversation.plan()), self.checks.len())?;
+        state.check(self.nodes.iter().map(|session| session.conversation.plan()), &self.checks)?;
         for (session, then) in self.nodes.iter_mut().zip(state.nodes) {
             session.conversation.restore(then.conversation)?;
             session.place = then.place;
         }
         self.course = state.course;
         self.telling = state.telling;
+        self.talk = None;
+        if let (Some(check), Some(talk)) = (self.course.talks(&self.checks).cloned(), state.talk)
+            && !self.talk_again(&check, &talk)
+        {
+            return Err(StateError::Inconsistent("the host cannot have come to here"));
+        }
         Ok(())
     }
 }

@@ -53,7 +53,10 @@ impl<'a> Versions<'a> {
         rng: &mut impl Rng,
         loss: &mut PowerLoss,
     ) {
-        let chosen = if mode == LossMode::AllKept { self.choose(mode, rng) } else { self.lose(mode, rng) };
+        let chosen = match mode {
+            LossMode::AllKept => self.choose(mode, rng),
+            _ => self.lose(mode, content, rng),
+        };
         let torn_ppm = options.tear_sectors.then(|| draw::odds(rng));
         // Of each request in flight, the sectors in which it is found, and all that it writes.
         let mut landed: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
@@ -95,8 +98,8 @@ impl<'a> Versions<'a> {
     }
 
     /// Which version each sector holds, and in one of them not the newest that completed, if there is one that had an older
-    /// one: after some draws in vain, the oldest in all, which each mode allows.
-    fn lose(&self, mode: LossMode, rng: &mut impl Rng) -> Vec<usize> {
+    /// one and holds something else: after some draws in vain, the oldest in all, which each mode allows.
+    fn lose(&self, mode: LossMode, content: &Content, rng: &mut impl Rng) -> Vec<usize> {
         let completed = |records: &Vec<usize>| {
             records.iter().filter(|&&record| self.records[record].write < self.first_in_flight).count()
         };
@@ -106,8 +109,21 @@ impl<'a> Versions<'a> {
         }
         (0..LOSS_DRAWS_MAX)
             .map(|_| self.choose(mode, rng))
-            .find(|chosen| chosen.iter().zip(&completed).any(|(chosen, completed)| chosen < completed))
+            .find(|chosen| {
+                let mut sectors = self.sectors.iter().zip(chosen.iter().zip(&completed));
+                sectors.any(|((&number, records), (&chosen, &completed))| {
+                    chosen < completed && self.differs(number, records, chosen, content)
+                })
+            })
             .unwrap_or_else(|| vec![0; completed.len()])
+    }
+
+    /// Whether a version of a sector is other than the newest that completed.
+    fn differs(&self, number: u64, records: &[usize], version: usize, content: &Content) -> bool {
+        let mut newest = vec![0; self.size as usize];
+        content.read(number * self.size, &mut newest);
+        let sector = self.sector(number, records, &newest);
+        sector.versions[version] != sector.versions[sector.completed]
     }
 
     /// Which version each sector holds, in the order of sectors.

@@ -1,5 +1,5 @@
 use crate::virtio::Device;
-use crate::virtio::net::{BACKLOG_FRAMES_MAX, FRAME_BYTES_MAX, Net, Wire};
+use crate::virtio::net::{BACKLOG_FRAMES_MAX, FRAME_BYTES_MAX, FRAMES_PER_MS_MAX, Net, Wire};
 use crate::virtio::testing::Rig;
 
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -45,6 +45,26 @@ fn frames_go_out_without_their_header() {
         rig.chain(1, 0, &[(packet, len, false)]);
     }
     assert_eq!((rig.output.take_frames().len(), rig.used(1).len(), dropped(&rig)), (0, 3, 3));
+}
+
+#[test]
+fn a_card_sends_so_much_in_a_millisecond_of_vtime_whoever_listens() {
+    const MS: u64 = 1_000_000;
+    let mut rig = rig(Wire::Attached);
+    let packet = rig.buffer(&[0; 72]);
+    for ms in [3, 4, 9] {
+        let mut sent = 0;
+        for i in 0..u64::from(FRAMES_PER_MS_MAX) + 100 {
+            rig.now = ms * MS + 50 * i;
+            rig.chain(1, 0, &[(packet, 72, false)]);
+            if i % 1_000 == 0 {
+                sent += rig.output.take_frames().len();
+            }
+        }
+        sent += rig.output.take_frames().len();
+        assert_eq!(sent, FRAMES_PER_MS_MAX as usize);
+    }
+    assert_eq!(dropped(&rig), 300);
 }
 
 #[test]

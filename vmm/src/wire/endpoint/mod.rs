@@ -1,19 +1,20 @@
 //! A host's own machine on the wire: a TCP/IP stack (smoltcp) at a port, for tests and checks that talk to nodes.
 //!
 //! Map: here: the endpoint, its addresses and its time; `card`: frames in and out; `neighbors`: where
-//! nodes are; `sockets`: what sockets have in common; `tcp`, `udp`, `ping`: what they do.
+//! nodes are; `sockets`: what sockets have in common; `tcp`, `udp`, `ping`: what they do; `heard`: how one is made again.
 //!
 //! Its time is the world's: what it does is a function of its addresses, the seed, the frames it got and what was asked of
 //! it, each at its vtime. It acts when it is polled. Poll it at each vtime that [`Endpoint::next_poll`] names; when else it is
 //! polled does not matter, but for this: what is asked of it happens a nanosecond after it was last polled.
 //!
-//! Its state is the stack's and cannot be stored. **Take moments of a world only while its endpoints are idle**
-//! ([`Endpoint::is_idle`]), and make new ones when going back to them. A new one has forgotten what MAC addresses nodes have,
-//! and asks again.
+//! A world has one for as long as it is needed ([`World::plug`](crate::world::World::plug)). A new one knows no node's MAC
+//! address, and asks. The stack's state cannot be stored; what it has [`Heard`] can, and with that and the same questions a new
+//! endpoint comes to where another one was.
 //!
 //! Not here: routers. It talks to nodes of its own network.
 
 mod card;
+mod heard;
 mod neighbors;
 mod ping;
 mod sockets;
@@ -27,9 +28,11 @@ use smoltcp::iface::{Config, Interface, SocketSet};
 use smoltcp::time::Instant;
 use smoltcp::wire::{EthernetAddress, HardwareAddress, IpCidr};
 
-use super::{PortConfig, Wire};
+use super::{FRAMES_MAX, PortConfig};
+use crate::digest::Digest;
 use crate::streams::{Streams, purpose};
 use card::Card;
+pub use heard::{HEARD_BYTES_MAX, Heard};
 pub use neighbors::NEIGHBORS_MAX;
 use neighbors::Neighbors;
 pub use ping::Pong;
@@ -37,8 +40,8 @@ use sockets::Open;
 pub use sockets::{BUFFER_BYTES, PACKETS_MAX, PAYLOAD_BYTES_MAX, SOCKETS_MAX, SocketError, SocketId};
 pub use tcp::TcpState;
 
-/// Frames that have come and were not polled. More are lost.
-pub const INBOX_FRAMES_MAX: usize = 4_096;
+/// Frames that have come and were not polled: as many as a wire can hold. More are lost.
+pub const INBOX_FRAMES_MAX: usize = 2 * FRAMES_MAX;
 /// The stack counts microseconds.
 const NS_PER_US: u64 = 1_000;
 /// The first of the ports for connections from here (RFC 6335, section 6).
@@ -81,10 +84,14 @@ pub struct Endpoint {
     next_port: u16,
     /// Frames that have come, with when.
     inbox: VecDeque<(u64, Vec<u8>)>,
+    /// All that have come.
+    heard: Heard,
     /// When what was asked of it happens.
     asked: Option<u64>,
     /// When it last acted.
     acted: u64,
+    /// What it has heard and said, and when.
+    history: blake3::Hasher,
 }
 
 impl Endpoint {
@@ -124,8 +131,10 @@ impl Endpoint {
             next_socket: 0,
             next_port: EPHEMERAL_PORT_MIN + (streams.next_u64(purpose::NETWORK) % ports) as u16,
             inbox: VecDeque::new(),
+            heard: Heard::default(),
             asked: None,
             acted: 0,
+            history: blake3::Hasher::new(),
         })
     }
 
@@ -135,15 +144,22 @@ impl Endpoint {
         self.port
     }
 
-    /// Whether it has no socket and has read all that came: only then may a moment be taken of its world.
+    /// The digest of what it has heard and said, and when: what it does next is a function of that and of what is asked of it.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Digest(*self.history.finalize().as_bytes())
+    }
+
+    /// Whether it has no socket and has read all that came.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.open.is_empty() && self.inbox.is_empty()
     }
 
-    /// A frame arrives at `at`, no earlier than the last. Returns false when it is lost, since too many were not polled.
+    /// A frame arrives at `at`, no earlier than the last. Returns false when it is lost, since too many were not polled or it
+    /// has heard more than is kept.
     pub fn frame_input(&mut self, at: u64, bytes: Vec<u8>) -> bool {
-        let room = self.inbox.len() < INBOX_FRAMES_MAX;
+        let room = self.inbox.len() < INBOX_FRAMES_MAX && self.heard.keep(at, &bytes);
         if room {
             self.inbox.push_back((at, bytes));
         }
@@ -171,11 +187,11 @@ impl Endpoint {
         if self.asked.is_some() { None } else { Some(again.max(self.now)) }
     }
 
-    /// It is `now`: it reads what came until then, and sends what it has to say.
-    pub fn poll(&mut self, now: u64, wire: &mut Wire) {
+    /// It is `now`: it reads what came until then, and sends what it has to say, each frame with when it does.
+    pub fn poll(&mut self, now: u64, send: &mut impl FnMut(u64, Vec<u8>)) {
         // Each thing that is due is done at its own time.
         while let Some(due) = self.next_poll().filter(|&due| due <= now) {
-            self.act(due, wire);
+            self.act(due, send);
         }
         self.now = self.now.max(now);
     }
@@ -186,12 +202,13 @@ impl Endpoint {
     }
 
     /// It is `now`, and something is due.
-    fn act(&mut self, now: u64, wire: &mut Wire) {
+    fn act(&mut self, now: u64, send: &mut impl FnMut(u64, Vec<u8>)) {
         self.now = now;
         self.acted = now;
         self.asked = None;
         let due = self.inbox.partition_point(|(at, _)| *at <= now);
         for (_, frame) in self.inbox.drain(..due) {
+            remember(&mut self.history, b"in", now, &frame);
             self.neighbors.hear(&frame, now);
             self.card.received.push_back(frame);
         }
@@ -200,10 +217,15 @@ impl Endpoint {
         self.card.sent.extend(self.neighbors.ask(now, mac, own.0, own.1));
         self.stack.poll(instant(now), &mut self.card, &mut self.sockets);
         for frame in self.card.sent.drain(..) {
-            wire.send(self.port, now, frame);
+            remember(&mut self.history, b"out", now, &frame);
+            send(now, frame);
         }
         self.reap();
     }
+}
+
+fn remember(history: &mut blake3::Hasher, which: &[u8], at: u64, frame: &[u8]) {
+    history.update(which).update(&at.to_le_bytes()).update(&(frame.len() as u64).to_le_bytes()).update(frame);
 }
 
 fn instant(vtime: u64) -> Instant {

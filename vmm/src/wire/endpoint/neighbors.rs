@@ -40,7 +40,7 @@ enum Neighbor {
 pub(super) struct Neighbors(BTreeMap<IpAddr, Neighbor>);
 
 impl Neighbors {
-    /// It is `now`, and somebody is to be talked to.
+    /// From `now` on somebody is to be talked to.
     pub(super) fn want(&mut self, who: IpAddr, now: u64) {
         match self.0.get(&who) {
             Some(Neighbor::Wanted(_)) => return,

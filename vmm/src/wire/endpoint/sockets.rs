@@ -124,7 +124,7 @@ impl Endpoint {
         if !one || !self.stack.ip_addrs().iter().any(network) {
             return Err(SocketError::Address(to));
         }
-        self.neighbors.want(to.ip(), self.now);
+        self.neighbors.want(to.ip(), self.now.saturating_add(1));
         Ok(())
     }
 

@@ -188,6 +188,26 @@ fn partitions_drop_hold_or_slow() {
 }
 
 #[test]
+fn one_partition_holds_and_others_slow() {
+    let arrives = |modes: &[PartitionMode]| {
+        let mut wire = wire(2, Distribution::Constant(LATENCY));
+        for (id, &mode) in (1..).zip(modes) {
+            wire.apply(id, &Fault::Partition { links: one_way("n0", "n1"), mode }, 0).unwrap();
+        }
+        wire.send(0, 0, frame(mac(1), mac(0), 100, 0));
+        for (id, _) in (1..).zip(modes) {
+            assert!(wire.heal(id, 5 * S));
+        }
+        drain(&mut wire, u64::MAX)[0].at
+    };
+    use PartitionMode::{Hold, Slow};
+    assert_eq!(arrives(&[Slow, Slow]), SLOW_NS + LATENCY + SENDING);
+    for modes in [[Hold, Slow], [Slow, Hold]] {
+        assert_eq!(arrives(&modes), 5 * S + LATENCY + SENDING, "{modes:?}");
+    }
+}
+
+#[test]
 fn a_clogged_node_neither_sends_nor_gets() {
     let mut wire = wire(3, Distribution::Constant(LATENCY));
     let start = teach(&mut wire);

@@ -68,3 +68,22 @@ fn a_clogged_card_loses_what_it_holds() {
     let got: Vec<u32> = drain(&mut wire, S).iter().map(|d| tag(&d.bytes)).collect();
     assert_eq!(got, [1], "a partition holds frames outside of the card");
 }
+
+#[test]
+fn what_a_partition_holds_has_left_its_card_when_the_clog_ends() {
+    let mut wire = wire(2, Distribution::Constant(LATENCY));
+    let hold = Fault::Partition { links: Links::all(), mode: crate::fault::PartitionMode::Hold };
+    wire.apply(1, &hold, 0).unwrap();
+    for (at, id) in [(1, 2), (4, 3)] {
+        wire.apply(id, &Fault::Clog { node: "n0".into() }, at).unwrap();
+        wire.send(0, at + 1, frame(mac(1), mac(0), 60, id as u32));
+        if id == 2 {
+            wire.heal(2, at + 2);
+        }
+    }
+    wire.detach(0, 7);
+    wire.attach(0, 8);
+    wire.heal_all(9);
+    let got: Vec<u32> = drain(&mut wire, S).iter().map(|d| tag(&d.bytes)).collect();
+    assert_eq!(got, [2], "the other was in a clogged card");
+}

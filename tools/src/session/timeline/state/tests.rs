@@ -16,7 +16,8 @@ fn trail(interval_ns: u64, points: &[u64]) -> Trail {
 fn state() -> SessionState {
     let conversation = Conversation::new(plan()).save();
     let nodes = vec![SessionOfNode { node: "a".to_owned(), conversation, place: place() }];
-    SessionState { version: SESSION_VERSION, nodes, course: course(), telling: Telling::default() }
+    let telling = Telling::default();
+    SessionState { version: SESSION_VERSION, nodes, course: course(), telling, talk: None }
 }
 
 fn place() -> Place {
@@ -46,7 +47,7 @@ fn course() -> Course {
 }
 
 fn check(state: &SessionState) -> Result<(), StateError> {
-    state.check(std::iter::once(&plan()), 1)
+    state.check(std::iter::once(&plan()), &[WorldCheck::Agent(0, 0)])
 }
 
 #[test]

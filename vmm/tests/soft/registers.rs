@@ -1,0 +1,215 @@
+//! Hostile writes to a card's registers: queues that cannot be, notifications of those that are not, and
+//! noise.
+
+use everett_vmm::layout::PAGE_TABLES;
+use proptest::prelude::*;
+use virtio_bindings::virtio_mmio as reg;
+
+use crate::card::{HEADER, NEXT, RECEIVE, SIZE, Script, TRANSMIT, WRITE, encoded, mac, rings};
+use crate::guest::{DATA, ENTRY};
+use crate::hostile::{RAM, beside, only_hurt_themselves, silent};
+
+/// A card with one queue like this, which is offered a frame and notified.
+fn with_queue(queue: u32, size: u32, at: [u64; 3]) -> Script {
+    let mut script = Script::default();
+    script.negotiate();
+    script.queue(queue, size, at);
+    script.set(reg::VIRTIO_MMIO_STATUS, 4);
+    script.descriptor(queue, 0, (DATA, HEADER + 13, if queue == RECEIVE { WRITE } else { 0 }, 0));
+    script.available(queue, 1);
+    script.notify(queue);
+    script
+}
+
+#[test]
+fn queues_outside_ram_break_the_card() {
+    let at = rings(TRANSMIT);
+    let places = [RAM, RAM - 16, 0xd000_0000, 1 << 32, u64::MAX - 15];
+    let scripts = places.into_iter().flat_map(|place| {
+        [0, 1, 2].map(|ring| {
+            let mut at = at;
+            at[ring] = place;
+            (format!("ring {ring} at {place:#x}"), with_queue(TRANSMIT, u32::from(SIZE), at))
+        })
+    });
+    only_hurt_themselves(true, scripts);
+}
+
+#[test]
+fn sizes_that_cannot_be_are_ignored() {
+    let sizes = [0, 3, 255, 257, 512, 0x8000, 0x1_0000, u32::MAX];
+    let scripts = [RECEIVE, TRANSMIT].into_iter().flat_map(|queue| {
+        sizes.map(|size| (format!("queue {queue} of {size}"), with_queue(queue, size, rings(queue))))
+    });
+    only_hurt_themselves(false, scripts);
+}
+
+#[test]
+fn notifications_of_nothing_are_ignored() {
+    let mut never_up = Script::default();
+    let mut no_such_queue = Script::up();
+    let mut not_ready = Script::up();
+    for queue in [0, 1, 2, 3, 255, 0xffff, 0x1_0000, 0x1_0001, u32::MAX] {
+        never_up.notify(queue);
+        if queue > TRANSMIT {
+            no_such_queue.set(reg::VIRTIO_MMIO_QUEUE_SEL, queue);
+            no_such_queue.set(reg::VIRTIO_MMIO_QUEUE_NUM, 8);
+            no_such_queue.set(reg::VIRTIO_MMIO_QUEUE_READY, 1);
+            no_such_queue.notify(queue);
+        }
+    }
+    for queue in [RECEIVE, TRANSMIT] {
+        not_ready.set(reg::VIRTIO_MMIO_QUEUE_SEL, queue);
+        not_ready.set(reg::VIRTIO_MMIO_QUEUE_READY, 0);
+        not_ready.available(queue, 5_000);
+        not_ready.notify(queue);
+    }
+    let scripts = [("never up", never_up), ("no such queue", no_such_queue), ("not ready", not_ready)];
+    only_hurt_themselves(false, scripts.map(|(what, script)| (what.to_owned(), script)));
+}
+
+/// The device writes where the driver says. What it writes over is the driver's own.
+#[test]
+fn rings_over_each_other_and_over_the_guest_hurt_only_it() {
+    let [table, available, used] = rings(TRANSMIT);
+    let silent = silent();
+    let overlaps = [
+        [table, available, available],
+        [table, available, available - 4],
+        [table, available, table],
+        [table, table, table],
+        [available, available, used],
+        [table, available, ENTRY],
+        [table, available, PAGE_TABLES],
+        [PAGE_TABLES, ENTRY, PAGE_TABLES],
+    ];
+    for at in overlaps {
+        // Runts only, at first from descriptor 0, then from wherever.
+        let mut script = with_queue(TRANSMIT, u32::from(SIZE), at);
+        for index in [2, 40, 255, 300, 511] {
+            script.store(at[1], index << 16);
+            script.notify(TRANSMIT);
+        }
+        let outcome = beside(&script);
+        assert_eq!(outcome.sent, 0, "{at:x?}");
+        assert_eq!((outcome.neighbours, outcome.heard), (silent.neighbours, silent.heard.clone()), "{at:x?}");
+    }
+}
+
+/// An address that is one, or nearly.
+fn place() -> impl Strategy<Value = u64> {
+    prop_oneof![50 => DATA..DATA + 0x1000, 2 => 0..RAM, 1 => RAM - 2_000..RAM + 2_000, 1 => any::<u64>()]
+}
+
+/// A descriptor of a queue: most are what a driver could mean.
+fn descriptor(queue: u32) -> impl Strategy<Value = (u64, u32, u16, u16)> {
+    let length = prop_oneof![50 => 0u32..2_000, 1 => any::<u32>()];
+    let right = if queue == RECEIVE { WRITE } else { 0 };
+    let flags = prop_oneof![30 => Just(right), 6 => Just(right | NEXT), 1 => 0u16..8];
+    (place(), length, flags, prop_oneof![30 => 0u16..16, 1 => any::<u16>()])
+}
+
+/// What is in a queue's table and in its available ring.
+type Filled = (Vec<(u64, u32, u16, u16)>, Vec<u16>);
+
+fn filled(queue: u32) -> impl Strategy<Value = Filled> {
+    let heads = prop_oneof![100 => 0u16..16, 1 => any::<u16>()];
+    (proptest::collection::vec(descriptor(queue), 16), proptest::collection::vec(heads, 64))
+}
+
+/// A value for a register: a small number, an address, anything.
+fn value() -> impl Strategy<Value = u32> {
+    prop_oneof![4 => 0u32..16, 1 => Just(rings(TRANSMIT)[1] as u32), 1 => any::<u32>()]
+}
+
+/// What a guest does to its card.
+#[derive(Debug, Clone)]
+enum Move {
+    Set(u32, u32),
+    /// So many more are available, and the card is told.
+    Offer(u32, u16),
+    Jump(u32, u16),
+    Notify(u32),
+    Up,
+    Wait(u32),
+}
+
+fn a_move() -> impl Strategy<Value = Move> {
+    prop_oneof![
+        1 => (0u32..0x42, value()).prop_map(|(register, value)| Move::Set(4 * register, value)),
+        8 => (0u32..2, 0u16..8).prop_map(|(queue, more)| Move::Offer(queue, more)),
+        1 => (0u32..2, any::<u16>()).prop_map(|(queue, index)| Move::Jump(queue, index)),
+        1 => any::<u32>().prop_map(Move::Notify),
+        1 => Just(Move::Up),
+        2 => (0u32..20_000).prop_map(Move::Wait),
+    ]
+}
+
+fn scripted(moves: &[Move]) -> Script {
+    let mut script = Script::up();
+    let mut index = [0; 2];
+    for a_move in moves {
+        match *a_move {
+            Move::Set(register, value) => script.set(register, value),
+            Move::Offer(queue, more) => {
+                index[queue as usize] += more;
+                script.available(queue, index[queue as usize]);
+                script.notify(queue);
+            }
+            Move::Jump(queue, index) => script.available(queue, index),
+            Move::Notify(queue) => script.notify(queue),
+            Move::Up => {
+                index = [0; 2];
+                script.bring_up();
+            }
+            Move::Wait(times) => script.spin(times),
+        }
+    }
+    script
+}
+
+/// A script whose queues have these contents. The tables are also where descriptors say that indirect ones
+/// are.
+fn noise(queues: &[Filled; 2], moves: &[Move]) -> Script {
+    let mut script = scripted(moves);
+    for (queue, (descriptors, heads)) in queues.iter().enumerate() {
+        for (i, &descriptor) in descriptors.iter().enumerate() {
+            script.descriptor(queue as u32, i as u16, descriptor);
+            script.lay(DATA + 0x100 * queue as u64 + 16 * i as u64, &encoded(descriptor));
+        }
+        for (i, &head) in heads.iter().enumerate() {
+            script.ring(queue as u32, i as u16, head);
+        }
+    }
+    script
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    /// Any rings, any tables, any order of register writes: if no frame got out, nobody has seen anything;
+    /// and otherwise the others go on, and it repeats.
+    #[test]
+    fn noise_hurts_only_its_guest(
+        queues in (filled(RECEIVE), filled(TRANSMIT)),
+        moves in proptest::collection::vec(a_move(), 1..30),
+    ) {
+        let script = noise(&queues.into(), &moves);
+        let outcome = beside(&script);
+        let silent = SILENT.with(|silent| silent.clone());
+        if outcome.sent == 0 {
+            prop_assert_eq!(outcome.neighbours, silent.neighbours);
+            prop_assert_eq!(outcome.heard, silent.heard);
+        } else {
+            let others = outcome.heard.iter().filter(|frame| frame.bytes[6..12] == mac(1)).count();
+            // It may send again what it got.
+            prop_assert!(others >= silent.heard.len());
+            prop_assert_eq!(beside(&script).neighbours, outcome.neighbours);
+        }
+    }
+}
+
+thread_local! {
+    /// It is the same for every case.
+    static SILENT: crate::hostile::Outcome = silent();
+}

@@ -1,0 +1,131 @@
+//! A guest that sends as much as it can: its neighbours get on, what is held is bounded, and the world stays
+//! exact.
+
+use std::collections::BTreeMap;
+
+use everett_vmm::virtio::net::FRAMES_PER_MS_MAX;
+use everett_vmm::wire::FRAMES_MAX;
+use everett_vmm::wire::log::{StepKind, Why};
+use everett_vmm::world::Captured;
+
+use crate::card::{BROADCAST, HEADER, SIZE, Script, TRANSMIT, buffer, mac, node};
+use crate::plan::{MS, Soft, US, run, working, world};
+use crate::worker::{GOT, SENT, TICKS, player};
+
+const END: u64 = MS + 500 * US;
+/// Bytes of an ARP frame, without padding.
+const ARP_BYTES: u32 = 42;
+
+/// Who has 10.0.0.9? Tell 10.0.0.1.
+fn arp() -> Vec<u8> {
+    let request = [0, 1, 8, 0, 6, 4, 0, 1];
+    [&BROADCAST[..], &mac(0), &[8, 6], &request, &mac(0), &[10, 0, 0, 1], &[0; 6], &[10, 0, 0, 9]].concat()
+}
+
+/// A card whose ring is full of the same frame.
+fn armed() -> Script {
+    let mut script = Script::up();
+    script.lay(buffer(TRANSMIT, 0), &[&[0; HEADER as usize][..], &arp()].concat());
+    for i in 0..SIZE {
+        script.sends(i, HEADER + ARP_BYTES);
+    }
+    script.spin(50_000);
+    script
+}
+
+/// Ring after ring of the frame, `pause` spins apart. After as many the available index has come around.
+fn rings_of(script: &mut Script, rings: u16, pause: u32) {
+    for ring in 1..=rings {
+        script.available(TRANSMIT, ring.wrapping_mul(SIZE));
+        script.notify(TRANSMIT);
+        script.spin(pause);
+    }
+}
+
+/// A storm without end: far more than the links carry, and less than a card sends.
+fn storm() -> Soft {
+    let mut script = armed();
+    let from = script.here();
+    rings_of(&mut script, 256, 7_500);
+    script.again(from);
+    stormy(&script)
+}
+
+/// A storm of that script, between two nodes that send to each other.
+fn stormy(script: &Script) -> Soft {
+    world(vec![node(0, &player(), script), working(1, true, mac(2)), working(2, false, mac(1))])
+}
+
+#[test]
+fn an_arp_storm_is_dropped_where_the_queues_end() {
+    let mut world = storm();
+    world.capture(true);
+    let mut dropped = BTreeMap::new();
+    let (mut sent, mut stormed, mut talked) = (0, 0, 0);
+    for at in (1..).map(|i| i * 100 * US).take_while(|&at| at <= END) {
+        run(&mut world, at);
+        assert!(world.wire().frames_on_way() < FRAMES_MAX);
+        assert_eq!(world.node_mut(0).machine_mut().output().lost(), (0, 0));
+        for step in world.wire().take_steps() {
+            if let StepKind::Drop { why } = step.kind {
+                *dropped.entry((step.from, why)).or_insert(0) += 1;
+            }
+        }
+        assert_eq!(world.wire().steps_lost(), 0);
+        for captured in world.take_captured() {
+            match captured {
+                Captured::Sent { port: 0, .. } => sent += 1,
+                Captured::Delivered(delivery) if delivery.bytes[6..12] == mac(0) => stormed += 1,
+                Captured::Delivered(_) if at > MS => talked += 1,
+                _ => {}
+            }
+        }
+    }
+    assert!(sent > 15_000, "{sent}");
+    assert!(stormed > 5_000, "{stormed}");
+    assert_eq!(dropped.keys().collect::<Vec<_>>(), [&(0, Why::QueueFull)], "nobody else loses a frame");
+    assert!(dropped[&(0, Why::QueueFull)] > 5_000, "{dropped:?}");
+    assert!(talked > 50, "{talked}");
+    for node in [1, 2] {
+        let gpr = world.nodes()[node].machine().cpu().gpr;
+        assert!(gpr[SENT] > 50 && gpr[GOT] > 2_000 && gpr[TICKS] > 80, "{gpr:?}");
+    }
+}
+
+#[test]
+fn a_storm_repeats_whatever_the_cuts() {
+    let mut whole = storm();
+    run(&mut whole, END);
+    let expected = whole.breakdown();
+    let mut cut = storm();
+    for at in (1..).map(|i| i * 7_919).take_while(|&at| at < END) {
+        run(&mut cut, at);
+        if at % 5 == 0 {
+            cut.digest();
+        }
+    }
+    run(&mut cut, END);
+    assert_eq!(cut.breakdown(), expected);
+}
+
+/// More frames than a card sends in a millisecond: which are lost is no matter of how often somebody looks.
+#[test]
+fn a_flood_is_the_same_whatever_the_cuts() {
+    const RINGS: u16 = 300;
+    const { assert!(RINGS as usize * SIZE as usize > FRAMES_PER_MS_MAX as usize) };
+    let mut script = armed();
+    rings_of(&mut script, RINGS, 1);
+    let mut whole = stormy(&script);
+    whole.capture(true);
+    run(&mut whole, MS);
+    let sent = |captured: &Captured| matches!(captured, Captured::Sent { port: 0, .. });
+    let sent = whole.take_captured().iter().filter(|captured| sent(captured)).count();
+    assert_eq!(sent, FRAMES_PER_MS_MAX as usize);
+    let expected = whole.breakdown();
+    let mut cut = stormy(&script);
+    for at in (1..).map(|i| i * 997).take_while(|&at| at < MS) {
+        run(&mut cut, at);
+    }
+    run(&mut cut, MS);
+    assert_eq!(cut.breakdown(), expected);
+}

@@ -1,0 +1,131 @@
+//! Guests that play a script: one that sleeps when it is over, and one that works and drives its card well.
+
+use iced_x86::code_asm::*;
+use virtio_bindings::virtio_mmio as reg;
+
+use crate::card::{CARD, ENTRY_BYTES, HEADER, JUMP, RECEIVE, SCRIPT, SIZE, TRANSMIT, buffer, rings};
+use crate::guest::{assemble, count_tick, out, store, timer};
+
+/// Play the script to its end. Uses RAX, RBX, RCX and RSI.
+fn play(a: &mut CodeAssembler) -> Result<(), IcedError> {
+    let (mut next, mut spin, mut jump, mut done) =
+        (a.create_label(), a.create_label(), a.create_label(), a.create_label());
+    a.mov(rsi, SCRIPT)?;
+    a.set_label(&mut next)?;
+    a.mov(rbx, qword_ptr(rsi))?;
+    a.mov(eax, dword_ptr(rsi + 8))?;
+    a.mov(ecx, dword_ptr(rsi + 12))?;
+    a.add(rsi, ENTRY_BYTES as i32)?;
+    a.cmp(rbx, JUMP as i32)?;
+    a.jb(done)?;
+    a.je(jump)?;
+    a.mov(dword_ptr(rbx), eax)?;
+    a.test(ecx, ecx)?;
+    a.jz(next)?;
+    a.set_label(&mut spin)?;
+    a.dec(ecx)?;
+    a.jnz(spin)?;
+    a.jmp(next)?;
+    a.set_label(&mut jump)?;
+    a.mov(esi, eax)?;
+    a.jmp(next)?;
+    a.set_label(&mut done)?;
+    a.nop()
+}
+
+/// A guest that plays its script and then sleeps for ever.
+pub(crate) fn player() -> Vec<u8> {
+    assemble(|a| {
+        play(a)?;
+        let mut forever = a.create_label();
+        a.sti()?;
+        a.set_label(&mut forever)?;
+        a.hlt()?;
+        a.jmp(forever)
+    })
+}
+
+/// A guest that plays its script and then powers off.
+pub(crate) fn quitter() -> Vec<u8> {
+    assemble(|a| {
+        play(a)?;
+        out(a, 0x600, 0x34)
+    })
+}
+
+/// What a worker counts, by register: frames that it sent, frames that it got, ticks of its timer, and the
+/// longest time between two rounds of its work.
+pub(crate) const SENT: usize = 13;
+pub(crate) const GOT: usize = 14;
+pub(crate) const TICKS: usize = 15;
+pub(crate) const LONGEST: usize = 12;
+
+/// A guest that plays its script, [`Script::driver`]'s, and then works in rounds: it computes, gives buffers
+/// back and sends a frame that says how many it has sent and got. A timer interrupts it; it sleeps up to the
+/// next tick, or never.
+pub(crate) fn worker(sleeps: bool) -> Vec<u8> {
+    assemble(|a| {
+        let (mut handler, mut round, mut inner) = (a.create_label(), a.create_label(), a.create_label());
+        play(a)?;
+        timer(a, 17_001, handler)?;
+        note_time(a)?;
+        a.xor(r12d, r12d)?;
+        a.sti()?;
+        a.set_label(&mut round)?;
+        a.mov(ecx, 2_000)?;
+        a.set_label(&mut inner)?;
+        a.imul_3(r8, r8, 0x41c6_4e6d)?;
+        a.add(r8, 12_345)?;
+        a.dec(ecx)?;
+        a.jnz(inner)?;
+        note_time(a)?;
+        receive(a)?;
+        transmit(a)?;
+        if sleeps {
+            a.hlt()?;
+        }
+        a.jmp(round)?;
+        a.set_label(&mut handler)?;
+        count_tick(a)
+    })
+}
+
+/// R11 is now, and R12 the longest time since R11.
+fn note_time(a: &mut CodeAssembler) -> Result<(), IcedError> {
+    a.rdtsc()?;
+    a.shl(rdx, 32)?;
+    a.or(rax, rdx)?;
+    a.mov(rcx, rax)?;
+    a.sub(rcx, r11)?;
+    a.mov(r11, rax)?;
+    a.cmp(rcx, r12)?;
+    a.cmova(r12, rcx)
+}
+
+/// Buffers are used in order: as many as were used are available again.
+fn receive(a: &mut CodeAssembler) -> Result<(), IcedError> {
+    let [_, available, used] = rings(RECEIVE);
+    a.mov(rbx, used)?;
+    a.movzx(eax, word_ptr(rbx + 2))?;
+    a.sub(ax, r14w)?;
+    a.movzx(eax, ax)?;
+    a.add(r14, rax)?;
+    a.mov(eax, r14d)?;
+    a.add(eax, i32::from(SIZE))?;
+    a.mov(rbx, available)?;
+    a.mov(word_ptr(rbx + 2), ax)?;
+    store(a, CARD + u64::from(reg::VIRTIO_MMIO_QUEUE_NOTIFY), RECEIVE)?;
+    a.mov(rbx, CARD)?;
+    a.mov(eax, dword_ptr(rbx + reg::VIRTIO_MMIO_INTERRUPT_STATUS as i32))?;
+    a.mov(dword_ptr(rbx + reg::VIRTIO_MMIO_INTERRUPT_ACK as i32), eax)
+}
+
+fn transmit(a: &mut CodeAssembler) -> Result<(), IcedError> {
+    a.inc(r13)?;
+    a.mov(rbx, buffer(TRANSMIT, 0) + u64::from(HEADER) + 14)?;
+    a.mov(qword_ptr(rbx), r13)?;
+    a.mov(qword_ptr(rbx + 8), r14)?;
+    a.mov(rbx, rings(TRANSMIT)[1])?;
+    a.mov(word_ptr(rbx + 2), r13w)?;
+    store(a, CARD + u64::from(reg::VIRTIO_MMIO_QUEUE_NOTIFY), TRANSMIT)
+}
