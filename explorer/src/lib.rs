@@ -1,15 +1,26 @@
-//! What is done to worlds, and when.
+//! What is done to worlds, and when; which timelines are worth a run; and what is made of what they show.
 //!
 //! Map:
 //! - [`plan`]: fault plans: reading, checking, writing, walking and drawing them
+//! - [`search`]: the tree of timelines, and from where the next one goes on
+//! - [`coverage`]: what timelines reached, and how much may be left
+//! - [`property`] and [`history`]: what must not be seen, on consoles and in what clients were told
+//! - [`shrink`]: the fewest faults that still show something
 //! - [`units`]: durations and sizes as people write them; [`suggest`]: what a misspelt name was meant to be
 //!
-//! Not here: how a fault is done (`everett-vmm`), world files and terminals (`everett`, the command line).
+//! Not here: how a fault is done (`everett-vmm`), how timelines are run, world files and terminals (`everett`, the command line,
+//! which uses of this what makes and carries out plans: exploration is being built).
 //!
 //! **Invariants.**
-//! - What is decided is a function of what was read and of the world's streams: no host time, no unordered map, no floats.
+//! - What is decided is a function of what was read and of the world's streams: no host time, no unordered map, no floats. Figures
+//!   that are only shown may be floats.
 //! - Text is untrusted: whatever its bytes, it becomes a value or errors that say where, and takes bounded memory.
 
+pub mod coverage;
+pub mod history;
 pub mod plan;
+pub mod property;
+pub mod search;
+pub mod shrink;
 pub mod suggest;
 pub mod units;

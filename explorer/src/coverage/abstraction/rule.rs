@@ -1,0 +1,202 @@
+//! A rule that was checked, and what it finds in a line.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use regex::{Regex, RegexBuilder};
+
+use super::super::limits::{
+    NAME_BYTES_MAX, REGEX_BYTES_MAX, REGEX_SIZE_MAX, VALUE_BYTES_MAX, VALUES_DECLARED_MAX, VARIABLES_MAX,
+};
+use super::super::value::Value;
+use super::super::world::World;
+use super::config::{Capture, Reset, RuleConfig};
+use super::problem::RuleProblem;
+
+/// A rule.
+#[derive(Debug)]
+pub(in super::super) struct Rule {
+    config: RuleConfig,
+    regex: Regex,
+    /// The expression's captures, and how they are taken.
+    captured: Vec<(String, Capture)>,
+    /// The nodes that it is about; empty if all.
+    nodes: BTreeSet<u16>,
+}
+
+/// What a rule found in a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) struct Found {
+    pub(in super::super) variable: String,
+    pub(in super::super) value: Value,
+    /// Whether how many values it has must be bounded.
+    pub(in super::super) open: bool,
+}
+
+impl Rule {
+    pub(super) fn new(config: &RuleConfig, world: &World) -> Result<Rule, RuleProblem> {
+        let named = |field, name: &str| match name.len() {
+            1..=NAME_BYTES_MAX => Ok(()),
+            _ => Err(RuleProblem::Name { field }),
+        };
+        named("name", &config.name)?;
+        config.unit.as_deref().map_or(Ok(()), |unit| named("unit", unit))?;
+        if config.regex.len() > REGEX_BYTES_MAX {
+            return Err(RuleProblem::RegexLong);
+        }
+        let regex = RegexBuilder::new(&config.regex)
+            .size_limit(REGEX_SIZE_MAX)
+            .dfa_size_limit(REGEX_SIZE_MAX)
+            .build()
+            .map_err(|error| RuleProblem::Regex(error.to_string()))?;
+        let mut nodes = BTreeSet::new();
+        for name in &config.nodes {
+            let indices = 0..u16::try_from(world.len()).unwrap_or(u16::MAX);
+            let node = indices.into_iter().find(|node| world.name(*node) == name);
+            nodes.insert(node.ok_or_else(|| RuleProblem::NoNode(name.clone()))?);
+        }
+        let taken = |name: &str| config.captures.get(name).copied().unwrap_or_default();
+        let captured: Vec<(String, Capture)> =
+            regex.capture_names().flatten().map(|name| (name.to_owned(), taken(name))).collect();
+        let rule = Rule { config: config.clone(), regex, captured, nodes };
+        rule.check_variables()?;
+        rule.check_values()?;
+        Ok(rule)
+    }
+
+    fn check_variables(&self) -> Result<(), RuleProblem> {
+        let captures: BTreeMap<&str, Capture> =
+            self.captured.iter().map(|(name, capture)| (name.as_str(), *capture)).collect();
+        let variables: Vec<&str> = self.variables().map(|(name, _)| name).collect();
+        match variables.len() {
+            0 => return Err(RuleProblem::NoVariables),
+            1..=VARIABLES_MAX => {}
+            _ => return Err(RuleProblem::TooManyVariables),
+        }
+        for name in variables {
+            let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            let digit = name.starts_with(|c: char| c.is_ascii_digit());
+            if !plain || digit || !(1..=NAME_BYTES_MAX).contains(&name.len()) {
+                return Err(RuleProblem::VariableName(name.to_owned()));
+            }
+            if captures.contains_key(name) && self.config.set.contains_key(name) {
+                return Err(RuleProblem::CapturedAndSet(name.to_owned()));
+            }
+            if self.config.global && captures.get(name) == Some(&Capture::Relative) {
+                return Err(RuleProblem::GlobalRank(name.to_owned()));
+            }
+        }
+        match self.config.captures.keys().find(|name| !captures.contains_key(name.as_str())) {
+            Some(name) => Err(RuleProblem::NoCapture(name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    fn check_values(&self) -> Result<(), RuleProblem> {
+        for (variable, values) in &self.config.values {
+            match self.variables().find(|(name, _)| name == variable) {
+                None => return Err(RuleProblem::NoVariable(variable.clone())),
+                Some((_, Capture::Exact)) => {}
+                Some(_) => return Err(RuleProblem::ValuesOfNumber(variable.clone())),
+            }
+            if values.len() > VALUES_DECLARED_MAX {
+                return Err(RuleProblem::TooManyValues(variable.clone()));
+            }
+            if values.iter().any(|value| value.len() > VALUE_BYTES_MAX) {
+                return Err(RuleProblem::ValueLong(variable.clone()));
+            }
+        }
+        for (variable, value) in &self.config.set {
+            if value.len() > VALUE_BYTES_MAX {
+                return Err(RuleProblem::ValueLong(variable.clone()));
+            }
+            if self.config.values.get(variable).is_some_and(|values| !values.contains(value)) {
+                return Err(RuleProblem::NotAValue { variable: variable.clone(), value: value.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    pub(in super::super) fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    /// Its variables and how they are taken.
+    pub(in super::super) fn variables(&self) -> impl Iterator<Item = (&str, Capture)> {
+        let set = self.config.set.keys().map(|name| (name.as_str(), Capture::Exact));
+        self.captured.iter().map(|(name, capture)| (name.as_str(), *capture)).chain(set)
+    }
+
+    /// The values that it declares for variables.
+    pub(in super::super) fn values(&self) -> &BTreeMap<String, BTreeSet<String>> {
+        &self.config.values
+    }
+
+    /// Whether its variables are the world's.
+    pub(in super::super) fn global(&self) -> bool {
+        self.config.global
+    }
+
+    /// Whether it is about lines of this unit.
+    pub(in super::super) fn is_about(&self, unit: &str) -> bool {
+        self.config.unit.as_deref().is_none_or(|pattern| fits(pattern, unit))
+    }
+
+    /// Whether its variables are forgotten then.
+    pub(in super::super) fn resets_on(&self, reset: Reset) -> bool {
+        self.config.reset_on.contains(&reset)
+    }
+
+    /// What it finds in a line. A capture that is declared to be a number and is none is left out.
+    pub(in super::super) fn read(
+        &self,
+        node: Option<u16>,
+        unit: &str,
+        text: &str,
+        world: &World,
+    ) -> Vec<Found> {
+        let of_node = self.nodes.is_empty() || node.is_some_and(|node| self.nodes.contains(&node));
+        if !of_node || !self.is_about(unit) {
+            return Vec::new();
+        }
+        let Some(captures) = self.regex.captures(text) else { return Vec::new() };
+        let found = |variable: &str, value, open| Found { variable: variable.to_owned(), value, open };
+        let captured = self.captured.iter().filter_map(|(variable, capture)| {
+            let text = captures.name(variable)?.as_str();
+            Some(match capture {
+                Capture::Exact => found(variable, Value::text(text, world), true),
+                Capture::Relative => found(variable, Value::Ranked(number(text)?), false),
+                Capture::Bucket => found(variable, Value::text(&bucket(number(text)?), world), false),
+            })
+        });
+        let set = self.config.set.iter();
+        captured
+            .chain(set.map(|(variable, value)| found(variable, Value::text(value, world), false)))
+            .collect()
+    }
+}
+
+/// A number without sign. One that is too large counts as the largest.
+fn number(text: &str) -> Option<u64> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().unwrap_or(u64::MAX))
+}
+
+/// Powers of two from one to the next.
+fn bucket(number: u64) -> String {
+    number.checked_ilog2().map_or_else(|| "0".to_owned(), |log| format!("2^{log}"))
+}
+
+/// Whether a name fits a pattern in which `*` stands for any characters.
+fn fits(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        match rest.split_once(part) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}

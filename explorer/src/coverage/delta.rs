@@ -1,0 +1,78 @@
+//! What one branch reached.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use serde::{Deserialize, Serialize};
+
+use super::limits::DELTA_POINTS_MAX;
+use super::point::{Point, PointId};
+
+/// The points that a branch reached, each with when it did first.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Delta {
+    points: BTreeMap<PointId, Reached>,
+    overflow: u64,
+    strange: u64,
+}
+
+/// A point that was reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reached {
+    /// Which.
+    pub point: Point,
+    /// When first in the branch, in nanoseconds of vtime.
+    pub vtime_ns: u64,
+}
+
+impl Delta {
+    /// The points, in the order of ids.
+    pub fn points(&self) -> impl Iterator<Item = (PointId, &Reached)> {
+        self.points.iter().map(|(id, reached)| (*id, reached))
+    }
+
+    /// How many times a point was reached that there was no room for.
+    #[must_use]
+    pub fn overflow(&self) -> u64 {
+        self.overflow
+    }
+
+    /// How many events named a node that the world does not have. They were ignored.
+    #[must_use]
+    pub fn strange(&self) -> u64 {
+        self.strange
+    }
+
+    /// What two pieces of one timeline reached together.
+    #[must_use]
+    pub fn with(mut self, later: Delta) -> Delta {
+        for reached in later.points.into_values() {
+            self.reach(reached.point, reached.vtime_ns);
+        }
+        self.overflow = self.overflow.saturating_add(later.overflow);
+        self.strange = self.strange.saturating_add(later.strange);
+        self
+    }
+
+    /// A point is reached.
+    pub(super) fn reach(&mut self, point: Point, vtime_ns: u64) {
+        let full = self.points.len() >= DELTA_POINTS_MAX;
+        match self.points.entry(point.id()) {
+            Entry::Occupied(mut entry) => {
+                let first = &mut entry.get_mut().vtime_ns;
+                *first = (*first).min(vtime_ns);
+            }
+            Entry::Vacant(_) if full => self.overflow = self.overflow.saturating_add(1),
+            Entry::Vacant(entry) => {
+                entry.insert(Reached { point, vtime_ns });
+            }
+        }
+    }
+
+    /// An event was ignored.
+    pub(super) fn ignore(&mut self) {
+        self.strange = self.strange.saturating_add(1);
+    }
+}

@@ -1,0 +1,58 @@
+//! Every bound of coverage, by name.
+
+/// The most nodes of a world. Events of others are counted and otherwise ignored.
+pub const NODES_MAX: usize = 64;
+/// The most other names of a node, such as its addresses.
+pub const ALIASES_MAX: usize = 16;
+/// The most bytes of a line that are read. What is beyond them does not count.
+pub const LINE_BYTES_MAX: usize = 16 << 10;
+/// The most bytes of a template.
+pub const TEMPLATE_BYTES_MAX: usize = 160;
+/// The most bytes of a unit's or fault kind's name; longer ones are clipped.
+pub const NAME_BYTES_MAX: usize = 64;
+
+/// The most declared rules.
+pub const RULES_MAX: usize = 64;
+/// The most bytes of a rule's expression.
+pub const REGEX_BYTES_MAX: usize = 1024;
+/// The most bytes that a compiled expression, or the automata built lazily from it, may take.
+pub const REGEX_SIZE_MAX: usize = 1 << 20;
+/// The most variables of a rule.
+pub const VARIABLES_MAX: usize = 16;
+/// The most values that a rule may declare for a variable.
+pub const VALUES_DECLARED_MAX: usize = 64;
+/// The most bytes of a variable's value; longer ones are clipped.
+pub const VALUE_BYTES_MAX: usize = 64;
+/// The most values of a variable in a timeline; those first seen after them are `other`.
+pub const VALUES_MAX: usize = 64;
+/// The most template classes of a unit that can be asked for.
+pub const VOCABULARY_MAX: usize = 256;
+/// The most units and variables with a vocabulary of their own.
+pub const FAMILIES_MAX: usize = 256;
+/// The most units of a node in its state.
+pub const UNITS_MAX: usize = 16;
+/// The most kinds of faults that are active on a node at once; others do not enter its state.
+pub const KINDS_MAX: usize = 64;
+
+/// The most orders of nodes that are compared for the least. A group of six is always exact: 6! = 720.
+pub const PERMUTATIONS_MAX: usize = 720;
+/// The most bytes of a node state as text; a longer one ends in its hash.
+pub const PHASE_BYTES_MAX: usize = 512;
+/// The most bytes of a global state as text; a longer one ends in its hash.
+pub const STATE_BYTES_MAX: usize = 1024;
+
+/// The most types of events that are ordered, in the order of first sight in a timeline.
+pub const TYPES_MAX: usize = 64;
+/// How many of its latest typed events a node is remembered by when orders are looked for.
+pub const WINDOW: usize = 64;
+/// The most sent messages that are remembered; those with the least numbers are forgotten.
+pub const SENDS_MAX: usize = 1024;
+
+/// The most points that one branch can reach; others are counted.
+pub const DELTA_POINTS_MAX: usize = 1 << 16;
+/// The most points of an exploration; others are counted.
+pub const POINTS_MAX: usize = 1 << 18;
+/// The most samples of the growth curve.
+pub const GROWTH_MAX: usize = 512;
+/// The most gaps of each sort that are listed; all are counted.
+pub const GAPS_MAX: usize = 1000;

@@ -1,0 +1,318 @@
+//! A branch's events, one after the other, and what it reaches by them.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::abstraction::{Abstraction, Found, Reset};
+use super::delta::Delta;
+use super::limits::{LINE_BYTES_MAX, NAME_BYTES_MAX, VALUES_MAX};
+use super::node::Set;
+use super::observed::{Observed, ProcessChange, What, WireKind};
+use super::order::{Before, Timelines};
+use super::point::Point;
+use super::state::WorldState;
+use super::template::template;
+use super::text::{clip, head};
+use super::types::{self, Types};
+use super::value::{Ranks, Value};
+use super::vocabulary::{OTHER, Vocabulary};
+
+/// All that a branch's coverage depends on of what was before it. A child branch starts from its parent's last one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObserverState {
+    world: WorldState,
+    /// The states of nodes and of the world as they were last reached.
+    phases: Vec<String>,
+    state: String,
+    vocabulary: Vocabulary,
+    types: Types,
+    timelines: Timelines,
+}
+
+/// A state that is not of this world.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the observer's state is of a world with other nodes")]
+pub struct OtherWorld;
+
+/// What reduces the events of one branch.
+#[derive(Debug)]
+pub struct Observer<'a> {
+    abstraction: &'a Abstraction,
+    state: ObserverState,
+    delta: Delta,
+    /// Orders that the branch reached, so that most of the time no point need be made.
+    ordered: BTreeSet<(u32, u32, bool)>,
+    /// The world's state may have changed since it was last looked at.
+    changed: bool,
+}
+
+impl ObserverState {
+    /// Nothing was seen yet.
+    #[must_use]
+    pub fn new(abstraction: &Abstraction) -> ObserverState {
+        let nodes = abstraction.world().len();
+        ObserverState {
+            world: WorldState::new(nodes),
+            phases: vec![String::new(); nodes],
+            state: String::new(),
+            vocabulary: Vocabulary::default(),
+            types: Types::default(),
+            timelines: Timelines::new(nodes),
+        }
+    }
+
+    /// The state of the world as text, in canonical form; empty before the first event.
+    #[must_use]
+    pub fn state(&self) -> &str {
+        &self.state
+    }
+
+    /// The phase of a node as text; empty before the first event, and of a node that there is not.
+    #[must_use]
+    pub fn phase(&self, node: u16) -> &str {
+        self.phases.get(usize::from(node)).map_or("", String::as_str)
+    }
+}
+
+impl<'a> Observer<'a> {
+    /// Go on from a state.
+    ///
+    /// # Errors
+    /// It is not one of this world.
+    pub fn start(abstraction: &'a Abstraction, state: ObserverState) -> Result<Observer<'a>, OtherWorld> {
+        let nodes = abstraction.world().len();
+        let fits = state.world.nodes.len() == nodes && state.phases.len() == nodes;
+        if !fits || !state.timelines.fit(nodes) {
+            return Err(OtherWorld);
+        }
+        // Before the first event there was no state.
+        let changed = state.state.is_empty();
+        Ok(Observer { abstraction, state, delta: Delta::default(), ordered: BTreeSet::new(), changed })
+    }
+
+    /// The next event.
+    pub fn observe(&mut self, event: &Observed) {
+        let (now, node) = (event.vtime_ns, event.node);
+        if node.is_some_and(|node| !self.exists(node)) {
+            return self.delta.ignore();
+        }
+        match &event.what {
+            What::LogLine { unit, text } => self.line(now, node, unit, text),
+            What::Console(text) => {
+                self.rules(now, node, "kernel", text);
+                self.typed_line(now, node, "kernel", text);
+            }
+            What::Wire { kind, from, to, message, summary } => {
+                self.wire(now, *kind, (*from, *to), *message, summary);
+            }
+            What::Process { unit, change } => self.process(now, node, unit, *change),
+            What::Disk(disk) => self.local(now, node, Some(types::disk(*disk))),
+            What::Fault { kind, targets, begins } => self.fault(now, kind, targets, *begins),
+            What::Sdk { name, details } => {
+                self.rules(now, node, "sdk", &format!("{name} {details}"));
+                self.local(now, node, Some(types::sdk(name)));
+            }
+            What::History { f, kind, .. } => self.local(now, node, Some(types::history(f, kind))),
+        }
+        self.reached(now);
+    }
+
+    /// The end: what the branch reached, and what a child of it starts from.
+    #[must_use]
+    pub fn finish(self) -> (Delta, ObserverState) {
+        (self.delta, self.state)
+    }
+
+    /// The state so far.
+    #[must_use]
+    pub fn state(&self) -> &ObserverState {
+        &self.state
+    }
+
+    fn exists(&self, node: u16) -> bool {
+        usize::from(node) < self.abstraction.world().len()
+    }
+
+    fn line(&mut self, now: u64, node: Option<u16>, unit: &str, text: &str) {
+        let unit = clip(unit, NAME_BYTES_MAX);
+        self.rules(now, node, &unit, text);
+        let class = self.typed_line(now, node, &unit, text);
+        let keep = self.abstraction.classes_kept();
+        if keep > 0
+            && let Some(node) = node.and_then(|node| self.state.world.nodes.get_mut(usize::from(node)))
+        {
+            self.changed |= node.logged(&unit, &class, keep);
+        }
+    }
+
+    /// A line as an event with a type; its template class.
+    fn typed_line(&mut self, now: u64, node: Option<u16>, unit: &str, text: &str) -> String {
+        let class = template(&self.abstraction.world().mask(head(text, LINE_BYTES_MAX)));
+        let family = format!("line {unit}");
+        if self.state.vocabulary.admits(&family, &class, self.abstraction.vocabulary()) {
+            self.local(now, node, Some(types::line(unit, &class)));
+            class
+        } else {
+            // That one of many lines came before something says nothing.
+            self.local(now, node, None);
+            OTHER.to_owned()
+        }
+    }
+
+    fn rules(&mut self, now: u64, node: Option<u16>, unit: &str, text: &str) {
+        let text = head(text, LINE_BYTES_MAX);
+        for (index, rule) in self.abstraction.rules().iter().enumerate() {
+            for found in rule.read(node, unit, text, self.abstraction.world()) {
+                self.set(now, node.filter(|_| !rule.global()), rule.global(), index, found);
+            }
+        }
+    }
+
+    fn set(&mut self, now: u64, node: Option<u16>, global: bool, rule: usize, found: Found) {
+        let Found { variable, mut value, open } = found;
+        let node = node.and_then(|node| self.state.world.nodes.get_mut(usize::from(node)));
+        let variables = match node {
+            Some(node) => &mut node.variables,
+            None if global => &mut self.state.world.globals,
+            // What is a node's was said by none.
+            None => return,
+        };
+        if matches!(value, Value::Text(_)) {
+            let text = value.write(&variable, &|_| "<node>".to_owned(), &Ranks::default());
+            if open && !self.state.vocabulary.admits(&format!("value {variable}"), &text, VALUES_MAX) {
+                value = Value::other();
+            } else {
+                self.delta.reach(Point::Value { variable: variable.clone(), value: text }, now);
+            }
+        }
+        let set = Set { value, rule };
+        if variables.get(&variable) != Some(&set) {
+            variables.insert(variable, set);
+            self.changed = true;
+        }
+    }
+
+    /// Forget what rules set on a node, or what those set that are about a unit.
+    fn reset(&mut self, node: u16, reset: Reset, unit: Option<&str>) {
+        let rules = self.abstraction.rules();
+        if let Some(node) = self.state.world.nodes.get_mut(usize::from(node)) {
+            node.variables.retain(|_, set| {
+                let rule = rules.get(set.rule);
+                !rule.is_some_and(|r| r.resets_on(reset) && unit.is_none_or(|unit| r.is_about(unit)))
+            });
+        }
+    }
+
+    fn process(&mut self, now: u64, node: Option<u16>, unit: &str, change: ProcessChange) {
+        let unit = clip(unit, NAME_BYTES_MAX);
+        self.changed = true;
+        if let Some(index) = node
+            && let Some(node) = self.state.world.nodes.get_mut(usize::from(index))
+        {
+            match change {
+                ProcessChange::Started => node.started(&unit),
+                ProcessChange::Exited { success } => {
+                    node.exited(&unit, success);
+                    self.reset(index, Reset::Exit, Some(&unit));
+                }
+            }
+        }
+        self.local(now, node, Some(types::process(&unit, change)));
+    }
+
+    fn fault(&mut self, now: u64, kind: &str, targets: &[u16], begins: bool) {
+        let kind = clip(kind, NAME_BYTES_MAX);
+        self.changed = true;
+        // A target that is given twice is hit once.
+        for target in targets.iter().copied().collect::<BTreeSet<u16>>() {
+            let index = usize::from(target);
+            let Some(node) = self.state.world.nodes.get_mut(index) else {
+                self.delta.ignore();
+                continue;
+            };
+            if begins {
+                let before = self.state.phases.get(index).filter(|phase| !phase.is_empty()).cloned();
+                if node.fault_begins(&kind) {
+                    self.reset(target, Reset::PowerLoss, None);
+                }
+                // Before the first event of all, the phase is that of a node of which nothing was seen.
+                let fresh = || WorldState::new(1).phases().concat();
+                let phase = before.unwrap_or_else(fresh);
+                self.delta.reach(Point::Fault { fault: kind.clone(), phase: phase.clone() }, now);
+                self.pairs(now, index, &phase);
+            } else {
+                node.fault_ends(&kind);
+            }
+            self.local(now, Some(target), Some(types::fault(&kind, begins)));
+        }
+    }
+
+    /// Two faults each of those that are active on a node.
+    fn pairs(&mut self, now: u64, index: usize, phase: &str) {
+        let Some(node) = self.state.world.nodes.get(index) else { return };
+        let kinds: Vec<&str> = node.faults().collect();
+        for (rank, first) in kinds.iter().enumerate() {
+            for second in kinds.iter().skip(rank + 1) {
+                let faults = [(*first).to_owned(), (*second).to_owned()];
+                self.delta.reach(Point::FaultPair { faults, phase: phase.to_owned() }, now);
+            }
+        }
+    }
+
+    fn wire(&mut self, now: u64, kind: WireKind, ends: (u16, u16), message: Option<u64>, summary: &str) {
+        let (from, to) = ends;
+        if !self.exists(from) || !self.exists(to) {
+            return self.delta.ignore();
+        }
+        let name = types::wire(kind, &self.abstraction.world().mask(head(summary, LINE_BYTES_MAX)));
+        let number = self.state.types.number(name);
+        let timelines = &mut self.state.timelines;
+        let before = match kind {
+            WireKind::Send => timelines.send(from, message, number),
+            WireKind::Deliver | WireKind::Duplicate => timelines.receive(from, to, message, number),
+            WireKind::Drop => timelines.lose(from, message),
+            WireKind::Timeout => timelines.local(from, number),
+        };
+        self.order(now, before, number);
+    }
+
+    /// Something happens on one node.
+    fn local(&mut self, now: u64, node: Option<u16>, name: Option<String>) {
+        let Some(node) = node else { return };
+        let number = name.and_then(|name| self.state.types.number(name));
+        let before = self.state.timelines.local(node, number);
+        self.order(now, before, number);
+    }
+
+    fn order(&mut self, now: u64, before: Vec<Before>, then: Option<u32>) {
+        let Some(then) = then else { return };
+        for Before { kind, across } in before {
+            if self.ordered.insert((kind, then, across)) {
+                let name = |number| self.state.types.name(number).to_owned();
+                self.delta.reach(Point::Order { first: name(kind), then: name(then), across }, now);
+            }
+        }
+    }
+
+    /// Enter the states that an event led to.
+    fn reached(&mut self, now: u64) {
+        if !std::mem::take(&mut self.changed) {
+            return;
+        }
+        let phases = self.state.world.phases();
+        for (index, phase) in phases.iter().enumerate() {
+            if self.state.phases.get(index) != Some(phase) {
+                self.delta.reach(Point::Phase { phase: phase.clone() }, now);
+                self.pairs(now, index, phase);
+            }
+        }
+        self.state.phases = phases;
+        let state = self.state.world.canonical(self.abstraction.world());
+        if state != self.state.state {
+            self.delta.reach(Point::State { state: state.clone() }, now);
+            self.state.state = state;
+        }
+    }
+}

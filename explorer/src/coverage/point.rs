@@ -1,0 +1,174 @@
+//! Cover points: what can be reached, and what each is called.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The kinds of coverage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// States of the whole world.
+    State,
+    /// Phases: states of one node.
+    Phase,
+    /// A fault begins in a phase of the node that it hits.
+    Fault,
+    /// Two kinds of faults are active on a node in a phase.
+    FaultPair,
+    /// A type of events happens before another.
+    Order,
+    /// A value of a declared variable.
+    Value,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 6] =
+        [Kind::State, Kind::Phase, Kind::Fault, Kind::FaultPair, Kind::Order, Kind::Value];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::State => "state",
+            Kind::Phase => "phase",
+            Kind::Fault => "fault",
+            Kind::FaultPair => "fault_pair",
+            Kind::Order => "order",
+            Kind::Value => "value",
+        }
+    }
+}
+
+/// Something that a branch can reach. Texts in it are bounded; a long one ends in its hash.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Point {
+    /// A state of the whole world, in canonical form.
+    State {
+        /// The state.
+        state: String,
+    },
+    /// A state of a node.
+    Phase {
+        /// The state.
+        phase: String,
+    },
+    /// A fault begins.
+    Fault {
+        /// Its kind.
+        fault: String,
+        /// The phase that the node was in just before.
+        phase: String,
+    },
+    /// Two faults at once.
+    FaultPair {
+        /// Their kinds, in the order of names.
+        faults: [String; 2],
+        /// The node's phase.
+        phase: String,
+    },
+    /// One event before another.
+    Order {
+        /// The type of the first.
+        first: String,
+        /// The type of the second.
+        then: String,
+        /// They are on two nodes, and messages lead from the first to the second. Else they are on one.
+        across: bool,
+    },
+    /// A value.
+    Value {
+        /// The variable.
+        variable: String,
+        /// The value; a node in it is `<node>`.
+        value: String,
+    },
+}
+
+impl Point {
+    /// Of which kind it is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Point::State { .. } => Kind::State,
+            Point::Phase { .. } => Kind::Phase,
+            Point::Fault { .. } => Kind::Fault,
+            Point::FaultPair { .. } => Kind::FaultPair,
+            Point::Order { .. } => Kind::Order,
+            Point::Value { .. } => Kind::Value,
+        }
+    }
+
+    /// Its id: the first half of a hash over its kind and its texts with their lengths.
+    #[must_use]
+    pub fn id(&self) -> PointId {
+        let mut hasher = blake3::Hasher::new();
+        let mut text = |text: &str| {
+            hasher.update(&(text.len() as u64).to_le_bytes());
+            hasher.update(text.as_bytes());
+        };
+        text("everett coverage point 1");
+        text(self.kind().name());
+        match self {
+            Point::State { state } => text(state),
+            Point::Phase { phase } => text(phase),
+            Point::Fault { fault, phase } => [fault, phase].into_iter().for_each(|t| text(t)),
+            Point::FaultPair { faults: [a, b], phase } => [a, b, phase].into_iter().for_each(|t| text(t)),
+            Point::Order { first, then, across } => {
+                text(first);
+                text(then);
+                text(if *across { "across" } else { "within" });
+            }
+            Point::Value { variable, value } => [variable, value].into_iter().for_each(|t| text(t)),
+        }
+        let mut half = [0; 16];
+        hasher.finalize_xof().fill(&mut half);
+        PointId(u128::from_be_bytes(half))
+    }
+}
+
+/// For people.
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Point::State { state } => write!(f, "the world is in {state}"),
+            Point::Phase { phase } => write!(f, "a node is in {phase}"),
+            Point::Fault { fault, phase } => write!(f, "{fault} begins in {phase}"),
+            Point::FaultPair { faults: [a, b], phase } => write!(f, "{a} and {b} in {phase}"),
+            Point::Order { first, then, across } => {
+                let place = if *across { "another" } else { "the same" };
+                write!(f, "{first:?} on {place} node before {then:?}")
+            }
+            Point::Value { variable, value } => write!(f, "{variable} is {value:?}"),
+        }
+    }
+}
+
+/// A point's id. As text, 32 hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PointId(pub u128);
+
+impl fmt::Display for PointId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl Serialize for PointId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for PointId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PointId, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let canonical = text.len() == 32 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        match u128::from_str_radix(&text, 16) {
+            Ok(id) if canonical => Ok(PointId(id)),
+            _ => Err(serde::de::Error::custom("a point's id is 32 hexadecimal digits")),
+        }
+    }
+}

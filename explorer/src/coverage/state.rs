@@ -1,0 +1,78 @@
+//! The state of a whole world: its nodes, the faults that are active, and what rules declare to be global.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::limits::{PHASE_BYTES_MAX, STATE_BYTES_MAX};
+use super::node::{NodeState, Set};
+use super::symmetry;
+use super::text::{clip, quoted};
+use super::value::{Ranks, Value};
+use super::world::World;
+
+/// A world's state as it is tracked, before nodes are put into canonical order.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) struct WorldState {
+    pub(super) nodes: Vec<NodeState>,
+    pub(super) globals: BTreeMap<String, Set>,
+}
+
+impl WorldState {
+    /// A world of which nothing was seen yet.
+    pub(super) fn new(nodes: usize) -> WorldState {
+        WorldState { nodes: vec![NodeState::default(); nodes], globals: BTreeMap::new() }
+    }
+
+    /// The phase of each node: its state by itself, in which other nodes are not told apart.
+    pub(super) fn phases(&self) -> Vec<String> {
+        let ranks = self.ranks();
+        let phase = |(index, node): (u16, &NodeState)| {
+            let name = |other: u16| if other == index { "self" } else { "other" }.to_owned();
+            clip(&node.write(&name, &ranks), PHASE_BYTES_MAX)
+        };
+        (0u16..).zip(&self.nodes).map(phase).collect()
+    }
+
+    /// The state in canonical form: as text, the same for worlds that differ in the order of interchangeable nodes.
+    pub(super) fn canonical(&self, world: &World) -> String {
+        let ranks = self.ranks();
+        let keys: Vec<String> = (0u16..)
+            .zip(&self.nodes)
+            .map(|(index, node)| node.write(&|other| symmetry::invariant_name(world, index, other), &ranks))
+            .collect();
+        let named: BTreeSet<u16> = self.values().flat_map(|(_, value)| value.nodes()).collect();
+        let text = symmetry::least(world, &keys, &named, |slots| self.write(world, &ranks, slots));
+        clip(&text, STATE_BYTES_MAX)
+    }
+
+    /// The state with its nodes in these places: `slots` has each node's.
+    fn write(&self, world: &World, ranks: &Ranks, slots: &[u16]) -> String {
+        let slot = |node: u16| slots.get(usize::from(node)).copied().unwrap_or(node);
+        let name = |node: u16| symmetry::slot_name(world, slot(node));
+        let mut nodes: Vec<(u16, &NodeState)> =
+            (0u16..).zip(&self.nodes).map(|(index, node)| (slot(index), node)).collect();
+        nodes.sort_by_key(|(slot, _)| *slot);
+        let mut text = String::new();
+        for (slot, node) in nodes {
+            text +=
+                &format!("{}{{{}}} ", quoted(&symmetry::slot_name(world, slot)), node.write(&name, ranks));
+        }
+        let kinds: BTreeSet<&str> = self.nodes.iter().flat_map(NodeState::faults).collect();
+        let kinds: Vec<String> = kinds.into_iter().map(quoted).collect();
+        text += &format!("faults[{}]", kinds.join(", "));
+        for (variable, set) in &self.globals {
+            text += &format!(" {variable}={}", quoted(&set.value.write(variable, &name, ranks)));
+        }
+        text
+    }
+
+    fn values(&self) -> impl Iterator<Item = (&str, &Value)> {
+        let globals = self.globals.iter().map(|(name, set)| (name.as_str(), &set.value));
+        self.nodes.iter().flat_map(NodeState::values).chain(globals)
+    }
+
+    fn ranks(&self) -> Ranks {
+        Ranks::among(self.nodes.iter().flat_map(NodeState::values))
+    }
+}

@@ -1,0 +1,68 @@
+//! Lines that are records with a message in them: JSON, and logfmt.
+
+use serde_json::Value;
+
+use super::prefix::Severity;
+use super::{at, run};
+
+/// The keys of a record's message and of its level, the first that is there.
+const MESSAGE: [&str; 2] = ["msg", "message"];
+const LEVEL: [&str; 3] = ["level", "lvl", "severity"];
+
+/// A record's level and message.
+pub(super) fn message(text: &str) -> Option<(Severity, String)> {
+    json(text).or_else(|| logfmt(text))
+}
+
+fn json(text: &str) -> Option<(Severity, String)> {
+    if !text.starts_with('{') {
+        return None;
+    }
+    let Ok(Value::Object(record)) = serde_json::from_str(text) else { return None };
+    let first = |keys: &[&str]| keys.iter().find_map(|key| record.get(*key)?.as_str());
+    let severity = first(&LEVEL).and_then(Severity::of).unwrap_or(Severity::Plain);
+    Some((severity, first(&MESSAGE)?.to_owned()))
+}
+
+/// `time=… level=info msg="…"`, or with the level first and nothing before the message.
+///
+/// What comes first must have a digit, or be a level beside the message: masks take digits away, and cannot make neighbours,
+/// so no template looks like a record. For the same reason nothing after the message counts.
+fn logfmt(text: &str) -> Option<(Severity, String)> {
+    let mut severity = Severity::Plain;
+    let mut rest = text;
+    let mut timed = false;
+    for index in 0.. {
+        let (key, value, after) = pair(rest)?;
+        match key {
+            "msg" if timed || index == 1 => return Some((severity, value)),
+            "level" if timed || index == 0 => severity = Severity::of(&value)?,
+            "time" | "ts" | "t" if index == 0 && value.bytes().any(|b| b.is_ascii_digit()) => timed = true,
+            _ if !timed => return None,
+            _ => {}
+        }
+        rest = after.strip_prefix(' ')?;
+    }
+    None
+}
+
+/// A key, its value, and what follows.
+fn pair(text: &str) -> Option<(&str, String, &str)> {
+    let key = run(text.as_bytes(), 0, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let (key, rest) = text.split_at_checked(key).filter(|(key, _)| !key.is_empty())?;
+    let rest = rest.strip_prefix('=')?;
+    if at(rest.as_bytes(), 0) != b'"' {
+        let (value, after) = rest.split_at_checked(run(rest.as_bytes(), 0, |byte| byte != b' '))?;
+        return Some((key, value.to_owned(), after));
+    }
+    let mut value = String::new();
+    let mut chars = rest.char_indices().skip(1);
+    while let Some((index, c)) = chars.next() {
+        match c {
+            '"' => return Some((key, value, rest.get(index + 1..)?)),
+            '\\' => value.push(chars.next()?.1),
+            _ => value.push(c),
+        }
+    }
+    None
+}

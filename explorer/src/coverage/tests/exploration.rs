@@ -1,0 +1,196 @@
+//! What branches add to what was covered.
+
+use std::collections::BTreeMap;
+
+use super::*;
+
+/// A branch that reached these phases, at these times.
+fn branch(phases: &[(&str, u64)]) -> Delta {
+    let mut delta = Delta::default();
+    for (phase, at) in phases {
+        delta.reach(Point::Phase { phase: (*phase).to_owned() }, *at);
+    }
+    delta
+}
+
+fn id(phase: &str) -> PointId {
+    Point::Phase { phase: phase.to_owned() }.id()
+}
+
+#[test]
+fn the_first_branch_has_the_reward() {
+    let mut coverage = Coverage::default();
+    assert_eq!(coverage.merge(3, &branch(&[("a", 5), ("b", 7)])).unwrap().new.len(), 2);
+    let second = coverage.merge(4, &branch(&[("b", 1), ("c", 2)])).unwrap();
+    assert_eq!((second.new, second.by_kind), (vec![id("c")], BTreeMap::from([(Kind::Phase, 1)])));
+    assert_eq!(coverage.merge(9, &branch(&[("a", 0), ("b", 0)])).unwrap(), Reward::default());
+    let place = |phase| coverage.get(id(phase)).map(|c| (c.first.choice, c.first.vtime_ns, c.hits));
+    assert_eq!(place("a"), Some((3, 5, 2)));
+    assert_eq!(place("b"), Some((3, 7, 3)));
+    assert_eq!(place("c"), Some((4, 2, 1)));
+    assert_eq!(place("d"), None);
+    assert_eq!((coverage.len(), coverage.branches(), coverage.overflow()), (3, 3, 0));
+    let incidence = coverage.incidence(Kind::Phase);
+    let expected = statistics::Incidence { observed: 3, hits: 6, singletons: 1, doubletons: 1 };
+    assert_eq!(incidence, expected);
+    assert_eq!(coverage.incidence(Kind::State), statistics::Incidence::default());
+}
+
+#[test]
+fn choices_only_rise() {
+    let mut coverage = Coverage::default();
+    coverage.merge(5, &branch(&[("a", 1)])).unwrap();
+    let before = coverage.clone();
+    for choice in [5, 4, 0] {
+        assert_eq!(coverage.merge(choice, &branch(&[("b", 1)])), Err(OutOfOrder { choice, last: 5 }));
+        assert_eq!(coverage, before);
+    }
+}
+
+#[test]
+fn points_of_one_text_and_two_kinds_are_two() {
+    let t = |text: &str| text.to_owned();
+    let points = [
+        Point::State { state: t("a") },
+        Point::Phase { phase: t("a") },
+        Point::Fault { fault: t("ab"), phase: t("c") },
+        Point::Fault { fault: t("a"), phase: t("bc") },
+        Point::Value { variable: t("ab"), value: t("c") },
+        Point::FaultPair { faults: [t("ab"), t("c")], phase: t("") },
+        Point::Order { first: t("ab"), then: t("c"), across: true },
+        Point::Order { first: t("ab"), then: t("c"), across: false },
+        Point::Order { first: t("c"), then: t("ab"), across: false },
+    ];
+    assert_eq!(points.iter().map(Point::id).collect::<BTreeSet<_>>().len(), points.len());
+    // Ids are stored: they must not change.
+    assert_eq!(points[0].id().to_string(), "b543b80d36bde004af92b6ce5d588f95");
+}
+
+#[test]
+fn a_branch_has_a_bounded_number_of_points() {
+    let mut delta = Delta::default();
+    for i in 0..limits::DELTA_POINTS_MAX + 2 {
+        delta.reach(Point::Phase { phase: i.to_string() }, i as u64);
+    }
+    delta.reach(Point::Phase { phase: "0".to_owned() }, 0);
+    assert_eq!((delta.points().count(), delta.overflow()), (limits::DELTA_POINTS_MAX, 2));
+    // And so has an exploration; those that are known are still counted.
+    let mut coverage = Coverage::default();
+    for choice in 0..5 {
+        let mut delta = Delta::default();
+        let from = choice * limits::DELTA_POINTS_MAX;
+        (from..from + limits::DELTA_POINTS_MAX)
+            .for_each(|i| delta.reach(Point::Phase { phase: i.to_string() }, 1));
+        coverage.merge(choice as u64, &delta).unwrap();
+    }
+    assert_eq!((coverage.len(), coverage.overflow()), (limits::POINTS_MAX, limits::DELTA_POINTS_MAX as u64));
+    coverage.merge(9, &branch(&[("0", 1), ("new", 1)])).unwrap();
+    assert_eq!(
+        (coverage.len(), coverage.overflow()),
+        (limits::POINTS_MAX, limits::DELTA_POINTS_MAX as u64 + 1)
+    );
+    assert_eq!(coverage.get(id("0")).map(|covered| covered.hits), Some(2));
+}
+
+fn branches() -> impl Strategy<Value = Vec<Vec<(u8, u64)>>> {
+    prop::collection::vec(prop::collection::vec((0u8..20, 0u64..9), 0..8), 0..30)
+}
+
+fn deltas(branches: &[Vec<(u8, u64)>]) -> Vec<Delta> {
+    let delta = |points: &Vec<(u8, u64)>| {
+        let mut delta = Delta::default();
+        for (point, at) in points {
+            let phase = (point / 2).to_string();
+            let point = if point % 2 == 0 { Point::Phase { phase } } else { Point::State { state: phase } };
+            delta.reach(point, *at);
+        }
+        delta
+    };
+    branches.iter().map(delta).collect()
+}
+
+fn merged(deltas: &[Delta]) -> Coverage {
+    let mut coverage = Coverage::default();
+    for (choice, delta) in (0..).zip(deltas) {
+        coverage.merge(choice, delta).unwrap();
+    }
+    coverage
+}
+
+proptest! {
+    /// Counted again from the deltas, in the simplest way.
+    #[test]
+    fn all_is_counted(branches in branches()) {
+        let deltas = deltas(&branches);
+        let coverage = merged(&deltas);
+        let mut hits: BTreeMap<PointId, Vec<Place>> = BTreeMap::new();
+        for (choice, delta) in (0..).zip(&deltas) {
+            for (id, reached) in delta.points() {
+                hits.entry(id).or_default().push(Place { choice, vtime_ns: reached.vtime_ns });
+            }
+        }
+        prop_assert_eq!(coverage.len(), hits.len());
+        for (id, covered) in coverage.points() {
+            prop_assert_eq!((covered.first, covered.hits), (hits[&id][0], hits[&id].len() as u64));
+        }
+        for kind in Kind::ALL {
+            let of_kind: Vec<u64> =
+                coverage.points().filter(|(_, c)| c.point.kind() == kind).map(|(_, c)| c.hits).collect();
+            let such = |n| of_kind.iter().filter(|hits| **hits == n).count() as u64;
+            let expected = statistics::Incidence {
+                observed: of_kind.len() as u64, hits: of_kind.iter().sum(), singletons: such(1), doubletons: such(2),
+            };
+            prop_assert_eq!(coverage.incidence(kind), expected);
+        }
+    }
+
+    /// A run that was killed and went on from what was stored ends as if it had not been.
+    #[test]
+    fn stored_coverage_goes_on(branches in branches(), cut in 0usize..30) {
+        let deltas = deltas(&branches);
+        let whole = merged(&deltas);
+        let cut = cut.min(deltas.len());
+        let stored = serde_json::to_string(&merged(&deltas[..cut])).unwrap();
+        let mut coverage: Coverage = serde_json::from_str(&stored).unwrap();
+        for (choice, delta) in (cut as u64..).zip(&deltas[cut..]) {
+            let delta: Delta = serde_json::from_str(&serde_json::to_string(delta).unwrap()).unwrap();
+            coverage.merge(choice, &delta).unwrap();
+        }
+        prop_assert_eq!(coverage.digest(), whole.digest());
+        prop_assert_eq!(coverage, whole);
+    }
+
+    /// The digest tells two explorations apart, and the order of branches matters where it makes a difference.
+    #[test]
+    fn digests_tell_apart(one in branches(), other in branches()) {
+        let (one, other) = (merged(&deltas(&one)), merged(&deltas(&other)));
+        prop_assert_eq!(one.digest() == other.digest(), one == other);
+    }
+}
+
+#[test]
+fn the_order_of_choices_decides_what_was_first() {
+    let (a, b) = (branch(&[("x", 1)]), branch(&[("x", 2)]));
+    let digest = |deltas: &[Delta]| merged(deltas).digest();
+    assert_eq!(digest(&[a.clone(), b.clone()]), digest(&[a.clone(), b.clone()]));
+    assert_ne!(digest(&[a.clone(), b.clone()]), digest(&[b, a]));
+}
+
+#[test]
+fn the_growth_curve_is_bounded_and_ends_with_the_last_branch() {
+    let mut coverage = Coverage::default();
+    for choice in 0..1500u64 {
+        coverage.merge(choice, &branch(&[(&(choice / 2).to_string(), 1)])).unwrap();
+        let samples: Vec<&statistics::Sample> = coverage.growth().samples().collect();
+        assert!(samples.len() <= limits::GROWTH_MAX + 1);
+        assert!(samples.is_sorted_by(|a, b| a.branches < b.branches));
+        assert_eq!(samples.last().map(|last| last.branches), Some(choice + 1));
+        for sample in samples {
+            assert_eq!((sample.of(Kind::Phase), sample.of(Kind::State)), (sample.branches.div_ceil(2), 0));
+        }
+    }
+    // After 1026 branches each fourth is a sample.
+    assert_eq!(coverage.growth().samples().map(|sample| sample.branches).nth(1), Some(8));
+    let stored: Coverage = serde_json::from_str(&serde_json::to_string(&coverage).unwrap()).unwrap();
+    assert_eq!(stored, coverage);
+}

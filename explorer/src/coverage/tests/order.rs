@@ -1,0 +1,206 @@
+//! Happens-before: vector clocks against the definition, and what branches report of it.
+
+use std::collections::BTreeMap;
+
+use super::super::order::{Before, Timelines};
+use super::*;
+
+/// Something on a node or between two.
+#[derive(Debug, Clone)]
+enum Step {
+    Local(u16, Option<u32>),
+    Send(u16, u64, Option<u32>),
+    Receive(u16, u64, Option<u32>),
+    Lose(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let (node, kind, message) = (0u16..4, prop::option::weighted(0.8, 0u32..6), 0u64..20);
+    let step = prop_oneof![
+        (node.clone(), kind.clone()).prop_map(|(node, kind)| Step::Local(node, kind)),
+        (node.clone(), message.clone(), kind.clone()).prop_map(|(node, m, kind)| Step::Send(node, m, kind)),
+        (node, message.clone(), kind).prop_map(|(node, m, kind)| Step::Receive(node, m, kind)),
+        message.prop_map(Step::Lose),
+    ];
+    prop::collection::vec(step, 0..200)
+}
+
+/// The definition: edges between events, and their transitive closure.
+#[derive(Default)]
+struct Closure {
+    /// By event: its node, its type, and all events before it.
+    events: Vec<(u16, Option<u32>, BTreeSet<usize>)>,
+}
+
+impl Closure {
+    fn last_on(&self, node: u16) -> Option<usize> {
+        self.events.iter().rposition(|(other, ..)| *other == node)
+    }
+
+    /// An event that directly follows these.
+    fn add(&mut self, node: u16, kind: Option<u32>, direct: &[Option<usize>]) {
+        let direct = direct.iter().flatten();
+        let before = direct.flat_map(|i| self.events[*i].2.iter().copied().chain([*i])).collect();
+        self.events.push((node, kind, before));
+    }
+
+    /// Types before, with how they are on the node; only the last typed events of each node, up to before event `now`.
+    fn before(&self, node: u16, now: usize, before: &BTreeSet<usize>) -> BTreeSet<(u32, bool)> {
+        let mut found = BTreeSet::new();
+        for other in 0..4 {
+            let typed = (0..now).rev().filter(|i| self.events[*i].0 == other && self.events[*i].1.is_some());
+            for i in typed.take(limits::WINDOW).filter(|i| before.contains(i)) {
+                found.insert((self.events[i].1.unwrap(), other != node));
+            }
+        }
+        found
+    }
+}
+
+fn set(before: Vec<Before>) -> BTreeSet<(u32, bool)> {
+    before.into_iter().map(|before| (before.kind, before.across)).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn clocks_are_the_transitive_closure(steps in steps()) {
+        let mut timelines = Timelines::new(4);
+        let mut closure = Closure::default();
+        let mut sends: BTreeMap<u64, (u16, usize)> = BTreeMap::new();
+        for step in steps {
+            let (node, kind, found, direct) = match step {
+                Step::Local(node, kind) => (node, kind, timelines.local(node, kind), vec![]),
+                Step::Send(node, message, kind) => {
+                    sends.insert(message, (node, closure.events.len()));
+                    (node, kind, timelines.send(node, Some(message), kind), vec![])
+                }
+                Step::Receive(node, message, kind) => {
+                    let sent = sends.get(&message);
+                    let from = sent.map_or(0, |(from, _)| *from);
+                    (node, kind, timelines.receive(from, node, Some(message), kind), vec![sent.map(|(_, at)| *at)])
+                }
+                Step::Lose(message) => {
+                    let expected = sends.get(&message).map_or_else(BTreeSet::new, |(from, at)| {
+                        let mut before = closure.events[*at].2.clone();
+                        before.insert(*at);
+                        closure.before(*from, closure.events.len(), &before)
+                    });
+                    let from = sends.get(&message).map_or(0, |(from, _)| *from);
+                    prop_assert_eq!(set(timelines.lose(from, Some(message))), expected);
+                    continue;
+                }
+            };
+            let mut direct = direct;
+            direct.push(closure.last_on(node));
+            closure.add(node, kind, &direct);
+            let now = closure.events.len() - 1;
+            if kind.is_some() {
+                let expected = closure.before(node, now, &closure.events[now].2);
+                prop_assert_eq!(set(found), expected);
+            }
+        }
+    }
+}
+
+fn plain() -> Abstraction {
+    Abstraction::new(&raft(), world(3, &[])).unwrap()
+}
+
+/// Whether A was seen before B on another node, and on the same one.
+fn orders(events: &[Observed], first: &str, then: &str) -> (bool, bool) {
+    let (delta, _) = run(&plain(), events);
+    let seen = |place: &str| {
+        told(&delta, Kind::Order).contains(&format!("{first:?} on {place} node before {then:?}"))
+    };
+    (seen("another"), seen("the same"))
+}
+
+fn send_then_more(kind: WireKind, message: Option<u64>) -> Vec<Observed> {
+    vec![
+        line(1, 0, "a", "before"),
+        wire(2, WireKind::Send, 0, 1, message, "M"),
+        line(3, 0, "a", "after"),
+        line(4, 1, "b", "unaware"),
+        wire(5, kind, 0, 1, message, "M"),
+        line(6, 1, "b", "aware"),
+        line(7, 2, "c", "aside"),
+    ]
+}
+
+#[test]
+fn messages_order_events_and_time_does_not() {
+    for kind in [WireKind::Deliver, WireKind::Duplicate] {
+        let events = send_then_more(kind, Some(1));
+        assert_eq!(orders(&events, "a: before", "b: aware"), (true, false));
+        assert_eq!(orders(&events, "a: before", "a: after"), (false, true));
+        assert_eq!(orders(&events, "send M", "b: aware"), (true, false));
+        for (first, then) in [
+            ("a: after", "b: aware"),
+            ("a: before", "b: unaware"),
+            ("b: aware", "a: before"),
+            ("a: before", "c: aside"),
+            ("b: aware", "c: aside"),
+        ] {
+            assert_eq!(orders(&events, first, then), (false, false), "{first} {then}");
+        }
+    }
+}
+
+/// Without a number a message counts as sent when it comes; with one that is not known, as from nowhere.
+#[test]
+fn what_is_not_known_of_a_message() {
+    let events = send_then_more(WireKind::Deliver, None);
+    assert_eq!(orders(&events, "a: after", "b: aware"), (true, false));
+    let mut events = send_then_more(WireKind::Deliver, Some(1));
+    events.remove(1);
+    assert_eq!(orders(&events, "a: before", "b: aware"), (false, false));
+}
+
+#[test]
+fn a_loss_is_after_its_send_and_before_nothing() {
+    let events = send_then_more(WireKind::Drop, Some(1));
+    assert_eq!(orders(&events, "a: before", "drop M"), (false, true));
+    assert_eq!(orders(&events, "a: after", "drop M"), (false, false));
+    assert_eq!(orders(&events, "b: unaware", "drop M"), (false, false));
+    assert_eq!(orders(&events, "drop M", "b: aware"), (false, false));
+    assert_eq!(orders(&events, "a: before", "b: aware"), (false, false));
+    let events = send_then_more(WireKind::Timeout, Some(1));
+    assert_eq!(orders(&events, "a: after", "timeout M"), (false, true));
+}
+
+#[test]
+fn orders_are_bounded() {
+    let mut events = vec![line(1, 0, "a", "first")];
+    let more = |i: usize| line(2, 0, "b", ["x", "y"][i % 2]);
+    events.extend((0..limits::WINDOW - 1).map(more));
+    let near: Vec<Observed> = events.iter().cloned().chain([line(3, 0, "c", "last")]).collect();
+    assert_eq!(orders(&near, "a: first", "c: last"), (false, true));
+    let far: Vec<Observed> = events.iter().cloned().chain([more(0), line(3, 0, "c", "last")]).collect();
+    assert_eq!(orders(&far, "a: first", "c: last"), (false, false));
+
+    // Types beyond the bound have no order, also not with those within.
+    let many: Vec<Observed> = (0..limits::TYPES_MAX as u8 + 8)
+        .map(|i| line(1, 0, &format!("u{}", char::from(b'0' + i)), "x"))
+        .collect();
+    let (delta, _) = run(&plain(), &many);
+    let types: BTreeSet<String> = delta
+        .points()
+        .filter_map(|(_, reached)| match &reached.point {
+            Point::Order { first, then, .. } => Some([first.clone(), then.clone()]),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    assert_eq!(types.len(), limits::TYPES_MAX);
+
+    // The oldest sends are forgotten.
+    let mut sends = Timelines::new(2);
+    sends.local(0, Some(1));
+    (0..=limits::SENDS_MAX as u64).for_each(|message| drop(sends.send(0, Some(message), None)));
+    assert_eq!(sends.receive(0, 1, Some(0), Some(2)), []);
+    assert_eq!(
+        sends.receive(0, 1, Some(1), Some(2)),
+        [Before { kind: 1, across: true }, Before { kind: 2, across: false }]
+    );
+}

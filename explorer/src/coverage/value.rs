@@ -1,0 +1,94 @@
+//! The value of a state variable, in a form in which nodes can still be permuted.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::limits::VALUE_BYTES_MAX;
+use super::text::clip;
+use super::vocabulary::OTHER;
+use super::world::{Piece, World};
+
+/// A value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Value {
+    /// A text, in which names of nodes stand for the nodes.
+    Text(Vec<Part>),
+    /// A number of which only the rank among the nodes' numbers counts.
+    Ranked(u64),
+}
+
+/// A stretch of a text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Part {
+    Text(String),
+    Node(u16),
+}
+
+impl Value {
+    /// A captured text.
+    pub(super) fn text(text: &str, world: &World) -> Value {
+        let part = |piece| match piece {
+            Piece::Text(text) => Part::Text(text.to_owned()),
+            Piece::Node(node) => Part::Node(node),
+        };
+        Value::Text(world.pieces(&clip(text, VALUE_BYTES_MAX)).into_iter().map(part).collect())
+    }
+
+    /// The value of all that are not told apart.
+    pub(super) fn other() -> Value {
+        Value::Text(vec![Part::Text(OTHER.to_owned())])
+    }
+
+    /// The value as text, with these names for nodes.
+    pub(super) fn write(&self, variable: &str, names: &dyn Fn(u16) -> String, ranks: &Ranks) -> String {
+        let part = |part: &Part| match part {
+            // The sign that marks a place or a rank is doubled, so that no text looks like one.
+            Part::Text(text) => text.replace('^', "^^"),
+            Part::Node(node) => names(*node),
+        };
+        match self {
+            Value::Text(parts) => parts.iter().map(part).collect(),
+            Value::Ranked(number) => format!("^{}", ranks.of(variable, *number)),
+        }
+    }
+
+    /// Which nodes the value names.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = u16> {
+        let parts = match self {
+            Value::Text(parts) => parts.as_slice(),
+            Value::Ranked(_) => &[],
+        };
+        parts.iter().filter_map(|part| match part {
+            Part::Node(node) => Some(*node),
+            Part::Text(_) => None,
+        })
+    }
+}
+
+/// By variable, the different numbers that the nodes have, in rising order.
+#[derive(Debug, Default)]
+pub(super) struct Ranks {
+    numbers: BTreeMap<String, Vec<u64>>,
+}
+
+impl Ranks {
+    /// The ranks among these values.
+    pub(super) fn among<'v>(values: impl Iterator<Item = (&'v str, &'v Value)>) -> Ranks {
+        let mut ranks = Ranks::default();
+        for (variable, value) in values {
+            if let Value::Ranked(number) = value {
+                let numbers = ranks.numbers.entry(variable.to_owned()).or_default();
+                if let Err(place) = numbers.binary_search(number) {
+                    numbers.insert(place, *number);
+                }
+            }
+        }
+        ranks
+    }
+
+    /// How many different numbers of the variable are less.
+    fn of(&self, variable: &str, number: u64) -> usize {
+        self.numbers.get(variable).map_or(0, |numbers| numbers.partition_point(|other| *other < number))
+    }
+}

@@ -1,0 +1,115 @@
+//! All checks of a history.
+
+use super::evidence::{Evidence, Verdict};
+use super::limits::{CACHE_BYTES_MAX, FOLLOWED_MAX, STEPS_MAX};
+use super::lost;
+use super::minimise::Judge;
+use super::model::{Lock, ModelKind, Queue, Register, Set};
+use super::operation::Operation;
+use super::partition;
+use super::problem::short;
+use super::reader::History;
+use super::report::{KeyReport, Report};
+use super::search::Allowance;
+
+/// What a check may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// Steps of search of all keys together. Each key may take its share of what those before it left. As much again
+    /// may be taken to follow up each of the first violations.
+    pub steps: u64,
+    /// Bytes for where a search has been, of which there is one at a time.
+    pub cache_bytes: u64,
+}
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget { steps: STEPS_MAX, cache_bytes: CACHE_BYTES_MAX }
+    }
+}
+
+/// Check a history.
+#[must_use]
+pub fn check(history: &History, budget: Budget) -> Report {
+    let kind = history.spec.kind();
+    let by_key = partition::by_key(history);
+    let parts: Vec<_> = by_key.iter().map(|operations| partition::parts(kind, operations)).collect();
+    let mut parts_left: u64 = parts.iter().map(|parts| parts.len() as u64).sum();
+    let mut steps_left = budget.steps;
+    let mut violations = 0;
+    let mut keys = Vec::with_capacity(parts.len());
+    for (number, (operations, parts)) in (0..).zip(by_key.iter().zip(&parts)) {
+        let mut verdict = Verdict::Fine;
+        for part in parts {
+            let steps = steps_left / parts_left.max(1);
+            parts_left = parts_left.saturating_sub(1);
+            let allowance = Allowance { steps, cache_bytes: budget.cache_bytes };
+            let (found, taken) = judge(history, part, allowance, violations < FOLLOWED_MAX);
+            steps_left = steps_left.saturating_sub(taken);
+            violations += usize::from(matches!(found, Verdict::Violation(_)));
+            verdict = worse(verdict, found);
+        }
+        let key = history.key(number).map(short);
+        keys.push(KeyReport { key, operations: operations.len(), verdict });
+    }
+    let acknowledged = by_key.iter().flatten().filter(|operation| operation.completed().is_some()).count();
+    let failed = history.operations.iter().filter(|operation| operation.failed()).count();
+    let (lost, lost_count) = lost::find(history, &by_key);
+    Report {
+        model: kind,
+        keys,
+        lost,
+        lost_count,
+        operations: history.operations.len(),
+        acknowledged,
+        failed,
+        problems: history.problems(),
+    }
+}
+
+/// What is said of two parts of a key together. Of two violations it is the earlier.
+fn worse(one: Verdict, other: Verdict) -> Verdict {
+    match (one, other) {
+        (Verdict::Violation(mut one), Verdict::Violation(mut other)) => {
+            // Which is the earlier is known only if that is known of both.
+            let earliest = one.earliest && other.earliest;
+            (one.earliest, other.earliest) = (earliest, earliest);
+            let end = |evidence: &Evidence| evidence.operation.completed.map(|moment| moment.line);
+            Verdict::Violation(if end(&other) < end(&one) { other } else { one })
+        }
+        (Verdict::Violation(mut evidence), Verdict::Unknown { .. })
+        | (Verdict::Unknown { .. }, Verdict::Violation(mut evidence)) => {
+            // What is unknown may be an earlier one.
+            evidence.earliest = false;
+            Verdict::Violation(evidence)
+        }
+        (Verdict::Fine, other) => other,
+        (one, _) => one,
+    }
+}
+
+fn judge<'h>(
+    history: &'h History,
+    part: &[&'h Operation],
+    allowance: Allowance,
+    follow: bool,
+) -> (Verdict, u64) {
+    match history.spec.kind() {
+        ModelKind::Register | ModelKind::Cas | ModelKind::Kv => {
+            let model = |_: &[_], open: &[_]| Register::of(history.initial, open);
+            Judge { history, part, model, allowance, follow }.verdict()
+        }
+        ModelKind::Queue => {
+            let model = |done: &[_], _: &[_]| Queue::of(done);
+            Judge { history, part, model, allowance, follow }.verdict()
+        }
+        ModelKind::Set => {
+            let model = |_: &[_], _: &[_]| Set;
+            Judge { history, part, model, allowance, follow }.verdict()
+        }
+        ModelKind::Lock => {
+            let model = |_: &[_], _: &[_]| Lock;
+            Judge { history, part, model, allowance, follow }.verdict()
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Acknowledged writes that are gone.
+//!
+//! All of it is a violation of linearizability too. It is told apart as it is what people ask first, it is found without
+//! a search, and it can be told without an order.
+//!
+//! - `register`: a final read shows a value that an acknowledged write has replaced
+//! - `set`: a final read does not show an element that was added
+//! - `queue`: an element never came out though the queue is empty, or came out twice
+//!
+//! A read is final if it was invoked after everything acknowledged that bears on it was over. Operations of unknown outcome
+//! never make a write lost: they excuse whatever they can.
+
+mod queue;
+mod register;
+mod set;
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::limits::LOST_MAX;
+use super::model::ModelKind;
+use super::operation::{Operation, Told};
+use super::problem::short;
+use super::reader::History;
+
+/// Something acknowledged that is gone, or that came twice.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Lost {
+    /// The key as JSON, `None` of what has none. Shortened.
+    pub key: Option<String>,
+    /// The acknowledged operation; of an element that came twice, where it came for the last time.
+    pub operation: Told,
+    /// How it is known.
+    pub loss: Loss,
+}
+
+/// How something is known to be lost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Loss {
+    /// A later read shows something else, which nothing since can have written.
+    Replaced {
+        /// The read.
+        read: Told,
+    },
+    /// A later read does not show the element, which nothing since can have removed.
+    Missing {
+        /// The read.
+        read: Told,
+    },
+    /// The queue is empty and the element never came out of it.
+    Stuck {
+        /// The dequeue that found it empty.
+        empty: Told,
+        /// How many elements are missing in all.
+        missing: u64,
+        /// How many of them dequeues of unknown outcome may have taken.
+        excused: u64,
+    },
+    /// The element came out of the queue more often than it went in.
+    Twice {
+        /// How often it came out.
+        dequeued: u64,
+        /// How often it may have gone in.
+        enqueued: u64,
+    },
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Lost { key, operation, loss } = self;
+        if let Some(key) = key {
+            write!(f, "key {key}: ")?;
+        }
+        match loss {
+            Loss::Replaced { read } => write!(f, "acknowledged {operation} is gone: later {read}"),
+            Loss::Missing { read } => write!(f, "acknowledged {operation} is gone: not in later {read}"),
+            Loss::Stuck { empty, missing, excused } => {
+                write!(
+                    f,
+                    "acknowledged {operation} never came out, and later {empty} found the queue empty"
+                )?;
+                match excused {
+                    0 => Ok(()),
+                    _ => write!(
+                        f,
+                        " ({missing} are missing, dequeues of unknown outcome took at most {excused})"
+                    ),
+                }
+            }
+            Loss::Twice { dequeued, enqueued } => {
+                write!(f, "{operation} is of what came out {dequeued} times and went in {enqueued} times")
+            }
+        }
+    }
+}
+
+/// What is lost, and how much, in the order of keys.
+pub(super) fn find(history: &History, by_key: &[Vec<&Operation>]) -> (Vec<Lost>, u64) {
+    let mut tally = Tally { history, lost: Vec::new(), count: 0 };
+    for operations in by_key {
+        match history.spec.kind() {
+            ModelKind::Register | ModelKind::Cas | ModelKind::Kv => register::find(operations, &mut tally),
+            ModelKind::Set => set::find(operations, &mut tally),
+            ModelKind::Queue => queue::find(operations, &mut tally),
+            ModelKind::Lock => {}
+        }
+    }
+    (tally.lost, tally.count)
+}
+
+/// What was found so far.
+struct Tally<'h> {
+    history: &'h History,
+    lost: Vec<Lost>,
+    count: u64,
+}
+
+impl Tally<'_> {
+    fn add(&mut self, operation: &Operation, loss: impl FnOnce(&History) -> Loss) {
+        self.count += 1;
+        if self.lost.len() < LOST_MAX {
+            let history = self.history;
+            let key = history.key(operation.key).map(short);
+            self.lost.push(Lost { key, operation: history.told(operation), loss: loss(history) });
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Lost and doubled elements of queues.
+//!
+//! Elements are counted by value, so that equal ones may be enqueued again. An element has come out twice if there are
+//! more acknowledged dequeues of it than enqueues, unless these failed. Elements are lost if a dequeue that was invoked
+//! after the end of every acknowledged enqueue found nothing, and more of them never came out than dequeues of unknown
+//! outcome can have taken.
+
+use std::collections::BTreeMap;
+
+use super::{Loss, Tally};
+use crate::history::operation::{Answer, Call, Operation};
+use crate::history::values::{NULL, V};
+
+#[derive(Default)]
+struct Element<'h> {
+    acknowledged: u64,
+    unknown: u64,
+    dequeued: u64,
+    /// The acknowledged enqueue that was invoked last.
+    enqueue: Option<&'h Operation>,
+    /// The acknowledged dequeue that was invoked last.
+    dequeue: Option<&'h Operation>,
+}
+
+pub(super) fn find(operations: &[&Operation], tally: &mut Tally<'_>) {
+    let mut elements: BTreeMap<V, Element<'_>> = BTreeMap::new();
+    let (mut over, mut excused, mut empty) = (0, 0, None);
+    for operation in operations {
+        match (operation.call, operation.answer()) {
+            (Call::Enqueue(v), None) => elements.entry(v).or_default().unknown += 1,
+            (Call::Enqueue(v), Some(_)) => {
+                let element = elements.entry(v).or_default();
+                element.acknowledged += 1;
+                element.enqueue = Some(operation);
+                over = over.max(operation.completed().map_or(0, |moment| moment.line));
+            }
+            (Call::Dequeue, None) => excused += 1,
+            (Call::Dequeue, Some(Answer::Value(NULL))) => empty = Some(*operation),
+            (Call::Dequeue, Some(Answer::Value(v))) => {
+                let element = elements.entry(*v).or_default();
+                element.dequeued += 1;
+                element.dequeue = Some(operation);
+            }
+            _ => {}
+        }
+    }
+    let stuck = |element: &Element<'_>| element.acknowledged.saturating_sub(element.dequeued);
+    let missing: u64 = elements.values().map(stuck).sum();
+    let empty = empty.filter(|empty| empty.invoked.line > over && missing > excused);
+    for element in elements.values() {
+        let enqueued = element.acknowledged + element.unknown;
+        if let Some(dequeue) = element.dequeue.filter(|_| element.dequeued > enqueued) {
+            let dequeued = element.dequeued;
+            tally.add(dequeue, |_| Loss::Twice { dequeued, enqueued });
+        }
+        if let (Some(enqueue), Some(empty), true) = (element.enqueue, empty, stuck(element) > 0) {
+            tally.add(enqueue, |history| Loss::Stuck { empty: history.told(empty), missing, excused });
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Lost writes of registers.
+//!
+//! A final read has value v. It is explained by a write of v that is of unknown outcome, or that is acknowledged and after
+//! whose end no acknowledged write was invoked; the initial value is explained if nothing was acknowledged. If nothing
+//! explains it, the acknowledged write that was invoked last is gone.
+
+use std::collections::BTreeSet;
+
+use super::{Loss, Tally};
+use crate::history::operation::{Answer, Call, Operation};
+use crate::history::values::{NULL, V};
+
+pub(super) fn find(operations: &[&Operation], tally: &mut Tally<'_>) {
+    let writes = || operations.iter().filter_map(|operation| Some((*operation, written(operation.call)?)));
+    let acknowledged = || writes().filter_map(|(write, v)| Some((write, v, write.completed()?.line)));
+    let Some((last, ..)) = acknowledged().max_by_key(|(write, ..)| write.invoked.line) else { return };
+    let over = acknowledged().map(|(.., end)| end).max().unwrap_or(0);
+    let current: BTreeSet<V> =
+        acknowledged().filter(|(.., end)| *end >= last.invoked.line).map(|(_, v, _)| v).collect();
+    let mut perhaps = writes().filter(|(write, _)| write.completed().is_none()).peekable();
+    let mut open: BTreeSet<V> = BTreeSet::new();
+    for read in operations.iter().filter(|read| read.invoked.line > over) {
+        let (Some(Answer::Value(v)), Some(end)) = (read.answer(), read.completed()) else { continue };
+        // Reads are in the order of their starts: what may explain one may explain the next.
+        while let Some((_, v)) = perhaps.next_if(|(write, _)| write.invoked.line < end.line) {
+            open.insert(v);
+        }
+        if !current.contains(v) && !open.contains(v) {
+            tally.add(last, |history| Loss::Replaced { read: history.told(read) });
+            return;
+        }
+    }
+}
+
+fn written(call: Call) -> Option<V> {
+    match call {
+        Call::Write(v) | Call::Cas(_, v) => Some(v),
+        Call::Delete => Some(NULL),
+        _ => None,
+    }
+}

@@ -1,0 +1,58 @@
+//! Lost elements of sets.
+//!
+//! An element has to be there from the end of an acknowledged add on, if each remove of it was acknowledged before that
+//! add was invoked. What shows it is the last read of the whole set, and each contains, if it was invoked after the end of
+//! every acknowledged add and remove of the element.
+
+use std::collections::BTreeMap;
+
+use super::{Loss, Tally};
+use crate::history::operation::{Answer, Call, Operation};
+use crate::history::values::V;
+
+#[derive(Default)]
+struct Element<'h> {
+    /// The acknowledged add that was invoked last.
+    add: Option<&'h Operation>,
+    /// The end of the last acknowledged add or remove.
+    over: u64,
+    /// The end of the last remove.
+    removed: u64,
+    /// The last contains that says it is not there.
+    absent: Option<&'h Operation>,
+}
+
+pub(super) fn find(operations: &[&Operation], tally: &mut Tally<'_>) {
+    let mut elements: BTreeMap<V, Element<'_>> = BTreeMap::new();
+    let mut whole = None;
+    for operation in operations {
+        let end = operation.completed().map(|moment| moment.line);
+        match (operation.call, operation.answer()) {
+            (Call::Add(v), answer) => {
+                let element = elements.entry(v).or_default();
+                if answer.is_some() {
+                    element.add = Some(operation);
+                    element.over = element.over.max(end.unwrap_or(0));
+                }
+            }
+            (Call::Remove(v), _) => {
+                let element = elements.entry(v).or_default();
+                element.removed = element.removed.max(end.unwrap_or(u64::MAX));
+                element.over = element.over.max(end.unwrap_or(0));
+            }
+            (Call::Contains(v), Some(Answer::Holds(false))) => {
+                elements.entry(v).or_default().absent = Some(operation);
+            }
+            (Call::Members, Some(Answer::Members(members))) => whole = Some((*operation, members)),
+            _ => {}
+        }
+    }
+    for (v, element) in elements {
+        let Some(add) = element.add.filter(|add| add.invoked.line > element.removed) else { continue };
+        let is_final = |read: &&Operation| read.invoked.line > element.over;
+        let not_in = whole.filter(|(_, members)| members.binary_search(&v).is_err()).map(|(read, _)| read);
+        if let Some(read) = not_in.filter(is_final).or(element.absent.filter(is_final)) {
+            tally.add(add, |history| Loss::Missing { read: history.told(read) });
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Where a history stops having an order.
+//!
+//! A history that is cut off has an order if the whole has one, so there is a first completion with which there is none:
+//! what it says cannot be, whatever comes later. The search over the whole gets at least that far or less, as what ended
+//! later was of unknown outcome then.
+
+use std::collections::BTreeSet;
+
+use super::evidence::{Evidence, Limit, Verdict};
+use super::limits::{ORDER_SHOWN_MAX, POSSIBLE_MAX};
+use super::model::{Model, ModelKind, Op};
+use super::operation::{Answer, Call, Operation, Told};
+use super::partition::until;
+use super::problem::short;
+use super::reader::History;
+use super::search::{Allowance, Outcome, Search};
+use super::values::{NULL, V};
+
+/// A part of a history that is judged.
+pub(super) struct Judge<'p, 'h, F> {
+    pub(super) history: &'h History,
+    pub(super) part: &'p [&'h Operation],
+    /// The model of acknowledged and open operations.
+    pub(super) model: F,
+    pub(super) allowance: Allowance,
+    /// Whether a violation is followed up.
+    pub(super) follow: bool,
+}
+
+impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
+    /// Judge it. Returns how many steps it took, without those of following up.
+    pub(super) fn verdict(&self) -> (Verdict, u64) {
+        let mut left = self.allowance.steps;
+        let outcome = self.search(u64::MAX, None, &mut left);
+        let verdict = match outcome {
+            Outcome::Order(..) => Verdict::Fine,
+            Outcome::Spent(why) => Verdict::Unknown { why },
+            Outcome::None { stuck, .. } => Verdict::Violation(Box::new(self.evidence(stuck))),
+        };
+        (verdict, self.allowance.steps - left)
+    }
+
+    /// Search what was there right behind a line.
+    fn search(&self, line: u64, suspect: Option<&Operation>, left: &mut u64) -> Outcome<'h, M::State> {
+        let (done, open) = until(self.part, line);
+        let model = (self.model)(&done, &open);
+        let allowance = Allowance { steps: *left, ..self.allowance };
+        let mut search = Search::new(&model, self.history, &done, &open, suspect, allowance);
+        let outcome = search.run();
+        *left = left.saturating_sub(search.steps);
+        match outcome {
+            // Of a search that took up what others left, the limit is what all of them had.
+            Outcome::Spent(Limit::Steps(_)) => Outcome::Spent(Limit::Steps(self.allowance.steps)),
+            outcome => outcome,
+        }
+    }
+
+    fn evidence(&self, stuck: &'h Operation) -> Evidence {
+        let mut evidence = self.bare(stuck);
+        if !self.follow {
+            return evidence;
+        }
+        let mut left = self.allowance.steps;
+        let (first, earliest) = self.first(stuck, &mut left);
+        evidence = self.bare(first);
+        evidence.earliest = earliest;
+        let Some(end) = first.completed().filter(|_| earliest) else { return evidence };
+        let mut since = None;
+        if let Outcome::Order(order, state) = self.search(end.line - 1, None, &mut left) {
+            let (done, open) = until(self.part, end.line - 1);
+            evidence.state = Some((self.model)(&done, &open).told(&state, None, self.history));
+            evidence.placed = order.len();
+            let shown = order.iter().skip(order.len().saturating_sub(ORDER_SHOWN_MAX));
+            evidence.order = shown.map(|operation| self.history.told(operation)).collect();
+            since = order.iter().rfind(|operation| operation.call.changes()).copied();
+        }
+        if let Outcome::None { possible, .. } = self.search(end.line, Some(first), &mut left) {
+            evidence.more = possible.len() > POSSIBLE_MAX;
+            evidence.possible = possible.into_iter().take(POSSIBLE_MAX).collect();
+        }
+        let one_thing = !matches!(self.history.spec.kind(), ModelKind::Queue | ModelKind::Set);
+        if evidence.possible.len() == 1 && one_thing {
+            evidence.since = since.filter(|since| since.precedes(first)).and_then(Operation::completed);
+        }
+        evidence
+    }
+
+    /// The first completion with which there is no order, and whether it is known to be the first.
+    fn first(&self, stuck: &'h Operation, left: &mut u64) -> (&'h Operation, bool) {
+        let mut ends: Vec<(u64, &'h Operation)> = self
+            .part
+            .iter()
+            .filter_map(|operation| Some((operation.completed()?.line, *operation)))
+            .collect();
+        ends.sort_by_key(|(line, _)| *line);
+        let reached = stuck.completed().map_or(0, |moment| moment.line);
+        // With those before `good` there is an order, with `bad` there is none. Mostly it is the first that is tried.
+        let mut good = ends.partition_point(|(line, _)| *line < reached);
+        let mut bad = ends.len().saturating_sub(1);
+        let mut stride = 0;
+        while good < bad {
+            let probe = (good + stride).min(good + (bad - good) / 2);
+            let Some((line, _)) = ends.get(probe) else { break };
+            match self.search(*line, None, left) {
+                Outcome::Order(..) => {
+                    good = probe + 1;
+                    stride = 2 * stride + 1;
+                }
+                Outcome::None { .. } => bad = probe,
+                Outcome::Spent(_) => break,
+            }
+        }
+        (ends.get(bad).map_or(stuck, |(_, operation)| operation), good >= bad)
+    }
+
+    /// What there is to say of an operation without any search.
+    fn bare(&self, operation: &'h Operation) -> Evidence {
+        let told = |operation: &Operation| self.history.told(operation);
+        let some = |keep: &dyn Fn(&Operation) -> bool| -> Vec<Told> {
+            let kept = self.part.iter().filter(|other| ***other != *operation && keep(other));
+            kept.take(ORDER_SHOWN_MAX).map(|other| told(other)).collect()
+        };
+        let seen: BTreeSet<V> = match operation.answer() {
+            Some(Answer::Value(v)) => [*v].into(),
+            Some(Answer::Holds(true)) => match operation.call {
+                Call::Contains(v) => [v].into(),
+                _ => BTreeSet::new(),
+            },
+            _ => match operation.call {
+                Call::Cas(old, _) => [old].into(),
+                _ => BTreeSet::new(),
+            },
+        };
+        let end = operation.completed().map_or(u64::MAX, |moment| moment.line);
+        Evidence {
+            key: self.history.key(operation.key).map(short),
+            operation: told(operation),
+            earliest: false,
+            possible: Vec::new(),
+            more: false,
+            since: None,
+            placed: 0,
+            order: Vec::new(),
+            state: None,
+            origins: some(&|other| leaves(other.call).is_some_and(|v| seen.contains(&v))),
+            concurrent: some(&|other| {
+                // Of those that never ended, only what may have done something is of interest.
+                !other.precedes(operation)
+                    && other.invoked.line < end
+                    && (other.completed().is_some() || other.call.changes())
+            }),
+        }
+    }
+}
+
+/// The value that an operation leaves behind.
+fn leaves(call: Call) -> Option<V> {
+    match call {
+        Call::Write(v) | Call::Cas(_, v) | Call::Enqueue(v) | Call::Add(v) => Some(v),
+        Call::Delete => Some(NULL),
+        _ => None,
+    }
+}

@@ -1,0 +1,83 @@
+//! A register: `register`, `cas`, and a key of `kv`.
+//!
+//! Open operations can be put off: whatever open ones stand right before an acknowledged write or delete are overwritten
+//! and may as well not be there; before an acknowledged read or cas they matter only by the value that the last of them
+//! leaves, and those before the last write among them do not.
+
+use std::collections::BTreeSet;
+
+use super::{Model, Op};
+use crate::history::operation::{Answer, Call};
+use crate::history::reader::History;
+use crate::history::values::{NULL, V};
+
+pub(in crate::history) struct Register {
+    initial: V,
+    /// What open cas operations start from: a value that can become another.
+    chained: BTreeSet<V>,
+}
+
+impl Register {
+    pub(in crate::history) fn of(initial: V, ops: &[Op<'_>]) -> Register {
+        let chained = ops.iter().filter(|op| op.open).filter_map(|op| match op.call() {
+            Call::Cas(old, _) => Some(old),
+            _ => None,
+        });
+        Register { initial, chained: chained.collect() }
+    }
+}
+
+impl Model for Register {
+    type State = V;
+    type Undo = V;
+
+    // A write and a cas may lead to the same value, and one of them may be of more use later.
+    const FIRST_HELP_DOES: bool = false;
+
+    fn start(&self) -> V {
+        self.initial
+    }
+
+    fn apply(&self, state: &mut V, op: &Op<'_>) -> Option<V> {
+        let before = *state;
+        match (op.call(), op.answer()) {
+            (Call::Read, Some(Answer::Value(v))) if *v == before => {}
+            (Call::Write(v), _) => *state = v,
+            (Call::Delete, _) => *state = NULL,
+            (Call::Cas(old, new), _) if old == before => *state = new,
+            _ => return None,
+        }
+        Some(before)
+    }
+
+    fn undo(&self, state: &mut V, undo: V) {
+        *state = undo;
+    }
+
+    fn digest(&self, state: &V, words: &mut Vec<u32>) {
+        words.push(state.0);
+    }
+
+    fn helps(&self, state: &V, open: &Op<'_>, target: &Op<'_>) -> bool {
+        let needed = match (target.call(), target.answer()) {
+            (Call::Read, Some(Answer::Value(v))) => *v,
+            (Call::Cas(old, _), _) => old,
+            _ => return false,
+        };
+        let leads = |v: V| v == needed || self.chained.contains(&v);
+        match open.call() {
+            Call::Write(v) => leads(v),
+            Call::Delete => leads(NULL),
+            Call::Cas(old, new) => old == *state && leads(new),
+            _ => false,
+        }
+    }
+
+    fn eager(&self, _: &Op<'_>) -> bool {
+        false
+    }
+
+    fn told(&self, state: &V, _: Option<&Op<'_>>, history: &History) -> String {
+        format!("it held {}", history.value(*state))
+    }
+}

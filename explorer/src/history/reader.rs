@@ -1,0 +1,336 @@
+//! Lines to a history, as they come.
+//!
+//! **Invariants.**
+//! - A line with a problem never makes a history stricter: an operation whose completion cannot be read is of unknown
+//!   outcome, a completion whose invocation was not read is of an operation that may have been invoked at any time and
+//!   may never happen. Only an invocation that is lost together with its completion is missing altogether.
+//! - Memory is bounded: past a bound nothing more is read, and what was read is a history that ended early.
+
+use std::collections::BTreeMap;
+
+use super::limits::{HISTORY_BYTES_MAX, OPERATIONS_MAX};
+use super::line::{self, Event, EventKind, Line};
+use super::model::Spec;
+use super::operation::{Answer, Call, Ending, Moment, Operation, Told};
+use super::problem::{Problem, Problems, Wrong, short};
+use super::shape::{self, Word};
+use super::values::{V, Values};
+
+/// What an operation, or an entry of a table besides its texts, takes, roughly.
+const ENTRY_BYTES: u64 = 160;
+
+/// The bounds of a history.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    pub(super) operations: usize,
+    pub(super) bytes: u64,
+}
+
+/// What was asked and told in a world, in the order of its lines.
+#[derive(Debug, Clone)]
+pub struct History {
+    pub(super) spec: Spec,
+    pub(super) initial: V,
+    pub(super) operations: Vec<Operation>,
+    pub(super) values: Values,
+    /// By number, in the order of appearance.
+    keys: Vec<Option<String>>,
+    /// Nodes and names, by number.
+    processes: Vec<(String, String)>,
+    problems: u64,
+}
+
+impl History {
+    /// The history of these lines, and what is wrong with them.
+    pub fn read(spec: Spec, lines: impl IntoIterator<Item = Line>) -> (History, Problems) {
+        let mut reader = Reader::new(spec);
+        for line in lines {
+            reader.push(&line);
+        }
+        reader.finish()
+    }
+
+    /// The model that its operations belong to.
+    #[must_use]
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// How many operations were invoked, as far as lines could be read.
+    #[must_use]
+    pub fn operations(&self) -> usize {
+        self.operations.len()
+    }
+
+    /// How many problems its lines have.
+    #[must_use]
+    pub fn problems(&self) -> u64 {
+        self.problems
+    }
+
+    /// How many keys there are. They have the numbers below.
+    pub(super) fn keys(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// A key as JSON.
+    pub(super) fn key(&self, key: u32) -> Option<&str> {
+        self.keys.get(key as usize)?.as_deref()
+    }
+
+    /// A value as JSON, shortened.
+    pub(super) fn value(&self, v: V) -> String {
+        short(self.values.text(v))
+    }
+
+    /// A process by name, shortened.
+    pub(super) fn process(&self, process: u32) -> String {
+        let (node, name) = self.process_of(process);
+        format!("process {} of {}", short(name), short(node))
+    }
+
+    fn process_of(&self, process: u32) -> (&str, &str) {
+        self.processes.get(process as usize).map_or(("", ""), |(node, name)| (node, name))
+    }
+
+    /// An operation in words.
+    pub(super) fn told(&self, operation: &Operation) -> Told {
+        let value = |v: V| self.value(v);
+        let call = operation.call;
+        let f = call.name();
+        let what = match (call, operation.answer()) {
+            (Call::Write(v) | Call::Enqueue(v) | Call::Add(v) | Call::Remove(v), _) => {
+                format!("{f} of {}", value(v))
+            }
+            (Call::Cas(old, new), _) => format!("{f} from {} to {}", value(old), value(new)),
+            (Call::Dequeue, Some(Answer::Value(v))) if *v == super::values::NULL => format!("{f} of nothing"),
+            (_, Some(Answer::Value(v))) => format!("{f} of {}", value(*v)),
+            (Call::Contains(v), Some(Answer::Holds(holds))) => {
+                format!("{f} of {} with {holds}", value(v))
+            }
+            (_, Some(Answer::Members(members))) => format!("{f} of {}", self.list(members.iter().copied())),
+            (Call::Contains(v), _) => format!("{f} of {}", value(v)),
+            _ => f.to_owned(),
+        };
+        let (node, process) = self.process_of(operation.process);
+        let (node, process) = (short(node), short(process));
+        Told { process, node, f, what, invoked: operation.invoked, completed: operation.completed() }
+    }
+
+    /// Values as a list, shortened.
+    pub(super) fn list(&self, values: impl Iterator<Item = V>) -> String {
+        let mut text = "[".to_owned();
+        for (i, v) in values.enumerate() {
+            if text.len() > super::limits::QUOTED_CHARS_MAX {
+                text.push_str(", …");
+                break;
+            }
+            text.push_str(if i == 0 { "" } else { ", " });
+            text.push_str(&self.value(v));
+        }
+        text + "]"
+    }
+}
+
+/// What a process is at.
+#[derive(Debug, Clone)]
+struct Open {
+    line: u64,
+    /// `None` if the invocation could not be used. Its completion is of no use either.
+    operation: Option<(usize, Word)>,
+}
+
+/// A history that is being read.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    history: History,
+    problems: Problems,
+    bounds: Bounds,
+    line: u64,
+    /// What tables and operations take, besides values.
+    bytes: u64,
+    key_numbers: BTreeMap<Option<String>, u32>,
+    process_numbers: BTreeMap<(String, String), u32>,
+    open: BTreeMap<u32, Open>,
+    /// A bound was reached.
+    cut: bool,
+}
+
+impl Reader {
+    /// Nothing read yet.
+    #[must_use]
+    pub fn new(spec: Spec) -> Reader {
+        Reader::bounded(spec, Bounds { operations: OPERATIONS_MAX, bytes: HISTORY_BYTES_MAX })
+    }
+
+    pub(super) fn bounded(spec: Spec, bounds: Bounds) -> Reader {
+        let mut values = Values::new();
+        let initial = values.number(spec.initial().to_string());
+        Reader {
+            history: History {
+                spec,
+                initial,
+                operations: Vec::new(),
+                values,
+                keys: Vec::new(),
+                processes: Vec::new(),
+                problems: 0,
+            },
+            problems: Problems::default(),
+            bounds,
+            line: 0,
+            bytes: 0,
+            key_numbers: BTreeMap::new(),
+            process_numbers: BTreeMap::new(),
+            open: BTreeMap::new(),
+            cut: false,
+        }
+    }
+
+    /// The next line.
+    pub fn push(&mut self, line: &Line) {
+        self.line += 1;
+        if self.cut {
+            return;
+        }
+        if let Err(what) = self.event(line) {
+            let at = self.line;
+            self.problems.add(|| Problem {
+                line: at,
+                node: short(&line.node),
+                vtime_ns: line.vtime_ns,
+                what,
+            });
+        }
+    }
+
+    /// What is wrong so far.
+    #[must_use]
+    pub fn problems(&self) -> &Problems {
+        &self.problems
+    }
+
+    /// No more lines. What is open is of unknown outcome.
+    #[must_use]
+    pub fn finish(mut self) -> (History, Problems) {
+        self.history.problems = self.problems.count;
+        (self.history, self.problems)
+    }
+
+    fn event(&mut self, line: &Line) -> Result<(), Wrong> {
+        let event = line::read(&line.text)?;
+        if self.bytes.saturating_add(self.history.values.bytes()) >= self.bounds.bytes {
+            self.cut = true;
+            return Err(Wrong::TooLarge);
+        }
+        let now = Moment { line: self.line, vtime_ns: line.vtime_ns };
+        let client = (line.node.clone(), event.process.clone());
+        match event.kind {
+            EventKind::Invoke => self.invoke(client, event, now),
+            _ => self.complete(client, event, now),
+        }
+    }
+
+    fn invoke(&mut self, client: (String, String), event: Event, now: Moment) -> Result<(), Wrong> {
+        let process = self.process(client);
+        let name = &event.process;
+        let still_open = match self.open.remove(&process) {
+            Some(Open { line, operation: Some(_) }) => Err(Wrong::StillOpen { process: short(name), line }),
+            _ => Ok(()),
+        };
+        let started = self.start(process, event, now);
+        let operation = started.as_ref().ok().copied();
+        self.open.insert(process, Open { line: now.line, operation });
+        // The invocation is told of first what is wrong with it alone.
+        started.and(still_open)
+    }
+
+    /// Enter an operation of unknown outcome.
+    fn start(&mut self, process: u32, event: Event, invoked: Moment) -> Result<(usize, Word), Wrong> {
+        let word = shape::word(self.history.spec.kind(), &event.f.ok_or(Wrong::Missing("f"))?)?;
+        let call = shape::call(word, event.value, &mut self.history.values)?;
+        let index = self.history.operations.len();
+        if index >= self.bounds.operations {
+            self.cut = true;
+            return Err(Wrong::TooManyOperations);
+        }
+        let key = self.key(event.key);
+        self.bytes = self.bytes.saturating_add(ENTRY_BYTES);
+        self.history.operations.push(Operation { key, process, call, invoked, ending: Ending::Unknown });
+        Ok((index, word))
+    }
+
+    fn complete(&mut self, client: (String, String), event: Event, now: Moment) -> Result<(), Wrong> {
+        let process = self.process_numbers.get(&client).copied();
+        let Some((process, open)) = process.and_then(|number| Some((number, self.open.remove(&number)?)))
+        else {
+            return Err(self.stray(client, event));
+        };
+        let Some((index, word)) = open.operation else { return Ok(()) };
+        let Some(operation) = self.history.operations.get_mut(index) else { return Ok(()) };
+        debug_assert_eq!(operation.process, process);
+        let not_that = |field| Wrong::NotThatInvoked { field, line: open.line };
+        if let Some(f) = &event.f
+            && shape::word(self.history.spec.kind(), f)? != word
+        {
+            return Err(not_that("f"));
+        }
+        if event.key.is_some() && self.key_numbers.get(&event.key) != Some(&operation.key) {
+            return Err(not_that("key"));
+        }
+        match event.kind {
+            EventKind::Invoke | EventKind::Info => {}
+            EventKind::Fail => operation.ending = Ending::Failed,
+            EventKind::Ok => {
+                let answer = shape::answer(operation.call, event.value, &mut self.history.values)?;
+                if let Answer::Members(members) = &answer {
+                    self.bytes = self.bytes.saturating_add(4 * members.len() as u64);
+                }
+                operation.ending = Ending::Ok(now, answer);
+            }
+        }
+        Ok(())
+    }
+
+    /// A completion without an invocation. The line of the invocation may be one that could not be read, so what it
+    /// stands for may have happened, or it may be the second of its kind, so it need not have.
+    fn stray(&mut self, client: (String, String), event: Event) -> Wrong {
+        let wrong = Wrong::NotInvoked { process: short(&event.process) };
+        if matches!(event.kind, EventKind::Ok | EventKind::Info) {
+            let process = self.process(client);
+            // What cannot be told from a completion is missing: there is nothing more to say about it.
+            if let Err(Wrong::TooManyOperations) = self.start(process, event, Moment { line: 0, vtime_ns: 0 })
+            {
+                return Wrong::TooManyOperations;
+            }
+        }
+        wrong
+    }
+
+    fn process(&mut self, client: (String, String)) -> u32 {
+        if let Some(number) = self.process_numbers.get(&client) {
+            return *number;
+        }
+        let number = count(self.history.processes.len());
+        self.bytes = self.bytes.saturating_add(ENTRY_BYTES + 2 * (client.0.len() + client.1.len()) as u64);
+        self.history.processes.push(client.clone());
+        self.process_numbers.insert(client, number);
+        number
+    }
+
+    fn key(&mut self, key: Option<String>) -> u32 {
+        if let Some(number) = self.key_numbers.get(&key) {
+            return *number;
+        }
+        let number = count(self.history.keys.len());
+        self.bytes = self.bytes.saturating_add(ENTRY_BYTES + 2 * key.as_ref().map_or(0, String::len) as u64);
+        self.history.keys.push(key.clone());
+        self.key_numbers.insert(key, number);
+        number
+    }
+}
+
+/// Tables have fewer entries than a history has bytes, of which there are less than 2^32.
+fn count(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,331 @@
+//! The search for an order: one in which each acknowledged operation can have happened as it was told, and that keeps to
+//! what preceded what. Wing and Gong's, with Lowe's memory of where it has been.
+//!
+//! Acknowledged operations are tried first. Those of unknown outcome are tried only for one that cannot happen without
+//! them, as `super::model` says, and of those that are alike the one that was invoked first.
+//!
+//! Not here: which operations belong together (`super::partition`), where a history stops having an order
+//! (`super::minimise`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::bits::Bits;
+use super::cache::{Cache, Name};
+use super::evidence::Limit;
+use super::limits::POSSIBLE_MAX;
+use super::model::{Model, Op};
+use super::operation::{Call, Operation};
+use super::reader::History;
+use super::window::{Next, Window};
+
+/// What a search may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Allowance {
+    pub(super) steps: u64,
+    pub(super) cache_bytes: u64,
+}
+
+/// What a search found.
+#[derive(Debug)]
+pub(super) enum Outcome<'h, S> {
+    /// An order, without the operations that did not happen in it, and the state after it.
+    Order(Vec<&'h Operation>, S),
+    /// There is none.
+    None {
+        /// The operation up to whose end no order got, of all operations the last.
+        stuck: &'h Operation,
+        /// In the words of the model: what the object could be where the suspect could have happened, with all others in
+        /// order. Empty without a suspect.
+        possible: BTreeSet<String>,
+    },
+    /// It took too much.
+    Spent(Limit),
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Who {
+    Done(usize),
+    Open(usize),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Choice {
+    who: Who,
+    /// For which acknowledged operation this is done.
+    aim: Option<usize>,
+}
+
+/// A configuration, with what led to it and what was tried from it.
+struct Frame<U> {
+    came_by: Option<(Who, U)>,
+    name: Name,
+    aim: Option<usize>,
+    choices: Vec<Choice>,
+    tried: usize,
+    /// The line up to which operations must have been invoked to be possible here.
+    first_end: u64,
+    /// Acknowledged operations that cannot happen here.
+    cannot: Vec<usize>,
+    /// Operations of unknown outcome are among the choices.
+    extended: bool,
+    /// All but the suspect were put in order from here.
+    full: bool,
+}
+
+/// A search in progress.
+pub(super) struct Search<'m, 'h, M: Model> {
+    model: &'m M,
+    history: &'h History,
+    done: &'m [Op<'h>],
+    open: &'m [Op<'h>],
+    /// Of each open one, the one before it that is like it.
+    twins: Vec<Option<usize>>,
+    suspect: Option<usize>,
+    allowance: Allowance,
+    pub(super) steps: u64,
+    window: Window,
+    left: usize,
+    placed: Bits,
+    used: Bits,
+    state: M::State,
+    cache: Cache,
+    words: Vec<u32>,
+    farthest: (u64, usize),
+    possible: BTreeSet<String>,
+}
+
+impl<'m, 'h, M: Model> Search<'m, 'h, M> {
+    /// A search among these, each in the order of invocations. The suspect is one of the acknowledged ones.
+    pub(super) fn new(
+        model: &'m M,
+        history: &'h History,
+        done: &'m [Op<'h>],
+        open: &'m [Op<'h>],
+        suspect: Option<&Operation>,
+        allowance: Allowance,
+    ) -> Search<'m, 'h, M> {
+        let mut last: BTreeMap<(Call, Option<u32>), usize> = BTreeMap::new();
+        let twins = open.iter().enumerate().map(|(i, op)| {
+            let by = matches!(op.call(), Call::Acquire | Call::Release).then_some(op.operation.process);
+            last.insert((op.call(), by), i)
+        });
+        Search {
+            twins: twins.collect(),
+            model,
+            history,
+            done,
+            open,
+            suspect: suspect.and_then(|suspect| done.iter().position(|op| op.operation == suspect)),
+            allowance,
+            steps: 0,
+            window: Window::of(done),
+            left: done.len(),
+            placed: Bits::none(done.len()),
+            used: Bits::none(open.len()),
+            state: model.start(),
+            cache: Cache::default(),
+            words: Vec::new(),
+            farthest: (0, 0),
+            possible: BTreeSet::new(),
+        }
+    }
+
+    /// Search.
+    pub(super) fn run(&mut self) -> Outcome<'h, M::State> {
+        let mut stack: Vec<Frame<M::Undo>> = Vec::new();
+        let Some(next) = self.window.next() else { return Outcome::Order(Vec::new(), self.state.clone()) };
+        let name = self.name(&next, None);
+        stack.push(self.frame(None, name, None, next));
+        while let Some(frame) = stack.last_mut() {
+            if self.steps > self.allowance.steps {
+                return Outcome::Spent(Limit::Steps(self.allowance.steps));
+            }
+            if self.cache.bytes() > self.allowance.cache_bytes {
+                return Outcome::Spent(Limit::Memory(self.allowance.cache_bytes));
+            }
+            if let Some(choice) = self.choose(frame) {
+                let Some(undo) = self.place(choice, frame) else { continue };
+                let Some(next) = self.window.next() else {
+                    let ways = stack.iter().filter_map(|frame| frame.came_by.as_ref().map(|(who, _)| *who));
+                    let order =
+                        ways.chain([choice.who]).filter_map(|who| self.op(who)).map(|op| op.operation);
+                    return Outcome::Order(order.collect(), self.state.clone());
+                };
+                let name = self.name(&next, choice.aim);
+                let used = self.used();
+                let (known, compared) = self.cache.known(&name, &used);
+                self.steps += (compared / 16) as u64;
+                match known {
+                    Some(full) => {
+                        frame.full |= full;
+                        self.take_back(choice.who, undo);
+                    }
+                    None => {
+                        let new = self.frame(Some((choice.who, undo)), name, choice.aim, next);
+                        stack.push(new);
+                    }
+                }
+            } else if let Some(frame) = stack.pop() {
+                self.leave(&frame);
+                if let Some((who, undo)) = frame.came_by {
+                    self.take_back(who, undo);
+                }
+                if let Some(parent) = stack.last_mut() {
+                    parent.full |= frame.full;
+                }
+            }
+        }
+        match self.done.get(self.farthest.1) {
+            Some(op) => Outcome::None { stuck: op.operation, possible: std::mem::take(&mut self.possible) },
+            None => Outcome::Order(Vec::new(), self.state.clone()),
+        }
+    }
+
+    fn op(&self, who: Who) -> Option<Op<'h>> {
+        match who {
+            Who::Done(rank) => self.done.get(rank).copied(),
+            Who::Open(rank) => self.open.get(rank).copied(),
+        }
+    }
+
+    fn frame(
+        &mut self,
+        came_by: Option<(Who, M::Undo)>,
+        name: Name,
+        aim: Option<usize>,
+        next: Next,
+    ) -> Frame<M::Undo> {
+        let used = self.used();
+        self.cache.put(name, &used, false);
+        self.farthest = self.farthest.max((next.first_end, next.ends));
+        let full = self.left == 1 && self.suspect.is_some_and(|suspect| !self.placed.has(suspect));
+        let ranks = aim.map_or(next.started, |aim| vec![aim]);
+        let choices = ranks.into_iter().map(|rank| Choice { who: Who::Done(rank), aim: None }).collect();
+        let (first_end, cannot) = (next.first_end, Vec::new());
+        Frame { came_by, name, aim, choices, tried: 0, first_end, cannot, extended: false, full }
+    }
+
+    fn choose(&mut self, frame: &mut Frame<M::Undo>) -> Option<Choice> {
+        if frame.tried == frame.choices.len() && !frame.extended {
+            frame.extended = true;
+            self.extend(frame);
+        }
+        let choice = frame.choices.get(frame.tried).copied();
+        frame.tried += 1;
+        choice
+    }
+
+    /// Operations of unknown outcome, for those that cannot happen otherwise.
+    fn extend(&mut self, frame: &mut Frame<M::Undo>) {
+        let open: Vec<usize> = self.available(frame.first_end).collect();
+        self.steps += (open.len() * (1 + frame.cannot.len()) / 8) as u64;
+        for &rank in &frame.cannot {
+            let Some(target) = self.done.get(rank) else { continue };
+            let helpful = open
+                .iter()
+                .filter(|i| self.open.get(**i).is_some_and(|op| self.model.helps(&self.state, op, target)));
+            let most = if M::FIRST_HELP_DOES { 1 } else { usize::MAX };
+            let choice = |i: &usize| Choice { who: Who::Open(*i), aim: Some(rank) };
+            frame.choices.extend(helpful.take(most).map(choice));
+        }
+        if frame.aim.is_none() {
+            let eager = open.iter().filter(|i| self.open.get(**i).is_some_and(|op| self.model.eager(op)));
+            frame.choices.extend(eager.map(|i| Choice { who: Who::Open(*i), aim: None }));
+        }
+    }
+
+    /// The operations of unknown outcome that may happen now.
+    fn available(&self, first_end: u64) -> impl Iterator<Item = usize> {
+        let invoked = self.open.iter().take_while(move |op| op.operation.invoked.line < first_end);
+        invoked.zip(&self.twins).enumerate().filter_map(|(i, (_, twin))| {
+            (!self.used.has(i) && twin.is_none_or(|twin| self.used.has(twin))).then_some(i)
+        })
+    }
+
+    /// Let an operation happen, if it can.
+    fn place(&mut self, choice: Choice, frame: &mut Frame<M::Undo>) -> Option<M::Undo> {
+        self.steps += 1;
+        let op = self.op(choice.who)?;
+        let undo = self.model.apply(&mut self.state, &op);
+        match (choice.who, &undo) {
+            (Who::Done(rank), None) => frame.cannot.push(rank),
+            (Who::Done(rank), Some(_)) => {
+                self.window.lift(rank);
+                self.placed.set(rank, true);
+                self.left -= 1;
+            }
+            (Who::Open(rank), Some(_)) => self.used.set(rank, true),
+            (Who::Open(_), None) => {}
+        }
+        undo
+    }
+
+    fn take_back(&mut self, who: Who, undo: M::Undo) {
+        self.model.undo(&mut self.state, undo);
+        match who {
+            Who::Done(rank) => {
+                self.window.put_back(rank);
+                self.placed.set(rank, false);
+                self.left += 1;
+            }
+            Who::Open(rank) => self.used.set(rank, false),
+        }
+    }
+
+    /// The name of where the search is. All before the first that is left are in order, and none behind those that
+    /// may be next, so that what is in between says all.
+    fn name(&mut self, next: &Next, aim: Option<usize>) -> Name {
+        let mut words = std::mem::take(&mut self.words);
+        words.clear();
+        let (from, mut to) = (next.started.first().copied().unwrap_or(0), 0);
+        let lines = self.done.get(from..).unwrap_or_default();
+        to += from + lines.partition_point(|op| op.operation.invoked.line < next.first_end);
+        let word = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        words.extend([word(from), word(to), aim.map_or(u32::MAX, word)]);
+        self.placed.halves(from, to, &mut words);
+        self.model.digest(&self.state, &mut words);
+        self.steps += (words.len() / 64) as u64;
+        let name = self.cache.name(&words);
+        self.words = words;
+        name
+    }
+
+    fn used(&self) -> Vec<u32> {
+        let mut used = Vec::new();
+        self.used.halves(0, self.open.len(), &mut used);
+        used
+    }
+
+    /// Nothing is left to try from here.
+    fn leave(&mut self, frame: &Frame<M::Undo>) {
+        if !frame.full {
+            return;
+        }
+        let used = self.used();
+        self.cache.put(frame.name, &used, true);
+        let Some(suspect) = self.suspect.filter(|suspect| frame.cannot.contains(suspect)) else { return };
+        let Some(suspect) = self.done.get(suspect).copied() else { return };
+        let open: Vec<Op<'h>> =
+            self.available(frame.first_end).filter_map(|i| self.open.get(i).copied()).collect();
+        if matches!(suspect.call(), Call::Contains(_) | Call::Members) {
+            // What is told of a set is what is wrong when all that helps has happened.
+            if !open.iter().any(|op| self.model.helps(&self.state, op, &suspect)) {
+                self.note(&suspect);
+            }
+            return;
+        }
+        self.note(&suspect);
+        for op in open {
+            if let Some(undo) = self.model.apply(&mut self.state, &op) {
+                self.note(&suspect);
+                self.model.undo(&mut self.state, undo);
+            }
+        }
+    }
+
+    fn note(&mut self, suspect: &Op<'_>) {
+        if self.possible.len() <= POSSIBLE_MAX {
+            self.possible.insert(self.model.told(&self.state, Some(suspect), self.history));
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Budgets and sizes.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+use super::*;
+
+/// Many writes at once, and readers that could agree on an order of most of them but not of all.
+fn hard() -> History {
+    let mut text: String = (0..9).map(|i| format!("{i} invoke write {i}\n")).collect();
+    text += &(20..23).map(|i| format!("{i} invoke read\n")).collect::<String>();
+    text += &(20..23).map(|i| format!("{i} ok read {}\n", i - 20)).collect::<String>();
+    text += &(0..9).map(|i| format!("{i} ok write\n")).collect::<String>();
+    text += "1 invoke read\n 1 ok read 99";
+    let (history, problems) = History::read(Spec::new(ModelKind::Register), written(&text));
+    assert!(problems.is_empty());
+    history
+}
+
+#[test]
+fn past_the_budget_nothing_is_claimed() {
+    let history = hard();
+    let tight = Budget { steps: 2_000, ..Budget::default() };
+    let small = Budget { cache_bytes: 64 * 500, ..Budget::default() };
+    for (budget, why) in [(tight, Limit::Steps(2_000)), (small, Limit::Memory(64 * 500))] {
+        let report = check(&history, budget);
+        assert_eq!(report.keys[0].verdict, Verdict::Unknown { why });
+        assert_eq!(report, check(&history, budget));
+        assert!(!report.is_fine());
+        assert_eq!(report.lines().last(), Some(&format!("unknown: {why}")));
+        // What needs no search is known all the same.
+        assert_eq!(report.lost_count, 1);
+    }
+}
+
+/// A budget that suffices for the verdict gives the same as a larger one.
+#[test]
+fn a_larger_budget_changes_no_verdict() {
+    let history = hard();
+    let mut verdicts = Vec::new();
+    for steps in [1_000, 10_000, 100_000, 20_000_000] {
+        let report = check(&history, Budget { steps, ..Budget::default() });
+        verdicts.push(match &report.keys[0].verdict {
+            Verdict::Fine => "fine",
+            Verdict::Violation(_) => "violation",
+            Verdict::Unknown { .. } => "unknown",
+        });
+    }
+    assert!(verdicts.starts_with(&["unknown"]) && verdicts.ends_with(&["violation"]), "{verdicts:?}");
+    assert!(verdicts.is_sorted_by_key(|verdict| *verdict == "violation"), "{verdicts:?}");
+}
+
+/// A key that takes its whole share leaves the others theirs.
+#[test]
+fn a_hard_key_does_not_starve_others() {
+    let mut text: String = (0..14).map(|i| format!("{i} invoke write {i}\n")).collect();
+    text += &(0..14).map(|i| format!("{i} ok write\n")).collect::<String>();
+    text += "1 invoke read\n 1 ok read 99";
+    let mut lines = written(&text);
+    for line in &mut lines {
+        line.text.insert_str(1, "\"key\":\"hard\",");
+    }
+    for line in written("30 invoke write 1\n 30 ok write\n 30 invoke read\n 30 ok read 2") {
+        lines.push(Line { text: line.text.replacen('{', "{\"key\":\"easy\",", 1), ..line });
+    }
+    let (history, problems) = History::read(Spec::new(ModelKind::Register), lines);
+    assert!(problems.is_empty());
+    let report = check(&history, Budget { steps: 400, ..Budget::default() });
+    assert_eq!(report.keys[0].verdict, Verdict::Unknown { why: Limit::Steps(200) });
+    assert_eq!(
+        report.violations().map(|evidence| evidence.key.as_deref()).collect::<Vec<_>>(),
+        [Some("\"easy\"")]
+    );
+}
+
+/// What a client asks to be written, or none if it reads, and what is there once that has happened.
+type Asked = (Option<u64>, Option<Option<u64>>);
+
+/// A history of one real key after the other: clients start, take effect and end at random. Of
+/// a thousand operations, this many are of unknown outcome.
+fn real(keys: u64, operations: usize, different: u64, unknown: u64) -> Vec<Line> {
+    let mut draws = ChaCha8Rng::seed_from_u64(7);
+    let mut values: Vec<Option<u64>> = vec![None; keys as usize];
+    // By key and client.
+    let mut open: Vec<Option<Asked>> = vec![None; keys as usize * 5];
+    let (mut lines, mut started) = (Vec::new(), 0);
+    while started < operations || open.iter().any(Option::is_some) {
+        let client = (draws.next_u64() % (keys * 5)) as usize;
+        let key = client / 5;
+        let mut event = |kind: &str, f: &str, value: Option<u64>| {
+            let text =
+                json!({"type": kind, "process": client, "f": f, "key": key, "value": value}).to_string();
+            lines.push(Line { vtime_ns: lines.len() as u64, node: "n1".to_owned(), text });
+        };
+        open[client] = match open[client].take() {
+            None if started < operations => {
+                started += 1;
+                let write = (draws.next_u64().is_multiple_of(2)).then_some(draws.next_u64() % different);
+                event("invoke", if write.is_some() { "write" } else { "read" }, write);
+                Some((write, None))
+            }
+            None => None,
+            Some((write, None)) => {
+                values[key] = write.or(values[key]);
+                Some((write, Some(values[key])))
+            }
+            Some((write, Some(saw))) => {
+                let kind = if draws.next_u64() % 1000 < unknown { "info" } else { "ok" };
+                event(kind, if write.is_some() { "write" } else { "read" }, saw);
+                None
+            }
+        };
+    }
+    lines
+}
+
+#[test]
+fn large_histories_take_few_steps() {
+    let lines = real(50, 20_000, 9, 0);
+    let (history, problems) = History::read(Spec::new(ModelKind::Register), lines);
+    assert!(problems.is_empty());
+    assert_eq!((history.operations(), history.keys()), (20_000, 50));
+    let report = check(&history, Budget { steps: 400_000, ..Budget::default() });
+    assert!(report.is_fine(), "{report}");
+}
+
+/// One client in fifty never hears back.
+#[test]
+fn unknown_outcomes_do_not_blow_up_large_histories() {
+    let lines = real(10, 10_000, 1_000, 20);
+    let (history, _) = History::read(Spec::new(ModelKind::Register), lines.clone());
+    let report = check(&history, Budget { steps: 1_000_000, ..Budget::default() });
+    assert!(report.is_fine(), "{report}");
+    // Nor if there is a violation at the end, behind all of them.
+    let mut spoilt = lines;
+    for key in 0..10 {
+        for text in [
+            format!(r#"{{"type":"invoke","process":"last","f":"read","key":{key}}}"#),
+            format!(r#"{{"type":"ok","process":"last","f":"read","key":{key},"value":77}}"#),
+        ] {
+            spoilt.push(Line { vtime_ns: 0, node: "n1".to_owned(), text });
+        }
+    }
+    let (history, _) = History::read(Spec::new(ModelKind::Register), spoilt);
+    let report = check(&history, Budget::default());
+    assert_eq!((report.violations().count(), report.unknown().count()), (10, 0), "{report}");
+    assert!(report.violations().all(|evidence| evidence.operation.what == "read of 77"));
+}
+
+/// Jepsen's set test: many adds, some of unknown outcome, and one read at the end.
+#[test]
+fn a_set_with_many_unknown_adds_is_judged() {
+    let read = |missing: u32| {
+        let mut text: String = (0..400)
+            .map(|i| format!("{i} invoke add {i}\n{i} {} add\n", if i % 4 == 0 { "info" } else { "ok" }))
+            .collect();
+        let members: Vec<u32> = (0..400).filter(|i| i % 8 != 0 && *i != missing).collect();
+        text += &format!("1 invoke read\n 1 ok read {}", json!(members));
+        report(ModelKind::Set, &text)
+    };
+    assert!(read(8).is_fine());
+    let report = read(9);
+    assert_eq!((report.violations().count(), report.lost_count), (1, 1), "{report}");
+    assert!(report.lines()[2].ends_with("it held [9] as well"), "{:?}", report.lines());
+}

@@ -1,0 +1,243 @@
+//! Drawn histories against the oracle: of a real object that several clients work on, as they are and spoilt.
+
+use proptest::prelude::*;
+
+use super::naive::{End, Naive, happen, linearizable, lines, nothing, until};
+use super::*;
+
+/// The most operations of a history, of which all orders are tried.
+const OPERATIONS: usize = 7;
+
+/// What a client asks for, from two small numbers.
+fn ask(kind: ModelKind, verb: u8, a: u8, b: u8) -> (&'static str, Value) {
+    // Arguments are few, so that clients meet, and none is what an object starts with.
+    let (one, other) = (json!(1 + a % 3), json!(1 + b % 3));
+    let verbs: &[&str] = match kind {
+        ModelKind::Register => &["write", "read", "read"],
+        ModelKind::Cas => &["write", "read", "read", "cas", "cas"],
+        ModelKind::Kv => &["write", "read", "read", "cas", "delete"],
+        ModelKind::Queue => &["enqueue", "enqueue", "dequeue"],
+        ModelKind::Set => &["add", "add", "remove", "contains", "read"],
+        ModelKind::Lock => &["acquire", "release"],
+    };
+    let f = verbs[verb as usize % verbs.len()];
+    let argument = match f {
+        "read" | "dequeue" | "delete" | "acquire" | "release" => Value::Null,
+        "cas" => json!([one, other]),
+        _ => one,
+    };
+    (f, argument)
+}
+
+/// What a client does next: start an operation, let it happen, or end it.
+#[derive(Debug, Clone)]
+struct Step {
+    process: u8,
+    verb: u8,
+    a: u8,
+    b: u8,
+    /// Of an operation that happened: whether its end is known. Of one that did not: whether the client gives up on it.
+    known: bool,
+}
+
+fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
+    let step = (0u8..4, any::<u8>(), any::<u8>(), any::<u8>(), prop::bool::weighted(0.8));
+    let step = step.prop_map(|(process, verb, a, b, known)| Step { process, verb, a, b, known });
+    prop::collection::vec(step, 0..most)
+}
+
+/// What clients see that take these steps on a real object. One that works behind a partition of the network, which
+/// some do, may be left with an operation of which nobody knows whether it happened.
+fn seen(kind: ModelKind, steps: &[Step]) -> Vec<Naive> {
+    let mut object = nothing(kind);
+    let mut operations: Vec<Naive> = Vec::new();
+    // By process: the open operation, and what it said if it happened.
+    let mut open: [Option<(usize, Option<Option<Value>>)>; 4] = [const { None }; 4];
+    let mut line = 0;
+    for step in steps {
+        match open[step.process as usize].take() {
+            None if operations.len() < OPERATIONS => {
+                let (f, argument) = ask(kind, step.verb, step.a, step.b);
+                open[step.process as usize] = Some((operations.len(), None));
+                let process = u64::from(step.process);
+                operations.push(Naive { process, f, argument, from: line, end: End::Unknown(None) });
+                line += 1;
+            }
+            None => {}
+            Some((index, None)) if step.known => {
+                let said = happen(&object, &operations[index]);
+                if let Some((after, _)) = &said {
+                    object = after.clone();
+                }
+                open[step.process as usize] = Some((index, Some(said.map(|(_, said)| said))));
+            }
+            Some((index, happened)) => {
+                operations[index].end = match happened {
+                    Some(Some(said)) if step.known => End::Ok(line, said),
+                    Some(None) if step.known => End::Failed(line),
+                    _ => End::Unknown(Some(line)),
+                };
+                line += 1;
+            }
+        }
+    }
+    operations
+}
+
+/// Another result of one of the operations, or another end.
+fn spoil(kind: ModelKind, operations: &mut [Naive], which: usize, what: u8) {
+    let ended: Vec<usize> =
+        (0..operations.len()).filter(|i| operations[*i].end != End::Unknown(None)).collect();
+    let Some(index) = ended.get(which % ended.len().max(1)) else { return };
+    let op = &mut operations[*index];
+    let (End::Ok(line, _) | End::Failed(line) | End::Unknown(Some(line))) = op.end else { return };
+    let number = json!(what % 4);
+    op.end = match (op.f, kind) {
+        ("read", ModelKind::Set) => {
+            let members = (1..4).filter(|bit| what >> bit & 1 == 1).map(|i| json!(i));
+            End::Ok(line, members.collect())
+        }
+        ("read" | "dequeue", _) => End::Ok(line, if number == json!(0) { Value::Null } else { number }),
+        ("contains", _) => End::Ok(line, json!([op.argument, what.is_multiple_of(2)])),
+        _ if what.is_multiple_of(3) => End::Failed(line),
+        _ => End::Ok(line, Value::Null),
+    };
+}
+
+fn checked(kind: ModelKind, operations: &[Naive]) -> Report {
+    report_on(Spec::new(kind), lines(operations))
+}
+
+/// What a check says is what the oracle says, and its evidence is where the oracle's opinion changes.
+fn agrees(kind: ModelKind, operations: &[Naive]) -> Result<(), TestCaseError> {
+    let report = checked(kind, operations);
+    let expected = linearizable(kind, operations);
+    let is_fine = report.keys.iter().all(|key| key.verdict == Verdict::Fine);
+    prop_assert_eq!(is_fine, expected, "{:?}", report.lines());
+    prop_assert_eq!(report.unknown().count(), 0);
+    // What is lost is always a violation too.
+    prop_assert!(report.lost.is_empty() || !expected, "{:?}", report.lines());
+    for evidence in report.violations() {
+        prop_assert!(evidence.earliest);
+        // Lines are counted from 1 there and from 0 here.
+        let end = evidence.operation.completed.unwrap().line as usize - 1;
+        prop_assert!(!linearizable(kind, &until(operations, end)), "{}", evidence);
+        prop_assert!(end > 0 && linearizable(kind, &until(operations, end - 1)), "{}", evidence);
+        if kind == ModelKind::Register {
+            possible(evidence, &until(operations, end), end)?;
+        }
+    }
+    Ok(())
+}
+
+/// What evidence says a read could have shown is what it can show to the oracle.
+fn possible(evidence: &Evidence, operations: &[Naive], end: usize) -> Result<(), TestCaseError> {
+    let mut expected = Vec::new();
+    for value in [json!(1), json!(2), json!(3), Value::Null] {
+        let mut other = operations.to_vec();
+        for op in other.iter_mut().filter(|op| matches!(op.end, End::Ok(line, _) if line == end)) {
+            op.end = End::Ok(end, value.clone());
+        }
+        if linearizable(ModelKind::Register, &other) {
+            expected.push(format!("it held {value}"));
+        }
+    }
+    prop_assert_eq!(&evidence.possible, &expected, "{}", evidence);
+    Ok(())
+}
+
+fn kinds() -> impl Strategy<Value = ModelKind> {
+    prop::sample::select(ModelKind::ALL.to_vec())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    #[test]
+    fn what_a_real_object_showed_is_fine(kind in kinds(), steps in steps(40)) {
+        let operations = seen(kind, &steps);
+        prop_assert!(checked(kind, &operations).is_fine(), "{:?}", checked(kind, &operations).lines());
+    }
+
+    #[test]
+    fn what_was_spoilt_is_what_the_oracle_says(
+        kind in kinds(),
+        steps in steps(40),
+        spoilt in prop::collection::vec((any::<usize>(), any::<u8>()), 1..4),
+    ) {
+        let mut operations = seen(kind, &steps);
+        for (which, what) in spoilt {
+            spoil(kind, &mut operations, which, what);
+        }
+        agrees(kind, &operations)?;
+    }
+
+    /// Most operations have no known end, which is where searches save the most.
+    #[test]
+    fn unknown_outcomes_are_what_the_oracle_says(
+        kind in kinds(),
+        steps in steps(40),
+        forgotten in any::<u8>(),
+        spoilt in prop::collection::vec((any::<usize>(), any::<u8>()), 1..3),
+    ) {
+        let mut operations = seen(kind, &steps);
+        for (i, op) in operations.iter_mut().enumerate() {
+            if let (End::Ok(line, _), 1) = (&op.end, forgotten >> (i % 8) & 1) {
+                op.end = End::Unknown(Some(*line));
+            }
+        }
+        for (which, what) in spoilt {
+            spoil(kind, &mut operations, which, what);
+        }
+        agrees(kind, &operations)?;
+    }
+
+    /// Two keys that are worked on at the same time are judged as each alone.
+    #[test]
+    fn keys_are_judged_alone(
+        kind in kinds(),
+        one in steps(24),
+        other in steps(24),
+        spoilt in (any::<usize>(), any::<u8>()),
+    ) {
+        let (one, mut other) = (seen(kind, &one), seen(kind, &other));
+        spoil(kind, &mut other, spoilt.0, spoilt.1);
+        let mut mixed = Vec::new();
+        for (operations, key) in [(&one, "a"), (&other, "b")] {
+            for (i, mut line) in lines(operations).into_iter().enumerate() {
+                let mut object: Value = serde_json::from_str(&line.text).unwrap();
+                object["key"] = json!(key);
+                // Each key has clients of its own.
+                line.node = key.to_owned();
+                line.text = object.to_string();
+                mixed.push((i, line));
+            }
+        }
+        mixed.sort_by_key(|(i, _)| *i);
+        let report = report_on(Spec::new(kind), mixed.into_iter().map(|(_, line)| line).collect());
+        for (operations, name) in [(&one, "\"a\""), (&other, "\"b\"")] {
+            let found = report.keys.iter().find(|key| key.key.as_deref() == Some(name));
+            let is_fine = found.is_none_or(|key| key.verdict == Verdict::Fine);
+            prop_assert_eq!(is_fine, linearizable(kind, operations), "{:?}", report.lines());
+        }
+    }
+}
+
+/// The draws above are worth something: of each model there are many of both sorts.
+#[test]
+fn both_sorts_are_drawn() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    let mut runner = TestRunner::deterministic();
+    for kind in ModelKind::ALL {
+        let mut right = 0;
+        for _ in 0..200 {
+            let steps = steps(40).new_tree(&mut runner).unwrap().current();
+            let (which, what) = any::<(usize, u8)>().new_tree(&mut runner).unwrap().current();
+            let mut operations = seen(kind, &steps);
+            spoil(kind, &mut operations, which, what);
+            right += usize::from(linearizable(kind, &operations));
+        }
+        assert!((20..=190).contains(&right), "{kind}: {right} of 200");
+    }
+}

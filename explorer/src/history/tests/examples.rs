@@ -1,0 +1,207 @@
+//! Histories as they are known from real systems, with what is said of them.
+
+use super::*;
+
+#[test]
+fn concurrent_operations_may_be_in_any_order() {
+    // Two writes at once, and readers that agree on one order of them.
+    fine(
+        ModelKind::Register,
+        "1 invoke write 1
+         2 invoke write 2
+         3 invoke read
+         3 ok read 2
+         3 invoke read
+         3 ok read 1
+         1 ok write
+         2 ok write
+         3 invoke read
+         3 ok read 1",
+    );
+    // Readers that do not.
+    assert_eq!(
+        said(
+            ModelKind::Register,
+            "1 invoke write 1
+             2 invoke write 2
+             3 invoke read
+             3 ok read 2
+             3 invoke read
+             3 ok read 1
+             3 invoke read
+             3 ok read 2",
+        ),
+        "read of 2 by process 3 of n1 (700ms to 800ms, lines 7 and 8) cannot be: it held 1"
+    );
+}
+
+#[test]
+fn a_stale_read_after_a_partition() {
+    assert_eq!(
+        said(
+            ModelKind::Register,
+            "1 invoke write 3
+             1 ok write
+             1 invoke write 5
+             1 ok write
+             2 invoke read
+             2 ok read 3",
+        ),
+        "read of 3 by process 2 of n1 (500ms to 600ms, lines 5 and 6) cannot be: it held 5 since 400ms"
+    );
+}
+
+/// The old value is read while the new one is written, after another client has read the new one.
+#[test]
+fn a_read_that_goes_back() {
+    assert_eq!(
+        said(
+            ModelKind::Kv,
+            "1 invoke put 1
+             2 invoke get
+             2 ok get 1
+             3 invoke get
+             3 ok get null
+             1 ok put",
+        ),
+        "read of null by process 3 of n1 (400ms to 500ms, lines 4 and 5) cannot be: it held 1"
+    );
+}
+
+#[test]
+fn a_write_that_is_lost_at_a_fail_over() {
+    let text = "1 invoke put 1
+         1 ok put
+         2 invoke put 2
+         2 ok put
+         3 invoke get
+         3 ok get 1";
+    let report = report(ModelKind::Kv, text);
+    assert_eq!(
+        report.lines(),
+        [
+            "kv: 3 operations (3 acknowledged, 0 failed, 0 of unknown outcome) on 1 keys: \
+             1 not linearizable, 0 unknown, 1 acknowledged writes lost",
+            "acknowledged write of 2 by process 2 of n1 (300ms to 400ms, lines 3 and 4) is gone: \
+             later read of 1 by process 3 of n1 (500ms to 600ms, lines 5 and 6)",
+            "read of 1 by process 3 of n1 (500ms to 600ms, lines 5 and 6) cannot be: it held 2 since 400ms",
+            "the 2 operations before it can be in this order:",
+            "  write of 1 by process 1 of n1 (100ms to 200ms, lines 1 and 2)",
+            "  write of 2 by process 2 of n1 (300ms to 400ms, lines 3 and 4)",
+            "what it saw may come from:",
+            "  write of 1 by process 1 of n1 (100ms to 200ms, lines 1 and 2)",
+            "after those before it: it held 2",
+        ]
+    );
+}
+
+#[test]
+fn a_write_of_unknown_outcome_is_seen_late_or_never() {
+    let history = |end: &str, reads: &[u32]| {
+        let mut text = format!("1 invoke write 1\n 1 ok write\n 2 invoke write 2\n {end}\n");
+        for value in reads {
+            text += &format!("3 invoke read\n 3 ok read {value}\n");
+        }
+        said(ModelKind::Register, &text)
+    };
+    for end in ["2 info write", ""] {
+        for reads in [&[1, 1, 1][..], &[1, 1, 2, 2], &[2]] {
+            assert_eq!(history(end, reads), "", "{end} {reads:?}");
+        }
+        // But not gone again.
+        assert!(history(end, &[1, 2, 1]).contains("read of 1 by process 3"), "{end}");
+    }
+    // One that failed is never seen.
+    assert_eq!(history("2 fail write", &[1, 1]), "");
+    assert!(history("2 fail write", &[1, 2]).contains("read of 2 by process 3"));
+}
+
+/// A process goes on after an operation of unknown outcome, which may take effect in the middle of the next.
+#[test]
+fn a_process_goes_on_after_an_unknown_outcome() {
+    fine(
+        ModelKind::Register,
+        "1 invoke write 1
+         1 info write
+         1 invoke write 2
+         1 ok write 2
+         1 invoke read
+         1 ok read 1",
+    );
+}
+
+#[test]
+fn an_element_that_is_dequeued_twice() {
+    let text = "1 invoke enqueue 7
+         1 ok enqueue
+         2 invoke dequeue
+         3 invoke dequeue
+         2 ok dequeue 7
+         3 ok dequeue 7";
+    let report = report(ModelKind::Queue, text);
+    assert_eq!(
+        report.lines()[1..3],
+        [
+            "dequeue of 7 by process 3 of n1 (400ms to 600ms, lines 4 and 6) is of what came out 2 times and \
+             went in 1 times",
+            "dequeue of 7 by process 3 of n1 (400ms to 600ms, lines 4 and 6) cannot be: it was empty",
+        ]
+    );
+    // A second enqueue of which nobody knows would explain it.
+    fine(ModelKind::Queue, &format!("9 invoke enqueue 7\n{text}"));
+}
+
+/// Two clients hold the lock, as the lease of the first has run out.
+#[test]
+fn a_lock_that_two_hold() {
+    let text = "1 invoke acquire
+         1 ok acquire
+         2 invoke acquire
+         2 ok acquire";
+    assert_eq!(
+        said(ModelKind::Lock, text),
+        "acquire by process 2 of n1 (300ms to 400ms, lines 3 and 4) cannot be: \
+         process 1 of n1 held it since 200ms"
+    );
+    // A release of unknown outcome explains it.
+    fine(ModelKind::Lock, &text.replacen("2 invoke", "1 invoke release\n 2 invoke", 1));
+}
+
+/// Elements of a set that is never read as a whole are judged alone; evidence is of the one that is wrong.
+#[test]
+fn elements_of_a_set_are_judged_alone() {
+    let text = "1 invoke add 1
+         1 ok add
+         2 invoke add 2
+         2 ok add
+         3 invoke contains 2
+         3 ok contains [2,false]";
+    let report = report(ModelKind::Set, text);
+    let evidence = report.violations().next().unwrap();
+    assert_eq!((evidence.placed, evidence.order.len()), (1, 1));
+    assert_eq!(evidence.order[0].what, "add of 2");
+}
+
+/// Of several elements that are wrong, the one that is so first is told, whichever appeared first.
+#[test]
+fn the_first_of_the_elements_that_are_wrong_is_told() {
+    let told = said(
+        ModelKind::Set,
+        "1 invoke contains 1
+         2 invoke contains 2
+         2 ok contains [2,true]
+         1 ok contains [1,true]",
+    );
+    assert!(told.starts_with("contains of 2 with true by process 2"), "{told}");
+}
+
+#[test]
+fn reports_are_the_same_each_time_and_data_too() {
+    let text = "1 invoke write 1\n 2 invoke read\n 2 ok read 1\n 1 info write\n 2 invoke read\n 2 ok read 3";
+    let report = |()| super::report(ModelKind::Cas, text);
+    assert_eq!(report(()), report(()));
+    let data = serde_json::to_value(report(())).unwrap();
+    assert_eq!(data["model"], "cas");
+    assert_eq!(data["keys"][0]["verdict"]["violation"]["operation"]["what"], "read of 3");
+    assert_eq!(data["keys"][0]["verdict"]["violation"]["possible"], json!(["it held 1"]));
+}

@@ -1,0 +1,77 @@
+//! Following violations up: to their first completion, what was possible there, and since when.
+
+use super::*;
+
+fn evidence(kind: ModelKind, text: &str) -> Evidence {
+    report(kind, text).violations().next().unwrap().clone()
+}
+
+/// The first of many violations is told, and nothing that came later plays a part.
+#[test]
+fn the_first_completion_that_cannot_be_is_told() {
+    let mut text = "1 invoke write 1\n 1 ok write\n".to_owned();
+    for i in 0..40 {
+        text += &format!("2 invoke read\n 2 ok read {}\n", if i == 23 { 7 } else { 1 });
+    }
+    text += "1 invoke write 7\n 1 ok write\n 2 invoke read\n 2 ok read 3";
+    let evidence = evidence(ModelKind::Register, &text);
+    assert!(evidence.earliest);
+    assert_eq!((evidence.operation.invoked.line, evidence.placed), (49, 24));
+    assert_eq!(evidence.order.len(), crate::history::limits::ORDER_SHOWN_MAX);
+    let origins: Vec<u64> = evidence.origins.iter().map(|told| told.invoked.line).collect();
+    assert_eq!(origins, [83]);
+    assert_eq!(evidence.since.map(|moment| moment.line), Some(2));
+}
+
+/// A search gets stuck at an operation before the one that cannot be: the write is only known to be over late, and the
+/// first read of another value behind it, which is open when the write ends, later still.
+#[test]
+fn where_a_search_ends_is_not_where_a_history_stops_having_an_order() {
+    let text = "1 invoke enqueue 1
+         1 ok enqueue
+         2 invoke dequeue
+         3 invoke dequeue
+         3 ok dequeue null
+         2 ok dequeue 2";
+    let evidence = evidence(ModelKind::Queue, text);
+    // The empty queue is explained by the other dequeue until that turns out to have had something else.
+    assert_eq!(evidence.operation.completed.unwrap().line, 6);
+    assert!(evidence.earliest);
+    assert_eq!(evidence.lines().last().map(String::as_str), Some("nothing left behind what it saw"));
+}
+
+#[test]
+fn what_goes_on_at_the_same_time_is_listed() {
+    let text = "1 invoke write 1
+         1 ok write
+         2 invoke write 2
+         3 invoke read
+         4 invoke write 4
+         4 info write
+         5 invoke read
+         3 ok read 9
+         2 ok write
+         5 ok read 1";
+    let evidence = evidence(ModelKind::Register, text);
+    let concurrent: Vec<u64> = evidence.concurrent.iter().map(|told| told.invoked.line).collect();
+    assert_eq!(concurrent, [3, 5, 7]);
+    assert_eq!(evidence.possible, ["it held 1", "it held 2", "it held 4"]);
+    assert_eq!(evidence.since, None);
+}
+
+/// Only so many violations are followed up; the others are told all the same.
+#[test]
+fn many_violations_are_all_told() {
+    let count = crate::history::limits::FOLLOWED_MAX + 3;
+    let mut lines = Vec::new();
+    for key in 0..count {
+        for line in written("1 invoke read\n 1 ok read 1") {
+            lines.push(Line { text: line.text.replacen('{', &format!("{{\"key\":{key},"), 1), ..line });
+        }
+    }
+    let report = report_on(Spec::new(ModelKind::Register), lines);
+    let earliest: Vec<bool> = report.violations().map(|evidence| evidence.earliest).collect();
+    assert_eq!(earliest.len(), count);
+    assert!(earliest.iter().enumerate().all(|(i, earliest)| *earliest == (i < count - 3)));
+    assert!(report.lines().contains(&"an earlier operation may be the first that cannot be".to_owned()));
+}

@@ -1,0 +1,115 @@
+//! Acknowledged writes that are gone, and those that only seem to be.
+
+use super::*;
+
+/// What is told to be lost, by the operation, the loss's name and the number of its lines.
+fn lost(kind: ModelKind, text: &str) -> Vec<String> {
+    let report = report(kind, text);
+    assert_eq!(report.lost.len() as u64, report.lost_count);
+    report
+        .lost
+        .iter()
+        .map(|lost| format!("{} at {}", lost.operation.what, lost.operation.invoked.line))
+        .collect()
+}
+
+#[test]
+fn writes_of_registers() {
+    let two = "1 invoke write 1\n 1 ok write\n 2 invoke write 2\n 2 ok write\n";
+    let overlapping = "1 invoke write 1\n 2 invoke write 2\n 1 ok write\n 2 ok write\n";
+    let register = |text: &str, value: &str| {
+        lost(ModelKind::Register, &format!("{text} 3 invoke read\n 3 ok read {value}"))
+    };
+    let gone = ["write of 2 at 3"];
+    assert_eq!(register(two, "1"), gone);
+    assert_eq!(register(two, "null"), gone);
+    assert_eq!(register(two, "9"), gone);
+    assert!(register(two, "2").is_empty());
+    assert!(register(overlapping, "1").is_empty() && register(overlapping, "2").is_empty());
+    assert_eq!(register(overlapping, "null"), ["write of 2 at 2"]);
+    // Nothing was acknowledged.
+    assert!(register("1 invoke write 1\n 1 info write\n", "null").is_empty());
+    // One of unknown outcome may be late, if it was invoked before the read was over.
+    assert!(register(&format!("9 invoke write 9\n{two}"), "9").is_empty());
+    let after = format!("{two} 3 invoke read\n 3 ok read 9\n 9 invoke write 9");
+    assert_eq!(lost(ModelKind::Register, &after), gone);
+    // A read that began before the write was over is not final.
+    let early = "1 invoke write 1\n 2 invoke read\n 1 ok write\n 2 ok read null";
+    assert!(lost(ModelKind::Register, early).is_empty());
+    // Of several reads it is enough that one does not show it.
+    assert_eq!(
+        lost(
+            ModelKind::Register,
+            &format!("{two} 3 invoke read\n 3 ok read 2\n 3 invoke read\n 3 ok read 1")
+        ),
+        gone
+    );
+    // A write that failed is not lost, a cas and a delete are like writes.
+    assert!(
+        lost(ModelKind::Register, "1 invoke write 1\n 1 fail write\n 1 invoke read\n 1 ok read null")
+            .is_empty()
+    );
+    let cas = "1 invoke cas [null,2]\n 1 ok cas\n 1 invoke read\n 1 ok read null";
+    assert_eq!(lost(ModelKind::Cas, cas), ["cas from null to 2 at 1"]);
+    let delete = "1 invoke put 1\n 1 ok put\n 1 invoke delete\n 1 ok delete\n 1 invoke get\n 1 ok get 1";
+    assert_eq!(lost(ModelKind::Kv, delete), ["delete at 3"]);
+}
+
+#[test]
+fn elements_of_sets() {
+    let set = |text: &str| lost(ModelKind::Set, text);
+    let read = |members: &str| format!("9 invoke read\n 9 ok read {members}\n");
+    let two = "1 invoke add 1\n 1 ok add\n 1 invoke add 2\n 1 ok add\n";
+    assert_eq!(set(&(two.to_owned() + &read("[2]"))), ["add of 1 at 1"]);
+    assert_eq!(set(&(two.to_owned() + &read("[]"))), ["add of 1 at 1", "add of 2 at 3"]);
+    assert!(set(&(two.to_owned() + &read("[1,2]"))).is_empty());
+    // It is the last read that counts.
+    assert!(set(&(two.to_owned() + &read("[]") + &read("[1,2]"))).is_empty());
+    // A contains shows it too.
+    assert_eq!(set(&(two.to_owned() + "9 invoke contains 2\n 9 ok contains [2,false]")), ["add of 2 at 3"]);
+    // A remove at the same time or later, even one of unknown outcome, excuses it; an earlier one does not.
+    for (remove, is_lost) in [
+        ("1 invoke add 1\n 2 invoke remove 1\n 1 ok add\n 2 ok remove\n", false),
+        ("1 invoke add 1\n 1 ok add\n 2 invoke remove 1\n 2 info remove\n", false),
+        ("2 invoke remove 1\n 2 info remove\n 1 invoke add 1\n 1 ok add\n", false),
+        ("2 invoke remove 1\n 2 fail remove\n 1 invoke add 1\n 1 ok add\n", true),
+        ("2 invoke remove 1\n 2 ok remove\n 1 invoke add 1\n 1 ok add\n", true),
+    ] {
+        assert_eq!(!set(&(remove.to_owned() + &read("[]"))).is_empty(), is_lost, "{remove}");
+    }
+    // An add of unknown outcome may never happen, and a read that began before the add was over proves nothing.
+    assert!(set(&("1 invoke add 1\n 1 info add\n".to_owned() + &read("[]"))).is_empty());
+    assert!(set("1 invoke add 1\n 9 invoke read\n 1 ok add\n 9 ok read []").is_empty());
+}
+
+#[test]
+fn elements_of_queues() {
+    let queue = |text: &str| lost(ModelKind::Queue, text);
+    let two = "1 invoke enqueue 1\n 1 ok enqueue\n 1 invoke enqueue 2\n 1 ok enqueue\n".to_owned();
+    let took = |value: &str| format!("9 invoke dequeue\n 9 ok dequeue {value}\n");
+    assert_eq!(queue(&(two.clone() + &took("2") + &took("null"))), ["enqueue of 1 at 1"]);
+    assert!(queue(&(two.clone() + &took("1") + &took("2") + &took("null"))).is_empty());
+    // As long as it is not empty, nothing is missing.
+    assert!(queue(&(two.clone() + &took("2"))).is_empty());
+    // Empty while the element was on its way in.
+    assert!(queue("1 invoke enqueue 1\n 9 invoke dequeue\n 1 ok enqueue\n 9 ok dequeue null").is_empty());
+    // One dequeue of unknown outcome excuses one element, not two.
+    let unknown = "8 invoke dequeue\n 8 info dequeue\n";
+    assert!(queue(&(two.clone() + unknown + &took("1") + &took("null"))).is_empty());
+    assert_eq!(queue(&(two.clone() + unknown + &took("null"))), ["enqueue of 1 at 1", "enqueue of 2 at 3"]);
+    // Twice is too often, but not if it went in twice, or may have.
+    assert_eq!(queue(&(two.clone() + &took("1") + &took("1"))), ["dequeue of 1 at 7"]);
+    assert!(queue(&("8 invoke enqueue 1\n".to_owned() + &two + &took("1") + &took("1"))).is_empty());
+    // What nobody enqueued came out too often the first time.
+    assert_eq!(queue(&took("5")), ["dequeue of 5 at 1"]);
+}
+
+/// Many losses are counted, and the first of them told.
+#[test]
+fn losses_are_bounded() {
+    let count = crate::history::limits::LOST_MAX + 5;
+    let adds: String = (0..count).map(|i| format!("1 invoke add {i}\n1 ok add\n")).collect();
+    let report = report(ModelKind::Set, &(adds + "1 invoke read\n 1 ok read []"));
+    assert_eq!((report.lost.len(), report.lost_count), (count - 5, count as u64));
+    assert_eq!(report.lines()[count - 4], "and 5 more that are lost");
+}

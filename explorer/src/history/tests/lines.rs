@@ -1,0 +1,317 @@
+//! Reading lines: what is wrong with them, where, and what becomes of the rest.
+
+use super::*;
+use crate::history::limits::{LINE_BYTES_MAX, PROBLEMS_MAX};
+use crate::history::reader::Bounds;
+
+fn line(text: &str) -> Line {
+    Line { vtime_ns: 1_500_000_000, node: "n1".to_owned(), text: text.to_owned() }
+}
+
+fn read(kind: ModelKind, texts: &[&str]) -> (History, Problems) {
+    History::read(Spec::new(kind), texts.iter().map(|text| line(text)))
+}
+
+/// What is wrong with lines, without places.
+fn wrong(kind: ModelKind, texts: &[&str]) -> Vec<String> {
+    read(kind, texts).1.first.iter().map(|problem| format!("{}: {}", problem.line, problem.what)).collect()
+}
+
+#[test]
+fn problems_say_where_they_are() {
+    let (_, problems) =
+        read(ModelKind::Register, &["{}", r#"{"type":"invoke","process":1,"f":"read"}"#, "x"]);
+    assert_eq!(
+        problems.to_string(),
+        "line 1, from n1 at 1.5s: type is missing\nline 3, from n1 at 1.5s: is no JSON object"
+    );
+}
+
+#[test]
+fn each_line_that_cannot_be_read_is_told() {
+    let cases: &[(ModelKind, &str, &str)] = &[
+        (ModelKind::Register, "", "is no JSON object"),
+        (ModelKind::Register, r#"["invoke",1,"read"]"#, "is no JSON object"),
+        (ModelKind::Register, r#"{"type":"#, "not JSON: EOF while parsing a value at column 8"),
+        (
+            ModelKind::Register,
+            r#"{"type":"ok","type":"ok"}"#,
+            "not JSON: duplicate field `type` at column 19",
+        ),
+        (ModelKind::Register, r#"{"process":1,"f":"read"}"#, "type is missing"),
+        (ModelKind::Register, r#"{"type":null,"process":1,"f":"read"}"#, "type is missing"),
+        (ModelKind::Register, r#"{"type":1}"#, "type must be a text"),
+        (
+            ModelKind::Register,
+            r#"{"type":"begin","process":1}"#,
+            r#"there is no type "begin"; they are invoke, ok, fail and info"#,
+        ),
+        (ModelKind::Register, r#"{"type":"invoke","f":"read"}"#, "process is missing"),
+        (
+            ModelKind::Register,
+            r#"{"type":"invoke","process":1.5,"f":"read"}"#,
+            "process must be an integer or a text",
+        ),
+        (ModelKind::Register, r#"{"type":"invoke","process":1}"#, "f is missing"),
+        (ModelKind::Register, r#"{"type":"invoke","process":1,"f":7}"#, "f must be a text"),
+        (
+            ModelKind::Register,
+            r#"{"type":"invoke","process":1,"f":"read","key":[1]}"#,
+            "key must be a text, a number, true or false",
+        ),
+        (
+            ModelKind::Register,
+            r#"{"type":"invoke","process":1,"f":"read","key":1e300}"#,
+            "key has a number that is not exact; write it as a text",
+        ),
+        (
+            ModelKind::Register,
+            r#"{"type":"invoke","process":1,"f":"write","value":{"a":[18446744073709551617]}}"#,
+            "value has a number that is not exact; write it as a text",
+        ),
+        (
+            ModelKind::Register,
+            r#"{"type":"invoke","process":1,"f":"cas","value":[1,2]}"#,
+            r#"a register has no operation "cas"; it has read, get, write, put, set"#,
+        ),
+        (
+            ModelKind::Register,
+            r#"{"type":"invoke","process":1,"f":"write"}"#,
+            "the value of write must be what is written",
+        ),
+        (
+            ModelKind::Cas,
+            r#"{"type":"invoke","process":1,"f":"cas","value":[1,2,3]}"#,
+            "the value of cas must be [old, new]",
+        ),
+        (
+            ModelKind::Queue,
+            r#"{"type":"invoke","process":1,"f":"enqueue","value":null}"#,
+            "the value of enqueue must be an element, which null is not",
+        ),
+        (
+            ModelKind::Set,
+            r#"{"type":"invoke","process":1,"f":"add"}"#,
+            "the value of add must be an element, which null is not",
+        ),
+    ];
+    for (kind, text, expected) in cases {
+        assert_eq!(wrong(*kind, &[text]), [format!("1: {expected}")], "{text}");
+    }
+    let long = format!(r#"{{"type":"invoke","process":1,"f":"read"}}{}"#, " ".repeat(LINE_BYTES_MAX));
+    assert_eq!(
+        wrong(ModelKind::Register, &[&long]),
+        [format!("1: a line has at most {LINE_BYTES_MAX} bytes")]
+    );
+}
+
+#[test]
+fn each_completion_that_does_not_fit_is_told() {
+    let cases: &[(ModelKind, &str, &str, &str)] = &[
+        (
+            ModelKind::Set,
+            r#"{"type":"invoke","process":1,"f":"contains","value":3}"#,
+            r#"{"type":"ok","process":1,"f":"contains","value":[4,true]}"#,
+            "the value of contains must be [value, true or false], with the value of the invocation",
+        ),
+        (
+            ModelKind::Set,
+            r#"{"type":"invoke","process":1,"f":"read"}"#,
+            r#"{"type":"ok","process":1,"f":"read","value":[4,5,4]}"#,
+            "the value of read must be an array of the members, each once",
+        ),
+        (
+            ModelKind::Set,
+            r#"{"type":"invoke","process":1,"f":"read"}"#,
+            r#"{"type":"ok","process":1,"f":"read"}"#,
+            "the value of read must be an array of the members, each once",
+        ),
+        (
+            ModelKind::Register,
+            r#"{"type":"invoke","process":1,"f":"read"}"#,
+            r#"{"type":"ok","process":1,"f":"write"}"#,
+            "f is not that of the invocation in line 1, whose outcome is now unknown",
+        ),
+        (
+            ModelKind::Register,
+            r#"{"type":"invoke","process":1,"f":"read","key":"x"}"#,
+            r#"{"type":"ok","process":1,"f":"read","key":"y"}"#,
+            "key is not that of the invocation in line 1, whose outcome is now unknown",
+        ),
+        (
+            ModelKind::Register,
+            r#"{"type":"invoke","process":1,"f":"read"}"#,
+            r#"{"type":"ok","process":"1","f":"read"}"#,
+            "process \"1\" has no operation that could be over; it counts as one of unknown start and outcome",
+        ),
+        (
+            ModelKind::Register,
+            r#"{"type":"invoke","process":1,"f":"read"}"#,
+            r#"{"type":"invoke","process":1,"f":"read"}"#,
+            "process 1 starts another operation while that of line 1 is open, whose outcome is now unknown",
+        ),
+    ];
+    for (kind, first, second, expected) in cases {
+        let (history, problems) = read(*kind, &[first, second]);
+        let told: Vec<String> = problems.first.iter().map(|problem| problem.what.to_string()).collect();
+        assert_eq!(told, [*expected], "{second}");
+        assert!(history.operations.iter().all(|operation| operation.completed().is_none()), "{second}");
+    }
+}
+
+/// The completion of an invocation that was of no use is no second problem.
+#[test]
+fn one_mistake_is_one_problem() {
+    let texts = [
+        r#"{"type":"invoke","process":1,"f":"write"}"#,
+        r#"{"type":"ok","process":1,"f":"write","value":1}"#,
+        r#"{"type":"ok","process":1,"f":"write","value":1}"#,
+    ];
+    let wrong = wrong(ModelKind::Register, &texts);
+    assert_eq!(wrong.len(), 2);
+    assert!(wrong[1].starts_with("3: process 1 has no operation"), "{wrong:?}");
+}
+
+/// A write whose invocation was lost may explain what is read, so that no violation is made up.
+#[test]
+fn a_completion_without_invocation_may_have_happened() {
+    let read_of_5 =
+        [r#"{"type":"invoke","process":2,"f":"read"}"#, r#"{"type":"ok","process":2,"f":"read","value":5}"#];
+    let stray = r#"{"type":"ok","process":1,"f":"write","value":5}"#;
+    for (texts, is_fine) in [
+        (vec![read_of_5[0], read_of_5[1]], false),
+        (vec![read_of_5[0], read_of_5[1], stray], true),
+        (vec![read_of_5[0], read_of_5[1], r#"{"type":"fail","process":1,"f":"write","value":5}"#], false),
+        (vec![read_of_5[0], read_of_5[1], r#"{"type":"ok","process":1,"f":"write","value":4}"#], false),
+    ] {
+        let report = check(&read(ModelKind::Register, &texts).0, Budget::default());
+        assert_eq!(report.keys[0].verdict == Verdict::Fine, is_fine, "{texts:?}");
+        // A problem is never fine, whatever becomes of the rest.
+        assert!(!report.is_fine());
+    }
+}
+
+/// Of a write that was spoilt, both is possible.
+#[test]
+fn an_operation_with_a_problem_is_of_unknown_outcome() {
+    for (value, is_fine) in [(5, true), (6, true), (7, false)] {
+        let texts = [
+            r#"{"type":"invoke","process":1,"f":"write","value":6}"#.to_owned(),
+            r#"{"type":"ok","process":1,"f":"write"}"#.to_owned(),
+            r#"{"type":"invoke","process":1,"f":"write","value":5}"#.to_owned(),
+            r#"{"type":"ok","process":1,"f":"read"}"#.to_owned(),
+            r#"{"type":"invoke","process":1,"f":"read"}"#.to_owned(),
+            format!(r#"{{"type":"ok","process":1,"f":"read","value":{value}}}"#),
+        ];
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let (history, problems) = read(ModelKind::Register, &texts);
+        assert_eq!(problems.count, 1);
+        assert_eq!(check(&history, Budget::default()).keys[0].verdict == Verdict::Fine, is_fine, "{value}");
+    }
+}
+
+#[test]
+fn equal_values_are_equal_however_they_are_written() {
+    for (one, other, equal) in [
+        ("1", "1.0", true),
+        ("0", "-0.0", true),
+        ("1e3", "1000", true),
+        (r#"{"a":1,"b":[2.0]}"#, r#"{"b":[2],"a":1}"#, true),
+        (r#""\u0061""#, r#""a""#, true),
+        ("1.5", "1.50", true),
+        ("1", r#""1""#, false),
+        ("[1,2]", "[2,1]", false),
+        ("18446744073709551615", "18446744073709551614", false),
+        ("0", "null", false),
+        ("false", "0", false),
+    ] {
+        let texts = [
+            format!(r#"{{"type":"invoke","process":1,"f":"put","value":{one}}}"#),
+            r#"{"type":"ok","process":1}"#.to_owned(),
+            r#"{"type":"invoke","process":1,"f":"get"}"#.to_owned(),
+            format!(r#"{{"type":"ok","process":1,"f":"get","value":{other}}}"#),
+        ];
+        let report = report_on(Spec::new(ModelKind::Kv), texts.iter().map(|text| line(text)).collect());
+        assert_eq!(report.is_fine(), equal, "{one} and {other}");
+    }
+}
+
+#[test]
+fn keys_are_apart_and_so_are_processes_of_nodes() {
+    let at = |node: &str, text: &str| Line { vtime_ns: 0, node: node.to_owned(), text: text.to_owned() };
+    let lines = vec![
+        at("n1", r#"{"type":"invoke","process":1,"f":"write","key":"x","value":1}"#),
+        at("n2", r#"{"type":"invoke","process":1,"f":"write","key":1,"value":2}"#),
+        at("n1", r#"{"type":"ok","process":1,"f":"write","key":"x"}"#),
+        at("n2", r#"{"type":"ok","process":1,"f":"write","key":1}"#),
+        at("n1", r#"{"type":"invoke","process":1,"f":"read","key":"1"}"#),
+        at("n1", r#"{"type":"ok","process":1,"f":"read","value":null}"#),
+        at("n1", r#"{"type":"invoke","process":1,"f":"read"}"#),
+        at("n1", r#"{"type":"ok","process":1,"f":"read","value":1}"#),
+        at("n1", r#"{"type":"invoke","process":1,"f":"read","key":null}"#),
+        at("n1", r#"{"type":"ok","process":1,"f":"read"}"#),
+    ];
+    let report = report_on(Spec::new(ModelKind::Register), lines);
+    let keys: Vec<(Option<&str>, usize, bool)> = report
+        .keys
+        .iter()
+        .map(|key| (key.key.as_deref(), key.operations, key.verdict == Verdict::Fine))
+        .collect();
+    assert_eq!(
+        keys,
+        [(Some("\"x\""), 1, true), (Some("1"), 1, true), (Some("\"1\""), 1, true), (None, 2, false)]
+    );
+}
+
+#[test]
+fn problems_are_counted_beyond_those_that_are_told() {
+    let (_, problems) = read(ModelKind::Register, &vec!["?"; PROBLEMS_MAX + 7]);
+    assert_eq!((problems.first.len(), problems.count), (PROBLEMS_MAX, PROBLEMS_MAX as u64 + 7));
+    assert!(problems.to_string().ends_with("\nand 7 more"));
+}
+
+/// What is behind a bound is not read, so that what was read is a history that ended early.
+#[test]
+fn a_history_ends_at_its_bounds() {
+    let lines = written("1 invoke write 1\n 1 ok write\n 1 invoke write 2\n 2 invoke read\n 2 ok read 9");
+    for (bounds, operations, expected) in [
+        (
+            Bounds { operations: 1, bytes: u64::MAX },
+            1,
+            Some("line 3, from n1 at 300ms: a history has at most"),
+        ),
+        (Bounds { operations: 3, bytes: 1 }, 0, Some("line 1, from n1 at 100ms: a history has at most")),
+        (Bounds { operations: 3, bytes: u64::MAX }, 3, None),
+    ] {
+        let mut reader = Reader::bounded(Spec::new(ModelKind::Register), bounds);
+        lines.iter().for_each(|line| reader.push(line));
+        let (history, problems) = reader.finish();
+        assert_eq!(history.operations(), operations);
+        assert_eq!(problems.count, u64::from(expected.is_some()));
+        assert!(problems.to_string().starts_with(expected.unwrap_or("")), "{problems}");
+        let is_fine = check(&history, Budget::default()).keys.iter().all(|key| key.verdict == Verdict::Fine);
+        assert_eq!(is_fine, expected.is_some());
+    }
+}
+
+#[test]
+fn models_have_names_and_some_an_initial_value() {
+    for kind in ModelKind::ALL {
+        assert_eq!(kind.name().parse(), Ok(kind));
+        assert_eq!(serde_json::to_value(kind).unwrap(), json!(kind.name()));
+    }
+    let error = "stack".parse::<ModelKind>().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        r#"there is no model "stack"; they are register, cas, kv, queue, set and lock"#
+    );
+    let spec: Spec = serde_json::from_value(json!({"model": "cas", "initial": 0.0})).unwrap();
+    assert_eq!(spec, Spec::with_initial(ModelKind::Cas, json!(0)).unwrap());
+    let error = serde_json::from_value::<Spec>(json!({"model": "queue", "initial": 0})).unwrap_err();
+    assert_eq!(error.to_string(), "a queue has no initial value; a register and a cas have");
+    assert_eq!(Spec::with_initial(ModelKind::Cas, json!(1e99)), Err(NoInitial::Inexact));
+    let text = "1 invoke read\n 1 ok read 7";
+    let seven = Spec::with_initial(ModelKind::Register, json!(7)).unwrap();
+    assert!(report_on(seven, written(text)).is_fine());
+    assert!(!report(ModelKind::Register, text).is_fine());
+}

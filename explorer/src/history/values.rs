@@ -1,0 +1,55 @@
+//! The values of a history as small numbers: equal values have equal numbers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A value. Numbers are given in the order in which values appear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct V(pub(super) u32);
+
+/// JSON's null.
+pub(super) const NULL: V = V(0);
+
+/// What an entry takes besides twice its text's place, roughly.
+const ENTRY_BYTES: u64 = 64;
+
+/// Texts and their numbers. Texts are JSON in one form.
+#[derive(Debug, Clone)]
+pub(super) struct Values {
+    numbers: BTreeMap<Arc<str>, V>,
+    texts: Vec<Arc<str>>,
+    bytes: u64,
+}
+
+impl Values {
+    /// Only null.
+    pub(super) fn new() -> Values {
+        let mut values = Values { numbers: BTreeMap::new(), texts: Vec::new(), bytes: 0 };
+        values.number(serde_json::Value::Null.to_string());
+        values
+    }
+
+    /// The number of a text.
+    pub(super) fn number(&mut self, text: String) -> V {
+        if let Some(v) = self.numbers.get(text.as_str()) {
+            return *v;
+        }
+        // A history has fewer values than bytes, of which there are less than 2^32.
+        let v = V(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
+        self.bytes = self.bytes.saturating_add(text.len() as u64 + ENTRY_BYTES);
+        let text: Arc<str> = text.into();
+        self.texts.push(Arc::clone(&text));
+        self.numbers.insert(text, v);
+        v
+    }
+
+    /// The text of a number.
+    pub(super) fn text(&self, v: V) -> &str {
+        self.texts.get(v.0 as usize).map_or("?", |text| text)
+    }
+
+    /// What all of it takes, roughly.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}

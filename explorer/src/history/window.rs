@@ -1,0 +1,111 @@
+//! The acknowledged operations that are still to be put in order, as a linked list of their starts and ends.
+//!
+//! **Invariant.** Operations are taken out and put back like a stack: what was taken out last comes back first, and then
+//! each of the neighbours that it remembers is in the list.
+
+use super::model::Op;
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Node {
+    next: usize,
+    previous: usize,
+    /// Its operation, by rank.
+    rank: usize,
+    is_end: bool,
+    line: u64,
+}
+
+/// The list. Ranks are places among the acknowledged operations in the order of their invocations.
+#[derive(Debug)]
+pub(super) struct Window {
+    /// The first is the head, the last is the tail.
+    nodes: Vec<Node>,
+    /// Nodes of the start and end, by rank.
+    places: Vec<(usize, usize)>,
+}
+
+const HEAD: usize = 0;
+
+impl Window {
+    /// All of these, which are in the order of their invocations.
+    pub(super) fn of(done: &[Op<'_>]) -> Window {
+        let mut events = Vec::with_capacity(done.len() * 2);
+        for (rank, op) in done.iter().enumerate() {
+            events.push((op.operation.invoked.line, false, rank));
+            events.extend(op.operation.completed().map(|moment| (moment.line, true, rank)));
+        }
+        events.sort_unstable();
+        let mut places = vec![(HEAD, HEAD); done.len()];
+        let mut nodes = vec![Node { next: 1, ..Node::default() }];
+        for (line, is_end, rank) in events {
+            let node = nodes.len();
+            nodes.push(Node { next: node + 1, previous: node - 1, rank, is_end, line });
+            if let Some((start, end)) = places.get_mut(rank) {
+                *(if is_end { end } else { start }) = node;
+            }
+        }
+        nodes.push(Node { previous: nodes.len() - 1, line: u64::MAX, is_end: true, ..Node::default() });
+        Window { nodes, places }
+    }
+
+    /// What may be next: the operations that started before any of those that are left ended, and that first end.
+    /// `None` if nothing is left.
+    pub(super) fn next(&self) -> Option<Next> {
+        let mut started = Vec::new();
+        let mut node = self.nodes.get(self.nodes.first()?.next)?;
+        while !node.is_end {
+            started.push(node.rank);
+            node = self.nodes.get(node.next)?;
+        }
+        (!started.is_empty()).then_some(Next { started, first_end: node.line, ends: node.rank })
+    }
+
+    /// Take an operation out.
+    pub(super) fn lift(&mut self, rank: usize) {
+        if let Some(&(start, end)) = self.places.get(rank) {
+            self.unlink(start);
+            self.unlink(end);
+        }
+    }
+
+    /// Put back what was taken out last.
+    pub(super) fn put_back(&mut self, rank: usize) {
+        if let Some(&(start, end)) = self.places.get(rank) {
+            self.link(end);
+            self.link(start);
+        }
+    }
+
+    fn unlink(&mut self, node: usize) {
+        if let Some(&Node { next, previous, .. }) = self.nodes.get(node) {
+            self.join(previous, next);
+        }
+    }
+
+    fn link(&mut self, node: usize) {
+        if let Some(&Node { next, previous, .. }) = self.nodes.get(node) {
+            self.join(previous, node);
+            self.join(node, next);
+        }
+    }
+
+    fn join(&mut self, left: usize, right: usize) {
+        if let Some(node) = self.nodes.get_mut(left) {
+            node.next = right;
+        }
+        if let Some(node) = self.nodes.get_mut(right) {
+            node.previous = left;
+        }
+    }
+}
+
+/// What may be next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Next {
+    /// Ranks, in the order of their invocations. At least one.
+    pub(super) started: Vec<usize>,
+    /// The line of the first end.
+    pub(super) first_end: u64,
+    /// The operation that it is the end of.
+    pub(super) ends: usize,
+}

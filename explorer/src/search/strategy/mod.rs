@@ -1,0 +1,33 @@
+//! Strategies: from where the next branch goes on.
+//!
+//! A strategy is a function of the tree, of how much is still unseen, and of draws. It keeps nothing: an exploration that is
+//! resumed chooses as it would have. Nothing here knows host time, caches, or how long a branch took but in instructions.
+
+mod novelty;
+mod uniform;
+
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::Rng;
+
+use super::tree::{Place, Tree};
+
+pub use novelty::Novelty;
+pub use uniform::Uniform;
+
+/// From where branches go on.
+pub trait Strategy {
+    /// From where the next branch goes on, in a tree of which so many parts of a million of what is reached next will be new.
+    fn choose(&self, tree: &Tree, unseen_ppm: u32, rng: &mut ChaCha20Rng) -> Place;
+}
+
+impl Strategy for Box<dyn Strategy + Send> {
+    fn choose(&self, tree: &Tree, unseen_ppm: u32, rng: &mut ChaCha20Rng) -> Place {
+        (**self).choose(tree, unseen_ppm, rng)
+    }
+}
+
+/// Evenly one of 0 to `n - 1`; 0 if there is none.
+fn below(rng: &mut ChaCha20Rng, n: u128) -> u128 {
+    let n = n.min(1 << 64);
+    (u128::from(rng.next_u64()) * n) >> 64
+}

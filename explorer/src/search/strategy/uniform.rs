@@ -1,0 +1,29 @@
+//! No preference: the yardstick for every other strategy.
+
+use std::collections::BTreeMap;
+
+use rand_chacha::ChaCha20Rng;
+
+use super::{Strategy, below};
+use crate::search::tree::{Place, Tree};
+
+/// Each depth of the tree is as likely as the next, and within it each moment.
+///
+/// Drawing evenly among all moments would hardly ever leave the depth at which there are most of them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Uniform;
+
+impl Strategy for Uniform {
+    fn choose(&self, tree: &Tree, _: u32, rng: &mut ChaCha20Rng) -> Place {
+        let mut by_depth: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+        for (number, branch, _) in tree.open() {
+            by_depth.entry(branch.depth).or_default().push(number);
+        }
+        let depth = below(rng, 1 + by_depth.len() as u128) as usize;
+        let Some(moments) = depth.checked_sub(1).and_then(|i| by_depth.values().nth(i)) else {
+            return Place::Root;
+        };
+        let drawn = below(rng, moments.len() as u128) as usize;
+        moments.get(drawn).map_or(Place::Root, |&number| Place::After(number))
+    }
+}

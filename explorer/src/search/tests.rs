@@ -1,0 +1,215 @@
+//! A make-believe world: a branch's result is a function of its path.
+
+use std::collections::BTreeSet;
+use std::num::NonZero;
+
+use proptest::prelude::*;
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+use super::strategy::{Novelty, Strategy as Chooses, Uniform};
+use super::*;
+
+/// What a branch came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Outcome {
+    standing: Standing,
+    points: Vec<u8>,
+}
+
+/// What was reached first by which choice, in their order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Seen {
+    taken: Vec<u64>,
+    points: BTreeSet<u8>,
+}
+
+impl Ledger for Seen {
+    type Outcome = Outcome;
+
+    fn take(&mut self, choice: u64, outcome: Outcome) -> Standing {
+        assert_eq!(self.taken.last().map_or(0, |last| last + 1), choice, "in their order");
+        self.taken.push(choice);
+        let before = self.points.len();
+        self.points.extend(outcome.points);
+        Standing { reward: (self.points.len() - before) as u64, ..outcome.standing }
+    }
+
+    fn unseen_ppm(&self) -> u32 {
+        1_000_000 / (1 + self.taken.len() as u32)
+    }
+}
+
+const ROOT_NS: u64 = 1_000;
+
+fn run(choice: &Choice) -> Outcome {
+    let hash = blake3::hash(choice.path.to_string().as_bytes());
+    let byte = |i: usize| hash.as_bytes()[i];
+    let begin = choice.path.forks().last().map_or(ROOT_NS, |fork| fork.vtime_ns);
+    let open = byte(0) % 4 > 0;
+    let open_ns = open.then(|| begin + 1 + u64::from(byte(1)));
+    let standing = Standing { open_ns, reward: 0, instructions: u64::from(byte(2)) };
+    let points = (3..3 + usize::from(byte(3)) % 4).map(|i| byte(i) % 64).collect();
+    Outcome { standing, points }
+}
+
+/// A search with so many workers, whose branches take as long as `dice` says.
+fn explore<S: Chooses>(
+    strategy: S,
+    seed: u64,
+    in_flight: u32,
+    branches: u64,
+    workers: usize,
+    dice: u64,
+) -> (Tree, Seen) {
+    let mut dice = ChaCha20Rng::seed_from_u64(dice);
+    let in_flight = NonZero::new(in_flight).unwrap();
+    let mut search = Search::new(seed, ROOT_NS, in_flight, branches, strategy, Seen::default());
+    let mut running: Vec<Choice> = Vec::new();
+    loop {
+        let next = if running.len() < workers { Some(search.choose()) } else { None };
+        match next {
+            Some(Next::Run(choice)) => {
+                let known = search.ledger().taken.len() as u64;
+                assert_eq!(
+                    known,
+                    (choice.number + 1).saturating_sub(u64::from(in_flight.get())),
+                    "no more, no less"
+                );
+                running.push(choice);
+                continue;
+            }
+            Some(Next::Over) if running.is_empty() => break,
+            Some(Next::Wait(missing)) => assert!(running.iter().any(|choice| choice.number == missing)),
+            Some(Next::Over) | None => {}
+        }
+        let done = running.swap_remove(dice.next_u64() as usize % running.len());
+        search.deliver(done.number, run(&done));
+        // Somebody is late, and says what is known.
+        search.deliver(done.number, Outcome { points: vec![77], ..run(&done) });
+    }
+    search.finish()
+}
+
+proptest! {
+    #[test]
+    fn a_tree_does_not_depend_on_workers(
+        seed: u64, in_flight in 1..20u32, branches in 0..300u64, workers in 1..30usize, dice: u64, novel: bool,
+    ) {
+        let (one, many) = if novel {
+            let strategy = Novelty::default();
+            (explore(strategy, seed, in_flight, branches, 1, 0), explore(strategy, seed, in_flight, branches, workers, dice))
+        } else {
+            (explore(Uniform, seed, in_flight, branches, 1, 0), explore(Uniform, seed, in_flight, branches, workers, dice))
+        };
+        prop_assert_eq!(&one, &many);
+        prop_assert_eq!(one.0.branches().len() as u64, branches);
+        prop_assert_eq!(one.1.taken.len() as u64, branches);
+    }
+
+    #[test]
+    fn a_shorter_search_is_a_beginning(seed: u64, in_flight in 1..20u32, branches in 1..200u64, cut: prop::sample::Index) {
+        let shorter = cut.index(branches as usize) as u64;
+        let strategy = Novelty::default();
+        let (long, _) = explore(strategy, seed, in_flight, branches, 3, 5);
+        let (short, _) = explore(strategy, seed, in_flight, shorter, 2, 6);
+        for (a, b) in short.branches().iter().zip(long.branches()) {
+            // Children come later.
+            prop_assert_eq!((a.from, a.fork, a.subtree, a.standing), (b.from, b.fork, b.subtree, b.standing));
+        }
+    }
+
+    #[test]
+    fn a_tree_is_one(seed: u64, branches in 1..300u64) {
+        let (tree, _) = explore(Novelty { fresh_ppm: 100_000 }, seed, 4, branches, 4, seed);
+        let mut paths = BTreeSet::new();
+        let mut subtrees = 0;
+        for (number, branch) in tree.branches().iter().enumerate() {
+            let path = tree.path(Place::After(number as u64)).unwrap();
+            prop_assert_eq!(path.forks().len(), branch.depth as usize);
+            prop_assert_eq!(path.forks().last(), Some(&branch.fork));
+            match branch.from {
+                Place::Root => {
+                    subtrees += 1;
+                    prop_assert_eq!((branch.subtree, branch.fork.vtime_ns), (number as u64, ROOT_NS));
+                }
+                Place::After(parent) => {
+                    let parent = tree.branch(parent).unwrap();
+                    prop_assert_eq!(parent.subtree, branch.subtree);
+                    prop_assert_eq!(parent.standing.unwrap().open_ns, Some(branch.fork.vtime_ns));
+                }
+            }
+            prop_assert!(paths.insert(path), "each has a path of its own");
+        }
+        prop_assert_eq!(tree.subtrees(), subtrees);
+    }
+}
+
+/// How often each place is chosen in a tree.
+fn shares<S: Chooses>(tree: &Tree, strategy: &S, unseen_ppm: u32) -> impl Fn(Place) -> u32 + use<S> {
+    let mut rng = ChaCha20Rng::from_seed([9; 32]);
+    let drawn: Vec<Place> = (0..10_000).map(|_| strategy.choose(tree, unseen_ppm, &mut rng)).collect();
+    move |place| drawn.iter().filter(|other| **other == place).count() as u32
+}
+
+/// Three branches from the root moment and one from the first of them, with these rewards; the last is not open.
+fn small(rewards: [u64; 4]) -> Tree {
+    let mut tree = Tree::new(ROOT_NS);
+    for (number, reward) in (0..).zip(rewards) {
+        let from = if number == 3 { Place::After(0) } else { Place::Root };
+        tree.add(from);
+        let open_ns = Some(2_000 + number * 1_000).filter(|_| number != 2);
+        tree.settle(number, Standing { open_ns, reward, instructions: 1 });
+    }
+    tree
+}
+
+#[test]
+fn uniform_prefers_no_depth_and_no_moment() {
+    let share = shares(&small([9, 0, 0, 5]), &Uniform, 0);
+    let near =
+        |place, expected: u32| assert!(share(place).abs_diff(expected) < 250, "{place:?}: {}", share(place));
+    near(Place::Root, 3_333);
+    near(Place::After(0), 1_667);
+    near(Place::After(1), 1_667);
+    near(Place::After(3), 3_333);
+    assert_eq!(share(Place::After(2)), 0, "nothing goes on from there");
+}
+
+#[test]
+fn novelty_follows_what_is_new_and_decays() {
+    let strategy = Novelty { fresh_ppm: 200_000 };
+    // The first has one child: a reward of 8 counts as 2.
+    let share = shares(&small([8, 1, 50, 1]), &strategy, 1_000_000);
+    let near =
+        |place, expected: u32| assert!(share(place).abs_diff(expected) < 250, "{place:?}: {}", share(place));
+    near(Place::Root, 2_000);
+    near(Place::After(0), 4_000);
+    near(Place::After(1), 2_000);
+    near(Place::After(3), 2_000);
+    assert_eq!(share(Place::After(2)), 0);
+}
+
+#[test]
+fn where_little_is_unseen_branches_are_fresh_draws() {
+    let strategy = Novelty { fresh_ppm: 200_000 };
+    let tree = small([8, 1, 0, 1]);
+    let fresh = |unseen_ppm| shares(&tree, &strategy, unseen_ppm)(Place::Root);
+    assert_eq!(fresh(0), 10_000);
+    assert!(fresh(25_000).abs_diff(6_000) < 250, "{}", fresh(25_000));
+    assert!(fresh(50_000).abs_diff(2_000) < 250);
+    assert_eq!(shares(&small([0; 4]), &strategy, 1_000_000)(Place::Root), 10_000, "nothing to follow");
+}
+
+#[test]
+fn what_cannot_be_gone_on_from_is_not() {
+    let mut tree = Tree::new(ROOT_NS);
+    tree.add(Place::Root);
+    // Time that does not go on would make a path that is none.
+    tree.settle(0, Standing { open_ns: Some(ROOT_NS), reward: 1, instructions: 0 });
+    assert_eq!(tree.open().count(), 0);
+    for nowhere in [Place::After(0), Place::After(9)] {
+        assert_eq!(tree.add(nowhere).from, Place::Root);
+    }
+    assert_eq!(tree.subtrees(), 3);
+}
