@@ -6,7 +6,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::limits::LINE_BYTES_MAX;
-use super::problem::{Wrong, quoted};
+use super::problem::Wrong;
+use crate::plan::problem::quoted;
 
 /// A line as the host has it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -108,11 +108,6 @@ pub enum Wrong {
     TooLarge,
 }
 
-/// A text of the history's in quotes, on one line and not too long.
-pub(super) fn quoted(text: &str) -> String {
-    short(&format!("{text:?}"))
-}
-
 /// JSON of the history's, not too long.
 pub(super) fn short(json: &str) -> String {
     match json.char_indices().nth(QUOTED_CHARS_MAX) {

@@ -19,8 +19,9 @@ use serde_json::Value;
 
 use super::model::ModelKind;
 use super::operation::{Answer, Call};
-use super::problem::{Wrong, quoted};
+use super::problem::Wrong;
 use super::values::{V, Values};
+use crate::plan::problem::quoted;
 
 /// An operation's name, in its canonical form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

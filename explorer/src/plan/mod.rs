@@ -27,7 +27,7 @@ mod events;
 pub mod limits;
 mod line;
 mod names;
-mod problem;
+pub(crate) mod problem;
 
 use everett_vmm::fault::Fault;
 use serde::{Deserialize, Serialize};

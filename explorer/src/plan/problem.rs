@@ -162,8 +162,8 @@ pub enum Problem {
     Busy { fault: &'static str, line: usize },
 }
 
-/// A text of the plan's in quotes, on one line and not too long.
-pub(super) fn quoted(text: &str) -> String {
+/// A text of somebody's in quotes, on one line and not too long.
+pub(crate) fn quoted(text: &str) -> String {
     let short: String = text.chars().take(QUOTED_CHARS_MAX).collect();
     if short.len() < text.len() { format!("{short:?}…") } else { format!("{short:?}") }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::history::line::exact;
-use crate::history::problem::quoted;
+use crate::plan::problem::quoted;
 
 /// What the keys of a history are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -13,7 +13,7 @@
 mod choose;
 mod config;
 mod kinds;
-mod numbers;
+pub(crate) mod numbers;
 mod span;
 
 use std::collections::BTreeMap;

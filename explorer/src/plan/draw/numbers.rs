@@ -8,7 +8,7 @@ use everett_vmm::fault::{PPM, Ppm};
 const EXPONENTIAL_MAX: u32 = 64;
 
 /// Evenly one of 0 to `n - 1`; 0 if there is none. Spans here are far below 2^64, so that the error is far below 1 ppm.
-pub(super) fn below(rng: &mut impl Rng, n: u64) -> u64 {
+pub(crate) fn below(rng: &mut impl Rng, n: u64) -> u64 {
     ((u128::from(rng.next_u64()) * u128::from(n)) >> 64) as u64
 }
 

@@ -7,7 +7,6 @@ mod novelty;
 mod uniform;
 
 use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::Rng;
 
 use super::tree::{Place, Tree};
 
@@ -24,10 +23,4 @@ impl Strategy for Box<dyn Strategy + Send> {
     fn choose(&self, tree: &Tree, unseen_ppm: u32, rng: &mut ChaCha20Rng) -> Place {
         (**self).choose(tree, unseen_ppm, rng)
     }
-}
-
-/// Evenly one of 0 to `n - 1`; 0 if there is none.
-fn below(rng: &mut ChaCha20Rng, n: u128) -> u128 {
-    let n = n.min(1 << 64);
-    (u128::from(rng.next_u64()) * n) >> 64
 }

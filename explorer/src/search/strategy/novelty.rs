@@ -2,10 +2,11 @@
 
 use rand_chacha::ChaCha20Rng;
 
-use super::{Strategy, below};
+use super::Strategy;
+use crate::plan::draw::numbers::below;
 use crate::search::tree::{Place, Tree};
 
-const PPM: u128 = 1_000_000;
+const PPM: u64 = 1_000_000;
 
 /// A moment is picked by what its branch reached first, the less the more often it was picked. A share of branches is fresh
 /// draws from the root moment, at least [`Novelty::fresh_ppm`], and the more the less is still unseen: where the vocabulary is
@@ -23,13 +24,15 @@ impl Default for Novelty {
 }
 
 /// The mass of what is unseen from which on there is no more than the least share of fresh draws: a twentieth.
-const UNSEEN_PPM_PLENTY: u128 = 50_000;
+const UNSEEN_PPM_PLENTY: u64 = 50_000;
 /// A weight's unit, so that quotients of small rewards differ.
-const UNIT: u128 = 1 << 16;
+const UNIT: u64 = 1 << 16;
+/// More reward than this weighs no more: the weights of a billion branches have a sum.
+const REWARD_MAX: u64 = 1 << 17;
 
 impl Novelty {
-    fn fresh(&self, unseen_ppm: u32) -> u128 {
-        let least = u128::from(self.fresh_ppm).min(PPM);
+    fn fresh(&self, unseen_ppm: u32) -> u64 {
+        let least = u64::from(self.fresh_ppm).min(PPM);
         let seen = UNSEEN_PPM_PLENTY.saturating_sub(unseen_ppm.into());
         least + (PPM - least) * seen / UNSEEN_PPM_PLENTY
     }
@@ -42,11 +45,11 @@ impl Strategy for Novelty {
         }
         let weights = || {
             tree.open().map(|(number, branch, standing)| {
-                let decay = (1 + u128::from(branch.children)).pow(2);
-                (number, u128::from(standing.reward) * UNIT / decay)
+                let decay = branch.children.saturating_add(1).saturating_pow(2);
+                (number, standing.reward.min(REWARD_MAX) * UNIT / decay)
             })
         };
-        let total: u128 = weights().map(|(_, weight)| weight).sum();
+        let total: u64 = weights().map(|(_, weight)| weight).sum();
         let mut drawn = below(rng, total);
         for (number, weight) in weights() {
             if drawn < weight {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use rand_chacha::ChaCha20Rng;
 
-use super::{Strategy, below};
+use super::Strategy;
+use crate::plan::draw::numbers::below;
 use crate::search::tree::{Place, Tree};
 
 /// Each depth of the tree is as likely as the next, and within it each moment.
@@ -19,11 +20,11 @@ impl Strategy for Uniform {
         for (number, branch, _) in tree.open() {
             by_depth.entry(branch.depth).or_default().push(number);
         }
-        let depth = below(rng, 1 + by_depth.len() as u128) as usize;
+        let depth = below(rng, 1 + by_depth.len() as u64) as usize;
         let Some(moments) = depth.checked_sub(1).and_then(|i| by_depth.values().nth(i)) else {
             return Place::Root;
         };
-        let drawn = below(rng, moments.len() as u128) as usize;
+        let drawn = below(rng, moments.len() as u64) as usize;
         moments.get(drawn).map_or(Place::Root, |&number| Place::After(number))
     }
 }
