@@ -1,7 +1,7 @@
 //! The run loop: find a block, execute it, deal with how it ended.
 
 use crate::core::{Core, TscAnchor};
-use crate::decode::cache::{Cache, Extent};
+use crate::decode::cache::{Cache, Extent, Guess};
 use crate::flags::bits;
 use crate::mem::mmio::Request;
 use crate::mem::{Access, Mem, Ram};
@@ -207,11 +207,13 @@ impl Cpu {
     /// Execute blocks for as long as nothing needs a look.
     fn blocks(&mut self) -> Ended {
         let core = &mut self.core;
+        let mut index = match find(&mut self.cache, core, Extent::Block) {
+            Ok(index) => index,
+            Err(stop) => return not_fetched(core, stop),
+        };
         loop {
-            let block = match find(&mut self.cache, core, Extent::Block) {
-                Ok(index) => self.cache.block(index),
-                Err(stop) => return not_fetched(core, stop),
-            };
+            let block = self.cache.block(index);
+            let guess = self.cache.guess(block);
             let count = u64::from(block.count);
             if count > core.limit - core.icount {
                 return Ended::Single;
@@ -229,6 +231,16 @@ impl Cpu {
             if core.icount == core.limit {
                 return Ended::Check;
             }
+            index = match guessed(&self.cache, core, guess) {
+                Some(next) => next,
+                None => match find(&mut self.cache, core, Extent::Block) {
+                    Ok(next) => {
+                        self.cache.follows(index, next);
+                        next
+                    }
+                    Err(stop) => return not_fetched(core, stop),
+                },
+            };
         }
     }
 
@@ -300,6 +312,12 @@ fn find(cache: &mut Cache, core: &mut Core, extent: Extent) -> Result<usize, Sto
         Some(index) => Ok(index),
         None => find_slow(cache, core, gpa, extent),
     }
+}
+
+/// The index of the block at RIP, if it was guessed.
+#[inline(always)]
+fn guessed(cache: &Cache, core: &Core, guess: Guess) -> Option<usize> {
+    cache.guessed(&core.mem, guess, core.mem.exec_gpa(core.rip)?)
 }
 
 #[cold]

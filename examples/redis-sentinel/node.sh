@@ -1,21 +1,16 @@
-# A Redis, of which n1's is the first master, or a Sentinel that watches over them.
-# Sentinels write what they learn into their configuration.
+# A Redis, or the Sentinel beside it: node.sh redis-server|redis-sentinel [MASTER]
+# Sentinel writes what it learns into its configuration, and lets each Redis write its role into its own. Both are on the data disk,
+# and are put there when the machine starts for the first time.
 set -e
-if [ "$1" = redis ]; then
-    exec redis-server --bind 0.0.0.0 --protected-mode no --dir /tmp --save '' --replica-announce-ip "$(hostname)" \
-        --repl-diskless-sync-delay 0 ${2:+--replicaof "$2" 6379}
+config=/data/$1.conf
+if [ ! -e "$config" ]; then
+    cp "/opt/$1.conf" "$config"
+    [ -z "$2" ] || echo "replicaof $2 6379" >> "$config"
+    sync
+    # A Sentinel asks for the replicas when it starts, and then every ten seconds: better when they are there.
+    [ "$1" = redis-server ] || sleep 2
+else
+    # Real machines take longer to boot than Sentinel takes to make another one the master.
+    sleep 3
 fi
-if [ ! -e /tmp/sentinel.conf ]; then
-    cat > /tmp/sentinel.conf << END
-bind 0.0.0.0
-protected-mode no
-dir /tmp
-sentinel resolve-hostnames yes
-sentinel announce-hostnames yes
-sentinel announce-ip $(hostname)
-sentinel monitor everett n1 6379 2
-sentinel down-after-milliseconds everett 1000
-sentinel failover-timeout everett 3000
-END
-fi
-exec redis-sentinel /tmp/sentinel.conf
+exec "$1" "$config"

@@ -3,6 +3,26 @@
 //! A number always carries its unit: `20` alone could be seconds or nanoseconds, and a timeline is too expensive to
 //! run for the wrong one. All arithmetic is in integers, so that `0.1s` is exactly 100,000,000 ns.
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A size in bytes, read with its unit: `"64K"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size(pub u64);
+
+impl Serialize for Size {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&format!("{}B", self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Size, D::Error> {
+        let text = String::deserialize(from)?;
+        parse_size_bytes(&text).map(Size).map_err(D::Error::custom)
+    }
+}
+
 /// Why a quantity could not be read. Its text says which units there are.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {

@@ -7,8 +7,8 @@
 
 #[path = "../agent/src/failure.rs"]
 mod failure;
-#[path = "../agent/src/lines.rs"]
-mod lines;
+#[path = "../agent/src/listing.rs"]
+mod listing;
 #[path = "../agent/src/netlink.rs"]
 mod netlink;
 #[path = "../agent/src/users.rs"]

@@ -1,8 +1,11 @@
 //! The arguments of every command.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use everett_explorer::search::strategy::StrategyKind;
 
 use crate::units;
 
@@ -56,7 +59,19 @@ pub enum Command {
     Moment(Moment),
     /// Draw a fault plan for a world: JSON lines for --faults
     Plan(Plan),
-    /// Boot a real server, put load on it, and show that the run repeats
+    /// Fork timelines of a world, do other things to each, and look for what must not be seen
+    Explore(Explore),
+    /// List what an exploration found
+    Findings(RunFolder),
+    /// Show a finding or a branch of an exploration, or the digest of all of it
+    Show(Show),
+    /// Run a finding or a branch again, exactly, and compare it with what was recorded
+    Replay(Replay),
+    /// Find the fewest faults that still show a finding
+    Shrink(Shrink),
+    /// Say what an exploration covered, found, and never reached
+    Report(Report),
+    /// Explore a real cluster until it loses acknowledged writes; replay, shrink and tell it
     Demo(Demo),
 }
 
@@ -234,15 +249,145 @@ pub struct Verify {
     pub jobs: Option<u16>,
 }
 
+/// `everett explore`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Without --budget and --branches it goes on until Ctrl-C. A run directory that is there is gone on with, \
+                        if it is of the same world and seed."
+)]
+pub struct Explore {
+    /// The world file; its [explore], [faults] and [[property]] tables say how, and what for
+    pub world: PathBuf,
+    /// The seed; the world file's, or 0, without it
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// The run directory
+    #[arg(short, long, value_name = "RUN")]
+    pub output: PathBuf,
+    /// End after so much time
+    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
+    pub budget: Option<u64>,
+    /// End after so many branches
+    #[arg(long, value_name = "N")]
+    pub branches: Option<u64>,
+    /// End with the first branch on which something is found
+    #[arg(long)]
+    pub until_found: bool,
+    /// How many branches at a time; without it, one a core
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+    /// What moments may take of memory; without it, a quarter of the host's
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes)]
+    pub memory: Option<u64>,
+    /// From where branches go on, instead of what the world file says: uniform, novelty or pct
+    #[arg(long, value_name = "STRATEGY")]
+    pub strategy: Option<StrategyKind>,
+    /// Switches that only tests use
+    #[command(flatten)]
+    pub hidden: Hidden,
+    /// Wait so many milliseconds before each third branch
+    #[arg(long, hide = true, value_name = "MS", default_value_t = 0)]
+    pub slow_branches_ms: u64,
+}
+
+/// An exploration.
+#[derive(Debug, Args)]
+pub struct RunFolder {
+    /// The run directory
+    pub run: PathBuf,
+}
+
+/// `everett show`
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The run directory
+    pub run: PathBuf,
+    /// A finding's number, or b and a branch's
+    pub id: Option<Id>,
+    /// One digest of the tree, its findings and its coverage
+    #[arg(long, conflicts_with = "id")]
+    pub digest: bool,
+    /// Only of the first branches
+    #[arg(long, value_name = "N", requires = "digest")]
+    pub branches: Option<u64>,
+}
+
+/// `everett replay`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit status: 1 when what was found is found again, 0 when it is not, and for branches on which nothing was \
+                        found; 2 when it leaves the recorded trail."
+)]
+pub struct Replay {
+    /// The run directory, or a regression file
+    pub run: PathBuf,
+    /// A finding's number, or b and a branch's
+    pub id: Option<Id>,
+    /// Stop at this vtime since the world was switched on
+    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
+    pub until: Option<u64>,
+    /// Say nothing but how it ended
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// `everett shrink`
+#[derive(Debug, Args)]
+pub struct Shrink {
+    /// The run directory
+    pub run: PathBuf,
+    /// A finding's number
+    pub id: u32,
+    /// How many runs at a time; without it, one a core
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+    /// Where to write the regression file; into the run directory without it
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// `everett report`
+#[derive(Debug, Args)]
+pub struct Report {
+    /// The run directory
+    pub run: PathBuf,
+    /// Write report.md and report.json into this folder instead of printing
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+}
+
+/// A finding, or a branch, of an exploration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Id {
+    /// A finding, from 1.
+    Finding(u32),
+    /// A branch, from 0.
+    Branch(u64),
+}
+
+impl FromStr for Id {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Id, String> {
+        let id = match text.strip_prefix('b') {
+            Some(number) => number.parse().ok().map(Id::Branch),
+            None => text.parse().ok().map(Id::Finding),
+        };
+        id.ok_or_else(|| {
+            format!("\"{text}\" is neither the number of a finding nor b and that of a branch, as in b17")
+        })
+    }
+}
+
 /// `everett demo`
 #[derive(Debug, Args)]
 pub struct Demo {
-    /// How much vtime each run has, from where the services are ready
-    #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "3s")]
-    pub duration_ns: u64,
-    /// How many runs are compared
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..=1_000))]
-    pub runs: u32,
+    /// The seed
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub seed: u64,
+    /// Where the run directory is made; a temporary folder without it
+    #[arg(short, long, value_name = "RUN")]
+    pub output: Option<PathBuf>,
 }
 
 /// Switches that break determinism or disturb caches on purpose. Only tests use them, to show that a gate can fail.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use everett_explorer::search::strategy::StrategyKind;
+
 use crate::world_file::{Workload, World};
 
 /// The machine version: CPU model, devices, ACPI tables, agent protocol, order of events.
@@ -33,13 +35,29 @@ impl Identity {
         Identity(hasher.finalize())
     }
 
-    /// Of what decides how `world` boots: its seed and its workload do not, but for whether the host is on the wire.
+    /// Of what decides how `world` boots: its seed and its workload do not, but for whether the host is on the wire, and the folder
+    /// whose commands are listed before all is ready.
     #[must_use]
     pub fn of_boot(world: &World, image_digests: &[String]) -> Identity {
-        let plain = World { workload: Workload::default(), seed: None, ..world.clone() };
+        let workload = Workload { template: world.workload.template.clone(), ..Workload::default() };
+        let plain = World { workload, seed: None, ..world.clone() };
         let Identity(hash) = Identity::new(&plain, image_digests);
         // The host's port is part of the wire.
         Identity(if world.workload.has_host() { blake3::keyed_hash(hash.as_bytes(), b"host") } else { hash })
+    }
+
+    /// Of what paths of an exploration are a function of, but for the seed: how long branches are, and which faults are drawn for
+    /// them. What is made of what they show is no part of it.
+    #[must_use]
+    pub fn of_exploration(world: &World, image_digests: &[String]) -> Identity {
+        let Identity(hash) = Identity::new(world, image_digests);
+        let explore = &world.explore;
+        let pct = (explore.strategy == StrategyKind::Pct).then_some(explore.depth);
+        let what = (&world.faults, explore.segment, explore.horizon, explore.checks, explore.swarm, pct);
+        let mut hasher = blake3::Hasher::new_derive_key("everett exploration");
+        hasher.update(hash.as_bytes());
+        hasher.update(serde_json::to_string(&what).unwrap_or_default().as_bytes());
+        Identity(hasher.finalize())
     }
 
     /// The whole digest, in hexadecimal.
@@ -104,6 +122,10 @@ mod tests {
         assert_ne!(plain, talk(80), "there is one more port");
         assert_eq!(talk(80), talk(81));
         assert_ne!(plain, boot(&format!("{node}service = [\"x\"]\n")));
+        let template = |folder| boot(&format!("{node}{driver}[workload]\ntemplate = \"{folder}\"\n"));
+        assert_ne!(plain, template("/t"), "its commands are listed");
+        assert_ne!(template("/t"), template("/u"));
+        assert_eq!(template("/t"), template("//t/"));
     }
 
     #[test]

@@ -32,6 +32,11 @@ impl Interrupt {
         Ok(interrupt)
     }
 
+    /// As if a signal had come.
+    pub fn raise(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
     /// Whether a signal came.
     #[must_use]
     pub fn wanted(&self) -> bool {

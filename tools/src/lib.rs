@@ -16,6 +16,7 @@ pub mod bound;
 pub mod cli;
 pub mod commands;
 pub mod doctor;
+pub mod explore;
 pub mod host_time;
 pub mod identity;
 pub mod images;

@@ -43,8 +43,17 @@ pub(crate) struct Block {
     pub count: u16,
     /// Bytes.
     pub len: u16,
+    /// Where the block was that came after it last: a guess, which is looked at while this one executes.
+    next: u32,
     /// One instruction on two pages: its translation and bytes are checked each time.
     straddles: bool,
+}
+
+/// Which block may come next.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Guess {
+    index: usize,
+    key: u64,
 }
 
 /// Decoded code.
@@ -128,6 +137,26 @@ impl Cache {
         let b = &self.blocks[slot];
         (b.key == key && b.generation == mem.code_generation(gpa)).then_some(slot)
     }
+    /// The key of the block that came after the block of this index last. Reading it early is what it is good for: the host
+    /// fetches the entry while the block executes.
+    #[inline(always)]
+    pub(crate) fn guess(&self, b: &Block) -> Guess {
+        let index = b.next as usize & self.mask;
+        Guess { index, key: self.blocks[index].key }
+    }
+    /// The block at `gpa`, if that is what was guessed and it is current.
+    #[inline(always)]
+    pub(crate) fn guessed(&self, mem: &Mem, guess: Guess, gpa: u64) -> Option<usize> {
+        let right = guess.key == Cache::key(gpa, Extent::Block);
+        // The entry may have been filled anew since.
+        let b = &self.blocks[guess.index];
+        (right && b.key == guess.key && b.generation == mem.code_generation(gpa)).then_some(guess.index)
+    }
+    /// One block came after another.
+    #[inline(always)]
+    pub(crate) fn follows(&mut self, before: usize, index: usize) {
+        self.blocks[before].next = index as u32;
+    }
     /// A block by its index.
     #[inline(always)]
     pub(crate) fn block(&self, index: usize) -> &Block {
@@ -194,6 +223,7 @@ impl Cache {
                 bytes_start,
                 count: (self.ops.len() - ops_start as usize) as u16,
                 len: used as u16,
+                next: slot as u32,
                 straddles: false,
             },
         );
@@ -229,6 +259,7 @@ impl Cache {
                 bytes_start,
                 count: 1,
                 len: used as u16,
+                next: slot as u32,
                 straddles: true,
             },
         );

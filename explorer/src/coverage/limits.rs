@@ -13,10 +13,8 @@ pub const NAME_BYTES_MAX: usize = 64;
 
 /// The most declared rules.
 pub const RULES_MAX: usize = 64;
-/// The most bytes of a rule's expression.
-pub const REGEX_BYTES_MAX: usize = 1024;
-/// The most bytes that a compiled expression, or the automata built lazily from it, may take.
-pub const REGEX_SIZE_MAX: usize = 1 << 20;
+/// The bounds of a rule's expression.
+pub use crate::pattern::{REGEX_BYTES_MAX, REGEX_SIZE_MAX};
 /// The most variables of a rule.
 pub const VARIABLES_MAX: usize = 16;
 /// The most values that a rule may declare for a variable.

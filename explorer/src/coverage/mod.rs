@@ -37,7 +37,7 @@ mod state;
 pub mod statistics;
 mod symmetry;
 mod template;
-mod text;
+pub(crate) mod text;
 mod types;
 mod value;
 mod vocabulary;

@@ -1,12 +1,12 @@
 //! Texts of a bounded length that still tell different texts apart.
 
 /// The start of a text that has at most this many bytes.
-pub(super) fn head(text: &str, most: usize) -> &str {
+pub(crate) fn head(text: &str, most: usize) -> &str {
     text.get(..text.floor_char_boundary(most)).unwrap_or(text)
 }
 
 /// A text as it is, or its start and a hash of all of it. Two texts stay two.
-pub(super) fn clip(text: &str, most: usize) -> String {
+pub(crate) fn clip(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }
@@ -15,7 +15,7 @@ pub(super) fn clip(text: &str, most: usize) -> String {
 }
 
 /// Bytes as lower-case hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

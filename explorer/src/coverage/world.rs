@@ -138,7 +138,7 @@ impl World {
     }
 
     /// A text in which each name of a node is `<node>`.
-    pub(super) fn mask(&self, text: &str) -> String {
+    pub(crate) fn mask(&self, text: &str) -> String {
         let piece = |piece| match piece {
             Piece::Text(text) => text,
             Piece::Node(_) => "<node>",

@@ -76,6 +76,16 @@ impl Events {
         &self.list
     }
 
+    /// Whether what has happened up to this place is the same in both.
+    #[must_use]
+    pub fn agree_up_to(&self, cursor: &Cursor, other: &Events) -> bool {
+        let happened = usize::try_from(cursor.happened).unwrap_or(usize::MAX);
+        match (self.list.get(..happened), other.list.get(..happened)) {
+            (Some(here), Some(there)) => here == there,
+            _ => false,
+        }
+    }
+
     /// The event that happens next.
     #[must_use]
     pub fn next(&self, cursor: &Cursor) -> Option<&Event> {

@@ -26,7 +26,7 @@ pub mod draw;
 mod events;
 pub mod limits;
 mod line;
-mod names;
+pub(crate) mod names;
 pub(crate) mod problem;
 
 use everett_vmm::fault::Fault;

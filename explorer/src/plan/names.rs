@@ -75,7 +75,7 @@ impl Names {
 }
 
 /// What to say after a name that does not exist: the nearest one, or all.
-pub(super) fn hint<'k>(name: &str, known: impl Iterator<Item = &'k str> + Clone, all: &str) -> String {
+pub(crate) fn hint<'k>(name: &str, known: impl Iterator<Item = &'k str> + Clone, all: &str) -> String {
     match suggest::nearest(name, known.clone()) {
         Some(near) => format!("did you mean {}?", quoted(near)),
         None => format!("{all} {}", some_of(known)),

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use super::strategy::{Novelty, Strategy as Chooses, Uniform};
+use super::strategy::{Novelty, Pct, Strategy as Chooses, StrategyKind, Uniform};
 use super::*;
 
 /// What a branch came to.
@@ -88,20 +88,17 @@ fn explore<S: Chooses>(
         // Somebody is late, and says what is known.
         search.deliver(done.number, Outcome { points: vec![77], ..run(&done) });
     }
-    search.finish()
+    search.finish(u64::MAX)
 }
 
 proptest! {
     #[test]
     fn a_tree_does_not_depend_on_workers(
-        seed: u64, in_flight in 1..20u32, branches in 0..300u64, workers in 1..30usize, dice: u64, novel: bool,
+        seed: u64, in_flight in 1..20u32, branches in 0..300u64, workers in 1..30usize, dice: u64,
+        kind in prop::sample::select(StrategyKind::ALL.to_vec()),
     ) {
-        let (one, many) = if novel {
-            let strategy = Novelty::default();
-            (explore(strategy, seed, in_flight, branches, 1, 0), explore(strategy, seed, in_flight, branches, workers, dice))
-        } else {
-            (explore(Uniform, seed, in_flight, branches, 1, 0), explore(Uniform, seed, in_flight, branches, workers, dice))
-        };
+        let one = explore(kind.strategy(), seed, in_flight, branches, 1, 0);
+        let many = explore(kind.strategy(), seed, in_flight, branches, workers, dice);
         prop_assert_eq!(&one, &many);
         prop_assert_eq!(one.0.branches().len() as u64, branches);
         prop_assert_eq!(one.1.taken.len() as u64, branches);
@@ -174,6 +171,35 @@ fn uniform_prefers_no_depth_and_no_moment() {
     near(Place::After(1), 1_667);
     near(Place::After(3), 3_333);
     assert_eq!(share(Place::After(2)), 0, "nothing goes on from there");
+}
+
+#[test]
+fn pct_draws_half_of_the_branches_afresh() {
+    let share = shares(&small([9, 0, 0, 5]), &Pct, 0);
+    let near =
+        |place, expected: u32| assert!(share(place).abs_diff(expected) < 250, "{place:?}: {}", share(place));
+    near(Place::Root, 5_000);
+    near(Place::After(0), 1_667);
+    near(Place::After(1), 1_667);
+    near(Place::After(3), 1_667);
+    assert_eq!(share(Place::After(2)), 0, "nothing goes on from there");
+    assert_eq!(shares(&Tree::new(ROOT_NS), &Pct, 0)(Place::Root), 10_000, "there is nothing else");
+}
+
+#[test]
+fn kinds_are_their_strategies() {
+    let tree = small([8, 1, 50, 1]);
+    let chosen = |strategy: &dyn Chooses| -> Vec<Place> {
+        let mut rng = ChaCha20Rng::from_seed([9; 32]);
+        (0..100).map(|_| strategy.choose(&tree, 1_000_000, &mut rng)).collect()
+    };
+    for (kind, strategy) in [
+        (StrategyKind::Uniform, &Uniform as &dyn Chooses),
+        (StrategyKind::Novelty, &Novelty::default()),
+        (StrategyKind::Pct, &Pct),
+    ] {
+        assert_eq!(chosen(&*kind.strategy()), chosen(strategy), "{kind}");
+    }
 }
 
 #[test]

@@ -98,9 +98,11 @@ impl<S: Strategy, L: Ledger> Search<S, L> {
         }
     }
 
-    /// Take in what is there, up to the first result that is missing: nothing more is chosen.
-    pub fn finish(mut self) -> (Tree, L) {
-        while let Some(outcome) = self.waiting.remove(&self.taken) {
+    /// Take in what is there, up to the first result that is missing, and at most so many in all: nothing more is chosen.
+    pub fn finish(mut self, most: u64) -> (Tree, L) {
+        while self.taken < most
+            && let Some(outcome) = self.waiting.remove(&self.taken)
+        {
             self.take(outcome);
         }
         (self.tree, self.ledger)

@@ -1,10 +1,9 @@
 //! A program's output on its way to the host.
 
 use crate::failure::{Context as _, Failure};
-use crate::lines::{Line, LineCutter};
 use crate::ports::Ports;
 use everett_protocol::limits::{EXEC_TEXT_BYTES_MAX, LOG_TEXT_BYTES_MAX};
-use everett_protocol::{ExecOutput, LineText, Message, Output, Stream, Unit};
+use everett_protocol::{ExecOutput, Line, LineCutter, LineText, Message, Output, Stream, Unit};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 

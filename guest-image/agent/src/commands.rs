@@ -7,7 +7,7 @@ use crate::spawn::{Program, start};
 use everett_protocol::{Exec, Exit, Reply, Unit};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 
 /// A command that runs.
 pub(crate) struct Running {
@@ -31,6 +31,7 @@ impl Agent {
             user: exec.user.as_deref(),
             stdin: exec.stdin.is_some(),
             output: true,
+            history: exec.history.then(|| self.ports.history.as_fd()),
         })?;
         let text = exec.stdin.clone().unwrap_or_default().into_bytes();
         let stdin = started.stdin.take().map(|pipe| (pipe, text));

@@ -8,8 +8,9 @@
 //!    card has had a driver (`virtio`), no interface is up, no service ran, nobody read the kernel's `boot_id`. What
 //!    follows is the same at a first start and after a power loss: new entropy (`entropy`), the clock (`clock`), data
 //!    disks (`disks`), names (`etc`) and the network (`network`).
-//! 3. `agent`: one thread, one poll(2) loop. Services (`services`, `readiness`) and commands (`commands`) run with
-//!    their output captured line by line (`capture`, `lines`); requests are served; children are reaped.
+//! 3. `agent`: one thread, one poll(2) loop. Services (`services`, `readiness`) and commands (`commands`) are started
+//!    (`spawn`), with the history port if the host says so, and their output is captured line by line (`capture`);
+//!    requests are served, for files (`files`, `listing`) too; children are reaped.
 //!
 //! What is not here: any policy about worlds, faults or time. The agent reads only the guest's clocks, and those
 //! only to wait as long as the host asked it to.
@@ -29,7 +30,7 @@ mod entropy;
 mod etc;
 mod failure;
 mod files;
-mod lines;
+mod listing;
 mod netlink;
 mod network;
 mod pack;

@@ -16,10 +16,12 @@ const PORTS_WAIT_MS: u64 = 5_000;
 /// Where the kernel lists the ports.
 const PORTS_FOLDER: &str = "/sys/class/virtio-ports";
 
-/// The two ports that the agent itself uses.
+/// The ports that the agent has open. Linux lets nobody else open them.
 pub(crate) struct Ports {
     pub(crate) control: File,
     pub(crate) log: File,
+    /// For programs: the agent writes nothing to it.
+    pub(crate) history: File,
 }
 
 impl Ports {
@@ -79,7 +81,8 @@ pub(crate) fn find(events: &Events) -> Result<Ports, Failure> {
                 let path = format!("/dev/{device}");
                 OpenOptions::new().read(true).write(true).open(&path).context(|| format!("open {path}"))
             };
-            let ports = Ports { control: open(Port::Control)?, log: open(Port::Log)? };
+            let (control, log) = (open(Port::Control)?, open(Port::Log)?);
+            let ports = Ports { control, log, history: open(Port::History)? };
             link(&devices)?;
             return Ok(ports);
         }

@@ -81,6 +81,7 @@ impl Probe {
                     user: service.user.as_deref(),
                     stdin: false,
                     output: false,
+                    history: None,
                 })?;
                 self.attempt = Attempt::Command(started.pid);
             }

@@ -2,7 +2,7 @@
 
 use crate::agent::Agent;
 use crate::failure::Failure;
-use crate::{clock, entropy, files, pack, power};
+use crate::{clock, entropy, files, listing, pack, power};
 use everett_protocol::{Message, Operation, Reply, Request, Response, decode_request};
 use rustix::process::{Signal, WaitOptions, kill_process_group, waitpid};
 
@@ -40,6 +40,7 @@ impl Agent {
             Operation::Signal { service, signal } => self.signal_service(&service, signal)?,
             Operation::Prioritize { service, priorities } => self.prioritize(&service, &priorities)?,
             Operation::PutFile(file) => files::put(&file)?,
+            Operation::List { path } => return Ok(Some(Reply::Names(listing::programs(&path)?))),
             Operation::SetClock(value) => clock::set(value)?,
             Operation::Pack(what) => {
                 let upper =

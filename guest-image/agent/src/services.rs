@@ -8,6 +8,7 @@ use crate::setup::Stage;
 use crate::spawn::{Program, start};
 use everett_protocol::{ExecOutput, Exit, Exited, Message, Restart, Service, Unit};
 use rustix::process::{Pid, Signal, kill_process_group};
+use std::os::fd::AsFd as _;
 
 /// A service of this machine, running or not.
 pub(crate) struct Watched {
@@ -62,6 +63,7 @@ impl Agent {
             user: service.user.as_deref(),
             stdin: false,
             output: true,
+            history: service.history.then(|| self.ports.history.as_fd()),
         };
         let started = start(&program).context(|| format!("start the service {}", service.name))?;
         let state = match &service.ready {

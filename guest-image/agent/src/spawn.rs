@@ -1,12 +1,13 @@
-//! Starting a program: its own session, a clean environment, its output in pipes.
+//! Starting a program: its own session, a clean environment, its output in pipes, the history port if it is to have it.
 #![allow(unsafe_code)]
 
 use crate::failure::{Context as _, Failure};
 use crate::users::Identity;
+use everett_protocol::{HISTORY_FD, HISTORY_VARIABLE};
 use rustix::process::Pid;
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
@@ -23,6 +24,8 @@ pub(crate) struct Program<'a> {
     pub(crate) stdin: bool,
     /// Give it pipes to print to; else `/dev/null`.
     pub(crate) output: bool,
+    /// The history port, for a program that gets it.
+    pub(crate) history: Option<BorrowedFd<'a>>,
 }
 
 /// A program that runs. The pipes are this end's, and do not block.
@@ -46,12 +49,20 @@ pub(crate) fn start(program: &Program<'_>) -> Result<Started, Failure> {
         command.env("USER", user).env("LOGNAME", user);
     }
     command.envs(program.env);
+    if program.history.is_some() {
+        command.env(HISTORY_VARIABLE, HISTORY_FD.to_string());
+    }
     command.current_dir(program.cwd.unwrap_or("/"));
     let pipe = |wanted: bool| if wanted { Stdio::piped() } else { Stdio::null() };
     command.stdin(pipe(program.stdin)).stdout(pipe(program.output)).stderr(pipe(program.output));
-    prepare_child(&mut command, identity);
+    // This takes the first number that is free from the child's on. So from here on that number is taken, by this or by
+    // another descriptor of the agent's, and none of the pipes that `spawn` opens, one of which the child still needs, gets it.
+    let history = program.history.map(|port| rustix::io::fcntl_dupfd_cloexec(port, HISTORY_FD)).transpose();
+    let history = history.context(|| format!("give {name} the history port"))?;
+    prepare_child(&mut command, identity, history.as_ref().map(|port| port.as_raw_fd()));
 
     let mut child = command.spawn().context(|| format!("start {name}"))?;
+    drop(history);
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| Failure::new(format!("cannot start {name}: it has no process number")))?;
     let stdin = child.stdin.take().map(OwnedFd::from);
@@ -64,7 +75,7 @@ pub(crate) fn start(program: &Program<'_>) -> Result<Started, Failure> {
 }
 
 /// What the child does to itself between fork and exec.
-fn prepare_child(command: &mut Command, identity: Option<Identity>) {
+fn prepare_child(command: &mut Command, identity: Option<Identity>, history: Option<RawFd>) {
     let in_child = move || {
         // SAFETY: `sigemptyset` initialises the set that the next call reads.
         unsafe {
@@ -74,6 +85,18 @@ fn prepare_child(command: &mut Command, identity: Option<Identity>) {
         }
         // SAFETY: a system call without pointers.
         check(unsafe { libc::setsid() })?;
+        if let Some(history) = history {
+            // A copy stays open over exec. Copying a descriptor to its own number does nothing, so then it is told to.
+            // SAFETY: system calls without pointers. They close, in the child, what the agent has open under the number: of
+            // that the child needs nothing.
+            unsafe {
+                if history == HISTORY_FD {
+                    check(libc::fcntl(history, libc::F_SETFD, 0))?;
+                } else {
+                    check(libc::dup2(history, HISTORY_FD))?;
+                }
+            }
+        }
         if let Some(identity) = &identity {
             let groups = identity.groups.as_slice();
             // SAFETY: the pointer and the length are one slice's; the others are system calls without pointers.

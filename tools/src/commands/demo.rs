@@ -1,172 +1,205 @@
-//! `everett demo`: a real server, driven, and the proof that its run repeats.
+//! `everett demo`: a real cluster is explored until it loses what it acknowledged; the finding is replayed, shrunk and told.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
+use everett_explorer::run::Finding;
 use serde::Serialize;
 
-use super::teller::Teller;
-use super::{Outcome, common, verify};
+use super::exploration::{self, Run};
+use super::{Outcome, common, explore, findings, shrink};
 use crate::cli;
+use crate::explore::expedition::Limits;
+use crate::explore::replay::{Recorded, Replayed, replay};
+use crate::explore::setting::Setting;
+use crate::explore::shrink::{Shrunk, Wanted};
+use crate::explore::traveller::{Traveller, Watch};
 use crate::host_time::Stopwatch;
 use crate::interrupt::Interrupt;
-use crate::session::drive::{Ended, drive};
 use crate::session::event::{Event, What};
 use crate::session::launch::EngineOptions;
+use crate::session::show;
 use crate::ui::{Ui, printable, style};
-use crate::units::show_duration_ns;
-use crate::verify::{Job, Report};
 
-/// The world of the demo, from the project's top folder.
-const WORLD: &str = "examples/redis/world.toml";
-/// The two seeds that are compared.
-const SEEDS: [u64; 2] = [1, 2];
-/// The driver whose lines are compared.
-const DRIVER: &str = "load";
+/// The world of the demo, and the one in which no finding is right, from the project's top folder.
+const WORLD: &str = "examples/redis-sentinel/world.toml";
+const CONTROL: &str = "examples/redis-sentinel/alone.toml";
+/// Branches in which something is found, or never.
+const BRANCHES_MAX: u64 = 600;
+/// How often what was found is run again.
+const REPLAYS: u32 = 3;
+/// Of what Sentinels say, what belongs to the story.
+const TOLD: [&str; 3] = ["+sdown master", "+odown", "+switch-master"];
 
 #[derive(Serialize)]
 struct Record<'a> {
     kind: &'static str,
-    repeats: bool,
-    seed_matters: bool,
-    findings: u64,
-    trails: [&'a str; 2],
+    property: &'a str,
+    text: &'a str,
+    branches: u64,
+    trail: &'a str,
+    replays: u32,
+    faults: usize,
+    control_branches: u64,
+    control_findings: usize,
     host_seconds: f64,
 }
 
 pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
     let clock = Stopwatch::start();
-    let file = find_world()?;
-    let world = common::load(&file)?;
-    heading(ui, 1, "The image: Debian's stock kernel, redis-server and what it depends on")?;
+    let world = common::load(&find(WORLD)?)?;
+    let control = common::load(&find(CONTROL)?)?;
+    let place = tempfile::tempdir()?;
+    let folder = args.output.clone().unwrap_or_else(|| place.path().join("run"));
     let interrupt = Interrupt::install()?;
-    let mut prepared = common::prepare(ui, world, EngineOptions::default(), &interrupt)?;
-    ui.say(format!("image {}\n", prepared.image))?;
-    let what = format!(
-        "One timeline: boot, redis-server, then {} of virtual time under seed {}: load, checks",
-        show_duration_ns(args.duration_ns),
-        SEEDS[0]
-    );
-    heading(ui, 2, &what)?;
-    let first_clock = Stopwatch::start();
-    let mut timeline = prepared.launcher.start(SEEDS[0])?;
-    let mut teller = Teller::new(ui, None, interrupt.clone(), &prepared.launcher.world, args.duration_ns);
-    let ended = drive(&mut timeline, args.duration_ns, &mut teller)?;
-    teller.finish();
-    if ended == Ended::Cut {
-        anyhow::bail!("interrupted");
-    }
-    let seconds = first_clock.seconds();
-    let instructions = timeline.icount();
-    ui.say(format!(
-        "{:.2} billion instructions in {seconds:.1} s ({:.0} MIPS)\ntrail {:#}\n",
-        instructions as f64 / 1e9,
-        instructions as f64 / 1e6 / seconds.max(1e-9),
-        timeline.trail().digest(),
-    ))?;
-
-    let what = format!("The same seed, {} more times: does every run repeat to the bit?", args.runs);
-    heading(ui, 3, &what)?;
-    // The first run booted; these start where that is ready, and must not differ for it.
-    prepared.start_stored(ui, None, &interrupt)?;
-    let common::Prepared { launcher, identity, .. } = prepared;
-    let jobs = verify::default_jobs(args.runs);
-    let job = Job { launcher, seed: SEEDS[0], duration_ns: args.duration_ns, runs: args.runs, jobs };
-    let (mut outcome, report) = verify::verify(ui, &job, &identity, &interrupt)?;
-    let first = timeline.trail().digest();
-    let repeats = outcome == Outcome::Fine && report.runs.iter().all(|result| result.trail == first);
-    if !repeats {
-        ui.say(style::paint(style::BAD, "the runs of one seed differ"))?;
-        outcome = Outcome::Found;
-    }
-
-    ui.say("")?;
     heading(
         ui,
-        4,
-        &format!("Another seed, {}: the boot is the same, what comes after it is another story", SEEDS[1]),
+        1,
+        "The world: three machines with Debian's Redis and Sentinel, and a client that adds numbers to a set",
     )?;
-    let other_job = Job { seed: SEEDS[1], runs: 1, jobs: verify::default_jobs(1), ..job };
-    let other = verify::run_with_bar(ui, &other_job, &interrupt)?;
-    if other.interrupted {
-        anyhow::bail!("interrupted");
+    let explored = exploration::prepare(ui, world, Some(args.seed), EngineOptions::default(), &interrupt)?;
+    ui.say(format!("image {}", explored.header.image))?;
+
+    heading(ui, 2, "Explore it, with partitions and losses of power, until something is found")?;
+    let limits = Limits {
+        branches: BRANCHES_MAX,
+        host_ns: None,
+        until_found: true,
+        workers: explore::cores(),
+        memory_bytes: explore::default_memory(),
+    };
+    let outcome = explore::go(ui, &explored, &folder, &limits, &interrupt, &|_| {})?;
+    let branches = outcome.merged.branches();
+    if interrupt.wanted() {
+        bail!("interrupted");
     }
-    let second = other.runs.first().context("the run with the other seed did not end")?.trail;
-    compare(ui, &report, &other)?;
-    let seed_matters = first != second && lines(&report.events) != lines(&other.events);
-    ui.say(format!("trail {second:#}\n"))?;
-    if !seed_matters {
-        ui.say(style::paint(style::BAD, "the other seed changed nothing"))?;
-        outcome = Outcome::Found;
+    let run = Run::open(&folder)?;
+    let Some(finding) = run.merged.findings().first().cloned() else {
+        bail!("nothing was found on {branches} branches under seed {}: try another --seed", args.seed);
+    };
+
+    heading(ui, 3, &format!("Run its path again, {REPLAYS} times, each on machines of its own"))?;
+    let trail = replays(ui, &explored.setting, &run, &finding)?;
+
+    heading(ui, 4, "The fewest faults that show it")?;
+    let wanted = Wanted::of(&finding.hit);
+    let shrinking = Stopwatch::start();
+    let setting = &explored.setting;
+    let shrunk = shrink::shrunk(ui, setting, &finding.path, &wanted, explore::cores(), &interrupt)?;
+    shrink::write(ui, setting, &shrunk, &folder.join("regression-1.json"), &shrinking)?;
+
+    heading(ui, 5, "The story")?;
+    story(ui, setting, &shrunk)?;
+
+    heading(
+        ui,
+        6,
+        &format!(
+            "The control: one Redis that flushes before it answers, the same faults, {branches} branches"
+        ),
+    )?;
+    let control = exploration::prepare(ui, control, Some(args.seed), EngineOptions::default(), &interrupt)?;
+    let limits = Limits { branches, until_found: false, ..limits };
+    let clean = explore::go(ui, &control, &place.path().join("control"), &limits, &interrupt, &|_| {})?;
+    let control_findings = clean.merged.findings().len();
+    for finding in clean.merged.findings() {
+        findings::tell(ui, finding)?;
     }
 
-    let findings = timeline.findings() + other.runs.iter().map(|result| result.findings).sum::<u64>();
-    if findings > 0 {
-        outcome = Outcome::Found;
-    }
     let seconds = clock.seconds();
+    let plan = shrunk.route.plan.as_ref().map_or(0, |plan| plan.entries().len());
     ui.record(&Record {
-        kind: "end",
-        repeats,
-        seed_matters,
-        findings,
-        trails: [&format!("{first:#}"), &format!("{second:#}")],
+        kind: "demo",
+        property: &finding.hit.property,
+        text: &finding.hit.text,
+        branches,
+        trail: &trail,
+        replays: REPLAYS,
+        faults: plan,
+        control_branches: clean.merged.branches(),
+        control_findings,
         host_seconds: seconds,
     })?;
-    if outcome == Outcome::Fine {
-        let line = format!("The run repeats to the bit, and the seed decides it. ({seconds:.0} s in all)");
-        ui.say(style::paint(style::GOOD, line))?;
+    ui.say("")?;
+    if args.output.is_some() {
+        ui.say(format!("everett findings {0}, everett report {0} and others show more", folder.display()))?;
     }
-    Ok(outcome)
+    if control_findings > 0 {
+        ui.say(style::paint(style::BAD, "something was found in the control, where nothing should be"))?;
+        return Ok(Outcome::Found);
+    }
+    ui.say(style::paint(
+        style::GOOD,
+        format!(
+            "Found, repeated to the bit, shrunk to {plan} {}, and nothing found where nothing is wrong. ({seconds:.0} s in all)",
+            if plan == 1 { "fault" } else { "faults" }
+        ),
+    ))?;
+    Ok(Outcome::Fine)
 }
 
 fn heading(ui: &Ui, number: u32, text: &str) -> anyhow::Result<()> {
-    ui.say(style::paint(style::HEAD, format!("{number}. {text}")))?;
-    Ok(())
+    Ok(ui.say(style::paint(style::HEAD, format!("\n{number}. {text}")))?)
 }
 
-/// The world file: in the folder the command was started from or the program lies in, or one above.
-fn find_world() -> anyhow::Result<PathBuf> {
-    let from = |start: Option<PathBuf>| {
-        let start = start?;
-        start.ancestors().map(|folder| folder.join(WORLD)).find(|file| file.is_file())
-    };
-    from(std::env::current_dir().ok())
-        .or_else(|| from(std::env::current_exe().ok()))
-        .map(|file| short(&file))
-        .with_context(|| format!("{WORLD}: not found; start the demo in the project's folder"))
+/// The demo's worlds are the project's own: they are looked for from here up, and beside the program.
+fn find(name: &str) -> anyhow::Result<PathBuf> {
+    let here = std::env::current_dir()?;
+    let program = std::env::current_exe().unwrap_or_default();
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let found = here.ancestors().chain(program.ancestors()).chain([built.as_path()]);
+    let found = found.map(|folder| folder.join(name)).find(|file| file.is_file());
+    found.with_context(|| format!("{name} is not there: run the demo in the project's folder"))
 }
 
-/// Relative to where the command was started, if it lies there.
-fn short(file: &Path) -> PathBuf {
-    let here = std::env::current_dir().ok();
-    here.and_then(|here| file.strip_prefix(here).ok().map(Path::to_owned)).unwrap_or_else(|| file.to_owned())
-}
-
-/// What the driver printed.
-fn lines(events: &[Event]) -> Vec<&str> {
-    let of_driver = |event: &'_ Event| matches!(&event.what, What::Line { unit, .. } if unit == DRIVER);
-    events
-        .iter()
-        .filter(|event| of_driver(event))
-        .filter_map(
-            |event| if let What::Line { text, .. } = &event.what { Some(text.as_str()) } else { None },
-        )
-        .collect()
-}
-
-/// How many lines of each run are shown.
-const LINES_SHOWN: usize = 4;
-
-fn compare(ui: &Ui, one: &Report, other: &Report) -> anyhow::Result<()> {
-    for (seed, report) in SEEDS.iter().zip([one, other]) {
-        for line in lines(&report.events).into_iter().take(LINES_SHOWN) {
-            ui.say(format!(
-                "    {}  {}",
-                style::paint(style::FAINT, format!("seed {seed}")),
-                printable(line)
-            ))?;
+/// What was found, run again. Its trail, which is the recorded one each time.
+fn replays(ui: &Ui, setting: &Setting, run: &Run, finding: &Finding) -> anyhow::Result<String> {
+    let record = run.record(cli::Id::Finding(finding.id))?;
+    let recorded = Recorded::of(&run.reading, &record)?;
+    for number in 1..=REPLAYS {
+        let clock = Stopwatch::start();
+        match replay(setting, &record.path, &recorded, &mut ())? {
+            Replayed::Same(branch) => {
+                let trail = crate::explore::marks::digest(&branch.marks);
+                let again = Wanted::of(&finding.hit).in_branch(&branch).is_some();
+                if trail != record.trail || !again {
+                    bail!(
+                        "replay {number} is another timeline: trail {trail}, {} was recorded",
+                        record.trail
+                    );
+                }
+                ui.say(format!("replay {number}  trail {trail}, found again, {:.1} s", clock.seconds()))?;
+            }
+            Replayed::Left { vtime_ns, .. } => bail!("replay {number} leaves the trail at {vtime_ns} ns"),
+            Replayed::Ended(_) => bail!("interrupted"),
         }
     }
-    Ok(())
+    Ok(record.trail)
+}
+
+/// What happens on the shrunk timeline, as far as it belongs to the story.
+fn story(ui: &Ui, setting: &Setting, shrunk: &Shrunk) -> anyhow::Result<()> {
+    struct Story(Vec<Event>);
+    impl Watch for Story {
+        fn event(&mut self, event: &Event) {
+            let told = match &event.what {
+                What::Fault { .. } | What::Healed { .. } | What::Loss(_) | What::End => true,
+                What::Line { unit, text, .. } => {
+                    unit == "client" || unit == "check" || TOLD.iter().any(|told| text.contains(told))
+                }
+                _ => false,
+            };
+            if told {
+                self.0.push(event.clone());
+            }
+        }
+    }
+    let mut story = Story(Vec::new());
+    Traveller::new(setting)?.journey(&shrunk.route, &mut story)?;
+    for event in &story.0 {
+        ui.say(show::line(event, true))?;
+    }
+    let hit = &shrunk.found.hit;
+    let line = format!("{}: {}", printable(&hit.property), printable(&hit.text));
+    Ok(ui.say(style::paint(style::BAD, line))?)
 }

@@ -6,10 +6,17 @@ mod boot;
 mod common;
 mod demo;
 mod doctor;
+mod exploration;
+mod explore;
+mod findings;
 mod image;
+mod judge;
 mod moment;
 mod plan;
+mod replay;
 mod run;
+mod show;
+mod shrink;
 mod teller;
 mod verify;
 
@@ -54,6 +61,12 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Verify(args) => verify::run(&ui, args),
         Command::Moment(args) => moment::run(&ui, args),
         Command::Plan(args) => plan::run(&ui, args),
+        Command::Explore(args) => explore::run(&ui, args, cli.engine),
+        Command::Findings(args) => findings::list(&ui, args),
+        Command::Show(args) => show::run(&ui, args),
+        Command::Replay(args) => replay::run(&ui, args),
+        Command::Shrink(args) => shrink::run(&ui, args),
+        Command::Report(args) => findings::report(&ui, args),
         Command::Demo(args) => demo::run(&ui, args),
     }
 }

@@ -4,12 +4,15 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::common::{self, Prepared};
+use super::judge::Judge;
 use super::teller::{FaultCounts, Teller};
 use crate::cli;
+use crate::explore::lens::Lens;
 use crate::host_time::Stopwatch;
 use crate::identity::MACHINE_VERSION;
 use crate::interrupt::Interrupt;
 use crate::run_folder::RunFolder;
+use crate::session::agent::Phase;
 use crate::session::drive::{Ended, Watch as _, drive};
 use crate::session::launch::EngineOptions;
 use crate::session::timeline::Timeline;
@@ -43,6 +46,8 @@ struct Summary {
 pub(super) fn run(ui: &Ui, args: &cli::Run) -> anyhow::Result<Outcome> {
     let world = common::world(&args.timeline)?;
     let plan = common::plan(args.timeline.faults.as_deref(), &world)?;
+    let lens = Lens::new(&world)?;
+    let judged = plan.clone().unwrap_or_default();
     let options = EngineOptions::new(&args.timeline.hidden)?;
     args.output.as_deref().map_or(Ok(()), RunFolder::check_free)?;
     let interrupt = Interrupt::install()?;
@@ -60,10 +65,13 @@ pub(super) fn run(ui: &Ui, args: &cli::Run) -> anyhow::Result<Outcome> {
     let folder = folder.map(|folder| RunFolder::create(folder, &launcher.world, &ports)).transpose()?;
     timeline.world_mut().capture(folder.is_some());
     let started = timeline.icount();
-    let mut teller = Teller::new(ui, folder, interrupt, &launcher.world, args.timeline.duration_ns);
+    let judge = Judge::new(&lens, &judged)?;
+    let mut teller = Teller::new(ui, folder, interrupt, &launcher.world, args.timeline.duration_ns, judge);
     let ended = drive(&mut timeline, args.timeline.duration_ns, &mut teller)?;
     end_of_wire(ui, &mut timeline, &mut teller)?;
+    teller.over(timeline.vtime(), ended == Ended::Whole && timeline.phase() == Phase::Done)?;
     teller.finish();
+    let findings = timeline.findings().saturating_add(teller.judge.findings);
     for (number, node) in timeline.world().nodes().iter().enumerate() {
         if !node.is_on() && timeline.findings() > 0 {
             teller.show_console(number)?;
@@ -84,7 +92,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Run) -> anyhow::Result<Outcome> {
         executed: timeline.icount().saturating_sub(started),
         trail: format!("{:#}", timeline.trail().digest()),
         trail_points: timeline.trail().points().len(),
-        findings: timeline.findings(),
+        findings,
         faults: teller.faults,
         whole: ended == Ended::Whole,
         host_seconds,

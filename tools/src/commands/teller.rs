@@ -2,11 +2,13 @@
 
 use std::collections::VecDeque;
 
+use everett_explorer::property::trouble;
 use everett_vmm::digest::Digest;
 use everett_vmm::wire::log::Step;
 use everett_vmm::world::Captured;
 use serde::Serialize;
 
+use super::judge::Judge;
 use crate::interrupt::Interrupt;
 use crate::run_folder::RunFolder;
 use crate::session::drive::Watch;
@@ -34,6 +36,7 @@ pub(super) struct Teller<'a> {
     /// Drivers that are started again and again: what they print tells of their rounds.
     repeated: Vec<String>,
     pub(super) faults: FaultCounts,
+    pub(super) judge: Judge<'a>,
 }
 
 /// What was done to a world.
@@ -67,6 +70,7 @@ impl<'a> Teller<'a> {
         interrupt: Interrupt,
         world: &World,
         duration_ns: u64,
+        judge: Judge<'a>,
     ) -> Teller<'a> {
         let drivers = world.workload.drivers.iter();
         let repeated = drivers.filter(|driver| driver.repeat).map(|driver| driver.name.clone()).collect();
@@ -74,7 +78,7 @@ impl<'a> Teller<'a> {
         let nodes: Vec<String> = world.nodes.iter().map(|node| node.name.clone()).collect();
         let consoles = vec![VecDeque::from([Vec::new()]); nodes.len()];
         let faults = FaultCounts::default();
-        Teller { ui, folder, bar, interrupt, nodes, consoles, duration_ns, repeated, faults }
+        Teller { ui, folder, bar, interrupt, nodes, consoles, duration_ns, repeated, faults, judge }
     }
 
     /// Nothing more will be told.
@@ -96,8 +100,14 @@ impl<'a> Teller<'a> {
     }
 }
 
-impl Watch for Teller<'_> {
-    fn event(&mut self, event: &Event) -> anyhow::Result<()> {
+impl Teller<'_> {
+    /// The run is over, with its checks if `whole`: what the judge says in the end.
+    pub(super) fn over(&mut self, vtime_ns: u64, whole: bool) -> anyhow::Result<()> {
+        let found = self.judge.over(vtime_ns, whole);
+        found.iter().try_for_each(|event| self.tell(event))
+    }
+
+    fn tell(&mut self, event: &Event) -> anyhow::Result<()> {
         self.faults.count(&event.what);
         if let Some(folder) = &mut self.folder {
             folder.event(event)?;
@@ -110,11 +120,23 @@ impl Watch for Teller<'_> {
                 }
                 _ => false,
             };
-            if !of_a_round {
+            // The kernel's console is for a look afterwards, unless it tells of trouble.
+            let of_console = matches!(&event.what, What::Kernel { text } if trouble(text).is_none());
+            // Histories are for judges.
+            let of_console = of_console || matches!(event.what, What::History { .. });
+            if !of_a_round && !of_console {
                 self.ui.say(show::line(event, self.nodes.len() > 1))?;
             }
             Ok(())
         })
+    }
+}
+
+impl Watch for Teller<'_> {
+    fn event(&mut self, event: &Event) -> anyhow::Result<()> {
+        self.tell(event)?;
+        let found = self.judge.hear(event);
+        found.iter().try_for_each(|event| self.tell(event))
     }
 
     fn console(&mut self, node: usize, bytes: &[u8]) -> anyhow::Result<()> {

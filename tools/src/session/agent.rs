@@ -5,23 +5,29 @@
 //! what the guest said and of what it was given.
 //!
 //! * `boot`: from the agent's first word over the *restart point* to *ready*, and the beginning under a seed;
-//! * `workload`: drivers and checks;
+//! * `workload`: drivers and checks; `commands`: those of a test template; `history`: what they write to the history port;
 //! * [`state`]: what is kept of a conversation when its machine is stored.
 //!
 //! At two places it waits to be told to go on: at the restart point ([`Conversation::join`]) and when the services are
 //! ready ([`Conversation::begin`]). A machine stored there can go on many times.
 
 mod boot;
+mod commands;
+mod history;
 pub mod state;
 mod workload;
 
+use everett_explorer::property::builtin;
 use everett_protocol::{
     self as protocol, Exit, LineSplitter, Message, Operation, Port, Reply, Request, Unit,
 };
 use serde::{Deserialize, Serialize};
 
+pub use commands::{Said, Word};
+
 use super::event::{Event, What};
 use super::plan::Plan;
+use history::HistoryLines;
 use state::Progress;
 
 /// Requests without an answer at one time; an agent that lets more pile up is not one of ours.
@@ -64,11 +70,15 @@ enum Purpose {
     Join,
     File(usize),
     Services,
+    /// What is in the template's folder.
+    List,
     Reseed,
     /// What a fault does through the agent.
     Fault,
     Driver(usize),
     StopDriver,
+    /// A command of the template: its run.
+    TestCommand(u64),
     Check(usize),
     Command,
     PowerOff,
@@ -83,8 +93,10 @@ pub struct Conversation {
     at: Progress,
     control: LineSplitter,
     log: LineSplitter,
+    history: HistoryLines,
     outgoing: Vec<u8>,
     events: Vec<Event>,
+    words: Vec<Word>,
 }
 
 impl Conversation {
@@ -97,8 +109,10 @@ impl Conversation {
             at,
             control: LineSplitter::control(),
             log: LineSplitter::log(),
+            history: HistoryLines::new(),
             outgoing: Vec::new(),
             events: Vec::new(),
+            words: Vec::new(),
         }
     }
 
@@ -159,18 +173,19 @@ impl Conversation {
         match port {
             Port::Control => self.control.push(bytes),
             Port::Log => self.log.push(bytes),
-            Port::History | Port::Sdk | Port::Debug | Port::Spare => return,
+            Port::History => return self.history(bytes, vtime_ns),
+            Port::Sdk | Port::Debug | Port::Spare => return,
         }
         while let Some(line) = self.control.next_line() {
             match line.and_then(|line| protocol::decode_message(&line)) {
                 Ok(message) => self.message(message, vtime_ns),
-                Err(error) => self.finding(vtime_ns, error.to_string()),
+                Err(error) => self.finding(vtime_ns, builtin::AGENT_FAILURE, error.to_string()),
             }
         }
         while let Some(line) = self.log.next_line() {
             match line.and_then(|line| protocol::decode_output(&line)) {
                 Ok(output) => self.output(output, vtime_ns),
-                Err(error) => self.finding(vtime_ns, error.to_string()),
+                Err(error) => self.finding(vtime_ns, builtin::AGENT_FAILURE, error.to_string()),
             }
         }
     }
@@ -178,7 +193,7 @@ impl Conversation {
     /// The end came, but the guest does not do what it was asked: give up.
     pub fn give_up(&mut self, vtime_ns: u64, why: &str) {
         if !matches!(self.at.phase, Phase::Done | Phase::Broken) {
-            self.finding(vtime_ns, why);
+            self.finding(vtime_ns, builtin::AGENT_FAILURE, why);
             self.at.phase = Phase::Done;
         }
     }
@@ -214,19 +229,24 @@ impl Conversation {
         if asked {
             self.at.phase = Phase::Done;
         } else {
-            self.broken(vtime_ns, format!("the machine stopped: {why}"));
+            self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("the machine stopped: {why}"));
         }
     }
 
     /// Something is wrong with the machine that the agent need not know of.
-    pub fn noticed(&mut self, vtime_ns: u64, text: &str) {
-        self.finding(vtime_ns, text);
+    pub fn noticed(&mut self, vtime_ns: u64, property: &str, text: &str) {
+        self.finding(vtime_ns, property, text);
+    }
+
+    /// Something happened on the machine that is to be told.
+    pub fn told(&mut self, vtime_ns: u64, what: What) {
+        self.event(vtime_ns, what);
     }
 
     /// Nothing more can be asked of this agent.
     pub fn unusable(&mut self, vtime_ns: u64, why: &str) {
         if !matches!(self.at.phase, Phase::Done | Phase::Broken) {
-            self.broken(vtime_ns, why);
+            self.broken(vtime_ns, builtin::AGENT_FAILURE, why);
         }
     }
 
@@ -246,16 +266,16 @@ impl Conversation {
         self.events.push(Event { vtime_ns, node: self.plan.node.clone(), what });
     }
 
-    fn finding(&mut self, vtime_ns: u64, text: impl Into<String>) {
+    fn finding(&mut self, vtime_ns: u64, property: &str, text: impl Into<String>) {
         self.at.findings = self.at.findings.saturating_add(1);
-        self.event(vtime_ns, What::finding(text));
+        self.event(vtime_ns, What::finding(property, text));
     }
 
-    fn broken(&mut self, vtime_ns: u64, text: impl Into<String>) {
+    fn broken(&mut self, vtime_ns: u64, property: &str, text: impl Into<String>) {
         let text = text.into();
         self.at.phase = Phase::Broken;
         self.at.broken.get_or_insert_with(|| text.clone());
-        self.finding(vtime_ns, text);
+        self.finding(vtime_ns, property, text);
     }
 
     fn request(&mut self, purpose: Purpose, op: Operation, vtime_ns: u64) {
@@ -270,7 +290,9 @@ impl Conversation {
                 self.outgoing.extend_from_slice(&line);
                 self.at.pending.insert(id, purpose);
             }
-            Err(error) => self.broken(vtime_ns, format!("the agent cannot be asked: {error}")),
+            Err(error) => {
+                self.broken(vtime_ns, builtin::AGENT_FAILURE, format!("the agent cannot be asked: {error}"))
+            }
         }
     }
 
@@ -290,13 +312,17 @@ impl Conversation {
             Message::NotReady { service, why } => self.service_not_ready(&service, &why, vtime_ns),
             Message::Response(response) => match self.at.pending.remove(&response.id) {
                 Some(purpose) => self.response(response.id, purpose, response.reply, vtime_ns),
-                None => {
-                    self.finding(vtime_ns, format!("the agent answers {}, which was not asked", response.id))
-                }
+                None => self.finding(
+                    vtime_ns,
+                    builtin::AGENT_FAILURE,
+                    format!("the agent answers {}, which was not asked", response.id),
+                ),
             },
             Message::Output(output) => self.output(output, vtime_ns),
             Message::Exited(exited) => self.exited(&exited, vtime_ns),
-            Message::Error { message } => self.finding(vtime_ns, format!("agent: {message}")),
+            Message::Error { message } => {
+                self.finding(vtime_ns, builtin::AGENT_FAILURE, format!("agent: {message}"))
+            }
         }
     }
 
@@ -306,13 +332,17 @@ impl Conversation {
             (Purpose::Join, Reply::Done) => self.put_next(0, vtime_ns),
             (Purpose::File(index), Reply::Done) => self.put_next(index.saturating_add(1), vtime_ns),
             (Purpose::Services, Reply::Done) => self.at.services_started = true,
+            (Purpose::List, Reply::Names(names)) => self.listed(names, vtime_ns),
             (Purpose::Reseed, Reply::Done) => self.begun(vtime_ns),
             (Purpose::Fault | Purpose::Priorities, Reply::Done) => {}
             (Purpose::Fault, Reply::Exited(exit)) => {
                 let name = self.at.commands.get(&id).cloned().unwrap_or_default();
                 self.event(vtime_ns, What::exit(&name, exit));
             }
-            (Purpose::Driver(_) | Purpose::StopDriver | Purpose::PowerOff, Reply::Done) => {}
+            (
+                Purpose::Driver(_) | Purpose::StopDriver | Purpose::TestCommand(_) | Purpose::PowerOff,
+                Reply::Done,
+            ) => {}
             (Purpose::Check(index), Reply::Exited(exit)) => self.check_ended(index, exit, vtime_ns),
             (Purpose::Command, Reply::Exited(exit)) => {
                 let name = self.at.commands.get(&id).cloned().unwrap_or_default();
@@ -321,7 +351,11 @@ impl Conversation {
             }
             (purpose, Reply::Error { message }) => self.refused(purpose, &message, vtime_ns),
             (purpose, reply) => {
-                self.broken(vtime_ns, format!("the agent answers {purpose:?} with {reply:?}"));
+                self.broken(
+                    vtime_ns,
+                    builtin::AGENT_FAILURE,
+                    format!("the agent answers {purpose:?} with {reply:?}"),
+                );
             }
         }
     }
@@ -329,29 +363,37 @@ impl Conversation {
     /// The agent could not do what it was asked.
     fn refused(&mut self, purpose: Purpose, message: &str, vtime_ns: u64) {
         match purpose {
-            Purpose::Mount => self.broken(vtime_ns, format!("mount: {message}")),
-            Purpose::Join => self.broken(vtime_ns, format!("setup: {message}")),
-            Purpose::File(_) => self.broken(vtime_ns, format!("files: {message}")),
-            Purpose::Services => self.broken(vtime_ns, format!("services: {message}")),
-            Purpose::Reseed => self.broken(vtime_ns, format!("random numbers: {message}")),
+            Purpose::Mount => self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("mount: {message}")),
+            Purpose::Join => self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("setup: {message}")),
+            Purpose::File(_) => self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("files: {message}")),
+            Purpose::Services => {
+                self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("services: {message}"))
+            }
+            Purpose::List => self.broken(vtime_ns, builtin::NOT_READY, format!("test template: {message}")),
+            Purpose::Reseed => {
+                self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("random numbers: {message}"))
+            }
             Purpose::Fault | Purpose::Priorities => {
                 self.event(vtime_ns, What::Effect { text: format!("not done: {message}") });
             }
             Purpose::Driver(index) => self.driver_refused(index, message, vtime_ns),
             // It ended by itself just before.
             Purpose::StopDriver => {}
+            Purpose::TestCommand(run) => self.command_refused(run, message, vtime_ns),
             Purpose::Check(index) => self.check_refused(index, message, vtime_ns),
             Purpose::Command => {
-                self.finding(vtime_ns, message);
+                self.finding(vtime_ns, builtin::AGENT_FAILURE, message);
                 self.at.command_exit = Some(Exit::Code(COMMAND_NOT_RUN));
             }
-            Purpose::PowerOff => self.finding(vtime_ns, format!("power off: {message}")),
+            Purpose::PowerOff => {
+                self.finding(vtime_ns, builtin::AGENT_FAILURE, format!("power off: {message}"))
+            }
         }
     }
 
     fn output(&mut self, output: protocol::Output, vtime_ns: u64) {
         let unit = match output.unit {
-            Unit::Service(name) => name,
+            Unit::Service(name) => self.unit_of_command(&name).unwrap_or(name),
             Unit::Exec(id) => self.at.commands.get(&id).cloned().unwrap_or_else(|| format!("exec {id}")),
         };
         let text = output.text.to_str_lossy().into_owned();
@@ -361,9 +403,10 @@ impl Conversation {
 
     fn exited(&mut self, exited: &protocol::Exited, vtime_ns: u64) {
         let driver = self.plan.drivers.iter().position(|driver| driver.service.name == exited.service);
-        match driver {
-            Some(index) => self.driver_exited(index, exited.exit, vtime_ns),
-            None => self.service_exited(exited, vtime_ns),
+        match (driver, self.run_of(&exited.service)) {
+            (Some(index), _) => self.driver_exited(index, exited.exit, vtime_ns),
+            (None, Some(run)) => self.command_exited(run, exited.exit, vtime_ns),
+            (None, None) => self.service_exited(exited, vtime_ns),
         }
     }
 }

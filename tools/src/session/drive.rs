@@ -91,7 +91,7 @@ pub fn drive(timeline: &mut Timeline, duration_ns: u64, watch: &mut impl Watch) 
         let at_point = next_ns.is_multiple_of(TRAIL_INTERVAL_NS);
         match timeline.phase() {
             Phase::Done | Phase::Broken if at_point => return Ok(Ended::Whole),
-            Phase::Stopped if since_ready_ns > last_ns(timeline, duration_ns) => {
+            Phase::Stopped if since_ready_ns > checks_end_ns(timeline, duration_ns) => {
                 timeline.give_up("the checks did not end in time");
             }
             _ => {}
@@ -100,9 +100,10 @@ pub fn drive(timeline: &mut Timeline, duration_ns: u64, watch: &mut impl Watch) 
     }
 }
 
-/// How long after *ready* the checks have ended.
-fn last_ns(timeline: &Timeline, duration_ns: u64) -> u64 {
-    duration_ns.saturating_add(CALM_NS_MAX).saturating_add(GRACE_NS).saturating_add(timeline.checks_ns())
+/// How long after *ready* the checks have ended, in nanoseconds of vtime, if the workload runs for `duration_ns`.
+pub(crate) fn checks_end_ns(timeline: &Timeline, duration_ns: u64) -> u64 {
+    let parts = [CALM_NS_MAX, timeline.last_commands_ns(), GRACE_NS, timeline.checks_ns()];
+    parts.into_iter().fold(duration_ns, u64::saturating_add)
 }
 
 #[cfg(test)]
@@ -122,7 +123,7 @@ mod tests {
 
     impl Watch for Findings {
         fn event(&mut self, event: &Event) -> anyhow::Result<()> {
-            if let What::Finding { text } = &event.what {
+            if let What::Finding { text, .. } = &event.what {
                 self.0.push(text.clone());
             }
             Ok(())
@@ -141,9 +142,8 @@ mod tests {
         }
     }
 
-    /// A guest that halts for ever is asked to seed its random numbers.
-    #[test]
-    fn a_guest_that_never_begins_is_given_up() {
+    /// A guest that halts for ever, and what its agent has said.
+    fn halting(conversation: state::ConversationState) -> Timeline {
         let folder = tempfile::tempdir().unwrap();
         let kernel = folder.path().join("kernel");
         std::fs::write(&kernel, small_kernel(&[0xfb, 0xf4, 0xeb, 0xfc], 0)).unwrap();
@@ -151,7 +151,22 @@ mod tests {
         let world = World::new(vec![machine], WireConfig::default(), 0).unwrap();
         let mut timeline = Timeline::new(world, vec![plan()], Vec::new());
         timeline.begin(3).unwrap();
-        timeline.begun_with(state::tests::beginning());
+        timeline.begun_with(conversation);
+        timeline
+    }
+
+    #[test]
+    fn a_conversation_that_broke_before_the_end_is_no_reason_to_wait() {
+        let mut timeline = halting(state::tests::broken());
+        timeline.end_after(1_000_000);
+        timeline.run(&Until::vtime(STEP_NS));
+        assert_eq!((timeline.phase(), timeline.vtime()), (Phase::Broken, STEP_NS));
+    }
+
+    /// It is asked to seed its random numbers.
+    #[test]
+    fn a_guest_that_never_begins_is_given_up() {
+        let mut timeline = halting(state::tests::beginning());
         let mut findings = Findings::default();
         assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
         assert_eq!(findings.0, ["the guest's random numbers were not seeded, so the drivers never started"]);

@@ -23,10 +23,14 @@ impl Event {
         let texts = match &self.what {
             What::Hello { release: text }
             | What::Start { unit: text, .. }
-            | What::Finding { text }
+            | What::Kernel { text }
+            | What::Fork { path: text }
             | What::Fault { line: text, .. }
-            | What::Effect { text } => text.len(),
-            What::Line { unit, text, .. } | What::Exit { unit, status: text, .. } => unit.len() + text.len(),
+            | What::Effect { text }
+            | What::History { text, .. } => text.len(),
+            What::Finding { property: unit, text }
+            | What::Line { unit, text, .. }
+            | What::Exit { unit, status: text, .. } => unit.len() + text.len(),
             What::Mounted
             | What::Ready
             | What::Begin { .. }
@@ -74,6 +78,13 @@ pub enum What {
         /// It was longer than the port's bound, and cut.
         truncated: bool,
     },
+    /// A driver or a check wrote a line to the history port.
+    History {
+        /// The line; what is not UTF-8 is replaced.
+        text: String,
+        /// It was longer than the port's bound, and cut.
+        truncated: bool,
+    },
     /// A unit ended.
     Exit {
         /// Its name.
@@ -83,10 +94,22 @@ pub enum What {
         /// With status 0.
         success: bool,
     },
+    /// The kernel printed a line on the console.
+    Kernel {
+        /// The line; what is not UTF-8 is replaced.
+        text: String,
+    },
     /// Something is wrong.
     Finding {
+        /// Which property does not hold: one of `everett_explorer::property::builtin`.
+        property: String,
         /// What, in one line.
         text: String,
+    },
+    /// The timeline becomes a child of its moment here: what is drawn from here on follows its path.
+    Fork {
+        /// The child's path.
+        path: String,
     },
     /// Drivers were stopped and checks begin.
     End,
@@ -179,7 +202,7 @@ impl What {
         What::Exit { unit: unit.to_owned(), status: exit.to_string(), success: exit.success() }
     }
 
-    pub(super) fn finding(text: impl Into<String>) -> What {
-        What::Finding { text: text.into() }
+    pub(super) fn finding(property: &str, text: impl Into<String>) -> What {
+        What::Finding { property: property.to_owned(), text: text.into() }
     }
 }

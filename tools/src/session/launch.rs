@@ -18,7 +18,7 @@ use everett_vmm::wire::{ConfigError, WireConfig};
 use everett_vmm::world as vmm;
 
 use super::plan::{Plan, WorldCheck, data_disk_serial, host_port, world_checks};
-use super::timeline::{Faults, OtherPlan, StateError, Timeline};
+use super::timeline::{Faults, OtherPlan, SessionState, StateError, Timeline};
 use crate::cli;
 use crate::host_time;
 use crate::moments::Stored;
@@ -200,13 +200,27 @@ impl Launcher {
     /// As [`Launcher::start`].
     pub fn start_again(&self, timeline: &mut Timeline, seed: u64) -> Result<bool, LaunchError> {
         let Some(stored) = &self.from else { return Ok(false) };
-        timeline.world_mut().restore(&stored.moment).map_err(MachineError::from)?;
-        timeline.restore(stored.session.clone())?;
+        self.go_to(timeline, &stored.moment, stored.session.clone())?;
+        self.set_out(timeline, seed)?;
+        Ok(true)
+    }
+
+    /// Bring a timeline of this launcher to a moment, without making a machine.
+    ///
+    /// # Errors
+    /// It is a moment of another world.
+    pub fn go_to(
+        &self,
+        timeline: &mut Timeline,
+        moment: &vmm::WorldMoment,
+        session: SessionState,
+    ) -> Result<(), LaunchError> {
+        timeline.world_mut().restore(moment).map_err(MachineError::from)?;
+        timeline.restore(session)?;
         for node in 0..timeline.world().nodes().len() {
             self.options.apply(timeline.machine_mut(node));
         }
-        self.set_out(timeline, seed)?;
-        Ok(true)
+        Ok(())
     }
 
     fn set_out(&self, timeline: &mut Timeline, seed: u64) -> Result<(), LaunchError> {

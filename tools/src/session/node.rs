@@ -3,6 +3,7 @@
 //! All times are the world's. What is done in answer to the guest is done at the node's own place; what is done at a vtime
 //! is done when the whole world is there.
 
+use everett_explorer::property::builtin;
 use everett_protocol::limits::PRIORITY_MAX;
 use everett_protocol::{Bytes, Operation, Port, WallClock};
 use everett_vmm::engine::soft::SoftEngine;
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::agent::state::ConversationState;
 use super::agent::{Conversation, Phase};
-use super::event::Event;
+use super::event::{Event, What};
 use crate::units::show_duration_ns;
 
 /// Bytes that the guest's port did not take are offered again after so many nanoseconds of vtime.
@@ -143,12 +144,21 @@ impl NodeSession {
         }
     }
 
-    /// Begin under `seed`: what is drawn for the node from here on follows it.
-    pub(super) fn begin(&mut self, node: &mut Node<SoftEngine>, seed: u64) {
+    /// What is drawn for the node from here on follows `seed`.
+    pub(super) fn reseed_streams(&mut self, node: &mut Node<SoftEngine>, seed: u64) {
         node.machine_mut().reseed(seed);
+    }
+
+    /// The guest is told that its machine is a copy of another one from here on.
+    pub(super) fn new_generation(&self, node: &mut Node<SoftEngine>) {
         let mut generation = [0; 16];
         node.machine_mut().draw_entropy(&mut generation);
         node.machine_mut().new_generation(generation);
+    }
+
+    /// Begin under `seed`.
+    pub(super) fn begin(&mut self, node: &mut Node<SoftEngine>, seed: u64) {
+        self.new_generation(node);
         let entropy = draw_entropy(node);
         self.place.begun = Some(seed);
         self.conversation.begin(seed, entropy, node.vtime());
@@ -159,14 +169,14 @@ impl NodeSession {
     pub(super) fn listen(&mut self, node: &mut Node<SoftEngine>) -> Vec<Event> {
         let clock = node.clock().clone();
         let output = node.machine_mut().output();
-        let mut writes: Vec<_> = [Port::Log, Port::Control]
+        let mut writes: Vec<_> = [Port::History, Port::Log, Port::Control]
             .into_iter()
             .flat_map(|port| output.take_port(port as usize).into_iter().map(move |write| (port, write)))
             .collect();
-        for port in [Port::History, Port::Sdk, Port::Debug, Port::Spare] {
+        for port in [Port::Sdk, Port::Debug, Port::Spare] {
             output.take_port(port as usize);
         }
-        // Stable: writes of one port keep their order, and at one vtime the log comes before what the agent says of it.
+        // Stable: writes of one port keep their order, and at one vtime history and log come before what the agent says of it.
         writes.sort_by_key(|(_, write)| write.vtime);
         for (port, write) in writes {
             self.conversation.received(port, &write.bytes, clock.world(write.vtime));
@@ -184,10 +194,12 @@ impl NodeSession {
                 if let Some(at) = text.windows(PANIC.len()).position(|window| window == PANIC) {
                     self.place.last_words = Some(String::from_utf8_lossy(&text[at..]).into_owned());
                 }
+                let text = String::from_utf8_lossy(&text).into_owned();
+                self.conversation.told(vtime_ns, What::Kernel { text });
             }
             NoteEvent::Device { slot, kind, error } => {
                 let text = format!("the driver of {kind} (virtio slot {slot}) broke its device: {error}");
-                self.conversation.noticed(vtime_ns, &text);
+                self.conversation.noticed(vtime_ns, builtin::MACHINE_STOPPED, &text);
             }
             NoteEvent::Unknown { .. } => {}
         }

@@ -1,5 +1,6 @@
 //! A node of the world file as what its agent is asked to do.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -9,8 +10,6 @@ use everett_vmm::wire::endpoint::EndpointConfig;
 
 use crate::world_file::{self, CheckKind, Node, World};
 
-/// Mode bits of a file that `files` puts into a guest: programs are meant to be run by their interpreter.
-const FILE_MODE: u32 = 0o644;
 const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_S: u64 = 1_000_000_000;
 
@@ -38,6 +37,8 @@ pub struct Plan {
     pub drivers: Vec<Driver>,
     /// Run at the end, when the world comes to them.
     pub checks: Vec<Check>,
+    /// The folder that may have commands of a test template. They are listed before the machine is ready.
+    pub template: Option<String>,
 }
 
 /// A driver as the agent sees it: a service without readiness.
@@ -131,7 +132,10 @@ impl Plan {
     pub fn new(world: &World, node: &Node, root: protocol::Root) -> Plan {
         let mut files = Vec::new();
         for entry in &node.files {
-            put_file(&entry.guest_path, &entry.content, &mut files);
+            put_file(entry, &mut files);
+        }
+        if world.workload.template.is_some() {
+            files.push(output_file());
         }
         let drivers = world.workload.drivers.iter().filter(|driver| driver.node == node.name);
         let checks = world.workload.checks.iter().filter(|check| check.node == node.name);
@@ -153,6 +157,7 @@ impl Plan {
                 .map(|driver| Driver { service: driver_service(driver), repeat: driver.repeat })
                 .collect(),
             checks: checks.filter_map(agent_check).collect(),
+            template: world.workload.template.clone(),
         }
     }
 }
@@ -183,7 +188,12 @@ const NETWORK_PREFIX: u8 = 16;
 const HOST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 255, 254);
 
 fn address(world: &World, node: &Node) -> IpAddr {
-    let index = world.nodes.iter().position(|other| other.name == node.name).unwrap_or(0);
+    node_address(world.nodes.iter().position(|other| other.name == node.name).unwrap_or(0))
+}
+
+/// The address of the node with this number in the world file.
+#[must_use]
+pub fn node_address(index: usize) -> IpAddr {
     // At most NODES_MAX nodes: the number fits in the last byte.
     IpAddr::V4(Ipv4Addr::new(10, 0, 0, u8::try_from(index + 1).unwrap_or(u8::MAX)))
 }
@@ -210,18 +220,18 @@ fn data_disk(index: usize, disk: &world_file::DataDisk) -> protocol::DataDisk {
     }
 }
 
-fn put_file(path: &str, content: &[u8], pieces: &mut Vec<protocol::PutFile>) {
+fn put_file(file: &world_file::FileEntry, pieces: &mut Vec<protocol::PutFile>) {
     let piece = |append, data: &[u8]| protocol::PutFile {
-        path: path.to_owned(),
-        mode: FILE_MODE,
+        path: file.guest_path.clone(),
+        mode: file.mode(),
         owner: None,
         append,
         data: protocol::Bytes(data.to_vec()),
     };
-    if content.is_empty() {
+    if file.content.is_empty() {
         pieces.push(piece(false, &[]));
     }
-    for (i, data) in content.chunks(limits::PUT_FILE_BYTES_MAX).enumerate() {
+    for (i, data) in file.content.chunks(limits::PUT_FILE_BYTES_MAX).enumerate() {
         pieces.push(piece(i > 0, data));
     }
 }
@@ -249,6 +259,8 @@ fn service(service: &world_file::Service) -> protocol::Service {
             world_file::Restart::OnFailure => protocol::Restart::OnFailure { delay_ms },
             world_file::Restart::Always => protocol::Restart::Always { delay_ms },
         },
+        // They see a machine like any other.
+        history: false,
     }
 }
 
@@ -269,6 +281,38 @@ fn driver_service(driver: &world_file::Driver) -> protocol::Service {
         user: driver.command.user.clone(),
         ready: None,
         restart: protocol::Restart::Never,
+        history: true,
+    }
+}
+
+/// The variable that tells commands of a test template where they can write.
+pub const OUTPUT_VARIABLE: &str = "ANTITHESIS_OUTPUT_DIR";
+/// Where that is.
+pub const OUTPUT_FOLDER: &str = "/tmp/antithesis";
+
+/// What libraries for test commands append to. With it there is its folder.
+fn output_file() -> protocol::PutFile {
+    protocol::PutFile {
+        path: format!("{OUTPUT_FOLDER}/sdk.jsonl"),
+        mode: 0o644,
+        owner: None,
+        append: false,
+        data: protocol::Bytes(Vec::new()),
+    }
+}
+
+/// A command of a test template, as a service that is started once.
+#[must_use]
+pub fn test_command(service: String, folder: &str, name: &str) -> protocol::Service {
+    protocol::Service {
+        name: service,
+        argv: vec![format!("{folder}/{name}")],
+        env: BTreeMap::from([(OUTPUT_VARIABLE.to_owned(), OUTPUT_FOLDER.to_owned())]),
+        cwd: None,
+        user: None,
+        ready: None,
+        restart: protocol::Restart::Never,
+        history: true,
     }
 }
 
@@ -280,7 +324,74 @@ fn agent_check(check: &world_file::Check) -> Option<Check> {
         cwd: command.cwd.clone(),
         user: command.user.clone(),
         limit_ms: Some(check.timeout_ns / NS_PER_MS),
+        history: true,
         ..protocol::Exec::new(command.argv.clone())
     };
     Some(Check { name: check.name.clone(), exec })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    const WORLD: &str = r#"
+[[node]]
+name = "a"
+service = ["server"]
+[[workload.driver]]
+name = "load"
+argv = ["load"]
+[[workload.check]]
+name = "alive"
+argv = ["ping"]
+"#;
+
+    fn world() -> World {
+        world_file::parse(WORLD, Path::new("w.toml")).unwrap()
+    }
+
+    fn plan(world: &World) -> Plan {
+        Plan::new(world, &world.nodes[0], protocol::Root::None)
+    }
+
+    #[test]
+    fn the_workload_gets_the_history_port_and_the_world_does_not() {
+        let plan = plan(&world());
+        assert_eq!(plan.services.iter().map(|service| service.history).collect::<Vec<_>>(), [false]);
+        assert_eq!(plan.drivers.iter().map(|driver| driver.service.history).collect::<Vec<_>>(), [true]);
+        assert_eq!(plan.checks.iter().map(|check| check.exec.history).collect::<Vec<_>>(), [true]);
+    }
+
+    #[test]
+    fn commands_of_a_template_have_somewhere_to_write() {
+        let mut world = world();
+        assert_eq!((plan(&world).template, plan(&world).files), (None, Vec::new()));
+        world.workload.template = Some("/t".to_owned());
+        let plan = plan(&world);
+        assert_eq!(plan.template.as_deref(), Some("/t"));
+        assert_eq!(
+            plan.files.iter().map(|file| &*file.path).collect::<Vec<_>>(),
+            ["/tmp/antithesis/sdk.jsonl"]
+        );
+        let command = test_command("s".to_owned(), "/t", "anytime_a b");
+        assert_eq!(command.argv, ["/t/anytime_a b"]);
+        assert_eq!(command.env[OUTPUT_VARIABLE], OUTPUT_FOLDER);
+        assert!(command.history);
+    }
+
+    #[test]
+    fn all_pieces_of_a_file_have_the_mode_of_the_whole() {
+        let mut world = world();
+        let put =
+            |content: Vec<u8>| world_file::FileEntry { guest_path: "/f".to_owned(), content: content.into() };
+        let long = [b"#!/bin/sh\n".to_vec(), vec![b'x'; limits::PUT_FILE_BYTES_MAX]].concat();
+        world.nodes[0].files = vec![put(long.clone()), put(Vec::new())];
+        let pieces = plan(&world).files;
+        let told: Vec<_> =
+            pieces.iter().map(|piece| (piece.mode, piece.append, piece.data.0.len())).collect();
+        let (max, rest) = (limits::PUT_FILE_BYTES_MAX, long.len() - limits::PUT_FILE_BYTES_MAX);
+        assert_eq!(told, [(0o755, false, max), (0o755, true, rest), (0o644, false, 0)]);
+    }
 }

@@ -13,6 +13,8 @@ pub fn line(event: &Event, several_nodes: bool) -> String {
     let (unit, text) = match &event.what {
         What::Hello { release } => ("guest", format!("Linux {} is up", printable(release))),
         What::Mounted => ("guest", style::paint(style::FAINT, "the root is mounted")),
+        What::Kernel { text } => ("kernel", format!("| {}", printable(text))),
+        What::Fork { path } => ("world", format!("the timeline becomes {path}")),
         What::Begin { seed } => ("world", format!("the timeline begins under seed {seed}")),
         What::Ready => ("guest", "services are ready".to_owned()),
         What::End => ("world", "the timeline's end: drivers stop, checks run".to_owned()),
@@ -25,8 +27,10 @@ pub fn line(event: &Event, several_nodes: bool) -> String {
                 StreamName::Stdout => "|",
                 StreamName::Stderr => "!",
             };
-            let cut = if *truncated { " …" } else { "" };
-            (unit.as_str(), format!("{mark} {}{cut}", printable(text)))
+            (unit.as_str(), format!("{mark} {}{}", printable(text), cut(*truncated)))
+        }
+        What::History { text, truncated } => {
+            ("history", style::paint(style::FAINT, format!("{}{}", printable(text), cut(*truncated))))
         }
         What::Exit { unit, status, success: true } => {
             (unit.as_str(), style::paint(style::FAINT, format!("ends with {}", printable(status))))
@@ -40,11 +44,16 @@ pub fn line(event: &Event, several_nodes: bool) -> String {
         What::Loss(loss) => ("disk", style::paint(style::FAINT, lost(loss))),
         What::Effect { text } => ("fault", style::paint(style::FAINT, printable(text))),
         What::Healed { id } => ("fault", style::paint(style::FAINT, format!("#{id} ends"))),
-        What::Finding { text } => ("FOUND", style::paint(style::BAD, printable(text))),
+        What::Finding { text, .. } => ("FOUND", style::paint(style::BAD, printable(text))),
     };
     let unit = printable(unit);
     let unit = if several_nodes && !event.node.is_empty() { format!("{}/{unit}", event.node) } else { unit };
     format!("{} {unit:UNIT_WIDTH$} {text}", style::paint(style::FAINT, Vtime(event.vtime_ns)))
+}
+
+/// The mark of a line that was cut.
+fn cut(truncated: bool) -> &'static str {
+    if truncated { " …" } else { "" }
 }
 
 /// What a loss of power did to a disk.
@@ -82,7 +91,10 @@ mod tests {
         };
         assert_eq!(plain(output(StreamName::Stdout, false)), "   1.500000000 redis        | a\\u{1b}[31mb");
         assert_eq!(plain(output(StreamName::Stderr, true)), "   1.500000000 redis        ! a\\u{1b}[31mb …");
-        assert_eq!(plain(What::finding("gone")), "   1.500000000 FOUND        gone");
+        let history = |truncated| What::History { text: "{\"f\":\"a\x1b\"}".to_owned(), truncated };
+        assert_eq!(plain(history(false)), "   1.500000000 history      {\"f\":\"a\\u{1b}\"}");
+        assert_eq!(plain(history(true)), "   1.500000000 history      {\"f\":\"a\\u{1b}\"} …");
+        assert_eq!(plain(What::finding("agent failure", "gone")), "   1.500000000 FOUND        gone");
         assert_eq!(
             plain(What::Begin { seed: 7 }),
             "   1.500000000 world        the timeline begins under seed 7"

@@ -7,15 +7,19 @@
 //!
 //! * here: running, listening, acting;
 //! * `director`: what concerns all nodes: from *ready* over the workload to the checks;
+//! * `commands`: those of a test template;
 //! * `faults`: what a fault plan does to the world;
+//! * `fork`: becoming a child of a moment;
 //! * `boot`: running up to the restart points or to *ready*, and beginning under a seed;
 //! * `talk`: checks that the host makes itself, over the wire;
 //! * `telling`: events, in an order that no cut changes;
 //! * [`state`]: what is kept of a timeline when its world is stored.
 
 mod boot;
+mod commands;
 mod director;
 mod faults;
+mod fork;
 pub mod state;
 mod talk;
 mod telling;
@@ -33,10 +37,14 @@ use super::event::Event;
 use super::node::NodeSession;
 use super::plan::{Plan, WorldCheck};
 
+use crate::host_time::CpuClock;
+
 pub use super::node::{BOOT_NS_MAX, UNSENT_BYTES_MAX};
 pub use boot::{At, BegunAlready, BootError};
+use commands::Composing;
 pub use director::CALM_NS_MAX;
 pub use faults::{Faults, OtherPlan, Restarts};
+pub use fork::ForkError;
 use state::Course;
 pub use state::{SessionState, StateError};
 use talk::Talk;
@@ -59,7 +67,11 @@ pub struct Timeline {
     first_data_disk: usize,
     faults: Option<Faults>,
     course: Course,
+    /// What follows from the state of the test template's commands.
+    composing: Option<Composing>,
     telling: Telling,
+    /// CPU time that the trail took, in nanoseconds: for figures.
+    trail_cpu_ns: u64,
 }
 
 impl Timeline {
@@ -70,7 +82,18 @@ impl Timeline {
         let first_data_disk = usize::from(plans.first().is_some_and(has_root));
         let nodes = plans.into_iter().map(|plan| NodeSession::new(Conversation::new(plan))).collect();
         let (course, telling) = (Course::default(), Telling::default());
-        Timeline { world, nodes, checks, talk: None, first_data_disk, faults: None, course, telling }
+        Timeline {
+            world,
+            nodes,
+            checks,
+            talk: None,
+            first_data_disk,
+            faults: None,
+            course,
+            composing: None,
+            telling,
+            trail_cpu_ns: 0,
+        }
     }
 
     /// `duration_ns` of vtime after *ready*, drivers stop and checks run.
@@ -156,6 +179,12 @@ impl Timeline {
         &self.course.trail
     }
 
+    /// CPU time that digests of the trail have taken so far, in nanoseconds.
+    #[must_use]
+    pub fn trail_cpu_ns(&self) -> u64 {
+        self.trail_cpu_ns
+    }
+
     /// The world, without its conversations.
     #[must_use]
     pub fn into_world(self) -> World<SoftEngine> {
@@ -231,7 +260,9 @@ impl Timeline {
     fn note_point(&mut self) {
         let now = self.world.vtime();
         if now >= self.course.trail.next_point() {
+            let clock = CpuClock::start();
             self.course.trail.note(now, self.world.digest());
+            self.trail_cpu_ns += clock.elapsed_ns();
         }
     }
 
@@ -285,8 +316,11 @@ impl Timeline {
 
     /// Take what the guests wrote.
     fn listen(&mut self) {
-        for (number, session) in self.nodes.iter_mut().enumerate() {
+        for number in 0..self.nodes.len() {
+            let session = &mut self.nodes[number];
             self.telling.of_node(number, session.listen(self.world.node_mut(number)));
+            let words = session.conversation.take_words();
+            self.take_words(number, words);
         }
         self.observe();
     }

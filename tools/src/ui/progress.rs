@@ -3,8 +3,9 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Ui;
+use crate::explore::expedition::Progress;
 use crate::host_time::Stopwatch;
-use crate::units::{Vtime, show_duration_ns};
+use crate::units::{Vtime, show_bytes, show_duration_ns};
 
 /// How far one or several runs are.
 pub struct RunBar {
@@ -36,9 +37,74 @@ impl RunBar {
         self.bar.set_message(format!("{} s vtime, {mips:.0} MIPS", Vtime(vtime_ns)));
     }
 
+    /// What it is about just now.
+    pub fn say(&self, text: &str) {
+        self.bar.set_message(text.to_owned());
+        self.bar.tick();
+    }
+
     /// Show it with a different name.
     pub fn name(&self, name: &str) {
         self.bar.set_prefix(name.to_owned());
+    }
+
+    /// Write a line above it.
+    pub fn suspend<R>(&self, f: impl FnOnce() -> R) -> R {
+        self.bar.suspend(f)
+    }
+
+    /// Take it away.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// How far an exploration is.
+pub struct ExploreBar {
+    bar: ProgressBar,
+    /// What it is measured by: host time in seconds, branches, or nothing.
+    budget_s: Option<f64>,
+    branches: Option<u64>,
+}
+
+/// Steps of a bar for host time.
+const BUDGET_STEPS: f64 = 1_000.0;
+
+impl ExploreBar {
+    /// A bar for so many nanoseconds of host time, or so many branches, or until somebody ends it.
+    #[must_use]
+    pub fn new(ui: &Ui, budget_ns: Option<u64>, branches: Option<u64>) -> ExploreBar {
+        let budget_s = budget_ns.map(|ns| ns as f64 / 1e9);
+        let (length, template) = match (budget_s, branches) {
+            (Some(_), _) => (BUDGET_STEPS as u64, "{prefix} {bar:20} {msg}"),
+            (None, Some(branches)) => (branches, "{prefix} {bar:20} {msg}"),
+            (None, None) => (0, "{prefix} {msg}"),
+        };
+        let bar = bar(ui, length, template);
+        bar.set_prefix("exploring");
+        ExploreBar { bar, budget_s, branches }
+    }
+
+    /// It is here, after so many seconds.
+    pub fn at(&self, progress: &Progress, seconds: f64) {
+        match (self.budget_s, self.branches) {
+            (Some(budget_s), _) => {
+                self.bar.set_position((seconds / budget_s.max(1e-9) * BUDGET_STEPS).min(BUDGET_STEPS) as u64)
+            }
+            (None, Some(_)) => self.bar.set_position(progress.branches),
+            (None, None) => {}
+        }
+        let (bytes, moments) = progress.moments.map_or((0, 0), |stats| (stats.bytes, stats.present));
+        self.bar.set_message(format!(
+            "{} branches, {:.0} a minute, {} of vtime, {} states, {} findings, {moments} moments in {}",
+            progress.branches,
+            progress.run as f64 * 60.0 / seconds.max(1e-9),
+            show_duration_ns(progress.vtime_ns),
+            progress.states,
+            progress.findings,
+            show_bytes(bytes),
+        ));
+        self.bar.tick();
     }
 
     /// Write a line above it.

@@ -23,8 +23,11 @@ mod workload;
 
 use std::path::{Path, PathBuf};
 
+use everett_explorer::config::ExploreConfig;
 use everett_explorer::plan::draw::FaultConfig;
 use everett_explorer::plan::{Names, NodeNames};
+use everett_explorer::property::PropertyConfig;
+use everett_explorer::property::limits::PROPERTIES_MAX;
 use serde::Serialize;
 
 pub use command::{Command, Ready, Restart, Service};
@@ -46,9 +49,6 @@ pub const EPOCH_DEFAULT: &str = "2026-01-01T00:00:00Z";
 
 /// The seed under which machines boot, if the world does not say: one boot serves all timelines.
 pub const BOOT_SEED: u64 = 0;
-
-/// Keys that a later version reads.
-const KEYS_LATER: &[&str] = &["property", "explore"];
 
 /// The virtual CPU's model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -94,6 +94,12 @@ pub struct World {
     /// What faults are drawn, how often and how strong. A plan is data of its own.
     #[serde(skip)]
     pub faults: FaultConfig,
+    /// How it is explored: from where on, how far, by which strategy.
+    #[serde(skip)]
+    pub explore: ExploreConfig,
+    /// What must not be seen, besides what must not be seen in any world.
+    #[serde(skip)]
+    pub properties: Vec<PropertyConfig>,
 }
 
 impl World {
@@ -159,8 +165,21 @@ pub fn parse(text: &str, file: &Path) -> Result<World, Error> {
 
 fn read(top: &Table<'_>, file: &Path) -> Result<World, Error> {
     top.only(
-        &["epoch", "cpu", "clock", "seed", "boot_seed", "image", "node", "link", "workload", "faults"],
-        KEYS_LATER,
+        &[
+            "epoch",
+            "cpu",
+            "clock",
+            "seed",
+            "boot_seed",
+            "image",
+            "node",
+            "link",
+            "workload",
+            "faults",
+            "explore",
+            "property",
+        ],
+        &[],
     )?;
     let epoch_unix_s = match top.get("epoch") {
         Some(item) => epoch::parse_unix_s(&item.date_text()?).map_err(|what| item.error(what))?,
@@ -211,9 +230,37 @@ fn read(top: &Table<'_>, file: &Path) -> Result<World, Error> {
         None => FaultConfig::default(),
         Some(item) => item.deserialize()?,
     };
+    let explore = match top.get("explore") {
+        None => ExploreConfig::default(),
+        Some(item) => {
+            let explore: ExploreConfig = item.deserialize()?;
+            explore.check().map_err(|error| item.error(error.to_string()))?;
+            explore
+        }
+    };
+    let properties = match top.get("property") {
+        None => Vec::new(),
+        Some(list) => {
+            let tables = list.list(PROPERTIES_MAX)?;
+            tables.iter().map(|item| item.deserialize()).collect::<Result<Vec<PropertyConfig>, Error>>()?
+        }
+    };
     let file = file.to_owned();
-    let world =
-        World { file, epoch_unix_s, cpu, clock, seed, boot_seed, image, nodes, links, workload, faults };
+    let world = World {
+        file,
+        epoch_unix_s,
+        cpu,
+        clock,
+        seed,
+        boot_seed,
+        image,
+        nodes,
+        links,
+        workload,
+        faults,
+        explore,
+        properties,
+    };
     if let Some(item) = top.get("faults")
         && let Err(errors) = world.faults.check(&world.names())
         && let Some(error) = errors.first()

@@ -24,6 +24,12 @@ pub(super) const MEMORY_BYTES_MAX: u64 = 3 << 30;
 pub(super) const FILE_BYTES_MAX: u64 = 16 << 20;
 /// The most entries in `files`.
 const FILES_MAX: usize = 256;
+/// What a program begins with: the interpreter that it asks for, or the ELF header.
+const PROGRAM_MARKS: [&[u8]; 2] = [b"#!", b"\x7fELF"];
+/// Mode bits of a program.
+const PROGRAM_MODE: u32 = 0o755;
+/// Mode bits of any other file.
+const FILE_MODE: u32 = 0o644;
 /// The most services of one node.
 const SERVICES_MAX: usize = 64;
 const PAGE_BYTES: u64 = 4096;
@@ -54,6 +60,16 @@ pub struct FileEntry {
     /// What it contains, read with the world: identities, boots and runs are all of the same bytes.
     #[serde(skip)]
     pub content: Arc<[u8]>,
+}
+
+impl FileEntry {
+    /// Its mode bits in the guest. They follow from the content alone: those that it has on the host would make a timeline
+    /// depend on more than what was read.
+    #[must_use]
+    pub fn mode(&self) -> u32 {
+        let program = PROGRAM_MARKS.iter().any(|mark| self.content.starts_with(mark));
+        if program { PROGRAM_MODE } else { FILE_MODE }
+    }
 }
 
 /// Read a node; the second value is its name's place, for errors about duplicates.

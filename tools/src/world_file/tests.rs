@@ -106,6 +106,26 @@ fn a_check_is_a_command_or_a_talk() {
 }
 
 #[test]
+fn a_template_is_a_folder_in_the_guests() {
+    let template = |template: &str| {
+        read_text(&format!("[workload]\ntemplate = \"{template}\"\n[[node]]\nname = \"a\"\n"))
+            .map(|world| world.workload.template)
+            .map_err(|error| error.to_string())
+    };
+    assert_eq!(
+        template("/opt//antithesis/./test/v1/main/"),
+        Ok(Some("/opt/antithesis/test/v1/main".to_owned()))
+    );
+    for (wrong, why) in [
+        ("main", "\"main\" is not an absolute path in the guest"),
+        ("/a/../b", "\"/a/../b\" contains \"..\""),
+        ("/proc/a", "\"/proc/a\" lies in /proc, which the guest's kernel provides"),
+    ] {
+        assert_eq!(template(wrong), Err(format!("w.toml:2: workload.template: {why}")));
+    }
+}
+
+#[test]
 fn a_small_world_has_defaults() {
     let world = read_text("[[node]]\nname = \"a\"\nservice = [\"sleep\", \"1\"]\n").unwrap();
     assert_eq!(world.nodes[0].memory_bytes, node::MEMORY_BYTES_DEFAULT);
@@ -148,8 +168,13 @@ fn errors_name_file_line_and_key() {
     );
     let unknown = node_error("[faults.pause]\nevery = \"2s\"\nevrey = \"1s\"");
     assert!(unknown.starts_with("w.toml:5: faults.pause.evrey: unknown field `evrey`"), "{unknown}");
-    assert_eq!(node_error("[explore]"), "w.toml:3: explore: not supported yet by this version");
-    assert_eq!(node_error("[[property]]"), "w.toml:3: property: not supported yet by this version");
+    assert_eq!(
+        node_error("[explore]\nsegment = \"1ms\""),
+        "w.toml:3: explore: segment: must be from 100ms to 3600s, in whole steps of 20ms"
+    );
+    assert_eq!(node_error("[[property]]\nnever = \"x\""), "w.toml:3: property[0]: missing field `name`");
+    let model = node_error("[workload.history]\nmodel = \"stack\"");
+    assert!(model.starts_with("w.toml:4: workload.history.model: unknown variant `stack`"), "{model}");
     assert_eq!(
         node_error("files = { \"/etc/x\" = \"../secret\" }"),
         "w.toml:3: node[0].files.\"/etc/x\": \"../secret\" leaves the world file's folder; write an absolute path"
@@ -218,6 +243,30 @@ fn a_symbolic_link_does_not_lead_out() {
     let world = |name: &str| format!("[[node]]\nname = \"a\"\nfiles = {{ \"/etc/x\" = \"{name}\" }}\n");
     assert!(parse(&world("inside"), &file).is_ok());
     assert!(parse(&world("link"), &file).unwrap_err().what.contains("leaves the world file's folder"));
+}
+
+#[test]
+fn what_a_file_begins_with_says_whether_it_is_a_program() {
+    let mode = |content: &[u8]| FileEntry { guest_path: "/f".to_owned(), content: content.into() }.mode();
+    assert_eq!((mode(b"#!/bin/sh\n"), mode(b"#!"), mode(b"\x7fELF\x02")), (0o755, 0o755, 0o755));
+    for content in [&b""[..], b"#", b"# !", b" #!/bin/sh", b"\n#!/bin/sh", b"\x7fEL", b"echo"] {
+        assert_eq!(mode(content), 0o644, "{content:?}");
+    }
+}
+
+#[test]
+fn the_hosts_mode_bits_do_not_enter() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[[node]]\nname = \"a\"\nfiles = { \"/f\" = \"f\" }\n";
+    let mode = |content: &str, on_host| {
+        std::fs::write(folder.path().join("f"), content).unwrap();
+        let permissions = std::fs::Permissions::from_mode(on_host);
+        std::fs::set_permissions(folder.path().join("f"), permissions).unwrap();
+        parse(text, &folder.path().join("w.toml")).unwrap().nodes[0].files[0].mode()
+    };
+    assert_eq!((mode("echo\n", 0o600), mode("echo\n", 0o755)), (0o644, 0o644));
+    assert_eq!((mode("#!/bin/sh\n", 0o600), mode("#!/bin/sh\n", 0o755)), (0o755, 0o755));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `[workload]`: the commands that drive a world once its services are up, and the checks at its end.
 
+use everett_explorer::history::Spec;
 use everett_explorer::suggest::nearest;
 use serde::Serialize;
 
@@ -7,6 +8,7 @@ use super::command::{COMMAND_KEYS, Command, command, span, tcp_port, unit_name};
 use super::cursor::{Item, Table};
 use super::error::Error;
 use super::node::Node;
+use super::paths;
 
 /// The most drivers, and the most checks.
 const COMMANDS_MAX: usize = 64;
@@ -24,6 +26,12 @@ pub struct Workload {
     pub drivers: Vec<Driver>,
     /// Run one after the other at the end, in this order.
     pub checks: Vec<Check>,
+    /// The folder in the guests that has a test template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
+    /// What the histories are of that drivers and checks write. What is made of them changes no timeline.
+    #[serde(skip)]
+    pub history: Option<Spec>,
 }
 
 /// A command that puts load on a world.
@@ -84,7 +92,9 @@ impl Workload {
 pub(super) fn read(table: Option<Table<'_>>, nodes: &[Node]) -> Result<Workload, Error> {
     let mut workload = Workload::default();
     let Some(table) = table else { return Ok(workload) };
-    table.only(&["driver", "check"], &["history", "template", "composer"])?;
+    table.only(&["driver", "check", "history", "template"], &["composer"])?;
+    workload.history = table.get("history").map(|item| item.deserialize()).transpose()?;
+    workload.template = table.get("template").map(|item| paths::guest(&item, item.str()?)).transpose()?;
     let mut names: Vec<String> = Vec::new();
     if let Some(list) = table.get("driver") {
         for item in list.list(COMMANDS_MAX)? {

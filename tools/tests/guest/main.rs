@@ -4,12 +4,15 @@
 //! * `moments`: the restart point, *ready*, and what follows the seed;
 //! * `stored`: moments in memory and in files;
 //! * `cluster`: several machines on a wire; `faults` and `scheduling`: what is done to them; `power_loss`: what survives it;
+//! * `explore`: forks, judges and paths; `composer`: test templates;
 //! * `disks`: what guests do with theirs;
 //! * `programs`: programs from Debian packages give right answers; `trouble`: guests that go wrong.
 
 mod cluster;
+mod composer;
 mod disks;
 mod exactness;
+mod explore;
 mod faults;
 mod moments;
 mod power_loss;

@@ -156,7 +156,7 @@ pub(crate) fn findings(events: &[Event]) -> Vec<&str> {
     let text = |event: &'_ Event| matches!(&event.what, What::Finding { .. });
     let found = events.iter().filter(|event| text(event));
     found
-        .filter_map(|e| if let What::Finding { text } = &e.what { Some(text.as_str()) } else { None })
+        .filter_map(|e| if let What::Finding { text, .. } = &e.what { Some(text.as_str()) } else { None })
         .collect()
 }
 

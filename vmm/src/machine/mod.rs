@@ -406,6 +406,11 @@ impl<E: Engine> Machine<E> {
         self.state.streams.reseed(seed, &self.name);
     }
 
+    /// From here on everything that is drawn for this machine follows the stream of a child.
+    pub fn branch(&mut self, vtime: u64, child: u64) {
+        self.state.streams.branch(vtime, child);
+    }
+
     /// The machine is a copy of another one from here on: a new generation ID, and the guest is told.
     pub fn new_generation(&mut self, id: [u8; 16]) {
         // The page is RAM by the layout.

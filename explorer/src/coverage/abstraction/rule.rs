@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 
-use super::super::limits::{
-    NAME_BYTES_MAX, REGEX_BYTES_MAX, REGEX_SIZE_MAX, VALUE_BYTES_MAX, VALUES_DECLARED_MAX, VARIABLES_MAX,
-};
+use crate::pattern::{ExpressionError, expression, fits};
+
+use super::super::limits::{NAME_BYTES_MAX, VALUE_BYTES_MAX, VALUES_DECLARED_MAX, VARIABLES_MAX};
 use super::super::value::Value;
 use super::super::world::World;
 use super::config::{Capture, Reset, RuleConfig};
@@ -40,14 +40,10 @@ impl Rule {
         };
         named("name", &config.name)?;
         config.unit.as_deref().map_or(Ok(()), |unit| named("unit", unit))?;
-        if config.regex.len() > REGEX_BYTES_MAX {
-            return Err(RuleProblem::RegexLong);
-        }
-        let regex = RegexBuilder::new(&config.regex)
-            .size_limit(REGEX_SIZE_MAX)
-            .dfa_size_limit(REGEX_SIZE_MAX)
-            .build()
-            .map_err(|error| RuleProblem::Regex(error.to_string()))?;
+        let regex = expression(&config.regex).map_err(|error| match error {
+            ExpressionError::Long => RuleProblem::RegexLong,
+            ExpressionError::Refused(why) => RuleProblem::Regex(why),
+        })?;
         let mut nodes = BTreeSet::new();
         for name in &config.nodes {
             let indices = 0..u16::try_from(world.len()).unwrap_or(u16::MAX);
@@ -184,19 +180,4 @@ fn number(text: &str) -> Option<u64> {
 /// Powers of two from one to the next.
 fn bucket(number: u64) -> String {
     number.checked_ilog2().map_or_else(|| "0".to_owned(), |log| format!("2^{log}"))
-}
-
-/// Whether a name fits a pattern in which `*` stands for any characters.
-fn fits(pattern: &str, name: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
-    let mut parts: Vec<&str> = parts.collect();
-    let Some(last) = parts.pop() else { return rest.is_empty() };
-    for part in parts {
-        match rest.split_once(part) {
-            Some((_, after)) => rest = after,
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
 }

@@ -2,7 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use everett_vmm::fault::{Fault, FaultError};
+use everett_vmm::fault::{Fault, FaultError, FaultKind, PPM};
+use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::limits::{AT_NS_MAX, FOR_NS_MAX};
@@ -11,10 +12,13 @@ use crate::plan::problem::Problem;
 
 use super::kinds::Common;
 pub use super::kinds::FaultConfig;
+use super::numbers::chance;
 use super::span::{Bounded, Span};
 
 /// The mean time between faults of a kind, in nanoseconds: 100 ms to 1,000 days.
 pub(super) const EVERY_NS: RangeInclusive<u64> = 100_000_000..=86_400_000_000_000_000;
+/// How often kinds are drawn until one of them is on: a single one is off so often with a probability of 2^-64.
+const SWARM_TRIES: usize = 64;
 /// The time between quiet periods, in nanoseconds: 10 s to a day.
 pub(super) const QUIET_EVERY_NS: RangeInclusive<u64> = 10_000_000_000..=AT_NS_MAX;
 
@@ -118,6 +122,26 @@ impl FaultConfig {
     /// Whether faults of a kind are drawn.
     pub(super) fn draws(&self, common: &Common<'_>) -> bool {
         common.enabled && self.only.as_ref().is_none_or(|only| only.contains(&common.kind))
+    }
+
+    /// The same with each kind on or off, one as likely as the other, but never all off (swarm testing: Groce et al., ISSTA 2012).
+    #[must_use]
+    pub fn swarm(&self, rng: &mut ChaCha20Rng) -> FaultConfig {
+        let kinds = self.kinds().into_iter().map(|kind| kind.common());
+        let drawn: Vec<FaultKind> = kinds.filter(|kind| self.draws(kind)).map(|kind| kind.kind).collect();
+        let only = (0..SWARM_TRIES)
+            .map(|_| drawn.iter().copied().filter(|_| chance(rng, PPM / 2)).collect::<Vec<_>>())
+            .find(|kinds| !kinds.is_empty());
+        FaultConfig { only: Some(only.unwrap_or(drawn)), ..self.clone() }
+    }
+
+    /// The kinds that are drawn.
+    pub fn enabled(&self) -> impl Iterator<Item = FaultKind> {
+        self.kinds()
+            .into_iter()
+            .map(|kind| kind.common())
+            .filter(|kind| self.draws(kind))
+            .map(|kind| kind.kind)
     }
 
     /// How many nodes may be down at once.

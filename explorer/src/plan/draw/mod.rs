@@ -2,6 +2,8 @@
 //!
 //! - `kinds`: each kind's settings, defaults and bounds; `config`: the rest of the table; `span`: types of settings
 //! - `numbers`: draws; `choose`: drawing one fault of a kind
+//! - [`pct`]: latencies by drawn priorities of the nodes, as one more source of entries; `merge`: both in one plan;
+//!   `guarantee`: what such priorities would promise
 //!
 //! **Invariants.**
 //! - Each kind draws from a stream of its own, keyed by its name, and what it draws depends on its own settings, `start` and
@@ -12,8 +14,11 @@
 
 mod choose;
 mod config;
+mod guarantee;
 mod kinds;
+mod merge;
 pub(crate) mod numbers;
+pub mod pct;
 mod span;
 
 use std::collections::BTreeMap;
@@ -52,12 +57,31 @@ pub struct Drawn {
 /// Draw a plan for the first `horizon_ns` nanoseconds after *ready*, at most [`AT_NS_MAX`].
 #[must_use]
 pub fn draw(config: &FaultConfig, names: &Names, horizon_ns: u64, streams: &mut Streams) -> Drawn {
+    draw_on(config, names, &Plan::default(), 0, horizon_ns, streams)
+}
+
+/// Draw what follows a beginning: of `plan`, drawn for the same horizon and quiet periods, what starts before `from_ns` is
+/// kept, and what comes from there on is drawn.
+#[must_use]
+pub fn draw_on(
+    config: &FaultConfig,
+    names: &Names,
+    plan: &Plan,
+    from_ns: u64,
+    horizon_ns: u64,
+    streams: &mut Streams,
+) -> Drawn {
     let horizon_ns = horizon_ns.min(AT_NS_MAX);
     let mut full_at_ns = None;
     let mut drawing = Drawing::new(config, names, quiet_periods(config, horizon_ns));
+    for entry in plan.entries.iter().filter(|entry| entry.at_ns < from_ns) {
+        if let What::Fault(fault) = &entry.what {
+            drawing.put(entry.clone(), fault);
+        }
+    }
     let enabled = config.kinds().into_iter().filter(|kind| config.draws(&kind.common()));
-    let mut waiting: Vec<Waiting<'_>> =
-        enabled.map(|kind| Waiting::new(kind, config.start.0, streams)).collect();
+    let start_ns = config.start.0.max(from_ns);
+    let mut waiting: Vec<Waiting<'_>> = enabled.map(|kind| Waiting::new(kind, start_ns, streams)).collect();
     // The earliest, and of several at one time the first in the catalogue.
     while let Some((i, at_ns)) = waiting.iter().map(|kind| kind.at_ns).enumerate().min_by_key(|(_, at)| *at) {
         if at_ns >= horizon_ns {
@@ -158,15 +182,19 @@ impl<'c> Drawing<'c> {
         if self.too_many_down(at_ns, &fault) || self.too_soon(at_ns, &fault) {
             return;
         }
-        let entry = Entry { at_ns, for_ns, what: What::Fault(fault.clone()) };
+        self.put(Entry { at_ns, for_ns, what: What::Fault(fault.clone()) }, &fault);
+    }
+
+    /// Enter a fault that comes after all others, if it is possible beside them.
+    fn put(&mut self, entry: Entry, fault: &Fault) {
         let mut faulty = Faulty::default();
         check::entry(&entry, self.names, &mut faulty);
         let bytes = line::write(&entry).len();
         if !faulty.is_empty() || bytes > LINE_BYTES_MAX {
             return;
         }
-        if self.board.admit(self.entries.len(), &entry, &fault, &self.calm, self.names).is_ok() {
-            self.note_down(at_ns, for_ns, &fault);
+        if self.board.admit(self.entries.len(), &entry, fault, &self.calm, self.names).is_ok() {
+            self.note_down(entry.at_ns, entry.for_ns, fault);
             self.bytes += bytes + 1;
             self.entries.push(entry);
         }

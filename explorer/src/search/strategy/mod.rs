@@ -3,14 +3,18 @@
 //! A strategy is a function of the tree, of how much is still unseen, and of draws. It keeps nothing: an exploration that is
 //! resumed chooses as it would have. Nothing here knows host time, caches, or how long a branch took but in instructions.
 
+mod kind;
 mod novelty;
+mod pct;
 mod uniform;
 
 use rand_chacha::ChaCha20Rng;
 
 use super::tree::{Place, Tree};
 
+pub use kind::{NoStrategy, StrategyKind};
 pub use novelty::Novelty;
+pub use pct::Pct;
 pub use uniform::Uniform;
 
 /// From where branches go on.

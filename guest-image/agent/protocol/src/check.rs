@@ -1,11 +1,13 @@
-//! What the types of a request cannot say: bounds, and text that may go into paths, names and arguments.
+//! What the types of a request or a message cannot say: bounds, and text that may go into paths, names and arguments.
 //!
-//! Both ends check: the host so that its user gets the error, the agent because it trusts nobody.
+//! Both ends check: the one that speaks so that its user gets the error, the one that hears because it trusts nobody.
 
 use crate::limits::{
-    ARGUMENTS_MAX, ENTROPY_BYTES_MAX, ENTROPY_BYTES_MIN, INTERVAL_MS_MAX, LIST_ITEMS_MAX, NAME_BYTES_MAX,
-    PATH_BYTES_MAX, PRIORITIES_MAX, PRIORITY_MAX, PUT_FILE_BYTES_MAX, SERIAL_BYTES_MAX,
+    ARGUMENTS_MAX, ENTROPY_BYTES_MAX, ENTROPY_BYTES_MIN, INTERVAL_MS_MAX, LIST_ITEMS_MAX, LISTED_BYTES_MAX,
+    LISTED_NAMES_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX, PRIORITIES_MAX, PRIORITY_MAX, PUT_FILE_BYTES_MAX,
+    SERIAL_BYTES_MAX,
 };
+use crate::message::{Message, Reply, Response};
 use crate::request::{
     DataDisk, Exec, Interface, Join, Mount, Operation, Readiness, ReadyCheck, Request, Restart, Root,
     Service, WallClock,
@@ -13,7 +15,7 @@ use crate::request::{
 use crate::text::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A value of a request is not allowed.
+/// A value of a request or a message is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
 pub struct Error {
@@ -68,10 +70,39 @@ pub fn request(request: &Request) -> Result<(), Error> {
             }
             Ok(())
         }
+        Operation::List { path: value } => path("path", value),
         Operation::SetClock(value) => clock("set_clock", value),
         Operation::Pack(pack) => serial("serial", &pack.serial),
         Operation::Ping | Operation::PowerOff => Ok(()),
     }
+}
+
+/// Checks a message.
+///
+/// # Errors
+/// The first value that is not allowed.
+pub fn message(message: &Message) -> Result<(), Error> {
+    match message {
+        Message::Response(Response { reply: Reply::Names(names), .. }) => listed(names),
+        _ => Ok(()),
+    }
+}
+
+fn listed(names: &[String]) -> Result<(), Error> {
+    count("names", names.len(), LISTED_NAMES_MAX)?;
+    let bytes: usize = names.iter().map(String::len).sum();
+    if bytes > LISTED_BYTES_MAX {
+        return fail("names", format!("{bytes} bytes; at most {LISTED_BYTES_MAX}"));
+    }
+    if !names.is_sorted_by(|a, b| a < b) {
+        return fail("names", "not each once and in order");
+    }
+    each("names", names, |field, name| {
+        if matches!(name.as_str(), "" | "." | "..") || name.contains(['/', '\0']) {
+            return fail(field, format!("{name:?} is no file's name"));
+        }
+        Ok(())
+    })
 }
 
 fn mount(mount: &Mount) -> Result<(), Error> {

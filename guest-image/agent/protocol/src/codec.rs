@@ -60,17 +60,20 @@ pub fn decode_request(line: &[u8]) -> Result<Request, Error> {
 /// The message as a line of the control port, with its newline.
 ///
 /// # Errors
-/// The message is too long.
+/// The message is not allowed ([`check`]) or too long.
 pub fn encode_message(message: &Message) -> Result<Vec<u8>, Error> {
+    check::message(message)?;
     encode(message, CONTROL, CONTROL_LINE_BYTES_MAX)
 }
 
 /// The message in this line (without its newline).
 ///
 /// # Errors
-/// The line is too long or malformed.
+/// The line is too long, malformed, or the message not allowed.
 pub fn decode_message(line: &[u8]) -> Result<Message, Error> {
-    decode(line, CONTROL, CONTROL_LINE_BYTES_MAX)
+    let message = decode(line, CONTROL, CONTROL_LINE_BYTES_MAX)?;
+    check::message(&message)?;
+    Ok(message)
 }
 
 /// The output as a line of the log port, with its newline.
@@ -117,12 +120,13 @@ fn decode<T: DeserializeOwned>(line: &[u8], port: &'static str, max: usize) -> R
 /// How much of a malformed line an error shows.
 const SHOWN_BYTES: usize = 80;
 
-/// The beginning of a line, as a [`LineSplitter`] keeps it: all that there is to know of one between two writes.
+/// The beginning of a line, as a [`LineSplitter`] or a [`crate::LineCutter`] keeps it: all that there is to know of one
+/// between two writes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PartialLine {
     /// The line's bytes so far.
     pub bytes: Vec<u8>,
-    /// The line was too long: it is passed over up to its newline.
+    /// The line was too long: what comes up to its newline is passed over.
     pub skipping: bool,
 }
 

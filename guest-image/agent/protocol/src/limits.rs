@@ -14,6 +14,16 @@ pub const LOG_LINE_BYTES_MAX: usize = 6 * LOG_TEXT_BYTES_MAX + 4096;
 /// JSON has to write it.
 pub const EXEC_TEXT_BYTES_MAX: usize = CONTROL_LINE_BYTES_MAX / 8;
 
+/// Most bytes of a line on the history port, without its newline; the rest is dropped.
+pub const HISTORY_LINE_BYTES_MAX: usize = 1 << 20;
+
+/// Most names of one [`crate::Reply::Names`].
+pub const LISTED_NAMES_MAX: usize = 4096;
+
+/// Most bytes of all names of one [`crate::Reply::Names`], such that they fit on the control port however JSON has to
+/// write them.
+pub const LISTED_BYTES_MAX: usize = CONTROL_LINE_BYTES_MAX / 8;
+
 /// Most bytes of a file's content in one [`crate::PutFile`]; a longer file is put in pieces.
 pub const PUT_FILE_BYTES_MAX: usize = 512 << 10;
 

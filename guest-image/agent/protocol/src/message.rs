@@ -67,6 +67,9 @@ pub enum Reply {
         /// How many entries it has.
         entries: u64,
     },
+    /// Names of programs in a folder: each once, in byte order, [`crate::limits::LISTED_NAMES_MAX`] and
+    /// [`crate::limits::LISTED_BYTES_MAX`] at most.
+    Names(Vec<String>),
     /// It failed.
     Error {
         /// What failed, naming the file, device or service.
@@ -93,7 +96,7 @@ pub struct Output {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
-fn is_false(flag: &bool) -> bool {
+pub(crate) fn is_false(flag: &bool) -> bool {
     !*flag
 }
 

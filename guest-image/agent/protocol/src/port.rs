@@ -7,7 +7,7 @@ pub enum Port {
     Log = 0,
     /// Both ways: requests and messages.
     Control = 1,
-    /// Guest programs to host: operation histories.
+    /// Guest programs to host: operation histories. Open in the agent, which hands it on and never writes to it.
     History = 2,
     /// Both ways: the SDK's calls.
     Sdk = 3,

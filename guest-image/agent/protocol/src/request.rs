@@ -1,5 +1,6 @@
 //! What the host asks of the agent.
 
+use crate::message::is_false;
 use crate::text::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,8 +20,8 @@ pub struct Request {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
-    /// Mount the root and take a name: the machine's way to its restart point. Once, before anything but `ping`,
-    /// `exec` and `put_file`. Answered with [`crate::Reply::Done`].
+    /// Mount the root and take a name: the machine's way to its restart point. Once, before anything but `ping`, `exec`,
+    /// `put_file` and `list`. Answered with [`crate::Reply::Done`].
     Mount(Mount),
     /// Become part of the world: everything that differs from one start of the machine to the next. Once, after
     /// [`Operation::Mount`]. Answered with [`crate::Reply::Done`].
@@ -57,6 +58,12 @@ pub enum Operation {
     },
     /// Write a file, or a piece of one. Answered with [`crate::Reply::Done`].
     PutFile(PutFile),
+    /// Name the programs in a folder: the regular files, or links to such, that somebody may execute. Answered with
+    /// [`crate::Reply::Names`]; there are none in a folder that does not exist.
+    List {
+        /// The folder's path.
+        path: String,
+    },
     /// Step `CLOCK_REALTIME`. Answered with [`crate::Reply::Done`].
     SetClock(WallClock),
     /// Write what has changed in the root filesystem as a tar to a block device. Answered with [`crate::Reply::Packed`].
@@ -196,6 +203,9 @@ pub struct Service {
     /// What happens when it exits.
     #[serde(default)]
     pub restart: Restart,
+    /// It gets the history port ([`crate::HISTORY_FD`]). What tries its readiness does not.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub history: bool,
 }
 
 /// When a service counts as ready.
@@ -281,6 +291,9 @@ pub struct Exec {
     /// It is killed, with its process group, after so many milliseconds of guest time; never when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_ms: Option<u64>,
+    /// It gets the history port ([`crate::HISTORY_FD`]).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub history: bool,
 }
 
 /// Where a command's output goes.
@@ -325,7 +338,8 @@ pub struct Pack {
 }
 
 impl Exec {
-    /// A command of root in `/`, with nothing on its standard input, its output on the control port, and all the time it wants.
+    /// A command of root in `/`, with nothing on its standard input, its output on the control port, all the time it wants and
+    /// no history port.
     #[must_use]
     pub fn new(argv: Vec<String>) -> Exec {
         Exec {
@@ -336,6 +350,7 @@ impl Exec {
             stdin: None,
             output: ExecOutput::Control,
             limit_ms: None,
+            history: false,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Every value survives its encoding, and no bytes make a decoder panic.
 
 use everett_protocol::limits::{
-    CONTROL_LINE_BYTES_MAX, EXEC_TEXT_BYTES_MAX, LOG_TEXT_BYTES_MAX, PRIORITY_MAX, PUT_FILE_BYTES_MAX,
+    CONTROL_LINE_BYTES_MAX, EXEC_TEXT_BYTES_MAX, LISTED_BYTES_MAX, LISTED_NAMES_MAX, LOG_TEXT_BYTES_MAX,
+    PRIORITY_MAX, PUT_FILE_BYTES_MAX,
 };
 use everett_protocol::{
     Bytes, Error, Exec, ExecOutput, Exit, Exited, Hello, Join, LineSplitter, LineText, Message, Mount,
@@ -19,6 +20,10 @@ fn name() -> impl Strategy<Value = String> {
 fn argument() -> impl Strategy<Value = String> {
     // Anything but a zero byte, newlines and quotes included.
     "[^\\x00]{1,40}"
+}
+
+fn file_name() -> impl Strategy<Value = String> {
+    "[^/\\x00]{1,40}".prop_filter("folders", |name| name != "." && name != "..")
 }
 
 fn exit() -> impl Strategy<Value = Exit> {
@@ -48,6 +53,8 @@ fn message() -> impl Strategy<Value = Message> {
         Just(Reply::Done),
         exit().prop_map(Reply::Exited),
         any::<(u64, u64)>().prop_map(|(bytes, entries)| Reply::Packed { bytes, entries }),
+        prop::collection::btree_set(file_name(), 0..9)
+            .prop_map(|names| Reply::Names(names.into_iter().collect())),
         any::<String>().prop_map(|message| Reply::Error { message }),
     ];
     prop_oneof![
@@ -86,8 +93,9 @@ fn service() -> impl Strategy<Value = Service> {
         prop::option::of(name()),
         ready,
         restart,
+        any::<bool>(),
     )
-        .prop_map(|(name, argv, env, cwd, user, check, restart)| Service {
+        .prop_map(|(name, argv, env, cwd, user, check, restart, history)| Service {
             name,
             argv,
             env,
@@ -95,6 +103,7 @@ fn service() -> impl Strategy<Value = Service> {
             user,
             ready: check.map(|check| Readiness { check, interval_ms: 5, limit_ms: 1000 }),
             restart,
+            history,
         })
 }
 
@@ -109,8 +118,8 @@ fn operation() -> impl Strategy<Value = Operation> {
             append,
             data: Bytes(data),
         });
-    let exec = (prop::collection::vec(argument(), 1..5), prop::option::of(any::<String>())).prop_map(
-        |(argv, stdin)| Exec {
+    let exec = (prop::collection::vec(argument(), 1..5), prop::option::of(any::<String>()), any::<bool>())
+        .prop_map(|(argv, stdin, history)| Exec {
             argv,
             env: [(String::from("A"), String::from("b"))].into(),
             cwd: None,
@@ -118,8 +127,8 @@ fn operation() -> impl Strategy<Value = Operation> {
             stdin,
             output: ExecOutput::Log,
             limit_ms: Some(7),
-        },
-    );
+            history,
+        });
     prop_oneof![
         Just(Operation::Ping),
         Just(Operation::PowerOff),
@@ -127,6 +136,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         (name(), prop::collection::vec(0..=PRIORITY_MAX, 1..9))
             .prop_map(|(service, priorities)| Operation::Prioritize { service, priorities }),
         put.prop_map(Operation::PutFile),
+        "(/[a-z]{1,8}){1,3}".prop_map(|path| Operation::List { path }),
         exec.prop_map(Operation::Exec),
         service().prop_map(|service| Operation::Start { services: vec![service] }),
         name()
@@ -272,6 +282,47 @@ fn the_longest_allowed_texts_fit_their_ports_however_json_writes_them() {
         data: Bytes(vec![0xff; PUT_FILE_BYTES_MAX]),
     };
     encode_request(&Request { id: u64::MAX, op: Operation::PutFile(put) }).unwrap();
+    // As many as may be, as long as they may be, of the byte that takes most.
+    let names = (0..LISTED_NAMES_MAX)
+        .map(|i| format!("{i:04}{}", "\u{1}".repeat(LISTED_BYTES_MAX / LISTED_NAMES_MAX - 4)));
+    let reply = Reply::Names(names.collect());
+    encode_message(&Message::Response(Response { id: u64::MAX, reply })).unwrap();
+}
+
+#[test]
+fn names_that_no_folder_has_are_refused_at_both_ends() {
+    let message = |names: &[&str]| {
+        let reply = Reply::Names(names.iter().map(ToString::to_string).collect());
+        Message::Response(Response { id: 1, reply })
+    };
+    let refused = |names: &[&str]| {
+        let error = encode_message(&message(names)).unwrap_err().to_string();
+        let line = serde_json::to_vec(&message(names)).unwrap();
+        assert_eq!(decode_message(&line).unwrap_err().to_string(), error);
+        error
+    };
+    assert!(encode_message(&message(&["a", "b c", "..."])).is_err(), "not in order");
+    assert!(encode_message(&message(&["...", "a", "b c"])).is_ok());
+    assert_eq!(refused(&["b", "a"]), "names: not each once and in order");
+    assert_eq!(refused(&["a", "a"]), "names: not each once and in order");
+    for name in ["", ".", "..", "/bin/sh", "a\0"] {
+        assert_eq!(refused(&[name]), format!("names[0]: {name:?} is no file's name"));
+    }
+    let many: Vec<String> = (0..=LISTED_NAMES_MAX).map(|i| format!("{i:05}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    assert_eq!(refused(&many), "names: 4097 entries; at most 4096");
+    let long = "x".repeat(LISTED_BYTES_MAX + 1);
+    assert_eq!(refused(&[&long]), "names: 131073 bytes; at most 131072");
+}
+
+#[test]
+fn what_has_no_history_port_does_not_say_so() {
+    let line = |history| {
+        let exec = Exec { history, ..Exec::new(vec![String::from("a")]) };
+        String::from_utf8(encode_request(&Request { id: 1, op: Operation::Exec(exec) }).unwrap()).unwrap()
+    };
+    assert!(line(true).contains("\"history\":true"));
+    assert!(!line(false).contains("history"));
 }
 
 #[test]
@@ -296,8 +347,7 @@ fn what_is_not_allowed_is_refused_by_field() {
     let refused = |op: Operation| encode_request(&Request { id: 1, op }).unwrap_err().to_string();
     let exec = |argv: &[&str]| {
         let argv = argv.iter().map(ToString::to_string).collect();
-        let (output, limit_ms) = (ExecOutput::Control, None);
-        Operation::Exec(Exec { argv, env: [].into(), cwd: None, user: None, stdin: None, output, limit_ms })
+        Operation::Exec(Exec::new(argv))
     };
     assert_eq!(refused(exec(&[])), "argv: no program");
     assert_eq!(refused(exec(&["a", "b\0"])), "argv[1]: has a zero byte");
@@ -322,6 +372,10 @@ fn what_is_not_allowed_is_refused_by_field() {
     };
     assert_eq!(refused(put("etc/x")), "path: \"etc/x\" is not absolute");
     assert_eq!(refused(put("/a/../b")), "path: \"/a/../b\" has a `..`");
+    let list = |path: &str| Operation::List { path: String::from(path) };
+    assert_eq!(refused(list("opt")), "path: \"opt\" is not absolute");
+    assert_eq!(refused(list("/opt/\0")), "path: has a zero byte");
+    assert_eq!(refused(list(&format!("/{}", "a".repeat(4095)))), "path: longer than 4095 bytes");
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! From the agent's first word to a timeline under a seed.
 
+use everett_explorer::property::builtin;
 use everett_protocol::{self as protocol, Bytes, LineSplitter, Operation};
 
 use super::state::{ConversationState, DriverState, Progress, StateError};
-use super::{Conversation, Phase, Purpose, What};
+use super::{Conversation, Phase, Purpose, Said, What, Word};
 
 impl Conversation {
     /// Go on from the restart point at `vtime_ns`, with random numbers that depend on `entropy`. Without effect anywhere
@@ -45,6 +46,7 @@ impl Conversation {
         progress.drivers =
             self.at.drivers.iter().map(|driver| DriverState { runs: false, ..*driver }).collect();
         (self.at, self.control, self.log) = (progress, LineSplitter::control(), LineSplitter::log());
+        self.history.restart();
         self.outgoing.clear();
     }
 
@@ -74,16 +76,20 @@ impl Conversation {
             Phase::Mounted | Phase::Joining => "the services were not ready",
             _ => return,
         };
-        self.broken(vtime_ns, format!("{what} in {limit}"));
+        self.broken(vtime_ns, builtin::NOT_READY, format!("{what} in {limit}"));
     }
 
     pub(super) fn hello(&mut self, hello: protocol::Hello, vtime_ns: u64) {
         if self.at.phase != Phase::Booting {
-            return self.broken(vtime_ns, "the agent says hello a second time");
+            return self.broken(vtime_ns, builtin::AGENT_FAILURE, "the agent says hello a second time");
         }
         if hello.version != protocol::VERSION {
             let (theirs, ours) = (hello.version, protocol::VERSION);
-            return self.broken(vtime_ns, format!("the agent speaks protocol {theirs}, this host {ours}"));
+            return self.broken(
+                vtime_ns,
+                builtin::AGENT_FAILURE,
+                format!("the agent speaks protocol {theirs}, this host {ours}"),
+            );
         }
         self.event(vtime_ns, What::Hello { release: hello.release });
         self.at.phase = Phase::Mounting;
@@ -98,7 +104,7 @@ impl Conversation {
         }
     }
 
-    /// The machine has joined and `files` are put: put the next one, or start the services.
+    /// The machine has joined and `files` are put: put the next one, or start the services, or go on behind them.
     pub(super) fn put_next(&mut self, files: usize, vtime_ns: u64) {
         if self.at.phase != Phase::Joining {
             return;
@@ -107,7 +113,7 @@ impl Conversation {
             let piece = piece.clone();
             self.request(Purpose::File(files), Operation::PutFile(piece), vtime_ns);
         } else if self.plan.services.is_empty() {
-            self.ready(vtime_ns);
+            self.list(vtime_ns);
         } else {
             let services = self.plan.services.clone();
             self.request(Purpose::Services, Operation::Start { services }, vtime_ns);
@@ -117,6 +123,25 @@ impl Conversation {
     /// The agent reports that all services are ready: of interest once they were started.
     pub(super) fn services_ready(&mut self, vtime_ns: u64) {
         if self.at.phase == Phase::Joining && self.at.services_started {
+            self.list(vtime_ns);
+        }
+    }
+
+    /// The services are ready. So is the machine, unless its test commands have to be listed.
+    fn list(&mut self, vtime_ns: u64) {
+        match self.plan.template.clone() {
+            None => self.ready(vtime_ns),
+            Some(path) if !self.at.is_listing() => {
+                self.request(Purpose::List, Operation::List { path }, vtime_ns);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// These are in the template's folder.
+    pub(super) fn listed(&mut self, names: Vec<String>, vtime_ns: u64) {
+        if self.at.phase == Phase::Joining {
+            self.at.names = names;
             self.ready(vtime_ns);
         }
     }
@@ -132,6 +157,7 @@ impl Conversation {
         if self.at.phase == Phase::Beginning {
             self.at.phase = Phase::Running;
             self.at.rest_ns = vtime_ns;
+            self.words.push(Word { vtime_ns, said: Said::Begun });
             if !self.at.no_drivers {
                 self.start_drivers(vtime_ns);
             }
@@ -142,9 +168,9 @@ impl Conversation {
     pub(super) fn service_not_ready(&mut self, service: &str, why: &str, vtime_ns: u64) {
         let text = format!("service {service}: {why}");
         if self.at.phase < Phase::Ready {
-            self.broken(vtime_ns, text);
+            self.broken(vtime_ns, builtin::NOT_READY, text);
         } else {
-            self.finding(vtime_ns, text);
+            self.finding(vtime_ns, builtin::NOT_READY, text);
         }
     }
 
@@ -155,9 +181,10 @@ impl Conversation {
             return;
         }
         if self.at.phase < Phase::Ready {
-            self.broken(vtime_ns, format!("service {name} ended with {exit} before all services were ready"));
+            let text = format!("service {name} ended with {exit} before all services were ready");
+            self.broken(vtime_ns, builtin::NOT_READY, text);
         } else if !exit.success() {
-            self.finding(vtime_ns, format!("service {name} ended with {exit}"));
+            self.finding(vtime_ns, builtin::SERVICE_EXIT, format!("service {name} ended with {exit}"));
         }
     }
 }

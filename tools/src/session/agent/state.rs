@@ -1,15 +1,17 @@
 //! What is kept of a conversation when its machine is stored: all but the plan, which comes from the world file, and
-//! events that nobody has taken yet.
+//! events and words that nobody has taken yet.
 //!
 //! **Invariant.** A conversation that goes on from its state says the same as one that was never stored. A state that
 //! comes from elsewhere is checked against the plan before anything uses it.
 
 use std::collections::BTreeMap;
 
-use everett_protocol::{Exit, LineSplitter, PartialLine};
+use everett_protocol::{self as protocol, Exit, LineSplitter, Message, PartialLine, Reply, Response};
 use everett_vmm::clock::VTIME_MAX;
 use serde::{Deserialize, Serialize};
 
+use super::commands::RUNS_MAX;
+use super::history::{HistoryLines, HistoryState};
 use super::{COMMANDS_MAX, Conversation, PENDING_MAX, Phase, Plan, Purpose};
 
 /// Why a state is none of this conversation.
@@ -45,6 +47,9 @@ pub enum StateError {
     /// The beginning of a line.
     #[error("the stored conversation has the beginning of a line that is none: {0}")]
     Line(#[from] everett_protocol::Error),
+    /// Test commands.
+    #[error("the stored conversation has a list of test commands that is none: {0}")]
+    List(#[from] everett_protocol::check::Error),
 }
 
 /// A driver.
@@ -53,6 +58,19 @@ pub(super) struct DriverState {
     /// How often it was started.
     pub(super) rounds: u64,
     pub(super) runs: bool,
+}
+
+/// A command of the test template that runs, or was asked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct TestRun {
+    /// The number of the run.
+    pub(super) run: u64,
+    /// The command's place among the names.
+    pub(super) command: usize,
+    /// Runs of one command beside each other have different ones.
+    pub(super) slot: usize,
+    /// It was told to end.
+    pub(super) killed: bool,
 }
 
 /// How far a conversation is, in all its parts but the bytes.
@@ -67,6 +85,10 @@ pub(super) struct Progress {
     pub(super) drivers: Vec<DriverState>,
     /// None is started any more.
     pub(super) no_drivers: bool,
+    /// What is in the template's folder.
+    pub(super) names: Vec<String>,
+    /// Commands of the template that run.
+    pub(super) runs: Vec<TestRun>,
     /// The seed that it began under.
     pub(super) seed: Option<u64>,
     /// When the services were ready.
@@ -91,6 +113,8 @@ impl Progress {
             services_started: false,
             drivers: vec![DriverState::default(); drivers],
             no_drivers: false,
+            names: Vec::new(),
+            runs: Vec::new(),
             seed: None,
             ready_ns: None,
             rest_ns: 0,
@@ -135,7 +159,32 @@ impl Progress {
         if self.phase <= Phase::Ready && self.seed.is_some() {
             return Err(StateError::Inconsistent("it has a seed before its beginning"));
         }
-        Ok(())
+        self.check_commands(plan)
+    }
+
+    /// What is of the test template.
+    fn check_commands(&self, plan: &Plan) -> Result<(), StateError> {
+        let fail = |what| Err(StateError::Inconsistent(what));
+        bounded("test commands", self.runs.len(), RUNS_MAX)?;
+        if plan.template.is_none() && (!self.names.is_empty() || self.is_listing()) {
+            return Err(StateError::NotPlanned { what: "a test template".to_owned() });
+        }
+        if self.phase < Phase::Ready && !self.names.is_empty() {
+            return fail("its test commands are known before they are listed");
+        }
+        if self.phase < Phase::Running && !self.runs.is_empty() {
+            return fail("a test command runs before its beginning");
+        }
+        if self.runs.iter().any(|run| run.command >= self.names.len() || run.slot >= RUNS_MAX) {
+            return fail("a test command runs that is not in the list");
+        }
+        let reply = Reply::Names(self.names.clone());
+        Ok(protocol::check::message(&Message::Response(Response { id: 0, reply }))?)
+    }
+
+    /// Whether the agent was asked what is in the template's folder.
+    pub(super) fn is_listing(&self) -> bool {
+        self.pending.values().any(|purpose| *purpose == Purpose::List)
     }
 }
 
@@ -152,6 +201,7 @@ pub struct ConversationState {
     pub(super) progress: Progress,
     control: PartialLine,
     log: PartialLine,
+    history: HistoryState,
     outgoing: Vec<u8>,
 }
 
@@ -162,13 +212,14 @@ impl ConversationState {
 }
 
 impl Conversation {
-    /// All of it but the plan and the events that wait.
+    /// All of it but the plan, and the events and words that wait.
     #[must_use]
     pub fn save(&self) -> ConversationState {
         ConversationState {
             progress: self.at.clone(),
             control: self.control.partial(),
             log: self.log.partial(),
+            history: self.history.save(),
             outgoing: self.outgoing.clone(),
         }
     }
@@ -183,12 +234,12 @@ impl Conversation {
         Ok(conversation)
     }
 
-    /// Go on where the conversation of `state` was, whatever was said here. Events that wait are dropped.
+    /// Go on where the conversation of `state` was, whatever was said here. Events and words that wait are dropped.
     ///
     /// # Errors
     /// It is no state of a conversation with this plan; nothing has changed then.
     pub fn restore(&mut self, state: ConversationState) -> Result<(), StateError> {
-        let ConversationState { mut progress, control, log, outgoing } = state;
+        let ConversationState { mut progress, control, log, history, outgoing } = state;
         if progress.phase <= Phase::Ready && progress.drivers.iter().all(|driver| driver.rounds == 0) {
             // Nothing of the workload has happened: one boot serves all of them.
             progress.drivers = vec![DriverState::default(); self.plan.drivers.len()];
@@ -197,8 +248,10 @@ impl Conversation {
         let (mut control_lines, mut log_lines) = (LineSplitter::control(), LineSplitter::log());
         control_lines.restore(control)?;
         log_lines.restore(log)?;
+        self.history = HistoryLines::resume(history)?;
         (self.at, self.control, self.log, self.outgoing) = (progress, control_lines, log_lines, outgoing);
         self.events.clear();
+        self.words.clear();
         Ok(())
     }
 

@@ -16,6 +16,7 @@ fn service(name: &str) -> protocol::Service {
         user: None,
         ready: None,
         restart: protocol::Restart::Never,
+        history: false,
     }
 }
 
@@ -41,28 +42,33 @@ pub(in crate::session) fn plan() -> Plan {
         services: vec![service("server")],
         drivers: vec![Driver { service: service("load"), repeat: true }],
         checks: vec![Check { name: "alive".to_owned(), exec: exec("ping") }],
+        template: None,
     }
 }
 
 /// A conversation, and the requests it has made.
-struct Script {
-    host: Conversation,
-    vtime_ns: u64,
+pub(super) struct Script {
+    pub(super) host: Conversation,
+    pub(super) vtime_ns: u64,
 }
 
 impl Script {
     fn new() -> Script {
-        Script { host: Conversation::new(plan()), vtime_ns: 0 }
+        Script::of(plan())
+    }
+
+    pub(super) fn of(plan: Plan) -> Script {
+        Script { host: Conversation::new(plan), vtime_ns: 0 }
     }
 
     /// The agent says this; the host's requests in answer.
-    fn say(&mut self, message: &Message) -> Vec<Request> {
+    pub(super) fn say(&mut self, message: &Message) -> Vec<Request> {
         self.vtime_ns += 1;
         self.host.received(Port::Control, &encode_message(message).unwrap(), self.vtime_ns);
         self.requests()
     }
 
-    fn requests(&mut self) -> Vec<Request> {
+    pub(super) fn requests(&mut self) -> Vec<Request> {
         let mut lines = LineSplitter::control();
         lines.push(&self.host.take_outgoing());
         std::iter::from_fn(|| lines.next_line())
@@ -70,7 +76,7 @@ impl Script {
             .collect()
     }
 
-    fn answer(&mut self, id: u64, reply: Reply) -> Vec<Request> {
+    pub(super) fn answer(&mut self, id: u64, reply: Reply) -> Vec<Request> {
         self.say(&Message::Response(Response { id, reply }))
     }
 
@@ -79,15 +85,15 @@ impl Script {
     }
 
     /// Up to the restart point.
-    fn mounted(&mut self) {
+    pub(super) fn mounted(&mut self) {
         let mount = self.hello();
         assert!(matches!(mount[..], [Request { op: Operation::Mount(_), .. }]), "{mount:?}");
         assert_eq!(self.answer(mount[0].id, Reply::Done), [], "it waits at the restart point");
         assert_eq!(self.host.phase(), Phase::Mounted);
     }
 
-    /// From the restart point to ready.
-    fn ready(&mut self) {
+    /// From the restart point to services that were started.
+    pub(super) fn services(&mut self) {
         self.host.join(vec![5; 64], 2_000_000_003);
         let join = self.requests();
         let [Request { id, op: Operation::Join(asked) }] = &join[..] else { panic!("{join:?}") };
@@ -101,6 +107,11 @@ impl Script {
         assert!(matches!(start[..], [Request { op: Operation::Start { .. }, .. }]));
         assert_eq!(self.answer(start[0].id, Reply::Done), []);
         assert_eq!(self.host.phase(), Phase::Joining);
+    }
+
+    /// From the restart point to ready.
+    fn ready(&mut self) {
+        self.services();
         assert_eq!(self.say(&Message::Ready), [], "it waits for a seed");
         assert_eq!((self.host.phase(), self.host.seed()), (Phase::Ready, None));
         assert_eq!(self.host.ready_ns(), Some(self.vtime_ns));
@@ -187,7 +198,7 @@ fn failures_are_findings() {
         .host
         .take_events()
         .into_iter()
-        .filter_map(|e| if let What::Finding { text } = e.what { Some(text) } else { None })
+        .filter_map(|e| if let What::Finding { text, .. } = e.what { Some(text) } else { None })
         .collect();
     assert_eq!(
         found,
@@ -321,6 +332,60 @@ fn lines_of_the_log_port_arrive_in_pieces() {
     assert!(matches!(&events[..], [Event { what: What::Line { text, .. }, .. }] if text == "hello"));
 }
 
+fn history(host: &mut Conversation) -> Vec<(u64, String)> {
+    let events = host.take_events().into_iter();
+    let lines = events.filter_map(|event| match event.what {
+        What::History { text, truncated: false } => Some((event.vtime_ns, text)),
+        _ => None,
+    });
+    lines.collect()
+}
+
+#[test]
+fn what_programs_write_to_the_history_port_is_told_by_the_line() {
+    let mut script = Script::new();
+    script.up();
+    script.host.received(Port::History, b"{\"process\":0}\n{\"proc", 50);
+    script.host.received(Port::Log, b"\n", 51);
+    script.host.received(Port::History, b"ess\":1}\n", 52);
+    let told = history(&mut script.host);
+    assert_eq!(told, [(50, "{\"process\":0}".to_owned()), (52, "{\"process\":1}".to_owned())]);
+    assert_eq!(script.host.findings(), 0);
+}
+
+#[test]
+fn a_line_that_a_loss_of_power_cut_off_is_dropped() {
+    let mut script = Script::new();
+    script.up();
+    script.host.received(Port::History, b"one\ntw", 50);
+    script.host.restart(None);
+    script.host.received(Port::History, b"three\n", 60);
+    assert_eq!(history(&mut script.host), [(50, "one".to_owned()), (60, "three".to_owned())]);
+}
+
+#[test]
+fn more_history_than_anybody_writes_is_the_end() {
+    let mut script = Script::new();
+    script.up();
+    let lines = b"y\n".repeat(16 << 10);
+    for at in 0..8 {
+        script.host.received(Port::History, &lines, 50 + at);
+    }
+    assert_eq!((script.host.phase(), script.host.findings()), (Phase::Broken, 1));
+    assert_eq!(script.host.broken_because(), Some("more than 16 MiB of history in 100 ms of vtime"));
+    assert!(history(&mut script.host).len() < 8 * (16 << 10));
+    script.host.received(Port::History, b"more\n", 1_000_000_000);
+    assert_eq!(history(&mut script.host), []);
+}
+
+#[test]
+fn names_that_nobody_asked_for_break_the_conversation() {
+    let mut script = Script::new();
+    let mount = script.hello();
+    script.answer(mount[0].id, Reply::Names(vec!["a".to_owned()]));
+    assert_eq!(script.host.broken_because(), Some("the agent answers Mount with Names([\"a\"])"));
+}
+
 proptest::proptest! {
     #[test]
     fn garbage_is_a_finding_and_no_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300)) {
@@ -329,6 +394,7 @@ proptest::proptest! {
         script.host.take_events();
         script.host.received(Port::Control, &bytes, 7);
         script.host.received(Port::Log, &bytes, 8);
+        script.host.received(Port::History, &bytes, 8);
         script.host.received(Port::Control, b"\n", 9);
         let lines = bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty()).count();
         proptest::prop_assert!(lines == 0 || script.host.findings() > 0);
@@ -336,7 +402,7 @@ proptest::proptest! {
 
     /// An agent that answers any number with anything.
     #[test]
-    fn any_answer_is_survived(answers in proptest::collection::vec((0u64..12, 0..4), 0..40)) {
+    fn any_answer_is_survived(answers in proptest::collection::vec((0u64..12, 0..5), 0..40)) {
         let mut script = Script::new();
         script.up();
         for (id, kind) in answers {
@@ -344,6 +410,7 @@ proptest::proptest! {
                 0 => Reply::Done,
                 1 => Reply::Exited(Exit::Code(0)),
                 2 => Reply::Packed { bytes: 1, entries: 1 },
+                3 => Reply::Names(vec!["a".to_owned()]),
                 _ => Reply::Error { message: "no".to_owned() },
             };
             script.answer(id, reply);

@@ -1,5 +1,6 @@
 //! Drivers while a timeline runs, and checks at its end.
 
+use everett_explorer::property::builtin;
 use everett_protocol::{Exit, Operation};
 
 use super::{Conversation, Phase, Purpose, What};
@@ -53,7 +54,7 @@ impl Conversation {
 
     pub(super) fn driver_refused(&mut self, index: usize, message: &str, vtime_ns: u64) {
         self.at.drivers[index].runs = false;
-        self.finding(vtime_ns, message);
+        self.finding(vtime_ns, builtin::DRIVER_EXIT, message);
         self.drivers_stopped(vtime_ns);
     }
 
@@ -67,7 +68,7 @@ impl Conversation {
         let (name, repeat) = (driver.service.name.clone(), driver.repeat);
         self.event(vtime_ns, What::exit(&name, exit));
         if !exit.success() {
-            self.finding(vtime_ns, format!("driver {name} ended with {exit}"));
+            self.finding(vtime_ns, builtin::DRIVER_EXIT, format!("driver {name} ended with {exit}"));
         }
         if self.at.phase == Phase::Running && repeat && exit.success() {
             self.start_driver(index, vtime_ns);
@@ -101,13 +102,13 @@ impl Conversation {
         self.at.rest_ns = vtime_ns;
         self.event(vtime_ns, What::exit(&name, exit));
         if !exit.success() {
-            self.finding(vtime_ns, format!("check {name} ended with {exit}"));
+            self.finding(vtime_ns, builtin::FAILED_CHECK, format!("check {name} ended with {exit}"));
         }
     }
 
     pub(super) fn check_refused(&mut self, index: usize, message: &str, vtime_ns: u64) {
         self.at.rest_ns = vtime_ns;
-        let name = &self.plan.checks[index].name;
-        self.finding(vtime_ns, format!("check {name}: {message}"));
+        let name = self.plan.checks[index].name.clone();
+        self.finding(vtime_ns, builtin::FAILED_CHECK, format!("check {name}: {message}"));
     }
 }

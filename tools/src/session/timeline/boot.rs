@@ -135,14 +135,27 @@ impl Timeline {
         })
     }
 
-    pub(super) fn begin_here(&mut self, seed: u64) {
+    /// Begin under `seed`.
+    ///
+    /// # Errors
+    /// The nodes' test template is none: why, in one line. Nothing has been started then.
+    pub(super) fn begin_here(&mut self, seed: u64) -> Result<(), String> {
         self.course.begun = Some(seed);
         self.course.faults = self.faults.as_ref().map(|faults| Progress::new(seed, faults.digest()));
         let vtime_ns = self.vtime();
         self.telling.of_host([Event { vtime_ns, node: String::new(), what: What::Begin { seed } }]);
+        let commands = self.begin_commands(seed);
         self.world.wire().reseed(seed);
+        for (number, session) in self.nodes.iter_mut().enumerate() {
+            session.reseed_streams(self.world.node_mut(number), seed);
+        }
+        if let Some(fork) = self.course.fork_with.take() {
+            self.branch(fork);
+        }
+        commands?;
         for (number, session) in self.nodes.iter_mut().enumerate() {
             session.begin(self.world.node_mut(number), seed);
         }
+        Ok(())
     }
 }

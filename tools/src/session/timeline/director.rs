@@ -1,10 +1,12 @@
-//! What concerns all nodes: the beginning when all are ready, the end of the workload, the checks one after the other.
+//! What concerns all nodes: the beginning when all are ready, the end of the workload, the last commands of a test template, the
+//! checks one after the other.
 //!
 //! All of it is timed by what happened, never by how far the world is when that is noticed: a cut moves that.
 //!
 //! What one node says can make the host do something at another one, or to the wire. That takes as long as a frame would: the
 //! host is as far away as the nearest node, so no node has gone further meanwhile.
 
+use everett_explorer::property::builtin;
 use serde::{Deserialize, Serialize};
 
 use super::{COMMAND, Timeline};
@@ -16,7 +18,7 @@ use crate::session::plan::WorldCheck;
 pub const CALM_NS_MAX: u64 = 120_000_000_000;
 const NS_PER_MS: u64 = 1_000_000;
 /// What agents that are up get to stop the drivers, in nanoseconds of vtime.
-const STOP_NS_MAX: u64 = 10_000_000_000;
+pub(super) const STOP_NS_MAX: u64 = 10_000_000_000;
 
 /// How far a timeline is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +31,10 @@ pub(super) enum Stage {
     Running { root: u64 },
     /// Drivers were told to end, and what is broken heals, until this vtime at the latest.
     Stopping { root: u64, until: u64 },
+    /// No driver runs and all nodes are back; the last commands of the test template can start from this vtime on.
+    Calm { root: u64, at: u64 },
+    /// They run.
+    Last { root: u64 },
     /// The checks before number `next` are done, and that one starts at this vtime, unless it was started already.
     Checking { root: u64, next: usize, at: u64, started: bool },
     /// Nothing more is to be done.
@@ -50,7 +56,7 @@ impl Timeline {
             Stage::Running { .. } => {
                 conversations().min().unwrap_or(Phase::Done).clamp(Phase::Beginning, Phase::Running)
             }
-            Stage::Stopping { .. } => Phase::Stopping,
+            Stage::Stopping { .. } | Stage::Calm { .. } | Stage::Last { .. } => Phase::Stopping,
             Stage::Checking { .. } => Phase::Stopped,
             Stage::Done { .. } => Phase::Done,
         }
@@ -87,33 +93,40 @@ impl Timeline {
         if let Some(root) = self.course.root_ns()
             && !matches!(self.course.stage, Stage::Done { .. })
         {
-            self.finding(why);
+            // It concerns no node more than others.
+            self.finding_at(0, builtin::NOT_CALM, why);
             self.course.stage = Stage::Done { root };
         }
     }
 
-    /// Something that concerns no node more than others.
-    fn finding(&mut self, text: &str) {
+    pub(super) fn finding_at(&mut self, node: usize, property: &str, text: &str) {
         let vtime_ns = self.vtime();
-        if let Some(first) = self.nodes.first_mut() {
-            first.conversation.noticed(vtime_ns, text);
-            self.telling.of_host(first.conversation.take_events());
+        if let Some(session) = self.nodes.get_mut(node) {
+            session.conversation.noticed(vtime_ns, property, text);
+            self.telling.of_host(session.conversation.take_events());
         }
     }
 
     /// How long it takes until one node's word has reached another one by way of the host.
-    fn distance_ns(&mut self) -> u64 {
+    pub(super) fn distance_ns(&mut self) -> u64 {
         self.world.wire().lookahead_ns()
     }
 
     /// The next vtime at which something is to be done that concerns all.
     pub(super) fn next_direction_ns(&self) -> Option<u64> {
+        let earliest = |times: [Option<u64>; 3]| times.into_iter().flatten().min();
         match self.course.stage {
             Stage::Booting | Stage::Done { .. } => None,
+            // Nothing is directed any more, but for faults.
+            Stage::Running { .. } if self.phase() == Phase::Broken => self.next_fault_ns(),
+            _ if self.phase() == Phase::Broken => None,
             Stage::Checking { started: true, .. } => self.talk.as_ref().map(|talk| talk.next_ns),
             Stage::Ready { at } => Some(at),
-            Stage::Running { .. } => [self.end_ns(), self.next_fault_ns()].into_iter().flatten().min(),
-            Stage::Stopping { until, .. } => Some(until),
+            Stage::Running { .. } => earliest([self.end_ns(), self.next_fault_ns(), self.next_command_ns()]),
+            Stage::Stopping { until: at, .. } | Stage::Calm { at, .. } => {
+                earliest([Some(at), self.next_command_ns(), None])
+            }
+            Stage::Last { .. } => self.next_command_ns(),
             Stage::Checking { at, .. } => Some(at),
         }
     }
@@ -154,21 +167,31 @@ impl Timeline {
                 if at <= now
                     && let Some(seed) = self.course.begin_with.take()
                 {
-                    self.begin_here(seed);
-                    self.course.stage = Stage::Running { root: at };
+                    self.course.stage = match self.begin_here(seed) {
+                        Ok(()) => Stage::Running { root: at },
+                        Err(why) => {
+                            self.finding_at(0, builtin::NOT_READY, &why);
+                            Stage::Done { root: at }
+                        }
+                    };
                 }
             }
             Stage::Running { root } => {
                 self.look_at_command();
+                self.hear_words(now);
                 if self.end_ns().is_some_and(|at| at <= now) {
                     self.end_faults();
                     self.stop_drivers(now);
+                    self.stop_commands(now);
                     let up = self.nodes.iter().all(|session| session.conversation.phase() >= Phase::Ready);
                     let until = now.saturating_add(if up { STOP_NS_MAX } else { CALM_NS_MAX });
                     self.course.stage = Stage::Stopping { root, until };
+                } else {
+                    self.do_commands(now);
                 }
             }
             Stage::Stopping { root, until } => {
+                self.go_on_with_commands(now);
                 let end_ns = self.end_ns().unwrap_or(root);
                 let stopped = self.nodes.iter_mut().fold(true, |all, session| {
                     // A node that comes back later has no drivers to stop.
@@ -179,10 +202,27 @@ impl Timeline {
                     // Not now: how far the world is when a node says something depends on where it was cut.
                     let last = self.nodes.iter().map(|session| session.conversation.rest_ns()).max();
                     let at = last.unwrap_or(now).saturating_add(self.distance_ns());
-                    self.course.stage = Stage::Checking { root, next: 0, at, started: false };
+                    self.course.stage = Stage::Calm { root, at };
                 } else if until <= now {
                     self.tell_who_is_not_calm();
                     self.course.stage = Stage::Done { root };
+                }
+            }
+            Stage::Calm { root, at } => {
+                self.go_on_with_commands(now);
+                if at <= now {
+                    self.start_last_commands();
+                    self.course.stage = Stage::Last { root };
+                }
+            }
+            Stage::Last { root } => {
+                self.go_on_with_commands(now);
+                match self.last_commands_are_over(now) {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        self.course.stage = Stage::Checking { root, next: 0, at: now, started: false };
+                    }
+                    Err(why) => self.give_up(&why),
                 }
             }
             Stage::Checking { root, next, at, started: false } => match self.checks.get(next) {
@@ -205,6 +245,11 @@ impl Timeline {
                 }
             }
         }
+    }
+
+    fn go_on_with_commands(&mut self, now: u64) {
+        self.hear_words(now);
+        self.do_commands(now);
     }
 
     /// When a check that was started ended, if it has.
@@ -231,7 +276,7 @@ impl Timeline {
                 Phase::Running | Phase::Stopping => "the drivers did not stop when they were killed",
                 _ => "the node did not come back in time for the checks",
             };
-            session.conversation.noticed(vtime_ns, text);
+            session.conversation.noticed(vtime_ns, builtin::NOT_CALM, text);
             self.telling.of_host(session.conversation.take_events());
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! What is done to the wire, to disks, power, clocks and CPUs needs no guest's help. A clock's step, priorities, reseeding and
 //! commands go through a node's agent; at a node without one (it has no power, or boots) they have no effect, and the log
-//! says so.
+//! says so. So it does of faults that are due while the first command of a test template runs: it has a world without them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -79,6 +79,11 @@ impl Faults {
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// Whether both plans are the same up to this place.
+    pub(super) fn agrees_with(&self, other: &Faults, cursor: &Cursor) -> bool {
+        self.events.agree_up_to(cursor, &other.events)
     }
 
     /// blake3 of the plan's canonical form.
@@ -166,7 +171,11 @@ impl Timeline {
             Happening::Start(fault) => {
                 let line = faults.lines.get(due.id as usize).cloned().unwrap_or_default();
                 self.tell(What::Fault { id: due.id, line });
-                match self.start(faults, due.id, fault) {
+                let started = match self.faults_allowed() {
+                    true => self.start(faults, due.id, fault),
+                    false => Err("the first command still runs".to_owned()),
+                };
+                match started {
                     Ok(effect) => {
                         if let Some(text) = effect {
                             self.tell(What::Effect { text });
@@ -335,6 +344,7 @@ impl Timeline {
         self.world.power_off(node);
         self.nodes[node].restart(None);
         self.nodes[node].place.switched_off = true;
+        self.lose_commands(node);
     }
 
     /// Start a node again, with what its disks hold.

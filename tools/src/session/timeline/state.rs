@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use everett_explorer::plan::limits::LINES_MAX;
+use everett_explorer::search::{Fork, Path};
 use everett_protocol::{self as protocol, Exec, Operation, Request};
 use everett_vmm::clock::VTIME_MAX;
 use everett_vmm::digest::Trail;
@@ -15,6 +16,7 @@ use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::world::World;
 use serde::{Deserialize, Serialize};
 
+use super::commands::Commands;
 use super::director::Stage;
 use super::faults::Progress;
 use super::talk::TalkState;
@@ -26,7 +28,7 @@ use crate::session::node::{Place, SessionOfNode};
 use crate::session::plan::{HostCheck, Plan, WorldCheck};
 
 /// The version of the stored form.
-pub const SESSION_VERSION: u32 = 6;
+pub const SESSION_VERSION: u32 = 7;
 /// Most bytes of a stored session. Trails are most of it: 35 MB for a day of vtime.
 pub const SESSION_BYTES_MAX: usize = 256 << 20;
 
@@ -76,6 +78,10 @@ pub(super) struct Course {
     /// The seed under which it begins when it is ready, until it does; and the one under which it has begun.
     pub begin_with: Option<u64>,
     pub begun: Option<u64>,
+    /// The forks behind it.
+    pub path: Path,
+    /// It begins as this child of the root moment.
+    pub fork_with: Option<Fork>,
     /// How long the workload runs after *ready*.
     pub duration_ns: Option<u64>,
     /// A command to run once the timeline has begun; its node powers off after it.
@@ -83,6 +89,8 @@ pub(super) struct Course {
     pub command: Option<Exec>,
     /// How far the fault plan was carried out, if there is one.
     pub faults: Option<Progress>,
+    /// Those of the test template, if there is one and the timeline has begun.
+    pub commands: Option<Commands>,
 }
 
 impl Default for Course {
@@ -92,9 +100,12 @@ impl Default for Course {
             stage: Stage::Booting,
             begin_with: None,
             begun: None,
+            path: Path::default(),
+            fork_with: None,
             duration_ns: None,
             command: None,
             faults: None,
+            commands: None,
         }
     }
 }
@@ -107,6 +118,8 @@ impl Course {
             Stage::Ready { at } => Some(at),
             Stage::Running { root }
             | Stage::Stopping { root, .. }
+            | Stage::Calm { root, .. }
+            | Stage::Last { root }
             | Stage::Checking { root, .. }
             | Stage::Done { root } => Some(root),
         }
@@ -123,7 +136,7 @@ impl Course {
         }
     }
 
-    fn check(&self, checks: usize) -> Result<(), StateError> {
+    fn check(&self, checks: usize, nodes: usize, has_template: bool) -> Result<(), StateError> {
         let fail = |what| Err(StateError::Inconsistent(what));
         if self.trail.interval_ns() != TRAIL_INTERVAL_NS {
             return fail("its trail has points at other distances");
@@ -134,6 +147,7 @@ impl Course {
         let last = self.trail.points().last().map(|&(at, _)| at);
         let (due, next) = match self.stage {
             Stage::Stopping { until, .. } => (Some(until), 0),
+            Stage::Calm { at, .. } => (Some(at), 0),
             Stage::Checking { at, next, .. } => (Some(at), next),
             _ => (None, 0),
         };
@@ -147,8 +161,23 @@ impl Course {
         if has_begun != self.begun.is_some() || has_begun && self.begin_with.is_some() {
             return fail("it has begun without a seed, or not begun with one");
         }
+        if has_begun && self.fork_with.is_some() || !has_begun && !self.path.forks().is_empty() {
+            return fail("it has become a child without having begun");
+        }
+        if self.path.forks().last().map(|fork| fork.vtime_ns).is_some_and(|at| at > VTIME_MAX) {
+            return fail("it has a time beyond the end of time");
+        }
         if self.faults.as_ref().is_some_and(|faults| faults.active.len() > LINES_MAX) {
             return fail("more faults are active than a plan has lines");
+        }
+        // A template that is none ends the timeline.
+        let has_commands = has_begun && has_template && !matches!(self.stage, Stage::Done { .. });
+        if has_commands && self.commands.is_none() || self.commands.is_some() && !(has_begun && has_template)
+        {
+            return fail("it has test commands and the world has not, or the other way round");
+        }
+        if let Some(commands) = &self.commands {
+            commands.check(nodes)?;
         }
         if let Some(exec) = &self.command {
             let request = Request { id: 0, op: Operation::Exec(exec.clone()) };
@@ -250,7 +279,8 @@ impl SessionState {
         if self.version != SESSION_VERSION {
             return Err(StateError::Version(self.version));
         }
-        let planned: Vec<&str> = plans.map(|plan| &*plan.node).collect();
+        let plans: Vec<&Plan> = plans.collect();
+        let planned: Vec<&str> = plans.iter().map(|plan| &*plan.node).collect();
         let stored: Vec<&str> = self.nodes.iter().map(|node| &*node.node).collect();
         if planned != stored {
             return Err(StateError::Nodes { stored: stored.join(", "), planned: planned.join(", ") });
@@ -259,7 +289,8 @@ impl SessionState {
         if !self.telling.is_of(self.nodes.len()) {
             return Err(StateError::Inconsistent("it has events of nodes that there are not"));
         }
-        self.course.check(checks.len())?;
+        let has_template = plans.first().is_some_and(|plan| plan.template.is_some());
+        self.course.check(checks.len(), self.nodes.len(), has_template)?;
         match (self.course.talks(checks), &self.talk) {
             (Some(check), Some(talk)) if talk.is_sound(check) => Ok(()),
             (None, None) => Ok(()),
@@ -343,6 +374,8 @@ impl Timeline {
             session.place = then.place;
         }
         self.course = state.course;
+        let commands = self.course.commands.as_ref();
+        self.composing = commands.map(|commands| commands.check(self.nodes.len())).transpose()?;
         self.telling = state.telling;
         self.talk = None;
         if let (Some(check), Some(talk)) = (self.course.talks(&self.checks).cloned(), state.talk)

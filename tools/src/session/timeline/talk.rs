@@ -3,6 +3,7 @@
 //! The host looks at its connection at fixed vtimes, [`LOOK_NS`] apart. So what it did is a function of what it heard: that is
 //! stored, and a timeline that goes on from a moment within such a check goes through the conversation once more.
 
+use everett_explorer::property::builtin;
 use everett_vmm::wire::endpoint::{Endpoint, Heard, SocketId, TcpState};
 use serde::{Deserialize, Serialize};
 
@@ -131,7 +132,8 @@ impl Timeline {
         self.tell_of_check(check, What::Exit { unit, status: status.to_owned(), success });
         if let Some(why) = wrong {
             let (now, session) = (self.world.vtime(), &mut self.nodes[check.node]);
-            session.conversation.noticed(now, &format!("check {}: {why}", check.name));
+            let text = format!("check {}: {why}", check.name);
+            session.conversation.noticed(now, builtin::FAILED_CHECK, &text);
             self.telling.of_host(session.conversation.take_events());
         }
     }

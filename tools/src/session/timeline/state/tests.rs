@@ -41,13 +41,36 @@ fn course() -> Course {
         begin_with: None,
         begun: Some(9),
         duration_ns: Some(5),
+        path: "150000000.3".parse().unwrap(),
+        fork_with: None,
         command: Some(plan().checks[0].exec.clone()),
         faults: None,
+        commands: None,
     }
 }
 
 fn check(state: &SessionState) -> Result<(), StateError> {
     state.check(std::iter::once(&plan()), &[WorldCheck::Agent(0, 0)])
+}
+
+#[test]
+fn test_commands_are_there_when_the_world_has_a_template() {
+    let with = |template: Option<&str>, commands: bool, stage: Stage| {
+        let plan =
+            |node: &str| Plan { node: node.to_owned(), template: template.map(str::to_owned), ..plan() };
+        let node = |node: &str| SessionOfNode { node: node.to_owned(), ..state().nodes.remove(0) };
+        let commands = commands.then(super::super::commands::tests::commands);
+        let course = Course { commands, stage, ..course() };
+        let state = SessionState { nodes: vec![node("a"), node("b")], course, ..state() };
+        let read = SessionState::from_bytes(&state.to_bytes().unwrap()).unwrap();
+        assert_eq!(read, state);
+        read.check([&plan("a"), &plan("b")].into_iter(), &[WorldCheck::Agent(0, 0)]).is_ok()
+    };
+    let running = Stage::Running { root: 1 };
+    assert!(with(Some("/t"), true, running) && with(None, false, running));
+    assert!(!with(None, true, running) && !with(Some("/t"), false, running));
+    assert!(with(Some("/t"), false, Stage::Done { root: 1 }), "its template was none");
+    assert!(!with(Some("/t"), true, Stage::Calm { root: 1, at: u64::MAX }));
 }
 
 #[test]

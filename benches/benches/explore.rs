@@ -1,0 +1,189 @@
+//! How fast a cluster is explored, and whether its branches come back: Redis with Sentinel under load, faults on.
+//!
+//! `cargo bench -p benches --bench explore [-- --json] [-- --runs N] [-- --branches N] [-- --replays N] [-- --strategies SEEDS]`
+//!
+//! With `--replays` as many branches are run again from seed and path alone, each in a process of its own, and equal trails are
+//! counted. With `--strategies` every strategy looks for the first finding under so many seeds.
+
+use benches::{Report, Samples};
+use clap::Parser;
+use everett_explorer::run::Reading;
+use everett_explorer::search::strategy::StrategyKind;
+use everett_tools::cli::Cli;
+use everett_tools::commands;
+use everett_tools::host_time::Stopwatch;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+/// The world, from the project's top folder.
+const WORLD: &str = "examples/redis-sentinel/world.toml";
+/// The one that strategies are compared on besides.
+const OTHER_WORLD: &str = "examples/etcd-cluster/world.toml";
+/// Branches that strategies are given to find something.
+const BRANCHES_MAX: u64 = 200;
+
+#[derive(Debug, Parser)]
+struct Args {
+    /// Rounds
+    #[arg(long, default_value_t = 1)]
+    runs: usize,
+    /// Branches of a round
+    #[arg(long, default_value_t = 60)]
+    branches: u64,
+    /// Branches that are run again, each in a process of its own
+    #[arg(long, default_value_t = 0)]
+    replays: usize,
+    /// Seeds under which strategies are compared
+    #[arg(long, default_value_t = 0)]
+    strategies: u64,
+    /// One JSON object a line instead of a table
+    #[arg(long)]
+    json: bool,
+    /// Cargo passes this
+    #[arg(long, hide = true)]
+    bench: bool,
+    /// Be the `everett` program
+    #[arg(long, hide = true, num_args = 1.., allow_hyphen_values = true)]
+    everett: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    if !args.everett.is_empty() {
+        let cli = Cli::parse_from(&args.everett);
+        return match commands::run(&cli) {
+            Ok(outcome) => outcome.into(),
+            Err(error) => {
+                commands::report_error(&cli, &error);
+                ExitCode::from(2)
+            }
+        };
+    }
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("explore: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(args: &Args) -> anyhow::Result<()> {
+    let mut report = Report::new("explore", args.json);
+    let folder = tempfile::tempdir()?;
+    let world = top().join(WORLD);
+    report.note(
+        "three machines with a Redis and a Sentinel each, and a client; no peer explores it on a stock host",
+    );
+    let mut figures: BTreeMap<String, (&'static str, Samples)> = BTreeMap::new();
+    for round in 0..args.runs {
+        let run = folder.path().join(format!("round{round}"));
+        let seed = round as u64 + 1;
+        let end = explore(&world, &run, seed, &["--branches", &args.branches.to_string()])?;
+        let mut push = |metric: &str, unit, value: f64| {
+            figures.entry(metric.to_owned()).or_insert_with(|| (unit, Samples::default())).1.push(value);
+        };
+        let number = |key: &str| end[key].as_f64().unwrap_or(f64::NAN);
+        push("branches_per_min", "1", number("branches_per_min"));
+        push("vtime_s_per_cpu_s", "1", number("vtime_ns") / number("cpu_ns"));
+        push("mips", "MIPS", number("executed") * 1e3 / number("cpu_ns"));
+        push("cpu_s_per_branch", "s", number("cpu_ns") / 1e9 / number("run"));
+        for (part, ns) in end["spent"].as_object().into_iter().flatten() {
+            let name = part.trim_end_matches("_ns");
+            push(&format!("{name}_share"), "%", 100.0 * ns.as_f64().unwrap_or(f64::NAN) / number("spent_ns"));
+        }
+        if round == 0 && args.replays > 0 {
+            let equal = replays(&run, args.replays, &report)?;
+            push("replays", "1", args.replays as f64);
+            push("replays_equal", "1", equal as f64);
+        }
+    }
+    for (metric, (unit, samples)) in &figures {
+        report.figure(metric, unit, samples, None);
+    }
+    report.print();
+    if args.strategies > 0 {
+        strategies(args, folder.path())?;
+    }
+    Ok(())
+}
+
+fn top() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Explore in a process of its own; the last line of what it says.
+fn explore(world: &Path, run: &Path, seed: u64, more: &[&str]) -> anyhow::Result<serde_json::Value> {
+    let (world, run, seed) = (world.display().to_string(), run.display().to_string(), seed.to_string());
+    let arguments = ["--json", "explore", &world, "--seed", &seed, "-o", &run];
+    let output = everett(&[&arguments, more].concat()).stderr(Stdio::inherit()).output()?;
+    anyhow::ensure!(matches!(output.status.code(), Some(0 | 1)), "explore ended with {}", output.status);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(serde_json::from_str(text.lines().last().unwrap_or_default())?)
+}
+
+/// This program, as the command line.
+fn everett(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap_or_default());
+    command.args(["--everett", "everett"]).args(arguments);
+    command
+}
+
+/// Run branches again, each in a process of its own. How many had the recorded trail.
+fn replays(run: &Path, count: usize, report: &Report) -> anyhow::Result<usize> {
+    let choices: Vec<u64> = Reading::open(run)?.choices().collect();
+    let clock = Stopwatch::start();
+    let folder = run.display().to_string();
+    let (mut equal, mut left) = (0, Vec::new());
+    for choice in choices.iter().cycle().take(count) {
+        let output = everett(&["replay", &folder, &format!("b{choice}"), "-q"]).output()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        if matches!(output.status.code(), Some(0 | 1)) && text.contains("on its recorded trail") {
+            equal += 1;
+        } else {
+            left.push(format!("b{choice}: {}", String::from_utf8_lossy(&output.stderr)));
+        }
+    }
+    report.note(&format!(
+        "{equal} of {count} replays, in a process each and from seed and path alone, had the recorded trail; {:.0} s",
+        clock.seconds()
+    ));
+    left.iter().for_each(|line| report.note(line));
+    Ok(equal)
+}
+
+/// CPU time and branches to the first finding, and states for CPU time, by strategy and seed.
+fn strategies(args: &Args, folder: &Path) -> anyhow::Result<()> {
+    println!(
+        "\n| world | strategy | found | branches to it, by seed | CPU s to it, mean (censored counted) | states a CPU minute |"
+    );
+    println!("|---|---|---|---|---|---|");
+    for world in [WORLD, OTHER_WORLD] {
+        for strategy in StrategyKind::ALL {
+            let (mut found, mut branches, mut cpu_s, mut states) = (0, Vec::new(), 0.0, 0.0);
+            for seed in 1..=args.strategies {
+                let run = folder.join(format!("{}-{strategy}-{seed}", world.replace('/', "-")));
+                let most = BRANCHES_MAX.min(args.branches).to_string();
+                let more = ["--strategy", strategy.name(), "--until-found", "--branches", &most];
+                let end = explore(&top().join(world), &run, seed, &more)?;
+                let number = |key: &str| end[key].as_f64().unwrap_or(f64::NAN);
+                let hit = number("findings") > 0.0;
+                found += u64::from(hit);
+                let mark = if hit { "" } else { "+" };
+                branches.push(format!("{}{mark}", number("branches")));
+                cpu_s += number("merged_cpu_ns") / 1e9;
+                states += number("states");
+            }
+            println!(
+                "| {} | {strategy} | {found} of {} | {} | {:.0} | {:.0} |",
+                world.split('/').nth(1).unwrap_or(world),
+                args.strategies,
+                branches.join(", "),
+                cpu_s / (found as f64).max(1.0),
+                states * 60.0 / cpu_s
+            );
+        }
+    }
+    Ok(())
+}

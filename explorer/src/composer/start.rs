@@ -1,0 +1,128 @@
+//! What starts next while the workload goes on.
+
+use rand_chacha::ChaCha20Rng;
+
+use super::limits::{ANYTIME_MAX, PATIENCE_NS, PAUSE_NS_MAX};
+use super::prefix::Prefix;
+use super::state::{Next, Phase, Start, Track};
+use super::timeline::Composer;
+use crate::plan::draw::numbers::below;
+
+impl Composer<'_> {
+    /// When something is to be drawn or started before the workload's end.
+    pub(super) fn start_due(&self) -> Option<u64> {
+        match self.state.phase {
+            Phase::First { started: false } => self.has_node(Prefix::First).next().map(|_| self.state.now_ns),
+            Phase::Driving => Track::ALL.into_iter().filter_map(|track| self.track_due(track)).min(),
+            _ => None,
+        }
+    }
+
+    /// Draw or start what is due.
+    pub(super) fn start_step(&mut self, rng: &mut ChaCha20Rng) -> Option<Start> {
+        if let Phase::First { started } = &mut self.state.phase {
+            *started = true;
+            let commands: Vec<usize> = self.has_node(Prefix::First).collect();
+            return self.start(one(&commands, rng)?, rng);
+        }
+        let now_ns = self.state.now_ns;
+        let is_due = |track: &Track| self.track_due(*track).is_some_and(|due_ns| due_ns <= now_ns);
+        let track = Track::ALL.into_iter().find(is_due)?;
+        let Some(next) = self.state.next(track) else {
+            let commands: Vec<usize> = self.ever(track).collect();
+            let command = one(&commands, rng)?;
+            let pause_ns = below(rng, PAUSE_NS_MAX + 1);
+            let at_ns = now_ns.saturating_add(pause_ns);
+            *self.state.next_mut(track) = Some(Next { command, at_ns, pause_ns });
+            return None;
+        };
+        let mut command = next.command;
+        if !self.may_start(track, command) {
+            // It has waited long enough.
+            let commands: Vec<usize> = self.startable(track).collect();
+            command = one(&commands, rng)?;
+        }
+        *self.state.next_mut(track) = None;
+        self.start(command, rng)
+    }
+
+    /// When something is to be drawn or started on a track.
+    fn track_due(&self, track: Track) -> Option<u64> {
+        match self.state.next(track) {
+            None => self.ever(track).next().map(|_| self.state.now_ns),
+            Some(next) if self.may_start(track, next.command) => Some(next.at_ns),
+            Some(next) => {
+                let patience_ns = next.at_ns.saturating_add(PATIENCE_NS);
+                self.startable(track).next().map(|_| patience_ns)
+            }
+        }
+    }
+
+    /// The commands of a track that can start now or later.
+    fn ever(&self, track: Track) -> impl Iterator<Item = usize> {
+        let commands = self.template.with(move |prefix| track.has(prefix));
+        commands.filter(|command| !self.state.spent.contains(command) && self.is_up(*command))
+    }
+
+    /// The commands of a track that can start now.
+    fn startable(&self, track: Track) -> impl Iterator<Item = usize> {
+        self.ever(track).filter(move |command| self.may_start(track, *command))
+    }
+
+    /// Whether a command of a track could start now: a node of its own is up, and nothing runs that it must not be beside of.
+    pub(super) fn may_start(&self, track: Track, command: usize) -> bool {
+        let Some(prefix) = self.template.prefix(command).filter(|prefix| track.has(*prefix)) else {
+            return false;
+        };
+        let room = match prefix {
+            Prefix::ParallelDriver => {
+                let parallel = self.state.count(self.template, |other| other == prefix);
+                let alone = self.state.count(self.template, Prefix::is_alone);
+                alone == 0 && parallel < usize::from(self.state.parallel)
+            }
+            Prefix::SerialDriver | Prefix::SingletonDriver => {
+                self.state.count(self.template, Prefix::is_driver) == 0
+            }
+            Prefix::Anytime => {
+                self.state.count(self.template, |other| other == prefix) < usize::from(ANYTIME_MAX)
+            }
+            Prefix::First | Prefix::Eventually | Prefix::Finally | Prefix::Helper => false,
+        };
+        room && self.is_up(command)
+    }
+
+    /// The commands with a prefix that have a node which is up.
+    pub(super) fn has_node(&self, prefix: Prefix) -> impl Iterator<Item = usize> {
+        self.template.with(move |other| other == prefix).filter(|command| self.is_up(*command))
+    }
+
+    /// Whether a command has a node which is up.
+    pub(super) fn is_up(&self, command: usize) -> bool {
+        self.template
+            .command(command)
+            .is_some_and(|command| command.nodes().iter().any(|node| !self.state.down.contains(node)))
+    }
+
+    /// Start a command on one of its nodes that are up.
+    pub(super) fn start(&mut self, number: usize, rng: &mut ChaCha20Rng) -> Option<Start> {
+        let command = self.template.command(number)?;
+        let nodes: Vec<u16> = command.nodes().difference(&self.state.down).copied().collect();
+        let node = one(&nodes, rng)?;
+        let start = Start { run: self.state.next_run, command: number, node };
+        let prefix = command.prefix();
+        self.tally.start(command);
+        self.state.next_run += 1;
+        self.state.runs.push(start);
+        if prefix == Prefix::SingletonDriver {
+            self.state.spent.insert(number);
+        }
+        let drives = self.template.with(Prefix::is_driver).next().is_some();
+        self.state.worked |= prefix.is_driver() || prefix == Prefix::Anytime && !drives;
+        Some(start)
+    }
+}
+
+/// Evenly one of them.
+pub(super) fn one<T: Copy>(of: &[T], rng: &mut ChaCha20Rng) -> Option<T> {
+    of.get(below(rng, of.len() as u64) as usize).copied()
+}

@@ -1,0 +1,49 @@
+//! What the tests of the composer share: templates, and a stream.
+
+mod caller;
+mod drawn;
+mod ends;
+mod examples;
+mod rules;
+mod stored;
+
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use super::limits::*;
+use super::*;
+
+const MS: u64 = 1_000_000;
+const S: u64 = 1_000 * MS;
+
+fn template(files: &[(u16, &str)]) -> Template {
+    Template::new(files.iter().map(|(node, name)| (*node, (*name).to_owned()))).unwrap()
+}
+
+fn rng(seed: u64) -> ChaCha20Rng {
+    ChaCha20Rng::seed_from_u64(seed)
+}
+
+/// What starts, in the order of starting.
+fn starts(acts: &[Act]) -> Vec<Start> {
+    let start = |act: &Act| if let Act::Start(start) = act { Some(*start) } else { None };
+    acts.iter().filter_map(start).collect()
+}
+
+/// Let time go to the next thing that is due, and do it.
+fn step(composer: &mut Composer<'_>, rng: &mut ChaCha20Rng) -> (u64, Vec<Act>) {
+    let due_ns = composer.due().expect("something is due");
+    (due_ns, composer.act(due_ns, rng))
+}
+
+/// As [`step`], until something starts.
+fn next_start(composer: &mut Composer<'_>, rng: &mut ChaCha20Rng) -> (u64, Start) {
+    loop {
+        let (now_ns, acts) = step(composer, rng);
+        match starts(&acts).as_slice() {
+            [] => {}
+            [start] => return (now_ns, *start),
+            more => panic!("{more:?} at once"),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! How timelines end, by hand.
+
+use super::*;
+
+const FINALLY: &[(u16, &str)] = &[(0, "parallel_driver_a"), (1, "finally_b"), (0, "finally_c")];
+const BOTH: &[(u16, &str)] =
+    &[(0, "parallel_driver_a"), (0, "finally_b"), (0, "eventually_c"), (0, "eventually_d")];
+
+/// A timeline that is to end like this, with one run of the driver that goes on; and that run's start.
+fn driven(template: &Template, ending: Stopping) -> (Composer<'_>, ChaCha20Rng, u64, Start) {
+    for seed in 0.. {
+        let mut rng = rng(seed);
+        let mut composer = Composer::begin(template, 0, &mut rng);
+        let (now_ns, start) = next_start(&mut composer, &mut rng);
+        let probe = Composer::go_on(template, composer.state().clone()).map(|mut probe| probe.stop(now_ns));
+        if probe == Ok(ending) {
+            return (composer, rng, now_ns, start);
+        }
+    }
+    unreachable!()
+}
+
+fn name<'t>(template: &'t Template, acts: &[Act]) -> &'t str {
+    let [start] = starts(acts)[..] else { panic!("{acts:?}") };
+    template.commands()[start.command].name()
+}
+
+#[test]
+fn finally_commands_run_in_turn_when_all_has_finished() {
+    let template = template(FINALLY);
+    let (mut composer, mut rng, now_ns, start) = driven(&template, Stopping::Finally);
+    assert_eq!(composer.stop(now_ns), Stopping::Finally);
+    assert!(!composer.faults_allowed());
+    assert_eq!(composer.act(now_ns + 59 * S, &mut rng), []);
+    composer.ended(start.run, now_ns + 59 * S, false, false);
+    let (at_ns, acts) = step(&mut composer, &mut rng);
+    assert_eq!((at_ns, name(&template, &acts)), (now_ns + 59 * S, "finally_b"));
+    assert_eq!(composer.stop(at_ns), Stopping::Finally, "stopped before");
+    let run = starts(&acts)[0].run;
+    composer.ended(run, at_ns + S, false, false);
+    let (at_ns, acts) = step(&mut composer, &mut rng);
+    assert_eq!(name(&template, &acts), "finally_c");
+    composer.ended(starts(&acts)[0].run, at_ns + S, true, false);
+    assert_eq!(step(&mut composer, &mut rng), (at_ns + S, vec![Act::Over]));
+    assert!(composer.is_over() && composer.due().is_none());
+    let never: Vec<&str> = composer.tally().never_succeeded().map(|(name, _)| name).collect();
+    assert_eq!(never, ["finally_b", "parallel_driver_a"]);
+}
+
+#[test]
+fn without_an_eventually_command_what_was_killed_ends_the_timeline() {
+    let template = template(FINALLY);
+    for how in 0..4 {
+        let (mut composer, mut rng, now_ns, start) = driven(&template, Stopping::Finally);
+        let over_ns = match how {
+            0 => {
+                composer.ended(start.run, now_ns, true, true);
+                assert_eq!(composer.stop(now_ns), Stopping::Nothing, "killed before");
+                now_ns
+            }
+            1 => {
+                composer.lost(0, now_ns + S);
+                composer.up(0);
+                assert_eq!(composer.stop(now_ns + 2 * S), Stopping::Nothing, "lost before");
+                now_ns + 2 * S
+            }
+            2 => {
+                composer.stop(now_ns);
+                composer.lost(0, now_ns + S);
+                now_ns + S
+            }
+            _ => {
+                composer.stop(now_ns);
+                now_ns + FINISH_NS_MAX
+            }
+        };
+        assert_eq!(step(&mut composer, &mut rng), (over_ns, vec![Act::Over]), "{how}");
+    }
+}
+
+#[test]
+fn what_does_not_finish_is_killed_for_an_eventually_command() {
+    let template = template(BOTH);
+    let (mut composer, mut rng, now_ns, start) = driven(&template, Stopping::Finally);
+    composer.stop(now_ns);
+    let (late_ns, acts) = step(&mut composer, &mut rng);
+    assert_eq!((late_ns, acts), (now_ns + FINISH_NS_MAX, vec![Act::KillAll]));
+    composer.ended(start.run, late_ns + MS, false, true);
+    let (at_ns, acts) = step(&mut composer, &mut rng);
+    assert_eq!(at_ns, late_ns + MS);
+    assert!(name(&template, &acts).starts_with("eventually_"));
+    composer.ended(starts(&acts)[0].run, at_ns + S, true, false);
+    assert_eq!(step(&mut composer, &mut rng), (at_ns + S, vec![Act::Over]));
+}
+
+/// Once one command was killed, the others need not finish any more.
+#[test]
+fn a_kill_while_others_finish_is_answered_at_once() {
+    let template =
+        template(&[(0, "serial_driver_a"), (0, "finally_b"), (0, "eventually_c"), (0, "anytime_d")]);
+    let (mut composer, mut rng, _, one) = driven(&template, Stopping::Finally);
+    let (now_ns, other) = next_start(&mut composer, &mut rng);
+    composer.stop(now_ns);
+    assert_eq!(composer.due(), Some(now_ns + FINISH_NS_MAX));
+    composer.ended(one.run, now_ns + S, true, true);
+    assert_eq!(composer.state().runs(), [other]);
+    assert_eq!(step(&mut composer, &mut rng), (now_ns + S, vec![Act::KillAll]));
+}
+
+#[test]
+fn one_eventually_command_runs_when_all_was_killed() {
+    let template = template(BOTH);
+    let mut seen = [0; 2];
+    for seed in 0..200 {
+        let (mut composer, _, now_ns, start) = driven(&template, Stopping::Eventually);
+        let mut rng = rng(seed);
+        composer.stop(now_ns);
+        assert_eq!(step(&mut composer, &mut rng), (now_ns, vec![Act::KillAll]));
+        // How it exits says nothing any more.
+        composer.ended(start.run, now_ns + MS, false, false);
+        assert_eq!(composer.tally().ever_failed().count(), 0);
+        let (_, acts) = step(&mut composer, &mut rng);
+        seen[usize::from(name(&template, &acts) == "eventually_d")] += 1;
+        let run = starts(&acts)[0].run;
+        assert_eq!(composer.due(), Some(now_ns + MS + LAST_NS_MAX));
+        composer.ended(run, now_ns + S, false, false);
+        assert_eq!(composer.tally().ever_failed().count(), 1);
+        assert_eq!(step(&mut composer, &mut rng), (now_ns + S, vec![Act::Over]));
+    }
+    assert!(seen.iter().all(|count| (70..130).contains(count)), "{seen:?}");
+}
+
+#[test]
+fn each_ending_is_as_likely() {
+    let template = template(BOTH);
+    let finally = |seed: &u64| Composer::begin(&template, 0, &mut rng(*seed)).stop(0) == Stopping::Finally;
+    let count = (0..1000).filter(finally).count();
+    assert!((430..570).contains(&count), "{count}");
+}
+
+#[test]
+fn what_cannot_be_killed_or_hangs_ends_the_timeline() {
+    let template = template(BOTH);
+    let (mut composer, mut rng, now_ns, start) = driven(&template, Stopping::Eventually);
+    composer.stop(now_ns);
+    step(&mut composer, &mut rng);
+    assert_eq!(step(&mut composer, &mut rng), (now_ns + KILL_NS_MAX, vec![Act::Over]));
+    assert_eq!(composer.state().runs(), [start]);
+
+    let (mut composer, mut rng, now_ns, start) = driven(&template, Stopping::Finally);
+    composer.stop(now_ns);
+    composer.ended(start.run, now_ns, true, false);
+    let (_, acts) = step(&mut composer, &mut rng);
+    assert_eq!(name(&template, &acts), "finally_b");
+    assert_eq!(step(&mut composer, &mut rng), (now_ns + LAST_NS_MAX, vec![Act::Over]));
+}
+
+#[test]
+fn the_last_commands_wait_for_a_node() {
+    let template = template(BOTH);
+    for ending in [Stopping::Finally, Stopping::Eventually] {
+        let (mut composer, mut rng, now_ns, start) = driven(&template, ending);
+        composer.ended(start.run, now_ns, true, false);
+        composer.down(0);
+        composer.stop(now_ns);
+        assert_eq!(composer.act(now_ns, &mut rng), []);
+        assert_eq!(composer.due(), Some(now_ns + LAST_NS_MAX));
+        let (state, _) = composer.finish();
+        let mut late = Composer::go_on(&template, state.clone()).unwrap();
+        assert_eq!(step(&mut late, &mut rng), (now_ns + LAST_NS_MAX, vec![Act::Over]));
+        let mut back = Composer::go_on(&template, state).unwrap();
+        back.up(0);
+        assert_eq!(starts(&back.act(now_ns + S, &mut rng)).len(), 1);
+    }
+}
+
+#[test]
+fn where_nothing_worked_there_is_nothing_to_look_at() {
+    // A first command still runs, of which `eventually_` has nothing to say.
+    let files = template(&[(0, "first_a"), (0, "serial_driver_b"), (0, "eventually_c"), (1, "anytime_d")]);
+    let mut rng = rng(0);
+    let mut composer = Composer::begin(&files, 0, &mut rng);
+    next_start(&mut composer, &mut rng);
+    assert_eq!(composer.stop(S), Stopping::Nothing);
+    assert_eq!(step(&mut composer, &mut rng), (S, vec![Act::Over]));
+
+    // Where there are no drivers, anytime_ is the workload.
+    let files = template(&[(0, "anytime_a"), (0, "eventually_b")]);
+    let mut composer = Composer::begin(&files, 0, &mut rng);
+    next_start(&mut composer, &mut rng);
+    assert_eq!(composer.stop(S), Stopping::Eventually);
+
+    // Finally waits for a first command as for any other.
+    let files = template(&[(0, "first_a"), (0, "serial_driver_b"), (0, "finally_c")]);
+    let mut composer = Composer::begin(&files, 0, &mut rng);
+    let (_, first) = next_start(&mut composer, &mut rng);
+    assert_eq!(composer.stop(S), Stopping::Finally);
+    composer.ended(first.run, 2 * S, true, false);
+    let (at_ns, acts) = step(&mut composer, &mut rng);
+    assert_eq!((at_ns, name(&files, &acts)), (2 * S, "finally_c"));
+}
+
+#[test]
+fn without_last_commands_a_timeline_ends_with_its_workload() {
+    let template = template(&[(0, "parallel_driver_a")]);
+    let (mut composer, mut rng, now_ns, start) = driven(&template, Stopping::Nothing);
+    assert_eq!(composer.stop(now_ns + S), Stopping::Nothing);
+    assert_eq!(step(&mut composer, &mut rng), (now_ns + S, vec![Act::Over]));
+    assert_eq!(composer.state().runs(), [start], "left to the caller");
+}
+
+#[test]
+fn time_has_an_end() {
+    let template = template(BOTH);
+    let mut rng = rng(0);
+    let mut composer = Composer::begin(&template, u64::MAX, &mut rng);
+    assert!(!composer.act(u64::MAX, &mut rng).is_empty());
+    composer.stop(0);
+    let acts = composer.act(0, &mut rng);
+    assert_eq!(acts.last(), Some(&Act::Over));
+}

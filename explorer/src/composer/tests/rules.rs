@@ -1,0 +1,161 @@
+//! The rules, as somebody sees them who only hears what is to be done and what has ended.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::*;
+
+/// What was seen of a timeline, and what follows from it.
+#[derive(Debug)]
+pub(super) struct Rules<'t> {
+    template: &'t Template,
+    running: BTreeMap<u64, Prefix>,
+    up: BTreeSet<u16>,
+    last_run: Option<u64>,
+    counts: BTreeMap<String, Counts>,
+    /// Of commands, by number: how often they were started.
+    started: BTreeMap<usize, u64>,
+    stopped_ns: Option<u64>,
+    /// Some run did not end by itself before the last commands.
+    killed: bool,
+    kill_all: bool,
+}
+
+impl<'t> Rules<'t> {
+    pub(super) fn new(template: &'t Template) -> Rules<'t> {
+        let names = template.commands().iter().map(|command| command.name().to_owned());
+        Rules {
+            template,
+            running: BTreeMap::new(),
+            up: (0..NODES_MAX as u16).collect(),
+            last_run: None,
+            counts: names.map(|name| (name, Counts::default())).collect(),
+            started: BTreeMap::new(),
+            stopped_ns: None,
+            killed: false,
+            kill_all: false,
+        }
+    }
+
+    fn of(&self, is: impl Fn(Prefix) -> bool) -> usize {
+        self.running.values().filter(|prefix| is(**prefix)).count()
+    }
+
+    fn starts_of(&self, is: impl Fn(Prefix) -> bool) -> u64 {
+        let such = self.started.iter().filter(|(number, _)| is(self.template.commands()[**number].prefix()));
+        such.map(|(_, starts)| starts).sum()
+    }
+
+    fn has(&self, prefix: Prefix) -> bool {
+        self.template.commands().iter().any(|command| command.prefix() == prefix)
+    }
+
+    /// There was a workload, so that an `eventually_` command has something to look at.
+    pub(super) fn worked(&self) -> bool {
+        let drives = self.template.commands().iter().any(|command| command.prefix().is_driver());
+        self.starts_of(|prefix| prefix.is_driver() || prefix == Prefix::Anytime && !drives) > 0
+    }
+
+    pub(super) fn start(&mut self, start: Start) {
+        assert!(self.last_run.is_none_or(|last| last < start.run), "numbers rise: {start:?}");
+        self.last_run = Some(start.run);
+        let command = &self.template.commands()[start.command];
+        assert!(self.up.contains(&start.node) && command.nodes().contains(&start.node), "{start:?}");
+        let (prefix, before) = (command.prefix(), self.starts_of(|_| true));
+        let first = self.starts_of(|prefix| prefix == Prefix::First);
+        let is_last = matches!(prefix, Prefix::Eventually | Prefix::Finally);
+        assert_eq!(self.stopped_ns.is_some(), is_last, "{prefix}");
+        assert_eq!(self.of(|prefix| prefix == Prefix::First), 0, "first is alone");
+        assert_eq!(
+            self.of(|prefix| matches!(prefix, Prefix::Eventually | Prefix::Finally)),
+            0,
+            "so is the last"
+        );
+        assert!(prefix == Prefix::First || is_last || first == u64::from(self.has(Prefix::First)));
+        let alone = self.of(|prefix| matches!(prefix, Prefix::SerialDriver | Prefix::SingletonDriver));
+        match prefix {
+            Prefix::First => assert_eq!(before, 0, "one, before all others"),
+            Prefix::ParallelDriver => {
+                assert_eq!(alone, 0);
+                assert!(self.of(|other| other == prefix) < usize::from(PARALLEL_MAX));
+            }
+            Prefix::SerialDriver => assert_eq!(self.of(Prefix::is_driver), 0),
+            Prefix::SingletonDriver => {
+                assert_eq!(self.of(Prefix::is_driver), 0);
+                assert!(!self.started.contains_key(&start.command), "once");
+            }
+            Prefix::Anytime => assert!(self.of(|other| other == prefix) < usize::from(ANYTIME_MAX)),
+            Prefix::Eventually => {
+                assert!(self.running.is_empty() && self.worked());
+                assert_eq!(self.starts_of(|other| matches!(other, Prefix::Eventually | Prefix::Finally)), 0);
+            }
+            Prefix::Finally => {
+                assert!(self.running.is_empty() && !self.killed && !self.kill_all);
+                assert_eq!(self.starts_of(|other| other == Prefix::Eventually), 0);
+                // All before it, and none twice.
+                let names = self.template.commands().iter().enumerate();
+                let mut before = names.filter(|(number, c)| c.prefix() == prefix && *number <= start.command);
+                assert!(
+                    before.all(|(number, _)| self.started.contains_key(&number) != (number == start.command))
+                );
+            }
+            Prefix::Helper => panic!("a helper is no command"),
+        }
+        self.running.insert(start.run, prefix);
+        *self.started.entry(start.command).or_default() += 1;
+        self.counts.get_mut(command.name()).unwrap().started += 1;
+    }
+
+    /// A run is gone, for which the composer was told this.
+    pub(super) fn ended(&mut self, start: Start, success: bool, killed: bool) {
+        let prefix = self.running.remove(&start.run).expect("it ran");
+        let killed = killed || !success && self.kill_all && prefix != Prefix::Eventually;
+        self.killed |= killed && prefix != Prefix::Finally;
+        let counts = self.counts.get_mut(self.template.commands()[start.command].name()).unwrap();
+        match (killed, success) {
+            (true, _) => {}
+            (false, true) => counts.succeeded += 1,
+            (false, false) => counts.failed += 1,
+        }
+    }
+
+    pub(super) fn kill_all(&mut self) {
+        assert!(self.stopped_ns.is_some() && !self.kill_all && !self.running.is_empty());
+        assert!(self.has(Prefix::Eventually) && self.worked(), "for nothing");
+        self.kill_all = true;
+    }
+
+    pub(super) fn stop(&mut self, now_ns: u64) {
+        self.stopped_ns = Some(now_ns);
+    }
+
+    pub(super) fn set_up(&mut self, node: u16, up: bool) {
+        if up {
+            self.up.insert(node)
+        } else {
+            self.up.remove(&node)
+        };
+    }
+
+    /// Whether faults may be injected now.
+    pub(super) fn faults_allowed(&self) -> bool {
+        let first = self.starts_of(|prefix| prefix == Prefix::First) > 0
+            && self.of(|prefix| prefix == Prefix::First) == 0;
+        self.stopped_ns.is_none() && (first || !self.has(Prefix::First))
+    }
+
+    /// The timeline is over. Says what it ended with: that many commands of each sort.
+    pub(super) fn over(&self, now_ns: u64, tally: &Tally) -> (u64, u64) {
+        let stopped_ns = self.stopped_ns.expect("it was stopped");
+        assert!(now_ns <= stopped_ns + FINISH_NS_MAX + KILL_NS_MAX + LAST_NS_MAX);
+        let counted: BTreeMap<String, Counts> =
+            tally.commands().map(|(name, counts)| (name.to_owned(), counts)).collect();
+        assert_eq!(counted, self.counts);
+        let of = |prefix| self.starts_of(|other| other == prefix);
+        (of(Prefix::Finally), of(Prefix::Eventually))
+    }
+
+    /// How often commands that are such were started.
+    pub(super) fn count(&self, is: impl Fn(Prefix) -> bool) -> u64 {
+        self.starts_of(is)
+    }
+}

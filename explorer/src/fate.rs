@@ -1,0 +1,171 @@
+//! What becomes of a timeline on a path: which faults it meets, and how its last branch ends.
+//!
+//! All of it is a function of the world's tables, the seed and the path, so that a path alone is enough to run a branch again.
+//!
+//! **Invariant.** Up to a fork a child's plan is its parent's, event by event.
+
+use everett_vmm::fault::PPM;
+use everett_vmm::streams::Streams;
+
+use crate::config::ExploreConfig;
+use crate::plan::draw::numbers::below;
+use crate::plan::draw::pct::{self, PctConfig};
+use crate::plan::draw::{FaultConfig, draw_on};
+use crate::plan::{Names, Plan};
+use crate::search::strategy::StrategyKind;
+use crate::search::{Fork, Path};
+
+/// Whose streams these are.
+const STREAMS: &str = "exploration";
+const SWARM: &str = "swarm";
+const CHECKS: &str = "checks";
+const PCT: &str = "pct";
+
+/// What fates are a function of, besides paths.
+#[derive(Debug, Clone, Copy)]
+pub struct Fates<'w> {
+    /// How the world is explored.
+    pub explore: &'w ExploreConfig,
+    /// Which faults are drawn.
+    pub faults: &'w FaultConfig,
+    /// What they can be done to.
+    pub names: &'w Names,
+    /// The seed.
+    pub seed: u64,
+    /// The root moment, in nanoseconds of vtime.
+    pub root_ns: u64,
+}
+
+/// How a branch ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    /// Where, in nanoseconds of vtime.
+    pub at_ns: u64,
+    /// Other branches can go on from there.
+    pub open: bool,
+    /// It is followed by the checks.
+    pub checked: bool,
+}
+
+impl Fates<'_> {
+    /// What is done to the timeline of a path, for good or until it forks again.
+    #[must_use]
+    pub fn plan(&self, path: &Path) -> Plan {
+        let mut streams = Streams::new(self.seed, STREAMS);
+        let mut plan = Plan::default();
+        let mut faults = self.faults.clone();
+        for (depth, &Fork { vtime_ns, child }) in path.forks().iter().enumerate() {
+            streams.branch(vtime_ns, child);
+            if depth == 0 && self.explore.swarm {
+                faults = faults.swarm(streams.get(SWARM));
+            }
+            let from_ns = vtime_ns.saturating_sub(self.root_ns);
+            let horizon_ns = self.explore.horizon.0;
+            plan = draw_on(&faults, self.names, &plan, from_ns, horizon_ns, &mut streams).plan;
+            if self.explore.strategy == StrategyKind::Pct {
+                let config = PctConfig { depth: self.explore.depth, ..PctConfig::default() };
+                let late = pct::entries(self.names, &config, from_ns, horizon_ns, streams.get(PCT));
+                plan = pct::merge(&plan, &late, self.names);
+            }
+        }
+        plan
+    }
+
+    /// How the last branch of a path ends; the root has no end.
+    #[must_use]
+    pub fn end(&self, path: &Path) -> Option<End> {
+        let last = path.forks().last()?;
+        let horizon_ns = self.root_ns.saturating_add(self.explore.horizon.0);
+        let at_ns = last.vtime_ns.saturating_add(self.explore.segment.0).min(horizon_ns);
+        let open = at_ns < horizon_ns;
+        let mut streams = Streams::new(self.seed, STREAMS);
+        for &Fork { vtime_ns, child } in path.forks() {
+            streams.branch(vtime_ns, child);
+        }
+        let drawn = below(streams.get(CHECKS), u64::from(PPM)) < u64::from(self.explore.checks);
+        Some(End { at_ns, open, checked: drawn || !open })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::plan::NodeNames;
+    use crate::plan::draw::Span;
+
+    const ROOT_NS: u64 = 700_000_000;
+
+    fn names() -> Names {
+        let node = |i: u32| (format!("n{i}"), NodeNames { disks: 1, units: ["u".to_owned()].into() });
+        (0..4).map(node).collect()
+    }
+
+    fn path(children: &[u64], segment_ns: u64) -> Path {
+        let forks = children.iter().zip(0..);
+        forks.fold(Path::default(), |path, (&child, i)| {
+            path.child(Fork { vtime_ns: ROOT_NS + i * segment_ns, child }).unwrap()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_childs_plan_goes_on_from_its_parents(
+            seed: u64,
+            children in prop::collection::vec(1..9u64, 1..8),
+            swarm: bool,
+            pct: bool,
+        ) {
+            let strategy = if pct { StrategyKind::Pct } else { StrategyKind::Novelty };
+            let explore = ExploreConfig { horizon: Span::s(60), swarm, strategy, ..ExploreConfig::default() };
+            let (faults, names) = (FaultConfig::default(), names());
+            let fates = Fates { explore: &explore, faults: &faults, names: &names, seed, root_ns: ROOT_NS };
+            let path = path(&children, explore.segment.0);
+            let (plan, parent) = (fates.plan(&path), fates.plan(&path.parent().unwrap()));
+            let from_ns = (children.len() as u64 - 1) * explore.segment.0;
+            let before = |plan: &Plan| {
+                plan.events().all().iter().filter(|event| event.at_ns < from_ns).cloned().collect::<Vec<_>>()
+            };
+            if children.len() > 1 {
+                prop_assert_eq!(before(&plan), before(&parent));
+            }
+            let again = Plan::new(plan.entries().to_vec(), &names);
+            prop_assert_eq!(again.as_ref(), Ok(&plan));
+        }
+    }
+
+    #[test]
+    fn children_of_a_moment_meet_other_faults() {
+        let explore = ExploreConfig { horizon: Span::s(60), ..ExploreConfig::default() };
+        let (faults, names) = (FaultConfig::default(), names());
+        let fates = Fates { explore: &explore, faults: &faults, names: &names, seed: 1, root_ns: ROOT_NS };
+        let plan = |children: &[u64]| fates.plan(&path(children, explore.segment.0));
+        assert_ne!(plan(&[1]), plan(&[2]));
+        assert_ne!(plan(&[1, 1]), plan(&[1, 2]));
+        assert_ne!(plan(&[1, 1]), Fates { seed: 2, ..fates }.plan(&path(&[1, 1], explore.segment.0)));
+        let kinds = |children: &[u64]| {
+            let entries = plan(children).entries().to_vec();
+            let kind = |entry: crate::plan::Entry| match entry.what {
+                crate::plan::What::Fault(fault) => Some(fault.kind()),
+                _ => None,
+            };
+            entries.into_iter().filter_map(kind).collect::<std::collections::BTreeSet<_>>()
+        };
+        let all = kinds(&[1]).union(&kinds(&[1, 7])).count();
+        assert!(all < 16, "a subtree has about half of the kinds: {all}");
+    }
+
+    #[test]
+    fn branches_end_on_the_grid_and_at_the_horizon() {
+        let explore = ExploreConfig { horizon: Span::s(5), ..ExploreConfig::default() };
+        let (faults, names) = (FaultConfig::default(), names());
+        let fates = Fates { explore: &explore, faults: &faults, names: &names, seed: 1, root_ns: ROOT_NS };
+        let end = |children: &[u64]| fates.end(&path(children, explore.segment.0)).unwrap();
+        assert_eq!((end(&[1]).at_ns, end(&[1]).open), (ROOT_NS + 2_000_000_000, true));
+        assert_eq!(end(&[1, 1, 1]), End { at_ns: ROOT_NS + 5_000_000_000, open: false, checked: true });
+        assert_eq!(fates.end(&Path::default()), None);
+        let checked = (1..=800).filter(|&child| end(&[child]).checked).count();
+        assert!((60..140).contains(&checked), "one in eight is followed by checks: {checked} of 800");
+    }
+}

@@ -1,0 +1,99 @@
+//! What world files say names and lines are to look like: names with stars, and regular expressions within bounds.
+//!
+//! Not here: what is looked at, and what follows from it.
+
+use regex::{Regex, RegexBuilder};
+
+/// The most bytes of an expression.
+pub const REGEX_BYTES_MAX: usize = 1024;
+/// The most bytes that a compiled expression, or the automata built lazily from it, may take.
+pub const REGEX_SIZE_MAX: usize = 1 << 20;
+
+/// Why there is no such expression.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ExpressionError {
+    /// It is too long.
+    #[error("at most {REGEX_BYTES_MAX} bytes")]
+    Long,
+    /// It cannot be compiled, or would be too large.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// A regular expression. What it is to match takes linear time.
+pub(crate) fn expression(text: &str) -> Result<Regex, ExpressionError> {
+    if text.len() > REGEX_BYTES_MAX {
+        return Err(ExpressionError::Long);
+    }
+    RegexBuilder::new(text)
+        .size_limit(REGEX_SIZE_MAX)
+        .dfa_size_limit(REGEX_SIZE_MAX)
+        .build()
+        .map_err(|error| ExpressionError::Refused(one_line(&error)))
+}
+
+/// An error without the drawing of where it is.
+fn one_line(error: &regex::Error) -> String {
+    let text = error.to_string();
+    match text.rsplit_once("\nerror: ") {
+        Some((_, what)) => format!("regex parse error: {}", what.lines().next().unwrap_or_default()),
+        None => text.lines().next().unwrap_or_default().to_owned(),
+    }
+}
+
+/// Whether a name fits a pattern in which `*` stands for any characters.
+pub(crate) fn fits(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        match rest.split_once(part) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn errors_are_one_line() {
+        let told = |text: &str| expression(text).unwrap_err().to_string();
+        assert_eq!(told("("), "regex parse error: unclosed group");
+        assert_eq!(told("a\nerror: x\n["), "regex parse error: unclosed character class");
+        assert_eq!(told("(?x)\n(\n"), "regex parse error: unclosed group");
+        assert!(told("a{1000}{1000}").starts_with("Compiled regex exceeds size limit"));
+        assert_eq!(told(&"a".repeat(REGEX_BYTES_MAX + 1)), "at most 1024 bytes");
+        assert!(expression(&"a".repeat(REGEX_BYTES_MAX)).is_ok());
+    }
+
+    /// All ways in which the stars can be filled.
+    fn fits_slowly(pattern: &[char], name: &[char]) -> bool {
+        match pattern.split_first() {
+            None => name.is_empty(),
+            Some(('*', rest)) => (0..=name.len()).any(|taken| fits_slowly(rest, &name[taken..])),
+            Some((c, rest)) => name.first() == Some(c) && fits_slowly(rest, &name[1..]),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn stars_are_any_characters(pattern in "[ab*]{0,7}", name in "[ab]{0,9}") {
+            let chars = |text: &str| text.chars().collect::<Vec<char>>();
+            prop_assert_eq!(fits(&pattern, &name), fits_slowly(&chars(&pattern), &chars(&name)));
+        }
+
+        #[test]
+        fn no_expression_is_too_odd(text in "\\PC{0,40}|[(\\[{?*+\\\\a\n-]{0,12}") {
+            if let Err(error) = expression(&text) {
+                prop_assert_eq!(error.to_string().lines().count(), 1);
+            }
+        }
+    }
+}

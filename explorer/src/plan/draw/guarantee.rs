@@ -1,0 +1,101 @@
+//! What random priorities promise, as it is shown.
+
+use std::fmt;
+
+use crate::coverage::statistics::Pct;
+
+/// Runs with random priorities, each with priorities of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Guarantee {
+    /// n: chains, which are the nodes.
+    pub chains: u64,
+    /// k: messages of a run.
+    pub messages: u64,
+    /// d: how many orders of two events the bug needs.
+    pub depth: u32,
+    /// How many runs there were.
+    pub runs: u64,
+}
+
+impl Guarantee {
+    /// The bound that full ordering would have: p = 1 / (n k^(d-1)) a run.
+    #[must_use]
+    pub fn bound(&self) -> Pct {
+        Pct { chains: self.chains, events: self.messages, depth: self.depth }
+    }
+
+    /// p, for show. 0 if nothing is promised.
+    #[must_use]
+    pub fn probability(&self) -> f64 {
+        self.bound().runs_expected().map_or(0.0, |runs| 1.0 / runs as f64)
+    }
+
+    /// The probability that at least one of the runs finds the bug: 1 - (1 - p)^runs, for show.
+    #[must_use]
+    pub fn accumulated(&self) -> f64 {
+        self.bound().accumulated(self.runs)
+    }
+}
+
+impl fmt::Display for Guarantee {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Guarantee { chains, messages, depth, runs } = self;
+        f.write_str("heuristic: latency orders messages only in tendency; ")?;
+        let Some(expected) = self.bound().runs_expected() else {
+            return write!(
+                f,
+                "there is no bound for depth {depth}, {chains} nodes and {messages} messages a run"
+            );
+        };
+        write!(
+            f,
+            "if it ordered them fully, a run would find a bug of depth {depth} among {messages} messages of {chains} nodes \
+             with a probability of at least 1/{expected}, and {runs} runs with {}",
+            percent(self.accumulated())
+        )
+    }
+}
+
+/// A probability that never looks like a certainty that it is not.
+fn percent(probability: f64) -> String {
+    let percent = 100.0 * probability;
+    if percent > 0.0 && percent < 0.1 {
+        "less than 0.1 %".to_owned()
+    } else if percent < 100.0 && percent > 99.9 {
+        "more than 99.9 %".to_owned()
+    } else {
+        format!("{percent:.1} %")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FEW: Guarantee = Guarantee { chains: 3, messages: 100, depth: 2, runs: 300 };
+
+    #[test]
+    fn it_is_the_bound_of_full_order() {
+        assert!((FEW.probability() - 1.0 / 300.0).abs() < 1e-15);
+        let direct = 1.0 - (1.0 - 1.0 / 300.0f64).powi(300);
+        assert!((FEW.accumulated() - direct).abs() < 1e-12);
+        let nothing = Guarantee { depth: 0, ..FEW };
+        assert_eq!((nothing.probability(), nothing.accumulated()), (0.0, 0.0));
+    }
+
+    #[test]
+    fn it_says_that_it_is_none() {
+        assert_eq!(
+            FEW.to_string(),
+            "heuristic: latency orders messages only in tendency; if it ordered them fully, a run would find a bug of depth \
+             2 among 100 messages of 3 nodes with a probability of at least 1/300, and 300 runs with 63.3 %"
+        );
+        let shown = |runs| Guarantee { runs, ..FEW }.to_string();
+        assert!(shown(0).ends_with("0 runs with 0.0 %"));
+        assert!(Guarantee { depth: 4, runs: 1, ..FEW }.to_string().ends_with("1 runs with less than 0.1 %"));
+        assert!(shown(9_000).ends_with("more than 99.9 %"), "{}", shown(9_000));
+        for nothing in [Guarantee { depth: 0, ..FEW }, Guarantee { messages: u64::MAX, depth: 9, ..FEW }] {
+            assert!(nothing.to_string().contains("heuristic") && nothing.to_string().contains("no bound"));
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Latencies entered into a plan that was drawn before, as far as there is room for them.
+//!
+//! Not here: other faults. Latencies hold nothing of which there is one, so that two of them, or one and anything else, are in each
+//! other's way only by how many network faults there can be at a time.
+
+use std::collections::BTreeMap;
+
+use everett_vmm::fault::Fault;
+
+use crate::plan::calm::Calm;
+use crate::plan::limits::{
+    AT_NS_MAX, FOR_NS_MAX, LINE_BYTES_MAX, LINES_MAX, NETWORK_FAULTS_MAX, PLAN_BYTES_MAX,
+};
+use crate::plan::line::{self, Faulty};
+use crate::plan::names::Names;
+use crate::plan::{Entry, Plan, What, check};
+
+/// The plan with all of its entries, and those of the latencies `more` that fit. They are cut at heals and quiet periods, in
+/// which nothing is done, and go on after them. Entries of other faults, entries that are wrong, and those for which there is no
+/// room are dropped, one by one, the earliest being entered first.
+#[must_use]
+pub fn merge(plan: &Plan, more: &[Entry], names: &Names) -> Plan {
+    let calm = Calm::of(plan.entries().iter().enumerate());
+    let mut load = Load::default();
+    for entry in plan.entries() {
+        if let What::Fault(fault) = &entry.what
+            && (fault.links().is_some() || matches!(fault, Fault::Clog { .. }))
+        {
+            let end_ns = calm.end(entry.at_ns, entry.for_ns, fault).unwrap_or(u64::MAX);
+            load.add(entry.at_ns, end_ns);
+        }
+    }
+    let mut entries = plan.entries().to_vec();
+    let mut bytes: usize = entries.iter().map(|entry| line::write(entry).len() + 1).sum();
+    let right = |entry: &&Entry| {
+        let mut faulty = Faulty::default();
+        check::entry(entry, names, &mut faulty);
+        matches!(entry.what, What::Fault(Fault::Latency { .. })) && faulty.is_empty()
+    };
+    let more: Vec<&Entry> = more.iter().filter(right).collect();
+    for (from_ns, to_ns) in gaps(&calm) {
+        let mut pieces: Vec<Entry> = more.iter().filter_map(|entry| piece(entry, from_ns, to_ns)).collect();
+        pieces.sort_by_key(|piece| piece.at_ns);
+        for piece in pieces {
+            if entries.len() >= LINES_MAX {
+                break;
+            }
+            let end_ns = piece.at_ns.saturating_add(piece.for_ns.unwrap_or(0));
+            let length = line::write(&piece).len();
+            let room = length <= LINE_BYTES_MAX && bytes + length < PLAN_BYTES_MAX;
+            if room && load.most(piece.at_ns, end_ns) < NETWORK_FAULTS_MAX {
+                load.add(piece.at_ns, end_ns);
+                bytes += length + 1;
+                entries.push(piece);
+            }
+        }
+    }
+    // What the plan has stays before what is new at the same time.
+    entries.sort_by_key(|entry| entry.at_ns);
+    Plan { entries }
+}
+
+/// The times between heals and quiet periods, in which something can be done from their beginning to their end.
+fn gaps(calm: &Calm) -> impl Iterator<Item = (u64, u64)> {
+    let mut from_ns = Some(0);
+    std::iter::from_fn(move || {
+        let mut begin_ns = from_ns?;
+        // Of quiet periods that overlap, the next may begin before this one ends.
+        while let Some(quiet) = calm.around(begin_ns) {
+            begin_ns = quiet.end_ns;
+        }
+        let next = calm.next(begin_ns);
+        from_ns = next.map(|period| period.at_ns);
+        Some((begin_ns, next.map_or(u64::MAX, |period| period.at_ns)))
+    })
+}
+
+/// What of a latency lies between two times.
+fn piece(entry: &Entry, from_ns: u64, to_ns: u64) -> Option<Entry> {
+    let end_ns = entry.at_ns.saturating_add(entry.for_ns.unwrap_or(FOR_NS_MAX)).min(to_ns);
+    let at_ns = Some(entry.at_ns.max(from_ns)).filter(|at_ns| *at_ns <= AT_NS_MAX)?;
+    let for_ns = end_ns.checked_sub(at_ns).filter(|ns| *ns > 0)?;
+    Some(Entry { at_ns, for_ns: Some(for_ns), what: entry.what.clone() })
+}
+
+/// How many network faults there are at a time: from each of these times to the next.
+#[derive(Debug, Default)]
+struct Load {
+    steps: BTreeMap<u64, usize>,
+}
+
+impl Load {
+    fn at(&self, ns: u64) -> usize {
+        self.steps.range(..=ns).next_back().map_or(0, |(_, count)| *count)
+    }
+
+    /// The most from one time to before another.
+    fn most(&self, from_ns: u64, to_ns: u64) -> usize {
+        let later = self.steps.range(from_ns..to_ns.max(from_ns)).map(|(_, count)| *count);
+        later.fold(self.at(from_ns), usize::max)
+    }
+
+    /// One more from one time to before another.
+    fn add(&mut self, from_ns: u64, to_ns: u64) {
+        if from_ns >= to_ns {
+            return;
+        }
+        for ns in [from_ns, to_ns] {
+            let count = self.at(ns);
+            self.steps.insert(ns, count);
+        }
+        self.steps.range_mut(from_ns..to_ns).for_each(|(_, count)| *count += 1);
+    }
+}
+
+#[cfg(test)]
+mod tests;

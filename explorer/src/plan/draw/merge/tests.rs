@@ -1,0 +1,148 @@
+//! Latencies beside what was drawn or written.
+
+use everett_vmm::fault::{Distribution, Group, Links};
+use everett_vmm::streams::Streams;
+use proptest::prelude::*;
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+use serde_json::json;
+
+use super::*;
+use crate::plan::NodeNames;
+use crate::plan::draw::pct::{PctConfig, entries};
+use crate::plan::draw::{FaultConfig, draw};
+
+const S: u64 = 1_000_000_000;
+
+fn world(count: u32) -> Names {
+    (0..count).map(|i| (format!("n{i}"), NodeNames { disks: 1, ..NodeNames::default() })).collect()
+}
+
+fn latency(at_ns: u64, for_ns: impl Into<Option<u64>>) -> Entry {
+    let extra = Distribution::Constant(at_ns + 1);
+    let links = Links { from: Group::Nodes(["n0".to_owned()].into()), to: Group::All, both_ways: false };
+    Entry { at_ns, for_ns: for_ns.into(), what: What::Fault(Fault::Latency { links, extra }) }
+}
+
+fn calm(at_ns: u64, for_ns: Option<u64>) -> Entry {
+    Entry { at_ns, for_ns, what: if for_ns.is_some() { What::Quiet } else { What::Heal } }
+}
+
+fn plan(entries: Vec<Entry>) -> Plan {
+    Plan::new(entries, &world(2)).unwrap()
+}
+
+/// When the entries are that a plan has and another has not. All of the other's must be there, in their order.
+fn added<'p>(merged: &'p Plan, plan: &Plan) -> Vec<&'p Entry> {
+    let mut of_plan = plan.entries().iter().peekable();
+    let added = merged.entries().iter().filter(|entry| of_plan.next_if_eq(entry).is_none()).collect();
+    assert_eq!(of_plan.next(), None, "nothing that was drawn is dropped");
+    added
+}
+
+fn times(entries: &[&Entry]) -> Vec<(u64, u64)> {
+    entries.iter().map(|entry| (entry.at_ns, entry.at_ns + entry.for_ns.unwrap())).collect()
+}
+
+#[test]
+fn latencies_are_cut_where_it_is_calm() {
+    let periods =
+        [(10, Some(5)), (12, Some(6)), (14, Some(1)), (20, None), (20, None), (30, Some(5)), (35, Some(1))];
+    let plan = plan(periods.iter().map(|&(at, lasts)| calm(at, lasts)).collect());
+    let merge_one = |entry: Entry| {
+        let merged = merge(&plan, &[entry], &world(2));
+        assert_eq!(Plan::new(merged.entries().to_vec(), &world(2)), Ok(merged.clone()));
+        times(&added(&merged, &plan))
+    };
+    assert_eq!(merge_one(latency(5, 40)), [(5, 10), (18, 20), (20, 30), (36, 45)]);
+    assert_eq!(merge_one(latency(5, 5)), [(5, 10)]);
+    assert_eq!(merge_one(latency(10, 8)), []);
+    assert_eq!(merge_one(latency(11, 8)), [(18, 19)]);
+    assert_eq!(merge_one(latency(36, 1)), [(36, 37)]);
+    assert_eq!(merge_one(latency(40, None)), [(40, 40 + FOR_NS_MAX)]);
+}
+
+#[test]
+fn what_cannot_be_is_dropped_by_itself() {
+    let plan = plan(vec![calm(AT_NS_MAX - 1, Some(S))]);
+    let other = Entry { what: What::Fault(Fault::Pause { node: "n0".to_owned() }), ..latency(1, 1) };
+    let mut nowhere = latency(2, 1);
+    if let What::Fault(Fault::Latency { links, .. }) = &mut nowhere.what {
+        links.to = Group::Nodes(["n9".to_owned()].into());
+    }
+    let wrong = [other, nowhere, latency(3, 0), latency(AT_NS_MAX + 1, 1), calm(4, None), latency(5, 1)];
+    let merged = merge(&plan, &wrong, &world(2));
+    assert_eq!(times(&added(&merged, &plan)), [(5, 6)]);
+    // Its second piece would begin later than anything may.
+    let merged = merge(&plan, &[latency(7, FOR_NS_MAX)], &world(2));
+    assert_eq!(times(&added(&merged, &plan)), [(7, AT_NS_MAX - 1)]);
+}
+
+/// A latency that begins before a plan's faults must not take the room of the last of them.
+#[test]
+fn there_is_room_for_the_plan_first() {
+    let full = plan((0..NETWORK_FAULTS_MAX as u64).map(|i| latency(100 + i, 1_000)).collect());
+    let more = [latency(0, 356), latency(0, 355), latency(1, 2_000), latency(1_100, 9), latency(1_099, 9)];
+    let merged = merge(&full, &more, &world(2));
+    // The last of the plan's begins at 355, and the first ends at 1100.
+    assert_eq!(times(&added(&merged, &full)), [(0, 355), (1_100, 1_109)]);
+    assert_eq!(Plan::new(merged.entries().to_vec(), &world(2)), Ok(merged));
+    // A card that is clogged counts as well, also without an end.
+    let clog =
+        |node: &str| Entry { what: What::Fault(Fault::Clog { node: node.to_owned() }), ..latency(9, None) };
+    let many = (0..NETWORK_FAULTS_MAX as u64 - 1).map(|_| latency(5, 10)).chain([clog("n0")]).collect();
+    let full = plan(many);
+    let merged = merge(&full, &[latency(5, 5), latency(5, 4), latency(14, 1), latency(15, 1)], &world(2));
+    assert_eq!(times(&added(&merged, &full)), [(5, 9), (15, 16)]);
+}
+
+#[test]
+fn a_full_plan_stays() {
+    let full = plan((0..LINES_MAX as u64).map(|i| latency(2 * i, 1)).collect());
+    assert_eq!(merge(&full, &[latency(1, 1)], &world(2)), full);
+    let nearly = plan((1..LINES_MAX as u64).map(|i| latency(2 * i, 1)).collect());
+    let merged = merge(&nearly, &[latency(9, 1), latency(1, 1)], &world(2));
+    assert_eq!(times(&added(&merged, &nearly)), [(1, 2)], "the earliest");
+}
+
+fn busy(every_s: u64, quiet_s: u64) -> FaultConfig {
+    let often = json!({ "every": "300ms", "for": ["1ms", "20s"] });
+    serde_json::from_value(json!({
+        "latency": often, "loss": often, "clog": often, "calm_end": format!("{}s", quiet_s / 2),
+        "quiet": { "enabled": quiet_s > 0, "every": format!("{every_s}s"), "for": format!("{quiet_s}s") },
+    }))
+    .unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    /// Also where there is hardly room: `crowd` faults last from the beginning to the first calm.
+    #[test]
+    fn merged_plans_pass_the_checks(
+        seed: u64, count in 2u32..6, every in 10u64..40, quiet in 0u64..9, horizon in 1..90 * S, default: bool,
+        crowd in prop_oneof![Just(0usize), 200usize..256], from in 0..20 * S,
+    ) {
+        let names = world(count);
+        let config = if default { FaultConfig::default() } else { busy(every, quiet) };
+        let drawn = draw(&config, &names, horizon, &mut Streams::new(seed, "world")).plan;
+        let crowded = drawn.entries().iter().cloned().chain((0..crowd).map(|_| latency(0, None)));
+        let plan = Plan::new(crowded.collect(), &names).unwrap_or(drawn);
+        let more = entries(&names, &PctConfig::default(), from, horizon, &mut ChaCha20Rng::seed_from_u64(seed));
+        let merged = merge(&plan, &more, &names);
+        prop_assert_eq!(Plan::new(merged.entries().to_vec(), &names), Ok(merged.clone()));
+        let new = added(&merged, &plan);
+        let calm = Calm::of(plan.entries().iter().enumerate());
+        let lasts = |entry: &Entry, at: u64| entry.at_ns <= at && at < entry.at_ns + entry.for_ns.unwrap_or(u64::MAX / 2);
+        for i in 0..50 {
+            let at = i * horizon / 50;
+            let there: Vec<&What> = new.iter().filter(|entry| lasts(entry, at)).map(|entry| &entry.what).collect();
+            let meant = more.iter().filter(|entry| lasts(entry, at)).map(|entry| &entry.what);
+            let meant: Vec<&What> = meant.filter(|_| calm.around(at).is_none()).collect();
+            prop_assert!(there.iter().all(|what| meant.contains(what)), "at {}", at);
+            // Where there is room, all are.
+            if crowd == 0 {
+                prop_assert_eq!(there.len(), meant.len(), "at {}", at);
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Random priorities (probabilistic concurrency testing: Burckhardt et al., ASPLOS 2010; of messages: Ozkan et al., OOPSLA
+//! 2018) as entries of a fault plan, so that they are replayed and shrunk as all others are.
+//!
+//! The chains are the world's nodes: what each sends is in order by itself. They get a random order, and the lower a chain's
+//! priority is, the later its frames come: by so many steps as there are chains above it. At d-1 random times one chain falls
+//! below all others. What is not touched stays: a chain that falls moves no other.
+//!
+//! Not here: whether there is room for the entries beside others (`super::merge`), and what they promise
+//! (`super::guarantee`).
+//!
+//! **Invariants.**
+//! - Entries are latencies of what one node sends. No two of one node overlap, and they pass the checks of a plan.
+//! - What is drawn is a function of the number of nodes, the settings, the span and the stream. More depth only adds falls.
+
+use std::ops::RangeInclusive;
+
+use everett_vmm::fault::distribution::TIME_NS_MAX;
+use everett_vmm::fault::{Distribution, Fault, Group, Links};
+use rand_chacha::ChaCha20Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::plan::limits::{AT_NS_MAX, NETWORK_FAULTS_MAX};
+use crate::plan::names::Names;
+use crate::plan::{Entry, What};
+
+use super::config::{ConfigError, ConfigProblem};
+use super::numbers::{below, between};
+use super::span::{Between, Bounded, Span};
+
+pub use super::guarantee::Guarantee;
+pub use super::merge::merge;
+
+/// How many orders of two events a bug may need. Beyond a handful, nothing is promised within a lifetime.
+const DEPTH: RangeInclusive<u64> = 1..=16;
+/// What a chain's frames come later than those of the one above it, in nanoseconds: 1 us to 10 s.
+const STEP_NS: RangeInclusive<u64> = 1_000..=10_000_000_000;
+/// Chains that are ordered: each may be under a fault of its own. Nodes beyond them have the highest priority.
+const CHAINS_MAX: usize = NETWORK_FAULTS_MAX;
+
+/// How priorities are drawn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct PctConfig {
+    /// d: how many orders of two events the bug needs that is looked for. There are d-1 falls.
+    pub depth: u32,
+    /// The latency from one priority to the next lower one: drawn once from this range.
+    pub step: Between<Span>,
+}
+
+impl Default for PctConfig {
+    fn default() -> PctConfig {
+        PctConfig { depth: 3, step: Between(Span::ms(1), Span::ms(50)) }
+    }
+}
+
+impl PctConfig {
+    /// Whether the settings make sense. Drawing from others is safe: they are taken for the nearest that do.
+    ///
+    /// # Errors
+    /// All that is wrong with them.
+    pub fn check(&self) -> Result<(), Vec<ConfigError>> {
+        let error = |key: &str, what: ConfigProblem| ConfigError { key: key.to_owned(), what };
+        let depth = self.depth.check(&DEPTH).err().map(|what| error("depth", what));
+        let step = self.step.check(&STEP_NS).err().map(|what| error("step", what));
+        let found: Vec<ConfigError> = depth.into_iter().chain(step).collect();
+        if found.is_empty() { Ok(()) } else { Err(found) }
+    }
+}
+
+/// Draw priorities for a span, in nanoseconds after *ready*, and their entries in order of time. None if there are no two nodes,
+/// or the span is empty. The span ends at [`AT_NS_MAX`] at the latest.
+#[must_use]
+pub fn entries(
+    names: &Names,
+    config: &PctConfig,
+    from_ns: u64,
+    to_ns: u64,
+    rng: &mut ChaCha20Rng,
+) -> Vec<Entry> {
+    let to_ns = to_ns.min(AT_NS_MAX);
+    if names.count() < 2 || from_ns >= to_ns {
+        return Vec::new();
+    }
+    let nodes: Vec<&str> = names.nodes().collect();
+    Priorities::draw(nodes.len(), config, from_ns, to_ns, rng).entries(&nodes)
+}
+
+/// A chain has a level from one time to another. Level 0 is the highest priority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stretch {
+    chain: usize,
+    level: u64,
+    from_ns: u64,
+    to_ns: u64,
+}
+
+/// What was drawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Priorities {
+    from_ns: u64,
+    to_ns: u64,
+    step_ns: u64,
+    /// Chains by their indices, the one of the highest priority first.
+    order: Vec<usize>,
+    /// When which of them falls below all others, in order of time.
+    falls: Vec<(u64, usize)>,
+}
+
+impl Priorities {
+    /// Of at least one chain, for a span that is not empty.
+    fn draw(
+        chains: usize,
+        config: &PctConfig,
+        from_ns: u64,
+        to_ns: u64,
+        rng: &mut ChaCha20Rng,
+    ) -> Priorities {
+        let clamp = |Span(ns)| ns.clamp(*STEP_NS.start(), *STEP_NS.end());
+        let step_ns = between(rng, clamp(config.step.0), clamp(config.step.1));
+        let mut order: Vec<usize> = (0..chains).collect();
+        for i in 0..chains {
+            let other = i + below(rng, (chains - i) as u64) as usize;
+            order.swap(i, other);
+        }
+        order.truncate(CHAINS_MAX);
+        let depth = u64::from(config.depth).clamp(*DEPTH.start(), *DEPTH.end());
+        let mut falls = Vec::new();
+        for _ in 1..depth {
+            let at_ns = from_ns + below(rng, to_ns - from_ns);
+            let drawn = below(rng, order.len() as u64) as usize;
+            falls.extend(order.get(drawn).map(|&chain| (at_ns, chain)));
+        }
+        falls.sort_by_key(|(at_ns, _)| *at_ns);
+        Priorities { from_ns, to_ns, step_ns, order, falls }
+    }
+
+    /// Who has which level when. In order of time, and then of priority at the beginning.
+    fn stretches(&self) -> Vec<Stretch> {
+        let (from_ns, to_ns) = (self.from_ns, self.to_ns);
+        let first = |(level, &chain)| Stretch { chain, level, from_ns, to_ns };
+        let mut last: Vec<Stretch> = (0..).zip(&self.order).map(first).collect();
+        let mut lowest = last.len().saturating_sub(1) as u64;
+        let mut all = Vec::with_capacity(last.len() + self.falls.len());
+        for &(at_ns, chain) in &self.falls {
+            // Who is below all others already cannot fall.
+            let Some(stretch) =
+                last.iter_mut().find(|stretch| stretch.chain == chain && stretch.level < lowest)
+            else {
+                continue;
+            };
+            lowest += 1;
+            all.push(Stretch { to_ns: at_ns, ..*stretch });
+            *stretch = Stretch { level: lowest, from_ns: at_ns, ..*stretch };
+        }
+        all.extend(last);
+        all.retain(|stretch| stretch.from_ns < stretch.to_ns);
+        all.sort_by_key(|stretch| stretch.from_ns);
+        all
+    }
+
+    fn entries(&self, nodes: &[&str]) -> Vec<Entry> {
+        let entry = |stretch: Stretch| {
+            let extra_ns = stretch.level.saturating_mul(self.step_ns).min(TIME_NS_MAX);
+            let node = nodes.get(stretch.chain).filter(|_| extra_ns > 0)?;
+            let from = Group::Nodes([(*node).to_owned()].into());
+            let links = Links { from, to: Group::All, both_ways: false };
+            let what = What::Fault(Fault::Latency { links, extra: Distribution::Constant(extra_ns) });
+            let for_ns = Some(stretch.to_ns - stretch.from_ns);
+            Some(Entry { at_ns: stretch.from_ns, for_ns, what })
+        };
+        self.stretches().into_iter().filter_map(entry).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

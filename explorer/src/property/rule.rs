@@ -1,0 +1,113 @@
+//! A declared property that was checked.
+
+use std::collections::BTreeSet;
+
+use regex::Regex;
+
+use crate::pattern::{expression, fits};
+use crate::plan::names::hint;
+use crate::plan::problem::quoted;
+
+use super::builtin;
+use super::config::PropertyConfig;
+use super::limits::{NAME_BYTES_MAX, UNIT_BYTES_MAX};
+use super::problem::PropertyProblem;
+
+/// What a line that matches means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Never,
+    Eventually,
+    Sometimes,
+}
+
+/// A property.
+#[derive(Debug)]
+pub(super) struct Rule {
+    name: String,
+    form: Form,
+    regex: Regex,
+    /// A pattern for units.
+    unit: Option<String>,
+    /// Indices of nodes.
+    nodes: Option<BTreeSet<u16>>,
+    console: bool,
+}
+
+impl Rule {
+    pub(super) fn new(config: &PropertyConfig, nodes: &[String]) -> Result<Rule, PropertyProblem> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b" -_.".contains(&byte);
+        if !(1..=NAME_BYTES_MAX).contains(&config.name.len()) || !config.name.bytes().all(plain) {
+            return Err(PropertyProblem::Name);
+        }
+        if builtin::names().any(|name| name == config.name) {
+            return Err(PropertyProblem::NameOfBuiltIn);
+        }
+        let (key, form, text) = match (&config.never, &config.eventually, &config.sometimes) {
+            (Some(text), None, None) => ("never", Form::Never, text),
+            (None, Some(text), None) => ("eventually", Form::Eventually, text),
+            (None, None, Some(text)) => ("sometimes", Form::Sometimes, text),
+            _ => return Err(PropertyProblem::Form),
+        };
+        let refused = |why: String| PropertyProblem::Expression { key, why };
+        let regex = expression(text).map_err(|error| refused(error.to_string()))?;
+        if let Some(unit) = &config.unit {
+            if config.console {
+                return Err(PropertyProblem::UnitOfConsole);
+            }
+            if !(1..=UNIT_BYTES_MAX).contains(&unit.len()) {
+                return Err(PropertyProblem::Unit);
+            }
+        }
+        Ok(Rule {
+            name: config.name.clone(),
+            form,
+            regex,
+            unit: config.unit.clone(),
+            nodes: config.nodes.as_ref().map(|of| indices(of, nodes)).transpose()?,
+            console: config.console,
+        })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn form(&self) -> Form {
+        self.form
+    }
+
+    /// The expression as it was written.
+    pub(super) fn expression(&self) -> &str {
+        self.regex.as_str()
+    }
+
+    /// Whether it is about this line, of a unit or of a console.
+    pub(super) fn matches(&self, node: Option<u16>, unit: Option<&str>, text: &str) -> bool {
+        let of_source = match (unit, &self.unit) {
+            (None, _) => self.console,
+            (Some(_), _) if self.console => false,
+            (Some(unit), Some(pattern)) => fits(pattern, unit),
+            (Some(_), None) => true,
+        };
+        let of_node = || {
+            let nodes = self.nodes.as_ref();
+            nodes.is_none_or(|nodes| node.is_some_and(|node| nodes.contains(&node)))
+        };
+        of_source && of_node() && self.regex.is_match(text)
+    }
+}
+
+fn indices(of: &BTreeSet<String>, nodes: &[String]) -> Result<BTreeSet<u16>, PropertyProblem> {
+    if of.is_empty() {
+        return Err(PropertyProblem::NoNodes);
+    }
+    let index = |name: &String| {
+        let found = (0u16..).zip(nodes).find(|(_, node)| *node == name);
+        found.map(|(index, _)| index).ok_or_else(|| PropertyProblem::NoNode {
+            name: quoted(name),
+            hint: hint(name, nodes.iter().map(String::as_str), "the nodes are"),
+        })
+    };
+    of.iter().map(index).collect()
+}

@@ -1,0 +1,48 @@
+//! What the tests of properties share: a world, and timelines in it.
+
+mod declared;
+mod drawn;
+mod judged;
+
+use serde_json::json;
+
+use super::*;
+
+/// Names of which no two look alike.
+fn nodes() -> Vec<String> {
+    ["alpha", "beta", "n1"].map(str::to_owned).into()
+}
+
+fn configs(value: serde_json::Value) -> Vec<PropertyConfig> {
+    serde_json::from_value(value).unwrap()
+}
+
+fn properties(value: serde_json::Value, ignore: &[&str]) -> Properties {
+    let ignore: Vec<String> = ignore.iter().map(|name| (*name).to_owned()).collect();
+    Properties::new(&configs(value), &ignore, &nodes()).unwrap()
+}
+
+fn event(vtime_ns: u64, node: impl Into<Option<u16>>, what: What<'_>) -> Event<'_> {
+    Event { vtime_ns, node: node.into(), what }
+}
+
+fn line<'t>(node: u16, unit: &'t str, text: &'t str) -> Event<'t> {
+    event(7, node, What::Line { unit, text })
+}
+
+fn console(node: u16, text: &str) -> Event<'_> {
+    event(7, node, What::Console(text))
+}
+
+/// The properties that events hit, from nothing.
+fn hit(properties: &Properties, events: &[Event<'_>]) -> Vec<String> {
+    let mut judge = Judge::start(properties, JudgeState::default());
+    events.iter().flat_map(|event| judge.observe(event).to_vec()).map(|hit| hit.property).collect()
+}
+
+/// The one hit of an event, from nothing.
+fn only(properties: &Properties, event: &Event<'_>) -> Hit {
+    let mut judge = Judge::start(properties, JudgeState::default());
+    let [hit] = judge.observe(event) else { panic!("{event:?}") };
+    hit.clone()
+}

@@ -1,0 +1,181 @@
+//! What hits a property, and what does not.
+
+use super::*;
+
+const PANIC: &str = "[    1.5] Kernel panic - not syncing: Fatal exception";
+const HUNG: &str = "[  242.1] INFO: task jbd2/vda-8:88 blocked for more than 120 seconds.";
+
+#[test]
+fn lines_that_must_never_come() {
+    let properties = properties(
+        json!([
+            { "name": "loss", "never": "lost (key|write)", "unit": "red*", "nodes": ["alpha", "n1"] },
+            { "name": "any", "never": "^assert" },
+            { "name": "boot", "never": "^assert|tainted", "console": true, "nodes": ["beta"] },
+        ]),
+        &[],
+    );
+    for (event, expected) in [
+        (line(0, "redis", "we lost key 7"), vec!["loss"]),
+        (line(2, "redis", "assert: we lost write 7"), vec!["loss", "any"]),
+        (line(1, "redis", "we lost key 7"), vec![]),
+        (line(0, "etcd", "we lost key 7"), vec![]),
+        (line(0, "redis", "we lost keys"), vec!["loss"]),
+        (line(0, "redis", "we lost nothing"), vec![]),
+        (line(1, "etcd", "assert"), vec!["any"]),
+        (console(1, "assert"), vec!["boot"]),
+        (console(0, "tainted"), vec![]),
+        (line(1, "kernel", "tainted"), vec![]),
+        (event(7, None, What::Line { unit: "redis", text: "assert lost key" }), vec!["any"]),
+        (line(9, "redis", "assert lost key"), vec!["any"]),
+    ] {
+        assert_eq!(hit(&properties, &[event]), expected, "{event:?}");
+    }
+    let hit = only(&properties, &line(2, "redis", "we lost key 7"));
+    assert_eq!((hit.text.as_str(), hit.vtime_ns, hit.node), ("we lost key 7", 7, Some(2)));
+}
+
+#[test]
+fn what_is_built_in_can_be_ignored() {
+    let found = |property| event(3, None, What::Found { property, text: "check reads: 3 are missing" });
+    let told =
+        event(3, None, What::History { property: builtin::LOST_WRITE, text: "key 3: a write is gone" });
+    let events = [console(0, PANIC), console(0, HUNG), found(builtin::FAILED_CHECK), found("else"), told];
+    let all = ["kernel panic", "hung task", "failed check", "else", "lost write"];
+    assert_eq!(hit(&properties(json!([]), &[]), &events), all);
+    assert_eq!(
+        hit(&properties(json!([]), &["kernel panic", "failed check", "lost write"]), &events),
+        ["hung task", "else"]
+    );
+    // A program that prints what kernels print is none.
+    assert_eq!(hit(&properties(json!([]), &[]), &[line(0, "dmesg", PANIC)]), [""; 0]);
+}
+
+#[test]
+fn faults_excuse_watchdogs() {
+    let properties = properties(json!([]), &[]);
+    let still = |node, until_ns| event(5, node, What::StandsStill { until_ns });
+    let at = |vtime_ns, node, text| event(vtime_ns, node, What::Console(text));
+    let late = 50 + WATCHDOG_NS;
+    assert_eq!(hit(&properties, &[still(Some(0), 50), at(late, Some(0), HUNG)]), [""; 0]);
+    assert_eq!(hit(&properties, &[still(Some(0), 50), at(late, Some(0), PANIC)]), ["kernel panic"]);
+    for (events, why) in [
+        ([still(Some(0), 50), at(late + 1, Some(0), HUNG)], "too late"),
+        ([still(Some(0), 50), at(9, Some(1), HUNG)], "another node"),
+        ([still(None, 50), at(9, None, HUNG)], "no node"),
+        ([still(Some(3), 50), at(9, Some(3), HUNG)], "no node of the world"),
+    ] {
+        assert_eq!(hit(&properties, &events), ["hung task"], "{why}");
+    }
+    let restarted = event(6, 0, What::Restarted);
+    assert_eq!(hit(&properties, &[still(Some(0), 50), restarted, at(9, Some(0), HUNG)]), ["hung task"]);
+}
+
+#[test]
+fn what_must_come_in_the_calm() {
+    let declared = json!([
+        { "name": "agree", "eventually": "all agree" }, { "name": "up", "eventually": "up", "console": true },
+    ]);
+    let properties = properties(declared, &[]);
+    let (agree, up) = (line(0, "raft", "all agree"), console(1, "eth0: link up"));
+    let names = |hits: &[Hit]| hits.iter().map(|hit| hit.property.clone()).collect::<Vec<_>>();
+    let mut judge = Judge::start(&properties, JudgeState::default());
+    judge.observe(&agree);
+    assert_eq!(judge.end(50), [], "faults have not ended");
+    judge.calm(100_500_000);
+    judge.observe(&up);
+    let told = judge.end(200).to_vec();
+    assert_eq!(names(&told), ["agree"], "what came before the calm does not count");
+    assert_eq!(told[0].text, "no line matched \"all agree\" from 100.5ms on, when faults had ended");
+    assert_eq!((told[0].vtime_ns, told[0].node), (200, None));
+    assert_eq!(judge.end(201), [], "it was judged");
+    judge.calm(3_000_000_000);
+    judge.observe(&up);
+    // Faults went on, and ended again.
+    judge.calm(4_000_000_000);
+    judge.observe(&agree);
+    assert_eq!(names(judge.end(300)), ["up"], "it has to come again");
+    judge.calm(400);
+    assert_eq!(judge.end(401), [], "both were told on this path, whenever the calm began");
+    let numbers: Vec<u64> = judge.hits().map(|(events, _)| events).collect();
+    assert_eq!(numbers, [2, 4]);
+}
+
+#[test]
+fn what_some_timeline_must_show() {
+    let properties = properties(
+        json!([{ "name": "vote", "sometimes": "elected" }, { "name": "b", "sometimes": "x" }]),
+        &[],
+    );
+    assert_eq!(properties.sometimes().collect::<Vec<_>>(), ["vote", "b"]);
+    let mut judge = Judge::start(&properties, JudgeState::default());
+    assert_eq!(judge.observe(&line(0, "raft", "was elected")), []);
+    assert_eq!(judge.state().seen().collect::<Vec<_>>(), ["vote"]);
+    judge.calm(9);
+    assert_eq!(judge.end(10), []);
+    let (_, state) = judge.finish();
+    let child = Judge::start(&properties, state);
+    assert_eq!(child.state().seen().collect::<Vec<_>>(), ["vote"]);
+}
+
+/// The same bug has one signature, wherever and whenever it comes, and two bugs have two.
+#[test]
+fn signatures_are_of_what_is_said() {
+    let properties =
+        properties(json!([{ "name": "p", "never": "node|peer" }, { "name": "q", "never": "quorum" }]), &[]);
+    let of = |event: &Event<'_>| only(&properties, event).signature;
+    let first = of(&line(0, "u", "12:M 01 Jan 2026 00:00:00.000 # node alpha lost peer beta after 5 s"));
+    assert_eq!((first.len(), first.bytes().all(|b| b.is_ascii_hexdigit())), (16, true));
+    assert_eq!(first, of(&line(2, "v", "13:M 02 Jan 2026 10:00:07.500 # node beta lost peer n1 after 17 s")));
+    assert_ne!(first, of(&line(0, "u", "# node alpha left peer beta after 5 s")));
+    assert_ne!(of(&line(0, "u", "a peer")), of(&line(0, "u", "a quorum")));
+    // What is said is the same, but not of what.
+    let found = |property| event(1, None, What::Found { property, text: "same" });
+    assert_ne!(of(&found("service exit")), of(&found("failed check")));
+    assert_ne!(of(&found("a")), of(&event(1, None, What::Found { property: "as", text: "ame" })));
+}
+
+#[test]
+fn a_path_tells_a_signature_once() {
+    let properties = properties(json!([{ "name": "p", "never": "bad" }]), &[]);
+    let mut parent = Judge::start(&properties, JudgeState::default());
+    assert_eq!(parent.observe(&line(0, "u", "bad 1")).len(), 1);
+    assert_eq!(parent.observe(&line(2, "u", "bad 2")), []);
+    let (hits, state) = parent.finish();
+    assert_eq!(hits.len(), 1);
+    let mut child = Judge::start(&properties, state.clone());
+    assert_eq!(child.observe(&line(0, "u", "bad 3")), []);
+    assert_eq!(child.observe(&line(0, "u", "bad luck")).len(), 1);
+    let mut sibling = Judge::start(&properties, state);
+    assert_eq!(sibling.observe(&line(0, "u", "bad luck")).len(), 1);
+    assert_eq!(sibling.finish().1.beyond(), 0);
+}
+
+#[test]
+fn hits_have_bounds() {
+    let properties = properties(json!([{ "name": "p", "never": "." }]), &[]);
+    let mut judge = Judge::start(&properties, JudgeState::default());
+    let letters = |i: usize| i.to_string().bytes().map(|b| char::from(b'g' + b % 16)).collect::<String>();
+    for i in 0..100 {
+        judge.observe(&line(0, "u", &letters(i)));
+    }
+    assert_eq!(judge.hits().count(), limits::HITS_OF_PROPERTY_MAX);
+    assert_eq!(judge.state().beyond(), 100 - limits::HITS_OF_PROPERTY_MAX as u64);
+    // What was told is not counted when it comes again.
+    judge.observe(&line(0, "u", &letters(0)));
+    assert_eq!(judge.state().beyond(), 100 - limits::HITS_OF_PROPERTY_MAX as u64);
+    for i in 0..2_000 {
+        judge.observe(&event(1, None, What::Found { property: &letters(i), text: "x" }));
+    }
+    assert_eq!(judge.hits().count(), limits::HITS_MAX);
+    // Longer than the bound, with a character across it.
+    let long = "ä".repeat(limits::TEXT_BYTES_MAX);
+    let hit = only(&properties, &line(0, "u", &format!("x{long}")));
+    assert_eq!(hit.text.len(), limits::TEXT_BYTES_MAX - 1);
+    let name = "ß".repeat(limits::NAME_BYTES_MAX);
+    let hit = only(&properties, &event(1, None, What::Found { property: &name, text: "x" }));
+    assert_eq!(hit.property.len(), limits::NAME_BYTES_MAX);
+    // What is beyond a line's bound is not looked at.
+    let padded = format!("{}\nneedle", "\n".repeat(limits::LINE_BYTES_MAX));
+    assert_eq!(super::hit(&properties, &[line(0, "u", &padded)]), [""; 0]);
+}

@@ -1,0 +1,62 @@
+//! What was covered, how it grew, and what may be left.
+
+use std::fmt::Write;
+
+use super::super::Report;
+use super::super::figures::{count, percent};
+use super::super::sparkline::sparkline;
+use crate::coverage::Kind;
+
+pub(super) fn write(report: &Report) -> String {
+    let mut text = "## Coverage\n\n".to_owned();
+    text += "| kind | points | growth | new in the last quarter | in one branch only | likely unseen | next is new |\n";
+    text += "|---|--:|---|--:|--:|--:|--:|\n";
+    for covered in &report.coverage {
+        let growth = match covered.points {
+            0 => String::new(),
+            _ => sparkline(&covered.growth),
+        };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {growth} | {} | {} | {} | {} |",
+            name(covered.kind).1,
+            count(covered.points),
+            count(covered.recent),
+            count(covered.once),
+            count(covered.more),
+            covered.unseen_ppm.map_or("?".to_owned(), percent),
+        );
+    }
+    let estimate = report.coverage.iter().find(|covered| covered.kind == Kind::State);
+    match estimate.and_then(|states| Some((states, states.unseen_ppm?))) {
+        Some((states, unseen_ppm)) => {
+            let (one, many) = name(Kind::State);
+            let (name, verb) = if states.more == 1 { (one, "is") } else { (many, "are") };
+            let _ = write!(
+                text,
+                "\nAbout {} more {name} {verb} likely unseen, at the least (Chao).\nOf the {many} that branches come to next, {} \
+                 will be new (Good and Turing).\n",
+                count(states.more),
+                percent(unseen_ppm),
+            );
+        }
+        None => text += "\nNothing was covered, so nothing is known of what was not.\n",
+    }
+    if report.header.strategy.is_uniform() {
+        return text;
+    }
+    text += "Branches went on where something new was: the estimates are this search's, and adaptive.\n";
+    text
+}
+
+/// What points of a kind are called: one, and many.
+fn name(kind: Kind) -> (&'static str, &'static str) {
+    match kind {
+        Kind::State => ("state", "states"),
+        Kind::Phase => ("phase", "phases"),
+        Kind::Fault => ("fault in a phase", "faults in phases"),
+        Kind::FaultPair => ("pair of faults in a phase", "pairs of faults in phases"),
+        Kind::Order => ("order of events", "orders of events"),
+        Kind::Value => ("declared value", "declared values"),
+    }
+}

@@ -1,0 +1,90 @@
+//! What was not seen although it could have been.
+
+use std::fmt::Write;
+
+use super::super::Report;
+use super::super::figures::{count, counted};
+use super::super::span::code;
+use crate::coverage::{FaultGap, Gaps, OrderGap, ValueGap};
+
+/// Lines of each list.
+const SHOWN: usize = 20;
+/// `sometimes` properties that are named.
+const SOMETIMES_SHOWN: usize = 100;
+
+pub(super) fn write(report: &Report) -> String {
+    let mut text = "## Not seen\n".to_owned();
+    let empty = text.len();
+    let seen = report.sometimes.len() as u64;
+    let declared = report.never.len() as u64 + seen;
+    if declared > 0 {
+        let names: Vec<String> = report.never.iter().map(|name| code(name)).collect();
+        let title = format!(
+            "`sometimes` properties that were not, {} of {}",
+            count(names.len() as u64),
+            count(declared)
+        );
+        list(&mut text, &title, &names, names.len() as u64, SOMETIMES_SHOWN);
+    }
+    match &report.gaps {
+        Some(gaps) => of(&mut text, gaps),
+        None => text += "\nWhich faults, orders and values were not seen is not known here.\n",
+    }
+    if text.len() == empty {
+        text += "\nAll that could be told of was seen.\n";
+    }
+    text
+}
+
+fn of(text: &mut String, gaps: &Gaps) {
+    let Gaps { faults, orders, values } = gaps;
+    let lines = by_phase(&faults.first);
+    let title = format!("Faults that never began in a phase that was seen, {}", count(faults.count));
+    // Faults of one phase share a line: how many lines the rest would take is not known.
+    let listed = faults.first.len() as u64;
+    let all = lines.len() as u64 + faults.count.saturating_sub(listed);
+    list(text, &title, &lines, all, SHOWN);
+    let lines: Vec<String> = orders.first.iter().map(order).collect();
+    let title = format!("Orders of events of which only the reverse was seen, {}", count(orders.count));
+    list(text, &title, &lines, orders.count, SHOWN);
+    let lines: Vec<String> = values.first.iter().map(value).collect();
+    let title = format!("Declared values that nothing had, {}", count(values.count));
+    list(text, &title, &lines, values.count, SHOWN);
+}
+
+/// A line a phase, with its faults. Gaps of one phase follow each other.
+fn by_phase(gaps: &[FaultGap]) -> Vec<String> {
+    let phases = gaps.chunk_by(|a, b| a.phase == b.phase);
+    let line = |gaps: &[FaultGap]| {
+        let faults: Vec<String> = gaps.iter().map(|gap| code(&gap.fault)).collect();
+        let (phase, seen) = gaps.first().map_or(("", 0), |gap| (gap.phase.as_str(), gap.seen));
+        let branches = counted(seen, "branch", "branches");
+        format!("in {} ({branches}): {}", code(phase), faults.join(", "))
+    };
+    phases.map(line).collect()
+}
+
+fn order(gap: &OrderGap) -> String {
+    let place = if gap.across { "another" } else { "the same" };
+    let reversed = counted(gap.reversed, "branch", "branches");
+    format!("{} on {place} node before {} (the reverse: {reversed})", code(&gap.first), code(&gap.then))
+}
+
+fn value(gap: &ValueGap) -> String {
+    format!("{} is {} (rule {})", code(&gap.variable), code(&gap.value), code(&gap.rule))
+}
+
+/// The first of a list; nothing if it is empty.
+fn list(text: &mut String, title: &str, lines: &[String], all: u64, most: usize) {
+    let (shown, _) = super::first(lines, most);
+    if shown.is_empty() {
+        return;
+    }
+    let _ = write!(text, "\n{title}:\n\n");
+    for line in shown {
+        let _ = writeln!(text, "* {line}");
+    }
+    if all > shown.len() as u64 {
+        text.push_str("* … and more, which the report has in JSON as far as they are listed\n");
+    }
+}

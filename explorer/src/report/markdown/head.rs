@@ -1,0 +1,65 @@
+//! What was explored.
+
+use super::super::Report;
+use super::super::figures::{count, counted, duration};
+use super::super::span::{cell, code};
+use crate::units::write_duration_ns;
+
+/// The most nodes that are named.
+const NODES_SHOWN: usize = 16;
+
+pub(super) fn write(report: &Report) -> String {
+    let Report { header, explored, findings, end, missing, .. } = report;
+    let found = match findings.len() as u64 {
+        0 => "**Nothing was found**".to_owned(),
+        n => format!("**{}**", counted(n, "finding", "findings")),
+    };
+    let state = match end {
+        Some(end) => format!("The exploration ended: {}.", end.why.words()),
+        None => "The exploration goes on, or was killed: it can be resumed.".to_owned(),
+    };
+    let mut text = format!(
+        "# Exploration of {}\n\n{found} in {} of {}. {state}\n\n",
+        code(&header.world_file),
+        counted(explored.branches, "branch", "branches"),
+        counted(explored.subtrees, "subtree", "subtrees"),
+    );
+    let mut row = |name: &str, value: String| text.push_str(&format!("| {name} | {value} |\n"));
+    row("", String::new());
+    row("---", "---".to_owned());
+    row(
+        "explored",
+        format!(
+            "{} of vtime, {} instructions, {} of CPU time",
+            duration(explored.vtime_ns),
+            count(explored.cost.instructions),
+            duration(explored.cost.cpu_ns),
+        ),
+    );
+    row("executed", format!("{} instructions", count(explored.executed)));
+    let broken = match missing.broken {
+        0 => String::new(),
+        n => format!("; {} broke", count(n)),
+    };
+    row("branches", format!("{}, {} with checks{broken}", count(explored.branches), count(explored.checked)));
+    row("faults", format!("{} done; {} losses", count(explored.faults), count(explored.losses)));
+    row("seed", header.seed.to_string());
+    row("strategy", format!("{}, {} branches in flight", cell(&header.strategy.0), header.in_flight));
+    row(
+        "time",
+        format!(
+            "root moment at {}, segments of {}, horizon {}",
+            write_duration_ns(header.root_ns),
+            write_duration_ns(header.segment_ns),
+            write_duration_ns(header.horizon_ns),
+        ),
+    );
+    let (nodes, more) = super::first(&header.nodes, NODES_SHOWN);
+    let mut nodes: Vec<String> = nodes.iter().map(|name| cell(name)).collect();
+    nodes.extend((more > 0).then(|| format!("{more} more")));
+    row("nodes", nodes.join(", "));
+    row("versions", format!("everett {}, machine {}", cell(&header.everett), cell(&header.machine_version)));
+    row("image", cell(&header.image));
+    row("identity", cell(&header.identity));
+    text
+}

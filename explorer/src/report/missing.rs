@@ -1,0 +1,90 @@
+//! What a report cannot tell since a bound was met, or something went wrong.
+
+use serde::Serialize;
+
+use crate::run::{Merged, Totals};
+
+/// How often something is missing, by why. All are 0 as a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// Branches that are recorded and wait for an earlier one.
+    pub waiting: u64,
+    /// Branches that could not be run to their end.
+    pub broken: u64,
+    /// Branches whose logs were cut off.
+    pub logs_cut: u64,
+    /// Branches that reached more points than a branch can.
+    pub deltas_full: u64,
+    /// Times that a point was reached for which coverage had no room.
+    pub points: u64,
+    /// Branches that have as many hits as are kept, and may have had more.
+    pub hits_full: u64,
+    /// Hits of findings for which there was no room.
+    pub findings: u64,
+    /// Times that a `sometimes` property was seen for which there was no room.
+    pub sometimes: u64,
+    /// Events of nodes that the world does not have.
+    pub strange: u64,
+    /// Lines of operation histories that could not be read.
+    pub history_problems: u64,
+    /// A record could not be taken in, and none after it: a defect.
+    pub stray: bool,
+}
+
+impl Missing {
+    pub(super) fn of(merged: &Merged, waiting: u64) -> Missing {
+        let Totals { broken, logs_cut, deltas_full, hits_full, strange, history, .. } = *merged.totals();
+        Missing {
+            waiting,
+            broken,
+            logs_cut,
+            deltas_full,
+            points: merged.coverage().overflow(),
+            hits_full,
+            findings: merged.findings_overflow(),
+            sometimes: merged.sometimes_overflow(),
+            strange,
+            history_problems: history.problems,
+            stray: merged.stray().is_some(),
+        }
+    }
+
+    /// What is missing, a line each.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let Missing { waiting, broken, logs_cut, deltas_full, points, hits_full, .. } = *self;
+        let Missing { findings, sometimes, strange, history_problems, stray, .. } = *self;
+        let numbers = [
+            (waiting, "branches that are recorded and not in this report, since an earlier one is missing"),
+            (broken, "branches that could not be run to their end"),
+            (
+                logs_cut,
+                "branches whose logs were cut off, so that what came later was not judged by its lines",
+            ),
+            (deltas_full, "branches that reached more points than a branch can"),
+            (
+                points,
+                "times that a point was reached for which there was no room, so that numbers of points are lower bounds",
+            ),
+            (hits_full, "branches that have as many hits as are kept, and may have had more"),
+            (findings, "hits of findings for which there was no room"),
+            (sometimes, "times that a `sometimes` property was seen for which there was no room"),
+            (strange, "events that named a node which the world does not have"),
+            (
+                history_problems,
+                "lines of operation histories that could not be read, so that operations may be missing",
+            ),
+        ];
+        let mut lines: Vec<String> = numbers
+            .into_iter()
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, what)| format!("{what} ({})", super::figures::count(number)))
+            .collect();
+        if stray {
+            lines.push(
+                "a record came out of order, and nothing after it was taken in: a defect of Everett"
+                    .to_owned(),
+            );
+        }
+        lines
+    }
+}

@@ -1,0 +1,130 @@
+//! Texts of guests in Markdown: code spans and blocks that they cannot leave, whatever they are.
+
+use crate::run::one_line;
+
+/// The most bytes of a path that are told in full.
+const PATH_BYTES_MAX: usize = 200;
+
+/// A code span.
+pub(super) fn code(text: &str) -> String {
+    let text = one_line(text);
+    if text.is_empty() {
+        return "(empty)".to_owned();
+    }
+    let fence = "`".repeat(longest_run(&text) + 1);
+    // A backtick at an end would join the fence; of two spaces at both ends one would be taken away.
+    let edge = |c: Option<char>| c == Some('`') || c == Some(' ');
+    let pad = if edge(text.chars().next()) || edge(text.chars().last()) { " " } else { "" };
+    format!("{fence}{pad}{text}{pad}{fence}")
+}
+
+/// A code span within a table.
+pub(super) fn cell(text: &str) -> String {
+    // A bar ends a cell, in code too, and whether a backslash helps depends on what is before it.
+    code(&one_line(text).replace('|', "\\u{7c}"))
+}
+
+/// A block of lines.
+pub(super) fn block<'t>(lines: impl IntoIterator<Item = &'t str>) -> String {
+    let lines: Vec<String> = lines.into_iter().flat_map(str::lines).map(one_line).collect();
+    let run = lines.iter().map(|line| longest_run(line)).max().unwrap_or(0);
+    let fence = "`".repeat(run.max(2) + 1);
+    let mut block = format!("{fence}text\n");
+    for line in lines {
+        block.push_str(&line);
+        block.push('\n');
+    }
+    block + &fence + "\n"
+}
+
+/// A word of a command line.
+pub(super) fn word(text: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./:+,@%=".contains(&b);
+    if !text.is_empty() && text.bytes().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+/// A path in a code span; of a long one its two ends.
+pub(super) fn path(path: &crate::search::Path) -> String {
+    let text = path.to_string();
+    if text.len() <= PATH_BYTES_MAX {
+        return code(&text);
+    }
+    match path.forks() {
+        [first, .., last] => {
+            format!(
+                "{} and {} forks later {}",
+                code(&first.to_string()),
+                path.forks().len() - 1,
+                code(&last.to_string())
+            )
+        }
+        _ => code(&text),
+    }
+}
+
+fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The text of a code span that is all of this, as CommonMark reads it.
+    fn read(span: &str) -> Option<String> {
+        let fence = span.len() - span.trim_start_matches('`').len();
+        let inner = span.get(fence..span.len().checked_sub(fence)?)?;
+        let runs: Vec<&str> = inner.split(|c| c != '`').collect();
+        let closed = runs.iter().any(|run| run.len() == fence) || inner.ends_with('`');
+        let stripped = inner.strip_prefix(' ').and_then(|rest| rest.strip_suffix(' '));
+        let blank = inner.trim_matches(' ').is_empty();
+        (fence > 0 && !closed).then(|| stripped.filter(|_| !blank).unwrap_or(inner).to_owned())
+    }
+
+    proptest! {
+        #[test]
+        fn a_span_says_the_text(text in "[`a\\\\| ]{1,12}|\\PC{1,20}") {
+            let expected = one_line(&text);
+            let read = read(&code(&text));
+            // Nothing but spaces is told as it can be.
+            prop_assert!(read.as_ref() == Some(&expected) || expected.trim_matches(' ').is_empty(), "{:?}", read);
+        }
+
+        #[test]
+        fn a_span_is_on_one_line(text in "(?s).{0,30}") {
+            prop_assert!(!code(&text).contains(|c: char| c.is_control()));
+            prop_assert!(!cell(&text).contains('|'));
+        }
+
+        #[test]
+        fn a_block_has_all_lines(text in "[`a~\n]{0,40}|(?s).{0,40}") {
+            let block = block([text.as_str(), "end"]);
+            let lines: Vec<&str> = block.split('\n').collect();
+            let fence = lines[0].strip_suffix("text").unwrap();
+            prop_assert_eq!(lines.len(), text.lines().count() + 4);
+            prop_assert_eq!((lines[lines.len() - 2], lines[lines.len() - 1]), (fence, ""));
+            prop_assert!(lines[1..lines.len() - 2].iter().all(|line| !line.trim_start().starts_with(fence)));
+        }
+    }
+
+    #[test]
+    fn words() {
+        assert_eq!(word("runs/etcd-1"), "runs/etcd-1");
+        assert_eq!(word("my run's"), "'my run'\\''s'");
+        assert_eq!(word(""), "''");
+    }
+
+    #[test]
+    fn long_paths_are_told_by_their_ends() {
+        let long: Vec<String> = (1..100).map(|i| format!("{i}000.{i}")).collect();
+        let long = long.join("/").parse().unwrap();
+        assert_eq!(path(&long), "`1000.1` and 98 forks later `99000.99`");
+        assert_eq!(path(&"5.1/6.2".parse().unwrap()), "`5.1/6.2`");
+    }
+}

@@ -1,0 +1,234 @@
+//! Reports of explorations that were made by hand.
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+use crate::coverage::{FaultGap, Listed, OrderGap, Point, ValueGap};
+use crate::run::tests::{delta, header, hit, record, state};
+use crate::run::{Evidence, Hit, Record, StrategyName, Why};
+
+const MINUTE_NS: u64 = 60_000_000_000;
+
+fn merged(records: &[Record]) -> Merged {
+    let mut merged = Merged::default();
+    for record in records {
+        merged.merge(record.clone()).unwrap();
+    }
+    merged
+}
+
+/// Eight branches in three subtrees; the words are a guest's.
+fn records(word: &str) -> Vec<Record> {
+    let froms = [None, None, Some(0), Some(2), None, Some(1), Some(3), Some(4)];
+    let paths = [
+        "1000.1",
+        "1000.2",
+        "1000.1/1000001000.1",
+        "1000.1/1000001000.1/2000001000.1",
+        "1000.3",
+        "1000.2/1000001000.1",
+        "1000.1/1000001000.1/2000001000.1/3000001000.1",
+        "1000.3/1000001000.1",
+    ];
+    let mut records: Vec<Record> = (0..)
+        .zip(froms.into_iter().zip(paths))
+        .map(|(choice, (from, path))| {
+            let mut points = vec![(state(&format!("{word}{}", choice / 2 * choice % 5)), 2_000)];
+            points.push((Point::Phase { phase: format!("up {word}") }, 2_000));
+            Record {
+                cpu_ns: (choice + 1) * MINUTE_NS,
+                instructions: (choice + 1) * 1_000_000_000,
+                executed: (choice + 2) * 1_000_000_000,
+                checked: choice % 2 == 1,
+                delta: delta(&points),
+                ..record(choice, from, path)
+            }
+        })
+        .collect();
+    let evidence = Evidence {
+        lines: vec![format!("db | lost {word}")],
+        packets: vec![format!("n1 > n2 {word}")],
+        faults: vec![format!("power_loss {word}")],
+    };
+    let lost = |vtime_ns| {
+        let text = format!("key \"a\": read 3 cannot be\n  it is {word}");
+        Hit { text, evidence: evidence.clone(), ..hit(&format!("lost_writes {word}"), word, vtime_ns) }
+    };
+    records[3].hits = vec![lost(2_500_001_000)];
+    records[6].hits = vec![lost(3_000_002_000)];
+    records[5].hits =
+        vec![Hit { node: None, evidence: Evidence::default(), ..hit("oops", "oops", 1_200_000_000) }];
+    records[2].sometimes = vec![format!("elected {word}")];
+    records[1].history =
+        Some(HistoryCount { operations: 12_000, acknowledged: 11_200, failed: 300, problems: 7, unknown: 5 });
+    records[7].log_cut = true;
+    records[4].broken = Some("no memory".to_owned());
+    records
+}
+
+fn gaps(word: &str) -> Gaps {
+    let fault = |fault: &str, phase: &str, seen| FaultGap {
+        fault: fault.to_owned(),
+        phase: format!("{phase} {word}"),
+        seen,
+    };
+    Gaps {
+        faults: Listed {
+            first: vec![fault("clog", "up", 8), fault("loss", "up", 8), fault("loss", "off", 1)],
+            count: 3,
+        },
+        orders: Listed {
+            first: vec![OrderGap {
+                first: format!("a {word}"),
+                then: format!("b {word}"),
+                across: true,
+                reversed: 4,
+            }],
+            count: 1,
+        },
+        values: Listed {
+            first: vec![ValueGap {
+                rule: "leader".to_owned(),
+                variable: "role".to_owned(),
+                value: format!("candidate {word}"),
+            }],
+            count: 1,
+        },
+    }
+}
+
+fn report(word: &str) -> Report {
+    let merged = merged(&records(word));
+    let (gaps, end) = (gaps(word), merged.end(Why::Branches, 0));
+    let sometimes = [format!("elected {word}"), format!("failed over {word}")].into();
+    let about =
+        About { run: "runs/etcd 1", end: Some(&end), waiting: 2, gaps: Some(&gaps), sometimes: &sometimes };
+    Report::of(&header(), &merged, &about)
+}
+
+#[test]
+fn a_report_reads_so() {
+    let text = report("x").markdown();
+    assert_eq!(text, include_str!("whole.md"), "\n{text}");
+}
+
+#[test]
+fn a_report_of_nothing() {
+    let uniform = Header { strategy: StrategyName("uniform".to_owned()), ..header() };
+    let about = About { run: "r", end: None, waiting: 0, gaps: None, sometimes: &BTreeSet::new() };
+    let report = Report::of(&uniform, &Merged::default(), &about);
+    let text = report.markdown();
+    for line in [
+        "**Nothing was found** in 0 branches of 0 subtrees. The exploration goes on, or was killed: it can be resumed.",
+        "| states | 0 |  | 0 | 0 | 0 | ? |",
+        "Nothing was covered, so nothing is known of what was not.",
+        "Which faults, orders and values were not seen is not known here.",
+    ] {
+        assert!(text.lines().any(|other| other == line), "{line}\n{text}");
+    }
+    for word in ["Findings", "Histories", "Missing", "adaptive"] {
+        assert!(!text.contains(word), "{word}");
+    }
+    let json: Value = serde_json::from_str(&report.json().unwrap()).unwrap();
+    assert_eq!((&json["end"], &json["coverage"][0]["unseen_ppm"]), (&Value::Null, &Value::Null));
+}
+
+#[test]
+fn a_uniform_search_has_the_worlds_rates() {
+    let uniform = Header { strategy: StrategyName("uniform".to_owned()), ..header() };
+    let about = About { run: "r", end: None, waiting: 0, gaps: None, sometimes: &BTreeSet::new() };
+    let report = Report::of(&uniform, &merged(&records("x")), &about);
+    assert!(!report.findings[0].findable.adaptive);
+    assert!(!report.markdown().contains("adaptive"));
+}
+
+#[test]
+fn the_numbers_by_hand() {
+    let report = report("x");
+    // Branches 0, 2, 3, 6 are the first subtree, 1 and 5 the second, 4 and 7 the third.
+    let [lost, oops] = report.findings.as_slice() else { panic!("{:?}", report.findings) };
+    assert_eq!((lost.id, lost.first, lost.branches, lost.subtrees), (1, 3, 2, 1));
+    assert_eq!((oops.id, oops.first, oops.branches, oops.subtrees), (2, 5, 1, 1));
+    // The first four minutes of work were 1 + 2 + 3 + 4.
+    assert_eq!(lost.findable.first.cpu_ns, 10 * MINUTE_NS);
+    // The first subtree's 1 + 3 + 4 until then, and all of the others: 2 + 6 and 5 + 8.
+    let pace = lost.findable.cpu;
+    assert_eq!((pace.time, pace.hits, pace.mean), (29 * MINUTE_NS, 1, Some(29 * MINUTE_NS)));
+    assert!((pace.rate.unwrap() - 60.0 / 29.0).abs() < 1e-9);
+    // 29 (1 / 0.05 - 1)
+    assert_eq!(pace.clean, Some(19 * 29 * MINUTE_NS));
+    assert_eq!(lost.findable.instructions.time, 29_000_000_000);
+    let states = &report.coverage[0];
+    // 0, 0, 2, 3, 3, 0, 3, 1: of four states two were seen once, none twice.
+    assert_eq!((states.points, states.once, states.more, states.unseen_ppm), (4, 2, 1, Some(250_000)));
+    // The state 1 came last.
+    assert_eq!((states.recent, report.coverage[1].recent), (1, 0));
+    assert_eq!(states.growth.len(), 8);
+    assert_eq!(report.never, ["failed over x"]);
+}
+
+#[test]
+fn json_has_what_markdown_cuts() {
+    let mut records = records("x");
+    records[0].hits = (0..60).map(|i| hit("p", &i.to_string(), 1_500)).collect();
+    let merged = merged(&records);
+    let mut gaps = gaps("x");
+    gaps.values.first = vec![gaps.values.first[0].clone(); 30];
+    gaps.values.count = 1234;
+    let about = About { run: "r", end: None, waiting: 0, gaps: Some(&gaps), sometimes: &BTreeSet::new() };
+    let report = Report::of(&header(), &merged, &about);
+    let json: Value = serde_json::from_str(&report.json().unwrap()).unwrap();
+    assert_eq!(json["findings"].as_array().map(Vec::len), Some(62));
+    assert_eq!(json["gaps"]["values"]["first"].as_array().map(Vec::len), Some(30));
+    assert_eq!((&json["header"]["seed"], &json["header"]["world"]), (&7.into(), &Value::Null));
+    assert_eq!(json["findings"][61]["path"], "1000.2/1000001000.1");
+    let text = report.markdown();
+    assert_eq!(text.matches("\n### ").count(), 50);
+    assert!(text.contains("\nAnd 12 more, which the report has in JSON.\n"));
+    assert!(text.contains("\nDeclared values that nothing had, 1,234:\n"));
+    assert_eq!(text.matches("* `role` is `candidate x`").count(), 20);
+    assert!(text.contains("\n* … and more, which"));
+}
+
+/// The lines of a text that are not in code blocks, and how many blocks there are.
+fn outside(text: &str) -> (Vec<&str>, usize) {
+    let mut fence: Option<&str> = None;
+    let mut blocks = 0;
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let ticks = &line[..line.len() - line.trim_start_matches('`').len()];
+        match fence {
+            Some(open) if ticks.len() >= open.len() && line == ticks => fence = None,
+            Some(_) => {}
+            None if line.strip_suffix("text") == Some(ticks) && ticks.len() > 2 => {
+                fence = Some(ticks);
+                blocks += 1;
+            }
+            None => lines.push(line),
+        }
+    }
+    assert_eq!(fence, None);
+    (lines, blocks)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever guests say, the report has the same lines: none is cut, none begins, and nothing is left of a block.
+    #[test]
+    fn guests_do_not_write_the_report(word in "[`~|#*<>_\\\\\\[\\]]{1,12}|```[a-z]{0,5}|(?s).{1,12}|\\PC{0,12}") {
+        let (nasty, plain) = (report(&word).markdown(), report("x").markdown());
+        prop_assert!(!nasty.contains(|c: char| c.is_control() && c != '\n'));
+        let ((nasty, blocks), (plain, plain_blocks)) = (outside(&nasty), outside(&plain));
+        prop_assert_eq!(blocks, plain_blocks);
+        prop_assert_eq!(nasty.len(), plain.len());
+        for (nasty, plain) in nasty.into_iter().zip(plain) {
+            let start = |line: &str| line.split('`').next().unwrap_or_default().to_owned();
+            // Coverage counts what guests say, and digests are of that.
+            let counted = plain.starts_with("| ") || plain.starts_with("    ") || plain.starts_with("About ");
+            prop_assert!(counted || start(nasty) == start(plain), "{} {}", nasty, plain);
+            prop_assert_eq!(nasty.matches('|').count() >= plain.matches('|').count(), true);
+        }
+    }
+}

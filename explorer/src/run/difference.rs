@@ -1,0 +1,97 @@
+//! What makes two explorations two.
+
+use serde_json::Value;
+
+use super::header::Header;
+use super::text::one_line;
+use crate::coverage::text::clip;
+
+/// The most bytes of a value that are told.
+const VALUE_BYTES_MAX: usize = 120;
+
+/// The first thing in which two explorations differ.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field} differs: {this} here, {other} there")]
+pub struct Difference {
+    /// Which field of the header it is; within the world, which part of it: `world.node[0].memory`.
+    pub field: String,
+    /// What it is here, as JSON, shortened.
+    pub this: String,
+    /// What it is there.
+    pub other: String,
+}
+
+impl Header {
+    /// Whether this is the same exploration: what one has recorded is what the other would.
+    ///
+    /// Where the world file lies does not matter; what was read from it does. The program's version does: another one may choose
+    /// otherwise.
+    ///
+    /// # Errors
+    /// What differs.
+    pub fn same_exploration(&self, other: &Header) -> Result<(), Difference> {
+        let Header { schema_version, everett, machine_version, identity, image, world_file: _, .. } = self;
+        let Header { world, seed, strategy, in_flight, root_ns, segment_ns, horizon_ns, nodes, .. } = self;
+        same("schema_version", schema_version, &other.schema_version)?;
+        same("everett", everett, &other.everett)?;
+        same("machine_version", machine_version, &other.machine_version)?;
+        // What is in the world says more than that its identity is another.
+        same_value("world", world, &other.world)?;
+        same("image", image, &other.image)?;
+        same("nodes", nodes, &other.nodes)?;
+        same("seed", seed, &other.seed)?;
+        same("strategy", &strategy.0, &other.strategy.0)?;
+        same("in_flight", in_flight, &other.in_flight)?;
+        same("root_ns", root_ns, &other.root_ns)?;
+        same("segment_ns", segment_ns, &other.segment_ns)?;
+        same("horizon_ns", horizon_ns, &other.horizon_ns)?;
+        same("identity", identity, &other.identity)
+    }
+}
+
+fn same<T: PartialEq + Into<Value> + Clone>(field: &str, this: &T, other: &T) -> Result<(), Difference> {
+    if this == other {
+        return Ok(());
+    }
+    Err(differ(field, Some(&this.clone().into()), Some(&other.clone().into())))
+}
+
+/// Values come from JSON, whose reader bounds how deep they are.
+fn same_value(field: &str, this: &Value, other: &Value) -> Result<(), Difference> {
+    match (this, other) {
+        (Value::Object(these), Value::Object(others)) => {
+            for (name, this) in these {
+                let field = format!("{field}.{name}");
+                match others.get(name) {
+                    Some(other) => same_value(&field, this, other)?,
+                    None => return Err(differ(&field, Some(this), None)),
+                }
+            }
+            match others.iter().find(|(name, _)| !these.contains_key(*name)) {
+                Some((name, other)) => Err(differ(&format!("{field}.{name}"), None, Some(other))),
+                None => Ok(()),
+            }
+        }
+        (Value::Array(these), Value::Array(others)) => {
+            for (i, (this, other)) in these.iter().zip(others).enumerate() {
+                same_value(&format!("{field}[{i}]"), this, other)?;
+            }
+            let at = these.len().min(others.len());
+            match (these.get(at), others.get(at)) {
+                (None, None) => Ok(()),
+                (this, other) => Err(differ(&format!("{field}[{at}]"), this, other)),
+            }
+        }
+        _ if this == other => Ok(()),
+        _ => Err(differ(field, Some(this), Some(other))),
+    }
+}
+
+fn differ(field: &str, this: Option<&Value>, other: Option<&Value>) -> Difference {
+    let told = |value: Option<&Value>| match value {
+        Some(value) => one_line(&clip(&value.to_string(), VALUE_BYTES_MAX)),
+        None => "nothing".to_owned(),
+    };
+    let field = one_line(&clip(field, VALUE_BYTES_MAX));
+    Difference { field, this: told(this), other: told(other) }
+}

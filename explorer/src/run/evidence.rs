@@ -1,0 +1,61 @@
+//! What is kept of findings: a folder each, `findings/ID/`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::folder;
+use super::limits::{FILE_NAME_BYTES_MAX, FILES_MAX};
+use super::problem::RunError;
+
+/// Where the evidence of a finding is.
+pub(super) fn place(run: &Path, id: u32) -> PathBuf {
+    run.join(folder::FINDINGS).join(id.to_string())
+}
+
+/// Keep files of a finding; all of them, or none if this fails. What is there already stays: it is of the same finding.
+pub(super) fn keep(run: &Path, id: u32, files: &[(&str, &[u8])]) -> Result<(), RunError> {
+    let mut names = BTreeSet::new();
+    for (name, _) in files {
+        if !is_name(name) {
+            return Err(RunError::FileName(name.chars().take(FILE_NAME_BYTES_MAX).collect()));
+        }
+        if names.len() >= FILES_MAX || !names.insert(*name) {
+            return Err(RunError::Files(id));
+        }
+    }
+    let (findings, place) = (run.join(folder::FINDINGS), place(run, id));
+    if place.try_exists().map_err(RunError::io("look at", &place))? {
+        return Ok(());
+    }
+    let temporary = findings.join(format!("{}{id}", folder::TEMPORARY));
+    if temporary.try_exists().map_err(RunError::io("look at", &temporary))? {
+        // An earlier try failed.
+        fs::remove_dir_all(&temporary).map_err(RunError::io("remove", &temporary))?;
+    }
+    fs::create_dir(&temporary).map_err(RunError::io("create", &temporary))?;
+    for (name, bytes) in files {
+        folder::write_new(&temporary.join(name), bytes)?;
+    }
+    folder::sync(&temporary)?;
+    fs::rename(&temporary, &place).map_err(RunError::io("create", &place))?;
+    folder::sync(&findings)
+}
+
+/// The findings of which there is evidence, in their order.
+pub(super) fn kept(run: &Path) -> Result<Vec<u32>, RunError> {
+    let findings = run.join(folder::FINDINGS);
+    let mut ids = BTreeSet::new();
+    for entry in fs::read_dir(&findings).map_err(RunError::io("list", &findings))? {
+        let name = entry.map_err(RunError::io("list", &findings))?.file_name();
+        // One name a number.
+        let id = name.to_str().and_then(|name| name.parse().ok().filter(|id: &u32| id.to_string() == name));
+        ids.extend(id);
+    }
+    Ok(ids.into_iter().collect())
+}
+
+fn is_name(name: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_.".contains(&b);
+    (1..=FILE_NAME_BYTES_MAX).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(plain)
+}

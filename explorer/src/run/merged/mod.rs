@@ -1,0 +1,238 @@
+//! What is known once records were taken in, in the order of choices.
+//!
+//! - `cost`: what branches cost, and their totals; `finding`: what was found, once for each signature
+//! - `chain`: digests of all that is exact
+//!
+//! **Invariants.**
+//! - All but times is a function of the records' exact parts: [`Merged::digest`] tells two apart.
+//! - Records are taken in one by one without a gap, so that what n of them came to is the beginning of what more came to.
+
+mod chain;
+mod cost;
+mod finding;
+
+use std::collections::BTreeMap;
+
+pub(super) use chain::same;
+pub use cost::{Cost, Totals};
+pub use finding::{Finding, InSubtree, Tally};
+
+use super::end::{End, Why};
+use super::limits::SOMETIMES_ALL_MAX;
+use super::record::Record;
+use crate::coverage::statistics::{Findability, Subtree};
+use crate::coverage::{Coverage, Kind};
+use crate::search::{Ledger, Standing};
+use chain::Chain;
+use finding::Findings;
+
+/// What is known. See the module.
+#[derive(Debug, Clone, Default)]
+pub struct Merged {
+    coverage: Coverage,
+    /// By choice, the branch from the root moment that it goes on from.
+    subtree_of: Vec<u64>,
+    /// By that branch, what its subtree cost so far.
+    subtrees: BTreeMap<u64, Cost>,
+    findings: Findings,
+    sometimes: BTreeMap<String, Seen>,
+    sometimes_overflow: u64,
+    totals: Totals,
+    chain: Chain,
+    stray: Option<Stray>,
+}
+
+/// Where something was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// The first choice that led there.
+    pub first: u64,
+    /// In how many branches.
+    pub branches: u64,
+}
+
+/// A record that cannot be taken in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Stray {
+    /// It is not the next one's.
+    #[error("choice {choice} comes where {next} is next")]
+    Order {
+        /// Its choice.
+        choice: u64,
+        /// The one that is next.
+        next: u64,
+    },
+    /// What it goes on from is not there.
+    #[error("choice {choice} goes on from {from}, which is no earlier one")]
+    From {
+        /// Its choice.
+        choice: u64,
+        /// The one it goes on from.
+        from: u64,
+    },
+}
+
+impl Merged {
+    /// Take in the record of the next choice, within bounds.
+    ///
+    /// # Errors
+    /// It is not the next; nothing is changed.
+    pub fn merge(&mut self, mut record: Record) -> Result<Standing, Stray> {
+        let (choice, next) = (record.choice, self.branches());
+        if choice != next {
+            return Err(Stray::Order { choice, next });
+        }
+        let subtree = match record.from {
+            None => choice,
+            Some(from) => self.subtree_of(from).ok_or(Stray::From { choice, from })?,
+        };
+        record.bound();
+        let order = |_| Stray::Order { choice, next };
+        let reward = self.coverage.merge(choice, &record.delta).map_err(order)?.new.len() as u64;
+        self.subtree_of.push(subtree);
+        let cost = self.subtrees.entry(subtree).or_default();
+        cost.add(&record);
+        let until = *cost;
+        self.totals.add(&record);
+        self.chain.add(&record);
+        for name in &record.sometimes {
+            if self.sometimes.len() >= SOMETIMES_ALL_MAX && !self.sometimes.contains_key(name) {
+                self.sometimes_overflow = self.sometimes_overflow.saturating_add(1);
+                continue;
+            }
+            let unseen = Seen { first: choice, branches: 0 };
+            self.sometimes.entry(name.clone()).or_insert(unseen).branches += 1;
+        }
+        let open_ns = record.open_ns.filter(|_| record.broken.is_none());
+        let instructions = record.instructions;
+        self.findings.add(record, subtree, until, self.totals.cost);
+        Ok(Standing { open_ns, reward, instructions })
+    }
+
+    /// How many branches were taken in.
+    #[must_use]
+    pub fn branches(&self) -> u64 {
+        self.subtree_of.len() as u64
+    }
+
+    /// The branch from the root moment that a branch goes on from, itself if it is one.
+    #[must_use]
+    pub fn subtree_of(&self, choice: u64) -> Option<u64> {
+        self.subtree_of.get(usize::try_from(choice).ok()?).copied()
+    }
+
+    /// By the branch from the root moment that heads it, what each subtree cost.
+    #[must_use]
+    pub fn subtrees(&self) -> &BTreeMap<u64, Cost> {
+        &self.subtrees
+    }
+
+    /// What was covered.
+    #[must_use]
+    pub fn coverage(&self) -> &Coverage {
+        &self.coverage
+    }
+
+    /// What was found, in the order of ids.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        self.findings.all()
+    }
+
+    /// Hits for which there was no room: of new findings after [`FINDINGS_MAX`](super::limits::FINDINGS_MAX).
+    #[must_use]
+    pub fn findings_overflow(&self) -> u64 {
+        self.findings.overflow()
+    }
+
+    /// By property, where it was hit, whatever the signature.
+    #[must_use]
+    pub fn properties(&self) -> &BTreeMap<String, Tally> {
+        self.findings.properties()
+    }
+
+    /// The `sometimes` properties that were seen.
+    #[must_use]
+    pub fn sometimes(&self) -> &BTreeMap<String, Seen> {
+        &self.sometimes
+    }
+
+    /// Times that one was seen for which there was no room.
+    #[must_use]
+    pub fn sometimes_overflow(&self) -> u64 {
+        self.sometimes_overflow
+    }
+
+    /// Everything added up.
+    #[must_use]
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// The first record that [`Ledger::take`] could not take in: a defect of who gave it.
+    #[must_use]
+    pub fn stray(&self) -> Option<Stray> {
+        self.stray
+    }
+
+    /// How findable something is that was hit so, in a unit of cost: [`Cost::cpu_ns`] or [`Cost::instructions`].
+    #[must_use]
+    pub fn findability(&self, tally: &Tally, unit: fn(&Cost) -> u64) -> Findability {
+        Findability::of(self.subtrees.iter().map(|(subtree, cost)| match tally.subtrees.get(subtree) {
+            Some(hit) => Subtree { time: unit(&hit.until), hit: true },
+            None => Subtree { time: unit(cost), hit: false },
+        }))
+    }
+
+    /// A digest of what the first branches came to, which it takes no time to look up. Two explorations with one digest at n
+    /// branches are the same up to there.
+    #[must_use]
+    pub fn digest_at(&self, branches: u64) -> Option<blake3::Hash> {
+        self.chain.at(branches)
+    }
+
+    /// A digest of all that is known: the chain's last link, findings, coverage. Times are left out, and so is what this host
+    /// executed.
+    #[must_use]
+    pub fn digest(&self) -> blake3::Hash {
+        chain::whole(&self.chain, self.findings(), self.findings_overflow(), &self.coverage)
+    }
+
+    /// How the exploration ends.
+    #[must_use]
+    pub fn end(&self, why: Why, host_ns: u64) -> End {
+        End {
+            why,
+            branches: self.branches(),
+            findings: self.findings().len() as u64,
+            digest: self.digest().to_hex().to_string(),
+            chain: self.chain.last().to_hex().to_string(),
+            host_ns,
+        }
+    }
+}
+
+impl Ledger for Merged {
+    type Outcome = Record;
+
+    fn take(&mut self, choice: u64, record: Record) -> Standing {
+        let instructions = record.instructions;
+        let merged = match record.choice == choice {
+            true => self.merge(record),
+            false => Err(Stray::Order { choice: record.choice, next: choice }),
+        };
+        merged.unwrap_or_else(|stray| {
+            self.stray.get_or_insert(stray);
+            Standing { open_ns: None, reward: 0, instructions }
+        })
+    }
+
+    /// The mass of states that no branch came to, as Good and Turing estimate it.
+    fn unseen_ppm(&self) -> u32 {
+        let unseen = self.coverage.incidence(Kind::State).unseen();
+        let ppm = u128::from(unseen.numerator) * PPM / u128::from(unseen.denominator.max(1));
+        u32::try_from(ppm.min(PPM)).unwrap_or(u32::MAX)
+    }
+}
+
+const PPM: u128 = 1_000_000;

@@ -1,0 +1,24 @@
+//! One who looks while another writes.
+
+use super::*;
+
+#[test]
+fn what_is_seen_is_a_beginning() {
+    let run = written(&[]);
+    let records = row(200);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let (mut journal, _) = Journal::resume(run.path()).unwrap();
+            records.iter().for_each(|record| journal.append(record).unwrap());
+        });
+        let mut seen = 0;
+        while !writer.is_finished() {
+            let reading = Reading::open(run.path()).unwrap();
+            let read = all(reading.records());
+            assert_eq!(read, records[..read.len()]);
+            assert!(read.len() >= seen, "no fewer than before");
+            seen = read.len();
+        }
+    });
+    assert_eq!(Reading::open(run.path()).unwrap().len(), 200);
+}

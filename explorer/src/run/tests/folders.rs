@@ -1,0 +1,133 @@
+//! The folder: how it begins, ends and goes on.
+
+use super::*;
+
+#[test]
+fn a_run_is_written_and_read() {
+    let folder = tempdir().unwrap();
+    let run = folder.path().join("runs/1");
+    let mut records = row(5);
+    records.rotate_left(2);
+    let mut journal = Journal::create(&run, &header()).unwrap();
+    assert!(journal.is_empty());
+    records.iter().for_each(|record| journal.append(record).unwrap());
+    assert_eq!((journal.len(), all(journal.records())), (5, records.clone()));
+    let reading = Reading::open(&run).unwrap();
+    assert_eq!((reading.header(), reading.end(), reading.len()), (&header(), None, 5));
+    assert_eq!(all(reading.records()), records, "in the order in which they ended");
+    assert_eq!(reading.choices().collect::<Vec<u64>>(), [0, 1, 2, 3, 4]);
+    assert_eq!(reading.get(3).unwrap().as_ref(), Some(&records[1]));
+    assert_eq!(reading.get(5).unwrap(), None);
+    let end = reading.merged(u64::MAX).unwrap().end(Why::Branches, 12);
+    journal.finish(&end).unwrap();
+    assert_eq!(Reading::open(&run).unwrap().end(), Some(&end));
+    // Each line is JSON.
+    let text = fs::read_to_string(branches(&run)).unwrap();
+    let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!(first["record"]["choice"], 2);
+    // Going on takes back that it ended.
+    let (journal, _) = Journal::resume(&run).unwrap();
+    assert_eq!(Reading::open(&run).unwrap().end(), None);
+    journal.finish(&end).unwrap();
+    assert_eq!(Reading::open(&run).unwrap().end(), Some(&end));
+}
+
+#[test]
+fn a_place_for_a_run() {
+    let folder = tempdir().unwrap();
+    let run = folder.path();
+    let error = |result: Result<Journal, RunError>| told(&result.unwrap_err(), run);
+    assert_eq!(
+        error(Journal::resume(run).map(|(journal, _)| journal)),
+        "RUN has no run: there is no run.json in it"
+    );
+    assert_eq!(told(&Reading::open(run).unwrap_err(), run), "RUN has no run: there is no run.json in it");
+    assert_eq!(fs::read_dir(run).unwrap().count(), 0, "who looks for a run leaves nothing");
+    // Killed before there was a run, with something half written.
+    fs::write(run.join("lock"), "").unwrap();
+    fs::write(branches(run), "").unwrap();
+    fs::write(run.join(".temporary-run.json"), "{").unwrap();
+    let journal = Journal::create(run, &header()).unwrap();
+    assert_eq!(error(Journal::create(run, &header())), "RUN is in use: another process explores there");
+    drop(journal);
+    assert_eq!(
+        error(Journal::create(run, &header())),
+        "RUN has a run already: resume it, or name another folder"
+    );
+    let mut names: Vec<_> = fs::read_dir(run).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["branches.jsonl", "findings", "lock", "run.json"]);
+    fs::remove_file(run.join("run.json")).unwrap();
+    fs::write(branches(run), "x").unwrap();
+    assert_eq!(error(Journal::create(run, &header())), "RUN has records and no run.json that says of what");
+}
+
+#[test]
+fn another_exploration_is_refused_and_untouched() {
+    let run = written(&row(2));
+    let (journal, _) = Journal::resume(run.path()).unwrap();
+    journal.finish(&Merged::default().end(Why::Stopped, 0)).unwrap();
+    let mut torn = fs::read(branches(run.path())).unwrap();
+    torn.pop();
+    fs::write(branches(run.path()), &torn).unwrap();
+    let other = Header { seed: 8, ..header() };
+    let error = Journal::resume_same(run.path(), &other).unwrap_err();
+    assert_eq!(told(&error, run.path()), "RUN is another exploration's: seed differs: 7 here, 8 there");
+    assert_eq!(fs::read(branches(run.path())).unwrap(), torn);
+    assert!(Reading::open(run.path()).unwrap().end().is_some());
+    assert_eq!(Journal::resume_same(run.path(), &header()).unwrap().len(), 1);
+}
+
+#[test]
+fn a_choice_has_one_result() {
+    let run = written(&row(2));
+    let before = fs::read(branches(run.path())).unwrap();
+    let (mut journal, _) = Journal::resume(run.path()).unwrap();
+    // The same again, by a slower worker.
+    journal.append(&Record { cpu_ns: 9, executed: 9, log_bytes: 9, ..row(1)[0].clone() }).unwrap();
+    for other in [
+        Record { trail: "00fe".to_owned(), ..row(1)[0].clone() },
+        Record { hits: vec![hit("p", "s", 1)], ..row(1)[0].clone() },
+        Record { delta: Delta::default(), ..row(1)[0].clone() },
+    ] {
+        let error = journal.append(&other).unwrap_err();
+        assert_eq!(told(&error, run.path()), "choice 0 has another result than the one that was recorded");
+    }
+    assert_eq!(fs::read(branches(run.path())).unwrap(), before);
+    // The search must choose what was chosen.
+    let choice = |number, from, path: &str| Choice { number, from, path: path.parse().unwrap() };
+    let of = |choice| journal.recorded(&choice);
+    assert_eq!(of(choice(1, Place::Root, "1000.2")).unwrap(), Some(row(2)[1].clone()));
+    assert_eq!(of(choice(2, Place::Root, "1000.3")).unwrap(), None);
+    let error = of(choice(1, Place::Root, "1000.3")).unwrap_err();
+    assert_eq!(told(&error, run.path()), "choice 1 is 1000.3, and 1000.2 was recorded");
+    assert!(of(choice(1, Place::After(0), "1000.2")).is_err());
+}
+
+#[test]
+fn evidence_is_there_whole_or_not_at_all() {
+    let run = written(&[]);
+    // A writer was killed while it kept something.
+    let left = run.path().join("findings/.temporary-7");
+    fs::create_dir(&left).unwrap();
+    fs::write(left.join("log.txt"), "ha").unwrap();
+    let (journal, _) = Journal::resume(run.path()).unwrap();
+    assert!(!left.exists());
+    journal.keep_evidence(7, &[("log.txt", b"half"), ("wire.pcapng", b"")]).unwrap();
+    journal.keep_evidence(12, &[]).unwrap();
+    // What is there stays.
+    journal.keep_evidence(7, &[("log.txt", b"other")]).unwrap();
+    fs::write(run.path().join("findings/007"), "").unwrap();
+    let reading = Reading::open(run.path()).unwrap();
+    assert_eq!(reading.evidence().unwrap(), [7, 12]);
+    assert_eq!(fs::read(reading.evidence_of(7).join("log.txt")).unwrap(), b"half");
+    for name in ["", ".x", "../x", "a/b", "Log", &"x".repeat(limits::FILE_NAME_BYTES_MAX + 1)] {
+        let error = journal.keep_evidence(8, &[("fine", b""), (name, b"")]).unwrap_err();
+        assert!(matches!(error, RunError::FileName(_)), "{name}");
+    }
+    assert!(matches!(journal.keep_evidence(8, &[("a", b""), ("a", b"")]), Err(RunError::Files(8))));
+    let names: Vec<String> = (0..=limits::FILES_MAX).map(|i| i.to_string()).collect();
+    let many: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &b""[..])).collect();
+    assert!(matches!(journal.keep_evidence(8, &many), Err(RunError::Files(8))));
+    assert_eq!(reading.evidence().unwrap(), [7, 12]);
+}

@@ -1,0 +1,158 @@
+//! What is known after a few branches, by hand.
+
+use crate::coverage::statistics::Findability;
+
+use super::*;
+
+/// Two subtrees: 0, 1 and 3 in the first, 2 in the second.
+fn four() -> Vec<Record> {
+    let mut records = vec![
+        record(0, None, "1000.1"),
+        record(1, Some(0), "1000.1/2000.1"),
+        record(2, None, "1000.2"),
+        record(3, Some(1), "1000.1/2000.1/3000.1"),
+    ];
+    records[1].hits = vec![hit("p", "x", 2_500), hit("q", "z", 2_600)];
+    records[3].hits = vec![hit("p", "y", 3_500), hit("p", "x", 3_600)];
+    records[3].sometimes = vec!["often".to_owned()];
+    records[1].sometimes = vec!["often".to_owned(), "once".to_owned()];
+    records
+}
+
+fn merged(records: &[Record]) -> Merged {
+    let mut merged = Merged::default();
+    for record in records {
+        merged.merge(record.clone()).unwrap();
+    }
+    merged
+}
+
+#[test]
+fn findings_and_what_they_cost() {
+    let merged = merged(&four());
+    let cost = |branches: u64| Cost { cpu_ns: 100 * branches, instructions: 10 * branches };
+    let told: Vec<_> = merged
+        .findings()
+        .iter()
+        .map(|f| (f.id, f.hit.signature.as_str(), f.first, f.cost, f.tally.branches, f.tally.subtrees.len()))
+        .collect();
+    assert_eq!(told, [(1, "x", 1, cost(2), 2, 1), (2, "z", 1, cost(2), 1, 1), (3, "y", 3, cost(4), 1, 1)]);
+    assert_eq!(merged.findings()[0].hit.vtime_ns, 2_500);
+    assert_eq!(merged.findings()[0].tally.subtrees[&0], InSubtree { branches: 2, until: cost(2) });
+    assert_eq!(merged.subtrees().values().copied().collect::<Vec<Cost>>(), [cost(3), cost(1)]);
+    // The first subtree until its first hit, and all of the second.
+    let cpu = |tally| merged.findability(tally, Cost::cpu_ns);
+    assert_eq!(cpu(&merged.findings()[0].tally), Findability { time: 300, hits: 1 });
+    assert_eq!(cpu(&merged.findings()[2].tally), Findability { time: 400, hits: 1 });
+    assert_eq!(merged.properties().keys().collect::<Vec<_>>(), ["p", "q"]);
+    assert_eq!(
+        (merged.properties()["p"].branches, cpu(&merged.properties()["p"])),
+        (2, Findability { time: 300, hits: 1 })
+    );
+    let instructions = merged.findability(&merged.findings()[0].tally, Cost::instructions);
+    assert_eq!(instructions, Findability { time: 30, hits: 1 });
+    assert_eq!(merged.sometimes()["often"], Seen { first: 1, branches: 2 });
+    assert_eq!(merged.sometimes()["once"], Seen { first: 1, branches: 1 });
+    let totals = merged.totals();
+    assert_eq!((totals.cost, totals.vtime_ns, totals.faults), (cost(4), 4_000_000_000, 4));
+}
+
+#[test]
+fn standings_and_what_is_unseen() {
+    let mut merged = Merged::default();
+    assert_eq!(merged.unseen_ppm(), 1_000_000);
+    let mut four = four();
+    four[2].broken = Some("no memory".to_owned());
+    let standings: Vec<_> = (0..).zip(four).map(|(choice, record)| merged.take(choice, record)).collect();
+    // States s0, s1, s2, s0.
+    assert_eq!(standings.iter().map(|standing| standing.reward).collect::<Vec<u64>>(), [1, 1, 1, 0]);
+    assert_eq!(standings[0].open_ns, Some(1_000_001_000));
+    assert_eq!(standings[2].open_ns, None, "nothing goes on from what broke");
+    assert_eq!(standings[3].instructions, 10);
+    // Two of four hits are of states that one branch came to.
+    assert_eq!((merged.unseen_ppm(), merged.totals().broken), (500_000, 1));
+}
+
+#[test]
+fn what_is_not_the_next_is_not_taken_in() {
+    let mut merged = merged(&four()[..2]);
+    let before = merged.digest();
+    let wrong = |merged: &mut Merged, record| merged.merge(record).unwrap_err().to_string();
+    assert_eq!(wrong(&mut merged, four()[3].clone()), "choice 3 comes where 2 is next");
+    let orphan = Record { from: Some(2), ..record(2, None, "1000.2") };
+    assert_eq!(wrong(&mut merged, orphan), "choice 2 goes on from 2, which is no earlier one");
+    assert_eq!((merged.digest(), merged.stray()), (before, None));
+    let standing = merged.take(2, four()[3].clone());
+    assert_eq!((standing.open_ns, standing.reward), (None, 0));
+    assert_eq!((merged.digest(), merged.stray()), (before, Some(Stray::Order { choice: 3, next: 2 })));
+}
+
+/// All that is exact counts, and nothing else.
+#[test]
+fn digests_tell_apart() {
+    let base = four();
+    let with = |change: fn(&mut Record)| {
+        let mut records = base.clone();
+        change(&mut records[3]);
+        merged(&records)
+    };
+    let same: [fn(&mut Record); 4] = [
+        |record| record.cpu_ns += 1,
+        |record| record.executed += 1,
+        |record| record.log_bytes += 1,
+        |record| record.hits[0].evidence = Evidence::default(),
+    ];
+    let whole = merged(&base);
+    for change in same {
+        assert_eq!(with(change).digest(), whole.digest());
+    }
+    let other: [fn(&mut Record); 17] = [
+        |record| record.from = Some(0),
+        |record| record.path = "1000.1/2000.1/3000.2".parse().unwrap(),
+        |record| record.open_ns = None,
+        |record| record.end_ns += 1,
+        |record| record.instructions += 1,
+        |record| record.trail.push('0'),
+        |record| record.marks.push((9, "a".to_owned())),
+        |record| record.checked = true,
+        |record| record.faults += 1,
+        |record| record.losses += 1,
+        |record| record.delta = Delta::default(),
+        |record| record.hits[0].text.push('x'),
+        |record| record.hits[1].vtime_ns += 1,
+        |record| drop(record.hits.pop()),
+        |record| record.sometimes.clear(),
+        |record| record.history = Some(HistoryCount::default()),
+        |record| record.broken = Some(String::new()),
+    ];
+    for (i, change) in (0..).zip(other) {
+        let changed = with(change);
+        assert_ne!((i, changed.digest()), (i, whole.digest()));
+        assert_ne!((i, changed.digest_at(4)), (i, whole.digest_at(4)));
+        assert_eq!((i, changed.digest_at(3)), (i, whole.digest_at(3)));
+    }
+    // Digests are compared between versions: the chain must not change unnoticed.
+    assert_eq!(merged(&[]).digest_at(0), whole.digest_at(0));
+    assert_eq!(merged(&base[..2]).digest_at(2), whole.digest_at(2));
+}
+
+#[test]
+fn findings_are_bounded_and_counted() {
+    let mut merged = Merged::default();
+    let each = limits::HITS_MAX as u64;
+    let branches = limits::FINDINGS_MAX as u64 / each + 2;
+    for mut record in row(branches) {
+        let choice = record.choice;
+        record.hits = (0..each).map(|i| hit("p", &(choice * each + i).to_string(), 1)).collect();
+        record.sometimes = (0..3).map(|i| format!("{choice} {i}")).collect();
+        merged.merge(record).unwrap();
+    }
+    assert_eq!((merged.findings().len(), merged.findings_overflow()), (limits::FINDINGS_MAX, 2 * each));
+    assert_eq!(merged.totals().hits_full, branches);
+    // Those that are known go on to be counted.
+    let mut again = record(branches, None, &format!("1000.{}", branches + 1));
+    again.hits = vec![hit("p", "0", 1)];
+    merged.merge(again).unwrap();
+    assert_eq!((merged.findings()[0].tally.branches, merged.findings_overflow()), (2, 2 * each));
+    assert_eq!((merged.sometimes().len() as u64, merged.sometimes_overflow()), (3 * branches, 0));
+}

@@ -1,0 +1,204 @@
+//! What the tests of runs share: a header, records, and a make-believe world in which a record is a function of a choice.
+
+mod beside;
+mod crash;
+mod explored;
+mod folders;
+mod headers;
+mod known;
+mod process;
+mod records;
+
+use std::fs;
+use std::num::NonZero;
+use std::path::Path as File;
+
+use proptest::prelude::*;
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use serde_json::json;
+use tempfile::{TempDir, tempdir};
+
+use super::*;
+use crate::coverage::{Delta, Point};
+use crate::search::strategy::Novelty;
+use crate::search::{Choice, Ledger, Next, Path, Place, Search, Tree};
+
+pub(crate) const ROOT_NS: u64 = 1_000;
+
+pub(crate) fn header() -> Header {
+    Header {
+        schema_version: SCHEMA_VERSION,
+        everett: "0.1.0".to_owned(),
+        machine_version: "1".to_owned(),
+        identity: "3d016600".to_owned(),
+        image: "77aa".to_owned(),
+        world_file: "etcd.toml".to_owned(),
+        world: json!({ "node": [{ "name": "n1", "memory": 1024 }, { "name": "n2", "memory": 1024 }] }),
+        seed: 7,
+        strategy: StrategyName("novelty".to_owned()),
+        in_flight: 4,
+        root_ns: ROOT_NS,
+        segment_ns: 2_000_000_000,
+        horizon_ns: 30_000_000_000,
+        nodes: vec!["n1".to_owned(), "n2".to_owned()],
+    }
+}
+
+/// A delta with these points at these times.
+pub(crate) fn delta(points: &[(Point, u64)]) -> Delta {
+    let entry = |(point, vtime_ns): &(Point, u64)| {
+        (point.id().to_string(), json!({ "point": point, "vtime_ns": vtime_ns }))
+    };
+    let points: serde_json::Map<_, _> = points.iter().map(entry).collect();
+    serde_json::from_value(json!({ "points": points, "overflow": 0, "strange": 0 })).unwrap()
+}
+
+pub(crate) fn state(state: &str) -> Point {
+    Point::State { state: state.to_owned() }
+}
+
+pub(crate) fn hit(property: &str, signature: &str, vtime_ns: u64) -> Hit {
+    Hit {
+        property: property.to_owned(),
+        signature: signature.to_owned(),
+        text: format!("{signature} was seen"),
+        vtime_ns,
+        node: Some("n1".to_owned()),
+        evidence: Evidence {
+            lines: vec!["a line".to_owned()],
+            packets: Vec::new(),
+            faults: vec!["loss".to_owned()],
+        },
+    }
+}
+
+/// A branch that found nothing, took a second of vtime, and cost 10 instructions and 100 ns.
+pub(crate) fn record(choice: u64, from: Option<u64>, path: &str) -> Record {
+    let path: Path = path.parse().unwrap();
+    let end_ns = path.forks().last().map_or(0, |fork| fork.vtime_ns) + 1_000_000_000;
+    Record {
+        choice,
+        from,
+        path,
+        open_ns: Some(end_ns),
+        end_ns,
+        instructions: 10,
+        executed: 10,
+        cpu_ns: 100,
+        trail: "00ff".to_owned(),
+        marks: (1..=20).map(|at| (at, format!("{at:016x}"))).collect(),
+        checked: false,
+        faults: 1,
+        losses: 0,
+        delta: delta(&[(state(&format!("s{}", choice % 3)), end_ns)]),
+        hits: Vec::new(),
+        sometimes: Vec::new(),
+        history: None,
+        log_bytes: 5,
+        log_cut: false,
+        broken: None,
+    }
+}
+
+/// Branches from the root moment.
+fn row(branches: u64) -> Vec<Record> {
+    (0..branches).map(|choice| record(choice, None, &format!("{ROOT_NS}.{}", choice + 1))).collect()
+}
+
+/// The branch of a choice. Times depend on who runs it.
+fn run(choice: &Choice, worker: u64) -> Record {
+    let hash = blake3::hash(choice.path.to_string().as_bytes());
+    let byte = |i: usize| u64::from(hash.as_bytes()[i]);
+    let from = match choice.from {
+        Place::Root => None,
+        Place::After(number) => Some(number),
+    };
+    let begin = choice.path.forks().last().map_or(ROOT_NS, |fork| fork.vtime_ns);
+    let end_ns = begin + 1 + byte(1);
+    let points: Vec<_> =
+        (0..byte(2) % 5).map(|i| (state(&(byte(3 + i as usize) % 60).to_string()), begin + i)).collect();
+    let hits = (0..byte(9) % 3).map(|i| hit("p", &(byte(10 + i as usize) % 5).to_string(), begin)).collect();
+    Record {
+        open_ns: Some(end_ns).filter(|_| byte(0) % 4 > 0),
+        end_ns,
+        instructions: byte(20) * 1000,
+        executed: worker,
+        cpu_ns: worker * 77,
+        trail: hash.to_hex().to_string(),
+        checked: byte(21) % 2 == 0,
+        delta: delta(&points),
+        hits,
+        sometimes: (0..byte(22) % 3).map(|i| format!("s{i}")).collect(),
+        history: Some(HistoryCount { operations: byte(23), ..HistoryCount::default() })
+            .filter(|_| byte(24) % 2 == 0),
+        broken: Some("a host's trouble".to_owned()).filter(|_| byte(25) % 16 == 0),
+        ..record(choice.number, from, &choice.path.to_string())
+    }
+}
+
+/// An exploration whose branches end in any order; recorded ones are not run again. Stops after so many new ones.
+fn explore(
+    branches: u64,
+    workers: usize,
+    dice: u64,
+    mut journal: Option<&mut Journal>,
+    most: usize,
+) -> (Tree, Merged) {
+    let header = header();
+    let mut dice = ChaCha20Rng::seed_from_u64(dice);
+    let in_flight = NonZero::new(header.in_flight).unwrap();
+    let mut search =
+        Search::new(header.seed, header.root_ns, in_flight, branches, Novelty::default(), Merged::default());
+    let mut running: Vec<Choice> = Vec::new();
+    let mut new = 0;
+    loop {
+        match if running.len() < workers { search.choose() } else { Next::Wait(0) } {
+            Next::Run(choice) => {
+                let recorded = journal.as_ref().and_then(|journal| journal.recorded(&choice).unwrap());
+                match recorded {
+                    Some(record) => search.deliver(choice.number, record),
+                    None => running.push(choice),
+                }
+                continue;
+            }
+            Next::Over if running.is_empty() => break,
+            Next::Wait(_) | Next::Over => {}
+        }
+        if new == most {
+            break;
+        }
+        new += 1;
+        let done = running.swap_remove(dice.next_u64() as usize % running.len());
+        let record = run(&done, dice.next_u64() % 1000);
+        if let Some(journal) = &mut journal {
+            journal.append(&record).unwrap();
+        }
+        search.deliver(done.number, record);
+    }
+    search.finish(u64::MAX)
+}
+
+/// A run directory with these records.
+fn written(records: &[Record]) -> TempDir {
+    let folder = tempdir().unwrap();
+    let mut journal = Journal::create(folder.path(), &header()).unwrap();
+    records.iter().for_each(|record| journal.append(record).unwrap());
+    folder
+}
+
+fn branches(run: &File) -> std::path::PathBuf {
+    run.join(folder::BRANCHES)
+}
+
+fn all(records: Records) -> Vec<Record> {
+    records.map(Result::unwrap).collect()
+}
+
+/// An error as people see it, without the folder.
+fn told(error: &RunError, run: &File) -> String {
+    let source = std::error::Error::source(error).map_or(String::new(), |source| format!(": {source}"));
+    format!("{error}{source}")
+        .replace(&format!("{}/", run.display()), "")
+        .replace(&run.display().to_string(), "RUN")
+}

@@ -1,0 +1,94 @@
+//! Strategies by name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::names::hint;
+use crate::plan::problem::quoted;
+
+use super::{Novelty, Pct, Strategy, Uniform};
+
+/// Which strategy, as world files and the command line have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StrategyKind {
+    /// [`Uniform`].
+    Uniform,
+    /// [`Novelty`], with its defaults.
+    #[default]
+    Novelty,
+    /// [`Pct`].
+    Pct,
+}
+
+/// A strategy that does not exist.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no strategy {name}; {hint}")]
+#[expect(missing_docs, reason = "the message says what the fields are")]
+pub struct NoStrategy {
+    pub name: String,
+    pub hint: String,
+}
+
+impl StrategyKind {
+    /// All of them.
+    pub const ALL: [StrategyKind; 3] = [StrategyKind::Uniform, StrategyKind::Novelty, StrategyKind::Pct];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            StrategyKind::Uniform => "uniform",
+            StrategyKind::Novelty => "novelty",
+            StrategyKind::Pct => "pct",
+        }
+    }
+
+    /// The strategy.
+    #[must_use]
+    pub fn strategy(self) -> Box<dyn Strategy + Send> {
+        match self {
+            StrategyKind::Uniform => Box::new(Uniform),
+            StrategyKind::Novelty => Box::new(Novelty::default()),
+            StrategyKind::Pct => Box::new(Pct),
+        }
+    }
+}
+
+impl fmt::Display for StrategyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for StrategyKind {
+    type Err = NoStrategy;
+
+    fn from_str(text: &str) -> Result<StrategyKind, NoStrategy> {
+        let named = StrategyKind::ALL.into_iter().find(|kind| kind.name() == text);
+        named.ok_or_else(|| {
+            let names = StrategyKind::ALL.into_iter().map(StrategyKind::name);
+            NoStrategy { name: quoted(text), hint: hint(text, names, "the strategies are") }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_the_serialised_ones_and_lead_back() {
+        for kind in StrategyKind::ALL {
+            assert_eq!(serde_json::to_string(&kind).unwrap(), format!("\"{kind}\""));
+            assert_eq!(kind.to_string().parse(), Ok(kind));
+        }
+        assert!(StrategyKind::ALL.is_sorted_by(|a, b| a < b));
+        let told = |text: &str| text.parse::<StrategyKind>().unwrap_err().to_string();
+        assert_eq!(told("novel"), "there is no strategy \"novel\"; did you mean \"novelty\"?");
+        assert_eq!(told("PCT"), "there is no strategy \"PCT\"; the strategies are uniform, novelty, pct");
+        assert_eq!(format!("{:>4}", StrategyKind::Pct), " pct");
+    }
+}

@@ -1,0 +1,96 @@
+//! Runs how the agent starts a program, here.
+//!
+//! The only test of its process that opens anything, as the agent is one thread: descriptors have the numbers that it gives them.
+
+#![allow(dead_code, reason = "the agent uses what this test does not")]
+
+#[path = "../agent/src/failure.rs"]
+mod failure;
+#[path = "../agent/src/spawn.rs"]
+mod spawn;
+#[path = "../agent/src/users.rs"]
+mod users;
+
+use everett_protocol::{HISTORY_FD, HISTORY_VARIABLE};
+use rustix::process::{WaitOptions, waitpid};
+use spawn::{Program, start};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read as _, pipe};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+
+/// Runs a shell's script and gives what it printed.
+fn run(script: &str, env: &[(&str, &str)], history: Option<BorrowedFd<'_>>) -> String {
+    let argv = ["/bin/sh", "-c", script].map(str::to_owned);
+    let env: BTreeMap<_, _> = env.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let program =
+        Program { argv: &argv, env: &env, cwd: None, user: None, stdin: true, output: true, history };
+    let started = start(&program).unwrap();
+    drop(started.stdin);
+    waitpid(Some(started.pid), WaitOptions::empty()).unwrap();
+    // The pipes do not block; what was written is there.
+    let mut printed = Vec::new();
+    for pipe in [started.stdout, started.stderr].into_iter().flatten() {
+        File::from(pipe).read_to_end(&mut printed).unwrap();
+    }
+    String::from_utf8(printed).unwrap()
+}
+
+/// The history port gets to the child wherever the agent has it, and the errors of starting get to the agent.
+fn check(port: &OwnedFd, reader: &mut File) {
+    let copies =
+        format!("for fd in /proc/$$/fd/*; do [ $fd -ef /proc/$$/fd/{HISTORY_FD} ] && echo ${{fd##*/}}; done");
+    let script = format!("echo out; echo \"$0 ${HISTORY_VARIABLE}\" >&{HISTORY_FD}; {copies}");
+    assert_eq!(
+        run(&script, &[(HISTORY_VARIABLE, "no")], Some(port.as_fd())),
+        "out\n3\n",
+        "and there is no other copy"
+    );
+    let mut seen = [0; 100];
+    let length = reader.read(&mut seen).unwrap();
+    assert_eq!(&seen[..length], b"/bin/sh 3\n");
+
+    let argv = ["/bin/no-such-program".to_owned()];
+    let program = Program {
+        argv: &argv,
+        env: &BTreeMap::new(),
+        cwd: None,
+        user: None,
+        stdin: true,
+        output: true,
+        history: Some(port.as_fd()),
+    };
+    let Err(failure) = start(&program) else { panic!("it started") };
+    assert!(failure.to_string().starts_with("cannot start /bin/no-such-program: "), "{failure}");
+    // A mark, so that whatever was written before it shows.
+    rustix::io::write(port, b"mark").unwrap();
+    let length = reader.read(&mut seen).unwrap();
+    assert_eq!(&seen[..length], b"mark", "the reason went to the port");
+
+    // Who is not to have it has nothing there.
+    let script = format!("echo \"[${HISTORY_VARIABLE}]\"; [ -e /proc/$$/fd/{HISTORY_FD} ] || echo nothing");
+    assert_eq!(run(&script, &[], None), "[]\nnothing\n");
+}
+
+#[test]
+fn programs_get_the_history_port_as_descriptor_3() {
+    let open = || File::open("/dev/null").unwrap();
+    let taken = open();
+    assert_eq!(taken.as_raw_fd(), HISTORY_FD, "this test needs the number, and somebody has it");
+    let (reader, port) = pipe().unwrap();
+    let (mut reader, port) = (File::from(OwnedFd::from(reader)), OwnedFd::from(port));
+
+    // The number is another descriptor's.
+    assert!(port.as_raw_fd() > HISTORY_FD);
+    check(&port, &mut reader);
+    // The number is free: the next pipe that is opened would get it.
+    drop(taken);
+    check(&port, &mut reader);
+    // The number is the port's own.
+    let port = rustix::io::fcntl_dupfd_cloexec(&port, HISTORY_FD).unwrap();
+    assert_eq!(port.as_raw_fd(), HISTORY_FD);
+    check(&port, &mut reader);
+    // Nothing of it is left open here: the next descriptor is the first free one.
+    drop(port);
+    assert_eq!(open().as_raw_fd(), HISTORY_FD);
+}

@@ -1,0 +1,152 @@
+//! What the commands around an exploration begin with: its run directory, and the setting in which its branches are run.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use everett_explorer::coverage::Gaps;
+use everett_explorer::report::{About, Report};
+use everett_explorer::run::{Finding, Header, Merged, Reading, Record, SCHEMA_VERSION, StrategyName};
+use everett_explorer::search::strategy::StrategyKind;
+use serde_json::json;
+
+use super::common;
+use crate::cli::{EngineChoice, Id};
+use crate::explore::lens::Lens;
+use crate::explore::setting::Setting;
+use crate::identity::MACHINE_VERSION;
+use crate::interrupt::Interrupt;
+use crate::moments::{self, Wanted};
+use crate::session::launch::EngineOptions;
+use crate::ui::Ui;
+use crate::world_file::World;
+
+/// A world that can be explored.
+pub(super) struct Explored {
+    /// What its branches share.
+    pub(super) setting: Setting,
+    /// What a run directory says of it.
+    pub(super) header: Header,
+}
+
+/// Build or find the image of a world, boot it or find its boot, and put together what its branches share.
+pub(super) fn prepare(
+    ui: &Ui,
+    world: World,
+    seed: Option<u64>,
+    options: EngineOptions,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Explored> {
+    // Nobody has to wait for an image to learn that a property is none.
+    Lens::new(&world)?;
+    let mut prepared = common::prepare(ui, world, options, interrupt)?;
+    let booted = moments::get(ui, &prepared.launcher, &prepared.shelf, Wanted::Both, interrupt)?;
+    let points = booted.restart.clone().context("the world has no restart points")?;
+    let seed = prepared.seed(seed);
+    prepared.launcher.from = None;
+    let setting = Setting::new(prepared.launcher, &booted, points, &prepared.image, seed)?;
+    let header = header(&setting, &prepared.image)?;
+    Ok(Explored { setting, header })
+}
+
+fn header(setting: &Setting, image: &str) -> anyhow::Result<Header> {
+    let world = &setting.launcher.world;
+    let file = std::fs::canonicalize(&world.file).with_context(|| world.file.display().to_string())?;
+    Ok(Header {
+        schema_version: SCHEMA_VERSION,
+        everett: env!("CARGO_PKG_VERSION").to_owned(),
+        machine_version: MACHINE_VERSION.to_owned(),
+        identity: setting.identity.hex(),
+        image: image.to_owned(),
+        world_file: file.display().to_string(),
+        world: json!({
+            "world": world,
+            "faults": world.faults,
+            "explore": world.explore,
+            "property": world.properties,
+            "history": world.workload.history,
+        }),
+        seed: setting.seed,
+        strategy: StrategyName(world.explore.strategy.name().to_owned()),
+        in_flight: world.explore.in_flight,
+        root_ns: setting.root_ns,
+        segment_ns: world.explore.segment.0,
+        horizon_ns: world.explore.horizon.0,
+        nodes: world.nodes.iter().map(|node| node.name.clone()).collect(),
+    })
+}
+
+/// An exploration's run directory, and what is known from it.
+pub(super) struct Run {
+    /// The folder.
+    pub(super) reading: Reading,
+    /// What was made of its branches.
+    pub(super) merged: Merged,
+}
+
+impl Run {
+    /// Read it.
+    pub(super) fn open(folder: &Path) -> anyhow::Result<Run> {
+        let reading = Reading::open(folder)?;
+        let most = reading.end().map_or(u64::MAX, |end| end.branches);
+        let merged = reading.merged(most)?;
+        Ok(Run { reading, merged })
+    }
+
+    /// A finding.
+    pub(super) fn finding(&self, id: u32) -> anyhow::Result<&Finding> {
+        let found = self.merged.findings().iter().find(|finding| finding.id == id);
+        found.with_context(|| match self.merged.findings().len() {
+            0 => format!("there is no finding {id}: nothing was found"),
+            count => format!("there is no finding {id}; they are numbered from 1 to {count}"),
+        })
+    }
+
+    /// The branch of a finding, or a branch.
+    pub(super) fn record(&self, id: Id) -> anyhow::Result<Record> {
+        let choice = match id {
+            Id::Finding(id) => self.finding(id)?.first,
+            Id::Branch(choice) => choice,
+        };
+        let record = self.reading.get(choice)?;
+        record.with_context(|| format!("there is no branch {choice}; {} are recorded", self.reading.len()))
+    }
+
+    /// The setting of its branches, if its world is still what it was.
+    pub(super) fn setting(&self, ui: &Ui, interrupt: &Interrupt) -> anyhow::Result<Setting> {
+        let there = self.reading.header();
+        let mut world = common::load(Path::new(&there.world_file))?;
+        world.explore.strategy = there.strategy.0.parse::<StrategyKind>()?;
+        let options = EngineOptions::default();
+        let Explored { setting, header } = prepare(ui, world, Some(there.seed), options, interrupt)?;
+        if let Err(difference) = there.same_exploration(&header) {
+            bail!("{}: it is not the world that was explored any more: {difference}", there.world_file);
+        }
+        Ok(setting)
+    }
+
+    /// Everything that can be said of it. Without its world file, gaps are not known.
+    pub(super) fn report(&self, name: &str) -> Report {
+        let header = self.reading.header();
+        let world = common::load(Path::new(&header.world_file));
+        let looked = world.and_then(|world| Ok((Lens::new(&world)?, world)));
+        let (gaps, sometimes) = match looked {
+            Ok((Lens { abstraction, properties, .. }, world)) => {
+                let enabled = world.faults.enabled().map(|kind| kind.name().to_owned()).collect();
+                let gaps = Gaps::of(self.merged.coverage(), &abstraction, &enabled);
+                (Some(gaps), properties.sometimes().map(str::to_owned).collect())
+            }
+            Err(_) => (None, BTreeSet::new()),
+        };
+        let waiting = self.reading.len().saturating_sub(self.merged.branches());
+        let about =
+            About { run: name, end: self.reading.end(), gaps: gaps.as_ref(), sometimes: &sometimes, waiting };
+        Report::of(header, &self.merged, &about)
+    }
+}
+
+/// What engine runs is decided elsewhere; explorations have the same choice.
+pub(super) fn engine(ui: &Ui, choice: EngineChoice) -> anyhow::Result<()> {
+    common::check_engine(choice)?;
+    common::announce_engine(ui)
+}

@@ -1,0 +1,309 @@
+//! `everett explore`: many timelines.
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use everett_explorer::run::{Hit, Journal, Record, Why};
+use serde::Serialize;
+
+use super::Outcome;
+use super::exploration::{self, Explored};
+use super::{common, findings};
+use crate::cli;
+use crate::explore::crew::Before;
+use crate::explore::expedition::{self, Limits, Onlooker, Progress};
+use crate::explore::spent::Spent;
+use crate::host_time::Stopwatch;
+use crate::interrupt::Interrupt;
+use crate::session::launch::EngineOptions;
+use crate::ui::progress::ExploreBar;
+use crate::ui::{Ui, printable, style};
+use crate::units::{Vtime, show_bytes, show_duration_ns};
+
+/// Of the host's memory, moments may take one part in so many, unless somebody says otherwise.
+const MEMORY_PART: u64 = 4;
+/// What they may take if it is not known how much memory there is.
+const MEMORY_BYTES_DEFAULT: u64 = 1 << 30;
+/// More workers than one in so many of the branches that may be in flight wait for one another.
+const WORKERS_PART: u32 = 4;
+/// Each so many branches, one is slow, if that is asked for.
+const SLOW_EVERY: u64 = 3;
+
+/// A line of `--json` for a finding.
+#[derive(Serialize)]
+struct Found<'a> {
+    kind: &'static str,
+    branch: u64,
+    path: String,
+    #[serde(flatten)]
+    hit: &'a Hit,
+}
+
+/// The last line of `--json`.
+#[derive(Serialize)]
+struct Summary<'a> {
+    kind: &'static str,
+    path: String,
+    why: Why,
+    branches: u64,
+    run: u64,
+    subtrees: u64,
+    vtime_ns: u64,
+    instructions: u64,
+    /// Of the branches that were taken in, whoever ran them.
+    merged_cpu_ns: u64,
+    /// Of those that this process ran, and where it went.
+    cpu_ns: u64,
+    spent: Spent,
+    spent_ns: u64,
+    executed: u64,
+    states: u64,
+    findings: usize,
+    digest: String,
+    host_seconds: f64,
+    branches_per_min: f64,
+    run_directory: &'a str,
+}
+
+pub(super) fn run(ui: &Ui, args: &cli::Explore, engine: cli::EngineChoice) -> anyhow::Result<Outcome> {
+    let mut world = common::load(&args.world)?;
+    world.explore.strategy = args.strategy.unwrap_or(world.explore.strategy);
+    let options = EngineOptions::new(&args.hidden)?;
+    let interrupt = Interrupt::install()?;
+    let explored = exploration::prepare(ui, world, args.seed, options, &interrupt)?;
+    exploration::engine(ui, engine)?;
+    let limits = Limits {
+        branches: args.branches.unwrap_or(u64::MAX),
+        host_ns: args.budget,
+        until_found: args.until_found,
+        workers: args.jobs.map_or_else(cores, usize::from),
+        memory_bytes: args.memory.unwrap_or_else(default_memory),
+    };
+    let slow = Duration::from_millis(args.slow_branches_ms);
+    let before = |choice: u64| {
+        if !slow.is_zero() && choice.is_multiple_of(SLOW_EVERY) {
+            let ns = u64::try_from(slow.as_nanos()).unwrap_or(u64::MAX);
+            Stopwatch::start().wait_for_ns(ns, || false);
+        }
+    };
+    let outcome = go(ui, &explored, &args.output, &limits, &interrupt, &before)?;
+    Ok(if outcome.merged.findings().is_empty() { Outcome::Fine } else { Outcome::Found })
+}
+
+/// Explore, or go on with it, in this run directory.
+pub(super) fn go(
+    ui: &Ui,
+    Explored { setting, header }: &Explored,
+    folder: &Path,
+    limits: &Limits,
+    interrupt: &Interrupt,
+    before: Before<'_>,
+) -> anyhow::Result<expedition::Outcome> {
+    let mut journal = match findings::is_run(folder)? {
+        true => Journal::resume_same(folder, header)?,
+        false => Journal::create(folder, header)?,
+    };
+    tell_beginning(ui, setting, &journal, limits)?;
+    let clock = Stopwatch::start();
+    let most = Some(limits.branches).filter(|branches| *branches < u64::MAX);
+    let mut teller = Teller { ui, bar: ExploreBar::new(ui, limits.host_ns, most), clock, failed: None };
+    let outcome = expedition::explore(setting, Some(&mut journal), limits, interrupt, before, &mut teller);
+    teller.bar.clear();
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            journal.sync()?;
+            return Err(error);
+        }
+    };
+    if let Some(error) = teller.failed {
+        return Err(error.into());
+    }
+    let host_seconds = clock.seconds();
+    let host_ns = u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let end = outcome.merged.end(outcome.why, host_ns);
+    keep_evidence(&journal, &outcome)?;
+    journal.finish(&end)?;
+    let folder = folder.display().to_string();
+    let progress = &outcome.progress;
+    ui.record(&Summary {
+        kind: "end",
+        path: setting.name(&everett_explorer::search::Path::default()),
+        why: outcome.why,
+        branches: end.branches,
+        run: progress.run,
+        subtrees: outcome.tree.subtrees(),
+        vtime_ns: outcome.merged.totals().vtime_ns,
+        instructions: outcome.merged.totals().cost.instructions,
+        merged_cpu_ns: outcome.merged.totals().cost.cpu_ns,
+        cpu_ns: progress.cpu_ns,
+        spent: progress.spent,
+        spent_ns: progress.spent.total_ns(),
+        executed: progress.instructions,
+        states: progress.states,
+        findings: outcome.merged.findings().len(),
+        digest: end.digest.clone(),
+        host_seconds,
+        branches_per_min: per_minute(progress.run, host_seconds),
+        run_directory: &folder,
+    })?;
+    tell_end(ui, &outcome, &end.digest, host_seconds, &folder)?;
+    Ok(outcome)
+}
+
+/// One worker a core.
+pub(super) fn cores() -> usize {
+    thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// What moments may take of this host's memory.
+pub(super) fn default_memory() -> u64 {
+    let info = rustix::system::sysinfo();
+    match u64::from(info.mem_unit).saturating_mul(info.totalram) / MEMORY_PART {
+        0 => MEMORY_BYTES_DEFAULT,
+        bytes => bytes,
+    }
+}
+
+fn per_minute(count: u64, seconds: f64) -> f64 {
+    count as f64 * 60.0 / seconds.max(1e-9)
+}
+
+fn tell_beginning(
+    ui: &Ui,
+    setting: &crate::explore::setting::Setting,
+    journal: &Journal,
+    limits: &Limits,
+) -> anyhow::Result<()> {
+    let explore = &setting.launcher.world.explore;
+    let name = setting.name(&everett_explorer::search::Path::default());
+    ui.say(format!(
+        "{}  branches of {} up to {} after ready, strategy {}, {} in flight, {} {}, {} for moments",
+        style::paint(style::HEAD, name),
+        show_duration_ns(explore.segment.0),
+        show_duration_ns(explore.horizon.0),
+        explore.strategy,
+        explore.in_flight,
+        limits.workers,
+        if limits.workers == 1 { "worker" } else { "workers" },
+        show_bytes(limits.memory_bytes),
+    ))?;
+    if limits.workers > (explore.in_flight / WORKERS_PART).max(1) as usize {
+        ui.say(style::paint(
+            style::NOTE,
+            format!(
+                "more workers than a quarter of the branches in flight: some will wait; set explore.in_flight to {} or more",
+                limits.workers * WORKERS_PART as usize
+            ),
+        ))?;
+    }
+    if !journal.is_empty() {
+        ui.say(format!("going on with {} branches that are recorded", journal.len()))?;
+    }
+    Ok(())
+}
+
+/// Faults, log lines and packets of each finding, as files.
+fn keep_evidence(journal: &Journal, outcome: &expedition::Outcome) -> anyhow::Result<()> {
+    for finding in outcome.merged.findings() {
+        let hit = &finding.hit;
+        let text = |lines: &[String]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+        let about = serde_json::to_string_pretty(&serde_json::json!({
+            "id": finding.id, "property": hit.property, "signature": hit.signature, "text": hit.text,
+            "vtime_ns": hit.vtime_ns, "node": hit.node, "path": finding.path, "branch": finding.first,
+        }))? + "\n";
+        let (log, packets, faults) =
+            (text(&hit.evidence.lines), text(&hit.evidence.packets), text(&hit.evidence.faults));
+        journal.keep_evidence(
+            finding.id,
+            &[
+                ("finding.json", about.as_bytes()),
+                ("log.txt", log.as_bytes()),
+                ("packets.txt", packets.as_bytes()),
+                ("faults.txt", faults.as_bytes()),
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+fn tell_end(
+    ui: &Ui,
+    outcome: &expedition::Outcome,
+    digest: &str,
+    host_seconds: f64,
+    folder: &str,
+) -> anyhow::Result<()> {
+    let (totals, progress) = (outcome.merged.totals(), &outcome.progress);
+    ui.say(format!(
+        "{}: {} branches in {} subtrees, {} of vtime, {:.1} billion instructions; {} abstract states",
+        outcome.why.words(),
+        style::paint(style::HEAD, outcome.merged.branches()),
+        outcome.tree.subtrees(),
+        show_duration_ns(totals.vtime_ns),
+        totals.cost.instructions as f64 / 1e9,
+        progress.states,
+    ))?;
+    ui.say(format!(
+        "{} branches were run in {:.1} s: {:.0} a minute, {:.2} s of CPU each ({:.0} MIPS)",
+        progress.run,
+        host_seconds,
+        per_minute(progress.run, host_seconds),
+        progress.cpu_ns as f64 / 1e9 / (progress.run as f64).max(1.0),
+        progress.instructions as f64 * 1e3 / (progress.cpu_ns as f64).max(1.0),
+    ))?;
+    let spent = progress.spent;
+    let share = |(name, ns): (&str, u64)| {
+        format!("{name} {:.1} %", 100.0 * ns as f64 / (spent.total_ns() as f64).max(1.0))
+    };
+    ui.say(style::paint(
+        style::FAINT,
+        format!("where the time went: {}", spent.parts().map(share).join(", ")),
+    ))?;
+    ui.say(format!("digest {}", style::paint(style::HEAD, digest)))?;
+    match outcome.merged.findings().len() {
+        0 => ui.say(style::paint(style::GOOD, "nothing found"))?,
+        n => {
+            let findings = if n == 1 { "finding" } else { "findings" };
+            ui.say(style::paint(style::BAD, format!("{n} {findings}: everett findings {folder}")))?;
+        }
+    }
+    Ok(())
+}
+
+/// Tells how an exploration goes.
+struct Teller<'u> {
+    ui: &'u Ui,
+    bar: ExploreBar,
+    clock: Stopwatch,
+    /// The terminal is gone.
+    failed: Option<std::io::Error>,
+}
+
+impl Onlooker for Teller<'_> {
+    fn found(&mut self, record: &Record, hit: &Hit) {
+        let path = record.path.to_string();
+        let told = self.bar.suspend(|| {
+            self.ui.record(&Found { kind: "found", branch: record.choice, path, hit })?;
+            let place = match &hit.node {
+                Some(node) => format!("{} {node}", Vtime(hit.vtime_ns)),
+                None => Vtime(hit.vtime_ns).to_string(),
+            };
+            self.ui.say(format!(
+                "{} branch {} at {place}: {}: {}",
+                style::paint(style::BAD, "FOUND"),
+                record.choice,
+                style::paint(style::HEAD, printable(&hit.property)),
+                printable(&hit.text)
+            ))
+        });
+        if let Err(error) = told {
+            self.failed.get_or_insert(error);
+        }
+    }
+
+    fn at(&mut self, progress: &Progress) {
+        self.bar.at(progress, self.clock.seconds());
+    }
+}

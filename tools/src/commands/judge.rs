@@ -1,0 +1,65 @@
+//! What the judges of an exploration say of a single run: properties, the kernels' troubles, the history.
+
+use everett_explorer::plan::Plan;
+
+use crate::explore::lens::Lens;
+use crate::explore::verdict::judge_history;
+use crate::explore::witness::{Memory, Witness};
+use crate::session::event::{Event, What};
+
+/// Judges one run as it goes.
+pub(super) struct Judge<'l> {
+    lens: &'l Lens,
+    witness: Witness<'l>,
+    /// Of what was found, what was told.
+    told: usize,
+    /// What the session had not found by itself.
+    pub(super) findings: u64,
+}
+
+impl<'l> Judge<'l> {
+    /// Of a run of this world under this plan.
+    pub(super) fn new(lens: &'l Lens, plan: &'l Plan) -> anyhow::Result<Judge<'l>> {
+        Ok(Judge { lens, witness: Witness::new(lens, plan, &Memory::new(lens))?, told: 0, findings: 0 })
+    }
+
+    /// Something happened. What is wrong with it that nobody else tells.
+    pub(super) fn hear(&mut self, event: &Event) -> Vec<Event> {
+        self.witness.hear(event);
+        if matches!(event.what, What::End) {
+            self.witness.calm(event.vtime_ns);
+        }
+        // What the session found is told already.
+        let told = matches!(event.what, What::Finding { .. });
+        let new = self.new_findings();
+        if told { Vec::new() } else { self.counted(new) }
+    }
+
+    /// The run is over; its checks were run to their end if `whole`.
+    pub(super) fn over(&mut self, vtime_ns: u64, whole: bool) -> Vec<Event> {
+        if whole {
+            self.witness.over(vtime_ns);
+        }
+        judge_history(self.lens, &mut self.witness);
+        let new = self.new_findings();
+        self.counted(new)
+    }
+
+    fn counted(&mut self, new: Vec<Event>) -> Vec<Event> {
+        self.findings += new.len() as u64;
+        new
+    }
+
+    fn new_findings(&mut self) -> Vec<Event> {
+        let found = self.witness.found();
+        let new = found.get(self.told..).unwrap_or_default().iter().map(|found| {
+            let hit = &found.hit;
+            let node = hit.node.and_then(|node| self.lens.name(node)).unwrap_or_default().to_owned();
+            let what = What::Finding { property: hit.property.clone(), text: hit.text.clone() };
+            Event { vtime_ns: hit.vtime_ns, node, what }
+        });
+        let new = new.collect();
+        self.told = found.len();
+        new
+    }
+}

@@ -1,0 +1,267 @@
+//! `everett replay`: a branch again, compared with what was recorded; or a regression file.
+
+use std::path::Path;
+
+use anyhow::bail;
+use everett_explorer::run::Record;
+use serde::Serialize;
+
+use super::Outcome;
+use super::common;
+use super::exploration::{self, Run};
+use crate::cli::{self, Id};
+use crate::explore::regression::Regression;
+use crate::explore::replay::{Recorded, Replayed, replay};
+use crate::explore::setting::Setting;
+use crate::explore::shrink::Wanted;
+use crate::explore::traveller::{Interrupted, Traveller, Watch};
+use crate::explore::witness::Found;
+use crate::host_time::Stopwatch;
+use crate::interrupt::Interrupt;
+use crate::session::event::{Event, What};
+use crate::session::launch::EngineOptions;
+use crate::session::show;
+use crate::ui::progress::RunBar;
+use crate::ui::{Ui, printable, style};
+use crate::units::{Vtime, show_duration_ns};
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    kind: &'static str,
+    path: String,
+    vtime_ns: u64,
+    trail: Option<String>,
+    same: bool,
+    found: Vec<&'a str>,
+    host_seconds: f64,
+}
+
+pub(super) fn run(ui: &Ui, args: &cli::Replay) -> anyhow::Result<Outcome> {
+    let interrupt = Interrupt::install()?;
+    if args.run.is_file() {
+        return regression(ui, args, &interrupt);
+    }
+    let Some(id) = args.id else {
+        bail!("{}: which finding is to be replayed? A number, or b and a branch's", args.run.display());
+    };
+    let run = Run::open(&args.run)?;
+    let record = run.record(id)?;
+    let setting = run.setting(ui, &interrupt)?;
+    let recorded = Recorded::of(&run.reading, &record)?;
+    let wanted = match id {
+        Id::Finding(id) => Some(Wanted::of(&run.finding(id)?.hit)),
+        Id::Branch(_) => None,
+    };
+    again(ui, args, &setting, &record, &recorded, wanted.as_ref(), &interrupt)
+}
+
+/// Run a branch again. Whether what is wanted of it was found.
+pub(super) fn again(
+    ui: &Ui,
+    args: &cli::Replay,
+    setting: &Setting,
+    record: &Record,
+    recorded: &Recorded,
+    wanted: Option<&Wanted>,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Outcome> {
+    let clock = Stopwatch::start();
+    let mut teller = Teller::new(ui, setting, args, interrupt, record.end_ns);
+    let replayed = replay(setting, &record.path, recorded, &mut teller)?;
+    teller.bar.clear();
+    teller.failed()?;
+    let name = setting.name(&record.path);
+    match replayed {
+        Replayed::Left { vtime_ns, recorded, came } => {
+            let at = Vtime(vtime_ns).to_string();
+            bail!(
+                "{name} leaves the recorded trail at {} s: {recorded}… was recorded, {came}… came; `everett verify` finds the \
+                 instruction at which two runs part",
+                at.trim()
+            );
+        }
+        Replayed::Ended(vtime_ns) => {
+            if interrupt.wanted() {
+                bail!("interrupted at {} s of vtime", Vtime(vtime_ns).to_string().trim());
+            }
+            summary(ui, &name, vtime_ns, None, true, &[], &clock)?;
+            ui.say(format!("{name} is on its recorded trail at {} s", Vtime(vtime_ns).to_string().trim()))?;
+            Ok(Outcome::Fine)
+        }
+        Replayed::Same(branch) => {
+            let trail = crate::explore::marks::digest(&branch.marks);
+            if trail != record.trail {
+                bail!("{name} ends with trail {trail}; {} was recorded", record.trail);
+            }
+            let found = &branch.testimony.found;
+            summary(ui, &name, branch.last_ns, Some(trail.clone()), true, found, &clock)?;
+            ui.say(format!(
+                "{}  {} of vtime, on its recorded trail at all {} places",
+                style::paint(style::HEAD, &name),
+                show_duration_ns(branch.last_ns),
+                recorded.len()
+            ))?;
+            ui.say(format!("trail {}", style::paint(style::HEAD, &trail)))?;
+            match wanted {
+                Some(wanted) => match wanted.in_branch(&branch) {
+                    Some(_) => {
+                        ui.say(style::paint(style::BAD, "what was found is found again"))?;
+                        Ok(Outcome::Found)
+                    }
+                    None => bail!("{name} has its recorded trail, but what was found is not found again"),
+                },
+                None => tell_found(ui, found),
+            }
+        }
+    }
+}
+
+fn tell_found(ui: &Ui, found: &[Found]) -> anyhow::Result<Outcome> {
+    for Found { hit, .. } in found {
+        let line = format!("{}: {}", printable(&hit.property), printable(&hit.text));
+        ui.say(style::paint(style::BAD, line))?;
+    }
+    if found.is_empty() {
+        ui.say(style::paint(style::GOOD, "nothing found"))?;
+        return Ok(Outcome::Fine);
+    }
+    Ok(Outcome::Found)
+}
+
+fn summary(
+    ui: &Ui,
+    path: &str,
+    vtime_ns: u64,
+    trail: Option<String>,
+    same: bool,
+    found: &[Found],
+    clock: &Stopwatch,
+) -> anyhow::Result<()> {
+    let found = found.iter().map(|found| &*found.hit.property).collect();
+    let path = path.to_owned();
+    Ok(ui.record(&Summary {
+        kind: "replay",
+        path,
+        vtime_ns,
+        trail,
+        same,
+        found,
+        host_seconds: clock.seconds(),
+    })?)
+}
+
+/// A finding that was written down as a file.
+fn regression(ui: &Ui, args: &cli::Replay, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
+    let file: &Path = &args.run;
+    if let Some(id) = args.id {
+        let id = match id {
+            Id::Finding(id) => id.to_string(),
+            Id::Branch(id) => format!("b{id}"),
+        };
+        bail!("{}: a regression file has one finding; leave out {id}", file.display());
+    }
+    let regression = Regression::read(file)?;
+    let world = common::load(&regression.world_file(file))?;
+    let plan = regression.plan(&world.names(), file)?;
+    let options = EngineOptions::default();
+    let setting = exploration::prepare(ui, world, Some(regression.seed), options, interrupt)?.setting;
+    let exact = setting.name(&regression.path) == regression.timeline;
+    let clock = Stopwatch::start();
+    let route = regression.route(&setting, plan);
+    let end_ns = route.end.map_or(0, |end| end.at_ns);
+    let mut teller = Teller::new(ui, &setting, args, interrupt, end_ns);
+    let branches = Traveller::new(&setting)?.journey(&route, &mut teller);
+    teller.bar.clear();
+    teller.failed()?;
+    let branch = match branches {
+        Ok(mut branches) => branches.pop(),
+        Err(error) if error.is::<Interrupted>() && !interrupt.wanted() => {
+            ui.say("stopped there")?;
+            return Ok(Outcome::Fine);
+        }
+        Err(error) => return Err(error),
+    };
+    let Some(branch) = branch else { bail!("{}: it has no timeline", file.display()) };
+    let trail = crate::explore::marks::digest(&branch.marks);
+    let name = setting.name(&regression.path);
+    let same = exact && trail == regression.trail;
+    summary(ui, &name, branch.last_ns, Some(trail.clone()), same, &branch.testimony.found, &clock)?;
+    if exact && !same {
+        bail!("{name} has trail {trail}; {} was recorded", regression.trail);
+    }
+    ui.say(format!("{}  {} of vtime", style::paint(style::HEAD, &name), show_duration_ns(branch.last_ns)))?;
+    ui.say(match exact {
+        true => format!("trail {}, as it was recorded", style::paint(style::HEAD, &trail)),
+        false => "the world or its image has changed: the same faults, on another timeline".to_owned(),
+    })?;
+    match regression.wanted().in_branch(&branch) {
+        Some(found) => {
+            let line = format!("{}: {}", printable(&found.hit.property), printable(&found.hit.text));
+            ui.say(style::paint(style::BAD, line))?;
+            Ok(Outcome::Found)
+        }
+        None => {
+            let gone = format!("{} is not violated", printable(&regression.property));
+            ui.say(style::paint(style::GOOD, gone))?;
+            Ok(Outcome::Fine)
+        }
+    }
+}
+
+/// Tells what happens on the way.
+struct Teller<'t> {
+    ui: &'t Ui,
+    bar: RunBar,
+    several: bool,
+    quiet: bool,
+    until_ns: u64,
+    interrupt: &'t Interrupt,
+    failed: Option<std::io::Error>,
+}
+
+impl<'t> Teller<'t> {
+    fn new(
+        ui: &'t Ui,
+        setting: &Setting,
+        args: &cli::Replay,
+        interrupt: &'t Interrupt,
+        end_ns: u64,
+    ) -> Teller<'t> {
+        Teller {
+            ui,
+            bar: RunBar::new(ui, end_ns),
+            several: setting.launcher.world.nodes.len() > 1,
+            quiet: args.quiet,
+            until_ns: args.until.unwrap_or(u64::MAX),
+            interrupt,
+            failed: None,
+        }
+    }
+
+    /// The terminal is gone.
+    fn failed(&mut self) -> std::io::Result<()> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+}
+
+impl Watch for Teller<'_> {
+    fn event(&mut self, event: &Event) {
+        let of_console = matches!(&event.what, What::Kernel { text } if everett_explorer::property::trouble(text).is_none());
+        // Histories are for judges.
+        if self.quiet || of_console || !self.ui.json && matches!(event.what, What::History { .. }) {
+            return;
+        }
+        let told = self.bar.suspend(|| {
+            self.ui.record(event)?;
+            self.ui.say(show::line(event, self.several))
+        });
+        if let Err(error) = told {
+            self.failed.get_or_insert(error);
+        }
+    }
+
+    fn at(&mut self, vtime_ns: u64) -> bool {
+        self.bar.at(vtime_ns, 0);
+        vtime_ns < self.until_ns && !self.interrupt.wanted() && self.failed.is_none()
+    }
+}

@@ -1,0 +1,108 @@
+//! `everett show`: a finding or a branch with what was seen, or the digest of an exploration.
+
+use everett_explorer::run::{Evidence, Hit, Record};
+use serde::Serialize;
+
+use super::Outcome;
+use super::exploration::Run;
+use super::findings;
+use crate::cli::{self, Id};
+use crate::ui::{Ui, printable, style};
+use crate::units::{Vtime, show_duration_ns};
+
+#[derive(Serialize)]
+struct Digest<'a> {
+    kind: &'static str,
+    branches: u64,
+    digest: &'a str,
+}
+
+pub(super) fn run(ui: &Ui, args: &cli::Show) -> anyhow::Result<Outcome> {
+    if args.digest {
+        return digest(ui, args);
+    }
+    let run = Run::open(&args.run)?;
+    match args.id {
+        None => {
+            let header = run.reading.header();
+            ui.say(format!(
+                "{}  {} branches under seed {}, strategy {}",
+                printable(&header.world_file),
+                run.merged.branches(),
+                header.seed,
+                header.strategy.0
+            ))?;
+            for finding in run.merged.findings() {
+                findings::tell(ui, finding)?;
+            }
+        }
+        Some(Id::Finding(id)) => {
+            let finding = run.finding(id)?;
+            findings::tell(ui, finding)?;
+            evidence(ui, &finding.hit.evidence)?;
+            ui.say(format!("\neverett replay {} {id}    runs it again", args.run.display()))?;
+        }
+        Some(id @ Id::Branch(_)) => branch(ui, &run.record(id)?)?,
+    }
+    Ok(Outcome::Fine)
+}
+
+fn digest(ui: &Ui, args: &cli::Show) -> anyhow::Result<Outcome> {
+    let mut run = Run::open(&args.run)?;
+    if let Some(branches) = args.branches {
+        run.merged = run.reading.merged(branches)?;
+    }
+    let (branches, digest) = (run.merged.branches(), run.merged.digest().to_hex().to_string());
+    ui.record(&Digest { kind: "digest", branches, digest: &digest })?;
+    ui.say(format!("{digest}  {branches} branches"))?;
+    Ok(Outcome::Fine)
+}
+
+fn branch(ui: &Ui, record: &Record) -> anyhow::Result<()> {
+    ui.record(record)?;
+    ui.say(format!("{}  {}", style::paint(style::HEAD, format!("branch {}", record.choice)), record.path))?;
+    let from = record.from.map_or("the root moment".to_owned(), |from| format!("branch {from}"));
+    let open = if record.open_ns.is_some() {
+        "others can go on from its end"
+    } else {
+        "nothing goes on from its end"
+    };
+    ui.say(format!(
+        "    from {from}, {} to {} s; {open}{}",
+        show_duration_ns(record.vtime_ns()),
+        Vtime(record.end_ns).to_string().trim(),
+        if record.checked { "; its checks were run" } else { "" }
+    ))?;
+    ui.say(format!(
+        "    {} instructions, {} faults, {} points of coverage; trail {}",
+        record.instructions,
+        record.faults,
+        record.delta.points().count(),
+        record.trail
+    ))?;
+    if let Some(why) = &record.broken {
+        ui.say(style::paint(style::NOTE, format!("    ended early: {}", printable(why))))?;
+    }
+    for hit in &record.hits {
+        let Hit { property, text, vtime_ns, .. } = hit;
+        let line = format!("    {} {}: {}", Vtime(*vtime_ns), printable(property), printable(text));
+        ui.say(style::paint(style::BAD, line))?;
+    }
+    Ok(())
+}
+
+/// What was seen before something was found.
+pub(super) fn evidence(ui: &Ui, evidence: &Evidence) -> anyhow::Result<()> {
+    let parts = [
+        ("faults before it", &evidence.faults),
+        ("messages before it", &evidence.packets),
+        ("what was told before it", &evidence.lines),
+    ];
+    for (title, lines) in parts.into_iter().filter(|(_, lines)| !lines.is_empty()) {
+        ui.say(format!("\n{}", style::paint(style::HEAD, title)))?;
+        for line in lines {
+            ui.say(format!("    {}", printable(line)))?;
+        }
+    }
+    Ok(())
+}

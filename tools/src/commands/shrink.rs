@@ -1,0 +1,120 @@
+//! `everett shrink`: the fewest faults that still show a finding, and a file for a project's own tests.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use everett_explorer::plan::What;
+use serde::Serialize;
+
+use super::exploration::Run;
+use super::{Outcome, explore};
+use crate::cli;
+use crate::explore::regression::Regression;
+use crate::explore::setting::Setting;
+use crate::explore::shrink::{Progress, Shrunk, Wanted, shrink};
+use crate::host_time::Stopwatch;
+use crate::interrupt::Interrupt;
+use crate::ui::progress::RunBar;
+use crate::ui::{Ui, printable, style};
+use crate::units::{Vtime, show_duration_ns};
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    kind: &'static str,
+    path: String,
+    faults_before: usize,
+    faults: usize,
+    runs: u64,
+    property: &'a str,
+    text: &'a str,
+    trail: &'a str,
+    file: String,
+    host_seconds: f64,
+}
+
+pub(super) fn run(ui: &Ui, args: &cli::Shrink) -> anyhow::Result<Outcome> {
+    let interrupt = Interrupt::install()?;
+    let run = Run::open(&args.run)?;
+    let finding = run.finding(args.id)?.clone();
+    let setting = run.setting(ui, &interrupt)?;
+    let file = match &args.output {
+        Some(file) => file.clone(),
+        None => args.run.join(format!("regression-{}.json", args.id)),
+    };
+    let workers = args.jobs.map_or_else(explore::cores, usize::from);
+    let wanted = Wanted::of(&finding.hit);
+    let clock = Stopwatch::start();
+    let shrunk = shrunk(ui, &setting, &finding.path, &wanted, workers, &interrupt)?;
+    write(ui, &setting, &shrunk, &file, &clock)?;
+    Ok(Outcome::Found)
+}
+
+/// Shrink, with a bar.
+pub(super) fn shrunk(
+    ui: &Ui,
+    setting: &Setting,
+    path: &everett_explorer::search::Path,
+    wanted: &Wanted,
+    workers: usize,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Shrunk> {
+    let bar = RunBar::endless(ui, "shrinking");
+    let told = &mut |progress: &Progress| {
+        bar.say(&format!("{} faults are left after {} runs", progress.faults, progress.runs));
+    };
+    let shrunk = shrink(setting, path, wanted, workers, interrupt, told);
+    bar.clear();
+    shrunk
+}
+
+/// Tell what came of it, and write the file.
+pub(super) fn write(
+    ui: &Ui,
+    setting: &Setting,
+    shrunk: &Shrunk,
+    file: &Path,
+    clock: &Stopwatch,
+) -> anyhow::Result<()> {
+    let folder: PathBuf = file.parent().map(Path::to_owned).unwrap_or_default();
+    Regression::of(setting, shrunk, &folder)?.write(file)?;
+    let plan = shrunk.route.plan.as_ref().context("what was shrunk has a plan")?;
+    let faults = plan.entries().iter().filter(|entry| matches!(entry.what, What::Fault(_))).count();
+    let hit = &shrunk.found.hit;
+    ui.record(&Summary {
+        kind: "shrunk",
+        path: setting.name(&shrunk.route.path),
+        faults_before: shrunk.faults_before,
+        faults,
+        runs: shrunk.runs,
+        property: &hit.property,
+        text: &hit.text,
+        trail: &shrunk.trail,
+        file: file.display().to_string(),
+        host_seconds: clock.seconds(),
+    })?;
+    ui.say(format!(
+        "{} of {} faults are left, after {} runs in {:.1} s:",
+        style::paint(style::HEAD, faults),
+        shrunk.faults_before,
+        shrunk.runs,
+        clock.seconds()
+    ))?;
+    for line in plan.write().lines() {
+        ui.say(format!("    {}", printable(line)))?;
+    }
+    let at = Vtime(hit.vtime_ns).to_string();
+    ui.say(format!(
+        "{} at {} s: {}",
+        style::paint(style::BAD, printable(&hit.property)),
+        at.trim(),
+        printable(&hit.text)
+    ))?;
+    let end = shrunk.route.end.map_or(0, |end| end.at_ns.saturating_sub(setting.root_ns));
+    let forks = match shrunk.route.path.forks().len() {
+        0 => format!("a run without forks, {} long", show_duration_ns(end)),
+        1 => "on a timeline that forks once".to_owned(),
+        n => format!("on a timeline that forks {n} times"),
+    };
+    ui.say(format!("{forks}; everett replay {} runs it again", file.display()))?;
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! A finding as a file: what a project's own tests run again after a change.
+//!
+//! It names a world file, a seed, a fault plan, and what was found with them. On the same world and image it is the same timeline, to
+//! the bit; on a changed one it is the same plan, done to another program.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Component, Path as FilePath, PathBuf};
+
+use anyhow::{Context, bail};
+use everett_explorer::fate::End;
+use everett_explorer::plan::limits::PLAN_BYTES_MAX;
+use everett_explorer::plan::{Names, Plan};
+use everett_explorer::search::Path;
+use serde::{Deserialize, Serialize};
+
+use super::setting::Setting;
+use super::shrink::{Shrunk, Wanted};
+use super::traveller::Route;
+
+/// The format of regression files. Another one is refused.
+const SCHEMA_VERSION: u32 = 1;
+/// Bytes of a regression file.
+const FILE_BYTES_MAX: u64 = 2 * PLAN_BYTES_MAX as u64;
+
+/// A finding as a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Regression {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// The world file, from the regression file's folder.
+    pub world: PathBuf,
+    /// The name of the timeline when it was found.
+    pub timeline: String,
+    /// Its digest, if it is still the same timeline.
+    pub trail: String,
+    /// The seed.
+    pub seed: u64,
+    /// Where it forks.
+    pub path: Path,
+    /// How long after *ready* the workload ends, in nanoseconds.
+    pub for_ns: u64,
+    /// Checks follow.
+    pub checked: bool,
+    /// The fault plan, a line an entry.
+    pub plan: Vec<serde_json::Value>,
+    /// Which property does not hold.
+    pub property: String,
+    /// What was found, for people.
+    pub text: String,
+}
+
+impl Regression {
+    /// What was shrunk, for a file in `folder`.
+    ///
+    /// # Errors
+    /// The world file's place cannot be told.
+    pub fn of(setting: &Setting, shrunk: &Shrunk, folder: &FilePath) -> anyhow::Result<Regression> {
+        let Route { path, plan, end } = &shrunk.route;
+        let (plan, end) = plan.as_ref().zip(end.as_ref()).context("a regression has a plan and an end")?;
+        let lines = plan.write();
+        let lines = lines.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+        Ok(Regression {
+            schema_version: SCHEMA_VERSION,
+            world: from_folder(&setting.launcher.world.file, folder)?,
+            timeline: setting.name(path),
+            trail: shrunk.trail.clone(),
+            seed: setting.seed,
+            path: path.clone(),
+            for_ns: end.at_ns.saturating_sub(setting.root_ns),
+            checked: end.checked,
+            plan: lines,
+            property: shrunk.found.hit.property.clone(),
+            text: shrunk.found.hit.text.clone(),
+        })
+    }
+
+    /// Write it.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&self, file: &FilePath) -> anyhow::Result<()> {
+        let text = serde_json::to_string_pretty(self)? + "\n";
+        fs::write(file, text).with_context(|| file.display().to_string())
+    }
+
+    /// Read one.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn read(file: &FilePath) -> anyhow::Result<Regression> {
+        let here = || file.display().to_string();
+        let mut text = String::new();
+        let opened = fs::File::open(file).with_context(here)?;
+        let length = opened.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).with_context(here)?;
+        if length as u64 > FILE_BYTES_MAX {
+            bail!("{}: a regression file has at most {FILE_BYTES_MAX} bytes", file.display());
+        }
+        let regression: Regression = serde_json::from_str(&text).with_context(here)?;
+        if regression.schema_version != SCHEMA_VERSION {
+            let version = regression.schema_version;
+            bail!("{}: version {version}; this version reads {SCHEMA_VERSION}", file.display());
+        }
+        Ok(regression)
+    }
+
+    /// Where the world file is, if this was read from `file`.
+    #[must_use]
+    pub fn world_file(&self, file: &FilePath) -> PathBuf {
+        file.parent().unwrap_or(FilePath::new("")).join(&self.world)
+    }
+
+    /// Its plan, for a world with these names; `file` is where it was read.
+    ///
+    /// # Errors
+    /// It is none for that world.
+    pub fn plan(&self, names: &Names, file: &FilePath) -> anyhow::Result<Plan> {
+        let lines: String = self.plan.iter().map(|line| format!("{line}\n")).collect();
+        Plan::parse(&lines, names).with_context(|| format!("{}: plan", file.display()))
+    }
+
+    /// How it is run in a setting of its world.
+    #[must_use]
+    pub fn route(&self, setting: &Setting, plan: Plan) -> Route {
+        let at_ns = setting.root_ns.saturating_add(self.for_ns);
+        let end = End { at_ns, open: false, checked: self.checked };
+        Route { path: self.path.clone(), plan: Some(plan), end: Some(end) }
+    }
+
+    /// What it shows, or did.
+    #[must_use]
+    pub fn wanted(&self) -> Wanted {
+        Wanted { property: self.property.clone(), signature: None }
+    }
+}
+
+/// A file's path as it is seen from a folder.
+fn from_folder(file: &FilePath, folder: &FilePath) -> anyhow::Result<PathBuf> {
+    let absolute = |path: &FilePath| {
+        let path = if path.as_os_str().is_empty() { FilePath::new(".") } else { path };
+        fs::canonicalize(path).with_context(|| path.display().to_string())
+    };
+    let (file, folder) = (absolute(file)?, absolute(folder)?);
+    let common = file.components().zip(folder.components()).take_while(|(a, b)| a == b).count();
+    let up = folder.components().skip(common).map(|_| Component::ParentDir);
+    Ok(up.chain(file.components().skip(common)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_named_from_folders() {
+        let place = tempfile::tempdir().unwrap();
+        let (worlds, runs) = (place.path().join("worlds"), place.path().join("ci/runs"));
+        fs::create_dir_all(&worlds).unwrap();
+        fs::create_dir_all(&runs).unwrap();
+        let file = worlds.join("w.toml");
+        fs::write(&file, "").unwrap();
+        assert_eq!(from_folder(&file, &runs).unwrap(), FilePath::new("../../worlds/w.toml"));
+        assert_eq!(from_folder(&file, &worlds).unwrap(), FilePath::new("w.toml"));
+        assert!(from_folder(&worlds.join("none"), &runs).is_err());
+    }
+
+    #[test]
+    fn what_is_no_regression_is_refused_with_its_file() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("r.json");
+        let read = |text: &str| {
+            fs::write(&file, text).unwrap();
+            format!("{:#}", Regression::read(&file).unwrap_err())
+        };
+        assert!(read("{}").contains("r.json"), "it names the file");
+        assert!(read("{\"schema_version\":1,\"wrold\":\"\"}").contains("wrold"));
+        let whole = Regression {
+            schema_version: 1,
+            world: "w.toml".into(),
+            timeline: "e1:0:0/".to_owned(),
+            trail: String::new(),
+            seed: 0,
+            path: Path::default(),
+            for_ns: 1,
+            checked: true,
+            plan: Vec::new(),
+            property: "p".to_owned(),
+            text: "t".to_owned(),
+        };
+        whole.write(&file).unwrap();
+        assert_eq!(Regression::read(&file).unwrap(), whole);
+        Regression { schema_version: 2, ..whole }.write(&file).unwrap();
+        assert!(format!("{:#}", Regression::read(&file).unwrap_err()).contains("version 2"));
+    }
+}

@@ -1,0 +1,54 @@
+//! Where the time of branches goes, for figures.
+
+use std::ops::AddAssign;
+
+use serde::Serialize;
+
+/// CPU time by what it was spent on, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Spent {
+    /// Executing guests, their devices and the wire.
+    pub guest_ns: u64,
+    /// Going to moments.
+    pub restore_ns: u64,
+    /// Digests of the trail.
+    pub digest_ns: u64,
+    /// Taking in what is seen: coverage, properties.
+    pub witness_ns: u64,
+    /// Judging histories.
+    pub history_ns: u64,
+    /// Taking moments.
+    pub moment_ns: u64,
+}
+
+impl Spent {
+    /// Each part with its name.
+    #[must_use]
+    pub fn parts(&self) -> [(&'static str, u64); 6] {
+        [
+            ("guest", self.guest_ns),
+            ("digests", self.digest_ns),
+            ("moments", self.moment_ns),
+            ("coverage", self.witness_ns),
+            ("histories", self.history_ns),
+            ("restores", self.restore_ns),
+        ]
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn total_ns(&self) -> u64 {
+        self.parts().into_iter().map(|(_, ns)| ns).sum()
+    }
+}
+
+impl AddAssign for Spent {
+    fn add_assign(&mut self, other: Spent) {
+        self.guest_ns += other.guest_ns;
+        self.restore_ns += other.restore_ns;
+        self.digest_ns += other.digest_ns;
+        self.witness_ns += other.witness_ns;
+        self.history_ns += other.history_ns;
+        self.moment_ns += other.moment_ns;
+    }
+}

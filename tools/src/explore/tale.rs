@@ -1,0 +1,67 @@
+//! What clients told on the way to a moment: a chain that children of one moment share.
+
+use std::sync::Arc;
+
+use everett_explorer::history::Line;
+
+/// Lines of histories, oldest first.
+#[derive(Debug, Clone, Default)]
+pub struct Tale(Option<Arc<Chapter>>);
+
+#[derive(Debug)]
+struct Chapter {
+    before: Tale,
+    lines: Vec<Line>,
+    /// Of this one and all before it.
+    count: usize,
+}
+
+impl Tale {
+    /// This one, and then these lines.
+    #[must_use]
+    pub fn and(&self, lines: Vec<Line>) -> Tale {
+        if lines.is_empty() {
+            return self.clone();
+        }
+        let count = self.len() + lines.len();
+        Tale(Some(Arc::new(Chapter { before: self.clone(), lines, count })))
+    }
+
+    /// How many lines there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |chapter| chapter.count)
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The lines.
+    pub fn lines(&self) -> impl Iterator<Item = &Line> {
+        let mut chapters = Vec::new();
+        let mut next = self;
+        while let Tale(Some(chapter)) = next {
+            chapters.push(chapter);
+            next = &chapter.before;
+        }
+        chapters.into_iter().rev().flat_map(|chapter| &chapter.lines)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_share_what_was_before() {
+        let line = |vtime_ns| Line { vtime_ns, node: "a".to_owned(), text: String::new() };
+        let parent = Tale::default().and(vec![line(1), line(2)]).and(Vec::new());
+        let (one, other) = (parent.and(vec![line(3)]), parent.and(vec![line(4), line(5)]));
+        let times = |tale: &Tale| tale.lines().map(|line| line.vtime_ns).collect::<Vec<_>>();
+        assert_eq!((times(&one), times(&other)), (vec![1, 2, 3], vec![1, 2, 4, 5]));
+        assert_eq!((parent.len(), one.len(), Tale::default().is_empty()), (2, 3, true));
+    }
+}

@@ -1,0 +1,111 @@
+//! Frames as messages: what a move on the wire says to those who only see it from outside.
+//!
+//! A message is told by its type and direction: a protocol, the port of the service, who asks and who answers. Acknowledgments that
+//! carry nothing, and how addresses are found, are no messages.
+
+use std::collections::BTreeMap;
+
+use everett_explorer::coverage::{Observed, What, WireKind};
+use everett_vmm::wire::log::{Step, StepKind};
+use everett_vmm::wire::summary::{Payload, Summary};
+
+use crate::world_file::{Ready, World};
+
+/// Ports from here on are those of clients (Linux's `ip_local_port_range`).
+const CLIENT_PORTS: u16 = 32_768;
+const FIN: u8 = 1;
+const SYN: u8 = 1 << 1;
+const RST: u8 = 1 << 2;
+/// ICMP types (RFC 792).
+const ECHO_REPLY: u8 = 0;
+const ECHO: u8 = 8;
+
+/// Names of ports: those of the services that say on which they listen.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ports(BTreeMap<u16, String>);
+
+impl Ports {
+    pub(super) fn of(world: &World) -> Ports {
+        let services = world.nodes.iter().flat_map(|node| &node.services);
+        let named = services.filter_map(|service| match service.ready {
+            Some(Ready::Tcp(port)) => Some((port, service.name.clone())),
+            _ => None,
+        });
+        Ports(named.collect())
+    }
+
+    /// Whom a message goes to or comes from, if it is a client at the other end.
+    fn name(&self, from: u16, to: u16) -> String {
+        let of = |port: u16| self.0.get(&port).cloned().unwrap_or_else(|| format!("port {port}"));
+        let answers = match (self.0.contains_key(&from), self.0.contains_key(&to)) {
+            (true, false) => true,
+            (false, true) => false,
+            _ => from < CLIENT_PORTS && to >= CLIENT_PORTS,
+        };
+        if answers { format!("from {}", of(from)) } else { format!("to {}", of(to)) }
+    }
+
+    /// What coverage makes of a move, if it is of a message between two of `nodes` nodes.
+    pub(super) fn observed(&self, step: &Step, nodes: usize) -> Option<Observed> {
+        let (from, to) = (u16::from(step.from), u16::from(step.to?));
+        if usize::from(from) >= nodes || usize::from(to) >= nodes {
+            return None;
+        }
+        let kind = match step.kind {
+            StepKind::Deliver => WireKind::Deliver,
+            StepKind::Duplicate => WireKind::Duplicate,
+            StepKind::Drop { .. } => WireKind::Drop,
+            StepKind::Timeout => WireKind::Timeout,
+        };
+        let what = What::Wire { kind, from, to, message: None, summary: self.message(&step.summary)? };
+        Some(Observed { vtime_ns: step.vtime, node: None, what })
+    }
+
+    /// What kind of message a frame is.
+    fn message(&self, summary: &Summary) -> Option<String> {
+        let Summary::Ip { payload, .. } = summary else { return None };
+        match payload {
+            Payload::Tcp { from_port, to_port, flags, len, .. } => {
+                let what = match flags {
+                    flags if flags & RST != 0 => "reset",
+                    flags if flags & SYN != 0 => "open",
+                    _ if *len > 0 => "data",
+                    flags if flags & FIN != 0 => "close",
+                    _ => return None,
+                };
+                Some(format!("tcp {what} {}", self.name(*from_port, *to_port)))
+            }
+            Payload::Udp { from_port, to_port, .. } => {
+                Some(format!("udp {}", self.name(*from_port, *to_port)))
+            }
+            Payload::Icmp { v6: false, kind: ECHO | ECHO_REPLY, .. } => Some("ping".to_owned()),
+            Payload::Icmp { .. } | Payload::Fragment | Payload::Other { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::path::Path;
+
+    use super::*;
+    use crate::world_file::parse;
+
+    #[test]
+    fn messages_are_told_by_service_and_direction() {
+        let text = "[[node]]\nname = \"a\"\n[[node.service]]\nname = \"db\"\nargv = [\"x\"]\nready = { tcp = 6379 }\n";
+        let ports = Ports::of(&parse(text, Path::new("w.toml")).unwrap());
+        let ip = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let tcp = |from_port, to_port, flags, len| {
+            let payload = Payload::Tcp { from_port, to_port, flags, seq: 1, ack: 2, len };
+            ports.message(&Summary::Ip { from: ip, to: ip, payload })
+        };
+        assert_eq!(tcp(40_000, 6379, SYN, 0).as_deref(), Some("tcp open to db"));
+        assert_eq!(tcp(6379, 40_000, 0b1_1000, 7).as_deref(), Some("tcp data from db"));
+        assert_eq!(tcp(6379, 40_000, 0b1_0000, 0), None, "an acknowledgment is no message");
+        assert_eq!(tcp(40_000, 2380, FIN | 0b1_0000, 0).as_deref(), Some("tcp close to port 2380"));
+        assert_eq!(tcp(2380, 40_000, RST, 0).as_deref(), Some("tcp reset from port 2380"));
+        assert_eq!(ports.message(&Summary::Other { ether_type: 0x88cc }), None);
+    }
+}

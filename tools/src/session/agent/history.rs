@@ -1,0 +1,231 @@
+//! Lines that programs in a guest write to the history port.
+//!
+//! The agent hands the port to drivers and checks and sees nothing of what they write, so a program can write as much as it can
+//! compute: what comes in a stretch of vtime is bounded. Past the bound there is no history that could be judged any more, so that
+//! is the end of the conversation, rather than a history with holes.
+//!
+//! **Invariant.** What becomes of a byte is a function of the bytes before it and of the vtimes of their writes, not of when the
+//! host took them.
+
+use everett_protocol::limits::HISTORY_LINE_BYTES_MAX;
+use everett_protocol::{LineCutter, PartialLine};
+use serde::{Deserialize, Serialize};
+
+use super::state::StateError;
+use super::{Conversation, What};
+
+/// Vtime is cut into stretches of this length, in nanoseconds, and each has the bound below. A node's events are taken several
+/// times in each.
+const STRETCH_NS: u64 = 100_000_000;
+/// What lines of one stretch may take, in bytes. A program that formats them one by one is far slower than this.
+const STRETCH_BYTES_MAX: u64 = 16 << 20;
+/// What a line takes besides its text: many small ones must not evade the bound.
+const LINE_OVERHEAD_BYTES: u64 = 256;
+
+/// There is more of it than is told.
+#[derive(Debug, PartialEq, Eq)]
+struct Flood;
+
+/// The port's lines on their way to events.
+#[derive(Debug)]
+pub(super) struct HistoryLines {
+    cutter: LineCutter,
+    /// Number of the last stretch in which something came, and what lines have taken of it.
+    stretch: u64,
+    bytes: u64,
+    /// There was more than the bound in one.
+    flooded: bool,
+}
+
+/// What is kept of them between two writes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct HistoryState {
+    pub(super) partial: PartialLine,
+    pub(super) stretch: u64,
+    pub(super) bytes: u64,
+    pub(super) flooded: bool,
+}
+
+impl HistoryLines {
+    pub(super) fn new() -> HistoryLines {
+        HistoryLines { cutter: cutter(), stretch: 0, bytes: 0, flooded: false }
+    }
+
+    /// The machine has lost power: nobody will end the line that was begun.
+    pub(super) fn restart(&mut self) {
+        self.cutter = cutter();
+    }
+
+    /// Takes what a program wrote at `vtime_ns` and gives out the lines that are complete, and whether each was cut. Empty ones
+    /// are passed over.
+    ///
+    /// # Errors
+    /// [`Flood`], once. Nothing is given out from there on.
+    fn push(&mut self, bytes: &[u8], vtime_ns: u64, mut emit: impl FnMut(String, bool)) -> Result<(), Flood> {
+        if self.flooded {
+            return Ok(());
+        }
+        let stretch = vtime_ns / STRETCH_NS;
+        if stretch != self.stretch {
+            (self.stretch, self.bytes) = (stretch, 0);
+        }
+        let (taken, flooded) = (&mut self.bytes, &mut self.flooded);
+        self.cutter.push(bytes, |line| {
+            if *flooded || line.bytes.is_empty() {
+                return;
+            }
+            let text = String::from_utf8_lossy(&line.bytes).into_owned();
+            *taken = taken.saturating_add(text.len() as u64 + LINE_OVERHEAD_BYTES);
+            *flooded = *taken > STRETCH_BYTES_MAX;
+            if !*flooded {
+                emit(text, line.truncated);
+            }
+        });
+        if self.flooded {
+            self.restart();
+            return Err(Flood);
+        }
+        Ok(())
+    }
+
+    pub(super) fn save(&self) -> HistoryState {
+        let HistoryLines { cutter, stretch, bytes, flooded } = self;
+        HistoryState { partial: cutter.partial(), stretch: *stretch, bytes: *bytes, flooded: *flooded }
+    }
+
+    /// # Errors
+    /// It is no state of such lines.
+    pub(super) fn resume(state: HistoryState) -> Result<HistoryLines, StateError> {
+        let HistoryState { partial, stretch, bytes, flooded } = state;
+        if flooded != (bytes > STRETCH_BYTES_MAX) {
+            return Err(StateError::Inconsistent("how much of a history came in a stretch of vtime"));
+        }
+        let mut lines = HistoryLines { stretch, bytes, flooded, ..HistoryLines::new() };
+        lines.cutter.restore(partial)?;
+        Ok(lines)
+    }
+}
+
+fn cutter() -> LineCutter {
+    LineCutter::new(HISTORY_LINE_BYTES_MAX)
+}
+
+impl Conversation {
+    /// A program wrote `bytes` to the history port at `vtime_ns`.
+    pub(super) fn history(&mut self, bytes: &[u8], vtime_ns: u64) {
+        let mut lines = Vec::new();
+        let pushed = self.history.push(bytes, vtime_ns, |text, truncated| lines.push((text, truncated)));
+        for (text, truncated) in lines {
+            self.event(vtime_ns, What::History { text, truncated });
+        }
+        if pushed.is_err() {
+            let (most, stretch) = (STRETCH_BYTES_MAX >> 20, STRETCH_NS / 1_000_000);
+            self.unusable(vtime_ns, &format!("more than {most} MiB of history in {stretch} ms of vtime"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What comes of these writes, each with its vtime; stored and resumed before each if wanted.
+    fn told(writes: &[(u64, Vec<u8>)], stored: bool) -> (Vec<(u64, String, bool)>, u32, HistoryState) {
+        let (mut lines, mut told, mut floods) = (HistoryLines::new(), Vec::new(), 0);
+        for (at, bytes) in writes {
+            if stored {
+                let state = postcard::to_stdvec(&lines.save()).unwrap();
+                lines = HistoryLines::resume(postcard::from_bytes(&state).unwrap()).unwrap();
+            }
+            let pushed = lines.push(bytes, *at, |text, truncated| told.push((*at, text, truncated)));
+            floods += u32::from(pushed.is_err());
+        }
+        (told, floods, lines.save())
+    }
+
+    fn line(at: u64, text: &str, truncated: bool) -> (u64, String, bool) {
+        (at, text.to_owned(), truncated)
+    }
+
+    #[test]
+    fn lines_are_stamped_with_the_write_that_ended_them() {
+        let writes =
+            [(1, b"{\"a\":1}\n{\"b\"".to_vec()), (2, b":2}".to_vec()), (3, b"\n\n\nx\xff\nrest".to_vec())];
+        let (told, floods, state) = told(&writes, false);
+        assert_eq!(
+            told,
+            [line(1, "{\"a\":1}", false), line(3, "{\"b\":2}", false), line(3, "x\u{fffd}", false)]
+        );
+        assert_eq!((floods, state.partial.bytes), (0, b"rest".to_vec()));
+    }
+
+    #[test]
+    fn a_long_line_is_cut_and_said_to_be() {
+        let long = [vec![b'x'; HISTORY_LINE_BYTES_MAX + 5], b"\nnext\n".to_vec()].concat();
+        let (told, ..) =
+            told(&long.chunks(30_000).map(|chunk| (7, chunk.to_vec())).collect::<Vec<_>>(), true);
+        assert_eq!(told, [line(7, &"x".repeat(HISTORY_LINE_BYTES_MAX), true), line(7, "next", false)]);
+    }
+
+    /// A program that writes the shortest of lines as fast as it can.
+    #[test]
+    fn a_flood_is_said_once_and_ends_it() {
+        let write = |at| (at, b"y\n".repeat(16 << 10));
+        let fit = STRETCH_BYTES_MAX / (1 + LINE_OVERHEAD_BYTES);
+        let many: Vec<_> = (0..8).map(|i| write(STRETCH_NS + i)).chain([write(9 * STRETCH_NS)]).collect();
+        let (lines, floods, state) = told(&many, true);
+        assert_eq!((lines.len() as u64, floods), (fit, 1));
+        assert!(state.flooded && state.partial == PartialLine::default(), "{state:?}");
+        // As much in two stretches is none.
+        let few: Vec<_> = (0..6).map(|i| write(i / 3 * STRETCH_NS)).collect();
+        let (lines, floods, _) = told(&few, true);
+        assert_eq!((lines.len(), floods), (6 * (16 << 10), 0));
+    }
+
+    #[test]
+    fn states_that_no_lines_have_are_refused() {
+        let good = || told(&[(STRETCH_NS, b"a\nb".to_vec())], false).2;
+        assert!(HistoryLines::resume(good()).is_ok());
+        for state in [
+            HistoryState { bytes: STRETCH_BYTES_MAX + 1, ..good() },
+            HistoryState { flooded: true, ..good() },
+            HistoryState { partial: PartialLine { bytes: b"a\n".to_vec(), skipping: false }, ..good() },
+            HistoryState { partial: PartialLine { bytes: b"a".to_vec(), skipping: true }, ..good() },
+        ] {
+            assert!(HistoryLines::resume(state).is_err());
+        }
+    }
+
+    proptest! {
+        /// However writes of one vtime are cut, and wherever they are stored.
+        #[test]
+        fn lines_do_not_depend_on_how_bytes_arrive(
+            writes in prop::collection::vec((0..5 * STRETCH_NS, "[a\n]{0,20}"), 0..20), cut in 1..9usize,
+        ) {
+            let mut writes: Vec<_> = writes.into_iter().map(|(at, text)| (at, text.into_bytes())).collect();
+            writes.sort_by_key(|(at, _)| *at);
+            let pieces: Vec<_> = writes
+                .iter()
+                .flat_map(|(at, bytes)| bytes.chunks(cut).map(move |piece| (*at, piece.to_vec())))
+                .collect();
+            let (whole, cut) = (told(&writes, false), told(&pieces, true));
+            prop_assert_eq!(&whole.0, &cut.0);
+            prop_assert_eq!(whole.2.partial, cut.2.partial);
+            // What an oracle makes of it: the lines that are not empty, each with the vtime of its end.
+            let mut begun = String::new();
+            let mut lines = Vec::new();
+            for (at, bytes) in &writes {
+                for byte in bytes {
+                    match byte {
+                        b'\n' if begun.is_empty() => {}
+                        b'\n' => lines.push((*at, std::mem::take(&mut begun), false)),
+                        byte => begun.push(char::from(*byte)),
+                    }
+                }
+            }
+            prop_assert_eq!(whole.0, lines);
+        }
+    }
+}

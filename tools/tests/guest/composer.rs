@@ -1,0 +1,335 @@
+//! Test templates: their commands run as their names say, and a timeline with them is as exact as any other.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use everett_cpu::CacheConfig;
+use everett_explorer::search::Fork;
+use everett_snapshot::Pool;
+use everett_tools::moments::Stored;
+use everett_tools::session::agent::Phase;
+use everett_tools::session::event::{Event, What};
+use everett_tools::session::launch::{EngineOptions, Launcher};
+use everett_tools::world_file::FileEntry;
+use everett_vmm::engine::soft::FlushSchedule;
+use everett_vmm::machine::Until;
+
+use crate::support::{MS, findings, launcher_of, lines, ready, told, under};
+
+/// Two machines, and a check for when all is over.
+const WORLD: &str = r#"
+[workload]
+template = "/opt/antithesis/test/v1/main"
+[[node]]
+name = "a"
+memory = "96M"
+[[node]]
+name = "b"
+memory = "96M"
+[[workload.driver]]
+name = "driver"
+node = "b"
+repeat = true
+argv = ["sleep", "0.1"]
+[[workload.check]]
+name = "after"
+node = "a"
+argv = ["sh", "-c", "! grep -l '[v]1/main' /proc/[0-9]*/cmdline; wc -l < /tmp/antithesis/sdk.jsonl"]
+"#;
+const FOLDER: &str = "/opt/antithesis/test/v1/main";
+
+const WORK: &str =
+    "#!/bin/sh\necho $EVERETT_SEED $EVERETT_ROUND >> $ANTITHESIS_OUTPUT_DIR/sdk.jsonl\nsleep 0.07\n";
+/// The last commands fail if anything else runs on their node.
+const LAST: &str = "#!/bin/sh\nif grep -l '[p]arallel_\\|[s]erial_\\|[a]nytime_\\|[f]irst_' /proc/[0-9]*/cmdline; then exit 1; fi\nsleep 0.05\n";
+const NAP: &str = "#!/bin/sh\nsleep 0.15\n";
+
+/// What is in the folder, by node.
+const FILES: [&[(&str, &str)]; 2] = [
+    &[
+        ("first_setup.sh", NAP),
+        ("parallel_driver_work.sh", WORK),
+        ("serial_driver_alone.sh", NAP),
+        ("anytime_look.sh", NAP),
+        ("eventually_settled.sh", LAST),
+        ("finally_count.sh", LAST),
+        ("helper_lib.sh", "#!/bin/sh\nexit 7\n"),
+    ],
+    &[
+        ("parallel_driver_work.sh", WORK),
+        ("singleton_driver_once.sh", NAP),
+        ("anytime_look.sh", NAP),
+        ("eventually_settled.sh", LAST),
+        ("finally_count.sh", LAST),
+        ("finally_other.sh", LAST),
+    ],
+];
+
+const DURATION_NS: u64 = 2_500 * MS;
+
+fn launcher_with(files: &[&[(&str, &str)]]) -> Launcher {
+    let mut launcher = launcher_of(WORLD);
+    for (node, files) in launcher.world.nodes.iter_mut().zip(files) {
+        let file = |(name, content): &(&str, &str)| FileEntry {
+            guest_path: format!("{FOLDER}/{name}"),
+            content: content.as_bytes().into(),
+        };
+        node.files = files.iter().map(file).collect();
+    }
+    launcher
+}
+
+/// The same, and a command on the second machine that does not end.
+fn with_one_that_stays() -> [Vec<(&'static str, &'static str)>; 2] {
+    let mut files = FILES.map(<[_]>::to_vec);
+    files[1].push(("anytime_stays.sh", "#!/bin/sh\nsleep 100000\n"));
+    files
+}
+
+/// Whether a unit is a run of a command whose name begins so.
+fn is(unit: &str, prefix: &str) -> bool {
+    unit.starts_with(prefix)
+}
+
+/// Follow a timeline: which units ran, after rules were looked after.
+fn follow(events: &[Event]) -> BTreeSet<String> {
+    let (mut running, mut seen): (BTreeSet<(&str, &str)>, BTreeSet<String>) = Default::default();
+    let (mut is_over, mut first_over) = (false, false);
+    for event in events {
+        let node = event.node.as_str();
+        match &event.what {
+            What::Start { unit, .. } if unit.contains('_') => {
+                seen.insert(unit.clone());
+                let others = |prefixes: &[&str]| {
+                    running.iter().any(|(_, other)| prefixes.iter().any(|prefix| is(other, prefix)))
+                };
+                match unit.split('_').next() {
+                    Some("first") => assert!(running.is_empty() && !first_over, "{event:?}"),
+                    Some("serial" | "singleton") => {
+                        assert!(!others(&["parallel_", "serial_", "singleton_"]), "{event:?}: {running:?}");
+                    }
+                    Some("parallel") => {
+                        assert!(!others(&["serial_", "singleton_"]), "{event:?}: {running:?}")
+                    }
+                    Some("anytime") => {}
+                    // All is killed, or has ended by itself.
+                    Some("eventually") => running.clear(),
+                    Some("finally") => assert!(running.is_empty(), "{event:?}: {running:?}"),
+                    _ => panic!("{event:?}"),
+                }
+                let is_last = is(unit, "eventually_") || is(unit, "finally_");
+                assert_eq!(is_last, is_over, "{event:?}");
+                assert!(first_over || is(unit, "first_"), "{event:?} before the first has ended");
+                assert!(running.insert((node, unit)), "{event:?} runs already");
+            }
+            What::Exit { unit, .. } if unit.contains('_') => {
+                assert!(running.remove(&(node, unit.as_str())), "{event:?}");
+                first_over |= is(unit, "first_");
+            }
+            What::Fault { line, .. } if line.contains("power_loss") => {
+                running.retain(|(node, _)| !line.contains(&format!("\"node\":\"{node}\"")));
+            }
+            What::End => is_over = true,
+            _ => {}
+        }
+    }
+    assert!(is_over && running.is_empty(), "{running:?} at the end");
+    seen
+}
+
+fn has(seen: &BTreeSet<String>, unit: &str) -> bool {
+    seen.contains(unit)
+}
+
+#[test]
+fn commands_run_as_their_names_say() {
+    let (launcher, _) = ready(launcher_with(&FILES));
+    let (mut all, mut endings, mut works) = (BTreeSet::new(), BTreeSet::new(), 0);
+    for seed in 1..=4 {
+        let mut timeline = launcher.start(seed).unwrap();
+        let (_, events) = told(&mut timeline, DURATION_NS);
+        assert_eq!((timeline.phase(), findings(&events)), (Phase::Done, vec![]), "seed {seed}");
+        let seen = follow(&events);
+        // All of one kind at the end, or one of the other.
+        let ending = (
+            has(&seen, "eventually_settled.sh"),
+            has(&seen, "finally_count.sh"),
+            has(&seen, "finally_other.sh"),
+        );
+        assert!(matches!(ending, (true, false, false) | (false, true, true)), "{seen:?}");
+        endings.insert(ending);
+        let written: u32 = lines(&events, "after")[0].parse().unwrap();
+        assert!(written > 0, "the variable leads somewhere");
+        let worked = timeline.tally().unwrap().get("parallel_driver_work.sh").unwrap();
+        assert_eq!(worked.failed, 0);
+        works += worked.succeeded;
+        let once = timeline.tally().unwrap().get("singleton_driver_once.sh").unwrap();
+        assert!(once.started <= 1, "{once:?}");
+        all.extend(seen);
+    }
+    assert_eq!(endings.len(), 2, "both ways to end");
+    assert!(works > 10, "{works}");
+    for unit in ["first_setup.sh", "serial_driver_alone.sh", "singleton_driver_once.sh", "anytime_look.sh"] {
+        assert!(has(&all, unit), "{unit} among {all:?}");
+    }
+    assert!(has(&all, "parallel_driver_work.sh#2"), "two of them beside each other: {all:?}");
+}
+
+/// One fault while the first command runs; the other node loses power, and this one is reset.
+const PLAN: &str = r#"
+{"at": "20ms", "for": "30ms", "fault": "power_loss", "node": "b"}
+{"at": "700ms", "for": "60ms", "fault": "power_loss", "node": "b"}
+{"at": "1100ms", "for": "20ms", "fault": "pause", "node": "a"}
+{"at": "1600ms", "fault": "reset", "node": "a"}
+"#;
+
+#[test]
+fn a_template_under_faults_gives_one_trail() {
+    let files = with_one_that_stays();
+    let (launcher, points) = ready(launcher_with(&[&files[0], &files[1]]));
+    let faulty = under(&launcher, &points, PLAN);
+    let mut worker = faulty.start(1).unwrap();
+    let (trail, events) = told(&mut worker, DURATION_NS);
+    assert_eq!((worker.phase(), findings(&events)), (Phase::Done, vec![]));
+    let seen = follow(&events);
+    assert!(has(&seen, "eventually_settled.sh"), "not all ended by themselves: {seen:?}");
+    let not_done: Vec<&str> = events
+        .iter()
+        .filter_map(|event| if let What::Effect { text } = &event.what { Some(text.as_str()) } else { None })
+        .collect();
+    assert_eq!(not_done, ["not done: the first command still runs"]);
+    let healed = events.iter().filter(|event| matches!(event.what, What::Healed { .. })).count();
+    assert_eq!(healed, 2, "what was not done does not end");
+    // Machines get commands again when they are back.
+    let back = |node: &str, after: &str| {
+        let at = events
+            .iter()
+            .position(|event| matches!(&event.what, What::Fault { line, .. } if line.contains(after)));
+        let later = events[at.unwrap()..].iter().filter(|event| event.node == node);
+        later.filter(|event| matches!(&event.what, What::Start { unit, .. } if is(unit, "parallel_"))).count()
+    };
+    assert!(back("b", "700ms") > 0 && back("a", "reset") > 0);
+
+    // Once more, with caches that are small and dropped at random; and under another seed.
+    let options = EngineOptions {
+        caches: CacheConfig { tlb_entries: 64, block_entries: 4096 },
+        flushes: Some(FlushSchedule { interval: 500_000, seed: 3 }),
+        ..EngineOptions::default()
+    };
+    let small = Launcher { options, ..launcher.clone() };
+    assert_eq!(
+        told(&mut under(&small, &points, PLAN).start(1).unwrap(), DURATION_NS),
+        (trail.clone(), events.clone())
+    );
+    assert_ne!(told(&mut faulty.start(2).unwrap(), DURATION_NS).0, trail);
+
+    // In pieces, and from moments anywhere: while the first command runs, a node is off, all is killed, the last ones run.
+    let pool = Pool::default();
+    let mut timeline = faulty.start(1).unwrap();
+    timeline.end_after(DURATION_NS);
+    let end_ns = trail.points().last().unwrap().0;
+    let (mut stored, mut so_far) = (Vec::new(), Vec::new());
+    for piece in 0.. {
+        if timeline.vtime() >= end_ns {
+            break;
+        }
+        timeline.run(&Until::vtime((timeline.vtime() + 7_777_777).min(end_ns)));
+        so_far.append(&mut timeline.take_events());
+        if piece % 13 == 3 {
+            stored.push(Stored::of(&mut timeline, &pool, so_far.clone(), vec![Vec::new(); 2]));
+        }
+    }
+    assert_eq!((timeline.trail(), &so_far), (&trail, &events));
+    for (number, chosen) in stored.into_iter().enumerate() {
+        let from = Launcher { from: Some(Arc::new(chosen)), ..faulty.clone() };
+        if number % 8 == 7 {
+            // To the end, which only those can come to that know all.
+            worker = from.start(1).unwrap();
+            assert_eq!(told(&mut worker, DURATION_NS), (trail.clone(), events.clone()), "moment {number}");
+        } else {
+            assert!(from.start_again(&mut worker, 1).unwrap());
+            worker.run(&Until::vtime(end_ns.min(worker.vtime() + 150 * MS)));
+            let points = worker.trail().points();
+            assert_eq!(points, &trail.points()[..points.len()], "moment {number}");
+        }
+    }
+}
+
+/// Which commands were started when, from here on.
+fn starts(events: &[Event], from_ns: u64) -> Vec<(u64, String, String)> {
+    let started =
+        events.iter().filter(|event| event.vtime_ns > from_ns).filter_map(|event| match &event.what {
+            What::Start { unit, .. } if unit.contains('_') => {
+                Some((event.vtime_ns, event.node.clone(), unit.clone()))
+            }
+            _ => None,
+        });
+    started.collect()
+}
+
+#[test]
+fn children_of_a_moment_start_other_commands() {
+    let (launcher, _) = ready(launcher_with(&FILES));
+    let mut timeline = launcher.start(1).unwrap();
+    timeline.end_after(DURATION_NS);
+    let at_ns = timeline.ready_ns().unwrap() + 600 * MS;
+    timeline.run(&Until::vtime(at_ns));
+    let events = timeline.take_events();
+    let stored = Stored::of(&mut timeline, &Pool::default(), events, vec![Vec::new(); 2]);
+    let from = Launcher { from: Some(Arc::new(stored)), ..launcher };
+    let of = |child: Option<u64>| {
+        let mut timeline = from.start(1).unwrap();
+        if let Some(child) = child {
+            timeline.fork(Fork { vtime_ns: at_ns, child }, None).unwrap();
+        }
+        let (_, events) = told(&mut timeline, DURATION_NS);
+        assert_eq!(findings(&events), Vec::<&str>::new());
+        follow(&events);
+        starts(&events, at_ns)
+    };
+    let one = of(Some(1));
+    assert!(one.len() > 5, "{one:?}");
+    assert_eq!(of(Some(1)), one);
+    assert_ne!(of(Some(2)), one);
+    assert_ne!(of(None), one);
+}
+
+#[test]
+fn a_file_that_is_no_command_ends_the_timeline_before_it_begins() {
+    let files: [&[(&str, &str)]; 2] = [&[("anytime_look.sh", NAP)], &[("run.sh", NAP)]];
+    let mut timeline = launcher_with(&files).start(1).unwrap();
+    let (_, events) = told(&mut timeline, DURATION_NS);
+    assert_eq!(timeline.phase(), Phase::Done);
+    let found = findings(&events);
+    assert!(
+        found.len() == 1
+            && found[0].starts_with(&format!("test template {FOLDER}: \"run.sh\" is no test command")),
+        "{found:?}"
+    );
+    assert!(!events.iter().any(|event| matches!(event.what, What::Start { .. })));
+    // Without any it is none either.
+    let mut timeline = launcher_with(&[]).start(1).unwrap();
+    let (_, events) = told(&mut timeline, DURATION_NS);
+    assert!(findings(&events)[0].contains("there is no driver"), "{:?}", findings(&events));
+}
+
+#[test]
+fn commands_that_fail_or_hang_are_found() {
+    const HANG: &str = "#!/bin/sh\nsleep 100000\n";
+    let files: [&[(&str, &str)]; 2] = [
+        &[("anytime_fails.sh", "#!/bin/sh\nsleep 0.1\nexit 3\n"), ("anytime_no_program", "#!/bin/none\n")],
+        &[("parallel_driver_hangs.sh", HANG), ("eventually_hangs.sh", HANG)],
+    ];
+    let mut timeline = launcher_with(&files).start(1).unwrap();
+    let (_, events) = told(&mut timeline, DURATION_NS);
+    let found: BTreeSet<&str> = findings(&events).into_iter().collect();
+    assert!(found.contains("command anytime_fails.sh ended with exit status 3"), "{found:?}");
+    assert!(
+        found.iter().any(|text| text.starts_with("command anytime_no_program: cannot start")),
+        "{found:?}"
+    );
+    assert!(found.contains("command eventually_hangs.sh did not end in 600 s"), "{found:?}");
+    assert!(!found.iter().any(|text| text.contains("parallel_")), "it was killed: {found:?}");
+    // It is killed, and what comes after it does.
+    assert_eq!(lines(&events, "after"), ["0"]);
+}

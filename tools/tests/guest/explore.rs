@@ -1,0 +1,417 @@
+//! Explorations: the same tree whoever runs it, paths that lead back, findings that are right, guests that do their worst.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use std::time::Duration;
+
+use everett_explorer::run::{Hit, Merged, Record};
+use everett_explorer::search::Tree;
+use everett_tools::explore::expedition::{self, Limits, Onlooker, Outcome, Progress};
+use everett_tools::explore::setting::Setting;
+use everett_tools::explore::shrink::{Wanted, shrink};
+use everett_tools::explore::traveller::{Route, Traveller};
+use everett_tools::explore::{marks, regression::Regression};
+use everett_tools::host_time::Stopwatch;
+use everett_tools::identity::Identity;
+use everett_tools::interrupt::Interrupt;
+use everett_tools::moments::{self, Shelf, Wanted as Parts};
+use everett_tools::session::launch::EngineOptions;
+use everett_tools::ui::Ui;
+use everett_vmm::leak::Leak;
+
+use crate::support::{everett_in, image, launcher_of, shown};
+
+/// A Redis that keeps nothing through a loss of power, and a client that notices.
+const WORLD: &str = r#"
+[[node]]
+name = "db"
+memory = "96M"
+[[node.service]]
+name = "redis"
+argv = ["redis-server", "--bind", "0.0.0.0", "--protected-mode", "no", "--save", ""]
+ready = { tcp = 6379 }
+[[node]]
+name = "client"
+memory = "96M"
+[[workload.driver]]
+name = "adds"
+node = "client"
+argv = ["python3", "-c", '''
+import json, os, socket, time
+def tell(**line): os.write(3, (json.dumps(line) + "\n").encode())
+process = 0
+for n in range(10**9):
+    tell(type="invoke", process=process, f="add", value=n)
+    try:
+        with socket.create_connection(("db", 6379), timeout=0.1) as db:
+            db.settimeout(0.1)
+            db.sendall(b"SADD s %d\r\n" % n)
+            assert db.recv(100) == b":1\r\n"
+        tell(type="ok", process=process, f="add", value=n)
+    except (OSError, AssertionError):
+        tell(type="info", process=process, f="add", value=n)
+        process += 1
+    time.sleep(0.01)
+''']
+[[workload.check]]
+name = "read"
+node = "client"
+argv = ["python3", "-c", '''
+import json, os, socket, time
+def tell(**line): os.write(3, (json.dumps(line) + "\n").encode())
+tell(type="invoke", process="check", f="read")
+while True:
+    try:
+        with socket.create_connection(("db", 6379), timeout=1) as db:
+            db.sendall(b"SMEMBERS s\r\nPING\r\n")
+            text = b""
+            while not text.endswith(b"+PONG\r\n"): text += db.recv(65536)
+        break
+    except OSError: time.sleep(0.05)
+members = [int(word) for word in text.decode().split("\r\n") if word.isdigit()]
+tell(type="ok", process="check", f="read", value=members)
+print(len(members), "members")
+''']
+[workload.history]
+model = "set"
+[faults]
+only = ["power_loss", "pause"]
+[faults.power_loss]
+every = "1s"
+for = ["20ms", "100ms"]
+nodes = ["db"]
+[faults.pause]
+every = "1s"
+for = ["10ms", "200ms"]
+[explore]
+segment = "200ms"
+horizon = "1s"
+in_flight = 4
+checks = 200000
+"#;
+
+fn setting(world: &str, options: EngineOptions) -> Setting {
+    let mut launcher = launcher_of(world);
+    let folder = tempfile::tempdir().expect("a folder");
+    let digest = &image().digest;
+    let identity = Identity::new(&launcher.world, std::slice::from_ref(digest));
+    let shelf = Shelf::new(folder.path(), &identity, &identity);
+    let booted = moments::get(&Ui::new(false), &launcher, &shelf, Parts::Both, &Interrupt::default());
+    let booted = booted.expect("it boots");
+    let points = booted.restart.clone().expect("restart points");
+    launcher.options = options;
+    Setting::new(launcher, &booted, points, digest, 3).expect("a setting")
+}
+
+struct Nobody;
+
+impl Onlooker for Nobody {
+    fn found(&mut self, _: &Record, _: &Hit) {}
+    fn at(&mut self, _: &Progress) {}
+}
+
+fn explore(setting: &Setting, branches: u64, workers: usize, memory_bytes: u64, slow: bool) -> Outcome {
+    let limits = Limits { branches, host_ns: None, until_found: false, workers, memory_bytes };
+    let before = |choice: u64| {
+        if slow && choice % 3 == 1 {
+            Stopwatch::start().wait_for_ns(700_000_000, || false);
+        }
+    };
+    expedition::explore(setting, None, &limits, &Interrupt::default(), &before, &mut Nobody)
+        .expect("it explores")
+}
+
+fn digests(outcome: &Outcome) -> (String, Tree, Vec<(u32, u64, String)>) {
+    let findings = outcome.merged.findings().iter();
+    let findings = findings.map(|found| (found.id, found.first, found.hit.text.clone())).collect();
+    (outcome.merged.digest().to_hex().to_string(), outcome.tree.clone(), findings)
+}
+
+/// Ten times K branches, on one worker, and on two of which one is late again and again and moments are hardly ever kept.
+#[test]
+fn the_tree_is_the_same_for_any_number_of_workers() {
+    let setting = setting(WORLD, EngineOptions::default());
+    let one = explore(&setting, 44, 1, 1 << 30, false);
+    let two = explore(&setting, 44, 2, 1 << 20, true);
+    assert_eq!(digests(&one), digests(&two));
+    let kept = |outcome: &Outcome| outcome.progress.moments.expect("moments");
+    assert_eq!(kept(&one).evicted, 0);
+    assert!(kept(&two).evicted > 0, "{:?}", kept(&two));
+    let shorter = explore(&setting, 17, 2, 1 << 30, false);
+    assert_eq!(shorter.merged.digest_at(17), one.merged.digest_at(17), "a shorter one is a prefix");
+    assert!(one.tree.branches().iter().any(|branch| branch.depth > 2), "some branches go on from others");
+
+    findings_are_right(&one.merged);
+    let finding = one.merged.findings().iter().find(|finding| finding.hit.property == "lost write");
+    let finding = finding.expect("a loss of power loses what was acknowledged");
+
+    // The same from its path alone, and with fewer faults.
+    let mut traveller = Traveller::new(&setting).unwrap();
+    let branches = traveller.journey(&Route::along(finding.path.clone()), &mut ()).unwrap();
+    let last = branches.last().expect("a branch");
+    let wanted = Wanted::of(&finding.hit);
+    assert!(wanted.in_branch(last).is_some());
+    let shrunk =
+        shrink(&setting, &finding.path, &wanted, 2, &Interrupt::default(), &mut |_| {}).expect("it shrinks");
+    let plan = shrunk.route.plan.clone().expect("a plan").write();
+    assert_eq!(plan.lines().count(), 1, "one loss of power suffices: {plan}");
+    assert!(plan.contains("power_loss"), "{plan}");
+    let again = traveller.journey(&shrunk.route, &mut ()).unwrap();
+    assert_eq!(marks::digest(&again.last().expect("a branch").marks), shrunk.trail);
+    regressions_are_files(&setting, &shrunk);
+}
+
+fn findings_are_right(merged: &Merged) {
+    for finding in merged.findings() {
+        let hit = &finding.hit;
+        let right = ["lost write", "linearizability"].contains(&&*hit.property);
+        assert!(right, "{}: {}", hit.property, hit.text);
+        assert!(hit.evidence.faults.iter().any(|fault| fault.contains("power_loss")), "{:?}", hit.evidence);
+        assert!(!hit.evidence.lines.is_empty() && !hit.evidence.packets.is_empty());
+    }
+}
+
+fn regressions_are_files(setting: &Setting, shrunk: &everett_tools::explore::shrink::Shrunk) {
+    let folder = tempfile::tempdir().unwrap();
+    // The world was never a file: one is named.
+    let mut named = setting.launcher.clone();
+    named.world.file = folder.path().join("w.toml");
+    fs::write(&named.world.file, WORLD).unwrap();
+    let file = folder.path().join("regression.json");
+    let mut regression = Regression {
+        schema_version: 1,
+        world: "w.toml".into(),
+        timeline: setting.name(&shrunk.route.path),
+        trail: shrunk.trail.clone(),
+        seed: setting.seed,
+        path: shrunk.route.path.clone(),
+        for_ns: shrunk.route.end.expect("an end").at_ns - setting.root_ns,
+        checked: true,
+        plan: Vec::new(),
+        property: shrunk.found.hit.property.clone(),
+        text: shrunk.found.hit.text.clone(),
+    };
+    let plan = shrunk.route.plan.as_ref().expect("a plan");
+    regression.plan = plan.write().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    regression.write(&file).unwrap();
+    let read = Regression::read(&file).unwrap();
+    assert_eq!(read, regression);
+    assert_eq!(&read.plan(&setting.lens.names, &file).unwrap(), plan);
+    assert_eq!(read.world_file(&file), folder.path().join("w.toml"));
+}
+
+/// A branch that goes on from a moment is the one that never stopped, to the bit, and a leak shows.
+#[test]
+fn a_path_leads_back_whatever_was_run_before() {
+    let setting = setting(WORLD, EngineOptions::default());
+    let outcome = explore(&setting, 24, 2, 1 << 30, false);
+    let deep: Vec<_> =
+        (0..24).filter(|&n| outcome.tree.branch(n).is_some_and(|branch| branch.depth > 1)).collect();
+    assert!(deep.len() > 5, "{deep:?}");
+    let mut traveller = Traveller::new(&setting).unwrap();
+    let trail = |traveller: &mut Traveller<'_>, choice| {
+        let path = outcome.tree.path(everett_explorer::search::Place::After(choice)).unwrap();
+        let branches = traveller.journey(&Route::along(path), &mut ()).unwrap();
+        marks::digest(&branches.last().expect("a branch").marks)
+    };
+    let there: Vec<String> = deep.iter().map(|&choice| trail(&mut traveller, choice)).collect();
+    let mut fresh: Vec<String> =
+        deep.iter().map(|&choice| trail(&mut Traveller::new(&setting).unwrap(), choice)).collect();
+    assert_eq!(there, fresh);
+    fresh.sort();
+    fresh.dedup();
+    assert_eq!(fresh.len(), deep.len(), "each path is another timeline");
+    // What was recorded while it was explored, from moments, is what comes without any.
+    let records = outcome.merged.digest();
+    let leaky = EngineOptions {
+        leak: Leak { mmio: Some(everett_tools::host_time::noise), ..Leak::default() },
+        ..EngineOptions::default()
+    };
+    let leaky = self::setting(WORLD, leaky);
+    let other = explore(&leaky, 24, 2, 1 << 30, false);
+    assert_ne!(other.merged.digest(), records, "a leak of host time shows");
+}
+
+/// A run directory, a world file of its own, and the image's cache.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new(world: &str) -> Place {
+        let folder = tempfile::tempdir().unwrap();
+        let packages = r#"packages = ["openssl", "python3", "redis-server", "redis-tools", "sqlite3"]"#;
+        let world = world.replacen("name = \"db\"", &format!("name = \"db\"\n{packages}"), 1);
+        let world = format!("[image]\nsuite = \"bookworm\"\n{world}");
+        fs::write(folder.path().join("world.toml"), world).unwrap();
+        let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guest/world/world.lock");
+        fs::copy(lock, folder.path().join("world.lock")).unwrap();
+        Place { folder }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    fn cache(&self) -> std::path::PathBuf {
+        everett_guest_image::Cache::of_user().unwrap().folder().to_owned()
+    }
+
+    fn everett(&self, arguments: &[&str]) -> std::process::Output {
+        everett_in(&self.cache(), arguments)
+    }
+
+    fn spawn(&self, arguments: &[&str]) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_everett"));
+        command.args(arguments).env("EVERETT_CACHE", self.cache());
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts")
+    }
+
+    fn digest(&self, run: &str) -> String {
+        let shown_digest = self.everett(&["show", run, "--digest"]);
+        assert!(shown_digest.status.success(), "{}", shown(&shown_digest));
+        String::from_utf8(shown_digest.stdout).unwrap()
+    }
+}
+
+/// The commands of a user, killed at some point.
+#[test]
+fn a_killed_exploration_goes_on_as_if_it_had_not_been() {
+    image();
+    let place = Place::new(WORLD);
+    let (world, whole, killed) = (place.path("world.toml"), place.path("whole"), place.path("killed"));
+    let explore = |run: &str, jobs: &'static str| {
+        ["explore", &world, "--seed", "3", "--branches", "40", "--jobs", jobs, "-o", run].map(str::to_owned)
+    };
+    fn refs(arguments: &[String]) -> Vec<&str> {
+        arguments.iter().map(String::as_str).collect()
+    }
+    let output = place.everett(&refs(&explore(&whole, "1")));
+    assert_eq!(output.status.code(), Some(1), "something is found: {}", shown(&output));
+    // Each time it has come a bit further.
+    let arguments = explore(&killed, "2");
+    let records = || {
+        fs::read(format!("{killed}/branches.jsonl"))
+            .map_or(0, |text| text.iter().filter(|b| **b == b'\n').count())
+    };
+    for wanted in [3, 14, 25] {
+        let mut child = place.spawn(&refs(&arguments));
+        let clock = Stopwatch::start();
+        while records() < wanted && clock.seconds() < 300.0 {
+            clock.wait_for_ns(
+                u64::try_from((clock.elapsed() + Duration::from_millis(20)).as_nanos()).unwrap(),
+                || false,
+            );
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!((wanted..40).contains(&records()), "it was killed on its way: {}", records());
+    }
+    let output = place.everett(&refs(&arguments));
+    assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
+    assert_eq!(place.digest(&killed), place.digest(&whole));
+
+    // What else a user does with it.
+    let found = place.everett(&["--json", "findings", &whole]);
+    assert!(String::from_utf8_lossy(&found.stdout).contains("lost write"), "{}", shown(&found));
+    let report = place.everett(&["report", &whole]);
+    assert!(String::from_utf8_lossy(&report.stdout).contains("lost write"), "{}", shown(&report));
+    let replay = place.everett(&["replay", &killed, "1", "-q"]);
+    assert_eq!(replay.status.code(), Some(1), "it is found again: {}", shown(&replay));
+    for branch in ["b7", "b20", "b39"] {
+        let replay = place.everett(&["replay", &killed, branch, "-q"]);
+        assert!(matches!(replay.status.code(), Some(0 | 1)), "{}", shown(&replay));
+        assert!(
+            String::from_utf8_lossy(&replay.stdout).contains("on its recorded trail"),
+            "{}",
+            shown(&replay)
+        );
+    }
+    let other = place.everett(&["explore", &world, "--seed", "4", "--branches", "9", "-o", &whole]);
+    assert_eq!(other.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&other.stderr).contains("seed differs"), "{}", shown(&other));
+
+    // A record that is not what comes is noticed at the place where it is left.
+    let journal = format!("{killed}/branches.jsonl");
+    let text = fs::read_to_string(&journal).unwrap();
+    fs::write(&journal, text.replacen("\"choice\":2", "\"choice\":3", 1)).unwrap();
+    let damaged = place.everett(&["findings", &killed]);
+    assert_eq!(damaged.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&damaged.stderr).contains("branches.jsonl"), "{}", shown(&damaged));
+}
+
+/// What a workload does wrong is told, and ends nothing but its own timelines.
+#[test]
+fn workloads_that_go_wrong_are_findings() {
+    let world = |driver: &str| {
+        format!(
+            "[[node]]\nname = \"a\"\nmemory = \"96M\"\n[[workload.driver]]\nname = \"bad\"\nargv = [\"sh\", \"-c\", '''{driver}''']\n\
+             [workload.history]\nmodel = \"register\"\n[explore]\nsegment = \"100ms\"\nhorizon = \"200ms\"\nin_flight = 2\n\
+             log = \"4K\"\n[faults]\nonly = [\"reseed\"]\n"
+        )
+    };
+    let found = |driver: &str| {
+        let setting = setting(&world(driver), EngineOptions::default());
+        let outcome = explore(&setting, 4, 2, 1 << 26, false);
+        let findings = outcome
+            .merged
+            .findings()
+            .iter()
+            .map(|found| (found.hit.property.clone(), found.hit.text.clone()));
+        (findings.collect::<Vec<_>>(), outcome.merged.totals().log_bytes, outcome.merged.totals().logs_cut)
+    };
+    let (malformed, ..) = found("echo '{\"type\":\"invoke\"' >&3; echo nonsense >&3; sleep 9");
+    assert!(
+        malformed.iter().any(|(property, text)| property == "bad history" && text.contains("JSON")),
+        "{malformed:?}"
+    );
+    let (flood, ..) = found("exec yes >&3");
+    assert!(flood.iter().any(|(_, text)| text.contains("16 MiB of history")), "{flood:?}");
+    let (chatty, bytes, cut) = found("exec yes a rather long line of log that says nothing");
+    assert!(chatty.is_empty(), "{chatty:?}");
+    assert!(bytes > 100_000 && cut > 0, "{bytes} bytes of log, {cut} cut");
+    let (failing, ..) = found("exit 3");
+    assert_eq!(failing[0].0, "driver exit", "{failing:?}");
+}
+
+/// Worlds that never get to where an exploration begins.
+#[test]
+fn worlds_that_never_begin_are_errors() {
+    image();
+    let world = |service: &str| {
+        format!(
+            "[[node]]\nname = \"db\"\nmemory = \"96M\"\n[[node.service]]\nname = \"s\"\nargv = [\"sh\", \"-c\", '''{service}''']\n\
+             ready = {{ tcp = 81 }}\nready_timeout = \"500ms\"\n"
+        )
+    };
+    for (service, why) in [
+        ("sleep 99", "not ready"),
+        ("exit 7", "exit status 7"),
+        ("echo c > /proc/sysrq-trigger", "machine stopped"),
+    ] {
+        let place = Place::new(&world(service));
+        let output = place.everett(&[
+            "explore",
+            &place.path("world.toml"),
+            "--branches",
+            "4",
+            "-o",
+            &place.path("run"),
+        ]);
+        assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(error.contains("does not get ready") && error.contains(why), "{why}: {}", shown(&output));
+        assert!(!Path::new(&place.path("run")).exists(), "nothing is left behind");
+    }
+}
+
+/// What a world file declares is checked before anybody waits.
+#[test]
+fn declarations_are_checked_first() {
+    let place = Place::new("[[node]]\nname = \"db\"\n[[property]]\nname = \"p\"\nnever = \"(\"\n");
+    let output = place.everett(&["explore", &place.path("world.toml"), "-o", &place.path("run")]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("world.toml"), "{}", shown(&output));
+}
