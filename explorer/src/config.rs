@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::coverage::AbstractionConfig;
 use crate::plan::draw::Span;
+use crate::plan::draw::pct::DEPTH;
 use crate::search::IN_FLIGHT_DEFAULT;
 use crate::search::strategy::StrategyKind;
 use crate::units::{Size, write_duration_ns};
@@ -18,9 +19,7 @@ const HORIZON_NS_MAX: u64 = 86_400_000_000_000;
 /// Branches end on a grid, in nanoseconds.
 pub const GRID_NS: u64 = 20_000_000;
 /// How many branches may be chosen before the first one's result is known.
-const IN_FLIGHT: RangeInclusive<u32> = 1..=65_536;
-/// How many priorities PCT changes, and one more.
-const DEPTH: RangeInclusive<u32> = 1..=64;
+const IN_FLIGHT: RangeInclusive<u64> = 1..=65_536;
 
 /// How a world is explored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,7 +99,7 @@ impl ExploreConfig {
         if self.checks > PPM {
             return fail("checks", format!("must be from 0 to {PPM}, in parts of a million"));
         }
-        let within = |key, bounds: RangeInclusive<u32>, found: u32| match bounds.contains(&found) {
+        let within = |key, bounds: RangeInclusive<u64>, found: u32| match bounds.contains(&found.into()) {
             true => Ok(()),
             false => fail(key, format!("must be from {} to {}, not {found}", bounds.start(), bounds.end())),
         };
@@ -141,6 +140,6 @@ mod tests {
         assert_eq!(wrong("horizon = \"1s\""), "horizon: must be from 2s, a segment, to 86400s");
         assert_eq!(wrong("checks = 1000001"), "checks: must be from 0 to 1000000, in parts of a million");
         assert_eq!(wrong("in_flight = 0"), "in_flight: must be from 1 to 65536, not 0");
-        assert_eq!(wrong("depth = 65"), "depth: must be from 1 to 64, not 65");
+        assert_eq!(wrong("depth = 17"), "depth: must be from 1 to 16, not 17");
     }
 }

@@ -236,10 +236,12 @@ pub(crate) fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     file.as_file().set_permissions(permissions)?;
     file.persist(path).map_err(|error| error.error)?;
-    match path.parent() {
-        Some(folder) => File::open(folder)?.sync_all(),
-        None => Ok(()),
-    }
+    File::open(folder_of(path))?.sync_all()
+}
+
+/// The folder of a file. A bare name's is the current one, of which [`Path::parent`] says only "".
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]

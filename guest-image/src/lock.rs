@@ -4,6 +4,7 @@
 //! a package whose content is not the recorded one is refused.
 
 use crate::apt::Exact;
+use crate::cache;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, Write as _};
@@ -133,11 +134,10 @@ impl Lock {
         if fs::read_to_string(path).is_ok_and(|old| old == text) {
             return Ok(());
         }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+        let mut file = tempfile::NamedTempFile::new_in(cache::folder_of(path)).map_err(failed)?;
         file.write_all(text.as_bytes()).map_err(failed)?;
         file.as_file().sync_all().map_err(failed)?;
-        crate::cache::persist(file, path).map_err(failed)
+        cache::persist(file, path).map_err(failed)
     }
 }
 

@@ -28,4 +28,5 @@ pub mod symbols;
 pub mod ui;
 pub mod units;
 pub mod verify;
+pub mod worker;
 pub mod world_file;

@@ -22,6 +22,7 @@ use crate::session::drive::{Ended, Watch, drive};
 use crate::session::event::Event;
 use crate::session::launch::{EngineOptions, Launcher};
 use crate::session::timeline::Timeline;
+use crate::worker::joined;
 
 /// The scale of the distances at which a run with disturbed caches drops them, in instructions.
 const DISTURBED_FLUSH_INTERVAL: u64 = 8_000_000;
@@ -133,6 +134,8 @@ impl Job {
             let workers: Vec<_> = (0..self.jobs.get())
                 .map(|_| {
                     scope.spawn(|| {
+                        // Nobody goes on where one cannot, however that one ended.
+                        let _stops = StopsOnPanic(&shared.stop);
                         let result = self.work(&shared);
                         if result.is_err() {
                             shared.stop.store(true, Ordering::Relaxed);
@@ -141,10 +144,8 @@ impl Job {
                     })
                 })
                 .collect();
-            workers.into_iter().try_for_each(|worker| match worker.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            })
+            let ends: Vec<_> = workers.into_iter().map(joined).collect();
+            ends.into_iter().collect::<anyhow::Result<()>>()
         })?;
         let state = shared.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut report = state.report;
@@ -307,6 +308,17 @@ impl Watch for Comparer<'_> {
         let total = add(&self.shared.instructions, instructions, &mut self.instructions);
         (self.shared.progress)(vtime, total);
         !self.shared.stopped()
+    }
+}
+
+/// Tells the other workers that theirs has panicked.
+struct StopsOnPanic<'s>(&'s AtomicBool);
+
+impl Drop for StopsOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
     }
 }
 

@@ -49,6 +49,21 @@ impl Tally {
         }
     }
 
+    /// What was counted since an earlier place of the same timeline.
+    #[must_use]
+    pub fn since(&self, earlier: &Tally) -> Tally {
+        let since = |(name, counts): (&String, &Counts)| {
+            let before = earlier.get(name).unwrap_or_default();
+            let counts = Counts {
+                started: counts.started.saturating_sub(before.started),
+                succeeded: counts.succeeded.saturating_sub(before.succeeded),
+                failed: counts.failed.saturating_sub(before.failed),
+            };
+            (name.clone(), counts)
+        };
+        Tally(self.0.iter().map(since).collect())
+    }
+
     /// The counts of a command, if it is one of the template's.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Counts> {
@@ -125,6 +140,20 @@ mod tests {
                 let each = [&a, &b, &c].map(|tally| tally.get(name).unwrap_or_default().started);
                 prop_assert_eq!(counts.started, each.iter().sum::<u64>());
             }
+        }
+
+        #[test]
+        fn what_comes_later_is_told_apart(a in tallies(), b in tallies()) {
+            let mut both = a.clone();
+            both.merge(&b);
+            let later = both.since(&a);
+            for (name, counts) in later.commands() {
+                // What has reached the highest number goes no further.
+                let more = b.get(name).unwrap_or_default();
+                prop_assert_eq!((counts.started, counts.succeeded), (more.started, more.succeeded));
+                prop_assert!(counts.failed == more.failed || both.get(name).unwrap().failed == u64::MAX);
+            }
+            prop_assert!(both.commands().map(|(name, _)| name).eq(later.commands().map(|(name, _)| name)));
         }
 
         #[test]

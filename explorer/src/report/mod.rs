@@ -1,7 +1,7 @@
 //! What an exploration found, what it covered and what it did not, to be read.
 //!
 //! - `explored`: how much was run; `covered`: coverage and what may be left; `found`: findings and how findable they are
-//! - `missing`: what the report cannot tell since a bound was met
+//! - `promise`: what random priorities promise; `commands`: what became of test commands; `missing`: what the report cannot tell since a bound was met
 //! - `figures` and `sparkline`: numbers for people; `span`: texts of guests in Markdown
 //! - `markdown`: the report as text
 //!
@@ -11,12 +11,14 @@
 //! - A report decides nothing, so its figures may be floats.
 //! - Texts of worlds are told in code spans and blocks that they cannot leave, with controls escaped.
 
+mod commands;
 mod covered;
 mod explored;
 mod figures;
 mod found;
 mod markdown;
 mod missing;
+mod promise;
 mod span;
 mod sparkline;
 
@@ -24,10 +26,12 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+pub use commands::TestCommand;
 pub use covered::{CoveredKind, GrowthPoint};
 pub use explored::Explored;
 pub use found::{Findable, Found, Pace};
 pub use missing::Missing;
+pub use promise::Promise;
 
 use crate::coverage::{Gaps, Kind};
 use crate::run::{End, Header, HistoryCount, Merged};
@@ -67,12 +71,16 @@ pub struct Report {
     pub findings: Vec<Found>,
     /// What was covered, by kind.
     pub coverage: Vec<CoveredKind>,
+    /// What random priorities promise, if nodes have some.
+    pub promise: Option<Promise>,
     /// What was not, if that is known.
     pub gaps: Option<Gaps>,
     /// The `sometimes` properties that were seen.
     pub sometimes: Vec<Sometimes>,
     /// Declared `sometimes` properties that were not.
     pub never: Vec<String>,
+    /// The commands of the test template, if there is one.
+    pub commands: Vec<TestCommand>,
     /// What clients asked for and were told.
     pub histories: Histories,
     /// What is not in this report since a bound was met.
@@ -121,12 +129,14 @@ impl Report {
             explored: Explored::of(merged),
             findings: merged.findings().iter().map(|found| Found::of(merged, found, adaptive)).collect(),
             coverage: Kind::ALL.into_iter().map(|kind| CoveredKind::of(merged.coverage(), kind)).collect(),
+            promise: Promise::of(header, merged),
             gaps: about.gaps.cloned(),
             sometimes: seen
                 .iter()
                 .map(|(name, s)| Sometimes { name: name.clone(), first: s.first, branches: s.branches })
                 .collect(),
             never: about.sometimes.iter().filter(|name| !seen.contains_key(*name)).cloned().collect(),
+            commands: TestCommand::all(merged),
             histories: Histories {
                 branches: totals.histories,
                 branches_unknown: totals.histories_unknown,

@@ -42,19 +42,6 @@ pub(super) fn keep(run: &Path, id: u32, files: &[(&str, &[u8])]) -> Result<(), R
     folder::sync(&findings)
 }
 
-/// The findings of which there is evidence, in their order.
-pub(super) fn kept(run: &Path) -> Result<Vec<u32>, RunError> {
-    let findings = run.join(folder::FINDINGS);
-    let mut ids = BTreeSet::new();
-    for entry in fs::read_dir(&findings).map_err(RunError::io("list", &findings))? {
-        let name = entry.map_err(RunError::io("list", &findings))?.file_name();
-        // One name a number.
-        let id = name.to_str().and_then(|name| name.parse().ok().filter(|id: &u32| id.to_string() == name));
-        ids.extend(id);
-    }
-    Ok(ids.into_iter().collect())
-}
-
 fn is_name(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_.".contains(&b);
     (1..=FILE_NAME_BYTES_MAX).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(plain)

@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::folder;
 use super::problem::RunError;
+use crate::search::strategy::StrategyKind;
 
 /// The format of run directories. Another one is refused.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// What is explored, and how. What a run's results depend on is all here or behind `identity`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,7 +54,13 @@ impl StrategyName {
     /// Whether branches are drawn without regard to what was found, so that rates of hits are those of the world.
     #[must_use]
     pub fn is_uniform(&self) -> bool {
-        self.0 == "uniform"
+        self.0 == StrategyKind::Uniform.name()
+    }
+
+    /// Whether nodes have random priorities.
+    #[must_use]
+    pub fn is_pct(&self) -> bool {
+        self.0 == StrategyKind::Pct.name()
     }
 }
 

@@ -84,11 +84,6 @@ impl Index {
         line::decode(&bytes).map(Some).map_err(damaged)
     }
 
-    /// The choices of which there are records, in their order.
-    pub(super) fn choices(&self) -> impl Iterator<Item = u64> {
-        self.spots.keys().copied()
-    }
-
     /// How many records there are.
     pub(super) fn len(&self) -> u64 {
         self.spots.len() as u64

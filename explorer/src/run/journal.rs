@@ -14,7 +14,6 @@ use super::limits::{LINE_BYTES_MAX, SYNC_RECORDS};
 use super::line;
 use super::lines::Source;
 use super::problem::RunError;
-use super::reading::Records;
 use super::record::Record;
 use crate::search::Choice;
 
@@ -63,35 +62,16 @@ impl Journal {
         Ok(Journal { run: run.to_owned(), index, unsynced: 0, torn: false, _lock: lock })
     }
 
-    /// Go on with a run, whatever it is. A torn line and `end.json` are removed.
+    /// Go on with a run if it is this one; nothing is touched if it is not. A torn line and `end.json` are removed.
     ///
     /// # Errors
-    /// There is no run, somebody goes on with it, it is damaged, or the system says no.
-    pub fn resume(run: &Path) -> Result<(Journal, Header), RunError> {
-        Journal::go_on(run, |_| Ok(()))
-    }
-
-    /// Go on with a run if it is this one. Nothing is touched if it is not.
-    ///
-    /// # Errors
-    /// It is another; or as [`Journal::resume`].
-    pub fn resume_same(run: &Path, header: &Header) -> Result<Journal, RunError> {
-        let (journal, _) = Journal::go_on(run, |recorded| {
-            recorded
-                .same_exploration(header)
-                .map_err(|source| RunError::Other { path: run.to_owned(), source })
-        })?;
-        Ok(journal)
-    }
-
-    fn go_on(
-        run: &Path,
-        fits: impl FnOnce(&Header) -> Result<(), RunError>,
-    ) -> Result<(Journal, Header), RunError> {
+    /// There is no run, it is another, somebody goes on with it, it is damaged, or the system says no.
+    pub fn resume(run: &Path, header: &Header) -> Result<Journal, RunError> {
         // No lock is made where there is no run.
-        fits(&Header::read(run)?)?;
+        let recorded = Header::read(run)?;
+        let other = |source| RunError::Other { path: run.to_owned(), source };
+        recorded.same_exploration(header).map_err(other)?;
         let lock = folder::lock(run)?;
-        let header = Header::read(run)?;
         let source = open(run, false)?;
         let length = length(&source)?;
         let index = Index::of(source, length)?;
@@ -103,7 +83,7 @@ impl Journal {
             journal.cut()?;
             journal.sync()?;
         }
-        Ok((journal, header))
+        Ok(journal)
     }
 
     /// Add a record; of one that is there, nothing. It is written within bounds: [`Record::bound`].
@@ -177,12 +157,6 @@ impl Journal {
             chosen: Box::new(choice.path.clone()),
             recorded: Box::new(record.path),
         })
-    }
-
-    /// All records, in the order of the file.
-    #[must_use]
-    pub fn records(&self) -> Records {
-        Records::of(&self.index)
     }
 
     /// How many records there are.

@@ -1,5 +1,6 @@
 //! Every bound of a run directory, by name.
 
+use crate::composer::limits::{COMMANDS_MAX, NAME_BYTES_MAX as COMMAND_BYTES_MAX};
 use crate::coverage::limits::{DELTA_POINTS_MAX, STATE_BYTES_MAX};
 
 /// The most records of a run.
@@ -41,6 +42,7 @@ pub const FILE_NAME_BYTES_MAX: usize = 64;
 const LINE_BYTES_WORST: usize = DELTA_POINTS_MAX * (2 * STATE_BYTES_MAX + 256)
     + 6 * HITS_MAX * (3 * EVIDENCE_LINES_MAX * (EVIDENCE_BYTES_MAX + 3) + 2 * TEXT_BYTES_MAX)
     + 6 * SOMETIMES_MAX * (NAME_BYTES_MAX + 3)
+    + COMMANDS_MAX * (6 * COMMAND_BYTES_MAX + 128)
     + 64 * crate::search::FORKS_MAX
     + (1 << 20);
 const _: () = assert!(LINE_BYTES_WORST < LINE_BYTES_MAX);

@@ -50,9 +50,9 @@ pub use header::{Header, SCHEMA_VERSION, StrategyName};
 pub use hit::{Evidence, Hit};
 pub use journal::Journal;
 pub use line::Damage;
-pub use merged::{Cost, Finding, InSubtree, Merged, Seen, Stray, Tally, Totals};
+pub use merged::{Commands, Cost, Finding, InSubtree, Merged, Seen, Stray, Tally, Totals};
 pub use problem::RunError;
-pub use reading::{Reading, Records};
+pub use reading::Reading;
 pub use record::{HistoryCount, Record, RecordProblem};
 pub(crate) use text::one_line;
 

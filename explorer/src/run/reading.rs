@@ -10,8 +10,7 @@ use super::folder;
 use super::header::Header;
 use super::index::Index;
 use super::journal::length;
-use super::line;
-use super::lines::{Lines, Source};
+use super::lines::Source;
 use super::merged::Merged;
 use super::problem::RunError;
 use super::record::Record;
@@ -69,23 +68,12 @@ impl Reading {
         self.len() == 0
     }
 
-    /// The choices of which there are records, in their order.
-    pub fn choices(&self) -> impl Iterator<Item = u64> {
-        self.index.choices()
-    }
-
     /// The record of a choice, if there is one.
     ///
     /// # Errors
     /// The file was damaged since, or the system says no.
     pub fn get(&self, choice: u64) -> Result<Option<Record>, RunError> {
         self.index.get(choice)
-    }
-
-    /// All records, in the order of the file.
-    #[must_use]
-    pub fn records(&self) -> Records {
-        Records::of(&self.index)
     }
 
     /// What is known after the records of the first choices, up to the first that is missing, and at most so many.
@@ -104,47 +92,9 @@ impl Reading {
         Ok(merged)
     }
 
-    /// The findings of which evidence was kept, in their order.
-    ///
-    /// # Errors
-    /// The system says no.
-    pub fn evidence(&self) -> Result<Vec<u32>, RunError> {
-        evidence::kept(&self.run)
-    }
-
     /// The folder with the evidence of a finding, if any was kept.
     #[must_use]
-    pub fn evidence_of(&self, id: u32) -> PathBuf {
-        evidence::place(&self.run, id)
-    }
-}
-
-/// Records in the order of the file, one in memory at a time. Ends with the first error.
-pub struct Records {
-    lines: Lines,
-    path: PathBuf,
-    over: bool,
-}
-
-impl Records {
-    pub(super) fn of(index: &Index) -> Records {
-        let source = index.source();
-        Records { lines: Lines::new(source.clone(), index.length()), path: source.path.clone(), over: false }
-    }
-}
-
-impl Iterator for Records {
-    type Item = Result<Record, RunError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.over {
-            return None;
-        }
-        let record = self.lines.next()?.and_then(|line| {
-            let damaged = |damage| RunError::Damaged { path: self.path.clone(), line: line.number, damage };
-            line::decode(&line.bytes).map_err(damaged)
-        });
-        self.over = record.is_err();
-        Some(record)
+    pub fn evidence_of(&self, id: u32) -> Option<PathBuf> {
+        Some(evidence::place(&self.run, id)).filter(|place| place.is_dir())
     }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hit::{Hit, cut};
 use super::limits::{HITS_MAX, MARKS_MAX, NAME_BYTES_MAX, SOMETIMES_MAX, TEXT_BYTES_MAX, TRAIL_BYTES_MAX};
+use crate::composer::Tally;
 use crate::coverage::limits::DELTA_POINTS_MAX;
 use crate::coverage::{Delta, PointId};
 use crate::search::{Choice, Path, Place};
@@ -40,12 +41,17 @@ pub struct Record {
     pub faults: u64,
     /// Times that something was lost: frames, unflushed writes.
     pub losses: u64,
+    /// Messages between nodes that arrived before its checks, late ones among them. A copy that a fault made is no other message.
+    pub messages: u64,
     /// What it reached.
     pub delta: Delta,
     /// What was found, in the order of vtime. Of each signature the first.
     pub hits: Vec<Hit>,
     /// The `sometimes` properties that it saw, in the order of names.
     pub sometimes: Vec<String>,
+    /// What became of a test template's commands on it, those that were not started among them. One that it started may end on a
+    /// branch that goes on from it.
+    pub commands: Tally,
     /// What its operation history has, if it has one.
     pub history: Option<HistoryCount>,
     /// Bytes of its log.
@@ -105,6 +111,12 @@ impl Record {
     pub fn vtime_ns(&self) -> u64 {
         let begin = self.path.forks().last().map_or(self.end_ns, |fork| fork.vtime_ns);
         self.end_ns.saturating_sub(begin)
+    }
+
+    /// Whether its timeline came to the horizon.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.open_ns.is_none() && self.broken.is_none()
     }
 
     /// Within bounds, and in one form. What is within already stays as it is.

@@ -11,7 +11,7 @@ use everett_explorer::search::strategy::StrategyKind;
 use serde_json::json;
 
 use super::common;
-use crate::cli::{EngineChoice, Id};
+use crate::cli::Id;
 use crate::explore::lens::Lens;
 use crate::explore::setting::Setting;
 use crate::identity::MACHINE_VERSION;
@@ -143,10 +143,4 @@ impl Run {
             About { run: name, end: self.reading.end(), gaps: gaps.as_ref(), sometimes: &sometimes, waiting };
         Report::of(header, &self.merged, &about)
     }
-}
-
-/// What engine runs is decided elsewhere; explorations have the same choice.
-pub(super) fn engine(ui: &Ui, choice: EngineChoice) -> anyhow::Result<()> {
-    common::check_engine(choice)?;
-    common::announce_engine(ui)
 }

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use everett_explorer::coverage::Kind;
+use everett_explorer::report::{Promise, TestCommand};
 use everett_explorer::run::{Hit, Journal, Record, Why};
 use serde::Serialize;
 
@@ -48,7 +50,7 @@ struct Summary<'a> {
     why: Why,
     branches: u64,
     run: u64,
-    subtrees: u64,
+    subtrees: usize,
     vtime_ns: u64,
     instructions: u64,
     /// Of the branches that were taken in, whoever ran them.
@@ -60,19 +62,23 @@ struct Summary<'a> {
     executed: u64,
     states: u64,
     findings: usize,
+    /// What random priorities promise, under strategy `pct`.
+    promise: Option<Promise>,
+    /// Commands of a test template that never succeeded.
+    unsuccessful: &'a [TestCommand],
     digest: String,
     host_seconds: f64,
     branches_per_min: f64,
     run_directory: &'a str,
 }
 
-pub(super) fn run(ui: &Ui, args: &cli::Explore, engine: cli::EngineChoice) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, args: &cli::Explore) -> anyhow::Result<Outcome> {
     let mut world = common::load(&args.world)?;
     world.explore.strategy = args.strategy.unwrap_or(world.explore.strategy);
     let options = EngineOptions::new(&args.hidden)?;
     let interrupt = Interrupt::install()?;
     let explored = exploration::prepare(ui, world, args.seed, options, &interrupt)?;
-    exploration::engine(ui, engine)?;
+    common::announce_engine(ui)?;
     let limits = Limits {
         branches: args.branches.unwrap_or(u64::MAX),
         host_ns: args.budget,
@@ -101,7 +107,7 @@ pub(super) fn go(
     before: Before<'_>,
 ) -> anyhow::Result<expedition::Outcome> {
     let mut journal = match findings::is_run(folder)? {
-        true => Journal::resume_same(folder, header)?,
+        true => Journal::resume(folder, header)?,
         false => Journal::create(folder, header)?,
     };
     tell_beginning(ui, setting, &journal, limits)?;
@@ -127,13 +133,16 @@ pub(super) fn go(
     journal.finish(&end)?;
     let folder = folder.display().to_string();
     let progress = &outcome.progress;
+    let promise = Promise::of(header, &outcome.merged);
+    let mut unsuccessful = TestCommand::all(&outcome.merged);
+    unsuccessful.retain(|command| command.counts.succeeded == 0);
     ui.record(&Summary {
         kind: "end",
         path: setting.name(&everett_explorer::search::Path::default()),
         why: outcome.why,
         branches: end.branches,
         run: progress.run,
-        subtrees: outcome.tree.subtrees(),
+        subtrees: outcome.merged.subtrees().len(),
         vtime_ns: outcome.merged.totals().vtime_ns,
         instructions: outcome.merged.totals().cost.instructions,
         merged_cpu_ns: outcome.merged.totals().cost.cpu_ns,
@@ -141,14 +150,21 @@ pub(super) fn go(
         spent: progress.spent,
         spent_ns: progress.spent.total_ns(),
         executed: progress.instructions,
-        states: progress.states,
+        states: outcome.merged.coverage().incidence(Kind::State).observed,
         findings: outcome.merged.findings().len(),
+        promise,
+        unsuccessful: &unsuccessful,
         digest: end.digest.clone(),
         host_seconds,
         branches_per_min: per_minute(progress.run, host_seconds),
         run_directory: &folder,
     })?;
-    tell_end(ui, &outcome, &end.digest, host_seconds, &folder)?;
+    tell_end(ui, &outcome, &end.digest, host_seconds)?;
+    if let Some(promise) = promise {
+        ui.say(format!("what random priorities promise is a {promise}"))?;
+    }
+    tell_unsuccessful(ui, &unsuccessful)?;
+    tell_findings(ui, &outcome, &folder)?;
     Ok(outcome)
 }
 
@@ -228,22 +244,16 @@ fn keep_evidence(journal: &Journal, outcome: &expedition::Outcome) -> anyhow::Re
     Ok(())
 }
 
-fn tell_end(
-    ui: &Ui,
-    outcome: &expedition::Outcome,
-    digest: &str,
-    host_seconds: f64,
-    folder: &str,
-) -> anyhow::Result<()> {
+fn tell_end(ui: &Ui, outcome: &expedition::Outcome, digest: &str, host_seconds: f64) -> anyhow::Result<()> {
     let (totals, progress) = (outcome.merged.totals(), &outcome.progress);
     ui.say(format!(
         "{}: {} branches in {} subtrees, {} of vtime, {:.1} billion instructions; {} abstract states",
         outcome.why.words(),
         style::paint(style::HEAD, outcome.merged.branches()),
-        outcome.tree.subtrees(),
+        outcome.merged.subtrees().len(),
         show_duration_ns(totals.vtime_ns),
         totals.cost.instructions as f64 / 1e9,
-        progress.states,
+        outcome.merged.coverage().incidence(Kind::State).observed,
     ))?;
     ui.say(format!(
         "{} branches were run in {:.1} s: {:.0} a minute, {:.2} s of CPU each ({:.0} MIPS)",
@@ -261,7 +271,23 @@ fn tell_end(
         style::FAINT,
         format!("where the time went: {}", spent.parts().map(share).join(", ")),
     ))?;
-    ui.say(format!("digest {}", style::paint(style::HEAD, digest)))?;
+    Ok(ui.say(format!("digest {}", style::paint(style::HEAD, digest)))?)
+}
+
+/// Test commands that never succeeded. A longer exploration may get there, so this is no finding.
+fn tell_unsuccessful(ui: &Ui, commands: &[TestCommand]) -> anyhow::Result<()> {
+    for command in commands {
+        let what = match command.is_unused() {
+            true => "was never started".to_owned(),
+            false => format!("never succeeded: {}", command.counts_told()),
+        };
+        let line = format!("test command {} {what}", printable(&command.name));
+        ui.say(style::paint(style::NOTE, line))?;
+    }
+    Ok(())
+}
+
+fn tell_findings(ui: &Ui, outcome: &expedition::Outcome, folder: &str) -> anyhow::Result<()> {
     match outcome.merged.findings().len() {
         0 => ui.say(style::paint(style::GOOD, "nothing found"))?,
         n => {

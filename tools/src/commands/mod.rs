@@ -61,7 +61,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Verify(args) => verify::run(&ui, args),
         Command::Moment(args) => moment::run(&ui, args),
         Command::Plan(args) => plan::run(&ui, args),
-        Command::Explore(args) => explore::run(&ui, args, cli.engine),
+        Command::Explore(args) => explore::run(&ui, args),
         Command::Findings(args) => findings::list(&ui, args),
         Command::Show(args) => show::run(&ui, args),
         Command::Replay(args) => replay::run(&ui, args),

@@ -17,6 +17,13 @@ struct Digest<'a> {
     digest: &'a str,
 }
 
+/// Where the evidence of a finding is.
+#[derive(Serialize)]
+struct Kept<'a> {
+    kind: &'static str,
+    folder: &'a str,
+}
+
 pub(super) fn run(ui: &Ui, args: &cli::Show) -> anyhow::Result<Outcome> {
     if args.digest {
         return digest(ui, args);
@@ -41,6 +48,12 @@ pub(super) fn run(ui: &Ui, args: &cli::Show) -> anyhow::Result<Outcome> {
             findings::tell(ui, finding)?;
             evidence(ui, &finding.hit.evidence)?;
             ui.say(format!("\neverett replay {} {id}    runs it again", args.run.display()))?;
+            // One that was killed before its end has kept none yet.
+            if let Some(folder) = run.reading.evidence_of(id) {
+                let folder = folder.display().to_string();
+                ui.record(&Kept { kind: "evidence", folder: &folder })?;
+                ui.say(format!("{folder}    has its evidence as files"))?;
+            }
         }
         Some(id @ Id::Branch(_)) => branch(ui, &run.record(id)?)?,
     }

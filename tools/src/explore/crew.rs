@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread;
 
+use anyhow::anyhow;
 use everett_explorer::run::{Hit, Record};
 use everett_explorer::search::{Choice, Path};
 
@@ -96,12 +98,19 @@ impl<'s> Crew<'s> {
         self.changed.notify_all();
     }
 
-    /// Work until there is nothing more to do. A worker that cannot go on says so once, and leaves.
+    /// Nobody works on, however far a branch is.
+    pub fn dismiss(&self) {
+        self.halt.raise();
+        self.close();
+    }
+
+    /// Work until there is nothing more to do. A worker that cannot go on says so, also one that panics.
     pub fn work(&self, results: &Sender<Done>) {
         let mut traveller = None;
         while let Some(job) = self.next() {
-            (self.before)(job.choice.number);
             let number = job.choice.number;
+            let _farewell = Farewell { number, results };
+            (self.before)(number);
             let done = self.run(&mut traveller, &job);
             // Who is called off has nothing to bring.
             let called_off = done.as_ref().is_err_and(|error| error.is::<Interrupted>());
@@ -176,6 +185,21 @@ impl<'s> Crew<'s> {
     }
 }
 
+/// Tells the leader, who would wait for the branch as long as other workers live, that its worker has panicked.
+struct Farewell<'r> {
+    number: u64,
+    results: &'r Sender<Done>,
+}
+
+impl Drop for Farewell<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            // If nobody listens any more, nobody waits.
+            let _ = self.results.send((self.number, Err(anyhow!("a worker has panicked"))));
+        }
+    }
+}
+
 /// A branch that ends when somebody says so.
 struct Halt<'h>(&'h Interrupt);
 
@@ -214,9 +238,11 @@ fn record(setting: &Setting, job: &Job, branch: Branch, executed: u64, cpu_ns: u
         checked: branch.checked,
         faults: testimony.faults,
         losses: testimony.losses,
+        messages: testimony.messages,
         delta: testimony.delta,
         hits: testimony.found.into_iter().map(hit).collect(),
         sometimes: testimony.sometimes,
+        commands: branch.commands,
         history: branch.history,
         log_bytes: testimony.log_bytes,
         log_cut: testimony.log_cut,

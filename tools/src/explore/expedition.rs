@@ -21,6 +21,7 @@ use super::shelf::Shelf;
 use super::spent::Spent;
 use crate::host_time::Stopwatch;
 use crate::interrupt::Interrupt;
+use crate::worker::joined;
 
 /// How often whoever watches is told, at least.
 const TICK: Duration = Duration::from_millis(200);
@@ -113,13 +114,15 @@ pub fn explore(
     let crew = Crew::new(setting, &shelf, before, halt.clone())?;
     let (to_leader, results) = channel();
     thread::scope(|scope| {
-        for _ in 0..limits.workers.max(1) {
+        let workers = (0..limits.workers.max(1)).map(|_| {
             let to_leader = to_leader.clone();
-            scope.spawn(|| {
-                let to_leader = to_leader;
+            let crew = &crew;
+            scope.spawn(move || {
                 crew.work(&to_leader);
-            });
-        }
+                Ok(())
+            })
+        });
+        let workers: Vec<_> = workers.collect();
         drop(to_leader);
         let leader = Leader {
             crew: &crew,
@@ -136,12 +139,24 @@ pub fn explore(
             states: BTreeSet::new(),
             progress: Progress::default(),
         };
-        let outcome = leader.lead(&results);
-        // However it went: nobody works on.
-        halt.raise();
-        crew.close();
+        let outcome = {
+            let _dismissal = Dismissal(&crew);
+            leader.lead(&results)
+        };
+        // All of them, since a panic that nobody looked at is raised here. It comes before what it led to: it says why.
+        let ends: Vec<_> = workers.into_iter().map(joined).collect();
+        ends.into_iter().collect::<anyhow::Result<()>>()?;
         outcome
     })
+}
+
+/// However the leader ends, also by a panic: the scope waits for workers, so nobody works on.
+struct Dismissal<'c, 's>(&'c Crew<'s>);
+
+impl Drop for Dismissal<'_, '_> {
+    fn drop(&mut self) {
+        self.0.dismiss();
+    }
 }
 
 type Strategy = Box<dyn everett_explorer::search::strategy::Strategy + Send>;

@@ -52,13 +52,11 @@ impl Shelf {
         let stand = Arc::new(stand);
         let Some(((branch, _), before)) = way.split_last() else { return stand };
         let parent = before.last().map(|(branch, _)| *branch);
-        let mut store = self.lock();
-        let bytes = match store.get(&parent).and_then(Option::as_ref) {
-            Some(before) => stand.bytes_beyond(&before.world),
-            None => stand.bytes_beyond(&self.root),
-        };
+        // Memory is compared while others can use the store.
+        let from = self.lock().get(&parent).cloned().flatten();
+        let bytes = stand.bytes_beyond(from.as_ref().map_or(&self.root, |from| &from.world));
         // Whoever comes here has kept, or derived, what is before it; one that was not is no loss but of time.
-        let _ = store.insert(Some(*branch), Some(parent), cost, bytes, Some(Arc::clone(&stand)));
+        let _ = self.lock().insert(Some(*branch), Some(parent), cost, bytes, Some(Arc::clone(&stand)));
         stand
     }
 

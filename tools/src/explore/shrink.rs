@@ -3,8 +3,6 @@
 //! **Invariant.** What comes of it does not depend on how many runs are made at a time: of the sets of a round the first that shows
 //! the finding is taken.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::thread;
 
 use anyhow::{Context, bail};
@@ -18,6 +16,7 @@ use super::setting::Setting;
 use super::traveller::{Branch, Interrupted, Route, Traveller, Watch};
 use super::witness::Found;
 use crate::interrupt::Interrupt;
+use crate::worker::joined;
 
 /// How often the time of a fault is halved.
 const HALVINGS_MAX: u32 = 4;
@@ -174,23 +173,20 @@ impl<'s> Shrinker<'s, '_> {
             while self.travellers.len() < routes.len() {
                 self.travellers.push(Traveller::new(self.setting)?);
             }
-            let results = Mutex::new(Vec::new());
             let (wanted, interrupt) = (self.wanted, self.interrupt);
-            thread::scope(|scope| {
-                for (i, (route, traveller)) in routes.iter().zip(&mut self.travellers).enumerate() {
-                    let results = &results;
+            let results: Vec<anyhow::Result<bool>> = thread::scope(|scope| {
+                let runs = routes.iter().zip(&mut self.travellers).map(|(route, traveller)| {
                     scope.spawn(move || {
-                        let shown = go(traveller, route, interrupt);
-                        let shown = shown.map(|branch| wanted.in_branch(&branch).is_some());
-                        results.lock().unwrap_or_else(PoisonError::into_inner).push((i, shown));
-                    });
-                }
+                        let branch = go(traveller, route, interrupt)?;
+                        Ok(wanted.in_branch(&branch).is_some())
+                    })
+                });
+                let runs: Vec<_> = runs.collect();
+                runs.into_iter().map(joined).collect()
             });
-            let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-            results.sort_by_key(|(i, _)| *i);
             self.progress.runs += results.len() as u64;
             (self.told)(&self.progress);
-            for (i, shown) in results {
+            for (i, shown) in results.into_iter().enumerate() {
                 if shown? {
                     return Ok(Some(chunk * self.workers.max(1) + i));
                 }

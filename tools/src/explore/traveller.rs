@@ -4,6 +4,7 @@
 //! which is the same whoever goes there.
 
 use anyhow::{Context, bail};
+use everett_explorer::composer::Tally;
 use everett_explorer::config::GRID_NS;
 use everett_explorer::fate::End;
 use everett_explorer::plan::Plan;
@@ -45,6 +46,8 @@ pub struct Branch {
     pub marks: Marks,
     /// What was seen.
     pub testimony: Testimony,
+    /// What became of a test template's commands, its last ones included if there were checks.
+    pub commands: Tally,
     /// What was made of its history, if there is one.
     pub history: Option<HistoryCount>,
     /// Where its time went.
@@ -225,6 +228,7 @@ impl<'s> Traveller<'s> {
         watch: &mut dyn Watch,
     ) -> anyhow::Result<Branch> {
         let started = self.timeline.icount();
+        let commands = self.timeline.tally().cloned().unwrap_or_default();
         self.marker = Marker::new(&self.timeline);
         let mut witness = Witness::new(&self.setting.lens, plan, memory)?;
         let mut broken = self.run_to(end.at_ns, &mut witness, watch)?;
@@ -259,6 +263,7 @@ impl<'s> Traveller<'s> {
             marks: std::mem::take(&mut self.marker.taken),
             spent: std::mem::take(&mut self.spent),
             testimony: witness.finish(),
+            commands: self.timeline.tally().map(|tally| tally.since(&commands)).unwrap_or_default(),
             history,
             memory,
             stand,

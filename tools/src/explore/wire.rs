@@ -20,6 +20,14 @@ const RST: u8 = 1 << 2;
 const ECHO_REPLY: u8 = 0;
 const ECHO: u8 = 8;
 
+/// Whether a message arrives with a move, for the first time. One that is late does, too: nobody closes a branch's log.
+pub(super) fn arrives(kind: StepKind) -> bool {
+    match kind {
+        StepKind::Deliver | StepKind::Timeout => true,
+        StepKind::Duplicate | StepKind::Drop { .. } => false,
+    }
+}
+
 /// Names of ports: those of the services that say on which they listen.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ports(BTreeMap<u16, String>);
@@ -89,6 +97,8 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr};
     use std::path::Path;
 
+    use everett_vmm::wire::log::Why;
+
     use super::*;
     use crate::world_file::parse;
 
@@ -107,5 +117,11 @@ mod tests {
         assert_eq!(tcp(40_000, 2380, FIN | 0b1_0000, 0).as_deref(), Some("tcp close to port 2380"));
         assert_eq!(tcp(2380, 40_000, RST, 0).as_deref(), Some("tcp reset from port 2380"));
         assert_eq!(ports.message(&Summary::Other { ether_type: 0x88cc }), None);
+    }
+
+    #[test]
+    fn a_message_arrives_once() {
+        assert!(arrives(StepKind::Deliver) && arrives(StepKind::Timeout));
+        assert!(!arrives(StepKind::Duplicate) && !arrives(StepKind::Drop { why: Why::Loss }));
     }
 }

@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use super::lens::Lens;
 use super::tale::Tale;
+use super::wire::arrives;
 use crate::session::event::{Event, What};
 use crate::session::show;
 use crate::session::timeline::Timeline;
@@ -83,6 +84,8 @@ pub struct Testimony {
     pub faults: u64,
     /// Disks that lost something that was not flushed.
     pub losses: u64,
+    /// Messages that arrived while faults were not over for good.
+    pub messages: u64,
     /// Bytes that programs and kernels printed.
     pub log_bytes: u64,
     /// Coverage has not looked at all of them.
@@ -106,6 +109,8 @@ pub struct Witness<'s> {
     begun: VecDeque<(u64, u32)>,
     faults: u64,
     losses: u64,
+    messages: u64,
+    is_calm: bool,
     log_bytes: u64,
     log_cut: bool,
 }
@@ -131,6 +136,8 @@ impl<'s> Witness<'s> {
             begun: memory.begun.clone(),
             faults: 0,
             losses: 0,
+            messages: 0,
+            is_calm: false,
             log_bytes: 0,
             log_cut: false,
         })
@@ -163,6 +170,7 @@ impl<'s> Witness<'s> {
 
     /// Faults are over for good.
     pub fn calm(&mut self, vtime_ns: u64) {
+        self.is_calm = true;
         self.judge.calm(vtime_ns);
         self.hits();
     }
@@ -213,6 +221,7 @@ impl<'s> Witness<'s> {
             sometimes: state.seen().map(str::to_owned).collect(),
             faults: self.faults,
             losses: self.losses,
+            messages: self.messages,
             log_bytes: self.log_bytes,
             log_cut: self.log_cut,
         }
@@ -221,6 +230,7 @@ impl<'s> Witness<'s> {
     fn step(&mut self, step: Step, nodes: usize) {
         if let Some(observed) = self.lens.ports.observed(&step, nodes) {
             self.observer.observe(&observed);
+            self.messages += u64::from(!self.is_calm && arrives(step.kind));
             if self.packets.len() >= PACKETS_MAX {
                 self.packets.pop_front();
             }

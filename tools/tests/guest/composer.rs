@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use everett_cpu::CacheConfig;
+use everett_explorer::plan::draw::Span;
 use everett_explorer::search::Fork;
+use everett_explorer::search::strategy::StrategyKind;
 use everett_snapshot::Pool;
 use everett_tools::moments::Stored;
 use everett_tools::session::agent::Phase;
@@ -12,8 +14,10 @@ use everett_tools::session::event::{Event, What};
 use everett_tools::session::launch::{EngineOptions, Launcher};
 use everett_tools::world_file::FileEntry;
 use everett_vmm::engine::soft::FlushSchedule;
+use everett_vmm::fault::FaultKind;
 use everett_vmm::machine::Until;
 
+use crate::explore::{explore, setting_of};
 use crate::support::{MS, findings, launcher_of, lines, ready, told, under};
 
 /// Two machines, and a check for when all is over.
@@ -317,10 +321,15 @@ fn a_file_that_is_no_command_ends_the_timeline_before_it_begins() {
 fn commands_that_fail_or_hang_are_found() {
     const HANG: &str = "#!/bin/sh\nsleep 100000\n";
     let files: [&[(&str, &str)]; 2] = [
-        &[("anytime_fails.sh", "#!/bin/sh\nsleep 0.1\nexit 3\n"), ("anytime_no_program", "#!/bin/none\n")],
-        &[("parallel_driver_hangs.sh", HANG), ("eventually_hangs.sh", HANG)],
+        &[
+            ("first_setup.sh", NAP),
+            ("anytime_fails.sh", "#!/bin/sh\nsleep 0.1\nexit 3\n"),
+            ("anytime_no_program", "#!/bin/none\n"),
+        ],
+        &[("parallel_driver_hangs.sh", HANG), ("eventually_hangs.sh", HANG), ("finally_never.sh", NAP)],
     ];
-    let mut timeline = launcher_with(&files).start(1).unwrap();
+    let launcher = launcher_with(&files);
+    let mut timeline = launcher.start(1).unwrap();
     let (_, events) = told(&mut timeline, DURATION_NS);
     let found: BTreeSet<&str> = findings(&events).into_iter().collect();
     assert!(found.contains("command anytime_fails.sh ended with exit status 3"), "{found:?}");
@@ -332,4 +341,34 @@ fn commands_that_fail_or_hang_are_found() {
     assert!(!found.iter().any(|text| text.contains("parallel_")), "it was killed: {found:?}");
     // It is killed, and what comes after it does.
     assert_eq!(lines(&events, "after"), ["0"]);
+    never_succeeding_is_counted(launcher);
+}
+
+/// Over an exploration of the same it is known what never succeeded, and what was never started.
+fn never_succeeding_is_counted(mut launcher: Launcher) {
+    launcher.world.explore.segment = Span::s(1);
+    launcher.world.explore.horizon = Span::s(2);
+    launcher.world.explore.in_flight = 2;
+    launcher.world.explore.strategy = StrategyKind::Uniform;
+    launcher.world.faults.only = Some(vec![FaultKind::Reseed]);
+    let setting = setting_of(launcher, EngineOptions::default());
+    let outcome = explore(&setting, 8, 2, 1 << 30, false);
+    let subtrees = outcome.tree.subtrees();
+    assert!(subtrees < 8, "some branches go on from others");
+    let all: Vec<_> = outcome.merged.commands().all().collect();
+    let told = all.iter().map(|&(name, counts, seen)| {
+        (name, counts.started > 0, counts.failed > 0, counts.succeeded, seen.map_or(0, |seen| seen.branches))
+    });
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [
+            ("anytime_fails.sh", true, true, 0, 0),
+            ("anytime_no_program", true, true, 0, 0),
+            ("eventually_hangs.sh", true, false, 0, 0),
+            ("finally_never.sh", false, false, 0, 0),
+            // Once a timeline, and those that go on from one do not count it again.
+            ("first_setup.sh", true, false, subtrees, subtrees),
+            ("parallel_driver_hangs.sh", true, false, 0, 0),
+        ]
+    );
 }

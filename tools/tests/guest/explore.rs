@@ -7,17 +7,17 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use everett_explorer::run::{Hit, Merged, Record};
-use everett_explorer::search::Tree;
+use everett_explorer::search::{Path as Forks, Place as At, Tree};
 use everett_tools::explore::expedition::{self, Limits, Onlooker, Outcome, Progress};
 use everett_tools::explore::setting::Setting;
-use everett_tools::explore::shrink::{Wanted, shrink};
-use everett_tools::explore::traveller::{Route, Traveller};
+use everett_tools::explore::shrink::{Shrunk, Wanted, shrink};
+use everett_tools::explore::traveller::{Aim, Marks, Route, Traveller};
 use everett_tools::explore::{marks, regression::Regression};
 use everett_tools::host_time::Stopwatch;
 use everett_tools::identity::Identity;
 use everett_tools::interrupt::Interrupt;
 use everett_tools::moments::{self, Shelf, Wanted as Parts};
-use everett_tools::session::launch::EngineOptions;
+use everett_tools::session::launch::{EngineOptions, Launcher};
 use everett_tools::ui::Ui;
 use everett_vmm::leak::Leak;
 
@@ -93,7 +93,11 @@ checks = 200000
 "#;
 
 fn setting(world: &str, options: EngineOptions) -> Setting {
-    let mut launcher = launcher_of(world);
+    setting_of(launcher_of(world), options)
+}
+
+/// What branches share of the world that this starts at power-on.
+pub(crate) fn setting_of(mut launcher: Launcher, options: EngineOptions) -> Setting {
     let folder = tempfile::tempdir().expect("a folder");
     let digest = &image().digest;
     let identity = Identity::new(&launcher.world, std::slice::from_ref(digest));
@@ -112,7 +116,13 @@ impl Onlooker for Nobody {
     fn at(&mut self, _: &Progress) {}
 }
 
-fn explore(setting: &Setting, branches: u64, workers: usize, memory_bytes: u64, slow: bool) -> Outcome {
+pub(crate) fn explore(
+    setting: &Setting,
+    branches: u64,
+    workers: usize,
+    memory_bytes: u64,
+    slow: bool,
+) -> Outcome {
     let limits = Limits { branches, host_ns: None, until_found: false, workers, memory_bytes };
     let before = |choice: u64| {
         if slow && choice % 3 == 1 {
@@ -143,6 +153,8 @@ fn the_tree_is_the_same_for_any_number_of_workers() {
     assert_eq!(shorter.merged.digest_at(17), one.merged.digest_at(17), "a shorter one is a prefix");
     assert!(one.tree.branches().iter().any(|branch| branch.depth > 2), "some branches go on from others");
 
+    assert!(one.merged.messages_most() > 100, "{} messages", one.merged.messages_most());
+
     findings_are_right(&one.merged);
     let finding = one.merged.findings().iter().find(|finding| finding.hit.property == "lost write");
     let finding = finding.expect("a loss of power loses what was acknowledged");
@@ -160,7 +172,9 @@ fn the_tree_is_the_same_for_any_number_of_workers() {
     assert!(plan.contains("power_loss"), "{plan}");
     let again = traveller.journey(&shrunk.route, &mut ()).unwrap();
     assert_eq!(marks::digest(&again.last().expect("a branch").marks), shrunk.trail);
-    regressions_are_files(&setting, &shrunk);
+    drop(traveller);
+    a_panic_of_a_worker_ends_it(&setting);
+    regressions_are_files(setting, &shrunk);
 }
 
 fn findings_are_right(merged: &Merged) {
@@ -173,32 +187,42 @@ fn findings_are_right(merged: &Merged) {
     }
 }
 
-fn regressions_are_files(setting: &Setting, shrunk: &everett_tools::explore::shrink::Shrunk) {
+/// Nobody waits for the branch of a worker that has gone, while another one lives.
+fn a_panic_of_a_worker_ends_it(setting: &Setting) {
+    const PANIC: &str = "a test wants a worker to panic";
+    struct Impatient(Interrupt, Stopwatch);
+    impl Onlooker for Impatient {
+        fn found(&mut self, _: &Record, _: &Hit) {}
+        fn at(&mut self, _: &Progress) {
+            if self.1.seconds() > 60.0 {
+                self.0.raise();
+            }
+        }
+    }
+    let interrupt = Interrupt::default();
+    let mut onlooker = Impatient(interrupt.clone(), Stopwatch::start());
+    let limits =
+        Limits { branches: 99, host_ns: None, until_found: false, workers: 2, memory_bytes: 1 << 30 };
+    let before = |choice: u64| assert!(choice != 1, "{PANIC}");
+    let outcome = expedition::explore(setting, None, &limits, &interrupt, &before, &mut onlooker);
+    assert_eq!(outcome.unwrap_err().to_string(), format!("a worker has panicked: {PANIC}"));
+    assert!(!interrupt.wanted(), "it ends at once");
+}
+
+fn regressions_are_files(mut setting: Setting, shrunk: &Shrunk) {
     let folder = tempfile::tempdir().unwrap();
     // The world was never a file: one is named.
-    let mut named = setting.launcher.clone();
-    named.world.file = folder.path().join("w.toml");
-    fs::write(&named.world.file, WORLD).unwrap();
+    let world = folder.path().join("w.toml");
+    fs::write(&world, WORLD).unwrap();
+    setting.launcher.world.file = world;
     let file = folder.path().join("regression.json");
-    let mut regression = Regression {
-        schema_version: 1,
-        world: "w.toml".into(),
-        timeline: setting.name(&shrunk.route.path),
-        trail: shrunk.trail.clone(),
-        seed: setting.seed,
-        path: shrunk.route.path.clone(),
-        for_ns: shrunk.route.end.expect("an end").at_ns - setting.root_ns,
-        checked: true,
-        plan: Vec::new(),
-        property: shrunk.found.hit.property.clone(),
-        text: shrunk.found.hit.text.clone(),
-    };
-    let plan = shrunk.route.plan.as_ref().expect("a plan");
-    regression.plan = plan.write().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let regression = Regression::of(&setting, shrunk, folder.path()).unwrap();
     regression.write(&file).unwrap();
     let read = Regression::read(&file).unwrap();
     assert_eq!(read, regression);
-    assert_eq!(&read.plan(&setting.lens.names, &file).unwrap(), plan);
+    let route = read.route(&setting, read.plan(&setting.lens.names, &file).unwrap());
+    let Route { path, plan, end } = &shrunk.route;
+    assert_eq!((&route.path, &route.plan, &route.end), (path, plan, end));
     assert_eq!(read.world_file(&file), folder.path().join("w.toml"));
 }
 
@@ -211,18 +235,33 @@ fn a_path_leads_back_whatever_was_run_before() {
         (0..24).filter(|&n| outcome.tree.branch(n).is_some_and(|branch| branch.depth > 1)).collect();
     assert!(deep.len() > 5, "{deep:?}");
     let mut traveller = Traveller::new(&setting).unwrap();
-    let trail = |traveller: &mut Traveller<'_>, choice| {
-        let path = outcome.tree.path(everett_explorer::search::Place::After(choice)).unwrap();
-        let branches = traveller.journey(&Route::along(path), &mut ()).unwrap();
-        marks::digest(&branches.last().expect("a branch").marks)
+    let path = |choice| outcome.tree.path(At::After(choice)).unwrap();
+    let legs = |traveller: &mut Traveller<'_>, choice| -> Vec<Marks> {
+        let branches = traveller.journey(&Route::along(path(choice)), &mut ()).unwrap();
+        branches.into_iter().map(|branch| branch.marks).collect()
     };
-    let there: Vec<String> = deep.iter().map(|&choice| trail(&mut traveller, choice)).collect();
-    let mut fresh: Vec<String> =
-        deep.iter().map(|&choice| trail(&mut Traveller::new(&setting).unwrap(), choice)).collect();
+    let there: Vec<_> = deep.iter().map(|&choice| legs(&mut traveller, choice)).collect();
+    let fresh: Vec<_> =
+        deep.iter().map(|&choice| legs(&mut Traveller::new(&setting).unwrap(), choice)).collect();
     assert_eq!(there, fresh);
-    fresh.sort();
-    fresh.dedup();
-    assert_eq!(fresh.len(), deep.len(), "each path is another timeline");
+    // From moments that were kept, each leg by the other one of two travellers.
+    let mut travellers = [traveller, Traveller::new(&setting).unwrap()];
+    for (&choice, legs) in deep.iter().zip(&there).rev().take(3) {
+        let (path, mut here) = (path(choice), Forks::default());
+        let (mut stand, mut memory) = (None, setting.memory_of_boot().unwrap());
+        for (fork, marks) in path.forks().iter().zip(legs) {
+            here = here.child(*fork).unwrap();
+            let aim = if here == path { Aim::Whole } else { Aim::Moment };
+            travellers.reverse();
+            let branch = travellers[0].branch(stand.as_ref(), &here, &memory, aim, &mut ()).unwrap();
+            assert_eq!(&branch.marks, marks, "{here}");
+            (stand, memory) = (branch.stand, branch.memory);
+        }
+    }
+    let mut ends: Vec<String> = fresh.iter().filter_map(|legs| legs.last().map(marks::digest)).collect();
+    ends.sort();
+    ends.dedup();
+    assert_eq!(ends.len(), deep.len(), "each path is another timeline");
     // What was recorded while it was explored, from moments, is what comes without any.
     let records = outcome.merged.digest();
     let leaky = EngineOptions {
@@ -318,6 +357,14 @@ fn a_killed_exploration_goes_on_as_if_it_had_not_been() {
     assert!(String::from_utf8_lossy(&found.stdout).contains("lost write"), "{}", shown(&found));
     let report = place.everett(&["report", &whole]);
     assert!(String::from_utf8_lossy(&report.stdout).contains("lost write"), "{}", shown(&report));
+    let told = place.everett(&["show", &whole, "1"]);
+    let folder = format!("{whole}/findings/1");
+    assert!(String::from_utf8_lossy(&told.stdout).contains(&folder), "{}", shown(&told));
+    assert!(Path::new(&folder).join("log.txt").exists());
+    let shrunk = place.everett(&["shrink", &whole, "1"]);
+    assert_eq!(shrunk.status.code(), Some(1), "{}", shown(&shrunk));
+    let replay = place.everett(&["replay", &format!("{whole}/regression-1.json"), "-q"]);
+    assert_eq!(replay.status.code(), Some(1), "it is still there: {}", shown(&replay));
     let replay = place.everett(&["replay", &killed, "1", "-q"]);
     assert_eq!(replay.status.code(), Some(1), "it is found again: {}", shown(&replay));
     for branch in ["b7", "b20", "b39"] {

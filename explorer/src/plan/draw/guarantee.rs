@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use crate::coverage::statistics::Pct;
 
 /// Runs with random priorities, each with priorities of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Guarantee {
     /// n: chains, which are the nodes.
     pub chains: u64,

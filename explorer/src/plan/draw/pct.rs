@@ -31,7 +31,7 @@ pub use super::guarantee::Guarantee;
 pub use super::merge::merge;
 
 /// How many orders of two events a bug may need. Beyond a handful, nothing is promised within a lifetime.
-const DEPTH: RangeInclusive<u64> = 1..=16;
+pub(crate) const DEPTH: RangeInclusive<u64> = 1..=16;
 /// What a chain's frames come later than those of the one above it, in nanoseconds: 1 us to 10 s.
 const STEP_NS: RangeInclusive<u64> = 1_000..=10_000_000_000;
 /// Chains that are ordered: each may be under a fault of its own. Nodes beyond them have the highest priority.

@@ -9,8 +9,8 @@ use crate::coverage::{FaultGap, Gaps, OrderGap, ValueGap};
 
 /// Lines of each list.
 const SHOWN: usize = 20;
-/// `sometimes` properties that are named.
-const SOMETIMES_SHOWN: usize = 100;
+/// `sometimes` properties and test commands that are named.
+const NAMES_SHOWN: usize = 100;
 
 pub(super) fn write(report: &Report) -> String {
     let mut text = "## Not seen\n".to_owned();
@@ -24,8 +24,9 @@ pub(super) fn write(report: &Report) -> String {
             count(names.len() as u64),
             count(declared)
         );
-        list(&mut text, &title, &names, names.len() as u64, SOMETIMES_SHOWN);
+        list(&mut text, &title, &names, names.len() as u64, NAMES_SHOWN);
     }
+    commands(&mut text, report);
     match &report.gaps {
         Some(gaps) => of(&mut text, gaps),
         None => text += "\nWhich faults, orders and values were not seen is not known here.\n",
@@ -34,6 +35,20 @@ pub(super) fn write(report: &Report) -> String {
         text += "\nAll that could be told of was seen.\n";
     }
     text
+}
+
+/// Test commands that never succeeded.
+fn commands(text: &mut String, report: &Report) {
+    let all = count(report.commands.len() as u64);
+    let fruitless = report.commands.iter().filter(|command| command.is_fruitless());
+    let lines: Vec<String> =
+        fruitless.map(|command| format!("{}: {}", code(&command.name), command.counts_told())).collect();
+    let title = format!("Test commands that ran and never succeeded, {} of {all}", lines.len());
+    list(text, &title, &lines, lines.len() as u64, NAMES_SHOWN);
+    let unused = report.commands.iter().filter(|command| command.is_unused());
+    let names: Vec<String> = unused.map(|command| code(&command.name)).collect();
+    let title = format!("Test commands that were never started, {} of {all}", names.len());
+    list(text, &title, &names, names.len() as u64, NAMES_SHOWN);
 }
 
 fn of(text: &mut String, gaps: &Gaps) {

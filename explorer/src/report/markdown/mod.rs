@@ -1,6 +1,6 @@
 //! A report as Markdown.
 //!
-//! - `head`: what was explored; `findings`, `coverage`, `gaps`; `rest`: histories, and what is missing
+//! - `head`: what was explored; `findings`, `coverage`, `gaps`; `rest`: what is promised, histories, and what is missing
 //!
 //! Not here: numbers. What is not in the [`Report`] is not told.
 
@@ -18,6 +18,7 @@ pub(super) fn write(report: &Report) -> String {
         head::write(report),
         findings::write(report),
         coverage::write(report),
+        rest::promise(report),
         gaps::write(report),
         rest::histories(report),
         rest::missing(report),

@@ -1,10 +1,18 @@
-//! Operation histories, what is missing, and what to compare with.
+//! What random priorities promise, operation histories, what is missing, and what to compare with.
 
 use std::fmt::Write;
 
 use super::super::Report;
 use super::super::figures::{count, counted};
 use crate::run::HistoryCount;
+
+/// What random priorities promise; nothing if nodes have none.
+pub(super) fn promise(report: &Report) -> String {
+    match &report.promise {
+        Some(promise) => format!("## Random priorities\n\nWhat they promise is a {promise}.\n"),
+        None => String::new(),
+    }
+}
 
 /// What clients asked for and were told; nothing if they did not say.
 pub(super) fn histories(report: &Report) -> String {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::coverage::{FaultGap, Listed, OrderGap, Point, ValueGap};
-use crate::run::tests::{delta, header, hit, record, state};
+use crate::run::tests::{delta, header, hit, record, state, tally};
 use crate::run::{Evidence, Hit, Record, StrategyName, Why};
 
 const MINUTE_NS: u64 = 60_000_000_000;
@@ -62,6 +62,14 @@ fn records(word: &str) -> Vec<Record> {
     records[2].sometimes = vec![format!("elected {word}")];
     records[1].history =
         Some(HistoryCount { operations: 12_000, acknowledged: 11_200, failed: 300, problems: 7, unknown: 5 });
+    // A command's name is a file's.
+    let named = |prefix: &str| format!("{prefix}of {}", word.replace(['/', '\0'], "|"));
+    let (fails, hangs) = (named("anytime_"), named("parallel_driver_"));
+    let early =
+        [(fails.as_str(), [3, 0, 2]), (&hangs, [1, 0, 0]), ("finally_all", [0; 3]), ("first_a", [0; 3])];
+    records[0].commands = tally(&early);
+    records[4].commands = tally(&[(&fails, [1, 0, 1]), ("first_a", [1, 1, 0])]);
+    records[6].commands = tally(&[("first_a", [1, 1, 0])]);
     records[7].log_cut = true;
     records[4].broken = Some("no memory".to_owned());
     records
@@ -134,6 +142,44 @@ fn a_report_of_nothing() {
     assert_eq!((&json["end"], &json["coverage"][0]["unseen_ppm"]), (&Value::Null, &Value::Null));
 }
 
+/// Under `pct` the promise is of the nodes, the longest timeline's messages, the declared depth and the subtrees.
+#[test]
+fn random_priorities_promise_something() {
+    let of = |header: &Header, records: &[Record]| {
+        let about = About { run: "r", end: None, waiting: 0, gaps: None, sometimes: &BTreeSet::new() };
+        Report::of(header, &merged(records), &about)
+    };
+    let named = |strategy: &str| Header {
+        strategy: StrategyName(strategy.to_owned()),
+        world: serde_json::json!({ "explore": { "depth": 2 } }),
+        ..header()
+    };
+    let (pct, mut records) = (named("pct"), records("x"));
+    let text = of(&pct, &records).markdown();
+    // Four branches of 20 messages follow each other.
+    let line = "What they promise is a heuristic: latency orders messages only in tendency; if it ordered them fully, a run would find \
+                a bug of depth 2 among 80 messages of 2 nodes with a probability of at least 1/160, and 3 runs with 1.9 %; no \
+                timeline came to the horizon, up to which there may be more messages than that.";
+    assert!(text.contains(&format!("\n## Random priorities\n\n{line}\n\n## Not seen\n")), "{text}");
+    records[7].open_ns = None;
+    let report = of(&pct, &records);
+    assert!(report.markdown().contains("and 3 runs with 1.9 %.\n"), "{}", report.markdown());
+    let json: Value = serde_json::from_str(&report.json().unwrap()).unwrap();
+    let promise = &json["promise"];
+    assert_eq!(
+        [&promise["chains"], &promise["messages"], &promise["depth"], &promise["runs"]],
+        [2, 80, 2, 3]
+    );
+    assert_eq!((&promise["probability"], &promise["whole"]), (&(1.0 / 160.0).into(), &true.into()));
+    assert!(of(&pct, &[]).markdown().contains("there is no bound for depth 2, 2 nodes and 0 messages a run"));
+    let unknown = Header { world: Value::Null, ..named("pct") };
+    for other in [named("novelty"), named("uniform"), unknown] {
+        let report = of(&other, &records);
+        assert_eq!(report.promise, None);
+        assert!(!report.markdown().contains("Random priorities"));
+    }
+}
+
 #[test]
 fn a_uniform_search_has_the_worlds_rates() {
     let uniform = Header { strategy: StrategyName("uniform".to_owned()), ..header() };
@@ -166,6 +212,11 @@ fn the_numbers_by_hand() {
     assert_eq!((states.recent, report.coverage[1].recent), (1, 0));
     assert_eq!(states.growth.len(), 8);
     assert_eq!(report.never, ["failed over x"]);
+    let succeeded = |command: &TestCommand| (command.name.clone(), command.first, command.branches);
+    assert_eq!(
+        report.commands.iter().map(succeeded).collect::<Vec<_>>()[1..3],
+        [("finally_all".to_owned(), None, 0), ("first_a".to_owned(), Some(4), 2)]
+    );
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 use super::super::record::{HistoryCount, Record};
 use super::finding::Finding;
+use crate::composer::Counts;
 use crate::coverage::Coverage;
 
 /// A digest for each number of branches, each of which follows from the one before and a record.
@@ -67,15 +68,16 @@ pub(super) fn whole(chain: &Chain, findings: &[Finding], overflow: u64, coverage
 /// What is exact in a record.
 fn exact(record: &Record) -> blake3::Hash {
     let Record { choice, from, path, open_ns, end_ns, instructions, trail, marks, checked, .. } = record;
-    let Record { faults, losses, delta, hits, sometimes, history, broken, .. } = record;
+    let Record { faults, losses, messages, delta, hits, sometimes, commands, history, broken, .. } = record;
     let mut digest = Digest::new("everett 1 run record");
     digest.number(*choice);
     digest.maybe(*from);
     digest.text(&path.to_string());
     digest.maybe(*open_ns);
-    for number in [*end_ns, *instructions, marks.len() as u64, u64::from(*checked), *faults, *losses] {
+    for number in [*end_ns, *instructions, marks.len() as u64, u64::from(*checked)] {
         digest.number(number);
     }
+    [*faults, *losses, *messages].into_iter().for_each(|number| digest.number(number));
     digest.text(trail);
     digest.number(broken.is_some().into());
     digest.number(delta.points().count() as u64);
@@ -95,6 +97,11 @@ fn exact(record: &Record) -> blake3::Hash {
     }
     digest.number(sometimes.len() as u64);
     sometimes.iter().for_each(|name| digest.text(name));
+    digest.number(commands.commands().count() as u64);
+    for (name, Counts { started, succeeded, failed }) in commands.commands() {
+        digest.text(name);
+        [started, succeeded, failed].into_iter().for_each(|number| digest.number(number));
+    }
     digest.number(history.is_some().into());
     let HistoryCount { operations, acknowledged, failed, problems, unknown } = history.unwrap_or_default();
     [operations, acknowledged, failed, problems, unknown].into_iter().for_each(|n| digest.number(n));

@@ -29,6 +29,8 @@ pub struct Totals {
     pub faults: u64,
     /// Times that something was lost.
     pub losses: u64,
+    /// How many came to the horizon.
+    pub whole: u64,
     /// How many have an operation history.
     pub histories: u64,
     /// Their histories.
@@ -76,6 +78,7 @@ impl Totals {
         add(&mut self.checked, record.checked.into());
         add(&mut self.faults, record.faults);
         add(&mut self.losses, record.losses);
+        add(&mut self.whole, record.is_whole().into());
         add(&mut self.log_bytes, record.log_bytes);
         add(&mut self.logs_cut, record.log_cut.into());
         add(&mut self.deltas_full, (record.delta.overflow() > 0).into());

@@ -1,19 +1,21 @@
 //! What is known once records were taken in, in the order of choices.
 //!
 //! - `cost`: what branches cost, and their totals; `finding`: what was found, once for each signature
-//! - `chain`: digests of all that is exact
+//! - `commands`: what became of test commands; `chain`: digests of all that is exact
 //!
 //! **Invariants.**
 //! - All but times is a function of the records' exact parts: [`Merged::digest`] tells two apart.
 //! - Records are taken in one by one without a gap, so that what n of them came to is the beginning of what more came to.
 
 mod chain;
+mod commands;
 mod cost;
 mod finding;
 
 use std::collections::BTreeMap;
 
 pub(super) use chain::same;
+pub use commands::Commands;
 pub use cost::{Cost, Totals};
 pub use finding::{Finding, InSubtree, Tally};
 
@@ -37,6 +39,9 @@ pub struct Merged {
     findings: Findings,
     sometimes: BTreeMap<String, Seen>,
     sometimes_overflow: u64,
+    commands: Commands,
+    /// By choice, the messages of its timeline from the root moment on.
+    messages: Vec<u64>,
     totals: Totals,
     chain: Chain,
     stray: Option<Stray>,
@@ -90,11 +95,14 @@ impl Merged {
         let order = |_| Stray::Order { choice, next };
         let reward = self.coverage.merge(choice, &record.delta).map_err(order)?.new.len() as u64;
         self.subtree_of.push(subtree);
+        let before = record.from.map_or(0, |from| self.messages_until(from));
+        self.messages.push(before.saturating_add(record.messages));
         let cost = self.subtrees.entry(subtree).or_default();
         cost.add(&record);
         let until = *cost;
         self.totals.add(&record);
         self.chain.add(&record);
+        self.commands.add(&record);
         for name in &record.sometimes {
             if self.sometimes.len() >= SOMETIMES_ALL_MAX && !self.sometimes.contains_key(name) {
                 self.sometimes_overflow = self.sometimes_overflow.saturating_add(1);
@@ -119,6 +127,18 @@ impl Merged {
     #[must_use]
     pub fn subtree_of(&self, choice: u64) -> Option<u64> {
         self.subtree_of.get(usize::try_from(choice).ok()?).copied()
+    }
+
+    /// The messages of a timeline, from the root moment to the end of a branch.
+    fn messages_until(&self, choice: u64) -> u64 {
+        let messages = usize::try_from(choice).ok().and_then(|choice| self.messages.get(choice));
+        messages.copied().unwrap_or(0)
+    }
+
+    /// The messages of the timeline that has the most.
+    #[must_use]
+    pub fn messages_most(&self) -> u64 {
+        self.messages.iter().copied().max().unwrap_or(0)
     }
 
     /// By the branch from the root moment that heads it, what each subtree cost.
@@ -161,6 +181,12 @@ impl Merged {
     #[must_use]
     pub fn sometimes_overflow(&self) -> u64 {
         self.sometimes_overflow
+    }
+
+    /// What became of a test template's commands.
+    #[must_use]
+    pub fn commands(&self) -> &Commands {
+        &self.commands
     }
 
     /// Everything added up.

@@ -8,13 +8,12 @@ fn what_is_seen_is_a_beginning() {
     let records = row(200);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
-            let (mut journal, _) = Journal::resume(run.path()).unwrap();
+            let mut journal = resumed(run.path());
             records.iter().for_each(|record| journal.append(record).unwrap());
         });
         let mut seen = 0;
         while !writer.is_finished() {
-            let reading = Reading::open(run.path()).unwrap();
-            let read = all(reading.records());
+            let read = all(run.path());
             assert_eq!(read, records[..read.len()]);
             assert!(read.len() >= seen, "no fewer than before");
             seen = read.len();

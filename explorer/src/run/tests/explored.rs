@@ -25,7 +25,7 @@ proptest! {
     fn a_shorter_exploration_is_a_beginning(branches in 1..120u64, cut: prop::sample::Index, dice: u64) {
         let shorter = cut.index(branches as usize) as u64;
         let run = written(&[]);
-        let (mut journal, _) = Journal::resume(run.path()).unwrap();
+        let mut journal = resumed(run.path());
         let (_, long) = explore(branches, 5, dice, Some(&mut journal), usize::MAX);
         let (_, short) = explore(shorter, 3, 1, None, usize::MAX);
         for n in 0..=shorter {
@@ -47,14 +47,14 @@ proptest! {
         let (_, whole) = explore(branches, 4, 0, None, usize::MAX);
         let run = written(&[]);
         for (most, lost, dice) in kills {
-            let mut journal = Journal::resume_same(run.path(), &header()).unwrap();
+            let mut journal = resumed(run.path());
             explore(branches, 4, dice, Some(&mut journal), most);
             drop(journal);
             let file = fs::OpenOptions::new().write(true).open(super::branches(run.path())).unwrap();
             let length = file.metadata().unwrap().len();
             file.set_len(length.saturating_sub(lost)).unwrap();
         }
-        let mut journal = Journal::resume_same(run.path(), &header()).unwrap();
+        let mut journal = resumed(run.path());
         let (_, resumed) = explore(branches, 3, 9, Some(&mut journal), usize::MAX);
         prop_assert_eq!(resumed.digest(), whole.digest());
         let end = resumed.end(Why::Branches, 1);

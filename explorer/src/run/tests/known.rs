@@ -57,6 +57,49 @@ fn findings_and_what_they_cost() {
     assert_eq!((totals.cost, totals.vtime_ns, totals.faults), (cost(4), 4_000_000_000, 4));
 }
 
+/// Those of one timeline add up, and branches of one moment do not.
+#[test]
+fn messages_are_those_of_a_timeline() {
+    assert_eq!(Merged::default().messages_most(), 0);
+    let mut records = four();
+    records.push(record(4, Some(1), "1000.1/2000.1/3000.2"));
+    for (record, messages) in records.iter_mut().zip([5, 7, 30, 11, 2]) {
+        record.messages = messages;
+    }
+    assert_eq!([1, 2, 3, 4, 5].map(|n| merged(&records[..n]).messages_most()), [5, 12, 30, 30, 30]);
+    records[4].messages = 40;
+    (records[4].open_ns, records[3].broken) = (None, Some("no memory".to_owned()));
+    records[3].open_ns = None;
+    let merged = merged(&records);
+    assert_eq!((merged.messages_most(), merged.totals().whole), (52, 1));
+}
+
+#[test]
+fn commands_are_counted_over_all_branches() {
+    let mut records = four();
+    records[0].commands =
+        tally(&[("anytime_a", [2, 0, 1]), ("first_b", [1, 0, 0]), ("finally_c", [0, 0, 0])]);
+    records[1].commands = tally(&[("anytime_a", [1, 0, 2]), ("first_b", [0, 1, 0])]);
+    records[2].commands = tally(&[("first_b", [1, 1, 0])]);
+    let counts = |started, succeeded, failed| Counts { started, succeeded, failed };
+    assert_eq!(
+        merged(&records).commands().all().collect::<Vec<_>>(),
+        [
+            ("anytime_a", counts(3, 0, 3), None),
+            ("finally_c", counts(0, 0, 0), None),
+            ("first_b", counts(2, 2, 0), Some(Seen { first: 1, branches: 2 })),
+        ]
+    );
+    // Files are untrusted: there are never more than a template has.
+    let most = crate::composer::limits::COMMANDS_MAX;
+    let names: Vec<String> = (0..2 * most).map(|i| format!("anytime_{i:03}")).collect();
+    for (record, names) in records.iter_mut().zip(names.chunks(most)) {
+        let succeeded: Vec<_> = names.iter().map(|name| (name.as_str(), [1, 1, 0])).collect();
+        record.commands = tally(&succeeded);
+    }
+    assert_eq!(merged(&records[..2]).commands().all().filter(|(.., seen)| seen.is_some()).count(), most);
+}
+
 #[test]
 fn standings_and_what_is_unseen() {
     let mut merged = Merged::default();
@@ -106,7 +149,7 @@ fn digests_tell_apart() {
     for change in same {
         assert_eq!(with(change).digest(), whole.digest());
     }
-    let other: [fn(&mut Record); 17] = [
+    let other: [fn(&mut Record); 20] = [
         |record| record.from = Some(0),
         |record| record.path = "1000.1/2000.1/3000.2".parse().unwrap(),
         |record| record.open_ns = None,
@@ -117,11 +160,14 @@ fn digests_tell_apart() {
         |record| record.checked = true,
         |record| record.faults += 1,
         |record| record.losses += 1,
+        |record| record.messages += 1,
         |record| record.delta = Delta::default(),
         |record| record.hits[0].text.push('x'),
         |record| record.hits[1].vtime_ns += 1,
         |record| drop(record.hits.pop()),
         |record| record.sometimes.clear(),
+        |record| record.commands = tally(&[("first_a", [0, 0, 0])]),
+        |record| record.commands = tally(&[("first_a", [0, 1, 0])]),
         |record| record.history = Some(HistoryCount::default()),
         |record| record.broken = Some(String::new()),
     ];

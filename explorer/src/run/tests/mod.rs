@@ -6,9 +6,9 @@ mod explored;
 mod folders;
 mod headers;
 mod known;
-mod process;
 mod records;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::num::NonZero;
 use std::path::Path as File;
@@ -20,6 +20,7 @@ use serde_json::json;
 use tempfile::{TempDir, tempdir};
 
 use super::*;
+use crate::composer::{Counts, Tally};
 use crate::coverage::{Delta, Point};
 use crate::search::strategy::Novelty;
 use crate::search::{Choice, Ledger, Next, Path, Place, Search, Tree};
@@ -73,6 +74,14 @@ pub(crate) fn hit(property: &str, signature: &str, vtime_ns: u64) -> Hit {
     }
 }
 
+/// Commands by name, and how often they started, succeeded and failed.
+pub(crate) fn tally(commands: &[(&str, [u64; 3])]) -> Tally {
+    let counts = |&(name, [started, succeeded, failed]): &(&str, [u64; 3])| {
+        (name.to_owned(), Counts { started, succeeded, failed })
+    };
+    Tally::try_from(commands.iter().map(counts).collect::<BTreeMap<_, _>>()).unwrap()
+}
+
 /// A branch that found nothing, took a second of vtime, and cost 10 instructions and 100 ns.
 pub(crate) fn record(choice: u64, from: Option<u64>, path: &str) -> Record {
     let path: Path = path.parse().unwrap();
@@ -91,9 +100,11 @@ pub(crate) fn record(choice: u64, from: Option<u64>, path: &str) -> Record {
         checked: false,
         faults: 1,
         losses: 0,
+        messages: 20,
         delta: delta(&[(state(&format!("s{}", choice % 3)), end_ns)]),
         hits: Vec::new(),
         sometimes: Vec::new(),
+        commands: Tally::default(),
         history: None,
         log_bytes: 5,
         log_cut: false,
@@ -126,10 +137,12 @@ fn run(choice: &Choice, worker: u64) -> Record {
         executed: worker,
         cpu_ns: worker * 77,
         trail: hash.to_hex().to_string(),
+        messages: byte(26),
         checked: byte(21) % 2 == 0,
         delta: delta(&points),
         hits,
         sometimes: (0..byte(22) % 3).map(|i| format!("s{i}")).collect(),
+        commands: tally(&[("anytime_a", [byte(27) % 3, byte(28) % 2, byte(29) % 2])]),
         history: Some(HistoryCount { operations: byte(23), ..HistoryCount::default() })
             .filter(|_| byte(24) % 2 == 0),
         broken: Some("a host's trouble".to_owned()).filter(|_| byte(25) % 16 == 0),
@@ -191,8 +204,17 @@ fn branches(run: &File) -> std::path::PathBuf {
     run.join(folder::BRANCHES)
 }
 
-fn all(records: Records) -> Vec<Record> {
-    records.map(Result::unwrap).collect()
+/// All records, in the order of choices, which begin at 0.
+fn all(run: &File) -> Vec<Record> {
+    let reading = Reading::open(run).unwrap();
+    let records: Vec<Record> = (0..).map_while(|choice| reading.get(choice).unwrap()).collect();
+    assert_eq!(records.len() as u64, reading.len(), "without a gap");
+    records
+}
+
+/// Go on with a run.
+fn resumed(run: &File) -> Journal {
+    Journal::resume(run, &header()).unwrap()
 }
 
 /// An error as people see it, without the folder.

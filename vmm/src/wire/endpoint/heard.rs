@@ -15,7 +15,7 @@ pub const HEARD_BYTES_MAX: usize = 64 << 20;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heard {
     /// With when they came, in that order.
-    frames: Vec<(u64, Vec<u8>)>,
+    pub(super) frames: Vec<(u64, Vec<u8>)>,
     /// What they take.
     bytes: usize,
     /// It was last polled at this vtime.

@@ -21,7 +21,7 @@ mod sockets;
 mod tcp;
 mod udp;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use smoltcp::iface::{Config, Interface, SocketSet};
@@ -82,10 +82,10 @@ pub struct Endpoint {
     open: BTreeMap<SocketId, Open>,
     next_socket: u64,
     next_port: u16,
-    /// Frames that have come, with when.
-    inbox: VecDeque<(u64, Vec<u8>)>,
-    /// All that have come.
+    /// All frames that have come.
     heard: Heard,
+    /// How many of them it has read.
+    read: usize,
     /// When what was asked of it happens.
     asked: Option<u64>,
     /// When it last acted.
@@ -130,8 +130,8 @@ impl Endpoint {
             open: BTreeMap::new(),
             next_socket: 0,
             next_port: EPHEMERAL_PORT_MIN + (streams.next_u64(purpose::NETWORK) % ports) as u16,
-            inbox: VecDeque::new(),
             heard: Heard::default(),
+            read: 0,
             asked: None,
             acted: 0,
             history: blake3::Hasher::new(),
@@ -153,22 +153,22 @@ impl Endpoint {
     /// Whether it has no socket and has read all that came.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.open.is_empty() && self.inbox.is_empty()
+        self.open.is_empty() && self.unread() == 0
     }
 
     /// A frame arrives at `at`, no earlier than the last. Returns false when it is lost, since too many were not polled or it
     /// has heard more than is kept.
     pub fn frame_input(&mut self, at: u64, bytes: Vec<u8>) -> bool {
-        let room = self.inbox.len() < INBOX_FRAMES_MAX && self.heard.keep(at, &bytes);
-        if room {
-            self.inbox.push_back((at, bytes));
-        }
-        room
+        self.unread() < INBOX_FRAMES_MAX && self.heard.keep(at, &bytes)
+    }
+
+    fn unread(&self) -> usize {
+        self.heard.frames.len().saturating_sub(self.read)
     }
 
     /// When to poll it next, in nanoseconds of vtime.
     pub fn next_poll(&mut self) -> Option<u64> {
-        let frame = self.inbox.front().map(|(at, _)| (*at).max(self.now));
+        let frame = self.heard.frames.get(self.read).map(|(at, _)| (*at).max(self.now));
         let asked = self.asked.map(|at| at.max(self.now));
         let question = self.neighbors.next().map(|at| at.max(self.now));
         [frame, asked, question, self.timer()].into_iter().flatten().min()
@@ -206,11 +206,11 @@ impl Endpoint {
         self.now = now;
         self.acted = now;
         self.asked = None;
-        let due = self.inbox.partition_point(|(at, _)| *at <= now);
-        for (_, frame) in self.inbox.drain(..due) {
-            remember(&mut self.history, b"in", now, &frame);
-            self.neighbors.hear(&frame, now);
-            self.card.received.push_back(frame);
+        while let Some((_, frame)) = self.heard.frames.get(self.read).filter(|(at, _)| *at <= now) {
+            remember(&mut self.history, b"in", now, frame);
+            self.neighbors.hear(frame, now);
+            self.card.received.push_back(frame.clone());
+            self.read += 1;
         }
         let HardwareAddress::Ethernet(mac) = self.stack.hardware_addr();
         let own = (self.stack.ipv4_addr(), self.stack.ipv6_addr());
