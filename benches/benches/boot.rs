@@ -47,11 +47,13 @@ fn run(options: &Options) -> Result<(), String> {
         eprintln!("boot: {QEMU} is not installed, so there is no peer: apt-get install qemu-system-x86");
     }
     report.note(&format!("command line: {}", boot::DEFAULT_CMDLINE));
-    let [mut soft, mut mips, mut instructions, mut icount, mut tcg] =
-        [const { Vec::new() }; 5].map(Samples::from);
+    let [mut soft, mut interpreted, mut mips, mut instructions, mut icount, mut tcg] =
+        [const { Vec::new() }; 6].map(Samples::from);
     for round in 1..=options.runs {
         report.note(&format!("round {round} of {}", options.runs));
-        let (seconds, count) = boot_soft(kernel, initramfs)?;
+        let interpreter = CacheConfig { translate_after: None, ..CacheConfig::default() };
+        interpreted.push(boot_soft(kernel, initramfs, interpreter)?.0);
+        let (seconds, count) = boot_soft(kernel, initramfs, CacheConfig::default())?;
         soft.push(seconds);
         mips.push(count as f64 / seconds / 1e6);
         instructions.push(count as f64);
@@ -61,6 +63,7 @@ fn run(options: &Options) -> Result<(), String> {
         }
     }
     report.figure("boot_soft_s", "s", &soft, Some(("boot_icount_s", &icount)));
+    report.figure("boot_interpreted_s", "s", &interpreted, Some(("boot_icount_s", &icount)));
     report.figure("boot_icount_s", "s", &icount, None);
     report.figure("boot_tcg_s", "s", &tcg, Some(("boot_icount_s", &icount)));
     report.figure("boot_soft_mips", "MIPS", &mips, None);
@@ -70,12 +73,12 @@ fn run(options: &Options) -> Result<(), String> {
 }
 
 /// Seconds and guest instructions.
-fn boot_soft(kernel: &Path, initramfs: &Path) -> Result<(f64, u64), String> {
+fn boot_soft(kernel: &Path, initramfs: &Path, caches: CacheConfig) -> Result<(f64, u64), String> {
     let start = Instant::now();
     let mut config = MachineConfig::new(kernel);
     config.initramfs = Some(initramfs.to_path_buf());
     config.memory_bytes = MEMORY_MIB << 20;
-    let mut machine = Machine::new(config, |ram| SoftEngine::new(ram.shared(), CacheConfig::default()))
+    let mut machine = Machine::new(config, |ram| SoftEngine::new(ram.shared(), caches))
         .map_err(|error| error.to_string())?;
     let mut said = Vec::new();
     loop {

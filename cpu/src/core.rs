@@ -7,6 +7,7 @@ use crate::mem::{Mem, Mode, PagingControl};
 use crate::op::{Op, STACK_OPERAND, slot};
 use crate::state::{CpuState, Dead, FpuState, MXCSR_MASK, Msrs, Segment, TableRegister, Unsupported, seg};
 use crate::stop::{Fault, Stop, vector};
+use crate::translate::Native;
 
 /// CR0 bits.
 pub(crate) mod cr0 {
@@ -96,6 +97,8 @@ pub(crate) struct Core {
     pub exceptions_at: (u64, u32),
     /// Executes nothing any more.
     pub dead: Option<Dead>,
+    /// What translated code works with; nothing of it means anything outside of that.
+    pub native: Native,
 }
 
 impl Core {
@@ -130,6 +133,7 @@ impl Core {
             no_trap: false,
             exceptions_at: (0, 0),
             dead: None,
+            native: Native::default(),
         };
         core.load_state(&CpuState::default());
         core

@@ -10,7 +10,7 @@
 //! - `exec/`: the handlers, by family of instructions
 //! - `interrupt`: delivery of exceptions and interrupts
 //! - `model`, `cpuid`, `msr`: the CPU model `v2`
-//! - `run`: the loop
+//! - `run`: the loop; `translate/`: hot blocks as host code
 //! - `zeroed`: tables that cost nothing where nobody has been
 //!
 //! **Invariants.**
@@ -35,6 +35,7 @@ mod op;
 mod run;
 pub mod state;
 mod stop;
+mod translate;
 mod zeroed;
 
 pub use crate::core::TscAnchor;

@@ -8,6 +8,7 @@ use crate::mem::{Access, Mem, Ram};
 use crate::op::{Op, STACK_SEGMENT, slot};
 use crate::state::{CpuState, Dead, Unsupported};
 use crate::stop::{Stop, vector};
+use crate::translate::{Back, Translator};
 
 /// Sizes of the CPU's caches. They change how fast a guest runs, and nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,11 +17,16 @@ pub struct CacheConfig {
     pub tlb_entries: usize,
     /// Entries of the block cache. A power of two.
     pub block_entries: usize,
+    /// A block is translated to host code when it was interpreted so often; never, without a number.
+    pub translate_after: Option<u32>,
 }
+
+/// So often a block is interpreted before a translation is worth its time.
+const TRANSLATE_AFTER: u32 = 50;
 
 impl Default for CacheConfig {
     fn default() -> Self {
-        CacheConfig { tlb_entries: 1024, block_entries: 1 << 18 }
+        CacheConfig { tlb_entries: 1024, block_entries: 1 << 18, translate_after: Some(TRANSLATE_AFTER) }
     }
 }
 
@@ -59,6 +65,16 @@ pub enum Exit {
 pub struct Cpu {
     core: Core,
     cache: Cache,
+    hot: Option<Hot>,
+}
+
+/// Translated blocks, and when a block becomes one.
+#[derive(Debug)]
+struct Hot {
+    translator: Translator,
+    after: u32,
+    /// [`Cache::flushes`] at which the translations were made.
+    flushes: u64,
 }
 
 /// How a block or an instruction ended, for the outer loop.
@@ -74,7 +90,12 @@ enum Ended {
 impl Cpu {
     /// A CPU on `ram`, in the default state.
     pub fn new(ram: Ram, caches: CacheConfig) -> Cpu {
-        Cpu { core: Core::new(Mem::new(ram, caches.tlb_entries)), cache: Cache::new(caches.block_entries) }
+        let hot = |after| Some(Hot { translator: Translator::new()?, after, flushes: 0 });
+        Cpu {
+            core: Core::new(Mem::new(ram, caches.tlb_entries)),
+            cache: Cache::new(caches.block_entries),
+            hot: caches.translate_after.and_then(hot),
+        }
     }
     /// Instructions retired.
     pub fn icount(&self) -> u64 {
@@ -145,6 +166,10 @@ impl Cpu {
         }
         done
     }
+    /// How many blocks were translated to host code since the beginning.
+    pub fn blocks_translated(&self) -> u64 {
+        self.hot.as_ref().map_or(0, |hot| hot.translator.made())
+    }
     /// Drop everything that is cached. Changes nothing that a guest can see; for tests of exactly that.
     pub fn flush_caches(&mut self) {
         self.core.mem.flush_tlb();
@@ -213,11 +238,21 @@ impl Cpu {
         };
         loop {
             let block = self.cache.block(index);
-            let guess = self.cache.guess(block);
             let count = u64::from(block.count);
             if count > core.limit - core.icount {
                 return Ended::Single;
             }
+            if let Some(hot) = &mut self.hot
+                && let Some(id) = hot.translation(&mut self.cache, core, index)
+            {
+                match hot.run(&mut self.cache, core, id) {
+                    Ok(next) => index = next,
+                    Err(ended) => return ended,
+                }
+                continue;
+            }
+            let block = self.cache.block(index);
+            let guess = self.cache.guess(block);
             let rip = core.rip;
             core.regs[slot::PAGE as usize] = rip & !0xfff;
             core.regs[slot::PAGE_FAR as usize] = (rip & !0xfff).wrapping_add(1 << 30);
@@ -296,6 +331,85 @@ impl Cpu {
                 Ended::Check
             }
             Err(stop) => stopped(core, op, stop),
+        }
+    }
+}
+
+impl Hot {
+    /// The translation of a block, if it has one or gets one now, and its generation.
+    #[inline]
+    fn translation(&mut self, cache: &mut Cache, core: &Core, index: usize) -> Option<(u32, u32)> {
+        if self.flushes != cache.flushes() {
+            self.flushes = cache.flushes();
+            self.translator.clear();
+        }
+        let block = cache.block(index);
+        let generation = block.generation()?;
+        if block.translated != 0 {
+            return Some((block.translated, generation));
+        }
+        if block.heat < self.after {
+            cache.block_mut(index).heat += 1;
+            return None;
+        }
+        self.translate(cache, core, index).map(|id| (id, generation))
+    }
+    #[cold]
+    #[inline(never)]
+    fn translate(&mut self, cache: &mut Cache, core: &Core, index: usize) -> Option<u32> {
+        let block = *cache.block(index);
+        if block.heat == u32::MAX {
+            // It cannot be.
+            return None;
+        }
+        if !self.translator.has_room() {
+            // All begins anew, this block as well: what it leads to may be gone.
+            self.translator.clear();
+            cache.forget_translations();
+        }
+        let id = self.translator.translate(&core.mem, &block, cache.ops(&block), cache.bytes(&block));
+        let block = cache.block_mut(index);
+        block.translated = id;
+        block.heat = if id == 0 { u32::MAX } else { 0 };
+        (id != 0).then_some(id)
+    }
+    /// Execute translated code until it ends; then the next block, or why there is none.
+    fn run(
+        &mut self,
+        cache: &mut Cache,
+        core: &mut Core,
+        (id, generation): (u32, u32),
+    ) -> Result<usize, Ended> {
+        match self.translator.run(core, id, generation, cache.ops_pointer()) {
+            Back::Next { cell } => {
+                if core.icount == core.limit {
+                    return Err(Ended::Check);
+                }
+                let next = find(cache, core, Extent::Block).map_err(|stop| not_fetched(core, stop))?;
+                let block = cache.block(next);
+                if block.translated != 0
+                    && self.flushes == cache.flushes()
+                    && let Some(host) = core.mem.tlb.exec_host(core.rip)
+                {
+                    self.translator.follows(cell, host, block.translated);
+                }
+                Ok(next)
+            }
+            Back::Interpret { ops_start, count, n } => {
+                for op in &cache.ops_at(ops_start, usize::from(count))[n..] {
+                    if let Err(stop) = (op.run)(core, op) {
+                        return Err(stopped(core, op, stop));
+                    }
+                }
+                core.icount += u64::from(count);
+                if core.icount == core.limit {
+                    return Err(Ended::Check);
+                }
+                find(cache, core, Extent::Block).map_err(|stop| not_fetched(core, stop))
+            }
+            Back::Stopped { ops_start, n, stop } => {
+                Err(stopped(core, &cache.ops_at(ops_start, n + 1)[n], stop))
+            }
         }
     }
 }

@@ -19,4 +19,5 @@ mod micro {
     mod remap;
     mod rings;
     mod segments;
+    mod translated;
 }

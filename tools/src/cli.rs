@@ -390,9 +390,25 @@ pub struct Demo {
     pub output: Option<PathBuf>,
 }
 
-/// Switches that break determinism or disturb caches on purpose. Only tests use them, to show that a gate can fail.
+/// How Everett's own CPU executes guest code. Nothing of it shows in a timeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum SoftMode {
+    /// Translate hot code to host code
+    #[default]
+    Translate,
+    /// Interpret all of it
+    Interp,
+    /// Do both, compare registers and memory all the time, and stop where they differ; for tests of Everett itself
+    Lockstep,
+}
+
+/// How the engine executes, and hidden switches that break determinism or disturb caches on purpose: only tests use those, to
+/// show that a gate can fail.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Hidden {
+    /// How Everett's own CPU executes guest code; timelines are the same
+    #[arg(long, value_name = "MODE", default_value = "translate")]
+    pub soft_mode: SoftMode,
     /// Plant a leak that verification must find
     #[arg(long, hide = true, value_name = "LEAK")]
     pub plant: Option<Leak>,

@@ -204,6 +204,7 @@ fn disturb(options: &mut EngineOptions, run: u32) {
         options.caches = CacheConfig {
             tlb_entries: usual.tlb_entries / SMALLER,
             block_entries: usual.block_entries / SMALLER,
+            ..usual
         };
     }
 }
@@ -361,7 +362,7 @@ mod tests {
         assert_eq!(usual(0), (None, CacheConfig::default()));
         assert_ne!(usual(1).0, usual(3).0);
         assert!(usual(2).1.tlb_entries < usual(1).1.tlb_entries && usual(2).0.is_none());
-        let chosen = CacheConfig { tlb_entries: 64, block_entries: 64 };
+        let chosen = CacheConfig { tlb_entries: 64, block_entries: 64, ..CacheConfig::default() };
         assert_eq!(disturbed(2, EngineOptions { caches: chosen, ..EngineOptions::default() }).1, chosen);
     }
 

@@ -45,8 +45,27 @@ pub(crate) struct Block {
     pub len: u16,
     /// Where the block was that came after it last: a guess, which is looked at while this one executes.
     next: u32,
+    /// How often it was executed, until it is translated.
+    pub heat: u32,
+    /// The number of its translation, or 0.
+    pub translated: u32,
     /// One instruction on two pages: its translation and bytes are checked each time.
     straddles: bool,
+}
+
+impl Block {
+    /// Where its operations begin in the arena.
+    pub(crate) fn ops_start(&self) -> u32 {
+        self.ops_start
+    }
+    /// Where its bytes are.
+    pub(crate) fn gpa(&self) -> u64 {
+        self.key & !(PRESENT | 1 << 63)
+    }
+    /// The generation of its page at which it was current last, if it is to be found by that.
+    pub(crate) fn generation(&self) -> Option<u32> {
+        (self.generation != NEVER && !self.straddles).then_some(self.generation)
+    }
 }
 
 /// Which block may come next.
@@ -70,6 +89,7 @@ pub(crate) struct Cache {
     filled: Vec<u32>,
     /// Blocks that were decoded, for people.
     decoded: u64,
+    flushes: u64,
 }
 
 impl std::fmt::Debug for Cache {
@@ -92,6 +112,7 @@ impl Cache {
             ops_max,
             filled: Vec::new(),
             decoded: 0,
+            flushes: 0,
         }
     }
     /// Forget everything.
@@ -108,6 +129,13 @@ impl Cache {
         }
         self.ops.clear();
         self.bytes.clear();
+        self.flushes += 1;
+    }
+    /// Forget which blocks are translated, and how often each was executed.
+    pub(crate) fn forget_translations(&mut self) {
+        for block in self.blocks.iter_mut().chain(self.victims.iter_mut()).filter(|block| block.key != 0) {
+            (block.translated, block.heat) = (0, 0);
+        }
     }
     /// How many blocks were decoded since the beginning.
     pub(crate) fn decoded(&self) -> u64 {
@@ -156,6 +184,26 @@ impl Cache {
     #[inline(always)]
     pub(crate) fn follows(&mut self, before: usize, index: usize) {
         self.blocks[before].next = index as u32;
+    }
+    /// Operations of a block, by where they begin.
+    pub(crate) fn ops_at(&self, start: u32, count: usize) -> &[Op] {
+        &self.ops[start as usize..start as usize + count]
+    }
+    /// Where all operations begin.
+    pub(crate) fn ops_pointer(&self) -> *const Op {
+        self.ops.as_ptr()
+    }
+    /// The bytes of a block.
+    pub(crate) fn bytes(&self, b: &Block) -> &[u8] {
+        &self.bytes[b.bytes_start as usize..b.bytes_start as usize + usize::from(b.len)]
+    }
+    /// A block by its index, to be changed in what is known of its execution.
+    pub(crate) fn block_mut(&mut self, index: usize) -> &mut Block {
+        &mut self.blocks[index]
+    }
+    /// How often everything was forgotten.
+    pub(crate) fn flushes(&self) -> u64 {
+        self.flushes
     }
     /// A block by its index.
     #[inline(always)]
@@ -224,6 +272,8 @@ impl Cache {
                 count: (self.ops.len() - ops_start as usize) as u16,
                 len: used as u16,
                 next: slot as u32,
+                heat: 0,
+                translated: 0,
                 straddles: false,
             },
         );
@@ -260,6 +310,8 @@ impl Cache {
                 count: 1,
                 len: used as u16,
                 next: slot as u32,
+                heat: 0,
+                translated: 0,
                 straddles: true,
             },
         );

@@ -63,6 +63,10 @@ impl Mem {
     pub(crate) fn code_generation(&self, gpa: u64) -> u32 {
         self.marks.generation[(gpa >> 12) as usize]
     }
+    /// Where translated code finds the generations of all pages.
+    pub(crate) fn generations_address(&self) -> u64 {
+        self.marks.generation.as_ptr() as u64
+    }
     /// Mark a page of RAM as a source of decoded code.
     pub(crate) fn mark_code(&mut self, gpa: u64) {
         let page = (gpa >> 12) as usize;

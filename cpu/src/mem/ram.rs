@@ -94,6 +94,15 @@ impl Ram {
         // SAFETY: in bounds; the borrow of `self` is short and the CPU that owns this `Ram` does not run meanwhile.
         unsafe { std::slice::from_raw_parts(self.base.add(gpa as usize), len as usize) }
     }
+    /// Write RAM without any bookkeeping.
+    ///
+    /// # Panics
+    /// If it is not all RAM.
+    pub fn write(&mut self, gpa: u64, bytes: &[u8]) {
+        assert!(self.contains(gpa, bytes.len() as u64) || bytes.is_empty());
+        // SAFETY: in bounds, and `bytes` is nobody's RAM but maybe another mapping's; `Ram::new`'s promise excludes races.
+        unsafe { std::ptr::copy(bytes.as_ptr(), self.base.add(gpa as usize), bytes.len()) }
+    }
     /// Copy forward inside RAM, as memmove. Out of bounds is a bug of the caller.
     pub(super) fn copy(&self, dst: u64, src: u64, len: u64) {
         assert!(self.contains(dst, len) && self.contains(src, len));

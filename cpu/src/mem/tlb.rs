@@ -27,6 +27,7 @@ pub(crate) enum Mode {
 }
 
 #[derive(Debug, Clone, Copy)]
+#[repr(C)]
 struct Entry {
     read: u64,
     write: u64,
@@ -34,6 +35,14 @@ struct Entry {
     /// Host address minus guest address.
     addend: u64,
 }
+
+/// Where translated code finds the parts of an entry, and the binary logarithm of its bytes.
+pub(crate) const READ: usize = std::mem::offset_of!(Entry, read);
+pub(crate) const WRITE: usize = std::mem::offset_of!(Entry, write);
+pub(crate) const EXEC: usize = std::mem::offset_of!(Entry, exec);
+pub(crate) const ADDEND: usize = std::mem::offset_of!(Entry, addend);
+pub(crate) const ENTRY_SHIFT: u8 = 5;
+const _: () = assert!(size_of::<Entry>() == 1 << ENTRY_SHIFT);
 
 const EMPTY: Entry = Entry { read: NONE, write: NONE, exec: NONE, addend: 0 };
 
@@ -48,6 +57,8 @@ pub(crate) struct Allow {
 #[derive(Debug)]
 pub(crate) struct Tlb {
     entries: Vec<Entry>,
+    /// The address of the current mode's first entry, for translated code.
+    pub(crate) table: u64,
     /// Entries a mode, minus one; a power of two minus one.
     mask: usize,
     /// Index of the current mode's first entry.
@@ -63,14 +74,21 @@ impl Tlb {
     /// `entries` a mode: a power of two.
     pub(crate) fn new(entries: usize) -> Tlb {
         assert!(entries.is_power_of_two());
-        Tlb {
+        let mut tlb = Tlb {
             entries: vec![EMPTY; entries * 4],
+            table: 0,
             mask: entries - 1,
             base: 0,
             mode: Mode::Kernel,
             bypass: false,
             used: [false; 4],
-        }
+        };
+        tlb.set_mode(Mode::Kernel);
+        tlb
+    }
+    /// Entries a mode, minus one.
+    pub(crate) fn mask(&self) -> usize {
+        self.mask
     }
     #[inline(always)]
     pub(crate) fn mode(&self) -> Mode {
@@ -81,6 +99,7 @@ impl Tlb {
         self.mode = mode;
         let table = if self.bypass { Mode::UserAligned } else { mode };
         self.base = (table as usize) * (self.mask + 1);
+        self.table = &raw const self.entries[self.base] as u64;
     }
     /// Let every access miss, or not.
     pub(crate) fn bypass(&mut self, on: bool) {

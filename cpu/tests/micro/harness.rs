@@ -72,12 +72,23 @@ struct Way {
     restore: bool,
 }
 
-const ORDINARY: CacheConfig = CacheConfig { tlb_entries: 256, block_entries: 1024 };
-const TINY: CacheConfig = CacheConfig { tlb_entries: 2, block_entries: 2 };
+const ORDINARY: CacheConfig = CacheConfig { tlb_entries: 256, block_entries: 1024, translate_after: None };
+const TINY: CacheConfig = CacheConfig { tlb_entries: 2, block_entries: 2, translate_after: None };
+const TRANSLATED: CacheConfig = CacheConfig { translate_after: Some(0), ..ORDINARY };
+const TRANSLATED_TINY: CacheConfig = CacheConfig { translate_after: Some(1), ..TINY };
 const WHOLE: u64 = u64::MAX;
 
-const WAYS: [Way; 6] = [
+const WAYS: [Way; 9] = [
     Way { name: "ordinary", caches: ORDINARY, piece: WHOLE, flush: false, restore: false },
+    Way { name: "translated", caches: TRANSLATED, piece: WHOLE, flush: false, restore: false },
+    Way {
+        name: "translated, tiny caches",
+        caches: TRANSLATED_TINY,
+        piece: WHOLE,
+        flush: false,
+        restore: false,
+    },
+    Way { name: "translated, pieces", caches: TRANSLATED, piece: 7, flush: true, restore: false },
     Way { name: "tiny caches", caches: TINY, piece: WHOLE, flush: false, restore: false },
     Way { name: "step by step", caches: ORDINARY, piece: 1, flush: false, restore: false },
     Way { name: "pieces", caches: TINY, piece: 7, flush: false, restore: false },

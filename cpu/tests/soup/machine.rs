@@ -21,6 +21,10 @@ pub(crate) enum Way {
     Plain,
     /// With sixteen entries in each cache.
     TinyCaches,
+    /// With every block translated to host code at once.
+    Translated,
+    /// The same with sixteen entries in each cache, and blocks translated when they come a second time.
+    TranslatedTiny,
     /// With everything dropped at random instants.
     Flushes,
     /// With a stop after each instruction.
@@ -52,8 +56,14 @@ pub(crate) fn run(soup: &Soup, way: Way, instructions_max: u64) -> Trace {
     unsafe { std::ptr::copy_nonoverlapping(soup.ram.as_ptr(), memory, RAM_LEN) };
     // SAFETY: freed below, after the CPU is gone; nobody else looks at it meanwhile.
     let ram = unsafe { Ram::new(memory, RAM_LEN as u64) };
-    let entries = if way == Way::TinyCaches { 16 } else { 1024 };
-    let mut cpu = Cpu::new(ram, CacheConfig { tlb_entries: entries, block_entries: entries });
+    let entries = if matches!(way, Way::TinyCaches | Way::TranslatedTiny) { 16 } else { 1024 };
+    let translate_after = match way {
+        Way::Translated => Some(0),
+        Way::TranslatedTiny => Some(1),
+        _ => None,
+    };
+    let caches = CacheConfig { tlb_entries: entries, block_entries: entries, translate_after };
+    let mut cpu = Cpu::new(ram, caches);
     cpu.leak_stale_translations(way == Way::StaleTranslations);
     cpu.set_state(&soup.state);
     cpu.set_tsc(TscAnchor { icount: 0, tsc: 1 << 40, num: 3, den: 2 });

@@ -20,7 +20,8 @@ use proptest::prelude::*;
 use soup::Soup;
 
 /// The ways to run a soup that are compared with [`Way::Plain`].
-const WAYS: [Way; 4] = [Way::TinyCaches, Way::Flushes, Way::SingleSteps, Way::Breakpoints];
+const WAYS: [Way; 6] =
+    [Way::TinyCaches, Way::Translated, Way::TranslatedTiny, Way::Flushes, Way::SingleSteps, Way::Breakpoints];
 
 /// Where two runs differ, in words; the whole states would fill pages.
 fn difference(a: &Trace, b: &Trace) -> Option<String> {

@@ -85,8 +85,10 @@ pub struct BootFiles {
 /// How the engine is to behave; only tests change it, and no choice may change what a guest does (leaks excepted).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EngineOptions {
-    /// Sizes of the engine's caches.
+    /// Sizes of the engine's caches, and whether it translates.
     pub caches: CacheConfig,
+    /// A second engine interprets all that is executed, and is compared.
+    pub lockstep: bool,
     /// When they are dropped besides.
     pub flushes: Option<FlushSchedule>,
     /// Leaks outside the CPU.
@@ -105,6 +107,11 @@ impl EngineOptions {
         let size = |n: usize, name| {
             if n.is_power_of_two() && n >= 16 { Ok(n) } else { Err(LaunchError::CacheSize(name)) }
         };
+        match hidden.soft_mode {
+            cli::SoftMode::Translate => {}
+            cli::SoftMode::Interp => options.caches.translate_after = None,
+            cli::SoftMode::Lockstep => options.lockstep = true,
+        }
         if let Some(n) = hidden.tlb_entries {
             options.caches.tlb_entries = size(n, "tlb-entries")?;
         }
@@ -127,7 +134,7 @@ impl EngineOptions {
     /// See [`Machine::new`].
     pub fn machine(&self, mut config: MachineConfig) -> Result<Machine<SoftEngine>, MachineError> {
         config.leak = self.leak;
-        let machine = Machine::new(config, |ram| SoftEngine::new(ram.shared(), self.caches))?;
+        let machine = Machine::new(config, |ram| self.engine(ram))?;
         Ok(self.applied(machine))
     }
 
@@ -141,8 +148,15 @@ impl EngineOptions {
         moment: &Moment,
     ) -> Result<Machine<SoftEngine>, MachineError> {
         config.leak = self.leak;
-        let engine = |ram: &Ram| SoftEngine::new(ram.shared(), self.caches);
-        Ok(self.applied(Machine::from_moment(config, moment, engine)?))
+        Ok(self.applied(Machine::from_moment(config, moment, |ram: &Ram| self.engine(ram))?))
+    }
+
+    fn engine(&self, ram: &Ram) -> SoftEngine {
+        let mut engine = SoftEngine::new(ram.shared(), self.caches);
+        if self.lockstep {
+            engine.run_in_lockstep(self.caches);
+        }
+        engine
     }
 
     fn applied(&self, mut machine: Machine<SoftEngine>) -> Machine<SoftEngine> {

@@ -57,7 +57,7 @@ fn nodes_talk_and_the_world_repeats() {
 
     // With caches that are small and dropped at random, and with a moment at each stop on the way.
     let options = EngineOptions {
-        caches: CacheConfig { tlb_entries: 64, block_entries: 4096 },
+        caches: CacheConfig { tlb_entries: 64, block_entries: 4096, ..CacheConfig::default() },
         flushes: Some(FlushSchedule { interval: 500_000, seed: 3 }),
         ..EngineOptions::default()
     };

@@ -216,7 +216,7 @@ fn a_template_under_faults_gives_one_trail() {
 
     // Once more, with caches that are small and dropped at random; and under another seed.
     let options = EngineOptions {
-        caches: CacheConfig { tlb_entries: 64, block_entries: 4096 },
+        caches: CacheConfig { tlb_entries: 64, block_entries: 4096, ..CacheConfig::default() },
         flushes: Some(FlushSchedule { interval: 500_000, seed: 3 }),
         ..EngineOptions::default()
     };

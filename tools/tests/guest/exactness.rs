@@ -48,9 +48,13 @@ fn a_server_under_load_repeats_and_the_seed_decides() {
 
 #[test]
 fn small_caches_change_nothing() {
-    let CacheConfig { tlb_entries, block_entries } = CacheConfig::default();
+    let CacheConfig { tlb_entries, block_entries, translate_after } = CacheConfig::default();
     let small = EngineOptions {
-        caches: CacheConfig { tlb_entries: tlb_entries / 16, block_entries: block_entries / 16 },
+        caches: CacheConfig {
+            tlb_entries: tlb_entries / 16,
+            block_entries: block_entries / 16,
+            translate_after,
+        },
         ..EngineOptions::default()
     };
     let flushed = EngineOptions {
@@ -64,6 +68,32 @@ fn small_caches_change_nothing() {
     let normal = trail(EngineOptions::default());
     assert_eq!(trail(small), normal);
     assert_eq!(trail(flushed), normal);
+}
+
+/// Interpreted and translated, the same; and a machine that does both and compares all the time finds nothing, unless there is
+/// something to be found.
+#[test]
+fn translated_code_does_what_interpreted_code_does() {
+    let trail = |options| {
+        let report = job(options, 1, 150 * MS, 1).run(&Interrupt::default(), &|_, _| {}).unwrap();
+        (report.runs[0].trail, report.runs[0].instructions)
+    };
+    let interpreted = EngineOptions {
+        caches: CacheConfig { translate_after: None, ..CacheConfig::default() },
+        ..EngineOptions::default()
+    };
+    let eagerly = EngineOptions {
+        caches: CacheConfig { translate_after: Some(0), ..CacheConfig::default() },
+        ..EngineOptions::default()
+    };
+    let lockstep = EngineOptions { lockstep: true, ..eagerly };
+    let normal = trail(EngineOptions::default());
+    assert_eq!(trail(interpreted), normal);
+    assert_eq!(trail(eagerly), normal);
+    assert_eq!(trail(lockstep), normal);
+    // Only one of the two has the leak.
+    let leaky = EngineOptions { stale_translations: true, ..lockstep };
+    assert_ne!(trail(leaky), normal);
 }
 
 #[test]
@@ -201,7 +231,7 @@ fn a_cold_restart_has_the_engine_of_its_run() {
     let plan = Plan::parse(PLAN, &usual.world.names()).unwrap();
     let watched = Arc::new(Watched(Nodes::new(usual.clone(), Arc::default()), Mutex::default()));
     let faults = Some(Faults::new(plan, Arc::clone(&watched) as Arc<dyn Restarts>));
-    let small = CacheConfig { tlb_entries: 64, block_entries: 4096 };
+    let small = CacheConfig { tlb_entries: 64, block_entries: 4096, ..CacheConfig::default() };
     for caches in [small, CacheConfig::default()] {
         let options = EngineOptions { caches, ..EngineOptions::default() };
         let mut timeline = Launcher { options, faults: faults.clone(), ..usual.clone() }.start(1).unwrap();

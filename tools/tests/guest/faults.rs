@@ -115,7 +115,7 @@ fn a_plan_gives_one_trail_whatever_else_was_run() {
 
     // With caches that are small and dropped at random.
     let options = EngineOptions {
-        caches: CacheConfig { tlb_entries: 64, block_entries: 4096 },
+        caches: CacheConfig { tlb_entries: 64, block_entries: 4096, ..CacheConfig::default() },
         flushes: Some(FlushSchedule { interval: 500_000, seed: 3 }),
         ..EngineOptions::default()
     };

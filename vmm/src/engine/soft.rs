@@ -1,6 +1,7 @@
 //! The soft engine: our own CPU behind the engine trait.
 #![allow(unsafe_code)]
 
+use super::lockstep::Lockstep;
 use super::{Engine, Exit, TscAnchor, Until};
 use everett_cpu::{CacheConfig, Cpu, CpuState, Ram, Request};
 use std::sync::Arc;
@@ -22,6 +23,10 @@ pub struct FlushSchedule {
 pub struct SoftEngine {
     cpu: Cpu,
     flushes: Option<Flushes>,
+    lockstep: Option<Box<Lockstep>>,
+    /// What was not the same in lockstep. Nothing is executed any more.
+    diverged: Option<&'static str>,
+    ram: Ram,
     /// Keeps the mapping alive that `cpu` points into.
     _memory: Arc<dyn std::any::Any + Send + Sync>,
 }
@@ -66,7 +71,19 @@ impl SoftEngine {
         // SAFETY: the mapping is as long as the region and lives as long as `_memory`, which this engine owns. Devices
         // access guest memory only between two runs, on the thread that owns the machine.
         let ram = unsafe { Ram::new(base, len) };
-        SoftEngine { cpu: Cpu::new(ram, caches), flushes: None, _memory: memory }
+        let cpu = Cpu::new(ram, caches);
+        SoftEngine { cpu, flushes: None, lockstep: None, diverged: None, ram, _memory: memory }
+    }
+
+    /// Have a second CPU interpret all that is executed, and end the machine where the two are not the same. Takes as much
+    /// memory again. Nothing that the guest does changes.
+    ///
+    /// # Panics
+    /// If something was executed already, or the host has no memory for it.
+    pub fn run_in_lockstep(&mut self, caches: CacheConfig) {
+        assert_eq!(self.cpu.icount(), 0, "both begin together");
+        let lockstep = Lockstep::new(self.ram, caches).expect("the host has no memory for a second machine");
+        self.lockstep = Some(Box::new(lockstep));
     }
 
     /// Drop the CPU's caches at random instants. Nothing that the guest does changes.
@@ -81,6 +98,11 @@ impl SoftEngine {
         self.flushes = None;
     }
 
+    /// How many blocks of code were translated to host code since the beginning.
+    pub fn blocks_translated(&self) -> u64 {
+        self.cpu.blocks_translated()
+    }
+
     /// How many blocks of code were decoded since the beginning.
     pub fn blocks_decoded(&self) -> u64 {
         self.cpu.blocks_decoded()
@@ -93,8 +115,29 @@ impl SoftEngine {
     }
 
     fn run_once(&mut self, until: &Until<'_>, icount: u64) -> everett_cpu::Exit {
-        self.cpu.run(everett_cpu::Until { icount, window: until.window, breakpoints: until.breakpoints })
+        let to = |icount| everett_cpu::Until { icount, window: until.window, breakpoints: until.breakpoints };
+        let Some(lockstep) = &mut self.lockstep else { return self.cpu.run(to(icount)) };
+        if let Some(what) = self.diverged {
+            return everett_cpu::Exit::Unsupported(what);
+        }
+        lockstep.begin();
+        loop {
+            let piece = to(lockstep.stride(self.cpu.icount(), icount));
+            let exit = self.cpu.run(piece);
+            if let Err(what) = lockstep.follow(&self.cpu, piece, exit) {
+                return everett_cpu::Exit::Unsupported(diverged(&mut self.diverged, what));
+            }
+            if exit != everett_cpu::Exit::Count || self.cpu.icount() >= icount {
+                return exit;
+            }
+        }
     }
+}
+
+/// Note what was not the same. Happens at most once in the life of an engine, so what it leaks is little.
+#[cold]
+fn diverged(place: &mut Option<&'static str>, what: String) -> &'static str {
+    place.get_or_insert_with(|| Box::leak(what.into_boxed_str()))
 }
 
 impl Engine for SoftEngine {
@@ -122,12 +165,12 @@ impl Engine for SoftEngine {
             everett_cpu::Exit::Device(request) => match request {
                 Request::MmioRead { gpa, size } => Exit::MmioRead { gpa, size },
                 Request::MmioWrite { gpa, size, value } => {
-                    self.cpu.complete(0);
+                    self.complete_read(0);
                     Exit::MmioWrite { gpa, size, value }
                 }
                 Request::PioRead { port, size } => Exit::PioRead { port, size },
                 Request::PioWrite { port, size, value } => {
-                    self.cpu.complete(0);
+                    self.complete_read(0);
                     Exit::PioWrite { port, size, value }
                 }
             },
@@ -138,35 +181,56 @@ impl Engine for SoftEngine {
     }
     fn complete_read(&mut self, value: u64) {
         self.cpu.complete(value);
+        if let Some(lockstep) = &mut self.lockstep {
+            lockstep.complete(value);
+        }
     }
     fn interruptible(&self) -> bool {
         self.cpu.interruptible()
     }
     fn interrupt(&mut self, vector: u8) {
         self.cpu.interrupt(vector);
+        if let Some(lockstep) = &mut self.lockstep {
+            lockstep.interrupt(vector);
+        }
     }
     fn set_tsc(&mut self, anchor: TscAnchor) {
-        self.cpu.set_tsc(everett_cpu::TscAnchor {
-            icount: anchor.icount,
-            tsc: anchor.tsc,
-            num: anchor.num,
-            den: anchor.den,
-        });
+        let TscAnchor { icount, tsc, num, den } = anchor;
+        let anchor = everett_cpu::TscAnchor { icount, tsc, num, den };
+        self.cpu.set_tsc(anchor);
+        if let Some(lockstep) = &mut self.lockstep {
+            lockstep.set_tsc(anchor);
+        }
     }
     fn state(&self) -> CpuState {
         self.cpu.state()
     }
     fn set_state(&mut self, state: &CpuState) {
         self.cpu.set_state(state);
+        if let Some(lockstep) = &mut self.lockstep {
+            lockstep.set_state(state);
+        }
     }
     fn memory_written(&mut self, gpa: u64, len: u64) {
         self.cpu.memory_written(gpa, len);
+        if let Some(lockstep) = &mut self.lockstep {
+            lockstep.memory_written(gpa, len);
+        }
     }
     fn memory_replaced(&mut self, pages: &[u64]) {
         self.cpu.memory_replaced(pages);
+        if let Some(lockstep) = &mut self.lockstep {
+            lockstep.memory_replaced(pages);
+        }
     }
     fn take_dirty_pages(&mut self) -> Vec<u64> {
-        self.cpu.take_dirty_pages()
+        let pages = self.cpu.take_dirty_pages();
+        if let Some(lockstep) = &mut self.lockstep
+            && let Err(what) = lockstep.dirty(&pages)
+        {
+            diverged(&mut self.diverged, what);
+        }
+        pages
     }
     fn read_virtual(&self, gva: u64, buf: &mut [u8]) -> usize {
         self.cpu.read_virtual(gva, buf)

@@ -9,7 +9,7 @@ mod cond;
 mod exchange;
 mod mov;
 mod muldiv;
-mod shift;
+pub(crate) mod shift;
 mod stack;
 mod unary;
 pub(crate) mod width;

@@ -100,6 +100,19 @@ impl Shift for Rcr {
     }
 }
 
+/// The flags of `a << count`, both within their bounds and the count not zero.
+pub(crate) fn flags_of_shl<W: Width>(a: u64, count: u32) -> Flags {
+    Shl::apply::<W>(a, count, &Flags::logic(0)).1
+}
+/// The flags of `a >> count`.
+pub(crate) fn flags_of_shr<W: Width>(a: u64, count: u32) -> Flags {
+    Shr::apply::<W>(a, count, &Flags::logic(0)).1
+}
+/// The flags of `a >> count`, signed.
+pub(crate) fn flags_of_sar<W: Width>(a: u64, count: u32) -> Flags {
+    Sar::apply::<W>(a, count, &Flags::logic(0)).1
+}
+
 #[inline(always)]
 fn masked<W: Width>(count: u64) -> u32 {
     count as u32 & if W::BITS == 64 { 63 } else { 31 }

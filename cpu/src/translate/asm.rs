@@ -1,0 +1,389 @@
+//! The few host instructions that translated blocks are made of, besides those of the guest itself.
+//!
+//! Here is how they are encoded (SDM vol. 2A, chapter 2), and jumps forward within one block. Which ones make a guest's
+//! instruction is not known here.
+
+/// A host register, by its number in encodings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Host(pub u8);
+
+pub(super) const RAX: Host = Host(0);
+pub(super) const RDX: Host = Host(2);
+pub(super) const RSI: Host = Host(6);
+pub(super) const RDI: Host = Host(7);
+pub(super) const R11: Host = Host(11);
+pub(super) const R12: Host = Host(12);
+pub(super) const R13: Host = Host(13);
+pub(super) const R14: Host = Host(14);
+pub(super) const R15: Host = Host(15);
+const RSP: u8 = 4;
+
+/// Two-operand arithmetic, by its number in encodings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Alu {
+    Add = 0,
+    And = 4,
+    Sub = 5,
+    Cmp = 7,
+}
+
+/// Condition codes: the low four bits of Jcc.
+pub(super) const BELOW: u8 = 2;
+pub(super) const EQUAL: u8 = 4;
+pub(super) const NOT_EQUAL: u8 = 5;
+
+/// A place in the code that is not known yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Label(usize);
+
+/// Where an unknown place is.
+const UNBOUND: usize = usize::MAX;
+
+/// Code in the making.
+#[derive(Debug, Default)]
+pub(super) struct Asm {
+    code: Vec<u8>,
+    labels: Vec<usize>,
+    /// Places of 32-bit displacements, and what they lead to.
+    fixups: Vec<(usize, Label)>,
+}
+
+impl Asm {
+    pub(super) fn clear(&mut self) {
+        self.code.clear();
+        self.labels.clear();
+        self.fixups.clear();
+    }
+    /// The code, with all jumps resolved.
+    pub(super) fn finish(&mut self) -> &[u8] {
+        for &(at, label) in &self.fixups {
+            let target = self.labels[label.0];
+            debug_assert_ne!(target, UNBOUND);
+            let disp = (target as i64 - (at as i64 + 4)) as i32;
+            self.code[at..at + 4].copy_from_slice(&disp.to_le_bytes());
+        }
+        self.fixups.clear();
+        &self.code
+    }
+    pub(super) fn label(&mut self) -> Label {
+        self.labels.push(UNBOUND);
+        Label(self.labels.len() - 1)
+    }
+    /// Where a place is that is known by now.
+    pub(super) fn place(&self, label: Label) -> usize {
+        self.labels[label.0]
+    }
+    pub(super) fn bind(&mut self, label: Label) {
+        self.labels[label.0] = self.code.len();
+    }
+    /// Instructions that were encoded elsewhere.
+    pub(super) fn raw(&mut self, bytes: &[u8]) {
+        self.code.extend_from_slice(bytes);
+    }
+
+    fn rex(&mut self, wide: bool, reg: u8, index: u8, base: u8) {
+        let rex = 0x40 | u8::from(wide) << 3 | (reg >> 3) << 2 | (index >> 3) << 1 | base >> 3;
+        if rex != 0x40 {
+            self.code.push(rex);
+        }
+    }
+    /// ModRM, SIB and displacement of `[base + disp]`.
+    fn at(&mut self, reg: u8, base: Host, disp: i32) {
+        let short = i8::try_from(disp);
+        // RBP and R13 need a displacement, RSP and R12 a SIB byte.
+        let mode = match short {
+            Ok(0) if base.0 & 7 != 5 => 0,
+            Ok(_) => 1,
+            Err(_) => 2,
+        };
+        self.code.push(mode << 6 | (reg & 7) << 3 | base.0 & 7);
+        if base.0 & 7 == RSP {
+            self.code.push(0x24);
+        }
+        match (mode, short) {
+            (1, Ok(disp)) => self.code.push(disp as u8),
+            (2, _) => self.code.extend_from_slice(&disp.to_le_bytes()),
+            _ => {}
+        }
+    }
+    fn on_memory(&mut self, wide: bool, opcode: u8, reg: u8, base: Host, disp: i32) {
+        self.rex(wide, reg, 0, base.0);
+        self.code.push(opcode);
+        self.at(reg, base, disp);
+    }
+    fn on_register(&mut self, wide: bool, opcode: u8, reg: u8, rm: Host) {
+        self.rex(wide, reg, 0, rm.0);
+        self.code.push(opcode);
+        self.code.push(0xc0 | (reg & 7) << 3 | rm.0 & 7);
+    }
+
+    /// dst = [base + disp], 64 bits.
+    pub(super) fn load(&mut self, dst: Host, base: Host, disp: i32) {
+        self.on_memory(true, 0x8b, dst.0, base, disp);
+    }
+    /// dst = [base + disp], 32 bits, the rest clear.
+    pub(super) fn load32(&mut self, dst: Host, base: Host, disp: i32) {
+        self.on_memory(false, 0x8b, dst.0, base, disp);
+    }
+    /// dst = [base + disp], `1 << log2` bytes, the rest clear.
+    pub(super) fn load_by_width(&mut self, log2: u8, dst: Host, base: Host, disp: i32) {
+        match log2 {
+            0 | 1 => {
+                self.rex(false, dst.0, 0, base.0);
+                self.code.extend_from_slice(&[0x0f, 0xb6 + log2]);
+                self.at(dst.0, base, disp);
+            }
+            2 => self.load32(dst, base, disp),
+            _ => self.load(dst, base, disp),
+        }
+    }
+    /// [base + disp] = src, 64 bits.
+    pub(super) fn store(&mut self, base: Host, disp: i32, src: Host) {
+        self.on_memory(true, 0x89, src.0, base, disp);
+    }
+    /// [base + disp] = imm, 64 bits, sign-extended.
+    pub(super) fn store_imm(&mut self, base: Host, disp: i32, imm: i32) {
+        self.on_memory(true, 0xc7, 0, base, disp);
+        self.code.extend_from_slice(&imm.to_le_bytes());
+    }
+    /// [base + disp] = imm, 32 bits.
+    pub(super) fn store32_imm(&mut self, base: Host, disp: i32, imm: u32) {
+        self.on_memory(false, 0xc7, 0, base, disp);
+        self.code.extend_from_slice(&imm.to_le_bytes());
+    }
+    /// dst = src, 64 bits.
+    pub(super) fn copy(&mut self, dst: Host, src: Host) {
+        self.on_register(true, 0x8b, dst.0, src);
+    }
+    /// dst = imm.
+    pub(super) fn set(&mut self, dst: Host, imm: u64) {
+        if let Ok(imm) = u32::try_from(imm) {
+            self.rex(false, 0, 0, dst.0);
+            self.code.push(0xb8 | dst.0 & 7);
+            self.code.extend_from_slice(&imm.to_le_bytes());
+        } else {
+            self.rex(true, 0, 0, dst.0);
+            self.code.push(0xb8 | dst.0 & 7);
+            self.code.extend_from_slice(&imm.to_le_bytes());
+        }
+    }
+    /// dst = base + disp; no flags.
+    pub(super) fn add_to(&mut self, dst: Host, base: Host, disp: i32) {
+        if disp == 0 {
+            self.copy(dst, base);
+        } else {
+            self.on_memory(true, 0x8d, dst.0, base, disp);
+        }
+    }
+    /// dst = base + (index << scale) + disp; no flags. The index is not RSP.
+    pub(super) fn sum(&mut self, dst: Host, base: Host, index: Host, scale: u8, disp: i32) {
+        debug_assert_ne!(index.0, RSP);
+        self.rex(true, dst.0, index.0, base.0);
+        self.code.push(0x8d);
+        self.code.push(0x80 | (dst.0 & 7) << 3 | 4);
+        self.code.push(scale << 6 | (index.0 & 7) << 3 | base.0 & 7);
+        self.code.extend_from_slice(&disp.to_le_bytes());
+    }
+    /// dst = index << scale + disp; no flags.
+    pub(super) fn scaled(&mut self, dst: Host, index: Host, scale: u8, disp: i32) {
+        debug_assert_ne!(index.0, RSP);
+        self.rex(true, dst.0, index.0, 0);
+        self.code.push(0x8d);
+        self.code.push((dst.0 & 7) << 3 | 4);
+        self.code.push(scale << 6 | (index.0 & 7) << 3 | 5);
+        self.code.extend_from_slice(&disp.to_le_bytes());
+    }
+    /// dst op= src, in `1 << log2` bytes.
+    pub(super) fn alu_by_width(&mut self, op: Alu, log2: u8, dst: Host, src: Host) {
+        if log2 == 1 {
+            self.code.push(0x66);
+        }
+        if log2 == 0 {
+            // A prefix, so that numbers 4-7 are low bytes.
+            self.code.push(0x40 | (dst.0 >> 3) << 2 | src.0 >> 3);
+            self.code.push((op as u8) << 3 | 2);
+            self.code.push(0xc0 | (dst.0 & 7) << 3 | src.0 & 7);
+        } else {
+            self.on_register(log2 == 3, (op as u8) << 3 | 3, dst.0, src);
+        }
+    }
+    /// dst op= src, 64 bits.
+    pub(super) fn alu(&mut self, op: Alu, dst: Host, src: Host) {
+        self.alu_by_width(op, 3, dst, src);
+    }
+    /// dst op= imm, 64 bits.
+    pub(super) fn alu_imm(&mut self, op: Alu, dst: Host, imm: i32) {
+        match i8::try_from(imm) {
+            Ok(imm) => {
+                self.on_register(true, 0x83, op as u8, dst);
+                self.code.push(imm as u8);
+            }
+            Err(_) => {
+                self.on_register(true, 0x81, op as u8, dst);
+                self.code.extend_from_slice(&imm.to_le_bytes());
+            }
+        }
+    }
+    /// dst &= imm, 32 bits, the rest clear.
+    pub(super) fn and32(&mut self, dst: Host, imm: u32) {
+        self.on_register(false, 0x81, Alu::And as u8, dst);
+        self.code.extend_from_slice(&imm.to_le_bytes());
+    }
+    /// dst op= [base + disp], 64 bits.
+    pub(super) fn alu_memory(&mut self, op: Alu, dst: Host, base: Host, disp: i32) {
+        self.on_memory(true, (op as u8) << 3 | 3, dst.0, base, disp);
+    }
+    /// dst op= [base + disp], 32 bits.
+    pub(super) fn alu32_memory(&mut self, op: Alu, dst: Host, base: Host, disp: i32) {
+        self.on_memory(false, (op as u8) << 3 | 3, dst.0, base, disp);
+    }
+    /// a & b, for the flags, in `1 << log2` bytes.
+    pub(super) fn test(&mut self, log2: u8, a: Host, b: Host) {
+        if log2 == 1 {
+            self.code.push(0x66);
+        }
+        if log2 == 0 {
+            self.code.push(0x40 | (b.0 >> 3) << 2 | a.0 >> 3);
+            self.code.push(0x84);
+            self.code.push(0xc0 | (b.0 & 7) << 3 | a.0 & 7);
+        } else {
+            self.on_register(log2 == 3, 0x85, b.0, a);
+        }
+    }
+    /// dst >>= count, 64 bits.
+    pub(super) fn shift_right(&mut self, dst: Host, count: u8) {
+        self.on_register(true, 0xc1, 5, dst);
+        self.code.push(count);
+    }
+    /// dst <<= count, 64 bits.
+    pub(super) fn shift_left(&mut self, dst: Host, count: u8) {
+        self.on_register(true, 0xc1, 4, dst);
+        self.code.push(count);
+    }
+    /// dst = the low 32 bits of src, sign-extended.
+    pub(super) fn extend32(&mut self, dst: Host, src: Host) {
+        self.on_register(true, 0x63, dst.0, src);
+    }
+    /// dst = the low 16 bits of src, sign-extended to 32; the rest clear.
+    pub(super) fn extend16(&mut self, dst: Host, src: Host) {
+        self.rex(false, dst.0, 0, src.0);
+        self.code.extend_from_slice(&[0x0f, 0xbf, 0xc0 | (dst.0 & 7) << 3 | src.0 & 7]);
+    }
+    /// dst = src, 32 bits, the rest clear.
+    pub(super) fn copy32(&mut self, dst: Host, src: Host) {
+        self.on_register(false, 0x8b, dst.0, src);
+    }
+
+    pub(super) fn push(&mut self, reg: Host) {
+        self.rex(false, 0, 0, reg.0);
+        self.code.push(0x50 | reg.0 & 7);
+    }
+    pub(super) fn pop(&mut self, reg: Host) {
+        self.rex(false, 0, 0, reg.0);
+        self.code.push(0x58 | reg.0 & 7);
+    }
+    /// The host's flags from the stack.
+    pub(super) fn pop_flags(&mut self) {
+        self.code.push(0x9d);
+    }
+    pub(super) fn ret(&mut self) {
+        self.code.push(0xc3);
+    }
+    pub(super) fn call(&mut self, to: Host) {
+        self.rex(false, 0, 0, to.0);
+        self.code.extend_from_slice(&[0xff, 0xd0 | to.0 & 7]);
+    }
+    pub(super) fn jump_register(&mut self, to: Host) {
+        self.rex(false, 0, 0, to.0);
+        self.code.extend_from_slice(&[0xff, 0xe0 | to.0 & 7]);
+    }
+    /// Go to where `[base + disp]` says.
+    pub(super) fn jump_memory(&mut self, base: Host, disp: i32) {
+        self.on_memory(false, 0xff, 4, base, disp);
+    }
+    pub(super) fn jump(&mut self, to: Label) {
+        self.code.push(0xe9);
+        self.fixups.push((self.code.len(), to));
+        self.code.extend_from_slice(&[0; 4]);
+    }
+    /// Go there if condition `cc` holds.
+    pub(super) fn jump_if(&mut self, cc: u8, to: Label) {
+        self.code.extend_from_slice(&[0x0f, 0x80 | cc]);
+        self.fixups.push((self.code.len(), to));
+        self.code.extend_from_slice(&[0; 4]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
+
+    /// What the host would execute, in words.
+    fn text(code: &[u8]) -> String {
+        let mut decoder = Decoder::with_ip(64, code, 0, DecoderOptions::NONE);
+        let mut formatter = IntelFormatter::new();
+        let mut text = String::new();
+        while decoder.can_decode() {
+            formatter.format(&decoder.decode(), &mut text);
+            text.push('\n');
+        }
+        text
+    }
+
+    #[test]
+    fn each_instruction_is_what_it_says_for_every_register() {
+        let name = |n: u8| {
+            ["rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"]
+                .get(usize::from(n))
+                .map_or_else(|| format!("r{n}"), |name| (*name).to_owned())
+        };
+        for a in 0..16 {
+            for b in 0..16 {
+                let mut asm = Asm::default();
+                asm.load(Host(a), Host(b), 0x10);
+                asm.store(Host(b), -0x1000, Host(a));
+                asm.alu(Alu::Cmp, Host(a), Host(b));
+                asm.alu_memory(Alu::Add, Host(a), Host(b), 0);
+                asm.copy(Host(a), Host(b));
+                asm.extend32(Host(a), Host(b));
+                if a != 4 {
+                    asm.sum(Host(b), Host(b), Host(a), 3, 8);
+                }
+                let (a, b) = (name(a), name(b));
+                let mut lines = vec![
+                    format!("mov {a},[{b}+10h]"),
+                    format!("mov [{b}-1000h],{a}"),
+                    format!("cmp {a},{b}"),
+                    format!("add {a},[{b}]"),
+                    format!("mov {a},{b}"),
+                    format!("movsxd {a},{}", narrow(&b)),
+                ];
+                if a != "rsp" {
+                    lines.push(format!("lea {b},[{b}+{a}*8+8]"));
+                }
+                assert_eq!(text(asm.finish()).trim_end(), lines.join("\n"));
+            }
+        }
+    }
+
+    fn narrow(name: &str) -> String {
+        match name.strip_prefix('r') {
+            Some(rest) if rest.as_bytes()[0].is_ascii_digit() => format!("{name}d"),
+            Some(rest) => format!("e{rest}"),
+            None => name.to_owned(),
+        }
+    }
+
+    #[test]
+    fn jumps_lead_where_they_were_bound() {
+        let mut asm = Asm::default();
+        let (end, middle) = (asm.label(), asm.label());
+        asm.jump(end);
+        asm.bind(middle);
+        asm.ret();
+        asm.bind(end);
+        asm.jump_if(NOT_EQUAL, middle);
+        assert_eq!(text(asm.finish()), "jmp 6\nret\njne 5\n");
+    }
+}

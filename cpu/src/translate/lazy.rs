@@ -1,0 +1,61 @@
+//! Flags that translated code has left behind as operands: what they are is computed only if somebody asks.
+//!
+//! **Invariant.** Outside of translated code `kind` is [`NONE`] and [`crate::core::Core::flags`] holds.
+
+use crate::core::Core;
+use crate::exec::integer::alu::{add_flags, sub_flags};
+use crate::exec::integer::shift;
+use crate::exec::integer::width::Width;
+use crate::flags::Flags;
+
+/// What the operands are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operation {
+    /// x + y.
+    Add,
+    /// x - y.
+    Sub,
+    /// x is the result of a logical operation.
+    Logic,
+    /// x << y.
+    Shl,
+    /// x >> y.
+    Shr,
+    /// x >> y, signed.
+    Sar,
+}
+
+/// `kind`: the flags are where the interpreter has them.
+pub(super) const NONE: u32 = 0;
+
+/// The number of an operation in `1 << log2` bytes.
+pub(super) fn kind(operation: Operation, log2: u8) -> u32 {
+    1 + (operation as u32) * 4 + u32::from(log2)
+}
+
+/// Put the flags where the interpreter has them.
+#[inline]
+pub(super) fn settle(core: &mut Core) {
+    let kind = std::mem::replace(&mut core.native.kind, NONE);
+    if kind != NONE {
+        let (x, y) = (core.native.x, core.native.y);
+        core.flags = match (kind - 1) & 3 {
+            0 => flags::<u8>(kind, x, y),
+            1 => flags::<u16>(kind, x, y),
+            2 => flags::<u32>(kind, x, y),
+            _ => flags::<u64>(kind, x, y),
+        };
+    }
+}
+
+fn flags<W: Width>(kind: u32, x: u64, y: u64) -> Flags {
+    let (x, y) = (x & W::MASK, y & W::MASK);
+    match (kind - 1) / 4 {
+        0 => add_flags::<W>(x, y, x.wrapping_add(y)),
+        1 => sub_flags::<W>(x, y, x.wrapping_sub(y)),
+        2 => Flags::logic(W::sext(x)),
+        3 => shift::flags_of_shl::<W>(x, y as u32),
+        4 => shift::flags_of_shr::<W>(x, y as u32),
+        _ => shift::flags_of_sar::<W>(x, y as u32),
+    }
+}

@@ -1,0 +1,131 @@
+//! A second CPU that interprets what the first one executes, on memory of its own, and is compared with it.
+//!
+//! Both run to the same counts, a few thousand instructions apart at most and often only a few. There they must have ended
+//! alike, with the same registers and the same bytes in the pages that were written. What devices do to the first one's
+//! memory is copied.
+#![allow(unsafe_code)]
+
+use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Ram, TscAnchor, Until};
+use vm_memory::{Address, GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRegion};
+
+const PAGE: u64 = 4096;
+/// Where [`Lockstep::stride`] begins. Where pieces end shows nowhere, if nothing is wrong.
+const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+/// The longest piece, in instructions: a power of two.
+const PIECE_MAX: u64 = 4096;
+
+/// The CPU that interprets. See the module.
+#[derive(Debug)]
+pub(super) struct Lockstep {
+    cpu: Cpu,
+    /// The memory of the CPU that is compared with.
+    theirs: Ram,
+    ours: Ram,
+    draw: u64,
+    /// Pages that were written since the other CPU's were last taken, by anyone.
+    written: std::collections::BTreeSet<u64>,
+    /// All of memory is still to be copied.
+    fresh: bool,
+    /// Keeps `ours` alive.
+    _memory: GuestMemoryMmap<()>,
+}
+
+impl Lockstep {
+    /// An interpreter for a CPU on this memory, if the host has memory for it.
+    pub(super) fn new(theirs: Ram, caches: CacheConfig) -> Option<Lockstep> {
+        let memory =
+            GuestMemoryMmap::<()>::from_ranges(&[(vm_memory::GuestAddress(0), theirs.len() as usize)])
+                .ok()?;
+        let base = {
+            let region = memory.iter().next()?;
+            debug_assert_eq!(region.start_addr().raw_value(), 0);
+            region.get_host_address(vm_memory::MemoryRegionAddress(0)).ok()?
+        };
+        // SAFETY: the mapping has this length and lives as long as `_memory`; nobody else knows of it.
+        let ours = unsafe { Ram::new(base, theirs.len()) };
+        let caches = CacheConfig { translate_after: None, ..caches };
+        let (cpu, written) = (Cpu::new(ours, caches), std::collections::BTreeSet::new());
+        Some(Lockstep { cpu, theirs, ours, draw: SEED, written, fresh: true, _memory: memory })
+    }
+    /// The count at which to compare next.
+    pub(super) fn stride(&mut self, now: u64, limit: u64) -> u64 {
+        // xorshift64*
+        self.draw ^= self.draw >> 12;
+        self.draw ^= self.draw << 25;
+        self.draw ^= self.draw >> 27;
+        let draw = self.draw.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32;
+        let piece = (draw & (PIECE_MAX - 1)) >> (draw >> 12 & 7);
+        limit.min(now + 1 + piece)
+    }
+    /// Before anything is executed: what the other CPU begins with.
+    pub(super) fn begin(&mut self) {
+        if std::mem::take(&mut self.fresh) {
+            self.copy(0, self.theirs.len());
+        }
+    }
+    /// Do what the other CPU has just done. What is not the same, in words.
+    pub(super) fn follow(&mut self, other: &Cpu, until: Until<'_>, ended: Exit) -> Result<(), String> {
+        let before = self.cpu.icount();
+        let exit = self.cpu.run(until);
+        let after = self.cpu.icount();
+        let place = |what: String| format!("{what}, between instructions {before} and {after}");
+        if exit != ended {
+            return Err(place(format!("translated code ended with {ended:x?}, interpreted with {exit:x?}")));
+        }
+        let (theirs, ours) = (other.state(), self.cpu.state());
+        if theirs != ours {
+            return Err(place(difference(&theirs, &ours)));
+        }
+        for page in self.cpu.take_dirty_pages() {
+            if self.theirs.slice(page * PAGE, PAGE) != self.ours.slice(page * PAGE, PAGE) {
+                return Err(place(format!("page {page:#x} differs")));
+            }
+            self.written.insert(page);
+        }
+        Ok(())
+    }
+    /// The other CPU says that it wrote these pages.
+    pub(super) fn dirty(&mut self, pages: &[u64]) -> Result<(), String> {
+        let mut written = std::mem::take(&mut self.written);
+        written.extend(self.cpu.take_dirty_pages());
+        if !written.iter().eq(pages) {
+            return Err("other pages were written by translated code than by interpreted".to_owned());
+        }
+        Ok(())
+    }
+    pub(super) fn complete(&mut self, value: u64) {
+        self.cpu.complete(value);
+    }
+    pub(super) fn interrupt(&mut self, vector: u8) {
+        self.begin();
+        self.cpu.interrupt(vector);
+    }
+    pub(super) fn set_tsc(&mut self, anchor: TscAnchor) {
+        self.cpu.set_tsc(anchor);
+    }
+    pub(super) fn set_state(&mut self, state: &CpuState) {
+        self.cpu.set_state(state);
+    }
+    pub(super) fn memory_written(&mut self, gpa: u64, len: u64) {
+        self.copy(gpa, len);
+        self.cpu.memory_written(gpa, len);
+    }
+    pub(super) fn memory_replaced(&mut self, pages: &[u64]) {
+        pages.iter().for_each(|page| self.copy(page * PAGE, PAGE));
+        self.written.clear();
+        self.cpu.memory_replaced(pages);
+    }
+    /// Copy memory from the other CPU's, as far as there is some.
+    fn copy(&mut self, gpa: u64, len: u64) {
+        let len = len.min(self.theirs.len().saturating_sub(gpa));
+        self.ours.write(gpa, self.theirs.slice(gpa, len));
+    }
+}
+
+/// The fields that differ.
+fn difference(translated: &CpuState, interpreted: &CpuState) -> String {
+    let (a, b) = (format!("{translated:#x?}"), format!("{interpreted:#x?}"));
+    let lines = a.lines().zip(b.lines()).filter(|(a, b)| a != b);
+    let lines: Vec<String> = lines.map(|(a, b)| format!("{} / {}", a.trim(), b.trim())).collect();
+    format!("translated / interpreted code left {}", lines.join(" "))
+}
