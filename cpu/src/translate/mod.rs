@@ -5,13 +5,14 @@
 //!
 //! - [`asm`]: the host instructions around those of the guest
 //! - [`registers`]: which host register holds which guest register
-//! - [`lazy`]: flags as operands
-//! - [`block`]: a block's translation
+//! - [`lazy`]: flags as operands, and [`late`]: flags within a block
+//! - [`choice`]: which instructions are translated
+//! - [`block`]: a block's translation, of [`instruction`]s, their [`operands`], and how it [`ends`]
 //! - [`memory`]: executable memory
 //! - [`enter`]: the way in and the ways back
 //!
 //! **Why nothing escapes.** A translation is made of instructions that this folder emits and of guest instructions that
-//! are on a list (`block::can_be_plain`), none of which is control flow or privileged, re-encoded with registers and
+//! are on a list (`choice::can_be_plain`), none of which is control flow or privileged, re-encoded with registers and
 //! memory operands of our choice. So:
 //! - All memory that translated code reads or writes is [`Core`], which R15 points to for as long as it runs, tables
 //!   whose addresses [`Native`] holds, at indices that are masked to their lengths, and guest RAM by an entry of the TLB
@@ -30,9 +31,14 @@
 
 mod asm;
 mod block;
+mod choice;
+mod ends;
 mod enter;
+mod instruction;
+mod late;
 mod lazy;
 mod memory;
+mod operands;
 mod registers;
 
 use bytemuck::Zeroable;
@@ -137,9 +143,9 @@ pub(crate) struct Translator {
     blocks: Vec<Translated>,
     /// By the same number, the generation at which each was valid last.
     generations: Zeroed<u32>,
-    /// Two for each number.
+    /// Two for each number: where its block goes on, the code that leaves where nothing is known of that.
     cells: Zeroed<u64>,
-    /// Where each cell leads when nothing is known.
+    /// By host address of guest code, where its translation is.
     jumps: Zeroed<Jump>,
     translation: Translation,
     made: u64,

@@ -1,0 +1,158 @@
+//! Which instructions of a block are translated, and whose flags somebody sees.
+
+use iced_x86::{Code, ConditionCode, Instruction, Mnemonic, OpKind, Register};
+
+use super::block::ARITH;
+use super::lazy::Operation;
+use crate::decode::operand::{gpr, is_gpr, is_immediate, is_memory, width};
+use crate::op::{ADDRESS_32, Op};
+
+/// Whether a memory operand's address is the sum of slots that [`Emitter::address`] computes.
+pub(super) fn is_near_memory(i: &Instruction, op: &Op) -> bool {
+    (0..i.op_count()).any(|k| is_memory(i, k)) && op.scale & ADDRESS_32 == 0
+}
+
+/// What late flags an instruction leaves.
+pub(super) fn operation(i: &Instruction) -> Option<Operation> {
+    Some(match i.mnemonic() {
+        Mnemonic::Add => Operation::Add,
+        Mnemonic::Sub | Mnemonic::Cmp | Mnemonic::Neg => Operation::Sub,
+        Mnemonic::And | Mnemonic::Or | Mnemonic::Xor | Mnemonic::Test => Operation::Logic,
+        Mnemonic::Shl | Mnemonic::Sal if is_immediate(i, 1) => Operation::Shl,
+        Mnemonic::Shr if is_immediate(i, 1) => Operation::Shr,
+        Mnemonic::Sar if is_immediate(i, 1) => Operation::Sar,
+        _ => return None,
+    })
+}
+
+/// Whether the first operand is a register that is written without being read, all of it.
+pub(super) fn writes_whole(i: &Instruction) -> bool {
+    let moves = matches!(i.mnemonic(), Mnemonic::Mov | Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd);
+    (moves || i.mnemonic() == Mnemonic::Imul && i.op_count() == 3)
+        && i.op0_register().size() >= 4
+        && !(is_gpr(i, 1) && gpr(i.op1_register()) == gpr(i.op0_register()))
+}
+
+/// Whether [`Emitter::plain`] can translate it.
+fn can_be_plain(i: &Instruction, op: &Op) -> bool {
+    let simple = |k: u32| match i.op_kind(k) {
+        OpKind::Register => {
+            i.op_register(k).is_gpr()
+                && !matches!(i.op_register(k), Register::AH | Register::BH | Register::CH | Register::DH)
+        }
+        OpKind::Memory => is_near_memory(i, op),
+        _ => is_immediate(i, k),
+    };
+    if !(0..i.op_count()).all(simple) {
+        return false;
+    }
+    match i.mnemonic() {
+        Mnemonic::Mov => !is_absolute_move(i),
+        Mnemonic::Lea => i.op0_register().size() >= 4 && op.scale & ADDRESS_32 == 0,
+        Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd | Mnemonic::Not => true,
+        Mnemonic::Add
+        | Mnemonic::Sub
+        | Mnemonic::And
+        | Mnemonic::Or
+        | Mnemonic::Xor
+        | Mnemonic::Cmp
+        | Mnemonic::Test
+        | Mnemonic::Neg => true,
+        Mnemonic::Bswap => i.op0_register().size() >= 4,
+        Mnemonic::Xchg => is_gpr(i, 0) && is_gpr(i, 1) && i.op0_register() != i.op1_register(),
+        // Their flags are translated only where nobody sees them.
+        Mnemonic::Inc | Mnemonic::Dec => true,
+        Mnemonic::Imul => i.op_count() >= 2,
+        Mnemonic::Shl | Mnemonic::Sal | Mnemonic::Shr | Mnemonic::Sar if !is_immediate(i, 1) => {
+            is_gpr(i, 0) && width(i, 0) >= 4
+        }
+        Mnemonic::Rol | Mnemonic::Ror => is_gpr(i, 0) && width(i, 0) >= 4,
+        Mnemonic::Shl | Mnemonic::Sal | Mnemonic::Shr | Mnemonic::Sar => {
+            is_gpr(i, 0) && is_immediate(i, 1) && {
+                let bits = 8 * width(i, 0) as u64;
+                let count = i.immediate(1) & if bits == 64 { 63 } else { 31 };
+                // Beyond the width hardware does as it likes.
+                count == i.immediate(1) && (1..bits).contains(&count)
+            }
+        }
+        _ => {
+            let cc = i.condition_code() != ConditionCode::None;
+            cc && !i.is_jcc_short_or_near() && matches!(i.op0_kind(), OpKind::Register | OpKind::Memory)
+        }
+    }
+}
+
+/// MOV of the accumulator from or to an absolute address.
+fn is_absolute_move(i: &Instruction) -> bool {
+    matches!(
+        i.code(),
+        Code::Mov_AL_moffs8
+            | Code::Mov_AX_moffs16
+            | Code::Mov_EAX_moffs32
+            | Code::Mov_RAX_moffs64
+            | Code::Mov_moffs8_AL
+            | Code::Mov_moffs16_AX
+            | Code::Mov_moffs32_EAX
+            | Code::Mov_moffs64_RAX
+    )
+}
+
+/// How an instruction of a block is dealt with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plain {
+    /// By [`Emitter::plain`].
+    pub translated: bool,
+    /// Somebody may look at the flags that it leaves, other than by the host's own.
+    pub seen: bool,
+}
+
+/// Decide for all instructions of a block, from the last to the first: what one leaves is seen or not by those behind it.
+pub(super) fn plain(instructions: &[Instruction], ops: &[Op]) -> Vec<Plain> {
+    let mut all = vec![Plain { translated: false, seen: true }; ops.len()];
+    for n in (0..ops.len()).rev() {
+        let i = &instructions[n];
+        let seen = flags_are_seen(n, instructions, &all);
+        let writes = i.rflags_modified() & ARITH != 0;
+        let told = operation(i).is_some() || !writes;
+        all[n] = Plain { translated: can_be_plain(i, &ops[n]) && (told || !seen), seen };
+    }
+    all
+}
+
+/// Whether somebody may look at the flags that instruction `n` leaves, other than by the host's own.
+fn flags_are_seen(n: usize, instructions: &[Instruction], all: &[Plain]) -> bool {
+    let mut read = false;
+    for (i, plain) in instructions.iter().zip(all).skip(n + 1) {
+        if !is_quiet(i, *plain) {
+            return true;
+        }
+        read |= i.rflags_read() & ARITH != 0;
+        if i.rflags_modified() & ARITH == ARITH && !counts_by_register(i) {
+            return read && !leaves_all_in_host(&instructions[n]);
+        }
+    }
+    true
+}
+
+/// Whether the host's flags hold all of what a translated instruction leaves.
+pub(super) fn leaves_all_in_host(i: &Instruction) -> bool {
+    match operation(i) {
+        Some(Operation::Shl | Operation::Shr | Operation::Sar) => i.immediate(1) == 1,
+        operation => operation.is_some(),
+    }
+}
+
+/// A shift by CL, which leaves the flags as they are if that is zero.
+fn counts_by_register(i: &Instruction) -> bool {
+    i.op_count() == 2
+        && i.op_kind(1) == OpKind::Register
+        && i.op_register(1) == Register::CL
+        && i.mnemonic() != Mnemonic::Mov
+}
+
+/// Whether an instruction goes on to the next one whatever happens.
+fn is_quiet(i: &Instruction, plain: Plain) -> bool {
+    let no_memory = (0..i.op_count()).all(|k| !is_memory(i, k));
+    (no_memory || i.mnemonic() == Mnemonic::Lea) && plain.translated
+        || matches!(i.mnemonic(), Mnemonic::Cdqe | Mnemonic::Cwde)
+}
