@@ -8,7 +8,7 @@ use crate::mem::{Access, Mem, Ram};
 use crate::op::{Op, STACK_SEGMENT, slot};
 use crate::state::{CpuState, Dead, Unsupported};
 use crate::stop::{Stop, vector};
-use crate::translate::{Back, Translator};
+use crate::translate::Hot;
 
 /// Sizes of the CPU's caches. They change how fast a guest runs, and nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,17 +68,8 @@ pub struct Cpu {
     hot: Option<Hot>,
 }
 
-/// Translated blocks, and when a block becomes one.
-#[derive(Debug)]
-struct Hot {
-    translator: Translator,
-    after: u32,
-    /// [`Cache::flushes`] at which the translations were made.
-    flushes: u64,
-}
-
 /// How a block or an instruction ended, for the outer loop.
-enum Ended {
+pub(crate) enum Ended {
     /// Look at limits and interrupts again.
     Check,
     /// Execute the next instruction alone.
@@ -90,11 +81,10 @@ enum Ended {
 impl Cpu {
     /// A CPU on `ram`, in the default state.
     pub fn new(ram: Ram, caches: CacheConfig) -> Cpu {
-        let hot = |after| Some(Hot { translator: Translator::new()?, after, flushes: 0 });
         Cpu {
             core: Core::new(Mem::new(ram, caches.tlb_entries)),
             cache: Cache::new(caches.block_entries),
-            hot: caches.translate_after.and_then(hot),
+            hot: caches.translate_after.map(Hot::new),
         }
     }
     /// Instructions retired.
@@ -168,7 +158,7 @@ impl Cpu {
     }
     /// How many blocks were translated to host code since the beginning.
     pub fn blocks_translated(&self) -> u64 {
-        self.hot.as_ref().map_or(0, |hot| hot.translator.made())
+        self.hot.as_ref().map_or(0, Hot::made)
     }
     /// Drop everything that is cached. Changes nothing that a guest can see; for tests of exactly that.
     pub fn flush_caches(&mut self) {
@@ -243,9 +233,9 @@ impl Cpu {
                 return Ended::Single;
             }
             if let Some(hot) = &mut self.hot
-                && let Some(id) = hot.translation(&mut self.cache, core, index)
+                && let Some(next) = hot.execute(&mut self.cache, core, index)
             {
-                match hot.run(&mut self.cache, core, id) {
+                match next {
                     Ok(next) => index = next,
                     Err(ended) => return ended,
                 }
@@ -335,88 +325,9 @@ impl Cpu {
     }
 }
 
-impl Hot {
-    /// The translation of a block, if it has one or gets one now, and its generation.
-    #[inline]
-    fn translation(&mut self, cache: &mut Cache, core: &Core, index: usize) -> Option<(u32, u32)> {
-        if self.flushes != cache.flushes() {
-            self.flushes = cache.flushes();
-            self.translator.clear();
-        }
-        let block = cache.block(index);
-        let generation = block.generation()?;
-        if block.translated != 0 {
-            return Some((block.translated, generation));
-        }
-        if block.heat < self.after {
-            cache.block_mut(index).heat += 1;
-            return None;
-        }
-        self.translate(cache, core, index).map(|id| (id, generation))
-    }
-    #[cold]
-    #[inline(never)]
-    fn translate(&mut self, cache: &mut Cache, core: &Core, index: usize) -> Option<u32> {
-        let block = *cache.block(index);
-        if block.heat == u32::MAX {
-            // It cannot be.
-            return None;
-        }
-        if !self.translator.has_room() {
-            // All begins anew, this block as well: what it leads to may be gone.
-            self.translator.clear();
-            cache.forget_translations();
-        }
-        let id = self.translator.translate(&core.mem, &block, cache.ops(&block), cache.bytes(&block));
-        let block = cache.block_mut(index);
-        block.translated = id;
-        block.heat = if id == 0 { u32::MAX } else { 0 };
-        (id != 0).then_some(id)
-    }
-    /// Execute translated code until it ends; then the next block, or why there is none.
-    fn run(
-        &mut self,
-        cache: &mut Cache,
-        core: &mut Core,
-        (id, generation): (u32, u32),
-    ) -> Result<usize, Ended> {
-        match self.translator.run(core, id, generation, cache.ops_pointer()) {
-            Back::Next { cell } => {
-                if core.icount == core.limit {
-                    return Err(Ended::Check);
-                }
-                let next = find(cache, core, Extent::Block).map_err(|stop| not_fetched(core, stop))?;
-                let block = cache.block(next);
-                if block.translated != 0
-                    && self.flushes == cache.flushes()
-                    && let Some(host) = core.mem.tlb.exec_host(core.rip)
-                {
-                    self.translator.follows(cell, host, block.translated);
-                }
-                Ok(next)
-            }
-            Back::Interpret { ops_start, count, n } => {
-                for op in &cache.ops_at(ops_start, usize::from(count))[n..] {
-                    if let Err(stop) = (op.run)(core, op) {
-                        return Err(stopped(core, op, stop));
-                    }
-                }
-                core.icount += u64::from(count);
-                if core.icount == core.limit {
-                    return Err(Ended::Check);
-                }
-                find(cache, core, Extent::Block).map_err(|stop| not_fetched(core, stop))
-            }
-            Back::Stopped { ops_start, n, stop } => {
-                Err(stopped(core, &cache.ops_at(ops_start, n + 1)[n], stop))
-            }
-        }
-    }
-}
-
 /// The index of the block at RIP.
 #[inline(always)]
-fn find(cache: &mut Cache, core: &mut Core, extent: Extent) -> Result<usize, Stop> {
+pub(crate) fn find(cache: &mut Cache, core: &mut Core, extent: Extent) -> Result<usize, Stop> {
     let rip = core.rip;
     let gpa = match core.mem.exec_gpa(rip) {
         Some(gpa) => gpa,
@@ -468,7 +379,7 @@ fn find_slow(cache: &mut Cache, core: &mut Core, gpa: u64, extent: Extent) -> Re
 
 /// The fetch of the next instruction failed.
 #[cold]
-fn not_fetched(core: &mut Core, stop: Stop) -> Ended {
+pub(crate) fn not_fetched(core: &mut Core, stop: Stop) -> Ended {
     if stop == Stop::Fault {
         let fault = core.mem.fault;
         core.deliver_fault(fault, core.rip);
@@ -479,7 +390,7 @@ fn not_fetched(core: &mut Core, stop: Stop) -> Ended {
 /// An instruction ended other than by going on.
 #[cold]
 #[inline(never)]
-fn stopped(core: &mut Core, op: &Op, stop: Stop) -> Ended {
+pub(crate) fn stopped(core: &mut Core, op: &Op, stop: Stop) -> Ended {
     core.icount += u64::from(op.idx);
     if stop == Stop::Leave {
         core.icount += 1;

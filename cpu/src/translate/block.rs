@@ -12,8 +12,8 @@ use iced_x86::{Decoder, Encoder, Instruction, RflagsBits};
 use super::asm::{Alu, Asm, BELOW, Host, Label, NOT_EQUAL, R11, R12, R13, R15, RAX};
 use super::choice::{Plain, plain};
 use super::lazy::Operation;
+use super::leave_word;
 use super::registers::{Registers, slot as at_slot};
-use super::{Leave, leave_word};
 use crate::core::Core;
 use crate::decode::block::OPTIONS;
 use crate::decode::lower::lower;
@@ -65,6 +65,19 @@ pub(super) enum InHost {
     All,
 }
 
+/// How a block is left.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Leave {
+    /// It was not entered after all, though it may have been counted.
+    Again { charged: bool },
+    /// From an instruction on, the interpreter's.
+    Interpret { n: u32 },
+    /// On to an offset of the same page.
+    Next { offset: i32, cell: u32 },
+    /// On to the linear address in R13.
+    Far,
+}
+
 /// A way out of a block that is seldom taken.
 #[derive(Debug)]
 pub(super) struct Stub {
@@ -81,7 +94,7 @@ pub(super) struct Translation {
     stubs: Vec<Stub>,
 }
 
-/// What both halves of an emitted block are, for whoever places it.
+/// A block's code, for whoever places it.
 #[derive(Debug)]
 pub(super) struct Emitted<'e> {
     /// The code. It can be put anywhere.
@@ -91,12 +104,12 @@ pub(super) struct Emitted<'e> {
 }
 
 impl Translation {
-    /// Translate. None if it cannot be.
-    pub(super) fn translate(&mut self, source: &Source<'_>, places: &Places) -> Option<Emitted<'_>> {
+    /// Translate.
+    pub(super) fn translate(&mut self, source: &Source<'_>, places: &Places) -> Emitted<'_> {
         self.asm.clear();
         self.registers.clear();
         self.stubs.clear();
-        let offset = source.ops.first()?.off;
+        let offset = source.ops[0].off;
         let mut decoder = Decoder::with_ip(64, source.bytes, u64::from(offset), OPTIONS);
         let instructions: Vec<Instruction> = source.ops.iter().map(|_| decoder.decode()).collect();
         let plain = plain(&instructions, source.ops);
@@ -114,12 +127,10 @@ impl Translation {
             known: None,
             ends,
             unlinked: [ends; 2],
-            linked: [false; 2],
         };
-        block.emit()?;
-        let unlinked = block.finish();
-        let unlinked = unlinked.map(|label| self.asm.place(label));
-        Some(Emitted { code: self.asm.finish(), unlinked })
+        block.emit();
+        let unlinked = block.finish().map(|label| self.asm.place(label));
+        Emitted { code: self.asm.finish(), unlinked }
     }
 }
 
@@ -139,8 +150,8 @@ pub(super) struct Emitter<'e> {
     pub known: Option<(Operation, u8)>,
     /// The way out.
     pub ends: Label,
+    /// Where the cells lead as long as nothing is known.
     pub unlinked: [Label; 2],
-    pub linked: [bool; 2],
 }
 
 pub(super) const LEFT: i32 = offset_of!(Core, native.left) as i32;
@@ -153,17 +164,16 @@ pub(super) const TABLE: i32 = offset_of!(Core, mem.tlb.table) as i32;
 const RIP: i32 = offset_of!(Core, rip) as i32;
 
 impl Emitter<'_> {
-    fn emit(&mut self) -> Option<()> {
+    fn emit(&mut self) {
         self.begin();
         let last = self.source.ops.len() - 1;
         for n in 0..=last {
             let i = self.instructions[n];
             if n == last && lower(&i).1 == Kind::Ends {
-                self.end(&i, n)?;
-                return Some(());
+                return self.end(&i, n);
             }
             if self.plain[n].translated {
-                self.plain(&i, n)?;
+                self.plain(&i, n);
             } else if !self.special(&i, n) {
                 self.handler(n);
             }
@@ -173,7 +183,6 @@ impl Emitter<'_> {
         self.registers.save(self.asm);
         let next = u32::from(self.source.ops[last].off) + u32::from(self.source.ops[last].len);
         self.go_on(next as i32, 0, None);
-        Some(())
     }
 
     /// Whether the block is still what it was, and whether it fits before the next stop.
@@ -229,11 +238,7 @@ impl Emitter<'_> {
         self.asm.bind(self.ends);
         self.asm.set(R11, self.places.leave);
         self.asm.jump_register(R11);
-        let all = self.unlinked;
-        for (label, linked) in all.into_iter().zip(self.linked) {
-            debug_assert!(linked || label == self.ends);
-        }
-        all
+        self.unlinked
     }
     /// Leave for an instruction of the same page.
     fn leave_for(&mut self, offset: i32, cell: u32) {

@@ -49,7 +49,9 @@ fn can_be_plain(i: &Instruction, op: &Op) -> bool {
     match i.mnemonic() {
         Mnemonic::Mov => !is_absolute_move(i),
         Mnemonic::Lea => i.op0_register().size() >= 4 && op.scale & ADDRESS_32 == 0,
-        Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd | Mnemonic::Not => true,
+        Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Not => true,
+        // Hosts differ in how much of memory the form of 16 bits reads.
+        Mnemonic::Movsxd => i.op0_register().size() >= 4,
         Mnemonic::Add
         | Mnemonic::Sub
         | Mnemonic::And
@@ -127,7 +129,8 @@ fn flags_are_seen(n: usize, instructions: &[Instruction], all: &[Plain]) -> bool
             return true;
         }
         read |= i.rflags_read() & ARITH != 0;
-        if i.rflags_modified() & ARITH == ARITH && !counts_by_register(i) {
+        // A shift by CL may leave them as they are, but is translated only where nobody sees what there is then.
+        if i.rflags_modified() & ARITH == ARITH {
             return read && !leaves_all_in_host(&instructions[n]);
         }
     }
@@ -142,17 +145,54 @@ pub(super) fn leaves_all_in_host(i: &Instruction) -> bool {
     }
 }
 
-/// A shift by CL, which leaves the flags as they are if that is zero.
-fn counts_by_register(i: &Instruction) -> bool {
-    i.op_count() == 2
-        && i.op_kind(1) == OpKind::Register
-        && i.op_register(1) == Register::CL
-        && i.mnemonic() != Mnemonic::Mov
-}
-
 /// Whether an instruction goes on to the next one whatever happens.
 fn is_quiet(i: &Instruction, plain: Plain) -> bool {
     let no_memory = (0..i.op_count()).all(|k| !is_memory(i, k));
     (no_memory || i.mnemonic() == Mnemonic::Lea) && plain.translated
         || matches!(i.mnemonic(), Mnemonic::Cdqe | Mnemonic::Cwde)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::block::{OPTIONS, decode};
+    use iced_x86::Decoder;
+
+    /// Whether the flags of each instruction of a block are seen, and whether it is translated.
+    fn choices(bytes: &[u8]) -> Vec<(bool, bool)> {
+        let mut ops = Vec::new();
+        decode(bytes, 0, 64, &mut ops);
+        let mut decoder = Decoder::with_ip(64, bytes, 0, OPTIONS);
+        let instructions: Vec<Instruction> = ops.iter().map(|_| decoder.decode()).collect();
+        plain(&instructions, &ops).iter().map(|plain| (plain.seen, plain.translated)).collect()
+    }
+
+    #[test]
+    fn flags_are_seen_until_others_are_there() {
+        // add eax, ebx; add eax, ecx; then the block's end.
+        assert_eq!(choices(&[0x01, 0xd8, 0x01, 0xc8]), [(false, true), (true, true)]);
+        // Between them a load, which can fault.
+        assert_eq!(choices(&[0x01, 0xd8, 0x8b, 0x0f, 0x01, 0xc8])[0], (true, true));
+        // cmp eax, ebx; setl cl; add eax, ecx: the host knows.
+        assert_eq!(choices(&[0x39, 0xd8, 0x0f, 0x9c, 0xc1, 0x01, 0xc8])[0], (false, true));
+        // shl eax, 5; setl cl; add eax, ecx: hosts differ in OF.
+        assert_eq!(choices(&[0xc1, 0xe0, 0x05, 0x0f, 0x9c, 0xc1, 0x01, 0xc8])[0], (true, true));
+        // shl eax, cl or imul eax, ebx: only where nobody looks.
+        assert_eq!(choices(&[0xd3, 0xe0, 0x01, 0xc8])[0], (false, true));
+        assert_eq!(choices(&[0xd3, 0xe0])[0], (true, false));
+        assert_eq!(choices(&[0x0f, 0xaf, 0xc3])[0], (true, false));
+        // cmp eax, ebx; rol eax, 3; sete cl; add eax, ecx: what ROL leaves is for its handler, which sees what CMP left.
+        assert_eq!(
+            choices(&[0x39, 0xd8, 0xc1, 0xc0, 0x03, 0x0f, 0x94, 0xc1, 0x01, 0xc8])[..2],
+            [(true, true), (true, false)]
+        );
+    }
+
+    #[test]
+    fn what_hosts_do_differently_is_not_left_to_them() {
+        // movsxd ax, [rdi] reads two bytes or four; add ah, al has no other register for AH; shl ax, 20 is beyond its width.
+        for bytes in [&[0x66, 0x63, 0x07][..], &[0x00, 0xc4], &[0x66, 0xc1, 0xe0, 0x14]] {
+            assert!(!choices(bytes)[0].1, "{bytes:x?}");
+        }
+    }
 }

@@ -2,9 +2,8 @@
 
 use iced_x86::{Code, Instruction, Mnemonic, OpKind};
 
-use super::Leave;
 use super::asm::{Alu, NOT_EQUAL, R11, R13, R14, R15, RAX, RDI, RDX, RSI};
-use super::block::{Emitter, GUEST_RSP, JUMPS, Stub};
+use super::block::{Emitter, GUEST_RSP, JUMPS, Leave, Stub};
 use super::choice::is_near_memory;
 use super::registers::slot as at_slot;
 use crate::decode::operand::{gpr, is_gpr, is_memory};
@@ -13,7 +12,7 @@ use crate::op::{Op, slot};
 
 impl Emitter<'_> {
     /// The last instruction, which decides what comes next.
-    pub(super) fn end(&mut self, i: &Instruction, n: usize) -> Option<()> {
+    pub(super) fn end(&mut self, i: &Instruction, n: usize) {
         let op = &self.source.ops[n];
         let after = i32::from(op.off) + i32::from(op.len);
         let direct =
@@ -69,7 +68,6 @@ impl Emitter<'_> {
                 self.asm.jump(label);
             }
         }
-        Some(())
     }
     /// R13 = where an indirect branch leads.
     pub(super) fn target(&mut self, i: &Instruction, op: &Op, n: usize) {
@@ -114,7 +112,6 @@ impl Emitter<'_> {
             leave: Leave::Next { offset, cell: cell_number },
         });
         self.unlinked[cell] = label;
-        self.linked[cell] = true;
     }
     /// Go to the linear address in R13, whatever page that is on, and change the stack pointer if that is possible. All
     /// registers are saved. `n` is the instruction that does it, which the interpreter executes where the address is not

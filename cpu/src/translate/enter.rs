@@ -8,7 +8,7 @@ use crate::stop::Stop;
 
 /// How translated code came back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Back {
+pub(super) enum Back {
     /// RIP and the count are what they should be. The cell, if not 0, may lead there.
     Next { cell: u32 },
     /// The rest of a block is to be interpreted: where its operations begin, how many there are, and the next one.
@@ -20,7 +20,7 @@ pub(crate) enum Back {
 impl Translator {
     /// Execute a translation and whatever it leads to. RIP is the block's.
     #[inline]
-    pub(crate) fn run(&mut self, core: &mut Core, id: u32, generation: u32, ops: *const Op) -> Back {
+    pub(super) fn run(&mut self, core: &mut Core, id: u32, generation: u32, ops: *const Op) -> Back {
         self.generations[id as usize] = generation;
         let page = core.rip & !0xfff;
         core.regs[slot::PAGE as usize] = page;

@@ -1,6 +1,6 @@
 //! Instructions that go on to the next one: as they are on other registers, by hand, or left to their handlers.
 
-use iced_x86::{Code, ConditionCode, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Code, ConditionCode, Encoder, Instruction, Mnemonic, OpKind, Register};
 
 use super::asm::{Alu, EQUAL, Host, R11, R12, R13, R15, RAX, RDI, RDX, RSI};
 use super::block::{ARITH, Emitter, GUEST_RSP, InHost, LEFT};
@@ -12,12 +12,11 @@ use crate::op::{Op, slot};
 
 impl Emitter<'_> {
     /// An instruction whose operands are all it says, and which the host executes as it is, on other registers.
-    pub(super) fn plain(&mut self, i: &Instruction, n: usize) -> Option<()> {
+    pub(super) fn plain(&mut self, i: &Instruction, n: usize) {
         let op = &self.source.ops[n];
         let memory = (0..i.op_count()).find(|&k| is_memory(i, k));
-        let is_lea = i.mnemonic() == Mnemonic::Lea;
         let only_reads = matches!(i.mnemonic(), Mnemonic::Cmp | Mnemonic::Test);
-        if is_lea {
+        if i.mnemonic() == Mnemonic::Lea {
             return self.lea(i, op);
         }
         if let Some(k) = memory {
@@ -46,25 +45,24 @@ impl Emitter<'_> {
             out.set_memory_index_scale(1);
             out.set_memory_displacement64(0);
             out.set_memory_displ_size(0);
-            out.set_segment_prefix(Register::None);
         }
-        // Nobody else is there.
-        out.set_has_lock_prefix(false);
+        without_prefixes(&mut out);
+        if self.encoder.encode(&out, 0).is_err() {
+            // Nothing was changed so far.
+            self.encoder = Encoder::new(64);
+            return self.handler(n);
+        }
         let log2 = width(i, 0).trailing_zeros() as u8;
         let operation = operation(i);
         let whole = leaves_all_in_host(i);
         let seen = operation.is_some() && self.plain[n].seen;
-        if seen {
-            self.keep_operands(i, operation?, log2, &hosts);
+        if let Some(operation) = operation.filter(|_| seen) {
+            self.keep_operands(i, operation, log2, &hosts);
         }
-        self.encoder.encode(&out, 0).ok()?;
-        let code = self.encoder.take_buffer();
+        let mut code = self.encoder.take_buffer();
         self.asm.raw(&code);
-        self.encoder.set_buffer({
-            let mut code = code;
-            code.clear();
-            code
-        });
+        code.clear();
+        self.encoder.set_buffer(code);
         if is_gpr(i, 0) && !only_reads {
             self.registers.wrote(gpr(i.op0_register()));
         }
@@ -85,9 +83,8 @@ impl Emitter<'_> {
             // Nobody sees them, or it would not have been translated.
             (self.in_host, self.known) = (InHost::Nothing, None);
         }
-        Some(())
     }
-    pub(super) fn lea(&mut self, i: &Instruction, op: &Op) -> Option<()> {
+    fn lea(&mut self, i: &Instruction, op: &Op) {
         // Its segment base does not count.
         let near = Op { seg: slot::ZERO, ..*op };
         self.address(&near);
@@ -99,7 +96,6 @@ impl Emitter<'_> {
             self.asm.copy32(host, R13);
         }
         self.registers.wrote(dst);
-        Some(())
     }
     /// Instructions with operands that they do not name. Whether it was one.
     pub(super) fn special(&mut self, i: &Instruction, n: usize) -> bool {
@@ -175,6 +171,17 @@ impl Emitter<'_> {
         self.in_host = InHost::Nothing;
         self.known = None;
     }
+}
+
+/// Take away what means nothing here, and may mean something on some host: nobody else is there to be locked out, addresses
+/// have their segments already, and the rest are hints.
+fn without_prefixes(i: &mut Instruction) {
+    i.set_has_lock_prefix(false);
+    i.set_has_xacquire_prefix(false);
+    i.set_has_xrelease_prefix(false);
+    i.set_has_rep_prefix(false);
+    i.set_has_repne_prefix(false);
+    i.set_segment_prefix(Register::None);
 }
 
 /// A host register as the decoder names it, in so many bytes.

@@ -9,6 +9,7 @@
 //! - [`choice`]: which instructions are translated
 //! - [`block`]: a block's translation, of [`instruction`]s, their [`operands`], and how it [`ends`]
 //! - [`memory`]: executable memory
+//! - [`hot`]: when blocks are translated, and what comes after translated code
 //! - [`enter`]: the way in and the ways back
 //!
 //! **Why nothing escapes.** A translation is made of instructions that this folder emits and of guest instructions that
@@ -34,6 +35,7 @@ mod block;
 mod choice;
 mod ends;
 mod enter;
+mod hot;
 mod instruction;
 mod late;
 mod lazy;
@@ -52,7 +54,7 @@ use asm::{Asm, R15};
 use block::{Places, Source, Translation};
 use memory::CodeMemory;
 
-pub(crate) use enter::Back;
+pub(crate) use hot::Hot;
 
 /// What there is room for, in bytes of code.
 const CODE_BYTES: usize = 32 << 20;
@@ -79,22 +81,8 @@ fn leave_word(why: u8, id: u32, n: u32) -> u64 {
     u64::from(why) | u64::from(id) << 8 | u64::from(n) << 40
 }
 
-/// A way out of translated code.
-#[derive(Debug, Clone, Copy)]
-enum Leave {
-    /// The block was not entered after all, though it may have been counted.
-    Again { charged: bool },
-    /// From an instruction on, the interpreter's.
-    Interpret { n: u32 },
-    /// On to an offset of the same page.
-    Next { offset: i32, cell: u32 },
-    /// On to the linear address in R13.
-    Far,
-}
-
 /// What translated code works with besides the CPU's state.
 #[derive(Debug, Clone, Copy, Default)]
-#[repr(C)]
 pub(crate) struct Native {
     /// Instructions before the limit.
     pub left: u64,
@@ -133,7 +121,7 @@ struct Translated {
 
 /// Translated blocks.
 #[derive(Debug)]
-pub(crate) struct Translator {
+struct Translator {
     memory: CodeMemory,
     /// How much of `memory` is the way in and out.
     kept: usize,
@@ -153,7 +141,7 @@ pub(crate) struct Translator {
 
 impl Translator {
     /// None where the host allows no code to be made.
-    pub(crate) fn new() -> Option<Translator> {
+    fn new() -> Option<Translator> {
         let mut memory = CodeMemory::new(CODE_BYTES)?;
         let mut asm = Asm::default();
         let saved = [asm::Host(3), asm::Host(5), asm::R12, asm::R13, asm::R14, R15];
@@ -184,23 +172,23 @@ impl Translator {
         })
     }
     /// How many blocks were translated since the beginning.
-    pub(crate) fn made(&self) -> u64 {
+    fn made(&self) -> u64 {
         self.made
     }
     /// Whether there is room for one more.
-    pub(crate) fn has_room(&self) -> bool {
+    fn has_room(&self) -> bool {
         self.memory.room() >= BLOCK_BYTES_MAX && self.blocks.len() < BLOCKS_MAX
     }
     /// Forget all translations. Whoever has numbers of some forgets them, too.
-    pub(crate) fn clear(&mut self) {
+    fn clear(&mut self) {
         if !self.blocks.is_empty() {
             self.memory.clear(self.kept);
             self.blocks.clear();
             self.jumps.fill(Jump::zeroed());
         }
     }
-    /// Translate a block. Its number, or 0 if it cannot be.
-    pub(crate) fn translate(&mut self, mem: &Mem, block: &Block, ops: &[Op], bytes: &[u8]) -> u32 {
+    /// Translate a block; there must be room. Its number, which is not 0.
+    fn translate(&mut self, mem: &Mem, block: &Block, ops: &[Op], bytes: &[u8]) -> u32 {
         let id = self.blocks.len() as u32 + 1;
         let first_cell = 2 * id;
         let cell = |n: usize| &raw const self.cells[first_cell as usize + n] as u64;
@@ -220,10 +208,8 @@ impl Translator {
             cells: [cell(0), cell(1)],
             first_cell,
         };
-        let Some(emitted) = self.translation.translate(&source, &places) else { return 0 };
-        if emitted.code.len() > self.memory.room() {
-            return 0;
-        }
+        let emitted = self.translation.translate(&source, &places);
+        debug_assert!(emitted.code.len() <= BLOCK_BYTES_MAX);
         let code = self.memory.put(emitted.code);
         for (n, at) in emitted.unlinked.into_iter().enumerate() {
             self.cells[first_cell as usize + n] = code + at as u64;
@@ -242,7 +228,7 @@ impl Translator {
         &self.blocks[id as usize - 1]
     }
     /// A block follows, which was found as `host`, the host address of its bytes, and may be reached by a cell.
-    pub(crate) fn follows(&mut self, cell: u32, host: u64, id: u32) {
+    fn follows(&mut self, cell: u32, host: u64, id: u32) {
         let code = self.get(id).code;
         if cell == 0 {
             self.jumps[host as usize & JUMP_MASK] = Jump { host, code };

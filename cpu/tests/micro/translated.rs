@@ -28,6 +28,13 @@ fn flags_are_the_same_whenever_somebody_looks() {
         a.adc(rbx, 3)?;
         a.shr(eax, 1)?;
         a.pushfq()?;
+        // OF of a longer shift, looked at before anything else writes it.
+        a.shl(edx, 3)?;
+        a.setl(r8b)?;
+        a.seto(r9b)?;
+        a.shr(edx, 3)?;
+        a.cmovg(r9, rcx)?;
+        a.add(r8, r9)?;
         a.sar(rbx, 63)?;
         a.setc(dl)?;
         // The count is zero now and then.
@@ -86,6 +93,9 @@ fn pages_end_anywhere() {
         }
         a.set_label(&mut function)?;
         a.add(rbx, rcx)?;
+        // lea rsi, [rip + 2^31 - 16]: beyond what lies within 2^31 of the page's start.
+        a.db(&[0x48, 0x8d, 0x35, 0xf0, 0xff, 0xff, 0x7f])?;
+        a.add(rdi, rsi)?;
         for _ in 0..5000 {
             a.inc(rdx)?;
         }
@@ -94,4 +104,58 @@ fn pages_end_anywhere() {
     let done = check(&g);
     assert_eq!(done.state.gpr[3], (1..=20).sum::<u64>());
     assert_eq!(done.state.gpr[2], 20 * 5000);
+}
+
+/// Code that is changed through another mapping, so that its own stays executable all the while, and is then reached from another
+/// page by a call, and from its own page by a jump. It changes only now and then, so that it is hot in between.
+#[test]
+fn code_that_was_changed_is_not_the_old_one() {
+    let sum = (1..=500).map(|n| n & !63).sum::<u64>();
+    let mut g = Guest::new();
+    g.map(ELSEWHERE, DATA, P | W);
+    // mov eax, n; ret.
+    g.code(DATA, |a| {
+        a.mov(eax, 0)?;
+        a.ret()
+    });
+    g.code(CODE, |a| {
+        let mut again = a.create_label();
+        a.mov(rdi, DATA)?;
+        a.mov(rsi, ELSEWHERE)?;
+        a.mov(ecx, 500)?;
+        a.set_label(&mut again)?;
+        a.mov(edx, ecx)?;
+        a.and(edx, -64)?;
+        a.mov(dword_ptr(rsi + 1), edx)?;
+        a.call(rdi)?;
+        a.add(rbx, rax)?;
+        a.dec(ecx)?;
+        a.jnz(again)?;
+        a.hlt()
+    });
+    assert_eq!(check(&g).state.gpr[3], sum);
+
+    let mut g = Guest::new();
+    g.map(ELSEWHERE, CODE, P | W);
+    g.code(CODE, |a| {
+        let (mut again, mut patched) = (a.create_label(), a.create_label());
+        a.mov(rsi, ELSEWHERE - CODE)?;
+        a.lea(rdi, ptr(patched))?;
+        a.add(rsi, rdi)?;
+        a.mov(ecx, 500)?;
+        a.set_label(&mut again)?;
+        a.mov(edx, ecx)?;
+        a.and(edx, -64)?;
+        a.mov(dword_ptr(rsi + 1), edx)?;
+        a.nop()?;
+        a.jmp(patched)?;
+        a.int3()?;
+        a.set_label(&mut patched)?;
+        a.mov(eax, 0)?;
+        a.add(rbx, rax)?;
+        a.dec(ecx)?;
+        a.jnz(again)?;
+        a.hlt()
+    });
+    assert_eq!(check(&g).state.gpr[3], sum);
 }

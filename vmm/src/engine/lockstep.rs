@@ -5,14 +5,16 @@
 //! memory is copied.
 #![allow(unsafe_code)]
 
+use std::collections::BTreeSet;
+
 use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Ram, TscAnchor, Until};
 use vm_memory::{Address, GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRegion};
 
+use super::instants::Instants;
+
 const PAGE: u64 = 4096;
-/// Where [`Lockstep::stride`] begins. Where pieces end shows nowhere, if nothing is wrong.
-const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
-/// The longest piece, in instructions: a power of two.
-const PIECE_MAX: u64 = 4096;
+/// The scale of pieces, in instructions. Where they end shows nowhere, if nothing is wrong.
+const PIECE: u64 = 2048;
 
 /// The CPU that interprets. See the module.
 #[derive(Debug)]
@@ -21,9 +23,9 @@ pub(super) struct Lockstep {
     /// The memory of the CPU that is compared with.
     theirs: Ram,
     ours: Ram,
-    draw: u64,
+    pieces: Instants,
     /// Pages that were written since the other CPU's were last taken, by anyone.
-    written: std::collections::BTreeSet<u64>,
+    written: BTreeSet<u64>,
     /// All of memory is still to be copied.
     fresh: bool,
     /// Keeps `ours` alive.
@@ -44,18 +46,13 @@ impl Lockstep {
         // SAFETY: the mapping has this length and lives as long as `_memory`; nobody else knows of it.
         let ours = unsafe { Ram::new(base, theirs.len()) };
         let caches = CacheConfig { translate_after: None, ..caches };
-        let (cpu, written) = (Cpu::new(ours, caches), std::collections::BTreeSet::new());
-        Some(Lockstep { cpu, theirs, ours, draw: SEED, written, fresh: true, _memory: memory })
+        let (cpu, written, pieces) = (Cpu::new(ours, caches), BTreeSet::new(), Instants::new(PIECE, 0, 0));
+        Some(Lockstep { cpu, theirs, ours, pieces, written, fresh: true, _memory: memory })
     }
-    /// The count at which to compare next.
-    pub(super) fn stride(&mut self, now: u64, limit: u64) -> u64 {
-        // xorshift64*
-        self.draw ^= self.draw >> 12;
-        self.draw ^= self.draw << 25;
-        self.draw ^= self.draw >> 27;
-        let draw = self.draw.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32;
-        let piece = (draw & (PIECE_MAX - 1)) >> (draw >> 12 & 7);
-        limit.min(now + 1 + piece)
+    /// The count up to which to execute before the two are compared.
+    pub(super) fn piece(&mut self, now: u64) -> u64 {
+        self.pieces.advance(now);
+        self.pieces.next()
     }
     /// Before anything is executed: what the other CPU begins with.
     pub(super) fn begin(&mut self) {

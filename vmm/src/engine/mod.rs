@@ -7,6 +7,7 @@
 //! **Invariant.** What an engine does between two stops is a function of its state, guest memory and the arguments of
 //! the call: never of host time, of its caches, or of how often it was stopped.
 
+mod instants;
 mod lockstep;
 pub mod soft;
 

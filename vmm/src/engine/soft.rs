@@ -1,6 +1,7 @@
 //! The soft engine: our own CPU behind the engine trait.
 #![allow(unsafe_code)]
 
+use super::instants::Instants;
 use super::lockstep::Lockstep;
 use super::{Engine, Exit, TscAnchor, Until};
 use everett_cpu::{CacheConfig, Cpu, CpuState, Ram, Request};
@@ -11,8 +12,7 @@ use vm_memory::{Address, GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRegion,
 /// When the CPU's caches are dropped, besides when it must: a test that they are invisible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlushSchedule {
-    /// The scale of the distances, in instructions: some are twice this, as many are a half, a quarter, down to a thousandth
-    /// of that, so that long stretches and quick successions both occur. Not zero.
+    /// The scale of the distances, in instructions. Not zero.
     pub interval: u64,
     /// Where the random instants come from.
     pub seed: u64,
@@ -22,33 +22,13 @@ pub struct FlushSchedule {
 #[derive(Debug)]
 pub struct SoftEngine {
     cpu: Cpu,
-    flushes: Option<Flushes>,
+    flushes: Option<Instants>,
     lockstep: Option<Box<Lockstep>>,
-    /// What was not the same in lockstep. Nothing is executed any more.
+    /// Why lockstep cannot go on: what was not the same. Nothing is executed any more.
     diverged: Option<&'static str>,
     ram: Ram,
     /// Keeps the mapping alive that `cpu` points into.
     _memory: Arc<dyn std::any::Any + Send + Sync>,
-}
-
-#[derive(Debug)]
-struct Flushes {
-    schedule: FlushSchedule,
-    state: u64,
-    next: u64,
-}
-
-impl Flushes {
-    /// The next instant after `now` (splitmix64; nothing that a guest sees depends on it).
-    fn advance(&mut self, now: u64) {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        let distance = (z % (2 * self.schedule.interval)) >> ((z >> 32) % 11);
-        self.next = now + 1 + distance;
-    }
 }
 
 impl SoftEngine {
@@ -75,22 +55,22 @@ impl SoftEngine {
         SoftEngine { cpu, flushes: None, lockstep: None, diverged: None, ram, _memory: memory }
     }
 
-    /// Have a second CPU interpret all that is executed, and end the machine where the two are not the same. Takes as much
-    /// memory again. Nothing that the guest does changes.
+    /// Have a second CPU interpret all that is executed, and end the machine where the two are not the same, or at once if the
+    /// host has not as much memory again. Nothing that the guest does changes.
     ///
     /// # Panics
-    /// If something was executed already, or the host has no memory for it.
+    /// If something was executed already.
     pub fn run_in_lockstep(&mut self, caches: CacheConfig) {
         assert_eq!(self.cpu.icount(), 0, "both begin together");
-        let lockstep = Lockstep::new(self.ram, caches).expect("the host has no memory for a second machine");
-        self.lockstep = Some(Box::new(lockstep));
+        match Lockstep::new(self.ram, caches) {
+            Some(lockstep) => self.lockstep = Some(Box::new(lockstep)),
+            None => self.diverged = Some("the host has no memory for a second machine in lockstep"),
+        }
     }
 
     /// Drop the CPU's caches at random instants. Nothing that the guest does changes.
     pub fn flush_at_random(&mut self, schedule: FlushSchedule) {
-        let mut flushes = Flushes { schedule, state: schedule.seed, next: 0 };
-        flushes.advance(self.cpu.icount());
-        self.flushes = Some(flushes);
+        self.flushes = Some(Instants::new(schedule.interval, schedule.seed, self.cpu.icount()));
     }
 
     /// Drop them only when something changed.
@@ -116,13 +96,13 @@ impl SoftEngine {
 
     fn run_once(&mut self, until: &Until<'_>, icount: u64) -> everett_cpu::Exit {
         let to = |icount| everett_cpu::Until { icount, window: until.window, breakpoints: until.breakpoints };
-        let Some(lockstep) = &mut self.lockstep else { return self.cpu.run(to(icount)) };
         if let Some(what) = self.diverged {
             return everett_cpu::Exit::Unsupported(what);
         }
+        let Some(lockstep) = &mut self.lockstep else { return self.cpu.run(to(icount)) };
         lockstep.begin();
         loop {
-            let piece = to(lockstep.stride(self.cpu.icount(), icount));
+            let piece = to(lockstep.piece(self.cpu.icount()).min(icount));
             let exit = self.cpu.run(piece);
             if let Err(what) = lockstep.follow(&self.cpu, piece, exit) {
                 return everett_cpu::Exit::Unsupported(diverged(&mut self.diverged, what));
@@ -145,11 +125,11 @@ impl Engine for SoftEngine {
         let exit = loop {
             let Some(flushes) = &mut self.flushes else { break self.run_once(&until, until.icount) };
             let now = self.cpu.icount();
-            if flushes.next <= now {
+            if flushes.next() <= now {
                 self.cpu.flush_caches();
                 flushes.advance(now);
             }
-            let stop = flushes.next.min(until.icount);
+            let stop = flushes.next().min(until.icount);
             let exit = self.run_once(&until, stop);
             if exit != everett_cpu::Exit::Count || self.cpu.icount() >= until.icount {
                 break exit;

@@ -1,0 +1,110 @@
+//! When a block is translated, and what comes after translated code was left.
+
+use super::Translator;
+use super::enter::Back;
+use crate::core::Core;
+use crate::decode::cache::{Cache, Extent};
+use crate::run::{Ended, find, not_fetched, stopped};
+
+/// Translated blocks of one CPU. There is nothing before a block is hot, so that a CPU that executes little costs little.
+#[derive(Debug)]
+pub(crate) struct Hot {
+    translator: Option<Translator>,
+    /// A block is translated when it was interpreted so often.
+    after: u32,
+    /// [`Cache::flushes`] at which the translations were made.
+    flushes: u64,
+}
+
+impl Hot {
+    pub(crate) fn new(after: u32) -> Hot {
+        Hot { translator: None, after, flushes: 0 }
+    }
+    /// How many blocks were translated since the beginning.
+    pub(crate) fn made(&self) -> u64 {
+        self.translator.as_ref().map_or(0, Translator::made)
+    }
+    /// Execute the translation of a block, if it has one or gets one now, and whatever that leads to. Then the next block, or
+    /// why there is none. The block fits before the limit.
+    #[inline]
+    pub(crate) fn execute(
+        &mut self,
+        cache: &mut Cache,
+        core: &mut Core,
+        index: usize,
+    ) -> Option<Result<usize, Ended>> {
+        let block = cache.block(index);
+        let generation = block.generation()?;
+        let id = match block.translated {
+            0 if block.heat < self.after => {
+                cache.block_mut(index).heat += 1;
+                return None;
+            }
+            0 => self.translate(cache, core, index)?,
+            id => id,
+        };
+        let translator = self.translator.as_mut()?;
+        let back = translator.run(core, id, generation, cache.ops_pointer());
+        Some(self.goes_on(cache, core, back))
+    }
+    /// None if the host allows no code to be made.
+    #[cold]
+    #[inline(never)]
+    fn translate(&mut self, cache: &mut Cache, core: &Core, index: usize) -> Option<u32> {
+        if self.translator.is_none() {
+            self.translator = Translator::new();
+        }
+        let Some(translator) = &mut self.translator else {
+            // It will not allow it later.
+            self.after = u32::MAX;
+            return None;
+        };
+        if self.flushes != cache.flushes() {
+            self.flushes = cache.flushes();
+            translator.clear();
+        }
+        if !translator.has_room() {
+            // All begins anew.
+            translator.clear();
+            cache.forget_translations();
+        }
+        let block = cache.block(index);
+        let id = translator.translate(&core.mem, block, cache.ops(block), cache.bytes(block));
+        cache.block_mut(index).translated = id;
+        Some(id)
+    }
+    fn goes_on(&mut self, cache: &mut Cache, core: &mut Core, back: Back) -> Result<usize, Ended> {
+        match back {
+            Back::Next { cell } => {
+                if core.icount == core.limit {
+                    return Err(Ended::Check);
+                }
+                let next = find(cache, core, Extent::Block).map_err(|stop| not_fetched(core, stop))?;
+                let id = cache.block(next).translated;
+                if id != 0
+                    && self.flushes == cache.flushes()
+                    && let Some(host) = core.mem.tlb.exec_host(core.rip)
+                    && let Some(translator) = &mut self.translator
+                {
+                    translator.follows(cell, host, id);
+                }
+                Ok(next)
+            }
+            Back::Interpret { ops_start, count, n } => {
+                for op in &cache.ops_at(ops_start, usize::from(count))[n..] {
+                    if let Err(stop) = (op.run)(core, op) {
+                        return Err(stopped(core, op, stop));
+                    }
+                }
+                core.icount += u64::from(count);
+                if core.icount == core.limit {
+                    return Err(Ended::Check);
+                }
+                find(cache, core, Extent::Block).map_err(|stop| not_fetched(core, stop))
+            }
+            Back::Stopped { ops_start, n, stop } => {
+                Err(stopped(core, &cache.ops_at(ops_start, n + 1)[n], stop))
+            }
+        }
+    }
+}
