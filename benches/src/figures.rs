@@ -108,14 +108,14 @@ impl Report {
             }
             return;
         }
-        println!("\n{:<22} {:>10} {:<5} {:>21}  ratio", "figure", "median", "unit", "range");
+        println!("\n{:<30} {:>10} {:<5} {:>21}  ratio", "figure", "median", "unit", "range");
         for f in &self.figures {
             let range = format!("{:.3} to {:.3}", f.range.0, f.range.1);
             let ratio = match (&f.peer, f.ratio) {
                 (Some(peer), Some(ratio)) => format!("{ratio:.2} x {peer}"),
                 _ => String::new(),
             };
-            println!("{:<22} {:>10.3} {:<5} {:>21}  {}", f.metric, f.value, f.unit, range, ratio);
+            println!("{:<30} {:>10.3} {:<5} {:>21}  {}", f.metric, f.value, f.unit, range, ratio);
         }
     }
 }

@@ -3,9 +3,11 @@
 //! Each bench under `benches/` measures Everett and its peers in turn, in one run, on one host, several times over, and
 //! prints medians and ratios. Nothing is asserted: these are measurements, not tests.
 
+pub mod debian;
 pub mod figures;
 pub mod guest;
 pub mod host;
+pub mod marks;
 pub mod peer;
 
 pub use figures::{Figure, Report, Samples};

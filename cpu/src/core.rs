@@ -97,7 +97,7 @@ pub(crate) struct Core {
     pub exceptions_at: (u64, u32),
     /// Executes nothing any more.
     pub dead: Option<Dead>,
-    /// What translated code works with; nothing of it means anything outside of that.
+    /// What translated code leaves behind; nothing of it means anything outside of that.
     pub native: Native,
 }
 

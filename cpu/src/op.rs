@@ -18,6 +18,18 @@ pub(crate) mod slot {
     pub(crate) const GS: u8 = 19;
     /// `PAGE` plus 2^30, for displacements that do not fit otherwise.
     pub(crate) const PAGE_FAR: u8 = 20;
+    /// What only translated code uses, and means nothing outside of it: how many instructions are left before the limit,
+    pub(crate) const LEFT: u8 = 24;
+    /// what late flags are the operands of,
+    pub(crate) const KIND: u8 = 25;
+    /// the first of them,
+    pub(crate) const X: u8 = 26;
+    /// the second,
+    pub(crate) const Y: u8 = 27;
+    /// where the generations of pages are,
+    pub(crate) const GENERATIONS: u8 = 28;
+    /// and where the table of jumps is.
+    pub(crate) const JUMPS: u8 = 29;
     /// How many there are.
     pub(crate) const COUNT: usize = 32;
 }

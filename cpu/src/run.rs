@@ -13,7 +13,7 @@ use crate::translate::Hot;
 /// Sizes of the CPU's caches. They change how fast a guest runs, and nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheConfig {
-    /// Entries of the software TLB, for each privilege mode. A power of two.
+    /// Entries of the software TLB, for each privilege mode. A power of two, at least two.
     pub tlb_entries: usize,
     /// Entries of the block cache. A power of two.
     pub block_entries: usize,

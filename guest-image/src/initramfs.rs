@@ -24,12 +24,12 @@ pub fn build(agent: &[u8], modules: &[Module]) -> Vec<u8> {
     archive.folder("etc");
     archive.folder("etc/everett");
     let list: String = modules.iter().map(|module| format!("{}.ko\n", module.name)).collect();
-    archive.entry(MODULE_LIST, FILE | 0o644, (0, 0), list.as_bytes());
-    archive.entry("init", FILE | 0o755, (0, 0), agent);
+    archive.file(MODULE_LIST, 0o644, list.as_bytes());
+    archive.file("init", 0o755, agent);
     archive.folder("lib");
     archive.folder(MODULE_FOLDER);
     for module in modules {
-        archive.entry(&format!("{MODULE_FOLDER}/{}.ko", module.name), FILE | 0o644, (0, 0), &module.image);
+        archive.file(&format!("{MODULE_FOLDER}/{}.ko", module.name), 0o644, &module.image);
     }
     for folder in ["proc", "run", "sys"] {
         archive.folder(folder);
@@ -37,17 +37,23 @@ pub fn build(agent: &[u8], modules: &[Module]) -> Vec<u8> {
     archive.finish()
 }
 
-/// An archive that is being written.
-#[derive(Default)]
-struct Archive {
+/// An archive that is being written. The kernel takes several, one after the other, as one.
+#[derive(Debug, Default)]
+pub struct Archive {
     bytes: Vec<u8>,
     /// The last inode number; each entry has one of its own.
     inode: u32,
 }
 
 impl Archive {
-    fn folder(&mut self, name: &str) {
+    /// Adds a folder. It comes before what is in it: the kernel makes no parents.
+    pub fn folder(&mut self, name: &str) {
         self.entry(name, FOLDER | 0o755, (0, 0), &[]);
+    }
+
+    /// Adds a file with these permissions.
+    pub fn file(&mut self, name: &str, permissions: u32, content: &[u8]) {
+        self.entry(name, FILE | permissions, (0, 0), content);
     }
 
     fn entry(&mut self, name: &str, mode: u32, device: (u32, u32), content: &[u8]) {
@@ -77,7 +83,9 @@ impl Archive {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
 
-    fn finish(mut self) -> Vec<u8> {
+    /// Its bytes, a multiple of four: what the kernel wants of one that another follows.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<u8> {
         self.record(0, "TRAILER!!!", 0, (0, 0), &[]);
         self.bytes
     }

@@ -3,8 +3,10 @@
 
 pub mod loadvm;
 
+use crate::marks::{Marks, Span};
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// The longest that a peer may take.
@@ -20,6 +22,34 @@ pub fn installed(program: &str) -> bool {
 /// # Errors
 /// When it cannot be started, ends without saying it, or takes longer than five minutes: one line.
 pub fn seconds_until(command: &mut Command, text: &str) -> Result<f64, String> {
+    let mut said = Vec::new();
+    let found = listen(command, &mut |piece, seconds| {
+        said.extend_from_slice(piece);
+        Ok(said.windows(text.len()).any(|window| window == text.as_bytes()).then_some(seconds))
+    })?;
+    found.ok_or_else(|| format!("{} ended without saying {text:?}", command.get_program().to_string_lossy()))
+}
+
+/// The pieces of work that a guest marks on the standard output of `command`, with seconds since its start.
+///
+/// # Errors
+/// When it cannot be started, takes longer than five minutes, or its guest fails or ends before it is done: one line.
+pub fn spans(command: &mut Command) -> Result<Vec<Span<f64>>, String> {
+    let mut marks = Marks::default();
+    let done = listen(command, &mut |piece, seconds| Ok(marks.hear(piece, seconds)?.then_some(())))?;
+    match done {
+        Some(()) => Ok(marks.into_spans()),
+        None => {
+            Err(format!("{}: the guest ended before it was done", command.get_program().to_string_lossy()))
+        }
+    }
+}
+
+/// What a program's listener is given: a piece of its output, and the seconds since its start.
+type Listener<'l, T> = &'l mut dyn FnMut(&[u8], f64) -> Result<Option<T>, String>;
+
+/// Starts `command` and gives its standard output to `listener` until that has what it wants. None when it ends before.
+fn listen<T>(command: &mut Command, listener: Listener<'_, T>) -> Result<Option<T>, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let start = Instant::now();
     let mut child = command
@@ -28,23 +58,37 @@ pub fn seconds_until(command: &mut Command, text: &str) -> Result<f64, String> {
         .stderr(Stdio::null())
         .spawn()
         .map_err(|error| format!("cannot start {name}: {error}"))?;
-    let mut output = child.stdout.take().ok_or_else(|| format!("{name} has no output"))?;
-    let mut said = Vec::new();
-    let mut piece = [0; 4096];
+    let output = child.stdout.take().ok_or_else(|| format!("{name} has no output"))?;
+    let pieces = read_aside(output);
     let found = loop {
-        match output.read(&mut piece) {
-            Ok(0) | Err(_) => break None,
-            Ok(n) => said.extend_from_slice(&piece[..n]),
-        }
-        if said.windows(text.len()).any(|window| window == text.as_bytes()) {
-            break Some(start.elapsed().as_secs_f64());
-        }
-        if start.elapsed() > PEER_TIMEOUT {
-            break None;
+        let piece = match pieces.recv_timeout(PEER_TIMEOUT.saturating_sub(start.elapsed())) {
+            Ok(piece) => piece,
+            Err(RecvTimeoutError::Disconnected) => break Ok(None),
+            Err(RecvTimeoutError::Timeout) => {
+                break Err(format!("{name} takes longer than {} seconds", PEER_TIMEOUT.as_secs()));
+            }
+        };
+        match listener(&piece, start.elapsed().as_secs_f64()) {
+            Ok(None) => {}
+            found => break found,
         }
     };
     // Whether it still runs or has ended by itself does not matter any more.
     let _ = child.kill();
     let _ = child.wait();
-    found.ok_or_else(|| format!("{name} ended without saying {text:?}"))
+    found
+}
+
+/// Reads in a thread of its own, which ends with the program: one that hangs says nothing, and a read would wait for ever.
+fn read_aside(mut output: ChildStdout) -> Receiver<Vec<u8>> {
+    let (sender, pieces) = channel();
+    std::thread::spawn(move || {
+        let mut piece = [0; 4096];
+        while let Ok(n @ 1..) = output.read(&mut piece) {
+            if sender.send(piece[..n].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    pieces
 }

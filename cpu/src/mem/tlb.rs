@@ -7,6 +7,7 @@
 //! it). A write tag exists only for pages that carry neither a code nor a page-table mark and are already marked dirty.
 #![allow(unsafe_code)]
 
+use super::Access;
 use super::ram::Prim;
 
 pub(crate) const PAGE_MASK: u64 = !0xfff;
@@ -71,9 +72,10 @@ pub(crate) struct Tlb {
 }
 
 impl Tlb {
-    /// `entries` a mode: a power of two.
+    /// `entries` a mode: a power of two, and at least two. With a single one an access that leaves its page would find the
+    /// tag of its last byte in the entry of its first.
     pub(crate) fn new(entries: usize) -> Tlb {
-        assert!(entries.is_power_of_two());
+        assert!(entries.is_power_of_two() && entries > 1);
         let mut tlb = Tlb {
             entries: vec![EMPTY; entries * 4],
             table: 0,
@@ -164,6 +166,14 @@ impl Tlb {
     pub(crate) fn exec_host(&self, va: u64) -> Option<u64> {
         let e = self.entry(va);
         if e.exec == va & PAGE_MASK { Some(va.wrapping_add(e.addend)) } else { None }
+    }
+    /// The host address of `va` if it may be accessed in this way without notice.
+    pub(crate) fn host(&self, va: u64, access: Access) -> Option<u64> {
+        match access {
+            Access::Read => self.read_host(va),
+            Access::Write => self.write_host(va),
+            Access::Exec => self.exec_host(va),
+        }
     }
     /// The host address of `va` if it may be read.
     #[inline(always)]

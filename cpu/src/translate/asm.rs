@@ -8,15 +8,17 @@
 pub(super) struct Host(pub u8);
 
 pub(super) const RAX: Host = Host(0);
+pub(super) const RCX: Host = Host(1);
 pub(super) const RDX: Host = Host(2);
+pub(super) const RSP: Host = Host(4);
 pub(super) const RSI: Host = Host(6);
 pub(super) const RDI: Host = Host(7);
+pub(super) const R10: Host = Host(10);
 pub(super) const R11: Host = Host(11);
 pub(super) const R12: Host = Host(12);
 pub(super) const R13: Host = Host(13);
 pub(super) const R14: Host = Host(14);
 pub(super) const R15: Host = Host(15);
-const RSP: u8 = 4;
 
 /// Two-operand arithmetic, by its number in encodings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,16 +45,23 @@ const UNBOUND: usize = usize::MAX;
 #[derive(Debug, Default)]
 pub(super) struct Asm {
     code: Vec<u8>,
+    /// Where it will lie.
+    origin: u64,
     labels: Vec<usize>,
     /// Places of 32-bit displacements, and what they lead to.
     fixups: Vec<(usize, Label)>,
+    /// The same, of 8 bits.
+    short: Vec<(usize, Label)>,
 }
 
 impl Asm {
-    pub(super) fn clear(&mut self) {
+    /// Begin code that will lie at `origin`.
+    pub(super) fn clear(&mut self, origin: u64) {
+        self.origin = origin;
         self.code.clear();
         self.labels.clear();
         self.fixups.clear();
+        self.short.clear();
     }
     /// The code, with all jumps resolved.
     pub(super) fn finish(&mut self) -> &[u8] {
@@ -62,16 +71,21 @@ impl Asm {
             let disp = (target as i64 - (at as i64 + 4)) as i32;
             self.code[at..at + 4].copy_from_slice(&disp.to_le_bytes());
         }
+        for &(at, label) in &self.short {
+            let disp = i8::try_from(self.labels[label.0] as i64 - (at as i64 + 1));
+            self.code[at] = disp.expect("a short jump leads over a few instructions") as u8;
+        }
         self.fixups.clear();
+        self.short.clear();
         &self.code
     }
     pub(super) fn label(&mut self) -> Label {
         self.labels.push(UNBOUND);
         Label(self.labels.len() - 1)
     }
-    /// Where a place is that is known by now.
-    pub(super) fn place(&self, label: Label) -> usize {
-        self.labels[label.0]
+    /// Where the next instruction will lie.
+    pub(super) fn here(&self) -> u64 {
+        self.origin + self.code.len() as u64
     }
     pub(super) fn bind(&mut self, label: Label) {
         self.labels[label.0] = self.code.len();
@@ -97,7 +111,7 @@ impl Asm {
             Err(_) => 2,
         };
         self.code.push(mode << 6 | (reg & 7) << 3 | base.0 & 7);
-        if base.0 & 7 == RSP {
+        if base.0 & 7 == RSP.0 {
             self.code.push(0x24);
         }
         match (mode, short) {
@@ -146,10 +160,35 @@ impl Asm {
         self.on_memory(true, 0xc7, 0, base, disp);
         self.code.extend_from_slice(&imm.to_le_bytes());
     }
-    /// [base + disp] = imm, 32 bits.
-    pub(super) fn store32_imm(&mut self, base: Host, disp: i32, imm: u32) {
-        self.on_memory(false, 0xc7, 0, base, disp);
-        self.code.extend_from_slice(&imm.to_le_bytes());
+    /// [base + disp] = imm, 8 bits.
+    pub(super) fn store8_imm(&mut self, base: Host, disp: i32, imm: u8) {
+        self.on_memory(false, 0xc6, 0, base, disp);
+        self.code.push(imm);
+    }
+    /// XMM register `n` = [base + disp], which is aligned.
+    pub(super) fn load_vector(&mut self, n: u8, base: Host, disp: i32) {
+        self.rex(false, n, 0, base.0);
+        self.code.extend_from_slice(&[0x0f, 0x28]);
+        self.at(n, base, disp);
+    }
+    /// [base + disp], which is aligned, = XMM register `n`.
+    pub(super) fn store_vector(&mut self, base: Host, disp: i32, n: u8) {
+        self.rex(false, n, 0, base.0);
+        self.code.extend_from_slice(&[0x0f, 0x29]);
+        self.at(n, base, disp);
+    }
+    /// [base + disp] & imm, one byte, for the flags.
+    pub(super) fn test_memory(&mut self, base: Host, disp: i32, imm: u8) {
+        self.rex(false, 0, 0, base.0);
+        self.code.push(0xf6);
+        self.at(0, base, disp);
+        self.code.push(imm);
+    }
+    /// dst & imm, the low byte, for the flags.
+    pub(super) fn test_byte(&mut self, dst: Host, imm: u8) {
+        // A prefix, so that numbers 4-7 are low bytes.
+        self.code.push(0x40 | dst.0 >> 3);
+        self.code.extend_from_slice(&[0xf6, 0xc0 | dst.0 & 7, imm]);
     }
     /// dst = src, 64 bits.
     pub(super) fn copy(&mut self, dst: Host, src: Host) {
@@ -177,7 +216,7 @@ impl Asm {
     }
     /// dst = base + (index << scale) + disp; no flags. The index is not RSP.
     pub(super) fn sum(&mut self, dst: Host, base: Host, index: Host, scale: u8, disp: i32) {
-        debug_assert_ne!(index.0, RSP);
+        debug_assert_ne!(index, RSP);
         self.rex(true, dst.0, index.0, base.0);
         self.code.push(0x8d);
         self.code.push(0x80 | (dst.0 & 7) << 3 | 4);
@@ -186,7 +225,7 @@ impl Asm {
     }
     /// dst = index << scale + disp; no flags.
     pub(super) fn scaled(&mut self, dst: Host, index: Host, scale: u8, disp: i32) {
-        debug_assert_ne!(index.0, RSP);
+        debug_assert_ne!(index, RSP);
         self.rex(true, dst.0, index.0, 0);
         self.code.push(0x8d);
         self.code.push((dst.0 & 7) << 3 | 4);
@@ -233,9 +272,34 @@ impl Asm {
     pub(super) fn alu_memory(&mut self, op: Alu, dst: Host, base: Host, disp: i32) {
         self.on_memory(true, (op as u8) << 3 | 3, dst.0, base, disp);
     }
-    /// dst op= [base + disp], 32 bits.
-    pub(super) fn alu32_memory(&mut self, op: Alu, dst: Host, base: Host, disp: i32) {
-        self.on_memory(false, (op as u8) << 3 | 3, dst.0, base, disp);
+    /// dst op= [base + index + disp], 64 bits. The index is not RSP.
+    pub(super) fn alu_indexed(&mut self, op: Alu, dst: Host, base: Host, index: Host, disp: i8) {
+        debug_assert_ne!(index, RSP);
+        self.rex(true, dst.0, index.0, base.0);
+        self.code.push((op as u8) << 3 | 3);
+        self.code.push(0x40 | (dst.0 & 7) << 3 | 4);
+        self.code.push((index.0 & 7) << 3 | base.0 & 7);
+        self.code.push(disp as u8);
+    }
+    /// dst op= the four bytes at an address near the code.
+    pub(super) fn alu32_near(&mut self, op: Alu, dst: Host, address: u64) {
+        self.rex(false, dst.0, 0, 0);
+        self.code.push((op as u8) << 3 | 3);
+        self.code.push((dst.0 & 7) << 3 | 5);
+        self.displacement(address);
+    }
+    /// dst = an address near the code.
+    pub(super) fn address(&mut self, dst: Host, address: u64) {
+        self.rex(true, dst.0, 0, 0);
+        self.code.push(0x8d);
+        self.code.push((dst.0 & 7) << 3 | 5);
+        self.displacement(address);
+    }
+    /// What lies between an address near the code and the end of the instruction, which this completes.
+    fn displacement(&mut self, address: u64) {
+        let disp = address.wrapping_sub(self.here() + 4) as i64;
+        debug_assert!(i32::try_from(disp).is_ok());
+        self.code.extend_from_slice(&(disp as i32).to_le_bytes());
     }
     /// a & b, for the flags, in `1 << log2` bytes.
     pub(super) fn test(&mut self, log2: u8, a: Host, b: Host) {
@@ -250,9 +314,18 @@ impl Asm {
             self.on_register(log2 == 3, 0x85, b.0, a);
         }
     }
-    /// dst >>= count, 64 bits.
-    pub(super) fn shift_right(&mut self, dst: Host, count: u8) {
-        self.on_register(true, 0xc1, 5, dst);
+    /// dst >>= count, 32 bits, the rest clear.
+    pub(super) fn shift_right32(&mut self, dst: Host, count: u8) {
+        self.on_register(false, 0xc1, 5, dst);
+        self.code.push(count);
+    }
+    /// dst ^= src, 32 bits, the rest clear.
+    pub(super) fn xor32(&mut self, dst: Host, src: Host) {
+        self.on_register(false, 0x33, dst.0, src);
+    }
+    /// dst >>= count, 64 bits, signed.
+    pub(super) fn shift_right_signed(&mut self, dst: Host, count: u8) {
+        self.on_register(true, 0xc1, 7, dst);
         self.code.push(count);
     }
     /// dst <<= count, 64 bits.
@@ -282,6 +355,10 @@ impl Asm {
         self.rex(false, 0, 0, reg.0);
         self.code.push(0x58 | reg.0 & 7);
     }
+    /// The host's flags to the stack.
+    pub(super) fn push_flags(&mut self) {
+        self.code.push(0x9c);
+    }
     /// The host's flags from the stack.
     pub(super) fn pop_flags(&mut self) {
         self.code.push(0x9d);
@@ -293,6 +370,16 @@ impl Asm {
         self.rex(false, 0, 0, to.0);
         self.code.extend_from_slice(&[0xff, 0xd0 | to.0 & 7]);
     }
+    /// Call code near this one.
+    pub(super) fn call_to(&mut self, address: u64) {
+        self.code.push(0xe8);
+        self.displacement(address);
+    }
+    /// Go to code near this one.
+    pub(super) fn jump_to(&mut self, address: u64) {
+        self.code.push(0xe9);
+        self.displacement(address);
+    }
     pub(super) fn jump_register(&mut self, to: Host) {
         self.rex(false, 0, 0, to.0);
         self.code.extend_from_slice(&[0xff, 0xe0 | to.0 & 7]);
@@ -301,10 +388,11 @@ impl Asm {
     pub(super) fn jump_memory(&mut self, base: Host, disp: i32) {
         self.on_memory(false, 0xff, 4, base, disp);
     }
-    pub(super) fn jump(&mut self, to: Label) {
-        self.code.push(0xe9);
-        self.fixups.push((self.code.len(), to));
-        self.code.extend_from_slice(&[0; 4]);
+    /// Go there, over a few instructions, if condition `cc` holds.
+    pub(super) fn jump_short_if(&mut self, cc: u8, to: Label) {
+        self.code.push(0x70 | cc);
+        self.short.push((self.code.len(), to));
+        self.code.push(0);
     }
     /// Go there if condition `cc` holds.
     pub(super) fn jump_if(&mut self, cc: u8, to: Label) {
@@ -347,7 +435,7 @@ mod tests {
                 asm.alu_memory(Alu::Add, Host(a), Host(b), 0);
                 asm.copy(Host(a), Host(b));
                 asm.extend32(Host(a), Host(b));
-                if a != 4 {
+                if Host(a) != RSP {
                     asm.sum(Host(b), Host(b), Host(a), 3, 8);
                 }
                 let (a, b) = (name(a), name(b));
@@ -379,11 +467,11 @@ mod tests {
     fn jumps_lead_where_they_were_bound() {
         let mut asm = Asm::default();
         let (end, middle) = (asm.label(), asm.label());
-        asm.jump(end);
+        asm.jump_if(EQUAL, end);
         asm.bind(middle);
         asm.ret();
         asm.bind(end);
         asm.jump_if(NOT_EQUAL, middle);
-        assert_eq!(text(asm.finish()), "jmp 6\nret\njne 5\n");
+        assert_eq!(text(asm.finish()), "je 7\nret\njne 6\n");
     }
 }

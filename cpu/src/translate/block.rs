@@ -5,16 +5,17 @@
 //! access that misses the software TLB leaves the block with everything as it was before the instruction, and the
 //! interpreter executes it and the rest. So exceptions, devices, stores to code and page tables are the interpreter's.
 
-use std::mem::offset_of;
-
 use iced_x86::{Decoder, Encoder, Instruction, RflagsBits};
 
-use super::asm::{Alu, Asm, BELOW, Host, Label, NOT_EQUAL, R11, R12, R13, R15, RAX};
+use super::asm::{Alu, Asm, BELOW, Label, NOT_EQUAL, R11, R12, R15, RAX};
 use super::choice::{Plain, plain};
+use super::frame::slot as at_slot;
 use super::lazy::Operation;
-use super::leave_word;
-use super::registers::{Registers, slot as at_slot};
-use crate::core::Core;
+use super::registers::Registers;
+use super::routines::Routines;
+use super::sites::Sites;
+use super::vectors::can_be_vector;
+use super::{INTERPRET, NO_SITE};
 use crate::decode::block::OPTIONS;
 use crate::decode::lower::lower;
 use crate::op::{Kind, Op, slot};
@@ -36,25 +37,21 @@ pub(super) struct Source<'s> {
     pub id: u32,
     /// The guest-physical page that it lies on.
     pub page: u64,
-    /// Entries of the TLB, minus one.
-    pub tlb_mask: usize,
 }
 
 /// Where things are that translated code refers to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Places {
-    /// What every block leaves by.
-    pub leave: u64,
-    /// `extern fn(core, op, count) -> word`: have a handler execute an operation.
-    pub call_op: u64,
-    /// `extern fn(core) -> rflags`: the arithmetic flags.
-    pub read_flags: u64,
+    /// Where all code begins.
+    pub base: u64,
+    /// Where this block's will lie.
+    pub next: u64,
+    /// What all share.
+    pub routines: Routines,
     /// The generation at which this block was valid.
     pub generation: u64,
     /// Two cells with addresses of the blocks that follow.
     pub cells: [u64; 2],
-    /// The number of the first of them.
-    pub first_cell: u32,
 }
 
 /// Which of the arithmetic flags the host's flags hold.
@@ -65,59 +62,40 @@ pub(super) enum InHost {
     All,
 }
 
-/// How a block is left.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Leave {
-    /// It was not entered after all, though it may have been counted.
-    Again { charged: bool },
-    /// From an instruction on, the interpreter's.
-    Interpret { n: u32 },
-    /// On to an offset of the same page.
-    Next { offset: i32, cell: u32 },
-    /// On to the linear address in R13.
-    Far,
-}
-
-/// A way out of a block that is seldom taken.
-#[derive(Debug)]
-pub(super) struct Stub {
-    pub label: Label,
-    pub unsaved: Vec<(u8, Host)>,
-    pub leave: Leave,
-}
-
 /// Translates blocks, one at a time.
 #[derive(Debug, Default)]
 pub(super) struct Translation {
     asm: Asm,
     registers: Registers,
-    stubs: Vec<Stub>,
 }
 
 /// A block's code, for whoever places it.
 #[derive(Debug)]
 pub(super) struct Emitted<'e> {
-    /// The code. It can be put anywhere.
+    /// The code, for where [`Places::next`] is.
     pub code: &'e [u8],
-    /// Where in it each cell leads as long as nothing is known of the next block.
-    pub unlinked: [usize; 2],
+    /// Offsets in the block's page where its cells lead.
+    pub leads_to: [u16; 2],
 }
 
 impl Translation {
     /// Translate.
-    pub(super) fn translate(&mut self, source: &Source<'_>, places: &Places) -> Emitted<'_> {
-        self.asm.clear();
+    pub(super) fn translate(
+        &mut self,
+        source: &Source<'_>,
+        places: &Places,
+        sites: &mut Sites,
+    ) -> Emitted<'_> {
+        self.asm.clear(places.next);
         self.registers.clear();
-        self.stubs.clear();
         let offset = source.ops[0].off;
         let mut decoder = Decoder::with_ip(64, source.bytes, u64::from(offset), OPTIONS);
         let instructions: Vec<Instruction> = source.ops.iter().map(|_| decoder.decode()).collect();
         let plain = plain(&instructions, source.ops);
-        let ends = self.asm.label();
         let mut block = Emitter {
             asm: &mut self.asm,
             registers: &mut self.registers,
-            stubs: &mut self.stubs,
+            sites,
             encoder: Encoder::new(64),
             source,
             places,
@@ -125,19 +103,18 @@ impl Translation {
             plain: &plain,
             in_host: InHost::Nothing,
             known: None,
-            ends,
-            unlinked: [ends; 2],
+            leads_to: [0; 2],
         };
         block.emit();
-        let unlinked = block.finish().map(|label| self.asm.place(label));
-        Emitted { code: self.asm.finish(), unlinked }
+        let leads_to = block.leads_to;
+        Emitted { code: self.asm.finish(), leads_to }
     }
 }
 
 pub(super) struct Emitter<'e> {
     pub asm: &'e mut Asm,
     pub registers: &'e mut Registers,
-    pub stubs: &'e mut Vec<Stub>,
+    pub sites: &'e mut Sites,
     pub encoder: Encoder,
     pub source: &'e Source<'e>,
     pub places: &'e Places,
@@ -148,104 +125,76 @@ pub(super) struct Emitter<'e> {
     pub in_host: InHost,
     /// What the operands in [`super::Native`] are of, if that is known here: operation and width.
     pub known: Option<(Operation, u8)>,
-    /// The way out.
-    pub ends: Label,
-    /// Where the cells lead as long as nothing is known.
-    pub unlinked: [Label; 2],
+    /// See [`Emitted`].
+    pub leads_to: [u16; 2],
 }
-
-pub(super) const LEFT: i32 = offset_of!(Core, native.left) as i32;
-pub(super) const KIND: i32 = offset_of!(Core, native.kind) as i32;
-pub(super) const X: i32 = offset_of!(Core, native.x) as i32;
-pub(super) const Y: i32 = offset_of!(Core, native.y) as i32;
-const GENERATIONS: i32 = offset_of!(Core, native.generations) as i32;
-pub(super) const JUMPS: i32 = offset_of!(Core, native.jumps) as i32;
-pub(super) const TABLE: i32 = offset_of!(Core, mem.tlb.table) as i32;
-const RIP: i32 = offset_of!(Core, rip) as i32;
 
 impl Emitter<'_> {
     fn emit(&mut self) {
-        self.begin();
+        let (stale, full) = self.begin();
         let last = self.source.ops.len() - 1;
+        let mut ended = false;
         for n in 0..=last {
             let i = self.instructions[n];
             if n == last && lower(&i).1 == Kind::Ends {
-                return self.end(&i, n);
-            }
-            if self.plain[n].translated {
+                self.end(&i, n);
+                ended = true;
+            } else if self.plain[n].translated {
                 self.plain(&i, n);
+            } else if can_be_vector(&i, &self.source.ops[n]) {
+                self.vector(&i, n);
             } else if !self.special(&i, n) {
                 self.handler(n);
             }
             self.registers.unpin();
         }
-        // The bound of a block, or the end of its page.
-        self.registers.save(self.asm);
-        let next = u32::from(self.source.ops[last].off) + u32::from(self.source.ops[last].len);
-        self.go_on(next as i32, 0, None);
+        if !ended {
+            // The bound of a block, or the end of its page.
+            self.registers.save(self.asm);
+            let next = u32::from(self.source.ops[last].off) + u32::from(self.source.ops[last].len);
+            self.go_on(next as i32, 0, None);
+        }
+        for (label, routine) in [(stale, self.places.routines.stale), (full, self.places.routines.full)] {
+            self.asm.bind(label);
+            self.asm.set(R11, u64::from(self.source.id));
+            self.asm.jump_to(routine);
+        }
     }
 
     /// Whether the block is still what it was, and whether it fits before the next stop.
-    fn begin(&mut self) {
-        let stale = self.asm.label();
-        self.asm.load(R11, R15, GENERATIONS);
+    fn begin(&mut self) -> (Label, Label) {
+        let (stale, full) = (self.asm.label(), self.asm.label());
+        self.asm.load(R11, R15, at_slot(slot::GENERATIONS));
         self.asm.load32(R11, R11, (self.source.page * 4) as i32);
-        self.asm.set(R13, self.places.generation);
-        self.asm.alu32_memory(Alu::Cmp, R11, R13, 0);
+        self.asm.alu32_near(Alu::Cmp, R11, self.places.generation);
         self.asm.jump_if(NOT_EQUAL, stale);
         self.asm.alu_imm(Alu::Sub, R12, self.source.ops.len() as i32);
-        let full = self.asm.label();
         self.asm.jump_if(BELOW, full);
-        self.stubs.push(Stub { label: stale, unsaved: Vec::new(), leave: Leave::Again { charged: false } });
-        self.stubs.push(Stub { label: full, unsaved: Vec::new(), leave: Leave::Again { charged: true } });
+        (stale, full)
     }
 
-    /// A way out before instruction `n`, which the interpreter executes, and all that follow.
-    pub(super) fn otherwise(&mut self, n: usize) -> Label {
-        let label = self.asm.label();
-        let unsaved = self.registers.unsaved();
-        self.stubs.push(Stub { label, unsaved, leave: Leave::Interpret { n: n as u32 } });
-        label
+    /// The routine that was just called may find that instruction `n` is the interpreter's.
+    pub(super) fn site(&mut self, n: usize) {
+        let at = (self.asm.here() - self.places.base) as u32;
+        self.sites.add(at, self.source.id, n, self.registers);
     }
+    /// The number of a site for a jump by instruction `n`, if it is one. All registers are saved.
+    pub(super) fn site_of_jump(&mut self, n: Option<usize>) -> u32 {
+        n.map_or(NO_SITE, |n| {
+            let number = self.sites.next();
+            self.site(n);
+            number
+        })
+    }
+    /// Leave before instruction `n`, which the interpreter executes.
+    pub(super) fn interpret(&mut self, n: usize) {
+        self.registers.save(self.asm);
+        self.asm.set(RAX, leave_word(INTERPRET, self.source.id, n as u32));
+        self.asm.jump_to(self.places.routines.leave);
+    }
+}
 
-    /// All seldom taken ways out, and the one behind them.
-    fn finish(&mut self) -> [Label; 2] {
-        let offset = i32::from(self.source.ops[0].off);
-        for stub in std::mem::take(self.stubs) {
-            self.asm.bind(stub.label);
-            for (guest, host) in stub.unsaved {
-                self.asm.store(R15, at_slot(guest), host);
-            }
-            match stub.leave {
-                Leave::Again { charged } => {
-                    if charged {
-                        self.asm.alu_imm(Alu::Add, R12, self.source.ops.len() as i32);
-                    }
-                    self.leave_for(offset, 0);
-                }
-                Leave::Interpret { n } => {
-                    self.asm.set(RAX, leave_word(super::INTERPRET, self.source.id, n));
-                    self.asm.jump(self.ends);
-                }
-                Leave::Next { offset, cell } => self.leave_for(offset, cell),
-                Leave::Far => {
-                    self.asm.store(R15, RIP, R13);
-                    self.asm.set(RAX, leave_word(super::NEXT, 0, 0));
-                    self.asm.jump(self.ends);
-                }
-            }
-        }
-        self.asm.bind(self.ends);
-        self.asm.set(R11, self.places.leave);
-        self.asm.jump_register(R11);
-        self.unlinked
-    }
-    /// Leave for an instruction of the same page.
-    fn leave_for(&mut self, offset: i32, cell: u32) {
-        self.asm.load(R13, R15, at_slot(slot::PAGE));
-        self.asm.add_to(R13, R13, offset);
-        self.asm.store(R15, RIP, R13);
-        self.asm.set(RAX, leave_word(super::NEXT, cell, 0));
-        self.asm.jump(self.ends);
-    }
+/// The word that tells why translated code was left.
+fn leave_word(why: u8, id: u32, n: u32) -> u64 {
+    u64::from(why) | u64::from(id) << 8 | u64::from(n) << 40
 }

@@ -15,31 +15,68 @@ pub(super) fn is_near_memory(i: &Instruction, op: &Op) -> bool {
 /// What late flags an instruction leaves.
 pub(super) fn operation(i: &Instruction) -> Option<Operation> {
     Some(match i.mnemonic() {
+        Mnemonic::Add | Mnemonic::Sub | Mnemonic::Cmp | Mnemonic::Neg if names_second_byte(i) => {
+            Operation::Host
+        }
         Mnemonic::Add => Operation::Add,
         Mnemonic::Sub | Mnemonic::Cmp | Mnemonic::Neg => Operation::Sub,
-        Mnemonic::And | Mnemonic::Or | Mnemonic::Xor | Mnemonic::Test => Operation::Logic,
+        _ if is_logic(i) => {
+            if names_second_byte(i) {
+                Operation::Host
+            } else {
+                Operation::Logic
+            }
+        }
         Mnemonic::Shl | Mnemonic::Sal if is_immediate(i, 1) => Operation::Shl,
         Mnemonic::Shr if is_immediate(i, 1) => Operation::Shr,
         Mnemonic::Sar if is_immediate(i, 1) => Operation::Sar,
+        Mnemonic::Inc
+        | Mnemonic::Dec
+        | Mnemonic::Adc
+        | Mnemonic::Sbb
+        | Mnemonic::Cmpxchg
+        | Mnemonic::Xadd => Operation::Host,
         _ => return None,
     })
 }
 
+/// Bitwise operations, which leave AF undefined.
+pub(super) fn is_logic(i: &Instruction) -> bool {
+    matches!(i.mnemonic(), Mnemonic::And | Mnemonic::Or | Mnemonic::Xor | Mnemonic::Test)
+}
+
+/// AH, CH, DH or BH.
+pub(super) fn is_second_byte(register: Register) -> bool {
+    matches!(register, Register::AH | Register::BH | Register::CH | Register::DH)
+}
+
+fn names_second_byte(i: &Instruction) -> bool {
+    (0..i.op_count()).any(|k| i.op_kind(k) == OpKind::Register && is_second_byte(i.op_register(k)))
+}
+
+/// Whether an instruction needs CF: to read it, or because it leaves it as it is among flags that it writes.
+pub(super) fn needs_carry(i: &Instruction) -> bool {
+    matches!(i.mnemonic(), Mnemonic::Inc | Mnemonic::Dec | Mnemonic::Adc | Mnemonic::Sbb)
+}
+
 /// Whether the first operand is a register that is written without being read, all of it.
 pub(super) fn writes_whole(i: &Instruction) -> bool {
-    let moves = matches!(i.mnemonic(), Mnemonic::Mov | Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd);
-    (moves || i.mnemonic() == Mnemonic::Imul && i.op_count() == 3)
-        && i.op0_register().size() >= 4
-        && !(is_gpr(i, 1) && gpr(i.op1_register()) == gpr(i.op0_register()))
+    let same = is_gpr(i, 1) && gpr(i.op1_register()) & 15 == gpr(i.op0_register());
+    let whole = match i.mnemonic() {
+        Mnemonic::Mov | Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd => !same,
+        Mnemonic::Imul => i.op_count() == 3 && !same,
+        // Zero, whatever it was.
+        Mnemonic::Xor => same,
+        _ => false,
+    };
+    whole && i.op0_register().size() >= 4
 }
 
 /// Whether [`Emitter::plain`] can translate it.
 fn can_be_plain(i: &Instruction, op: &Op) -> bool {
     let simple = |k: u32| match i.op_kind(k) {
-        OpKind::Register => {
-            i.op_register(k).is_gpr()
-                && !matches!(i.op_register(k), Register::AH | Register::BH | Register::CH | Register::DH)
-        }
+        // BH has no register of its own ([`super::registers`]); the others can be named where no prefix is needed.
+        OpKind::Register => i.op_register(k).is_gpr() && i.op_register(k) != Register::BH,
         OpKind::Memory => is_near_memory(i, op),
         _ => is_immediate(i, k),
     };
@@ -61,16 +98,18 @@ fn can_be_plain(i: &Instruction, op: &Op) -> bool {
         | Mnemonic::Test
         | Mnemonic::Neg => true,
         Mnemonic::Bswap => i.op0_register().size() >= 4,
-        Mnemonic::Xchg => is_gpr(i, 0) && is_gpr(i, 1) && i.op0_register() != i.op1_register(),
+        Mnemonic::Xchg if is_memory(i, 0) => true,
+        Mnemonic::Xchg => !names_second_byte(i) && is_gpr(i, 1) && i.op0_register() != i.op1_register(),
+        Mnemonic::Inc | Mnemonic::Dec | Mnemonic::Adc | Mnemonic::Sbb => true,
+        Mnemonic::Cmpxchg | Mnemonic::Xadd => is_memory(i, 0),
         // Their flags are translated only where nobody sees them.
-        Mnemonic::Inc | Mnemonic::Dec => true,
         Mnemonic::Imul => i.op_count() >= 2,
         Mnemonic::Shl | Mnemonic::Sal | Mnemonic::Shr | Mnemonic::Sar if !is_immediate(i, 1) => {
             is_gpr(i, 0) && width(i, 0) >= 4
         }
         Mnemonic::Rol | Mnemonic::Ror => is_gpr(i, 0) && width(i, 0) >= 4,
         Mnemonic::Shl | Mnemonic::Sal | Mnemonic::Shr | Mnemonic::Sar => {
-            is_gpr(i, 0) && is_immediate(i, 1) && {
+            is_gpr(i, 0) && !names_second_byte(i) && is_immediate(i, 1) && {
                 let bits = 8 * width(i, 0) as u64;
                 let count = i.immediate(1) & if bits == 64 { 63 } else { 31 };
                 // Beyond the width hardware does as it likes.
@@ -141,6 +180,8 @@ fn flags_are_seen(n: usize, instructions: &[Instruction], all: &[Plain]) -> bool
 pub(super) fn leaves_all_in_host(i: &Instruction) -> bool {
     match operation(i) {
         Some(Operation::Shl | Operation::Shr | Operation::Sar) => i.immediate(1) == 1,
+        // All but CF, which it leaves as it is.
+        Some(Operation::Host) if i.rflags_modified() & ARITH != ARITH => false,
         operation => operation.is_some(),
     }
 }
@@ -190,8 +231,10 @@ mod tests {
 
     #[test]
     fn what_hosts_do_differently_is_not_left_to_them() {
-        // movsxd ax, [rdi] reads two bytes or four; add ah, al has no other register for AH; shl ax, 20 is beyond its width.
-        for bytes in [&[0x66, 0x63, 0x07][..], &[0x00, 0xc4], &[0x66, 0xc1, 0xe0, 0x14]] {
+        // movsxd ax, [rdi] reads two bytes or four; add bh, al has no register that is BH; shl ax, 20 is beyond its width; shl
+        // ah, 3 would have flags of a register's second byte.
+        for bytes in [&[0x66, 0x63, 0x07][..], &[0x00, 0xc7], &[0x66, 0xc1, 0xe0, 0x14], &[0xc0, 0xe4, 0x03]]
+        {
             assert!(!choices(bytes)[0].1, "{bytes:x?}");
         }
     }

@@ -2,12 +2,11 @@
 
 use iced_x86::{Code, Instruction, Mnemonic, OpKind};
 
-use super::asm::{Alu, NOT_EQUAL, R11, R13, R14, R15, RAX, RDI, RDX, RSI};
-use super::block::{Emitter, GUEST_RSP, JUMPS, Leave, Stub};
+use super::asm::{R10, R11, R13, R15, RDI, RSI};
+use super::block::{Emitter, GUEST_RSP};
 use super::choice::is_near_memory;
-use super::registers::slot as at_slot;
+use super::frame::slot as at_slot;
 use crate::decode::operand::{gpr, is_gpr, is_memory};
-use crate::mem::tlb;
 use crate::op::{Op, slot};
 
 impl Emitter<'_> {
@@ -26,7 +25,7 @@ impl Emitter<'_> {
                 self.need_flags(i.condition_code() as u8 - 1);
                 self.registers.save(self.asm);
                 let taken = self.asm.label();
-                self.asm.jump_if(i.condition_code() as u8 - 1, taken);
+                self.asm.jump_short_if(i.condition_code() as u8 - 1, taken);
                 self.go_on(after, 0, None);
                 self.asm.bind(taken);
                 self.go_on(op.disp, 1, Some(n));
@@ -35,42 +34,46 @@ impl Emitter<'_> {
                 self.registers.save(self.asm);
                 self.push_return(after, n);
                 if in_page(op.disp) {
-                    self.move_stack(-8);
+                    self.asm.store(R15, at_slot(GUEST_RSP), RSI);
                     self.go_on(op.disp, 0, Some(n));
                 } else {
                     self.asm.load(R13, R15, at_slot(slot::PAGE));
                     self.asm.add_to(R13, R13, op.disp);
-                    self.far(Some(n), -8);
+                    self.far(Some(n), true);
                 }
             }
             Mnemonic::Call if i.code() == Code::Call_rm64 && (is_gpr(i, 0) || is_near_memory(i, op)) => {
                 self.registers.save(self.asm);
                 self.target(i, op, n);
-                self.asm.copy(RSI, R13);
+                self.asm.copy(RDI, R13);
+                if is_memory(i, 0) {
+                    // The return address may overwrite the operand: nothing is left to the interpreter behind that.
+                    self.asm.call_to(self.places.routines.executable);
+                    self.site(n);
+                }
                 self.push_return(after, n);
-                self.asm.copy(R13, RSI);
-                self.far(Some(n), -8);
+                self.asm.copy(R13, RDI);
+                self.far(Some(n), true);
             }
             Mnemonic::Jmp if i.code() == Code::Jmp_rm64 && (is_gpr(i, 0) || is_near_memory(i, op)) => {
                 self.registers.save(self.asm);
                 self.target(i, op, n);
-                self.far(Some(n), 0);
+                self.far(Some(n), false);
             }
             Mnemonic::Ret => {
                 self.registers.save(self.asm);
-                self.asm.load(R13, R15, at_slot(GUEST_RSP));
+                self.asm.load(RSI, R15, at_slot(GUEST_RSP));
+                self.asm.copy(R13, RSI);
                 self.check(8, false, n);
                 self.asm.load(R13, R13, 0);
-                self.far(Some(n), 8 + op.imm as i32);
+                self.asm.add_to(RSI, RSI, 8 + op.imm as i32);
+                self.far(Some(n), true);
             }
-            _ => {
-                let label = self.otherwise(n);
-                self.asm.jump(label);
-            }
+            _ => self.interpret(n),
         }
     }
     /// R13 = where an indirect branch leads.
-    pub(super) fn target(&mut self, i: &Instruction, op: &Op, n: usize) {
+    fn target(&mut self, i: &Instruction, op: &Op, n: usize) {
         if is_memory(i, 0) {
             self.address(op);
             self.check(8, false, n);
@@ -80,72 +83,35 @@ impl Emitter<'_> {
             self.asm.copy(R13, host);
         }
     }
-    /// Store a return address below the stack pointer, which stays as it is. RSI keeps its value.
-    pub(super) fn push_return(&mut self, after: i32, n: usize) {
-        self.asm.load(R13, R15, at_slot(GUEST_RSP));
-        self.asm.add_to(R13, R13, -8);
+    /// Store a return address below the stack pointer, which stays as it is; RSI = what it is to be. RDI keeps its value. All
+    /// registers are saved, and no longer held.
+    fn push_return(&mut self, after: i32, n: usize) {
+        self.asm.load(RSI, R15, at_slot(GUEST_RSP));
+        self.asm.add_to(RSI, RSI, -8);
+        self.asm.copy(R13, RSI);
         self.check(8, true, n);
-        self.asm.load(R14, R15, at_slot(slot::PAGE));
-        self.asm.add_to(R14, R14, after);
-        self.asm.store(R13, 0, R14);
-    }
-    pub(super) fn move_stack(&mut self, by: i32) {
-        self.asm.load(R14, R15, at_slot(GUEST_RSP));
-        self.asm.add_to(R14, R14, by);
-        self.asm.store(R15, at_slot(GUEST_RSP), R14);
+        self.asm.load(R10, R15, at_slot(slot::PAGE));
+        self.asm.add_to(R10, R10, after);
+        self.asm.store(R13, 0, R10);
     }
     /// Go on at an offset from the page's start. All registers are saved.
     pub(super) fn go_on(&mut self, offset: i32, cell: usize, n: Option<usize>) {
         if !in_page(offset) {
             self.asm.load(R13, R15, at_slot(slot::PAGE));
             self.asm.add_to(R13, R13, offset);
-            self.far(n, 0);
-            return;
+            return self.far(n, false);
         }
-        self.asm.set(R11, self.places.cells[cell]);
+        self.asm.address(R11, self.places.cells[cell]);
         self.asm.jump_memory(R11, 0);
-        let label = self.asm.label();
-        let cell_number = self.places.first_cell + cell as u32;
-        self.stubs.push(Stub {
-            label,
-            unsaved: Vec::new(),
-            leave: Leave::Next { offset, cell: cell_number },
-        });
-        self.unlinked[cell] = label;
+        self.leads_to[cell] = offset as u16;
     }
-    /// Go to the linear address in R13, whatever page that is on, and change the stack pointer if that is possible. All
-    /// registers are saved. `n` is the instruction that does it, which the interpreter executes where the address is not
-    /// known to be executable; without one that is found out behind it.
-    pub(super) fn far(&mut self, n: Option<usize>, stack: i32) {
-        self.entry();
-        self.asm.copy(RAX, R13);
-        self.asm.alu_imm(Alu::And, RAX, -4096);
-        self.asm.alu_memory(Alu::Cmp, RAX, R14, tlb::EXEC as i32);
-        let behind = self.asm.label();
-        self.stubs.push(Stub { label: behind, unsaved: Vec::new(), leave: Leave::Far });
-        let unknown = match n {
-            Some(n) => self.otherwise(n),
-            None => behind,
-        };
-        self.asm.jump_if(NOT_EQUAL, unknown);
-        if stack != 0 {
-            let kept = RSI;
-            self.asm.load(kept, R15, at_slot(GUEST_RSP));
-            self.asm.add_to(kept, kept, stack);
-            self.asm.store(R15, at_slot(GUEST_RSP), kept);
-        }
-        self.asm.store(R15, at_slot(slot::PAGE), RAX);
-        self.asm.add_to(RAX, RAX, 1 << 30);
-        self.asm.store(R15, at_slot(slot::PAGE_FAR), RAX);
-        self.asm.copy(RDX, R13);
-        self.asm.alu_memory(Alu::Add, RDX, R14, tlb::ADDEND as i32);
-        self.asm.copy(RDI, RDX);
-        self.asm.and32(RDI, super::JUMP_MASK as u32);
-        self.asm.shift_left(RDI, super::JUMP_SHIFT);
-        self.asm.alu_memory(Alu::Add, RDI, R15, JUMPS);
-        self.asm.alu_memory(Alu::Cmp, RDX, RDI, 0);
-        self.asm.jump_if(NOT_EQUAL, behind);
-        self.asm.jump_memory(RDI, 8);
+    /// Go to the linear address in R13, whatever page that is on; with `stack`, RSI is the stack pointer then. All registers
+    /// are saved. `n` is the instruction that does it, which the interpreter executes where the address is not canonical.
+    fn far(&mut self, n: Option<usize>, stack: bool) {
+        let site = self.site_of_jump(n);
+        self.asm.set(R11, u64::from(site));
+        let routines = &self.places.routines;
+        self.asm.jump_to(if stack { routines.far_stack } else { routines.far });
     }
 }
 

@@ -1,8 +1,14 @@
 //! The way into translated code, back, and to what it calls.
 #![allow(unsafe_code)]
 
-use super::{INTERPRET, NEXT, STOP_SHIFT, Translator, lazy};
+use super::routines::{HOLDERS, Held};
+use super::sites::Site;
+use super::{
+    FULL, INTERPRET, MISSED, MISSED_FAR, NEXT, NO_SITE, STALE, STOP_SHIFT, STOPPED, Translated, Translator,
+    UNLINKED, lazy,
+};
 use crate::core::Core;
+use crate::mem::{Access, Mode};
 use crate::op::{Op, slot};
 use crate::stop::Stop;
 
@@ -21,58 +27,106 @@ impl Translator {
     /// Execute a translation and whatever it leads to. RIP is the block's.
     #[inline]
     pub(super) fn run(&mut self, core: &mut Core, id: u32, generation: u32, ops: *const Op) -> Back {
-        self.generations[id as usize] = generation;
+        self.is_valid_at(id, generation);
         let page = core.rip & !0xfff;
         core.regs[slot::PAGE as usize] = page;
         core.regs[slot::PAGE_FAR as usize] = page.wrapping_add(1 << 30);
-        core.native.left = core.limit - core.icount;
+        core.regs[slot::LEFT as usize] = core.limit - core.icount;
+        core.regs[slot::GENERATIONS as usize] = core.mem.generations_address();
+        core.regs[slot::JUMPS as usize] = self.jumps.as_ptr() as u64;
         core.native.ops = ops as u64;
-        core.native.generations = core.mem.generations_address();
-        core.native.jumps = self.jumps.as_ptr() as u64;
         let code = self.get(id).code;
         // SAFETY: `enter` is the way in, which takes these arguments and keeps to the ABI: what it has to save it saves,
         // and the stack is as it was. `code` is a translation, of which the module's head tells why it stays within
         // `core` and its tables. `core` is borrowed exclusively, and so is all that it owns.
         let word = unsafe {
             let enter: extern "sysv64" fn(*mut Core, u64) -> u64 =
-                std::mem::transmute(self.enter as *const ());
+                std::mem::transmute(self.routines.enter as *const ());
             enter(&raw mut *core, code)
         };
-        core.icount = core.limit - core.native.left;
         lazy::settle(core);
-        let id = (word >> 8) as u32;
-        if word as u8 == NEXT {
-            return Back::Next { cell: id };
+        self.back(core, word)
+    }
+    /// What the word that translated code left with means.
+    #[inline]
+    fn back(&self, core: &mut Core, word: u64) -> Back {
+        let number = (word >> 8) as u32;
+        match word as u8 {
+            NEXT => self.next(core, 0),
+            UNLINKED => {
+                let block = self.get(number / 2);
+                core.rip = at(core, block.leads_to[number as usize & 1]);
+                self.next(core, number)
+            }
+            why @ (FULL | STALE) => {
+                let block = self.get(number);
+                core.rip = at(core, block.offset);
+                core.regs[slot::LEFT as usize] += if why == FULL { u64::from(block.count) } else { 0 };
+                self.next(core, 0)
+            }
+            MISSED_FAR if number == NO_SITE => self.next(core, 0),
+            INTERPRET => self.interpret(core, number, (word >> 40 & 0xff) as usize),
+            MISSED => self.interpret_from(core, self.sites.find(number)),
+            MISSED_FAR => self.interpret_from(core, self.sites.get(number)),
+            STOPPED.. => {
+                let site = self.sites.find(number);
+                let block = self.leaves(core, site.block);
+                let stop = match word >> STOP_SHIFT {
+                    1 => Stop::Leave,
+                    2 => Stop::Fault,
+                    3 => Stop::Exit,
+                    _ => Stop::Single,
+                };
+                Back::Stopped { ops_start: block.ops_start, n: usize::from(site.n), stop }
+            }
         }
-        let block = *self.get(id);
-        let n = (word >> 40 & 0xff) as usize;
-        // It was counted when it was entered.
-        core.icount -= u64::from(block.count);
-        let begin = core.regs[slot::PAGE as usize].wrapping_add(u64::from(block.offset));
-        core.rip = begin.wrapping_add(u64::from(block.len));
-        if word as u8 == INTERPRET {
-            return Back::Interpret { ops_start: block.ops_start, count: block.count, n };
+    }
+    fn next(&self, core: &mut Core, cell: u32) -> Back {
+        core.icount = core.limit - core.regs[slot::LEFT as usize];
+        Back::Next { cell }
+    }
+    fn interpret_from(&self, core: &mut Core, site: Site) -> Back {
+        for (guest, host) in site.unsaved() {
+            core.regs[guest] = core.native.hosts[host];
         }
-        let stop = match word >> STOP_SHIFT as u32 {
-            1 => Stop::Leave,
-            2 => Stop::Fault,
-            3 => Stop::Exit,
-            _ => Stop::Single,
-        };
-        Back::Stopped { ops_start: block.ops_start, n, stop }
+        for n in (0..16).filter(|n| site.vectors & 1 << n != 0) {
+            core.fpu.xmm[n] = core.native.vectors[n];
+        }
+        self.interpret(core, site.block, usize::from(site.n))
+    }
+    fn interpret(&self, core: &mut Core, id: u32, n: usize) -> Back {
+        let block = self.leaves(core, id);
+        Back::Interpret { ops_start: block.ops_start, count: block.count, n }
+    }
+    /// A block that was counted when it was entered, and is not done: as the interpreter has it within one.
+    fn leaves(&self, core: &mut Core, id: u32) -> &Translated {
+        let block = self.get(id);
+        core.icount = core.limit - core.regs[slot::LEFT as usize] - u64::from(block.count);
+        core.rip = at(core, block.offset).wrapping_add(u64::from(block.len));
+        block
     }
 }
 
-/// Have a handler execute an operation of a block with `count` instructions. 0, or why it stopped.
-pub(super) extern "sysv64" fn call_op(core: *mut Core, op: u64, count: u64) -> u64 {
+/// The linear address of an offset in the current page.
+fn at(core: &Core, offset: u16) -> u64 {
+    core.regs[slot::PAGE as usize].wrapping_add(u64::from(offset))
+}
+
+/// What `routines::handler` is told: the index of an operation, and how many its block has.
+pub(super) fn handler_word(index: u32, count: usize) -> u64 {
+    u64::from(index) << 8 | count as u64
+}
+
+/// Have a handler execute an operation. 0, or why it stopped.
+pub(super) extern "sysv64" fn call_op(core: *mut Core, word: u64) -> u64 {
     // SAFETY: translated code passes on the `core` that it was entered with, which `run` has borrowed exclusively and does
     // not touch meanwhile.
     let core = unsafe { &mut *core };
     lazy::settle(core);
-    core.icount = core.limit - core.native.left - count;
-    // SAFETY: `native.ops` is where the cache's operations begin, and `op` is the index of one of a block's, which was
+    core.icount = core.limit - core.regs[slot::LEFT as usize] - (word & 0xff);
+    // SAFETY: `native.ops` is where the cache's operations begin, and the word has the index of one of a block's, which was
     // there when the block was translated. The cache is only ever cleared together with all translations, and not now.
-    let op = unsafe { &*(core.native.ops as *const Op).add(op as usize) };
+    let op = unsafe { &*(core.native.ops as *const Op).add((word >> 8) as usize) };
     match (op.run)(core, op) {
         Ok(()) => 0,
         Err(Stop::Leave) => 1,
@@ -80,6 +134,42 @@ pub(super) extern "sysv64" fn call_op(core: *mut Core, op: u64, count: u64) -> u
         Err(Stop::Exit) => 3,
         Err(Stop::Single) => 4,
     }
+}
+
+/// An access of an instruction misses the TLB: `what` is its size, shifted, and whether it writes. Do what the instruction
+/// would do first, which is to walk the page tables: then the host address. 0 where nothing helps and the interpreter has to look, with all
+/// that is in the host's registers in [`super::Native`].
+pub(super) extern "sysv64" fn missed(core: *mut Core, held: *const Held, va: u64, what: u64) -> u64 {
+    // SAFETY: as in `call_op`.
+    let core = unsafe { &mut *core };
+    let size = what >> 1;
+    let access = if what & 1 == 0 { Access::Read } else { Access::Write };
+    let mode = core.mem.tlb.mode();
+    // Where alignment is checked, that comes before the walk.
+    if size != 0 && va & 0xfff <= 4096 - size && mode != Mode::UserAligned {
+        let walked = core.mem.translate(va, access, mode);
+        if walked.is_ok()
+            && let Some(host) = core.mem.tlb.host(va, access)
+        {
+            return host;
+        }
+    }
+    // SAFETY: `routines::miss` has pushed these registers, and passes where.
+    let held = unsafe { &*held };
+    core.native.vectors = held.vectors;
+    for (&host, &value) in HOLDERS.iter().zip(&held.general) {
+        core.native.hosts[usize::from(host)] = value;
+    }
+    0
+}
+
+/// The next block's page is not known as executable. Whether it is.
+pub(super) extern "sysv64" fn missed_exec(core: *mut Core, va: u64) -> u64 {
+    // SAFETY: as in `call_op`.
+    let core = unsafe { &mut *core };
+    let mode = core.mem.tlb.mode();
+    let walked = core.mem.translate(va, Access::Exec, mode);
+    u64::from(walked.is_ok() && core.mem.tlb.host(va, Access::Exec).is_some())
 }
 
 /// The arithmetic flags as RFLAGS has them.

@@ -44,6 +44,9 @@ impl Hot {
             id => id,
         };
         let translator = self.translator.as_mut()?;
+        if !translator.is_ready(id) {
+            return None;
+        }
         let back = translator.run(core, id, generation, cache.ops_pointer());
         Some(self.goes_on(cache, core, back))
     }
@@ -52,7 +55,7 @@ impl Hot {
     #[inline(never)]
     fn translate(&mut self, cache: &mut Cache, core: &Core, index: usize) -> Option<u32> {
         if self.translator.is_none() {
-            self.translator = Translator::new();
+            self.translator = Translator::new(core.mem.tlb.mask(), self.after);
         }
         let Some(translator) = &mut self.translator else {
             // It will not allow it later.
@@ -69,7 +72,7 @@ impl Hot {
             cache.forget_translations();
         }
         let block = cache.block(index);
-        let id = translator.translate(&core.mem, block, cache.ops(block), cache.bytes(block));
+        let id = translator.translate(block, cache.ops(block), cache.bytes(block));
         cache.block_mut(index).translated = id;
         Some(id)
     }
@@ -81,8 +84,7 @@ impl Hot {
                 }
                 let next = find(cache, core, Extent::Block).map_err(|stop| not_fetched(core, stop))?;
                 let id = cache.block(next).translated;
-                if id != 0
-                    && self.flushes == cache.flushes()
+                if self.flushes == cache.flushes()
                     && let Some(host) = core.mem.tlb.exec_host(core.rip)
                     && let Some(translator) = &mut self.translator
                 {

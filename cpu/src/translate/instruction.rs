@@ -2,11 +2,11 @@
 
 use iced_x86::{Code, ConditionCode, Encoder, Instruction, Mnemonic, OpKind, Register};
 
-use super::asm::{Alu, EQUAL, Host, R11, R12, R13, R15, RAX, RDI, RDX, RSI};
-use super::block::{ARITH, Emitter, GUEST_RSP, InHost, LEFT};
-use super::choice::{leaves_all_in_host, operation, writes_whole};
+use super::asm::{BELOW, Host, R13, RSI};
+use super::block::{ARITH, Emitter, GUEST_RSP, InHost};
+use super::choice::{is_logic, is_second_byte, leaves_all_in_host, needs_carry, operation, writes_whole};
+use super::enter::handler_word;
 use super::lazy::Operation;
-use super::leave_word;
 use crate::decode::operand::{gpr, is_gpr, is_immediate, is_memory, width};
 use crate::op::{Op, slot};
 
@@ -27,6 +27,10 @@ impl Emitter<'_> {
         if condition != ConditionCode::None {
             self.need_flags(condition as u8 - 1);
         }
+        let seen = operation(i).is_some() && self.plain[n].seen;
+        if needs_carry(i) && (seen || i.rflags_read() & ARITH != 0) {
+            self.need_flags(BELOW);
+        }
         let mut out = *i;
         let mut hosts = [None; 3];
         for k in 0..i.op_count() {
@@ -35,16 +39,18 @@ impl Emitter<'_> {
             }
             let register = i.op_register(k);
             let load = !(k == 0 && writes_whole(i));
-            let host = self.registers.get(self.asm, gpr(register), load);
-            out.set_op_register(k, named(host, register.size()));
+            let host = self.registers.get(self.asm, gpr(register) & 15, load);
+            // The second byte of a register that is bound to its namesake has its name already.
+            if !is_second_byte(register) {
+                out.set_op_register(k, named(host, register.size()));
+            }
             hosts[k as usize] = Some(host);
         }
+        if i.mnemonic() == Mnemonic::Cmpxchg {
+            self.registers.get(self.asm, 0, true);
+        }
         if memory.is_some() {
-            out.set_memory_base(Register::R13);
-            out.set_memory_index(Register::None);
-            out.set_memory_index_scale(1);
-            out.set_memory_displacement64(0);
-            out.set_memory_displ_size(0);
+            on_r13(&mut out);
         }
         without_prefixes(&mut out);
         if self.encoder.encode(&out, 0).is_err() {
@@ -54,8 +60,6 @@ impl Emitter<'_> {
         }
         let log2 = width(i, 0).trailing_zeros() as u8;
         let operation = operation(i);
-        let whole = leaves_all_in_host(i);
-        let seen = operation.is_some() && self.plain[n].seen;
         if let Some(operation) = operation.filter(|_| seen) {
             self.keep_operands(i, operation, log2, &hosts);
         }
@@ -64,24 +68,33 @@ impl Emitter<'_> {
         code.clear();
         self.encoder.set_buffer(code);
         if is_gpr(i, 0) && !only_reads {
-            self.registers.wrote(gpr(i.op0_register()));
+            self.registers.wrote(gpr(i.op0_register()) & 15);
         }
-        if i.mnemonic() == Mnemonic::Xchg {
-            self.registers.wrote(gpr(i.op1_register()));
+        match i.mnemonic() {
+            Mnemonic::Xchg | Mnemonic::Xadd => self.registers.wrote(gpr(i.op1_register())),
+            Mnemonic::Cmpxchg => self.registers.wrote(0),
+            _ => {}
         }
-        if let Some(operation) = operation {
-            self.in_host = if whole { InHost::All } else { InHost::AllButOverflow };
-            if seen && operation == Operation::Logic && !only_reads {
-                self.keep_result(log2, hosts[0]);
+        match operation {
+            Some(Operation::Host) if seen => {
+                self.in_host = InHost::All;
+                self.keep_host_flags(is_logic(i));
+                self.keep_kind(Operation::Host, 3);
             }
-            if seen {
-                self.keep_kind(operation, log2);
-            } else {
-                self.known = None;
+            Some(operation) if operation != Operation::Host || leaves_all_in_host(i) => {
+                self.in_host = if leaves_all_in_host(i) { InHost::All } else { InHost::AllButOverflow };
+                if seen && operation == Operation::Logic && !only_reads {
+                    self.keep_result(log2, hosts[0]);
+                }
+                if seen {
+                    self.keep_kind(operation, log2);
+                } else {
+                    self.known = None;
+                }
             }
-        } else if i.rflags_modified() & ARITH != 0 {
-            // Nobody sees them, or it would not have been translated.
-            (self.in_host, self.known) = (InHost::Nothing, None);
+            // Nobody sees what it leaves.
+            _ if i.rflags_modified() & ARITH != 0 => (self.in_host, self.known) = (InHost::Nothing, None),
+            _ => {}
         }
     }
     fn lea(&mut self, i: &Instruction, op: &Op) {
@@ -154,20 +167,10 @@ impl Emitter<'_> {
     pub(super) fn handler(&mut self, n: usize) {
         self.registers.save(self.asm);
         self.registers.forget();
-        self.asm.store(R15, LEFT, R12);
-        self.asm.copy(RDI, R15);
-        self.asm.set(RSI, u64::from(self.source.ops_start) + n as u64);
-        self.asm.set(RDX, self.source.ops.len() as u64);
-        self.asm.set(RAX, self.places.call_op);
-        self.asm.call(RAX);
-        self.asm.test(2, RAX, RAX);
-        let goes_on = self.asm.label();
-        self.asm.jump_if(EQUAL, goes_on);
-        self.asm.set(R11, leave_word(super::STOPPED, self.source.id, n as u32));
-        self.asm.shift_left(RAX, super::STOP_SHIFT);
-        self.asm.alu(Alu::Add, RAX, R11);
-        self.asm.jump(self.ends);
-        self.asm.bind(goes_on);
+        let index = self.source.ops_start + n as u32;
+        self.asm.set(RSI, handler_word(index, self.source.ops.len()));
+        self.asm.call_to(self.places.routines.handler);
+        self.site(n);
         self.in_host = InHost::Nothing;
         self.known = None;
     }
@@ -184,8 +187,18 @@ fn without_prefixes(i: &mut Instruction) {
     i.set_segment_prefix(Register::None);
 }
 
+/// The memory operand is where R13 points.
+pub(super) fn on_r13(i: &mut Instruction) {
+    i.set_memory_base(Register::R13);
+    i.set_memory_index(Register::None);
+    i.set_memory_index_scale(1);
+    i.set_memory_displacement64(0);
+    i.set_memory_displ_size(0);
+    i.set_segment_prefix(Register::None);
+}
+
 /// A host register as the decoder names it, in so many bytes.
-fn named(host: Host, bytes: usize) -> Register {
+pub(super) fn named(host: Host, bytes: usize) -> Register {
     let n = u32::from(host.0);
     match bytes {
         1 if n < 4 => Register::AL + n,

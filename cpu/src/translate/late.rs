@@ -2,36 +2,42 @@
 
 use iced_x86::{Instruction, Mnemonic};
 
-use super::asm::{Alu, Host, R11, R13, R14, R15, RAX, RDI};
-use super::block::{Emitter, InHost, KIND, X, Y};
+use super::asm::{Alu, Host, R10, R11, R13, R15};
+use super::block::{Emitter, InHost};
+use super::frame::slot as at_slot;
 use super::lazy::{self, Operation};
 use crate::decode::operand::is_immediate;
+use crate::flags::bits;
+use crate::op::slot;
 
 impl Emitter<'_> {
-    /// Have the host's flags be the guest's, as far as a condition looks. R13 keeps its value; registers may move.
+    /// Have the host's flags be the guest's, as far as a condition looks. Registers keep their values, and R13 as well.
     pub(super) fn need_flags(&mut self, condition: u8) {
         let overflow = matches!(condition, 0 | 1 | 12..=15);
         match (self.in_host, self.known) {
             (InHost::All, _) => return,
             (InHost::AllButOverflow, _) if !overflow => return,
             (_, Some((Operation::Logic, log2))) => {
-                self.asm.load(R14, R15, X);
-                self.asm.test(log2, R14, R14);
+                self.asm.load(R10, R15, at_slot(slot::X));
+                self.asm.test(log2, R10, R10);
             }
             (_, Some((operation @ (Operation::Add | Operation::Sub), log2))) => {
-                self.asm.load(R14, R15, X);
-                self.asm.load(R11, R15, Y);
+                self.asm.load(R10, R15, at_slot(slot::X));
+                self.asm.load(R11, R15, at_slot(slot::Y));
                 let alu = if operation == Operation::Add { Alu::Add } else { Alu::Sub };
-                self.asm.alu_by_width(alu, log2, R14, R11);
+                self.asm.alu_by_width(alu, log2, R10, R11);
+            }
+            (_, Some((Operation::Host, _))) => {
+                self.asm.load(R10, R15, at_slot(slot::X));
+                self.asm.and32(R10, lazy::GUEST_FLAGS);
+                self.asm.push(R10);
+                self.asm.pop_flags();
             }
             _ => {
-                self.registers.save(self.asm);
-                self.registers.forget();
-                self.asm.copy(RDI, R15);
-                self.asm.set(RAX, self.places.read_flags);
-                self.asm.call(RAX);
-                self.asm.push(RAX);
-                self.asm.pop_flags();
+                // It preserves general registers only.
+                self.registers.vectors.save(self.asm);
+                self.registers.vectors.forget();
+                self.asm.call_to(self.places.routines.flags);
                 // They are where the interpreter has them now.
                 self.known = None;
             }
@@ -42,7 +48,7 @@ impl Emitter<'_> {
     pub(super) fn keep_kind(&mut self, operation: Operation, log2: u8) {
         // Storing the same number again would change nothing.
         if self.known != Some((operation, log2)) {
-            self.asm.store32_imm(R15, KIND, lazy::kind(operation, log2));
+            self.asm.store8_imm(R15, at_slot(slot::KIND), lazy::kind(operation, log2));
         }
         self.known = Some((operation, log2));
     }
@@ -55,27 +61,28 @@ impl Emitter<'_> {
         hosts: &[Option<Host>; 3],
     ) {
         match operation {
+            Operation::Host => {}
             Operation::Logic => {
                 if i.mnemonic() == Mnemonic::Test {
                     self.keep_test(i, log2, hosts);
                 }
             }
             Operation::Sub if i.mnemonic() == Mnemonic::Neg => {
-                self.asm.store_imm(R15, X, 0);
+                self.asm.store_imm(R15, at_slot(slot::X), 0);
                 let host = self.operand(log2, hosts[0]);
-                self.asm.store(R15, Y, host);
+                self.asm.store(R15, at_slot(slot::Y), host);
             }
             _ => {
                 let host = self.operand(log2, hosts[0]);
-                self.asm.store(R15, X, host);
+                self.asm.store(R15, at_slot(slot::X), host);
                 if is_immediate(i, 1) {
-                    self.asm.store_imm(R15, Y, i.immediate(1) as i64 as i32);
+                    self.asm.store_imm(R15, at_slot(slot::Y), i.immediate(1) as i64 as i32);
                 } else if operation == Operation::Add || operation == Operation::Sub {
                     let host = self.operand(log2, hosts[1]);
-                    self.asm.store(R15, Y, host);
+                    self.asm.store(R15, at_slot(slot::Y), host);
                 } else {
                     // A shift by one, which has no operand for it.
-                    self.asm.store_imm(R15, Y, 1);
+                    self.asm.store_imm(R15, at_slot(slot::Y), 1);
                 }
             }
         }
@@ -84,26 +91,36 @@ impl Emitter<'_> {
     pub(super) fn keep_test(&mut self, i: &Instruction, log2: u8, hosts: &[Option<Host>; 3]) {
         let host = self.operand(log2, hosts[0]);
         if hosts[0].is_some() && hosts[0] == hosts[1] {
-            self.asm.store(R15, X, host);
+            self.asm.store(R15, at_slot(slot::X), host);
             return;
         }
-        self.asm.copy(R14, host);
+        self.asm.copy(R10, host);
         if is_immediate(i, 1) {
-            self.asm.alu_imm(Alu::And, R14, i.immediate(1) as i64 as i32);
+            self.asm.alu_imm(Alu::And, R10, i.immediate(1) as i64 as i32);
         } else if let Some(other) = hosts[1] {
-            self.asm.alu(Alu::And, R14, other);
+            self.asm.alu(Alu::And, R10, other);
         }
-        self.asm.store(R15, X, R14);
+        self.asm.store(R15, at_slot(slot::X), R10);
     }
-    /// The register with an operand; what is in memory comes to R14.
+    /// The register with an operand; what is in memory comes to R10.
     pub(super) fn operand(&mut self, log2: u8, host: Option<Host>) -> Host {
         host.unwrap_or_else(|| {
-            self.asm.load_by_width(log2, R14, R13, 0);
-            R14
+            self.asm.load_by_width(log2, R10, R13, 0);
+            R10
         })
     }
     pub(super) fn keep_result(&mut self, log2: u8, host: Option<Host>) {
         let host = self.operand(log2, host);
-        self.asm.store(R15, X, host);
+        self.asm.store(R15, at_slot(slot::X), host);
+    }
+    /// Store the host's flags, which are all the guest's; AF is to be clear where hosts differ in it.
+    pub(super) fn keep_host_flags(&mut self, clear_af: bool) {
+        self.asm.push_flags();
+        self.asm.pop(R10);
+        if clear_af {
+            self.asm.and32(R10, lazy::GUEST_FLAGS & !(bits::AF as u32));
+            self.in_host = InHost::Nothing;
+        }
+        self.asm.store(R15, at_slot(slot::X), R10);
     }
 }

@@ -1,12 +1,13 @@
 //! Flags that translated code has left behind as operands: what they are is computed only if somebody asks.
 //!
-//! **Invariant.** Outside of translated code `kind` is [`NONE`] and [`crate::core::Core::flags`] holds.
+//! **Invariant.** Outside of translated code the kind is [`NONE`] and [`crate::core::Core::flags`] holds.
 
 use crate::core::Core;
 use crate::exec::integer::alu::{add_flags, sub_flags};
 use crate::exec::integer::shift;
 use crate::exec::integer::width::Width;
-use crate::flags::Flags;
+use crate::flags::{Flags, bits};
+use crate::op::slot;
 
 /// What the operands are of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,22 +24,24 @@ pub(super) enum Operation {
     Shr,
     /// x >> y, signed.
     Sar,
+    /// x is what the host's flags were behind it.
+    Host,
 }
 
-/// `kind`: the flags are where the interpreter has them.
-pub(super) const NONE: u32 = 0;
+/// No operation: the flags are where the interpreter has them.
+pub(super) const NONE: u8 = 0;
 
 /// The number of an operation in `1 << log2` bytes.
-pub(super) fn kind(operation: Operation, log2: u8) -> u32 {
-    1 + (operation as u32) * 4 + u32::from(log2)
+pub(super) fn kind(operation: Operation, log2: u8) -> u8 {
+    1 + (operation as u8) * 4 + log2
 }
 
 /// Put the flags where the interpreter has them.
 #[inline]
 pub(super) fn settle(core: &mut Core) {
-    let kind = std::mem::replace(&mut core.native.kind, NONE);
+    let kind = std::mem::take(&mut core.regs[slot::KIND as usize]) as u8;
     if kind != NONE {
-        let (x, y) = (core.native.x, core.native.y);
+        let (x, y) = (core.regs[slot::X as usize], core.regs[slot::Y as usize]);
         core.flags = match (kind - 1) & 3 {
             0 => flags::<u8>(kind, x, y),
             1 => flags::<u16>(kind, x, y),
@@ -48,7 +51,10 @@ pub(super) fn settle(core: &mut Core) {
     }
 }
 
-fn flags<W: Width>(kind: u32, x: u64, y: u64) -> Flags {
+/// Of the host's flags, those that are the guest's.
+pub(super) const GUEST_FLAGS: u32 = bits::ARITH as u32;
+
+fn flags<W: Width>(kind: u8, x: u64, y: u64) -> Flags {
     let (x, y) = (x & W::MASK, y & W::MASK);
     match (kind - 1) / 4 {
         0 => add_flags::<W>(x, y, x.wrapping_add(y)),
@@ -56,6 +62,7 @@ fn flags<W: Width>(kind: u32, x: u64, y: u64) -> Flags {
         2 => Flags::logic(W::sext(x)),
         3 => shift::flags_of_shl::<W>(x, y as u32),
         4 => shift::flags_of_shr::<W>(x, y as u32),
-        _ => shift::flags_of_sar::<W>(x, y as u32),
+        5 => shift::flags_of_sar::<W>(x, y as u32),
+        _ => Flags::from_bits(x & bits::ARITH),
     }
 }

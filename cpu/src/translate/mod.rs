@@ -1,31 +1,36 @@
 //! Hot blocks as host code: what the interpreter does, faster.
 //!
 //! Guest and host are the same architecture, so most instructions are executed as they are, on other registers, with
-//! memory operands replaced by host addresses that an inline look into the software TLB gives.
+//! memory operands replaced by host addresses that a look into the software TLB gives.
 //!
 //! - [`asm`]: the host instructions around those of the guest
 //! - [`registers`]: which host register holds which guest register
 //! - [`lazy`]: flags as operands, and [`late`]: flags within a block
 //! - [`choice`]: which instructions are translated
-//! - [`block`]: a block's translation, of [`instruction`]s, their [`operands`], and how it [`ends`]
-//! - [`memory`]: executable memory
+//! - [`block`]: a block's translation, of [`instruction`]s, [`vectors`], their [`operands`], and how it
+//!   [`ends`]
+//! - [`memory`]: executable memory, and [`frame`]: the CPU's state as code sees it
+//! - [`routines`]: code that all translations share, and [`sites`]: the places that it is called from
 //! - [`hot`]: when blocks are translated, and what comes after translated code
 //! - [`enter`]: the way in and the ways back
 //!
 //! **Why nothing escapes.** A translation is made of instructions that this folder emits and of guest instructions that
-//! are on a list (`choice::can_be_plain`), none of which is control flow or privileged, re-encoded with registers and
+//! are on a list (`choice::can_be_plain`, `vectors::LISTED`), none of which is control flow or privileged, re-encoded with registers and
 //! memory operands of our choice. So:
-//! - All memory that translated code reads or writes is [`Core`], which R15 points to for as long as it runs, tables
-//!   whose addresses [`Native`] holds, at indices that are masked to their lengths, and guest RAM by an entry of the TLB
-//!   whose tag has matched for the first and last byte: the same check, on the same entries, as `mem::tlb`'s.
-//! - It goes to addresses that this folder placed: within a block, to the common way out, to blocks by cells and by the
-//!   table of jumps, both of which [`Translator`] alone writes, and to two functions of [`enter`].
+//! - All memory that translated code reads or writes is [`crate::core::Core`], which R15 points into for as long as it
+//!   runs, tables whose addresses the CPU's slots hold, at indices that are masked to their lengths, and guest RAM by an
+//!   entry of the TLB whose tag has matched for the first and last byte: the same check, on the same entries, as
+//!   `mem::tlb`'s.
+//! - It goes to addresses that this folder placed: within a block, to [`routines`], to blocks by cells and by the table of
+//!   jumps, both of which [`Translator`] alone writes, and to the functions of [`enter`]. No address of the guest's is ever
+//!   on the host's stack or in one of those tables as one to go to.
 //! - It changes the host's arithmetic flags and registers that the way in has saved, and no other state of the host.
 //! - The decoder, the handlers' operands and the translation read the same bytes, which are the block's key: a block whose
 //!   page was written is not entered before its bytes were compared (`begin` looks at the page's generation each time).
 //!
 //! **Invariants.**
-//! - Whatever is out of the ordinary is the interpreter's: a translation ends before it with the state of that moment.
+//! - Whatever is out of the ordinary is the interpreter's: a translation ends before it with the state of that moment. The one
+//!   thing that is done before, a walk of the page tables, is what the instruction itself would begin with.
 //! - Counts are exact: a block is entered only if it fits before the limit, and one that is left early is charged for what
 //!   it did.
 //! - Nothing that a guest can see depends on what is translated, when, or where it lies.
@@ -35,6 +40,7 @@ mod block;
 mod choice;
 mod ends;
 mod enter;
+mod frame;
 mod hot;
 mod instruction;
 mod late;
@@ -42,17 +48,19 @@ mod lazy;
 mod memory;
 mod operands;
 mod registers;
+mod routines;
+mod sites;
+mod vectors;
 
 use bytemuck::Zeroable;
 
-use crate::core::Core;
 use crate::decode::cache::Block;
-use crate::mem::Mem;
 use crate::op::Op;
 use crate::zeroed::Zeroed;
-use asm::{Asm, R15};
 use block::{Places, Source, Translation};
 use memory::CodeMemory;
+use routines::Routines;
+use sites::Sites;
 
 pub(crate) use hot::Hot;
 
@@ -62,40 +70,43 @@ const CODE_BYTES: usize = 32 << 20;
 const BLOCK_BYTES_MAX: usize = 64 << 10;
 /// Translations at most.
 const BLOCKS_MAX: usize = 1 << 18;
+/// Where a block may go on: two cells for each.
+const CELLS: usize = 2 * (BLOCKS_MAX + 1);
 /// The table of jumps has so many entries, minus one.
 const JUMP_MASK: usize = (1 << 16) - 1;
 /// The binary logarithm of an entry's bytes.
 const JUMP_SHIFT: u8 = 4;
 
-/// Why translated code was left, in the word's low byte. Go on at RIP; bits 8-39 are the cell that may lead there.
+/// Why translated code was left, in the word's low byte. Go on at RIP.
 const NEXT: u8 = 0;
-/// The interpreter executes the rest of the block, from the instruction in bits 40-47.
-const INTERPRET: u8 = 1;
-/// A handler has ended the block at that instruction, for the reason in bits 48-55.
-const STOPPED: u8 = 2;
+/// The cell in bits 8-39 leads to a block that is not known.
+const UNLINKED: u8 = 1;
+/// The block in bits 8-39 was charged for, and does not fit before the limit.
+const FULL: u8 = 2;
+/// The block in bits 8-39 is not what it was.
+const STALE: u8 = 3;
+/// The interpreter executes the rest of the block in bits 8-39, from the instruction in bits 40-47.
+const INTERPRET: u8 = 4;
+/// The same, from a site whose code goes on at the offset in bits 8-39.
+const MISSED: u8 = 5;
+/// The same, from the site with the number in bits 8-39; RIP holds for [`NO_SITE`].
+const MISSED_FAR: u8 = 6;
+/// A handler has ended the block at such a site, for the reason in bits 48-55.
+const STOPPED: u8 = 7;
 /// Where the reason is.
 const STOP_SHIFT: u8 = 48;
-
-/// The word that tells why translated code was left.
-fn leave_word(why: u8, id: u32, n: u32) -> u64 {
-    u64::from(why) | u64::from(id) << 8 | u64::from(n) << 40
-}
+/// A block's end that is no instruction.
+const NO_SITE: u32 = u32::MAX;
 
 /// What translated code works with besides the CPU's state.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Native {
-    /// Instructions before the limit.
-    pub left: u64,
-    /// What `x` and `y` are the operands of ([`lazy`]).
-    pub kind: u32,
-    pub x: u64,
-    pub y: u64,
     /// Where operations lie.
-    pub ops: u64,
-    /// The generations of pages.
-    pub generations: u64,
-    /// The table of jumps.
-    pub jumps: u64,
+    ops: u64,
+    /// Host registers at a site that was left, by their numbers.
+    hosts: [u64; 16],
+    /// The host's XMM registers there.
+    vectors: [u128; 16],
 }
 
 /// Where code of a host address is translated to.
@@ -108,6 +119,11 @@ struct Jump {
 
 const _: () = assert!(size_of::<Jump>() == 1 << JUMP_SHIFT);
 
+/// The slot of the table of jumps for a host address; `routines::far` computes the same.
+fn jump_slot(host: u64) -> usize {
+    (host as usize ^ host as usize >> 12) & JUMP_MASK
+}
+
 /// A translated block.
 #[derive(Debug, Clone, Copy)]
 struct Translated {
@@ -117,22 +133,25 @@ struct Translated {
     len: u16,
     /// Its offset in its page.
     offset: u16,
+    /// Offsets in the page where its cells lead.
+    leads_to: [u16; 2],
 }
 
 /// Translated blocks.
 #[derive(Debug)]
 struct Translator {
     memory: CodeMemory,
-    /// How much of `memory` is the way in and out.
+    /// How much of `memory` is routines.
     kept: usize,
-    enter: u64,
-    leave: u64,
+    routines: Routines,
     /// By number from 1.
     blocks: Vec<Translated>,
-    /// By the same number, the generation at which each was valid last.
-    generations: Zeroed<u32>,
-    /// Two for each number: where its block goes on, the code that leaves where nothing is known of that.
-    cells: Zeroed<u64>,
+    /// Those up to this number can be executed.
+    published: u32,
+    /// How often others could have been, if they were; so often at most, then they are published.
+    wanted: u32,
+    wanted_max: u32,
+    sites: Sites,
     /// By host address of guest code, where its translation is.
     jumps: Zeroed<Jump>,
     translation: Translation,
@@ -140,32 +159,24 @@ struct Translator {
 }
 
 impl Translator {
+    /// Translations for memory with a TLB of so many entries, minus one. They are published when they were wanted so often.
     /// None where the host allows no code to be made.
-    fn new() -> Option<Translator> {
-        let mut memory = CodeMemory::new(CODE_BYTES)?;
-        let mut asm = Asm::default();
-        let saved = [asm::Host(3), asm::Host(5), asm::R12, asm::R13, asm::R14, R15];
-        saved.iter().for_each(|&reg| asm.push(reg));
-        asm.add_to(asm::Host(4), asm::Host(4), -8);
-        asm.copy(R15, asm::RDI);
-        asm.load(asm::R12, R15, std::mem::offset_of!(Core, native.left) as i32);
-        asm.jump_register(asm::RSI);
-        let enter = memory.put(asm.finish());
-        asm.clear();
-        asm.store(R15, std::mem::offset_of!(Core, native.left) as i32, asm::R12);
-        asm.add_to(asm::Host(4), asm::Host(4), 8);
-        saved.iter().rev().for_each(|&reg| asm.pop(reg));
-        asm.ret();
-        let leave = memory.put(asm.finish());
+    fn new(tlb_mask: usize, wanted_max: u32) -> Option<Translator> {
+        // Behind the cells, the generations of blocks, two in a word.
+        let mut memory = CodeMemory::new(CODE_BYTES, CELLS + BLOCKS_MAX / 2 + 1)?;
+        let cells = memory.address_of_word(0);
+        let routines = Routines::new(&mut memory, tlb_mask, cells);
+        memory.publish();
         let kept = memory.used();
         Some(Translator {
             memory,
             kept,
-            enter,
-            leave,
+            routines,
             blocks: Vec::new(),
-            generations: Zeroed::new(BLOCKS_MAX + 1),
-            cells: Zeroed::new(2 * (BLOCKS_MAX + 1)),
+            published: 0,
+            wanted: 0,
+            wanted_max,
+            sites: Sites::default(),
             jumps: Zeroed::new(JUMP_MASK + 1),
             translation: Translation::default(),
             made: 0,
@@ -184,35 +195,27 @@ impl Translator {
         if !self.blocks.is_empty() {
             self.memory.clear(self.kept);
             self.blocks.clear();
+            (self.published, self.wanted) = (0, 0);
+            self.sites.clear();
             self.jumps.fill(Jump::zeroed());
         }
     }
     /// Translate a block; there must be room. Its number, which is not 0.
-    fn translate(&mut self, mem: &Mem, block: &Block, ops: &[Op], bytes: &[u8]) -> u32 {
+    fn translate(&mut self, block: &Block, ops: &[Op], bytes: &[u8]) -> u32 {
         let id = self.blocks.len() as u32 + 1;
-        let first_cell = 2 * id;
-        let cell = |n: usize| &raw const self.cells[first_cell as usize + n] as u64;
-        let source = Source {
-            bytes,
-            ops,
-            ops_start: block.ops_start(),
-            id,
-            page: block.gpa() >> 12,
-            tlb_mask: mem.tlb.mask(),
-        };
+        let source = Source { bytes, ops, ops_start: block.ops_start(), id, page: block.gpa() >> 12 };
         let places = Places {
-            leave: self.leave,
-            call_op: enter::call_op as *const () as u64,
-            read_flags: enter::read_flags as *const () as u64,
-            generation: &raw const self.generations[id as usize] as u64,
-            cells: [cell(0), cell(1)],
-            first_cell,
+            base: self.memory.base(),
+            next: self.memory.next(),
+            routines: self.routines,
+            generation: self.memory.address_of_word(CELLS) + 4 * u64::from(id),
+            cells: [0, 1].map(|n| self.memory.address_of_word(cell(id, n))),
         };
-        let emitted = self.translation.translate(&source, &places);
+        let emitted = self.translation.translate(&source, &places, &mut self.sites);
         debug_assert!(emitted.code.len() <= BLOCK_BYTES_MAX);
         let code = self.memory.put(emitted.code);
-        for (n, at) in emitted.unlinked.into_iter().enumerate() {
-            self.cells[first_cell as usize + n] = code + at as u64;
+        for n in 0..2 {
+            self.memory.words()[cell(id, n)] = self.routines.unlinked;
         }
         self.blocks.push(Translated {
             code,
@@ -220,20 +223,51 @@ impl Translator {
             count: block.count,
             len: block.len,
             offset: (block.gpa() & 0xfff) as u16,
+            leads_to: emitted.leads_to,
         });
         self.made += 1;
         id
     }
+    /// Whether a translation can be executed by now.
+    #[inline]
+    fn is_ready(&mut self, id: u32) -> bool {
+        id <= self.published || self.is_ready_now()
+    }
+    #[cold]
+    #[inline(never)]
+    fn is_ready_now(&mut self) -> bool {
+        self.wanted += 1;
+        let ready = self.wanted >= self.wanted_max;
+        if ready {
+            self.memory.publish();
+            (self.published, self.wanted) = (self.blocks.len() as u32, 0);
+        }
+        ready
+    }
+    /// A block was found to be what it is at a generation of its page.
+    fn is_valid_at(&mut self, id: u32, generation: u32) {
+        let generations: &mut [u32] = bytemuck::cast_slice_mut(&mut self.memory.words()[CELLS..]);
+        generations[id as usize] = generation;
+    }
     fn get(&self, id: u32) -> &Translated {
         &self.blocks[id as usize - 1]
     }
-    /// A block follows, which was found as `host`, the host address of its bytes, and may be reached by a cell.
+    /// A block follows, which was found as `host`, the host address of its bytes, and may be reached by a cell. If it is
+    /// translated, the next time it is gone to at once.
     fn follows(&mut self, cell: u32, host: u64, id: u32) {
+        if id == 0 || id > self.published {
+            return;
+        }
         let code = self.get(id).code;
         if cell == 0 {
-            self.jumps[host as usize & JUMP_MASK] = Jump { host, code };
+            self.jumps[jump_slot(host)] = Jump { host, code };
         } else {
-            self.cells[cell as usize] = code;
+            self.memory.words()[cell as usize] = code;
         }
     }
+}
+
+/// The number of a block's cell.
+fn cell(id: u32, n: usize) -> usize {
+    2 * id as usize + n
 }

@@ -1,9 +1,9 @@
-//! Memory operands: their addresses, and the look into the software TLB that makes host addresses of them.
+//! Memory operands: their addresses, and the host addresses that become of them.
 
-use super::asm::{Alu, NOT_EQUAL, R11, R13, R14, R15};
-use super::block::{Emitter, InHost, TABLE};
-use super::registers::slot as at_slot;
-use crate::mem::tlb;
+use super::asm::{Alu, R13, R15};
+use super::block::{Emitter, InHost};
+use super::frame::slot as at_slot;
+use super::routines::Width;
 use crate::op::{Op, slot};
 
 impl Emitter<'_> {
@@ -27,22 +27,19 @@ impl Emitter<'_> {
             self.in_host = InHost::Nothing;
         }
     }
-    /// R14 = the TLB's entry for the address in R13.
-    pub(super) fn entry(&mut self) {
-        self.asm.copy(R14, R13);
-        self.asm.shift_right(R14, 12 - tlb::ENTRY_SHIFT);
-        self.asm.and32(R14, (self.source.tlb_mask << tlb::ENTRY_SHIFT) as u32);
-        self.asm.alu_memory(Alu::Add, R14, R15, TABLE);
-        self.in_host = InHost::Nothing;
-    }
-    /// R13 = the host address of so many bytes at the linear address in R13, or leave to the interpreter.
+    /// R13 = the host address of so many bytes (a power of two) at the linear address in R13, or leave to the interpreter.
     pub(super) fn check(&mut self, size: usize, write: bool, n: usize) {
-        self.entry();
-        self.asm.add_to(R11, R13, size as i32 - 1);
-        self.asm.alu_imm(Alu::And, R11, -4096);
-        self.asm.alu_memory(Alu::Cmp, R11, R14, if write { tlb::WRITE } else { tlb::READ } as i32);
-        let miss = self.otherwise(n);
-        self.asm.jump_if(NOT_EQUAL, miss);
-        self.asm.alu_memory(Alu::Add, R13, R14, tlb::ADDEND as i32);
+        self.check_with(Width::of(size), write, n);
+    }
+    /// The same for sixteen bytes that must be aligned.
+    pub(super) fn check_aligned(&mut self, write: bool, n: usize) {
+        self.check_with(Width::Aligned, write, n);
+    }
+    fn check_with(&mut self, width: Width, write: bool, n: usize) {
+        let routines = &self.places.routines;
+        let by_width = if write { &routines.write } else { &routines.read };
+        self.asm.call_to(by_width[width as usize]);
+        self.site(n);
+        self.in_host = InHost::Nothing;
     }
 }

@@ -3,20 +3,14 @@
 //! A guest register is loaded when it is first needed and stored at the block's end, or where somebody else has to see it.
 //! RAX, RCX and RDX are only ever held by their namesakes, because instructions name them without saying so.
 
-use std::mem::offset_of;
-
 use super::asm::{Asm, Host, R15};
-use crate::core::Core;
+use super::frame::slot;
+use super::vectors::Vectors;
 
-/// Hosts for the guest registers that are not bound to one. RSP is the host's own; 11 to 15 have other uses.
-const POOL: [u8; 7] = [3, 5, 6, 7, 8, 9, 10];
+/// Hosts for the guest registers that are not bound to one. RSP is the host's own; 10 to 15 have other uses.
+const POOL: [u8; 6] = [3, 5, 6, 7, 8, 9];
 /// Guest registers below are bound to their namesakes.
 const BOUND: u8 = 3;
-
-/// Where a guest register (or another slot) lies in [`Core`].
-pub(super) fn slot(n: u8) -> i32 {
-    (offset_of!(Core, regs) + 8 * usize::from(n)) as i32
-}
 
 /// The state of all registers at one place in a block.
 #[derive(Debug, Default)]
@@ -28,6 +22,7 @@ pub(super) struct Registers {
     pinned: u16,
     used_at: [u32; 16],
     now: u32,
+    pub vectors: Vectors,
 }
 
 impl Registers {
@@ -64,7 +59,7 @@ impl Registers {
         let oldest = (BOUND..16)
             .filter(|&g| self.host_of[usize::from(g)].is_some() && self.pinned & 1 << g == 0)
             .min_by_key(|&g| self.used_at[usize::from(g)]);
-        // An instruction needs four registers at most, and there are seven.
+        // An instruction needs four registers at most, and there are six.
         let victim = oldest.unwrap_or(BOUND);
         let host = self.host_of[usize::from(victim)].take().unwrap_or(Host(POOL[0]));
         if self.dirty & 1 << victim != 0 {
@@ -83,11 +78,8 @@ impl Registers {
         self.pinned = 0;
     }
     /// What has to be stored for others to see everything: guest registers and where they are.
-    pub(super) fn unsaved(&self) -> Vec<(u8, Host)> {
-        (0..16)
-            .filter(|g| self.dirty & 1 << g != 0)
-            .filter_map(|g| Some((g, self.host_of[usize::from(g)]?)))
-            .collect()
+    pub(super) fn unsaved(&self) -> impl Iterator<Item = (u8, Host)> + '_ {
+        (0..16).filter(|g| self.dirty & 1 << g != 0).filter_map(|g| Some((g, self.host_of[usize::from(g)]?)))
     }
     /// Store all that was changed. No flags are changed.
     pub(super) fn save(&mut self, asm: &mut Asm) {
@@ -95,10 +87,12 @@ impl Registers {
             asm.store(R15, slot(guest), host);
         }
         self.dirty = 0;
+        self.vectors.save(asm);
     }
     /// Somebody else used the host's registers. What was changed has been stored.
     pub(super) fn forget(&mut self) {
         debug_assert_eq!(self.dirty, 0);
         self.host_of = [None; 16];
+        self.vectors.forget();
     }
 }

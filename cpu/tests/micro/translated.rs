@@ -159,3 +159,127 @@ fn code_that_was_changed_is_not_the_old_one() {
     });
     assert_eq!(check(&g).state.gpr[3], sum);
 }
+
+/// A call through the word that its return address is stored to, of a function whose page was never executed: the target is
+/// the word as it was.
+#[test]
+fn a_call_may_overwrite_its_own_operand() {
+    let mut g = Guest::new();
+    for page in 0..20 {
+        g.map(ELSEWHERE + page * 0x1000, DATA, P | W);
+    }
+    // inc rbx; ret.
+    g.code(DATA, |a| {
+        a.inc(rbx)?;
+        a.ret()
+    });
+    g.code(CODE, |a| {
+        let mut again = a.create_label();
+        a.mov(rdi, ELSEWHERE)?;
+        a.mov(ecx, 20)?;
+        a.set_label(&mut again)?;
+        a.mov(qword_ptr(rsp - 8), rdi)?;
+        a.call(qword_ptr(rsp - 8))?;
+        a.add(rdi, 0x1000)?;
+        a.dec(ecx)?;
+        a.jnz(again)?;
+        a.hlt()
+    });
+    assert_eq!(check(&g).state.gpr[3], 20);
+}
+
+/// Vectors across all that makes translated code store and load them again: handlers, misses of the TLB, flags that are asked
+/// for, and the end of a block; with operands that are one and the same register.
+#[test]
+fn vectors_are_where_they_are_looked_for() {
+    let mut g = Guest::new();
+    g.state.cr4 |= 1 << 9;
+    g.map(ELSEWHERE, DATA, P | W);
+    g.code(CODE, |a| {
+        let (mut again, mut over) = (a.create_label(), a.create_label());
+        a.mov(rsi, DATA)?;
+        a.mov(rdi, ELSEWHERE)?;
+        a.mov(ecx, 60)?;
+        a.set_label(&mut again)?;
+        a.movd(xmm0, ecx)?;
+        a.pshufd(xmm0, xmm0, 0)?;
+        a.pshuflw(xmm8, xmm8, 0x1b)?;
+        a.paddd(xmm1, xmm0)?;
+        // A handler, which wants all to be stored, and a miss, which must keep what is held.
+        a.cpuid()?;
+        a.mov(ecx, dword_ptr(rsi + 0x200))?;
+        a.pxor(xmm2, xmm1)?;
+        a.movdqu(xmmword_ptr(rsi + 0x101), xmm2)?;
+        a.movdqa(xmm3, xmmword_ptr(rdi + 0x100))?;
+        a.add(rbx, rcx)?;
+        // POPFQ leaves flags of no operation, and JC needs them.
+        a.pushfq()?;
+        a.popfq()?;
+        a.jc(over)?;
+        a.punpcklbw(xmm3, xmm3)?;
+        a.set_label(&mut over)?;
+        a.psrldq(xmm3, 3)?;
+        a.pmovmskb(eax, xmm3)?;
+        a.add(r8, rax)?;
+        a.movq(r9, xmm3)?;
+        a.movhps(qword_ptr(rsi + 0x300), xmm3)?;
+        a.movsd_2(xmm4, qword_ptr(rsi + 0x300))?;
+        a.movss(xmm4, xmm1)?;
+        // CPUID took ECX.
+        a.inc(dword_ptr(rsi + 0x200))?;
+        a.mov(ecx, 60)?;
+        a.sub(ecx, dword_ptr(rsi + 0x200))?;
+        a.jnz(again)?;
+        // Not aligned.
+        a.movaps(xmm5, xmmword_ptr(rsi + 1))?;
+        a.hlt()
+    });
+    let done = check(&g);
+    assert_ne!(done.state.fpu.xmm[3], 0);
+    assert_ne!(done.state.fpu.xmm[1], 0);
+}
+
+/// Flags that the host is asked for, because no operands tell them: with CF from before, with second bytes, in memory.
+#[test]
+fn flags_of_other_operations_are_the_same() {
+    let mut g = Guest::new();
+    g.code(CODE, |a| {
+        let mut again = a.create_label();
+        a.mov(rsi, DATA)?;
+        a.mov(edi, 100)?;
+        a.set_label(&mut again)?;
+        a.imul_3(rax, rdi, 0x1234_5677)?;
+        a.add(ebx, eax)?;
+        a.inc(rdx)?;
+        a.adc(rcx, rax)?;
+        a.pushfq()?;
+        a.sbb(r8d, ebx)?;
+        a.dec(byte_ptr(rsi))?;
+        a.setc(byte_ptr(rsi + 1))?;
+        a.cmp(ah, al)?;
+        a.pushfq()?;
+        a.test(ah, 4)?;
+        a.setnz(ch)?;
+        a.xor(dh, ah)?;
+        a.pushfq()?;
+        a.movzx(r9d, ax)?;
+        a.movzx(edx, ah)?;
+        a.mov(qword_ptr(rsi + 8), rbx)?;
+        a.xadd(qword_ptr(rsi + 8), rcx)?;
+        a.adc(dword_ptr(rsi + 16), 7)?;
+        a.cmpxchg(qword_ptr(rsi + 8), rdx)?;
+        a.cmovl(r10, rcx)?;
+        a.xchg(qword_ptr(rsi + 24), r10)?;
+        a.lock().inc(dword_ptr(rsi + 32))?;
+        a.pop(r11)?;
+        a.pop(r12)?;
+        a.pop(r13)?;
+        a.add(r14, r11)?;
+        a.add(r14, r12)?;
+        a.add(r14, r13)?;
+        a.dec(edi)?;
+        a.jnz(again)?;
+        a.hlt()
+    });
+    assert_ne!(check(&g).state.gpr[14], 0);
+}

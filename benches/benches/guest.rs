@@ -1,0 +1,151 @@
+//! User code in a stock Debian guest: SHA-256, SQLite, Redis under load. Our soft engine, the same interpreting, QEMU's TCG
+//! with `-icount` and plain TCG, all with the same kernel, initramfs, root filesystem and programs.
+//!
+//! `cargo bench -p benches --bench guest [-- --json] [-- --runs N]`
+#![allow(clippy::disallowed_types)] // Measuring host time is what benches are for.
+
+use benches::debian::{Debian, MEMORY_MIB, WORKLOADS};
+use benches::marks::{Marks, Span};
+use benches::{Options, Report, Samples, peer};
+use clap::Parser;
+use everett_cpu::CacheConfig;
+use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::{Machine, Stop, Until};
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// No guest takes that much virtual time.
+const VTIME_MAX_NS: u64 = 600_000_000_000;
+/// How often the console is looked at.
+const LOOK_NS: u64 = 1_000_000;
+const QEMU: &str = "qemu-system-x86_64";
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("guest: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The samples of one workload.
+#[derive(Default)]
+struct Work {
+    soft: Samples,
+    interpreted: Samples,
+    icount: Samples,
+    tcg: Samples,
+    /// Seconds of ours for each of plain TCG's, in the same round.
+    soft_to_tcg: Samples,
+    mips: Samples,
+    instructions: Samples,
+}
+
+impl Work {
+    /// Adds a round of our translating engine.
+    fn ours(&mut self, span: &Span<Reading>) {
+        let (seconds, count) = (seconds(span), span.end.instructions - span.begin.instructions);
+        self.soft.push(seconds);
+        self.mips.push(count as f64 / seconds / 1e6);
+        self.instructions.push(count as f64);
+    }
+}
+
+fn run(options: &Options) -> Result<(), String> {
+    let mut report = Report::new("guest", options.json);
+    let guest = Debian::of_user()?;
+    let with_qemu = peer::installed(QEMU);
+    if !with_qemu {
+        eprintln!("guest: {QEMU} is not installed, so there is no peer: apt-get install qemu-system-x86");
+    }
+    report.note(&format!("{MEMORY_MIB} MiB, command line: {}", Debian::cmdline()));
+    let mut works = WORKLOADS.map(|_| Work::default());
+    for round in 1..=options.runs {
+        report.note(&format!("round {round} of {}", options.runs));
+        let interpreter = CacheConfig { translate_after: None, ..CacheConfig::default() };
+        let interpreted = soft(&guest, interpreter)?;
+        let translated = soft(&guest, CacheConfig::default())?;
+        check(&translated, &interpreted)?;
+        for ((work, interpreted), translated) in works.iter_mut().zip(&interpreted).zip(&translated) {
+            work.interpreted.push(seconds(interpreted));
+            work.ours(translated);
+        }
+        if with_qemu {
+            let icount = ["-accel", "tcg", "-icount", "shift=0,sleep=off"];
+            let icount = peer::spans(&mut guest.qemu(QEMU, &icount))?;
+            check(&translated, &icount)?;
+            let tcg = peer::spans(&mut guest.qemu(QEMU, &["-accel", "tcg"]))?;
+            check(&translated, &tcg)?;
+            for (((work, ours), icount), tcg) in works.iter_mut().zip(&translated).zip(&icount).zip(&tcg) {
+                work.icount.push(icount.end - icount.begin);
+                work.tcg.push(tcg.end - tcg.begin);
+                work.soft_to_tcg.push(seconds(ours) / (tcg.end - tcg.begin));
+            }
+        }
+    }
+    for (name, work) in WORKLOADS.iter().zip(&works) {
+        let peer = format!("{name}_icount_s");
+        let peer = Some((peer.as_str(), &work.icount));
+        report.figure(&format!("{name}_soft_s"), "s", &work.soft, peer);
+        report.figure(&format!("{name}_interpreted_s"), "s", &work.interpreted, peer);
+        report.figure(&format!("{name}_icount_s"), "s", &work.icount, None);
+        report.figure(&format!("{name}_tcg_s"), "s", &work.tcg, peer);
+        report.figure(&format!("{name}_soft_to_tcg"), "x", &work.soft_to_tcg, None);
+        report.figure(&format!("{name}_soft_mips"), "MIPS", &work.mips, None);
+        report.figure(&format!("{name}_soft_instructions"), "", &work.instructions, None);
+    }
+    report.print();
+    Ok(())
+}
+
+/// Makes sure that a guest ran all workloads, and with the results that another one had.
+///
+/// # Errors
+/// It did not: one line.
+fn check<T, U>(one: &[Span<T>], other: &[Span<U>]) -> Result<(), String> {
+    if !one.iter().map(|span| span.name.as_str()).eq(WORKLOADS) {
+        return Err(String::from("the guest ran other workloads than it should"));
+    }
+    for span in one {
+        let there = other.iter().find(|other| other.name == span.name).map(|other| other.result.as_str());
+        if there != Some(span.result.as_str()) {
+            return Err(format!("{}: the result is {:?} here and {there:?} there", span.name, span.result));
+        }
+    }
+    Ok(())
+}
+
+/// What is read off our machine at a mark.
+#[derive(Clone, Copy)]
+struct Reading {
+    seconds: f64,
+    instructions: u64,
+}
+
+/// What a workload took our machine.
+fn seconds(span: &Span<Reading>) -> f64 {
+    span.end.seconds - span.begin.seconds
+}
+
+/// Boots our machine and runs all workloads in it.
+fn soft(guest: &Debian, caches: CacheConfig) -> Result<Vec<Span<Reading>>, String> {
+    let start = Instant::now();
+    let mut machine = Machine::new(guest.config()?, |ram| SoftEngine::new(ram.shared(), caches))
+        .map_err(|error| error.to_string())?;
+    let mut marks = Marks::default();
+    loop {
+        let stop = machine.run(&Until::vtime(machine.vtime() + LOOK_NS));
+        let now = Reading { seconds: start.elapsed().as_secs_f64(), instructions: machine.icount() };
+        if marks.hear(&machine.output().take_console(), now)? {
+            return Ok(marks.into_spans());
+        }
+        if let Stop::End(end) = stop {
+            return Err(format!("the guest ended before it was done: {end}"));
+        }
+        if machine.vtime() > VTIME_MAX_NS {
+            return Err(String::from("the guest takes too long"));
+        }
+    }
+}

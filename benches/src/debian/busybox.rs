@@ -1,0 +1,37 @@
+//! The static busybox out of Debian's package: what an initramfs without a C library can run.
+
+use everett_guest_image::Cache;
+use everett_guest_image::debian::package::Package;
+use everett_guest_image::lock::Lock;
+use std::io::{self, Read as _};
+
+const PACKAGE: &str = "busybox-static";
+/// Where it is in the package's archive, and in one of a suite with merged folders.
+const PATHS: [&str; 2] = ["bin/busybox", "usr/bin/busybox"];
+/// It has 2 MiB.
+const BYTES_MAX: u64 = 16 << 20;
+
+/// The program, of the package that an image was made from.
+///
+/// # Errors
+/// The package is not there or not what it was: one line.
+pub(super) fn of(lock: &Lock, cache: &Cache) -> Result<Vec<u8>, String> {
+    let missing = || format!("there is no busybox in the package {PACKAGE}");
+    let locked = lock.packages.iter().find(|locked| locked.name == PACKAGE).ok_or_else(missing)?;
+    let path = cache.packages().join(format!("{}.deb", locked.sha256));
+    let package = Package::open(&path).map_err(|error| error.to_string())?;
+    read(&package).map_err(|error| format!("{PACKAGE}: {error}"))?.ok_or_else(missing)
+}
+
+fn read(package: &Package) -> io::Result<Option<Vec<u8>>> {
+    for entry in tar::Archive::new(package.data()?).entries()? {
+        let entry = entry?;
+        let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        if entry.header().entry_type().is_file() && PATHS.contains(&path.trim_start_matches("./")) {
+            let mut program = Vec::new();
+            entry.take(BYTES_MAX).read_to_end(&mut program)?;
+            return Ok(Some(program));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,16 @@
+#!/everett-bench/busybox sh
+# PID 1 in the initramfs: from there into the root filesystem, with no host that has to say anything. When anything fails
+# here it exits, which ends the machine: the host sees that.
+set -e
+busybox=/everett-bench/busybox
+root=/everett-bench/root
+$busybox mount -t devtmpfs dev /dev
+# The image's own modules, in the order in which the agent loads them.
+while read -r module; do $busybox insmod "/lib/everett-modules/$module"; done < /etc/everett/modules
+$busybox ip link set lo up
+$busybox mount -t squashfs -o ro /dev/vda $root
+$busybox mount -t devtmpfs dev $root/dev
+$busybox mount -t proc proc $root/proc
+$busybox mount -t tmpfs tmpfs $root/tmp
+$busybox cp /everett-bench/workloads.sh $root/tmp/
+exec $busybox switch_root $root /bin/sh /tmp/workloads.sh

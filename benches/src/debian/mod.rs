@@ -1,0 +1,130 @@
+//! A stock Debian guest that runs the same programs wherever it boots: our machine or a peer's.
+//!
+//! Kernel, modules and root filesystem are an image as any world has it. PID 1 is not the agent, which wants our host at
+//! the other end of its ports: an archive behind the image's own initramfs (the kernel takes several as one) brings
+//! Debian's static busybox and a script, and `rdinit=` names that. It enters the root and starts [`workloads`] there.
+//!
+//! [`workloads`]: WORKLOADS
+
+mod busybox;
+
+use everett_guest_image::initramfs::Archive;
+use everett_guest_image::{Cache, Image, ImageSpec, Silent, build};
+use everett_tools::interrupt::Interrupt;
+use everett_tools::session::configure::SoftConfigure;
+use everett_vmm::boot::DEFAULT_CMDLINE;
+use everett_vmm::disk::Disk;
+use everett_vmm::virtio::blk::Latency;
+use everett_vmm::{MachineConfig, machine::DiskConfig};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::NamedTempFile;
+
+/// Guest memory, wherever it boots.
+pub const MEMORY_MIB: u64 = 512;
+/// What it runs, in this order, as it calls them in its marks.
+pub const WORKLOADS: [&str; 3] = ["sha256", "sqlite3", "redis"];
+
+/// How a peer's machine has its disk, besides the ways that ours has.
+const PEERS_BUS: &str = "virtio_pci";
+const PACKAGES: [&str; 4] = ["busybox-static", "redis-server", "redis-tools", "sqlite3"];
+const INIT: &str = include_str!("init.sh");
+const SCRIPT: &str = include_str!("workloads.sh");
+
+/// The guest's files.
+#[derive(Debug)]
+pub struct Debian {
+    kernel: PathBuf,
+    root: PathBuf,
+    initramfs: NamedTempFile,
+}
+
+impl Debian {
+    /// From the user's cache, or built and fetched.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn of_user() -> Result<Debian, String> {
+        let cache = Cache::of_user().map_err(|error| error.to_string())?;
+        let mut spec = ImageSpec::of_packages("bookworm", PACKAGES.map(String::from).to_vec());
+        spec.modules.push(String::from(PEERS_BUS));
+        let interrupt = Interrupt::default();
+        let mut machine = SoftConfigure::new(&cache, &interrupt);
+        let image = build(&spec, &cache, &mut machine, &mut Silent).map_err(|error| error.to_string())?;
+        let initramfs = initramfs(&image, &cache)?;
+        let root = image.root.ok_or_else(|| String::from("the image has no root"))?.path;
+        Ok(Debian { kernel: image.vmlinux.path, root, initramfs })
+    }
+
+    /// Its kernel's command line, wherever it boots: a peer's disk is on a PCI bus, so that one is looked for.
+    #[must_use]
+    pub fn cmdline() -> String {
+        let parts = DEFAULT_CMDLINE.split_whitespace().filter(|&part| part != "pci=off");
+        parts.chain(["quiet", "rdinit=/everett-bench/init"]).collect::<Vec<_>>().join(" ")
+    }
+
+    /// A machine of ours with it.
+    ///
+    /// # Errors
+    /// The root's file cannot be used: one line.
+    pub fn config(&self) -> Result<MachineConfig, String> {
+        let mut config = MachineConfig::new(&self.kernel);
+        config.memory_bytes = MEMORY_MIB << 20;
+        config.initramfs = Some(self.initramfs.path().to_path_buf());
+        config.cmdline = Debian::cmdline();
+        config.disks.push(DiskConfig {
+            disk: Disk::open(&self.root, None).map_err(|error| error.to_string())?,
+            serial: String::from("root"),
+            read_only: true,
+            latency: Latency::default(),
+        });
+        Ok(config)
+    }
+
+    /// A QEMU with it. Not its `microvm`, which has virtio over MMIO as our machine does: with nothing but a PIT to
+    /// calibrate the TSC against, the kernel gives up for good where the host is busy.
+    #[must_use]
+    pub fn qemu(&self, program: &str, acceleration: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command
+            .args(["-M", "q35", "-smp", "1", "-cpu", "Nehalem", "-nographic", "-no-reboot", "-nodefaults"])
+            .args(["-serial", "stdio", "-m", &MEMORY_MIB.to_string()])
+            .args(acceleration)
+            .arg("-kernel")
+            .arg(&self.kernel)
+            .arg("-initrd")
+            .arg(self.initramfs.path())
+            .args(["-append", &Debian::cmdline(), "-device", "virtio-blk-pci,drive=root", "-drive"])
+            .arg(format!("if=none,id=root,format=raw,readonly=on,file={}", self.root.display()));
+        command
+    }
+}
+
+/// The image's initramfs, and behind it what this guest starts with.
+fn initramfs(image: &Image, cache: &Cache) -> Result<NamedTempFile, String> {
+    let mut archive = Archive::default();
+    archive.folder("everett-bench");
+    archive.folder("everett-bench/root");
+    archive.file("everett-bench/busybox", 0o755, &busybox::of(&image.lock, cache)?);
+    archive.file("everett-bench/init", 0o755, INIT.as_bytes());
+    archive.file("everett-bench/workloads.sh", 0o644, SCRIPT.as_bytes());
+    let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    let first = &image.initramfs.path;
+    let mut bytes = fs::read(first).map_err(|error| failed(first, error))?;
+    bytes.extend(archive.finish());
+    let file = NamedTempFile::new().map_err(|error| format!("no temporary file: {error}"))?;
+    fs::write(file.path(), bytes).map_err(|error| failed(file.path(), error))?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SCRIPT, WORKLOADS};
+
+    #[test]
+    fn the_script_runs_all_workloads_in_their_order() {
+        let calls = SCRIPT.lines().filter_map(|line| line.strip_prefix("workload "));
+        assert_eq!(calls.collect::<Vec<_>>(), WORKLOADS);
+    }
+}

@@ -1,0 +1,115 @@
+//! Marks: lines by which a guest says on its console where a piece of work begins and ends.
+//!
+//! `everett-bench: begin NAME`, `everett-bench: end NAME` or `everett-bench: failed NAME`, `everett-bench: result TEXT` of
+//! what has just ended, and at last `everett-bench: done`. What else is on the console does not matter.
+
+/// How a mark starts.
+const START: &str = "everett-bench: ";
+/// No mark is as long; what is longer is cut.
+const LINE_BYTES_MAX: usize = 256;
+
+/// A piece of work, and what the host read off its clocks at both ends.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Span<T> {
+    /// The guest's name for it.
+    pub name: String,
+    /// At its beginning.
+    pub begin: T,
+    /// At its end.
+    pub end: T,
+    /// What came of it: the same wherever the same guest runs.
+    pub result: String,
+}
+
+/// Listens to a console.
+#[derive(Debug)]
+pub struct Marks<T> {
+    line: Vec<u8>,
+    begun: Option<(String, T)>,
+    spans: Vec<Span<T>>,
+}
+
+impl<T> Default for Marks<T> {
+    fn default() -> Self {
+        Marks { line: Vec::new(), begun: None, spans: Vec::new() }
+    }
+}
+
+impl<T: Copy> Marks<T> {
+    /// Takes what the guest said, and the clocks when it was heard. True when the guest is done.
+    ///
+    /// # Errors
+    /// The guest says that its work failed, or ends what it did not begin: one line.
+    pub fn hear(&mut self, said: &[u8], now: T) -> Result<bool, String> {
+        for &byte in said {
+            if byte != b'\n' {
+                if self.line.len() < LINE_BYTES_MAX {
+                    self.line.push(byte);
+                }
+                continue;
+            }
+            let line = String::from_utf8_lossy(&std::mem::take(&mut self.line)).into_owned();
+            // A line of the kernel's may be before it.
+            if let Some((_, mark)) = line.split_once(START)
+                && self.mark(mark.trim_end(), now)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn mark(&mut self, mark: &str, now: T) -> Result<bool, String> {
+        match mark.split_once(' ') {
+            Some(("begin", name)) => self.begun = Some((name.to_owned(), now)),
+            Some(("end", name)) => match self.begun.take() {
+                Some((begun, begin)) if begun == name => {
+                    self.spans.push(Span { name: begun, begin, end: now, result: String::new() });
+                }
+                _ => return Err(format!("the guest ended {name}, which it had not begun")),
+            },
+            Some(("result", text)) => match self.spans.last_mut() {
+                Some(span) => text.clone_into(&mut span.result),
+                None => return Err(String::from("the guest has a result of nothing")),
+            },
+            Some(("failed", name)) => return Err(format!("{name} failed in the guest")),
+            _ => return Ok(mark == "done"),
+        }
+        Ok(false)
+    }
+
+    /// The pieces of work that have ended, in their order.
+    #[must_use]
+    pub fn into_spans(self) -> Vec<Span<T>> {
+        self.spans
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Marks, Span};
+
+    #[test]
+    fn spans_are_between_marks_that_come_in_pieces() {
+        let mut marks = Marks::default();
+        assert_eq!(marks.hear(b"Linux\r\neverett-be", 1), Ok(false));
+        assert_eq!(marks.hear(b"nch: begin a\r\nnoise\r\n", 2), Ok(false));
+        assert_eq!(
+            marks
+                .hear(b"[1.0] x everett-bench: end a\r\neverett-bench: result x y\r\neverett-bench: done", 3),
+            Ok(false)
+        );
+        assert_eq!(marks.hear(b"\n", 4), Ok(true));
+        let (name, result) = (String::from("a"), String::from("x y"));
+        assert_eq!(marks.into_spans(), [Span { name, begin: 2, end: 3, result }]);
+    }
+
+    #[test]
+    fn failed_and_unpaired_work_is_an_error() {
+        let heard = |said: &str| Marks::default().hear(said.as_bytes(), 0);
+        assert_eq!(heard("everett-bench: failed a\n"), Err(String::from("a failed in the guest")));
+        assert!(heard("everett-bench: end a\n").is_err());
+        assert!(heard("everett-bench: result a\n").is_err());
+        assert!(heard("everett-bench: begin b\neverett-bench: end a\n").is_err());
+    }
+}

@@ -1,0 +1,339 @@
+//! Code that all translations share: the way in and out, accesses to guest memory, jumps to other pages, and calls of what is
+//! not translated. Being called for them, a translation stays small: on a guest that does many different things, how fast
+//! it runs is decided by how much of its code the host's caches hold.
+//!
+//! Registers: R15 is in the middle of the CPU's state ([`super::frame`]), R14 the TLB's table for the current mode, R12 the
+//! instructions left before the limit. R10, R11 and R13 hold nothing for long. The others hold guest registers.
+
+use std::mem::offset_of;
+
+use super::asm::{
+    Alu, Asm, EQUAL, Host, NOT_EQUAL, R10, R11, R12, R13, R14, R15, RAX, RCX, RDI, RDX, RSI, RSP,
+};
+use super::enter::{call_op, missed, missed_exec, read_flags};
+use super::frame::{MIDDLE, RIP, TABLE, field, slot};
+use super::memory::CodeMemory;
+use super::{FULL, JUMP_SHIFT, MISSED, MISSED_FAR, NEXT, STALE, STOP_SHIFT, STOPPED, UNLINKED};
+use crate::core::{Core, cr0, cr4};
+use crate::mem::tlb;
+use crate::op::slot::{JUMPS, LEFT, PAGE, PAGE_FAR};
+
+/// What the host's ABI wants to be saved.
+const SAVED: [Host; 6] = [Host(3), Host(5), R12, R13, R14, R15];
+/// Host registers that may hold guest registers, in the order in which [`missed`] gets them.
+pub(super) const HOLDERS: [u8; 9] = [0, 1, 2, 3, 5, 6, 7, 8, 9];
+/// Those of them that a call does not preserve.
+const VOLATILE: [u8; 7] = [0, 1, 2, 6, 7, 8, 9];
+/// How wide an access is; the number is the binary logarithm of its bytes, or 5.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Width {
+    Byte,
+    Word,
+    Dword,
+    Qword,
+    Vector,
+    /// A vector, at a multiple of 16.
+    Aligned,
+}
+
+impl Width {
+    const ALL: [Width; 6] =
+        [Width::Byte, Width::Word, Width::Dword, Width::Qword, Width::Vector, Width::Aligned];
+
+    /// For so many bytes: a power of two up to 16.
+    pub(super) fn of(bytes: usize) -> Width {
+        Width::ALL[bytes.trailing_zeros().min(4) as usize]
+    }
+    fn bytes(self) -> u8 {
+        if self == Width::Aligned { 16 } else { 1 << self as u8 }
+    }
+}
+
+/// What the host's registers hold where an access misses.
+#[repr(C)]
+pub(super) struct Held {
+    pub vectors: [u128; 16],
+    /// As [`HOLDERS`] numbers them.
+    pub general: [u64; HOLDERS.len()],
+}
+
+/// Bytes of all XMM registers.
+const VECTOR_BYTES: i32 = 16 * 16;
+/// What [`missed`] is asked for where nothing helps.
+const IMPOSSIBLE: u64 = 0;
+
+/// Where each of them lies.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Routines {
+    /// `extern fn(core, code) -> word`.
+    pub enter: u64,
+    /// RAX is the word that tells why.
+    pub leave: u64,
+    /// By [`Width`]: R13 = the host address of what is at the linear address in R13, to be read.
+    pub read: [u64; Width::ALL.len()],
+    /// The same, to be written.
+    pub write: [u64; Width::ALL.len()],
+    /// Go on if the linear address in R13 is known to be executable. R13 is not kept.
+    pub executable: u64,
+    /// Go on if the guest may use XMM registers.
+    pub vectors: u64,
+    /// Go to the linear address in R13. R11 is the site.
+    pub far: u64,
+    /// The same; RSI is the stack pointer from then on.
+    pub far_stack: u64,
+    /// Have a handler execute an operation: ESI is its index, and the instructions of its block.
+    pub handler: u64,
+    /// The host's flags become the guest's.
+    pub flags: u64,
+    /// Block R11 does not fit before the limit; it was charged for.
+    pub full: u64,
+    /// Block R11 is not what it was.
+    pub stale: u64,
+    /// Nothing is known of where the cell at R11 leads.
+    pub unlinked: u64,
+}
+
+impl Routines {
+    /// Emit all. `mask` is the TLB's entries, minus one; `words` is where cells lie.
+    pub(super) fn new(memory: &mut CodeMemory, mask: usize, words: u64) -> Routines {
+        let (mut asm, mut routines) = (Asm::default(), Routines::default());
+        let base = memory.base();
+        let mut emit = |body: &mut dyn FnMut(&mut Asm)| {
+            asm.clear(memory.next());
+            body(&mut asm);
+            memory.put(asm.finish())
+        };
+        routines.enter = emit(&mut enter);
+        let leave = emit(&mut leave);
+        routines.leave = leave;
+        let miss = emit(&mut |asm| miss(asm, base, leave));
+        for width in Width::ALL {
+            routines.read[width as usize] = emit(&mut |asm| check(asm, mask, width, false, miss));
+            routines.write[width as usize] = emit(&mut |asm| check(asm, mask, width, true, miss));
+        }
+        routines.executable = emit(&mut |asm| executable(asm, mask, miss));
+        routines.vectors = emit(&mut |asm| vectors(asm, miss));
+        routines.far = emit(&mut |asm| far(asm, mask, false, leave));
+        routines.far_stack = emit(&mut |asm| far(asm, mask, true, leave));
+        routines.handler = emit(&mut |asm| handler(asm, base, leave));
+        routines.flags = emit(&mut flags);
+        routines.full = emit(&mut |asm| leave_with(asm, FULL, 8, leave));
+        routines.stale = emit(&mut |asm| leave_with(asm, STALE, 8, leave));
+        routines.unlinked = emit(&mut |asm| {
+            asm.set(RAX, words);
+            asm.alu(Alu::Sub, R11, RAX);
+            // From bytes to cells, and to where their number belongs.
+            leave_with(asm, UNLINKED, 8 - 3, leave);
+        });
+        routines
+    }
+}
+
+fn enter(asm: &mut Asm) {
+    SAVED.iter().for_each(|&reg| asm.push(reg));
+    asm.add_to(RSP, RSP, -8);
+    asm.add_to(R15, RDI, MIDDLE);
+    asm.load(R12, R15, slot(LEFT));
+    asm.load(R14, R15, TABLE);
+    asm.jump_register(RSI);
+}
+
+fn leave(asm: &mut Asm) {
+    asm.store(R15, slot(LEFT), R12);
+    asm.add_to(RSP, RSP, 8);
+    SAVED.iter().rev().for_each(|&reg| asm.pop(reg));
+    asm.ret();
+}
+
+/// Leave with R11, shifted, and a reason.
+fn leave_with(asm: &mut Asm, why: u8, shift: u8, leave: u64) {
+    asm.copy(RAX, R11);
+    asm.shift_left(RAX, shift);
+    asm.alu_imm(Alu::Add, RAX, i32::from(why));
+    asm.jump_to(leave);
+}
+
+/// `entry` = the offset of the TLB's entry for the address in R13.
+fn entry(asm: &mut Asm, entry: Host, mask: usize) {
+    asm.copy32(entry, R13);
+    asm.shift_right32(entry, 12 - tlb::ENTRY_SHIFT);
+    asm.and32(entry, (mask << tlb::ENTRY_SHIFT) as u32);
+}
+
+fn check(asm: &mut Asm, mask: usize, width: Width, write: bool, miss: u64) {
+    let size = width.bytes();
+    let (other, unaligned) = (asm.label(), asm.label());
+    if width == Width::Aligned {
+        asm.test_byte(R13, 15);
+        asm.jump_if(NOT_EQUAL, unaligned);
+    }
+    entry(asm, R11, mask);
+    asm.add_to(R10, R13, i32::from(size) - 1);
+    asm.alu_imm(Alu::And, R10, -4096);
+    let tag = if write { tlb::WRITE } else { tlb::READ };
+    asm.alu_indexed(Alu::Cmp, R10, R14, R11, tag as i8);
+    asm.jump_if(NOT_EQUAL, other);
+    asm.alu_indexed(Alu::Add, R13, R14, R11, tlb::ADDEND as i8);
+    asm.ret();
+    asm.bind(other);
+    asm.set(R10, u64::from(size) << 1 | u64::from(write));
+    asm.jump_to(miss);
+    asm.bind(unaligned);
+    asm.set(R10, IMPOSSIBLE);
+    asm.jump_to(miss);
+}
+
+fn executable(asm: &mut Asm, mask: usize, miss: u64) {
+    let unknown = asm.label();
+    entry(asm, R11, mask);
+    asm.alu_imm(Alu::And, R13, -4096);
+    asm.alu_indexed(Alu::Cmp, R13, R14, R11, tlb::EXEC as i8);
+    asm.jump_if(NOT_EQUAL, unknown);
+    asm.ret();
+    asm.bind(unknown);
+    // No walk: the page would count as accessed, and what comes before the jump may yet fault.
+    asm.set(R10, IMPOSSIBLE);
+    asm.jump_to(miss);
+}
+
+fn vectors(asm: &mut Asm, miss: u64) {
+    let not = asm.label();
+    let (cr0, cr4) = (field(offset_of!(Core, cr0)), field(offset_of!(Core, cr4)));
+    asm.test_memory(R15, cr0, (cr0::EM | cr0::TS) as u8);
+    asm.jump_if(NOT_EQUAL, not);
+    asm.test_memory(R15, cr4 + 1, (cr4::OSFXSR >> 8) as u8);
+    asm.jump_if(EQUAL, not);
+    asm.ret();
+    asm.bind(not);
+    asm.set(R10, IMPOSSIBLE);
+    asm.jump_to(miss);
+}
+
+/// An access misses the TLB. R10 tells which one.
+fn miss(asm: &mut Asm, base: u64, leave: u64) {
+    HOLDERS.iter().rev().for_each(|&reg| asm.push(Host(reg)));
+    asm.add_to(RSP, RSP, -VECTOR_BYTES);
+    (0..16).for_each(|n| asm.store_vector(RSP, 16 * i32::from(n), n));
+    asm.add_to(RDI, R15, -MIDDLE);
+    asm.copy(RSI, RSP);
+    asm.copy(RDX, R13);
+    asm.copy(RCX, R10);
+    asm.set(RAX, missed as *const () as u64);
+    asm.call(RAX);
+    asm.copy(R13, RAX);
+    asm.test(3, RAX, RAX);
+    (0..16).for_each(|n| asm.load_vector(n, RSP, 16 * i32::from(n)));
+    asm.add_to(RSP, RSP, VECTOR_BYTES);
+    HOLDERS.iter().for_each(|&reg| asm.pop(Host(reg)));
+    let failed = asm.label();
+    asm.jump_if(EQUAL, failed);
+    asm.ret();
+    asm.bind(failed);
+    leave_from_site(asm, R11, base);
+    leave_with(asm, MISSED, 8, leave);
+}
+
+/// `at` = the offset of the code that would be returned to.
+fn leave_from_site(asm: &mut Asm, at: Host, base: u64) {
+    asm.pop(at);
+    asm.set(R10, base);
+    asm.alu(Alu::Sub, at, R10);
+}
+
+fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
+    let (again, unknown, behind) = (asm.label(), asm.label(), asm.label());
+    asm.bind(again);
+    entry(asm, RAX, mask);
+    asm.copy(RDX, R13);
+    asm.alu_imm(Alu::And, RDX, -4096);
+    asm.alu_indexed(Alu::Cmp, RDX, R14, RAX, tlb::EXEC as i8);
+    asm.jump_if(NOT_EQUAL, unknown);
+    if stack {
+        asm.store(R15, slot(4), RSI);
+    }
+    asm.store(R15, slot(PAGE), RDX);
+    asm.add_to(RDI, RDX, 1 << 30);
+    asm.store(R15, slot(PAGE_FAR), RDI);
+    asm.alu_indexed(Alu::Add, R13, R14, RAX, tlb::ADDEND as i8);
+    // As `super::jump_slot` does it.
+    asm.copy(RDI, R13);
+    asm.shift_right32(RDI, 12);
+    asm.xor32(RDI, R13);
+    asm.and32(RDI, super::JUMP_MASK as u32);
+    asm.shift_left(RDI, JUMP_SHIFT);
+    asm.alu_memory(Alu::Add, RDI, R15, slot(JUMPS));
+    asm.alu_memory(Alu::Cmp, R13, RDI, 0);
+    asm.jump_if(NOT_EQUAL, behind);
+    asm.jump_memory(RDI, 8);
+
+    asm.bind(behind);
+    asm.and32(R13, 0xfff);
+    asm.alu(Alu::Add, R13, RDX);
+    asm.store(R15, RIP, R13);
+    asm.set(RAX, u64::from(NEXT));
+    asm.jump_to(leave);
+
+    asm.bind(unknown);
+    // Where the run stops nobody fetches any more.
+    let failed = asm.label();
+    asm.test(3, R12, R12);
+    asm.jump_if(EQUAL, failed);
+    asm.push(RSI);
+    asm.push(R11);
+    asm.add_to(RDI, R15, -MIDDLE);
+    asm.copy(RSI, R13);
+    asm.set(RAX, missed_exec as *const () as u64);
+    asm.call(RAX);
+    asm.pop(R11);
+    asm.pop(RSI);
+    asm.test(2, RAX, RAX);
+    asm.jump_if(NOT_EQUAL, again);
+    asm.bind(failed);
+    // All that the instruction does is done, unless it faults itself.
+    asm.store(R15, RIP, R13);
+    let fault = asm.label();
+    asm.copy(RAX, R13);
+    asm.shift_left(RAX, 16);
+    asm.shift_right_signed(RAX, 16);
+    asm.alu(Alu::Cmp, RAX, R13);
+    asm.jump_if(NOT_EQUAL, fault);
+    if stack {
+        asm.store(R15, slot(4), RSI);
+    }
+    asm.set(RAX, u64::from(NEXT));
+    asm.jump_to(leave);
+    asm.bind(fault);
+    leave_with(asm, MISSED_FAR, 8, leave);
+}
+
+fn handler(asm: &mut Asm, base: u64, leave: u64) {
+    asm.store(R15, slot(LEFT), R12);
+    asm.add_to(RDI, R15, -MIDDLE);
+    asm.add_to(RSP, RSP, -8);
+    asm.set(RAX, call_op as *const () as u64);
+    asm.call(RAX);
+    asm.add_to(RSP, RSP, 8);
+    // It may have changed the mode.
+    asm.load(R14, R15, TABLE);
+    asm.test(2, RAX, RAX);
+    let stopped = asm.label();
+    asm.jump_if(NOT_EQUAL, stopped);
+    asm.ret();
+    asm.bind(stopped);
+    asm.copy(R13, RAX);
+    asm.shift_left(R13, STOP_SHIFT - 8);
+    leave_from_site(asm, R11, base);
+    asm.alu(Alu::Add, R11, R13);
+    leave_with(asm, STOPPED, 8, leave);
+}
+
+fn flags(asm: &mut Asm) {
+    VOLATILE.iter().for_each(|&reg| asm.push(Host(reg)));
+    asm.add_to(RDI, R15, -MIDDLE);
+    asm.set(RAX, read_flags as *const () as u64);
+    asm.call(RAX);
+    asm.push(RAX);
+    asm.pop_flags();
+    VOLATILE.iter().rev().for_each(|&reg| asm.pop(Host(reg)));
+    asm.ret();
+}

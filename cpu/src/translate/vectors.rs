@@ -1,0 +1,168 @@
+//! XMM registers in translated code: moves and packed integers, which the host executes as they are.
+//!
+//! A guest's XMM register is held by its namesake, from its first use in a block to where somebody else has to see it. What
+//! depends on MXCSR is not here.
+
+use std::mem::offset_of;
+
+use iced_x86::{CpuidFeature, Encoder, Instruction, Mnemonic, OpKind, Register};
+
+use super::asm::{Asm, R15};
+use super::block::{Emitter, InHost};
+use super::choice::is_near_memory;
+use super::frame::field;
+use super::instruction::{named, on_r13};
+use crate::core::Core;
+use crate::decode::operand::{gpr, is_memory};
+use crate::op::Op;
+
+/// Where an XMM register lies. The host wants the address to be a multiple of 16, as a `u128`'s is.
+pub(super) const fn place(n: u8) -> i32 {
+    field(offset_of!(Core, fpu.xmm) + 16 * n as usize)
+}
+
+/// Which XMM registers the host's hold.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Vectors {
+    held: u16,
+    /// Those whose value is nowhere else.
+    pub dirty: u16,
+    /// The guest may use them: that was looked at in this block.
+    pub usable: bool,
+}
+
+impl Vectors {
+    /// Store all that was changed. No flags are changed.
+    pub(super) fn save(&mut self, asm: &mut Asm) {
+        for n in (0..16).filter(|n| self.dirty & 1 << n != 0) {
+            asm.store_vector(R15, place(n), n);
+        }
+        self.dirty = 0;
+    }
+    /// Somebody else used the host's registers, and may have changed whether the guest may.
+    pub(super) fn forget(&mut self) {
+        debug_assert_eq!(self.dirty, 0);
+        *self = Vectors::default();
+    }
+}
+
+/// Whether the host has what an instruction needs. What is translated shows nowhere, so hosts may differ.
+fn host_has(i: &Instruction) -> bool {
+    i.cpuid_features().iter().all(|feature| match feature {
+        CpuidFeature::SSE | CpuidFeature::SSE2 | CpuidFeature::X64 => true,
+        CpuidFeature::SSE3 => std::is_x86_feature_detected!("sse3"),
+        CpuidFeature::SSSE3 => std::is_x86_feature_detected!("ssse3"),
+        CpuidFeature::SSE4_1 => std::is_x86_feature_detected!("sse4.1"),
+        CpuidFeature::SSE4_2 => std::is_x86_feature_detected!("sse4.2"),
+        _ => false,
+    })
+}
+
+/// A memory operand of sixteen bytes that need not be aligned.
+fn is_unaligned(mnemonic: Mnemonic) -> bool {
+    use Mnemonic::*;
+    matches!(mnemonic, Movups | Movupd | Movdqu | Lddqu)
+}
+
+/// Whether the first operand is a register that is written without being read, all of it.
+fn writes_whole(i: &Instruction) -> bool {
+    use Mnemonic::*;
+    let moves = match i.mnemonic() {
+        Movaps | Movapd | Movdqa | Movups | Movupd | Movdqu | Lddqu | Movd | Movq | Pshufd | Pshuflw
+        | Pshufhw => true,
+        Movss | Movsd => is_memory(i, 1),
+        _ => false,
+    };
+    moves && i.op0_register() != i.op1_register()
+}
+
+/// What is translated.
+const LISTED: &[Mnemonic] = {
+    use Mnemonic::*;
+    &[
+        Movaps, Movapd, Movdqa, Movups, Movupd, Movdqu, Lddqu, Movd, Movq, Movss, Movsd, Movlps, Movhps,
+        Movlpd, Movhpd, Movhlps, Movlhps, Movddup, Movshdup, Movsldup, Pxor, Por, Pand, Pandn, Xorps, Xorpd,
+        Orps, Orpd, Andps, Andpd, Andnps, Andnpd, Paddb, Paddw, Paddd, Paddq, Psubb, Psubw, Psubd, Psubq,
+        Paddsb, Paddsw, Paddusb, Paddusw, Psubsb, Psubsw, Psubusb, Psubusw, Pcmpeqb, Pcmpeqw, Pcmpeqd,
+        Pcmpeqq, Pcmpgtb, Pcmpgtw, Pcmpgtd, Pcmpgtq, Pmaxub, Pmaxsw, Pminub, Pminsw, Pmaxsb, Pmaxuw, Pmaxsd,
+        Pmaxud, Pminsb, Pminuw, Pminsd, Pminud, Pavgb, Pavgw, Psadbw, Pabsb, Pabsw, Pabsd, Pmullw, Pmulhw,
+        Pmulhuw, Pmuludq, Pmulld, Pmuldq, Pmaddwd, Pmaddubsw, Punpcklbw, Punpcklwd, Punpckldq, Punpcklqdq,
+        Punpckhbw, Punpckhwd, Punpckhdq, Punpckhqdq, Unpcklps, Unpcklpd, Unpckhps, Unpckhpd, Packsswb,
+        Packssdw, Packuswb, Packusdw, Psllw, Pslld, Psllq, Psrlw, Psrld, Psrlq, Psraw, Psrad, Pslldq, Psrldq,
+        Pshufd, Pshuflw, Pshufhw, Shufps, Shufpd, Pshufb, Palignr, Pmovmskb, Movmskps, Movmskpd,
+    ]
+};
+
+/// Whether [`Emitter::vector`] can translate it.
+pub(super) fn can_be_vector(i: &Instruction, op: &Op) -> bool {
+    let operand = |k: u32| match i.op_kind(k) {
+        OpKind::Register => i.op_register(k).is_xmm() || i.op_register(k).is_gpr(),
+        OpKind::Memory => is_near_memory(i, op),
+        OpKind::Immediate8 => true,
+        _ => false,
+    };
+    LISTED.contains(&i.mnemonic()) && (0..i.op_count()).all(operand) && host_has(i)
+}
+
+impl Emitter<'_> {
+    pub(super) fn vector(&mut self, i: &Instruction, n: usize) {
+        if !self.registers.vectors.usable {
+            self.asm.call_to(self.places.routines.vectors);
+            self.site(n);
+            self.in_host = InHost::Nothing;
+            self.registers.vectors.usable = true;
+        }
+        let memory = (0..i.op_count()).find(|&k| is_memory(i, k));
+        if let Some(k) = memory {
+            self.address(&self.source.ops[n]);
+            let size = i.memory_size().size();
+            if size == 16 && !is_unaligned(i.mnemonic()) {
+                self.check_aligned(k == 0, n);
+            } else {
+                self.check(size, k == 0, n);
+            }
+        }
+        let mut out = *i;
+        for k in 0..i.op_count() {
+            if i.op_kind(k) != OpKind::Register {
+                continue;
+            }
+            let register = i.op_register(k);
+            if register.is_xmm() {
+                self.hold(register, !(k == 0 && writes_whole(i)));
+            } else {
+                let host = self.registers.get(self.asm, gpr(register), k != 0);
+                out.set_op_register(k, named(host, register.size()));
+            }
+        }
+        if memory.is_some() {
+            on_r13(&mut out);
+        }
+        if self.encoder.encode(&out, 0).is_err() {
+            // Nothing was changed so far.
+            self.encoder = Encoder::new(64);
+            return self.handler(n);
+        }
+        let mut code = self.encoder.take_buffer();
+        self.asm.raw(&code);
+        code.clear();
+        self.encoder.set_buffer(code);
+        if i.op_kind(0) == OpKind::Register {
+            let register = i.op_register(0);
+            if register.is_xmm() {
+                self.registers.vectors.dirty |= 1 << register.number();
+            } else {
+                self.registers.wrote(gpr(register));
+            }
+        }
+    }
+    /// Have the host's XMM register hold the guest's.
+    fn hold(&mut self, register: Register, load: bool) {
+        let n = register.number() as u8;
+        let vectors = &mut self.registers.vectors;
+        if load && vectors.held & 1 << n == 0 {
+            self.asm.load_vector(n, R15, place(n));
+        }
+        vectors.held |= 1 << n;
+    }
+}

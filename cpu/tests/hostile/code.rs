@@ -1,0 +1,136 @@
+//! Encoding instructions. Nothing here checks that they make sense.
+
+/// The operand that can be a register or memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Rm {
+    Reg(u8),
+    /// At a register plus a displacement.
+    At(u8, i32),
+    /// At base plus scaled index plus a displacement.
+    Sum(u8, u8, u8, i32),
+    /// At an address of 31 bits.
+    Abs(u32),
+    /// At a linear address, RIP-relative, with so many bytes of immediate operands behind it.
+    Rip(u64, u8),
+}
+
+/// Code that grows, at a linear address.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Code {
+    pub(crate) at: u64,
+    pub(crate) bytes: Vec<u8>,
+    /// Where four bytes are that will become the linear address of a patch site, and what is added to that.
+    pub(crate) fixups: Vec<(usize, i32)>,
+    /// Where bytes are that may be changed without harm: linear addresses of immediate operands.
+    pub(crate) sites: Vec<u64>,
+}
+
+impl Code {
+    pub(crate) fn new(at: u64) -> Code {
+        Code { at, ..Code::default() }
+    }
+    /// Where the next instruction will be.
+    pub(crate) fn here(&self) -> u64 {
+        self.at + self.bytes.len() as u64
+    }
+    pub(crate) fn raw(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+    pub(crate) fn imm32(&mut self, v: u32) {
+        self.raw(&v.to_le_bytes());
+    }
+    /// The last so many bytes are an immediate operand that may be changed.
+    pub(crate) fn site(&mut self, bytes: u64) {
+        self.sites.push(self.here() - bytes);
+    }
+    /// An instruction with ModRM, in 1, 2, 4 or 8 bytes; the opcode is that of the wide form.
+    pub(crate) fn op(&mut self, width: u8, opcode: &[u8], reg: u8, rm: Rm) {
+        let (base, index) = match rm {
+            Rm::Reg(r) | Rm::At(r, _) => (r, 0),
+            Rm::Sum(base, index, ..) => (base, index),
+            Rm::Abs(_) | Rm::Rip(..) => (0, 0),
+        };
+        if width == 2 {
+            self.raw(&[0x66]);
+        }
+        let rex = u8::from(width == 8) << 3 | (reg >> 3) << 2 | (index >> 3) << 1 | base >> 3;
+        let byte_register = width == 1 && (reg >= 4 || matches!(rm, Rm::Reg(r) if r >= 4));
+        if rex != 0 || byte_register {
+            self.raw(&[0x40 | rex]);
+        }
+        self.raw(opcode);
+        if width == 1
+            && let Some(last) = self.bytes.last_mut()
+        {
+            *last &= !1;
+        }
+        self.modrm(reg, rm);
+    }
+    /// ModRM, SIB and displacement.
+    pub(crate) fn modrm(&mut self, reg: u8, rm: Rm) {
+        let reg = (reg & 7) << 3;
+        match rm {
+            Rm::Reg(r) => self.raw(&[0xc0 | reg | r & 7]),
+            Rm::At(base, disp) => {
+                let short = i8::try_from(disp);
+                self.raw(&[if short.is_ok() { 0x40 } else { 0x80 } | reg | base & 7]);
+                if base & 7 == 4 {
+                    self.raw(&[0x24]);
+                }
+                match short {
+                    Ok(disp) => self.raw(&[disp as u8]),
+                    Err(_) => self.imm32(disp as u32),
+                }
+            }
+            Rm::Sum(base, index, scale, disp) => {
+                self.raw(&[0x84 | reg, scale << 6 | (index & 7) << 3 | base & 7]);
+                self.imm32(disp as u32);
+            }
+            Rm::Abs(address) => {
+                self.raw(&[0x04 | reg, 0x25]);
+                self.imm32(address);
+            }
+            Rm::Rip(target, behind) => {
+                self.raw(&[0x05 | reg]);
+                let after = self.here() + 4 + u64::from(behind);
+                self.imm32(target.wrapping_sub(after) as u32);
+            }
+        }
+    }
+    /// A store of an instruction to a patch site: the address is filled in later.
+    pub(crate) fn op_at_site(&mut self, width: u8, opcode: &[u8], reg: u8, offset: i32) {
+        self.op(width, opcode, reg, Rm::Abs(0));
+        self.fixups.push((self.bytes.len() - 4, offset));
+    }
+    /// MOV of a constant.
+    pub(crate) fn set(&mut self, reg: u8, v: u64) {
+        if let Ok(v) = u32::try_from(v) {
+            if reg >= 8 {
+                self.raw(&[0x41]);
+            }
+            self.raw(&[0xb8 + (reg & 7)]);
+            self.imm32(v);
+        } else {
+            self.raw(&[0x48 | reg >> 3, 0xb8 + (reg & 7)]);
+            self.raw(&v.to_le_bytes());
+        }
+    }
+    /// JMP, CALL (opcodes of one byte) or Jcc (0F 8x) to a linear address.
+    pub(crate) fn branch(&mut self, opcode: &[u8], target: u64) {
+        self.raw(opcode);
+        let after = self.here() + 4;
+        self.imm32(target.wrapping_sub(after) as u32);
+    }
+    pub(crate) fn push(&mut self, reg: u8) {
+        if reg >= 8 {
+            self.raw(&[0x41]);
+        }
+        self.raw(&[0x50 + (reg & 7)]);
+    }
+    pub(crate) fn pop(&mut self, reg: u8) {
+        if reg >= 8 {
+            self.raw(&[0x41]);
+        }
+        self.raw(&[0x58 + (reg & 7)]);
+    }
+}

@@ -1,0 +1,66 @@
+//! When a program is stopped, and what happens to it from outside then: the same in all ways.
+
+use crate::layout::*;
+use crate::program::Program;
+use crate::rng::Rng;
+
+/// How many instructions of a program are executed at most.
+pub(crate) const INSTRUCTIONS_MAX: u64 = 2400;
+/// Stops at most.
+const STOPS_MAX: u64 = 8;
+
+/// What happens at a stop.
+#[derive(Debug, Clone)]
+pub(crate) enum Event {
+    Nothing,
+    /// The pages that were written are taken.
+    TakeDirty,
+    /// Somebody writes RAM.
+    Write(u64, Vec<u8>),
+    /// Pages become what they were in the beginning, as by a restore.
+    Replace(Vec<u64>),
+    /// An interrupt, if it can be taken.
+    Interrupt(u8),
+}
+
+/// A stop, by the number of instructions since the beginning.
+#[derive(Debug, Clone)]
+pub(crate) struct Stop {
+    pub(crate) at: u64,
+    pub(crate) event: Event,
+}
+
+/// All stops of a program, in order; the last one is the end.
+pub(crate) fn stops(p: &Program, instructions_max: u64) -> Vec<Stop> {
+    let mut rng = Rng::for_case(p.seed, 1);
+    let mut stops: Vec<Stop> = (0..1 + rng.below(STOPS_MAX))
+        .map(|_| Stop { at: 1 + rng.below(INSTRUCTIONS_MAX), event: event(p, &mut rng) })
+        .collect();
+    stops.retain(|stop| stop.at < instructions_max);
+    stops.sort_by_key(|stop| stop.at);
+    stops.push(Stop { at: instructions_max, event: Event::TakeDirty });
+    stops
+}
+
+fn event(p: &Program, rng: &mut Rng) -> Event {
+    match rng.below(8) {
+        0 => Event::TakeDirty,
+        1 | 2 if !p.sites.is_empty() => {
+            let bytes = rng.next().to_le_bytes();
+            let n = 1 + rng.below(8) as usize;
+            let at = rng.pick(&p.sites).min(RAM_LEN as u64 - 8);
+            Event::Write(at, bytes[..if rng.one_in(4) { n } else { 1 }].to_vec())
+        }
+        3 => {
+            let page = rng.below(VIEW_PAGES);
+            let gpa = CODE + rng.below(CODE_PAGES) * 4096;
+            Event::Write(window_entry(page), (gpa | PRESENT | WRITABLE | USER).to_le_bytes().to_vec())
+        }
+        4 | 5 => {
+            let pages = (0..RAM_PAGES).filter(|_| rng.one_in(3));
+            Event::Replace(pages.collect())
+        }
+        6 => Event::Interrupt(0x20 + rng.below(0xe0) as u8),
+        _ => Event::Nothing,
+    }
+}

@@ -1,0 +1,80 @@
+//! Guest RAM between pages that nobody may touch, and pages that nobody has a reason to.
+//!
+//! An access that leaves RAM by up to [`GUARD`] bytes kills the process; a store that leaves it by a little more changes a
+//! canary.
+#![allow(unsafe_code)]
+
+use crate::layout::RAM_LEN;
+
+/// Bytes without any access, on both sides of RAM.
+const GUARD: usize = 1 << 20;
+/// Bytes of a canary.
+const CANARY: usize = 1 << 14;
+/// What fills it.
+const CANARY_BYTE: u8 = 0xc5;
+/// RAM begins at a multiple, so that its place changes nothing that is looked up by some bits of a host address.
+const ALIGNMENT: usize = 1 << 20;
+
+/// Canary, guard, RAM, guard, canary.
+pub(crate) struct Guarded {
+    map: *mut u8,
+    len: usize,
+    ram: *mut u8,
+}
+
+impl Guarded {
+    pub(crate) fn new() -> Guarded {
+        let len = 2 * (CANARY + GUARD) + RAM_LEN + ALIGNMENT;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping wherever the host likes.
+        let map = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_NONE, flags, -1, 0) };
+        assert_ne!(map, libc::MAP_FAILED, "no memory");
+        let map = map.cast::<u8>();
+        let ram =
+            map.wrapping_add((map as usize + CANARY + GUARD).next_multiple_of(ALIGNMENT) - map as usize);
+        let guarded = Guarded { map, len, ram };
+        for (at, len) in [(ram, RAM_LEN), (guarded.canaries()[0], CANARY), (guarded.canaries()[1], CANARY)] {
+            // SAFETY: page-aligned parts of the mapping, which is ours.
+            let done = unsafe { libc::mprotect(at.cast(), len, libc::PROT_READ | libc::PROT_WRITE) };
+            assert_eq!(done, 0, "no memory");
+        }
+        for canary in guarded.canaries() {
+            // SAFETY: readable and writable since just now, and nobody has a reference.
+            unsafe { std::ptr::write_bytes(canary, CANARY_BYTE, CANARY) };
+        }
+        guarded
+    }
+    fn canaries(&self) -> [*mut u8; 2] {
+        [self.ram.wrapping_sub(GUARD + CANARY), self.ram.wrapping_add(RAM_LEN + GUARD)]
+    }
+    /// The first byte of RAM.
+    pub(crate) fn ram(&self) -> *mut u8 {
+        self.ram
+    }
+    /// RAM, while no CPU runs.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: inside the mapping, initialised, and CPUs run only while nobody has this reference.
+        unsafe { std::slice::from_raw_parts(self.ram, RAM_LEN) }
+    }
+    /// Write RAM, while no CPU runs.
+    pub(crate) fn write(&self, gpa: u64, bytes: &[u8]) {
+        assert!(gpa as usize + bytes.len() <= RAM_LEN);
+        // SAFETY: in bounds, and CPUs and references to `bytes` are at rest.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.ram.add(gpa as usize), bytes.len()) };
+    }
+    /// Whether the canaries are as they were.
+    pub(crate) fn intact(&self) -> bool {
+        self.canaries().iter().all(|&canary| {
+            // SAFETY: inside the mapping and initialised; only a defect writes it.
+            let bytes = unsafe { std::slice::from_raw_parts(canary, CANARY) };
+            bytes == [CANARY_BYTE; CANARY]
+        })
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // SAFETY: the mapping that `new` made; nobody uses it any more.
+        unsafe { libc::munmap(self.map.cast(), self.len) };
+    }
+}

@@ -1,0 +1,197 @@
+//! One run of a program, in one of the ways.
+#![allow(unsafe_code)]
+
+use crate::crash;
+use crate::events::{Event, Stop, stops};
+use crate::guarded::Guarded;
+use crate::layout::RAM_LEN;
+use crate::program::Program;
+use crate::rng::Rng;
+use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Ram, Request, TscAnchor, Until};
+
+/// Exits of the guest's between two stops at most.
+const EXITS_MAX: usize = 400;
+
+/// A way to run a program.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Way {
+    pub(crate) name: &'static str,
+    pub(crate) tlb: usize,
+    pub(crate) blocks: usize,
+    pub(crate) after: Option<u32>,
+    /// Stop after random numbers of instructions up to this one, if it is not 0.
+    pub(crate) piece: u64,
+    /// Drop all caches at some of these stops.
+    pub(crate) flush: bool,
+    /// Run a part of it, restore the beginning, and run it again.
+    pub(crate) restore: bool,
+    /// With the planted defect: stores to page tables drop nothing.
+    pub(crate) stale: bool,
+}
+
+/// The interpreter alone.
+pub(crate) const ORACLE: Way = Way {
+    name: "interpreted",
+    tlb: 64,
+    blocks: 1024,
+    after: None,
+    piece: 0,
+    flush: false,
+    restore: false,
+    stale: false,
+};
+/// What is compared with it.
+pub(crate) const WAYS: [Way; 6] = [
+    Way { name: "at once", tlb: 64, blocks: 1024, after: Some(0), ..ORACLE },
+    Way { name: "tiny", tlb: 2, blocks: 4, after: Some(1), ..ORACLE },
+    Way { name: "few blocks", tlb: 16, blocks: 32, after: Some(3), ..ORACLE },
+    Way { name: "by default", tlb: 1024, blocks: 1 << 14, after: Some(50), ..ORACLE },
+    Way { name: "flushed", tlb: 8, blocks: 256, after: Some(0), piece: 60, flush: true, ..ORACLE },
+    Way { name: "restored", tlb: 64, blocks: 1024, after: Some(0), piece: 200, restore: true, ..ORACLE },
+];
+
+/// What there was to see at a stop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Snapshot {
+    pub(crate) state: CpuState,
+    pub(crate) ram_hash: u64,
+    /// Pages written since they were taken last, if this was a stop for that.
+    pub(crate) dirty: Option<Vec<u64>>,
+    /// Exits that the guest caused since the last stop, with the counts at which they came.
+    pub(crate) exits: Vec<(u64, Exit)>,
+}
+
+/// What a run leaves behind.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    pub(crate) snapshots: Vec<Snapshot>,
+    pub(crate) ram: Vec<u8>,
+    pub(crate) translated: u64,
+}
+
+/// Run a program to its end: so many instructions, or something that nothing comes after.
+pub(crate) fn run(p: &Program, memory: &Guarded, way: &Way, instructions_max: u64) -> Trace {
+    crash::runs(way.name);
+    memory.write(0, &p.ram);
+    // SAFETY: `memory` outlives the CPU, and is looked at only while the CPU does not run.
+    let ram = unsafe { Ram::new(memory.ram(), RAM_LEN as u64) };
+    let caches = CacheConfig { tlb_entries: way.tlb, block_entries: way.blocks, translate_after: way.after };
+    let mut cpu = Cpu::new(ram, caches);
+    cpu.leak_stale_translations(way.stale);
+    cpu.set_tsc(TscAnchor { icount: 0, tsc: 1 << 40, num: 3, den: 2 });
+    let mut rng = Rng::for_case(p.seed, 2 + way.piece);
+    cpu.set_state(&p.state);
+    let all = stops(p, instructions_max);
+    if way.restore {
+        let part = stops(p, 1 + rng.below(crate::events::INSTRUCTIONS_MAX));
+        drive(&mut cpu, p, memory, way, &part, &mut rng);
+        let pages = p.ram.chunks(4096).zip(memory.bytes().chunks(4096)).enumerate();
+        let changed: Vec<u64> = pages.filter(|(_, (a, b))| a != b).map(|(n, _)| n as u64).collect();
+        memory.write(0, &p.ram);
+        cpu.memory_replaced(&changed);
+        cpu.set_state(&p.state);
+    }
+    let snapshots = drive(&mut cpu, p, memory, way, &all, &mut rng);
+    let translated = cpu.blocks_translated();
+    drop(cpu);
+    assert!(
+        memory.intact(),
+        "program {:#x}, {}: host memory outside of the guest's was written",
+        p.seed,
+        way.name
+    );
+    Trace { snapshots, ram: memory.bytes().to_vec(), translated }
+}
+
+fn drive(
+    cpu: &mut Cpu,
+    p: &Program,
+    memory: &Guarded,
+    way: &Way,
+    stops: &[Stop],
+    rng: &mut Rng,
+) -> Vec<Snapshot> {
+    let mut snapshots = vec![];
+    for stop in stops {
+        let mut exits = vec![];
+        let goes_on = run_until(p.seed, cpu, p.state.icount + stop.at, way, rng, &mut exits);
+        let dirty = (!goes_on || matches!(stop.event, Event::TakeDirty)).then(|| cpu.take_dirty_pages());
+        snapshots.push(Snapshot { state: cpu.state(), ram_hash: hash(memory.bytes()), dirty, exits });
+        if !goes_on {
+            break;
+        }
+        match &stop.event {
+            Event::Nothing | Event::TakeDirty => {}
+            Event::Write(gpa, bytes) => {
+                memory.write(*gpa, bytes);
+                cpu.memory_written(*gpa, bytes.len() as u64);
+            }
+            Event::Replace(pages) => {
+                for &page in pages {
+                    let at = page as usize * 4096;
+                    memory.write(page * 4096, &p.ram[at..at + 4096]);
+                }
+                cpu.memory_replaced(pages);
+            }
+            Event::Interrupt(vector) if cpu.interruptible() => cpu.interrupt(*vector),
+            Event::Interrupt(_) => {}
+        }
+    }
+    snapshots
+}
+
+/// Whether the count was reached and the guest can go on.
+fn run_until(
+    seed: u64,
+    cpu: &mut Cpu,
+    end: u64,
+    way: &Way,
+    rng: &mut Rng,
+    exits: &mut Vec<(u64, Exit)>,
+) -> bool {
+    while cpu.icount() < end {
+        let next = if way.piece == 0 { end } else { end.min(cpu.icount() + 1 + rng.below(way.piece)) };
+        if way.flush && rng.one_in(3) {
+            cpu.flush_caches();
+        }
+        let exit = cpu.run(Until { icount: next, ..Until::default() });
+        match exit {
+            Exit::Count => {
+                assert_eq!(cpu.icount(), next, "program {seed:#x}, {}: a stop is exact", way.name);
+                continue;
+            }
+            Exit::Device(request) => cpu.complete(answer(request, cpu.icount())),
+            Exit::Halt if cpu.interruptible() => cpu.interrupt(0x20 + (cpu.icount() % 0xe0) as u8),
+            Exit::Window | Exit::Breakpoint | Exit::Halt | Exit::Shutdown | Exit::Unsupported(_) => {
+                exits.push((cpu.icount(), exit));
+                return false;
+            }
+        }
+        exits.push((cpu.icount(), exit));
+        if exits.len() >= EXITS_MAX {
+            return false;
+        }
+    }
+    true
+}
+
+/// What a device says: anything, but the same each time.
+fn answer(request: Request, icount: u64) -> u64 {
+    let at = match request {
+        Request::MmioRead { gpa, .. } => gpa,
+        Request::PioRead { port, .. } => u64::from(port) << 48,
+        Request::MmioWrite { .. } | Request::PioWrite { .. } => return 0,
+    };
+    Rng::for_case(at, icount).next()
+}
+
+/// A number that is another one when a byte is.
+fn hash(bytes: &[u8]) -> u64 {
+    let mut lanes = [1u64, 2, 3, 4];
+    let (words, _) = bytes.as_chunks::<8>();
+    for (n, word) in words.iter().enumerate() {
+        let lane = &mut lanes[n & 3];
+        *lane = (lane.rotate_left(23) ^ u64::from_le_bytes(*word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+    lanes.into_iter().fold(0, |all, lane| (all ^ lane).wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(29))
+}

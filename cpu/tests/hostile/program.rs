@@ -1,0 +1,202 @@
+//! A guest, ready to run: tables, descriptors, handlers, code and registers.
+
+use crate::code::Code;
+use crate::handlers;
+use crate::layout::*;
+use crate::rng::Rng;
+use crate::units::{function, unit};
+use crate::world::{World, somewhere};
+use everett_cpu::CpuState;
+use everett_cpu::state::{Segment, TableRegister};
+
+/// A program.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) seed: u64,
+    pub(crate) ram: Vec<u8>,
+    pub(crate) state: CpuState,
+    /// Where bytes of code may be changed, in RAM.
+    pub(crate) sites: Vec<u64>,
+}
+
+impl Program {
+    /// The program of a seed.
+    pub(crate) fn new(seed: u64) -> Program {
+        let mut rng = Rng::for_case(seed, 0);
+        let user = rng.one_in(2);
+        let world = World::new(&mut rng, user);
+        let mut p = Program { seed, ram: vec![0; RAM_LEN], state: CpuState::default(), sites: vec![] };
+        p.tables(&mut rng, &world);
+        p.descriptors(&mut rng);
+        for (gpa, code) in handlers::all() {
+            p.ram[gpa as usize..gpa as usize + code.len()].copy_from_slice(&code);
+        }
+        rng.fill(&mut p.ram[DATA as usize..]);
+        p.code(&mut rng, &world);
+        p.targets(&mut rng, &world);
+        p.registers(&mut rng, user, &world);
+        p
+    }
+    fn put(&mut self, gpa: u64, value: u64) {
+        self.ram[gpa as usize..gpa as usize + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    fn tables(&mut self, rng: &mut Rng, world: &World) {
+        let all = PRESENT | WRITABLE | USER;
+        let owner = if world.user { USER } else { 0 };
+        self.put(PML4, PDPT | all);
+        self.put(PDPT, PD | all);
+        self.put(PD + (WINDOW >> 21) * 8, PT | all);
+        self.put(PD + (LARGE >> 21) * 8, PRESENT | WRITABLE | owner | PAGE_SIZE);
+        for (n, entry) in world.window.iter().enumerate() {
+            self.put(window_entry(n as u64), entry.unwrap_or(0));
+        }
+        self.put(window_entry((FIXED - WINDOW) >> 12), FIXED_PAGE | PRESENT | WRITABLE | owner);
+        self.put(PDPT + (FAR >> 30) * 8, FAR_PD | all);
+        self.put(FAR_PD + (FAR >> 21 & 511) * 8, FAR_PT | all);
+        for n in 0..FAR_PAGES {
+            let gpa = CODE + rng.below(CODE_PAGES + DATA_PAGES + 1) * 4096;
+            self.put(FAR_PT + ((FAR >> 12 & 511) + n) * 8, gpa | PRESENT | owner | rng.below(8));
+        }
+        // The pages at the ends of both halves of linear memory.
+        self.put(PML4 + 255 * 8, EDGE_PDPT | all);
+        self.put(EDGE_PDPT + 511 * 8, EDGE_PD | all);
+        self.put(EDGE_PD + 511 * 8, EDGE_PT | all);
+        let gpa = if rng.one_in(2) { CODE } else { DATA };
+        self.put(EDGE_PT + 511 * 8, gpa | PRESENT | WRITABLE | owner);
+        self.put(PML4 + 511 * 8, KERNEL_PDPT | all);
+        self.put(KERNEL_PDPT + 511 * 8, EDGE_PD | all);
+        self.put(KERNEL_PDPT + 510 * 8, KERNEL_PD | all);
+        self.put(KERNEL_PD, KERNEL_PT | all);
+        for gpa in (PML4..KERNEL_END).step_by(4096) {
+            self.put(KERNEL_PT + (gpa >> 12) * 8, gpa | PRESENT | WRITABLE);
+        }
+    }
+    fn descriptors(&mut self, rng: &mut Rng) {
+        self.put(GDT + u64::from(KERNEL_CS), 0x00af_9b00_0000_ffff);
+        self.put(GDT + u64::from(KERNEL_SS), 0x00cf_9300_0000_ffff);
+        self.put(GDT + u64::from(USER_SS & !3), 0x00cf_f300_0000_ffff);
+        self.put(GDT + u64::from(USER_CS & !3), 0x00af_fb00_0000_ffff);
+        let base = KERNEL + TSS;
+        let low = 0x67 | (base & 0xff_ffff) << 16 | 0x89 << 40 | (base >> 24 & 0xff) << 56;
+        self.put(GDT + u64::from(TSS_SELECTOR), low);
+        self.put(GDT + u64::from(TSS_SELECTOR) + 8, base >> 32);
+        // RSP0 to RSP2, a reserved word, and seven other stacks.
+        for n in 0..11 {
+            let at = (TSS + 4 + n * 8) as usize;
+            let top = KERNEL + STACKS + 0x400 + n * 0x100;
+            self.ram[at..at + 8].copy_from_slice(&top.to_le_bytes());
+        }
+        for vector in 0..256 {
+            let to = if rng.one_in(60) { somewhere(rng) } else { handlers::for_vector(vector, rng) };
+            // Exceptions come with stack pointers of all sorts.
+            let stack = match vector {
+                8 => 2,
+                1 => 3,
+                0x80 => 0,
+                _ if rng.one_in(8) => 0,
+                _ => 1,
+            };
+            let kind = if rng.one_in(4) { 0xf } else { 0xe };
+            let privilege = if vector == 0x80 || rng.one_in(2) { 3 } else { 0 };
+            let access = kind | privilege << 5 | 0x80;
+            let selector = u64::from(KERNEL_CS);
+            self.put(
+                IDT + vector * 16,
+                to & 0xffff | selector << 16 | stack << 32 | access << 40 | (to >> 16 & 0xffff) << 48,
+            );
+            self.put(IDT + vector * 16 + 8, to >> 32);
+        }
+    }
+    fn code(&mut self, rng: &mut Rng, world: &World) {
+        let background = rng.below(3);
+        for at in (CODE..DATA).step_by(8) {
+            let bytes = match background {
+                0 => rng.next().to_le_bytes(),
+                1 => [0x90; 8],
+                // Short instructions that do no harm, with a jump here and there.
+                _ => rng.pick(&[
+                    [0x48, 0xff, 0xc2, 0x01, 0xd0, 0x90, 0x90, 0x90],
+                    [0x83, 0xc0, 0x01, 0x83, 0xc2, 0x01, 0xeb, 0x00],
+                    [0x0f, 0xaf, 0xc2, 0x01, 0xc2, 0x11, 0xd0, 0xf8],
+                    [0xc3, 0xc3, 0xcc, 0x90, 0x89, 0xc2, 0x31, 0xc0],
+                ]),
+            };
+            self.put(at, u64::from_le_bytes(bytes));
+        }
+        let mut all: Vec<Code> = vec![];
+        for &at in &world.units {
+            all.push(unit(at, rng, world));
+        }
+        for &at in &world.functions {
+            all.push(function(at, rng, world));
+        }
+        let sites: Vec<u64> = all.iter().flat_map(|code| code.sites.iter().copied()).collect();
+        for code in &mut all {
+            for &(at, offset) in &code.fixups {
+                // One of its own, rather.
+                let from = if code.sites.is_empty() || rng.one_in(3) { &sites } else { &code.sites };
+                let site = if from.is_empty() { code.at } else { rng.pick(from) };
+                let to = world.alias(rng, site).wrapping_add(offset as u64) as u32;
+                code.bytes[at..at + 4].copy_from_slice(&to.to_le_bytes());
+            }
+        }
+        for code in &all {
+            for (n, &byte) in code.bytes.iter().enumerate() {
+                if let Some(gpa) = world.code_at(code.at + n as u64) {
+                    self.ram[gpa as usize] = byte;
+                }
+            }
+        }
+        self.sites = sites.iter().filter_map(|&site| world.code_at(site)).collect();
+        // The twins, in which other constants are.
+        let (first, second) = (CODE as usize, (CODE + TWIN_PAGES * 4096) as usize);
+        if rng.one_in(2) {
+            self.ram.copy_within(first..second, second);
+            for n in 0..self.sites.len() {
+                let site = self.sites[n] as usize;
+                if site < second {
+                    self.ram[site + (second - first)] ^= 1 << rng.below(8);
+                }
+            }
+        }
+    }
+    /// Where units and handlers go on, and pointers to functions.
+    fn targets(&mut self, rng: &mut Rng, world: &World) {
+        for n in 0..TARGETS_COUNT {
+            let unit = rng.pick(&world.units);
+            let to = if rng.one_in(4) { world.target(rng) } else { unit };
+            self.put(FIXED_PAGE + TARGETS + n * 8, to);
+            self.put(TSS + 0x400 + n * 8, if rng.one_in(8) { to } else { unit });
+        }
+        for n in 0..POINTER_WORDS_COUNT {
+            let to = if rng.one_in(16) { world.target(rng) } else { world.function(rng) };
+            self.put(FIXED_PAGE + POINTER_WORDS + n * 8, to);
+        }
+    }
+    fn registers(&mut self, rng: &mut Rng, user: bool, world: &World) {
+        let s = &mut self.state;
+        s.icount = rng.below(1 << 30);
+        s.gpr = std::array::from_fn(|_| if rng.one_in(8) { rng.next() } else { somewhere(rng) });
+        s.gpr[4] = FIXED + STACK_TOP;
+        s.rip = rng.pick(&world.units);
+        s.rflags = 2 | rng.next() & 0x8d5 | if rng.one_in(2) { 0x200 } else { 0 };
+        s.cr3 = PML4;
+        // Ring 0 cannot execute user pages with SMEP: little would happen.
+        s.cr4 |=
+            if user { rng.pick(&[0, 0x20_0000, 0x30_0000]) } else { rng.pick(&[0, 0, 0x20_0000, 0x20_0000]) };
+        s.cr0 ^= rng.pick(&[0, 0, 0, 0x1_0000]);
+        s.efer |= 1;
+        s.gdtr = TableRegister { base: KERNEL + GDT, limit: 0x7f };
+        s.idtr = TableRegister { base: KERNEL + IDT, limit: 0xfff };
+        s.tr = Segment { selector: TSS_SELECTOR, base: KERNEL + TSS, limit: 0x67, access: 0x8b };
+        s.seg[4].base = somewhere(rng);
+        s.seg[5].base = rng.pick(&[0, 8, 0xfff, 0x1000]);
+        s.msrs.lstar = handlers::address(handlers::Kind::Back, false);
+        s.msrs.star = u64::from(KERNEL_CS) << 32 | 0x23 << 48;
+        s.msrs.fmask = 0x4_7fd5;
+        if user {
+            s.seg[1] = Segment { selector: USER_CS, base: 0, limit: u32::MAX, access: 0xa0fb };
+            s.seg[2] = Segment { selector: USER_SS, base: 0, limit: u32::MAX, access: 0xc0f3 };
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What the generator knows of the guest while it writes code: where pages are, and where one can go.
+
+use crate::layout::*;
+use crate::rng::Rng;
+
+/// Everything that code may refer to.
+#[derive(Debug)]
+pub(crate) struct World {
+    /// What the pages of the window show to begin with, and with which rights.
+    pub(crate) window: Vec<Option<u64>>,
+    /// Where units begin.
+    pub(crate) units: Vec<u64>,
+    /// Where functions begin, which return.
+    pub(crate) functions: Vec<u64>,
+    /// Ring 3 to begin with.
+    pub(crate) user: bool,
+}
+
+impl World {
+    /// A window of all sorts of pages.
+    pub(crate) fn new(rng: &mut Rng, user: bool) -> World {
+        let owner = if user || rng.one_in(2) { USER } else { 0 };
+        // Pages of code come in runs of a few, so that what crosses a page's end finds code there.
+        let mut next = 0;
+        let window = (0..WINDOW_PAGES)
+            .map(|n| {
+                if n < VIEW_PAGES {
+                    next = if rng.one_in(3) { rng.below(CODE_PAGES) } else { (next + 1) % CODE_PAGES };
+                }
+                let page = match rng.below(if n < VIEW_PAGES { 40 } else { 12 }) {
+                    0 => return None,
+                    1 => RAM_LEN as u64 + rng.below(3) * 4096,
+                    2 => PML4 + rng.below(4) * 4096,
+                    3 | 4 if n >= VIEW_PAGES => PT,
+                    5 | 6 if n >= VIEW_PAGES => CODE + rng.below(CODE_PAGES) * 4096,
+                    _ if n < VIEW_PAGES => CODE + next * 4096,
+                    _ => DATA + rng.below(DATA_PAGES) * 4096,
+                };
+                Some(page | rights(rng, owner))
+            })
+            .collect();
+        let mut world = World { window, units: vec![], functions: vec![], user };
+        world.units = (0..12 + rng.below(12)).map(|_| world.place(rng)).collect();
+        world.functions = (0..8).map(|_| world.place(rng)).collect();
+        world
+    }
+    /// A place for code: often close before a page's end.
+    fn place(&self, rng: &mut Rng) -> u64 {
+        let page = loop {
+            let page = rng.below(VIEW_PAGES);
+            if self.code_page(page).is_some() || rng.one_in(50) {
+                break page;
+            }
+        };
+        let offset = match rng.below(4) {
+            0 | 1 => 4095 - rng.below(60),
+            2 => rng.below(16),
+            _ => rng.below(4096),
+        };
+        WINDOW + page * 4096 + offset
+    }
+    /// The page of code that a page of the window shows.
+    pub(crate) fn code_page(&self, page: u64) -> Option<u64> {
+        let gpa = self.window.get(page as usize).copied().flatten()? & 0xf_ffff_f000;
+        (CODE..DATA).contains(&gpa).then_some(gpa)
+    }
+    /// Where a linear address of the window is in RAM, if that is code.
+    pub(crate) fn code_at(&self, la: u64) -> Option<u64> {
+        Some(self.code_page(la.checked_sub(WINDOW)? >> 12)? | la & 0xfff)
+    }
+    /// Another linear address, below 2^31, of the code at one; or the same.
+    pub(crate) fn alias(&self, rng: &mut Rng, la: u64) -> u64 {
+        let Some(gpa) = self.code_at(la) else { return la };
+        if rng.one_in(4) {
+            return LARGE + gpa;
+        }
+        let same = |page: &u64| self.code_page(*page) == Some(gpa & !0xfff);
+        let pages: Vec<u64> = (0..WINDOW_PAGES).filter(same).collect();
+        WINDOW + rng.pick(&pages) * 4096 + (gpa & 0xfff)
+    }
+    /// Somewhere to go: a unit, the middle of one, or anything.
+    pub(crate) fn target(&self, rng: &mut Rng) -> u64 {
+        let unit = rng.pick(&self.units);
+        match rng.below(12) {
+            0..=6 => unit,
+            7..=9 => unit + rng.below(40),
+            10 => rng.pick(&self.functions) + rng.below(6),
+            _ => somewhere(rng),
+        }
+    }
+    /// A function, or a little behind its beginning.
+    pub(crate) fn function(&self, rng: &mut Rng) -> u64 {
+        let function = rng.pick(&self.functions);
+        let function = if rng.one_in(3) { self.alias(rng, function) } else { function };
+        function + if rng.one_in(3) { rng.below(20) } else { 0 }
+    }
+}
+
+fn rights(rng: &mut Rng, owner: u64) -> u64 {
+    let mut rights = PRESENT | owner;
+    if !rng.one_in(4) {
+        rights |= WRITABLE;
+    }
+    if rng.one_in(12) {
+        rights ^= USER;
+    }
+    if rng.one_in(12) {
+        rights |= NO_EXECUTE;
+    }
+    rights
+}
+
+/// Any address that is worth a look, canonical or not.
+pub(crate) fn somewhere(rng: &mut Rng) -> u64 {
+    match rng.below(16) {
+        0 => LARGE + rng.below(RAM_LEN as u64 + 0x4000),
+        1 => LARGE + PT + rng.below(WINDOW_PAGES * 8),
+        2 => FAR + rng.below(FAR_PAGES * 4096),
+        3 => LOW_EDGE + 0xff0 + rng.below(0x20),
+        4 => (HIGH_EDGE + 0xff0).wrapping_add(rng.below(0x20)),
+        5 => FIXED + rng.below(4096),
+        6..=10 => data_edge(rng),
+        _ => WINDOW + rng.below(WINDOW_PAGES * 4096),
+    }
+}
+
+/// Close to where a page of the window begins, mostly one that shows data.
+pub(crate) fn data_edge(rng: &mut Rng) -> u64 {
+    let page = if rng.one_in(4) { 0 } else { VIEW_PAGES };
+    WINDOW + (page + 1 + rng.below(WINDOW_PAGES - page)) * 4096 - 20 + rng.below(30)
+}
