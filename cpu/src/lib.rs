@@ -41,5 +41,5 @@ mod zeroed;
 pub use crate::core::TscAnchor;
 pub use crate::mem::Ram;
 pub use crate::mem::mmio::Request;
-pub use crate::run::{CacheConfig, Cpu, Exit, Until};
+pub use crate::run::{CacheConfig, Code, Cpu, Exit, Until};
 pub use crate::state::CpuState;

@@ -26,10 +26,12 @@ pub(crate) mod slot {
     pub(crate) const X: u8 = 26;
     /// the second,
     pub(crate) const Y: u8 = 27;
-    /// where the generations of pages are,
-    pub(crate) const GENERATIONS: u8 = 28;
-    /// and where the table of jumps is.
+    /// where the numbers of pages' contents are,
+    pub(crate) const CONTENTS: u8 = 28;
+    /// where the table of jumps is,
     pub(crate) const JUMPS: u8 = 29;
+    /// and where RAM begins.
+    pub(crate) const RAM: u8 = 30;
     /// How many there are.
     pub(crate) const COUNT: usize = 32;
 }

@@ -1,5 +1,7 @@
 //! The run loop: find a block, execute it, deal with how it ended.
 
+use std::sync::{Arc, Mutex, MutexGuard};
+
 use crate::core::{Core, TscAnchor};
 use crate::decode::cache::{Cache, Extent, Guess};
 use crate::flags::bits;
@@ -60,12 +62,42 @@ pub enum Exit {
     Unsupported(&'static str),
 }
 
+/// Decoded and translated code. CPUs that execute the same programs can share it, one at a time: while one runs, the others
+/// wait. Nothing that a guest can see depends on who shares it.
+#[derive(Debug, Clone)]
+pub struct Code {
+    caches: CacheConfig,
+    known: Arc<Mutex<Known>>,
+}
+
+/// What is known of code that was executed.
+#[derive(Debug)]
+struct Known {
+    cache: Cache,
+    hot: Option<Hot>,
+}
+
+impl Code {
+    /// No code yet.
+    pub fn new(caches: CacheConfig) -> Code {
+        let known =
+            Known { cache: Cache::new(caches.block_entries), hot: caches.translate_after.map(Hot::new) };
+        Code { caches, known: Arc::new(Mutex::new(known)) }
+    }
+    /// The sizes that it was made with.
+    pub fn caches(&self) -> CacheConfig {
+        self.caches
+    }
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().expect("no CPU has panicked while it ran this code")
+    }
+}
+
 /// One virtual CPU.
 #[derive(Debug)]
 pub struct Cpu {
     core: Core,
-    cache: Cache,
-    hot: Option<Hot>,
+    code: Code,
 }
 
 /// How a block or an instruction ended, for the outer loop.
@@ -81,11 +113,11 @@ pub(crate) enum Ended {
 impl Cpu {
     /// A CPU on `ram`, in the default state.
     pub fn new(ram: Ram, caches: CacheConfig) -> Cpu {
-        Cpu {
-            core: Core::new(Mem::new(ram, caches.tlb_entries)),
-            cache: Cache::new(caches.block_entries),
-            hot: caches.translate_after.map(Hot::new),
-        }
+        Cpu::sharing(ram, &Code::new(caches))
+    }
+    /// The same, which shares its code with others.
+    pub fn sharing(ram: Ram, code: &Code) -> Cpu {
+        Cpu { core: Core::new(Mem::new(ram, code.caches.tlb_entries)), code: code.clone() }
     }
     /// Instructions retired.
     pub fn icount(&self) -> u64 {
@@ -136,9 +168,9 @@ impl Cpu {
     pub fn memory_replaced(&mut self, pages: &[u64]) {
         self.core.mem.replaced(pages);
     }
-    /// How many blocks of code were decoded since the beginning: what a warm cache saves.
+    /// How many blocks of code were decoded since the beginning, by all that share it: what a warm cache saves.
     pub fn blocks_decoded(&self) -> u64 {
-        self.cache.decoded()
+        self.code.lock().cache.decoded()
     }
     /// Read guest memory by linear address, without side effects. Returns how many bytes could be read.
     pub fn read_virtual(&self, gva: u64, buf: &mut [u8]) -> usize {
@@ -156,14 +188,14 @@ impl Cpu {
         }
         done
     }
-    /// How many blocks were translated to host code since the beginning.
+    /// How many blocks were translated to host code since the beginning, by all that share them.
     pub fn blocks_translated(&self) -> u64 {
-        self.hot.as_ref().map_or(0, Hot::made)
+        self.code.lock().hot.as_ref().map_or(0, Hot::made)
     }
     /// Drop everything that is cached. Changes nothing that a guest can see; for tests of exactly that.
     pub fn flush_caches(&mut self) {
         self.core.mem.flush_tlb();
-        self.cache.flush();
+        self.code.lock().cache.flush();
     }
     /// Plant a defect: stores to page tables leave stale translations behind. For tests of the determinism checks.
     #[doc(hidden)]
@@ -173,155 +205,160 @@ impl Cpu {
 
     /// Run until one of the ends in `until` or an exit of the guest's.
     pub fn run(&mut self, until: Until<'_>) -> Exit {
-        self.core.limit = until.icount;
-        let mut single = false;
-        let mut first = true;
-        loop {
-            let core = &self.core;
-            match core.dead {
-                None => {}
-                Some(Dead::Shutdown) => return Exit::Shutdown,
-                Some(Dead::Unsupported(what)) => return Exit::Unsupported(what.reason()),
+        let Cpu { core, code } = self;
+        run(core, &mut code.lock(), until)
+    }
+}
+
+/// See [`Cpu::run`].
+fn run(core: &mut Core, code: &mut Known, until: Until<'_>) -> Exit {
+    core.limit = until.icount;
+    let mut single = false;
+    let mut first = true;
+    loop {
+        match core.dead {
+            None => {}
+            Some(Dead::Shutdown) => return Exit::Shutdown,
+            Some(Dead::Unsupported(what)) => return Exit::Unsupported(what.reason()),
+        }
+        if let Some(request) = core.mem.mmio.pending {
+            return Exit::Device(request);
+        }
+        let completing = core.mem.mmio.in_progress();
+        if !completing {
+            if core.halted {
+                return Exit::Halt;
             }
-            if let Some(request) = core.mem.mmio.pending {
-                return Exit::Device(request);
+            if core.icount >= until.icount {
+                return Exit::Count;
             }
-            let completing = core.mem.mmio.in_progress();
-            if !completing {
-                if core.halted {
-                    return Exit::Halt;
-                }
-                if core.icount >= until.icount {
-                    return Exit::Count;
-                }
-                if until.window && core.interruptible() {
-                    return Exit::Window;
-                }
-                // An instruction that was found to need a block of its own has not been executed yet.
-                if !first && !single && until.breakpoints.binary_search(&core.rip).is_ok() {
-                    return Exit::Breakpoint;
-                }
+            if until.window && core.interruptible() {
+                return Exit::Window;
             }
-            first = false;
-            let alone = single
-                || completing
-                || core.shadow
-                || core.rflags & (bits::TF | bits::RF) != 0
-                || core.dr7 & 0xff != 0
-                || !until.breakpoints.is_empty();
-            let ended = if alone { self.step(until.icount, single) } else { self.blocks() };
-            single = false;
-            match ended {
-                Ended::Check => {}
-                Ended::Single => single = true,
-                Ended::Exit(exit) => return exit,
+            // An instruction that was found to need a block of its own has not been executed yet.
+            if !first && !single && until.breakpoints.binary_search(&core.rip).is_ok() {
+                return Exit::Breakpoint;
             }
+        }
+        first = false;
+        let alone = single
+            || completing
+            || core.shadow
+            || core.rflags & (bits::TF | bits::RF) != 0
+            || core.dr7 & 0xff != 0
+            || !until.breakpoints.is_empty();
+        let ended =
+            if alone { step(core, &mut code.cache, until.icount, single) } else { blocks(core, code) };
+        single = false;
+        match ended {
+            Ended::Check => {}
+            Ended::Single => single = true,
+            Ended::Exit(exit) => return exit,
         }
     }
+}
 
-    /// Execute blocks for as long as nothing needs a look.
-    fn blocks(&mut self) -> Ended {
-        let core = &mut self.core;
-        let mut index = match find(&mut self.cache, core, Extent::Block) {
-            Ok(index) => index,
-            Err(stop) => return not_fetched(core, stop),
-        };
-        loop {
-            let block = self.cache.block(index);
-            let count = u64::from(block.count);
-            if count > core.limit - core.icount {
-                return Ended::Single;
-            }
-            if let Some(hot) = &mut self.hot
-                && let Some(next) = hot.execute(&mut self.cache, core, index)
-            {
-                match next {
-                    Ok(next) => index = next,
-                    Err(ended) => return ended,
-                }
-                continue;
-            }
-            let block = self.cache.block(index);
-            let guess = self.cache.guess(block);
-            let rip = core.rip;
-            core.regs[slot::PAGE as usize] = rip & !0xfff;
-            core.regs[slot::PAGE_FAR as usize] = (rip & !0xfff).wrapping_add(1 << 30);
-            core.rip = rip.wrapping_add(u64::from(block.len));
-            for op in self.cache.ops(block) {
-                if let Err(stop) = (op.run)(core, op) {
-                    return stopped(core, op, stop);
-                }
-            }
-            core.icount += count;
-            if core.icount == core.limit {
-                return Ended::Check;
-            }
-            index = match guessed(&self.cache, core, guess) {
-                Some(next) => next,
-                None => match find(&mut self.cache, core, Extent::Block) {
-                    Ok(next) => {
-                        self.cache.follows(index, next);
-                        next
-                    }
-                    Err(stop) => return not_fetched(core, stop),
-                },
-            };
+/// Execute blocks for as long as nothing needs a look.
+fn blocks(core: &mut Core, code: &mut Known) -> Ended {
+    let Known { cache, hot } = code;
+    let mut index = match find(cache, core, Extent::Block) {
+        Ok(index) => index,
+        Err(stop) => return not_fetched(core, stop),
+    };
+    loop {
+        let block = cache.block(index);
+        let count = u64::from(block.count);
+        if count > core.limit - core.icount {
+            return Ended::Single;
         }
-    }
-
-    /// Execute one instruction, with everything that may happen around it. With `single`, it may store to code and to
-    /// page tables.
-    fn step(&mut self, limit: u64, single: bool) -> Ended {
-        let core = &mut self.core;
-        let shadow = std::mem::take(&mut core.shadow);
-        let trap = core.rflags & bits::TF != 0;
-        let resume = core.rflags & bits::RF != 0;
-        if core.dr7 & 0xff != 0 && !resume && core.instruction_breakpoint() {
-            return Ended::Check;
+        if let Some(hot) = hot
+            && let Some(next) = hot.execute(cache, core, index)
+        {
+            match next {
+                Ok(next) => index = next,
+                Err(ended) => return ended,
+            }
+            continue;
         }
-        core.mem.mmio.rewind();
-        // One iteration of a repeated instruction when each one has to be looked at: a store to code may change the
-        // instruction itself.
-        let watched = core.dr7 & 0xff != 0;
-        let one = single || shadow || trap || watched || core.mem.mmio.in_progress();
-        core.limit = if one { core.icount + 1 } else { limit };
-        core.mem.single = one;
-        core.rflags &= !bits::RF;
-        let before = core.icount;
-        core.mem.take_watch_hits();
-        let ended = Self::step_fetched(&mut self.cache, core);
-        core.mem.single = false;
-        core.limit = limit;
-        if core.mem.mmio.pending.is_some() || matches!(ended, Ended::Single) {
-            core.shadow = shadow;
-            core.rflags |= if resume { bits::RF } else { 0 };
-            return ended;
-        }
-        core.mem.mmio.clear();
-        if core.icount > before {
-            let hits = core.mem.take_watch_hits();
-            core.debug_trap(trap, hits);
-        }
-        ended
-    }
-
-    fn step_fetched(cache: &mut Cache, core: &mut Core) -> Ended {
-        let block = match find(cache, core, Extent::Single) {
-            Ok(index) => cache.block(index),
-            Err(stop) => return not_fetched(core, stop),
-        };
+        let block = cache.block(index);
+        let guess = cache.guess(block);
         let rip = core.rip;
         core.regs[slot::PAGE as usize] = rip & !0xfff;
         core.regs[slot::PAGE_FAR as usize] = (rip & !0xfff).wrapping_add(1 << 30);
         core.rip = rip.wrapping_add(u64::from(block.len));
-        let op = &cache.ops(block)[0];
-        match (op.run)(core, op) {
-            Ok(()) => {
-                core.icount += 1;
-                Ended::Check
+        for op in cache.ops(block) {
+            if let Err(stop) = (op.run)(core, op) {
+                return stopped(core, op, stop);
             }
-            Err(stop) => stopped(core, op, stop),
         }
+        core.icount += count;
+        if core.icount == core.limit {
+            return Ended::Check;
+        }
+        index = match guessed(cache, core, guess) {
+            Some(next) => next,
+            None => match find(cache, core, Extent::Block) {
+                Ok(next) => {
+                    cache.follows(index, next);
+                    next
+                }
+                Err(stop) => return not_fetched(core, stop),
+            },
+        };
+    }
+}
+
+/// Execute one instruction, with everything that may happen around it. With `single`, it may store to code and to
+/// page tables.
+fn step(core: &mut Core, cache: &mut Cache, limit: u64, single: bool) -> Ended {
+    let shadow = std::mem::take(&mut core.shadow);
+    let trap = core.rflags & bits::TF != 0;
+    let resume = core.rflags & bits::RF != 0;
+    if core.dr7 & 0xff != 0 && !resume && core.instruction_breakpoint() {
+        return Ended::Check;
+    }
+    core.mem.mmio.rewind();
+    // One iteration of a repeated instruction when each one has to be looked at: a store to code may change the
+    // instruction itself.
+    let watched = core.dr7 & 0xff != 0;
+    let one = single || shadow || trap || watched || core.mem.mmio.in_progress();
+    core.limit = if one { core.icount + 1 } else { limit };
+    core.mem.single = one;
+    core.rflags &= !bits::RF;
+    let before = core.icount;
+    core.mem.take_watch_hits();
+    let ended = step_fetched(cache, core);
+    core.mem.single = false;
+    core.limit = limit;
+    if core.mem.mmio.pending.is_some() || matches!(ended, Ended::Single) {
+        core.shadow = shadow;
+        core.rflags |= if resume { bits::RF } else { 0 };
+        return ended;
+    }
+    core.mem.mmio.clear();
+    if core.icount > before {
+        let hits = core.mem.take_watch_hits();
+        core.debug_trap(trap, hits);
+    }
+    ended
+}
+
+fn step_fetched(cache: &mut Cache, core: &mut Core) -> Ended {
+    let block = match find(cache, core, Extent::Single) {
+        Ok(index) => cache.block(index),
+        Err(stop) => return not_fetched(core, stop),
+    };
+    let rip = core.rip;
+    core.regs[slot::PAGE as usize] = rip & !0xfff;
+    core.regs[slot::PAGE_FAR as usize] = (rip & !0xfff).wrapping_add(1 << 30);
+    core.rip = rip.wrapping_add(u64::from(block.len));
+    let op = &cache.ops(block)[0];
+    match (op.run)(core, op) {
+        Ok(()) => {
+            core.icount += 1;
+            Ended::Check
+        }
+        Err(stop) => stopped(core, op, stop),
     }
 }
 
@@ -363,6 +400,9 @@ fn find_slow(cache: &mut Cache, core: &mut Core, gpa: u64, extent: Extent) -> Re
     let next_page = (core.rip | 0xfff).wrapping_add(1);
     let mut outside = false;
     let found = cache.find_or_decode(&mut core.mem, gpa, extent, |mem| {
+        if let Some(page) = mem.exec_gpa(next_page) {
+            return Ok(page);
+        }
         let mode = mem.tlb.mode();
         let page = mem.translate(next_page, Access::Exec, mode)?;
         if mem.ram.contains(page & !0xfff, 4096) {

@@ -1,15 +1,17 @@
-//! The cache of decoded blocks, direct-mapped by guest-physical address, with a second place for what was pushed out of the
-//! first: other code with the same slot, or other bytes at the same address. Only a miss looks there.
+//! The cache of decoded blocks, direct-mapped by what their page holds and where they lie in it, with a second place for what
+//! was pushed out of the first. Only a miss looks there.
 //!
-//! A block is valid while its page's generation is the one that it was decoded at. When the generation moved on, its
-//! bytes are compared: blocks are keyed by content, so they survive restores and writes next to them.
+//! A page of code has the number of its content for as long as nobody writes it ([`super::contents`]). So a block is found by
+//! that number only if it is what would be decoded: it survives restores, and is found on other pages with the same bytes, of
+//! this memory and of others. Where a page was written next to a block, the block is copied rather than decoded.
 //!
 //! **Invariant.** What executes equals what decoding afresh at each instruction would execute.
 
 use bytemuck::Zeroable;
 
 use super::block::{self, BLOCK_INSTRUCTIONS_MAX, End, INSTRUCTION_BYTES_MAX};
-use crate::mem::{GENERATION_MAX, Mem};
+use super::contents::Contents;
+use crate::mem::Mem;
 use crate::op::Op;
 use crate::zeroed::Zeroed;
 
@@ -22,21 +24,22 @@ pub(crate) enum Extent {
     Single = 1,
 }
 
-/// A generation that no page has: a block of this one is compared each time.
-const NEVER: u32 = u32::MAX;
 /// Enough bytes for an instruction that begins on the first page.
 const STRADDLING_BYTES: usize = 2 * INSTRUCTION_BYTES_MAX;
 /// When fewer than one in so many slots were filled, they are cleared one by one.
 const FILLED_PART: usize = 8;
 /// Set in the key of every block, so that a block of zeroes is none: a new cache costs no memory before it is used.
 const PRESENT: u64 = 1 << 62;
+/// Set in the key of an instruction on two pages: its translation and bytes are checked each time.
+const STRADDLES: u64 = 1 << 61;
+/// The bits of a key that say where.
+const PLACE: u64 = STRADDLES - 1;
 
 /// A decoded block. Its operations and bytes lie in the cache's arenas.
 #[derive(Debug, Clone, Copy, Zeroable)]
 pub(crate) struct Block {
-    /// Guest-physical address, with the extent in bit 63 and [`PRESENT`].
+    /// The page's content and the offset in it, with the extent in bit 63, [`PRESENT`] and [`STRADDLES`].
     key: u64,
-    generation: u32,
     ops_start: u32,
     bytes_start: u32,
     /// Instructions.
@@ -49,8 +52,6 @@ pub(crate) struct Block {
     pub heat: u32,
     /// The number of its translation, or 0.
     pub translated: u32,
-    /// One instruction on two pages: its translation and bytes are checked each time.
-    straddles: bool,
 }
 
 impl Block {
@@ -58,14 +59,21 @@ impl Block {
     pub(crate) fn ops_start(&self) -> u32 {
         self.ops_start
     }
-    /// Where its bytes are.
-    pub(crate) fn gpa(&self) -> u64 {
-        self.key & !(PRESENT | 1 << 63)
+    /// What its page holds, and where in it.
+    pub(crate) fn place(&self) -> u64 {
+        self.key & PLACE
     }
-    /// The generation of its page at which it was current last, if it is to be found by that.
-    pub(crate) fn generation(&self) -> Option<u32> {
-        (self.generation != NEVER && !self.straddles).then_some(self.generation)
+    /// Whether its bytes are on two pages.
+    #[inline(always)]
+    pub(crate) fn straddles(&self) -> bool {
+        self.key & STRADDLES != 0
     }
+}
+
+/// What the page at `gpa` holds, and where in it: no block's, if it is not known as code.
+#[inline(always)]
+pub(crate) fn place(mem: &Mem, gpa: u64) -> u64 {
+    mem.content(gpa) << 12 | gpa & 0xfff
 }
 
 /// Which block may come next.
@@ -90,6 +98,7 @@ pub(crate) struct Cache {
     /// Blocks that were decoded, for people.
     decoded: u64,
     flushes: u64,
+    contents: Contents,
 }
 
 impl std::fmt::Debug for Cache {
@@ -113,6 +122,7 @@ impl Cache {
             filled: Vec::new(),
             decoded: 0,
             flushes: 0,
+            contents: Contents::default(),
         }
     }
     /// Forget everything.
@@ -141,10 +151,10 @@ impl Cache {
     pub(crate) fn decoded(&self) -> u64 {
         self.decoded
     }
-    /// The key of a block at `gpa`.
+    /// The key of a block at a place.
     #[inline(always)]
-    fn key(gpa: u64, extent: Extent) -> u64 {
-        gpa | PRESENT | (extent as u64) << 63
+    fn key(place: u64, extent: Extent) -> u64 {
+        place | PRESENT | (extent as u64) << 63
     }
     /// The operations of a block.
     #[inline(always)]
@@ -154,16 +164,14 @@ impl Cache {
     /// The index where a block at `gpa` would be.
     #[inline(always)]
     fn slot(&self, key: u64) -> usize {
-        ((key ^ (key >> 15) ^ (key >> 63)) as usize) & self.mask
+        ((key ^ (key >> 12) ^ (key >> 63)) as usize) & self.mask
     }
-    /// The block at `gpa` if it is there and current. Blocks on two pages are never found here: they are
-    /// stored with a generation that no page has.
+    /// The block at `gpa` if it is there. Blocks on two pages are never found here.
     #[inline(always)]
     pub(crate) fn find(&self, mem: &Mem, gpa: u64, extent: Extent) -> Option<usize> {
-        let key = Cache::key(gpa, extent);
+        let key = Cache::key(place(mem, gpa), extent);
         let slot = self.slot(key);
-        let b = &self.blocks[slot];
-        (b.key == key && b.generation == mem.code_generation(gpa)).then_some(slot)
+        (self.blocks[slot].key == key).then_some(slot)
     }
     /// The key of the block that came after the block of this index last. Reading it early is what it is good for: the host
     /// fetches the entry while the block executes.
@@ -172,13 +180,12 @@ impl Cache {
         let index = b.next as usize & self.mask;
         Guess { index, key: self.blocks[index].key }
     }
-    /// The block at `gpa`, if that is what was guessed and it is current.
+    /// The block at `gpa`, if that is what was guessed.
     #[inline(always)]
     pub(crate) fn guessed(&self, mem: &Mem, guess: Guess, gpa: u64) -> Option<usize> {
-        let right = guess.key == Cache::key(gpa, Extent::Block);
+        let key = Cache::key(place(mem, gpa), Extent::Block);
         // The entry may have been filled anew since.
-        let b = &self.blocks[guess.index];
-        (right && b.key == guess.key && b.generation == mem.code_generation(gpa)).then_some(guess.index)
+        (guess.key == key && self.blocks[guess.index].key == key).then_some(guess.index)
     }
     /// One block came after another.
     #[inline(always)]
@@ -219,32 +226,32 @@ impl Cache {
         extent: Extent,
         second: impl FnOnce(&mut Mem) -> Result<u64, E>,
     ) -> Result<usize, E> {
-        let key = Cache::key(gpa, extent);
+        self.know(mem, gpa);
+        let key = Cache::key(place(mem, gpa), extent);
         let slot = self.slot(key);
-        let old = self.blocks[slot];
-        if old.key == key && !old.straddles && self.same_bytes(mem, &old, gpa) {
-            mem.mark_code(gpa);
-            self.blocks[slot].generation = generation(mem, gpa);
+        if self.blocks[slot].key == key {
             return Ok(slot);
         }
-        let victim = self.victims[slot];
-        if victim.key == key && !victim.straddles && self.same_bytes(mem, &victim, gpa) {
-            mem.mark_code(gpa);
-            self.victims[slot] = old;
-            self.blocks[slot] = Block { generation: generation(mem, gpa), ..victim };
+        if self.victims[slot].key == key {
+            std::mem::swap(&mut self.blocks[slot], &mut self.victims[slot]);
             return Ok(slot);
         }
-        // The next page is looked at only if the instruction still goes on there: translating it can fault and sets A bits.
-        if old.key == key && old.straddles && self.same_beginning(mem, &old, gpa) {
+        // The next page is looked at only if the instruction goes on there: translating it can fault and sets A bits.
+        let straddling = key | STRADDLES;
+        let old = self.blocks[self.slot(straddling)];
+        if old.key == straddling {
             let page = second(mem)?;
             let both = self.straddling_bytes(mem, gpa, page);
             let start = old.bytes_start as usize;
             if self.bytes[start..start + both.len()] == both {
-                mem.mark_code(gpa);
-                mem.mark_code(page);
-                return Ok(slot);
+                return Ok(self.slot(straddling));
             }
-            return Ok(self.decode_straddling(mem, gpa, key, page));
+            return Ok(self.decode_straddling(mem, gpa, straddling, page));
+        }
+        if let Some(before) = self.before(mem, gpa, extent) {
+            let (heat, next) = (before.heat / 2, slot as u32);
+            self.put(slot, Block { key, heat, next, translated: 0, ..before });
+            return Ok(slot);
         }
         if self.ops.len() + BLOCK_INSTRUCTIONS_MAX > self.ops_max {
             self.flush();
@@ -257,16 +264,14 @@ impl Cache {
         let (used, end) = block::decode(page_rest, offset, max, &mut self.ops);
         if end == End::Straddles && used == 0 {
             let page = second(mem)?;
-            return Ok(self.decode_straddling(mem, gpa, key, page));
+            return Ok(self.decode_straddling(mem, gpa, straddling, page));
         }
         self.bytes.extend_from_slice(&mem.ram().slice(gpa, 4096 - u64::from(offset))[..used]);
-        mem.mark_code(gpa);
-        let generation = generation(mem, gpa);
+        // Everything may have been forgotten meanwhile, but not what the page holds.
         self.put(
             slot,
             Block {
                 key,
-                generation,
                 ops_start,
                 bytes_start,
                 count: (self.ops.len() - ops_start as usize) as u16,
@@ -274,7 +279,6 @@ impl Cache {
                 next: slot as u32,
                 heat: 0,
                 translated: 0,
-                straddles: false,
             },
         );
         Ok(slot)
@@ -298,13 +302,11 @@ impl Cache {
         let (ops_start, bytes_start) = (self.ops.len() as u32, self.bytes.len() as u32);
         let (used, _) = block::decode(&both, (gpa & 0xfff) as u16, 1, &mut self.ops);
         self.bytes.extend_from_slice(&both);
-        mem.mark_code(gpa);
-        mem.mark_code(second);
+        self.know(mem, second);
         self.put(
             slot,
             Block {
                 key,
-                generation: NEVER,
                 ops_start,
                 bytes_start,
                 count: 1,
@@ -312,7 +314,6 @@ impl Cache {
                 next: slot as u32,
                 heat: 0,
                 translated: 0,
-                straddles: true,
             },
         );
         slot
@@ -324,23 +325,19 @@ impl Cache {
         }
         self.victims[slot] = std::mem::replace(&mut self.blocks[slot], block);
     }
-    /// Whether the bytes up to the end of the page are those of a block that straddles.
-    fn same_beginning(&self, mem: &Mem, b: &Block, gpa: u64) -> bool {
-        let start = b.bytes_start as usize;
-        let first = (4096 - (gpa & 0xfff) as usize).min(INSTRUCTION_BYTES_MAX);
-        self.bytes[start..start + first] == *mem.ram().slice(gpa, first as u64)
+    /// Give the page at `gpa` the number of what it holds, if it has none.
+    fn know(&mut self, mem: &mut Mem, gpa: u64) {
+        if mem.content(gpa) == 0 {
+            let number = self.contents.number(mem.ram().slice(gpa & !0xfff, 4096));
+            mem.mark_code(gpa, number);
+        }
     }
-    fn same_bytes(&self, mem: &Mem, b: &Block, gpa: u64) -> bool {
-        let start = b.bytes_start as usize;
-        self.bytes[start..start + usize::from(b.len)] == *mem.ram().slice(gpa, u64::from(b.len))
-    }
-}
-
-/// The generation for a block that is current now. A page whose count has run out never has current blocks again.
-fn generation(mem: &Mem, gpa: u64) -> u32 {
-    match mem.code_generation(gpa) {
-        GENERATION_MAX => NEVER,
-        generation => generation,
+    /// The block that was at `gpa` before the page was written, if its bytes are still there.
+    fn before(&self, mem: &Mem, gpa: u64, extent: Extent) -> Option<Block> {
+        let key = Cache::key(mem.content_before(gpa) << 12 | gpa & 0xfff, extent);
+        let slot = self.slot(key);
+        let block = [self.blocks[slot], self.victims[slot]].into_iter().find(|block| block.key == key)?;
+        (self.bytes(&block) == mem.ram().slice(gpa, u64::from(block.len))).then_some(block)
     }
 }
 
@@ -350,33 +347,44 @@ mod tests {
     use super::*;
     use crate::mem::Ram;
 
-    /// A page whose count of rewrites is about to end: old code is never taken for the new one.
     #[test]
-    fn code_is_decoded_afresh_when_generations_run_out() {
+    fn code_that_was_rewritten_is_never_taken_for_the_old_one() {
         let mut memory = Zeroed::<u8>::new(1 << 16);
         // SAFETY: the mapping outlives `mem`, and is written by nobody else while a method of it runs.
         let ram = unsafe { Ram::new(memory.as_mut_ptr(), 1 << 16) };
         let mut mem = Mem::new(ram, 16);
         let mut cache = Cache::new(16);
+        let bytes_at = |cache: &mut Cache, mem: &mut Mem, gpa: u64| {
+            let found = cache.find(mem, gpa, Extent::Block).unwrap_or_else(|| {
+                let decoded = cache.find_or_decode(mem, gpa, Extent::Block, |_| Err(()));
+                decoded.expect("it straddles nothing")
+            });
+            let start = cache.block(found).bytes_start as usize;
+            [cache.bytes[start], cache.bytes[start + 1]]
+        };
         const GPA: u64 = 0x5000;
-        mem.mark_code(GPA);
-        mem.age_code(GPA, GENERATION_MAX - 2);
-        // NOP; then XCHG EAX, ECX; and so on: one byte each, then a HLT.
-        for round in 0..8u8 {
-            memory[GPA as usize] = 0x90 + round;
-            memory[GPA as usize + 1] = 0xf4;
-            mem.written_outside(GPA, 2);
-            // And again, from the cache.
-            for _ in 0..2 {
-                let found = cache.find(&mem, GPA, Extent::Block).unwrap_or_else(|| {
-                    let decoded = cache.find_or_decode(&mut mem, GPA, Extent::Block, |_| Err(()));
-                    decoded.expect("it straddles nothing")
-                });
-                let start = cache.block(found).bytes_start as usize;
-                assert_eq!(cache.bytes[start..start + 2], [0x90 + round, 0xf4]);
+        const TWIN: u64 = 0x7000;
+        // NOP; then XCHG EAX, ECX; and so on: one byte each, then a HLT. Each comes back once, and has a twin.
+        for round in (0..8u8).chain(0..8) {
+            for gpa in [GPA, TWIN] {
+                memory[gpa as usize] = 0x90 + round;
+                memory[gpa as usize + 1] = 0xf4;
+                mem.written_outside(gpa, 2);
+                // And again, from the cache.
+                for _ in 0..2 {
+                    assert_eq!(bytes_at(&mut cache, &mut mem, gpa), [0x90 + round, 0xf4]);
+                }
             }
+            assert_eq!(mem.content(GPA), mem.content(TWIN));
         }
-        assert_eq!(mem.code_generation(GPA), GENERATION_MAX);
+        let decoded = cache.decoded();
+        assert_eq!(decoded, 8);
+        // Something else on the page: the block is copied.
+        memory[GPA as usize + 0x100] = 1;
+        mem.written_outside(GPA, 1);
+        assert_eq!(bytes_at(&mut cache, &mut mem, GPA), [0x97, 0xf4]);
+        assert_ne!(mem.content(GPA), mem.content(TWIN));
+        assert_eq!(cache.decoded(), decoded);
     }
 
     #[test]

@@ -3,9 +3,11 @@
 //! - [`operand`]: registers and addresses
 //! - [`lower`]: the choice of a handler
 //! - [`block`]: a straight run of instructions inside one page
-//! - [`cache`]: blocks by guest-physical address, valid as long as their bytes are unchanged
+//! - [`contents`]: numbers for what pages hold
+//! - [`cache`]: blocks by the number of their page, and where they lie in it
 
 pub(crate) mod block;
 pub(crate) mod cache;
+mod contents;
 pub(crate) mod lower;
 pub(crate) mod operand;

@@ -4,8 +4,8 @@
 //! the size of the TLB, so there are none here: a page that was walked as a page table is marked, and a store that
 //! changes a present entry drops what came from it. Pages with decoded code are marked likewise.
 //!
-//! **Invariant.** Every page that a live TLB entry was derived from carries `TABLE`. A page with a block of the current
-//! generation carries `CODE`. A page with either has no write tag in the TLB.
+//! **Invariant.** Every page that a live TLB entry was derived from carries `TABLE`. A page whose content has a number carries
+//! `CODE`. A page with either has no write tag in the TLB.
 
 use super::{Mem, Ram};
 use crate::zeroed::Zeroed;
@@ -17,17 +17,16 @@ pub(super) const TABLE: u8 = 2;
 /// This page was written since the dirty pages were last taken.
 pub(super) const DIRTY: u8 = 4;
 
-/// Where a page's generation ends.
-pub(crate) const GENERATION_MAX: u32 = u32::MAX - 1;
-
 /// `Marks::table_use` of a table that was reached at several levels or for several address ranges.
 const MANY: u64 = u64::MAX;
 
 #[derive(Debug)]
 pub(super) struct Marks {
     bits: Zeroed<u8>,
-    /// Counts stores that hit a page while it carried `CODE`.
-    generation: Zeroed<u32>,
+    /// For pages with `CODE`: the number of what they hold ([`crate::decode::contents`]); 0 for others.
+    content: Zeroed<u64>,
+    /// What pages held before they were written.
+    content_before: Zeroed<u64>,
     /// For pages with `TABLE`: the first address that the table maps, plus its level; or `MANY`.
     table_use: Zeroed<u64>,
     tables: Vec<u32>,
@@ -43,7 +42,8 @@ impl Marks {
         let n = (ram_len >> 12) as usize;
         Marks {
             bits: Zeroed::new(n),
-            generation: Zeroed::new(n),
+            content: Zeroed::new(n),
+            content_before: Zeroed::new(n),
             table_use: Zeroed::new(n),
             tables: Vec::new(),
             dirty: Vec::new(),
@@ -58,18 +58,23 @@ impl Mem {
     pub(super) fn marks_of(&self, gpa: u64) -> u8 {
         self.marks.bits[(gpa >> 12) as usize]
     }
-    /// The generation of the code on a page of RAM.
+    /// The number of what a page of RAM holds, or 0 if it is not known as code.
     #[inline(always)]
-    pub(crate) fn code_generation(&self, gpa: u64) -> u32 {
-        self.marks.generation[(gpa >> 12) as usize]
+    pub(crate) fn content(&self, gpa: u64) -> u64 {
+        self.marks.content[(gpa >> 12) as usize]
     }
-    /// Where translated code finds the generations of all pages.
-    pub(crate) fn generations_address(&self) -> u64 {
-        self.marks.generation.as_ptr() as u64
+    /// The number of what it held before it was written, or 0.
+    pub(crate) fn content_before(&self, gpa: u64) -> u64 {
+        self.marks.content_before[(gpa >> 12) as usize]
     }
-    /// Mark a page of RAM as a source of decoded code.
-    pub(crate) fn mark_code(&mut self, gpa: u64) {
+    /// Where translated code finds the numbers of all pages.
+    pub(crate) fn contents_address(&self) -> u64 {
+        self.marks.content.as_ptr() as u64
+    }
+    /// Mark a page of RAM as a source of decoded code, with the number of what it holds.
+    pub(crate) fn mark_code(&mut self, gpa: u64, content: u64) {
         let page = (gpa >> 12) as usize;
+        self.marks.content[page] = content;
         if self.marks.bits[page] & CODE == 0 {
             self.marks.bits[page] |= CODE;
             self.forbid_writes(page);
@@ -115,15 +120,9 @@ impl Mem {
             self.drop_code(page);
         }
     }
-    /// As if the page had been rewritten often.
-    #[cfg(test)]
-    pub(crate) fn age_code(&mut self, gpa: u64, generation: u32) {
-        self.marks.generation[(gpa >> 12) as usize] = generation;
-    }
     fn drop_code(&mut self, page: usize) {
         self.marks.bits[page] &= !CODE;
-        // It stays at its end rather than wrap: an old block would be current again.
-        self.marks.generation[page] = (self.marks.generation[page] + 1).min(GENERATION_MAX);
+        self.marks.content_before[page] = std::mem::take(&mut self.marks.content[page]);
     }
     /// Mark a page as dirty ahead of a write tag.
     pub(super) fn note_dirty_only(&mut self, gpa: u64) {

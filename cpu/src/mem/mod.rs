@@ -21,7 +21,6 @@ mod walk;
 mod watch;
 
 pub(crate) use access::Access;
-pub(crate) use coherence::GENERATION_MAX;
 pub(crate) use ram::Prim;
 pub use ram::Ram;
 pub(crate) use tlb::Mode;

@@ -68,7 +68,7 @@ impl Ram {
     }
     /// Host address of guest-physical 0, as a number to compute translations with.
     #[inline(always)]
-    pub(super) fn base_address(&self) -> u64 {
+    pub(crate) fn base_address(&self) -> u64 {
         self.base as u64
     }
     /// Load from RAM. Out of bounds is a bug of the caller.

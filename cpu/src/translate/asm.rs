@@ -135,6 +135,14 @@ impl Asm {
     pub(super) fn load(&mut self, dst: Host, base: Host, disp: i32) {
         self.on_memory(true, 0x8b, dst.0, base, disp);
     }
+    /// dst = [base + 8 * index], 64 bits. The base is not RBP or R13, the index not RSP.
+    pub(super) fn load_scaled(&mut self, dst: Host, base: Host, index: Host) {
+        debug_assert!(base.0 & 7 != 5 && index != RSP);
+        self.rex(true, dst.0, index.0, base.0);
+        self.code.push(0x8b);
+        self.code.push((dst.0 & 7) << 3 | 4);
+        self.code.push(3 << 6 | (index.0 & 7) << 3 | base.0 & 7);
+    }
     /// dst = [base + disp], 32 bits, the rest clear.
     pub(super) fn load32(&mut self, dst: Host, base: Host, disp: i32) {
         self.on_memory(false, 0x8b, dst.0, base, disp);
@@ -281,13 +289,6 @@ impl Asm {
         self.code.push((index.0 & 7) << 3 | base.0 & 7);
         self.code.push(disp as u8);
     }
-    /// dst op= the four bytes at an address near the code.
-    pub(super) fn alu32_near(&mut self, op: Alu, dst: Host, address: u64) {
-        self.rex(false, dst.0, 0, 0);
-        self.code.push((op as u8) << 3 | 3);
-        self.code.push((dst.0 & 7) << 3 | 5);
-        self.displacement(address);
-    }
     /// dst = an address near the code.
     pub(super) fn address(&mut self, dst: Host, address: u64) {
         self.rex(true, dst.0, 0, 0);
@@ -313,6 +314,11 @@ impl Asm {
         } else {
             self.on_register(log2 == 3, 0x85, b.0, a);
         }
+    }
+    /// dst >>= count, 64 bits.
+    pub(super) fn shift_right(&mut self, dst: Host, count: u8) {
+        self.on_register(true, 0xc1, 5, dst);
+        self.code.push(count);
     }
     /// dst >>= count, 32 bits, the rest clear.
     pub(super) fn shift_right32(&mut self, dst: Host, count: u8) {

@@ -7,9 +7,8 @@
 
 use iced_x86::{Decoder, Encoder, Instruction, RflagsBits};
 
-use super::asm::{Alu, Asm, BELOW, Label, NOT_EQUAL, R11, R12, R15, RAX};
+use super::asm::{Alu, Asm, BELOW, Label, R11, R12, RAX};
 use super::choice::{Plain, plain};
-use super::frame::slot as at_slot;
 use super::lazy::Operation;
 use super::registers::Registers;
 use super::routines::Routines;
@@ -18,7 +17,7 @@ use super::vectors::can_be_vector;
 use super::{INTERPRET, NO_SITE};
 use crate::decode::block::OPTIONS;
 use crate::decode::lower::lower;
-use crate::op::{Kind, Op, slot};
+use crate::op::{Kind, Op};
 
 pub(super) const GUEST_RSP: u8 = 4;
 /// All six arithmetic flags.
@@ -35,8 +34,6 @@ pub(super) struct Source<'s> {
     pub ops_start: u32,
     /// The number of its translation.
     pub id: u32,
-    /// The guest-physical page that it lies on.
-    pub page: u64,
 }
 
 /// Where things are that translated code refers to.
@@ -48,8 +45,6 @@ pub(super) struct Places {
     pub next: u64,
     /// What all share.
     pub routines: Routines,
-    /// The generation at which this block was valid.
-    pub generation: u64,
     /// Two cells with addresses of the blocks that follow.
     pub cells: [u64; 2],
 }
@@ -131,7 +126,7 @@ pub(super) struct Emitter<'e> {
 
 impl Emitter<'_> {
     fn emit(&mut self) {
-        let (stale, full) = self.begin();
+        let full = self.begin();
         let last = self.source.ops.len() - 1;
         let mut ended = false;
         for n in 0..=last {
@@ -154,23 +149,17 @@ impl Emitter<'_> {
             let next = u32::from(self.source.ops[last].off) + u32::from(self.source.ops[last].len);
             self.go_on(next as i32, 0, None);
         }
-        for (label, routine) in [(stale, self.places.routines.stale), (full, self.places.routines.full)] {
-            self.asm.bind(label);
-            self.asm.set(R11, u64::from(self.source.id));
-            self.asm.jump_to(routine);
-        }
+        self.asm.bind(full);
+        self.asm.set(R11, u64::from(self.source.id));
+        self.asm.jump_to(self.places.routines.full);
     }
 
-    /// Whether the block is still what it was, and whether it fits before the next stop.
-    fn begin(&mut self) -> (Label, Label) {
-        let (stale, full) = (self.asm.label(), self.asm.label());
-        self.asm.load(R11, R15, at_slot(slot::GENERATIONS));
-        self.asm.load32(R11, R11, (self.source.page * 4) as i32);
-        self.asm.alu32_near(Alu::Cmp, R11, self.places.generation);
-        self.asm.jump_if(NOT_EQUAL, stale);
+    /// Whether the block fits before the next stop.
+    fn begin(&mut self) -> Label {
+        let full = self.asm.label();
         self.asm.alu_imm(Alu::Sub, R12, self.source.ops.len() as i32);
         self.asm.jump_if(BELOW, full);
-        (stale, full)
+        full
     }
 
     /// The routine that was just called may find that instruction `n` is the interpreter's.

@@ -4,7 +4,7 @@
 use super::routines::{HOLDERS, Held};
 use super::sites::Site;
 use super::{
-    FULL, INTERPRET, MISSED, MISSED_FAR, NEXT, NO_SITE, STALE, STOP_SHIFT, STOPPED, Translated, Translator,
+    FULL, INTERPRET, MISSED, MISSED_FAR, NEXT, NO_SITE, STOP_SHIFT, STOPPED, Translated, Translator,
     UNLINKED, lazy,
 };
 use crate::core::Core;
@@ -26,13 +26,13 @@ pub(super) enum Back {
 impl Translator {
     /// Execute a translation and whatever it leads to. RIP is the block's.
     #[inline]
-    pub(super) fn run(&mut self, core: &mut Core, id: u32, generation: u32, ops: *const Op) -> Back {
-        self.is_valid_at(id, generation);
+    pub(super) fn run(&mut self, core: &mut Core, id: u32, ops: *const Op) -> Back {
         let page = core.rip & !0xfff;
         core.regs[slot::PAGE as usize] = page;
         core.regs[slot::PAGE_FAR as usize] = page.wrapping_add(1 << 30);
         core.regs[slot::LEFT as usize] = core.limit - core.icount;
-        core.regs[slot::GENERATIONS as usize] = core.mem.generations_address();
+        core.regs[slot::CONTENTS as usize] = core.mem.contents_address();
+        core.regs[slot::RAM as usize] = core.mem.ram.base_address();
         core.regs[slot::JUMPS as usize] = self.jumps.as_ptr() as u64;
         core.native.ops = ops as u64;
         let code = self.get(id).code;
@@ -58,10 +58,10 @@ impl Translator {
                 core.rip = at(core, block.leads_to[number as usize & 1]);
                 self.next(core, number)
             }
-            why @ (FULL | STALE) => {
+            FULL => {
                 let block = self.get(number);
                 core.rip = at(core, block.offset);
-                core.regs[slot::LEFT as usize] += if why == FULL { u64::from(block.count) } else { 0 };
+                core.regs[slot::LEFT as usize] += u64::from(block.count);
                 self.next(core, 0)
             }
             MISSED_FAR if number == NO_SITE => self.next(core, 0),

@@ -34,7 +34,9 @@ impl Hot {
         index: usize,
     ) -> Option<Result<usize, Ended>> {
         let block = cache.block(index);
-        let generation = block.generation()?;
+        if block.straddles() {
+            return None;
+        }
         let id = match block.translated {
             0 if block.heat < self.after => {
                 cache.block_mut(index).heat += 1;
@@ -47,7 +49,7 @@ impl Hot {
         if !translator.is_ready(id) {
             return None;
         }
-        let back = translator.run(core, id, generation, cache.ops_pointer());
+        let back = translator.run(core, id, cache.ops_pointer());
         Some(self.goes_on(cache, core, back))
     }
     /// None if the host allows no code to be made.
@@ -83,12 +85,12 @@ impl Hot {
                     return Err(Ended::Check);
                 }
                 let next = find(cache, core, Extent::Block).map_err(|stop| not_fetched(core, stop))?;
-                let id = cache.block(next).translated;
+                let block = cache.block(next);
                 if self.flushes == cache.flushes()
-                    && let Some(host) = core.mem.tlb.exec_host(core.rip)
+                    && !block.straddles()
                     && let Some(translator) = &mut self.translator
                 {
-                    translator.follows(cell, host, id);
+                    translator.follows(cell, block.place(), block.translated);
                 }
                 Ok(next)
             }

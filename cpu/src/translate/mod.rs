@@ -25,8 +25,9 @@
 //!   jumps, both of which [`Translator`] alone writes, and to the functions of [`enter`]. No address of the guest's is ever
 //!   on the host's stack or in one of those tables as one to go to.
 //! - It changes the host's arithmetic flags and registers that the way in has saved, and no other state of the host.
-//! - The decoder, the handlers' operands and the translation read the same bytes, which are the block's key: a block whose
-//!   page was written is not entered before its bytes were compared (`begin` looks at the page's generation each time).
+//! - The decoder, the handlers' operands and the translation read the same bytes, and a translation is only ever found by
+//!   the number of what its page holds, which a page loses when it is written. A cell leads to a block of the same page;
+//!   that page is not written while its code runs, for such stores are the interpreter's.
 //!
 //! **Invariants.**
 //! - Whatever is out of the ordinary is the interpreter's: a translation ends before it with the state of that moment. The one
@@ -83,16 +84,14 @@ const NEXT: u8 = 0;
 const UNLINKED: u8 = 1;
 /// The block in bits 8-39 was charged for, and does not fit before the limit.
 const FULL: u8 = 2;
-/// The block in bits 8-39 is not what it was.
-const STALE: u8 = 3;
 /// The interpreter executes the rest of the block in bits 8-39, from the instruction in bits 40-47.
-const INTERPRET: u8 = 4;
+const INTERPRET: u8 = 3;
 /// The same, from a site whose code goes on at the offset in bits 8-39.
-const MISSED: u8 = 5;
+const MISSED: u8 = 4;
 /// The same, from the site with the number in bits 8-39; RIP holds for [`NO_SITE`].
-const MISSED_FAR: u8 = 6;
+const MISSED_FAR: u8 = 5;
 /// A handler has ended the block at such a site, for the reason in bits 48-55.
-const STOPPED: u8 = 7;
+const STOPPED: u8 = 6;
 /// Where the reason is.
 const STOP_SHIFT: u8 = 48;
 /// A block's end that is no instruction.
@@ -109,19 +108,22 @@ pub(crate) struct Native {
     vectors: [u128; 16],
 }
 
-/// Where code of a host address is translated to.
+/// Where the code at a place ([`crate::decode::cache::place`]) is translated to.
 #[derive(Debug, Clone, Copy, Zeroable)]
 #[repr(C)]
 struct Jump {
-    host: u64,
+    place: u64,
     code: u64,
 }
 
 const _: () = assert!(size_of::<Jump>() == 1 << JUMP_SHIFT);
 
-/// The slot of the table of jumps for a host address; `routines::far` computes the same.
-fn jump_slot(host: u64) -> usize {
-    (host as usize ^ host as usize >> 12) & JUMP_MASK
+/// What is found by the place of no block: of code that is not known as such. A zero entry would be.
+const NOWHERE: Jump = Jump { place: u64::MAX, code: 0 };
+
+/// The slot of the table of jumps for a place; `routines::far` computes the same.
+fn jump_slot(place: u64) -> usize {
+    (place as usize ^ place as usize >> 12) & JUMP_MASK
 }
 
 /// A translated block.
@@ -152,7 +154,7 @@ struct Translator {
     wanted: u32,
     wanted_max: u32,
     sites: Sites,
-    /// By host address of guest code, where its translation is.
+    /// By place, where the translation is.
     jumps: Zeroed<Jump>,
     translation: Translation,
     made: u64,
@@ -162,12 +164,13 @@ impl Translator {
     /// Translations for memory with a TLB of so many entries, minus one. They are published when they were wanted so often.
     /// None where the host allows no code to be made.
     fn new(tlb_mask: usize, wanted_max: u32) -> Option<Translator> {
-        // Behind the cells, the generations of blocks, two in a word.
-        let mut memory = CodeMemory::new(CODE_BYTES, CELLS + BLOCKS_MAX / 2 + 1)?;
+        let mut memory = CodeMemory::new(CODE_BYTES, CELLS)?;
         let cells = memory.address_of_word(0);
         let routines = Routines::new(&mut memory, tlb_mask, cells);
         memory.publish();
         let kept = memory.used();
+        let mut jumps = Zeroed::new(JUMP_MASK + 1);
+        jumps[jump_slot(0)] = NOWHERE;
         Some(Translator {
             memory,
             kept,
@@ -177,7 +180,7 @@ impl Translator {
             wanted: 0,
             wanted_max,
             sites: Sites::default(),
-            jumps: Zeroed::new(JUMP_MASK + 1),
+            jumps,
             translation: Translation::default(),
             made: 0,
         })
@@ -198,17 +201,17 @@ impl Translator {
             (self.published, self.wanted) = (0, 0);
             self.sites.clear();
             self.jumps.fill(Jump::zeroed());
+            self.jumps[jump_slot(0)] = NOWHERE;
         }
     }
     /// Translate a block; there must be room. Its number, which is not 0.
     fn translate(&mut self, block: &Block, ops: &[Op], bytes: &[u8]) -> u32 {
         let id = self.blocks.len() as u32 + 1;
-        let source = Source { bytes, ops, ops_start: block.ops_start(), id, page: block.gpa() >> 12 };
+        let source = Source { bytes, ops, ops_start: block.ops_start(), id };
         let places = Places {
             base: self.memory.base(),
             next: self.memory.next(),
             routines: self.routines,
-            generation: self.memory.address_of_word(CELLS) + 4 * u64::from(id),
             cells: [0, 1].map(|n| self.memory.address_of_word(cell(id, n))),
         };
         let emitted = self.translation.translate(&source, &places, &mut self.sites);
@@ -222,7 +225,7 @@ impl Translator {
             ops_start: block.ops_start(),
             count: block.count,
             len: block.len,
-            offset: (block.gpa() & 0xfff) as u16,
+            offset: (block.place() & 0xfff) as u16,
             leads_to: emitted.leads_to,
         });
         self.made += 1;
@@ -244,23 +247,17 @@ impl Translator {
         }
         ready
     }
-    /// A block was found to be what it is at a generation of its page.
-    fn is_valid_at(&mut self, id: u32, generation: u32) {
-        let generations: &mut [u32] = bytemuck::cast_slice_mut(&mut self.memory.words()[CELLS..]);
-        generations[id as usize] = generation;
-    }
     fn get(&self, id: u32) -> &Translated {
         &self.blocks[id as usize - 1]
     }
-    /// A block follows, which was found as `host`, the host address of its bytes, and may be reached by a cell. If it is
-    /// translated, the next time it is gone to at once.
-    fn follows(&mut self, cell: u32, host: u64, id: u32) {
+    /// The block at a place follows, and may be reached by a cell. If it is translated, the next time it is gone to at once.
+    fn follows(&mut self, cell: u32, place: u64, id: u32) {
         if id == 0 || id > self.published {
             return;
         }
         let code = self.get(id).code;
         if cell == 0 {
-            self.jumps[jump_slot(host)] = Jump { host, code };
+            self.jumps[jump_slot(place)] = Jump { place, code };
         } else {
             self.memory.words()[cell as usize] = code;
         }

@@ -13,10 +13,10 @@ use super::asm::{
 use super::enter::{call_op, missed, missed_exec, read_flags};
 use super::frame::{MIDDLE, RIP, TABLE, field, slot};
 use super::memory::CodeMemory;
-use super::{FULL, JUMP_SHIFT, MISSED, MISSED_FAR, NEXT, STALE, STOP_SHIFT, STOPPED, UNLINKED};
+use super::{FULL, JUMP_SHIFT, MISSED, MISSED_FAR, NEXT, STOP_SHIFT, STOPPED, UNLINKED};
 use crate::core::{Core, cr0, cr4};
 use crate::mem::tlb;
-use crate::op::slot::{JUMPS, LEFT, PAGE, PAGE_FAR};
+use crate::op::slot::{CONTENTS, JUMPS, LEFT, PAGE, PAGE_FAR, RAM};
 
 /// What the host's ABI wants to be saved.
 const SAVED: [Host; 6] = [Host(3), Host(5), R12, R13, R14, R15];
@@ -87,8 +87,6 @@ pub(super) struct Routines {
     pub flags: u64,
     /// Block R11 does not fit before the limit; it was charged for.
     pub full: u64,
-    /// Block R11 is not what it was.
-    pub stale: u64,
     /// Nothing is known of where the cell at R11 leads.
     pub unlinked: u64,
 }
@@ -118,7 +116,6 @@ impl Routines {
         routines.handler = emit(&mut |asm| handler(asm, base, leave));
         routines.flags = emit(&mut flags);
         routines.full = emit(&mut |asm| leave_with(asm, FULL, 8, leave));
-        routines.stale = emit(&mut |asm| leave_with(asm, STALE, 8, leave));
         routines.unlinked = emit(&mut |asm| {
             asm.set(RAX, words);
             asm.alu(Alu::Sub, R11, RAX);
@@ -255,16 +252,26 @@ fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
     asm.add_to(RDI, RDX, 1 << 30);
     asm.store(R15, slot(PAGE_FAR), RDI);
     asm.alu_indexed(Alu::Add, R13, R14, RAX, tlb::ADDEND as i8);
-    // As `super::jump_slot` does it.
+    // RDI = its place, as `decode::cache::place` has it.
     asm.copy(RDI, R13);
-    asm.shift_right32(RDI, 12);
-    asm.xor32(RDI, R13);
-    asm.and32(RDI, super::JUMP_MASK as u32);
-    asm.shift_left(RDI, JUMP_SHIFT);
-    asm.alu_memory(Alu::Add, RDI, R15, slot(JUMPS));
-    asm.alu_memory(Alu::Cmp, R13, RDI, 0);
+    asm.alu_memory(Alu::Sub, RDI, R15, slot(RAM));
+    asm.copy(RAX, RDI);
+    asm.shift_right(RAX, 12);
+    asm.load(RCX, R15, slot(CONTENTS));
+    asm.load_scaled(RAX, RCX, RAX);
+    asm.shift_left(RAX, 12);
+    asm.and32(RDI, 0xfff);
+    asm.alu(Alu::Add, RDI, RAX);
+    // As `super::jump_slot` does it.
+    asm.copy(RAX, RDI);
+    asm.shift_right32(RAX, 12);
+    asm.xor32(RAX, RDI);
+    asm.and32(RAX, super::JUMP_MASK as u32);
+    asm.shift_left(RAX, JUMP_SHIFT);
+    asm.alu_memory(Alu::Add, RAX, R15, slot(JUMPS));
+    asm.alu_memory(Alu::Cmp, RDI, RAX, 0);
     asm.jump_if(NOT_EQUAL, behind);
-    asm.jump_memory(RDI, 8);
+    asm.jump_memory(RAX, 8);
 
     asm.bind(behind);
     asm.and32(R13, 0xfff);

@@ -1,13 +1,15 @@
 //! One run of a program, in one of the ways.
 #![allow(unsafe_code)]
 
+use std::sync::OnceLock;
+
 use crate::crash;
 use crate::events::{Event, Stop, stops};
 use crate::guarded::Guarded;
 use crate::layout::RAM_LEN;
 use crate::program::Program;
 use crate::rng::Rng;
-use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Ram, Request, TscAnchor, Until};
+use everett_cpu::{CacheConfig, Code, Cpu, CpuState, Exit, Ram, Request, TscAnchor, Until};
 
 /// Exits of the guest's between two stops at most.
 const EXITS_MAX: usize = 400;
@@ -25,6 +27,8 @@ pub(crate) struct Way {
     pub(crate) flush: bool,
     /// Run a part of it, restore the beginning, and run it again.
     pub(crate) restore: bool,
+    /// With the code of all programs that ran so before.
+    pub(crate) shared: bool,
     /// With the planted defect: stores to page tables drop nothing.
     pub(crate) stale: bool,
 }
@@ -38,16 +42,18 @@ pub(crate) const ORACLE: Way = Way {
     piece: 0,
     flush: false,
     restore: false,
+    shared: false,
     stale: false,
 };
 /// What is compared with it.
-pub(crate) const WAYS: [Way; 6] = [
+pub(crate) const WAYS: [Way; 7] = [
     Way { name: "at once", tlb: 64, blocks: 1024, after: Some(0), ..ORACLE },
     Way { name: "tiny", tlb: 2, blocks: 4, after: Some(1), ..ORACLE },
     Way { name: "few blocks", tlb: 16, blocks: 32, after: Some(3), ..ORACLE },
     Way { name: "by default", tlb: 1024, blocks: 1 << 14, after: Some(50), ..ORACLE },
     Way { name: "flushed", tlb: 8, blocks: 256, after: Some(0), piece: 60, flush: true, ..ORACLE },
     Way { name: "restored", tlb: 64, blocks: 1024, after: Some(0), piece: 200, restore: true, ..ORACLE },
+    Way { name: "shared", tlb: 64, blocks: 1 << 14, after: Some(1), piece: 400, shared: true, ..ORACLE },
 ];
 
 /// What there was to see at a stop.
@@ -69,6 +75,12 @@ pub(crate) struct Trace {
     pub(crate) translated: u64,
 }
 
+/// What the programs before have left.
+fn shared(caches: CacheConfig) -> Code {
+    static CODE: OnceLock<Code> = OnceLock::new();
+    CODE.get_or_init(|| Code::new(caches)).clone()
+}
+
 /// Run a program to its end: so many instructions, or something that nothing comes after.
 pub(crate) fn run(p: &Program, memory: &Guarded, way: &Way, instructions_max: u64) -> Trace {
     crash::runs(way.name);
@@ -76,7 +88,9 @@ pub(crate) fn run(p: &Program, memory: &Guarded, way: &Way, instructions_max: u6
     // SAFETY: `memory` outlives the CPU, and is looked at only while the CPU does not run.
     let ram = unsafe { Ram::new(memory.ram(), RAM_LEN as u64) };
     let caches = CacheConfig { tlb_entries: way.tlb, block_entries: way.blocks, translate_after: way.after };
-    let mut cpu = Cpu::new(ram, caches);
+    let code = if way.shared { shared(caches) } else { Code::new(caches) };
+    let mut cpu = Cpu::sharing(ram, &code);
+    let translated_before = cpu.blocks_translated();
     cpu.leak_stale_translations(way.stale);
     cpu.set_tsc(TscAnchor { icount: 0, tsc: 1 << 40, num: 3, den: 2 });
     let mut rng = Rng::for_case(p.seed, 2 + way.piece);
@@ -92,7 +106,7 @@ pub(crate) fn run(p: &Program, memory: &Guarded, way: &Way, instructions_max: u6
         cpu.set_state(&p.state);
     }
     let snapshots = drive(&mut cpu, p, memory, way, &all, &mut rng);
-    let translated = cpu.blocks_translated();
+    let translated = cpu.blocks_translated() - translated_before;
     drop(cpu);
     assert!(
         memory.intact(),

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use everett_cpu::CacheConfig;
+use std::cell::RefCell;
+
+use everett_cpu::{CacheConfig, Code};
 use everett_protocol::{ROOT_DISK_SERIAL, Root};
 use everett_vmm::boot::DEFAULT_CMDLINE;
 use everett_vmm::disk::{BLOCK, Disk, DiskError};
@@ -82,6 +84,19 @@ pub struct BootFiles {
     pub root: Option<(PathBuf, [u8; 32])>,
 }
 
+thread_local! {
+    /// What the machines of this thread share: they take turns, and most of what they execute is the same.
+    static CODE: RefCell<Option<Code>> = const { RefCell::new(None) };
+}
+
+/// The code of this thread's machines, for caches of these sizes.
+fn code(caches: CacheConfig) -> Code {
+    CODE.with_borrow_mut(|shared| match shared {
+        Some(code) if code.caches() == caches => code.clone(),
+        _ => shared.insert(Code::new(caches)).clone(),
+    })
+}
+
 /// How the engine is to behave; only tests change it, and no choice may change what a guest does (leaks excepted).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EngineOptions {
@@ -152,7 +167,7 @@ impl EngineOptions {
     }
 
     fn engine(&self, ram: &Ram) -> SoftEngine {
-        let mut engine = SoftEngine::new(ram.shared(), self.caches);
+        let mut engine = SoftEngine::sharing(ram.shared(), &code(self.caches));
         if self.lockstep {
             engine.run_in_lockstep(self.caches);
         }

@@ -4,7 +4,7 @@
 use super::instants::Instants;
 use super::lockstep::Lockstep;
 use super::{Engine, Exit, TscAnchor, Until};
-use everett_cpu::{CacheConfig, Cpu, CpuState, Ram, Request};
+use everett_cpu::{CacheConfig, Code, Cpu, CpuState, Ram, Request};
 use std::sync::Arc;
 use vm_memory::bitmap::Bitmap;
 use vm_memory::{Address, GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRegion, MmapRegion};
@@ -41,6 +41,18 @@ impl SoftEngine {
         B: Bitmap + Send + Sync + 'static,
         MmapRegion<B>: Send + Sync,
     {
+        SoftEngine::sharing(memory, &Code::new(caches))
+    }
+
+    /// The same, which shares decoded and translated code with others. Only one of them runs at a time.
+    ///
+    /// # Panics
+    /// If the memory has another shape: the machine makes it.
+    pub fn sharing<B>(memory: Arc<GuestMemoryMmap<B>>, code: &Code) -> SoftEngine
+    where
+        B: Bitmap + Send + Sync + 'static,
+        MmapRegion<B>: Send + Sync,
+    {
         assert_eq!(memory.num_regions(), 1, "guest RAM is one region");
         let (base, len) = {
             let region = memory.iter().next().expect("one region");
@@ -51,7 +63,7 @@ impl SoftEngine {
         // SAFETY: the mapping is as long as the region and lives as long as `_memory`, which this engine owns. Devices
         // access guest memory only between two runs, on the thread that owns the machine.
         let ram = unsafe { Ram::new(base, len) };
-        let cpu = Cpu::new(ram, caches);
+        let cpu = Cpu::sharing(ram, code);
         SoftEngine { cpu, flushes: None, lockstep: None, diverged: None, ram, _memory: memory }
     }
 
