@@ -244,6 +244,7 @@ impl Cache {
             let both = self.straddling_bytes(mem, gpa, page);
             let start = old.bytes_start as usize;
             if self.bytes[start..start + both.len()] == both {
+                self.know(mem, page);
                 return Ok(self.slot(straddling));
             }
             return Ok(self.decode_straddling(mem, gpa, straddling, page));

@@ -40,6 +40,10 @@ use program::Program;
 /// How many programs are run if nobody says otherwise.
 const PROGRAMS: u64 = 1500;
 
+/// Programs that differed once, in ways that few programs do: an instruction whose second page is the table that maps what it
+/// writes, so that it sets a bit in itself.
+const RARE: [u64; 1] = [0x2d_dc3e];
+
 /// Only one program runs at a time, so that a crash can tell which.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
@@ -111,7 +115,7 @@ fn translated_code_does_what_the_interpreter_does() {
     let memory = Guarded::new();
     let (mut instructions, mut lived) = (0, 0);
     let mut translated = [0; WAYS.len()];
-    for seed in first..first + programs {
+    for seed in RARE.into_iter().chain(first..first + programs) {
         crash::begins(seed);
         let p = Program::new(seed);
         let oracle = run(&p, &memory, &ORACLE, INSTRUCTIONS_MAX);
