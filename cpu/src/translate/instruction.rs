@@ -54,7 +54,8 @@ impl Emitter<'_> {
         }
         without_prefixes(&mut out);
         if self.encoder.encode(&out, 0).is_err() {
-            // Nothing was changed so far.
+            // `choice` leaves nothing here that has no encoding; and nothing was changed so far.
+            debug_assert!(false, "{i} has no encoding");
             self.encoder = Encoder::new(64);
             return self.handler(n);
         }

@@ -10,7 +10,7 @@ use super::vectors::Vectors;
 /// Hosts for the guest registers that are not bound to one. RSP is the host's own; 10 to 15 have other uses.
 const POOL: [u8; 6] = [3, 5, 6, 7, 8, 9];
 /// Guest registers below are bound to their namesakes.
-const BOUND: u8 = 3;
+pub(super) const BOUND: u8 = 3;
 
 /// The state of all registers at one place in a block.
 #[derive(Debug, Default)]

@@ -41,8 +41,8 @@ use program::Program;
 const PROGRAMS: u64 = 1500;
 
 /// Programs that differed once, in ways that few programs do: an instruction whose second page is the table that maps what it
-/// writes, so that it sets a bit in itself.
-const RARE: [u64; 1] = [0x2d_dc3e];
+/// writes, so that it sets a bit in itself; an ADC of a second byte and a register that has no name next to it.
+const RARE: [u64; 2] = [0x2d_dc3e, 0x3d_1ded];
 
 /// Only one program runs at a time, so that a crash can tell which.
 fn alone() -> MutexGuard<'static, ()> {
