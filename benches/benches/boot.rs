@@ -11,7 +11,7 @@ use everett_guest_image::{Cache, ImageSpec, RootSource, Silent, build};
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::{Machine, MachineConfig, Stop, Until, boot};
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Instant;
 
 /// What the agent prints on the console first.
@@ -22,16 +22,9 @@ const MEMORY_MIB: u64 = 256;
 const VTIME_MAX_NS: u64 = 60_000_000_000;
 /// How often the console is looked at.
 const LOOK_NS: u64 = 1_000_000;
-const QEMU: &str = "qemu-system-x86_64";
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("boot: {error}");
-            ExitCode::from(2)
-        }
-    }
+    benches::end("boot", run(&Options::parse()))
 }
 
 fn run(options: &Options) -> Result<(), String> {
@@ -42,10 +35,7 @@ fn run(options: &Options) -> Result<(), String> {
     let image = build(&spec, &cache, &mut NoMachine, &mut Silent).map_err(|error| error.to_string())?;
     let (kernel, initramfs) = (image.vmlinux.path.as_path(), image.initramfs.path.as_path());
 
-    let with_qemu = peer::installed(QEMU);
-    if !with_qemu {
-        eprintln!("boot: {QEMU} is not installed, so there is no peer: apt-get install qemu-system-x86");
-    }
+    let with_qemu = peer::has_qemu("boot");
     report.note(&format!("command line: {}", boot::DEFAULT_CMDLINE));
     let [mut soft, mut interpreted, mut mips, mut instructions, mut icount, mut tcg] =
         [const { Vec::new() }; 6].map(Samples::from);
@@ -97,15 +87,6 @@ fn boot_soft(kernel: &Path, initramfs: &Path, caches: CacheConfig) -> Result<(f6
 }
 
 fn boot_qemu(acceleration: &[&str], kernel: &Path, initramfs: &Path) -> Result<f64, String> {
-    let mut command = Command::new(QEMU);
-    command
-        .args(["-M", "q35", "-smp", "1", "-cpu", "Nehalem", "-nographic", "-no-reboot", "-nodefaults"])
-        .args(["-serial", "stdio", "-m", &MEMORY_MIB.to_string()])
-        .args(acceleration)
-        .arg("-kernel")
-        .arg(kernel)
-        .arg("-initrd")
-        .arg(initramfs)
-        .args(["-append", boot::DEFAULT_CMDLINE]);
-    peer::seconds_until(&mut command, FIRST_LINE)
+    let mut qemu = peer::qemu(acceleration, MEMORY_MIB, kernel, initramfs, boot::DEFAULT_CMDLINE);
+    peer::seconds_until(&mut qemu, FIRST_LINE)
 }

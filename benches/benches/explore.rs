@@ -57,13 +57,7 @@ fn main() -> ExitCode {
             }
         };
     }
-    match run(&args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("explore: {error:#}");
-            ExitCode::from(2)
-        }
-    }
+    benches::end("explore", run(&args))
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {

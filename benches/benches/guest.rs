@@ -18,16 +18,9 @@ use std::time::Instant;
 const VTIME_MAX_NS: u64 = 600_000_000_000;
 /// How often the console is looked at.
 const LOOK_NS: u64 = 1_000_000;
-const QEMU: &str = "qemu-system-x86_64";
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("guest: {error}");
-            ExitCode::from(2)
-        }
-    }
+    benches::end("guest", run(&Options::parse()))
 }
 
 /// The samples of one workload.
@@ -56,10 +49,7 @@ impl Work {
 fn run(options: &Options) -> Result<(), String> {
     let mut report = Report::new("guest", options.json);
     let guest = Debian::of_user()?;
-    let with_qemu = peer::installed(QEMU);
-    if !with_qemu {
-        eprintln!("guest: {QEMU} is not installed, so there is no peer: apt-get install qemu-system-x86");
-    }
+    let with_qemu = peer::has_qemu("guest");
     report.note(&format!("{MEMORY_MIB} MiB, command line: {}", Debian::cmdline()));
     let mut works = WORKLOADS.map(|_| Work::default());
     for round in 1..=options.runs {
@@ -74,9 +64,9 @@ fn run(options: &Options) -> Result<(), String> {
         }
         if with_qemu {
             let icount = ["-accel", "tcg", "-icount", "shift=0,sleep=off"];
-            let icount = peer::spans(&mut guest.qemu(QEMU, &icount))?;
+            let icount = peer::spans(&mut guest.qemu(&icount))?;
             check(&translated, &icount)?;
-            let tcg = peer::spans(&mut guest.qemu(QEMU, &["-accel", "tcg"]))?;
+            let tcg = peer::spans(&mut guest.qemu(&["-accel", "tcg"]))?;
             check(&translated, &tcg)?;
             for (((work, ours), icount), tcg) in works.iter_mut().zip(&translated).zip(&icount).zip(&tcg) {
                 work.icount.push(icount.end - icount.begin);

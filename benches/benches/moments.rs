@@ -51,13 +51,7 @@ fn main() -> ExitCode {
         Some(folder) => memory_part(Path::new(&folder)),
         None => run(&Options::parse()),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("moments: {error}");
-            ExitCode::from(2)
-        }
-    }
+    benches::end("moments", result)
 }
 
 fn run(options: &Options) -> Result<(), String> {

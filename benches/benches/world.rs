@@ -26,13 +26,7 @@ const WARM_UP_NS: u64 = 500_000_000;
 const NS_PER_S: f64 = 1e9;
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("world: {error:#}");
-            ExitCode::from(2)
-        }
-    }
+    benches::end("world", run(&Options::parse()))
 }
 
 fn run(options: &Options) -> anyhow::Result<()> {

@@ -12,6 +12,20 @@ pub mod peer;
 
 pub use figures::{Figure, Report, Samples};
 
+use std::fmt::Display;
+use std::process::ExitCode;
+
+/// The end of a bench's program: 2 and one line if it could not measure.
+pub fn end<E: Display>(bench: &str, result: Result<(), E>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{bench}: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
 /// Options of every bench.
 #[derive(Debug, Clone, clap::Parser)]
 pub struct Options {

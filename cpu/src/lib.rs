@@ -10,7 +10,7 @@
 //! - `exec/`: the handlers, by family of instructions
 //! - `interrupt`: delivery of exceptions and interrupts
 //! - `model`, `cpuid`, `msr`: the CPU model `v2`
-//! - `run`: the loop; `translate/`: hot blocks as host code
+//! - `run`: the loop; `code`: what it knows of code, and who shares that; `translate/`: hot blocks as host code
 //! - `zeroed`: tables that cost nothing where nobody has been
 //!
 //! **Invariants.**
@@ -20,6 +20,7 @@
 //!   instruction counts as one.
 //! - No input panics: whatever bytes a guest executes end in guest exceptions or in an [`Exit`].
 
+mod code;
 mod core;
 mod cpuid;
 mod decode;
@@ -38,8 +39,9 @@ mod stop;
 mod translate;
 mod zeroed;
 
+pub use crate::code::{CacheConfig, Code};
 pub use crate::core::TscAnchor;
 pub use crate::mem::Ram;
 pub use crate::mem::mmio::Request;
-pub use crate::run::{CacheConfig, Code, Cpu, Exit, Until};
+pub use crate::run::{Cpu, Exit, Until};
 pub use crate::state::CpuState;

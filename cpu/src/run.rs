@@ -1,7 +1,6 @@
 //! The run loop: find a block, execute it, deal with how it ended.
 
-use std::sync::{Arc, Mutex, MutexGuard};
-
+use crate::code::{CacheConfig, Code, Known};
 use crate::core::{Core, TscAnchor};
 use crate::decode::cache::{Cache, Extent, Guess};
 use crate::flags::bits;
@@ -11,26 +10,6 @@ use crate::op::{Op, STACK_SEGMENT, slot};
 use crate::state::{CpuState, Dead, Unsupported};
 use crate::stop::{Stop, vector};
 use crate::translate::Hot;
-
-/// Sizes of the CPU's caches. They change how fast a guest runs, and nothing else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CacheConfig {
-    /// Entries of the software TLB, for each privilege mode. A power of two, at least two.
-    pub tlb_entries: usize,
-    /// Entries of the block cache. A power of two.
-    pub block_entries: usize,
-    /// A block is translated to host code when it was interpreted so often; never, without a number.
-    pub translate_after: Option<u32>,
-}
-
-/// So often a block is interpreted before a translation is worth its time.
-const TRANSLATE_AFTER: u32 = 50;
-
-impl Default for CacheConfig {
-    fn default() -> Self {
-        CacheConfig { tlb_entries: 1024, block_entries: 1 << 18, translate_after: Some(TRANSLATE_AFTER) }
-    }
-}
 
 /// When a run ends, besides the guest's own exits.
 #[derive(Debug, Clone, Copy, Default)]
@@ -62,37 +41,6 @@ pub enum Exit {
     Unsupported(&'static str),
 }
 
-/// Decoded and translated code. CPUs that execute the same programs can share it, one at a time: while one runs, the others
-/// wait. Nothing that a guest can see depends on who shares it.
-#[derive(Debug, Clone)]
-pub struct Code {
-    caches: CacheConfig,
-    known: Arc<Mutex<Known>>,
-}
-
-/// What is known of code that was executed.
-#[derive(Debug)]
-struct Known {
-    cache: Cache,
-    hot: Option<Hot>,
-}
-
-impl Code {
-    /// No code yet.
-    pub fn new(caches: CacheConfig) -> Code {
-        let known =
-            Known { cache: Cache::new(caches.block_entries), hot: caches.translate_after.map(Hot::new) };
-        Code { caches, known: Arc::new(Mutex::new(known)) }
-    }
-    /// The sizes that it was made with.
-    pub fn caches(&self) -> CacheConfig {
-        self.caches
-    }
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().expect("no CPU has panicked while it ran this code")
-    }
-}
-
 /// One virtual CPU.
 #[derive(Debug)]
 pub struct Cpu {
@@ -117,7 +65,7 @@ impl Cpu {
     }
     /// The same, which shares its code with others.
     pub fn sharing(ram: Ram, code: &Code) -> Cpu {
-        Cpu { core: Core::new(Mem::new(ram, code.caches.tlb_entries)), code: code.clone() }
+        Cpu { core: Core::new(Mem::new(ram, code.caches().tlb_entries)), code: code.clone() }
     }
     /// Instructions retired.
     pub fn icount(&self) -> u64 {

@@ -8,6 +8,7 @@
 
 mod busybox;
 
+use crate::peer;
 use everett_guest_image::initramfs::Archive;
 use everett_guest_image::{Cache, Image, ImageSpec, Silent, build};
 use everett_tools::interrupt::Interrupt;
@@ -85,17 +86,11 @@ impl Debian {
     /// A QEMU with it. Not its `microvm`, which has virtio over MMIO as our machine does: with nothing but a PIT to
     /// calibrate the TSC against, the kernel gives up for good where the host is busy.
     #[must_use]
-    pub fn qemu(&self, program: &str, acceleration: &[&str]) -> Command {
-        let mut command = Command::new(program);
+    pub fn qemu(&self, acceleration: &[&str]) -> Command {
+        let cmdline = Debian::cmdline();
+        let mut command = peer::qemu(acceleration, MEMORY_MIB, &self.kernel, self.initramfs.path(), &cmdline);
         command
-            .args(["-M", "q35", "-smp", "1", "-cpu", "Nehalem", "-nographic", "-no-reboot", "-nodefaults"])
-            .args(["-serial", "stdio", "-m", &MEMORY_MIB.to_string()])
-            .args(acceleration)
-            .arg("-kernel")
-            .arg(&self.kernel)
-            .arg("-initrd")
-            .arg(self.initramfs.path())
-            .args(["-append", &Debian::cmdline(), "-device", "virtio-blk-pci,drive=root", "-drive"])
+            .args(["-device", "virtio-blk-pci,drive=root", "-drive"])
             .arg(format!("if=none,id=root,format=raw,readonly=on,file={}", self.root.display()));
         command
     }

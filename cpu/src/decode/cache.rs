@@ -238,14 +238,15 @@ impl Cache {
         }
         // The next page is looked at only if the instruction goes on there: translating it can fault and sets A bits.
         let straddling = key | STRADDLES;
-        let old = self.blocks[self.slot(straddling)];
+        // It has the same slot.
+        let old = self.blocks[slot];
         if old.key == straddling {
             let page = second(mem)?;
             let both = self.straddling_bytes(mem, gpa, page);
             let start = old.bytes_start as usize;
             if self.bytes[start..start + both.len()] == both {
                 self.know(mem, page);
-                return Ok(self.slot(straddling));
+                return Ok(slot);
             }
             return Ok(self.decode_straddling(mem, gpa, straddling, page));
         }

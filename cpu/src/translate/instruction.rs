@@ -53,10 +53,7 @@ impl Emitter<'_> {
             on_r13(&mut out);
         }
         without_prefixes(&mut out);
-        if self.encoder.encode(&out, 0).is_err() {
-            // `choice` leaves nothing here that has no encoding; and nothing was changed so far.
-            debug_assert!(false, "{i} has no encoding");
-            self.encoder = Encoder::new(64);
+        if !self.encode(&out) {
             return self.handler(n);
         }
         let log2 = width(i, 0).trailing_zeros() as u8;
@@ -64,10 +61,7 @@ impl Emitter<'_> {
         if let Some(operation) = operation.filter(|_| seen) {
             self.keep_operands(i, operation, log2, &hosts);
         }
-        let mut code = self.encoder.take_buffer();
-        self.asm.raw(&code);
-        code.clear();
-        self.encoder.set_buffer(code);
+        self.emit_encoded();
         if is_gpr(i, 0) && !only_reads {
             self.registers.wrote(gpr(i.op0_register()) & 15);
         }
@@ -97,6 +91,23 @@ impl Emitter<'_> {
             _ if i.rflags_modified() & ARITH != 0 => (self.in_host, self.known) = (InHost::Nothing, None),
             _ => {}
         }
+    }
+    /// Encode an instruction of the guest's on the host's registers, for [`Emitter::emit_encoded`]. Whether it has an encoding,
+    /// which all that is chosen has.
+    pub(super) fn encode(&mut self, i: &Instruction) -> bool {
+        let encoded = self.encoder.encode(i, 0).is_ok();
+        debug_assert!(encoded, "{i} has no encoding");
+        if !encoded {
+            self.encoder = Encoder::new(64);
+        }
+        encoded
+    }
+    /// Let the host execute it here.
+    pub(super) fn emit_encoded(&mut self) {
+        let mut code = self.encoder.take_buffer();
+        self.asm.raw(&code);
+        code.clear();
+        self.encoder.set_buffer(code);
     }
     fn lea(&mut self, i: &Instruction, op: &Op) {
         // Its segment base does not count.

@@ -97,7 +97,7 @@ const STOP_SHIFT: u8 = 48;
 /// A block's end that is no instruction.
 const NO_SITE: u32 = u32::MAX;
 
-/// What translated code works with besides the CPU's state.
+/// What translated code needs and leaves besides the CPU's slots.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Native {
     /// Where operations lie.

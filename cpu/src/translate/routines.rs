@@ -24,6 +24,7 @@ const SAVED: [Host; 6] = [Host(3), Host(5), R12, R13, R14, R15];
 pub(super) const HOLDERS: [u8; 9] = [0, 1, 2, 3, 5, 6, 7, 8, 9];
 /// Those of them that a call does not preserve.
 const VOLATILE: [u8; 7] = [0, 1, 2, 6, 7, 8, 9];
+
 /// How wide an access is; the number is the binary logarithm of its bytes, or 5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Width {

@@ -5,7 +5,7 @@
 
 use std::mem::offset_of;
 
-use iced_x86::{CpuidFeature, Encoder, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{CpuidFeature, Instruction, Mnemonic, OpKind, Register};
 
 use super::asm::{Asm, R15};
 use super::block::{Emitter, InHost};
@@ -138,15 +138,10 @@ impl Emitter<'_> {
         if memory.is_some() {
             on_r13(&mut out);
         }
-        if self.encoder.encode(&out, 0).is_err() {
-            // Nothing was changed so far.
-            self.encoder = Encoder::new(64);
+        if !self.encode(&out) {
             return self.handler(n);
         }
-        let mut code = self.encoder.take_buffer();
-        self.asm.raw(&code);
-        code.clear();
-        self.encoder.set_buffer(code);
+        self.emit_encoded();
         if i.op_kind(0) == OpKind::Register {
             let register = i.op_register(0);
             if register.is_xmm() {

@@ -2,6 +2,7 @@
 //! begin the next unit.
 
 use crate::code::{Code, Rm};
+use crate::ground::{KERNEL_CS, KERNEL_SS, USER_CS, USER_SS};
 use crate::layout::*;
 use crate::pieces::RSP;
 use crate::rng::Rng;

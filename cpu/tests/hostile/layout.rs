@@ -74,12 +74,6 @@ pub(crate) const USER: u64 = 4;
 pub(crate) const PAGE_SIZE: u64 = 0x80;
 pub(crate) const NO_EXECUTE: u64 = 1 << 63;
 
-pub(crate) const KERNEL_CS: u16 = 0x10;
-pub(crate) const KERNEL_SS: u16 = 0x18;
-pub(crate) const USER_CS: u16 = 0x33;
-pub(crate) const USER_SS: u16 = 0x2b;
-pub(crate) const TSS_SELECTOR: u16 = 0x40;
-
 /// The entry for a page of the window, in RAM.
 pub(crate) fn window_entry(page: u64) -> u64 {
     PT + page * 8

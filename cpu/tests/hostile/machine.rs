@@ -5,11 +5,12 @@ use std::sync::OnceLock;
 
 use crate::crash;
 use crate::events::{Event, Stop, stops};
+use crate::ground::answer;
 use crate::guarded::Guarded;
 use crate::layout::RAM_LEN;
 use crate::program::Program;
 use crate::rng::Rng;
-use everett_cpu::{CacheConfig, Code, Cpu, CpuState, Exit, Ram, Request, TscAnchor, Until};
+use everett_cpu::{CacheConfig, Code, Cpu, CpuState, Exit, Ram, TscAnchor, Until};
 
 /// Exits of the guest's between two stops at most.
 const EXITS_MAX: usize = 400;
@@ -187,16 +188,6 @@ fn run_until(
         }
     }
     true
-}
-
-/// What a device says: anything, but the same each time.
-fn answer(request: Request, icount: u64) -> u64 {
-    let at = match request {
-        Request::MmioRead { gpa, .. } => gpa,
-        Request::PioRead { port, .. } => u64::from(port) << 48,
-        Request::MmioWrite { .. } | Request::PioWrite { .. } => return 0,
-    };
-    Rng::for_case(at, icount).next()
 }
 
 /// A number that is another one when a byte is.

@@ -7,7 +7,7 @@
 //! be touched, so that an access that leaves it does not go unnoticed.
 //!
 //! - [`layout`]: where things lie
-//! - [`program`]: a program: its [`world`], [`units`] of [`pieces`] and [`attacks`] in machine [`code`], and [`handlers`]
+//! - [`program`]: a program: its [`world`], [`units`] of [`pieces`], [`vectors`] and [`attacks`] in machine [`code`], and [`handlers`]
 //! - [`events`]: stops, and what happens from outside
 //! - [`machine`]: running it, in [`guarded`] memory
 //! - [`crash`]: telling which program it was that killed the process
@@ -18,6 +18,8 @@ mod attacks;
 mod code;
 mod crash;
 mod events;
+#[path = "../soup/ground.rs"]
+mod ground;
 mod guarded;
 mod handlers;
 mod layout;
@@ -28,6 +30,7 @@ mod program;
 #[path = "../oracle/rng.rs"]
 mod rng;
 mod units;
+mod vectors;
 mod world;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -35,10 +38,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use events::INSTRUCTIONS_MAX;
 use guarded::Guarded;
 use machine::{ORACLE, Snapshot, Trace, WAYS, Way, run};
-use program::Program;
+use program::{Program, VECTORS};
 
-/// How many programs are run if nobody says otherwise.
+/// How many programs are run if nobody says otherwise, and of so many one is run with vectors, too.
 const PROGRAMS: u64 = 1500;
+const VECTORS_EACH: u64 = 3;
 
 /// Programs that differed once, in ways that few programs do: an instruction whose second page is the table that maps what it
 /// writes, so that it sets a bit in itself; an ADC of a second byte and a register that has no name next to it.
@@ -115,7 +119,8 @@ fn translated_code_does_what_the_interpreter_does() {
     let memory = Guarded::new();
     let (mut instructions, mut lived) = (0, 0);
     let mut translated = [0; WAYS.len()];
-    for seed in RARE.into_iter().chain(first..first + programs) {
+    let with_vectors = (first..first + programs / VECTORS_EACH).map(|seed| seed | VECTORS);
+    for seed in RARE.into_iter().chain(first..first + programs).chain(with_vectors) {
         crash::begins(seed);
         let p = Program::new(seed);
         let oracle = run(&p, &memory, &ORACLE, INSTRUCTIONS_MAX);

@@ -1,6 +1,7 @@
 //! A guest, ready to run: tables, descriptors, handlers, code and registers.
 
 use crate::code::Code;
+use crate::ground::{KERNEL_CS, TSS_SELECTOR, descriptors, user_segments};
 use crate::handlers;
 use crate::layout::*;
 use crate::rng::Rng;
@@ -8,6 +9,9 @@ use crate::units::{function, unit};
 use crate::world::{World, somewhere};
 use everett_cpu::CpuState;
 use everett_cpu::state::{Segment, TableRegister};
+
+/// The bit of a seed whose program has instructions on vectors.
+pub(crate) const VECTORS: u64 = 1 << 48;
 
 /// A program.
 #[derive(Debug)]
@@ -24,7 +28,7 @@ impl Program {
     pub(crate) fn new(seed: u64) -> Program {
         let mut rng = Rng::for_case(seed, 0);
         let user = rng.one_in(2);
-        let world = World::new(&mut rng, user);
+        let world = World::new(&mut rng, user, seed & VECTORS != 0);
         let mut p = Program { seed, ram: vec![0; RAM_LEN], state: CpuState::default(), sites: vec![] };
         p.tables(&mut rng, &world);
         p.descriptors(&mut rng);
@@ -72,14 +76,9 @@ impl Program {
         }
     }
     fn descriptors(&mut self, rng: &mut Rng) {
-        self.put(GDT + u64::from(KERNEL_CS), 0x00af_9b00_0000_ffff);
-        self.put(GDT + u64::from(KERNEL_SS), 0x00cf_9300_0000_ffff);
-        self.put(GDT + u64::from(USER_SS & !3), 0x00cf_f300_0000_ffff);
-        self.put(GDT + u64::from(USER_CS & !3), 0x00af_fb00_0000_ffff);
-        let base = KERNEL + TSS;
-        let low = 0x67 | (base & 0xff_ffff) << 16 | 0x89 << 40 | (base >> 24 & 0xff) << 56;
-        self.put(GDT + u64::from(TSS_SELECTOR), low);
-        self.put(GDT + u64::from(TSS_SELECTOR) + 8, base >> 32);
+        for (at, descriptor) in descriptors(KERNEL + TSS) {
+            self.put(GDT + at, descriptor);
+        }
         // RSP0 to RSP2, a reserved word, and seven other stacks.
         for n in 0..11 {
             let at = (TSS + 4 + n * 8) as usize;
@@ -195,8 +194,12 @@ impl Program {
         s.msrs.star = u64::from(KERNEL_CS) << 32 | 0x23 << 48;
         s.msrs.fmask = 0x4_7fd5;
         if user {
-            s.seg[1] = Segment { selector: USER_CS, base: 0, limit: u32::MAX, access: 0xa0fb };
-            s.seg[2] = Segment { selector: USER_SS, base: 0, limit: u32::MAX, access: 0xc0f3 };
+            [s.seg[1], s.seg[2]] = user_segments();
+        }
+        if world.vectors {
+            s.fpu.xmm = std::array::from_fn(|_| u128::from(rng.next()) << 64 | u128::from(rng.next()));
+            // Sometimes nobody may use them.
+            s.cr0 |= if rng.one_in(8) { 8 } else { 0 };
         }
     }
 }

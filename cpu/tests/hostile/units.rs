@@ -5,6 +5,7 @@ use crate::code::{Code, Rm};
 use crate::layout::*;
 use crate::pieces::{POINTERS, RCX, piece};
 use crate::rng::Rng;
+use crate::vectors::vector;
 use crate::world::{World, somewhere};
 
 /// A loop at a linear address.
@@ -29,7 +30,7 @@ pub(crate) fn unit(at: u64, rng: &mut Rng, world: &World) -> Code {
     let attacks = rng.below(3);
     let pieces = 1 + rng.below(12);
     for n in 0..pieces {
-        piece(&mut c, rng);
+        ordinary(&mut c, rng, world);
         if n < attacks {
             attack(&mut c, rng, world, top);
         }
@@ -37,6 +38,15 @@ pub(crate) fn unit(at: u64, rng: &mut Rng, world: &World) -> Code {
     again(&mut c, rng, top);
     go_on(&mut c, rng, world);
     c
+}
+
+/// One instruction that is no attack.
+fn ordinary(c: &mut Code, rng: &mut Rng, world: &World) {
+    if world.vectors && rng.one_in(2) {
+        vector(c, rng);
+    } else {
+        piece(c, rng);
+    }
 }
 
 /// Once more from the top, as long as the counter says so.
@@ -81,7 +91,7 @@ fn go_on(c: &mut Code, rng: &mut Rng, world: &World) {
 pub(crate) fn function(at: u64, rng: &mut Rng, world: &World) -> Code {
     let mut c = Code::new(at);
     for _ in 0..rng.below(5) {
-        piece(&mut c, rng);
+        ordinary(&mut c, rng, world);
     }
     if rng.one_in(6) {
         attack(&mut c, rng, world, at);

@@ -14,11 +14,13 @@ pub(crate) struct World {
     pub(crate) functions: Vec<u64>,
     /// Ring 3 to begin with.
     pub(crate) user: bool,
+    /// Code has instructions on vectors.
+    pub(crate) vectors: bool,
 }
 
 impl World {
     /// A window of all sorts of pages.
-    pub(crate) fn new(rng: &mut Rng, user: bool) -> World {
+    pub(crate) fn new(rng: &mut Rng, user: bool, vectors: bool) -> World {
         let owner = if user || rng.one_in(2) { USER } else { 0 };
         // Pages of code come in runs of a few, so that what crosses a page's end finds code there.
         let mut next = 0;
@@ -39,7 +41,7 @@ impl World {
                 Some(page | rights(rng, owner))
             })
             .collect();
-        let mut world = World { window, units: vec![], functions: vec![], user };
+        let mut world = World { window, units: vec![], functions: vec![], user, vectors };
         world.units = (0..12 + rng.below(12)).map(|_| world.place(rng)).collect();
         world.functions = (0..8).map(|_| world.place(rng)).collect();
         world

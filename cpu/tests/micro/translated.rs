@@ -271,9 +271,13 @@ fn flags_of_other_operations_are_the_same() {
         a.cmovl(r10, rcx)?;
         a.xchg(qword_ptr(rsi + 24), r10)?;
         a.lock().inc(dword_ptr(rsi + 32))?;
+        // A handler, behind which no register is held.
+        a.cpuid()?;
+        a.movzx(eax, ah)?;
         a.pop(r11)?;
         a.pop(r12)?;
         a.pop(r13)?;
+        a.add(r14, rax)?;
         a.add(r14, r11)?;
         a.add(r14, r12)?;
         a.add(r14, r13)?;
@@ -282,4 +286,31 @@ fn flags_of_other_operations_are_the_same() {
         a.hlt()
     });
     assert_ne!(check(&g).state.gpr[14], 0);
+}
+
+/// Each mode has a table of the TLB for itself: what may be read while RFLAGS.AC is set is no hit when it is not.
+#[test]
+fn a_page_of_another_mode_is_no_hit() {
+    // As many pages in as any of the TLBs has entries for a mode, plus some.
+    const USERS: u64 = ELSEWHERE + 0x10_2000;
+    let mut g = Guest::new();
+    g.state.cr4 |= 1 << 21;
+    g.map(USERS, DATA, P | W | U);
+    g.put(DATA, 7);
+    g.code(CODE, |a| {
+        let mut again = a.create_label();
+        a.mov(rsi, USERS)?;
+        a.mov(ecx, 3)?;
+        a.set_label(&mut again)?;
+        a.stac()?;
+        a.add(r12, qword_ptr(rsi))?;
+        a.dec(ecx)?;
+        a.jnz(again)?;
+        a.clac()?;
+        a.add(r12, qword_ptr(rsi))?;
+        a.hlt()
+    });
+    let done = check(&g);
+    assert_eq!(done.state.gpr[12], 21);
+    assert_eq!((done.log().len(), done.log()[0].cr2), (1, USERS));
 }

@@ -1,9 +1,10 @@
 //! One run of a soup.
 #![allow(unsafe_code)]
 
+use crate::ground::answer;
 use crate::rng::Rng;
 use crate::soup::{RAM_LEN, Soup, WINDOW, WINDOW_PAGES};
-use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Ram, Request, TscAnchor, Until};
+use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Ram, TscAnchor, Until};
 
 /// How many instructions of a soup are executed at most.
 pub(crate) const INSTRUCTIONS_MAX: u64 = 3000;
@@ -117,14 +118,4 @@ fn drive(cpu: &mut Cpu, soup: &Soup, way: Way, instructions_max: u64, exits: &mu
         }
         exits.push((cpu.icount(), exit));
     }
-}
-
-/// What a device says: anything, but the same each time.
-fn answer(request: Request, icount: u64) -> u64 {
-    let at = match request {
-        Request::MmioRead { gpa, .. } => gpa,
-        Request::PioRead { port, .. } => u64::from(port) << 48,
-        Request::MmioWrite { .. } | Request::PioWrite { .. } => return 0,
-    };
-    Rng::for_case(at, icount).next()
 }

@@ -4,11 +4,12 @@
 //! caches dropped at random instants, with a stop after each instruction, or with breakpoints all over it. Registers, RAM,
 //! the pages reported as written, and every exit with its instruction count have to be the same.
 //!
-//! - [`soup`]: what lies in memory
+//! - [`soup`]: what lies in memory, on what [`ground`]
 //! - [`machine`]: running it in one of the ways
 //!
 //! `PROPTEST_CASES` sets how many soups are cooked.
 
+mod ground;
 mod machine;
 #[allow(dead_code, reason = "shared with the oracle, which uses all of it")]
 #[path = "../oracle/rng.rs"]

@@ -1,6 +1,7 @@
 //! What lies in memory: page tables that point anywhere, also at themselves; descriptors; handlers of which some repair
 //! and some are soup; and code out of the pieces that kernels and programs are made of, in no order.
 
+use crate::ground::{KERNEL_CS, TSS_SELECTOR, descriptors, user_segments};
 use crate::rng::Rng;
 use everett_cpu::CpuState;
 use everett_cpu::state::{Segment, TableRegister};
@@ -42,11 +43,6 @@ const USER: u64 = 4;
 const PAGE_SIZE: u64 = 0x80;
 const NO_EXECUTE: u64 = 1 << 63;
 
-const KERNEL_CS: u16 = 0x10;
-const KERNEL_SS: u16 = 0x18;
-const USER_CS: u16 = 0x33;
-const USER_SS: u16 = 0x2b;
-const TSS_SELECTOR: u16 = 0x40;
 /// Bytes from one repairing handler to the next.
 const HANDLER_LEN: u64 = 32;
 
@@ -122,14 +118,9 @@ impl Soup {
         }
     }
     fn descriptors(&mut self, rng: &mut Rng) {
-        self.put(GDT + u64::from(KERNEL_CS), 0x00af_9b00_0000_ffff);
-        self.put(GDT + u64::from(KERNEL_SS), 0x00cf_9300_0000_ffff);
-        self.put(GDT + u64::from(USER_SS & !3), 0x00cf_f300_0000_ffff);
-        self.put(GDT + u64::from(USER_CS & !3), 0x00af_fb00_0000_ffff);
-        let base = KERNEL + TSS;
-        let low = 0x67 | (base & 0xff_ffff) << 16 | 0x89 << 40 | (base >> 24 & 0xff) << 56;
-        self.put(GDT + u64::from(TSS_SELECTOR), low);
-        self.put(GDT + u64::from(TSS_SELECTOR) + 8, base >> 32);
+        for (at, descriptor) in descriptors(KERNEL + TSS) {
+            self.put(GDT + at, descriptor);
+        }
         // RSP0 and seven stacks, of which some are in the soup.
         for n in 0..10 {
             let top =
@@ -192,8 +183,7 @@ impl Soup {
         s.fpu.mxcsr = rng.pick(&[0x1f80, 0x9fc0, 0x0000]);
         s.fpu.xmm = std::array::from_fn(|_| u128::from(rng.next()) << 64 | u128::from(rng.next()));
         if user {
-            s.seg[1] = Segment { selector: USER_CS, base: 0, limit: u32::MAX, access: 0xa0fb };
-            s.seg[2] = Segment { selector: USER_SS, base: 0, limit: u32::MAX, access: 0xc0f3 };
+            [s.seg[1], s.seg[2]] = user_segments();
         }
     }
 }

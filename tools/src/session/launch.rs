@@ -1,9 +1,8 @@
 //! From a world file and its image to machines that are about to execute their first instruction.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-use std::cell::RefCell;
 
 use everett_cpu::{CacheConfig, Code};
 use everett_protocol::{ROOT_DISK_SERIAL, Root};

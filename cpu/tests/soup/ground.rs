@@ -1,0 +1,40 @@
+//! What guests of random code stand on, whatever the code: selectors and their descriptors, and what devices say.
+
+use crate::rng::Rng;
+use everett_cpu::Request;
+use everett_cpu::state::Segment;
+
+pub(crate) const KERNEL_CS: u16 = 0x10;
+pub(crate) const KERNEL_SS: u16 = 0x18;
+pub(crate) const USER_CS: u16 = 0x33;
+pub(crate) const USER_SS: u16 = 0x2b;
+pub(crate) const TSS_SELECTOR: u16 = 0x40;
+
+/// Where descriptors are in the GDT, and what they are, with the TSS at a linear address.
+pub(crate) fn descriptors(tss: u64) -> [(u64, u64); 6] {
+    let low = 0x67 | (tss & 0xff_ffff) << 16 | 0x89 << 40 | (tss >> 24 & 0xff) << 56;
+    [
+        (u64::from(KERNEL_CS), 0x00af_9b00_0000_ffff),
+        (u64::from(KERNEL_SS), 0x00cf_9300_0000_ffff),
+        (u64::from(USER_SS & !3), 0x00cf_f300_0000_ffff),
+        (u64::from(USER_CS & !3), 0x00af_fb00_0000_ffff),
+        (u64::from(TSS_SELECTOR), low),
+        (u64::from(TSS_SELECTOR) + 8, tss >> 32),
+    ]
+}
+
+/// CS and SS of ring 3.
+pub(crate) fn user_segments() -> [Segment; 2] {
+    let segment = |selector, access| Segment { selector, base: 0, limit: u32::MAX, access };
+    [segment(USER_CS, 0xa0fb), segment(USER_SS, 0xc0f3)]
+}
+
+/// What a device says: anything, but the same each time.
+pub(crate) fn answer(request: Request, icount: u64) -> u64 {
+    let at = match request {
+        Request::MmioRead { gpa, .. } => gpa,
+        Request::PioRead { port, .. } => u64::from(port) << 48,
+        Request::MmioWrite { .. } | Request::PioWrite { .. } => return 0,
+    };
+    Rng::for_case(at, icount).next()
+}
