@@ -183,9 +183,16 @@ fn a_call_may_overwrite_its_own_operand() {
         a.add(rdi, 0x1000)?;
         a.dec(ecx)?;
         a.jnz(again)?;
+        // No address: the fault is that of the target that was read.
+        a.mov(r12, rbx)?;
+        a.mov(rdi, 1u64 << 63)?;
+        a.mov(qword_ptr(rsp - 8), rdi)?;
+        a.call(qword_ptr(rsp - 8))?;
         a.hlt()
     });
-    assert_eq!(check(&g).state.gpr[3], 20);
+    let done = check(&g);
+    assert_eq!(done.state.gpr[12], 20);
+    assert_eq!(done.log().iter().map(|record| record.vector).collect::<Vec<_>>(), [13]);
 }
 
 /// Vectors across all that makes translated code store and load them again: handlers, misses of the TLB, flags that are asked
