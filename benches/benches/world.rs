@@ -9,6 +9,7 @@ use everett_tools::interrupt::Interrupt;
 use everett_tools::session::agent::Phase;
 use everett_tools::session::launch::{EngineOptions, Launcher};
 use everett_tools::session::timeline::Timeline;
+use everett_tools::session::watching::{Watched, Watching};
 use everett_tools::ui::Ui;
 use everett_tools::world_file;
 use everett_vmm::machine::Until;
@@ -24,6 +25,8 @@ const LOAD_NS: u64 = 2_000_000_000;
 /// Before that, for programs to start.
 const WARM_UP_NS: u64 = 500_000_000;
 const NS_PER_S: f64 = 1e9;
+/// A linear address that nobody has.
+const NOBODYS: u64 = 0x1000;
 
 fn main() -> ExitCode {
     benches::end("world", run(&Options::parse()))
@@ -34,19 +37,25 @@ fn run(options: &Options) -> anyhow::Result<()> {
     report.note(&format!(
         "{NODES} machines: with nothing to do; with a Redis each that nobody asks; all others asking the first one"
     ));
-    let [mut idle, mut served, mut load, mut mips] = [const { Vec::new() }; 4].map(Samples::from);
+    let [mut idle, mut served, mut load, mut mips, mut edges, mut watched] =
+        [const { Vec::new() }; 6].map(Samples::from);
     for round in 1..=options.runs {
         report.note(&format!("round {round} of {}", options.runs));
-        idle.push(cost(&world(Work::Nothing), IDLE_NS)?.0);
-        served.push(cost(&world(Work::IdleServers), IDLE_NS)?.0);
-        let (seconds, instructions_per_s) = cost(&world(Work::Load), LOAD_NS)?;
+        idle.push(cost(&world(Work::Nothing), IDLE_NS, Instrument::None)?.0);
+        served.push(cost(&world(Work::IdleServers), IDLE_NS, Instrument::None)?.0);
+        let (seconds, instructions_per_s) = cost(&world(Work::Load), LOAD_NS, Instrument::None)?;
         load.push(seconds);
         mips.push(instructions_per_s / 1e6);
+        edges.push(cost(&world(Work::Load), LOAD_NS, Instrument::Edges)?.0);
+        watched.push(cost(&world(Work::Load), LOAD_NS, Instrument::Watch)?.0);
     }
     report.figure("idle_cpu_s_per_vtime_s", "s", &idle, None);
     report.figure("idle_servers_cpu_s_per_vtime_s", "s", &served, None);
     report.figure("load_cpu_s_per_vtime_s", "s", &load, None);
     report.figure("load_mips", "MIPS", &mips, None);
+    let without = Some(("without", &load));
+    report.figure("load_edges_cpu_s_per_vtime_s", "s", &edges, without);
+    report.figure("load_watch_cpu_s_per_vtime_s", "s", &watched, without);
     report.print();
     Ok(())
 }
@@ -57,6 +66,16 @@ enum Work {
     Nothing,
     IdleServers,
     Load,
+}
+
+/// What looks into the machines.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Instrument {
+    None,
+    /// Edges of code are noted.
+    Edges,
+    /// A word that nobody accesses is watched on each.
+    Watch,
 }
 
 /// The world file.
@@ -82,19 +101,27 @@ fn world(work: Work) -> String {
 }
 
 /// Host CPU seconds a second of vtime, and instructions a host CPU second, of this world from *ready* on.
-fn cost(text: &str, for_ns: u64) -> anyhow::Result<(f64, f64)> {
+fn cost(text: &str, for_ns: u64, instrument: Instrument) -> anyhow::Result<(f64, f64)> {
     let folder = tempfile::tempdir()?;
     let world = world_file::parse(text, &folder.path().join("world.toml"))?;
     let image = images::get(&Ui::new(false), &world, &Interrupt::default())?;
-    let launcher = Launcher {
+    let mut options = EngineOptions::default();
+    options.caches.edges = instrument == Instrument::Edges;
+    let mut launcher = Launcher {
         world,
         only: None,
         files: image.files,
         cmdline: String::new(),
-        options: EngineOptions::default(),
+        options,
         from: None,
         faults: None,
+        watching: None,
     };
+    if instrument == Instrument::Watch {
+        let watched = |node| format!("n{node}:{NOBODYS:#x}:rw").parse().map_err(anyhow::Error::msg);
+        let watched: Vec<Watched> = (0..NODES).map(watched).collect::<anyhow::Result<_>>()?;
+        launcher.watching = Watching::new(&watched, &launcher)?;
+    }
     let mut timeline: Timeline = launcher.start(1)?;
     timeline.end_after(u64::MAX);
     timeline.run_to(Phase::Running, &mut |_, _| true)?;

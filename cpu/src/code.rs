@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::decode::cache::Cache;
 use crate::translate::Hot;
 
-/// Sizes of the CPU's caches. They change how fast a guest runs, and nothing else.
+/// Sizes of the CPU's caches, and what is noted of the code in them. They change how fast a guest runs, and nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheConfig {
     /// Entries of the software TLB, for each privilege mode. A power of two, at least two.
@@ -14,6 +14,8 @@ pub struct CacheConfig {
     pub block_entries: usize,
     /// A block is translated to host code when it was interpreted so often; never, without a number.
     pub translate_after: Option<u32>,
+    /// Note the edges of code that are executed ([`crate::Cpu::take_edges`]).
+    pub edges: bool,
 }
 
 /// So often a block is interpreted before a translation is worth its time.
@@ -21,7 +23,12 @@ const TRANSLATE_AFTER: u32 = 50;
 
 impl Default for CacheConfig {
     fn default() -> Self {
-        CacheConfig { tlb_entries: 1024, block_entries: 1 << 18, translate_after: Some(TRANSLATE_AFTER) }
+        CacheConfig {
+            tlb_entries: 1024,
+            block_entries: 1 << 18,
+            translate_after: Some(TRANSLATE_AFTER),
+            edges: false,
+        }
     }
 }
 
@@ -44,8 +51,10 @@ pub(crate) struct Known {
 impl Code {
     /// No code yet.
     pub fn new(caches: CacheConfig) -> Code {
-        let known =
-            Known { cache: Cache::new(caches.block_entries), hot: caches.translate_after.map(Hot::new) };
+        let known = Known {
+            cache: Cache::new(caches.block_entries, caches.edges),
+            hot: caches.translate_after.map(Hot::new),
+        };
         Code { caches, known: Arc::new(Mutex::new(known)) }
     }
     /// The sizes that it was made with.

@@ -2,6 +2,7 @@
 //!
 //! [`crate::state::CpuState`] is the same as plain data. Nothing here is a cache except `mem`'s TLB and the late flags.
 
+use crate::edges::Edges;
 use crate::flags::{Flags, bits};
 use crate::mem::{Mem, Mode, PagingControl};
 use crate::op::{Op, STACK_OPERAND, slot};
@@ -97,6 +98,8 @@ pub(crate) struct Core {
     pub exceptions_at: (u64, u32),
     /// Executes nothing any more.
     pub dead: Option<Dead>,
+    /// Edges of code, if they are asked for.
+    pub edges: Option<Box<Edges>>,
     /// What translated code leaves behind; nothing of it means anything outside of that.
     pub native: Native,
 }
@@ -133,6 +136,7 @@ impl Core {
             no_trap: false,
             exceptions_at: (0, 0),
             dead: None,
+            edges: None,
             native: Native::default(),
         };
         core.load_state(&CpuState::default());
@@ -295,6 +299,7 @@ impl Core {
         self.exceptions_at = (s.icount, s.exceptions);
         self.dead = s.dead;
         self.mem.mmio.clear();
+        self.mem.take_hits();
         self.set_rflags(s.rflags);
         self.update_paging();
         self.update_watch();

@@ -64,6 +64,8 @@ impl Core {
     /// Deliver an exception that the instruction at `rip` raised, and whatever follows from it.
     #[cold]
     pub(crate) fn deliver_fault(&mut self, fault: Fault, rip: u64) {
+        self.stray();
+        self.mem.accesses_are_of(rip);
         if self.endless(rip) {
             return;
         }
@@ -76,7 +78,9 @@ impl Core {
     }
     /// Take an external interrupt before the next instruction.
     pub(crate) fn deliver_interrupt(&mut self, vector: u8) {
+        self.stray();
         let rip = self.rip;
+        self.mem.accesses_are_of(rip);
         let event = Event { vector, error: None, software: false, resume: false };
         if let Some(second) = self.try_deliver(event, rip) {
             // An interrupt is benign, whatever its vector: what its delivery raises is delivered instead.

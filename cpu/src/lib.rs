@@ -11,6 +11,7 @@
 //! - `interrupt`: delivery of exceptions and interrupts
 //! - `model`, `cpuid`, `msr`: the CPU model `v2`
 //! - `run`: the loop; `code`: what it knows of code, and who shares that; `translate/`: hot blocks as host code
+//! - `edges`: which branch went where, if somebody asks
 //! - `zeroed`: tables that cost nothing where nobody has been
 //!
 //! **Invariants.**
@@ -24,6 +25,7 @@ mod code;
 mod core;
 mod cpuid;
 mod decode;
+mod edges;
 mod exec;
 mod flags;
 mod host_fp;
@@ -41,7 +43,8 @@ mod zeroed;
 
 pub use crate::code::{CacheConfig, Code};
 pub use crate::core::TscAnchor;
-pub use crate::mem::Ram;
+pub use crate::edges::{EDGES_MAX, Edge, Place, page_name};
 pub use crate::mem::mmio::Request;
+pub use crate::mem::{HITS_MAX, Hit, Ram, Watchpoint};
 pub use crate::run::{Cpu, Exit, Until};
 pub use crate::state::CpuState;

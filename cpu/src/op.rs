@@ -30,8 +30,12 @@ pub(crate) mod slot {
     pub(crate) const CONTENTS: u8 = 28;
     /// where the table of jumps is,
     pub(crate) const JUMPS: u8 = 29;
-    /// and where RAM begins.
+    /// where RAM begins,
     pub(crate) const RAM: u8 = 30;
+    /// and where the table of edges is.
+    pub(crate) const EDGES: u8 = 23;
+    /// The place of a near branch whose target has not been fetched yet, or 0 ([`crate::edges`]).
+    pub(crate) const FROM: u8 = 31;
     /// How many there are.
     pub(crate) const COUNT: usize = 32;
 }
@@ -43,6 +47,9 @@ pub(crate) const STACK_SEGMENT: u16 = 0x8000;
 
 /// `Op::aux` bit: the explicit memory operand's segment is SS, in instructions that access the stack besides.
 pub(crate) const STACK_OPERAND: u16 = 0x4000;
+
+/// `Op::aux` bit: a near branch.
+pub(crate) const JUMP: u16 = 0x2000;
 
 /// One instruction of a block.
 #[derive(Clone, Copy)]
@@ -71,7 +78,7 @@ pub(crate) struct Op {
     pub len: u8,
     /// Instructions of the block before this one.
     pub idx: u8,
-    /// Handler-specific, `STACK_SEGMENT` and `STACK_OPERAND`.
+    /// Handler-specific, `STACK_SEGMENT`, `STACK_OPERAND` and `JUMP`.
     pub aux: u16,
 }
 

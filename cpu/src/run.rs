@@ -3,9 +3,10 @@
 use crate::code::{CacheConfig, Code, Known};
 use crate::core::{Core, TscAnchor};
 use crate::decode::cache::{Cache, Extent, Guess};
+use crate::edges::{Edge, Edges};
 use crate::flags::bits;
 use crate::mem::mmio::Request;
-use crate::mem::{Access, Mem, Ram};
+use crate::mem::{Access, Hit, Mem, Ram, Watchpoint};
 use crate::op::{Op, STACK_SEGMENT, slot};
 use crate::state::{CpuState, Dead, Unsupported};
 use crate::stop::{Stop, vector};
@@ -37,6 +38,8 @@ pub enum Exit {
     Shutdown,
     /// An instruction at a breakpoint is next.
     Breakpoint,
+    /// A watchpoint was met, by what came last ([`Cpu::take_hits`]).
+    Watchpoint,
     /// Something that is not modelled; the reason names it.
     Unsupported(&'static str),
 }
@@ -65,7 +68,9 @@ impl Cpu {
     }
     /// The same, which shares its code with others.
     pub fn sharing(ram: Ram, code: &Code) -> Cpu {
-        Cpu { core: Core::new(Mem::new(ram, code.caches().tlb_entries)), code: code.clone() }
+        let mut core = Core::new(Mem::new(ram, code.caches().tlb_entries));
+        core.edges = code.caches().edges.then(|| Box::new(Edges::new()));
+        Cpu { core, code: code.clone() }
     }
     /// Instructions retired.
     pub fn icount(&self) -> u64 {
@@ -78,6 +83,27 @@ impl Cpu {
     /// Replace the architectural state, the count included.
     pub fn set_state(&mut self, state: &CpuState) {
         self.core.load_state(state);
+    }
+    /// Edges of code that were executed for the first time since [`Cpu::forget_edges`], in this order, and were not taken yet.
+    /// None, unless [`CacheConfig::edges`] asks for them; [`EDGES_MAX`](crate::EDGES_MAX) at most.
+    pub fn take_edges(&mut self) -> Vec<Edge> {
+        self.core.edges.as_mut().map_or_else(Vec::new, |edges| edges.take())
+    }
+    /// From here on every edge is executed for the first time.
+    pub fn forget_edges(&mut self) {
+        self.core.stray();
+        if let Some(edges) = &mut self.core.edges {
+            edges.forget();
+        }
+    }
+    /// Watch bytes, instead of those that were watched before. The guest does the same as without. A run ends behind an
+    /// instruction, interrupt or exception that accesses them.
+    pub fn set_watchpoints(&mut self, points: &[Watchpoint]) {
+        self.core.mem.set_watchpoints(points);
+    }
+    /// Who accessed what is watched, since the last call.
+    pub fn take_hits(&mut self) -> Vec<Hit> {
+        self.core.mem.take_hits()
     }
     /// Set what RDTSC shows.
     pub fn set_tsc(&mut self, anchor: TscAnchor) {
@@ -102,6 +128,7 @@ impl Cpu {
     }
     /// Somebody other than this CPU wrote RAM.
     pub fn memory_written(&mut self, gpa: u64, len: u64) {
+        self.core.stray();
         self.core.mem.written_outside(gpa, len);
     }
     /// Pages written since the last call, ascending page numbers.
@@ -114,6 +141,7 @@ impl Cpu {
     /// # Panics
     /// If one is not a page of RAM.
     pub fn memory_replaced(&mut self, pages: &[u64]) {
+        self.core.stray();
         self.core.mem.replaced(pages);
     }
     /// How many blocks of code were decoded since the beginning, by all that share it: what a warm cache saves.
@@ -174,6 +202,9 @@ fn run(core: &mut Core, code: &mut Known, until: Until<'_>) -> Exit {
         }
         let completing = core.mem.mmio.in_progress();
         if !completing {
+            if core.mem.tell_hits() {
+                return Exit::Watchpoint;
+            }
             if core.halted {
                 return Exit::Halt;
             }
@@ -195,8 +226,13 @@ fn run(core: &mut Core, code: &mut Known, until: Until<'_>) -> Exit {
             || core.rflags & (bits::TF | bits::RF) != 0
             || core.dr7 & 0xff != 0
             || !until.breakpoints.is_empty();
-        let ended =
-            if alone { step(core, &mut code.cache, until.icount, single) } else { blocks(core, code) };
+        let ended = if alone {
+            step(core, &mut code.cache, until.icount, single)
+        } else if core.edges.is_some() {
+            blocks::<true>(core, code)
+        } else {
+            blocks::<false>(core, code)
+        };
         single = false;
         match ended {
             Ended::Check => {}
@@ -206,8 +242,8 @@ fn run(core: &mut Core, code: &mut Known, until: Until<'_>) -> Exit {
     }
 }
 
-/// Execute blocks for as long as nothing needs a look.
-fn blocks(core: &mut Core, code: &mut Known) -> Ended {
+/// Execute blocks for as long as nothing needs a look, and note their `EDGES` or not.
+fn blocks<const EDGES: bool>(core: &mut Core, code: &mut Known) -> Ended {
     let Known { cache, hot } = code;
     let mut index = match find(cache, core, Extent::Block) {
         Ok(index) => index,
@@ -234,10 +270,16 @@ fn blocks(core: &mut Core, code: &mut Known) -> Ended {
         core.regs[slot::PAGE as usize] = rip & !0xfff;
         core.regs[slot::PAGE_FAR as usize] = (rip & !0xfff).wrapping_add(1 << 30);
         core.rip = rip.wrapping_add(u64::from(block.len));
+        if EDGES {
+            core.arrive(cache.named(index));
+        }
         for op in cache.ops(block) {
             if let Err(stop) = (op.run)(core, op) {
                 return stopped(core, op, stop);
             }
+        }
+        if EDGES {
+            core.depart(&cache.ops(block)[usize::from(block.count) - 1], cache.named(index));
         }
         core.icount += count;
         if core.icount == core.limit {
@@ -275,10 +317,13 @@ fn step(core: &mut Core, cache: &mut Cache, limit: u64, single: bool) -> Ended {
     core.rflags &= !bits::RF;
     let before = core.icount;
     core.mem.take_watch_hits();
+    let hits = core.mem.hits();
+    core.mem.accesses_are_of(core.rip);
     let ended = step_fetched(cache, core);
     core.mem.single = false;
     core.limit = limit;
     if core.mem.mmio.pending.is_some() || matches!(ended, Ended::Single) {
+        core.mem.keep_hits(hits);
         core.shadow = shadow;
         core.rflags |= if resume { bits::RF } else { 0 };
         return ended;
@@ -292,18 +337,23 @@ fn step(core: &mut Core, cache: &mut Cache, limit: u64, single: bool) -> Ended {
 }
 
 fn step_fetched(cache: &mut Cache, core: &mut Core) -> Ended {
-    let block = match find(cache, core, Extent::Single) {
-        Ok(index) => cache.block(index),
+    let index = match find(cache, core, Extent::Single) {
+        Ok(index) => index,
         Err(stop) => return not_fetched(core, stop),
     };
+    let block = cache.block(index);
     let rip = core.rip;
     core.regs[slot::PAGE as usize] = rip & !0xfff;
     core.regs[slot::PAGE_FAR as usize] = (rip & !0xfff).wrapping_add(1 << 30);
     core.rip = rip.wrapping_add(u64::from(block.len));
     let op = &cache.ops(block)[0];
+    core.arrive(cache.named(index));
     match (op.run)(core, op) {
         Ok(()) => {
             core.icount += 1;
+            if core.edges.is_some() {
+                core.depart(op, cache.named(index));
+            }
             Ended::Check
         }
         Err(stop) => stopped(core, op, stop),

@@ -10,6 +10,7 @@ mod micro {
 
     mod code;
     mod debug;
+    mod edges;
     mod exceptions;
     mod havoc;
     mod paging;
@@ -20,4 +21,5 @@ mod micro {
     mod rings;
     mod segments;
     mod translated;
+    mod watch;
 }

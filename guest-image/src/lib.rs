@@ -8,6 +8,7 @@
 //! - [`configure`]: what a machine has to do to configure packages. The machine itself is the caller's.
 //! - [`kernel`]: `vmlinux` and modules out of what distributions ship. [`initramfs`], [`agent`]: what boots first.
 //! - [`tree`]: a root filesystem in memory, read from a [`folder`] or an [`archive`], written as a [`squashfs`].
+//! - [`programs`]: ELF files of such an image, for observers.
 //! - [`compression`], [`progress`]: what they all use.
 //!
 //! **Invariants.** Equal inputs make equal bytes: everything is written in the order of names, times are clamped to
@@ -29,6 +30,7 @@ pub mod image;
 pub mod initramfs;
 pub mod kernel;
 pub mod lock;
+pub mod programs;
 pub mod progress;
 pub mod squashfs;
 pub mod tree;

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use everett_explorer::search::strategy::StrategyKind;
 
+use crate::session::watching::Watched;
 use crate::units;
 
 /// Everett runs unmodified Linux servers in a deterministic world: the same world and seed give the same run, to the
@@ -220,6 +221,20 @@ pub struct Run {
     /// Write run.json, events.jsonl, trail.jsonl, wire.jsonl, wire.pcapng and consoles into this new folder
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// What is seen of it besides
+    #[command(flatten)]
+    pub instruments: Instruments,
+}
+
+/// What is seen of a timeline that it does not notice.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Instruments {
+    /// Tell who stores to these bytes of a node (w), loads from them (r), or both (rw): n1:0xffffffff82a12340+8:w
+    #[arg(long, value_name = "NODE:ADDRESS+BYTES:rw")]
+    pub watch: Vec<Watched>,
+    /// Write into this new file which branches of programs and kernel went where (JSON lines)
+    #[arg(long, value_name = "FILE")]
+    pub edges: Option<PathBuf>,
 }
 
 /// `everett plan`
@@ -329,6 +344,9 @@ pub struct Replay {
     /// Say nothing but how it ended
     #[arg(short, long)]
     pub quiet: bool,
+    /// What is seen of it besides
+    #[command(flatten)]
+    pub instruments: Instruments,
 }
 
 /// `everett shrink`

@@ -6,7 +6,7 @@
 //! * [`moments`] stores booted and saved machines.
 //! * [`run_folder`] writes what a run leaves behind; [`bound`] says what clean runs prove.
 //! * [`world_file`] reads world files; [`units`] reads durations and sizes.
-//! * [`symbols`] names a guest kernel's addresses.
+//! * [`symbols`] names a guest kernel's addresses; [`edges`] names what was executed of it and of programs.
 //! * [`doctor`] looks at the host; [`ui`] writes text, JSON lines and bars; [`host_time`] is the one place that reads
 //!   the host's clock, for progress and figures about speed.
 //!
@@ -16,6 +16,7 @@ pub mod bound;
 pub mod cli;
 pub mod commands;
 pub mod doctor;
+pub mod edges;
 pub mod explore;
 pub mod host_time;
 pub mod identity;

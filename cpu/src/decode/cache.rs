@@ -11,6 +11,7 @@ use bytemuck::Zeroable;
 
 use super::block::{self, BLOCK_INSTRUCTIONS_MAX, End, INSTRUCTION_BYTES_MAX};
 use super::contents::Contents;
+use crate::edges::{self, page_name};
 use crate::mem::Mem;
 use crate::op::Op;
 use crate::zeroed::Zeroed;
@@ -99,6 +100,9 @@ pub(crate) struct Cache {
     decoded: u64,
     flushes: u64,
     contents: Contents,
+    /// Of the block in each slot and of the one that was pushed out of it: the word of its place ([`crate::edges`]), if
+    /// edges are asked for.
+    named: Option<Zeroed<[u64; 2]>>,
 }
 
 impl std::fmt::Debug for Cache {
@@ -108,8 +112,8 @@ impl std::fmt::Debug for Cache {
 }
 
 impl Cache {
-    /// `entries` blocks: a power of two.
-    pub(crate) fn new(entries: usize) -> Cache {
+    /// `entries` blocks: a power of two. With `named`, their places have words.
+    pub(crate) fn new(entries: usize, named: bool) -> Cache {
         assert!(entries.is_power_of_two());
         let ops_max = (entries * 16).max(4 * BLOCK_INSTRUCTIONS_MAX);
         Cache {
@@ -123,6 +127,7 @@ impl Cache {
             decoded: 0,
             flushes: 0,
             contents: Contents::default(),
+            named: named.then(|| Zeroed::new(entries)),
         }
     }
     /// Forget everything.
@@ -212,6 +217,11 @@ impl Cache {
     pub(crate) fn flushes(&self) -> u64 {
         self.flushes
     }
+    /// The word of a block's place; 0 if edges are not asked for.
+    #[inline(always)]
+    pub(crate) fn named(&self, index: usize) -> u64 {
+        self.named.as_ref().map_or(0, |named| named[index][0])
+    }
     /// A block by its index.
     #[inline(always)]
     pub(crate) fn block(&self, index: usize) -> &Block {
@@ -234,6 +244,9 @@ impl Cache {
         }
         if self.victims[slot].key == key {
             std::mem::swap(&mut self.blocks[slot], &mut self.victims[slot]);
+            if let Some(named) = &mut self.named {
+                named[slot].reverse();
+            }
             return Ok(slot);
         }
         // The next page is looked at only if the instruction goes on there: translating it can fault and sets A bits.
@@ -252,7 +265,7 @@ impl Cache {
         }
         if let Some(before) = self.before(mem, gpa, extent) {
             let (heat, next) = (before.heat / 2, slot as u32);
-            self.put(slot, Block { key, heat, next, translated: 0, ..before });
+            self.put(mem, gpa, slot, Block { key, heat, next, translated: 0, ..before });
             return Ok(slot);
         }
         if self.ops.len() + BLOCK_INSTRUCTIONS_MAX > self.ops_max {
@@ -271,6 +284,8 @@ impl Cache {
         self.bytes.extend_from_slice(&mem.ram().slice(gpa, 4096 - u64::from(offset))[..used]);
         // Everything may have been forgotten meanwhile, but not what the page holds.
         self.put(
+            mem,
+            gpa,
             slot,
             Block {
                 key,
@@ -306,6 +321,8 @@ impl Cache {
         self.bytes.extend_from_slice(&both);
         self.know(mem, second);
         self.put(
+            mem,
+            gpa,
             slot,
             Block {
                 key,
@@ -321,11 +338,15 @@ impl Cache {
         slot
     }
     /// Fill a slot; what was there moves to the second place.
-    fn put(&mut self, slot: usize, block: Block) {
+    fn put(&mut self, mem: &Mem, gpa: u64, slot: usize, block: Block) {
         if self.filled.len() < self.blocks.len() / FILLED_PART {
             self.filled.push(slot as u32);
         }
         self.victims[slot] = std::mem::replace(&mut self.blocks[slot], block);
+        if let Some(named) = &mut self.named {
+            let name = page_name(mem.ram().slice(gpa & !0xfff, 4096));
+            named[slot] = [edges::word(name, gpa), named[slot][0]];
+        }
     }
     /// Give the page at `gpa` the number of what it holds, if it has none.
     fn know(&mut self, mem: &mut Mem, gpa: u64) {
@@ -355,7 +376,7 @@ mod tests {
         // SAFETY: the mapping outlives `mem`, and is written by nobody else while a method of it runs.
         let ram = unsafe { Ram::new(memory.as_mut_ptr(), 1 << 16) };
         let mut mem = Mem::new(ram, 16);
-        let mut cache = Cache::new(16);
+        let mut cache = Cache::new(16, false);
         let bytes_at = |cache: &mut Cache, mem: &mut Mem, gpa: u64| {
             let found = cache.find(mem, gpa, Extent::Block).unwrap_or_else(|| {
                 let decoded = cache.find_or_decode(mem, gpa, Extent::Block, |_| Err(()));
@@ -397,7 +418,7 @@ mod tests {
         let ram = unsafe { Ram::new(memory.as_mut_ptr(), 1 << 16) };
         let mut mem = Mem::new(ram, 16);
         for filled in [1, 7, 8, 9, 64, 300] {
-            let mut cache = Cache::new(64);
+            let mut cache = Cache::new(64, false);
             for gpa in 0..filled {
                 cache
                     .find_or_decode(&mut mem, gpa, Extent::Block, |_| Err(()))

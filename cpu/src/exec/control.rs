@@ -6,7 +6,7 @@ use crate::core::Core;
 use crate::decode::operand::{gpr, is_gpr, is_memory};
 use crate::exec::integer::{Condition, number, with_condition};
 use crate::mem::canonical;
-use crate::op::{Address, Full, Handler, Kind, Op, STACK_SEGMENT, slot};
+use crate::op::{Address, Full, Handler, JUMP, Kind, Op, STACK_SEGMENT, slot};
 use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
@@ -192,6 +192,7 @@ pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
         _ => return None,
     };
     op.run = run;
+    op.aux |= JUMP;
     Some(Kind::Ends)
 }
 

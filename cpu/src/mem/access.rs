@@ -85,7 +85,15 @@ impl Mem {
     fn load_slow<T: Prim>(&mut self, va: u64, access: Access, mode: Mode) -> Result<T, Stop> {
         self.check_alignment(va, T::SIZE, mode)?;
         let (first, second) = self.translate_span(va, T::SIZE, access, mode)?;
+        self.check_watched(va, T::SIZE, false)?;
         self.note_access(va, T::SIZE, false);
+        let loaded: T = self.load_translated(va, first, second)?;
+        self.note_watched(va, T::SIZE, false, loaded.widen());
+        Ok(loaded)
+    }
+
+    /// Load what lies at these physical addresses, the second of which is that of the second page.
+    fn load_translated<T: Prim>(&mut self, va: u64, first: u64, second: u64) -> Result<T, Stop> {
         let in_first = T::SIZE.min(4096 - (va & 0xfff));
         if in_first == T::SIZE && self.ram.contains(first, T::SIZE) {
             return Ok(self.ram.load(first));
@@ -137,17 +145,21 @@ impl Mem {
     fn store_slow<T: Prim>(&mut self, va: u64, v: T, mode: Mode) -> Result<(), Stop> {
         self.check_alignment(va, T::SIZE, mode)?;
         let (first, second) = self.translate_span(va, T::SIZE, Access::Write, mode)?;
+        self.check_watched(va, T::SIZE, true)?;
         self.note_access(va, T::SIZE, true);
         let in_first = T::SIZE.min(4096 - (va & 0xfff));
         let wide = v.widen();
         self.check_marked(first, wide, in_first)?;
         if in_first == T::SIZE {
-            return self.store_physical(first, wide, in_first);
+            self.store_physical(first, wide, in_first)?;
+        } else {
+            let high = wide >> (8 * in_first);
+            self.check_marked(second, high, T::SIZE - in_first)?;
+            self.store_physical(first, wide, in_first)?;
+            self.store_physical(second, high, T::SIZE - in_first)?;
         }
-        let high = wide >> (8 * in_first);
-        self.check_marked(second, high, T::SIZE - in_first)?;
-        self.store_physical(first, wide, in_first)?;
-        self.store_physical(second, high, T::SIZE - in_first)
+        self.note_watched(va, T::SIZE, true, wide);
+        Ok(())
     }
 
     /// A store that would drop decoded code or translations is done in a block of its own.

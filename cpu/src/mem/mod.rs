@@ -5,7 +5,7 @@
 //! - [`walk`]: 4-level paging, permissions, accessed and dirty bits
 //! - [`coherence`]: marks on physical pages; what a store to code or to a page table drops
 //! - [`access`]: loads and stores of all widths: hit, miss, page-crossing, MMIO
-//! - [`watch`]: data breakpoints
+//! - [`watch`]: data breakpoints of the guest's; [`points`]: watchpoints of the host's
 //! - [`bulk`]: runs of repeated string instructions inside a page
 //!
 //! **Invariant.** Results equal those of a CPU without a TLB: a store to a paging entry takes effect for the next
@@ -15,12 +15,14 @@ pub(crate) mod access;
 mod bulk;
 mod coherence;
 pub(crate) mod mmio;
+mod points;
 mod ram;
 pub(crate) mod tlb;
 mod walk;
 mod watch;
 
 pub(crate) use access::Access;
+pub use points::{HITS_MAX, Hit, Watchpoint};
 pub(crate) use ram::Prim;
 pub use ram::Ram;
 pub(crate) use tlb::Mode;
@@ -54,6 +56,7 @@ pub(crate) struct Mem {
     pub(crate) mmio: Mmio,
     marks: Marks,
     watch: watch::Watch,
+    points: points::Points,
     /// The exception of the last `Stop::Fault`.
     pub(crate) fault: Fault,
     /// The linear address of the last page fault.
@@ -73,6 +76,7 @@ impl Mem {
             mmio: Mmio::default(),
             marks: Marks::new(ram.len()),
             watch: watch::Watch::default(),
+            points: points::Points::default(),
             fault: Fault::default(),
             fault_address: 0,
             single: false,

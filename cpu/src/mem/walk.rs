@@ -149,6 +149,9 @@ impl Mem {
         }
         self.set_accessed(&leaf, va, access == Access::Write);
         if mode == self.tlb.mode() && self.ram.contains(leaf.gpa & !0xfff, 4096) {
+            if self.page_is_watched(va) {
+                (allow.read, allow.write) = (false, false);
+            }
             allow.write &= (leaf.dirty || access == Access::Write) && self.allow_write_tag(leaf.gpa);
             self.tlb.fill(va, self.ram.base_address() + (leaf.gpa & !0xfff), allow);
         }

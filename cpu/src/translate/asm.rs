@@ -26,6 +26,7 @@ pub(super) enum Alu {
     Add = 0,
     And = 4,
     Sub = 5,
+    Xor = 6,
     Cmp = 7,
 }
 
@@ -332,6 +333,11 @@ impl Asm {
     /// dst >>= count, 64 bits, signed.
     pub(super) fn shift_right_signed(&mut self, dst: Host, count: u8) {
         self.on_register(true, 0xc1, 7, dst);
+        self.code.push(count);
+    }
+    /// dst rotated left by count, 64 bits.
+    pub(super) fn rotate_left(&mut self, dst: Host, count: u8) {
+        self.on_register(true, 0xc1, 0, dst);
         self.code.push(count);
     }
     /// dst <<= count, 64 bits.

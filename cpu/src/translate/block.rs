@@ -7,8 +7,9 @@
 
 use iced_x86::{Decoder, Encoder, Instruction, RflagsBits};
 
-use super::asm::{Alu, Asm, BELOW, Label, R11, R12, RAX};
+use super::asm::{Alu, Asm, BELOW, EQUAL, Label, R10, R11, R12, R15, RAX};
 use super::choice::{Plain, plain};
+use super::frame::slot as at_slot;
 use super::lazy::Operation;
 use super::registers::Registers;
 use super::routines::Routines;
@@ -17,7 +18,7 @@ use super::vectors::can_be_vector;
 use super::{INTERPRET, NO_SITE};
 use crate::decode::block::OPTIONS;
 use crate::decode::lower::lower;
-use crate::op::{Kind, Op};
+use crate::op::{Kind, Op, slot};
 
 pub(super) const GUEST_RSP: u8 = 4;
 /// All six arithmetic flags.
@@ -34,6 +35,8 @@ pub(super) struct Source<'s> {
     pub ops_start: u32,
     /// The number of its translation.
     pub id: u32,
+    /// The word of its place if edges are asked for, or 0.
+    pub named: u64,
 }
 
 /// Where things are that translated code refers to.
@@ -159,7 +162,21 @@ impl Emitter<'_> {
         let full = self.asm.label();
         self.asm.alu_imm(Alu::Sub, R12, self.source.ops.len() as i32);
         self.asm.jump_if(BELOW, full);
+        self.arrive();
         full
+    }
+
+    /// Tell where the branch before this block was, if edges are asked for. No register is held yet.
+    fn arrive(&mut self) {
+        if self.source.named != 0 {
+            let nowhere = self.asm.label();
+            self.asm.load(R10, R15, at_slot(slot::FROM));
+            self.asm.test(3, R10, R10);
+            self.asm.jump_short_if(EQUAL, nowhere);
+            self.asm.set(R11, self.source.named);
+            self.asm.call_to(self.places.routines.edge);
+            self.asm.bind(nowhere);
+        }
     }
 
     /// The routine that was just called may find that instruction `n` is the interpreter's.

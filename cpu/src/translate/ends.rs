@@ -2,12 +2,13 @@
 
 use iced_x86::{Code, Instruction, Mnemonic, OpKind};
 
-use super::asm::{R10, R11, R13, R15, RDI, RSI};
+use super::asm::{Alu, EQUAL, R10, R11, R13, R15, RDI, RSI};
 use super::block::{Emitter, GUEST_RSP};
 use super::choice::is_near_memory;
 use super::frame::slot as at_slot;
 use crate::decode::operand::{gpr, is_gpr, is_memory};
-use crate::op::{Op, slot};
+use crate::edges::{self, TABLE_SHIFT};
+use crate::op::{JUMP, Op, slot};
 
 impl Emitter<'_> {
     /// The last instruction, which decides what comes next.
@@ -19,24 +20,25 @@ impl Emitter<'_> {
         match i.mnemonic() {
             Mnemonic::Jmp if direct => {
                 self.registers.save(self.asm);
-                self.go_on(op.disp, 0, Some(n));
+                self.branch(op, op.disp, 0, Some(n));
             }
             _ if i.is_jcc_short_or_near() && direct => {
                 self.need_flags(i.condition_code() as u8 - 1);
                 self.registers.save(self.asm);
                 let taken = self.asm.label();
                 self.asm.jump_short_if(i.condition_code() as u8 - 1, taken);
-                self.go_on(after, 0, None);
+                self.branch(op, after, 0, None);
                 self.asm.bind(taken);
-                self.go_on(op.disp, 1, Some(n));
+                self.branch(op, op.disp, 1, Some(n));
             }
             Mnemonic::Call if direct => {
                 self.registers.save(self.asm);
                 self.push_return(after, n);
                 if in_page(op.disp) {
                     self.asm.store(R15, at_slot(GUEST_RSP), RSI);
-                    self.go_on(op.disp, 0, Some(n));
+                    self.branch(op, op.disp, 0, Some(n));
                 } else {
+                    self.depart(op);
                     self.asm.load(R13, R15, at_slot(slot::PAGE));
                     self.asm.add_to(R13, R13, op.disp);
                     self.far(Some(n), true);
@@ -53,11 +55,13 @@ impl Emitter<'_> {
                 }
                 self.push_return(after, n);
                 self.asm.copy(R13, RDI);
+                self.depart(op);
                 self.far(Some(n), true);
             }
             Mnemonic::Jmp if i.code() == Code::Jmp_rm64 && (is_gpr(i, 0) || is_near_memory(i, op)) => {
                 self.registers.save(self.asm);
                 self.target(i, op, n);
+                self.depart(op);
                 self.far(Some(n), false);
             }
             Mnemonic::Ret => {
@@ -67,10 +71,39 @@ impl Emitter<'_> {
                 self.check(8, false, n);
                 self.asm.load(R13, R13, 0);
                 self.asm.add_to(RSI, RSI, 8 + op.imm as i32);
+                self.depart(op);
                 self.far(Some(n), true);
             }
             _ => self.interpret(n),
         }
+    }
+    /// Tell the next block where the branch was, if edges are asked for: it retires, or faults without anything between. No
+    /// flags are changed, and no register but R11.
+    fn depart(&mut self, op: &Op) {
+        if self.source.named != 0 {
+            debug_assert!(op.aux & JUMP != 0);
+            let offset = u64::from(op.off);
+            self.asm.set(R11, self.source.named & !0xfff | offset);
+            self.asm.store(R15, at_slot(slot::FROM), R11);
+        }
+    }
+    /// A direct branch to an offset from the page's start: an edge that is known here, if that is on this page. All registers
+    /// are saved.
+    fn branch(&mut self, op: &Op, offset: i32, cell: usize, n: Option<usize>) {
+        if self.source.named != 0 && in_page(offset) {
+            let place = |offset: u64| self.source.named & !0xfff | offset;
+            let number = edges::number(place(u64::from(op.off)), place(offset as u64));
+            let known = self.asm.label();
+            self.asm.load(R11, R15, at_slot(slot::EDGES));
+            self.asm.set(R10, number);
+            self.asm.alu_memory(Alu::Cmp, R10, R11, (edges::first_slot(number) << TABLE_SHIFT) as i32);
+            self.asm.jump_short_if(EQUAL, known);
+            self.depart(op);
+            self.asm.bind(known);
+        } else {
+            self.depart(op);
+        }
+        self.go_on(offset, cell, n);
     }
     /// R13 = where an indirect branch leads.
     fn target(&mut self, i: &Instruction, op: &Op, n: usize) {

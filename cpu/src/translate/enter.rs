@@ -17,8 +17,9 @@ use crate::stop::Stop;
 pub(super) enum Back {
     /// RIP and the count are what they should be. The cell, if not 0, may lead there.
     Next { cell: u32 },
-    /// The rest of a block is to be interpreted: where its operations begin, how many there are, and the next one.
-    Interpret { ops_start: u32, count: u16, n: usize },
+    /// The rest of a block is to be interpreted: where its operations begin, how many there are, the next one, and what the
+    /// block's place is called.
+    Interpret { ops_start: u32, count: u16, n: usize, named: u64 },
     /// An operation of a block has ended it.
     Stopped { ops_start: u32, n: usize, stop: Stop },
 }
@@ -34,6 +35,7 @@ impl Translator {
         core.regs[slot::CONTENTS as usize] = core.mem.contents_address();
         core.regs[slot::RAM as usize] = core.mem.ram.base_address();
         core.regs[slot::JUMPS as usize] = self.jumps.as_ptr() as u64;
+        core.regs[slot::EDGES as usize] = core.edges.as_ref().map_or(0, |edges| edges.table_address());
         core.native.ops = ops as u64;
         let code = self.get(id).code;
         // SAFETY: `enter` is the way in, which takes these arguments and keeps to the ABI: what it has to save it saves,
@@ -96,7 +98,7 @@ impl Translator {
     }
     fn interpret(&self, core: &mut Core, id: u32, n: usize) -> Back {
         let block = self.leaves(core, id);
-        Back::Interpret { ops_start: block.ops_start, count: block.count, n }
+        Back::Interpret { ops_start: block.ops_start, count: block.count, n, named: block.named }
     }
     /// A block that was counted when it was entered, and is not done: as the interpreter has it within one.
     fn leaves(&self, core: &mut Core, id: u32) -> &Translated {
@@ -170,6 +172,13 @@ pub(super) extern "sysv64" fn missed_exec(core: *mut Core, va: u64) -> u64 {
     let mode = core.mem.tlb.mode();
     let walked = core.mem.translate(va, Access::Exec, mode);
     u64::from(walked.is_ok() && core.mem.tlb.host(va, Access::Exec).is_some())
+}
+
+/// A branch went to the block at a place, and that may be new.
+pub(super) extern "sysv64" fn note_edge(core: *mut Core, to: u64) {
+    // SAFETY: as in `call_op`.
+    let core = unsafe { &mut *core };
+    core.note_edge(to);
 }
 
 /// The arithmetic flags as RFLAGS has them.

@@ -74,7 +74,7 @@ impl Hot {
             cache.forget_translations();
         }
         let block = cache.block(index);
-        let id = translator.translate(block, cache.ops(block), cache.bytes(block));
+        let id = translator.translate(block, cache.ops(block), cache.bytes(block), cache.named(index));
         cache.block_mut(index).translated = id;
         Some(id)
     }
@@ -94,11 +94,15 @@ impl Hot {
                 }
                 Ok(next)
             }
-            Back::Interpret { ops_start, count, n } => {
-                for op in &cache.ops_at(ops_start, usize::from(count))[n..] {
+            Back::Interpret { ops_start, count, n, named } => {
+                let ops = cache.ops_at(ops_start, usize::from(count));
+                for op in &ops[n..] {
                     if let Err(stop) = (op.run)(core, op) {
                         return Err(stopped(core, op, stop));
                     }
+                }
+                if core.edges.is_some() {
+                    core.depart(&ops[ops.len() - 1], named);
                 }
                 core.icount += u64::from(count);
                 if core.icount == core.limit {

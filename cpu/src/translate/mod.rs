@@ -135,6 +135,8 @@ struct Translated {
     len: u16,
     /// Its offset in its page.
     offset: u16,
+    /// The word of its place, if edges are asked for ([`crate::edges`]).
+    named: u64,
     /// Offsets in the page where its cells lead.
     leads_to: [u16; 2],
 }
@@ -205,9 +207,9 @@ impl Translator {
         }
     }
     /// Translate a block; there must be room. Its number, which is not 0.
-    fn translate(&mut self, block: &Block, ops: &[Op], bytes: &[u8]) -> u32 {
+    fn translate(&mut self, block: &Block, ops: &[Op], bytes: &[u8], named: u64) -> u32 {
         let id = self.blocks.len() as u32 + 1;
-        let source = Source { bytes, ops, ops_start: block.ops_start(), id };
+        let source = Source { bytes, ops, ops_start: block.ops_start(), id, named };
         let places = Places {
             base: self.memory.base(),
             next: self.memory.next(),
@@ -226,6 +228,7 @@ impl Translator {
             count: block.count,
             len: block.len,
             offset: (block.place() & 0xfff) as u16,
+            named,
             leads_to: emitted.leads_to,
         });
         self.made += 1;

@@ -10,13 +10,14 @@ use std::mem::offset_of;
 use super::asm::{
     Alu, Asm, EQUAL, Host, NOT_EQUAL, R10, R11, R12, R13, R14, R15, RAX, RCX, RDI, RDX, RSI, RSP,
 };
-use super::enter::{call_op, missed, missed_exec, read_flags};
+use super::enter::{call_op, missed, missed_exec, note_edge, read_flags};
 use super::frame::{MIDDLE, RIP, TABLE, field, slot};
 use super::memory::CodeMemory;
 use super::{FULL, JUMP_SHIFT, MISSED, MISSED_FAR, NEXT, STOP_SHIFT, STOPPED, UNLINKED};
 use crate::core::{Core, cr0, cr4};
+use crate::edges::{NUMBER_ROTATION, TABLE_MASK, TABLE_SHIFT};
 use crate::mem::tlb;
-use crate::op::slot::{CONTENTS, JUMPS, LEFT, PAGE, PAGE_FAR, RAM};
+use crate::op::slot::{CONTENTS, EDGES, FROM, JUMPS, LEFT, PAGE, PAGE_FAR, RAM};
 
 /// What the host's ABI wants to be saved.
 const SAVED: [Host; 6] = [Host(3), Host(5), R12, R13, R14, R15];
@@ -84,6 +85,8 @@ pub(super) struct Routines {
     pub far_stack: u64,
     /// Have a handler execute an operation: ESI is its index, and the instructions of its block.
     pub handler: u64,
+    /// A branch at the place in R10, which is not kept, went to the one in R11.
+    pub edge: u64,
     /// The host's flags become the guest's.
     pub flags: u64,
     /// Block R11 does not fit before the limit; it was charged for.
@@ -115,6 +118,7 @@ impl Routines {
         routines.far = emit(&mut |asm| far(asm, mask, false, leave));
         routines.far_stack = emit(&mut |asm| far(asm, mask, true, leave));
         routines.handler = emit(&mut |asm| handler(asm, base, leave));
+        routines.edge = emit(&mut edge);
         routines.flags = emit(&mut flags);
         routines.full = emit(&mut |asm| leave_with(asm, FULL, 8, leave));
         routines.unlinked = emit(&mut |asm| {
@@ -333,6 +337,31 @@ fn handler(asm: &mut Asm, base: u64, leave: u64) {
     leave_from_site(asm, R11, base);
     asm.alu(Alu::Add, R11, R13);
     leave_with(asm, STOPPED, 8, leave);
+}
+
+fn edge(asm: &mut Asm) {
+    let unknown = asm.label();
+    // As `crate::edges` does it.
+    asm.rotate_left(R10, NUMBER_ROTATION);
+    asm.alu(Alu::Xor, R10, R11);
+    asm.copy(RAX, R10);
+    asm.shift_right(RAX, 12);
+    asm.xor32(RAX, R10);
+    asm.and32(RAX, TABLE_MASK as u32);
+    asm.shift_left(RAX, TABLE_SHIFT);
+    asm.alu_memory(Alu::Add, RAX, R15, slot(EDGES));
+    asm.alu_memory(Alu::Cmp, R10, RAX, 0);
+    asm.jump_if(NOT_EQUAL, unknown);
+    asm.store_imm(R15, slot(FROM), 0);
+    asm.ret();
+    asm.bind(unknown);
+    asm.add_to(RDI, R15, -MIDDLE);
+    asm.copy(RSI, R11);
+    asm.add_to(RSP, RSP, -8);
+    asm.set(RAX, note_edge as *const () as u64);
+    asm.call(RAX);
+    asm.add_to(RSP, RSP, 8);
+    asm.ret();
 }
 
 fn flags(asm: &mut Asm) {

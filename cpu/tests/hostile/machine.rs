@@ -10,7 +10,8 @@ use crate::guarded::Guarded;
 use crate::layout::RAM_LEN;
 use crate::program::Program;
 use crate::rng::Rng;
-use everett_cpu::{CacheConfig, Code, Cpu, CpuState, Exit, Ram, TscAnchor, Until};
+use crate::world::somewhere;
+use everett_cpu::{CacheConfig, Code, Cpu, CpuState, Edge, Exit, Ram, TscAnchor, Until, Watchpoint};
 
 /// Exits of the guest's between two stops at most.
 const EXITS_MAX: usize = 400;
@@ -32,6 +33,8 @@ pub(crate) struct Way {
     pub(crate) shared: bool,
     /// With the planted defect: stores to page tables drop nothing.
     pub(crate) stale: bool,
+    /// With watchpoints all over the window.
+    pub(crate) watched: bool,
 }
 
 /// The interpreter alone.
@@ -45,14 +48,16 @@ pub(crate) const ORACLE: Way = Way {
     restore: false,
     shared: false,
     stale: false,
+    watched: false,
 };
 /// What is compared with it.
-pub(crate) const WAYS: [Way; 7] = [
+pub(crate) const WAYS: [Way; 8] = [
     Way { name: "at once", tlb: 64, blocks: 1024, after: Some(0), ..ORACLE },
     Way { name: "tiny", tlb: 2, blocks: 4, after: Some(1), ..ORACLE },
     Way { name: "few blocks", tlb: 16, blocks: 32, after: Some(3), ..ORACLE },
     Way { name: "by default", tlb: 1024, blocks: 1 << 14, after: Some(50), ..ORACLE },
     Way { name: "flushed", tlb: 8, blocks: 256, after: Some(0), piece: 60, flush: true, ..ORACLE },
+    Way { name: "watched", tlb: 64, blocks: 1024, after: Some(0), watched: true, ..ORACLE },
     Way { name: "restored", tlb: 64, blocks: 1024, after: Some(0), piece: 200, restore: true, ..ORACLE },
     Way { name: "shared", tlb: 64, blocks: 1 << 14, after: Some(1), piece: 400, shared: true, ..ORACLE },
 ];
@@ -64,6 +69,8 @@ pub(crate) struct Snapshot {
     pub(crate) ram_hash: u64,
     /// Pages written since they were taken last, if this was a stop for that.
     pub(crate) dirty: Option<Vec<u64>>,
+    /// Edges of code that were seen first since the last stop.
+    pub(crate) edges: Vec<Edge>,
     /// Exits that the guest caused since the last stop, with the counts at which they came.
     pub(crate) exits: Vec<(u64, Exit)>,
 }
@@ -78,8 +85,20 @@ pub(crate) struct Trace {
 
 /// What the programs before have left.
 fn shared(caches: CacheConfig) -> Code {
-    static CODE: OnceLock<Code> = OnceLock::new();
-    CODE.get_or_init(|| Code::new(caches)).clone()
+    static CODE: [OnceLock<Code>; 2] = [const { OnceLock::new() }; 2];
+    CODE[usize::from(caches.edges)].get_or_init(|| Code::new(caches)).clone()
+}
+
+/// A few bytes on a few pages that the program may access.
+fn points(p: &Program) -> Vec<Watchpoint> {
+    let mut rng = Rng::for_case(p.seed, 1);
+    let point = |rng: &mut Rng| Watchpoint {
+        address: somewhere(rng),
+        len: 1 + rng.below(300),
+        loads: rng.one_in(2),
+        stores: !rng.one_in(3),
+    };
+    (0..8).map(|_| point(&mut rng)).collect()
 }
 
 /// Run a program to its end: so many instructions, or something that nothing comes after.
@@ -88,11 +107,20 @@ pub(crate) fn run(p: &Program, memory: &Guarded, way: &Way, instructions_max: u6
     memory.write(0, &p.ram);
     // SAFETY: `memory` outlives the CPU, and is looked at only while the CPU does not run.
     let ram = unsafe { Ram::new(memory.ram(), RAM_LEN as u64) };
-    let caches = CacheConfig { tlb_entries: way.tlb, block_entries: way.blocks, translate_after: way.after };
+    let caches = CacheConfig {
+        tlb_entries: way.tlb,
+        block_entries: way.blocks,
+        translate_after: way.after,
+        // In half of all programs.
+        edges: p.seed.count_ones() % 2 == 1,
+    };
     let code = if way.shared { shared(caches) } else { Code::new(caches) };
     let mut cpu = Cpu::sharing(ram, &code);
     let translated_before = cpu.blocks_translated();
     cpu.leak_stale_translations(way.stale);
+    if way.watched {
+        cpu.set_watchpoints(&points(p));
+    }
     cpu.set_tsc(TscAnchor { icount: 0, tsc: 1 << 40, num: 3, den: 2 });
     let mut rng = Rng::for_case(p.seed, 2 + way.piece);
     cpu.set_state(&p.state);
@@ -105,6 +133,7 @@ pub(crate) fn run(p: &Program, memory: &Guarded, way: &Way, instructions_max: u6
         memory.write(0, &p.ram);
         cpu.memory_replaced(&changed);
         cpu.set_state(&p.state);
+        cpu.forget_edges();
     }
     let snapshots = drive(&mut cpu, p, memory, way, &all, &mut rng);
     let translated = cpu.blocks_translated() - translated_before;
@@ -131,7 +160,8 @@ fn drive(
         let mut exits = vec![];
         let goes_on = run_until(p.seed, cpu, p.state.icount + stop.at, way, rng, &mut exits);
         let dirty = (!goes_on || matches!(stop.event, Event::TakeDirty)).then(|| cpu.take_dirty_pages());
-        snapshots.push(Snapshot { state: cpu.state(), ram_hash: hash(memory.bytes()), dirty, exits });
+        let (state, ram_hash, edges) = (cpu.state(), hash(memory.bytes()), cpu.take_edges());
+        snapshots.push(Snapshot { state, ram_hash, dirty, edges, exits });
         if !goes_on {
             break;
         }
@@ -173,6 +203,10 @@ fn run_until(
         match exit {
             Exit::Count => {
                 assert_eq!(cpu.icount(), next, "program {seed:#x}, {}: a stop is exact", way.name);
+                continue;
+            }
+            Exit::Watchpoint => {
+                cpu.take_hits();
                 continue;
             }
             Exit::Device(request) => cpu.complete(answer(request, cpu.icount())),

@@ -36,6 +36,7 @@ mod world;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use events::INSTRUCTIONS_MAX;
+use ground::differing;
 use guarded::Guarded;
 use machine::{ORACLE, Snapshot, Trace, WAYS, Way, run};
 use program::{Program, VECTORS};
@@ -79,7 +80,10 @@ fn different(a: &Snapshot, b: &Snapshot) -> Option<String> {
     if a.dirty != b.dirty {
         return Some(format!("dirty pages {:x?} and {:x?}", a.dirty, b.dirty));
     }
-    (a.ram_hash != b.ram_hash).then(|| "RAM".into())
+    if a.ram_hash != b.ram_hash {
+        return Some("RAM".into());
+    }
+    differing(&a.edges, &b.edges)
 }
 
 fn difference(a: &Trace, b: &Trace) -> Option<String> {

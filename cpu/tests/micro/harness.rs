@@ -1,8 +1,8 @@
 //! Running a guest in every way that must make no difference.
 #![allow(unsafe_code)]
 
-use super::image::{Guest, RAM_BYTES};
-use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Ram, Request, TscAnchor, Until};
+use super::image::{DATA, ELSEWHERE, GDT, Guest, PML4, RAM_BYTES, STACK};
+use everett_cpu::{CacheConfig, Cpu, CpuState, Edge, Exit, Hit, Ram, Request, TscAnchor, Until, Watchpoint};
 
 /// How a guest ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +21,10 @@ pub(crate) struct Outcome {
     pub(crate) state: CpuState,
     pub(crate) ram: Vec<u8>,
     pub(crate) requests: Vec<Request>,
+    /// Accesses to what was watched, if it was.
+    pub(crate) hits: Option<Vec<Hit>>,
+    /// In the order in which they were seen first; none where the state moved between CPUs.
+    pub(crate) edges: Option<Vec<Edge>>,
 }
 
 impl Outcome {
@@ -70,30 +74,67 @@ struct Way {
     flush: bool,
     /// Move the state to a new CPU before some of the runs.
     restore: bool,
+    /// With watchpoints on [`WATCHED`].
+    watched: bool,
 }
 
-const ORDINARY: CacheConfig = CacheConfig { tlb_entries: 256, block_entries: 1024, translate_after: None };
-const TINY: CacheConfig = CacheConfig { tlb_entries: 2, block_entries: 2, translate_after: None };
+const ORDINARY: CacheConfig =
+    CacheConfig { tlb_entries: 256, block_entries: 1024, translate_after: None, edges: true };
+const TINY: CacheConfig =
+    CacheConfig { tlb_entries: 2, block_entries: 2, translate_after: None, edges: true };
 const TRANSLATED: CacheConfig = CacheConfig { translate_after: Some(0), ..ORDINARY };
 const TRANSLATED_TINY: CacheConfig = CacheConfig { translate_after: Some(1), ..TINY };
 const WHOLE: u64 = u64::MAX;
 
-const WAYS: [Way; 9] = [
-    Way { name: "ordinary", caches: ORDINARY, piece: WHOLE, flush: false, restore: false },
-    Way { name: "translated", caches: TRANSLATED, piece: WHOLE, flush: false, restore: false },
+const WAYS: [Way; 11] = [
+    Way { name: "ordinary", caches: ORDINARY, piece: WHOLE, flush: false, restore: false, watched: false },
+    Way {
+        name: "translated",
+        caches: TRANSLATED,
+        piece: WHOLE,
+        flush: false,
+        restore: false,
+        watched: false,
+    },
     Way {
         name: "translated, tiny caches",
         caches: TRANSLATED_TINY,
         piece: WHOLE,
         flush: false,
         restore: false,
+        watched: false,
     },
-    Way { name: "translated, pieces", caches: TRANSLATED, piece: 7, flush: true, restore: false },
-    Way { name: "tiny caches", caches: TINY, piece: WHOLE, flush: false, restore: false },
-    Way { name: "step by step", caches: ORDINARY, piece: 1, flush: false, restore: false },
-    Way { name: "pieces", caches: TINY, piece: 7, flush: false, restore: false },
-    Way { name: "flushed", caches: ORDINARY, piece: 5, flush: true, restore: false },
-    Way { name: "restored", caches: ORDINARY, piece: 11, flush: false, restore: true },
+    Way {
+        name: "translated, pieces",
+        caches: TRANSLATED,
+        piece: 7,
+        flush: true,
+        restore: false,
+        watched: false,
+    },
+    Way { name: "tiny caches", caches: TINY, piece: WHOLE, flush: false, restore: false, watched: false },
+    Way { name: "step by step", caches: ORDINARY, piece: 1, flush: false, restore: false, watched: false },
+    Way { name: "pieces", caches: TINY, piece: 7, flush: false, restore: false, watched: false },
+    Way { name: "flushed", caches: ORDINARY, piece: 5, flush: true, restore: false, watched: false },
+    Way { name: "watched", caches: TINY, piece: 9, flush: true, restore: false, watched: true },
+    Way {
+        name: "watched, translated",
+        caches: TRANSLATED,
+        piece: WHOLE,
+        flush: false,
+        restore: false,
+        watched: true,
+    },
+    Way { name: "restored", caches: ORDINARY, piece: 11, flush: false, restore: true, watched: false },
+];
+
+/// Tables, stacks and data.
+const WATCHED: [Watchpoint; 5] = [
+    Watchpoint { address: DATA + 3, len: 70, loads: true, stores: true },
+    Watchpoint { address: ELSEWHERE, len: 8192, loads: false, stores: true },
+    Watchpoint { address: STACK - 32, len: 24, loads: true, stores: false },
+    Watchpoint { address: GDT, len: 3 * 4096, loads: true, stores: true },
+    Watchpoint { address: PML4, len: 64 << 10, loads: true, stores: true },
 ];
 
 /// A small generator, so that pieces differ and repeat.
@@ -119,6 +160,9 @@ fn run(guest: &Guest, way: Way) -> Outcome {
     let mut cpu_now = cpu(&mut memory, way.caches, guest, &guest.state);
     let mut draw = Draw(way.piece ^ 0x9e37_79b9);
     let mut interrupts = guest.interrupts.iter().copied().peekable();
+    if way.watched {
+        cpu_now.set_watchpoints(&WATCHED);
+    }
     let mut requests = Vec::new();
     // An answered request is not state: it is finished before anything else happens.
     let mut completing = false;
@@ -149,7 +193,7 @@ fn run(guest: &Guest, way: Way) -> Outcome {
         completing = matches!(exit, Exit::Device(_));
         match exit {
             Exit::Count => assert_eq!(cpu_now.icount(), until.icount, "{}: a stop is exact", way.name),
-            Exit::Window | Exit::Breakpoint => {}
+            Exit::Window | Exit::Breakpoint | Exit::Watchpoint => {}
             Exit::Device(request) => {
                 requests.push(request);
                 cpu_now.complete(guest.answer(requests.len()));
@@ -164,15 +208,19 @@ fn run(guest: &Guest, way: Way) -> Outcome {
         }
     };
     let state = cpu_now.state();
+    let hits = way.watched.then(|| cpu_now.take_hits());
+    let edges = (!way.restore).then(|| cpu_now.take_edges());
     drop(cpu_now);
-    Outcome { end, state, ram: memory.bytes(), requests }
+    Outcome { end, state, ram: memory.bytes(), requests, hits, edges }
 }
 
 /// Run the guest in every way and return what it left, which is the same for all.
 pub(crate) fn check(guest: &Guest) -> Outcome {
-    let first = run(guest, WAYS[0]);
+    let mut first = run(guest, WAYS[0]);
     for way in &WAYS[1..] {
-        compare(&first, &run(guest, *way), way.name);
+        let other = run(guest, *way);
+        compare(&first, &other, way.name);
+        first.hits = first.hits.or(other.hits);
     }
     first
 }
@@ -186,6 +234,12 @@ fn compare(a: &Outcome, b: &Outcome, way: &str) {
     assert_eq!(a.end, b.end, "{way}");
     assert_eq!(a.requests, b.requests, "{way}");
     assert_eq!(a.state, b.state, "{way}");
+    if a.hits.is_some() && b.hits.is_some() {
+        assert_eq!(a.hits, b.hits, "{way}");
+    }
+    if a.edges.is_some() && b.edges.is_some() {
+        assert_eq!(a.edges, b.edges, "{way}");
+    }
     let differs = a.ram.iter().zip(&b.ram).position(|(x, y)| x != y);
     assert_eq!(differs, None, "{way}: RAM differs");
 }

@@ -55,8 +55,10 @@ impl Guest {
         // SAFETY: the memory is page-aligned and never freed; it is accessed by methods of `Guest` only, which have the
         // CPU for themselves.
         let handle = unsafe { Ram::new(ram, RAM_LEN) };
-        let cpu =
-            Cpu::new(handle, CacheConfig { tlb_entries: 64, block_entries: 256, translate_after: None });
+        let cpu = Cpu::new(
+            handle,
+            CacheConfig { tlb_entries: 64, block_entries: 256, translate_after: None, edges: false },
+        );
         let mut guest = Guest { cpu, ram, template: template(), next_table: PML4 + PAGE };
         guest.build();
         guest

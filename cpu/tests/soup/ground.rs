@@ -1,8 +1,8 @@
 //! What guests of random code stand on, whatever the code: selectors and their descriptors, and what devices say.
 
 use crate::rng::Rng;
-use everett_cpu::Request;
 use everett_cpu::state::Segment;
+use everett_cpu::{Edge, Request};
 
 pub(crate) const KERNEL_CS: u16 = 0x10;
 pub(crate) const KERNEL_SS: u16 = 0x18;
@@ -37,4 +37,10 @@ pub(crate) fn answer(request: Request, icount: u64) -> u64 {
         Request::MmioWrite { .. } | Request::PioWrite { .. } => return 0,
     };
     Rng::for_case(at, icount).next()
+}
+
+/// The first edge that two runs do not have in common, in words.
+pub(crate) fn differing(a: &[Edge], b: &[Edge]) -> Option<String> {
+    let n = (0..a.len().max(b.len())).find(|&n| a.get(n) != b.get(n))?;
+    Some(format!("edge {n}: {:x?} and {:x?}", a.get(n), b.get(n)))
 }

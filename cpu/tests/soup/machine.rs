@@ -4,7 +4,7 @@
 use crate::ground::answer;
 use crate::rng::Rng;
 use crate::soup::{RAM_LEN, Soup, WINDOW, WINDOW_PAGES};
-use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Ram, TscAnchor, Until};
+use everett_cpu::{CacheConfig, Cpu, CpuState, Edge, Exit, Ram, TscAnchor, Until};
 
 /// How many instructions of a soup are executed at most.
 pub(crate) const INSTRUCTIONS_MAX: u64 = 3000;
@@ -42,6 +42,7 @@ pub(crate) struct Trace {
     pub(crate) state: CpuState,
     pub(crate) ram: Vec<u8>,
     pub(crate) dirty: Vec<u64>,
+    pub(crate) edges: Vec<Edge>,
     /// Exits that the guest caused, with the counts at which they came.
     pub(crate) exits: Vec<(u64, Exit)>,
 }
@@ -63,7 +64,7 @@ pub(crate) fn run(soup: &Soup, way: Way, instructions_max: u64) -> Trace {
         Way::TranslatedTiny => Some(1),
         _ => None,
     };
-    let caches = CacheConfig { tlb_entries: entries, block_entries: entries, translate_after };
+    let caches = CacheConfig { tlb_entries: entries, block_entries: entries, translate_after, edges: true };
     let mut cpu = Cpu::new(ram, caches);
     cpu.leak_stale_translations(way == Way::StaleTranslations);
     cpu.set_state(&soup.state);
@@ -72,12 +73,13 @@ pub(crate) fn run(soup: &Soup, way: Way, instructions_max: u64) -> Trace {
     drive(&mut cpu, soup, way, instructions_max, &mut exits);
     let state = cpu.state();
     let dirty = cpu.take_dirty_pages();
+    let edges = cpu.take_edges();
     drop(cpu);
     // SAFETY: initialised, and the CPU that wrote it is gone.
     let ram = unsafe { std::slice::from_raw_parts(memory, RAM_LEN) }.to_vec();
     // SAFETY: allocated above with this layout.
     unsafe { std::alloc::dealloc(memory, layout) };
-    Trace { state, ram, dirty, exits }
+    Trace { state, ram, dirty, edges, exits }
 }
 
 fn drive(cpu: &mut Cpu, soup: &Soup, way: Way, instructions_max: u64, exits: &mut Vec<(u64, Exit)>) {
@@ -108,7 +110,7 @@ fn drive(cpu: &mut Cpu, soup: &Soup, way: Way, instructions_max: u64, exits: &mu
         };
         let exit = cpu.run(Until { icount: stop.min(next), window: waiting, breakpoints: &breakpoints });
         match exit {
-            Exit::Count | Exit::Window | Exit::Breakpoint => continue,
+            Exit::Count | Exit::Window | Exit::Breakpoint | Exit::Watchpoint => continue,
             Exit::Device(request) => cpu.complete(answer(request, cpu.icount())),
             Exit::Halt if cpu.interruptible() => interrupt_at = cpu.icount(),
             Exit::Halt | Exit::Shutdown | Exit::Unsupported(_) => {

@@ -16,6 +16,7 @@ mod machine;
 mod rng;
 mod soup;
 
+use ground::differing;
 use machine::{INSTRUCTIONS_MAX, Trace, Way, run};
 use proptest::prelude::*;
 use soup::Soup;
@@ -42,6 +43,9 @@ fn difference(a: &Trace, b: &Trace) -> Option<String> {
     }
     if let Some(at) = a.ram.iter().zip(&b.ram).position(|(a, b)| a != b) {
         return Some(format!("RAM at {at:#x}: {:#x} and {:#x}", a.ram[at], b.ram[at]));
+    }
+    if let Some(differing) = differing(&a.edges, &b.edges) {
+        return Some(differing);
     }
     (a.dirty != b.dirty).then(|| format!("dirty pages: {:x?} and {:x?}", a.dirty, b.dirty))
 }

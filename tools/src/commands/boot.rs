@@ -98,8 +98,16 @@ fn boot_world(ui: &Ui, args: &cli::Boot, file: &Path) -> anyhow::Result<Outcome>
     if let Some(initramfs) = &args.initramfs {
         files.initramfs = Some(initramfs.clone());
     }
-    let launcher =
-        Launcher { world, only, files, cmdline: args.cmdline.clone(), options, from: None, faults: None };
+    let launcher = Launcher {
+        world,
+        only,
+        files,
+        cmdline: args.cmdline.clone(),
+        options,
+        from: None,
+        faults: None,
+        watching: None,
+    };
     let mut timeline = launcher.start(seed)?;
     let with_command = !args.argv.is_empty();
     if with_command {

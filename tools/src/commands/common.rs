@@ -126,6 +126,7 @@ pub(super) fn prepare(
         options,
         from: None,
         faults: None,
+        watching: None,
     };
     Ok(Prepared { launcher, identity, image: image.digest, shelf })
 }

@@ -10,6 +10,7 @@ mod exploration;
 mod explore;
 mod findings;
 mod image;
+mod instruments;
 mod judge;
 mod moment;
 mod plan;

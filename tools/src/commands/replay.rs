@@ -3,12 +3,14 @@
 use std::path::Path;
 
 use anyhow::bail;
+use everett_cpu::Edge;
 use everett_explorer::run::Record;
 use serde::Serialize;
 
 use super::Outcome;
 use super::common;
 use super::exploration::{self, Run};
+use super::instruments::{self, EdgeFile};
 use crate::cli::{self, Id};
 use crate::explore::regression::Regression;
 use crate::explore::replay::{Recorded, Replayed, replay};
@@ -46,30 +48,30 @@ pub(super) fn run(ui: &Ui, args: &cli::Replay) -> anyhow::Result<Outcome> {
     };
     let run = Run::open(&args.run)?;
     let record = run.record(id)?;
-    let setting = run.setting(ui, &interrupt)?;
+    let edges = EdgeFile::new(&args.instruments)?;
+    let mut setting = run.setting(ui, &interrupt)?;
+    instruments::attach(&args.instruments, &mut setting.launcher)?;
     let recorded = Recorded::of(&run.reading, &record)?;
     let wanted = match id {
         Id::Finding(id) => Some(Wanted::of(&run.finding(id)?.hit)),
         Id::Branch(_) => None,
     };
-    again(ui, args, &setting, &record, &recorded, wanted.as_ref(), &interrupt)
+    let teller = Teller::new(ui, &setting, args, edges, &interrupt, record.end_ns);
+    again(teller, &setting, &record, &recorded, wanted.as_ref())
 }
 
 /// Run a branch again. Whether what is wanted of it was found.
-pub(super) fn again(
-    ui: &Ui,
-    args: &cli::Replay,
+fn again(
+    mut teller: Teller<'_>,
     setting: &Setting,
     record: &Record,
     recorded: &Recorded,
     wanted: Option<&Wanted>,
-    interrupt: &Interrupt,
 ) -> anyhow::Result<Outcome> {
     let clock = Stopwatch::start();
-    let mut teller = Teller::new(ui, setting, args, interrupt, record.end_ns);
+    let (ui, interrupt) = (teller.ui, teller.interrupt);
     let replayed = replay(setting, &record.path, recorded, &mut teller)?;
-    teller.bar.clear();
-    teller.failed()?;
+    teller.over(setting)?;
     let name = setting.name(&record.path);
     match replayed {
         Replayed::Left { vtime_ns, recorded, came } => {
@@ -163,16 +165,18 @@ fn regression(ui: &Ui, args: &cli::Replay, interrupt: &Interrupt) -> anyhow::Res
     let regression = Regression::read(file)?;
     let world = common::load(&regression.world_file(file))?;
     let plan = regression.plan(&world.names(), file)?;
+    instruments::check(&args.instruments, &world)?;
     let options = EngineOptions::default();
-    let setting = exploration::prepare(ui, world, Some(regression.seed), options, interrupt)?.setting;
+    let edges = EdgeFile::new(&args.instruments)?;
+    let mut setting = exploration::prepare(ui, world, Some(regression.seed), options, interrupt)?.setting;
+    instruments::attach(&args.instruments, &mut setting.launcher)?;
     let exact = setting.name(&regression.path) == regression.timeline;
     let clock = Stopwatch::start();
     let route = regression.route(&setting, plan);
     let end_ns = route.end.map_or(0, |end| end.at_ns);
-    let mut teller = Teller::new(ui, &setting, args, interrupt, end_ns);
+    let mut teller = Teller::new(ui, &setting, args, edges, interrupt, end_ns);
     let branches = Traveller::new(&setting)?.journey(&route, &mut teller);
-    teller.bar.clear();
-    teller.failed()?;
+    teller.over(&setting)?;
     let branch = match branches {
         Ok(mut branches) => branches.pop(),
         Err(error) if error.is::<Interrupted>() && !interrupt.wanted() => {
@@ -216,6 +220,8 @@ struct Teller<'t> {
     quiet: bool,
     until_ns: u64,
     interrupt: &'t Interrupt,
+    /// Where edges of code go, if anywhere.
+    edges: Option<EdgeFile>,
     failed: Option<std::io::Error>,
 }
 
@@ -224,6 +230,7 @@ impl<'t> Teller<'t> {
         ui: &'t Ui,
         setting: &Setting,
         args: &cli::Replay,
+        edges: Option<EdgeFile>,
         interrupt: &'t Interrupt,
         end_ns: u64,
     ) -> Teller<'t> {
@@ -234,13 +241,21 @@ impl<'t> Teller<'t> {
             quiet: args.quiet,
             until_ns: args.until.unwrap_or(u64::MAX),
             interrupt,
+            edges,
             failed: None,
         }
     }
 
-    /// The terminal is gone.
-    fn failed(&mut self) -> std::io::Result<()> {
-        self.failed.take().map_or(Ok(()), Err)
+    /// Nothing more happens. Fails if the terminal is gone.
+    fn over(&mut self, setting: &Setting) -> anyhow::Result<()> {
+        self.bar.clear();
+        if let Some(error) = self.failed.take() {
+            return Err(error.into());
+        }
+        match self.edges.take() {
+            Some(edges) => edges.write(self.ui, &setting.launcher),
+            None => Ok(()),
+        }
     }
 }
 
@@ -257,6 +272,12 @@ impl Watch for Teller<'_> {
         });
         if let Err(error) = told {
             self.failed.get_or_insert(error);
+        }
+    }
+
+    fn edges(&mut self, node: usize, edges: &[Edge]) {
+        if let Some(file) = &mut self.edges {
+            file.add(node, edges);
         }
     }
 

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::common::{self, Prepared};
+use super::instruments::{self, EdgeFile};
 use super::judge::Judge;
 use super::teller::{FaultCounts, Teller};
 use crate::cli;
@@ -51,7 +52,10 @@ pub(super) fn run(ui: &Ui, args: &cli::Run) -> anyhow::Result<Outcome> {
     let options = EngineOptions::new(&args.timeline.hidden)?;
     args.output.as_deref().map_or(Ok(()), RunFolder::check_free)?;
     let interrupt = Interrupt::install()?;
+    instruments::check(&args.instruments, &world)?;
+    let edges = EdgeFile::new(&args.instruments)?;
     let mut prepared = common::prepare(ui, world, options, &interrupt)?;
+    instruments::attach(&args.instruments, &mut prepared.launcher)?;
     common::announce_engine(ui)?;
     prepared.start_as_asked(ui, &args.timeline, &interrupt)?;
     prepared.suffer(ui, plan, &interrupt)?;
@@ -67,10 +71,15 @@ pub(super) fn run(ui: &Ui, args: &cli::Run) -> anyhow::Result<Outcome> {
     let started = timeline.icount();
     let judge = Judge::new(&lens, &judged)?;
     let mut teller = Teller::new(ui, folder, interrupt, &launcher.world, args.timeline.duration_ns, judge);
+    teller.edges = edges;
     let ended = drive(&mut timeline, args.timeline.duration_ns, &mut teller)?;
     end_of_wire(ui, &mut timeline, &mut teller)?;
     teller.over(timeline.vtime(), ended == Ended::Whole && timeline.phase() == Phase::Done)?;
     teller.finish();
+    let host_seconds = clock.seconds();
+    if let Some(edges) = teller.edges.take() {
+        edges.write(ui, &launcher)?;
+    }
     let findings = timeline.findings().saturating_add(teller.judge.findings);
     for (number, node) in timeline.world().nodes().iter().enumerate() {
         if !node.is_on() && timeline.findings() > 0 {
@@ -78,7 +87,6 @@ pub(super) fn run(ui: &Ui, args: &cli::Run) -> anyhow::Result<Outcome> {
         }
     }
 
-    let host_seconds = clock.seconds();
     let summary = Summary {
         kind: "end",
         machine_version: MACHINE_VERSION,

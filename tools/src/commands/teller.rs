@@ -2,12 +2,14 @@
 
 use std::collections::VecDeque;
 
+use everett_cpu::Edge;
 use everett_explorer::property::trouble;
 use everett_vmm::digest::Digest;
 use everett_vmm::wire::log::Step;
 use everett_vmm::world::Captured;
 use serde::Serialize;
 
+use super::instruments::EdgeFile;
 use super::judge::Judge;
 use crate::interrupt::Interrupt;
 use crate::run_folder::RunFolder;
@@ -37,6 +39,8 @@ pub(super) struct Teller<'a> {
     repeated: Vec<String>,
     pub(super) faults: FaultCounts,
     pub(super) judge: Judge<'a>,
+    /// Where edges of code go, if anywhere.
+    pub(super) edges: Option<EdgeFile>,
 }
 
 /// What was done to a world.
@@ -78,7 +82,8 @@ impl<'a> Teller<'a> {
         let nodes: Vec<String> = world.nodes.iter().map(|node| node.name.clone()).collect();
         let consoles = vec![VecDeque::from([Vec::new()]); nodes.len()];
         let faults = FaultCounts::default();
-        Teller { ui, folder, bar, interrupt, nodes, consoles, duration_ns, repeated, faults, judge }
+        let edges = None;
+        Teller { ui, folder, bar, interrupt, nodes, consoles, duration_ns, repeated, faults, judge, edges }
     }
 
     /// Nothing more will be told.
@@ -169,6 +174,12 @@ impl Watch for Teller<'_> {
             folder.trail_point(vtime_ns, &format!("{digest:#}"))?;
         }
         Ok(())
+    }
+
+    fn edges(&mut self, node: usize, edges: &[Edge]) {
+        if let Some(file) = &mut self.edges {
+            file.add(node, edges);
+        }
     }
 
     fn at(&mut self, since_ready_ns: u64, instructions: u64) -> bool {

@@ -1,6 +1,5 @@
 //! `everett verify`: the same timeline again and again, and where it parts if it does.
 
-use std::fs;
 use std::num::NonZero;
 
 use everett_vmm::digest::trail::TRAIL_INTERVAL_NS;
@@ -187,8 +186,7 @@ const DIFFERENCES_SHOWN: usize = 40;
 
 fn tell_divergence(ui: &Ui, divergence: &Divergence, job: &Job) -> anyhow::Result<()> {
     // A kernel that cannot be read has no names; the address is still right.
-    let symbols =
-        fs::read(&job.launcher.files.kernel).map(|file| Symbols::of_kernel(&file)).unwrap_or_default();
+    let symbols = Symbols::of_file(&job.launcher.files.kernel);
     let (first, second) = divergence.rip;
     let node = job.launcher.nodes().nth(divergence.node).map_or("", |node| &*node.name);
     let of_node = if job.launcher.nodes().count() > 1 { format!("{node}: ") } else { String::new() };

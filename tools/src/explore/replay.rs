@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use everett_cpu::Edge;
 use everett_explorer::run::{Reading, Record};
 use everett_explorer::search::Path;
 use everett_vmm::digest::Digest;
@@ -110,6 +111,10 @@ impl Watch for Compare<'_> {
             return false;
         }
         self.watch.mark(vtime_ns, digest)
+    }
+
+    fn edges(&mut self, node: usize, edges: &[Edge]) {
+        self.watch.edges(node, edges);
     }
 
     fn at(&mut self, vtime_ns: u64) -> bool {

@@ -4,6 +4,7 @@
 //! which is the same whoever goes there.
 
 use anyhow::{Context, bail};
+use everett_cpu::Edge;
 use everett_explorer::composer::Tally;
 use everett_explorer::config::GRID_NS;
 use everett_explorer::fate::End;
@@ -11,7 +12,8 @@ use everett_explorer::plan::Plan;
 use everett_explorer::run::HistoryCount;
 use everett_explorer::search::{Fork, Path};
 use everett_vmm::digest::Digest;
-use everett_vmm::machine::{Stop, Until};
+use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::machine::{Machine, Stop, Until};
 
 use super::setting::Setting;
 use super::spent::Spent;
@@ -96,6 +98,8 @@ pub trait Watch {
     fn mark(&mut self, _vtime_ns: u64, _digest: Digest) -> bool {
         true
     }
+    /// A node has executed these edges of code for the first time on this branch.
+    fn edges(&mut self, _node: usize, _edges: &[Edge]) {}
     /// The timeline is here. Returns whether it goes on.
     fn at(&mut self, _vtime_ns: u64) -> bool {
         true
@@ -230,6 +234,8 @@ impl<'s> Traveller<'s> {
         let started = self.timeline.icount();
         let commands = self.timeline.tally().cloned().unwrap_or_default();
         self.marker = Marker::new(&self.timeline);
+        // Where a branch begins, nothing has been executed yet, however the timeline came there.
+        self.machines().for_each(Machine::forget_edges);
         let mut witness = Witness::new(&self.setting.lens, plan, memory)?;
         let mut broken = self.run_to(end.at_ns, &mut witness, watch)?;
         let end_ns = self.timeline.vtime();
@@ -320,6 +326,10 @@ impl<'s> Traveller<'s> {
         }
     }
 
+    fn machines(&mut self) -> impl Iterator<Item = &mut Machine<SoftEngine>> {
+        self.timeline.world_mut().nodes_mut().map(|node| node.machine_mut())
+    }
+
     /// The place where a segment ends, or its checks do.
     fn mark_end(&mut self, watch: &mut dyn Watch) -> anyhow::Result<()> {
         let clock = CpuClock::start();
@@ -350,6 +360,12 @@ impl<'s> Traveller<'s> {
         let clock = CpuClock::start();
         witness.take(&mut self.timeline, &mut |event| watch.event(event));
         self.spent.witness_ns += clock.elapsed_ns();
+        for (node, machine) in self.machines().enumerate() {
+            let edges = machine.take_edges();
+            if !edges.is_empty() {
+                watch.edges(node, &edges);
+            }
+        }
         let new = self.timeline.trail().points().get(self.marker.points..).unwrap_or_default().to_vec();
         self.marker.points += new.len();
         for (vtime_ns, digest) in new {

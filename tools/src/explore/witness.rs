@@ -276,6 +276,7 @@ impl<'s> Witness<'s> {
             | What::Begin { .. }
             | What::Fork { .. }
             | What::Effect { .. }
+            | What::Access { .. }
             | What::End => {}
         }
         if self.recent.len() >= LINES_MAX {

@@ -134,8 +134,8 @@ fn stored(shelf: &Shelf, pool: &Pool, at: &Place, wanted: Wanted) -> anyhow::Res
 }
 
 fn boot(ui: &Ui, launcher: &Launcher, pool: &Pool, interrupt: &Interrupt) -> anyhow::Result<Boot> {
-    // A boot is for all; a leak that somebody plants is for one.
-    let plain = Launcher { options: EngineOptions::default(), ..launcher.clone() };
+    // A boot is for all; a leak that somebody plants, and what somebody watches, is for one.
+    let plain = Launcher { options: EngineOptions::default(), watching: None, ..launcher.clone() };
     let mut timeline = plain.boot()?;
     let bar = RunBar::endless(ui, "booting");
     let nodes = timeline.world().nodes().len();

@@ -1,5 +1,6 @@
 //! Running a timeline from its beginning to its end, for whoever watches.
 
+use everett_cpu::Edge;
 use everett_vmm::digest::Digest;
 use everett_vmm::digest::trail::TRAIL_INTERVAL_NS;
 use everett_vmm::machine::{Stop, Until};
@@ -37,6 +38,8 @@ pub trait Watch {
     /// # Errors
     /// The timeline ends with this error.
     fn point(&mut self, vtime_ns: u64, digest: Digest) -> anyhow::Result<()>;
+    /// A node has executed these edges of code for the first time.
+    fn edges(&mut self, _node: usize, _edges: &[Edge]) {}
     /// The timeline has executed so many instructions, and `since_ready_ns` of vtime have passed since *ready* (0 before
     /// it). Returns whether it goes on.
     fn at(&mut self, since_ready_ns: u64, instructions: u64) -> bool;
@@ -73,6 +76,10 @@ pub fn drive(timeline: &mut Timeline, duration_ns: u64, watch: &mut impl Watch) 
             let console = timeline.machine_mut(node).output().take_console();
             if !console.is_empty() {
                 watch.console(node, &console)?;
+            }
+            let edges = timeline.machine_mut(node).take_edges();
+            if !edges.is_empty() {
+                watch.edges(node, &edges);
             }
         }
         let frames = timeline.world_mut().take_captured();

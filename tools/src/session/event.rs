@@ -1,5 +1,6 @@
 //! What happened on a timeline, with the vtime at which the host learned it.
 
+use everett_cpu::Hit;
 use everett_protocol::{Exit, Stream};
 use everett_vmm::disk::PowerLoss;
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,7 @@ impl Event {
             | What::Begin { .. }
             | What::End
             | What::Loss(_)
+            | What::Access { .. }
             | What::Healed { .. } => 0,
         };
         size_of::<Event>() + self.node.len() + texts
@@ -98,6 +100,28 @@ pub enum What {
     Kernel {
         /// The line; what is not UTF-8 is replaced.
         text: String,
+    },
+    /// Bytes that somebody watches were accessed.
+    Access {
+        /// The instruction, or the one before which an interrupt or exception was delivered that did it.
+        #[serde(with = "hex")]
+        rip: u64,
+        /// The name of the kernel's function, and how far into it, if it is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        symbol: Option<String>,
+        /// The root of the page tables: tells processes apart.
+        #[serde(with = "hex")]
+        cr3: u64,
+        /// The linear address.
+        #[serde(with = "hex")]
+        address: u64,
+        /// In bytes.
+        size: u8,
+        /// A store; else a load.
+        store: bool,
+        /// What was loaded or stored: its low eight bytes.
+        #[serde(with = "hex")]
+        value: u64,
     },
     /// Something is wrong.
     Finding {
@@ -197,9 +221,32 @@ impl From<Stream> for StreamName {
     }
 }
 
+/// Addresses as people write them.
+mod hex {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    // The signature is serde's.
+    #[allow(clippy::trivially_copy_pass_by_ref)]
+    pub(super) fn serialize<S: Serializer>(value: &u64, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&format_args!("{value:#x}"))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+        let text = String::deserialize(from)?;
+        let digits = text.strip_prefix("0x").ok_or_else(|| D::Error::custom("an address begins with 0x"))?;
+        u64::from_str_radix(digits, 16).map_err(D::Error::custom)
+    }
+}
+
 impl What {
     pub(super) fn exit(unit: &str, exit: Exit) -> What {
         What::Exit { unit: unit.to_owned(), status: exit.to_string(), success: exit.success() }
+    }
+
+    pub(super) fn access(hit: &Hit, symbol: Option<String>) -> What {
+        let Hit { rip, cr3, address, size, store, value } = *hit;
+        What::Access { rip, symbol, cr3, address, size, store, value }
     }
 
     pub(super) fn finding(property: &str, text: impl Into<String>) -> What {

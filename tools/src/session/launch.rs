@@ -20,6 +20,7 @@ use everett_vmm::world as vmm;
 
 use super::plan::{Plan, WorldCheck, data_disk_serial, host_port, world_checks};
 use super::timeline::{Faults, OtherPlan, SessionState, StateError, Timeline};
+use super::watching::Watching;
 use crate::cli;
 use crate::host_time;
 use crate::moments::Stored;
@@ -205,6 +206,8 @@ pub struct Launcher {
     pub from: Option<Arc<Stored>>,
     /// What is done to them.
     pub faults: Option<Faults>,
+    /// What is watched of them.
+    pub watching: Option<Arc<Watching>>,
 }
 
 impl Launcher {
@@ -278,7 +281,7 @@ impl Launcher {
         let machines = self.nodes().map(|node| Ok(self.options.machine(self.config(node)?)?));
         let machines: Vec<_> = machines.collect::<Result<_, LaunchError>>()?;
         let world = vmm::World::new(machines, self.wire(), self.world.boot_seed)?;
-        Ok(Timeline::new(world, self.plans(), self.checks()))
+        Ok(self.watched(Timeline::new(world, self.plans(), self.checks())))
     }
 
     /// A timeline that goes on where `stored` was.
@@ -297,8 +300,16 @@ impl Launcher {
             .map(|(node, then)| Ok(self.options.machine_at(self.config(node)?, then)?));
         let machines: Vec<_> = machines.collect::<Result<_, LaunchError>>()?;
         let world = vmm::World::from_moment(machines, &stored.moment).map_err(MachineError::from)?;
-        let mut timeline = Timeline::resume(world, self.plans(), self.checks(), stored.session.clone())?;
+        let timeline = Timeline::resume(world, self.plans(), self.checks(), stored.session.clone())?;
+        let mut timeline = self.watched(timeline);
         if timeline.digest() == stored.digest { Ok(timeline) } else { Err(LaunchError::Digest) }
+    }
+
+    fn watched(&self, mut timeline: Timeline) -> Timeline {
+        if let Some(watching) = &self.watching {
+            timeline.watch(watching);
+        }
+        timeline
     }
 
     /// The nodes that are started, in the order of the world file.

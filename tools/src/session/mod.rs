@@ -19,3 +19,4 @@ pub mod restarts;
 pub mod show;
 pub mod steps;
 pub mod timeline;
+pub mod watching;

@@ -3,6 +3,8 @@
 //! All times are the world's. What is done in answer to the guest is done at the node's own place; what is done at a vtime
 //! is done when the whole world is there.
 
+use std::sync::Arc;
+
 use everett_explorer::property::builtin;
 use everett_protocol::limits::PRIORITY_MAX;
 use everett_protocol::{Bytes, Operation, Port, WallClock};
@@ -18,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::agent::state::ConversationState;
 use super::agent::{Conversation, Phase};
 use super::event::{Event, What};
+use super::watching::Watching;
 use crate::units::show_duration_ns;
 
 /// Bytes that the guest's port did not take are offered again after so many nanoseconds of vtime.
@@ -76,11 +79,13 @@ pub(super) struct SessionOfNode {
 pub(super) struct NodeSession {
     pub conversation: Conversation,
     pub place: Place,
+    /// Who knows the names of the kernel's functions, if somebody watches.
+    pub watching: Option<Arc<Watching>>,
 }
 
 impl NodeSession {
     pub(super) fn new(conversation: Conversation) -> NodeSession {
-        NodeSession { conversation, place: Place::default() }
+        NodeSession { conversation, place: Place::default(), watching: None }
     }
 
     /// The next vtime at which the host does something for this node by itself: nothing while it has no power, and while
@@ -200,6 +205,10 @@ impl NodeSession {
             NoteEvent::Device { slot, kind, error } => {
                 let text = format!("the driver of {kind} (virtio slot {slot}) broke its device: {error}");
                 self.conversation.noticed(vtime_ns, builtin::MACHINE_STOPPED, &text);
+            }
+            NoteEvent::Access(hit) => {
+                let symbol = self.watching.as_ref().and_then(|watching| watching.kernel.name(hit.rip));
+                self.conversation.told(vtime_ns, What::access(&hit, symbol));
             }
             NoteEvent::Unknown { .. } => {}
         }

@@ -42,6 +42,13 @@ pub fn line(event: &Event, several_nodes: bool) -> String {
             ("fault", style::paint(style::NOTE, format!("#{id} {}", printable(line))))
         }
         What::Loss(loss) => ("disk", style::paint(style::FAINT, lost(loss))),
+        What::Access { rip, symbol, cr3, address, size, store, value } => {
+            let by = symbol
+                .as_deref()
+                .map_or_else(|| format!("{rip:#x}"), |name| format!("{rip:#x} {}", printable(name)));
+            let did = if *store { "stores" } else { "loads" };
+            ("watch", format!("{by} {did} {value:#x} at {address:#x}, {size} bytes (cr3 {cr3:#x})"))
+        }
         What::Effect { text } => ("fault", style::paint(style::FAINT, printable(text))),
         What::Healed { id } => ("fault", style::paint(style::FAINT, format!("#{id} ends"))),
         What::Finding { text, .. } => ("FOUND", style::paint(style::BAD, printable(text))),

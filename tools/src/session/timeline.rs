@@ -24,6 +24,8 @@ pub mod state;
 mod talk;
 mod telling;
 
+use std::sync::Arc;
+
 use everett_protocol::{self as protocol, Exec, Exit, Port};
 use everett_vmm::clock::VTIME_MAX;
 use everett_vmm::digest::bisect::Subject;
@@ -36,6 +38,7 @@ use super::agent::{Conversation, Phase};
 use super::event::Event;
 use super::node::NodeSession;
 use super::plan::{Plan, WorldCheck};
+use super::watching::Watching;
 
 use crate::host_time::CpuClock;
 
@@ -99,6 +102,14 @@ impl Timeline {
     /// `duration_ns` of vtime after *ready*, drivers stop and checks run.
     pub fn end_after(&mut self, duration_ns: u64) {
         self.course.duration_ns = Some(duration_ns);
+    }
+
+    /// Have accesses to bytes told as events. Nothing else changes.
+    pub fn watch(&mut self, watching: &Arc<Watching>) {
+        for (number, session) in self.nodes.iter_mut().enumerate() {
+            session.watching = Some(Arc::clone(watching));
+            self.world.node_mut(number).machine_mut().watch(watching.of_node(number));
+        }
     }
 
     /// Run a command on the first node when the timeline has begun, and power that node off after it. Its output appears

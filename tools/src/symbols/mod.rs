@@ -10,6 +10,7 @@ mod elf;
 mod kallsyms;
 
 use std::fmt;
+use std::path::Path;
 
 /// Code addresses and their names.
 #[derive(Debug, Clone, Default)]
@@ -31,6 +32,12 @@ impl Symbols {
         Symbols { sorted }
     }
 
+    /// The names in a kernel's file; none if it cannot be read.
+    #[must_use]
+    pub fn of_file(kernel: &Path) -> Symbols {
+        std::fs::read(kernel).map(|file| Symbols::of_kernel(&file)).unwrap_or_default()
+    }
+
     /// How many names there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -41,6 +48,12 @@ impl Symbols {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sorted.is_empty()
+    }
+
+    /// `name+0x12`, if the address lies in the kernel.
+    #[must_use]
+    pub fn name(&self, address: u64) -> Option<String> {
+        self.show(address).name.map(|(name, offset)| format!("{name}+{offset:#x}"))
     }
 
     /// The address as a number, and as `name+0x12` if it lies in the kernel.
@@ -81,15 +94,15 @@ fn bytes_at<const N: usize>(file: &[u8], offset: usize) -> Option<[u8; N]> {
     file.get(offset..)?.first_chunk().copied()
 }
 
-fn u16_at(file: &[u8], offset: usize) -> Option<u16> {
+pub(crate) fn u16_at(file: &[u8], offset: usize) -> Option<u16> {
     bytes_at(file, offset).map(u16::from_le_bytes)
 }
 
-fn u32_at(file: &[u8], offset: usize) -> Option<u32> {
+pub(crate) fn u32_at(file: &[u8], offset: usize) -> Option<u32> {
     bytes_at(file, offset).map(u32::from_le_bytes)
 }
 
-fn u64_at(file: &[u8], offset: usize) -> Option<u64> {
+pub(crate) fn u64_at(file: &[u8], offset: usize) -> Option<u64> {
     bytes_at(file, offset).map(u64::from_le_bytes)
 }
 

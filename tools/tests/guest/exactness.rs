@@ -48,12 +48,12 @@ fn a_server_under_load_repeats_and_the_seed_decides() {
 
 #[test]
 fn small_caches_change_nothing() {
-    let CacheConfig { tlb_entries, block_entries, translate_after } = CacheConfig::default();
+    let CacheConfig { tlb_entries, block_entries, .. } = CacheConfig::default();
     let small = EngineOptions {
         caches: CacheConfig {
             tlb_entries: tlb_entries / 16,
             block_entries: block_entries / 16,
-            translate_after,
+            ..CacheConfig::default()
         },
         ..EngineOptions::default()
     };

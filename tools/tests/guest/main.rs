@@ -14,6 +14,7 @@ mod disks;
 mod exactness;
 mod explore;
 mod faults;
+mod instruments;
 mod moments;
 mod power_loss;
 mod programs;

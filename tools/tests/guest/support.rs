@@ -72,6 +72,7 @@ pub(crate) fn cold_launcher(options: EngineOptions) -> Launcher {
         options,
         from: None,
         faults: None,
+        watching: None,
     }
 }
 

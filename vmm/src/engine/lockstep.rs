@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Ram, TscAnchor, Until};
+use everett_cpu::{CacheConfig, Cpu, CpuState, Edge, Exit, Hit, Ram, TscAnchor, Until, Watchpoint};
 use vm_memory::{Address, GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRegion};
 
 use super::instants::Instants;
@@ -89,6 +89,26 @@ impl Lockstep {
             return Err("other pages were written by translated code than by interpreted".to_owned());
         }
         Ok(())
+    }
+    pub(super) fn set_watchpoints(&mut self, points: &[Watchpoint]) {
+        self.cpu.set_watchpoints(points);
+    }
+    /// The other CPU says that this met its watchpoints.
+    pub(super) fn hits(&mut self, theirs: &[Hit]) -> Result<(), String> {
+        if self.cpu.take_hits() != theirs {
+            return Err("translated code met watchpoints in other ways than interpreted".to_owned());
+        }
+        Ok(())
+    }
+    /// The other CPU says that these edges are new.
+    pub(super) fn edges(&mut self, theirs: &[Edge]) -> Result<(), String> {
+        if self.cpu.take_edges() != theirs {
+            return Err("translated code has other edges than interpreted".to_owned());
+        }
+        Ok(())
+    }
+    pub(super) fn forget_edges(&mut self) {
+        self.cpu.forget_edges();
     }
     pub(super) fn complete(&mut self, value: u64) {
         self.cpu.complete(value);

@@ -11,7 +11,7 @@ mod instants;
 mod lockstep;
 pub mod soft;
 
-use everett_cpu::CpuState;
+use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
 
 /// Why an engine stopped. The instruction count at the stop is [`Engine::icount`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +58,8 @@ pub enum Exit {
     Shutdown,
     /// An address in `Until::breakpoints` is about to execute.
     Breakpoint,
+    /// What came last accessed bytes that are watched: [`Engine::take_hits`].
+    Watchpoint,
     /// The guest used something that the engine does not model (32-bit code, say). The reason names it.
     Unsupported(&'static str),
 }
@@ -120,4 +122,21 @@ pub trait Engine {
     /// Read guest memory through the guest's page tables as they are now, without touching A and D bits. Returns how
     /// many bytes could be read.
     fn read_virtual(&self, gva: u64, buf: &mut [u8]) -> usize;
+
+    /// Watch these bytes, instead of those that were watched before. The guest does the same as without. Returns whether
+    /// the engine sees every access; one that does not watches nothing.
+    fn set_watchpoints(&mut self, _points: &[Watchpoint]) -> bool {
+        false
+    }
+    /// Who accessed what is watched, since the last call.
+    fn take_hits(&mut self) -> Vec<Hit> {
+        Vec::new()
+    }
+    /// Edges of code that were executed for the first time since [`Engine::forget_edges`] and not taken yet, in this order. None
+    /// of an engine that does not see them or was not made to.
+    fn take_edges(&mut self) -> Vec<Edge> {
+        Vec::new()
+    }
+    /// From here on every edge is executed for the first time.
+    fn forget_edges(&mut self) {}
 }

@@ -4,7 +4,7 @@
 use super::instants::Instants;
 use super::lockstep::Lockstep;
 use super::{Engine, Exit, TscAnchor, Until};
-use everett_cpu::{CacheConfig, Code, Cpu, CpuState, Ram, Request};
+use everett_cpu::{CacheConfig, Code, Cpu, CpuState, Edge, Hit, Ram, Request, Watchpoint};
 use std::sync::Arc;
 use vm_memory::bitmap::Bitmap;
 use vm_memory::{Address, GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRegion, MmapRegion};
@@ -153,6 +153,7 @@ impl Engine for SoftEngine {
             everett_cpu::Exit::Halt => Exit::Halt,
             everett_cpu::Exit::Shutdown => Exit::Shutdown,
             everett_cpu::Exit::Breakpoint => Exit::Breakpoint,
+            everett_cpu::Exit::Watchpoint => Exit::Watchpoint,
             everett_cpu::Exit::Unsupported(reason) => Exit::Unsupported(reason),
             everett_cpu::Exit::Device(request) => match request {
                 Request::MmioRead { gpa, size } => Exit::MmioRead { gpa, size },
@@ -226,5 +227,36 @@ impl Engine for SoftEngine {
     }
     fn read_virtual(&self, gva: u64, buf: &mut [u8]) -> usize {
         self.cpu.read_virtual(gva, buf)
+    }
+    fn set_watchpoints(&mut self, points: &[Watchpoint]) -> bool {
+        self.cpu.set_watchpoints(points);
+        if let Some(lockstep) = &mut self.lockstep {
+            lockstep.set_watchpoints(points);
+        }
+        true
+    }
+    fn take_hits(&mut self) -> Vec<Hit> {
+        let hits = self.cpu.take_hits();
+        if let Some(lockstep) = &mut self.lockstep
+            && let Err(what) = lockstep.hits(&hits)
+        {
+            diverged(&mut self.diverged, what);
+        }
+        hits
+    }
+    fn take_edges(&mut self) -> Vec<Edge> {
+        let edges = self.cpu.take_edges();
+        if let Some(lockstep) = &mut self.lockstep
+            && let Err(what) = lockstep.edges(&edges)
+        {
+            diverged(&mut self.diverged, what);
+        }
+        edges
+    }
+    fn forget_edges(&mut self) {
+        self.cpu.forget_edges();
+        if let Some(lockstep) = &mut self.lockstep {
+            lockstep.forget_edges();
+        }
     }
 }

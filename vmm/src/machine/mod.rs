@@ -33,7 +33,7 @@ pub use guard::{ACCESSES_MAX, STORM_GAP, STORM_INTERRUPTS};
 pub use moment::{Moment, MomentError, STATE_VERSION};
 pub use stop::{End, Stop, Until};
 
-use everett_cpu::{CacheConfig, CpuState};
+use everett_cpu::{CacheConfig, CpuState, Edge, Watchpoint};
 use everett_snapshot::{Image, Tree};
 use serde::{Deserialize, Serialize};
 use vm_memory::{Bytes, GuestAddress};
@@ -311,6 +311,21 @@ impl<E: Engine> Machine<E> {
     /// Read guest memory through the guest's page tables. Returns how many bytes could be read.
     pub fn read_virtual(&self, gva: u64, buf: &mut [u8]) -> usize {
         self.engine.read_virtual(gva, buf)
+    }
+
+    /// Have accesses to these bytes noted ([`output::NoteEvent::Access`]), instead of those that were watched before. Nothing
+    /// that the guest does changes. Returns whether the engine can.
+    pub fn watch(&mut self, points: &[Watchpoint]) -> bool {
+        self.engine.set_watchpoints(points)
+    }
+    /// Edges of code that were executed for the first time since [`Machine::forget_edges`] and not taken yet. None unless the
+    /// engine was made to note them.
+    pub fn take_edges(&mut self) -> Vec<Edge> {
+        self.engine.take_edges()
+    }
+    /// From here on every edge is executed for the first time.
+    pub fn forget_edges(&mut self) {
+        self.engine.forget_edges();
     }
 
     /// Type on the serial console. Returns how many bytes were accepted.

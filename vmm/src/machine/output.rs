@@ -4,6 +4,8 @@
 //! guest sees. Everything is bounded; the run loop stops at a full port ([`super::Stop::OutputFull`]) rather than losing
 //! a byte.
 
+use everett_cpu::Hit;
+
 use crate::virtio::DeviceError;
 use crate::virtio::console::PORTS;
 use crate::virtio::net::Frame;
@@ -53,6 +55,8 @@ pub enum NoteEvent {
         /// What it wrote; `None` for a read.
         value: Option<u64>,
     },
+    /// Bytes that the host watches were accessed.
+    Access(Hit),
     /// A virtio device needs a reset because of what its driver did.
     Device {
         /// Slot.
@@ -194,6 +198,10 @@ impl Output {
         if self.unknown <= UNKNOWN_NOTED_MAX {
             self.note(vtime, NoteEvent::Unknown { port, address, size, value });
         }
+    }
+
+    pub(crate) fn access(&mut self, vtime: u64, hit: Hit) {
+        self.note(vtime, NoteEvent::Access(hit));
     }
 
     pub(crate) fn device_error(&mut self, vtime: u64, slot: u8, kind: &'static str, error: &DeviceError) {

@@ -107,6 +107,12 @@ impl<E: Engine> Machine<E> {
                     self.stopped_at = Some(icount);
                     return Ok(true);
                 }
+                Exit::Watchpoint => {
+                    for hit in self.engine.take_hits() {
+                        self.output.access(now, hit);
+                    }
+                    return Ok(false);
+                }
                 Exit::Shutdown => return Err(End::TripleFault),
                 Exit::Unsupported(reason) => return Err(End::Unsupported(reason.to_owned())),
                 Exit::MmioRead { gpa, size } => {

@@ -176,6 +176,10 @@ impl<E: Engine> World<E> {
     pub fn node_mut(&mut self, node: usize) -> &mut Node<E> {
         &mut self.nodes[node]
     }
+    /// All nodes, by number.
+    pub fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node<E>> {
+        self.nodes.iter_mut()
+    }
     /// The wire, for its log and its faults.
     pub fn wire(&mut self) -> &mut Wire {
         &mut self.wire

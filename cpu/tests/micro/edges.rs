@@ -1,0 +1,43 @@
+//! Which edges a guest's code has.
+
+use super::harness::check;
+use super::image::*;
+use everett_cpu::page_name;
+
+#[test]
+fn edges_are_those_of_branches_that_nothing_came_between() {
+    const OTHER: u64 = CODE + 0x1000;
+    let mut g = Guest::new();
+    g.code(CODE, |a| {
+        a.db(&[0xb9, 3, 0, 0, 0])?; // 00: mov ecx, 3
+        a.db(&[0xff, 0xc9, 0x75, 0xfc])?; // 05: dec ecx; 07: jnz 05
+        a.db(&[0xe8, 0xf2, 0x0f, 0, 0])?; // 09: call OTHER
+        a.db(&[0xeb, 0, 0xeb, 0])?; // 0e: jmp 10; 10: jmp 12
+        a.db(&[0x48, 0xc7, 0xc0, 0, 0, 0x50, 0])?; // 12: mov rax, 0x500000, where nothing is
+        a.db(&[0xff, 0xe0]) // 19: jmp rax
+    });
+    g.code(OTHER, |a| a.ret());
+    g.state.rflags |= IF;
+    // Where the jump at 0e has retired.
+    g.interrupts.push((10, 0x40));
+    let done = check(&g);
+    assert_eq!(done.log().iter().map(|record| record.vector).collect::<Vec<_>>(), [0x40, 14]);
+    let page = |at: u64| page_name(&done.ram[at as usize..at as usize + 4096]);
+    let (code, other) = (page(CODE), page(OTHER));
+    let edges = done.edges.expect("the state stayed where it was");
+    let here =
+        edges.iter().filter(|edge| [edge.from, edge.to].iter().any(|p| [code, other].contains(&p.page())));
+    let here: Vec<_> = here
+        .map(|e| ((e.from.page(), e.from.offset()), (e.to.page(), e.to.offset()), e.address, e.user))
+        .collect();
+    assert_eq!(
+        here,
+        [
+            ((code, 7), (code, 5), CODE + 5, false),
+            ((code, 7), (code, 9), CODE + 9, false),
+            ((code, 9), (other, 0), OTHER, false),
+            ((other, 0), (code, 0xe), CODE + 0xe, false),
+            ((code, 0x10), (code, 0x12), CODE + 0x12, false),
+        ]
+    );
+}

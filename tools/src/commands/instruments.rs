@@ -1,0 +1,103 @@
+//! `--watch` and `--edges`: what is seen of a timeline that the timeline does not notice.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use everett_cpu::Edge;
+use serde::Serialize;
+
+use crate::cli;
+use crate::edges::Collected;
+use crate::edges::programs::Programs;
+use crate::edges::table::{Count, Names};
+use crate::session::launch::Launcher;
+use crate::session::watching::{self, Watching};
+use crate::symbols::Symbols;
+use crate::ui::{Ui, printable, style};
+use crate::world_file::World;
+
+/// Programs that are told to people.
+const PROGRAMS_SHOWN: usize = 10;
+
+/// What is asked for must be there: before anybody waits for an image.
+pub(super) fn check(args: &cli::Instruments, world: &World) -> anyhow::Result<()> {
+    watching::by_node(&args.watch, world.nodes.iter()).map(drop)
+}
+
+/// Have machines show what is asked for.
+pub(super) fn attach(args: &cli::Instruments, launcher: &mut Launcher) -> anyhow::Result<()> {
+    launcher.options.caches.edges = args.edges.is_some();
+    launcher.watching = Watching::new(&args.watch, launcher)?;
+    Ok(())
+}
+
+/// Edges, on their way into a file.
+pub(super) struct EdgeFile {
+    path: PathBuf,
+    collected: Collected,
+}
+
+/// A line of `--json`.
+#[derive(Serialize)]
+struct Record<'a> {
+    kind: &'static str,
+    edges: usize,
+    programs: &'a [Count],
+}
+
+impl EdgeFile {
+    /// The file that is asked for, which is not there yet.
+    pub(super) fn new(args: &cli::Instruments) -> anyhow::Result<Option<EdgeFile>> {
+        let Some(path) = args.edges.clone() else { return Ok(None) };
+        if path.exists() {
+            bail!("{}: it exists; name a new file", path.display());
+        }
+        let folder = folder_of(&path);
+        if !folder.is_dir() {
+            bail!("{}: there is no folder {}", path.display(), folder.display());
+        }
+        Ok(Some(EdgeFile { path, collected: Collected::default() }))
+    }
+
+    /// A node's machine has noted these.
+    pub(super) fn add(&mut self, node: usize, edges: &[Edge]) {
+        self.collected.add(node, edges);
+    }
+
+    /// Write the file, and say what is in it.
+    pub(super) fn write(self, ui: &Ui, launcher: &Launcher) -> anyhow::Result<()> {
+        let EdgeFile { path, collected } = self;
+        let programs = match &launcher.files.root {
+            Some((root, _)) => Programs::of_root(root)?,
+            None => Programs::default(),
+        };
+        let names = Names { programs, kernel: Symbols::of_file(&launcher.files.kernel) };
+        let nodes: Vec<&str> = launcher.nodes().map(|node| node.name.as_str()).collect();
+        let at = || path.display().to_string();
+        let mut file = BufWriter::new(tempfile::NamedTempFile::new_in(folder_of(&path)).with_context(at)?);
+        names.write(&collected, &nodes, &mut file).with_context(at)?;
+        file.flush().with_context(at)?;
+        let file = file.into_inner().map_err(std::io::IntoInnerError::into_error).with_context(at)?;
+        file.persist_noclobber(&path).map_err(|error| error.error).with_context(at)?;
+        let counts = names.counts(&collected);
+        ui.record(&Record { kind: "edges", edges: collected.len(), programs: &counts })?;
+        tell(ui, &path, collected.len(), &counts)
+    }
+}
+
+fn tell(ui: &Ui, path: &Path, edges: usize, counts: &[Count]) -> anyhow::Result<()> {
+    ui.say(format!("{edges} edges of code in {}", style::paint(style::HEAD, path.display())))?;
+    for Count { program, edges, places } in counts.iter().take(PROGRAMS_SHOWN) {
+        ui.say(format!("{edges:>8} to {places:>7} places in {}", printable(program)))?;
+    }
+    if let Some(more) = counts.get(PROGRAMS_SHOWN..).filter(|more| !more.is_empty()) {
+        let edges: u64 = more.iter().map(|count| count.edges).sum();
+        ui.say(format!("{edges:>8} in {} other programs", more.len()))?;
+    }
+    Ok(())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}

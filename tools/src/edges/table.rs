@@ -1,0 +1,115 @@
+//! Edges with the names of where they are: as a file for programs, and as a table for people.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use everett_cpu::Place;
+use serde::Serialize;
+
+use super::Collected;
+use super::programs::Programs;
+use crate::symbols::Symbols;
+
+/// The name for code that the kernel executes.
+const KERNEL: &str = "kernel";
+/// The name for user code of which the image has no file.
+const OTHER: &str = "no file of the image";
+
+/// A line of the file.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    from: String,
+    to: String,
+    user: bool,
+    nodes: Vec<&'a str>,
+}
+
+/// How many edges end in a program, and at how many places.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Count {
+    /// The program's file, or "kernel".
+    pub program: String,
+    /// Edges that end in it.
+    pub edges: u64,
+    /// Places at which they end.
+    pub places: u64,
+}
+
+/// Who knows names.
+#[derive(Debug)]
+pub struct Names {
+    /// Files of the image.
+    pub programs: Programs,
+    /// Functions of the kernel.
+    pub kernel: Symbols,
+}
+
+impl Names {
+    /// A place, whose linear address was `address` if that is known.
+    fn show(&self, place: Place, address: Option<u64>, user: bool) -> String {
+        if let Some((path, at)) = self.programs.find(place) {
+            return format!("{path}:{at:#x}");
+        }
+        match address.filter(|_| !user) {
+            Some(address) => {
+                let name = self.kernel.name(address).unwrap_or_else(|| format!("{address:#x}"));
+                format!("{KERNEL}:{name}")
+            }
+            None => format!("page {:013x}:{:#x}", place.page(), place.offset()),
+        }
+    }
+
+    fn program(&self, place: Place, user: bool) -> &str {
+        match self.programs.find(place) {
+            Some((path, _)) => path,
+            None if user => OTHER,
+            None => KERNEL,
+        }
+    }
+
+    /// Write all edges, a JSON line each, in an order that depends on nothing but them.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, edges: &Collected, nodes: &[&str], out: &mut dyn Write) -> io::Result<()> {
+        // Where pages are: an edge tells the address of its end, and that page has other ends and beginnings.
+        let mut pages = BTreeMap::new();
+        for (_, to, seen) in edges.iter() {
+            pages.entry(to.page()).or_insert(seen.address & !0xfff);
+        }
+        for (from, to, seen) in edges.iter() {
+            let address = pages.get(&from.page()).map(|page| page | u64::from(from.offset()));
+            let line = Line {
+                from: self.show(from, address, seen.user),
+                to: self.show(to, Some(seen.address), seen.user),
+                user: seen.user,
+                nodes: seen.nodes.iter().filter_map(|&node| nodes.get(node).copied()).collect(),
+            };
+            serde_json::to_writer(&mut *out, &line)?;
+            out.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+
+    /// Edges by program, most first.
+    #[must_use]
+    pub fn counts(&self, edges: &Collected) -> Vec<Count> {
+        let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        let mut places: BTreeMap<Place, bool> = BTreeMap::new();
+        for (_, to, seen) in edges.iter() {
+            counts.entry(self.program(to, seen.user)).or_default().0 += 1;
+            places.insert(to, seen.user);
+        }
+        for (place, user) in places {
+            counts.entry(self.program(place, user)).or_default().1 += 1;
+        }
+        let count = |(program, (edges, places)): (&str, (u64, u64))| Count {
+            program: program.to_owned(),
+            edges,
+            places,
+        };
+        let mut counts: Vec<Count> = counts.into_iter().map(count).collect();
+        counts.sort_by(|a, b| b.edges.cmp(&a.edges).then_with(|| a.program.cmp(&b.program)));
+        counts
+    }
+}

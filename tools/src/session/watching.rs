@@ -1,0 +1,150 @@
+//! What somebody wants to see of machines that nothing else shows: who accesses some bytes. Timelines are the same with and
+//! without.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use everett_cpu::Watchpoint;
+
+use super::launch::Launcher;
+use crate::symbols::Symbols;
+use crate::world_file::Node;
+
+/// Watchpoints at most, on all nodes together: each access to their pages is compared with all of them.
+pub const WATCHPOINTS_MAX: usize = 64;
+/// Bytes of one at most.
+pub const WATCHED_BYTES_MAX: u64 = 1 << 20;
+
+/// Bytes of a node that are watched, as people write them: `n1:0xffffffff82a12340+8:w`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Watched {
+    node: Option<String>,
+    point: Watchpoint,
+}
+
+impl FromStr for Watched {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Watched, String> {
+        let mut parts: Vec<&str> = text.split(':').collect();
+        let (loads, stores) = match parts.last() {
+            Some(&"r") => (true, false),
+            Some(&"w") => (false, true),
+            Some(&"rw") => (true, true),
+            _ => (false, true),
+        };
+        if parts.len() > 1 && matches!(parts.last(), Some(&("r" | "w" | "rw"))) {
+            parts.pop();
+        }
+        let (node, place) = match parts[..] {
+            [place] => (None, place),
+            [node, place] => (Some(node.to_owned()), place),
+            _ => return Err("it is NODE:ADDRESS+BYTES:rw, as in n1:0x7ffe0010+8:w".to_owned()),
+        };
+        let (address, len) = place.split_once('+').unwrap_or((place, "8"));
+        let address = number(address)?;
+        let len = number(len)?;
+        if !(1..=WATCHED_BYTES_MAX).contains(&len) || address.checked_add(len - 1).is_none() {
+            return Err(format!(
+                "{len} bytes from {address:#x}: there can be 1 to {WATCHED_BYTES_MAX}, up to the last address"
+            ));
+        }
+        Ok(Watched { node, point: Watchpoint { address, len, loads, stores } })
+    }
+}
+
+fn number(text: &str) -> Result<u64, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| format!("\"{text}\" is no number; addresses begin with 0x"))
+}
+
+/// All that is watched of a world.
+#[derive(Debug)]
+pub struct Watching {
+    /// By the number of the node among those that are started.
+    points: Vec<Vec<Watchpoint>>,
+    /// The names of the kernel's functions.
+    pub(super) kernel: Symbols,
+}
+
+impl Watching {
+    /// What `watched` means for the world of a launcher; nothing, if it is empty.
+    ///
+    /// # Errors
+    /// There is no such node, it is not said which one, or there are too many.
+    pub fn new(watched: &[Watched], launcher: &Launcher) -> anyhow::Result<Option<Arc<Watching>>> {
+        if watched.is_empty() {
+            return Ok(None);
+        }
+        let points = by_node(watched, launcher.nodes())?;
+        Ok(Some(Arc::new(Watching { points, kernel: Symbols::of_file(&launcher.files.kernel) })))
+    }
+
+    /// What is watched of a node.
+    pub(super) fn of_node(&self, number: usize) -> &[Watchpoint] {
+        self.points.get(number).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// What is watched of each of these nodes.
+///
+/// # Errors
+/// There is no such node, it is not said which one, or there are too many.
+pub fn by_node<'n>(
+    watched: &[Watched],
+    nodes: impl Iterator<Item = &'n Node>,
+) -> anyhow::Result<Vec<Vec<Watchpoint>>> {
+    if watched.len() > WATCHPOINTS_MAX {
+        bail!("--watch: {} places; there can be {WATCHPOINTS_MAX}", watched.len());
+    }
+    let names: Vec<&str> = nodes.map(|node| node.name.as_str()).collect();
+    let mut points = vec![Vec::new(); names.len()];
+    for Watched { node, point } in watched {
+        let number = match node {
+            None if names.len() == 1 => 0,
+            None => bail!("--watch {:#x}: of which node? One of {}", point.address, names.join(", ")),
+            Some(node) => names
+                .iter()
+                .position(|name| name == node)
+                .with_context(|| format!("--watch: there is no node {node:?}, only {}", names.join(", ")))?,
+        };
+        points[number].push(*point);
+    }
+    Ok(points)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<(Option<String>, u64, u64, bool, bool), String> {
+        let Watched { node, point } = text.parse()?;
+        Ok((node, point.address, point.len, point.loads, point.stores))
+    }
+
+    #[test]
+    fn places_as_people_write_them() {
+        let n1 = || Some("n1".to_owned());
+        assert_eq!(parsed("n1:0x1000"), Ok((n1(), 0x1000, 8, false, true)));
+        assert_eq!(parsed("0x1000+4:r"), Ok((None, 0x1000, 4, true, false)));
+        assert_eq!(parsed("n1:4096+0x10:rw"), Ok((n1(), 4096, 16, true, true)));
+        assert_eq!(parsed("n1:0xffffffffffffffff+1"), Ok((n1(), u64::MAX, 1, false, true)));
+        for bad in [
+            "",
+            "n1:",
+            "n1:x",
+            "n1:0x1000+0",
+            "n1:0x1000+2000000",
+            "0xffffffffffffffff",
+            "a:b:c:d",
+            "w",
+            "0x1+",
+        ] {
+            assert!(parsed(bad).is_err(), "{bad}");
+        }
+    }
+}

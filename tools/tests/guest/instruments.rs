@@ -1,0 +1,123 @@
+//! What is seen of a timeline that the timeline does not notice.
+
+use everett_cpu::CacheConfig;
+use everett_tools::edges::Collected;
+use everett_tools::edges::programs::Programs;
+use everett_tools::edges::table::Names;
+use everett_tools::session::event::{Event, What};
+use everett_tools::session::launch::{EngineOptions, Launcher};
+use everett_tools::session::watching::Watching;
+use everett_tools::symbols::Symbols;
+use everett_vmm::digest::Digest;
+use everett_vmm::machine::Until;
+
+use crate::support::{MS, launcher};
+
+/// Bytes of a descriptor of the IDT.
+const GATE_BYTES: u64 = 16;
+/// The vector of Linux's timer interrupt on the local APIC.
+const TIMER_VECTOR: u64 = 0xec;
+
+/// Run for so long from where the world is ready: the trail, what was told, and what was executed.
+fn run(launcher: &Launcher, duration_ns: u64) -> (Digest, Vec<Event>, Collected) {
+    let mut timeline = launcher.start(3).unwrap();
+    timeline.end_after(duration_ns);
+    let end_ns = timeline.vtime() + duration_ns;
+    let (mut events, mut edges) = (Vec::new(), Collected::default());
+    for piece in 1..=7 {
+        timeline.run(&Until::vtime(end_ns - duration_ns + piece * duration_ns / 7));
+        events.append(&mut timeline.take_events());
+        edges.add(0, &timeline.machine_mut(0).take_edges());
+    }
+    timeline.run(&Until::vtime(end_ns));
+    assert_eq!(timeline.vtime(), end_ns);
+    events.append(&mut timeline.take_events());
+    edges.add(0, &timeline.machine_mut(0).take_edges());
+    (timeline.digest(), events, edges)
+}
+
+fn with(caches: CacheConfig, lockstep: bool) -> Launcher {
+    launcher(EngineOptions { caches, lockstep, ..EngineOptions::default() })
+}
+
+#[test]
+fn edges_are_the_same_however_code_is_executed() {
+    const DURATION_NS: u64 = 150 * MS;
+    let usual = CacheConfig::default();
+    let (plain, _, none) = run(&with(usual, false), DURATION_NS);
+    assert!(none.is_empty());
+    let noted = CacheConfig { edges: true, ..usual };
+    let launcher = with(noted, false);
+    let (digest, _, edges) = run(&launcher, DURATION_NS);
+    assert_eq!(digest, plain);
+
+    let programs = Programs::of_root(&launcher.files.root.as_ref().unwrap().0).unwrap();
+    let kernel = Symbols::of_kernel(&std::fs::read(&launcher.files.kernel).unwrap());
+    let names = Names { programs, kernel };
+    let written = |edges: &Collected| {
+        let mut out = Vec::new();
+        names.write(edges, &["a"], &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let text = written(&edges);
+    assert!(text.lines().count() > 5_000, "{}", text.lines().count());
+    let counts = names.counts(&edges);
+    for program in ["kernel", "/usr/lib/x86_64-linux-gnu/libc.so.6"] {
+        let count = counts.iter().find(|count| count.program == program).expect(program);
+        assert!(count.edges > 500 && count.places <= count.edges, "{count:?}");
+    }
+    assert_eq!(counts.iter().map(|count| count.edges).sum::<u64>(), edges.len() as u64);
+    // Returning from a system call goes through here, whatever the kernel.
+    assert!(text.contains("\"kernel:syscall_exit_to_user_mode+0x"), "no such name");
+
+    let interpreted = CacheConfig { translate_after: None, ..noted };
+    let eagerly = CacheConfig { translate_after: Some(0), tlb_entries: 64, block_entries: 4096, ..noted };
+    for (caches, lockstep) in [(interpreted, false), (eagerly, false), (eagerly, true)] {
+        let (digest, _, others) = run(&with(caches, lockstep), DURATION_NS);
+        assert_eq!(digest, plain, "{caches:?}");
+        assert_eq!(written(&others), text, "{caches:?}");
+    }
+}
+
+#[test]
+fn who_reads_a_descriptor_is_told_and_does_not_notice() {
+    const DURATION_NS: u64 = 60 * MS;
+    let plain = with(CacheConfig::default(), false);
+    let (digest, events, _) = run(&plain, DURATION_NS);
+    assert!(events.iter().all(|event| !matches!(event.what, What::Access { .. })));
+    let table = plain.start(3).unwrap().machine(0).cpu().idtr.base;
+    let gate = table + TIMER_VECTOR * GATE_BYTES;
+    let watched = |text: &str, launcher: &mut Launcher| {
+        launcher.watching = Watching::new(&[text.parse().unwrap()], launcher).unwrap();
+        run(launcher, DURATION_NS)
+    };
+    let accesses = |events: &[Event]| -> Vec<(u64, What)> {
+        let told = events.iter().filter(|event| matches!(event.what, What::Access { .. }));
+        told.map(|event| (event.vtime_ns, event.what.clone())).collect()
+    };
+    let mut all = Vec::new();
+    for (caches, lockstep) in [
+        (CacheConfig::default(), false),
+        (CacheConfig { translate_after: None, ..CacheConfig::default() }, false),
+        (CacheConfig { translate_after: Some(0), ..CacheConfig::default() }, true),
+    ] {
+        let (same, events, _) = watched(&format!("{gate:#x}+16:rw"), &mut with(caches, lockstep));
+        assert_eq!(same, digest, "{caches:?}");
+        all.push(accesses(&events));
+    }
+    assert!(all[0].len() >= 10, "{:?}", all[0]);
+    assert_eq!(all[0], all[1]);
+    assert_eq!(all[0], all[2]);
+    for (_, what) in &all[0] {
+        let What::Access { store, address, .. } = what else { unreachable!("filtered") };
+        assert!(!store && (gate..gate + GATE_BYTES).contains(address), "{what:?}");
+    }
+    // Nobody stores there.
+    let (_, events, _) = watched(&format!("{gate:#x}+16:w"), &mut with(CacheConfig::default(), false));
+    assert_eq!(accesses(&events), []);
+    let mut launcher = with(CacheConfig::default(), false);
+    let error = Watching::new(&["nobody:0x1000".parse().unwrap()], &launcher).unwrap_err().to_string();
+    assert!(error.contains("nobody"), "{error}");
+    launcher.watching = Watching::new(&[], &launcher).unwrap();
+    assert!(launcher.watching.is_none());
+}
