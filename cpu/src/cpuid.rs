@@ -56,6 +56,38 @@ const EXTENDED_C: u32 = bits(&[0]);
 /// Leaf 80000001h EDX: SYSCALL, NX, 1 GiB pages, RDTSCP, long mode.
 const EXTENDED_D: u32 = bits(&[11, 20, 26, 27, 29]);
 
+/// One row of the model's CPUID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leaf {
+    /// EAX of the request.
+    pub leaf: u32,
+    /// ECX of the request, if the answer depends on it.
+    pub subleaf: Option<u32>,
+    /// EAX, EBX, ECX and EDX of the answer.
+    pub registers: [u32; 4],
+}
+
+/// The rows that are not zero, for whoever lets something else execute CPUID. Leaves within a range that are not here are
+/// zero, leaves beyond the last one show the last basic one.
+pub fn leaves(apic_base: u64) -> Vec<Leaf> {
+    let numbers = (0..=LEAF_MAX).chain(0x8000_0000..=EXTENDED_MAX);
+    let rows = numbers.flat_map(|number| {
+        let subleaves = match number {
+            4 => 0..5,
+            7 => 0..1,
+            0xb => 0..2,
+            _ => 0..0,
+        };
+        let whole = subleaves.is_empty().then_some(None);
+        whole.into_iter().chain(subleaves.map(Some)).map(move |subleaf| Leaf {
+            leaf: number,
+            subleaf,
+            registers: leaf(number, subleaf.unwrap_or(0), apic_base),
+        })
+    });
+    rows.filter(|row| row.registers != [0; 4]).collect()
+}
+
 /// EAX, EBX, ECX and EDX for a leaf and subleaf. A leaf beyond the last one shows the last basic one, as Intel's do.
 pub(crate) fn leaf(eax: u32, ecx: u32, apic_base: u64) -> [u32; 4] {
     match eax {
@@ -158,6 +190,21 @@ mod tests {
     fn the_apic_bit_follows_the_apic() {
         assert_eq!(leaf(1, 0, BASE)[3] & FEATURE_APIC, FEATURE_APIC);
         assert_eq!(leaf(1, 0, BASE & !APIC_ENABLED)[3] & FEATURE_APIC, 0);
+    }
+
+    #[test]
+    fn the_rows_are_the_leaves() {
+        let rows = leaves(BASE);
+        for eax in (0..=LEAF_MAX).chain(0x8000_0000..=EXTENDED_MAX) {
+            for ecx in 0..4 {
+                let found =
+                    rows.iter().find(|r| r.leaf == eax && r.subleaf.is_none_or(|subleaf| subleaf == ecx));
+                // Subleaves of 0Bh beyond the last show their own number, by a rule and not by a row.
+                if (eax, ecx > 1) != (0xb, true) {
+                    assert_eq!(found.map_or([0; 4], |r| r.registers), leaf(eax, ecx, BASE), "{eax:x} {ecx}");
+                }
+            }
+        }
     }
 
     #[test]

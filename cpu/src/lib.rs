@@ -23,7 +23,7 @@
 
 mod code;
 mod core;
-mod cpuid;
+pub mod cpuid;
 mod decode;
 mod edges;
 mod exec;

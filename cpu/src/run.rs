@@ -9,7 +9,7 @@ use crate::mem::mmio::Request;
 use crate::mem::{Access, Hit, Mem, Ram, Watchpoint};
 use crate::op::{Op, STACK_SEGMENT, slot};
 use crate::state::{CpuState, Dead, Unsupported};
-use crate::stop::{Stop, vector};
+use crate::stop::{Fault, Stop, vector};
 use crate::translate::Hot;
 
 /// When a run ends, besides the guest's own exits.
@@ -125,6 +125,13 @@ impl Cpu {
         assert!(self.interruptible(), "an interrupt was injected into a CPU that cannot take one");
         self.core.halted = false;
         self.core.deliver_interrupt(vector);
+    }
+    /// Deliver an exception before the next instruction, for whoever has another CPU that was about to. CR2 is as it should
+    /// be already, if it is a page fault.
+    pub fn exception(&mut self, vector: u8, error: Option<u32>) {
+        self.core.mem.fault_address = self.core.cr2;
+        let rip = self.core.rip;
+        self.core.deliver_fault(Fault { vector, error, non_canonical: false }, rip);
     }
     /// Somebody other than this CPU wrote RAM.
     pub fn memory_written(&mut self, gpa: u64, len: u64) {

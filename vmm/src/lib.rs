@@ -3,6 +3,7 @@
 //! Map:
 //! - [`machine`]: a machine, its configuration, the run loop, the event queue, what goes out
 //! - [`engine`]: what executes instructions; [`clock`]: what vtime is; [`streams`]: where randomness comes from
+//! - [`kvm`]: what an engine on `/dev/kvm` is made of
 //! - [`layout`]: addresses, ports and pins; [`ram`]: guest memory; [`disk`]: disk contents
 //! - [`boot`]: from kernel and initramfs to the first instruction; `acpi`: how the guest finds its devices
 //! - `devices`: interrupt controllers, UART, RTC, power; [`virtio`]: blk, net, rng, console
@@ -28,6 +29,7 @@ pub mod digest;
 pub mod disk;
 pub mod engine;
 pub mod fault;
+pub mod kvm;
 pub mod layout;
 pub mod leak;
 pub mod machine;

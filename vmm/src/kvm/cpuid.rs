@@ -1,0 +1,47 @@
+//! The CPU model's CPUID as KVM takes it.
+//!
+//! The table is the soft CPU's. What lies beyond the last leaf shows the last basic one there; KVM does the same for a
+//! CPU of this vendor. KVM sets the APIC bit by IA32_APIC_BASE as the soft CPU does.
+
+use everett_cpu::cpuid::leaves;
+use kvm_bindings::{CpuId, KVM_CPUID_FLAG_SIGNIFCANT_INDEX, kvm_cpuid_entry2};
+
+use super::error::KvmError;
+
+/// The table for a vCPU.
+///
+/// # Errors
+/// When it has more rows than KVM takes.
+pub fn table(apic_base: u64) -> Result<CpuId, KvmError> {
+    let entries: Vec<kvm_cpuid_entry2> = leaves(apic_base)
+        .into_iter()
+        .map(|row| kvm_cpuid_entry2 {
+            function: row.leaf,
+            index: row.subleaf.unwrap_or(0),
+            flags: if row.subleaf.is_some() { KVM_CPUID_FLAG_SIGNIFCANT_INDEX } else { 0 },
+            eax: row.registers[0],
+            ebx: row.registers[1],
+            ecx: row.registers[2],
+            edx: row.registers[3],
+            padding: [0; 3],
+        })
+        .collect();
+    CpuId::from_entries(&entries).map_err(|_| KvmError::Lacks("room for the CPU model's CPUID"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_runs_on_host_time_is_offered() {
+        let table = table(0xfee0_0900).unwrap();
+        let row =
+            |leaf| table.as_slice().iter().find(|row| row.function == leaf).copied().unwrap_or_default();
+        // x2APIC and the TSC deadline.
+        assert_eq!(row(1).ecx & (1 << 21 | 1 << 24), 0);
+        // RDRAND, RDSEED, TSC_ADJUST.
+        assert_eq!((row(1).ecx & 1 << 30, row(7).ebx & (1 << 18 | 1 << 1)), (0, 0));
+        assert!(table.as_slice().iter().all(|row| row.function >> 8 != 0x40_0000));
+    }
+}

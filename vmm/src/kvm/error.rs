@@ -1,0 +1,91 @@
+//! What can go wrong with KVM, in one line each.
+
+use std::io;
+
+use vmm_sys_util::errno;
+
+/// Why KVM did not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum KvmError {
+    /// There is no such device.
+    #[error("/dev/kvm does not exist: this host offers no virtualisation, or its kvm module is not loaded")]
+    Absent,
+    /// The user may not open it.
+    #[error("/dev/kvm: permission denied; membership in the group that owns it (often kvm) is needed")]
+    Denied,
+    /// Another interface than the one that there has been since 2007.
+    #[error("/dev/kvm has API version {0}, and 12 is the only one known")]
+    Version(i32),
+    /// A capability without which nothing works.
+    #[error("this host's KVM lacks {0}")]
+    Lacks(&'static str),
+    /// Guest memory is not one region from address 0.
+    #[error("guest memory is not one region from address 0")]
+    Memory,
+    /// KVM refused an MSR.
+    #[error("this host's KVM does not take {1:#x} for the guest's MSR {0:#x}")]
+    MsrWrite(u32, u64),
+    /// KVM has no such MSR.
+    #[error("this host's KVM cannot read the guest's MSR {0:#x}")]
+    MsrRead(u32),
+    /// An exit that nothing of ours asks for.
+    #[error("KVM ended a run in an unexpected way: {0}")]
+    Exit(String),
+    /// A request failed.
+    #[error("KVM: {what}: {}", explain(source))]
+    Request {
+        /// What was wanted.
+        what: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl KvmError {
+    /// The request for `what` has just failed with this error.
+    pub(crate) fn request(what: &'static str, error: errno::Error) -> KvmError {
+        KvmError::Request { what, source: io::Error::from_raw_os_error(error.errno()) }
+    }
+}
+
+/// The usual reasons in the words of this interface, others in the system's.
+fn explain(error: &io::Error) -> String {
+    let known = match error.raw_os_error() {
+        Some(libc::ENOMEM) => "the host is out of memory, or has no room for another virtual machine",
+        Some(libc::EMFILE | libc::ENFILE) => "too many open files, of which each virtual machine needs three",
+        Some(libc::EBUSY) => "another hypervisor uses the processor's virtualisation",
+        Some(libc::ENODEV | libc::ENXIO) => "the device is gone",
+        Some(libc::EACCES | libc::EPERM) => "permission denied",
+        Some(libc::ENOTTY) => "this kernel has no such request",
+        Some(libc::EIO) => "the machine is dead: the host's kernel ended it",
+        Some(libc::EFAULT) => "guest memory is not mapped on the host",
+        _ => return error.to_string(),
+    };
+    known.to_owned()
+}
+
+/// The result of a request, with what was wanted in the error.
+pub(crate) trait Wanted<T> {
+    /// Name what was wanted.
+    fn wanted(self, what: &'static str) -> Result<T, KvmError>;
+}
+
+impl<T> Wanted<T> for Result<T, errno::Error> {
+    fn wanted(self, what: &'static str) -> Result<T, KvmError> {
+        self.map_err(|error| KvmError::request(what, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_error_is_one_line_that_says_what_was_wanted() {
+        for number in [libc::ENOMEM, libc::EMFILE, libc::EBUSY, libc::ENODEV, libc::EIO, libc::EINVAL] {
+            let text = KvmError::request("create a virtual machine", errno::Error::new(number)).to_string();
+            assert!(text.starts_with("KVM: create a virtual machine: ") && !text.contains('\n'), "{text}");
+        }
+        assert!(KvmError::MsrWrite(0x1a0, 1).to_string().contains("0x1a0"));
+    }
+}

@@ -1,0 +1,223 @@
+//! Why a vCPU stopped, read from the page that KVM shares, and the answers that are written there.
+#![allow(unsafe_code)]
+
+use kvm_bindings::{
+    KVM_EXIT_DEBUG, KVM_EXIT_FAIL_ENTRY, KVM_EXIT_HLT, KVM_EXIT_INTERNAL_ERROR, KVM_EXIT_INTR, KVM_EXIT_IO,
+    KVM_EXIT_IO_IN, KVM_EXIT_IRQ_WINDOW_OPEN, KVM_EXIT_MMIO, KVM_EXIT_SET_TPR, KVM_EXIT_SHUTDOWN,
+    KVM_EXIT_X86_RDMSR, KVM_EXIT_X86_WRMSR, KVM_INTERNAL_ERROR_EMULATION,
+    KVM_INTERNAL_ERROR_EMULATION_FLAG_INSTRUCTION_BYTES, kvm_run,
+};
+
+use super::error::KvmError;
+
+/// The longest instruction there is.
+const INSTRUCTION_BYTES_MAX: usize = 15;
+/// Where data of port accesses lies in the shared pages: the second page, by definition of the interface.
+const DATA_PAGE: u64 = 4096;
+
+/// An instruction that KVM cannot execute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failure {
+    /// `KVM_INTERNAL_ERROR_*`. Only emulation can be made up for.
+    pub suberror: u32,
+    /// The instruction's bytes, as far as KVM says.
+    pub bytes: [u8; INSTRUCTION_BYTES_MAX],
+    /// How many.
+    pub len: u8,
+}
+
+impl Failure {
+    /// Whether an instruction is what KVM failed at.
+    pub fn is_emulation(&self) -> bool {
+        self.suberror == KVM_INTERNAL_ERROR_EMULATION
+    }
+}
+
+/// Why a vCPU stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KvmExit {
+    /// A load from an address that is not RAM.
+    MmioRead {
+        /// Guest-physical address.
+        gpa: u64,
+        /// Bytes, 1 to 8.
+        size: u8,
+    },
+    /// A store to an address that is not RAM.
+    MmioWrite {
+        /// Guest-physical address.
+        gpa: u64,
+        /// Bytes, 1 to 8.
+        size: u8,
+        /// Zero-extended.
+        value: u64,
+    },
+    /// IN, or so many iterations of INS.
+    PioRead {
+        /// Port.
+        port: u16,
+        /// Bytes: 1, 2 or 4.
+        size: u8,
+        /// How many values are wanted.
+        count: u32,
+    },
+    /// OUT, or so many iterations of OUTS.
+    PioWrite {
+        /// Port.
+        port: u16,
+        /// Bytes: 1, 2 or 4.
+        size: u8,
+        /// How many values there are.
+        count: u32,
+    },
+    /// RDMSR of an MSR that the filter holds back, or that KVM has not.
+    MsrRead {
+        /// Which.
+        index: u32,
+    },
+    /// WRMSR of one, or of a value that KVM does not take.
+    MsrWrite {
+        /// Which.
+        index: u32,
+        /// The value.
+        value: u64,
+    },
+    /// HLT.
+    Halt,
+    /// An interrupt can be injected.
+    Window,
+    /// A triple fault.
+    Shutdown,
+    /// MOV to CR8 lowered the priority.
+    Priority,
+    /// A signal came.
+    Interrupted,
+    /// A debug exception that the host asked for.
+    Debug,
+    /// KVM failed at an instruction.
+    Failure(Failure),
+}
+
+impl KvmExit {
+    /// Whether the instruction is finished by the next entry only.
+    pub fn is_unfinished(&self) -> bool {
+        use KvmExit::*;
+        matches!(
+            self,
+            MmioRead { .. }
+                | MmioWrite { .. }
+                | PioRead { .. }
+                | PioWrite { .. }
+                | MsrRead { .. }
+                | MsrWrite { .. }
+        )
+    }
+}
+
+/// What the last run ended with.
+pub(super) fn read(run: &kvm_run) -> Result<KvmExit, KvmError> {
+    let exit = &run.__bindgen_anon_1;
+    Ok(match run.exit_reason {
+        KVM_EXIT_MMIO => {
+            // SAFETY: the exit reason names this variant.
+            let mmio = unsafe { exit.mmio };
+            let (gpa, size) = (mmio.phys_addr, mmio.len.min(8) as u8);
+            if mmio.is_write == 0 {
+                KvmExit::MmioRead { gpa, size }
+            } else {
+                let mut bytes = [0; 8];
+                bytes[..usize::from(size)].copy_from_slice(&mmio.data[..usize::from(size)]);
+                KvmExit::MmioWrite { gpa, size, value: u64::from_le_bytes(bytes) }
+            }
+        }
+        KVM_EXIT_IO => {
+            // SAFETY: the exit reason names this variant.
+            let io = unsafe { exit.io };
+            let (port, size, count) = (io.port, io.size, io.count);
+            let fits = matches!(size, 1 | 2 | 4) && u64::from(size) * u64::from(count) <= DATA_PAGE;
+            if !fits || io.data_offset != DATA_PAGE || count == 0 {
+                return Err(KvmError::Exit(format!("a port access of {count} times {size} bytes")));
+            }
+            if u32::from(io.direction) == KVM_EXIT_IO_IN {
+                KvmExit::PioRead { port, size, count }
+            } else {
+                KvmExit::PioWrite { port, size, count }
+            }
+        }
+        KVM_EXIT_X86_RDMSR => {
+            // SAFETY: the exit reason names this variant.
+            let msr = unsafe { exit.msr };
+            KvmExit::MsrRead { index: msr.index }
+        }
+        KVM_EXIT_X86_WRMSR => {
+            // SAFETY: the exit reason names this variant.
+            let msr = unsafe { exit.msr };
+            KvmExit::MsrWrite { index: msr.index, value: msr.data }
+        }
+        KVM_EXIT_HLT => KvmExit::Halt,
+        KVM_EXIT_IRQ_WINDOW_OPEN => KvmExit::Window,
+        KVM_EXIT_SHUTDOWN => KvmExit::Shutdown,
+        KVM_EXIT_SET_TPR => KvmExit::Priority,
+        KVM_EXIT_INTR => KvmExit::Interrupted,
+        KVM_EXIT_DEBUG => KvmExit::Debug,
+        KVM_EXIT_INTERNAL_ERROR => KvmExit::Failure(failure(run)),
+        KVM_EXIT_FAIL_ENTRY => {
+            // SAFETY: the exit reason names this variant.
+            let reason = unsafe { exit.fail_entry }.hardware_entry_failure_reason;
+            return Err(KvmError::Exit(format!(
+                "the processor refused to enter the guest, reason {reason:#x}"
+            )));
+        }
+        other => return Err(KvmError::Exit(format!("exit reason {other}"))),
+    })
+}
+
+fn failure(run: &kvm_run) -> Failure {
+    // SAFETY: the exit reason is an internal error, of which this variant is the longer form: the fields up to `ndata`
+    // are those of all, and what lies behind is looked at only if that says so.
+    let failed = unsafe { run.__bindgen_anon_1.emulation_failure };
+    let mut failure = Failure { suberror: failed.suberror, bytes: [0; INSTRUCTION_BYTES_MAX], len: 0 };
+    let flag = u64::from(KVM_INTERNAL_ERROR_EMULATION_FLAG_INSTRUCTION_BYTES);
+    // The flags are one word, the instruction's length and bytes are two.
+    if failure.is_emulation() && failed.ndata >= 3 && failed.flags & flag != 0 {
+        // SAFETY: the flag says that the instruction's bytes are there.
+        let instruction = unsafe { failed.__bindgen_anon_1.__bindgen_anon_1 };
+        failure.len = instruction.insn_size.min(INSTRUCTION_BYTES_MAX as u8);
+        failure.bytes = instruction.insn_bytes;
+    }
+    failure
+}
+
+/// The data of a port access: `count * size` bytes.
+///
+/// # Panics
+/// If the last exit was none.
+pub(super) fn port_data(run: &mut kvm_run, size: u8, count: u32) -> &mut [u8] {
+    assert_eq!(run.exit_reason, KVM_EXIT_IO, "the last exit was a port access");
+    let len = usize::from(size) * count as usize;
+    assert!(len as u64 <= DATA_PAGE);
+    let start = std::ptr::from_mut(run).cast::<u8>();
+    // SAFETY: `read` has seen that the data lies in the page behind the one that `run` begins, which KVM shares as well
+    // (the mapping has KVM_GET_VCPU_MMAP_SIZE bytes, at least three pages on x86), and nobody writes it until the next
+    // entry.
+    unsafe { std::slice::from_raw_parts_mut(start.add(DATA_PAGE as usize), len) }
+}
+
+/// Answer a load.
+pub(super) fn answer_mmio(run: &mut kvm_run, value: u64) {
+    if run.exit_reason == KVM_EXIT_MMIO {
+        run.__bindgen_anon_1.mmio.data = value.to_le_bytes();
+    }
+}
+
+/// Answer RDMSR with a value or, as WRMSR, with #GP.
+pub(super) fn answer_msr(run: &mut kvm_run, value: Option<u64>) {
+    if matches!(run.exit_reason, KVM_EXIT_X86_RDMSR | KVM_EXIT_X86_WRMSR) {
+        // SAFETY: the exit reason names this variant.
+        let msr = unsafe { &mut run.__bindgen_anon_1.msr };
+        msr.error = u8::from(value.is_none());
+        if let Some(value) = value {
+            msr.data = value;
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Model-specific registers.
+//!
+//! Kept by KVM: those of SYSCALL and SYSENTER, PAT, MTRRs, MISC_ENABLE, TSC_AUX, the microcode's revision. The bases of FS and
+//! GS are with the segments, EFER and APIC_BASE with the control registers.
+
+use everett_cpu::state::Msrs;
+use kvm_bindings::kvm_msr_entry;
+
+use crate::kvm::error::{KvmError, Wanted};
+use crate::kvm::vcpu::Vcpu;
+
+const BIOS_SIGN_ID: u32 = 0x8b;
+const SYSENTER_CS: u32 = 0x174;
+const SYSENTER_ESP: u32 = 0x175;
+const SYSENTER_EIP: u32 = 0x176;
+const MISC_ENABLE: u32 = 0x1a0;
+const MTRR_VARIABLE: u32 = 0x200;
+const MTRR_FIXED: [u32; 11] = [0x250, 0x258, 0x259, 0x268, 0x269, 0x26a, 0x26b, 0x26c, 0x26d, 0x26e, 0x26f];
+const PAT: u32 = 0x277;
+const MTRR_DEF_TYPE: u32 = 0x2ff;
+const STAR: u32 = 0xc000_0081;
+const LSTAR: u32 = 0xc000_0082;
+const CSTAR: u32 = 0xc000_0083;
+const FMASK: u32 = 0xc000_0084;
+const FS_BASE: u32 = 0xc000_0100;
+const GS_BASE: u32 = 0xc000_0101;
+const KERNEL_GS_BASE: u32 = 0xc000_0102;
+const TSC_AUX: u32 = 0xc000_0103;
+
+/// Fast strings: the bit of MISC_ENABLE that the model keeps.
+const MISC_KEPT: u64 = 1;
+/// No branch trace storage, no PEBS: always set.
+const MISC_FIXED: u64 = 1 << 11 | 1 << 12;
+
+/// MSRs that the guest reads and writes without us: KVM keeps them as the model does, and kernels use them all the time.
+pub const PASSED_THROUGH: [u32; 4] = [FS_BASE, GS_BASE, KERNEL_GS_BASE, 0xc000_0080];
+
+/// Each MSR with its field.
+fn fields(m: &mut Msrs) -> Vec<(u32, &mut u64)> {
+    let mut all = vec![
+        (BIOS_SIGN_ID, &mut m.bios_sign_id),
+        (SYSENTER_CS, &mut m.sysenter_cs),
+        (SYSENTER_ESP, &mut m.sysenter_esp),
+        (SYSENTER_EIP, &mut m.sysenter_eip),
+        (MISC_ENABLE, &mut m.misc_enable),
+        (PAT, &mut m.pat),
+        (MTRR_DEF_TYPE, &mut m.mtrr_def_type),
+        (STAR, &mut m.star),
+        (LSTAR, &mut m.lstar),
+        (CSTAR, &mut m.cstar),
+        (FMASK, &mut m.fmask),
+        (KERNEL_GS_BASE, &mut m.kernel_gs_base),
+        (TSC_AUX, &mut m.tsc_aux),
+    ];
+    all.extend((MTRR_VARIABLE..).zip(&mut m.mtrr_var));
+    all.extend(MTRR_FIXED.into_iter().zip(&mut m.mtrr_fixed));
+    all
+}
+
+impl Vcpu {
+    pub(super) fn load_msrs(&self, msrs: &Msrs) -> Result<(), KvmError> {
+        let mut msrs = msrs.clone();
+        msrs.misc_enable |= MISC_FIXED;
+        let entries: Vec<kvm_msr_entry> = fields(&mut msrs)
+            .into_iter()
+            .map(|(index, value)| kvm_msr_entry { index, data: *value, ..Default::default() })
+            .collect();
+        let list =
+            kvm_bindings::Msrs::from_entries(&entries).map_err(|_| KvmError::Lacks("room for MSRs"))?;
+        let done = self.fd.set_msrs(&list).wanted("set MSRs")?;
+        // KVM stops at the first one that it does not take.
+        match entries.get(done) {
+            Some(refused) => Err(KvmError::MsrWrite(refused.index, refused.data)),
+            None => Ok(()),
+        }
+    }
+    pub(super) fn save_msrs(&self, msrs: &mut Msrs) -> Result<(), KvmError> {
+        let mut fields = fields(msrs);
+        let entries: Vec<kvm_msr_entry> =
+            fields.iter().map(|(index, _)| kvm_msr_entry { index: *index, ..Default::default() }).collect();
+        let mut list =
+            kvm_bindings::Msrs::from_entries(&entries).map_err(|_| KvmError::Lacks("room for MSRs"))?;
+        let done = self.fd.get_msrs(&mut list).wanted("read MSRs")?;
+        if let Some(refused) = entries.get(done) {
+            return Err(KvmError::MsrRead(refused.index));
+        }
+        for ((_, field), entry) in fields.iter_mut().zip(list.as_slice()) {
+            **field = entry.data;
+        }
+        msrs.misc_enable &= MISC_KEPT;
+        Ok(())
+    }
+}

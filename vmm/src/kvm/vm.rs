@@ -1,0 +1,135 @@
+//! A virtual machine: its memory, the log of the pages that its guest wrote, and which MSRs it asks us about.
+#![allow(unsafe_code)]
+
+use std::any::Any;
+use std::sync::Arc;
+
+use kvm_bindings::{
+    KVM_CAP_EXIT_ON_EMULATION_FAILURE, KVM_CAP_SET_TSS_ADDR, KVM_CAP_X86_MSR_FILTER,
+    KVM_CAP_X86_TRIPLE_FAULT_EVENT, KVM_CAP_X86_USER_SPACE_MSR, KVM_MEM_LOG_DIRTY_PAGES,
+    KVM_MSR_EXIT_REASON_FILTER, KVM_MSR_EXIT_REASON_INVAL, KVM_MSR_EXIT_REASON_UNKNOWN, kvm_enable_cap,
+    kvm_userspace_memory_region,
+};
+use kvm_ioctls::{MsrFilterDefaultAction, MsrFilterRange, MsrFilterRangeFlags, VcpuFd, VmFd};
+use vm_memory::bitmap::Bitmap;
+use vm_memory::{Address, GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRegion, MmapRegion};
+
+use super::error::{KvmError, Wanted};
+use super::host::Host;
+
+/// Three pages that some Intel processors need for real mode. Between the devices and the end of the first 4 GiB.
+const TSS_ADDRESS: usize = 0xfffb_d000;
+const SLOT: u32 = 0;
+const PAGE: u64 = 4096;
+
+/// A virtual machine.
+#[derive(Debug)]
+pub struct Vm {
+    // Before the memory, so that KVM lets go of it first.
+    fd: VmFd,
+    bytes: u64,
+    triple_fault_events: bool,
+    filters_msrs: bool,
+    _memory: Arc<dyn Any + Send + Sync>,
+}
+
+impl Vm {
+    /// A machine on guest memory of one region from address 0, whose written pages are logged.
+    ///
+    /// # Errors
+    /// When KVM refuses any of it.
+    pub fn new<B>(host: &Host, memory: Arc<GuestMemoryMmap<B>>) -> Result<Vm, KvmError>
+    where
+        B: Bitmap + Send + Sync + 'static,
+        MmapRegion<B>: Send + Sync,
+    {
+        let (base, bytes) = {
+            let region = memory.iter().next().ok_or(KvmError::Memory)?;
+            if memory.num_regions() != 1 || region.start_addr().raw_value() != 0 {
+                return Err(KvmError::Memory);
+            }
+            let base = region.get_host_address(vm_memory::MemoryRegionAddress(0));
+            (base.map_err(|_| KvmError::Memory)?, region.len())
+        };
+        let fd = host.create_vm()?;
+        if host.capability(KVM_CAP_SET_TSS_ADDR)? != 0 {
+            fd.set_tss_address(TSS_ADDRESS).wanted("place the TSS")?;
+        }
+        let enable = |cap, argument| {
+            if host.capability(cap)? == 0 {
+                return Ok(false);
+            }
+            let request = kvm_enable_cap { cap, args: [argument, 0, 0, 0], ..Default::default() };
+            fd.enable_cap(&request).wanted("enable a capability")?;
+            Ok::<bool, KvmError>(true)
+        };
+        // Failures in ring 3 too are ours to execute; without this they are #UD to the guest.
+        enable(KVM_CAP_EXIT_ON_EMULATION_FAILURE, 1)?;
+        let triple_fault_events = enable(KVM_CAP_X86_TRIPLE_FAULT_EVENT, 1)?;
+        // Before a filter is installed, or what it refuses is #GP to the guest.
+        let reasons = KVM_MSR_EXIT_REASON_FILTER | KVM_MSR_EXIT_REASON_INVAL | KVM_MSR_EXIT_REASON_UNKNOWN;
+        let filters_msrs = enable(KVM_CAP_X86_USER_SPACE_MSR, u64::from(reasons))?
+            && host.capability(KVM_CAP_X86_MSR_FILTER)? != 0;
+        let region = kvm_userspace_memory_region {
+            slot: SLOT,
+            flags: KVM_MEM_LOG_DIRTY_PAGES,
+            guest_phys_addr: 0,
+            memory_size: bytes,
+            userspace_addr: base as u64,
+        };
+        // SAFETY: the mapping has this length and outlives the machine: `Vm` owns both, and each vCPU owns the `Vm`.
+        // What the guest writes there is written by nobody else meanwhile, as for `everett_cpu::Ram`.
+        unsafe { fd.set_user_memory_region(region) }.wanted("give it memory")?;
+        Ok(Vm { fd, bytes, triple_fault_events, filters_msrs, _memory: memory })
+    }
+
+    /// Let no MSR access of the guest's through but to those which KVM keeps as our model does.
+    ///
+    /// Returns whether this host can: if not, KVM's own idea of MSRs shows.
+    ///
+    /// # Errors
+    /// When KVM refuses the filter.
+    pub fn filter_msrs(&self, allowed: &[u32]) -> Result<bool, KvmError> {
+        if !self.filters_msrs {
+            return Ok(false);
+        }
+        let ranges: Vec<MsrFilterRange<'_>> = allowed
+            .iter()
+            .map(|&base| MsrFilterRange {
+                flags: MsrFilterRangeFlags::READ | MsrFilterRangeFlags::WRITE,
+                base,
+                msr_count: 1,
+                bitmap: &[1],
+            })
+            .collect();
+        self.fd.set_msr_filter(MsrFilterDefaultAction::DENY, &ranges).wanted("install an MSR filter")?;
+        Ok(true)
+    }
+
+    /// Pages that the guest wrote since the last call, ascending. What this process wrote is not among them.
+    ///
+    /// # Errors
+    /// When KVM does not answer.
+    pub fn take_dirty_pages(&self) -> Result<Vec<u64>, KvmError> {
+        let words =
+            self.fd.get_dirty_log(SLOT, self.bytes as usize).wanted("read the log of written pages")?;
+        let mut pages = Vec::new();
+        for (n, mut word) in words.into_iter().enumerate() {
+            while word != 0 {
+                pages.push(n as u64 * 64 + u64::from(word.trailing_zeros()));
+                word &= word - 1;
+            }
+        }
+        // The bitmap is whole words long.
+        pages.retain(|page| page * PAGE < self.bytes);
+        Ok(pages)
+    }
+
+    pub(super) fn create_vcpu(&self) -> Result<VcpuFd, KvmError> {
+        self.fd.create_vcpu(0).wanted("create a virtual CPU")
+    }
+    /// Whether a pending triple fault is a part of the events that are read and set.
+    pub(super) fn has_triple_fault_events(&self) -> bool {
+        self.triple_fault_events
+    }
+}
