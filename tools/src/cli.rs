@@ -45,7 +45,7 @@ pub enum EngineChoice {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Show what this host can do, and which engine that means
-    Doctor,
+    Doctor(Doctor),
     /// Build images: kernel, initramfs, root filesystem
     #[command(subcommand)]
     Image(Image),
@@ -74,6 +74,16 @@ pub enum Command {
     Report(Report),
     /// Explore a real cluster until it loses acknowledged writes; replay, shrink and tell it
     Demo(Demo),
+}
+
+/// `everett doctor`
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Look at /dev/kvm alone, and so hard that what holds only most of the time does not pass
+    ///
+    /// Takes minutes. Ends with status 0 if everything that an exact kvm engine needs was shown, else with 1.
+    #[arg(long)]
+    pub prove: bool,
 }
 
 /// `everett image …`

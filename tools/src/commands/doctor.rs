@@ -3,18 +3,27 @@
 use serde::Serialize;
 
 use super::Outcome;
-use crate::doctor::{self, Finding, Verdict};
+use crate::cli::Doctor;
+use crate::doctor::{self, Examination, Finding, Verdict};
 use crate::ui::{Ui, style};
 
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum Record<'a> {
     Check(&'a Finding),
-    Engine { engine: &'a str, why: &'a str },
+    /// Whether the kvm engine could be exact on this host, and which checks say that it could not.
+    Kvm {
+        exact: bool,
+        unproven: &'a [&'a str],
+    },
+    Engine {
+        engine: &'a str,
+        why: &'a str,
+    },
 }
 
-pub(super) fn run(ui: &Ui) -> anyhow::Result<Outcome> {
-    let findings = doctor::examine();
+pub(super) fn run(options: &Doctor, ui: &Ui) -> anyhow::Result<Outcome> {
+    let Examination { findings, unproven } = if options.prove { doctor::prove() } else { doctor::examine() };
     let width = findings.iter().map(|f| f.name.len()).max().unwrap_or(0);
     for finding in &findings {
         let (style, word) = match finding.verdict {
@@ -22,8 +31,21 @@ pub(super) fn run(ui: &Ui) -> anyhow::Result<Outcome> {
             Verdict::Note => (style::NOTE, "note"),
             Verdict::Bad => (style::BAD, "bad "),
         };
-        ui.say(format!("{}  {:width$}  {}", style::paint(style, word), finding.name, finding.detail))?;
+        let means = if finding.means.is_empty() { String::new() } else { format!(" ({})", finding.means) };
+        ui.say(format!("{}  {:width$}  {}{means}", style::paint(style, word), finding.name, finding.detail))?;
         ui.record(&Record::Check(finding))?;
+    }
+    let verdict = match (unproven.as_slice(), options.prove) {
+        ([], true) => "everything that an exact engine needs was shown, again and again".to_owned(),
+        ([], false) => {
+            "everything that an exact engine needs was shown once; --prove asks again and again".to_owned()
+        }
+        (missing, _) => format!("not exact on this host, for want of: {}", missing.join(", ")),
+    };
+    ui.say(format!("{}  {:width$}  {verdict}", style::paint(style::HEAD, "=>  "), "kvm"))?;
+    ui.record(&Record::Kvm { exact: unproven.is_empty() && options.prove, unproven: &unproven })?;
+    if options.prove {
+        return Ok(if unproven.is_empty() { Outcome::Fine } else { Outcome::Found });
     }
     let (engine, why) = doctor::engine_choice();
     ui.say(format!("{}  {:width$}  {engine}: {why}", style::paint(style::HEAD, "=>  "), "engine"))?;

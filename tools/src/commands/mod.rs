@@ -55,7 +55,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
     let ui = Ui::new(cli.json);
     common::check_engine(cli.engine)?;
     match &cli.command {
-        Command::Doctor => doctor::run(&ui),
+        Command::Doctor(options) => doctor::run(options, &ui),
         Command::Image(args) => image::run(&ui, args),
         Command::Boot(args) => boot::run(&ui, args),
         Command::Run(args) => run::run(&ui, args),

@@ -1,7 +1,7 @@
 //! What this host can do.
 //!
-//! * [`examine`] looks at everything and changes nothing; [`host`] has cores, memory, disk and tools, [`kvm`] the
-//!   device and its capabilities, [`perf`] the performance counters.
+//! * [`examine`] looks at everything and changes nothing; [`host`] has cores, memory, disk and tools, [`kvm`] what small
+//!   guests find out about `/dev/kvm`, [`perf`] the performance counters.
 //!
 //! **Invariant.** A capability counts only if the host showed it here and now; nothing is inferred from a name.
 
@@ -9,6 +9,7 @@ pub mod host;
 pub mod kvm;
 pub mod perf;
 
+use kvm::probes::Effort;
 use serde::Serialize;
 
 /// How a finding bears on what Everett can do here.
@@ -32,11 +33,14 @@ pub struct Finding {
     pub verdict: Verdict,
     /// What was seen.
     pub detail: String,
+    /// What that is good for, or what follows from it, if that is not plain.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub means: &'static str,
 }
 
 impl Finding {
     fn new(name: &'static str, verdict: Verdict, detail: impl Into<String>) -> Finding {
-        Finding { name, verdict, detail: detail.into() }
+        Finding { name, verdict, detail: detail.into(), means: "" }
     }
 }
 
@@ -46,11 +50,28 @@ pub fn engine_choice() -> (&'static str, &'static str) {
     ("soft", "exact on every x86-64 host; the kvm engine is not built into this version")
 }
 
+/// What was found, and what an exact kvm engine needs that this host did not show.
+#[derive(Debug)]
+pub struct Examination {
+    /// One for each thing that was looked at.
+    pub findings: Vec<Finding>,
+    /// Names of findings.
+    pub unproven: Vec<&'static str>,
+}
+
 /// Look at this host.
 #[must_use]
-pub fn examine() -> Vec<Finding> {
+pub fn examine() -> Examination {
     let mut findings = host::examine();
-    findings.extend(kvm::examine());
     findings.push(perf::examine());
-    findings
+    let kvm = kvm::examine(Effort::Look);
+    findings.extend(kvm.findings);
+    Examination { findings, unproven: kvm.unproven }
+}
+
+/// Look at nothing but `/dev/kvm`, and so hard that what holds only most of the time does not pass.
+#[must_use]
+pub fn prove() -> Examination {
+    let kvm::Report { findings, unproven } = kvm::examine(Effort::Proof);
+    Examination { findings, unproven }
 }

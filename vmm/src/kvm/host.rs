@@ -4,6 +4,7 @@ use kvm_bindings::{
     KVM_API_VERSION, KVM_CAP_DEBUGREGS, KVM_CAP_EXT_CPUID, KVM_CAP_IMMEDIATE_EXIT, KVM_CAP_USER_MEMORY,
     KVM_CAP_VCPU_EVENTS, KVM_CAP_XSAVE,
 };
+pub use kvm_bindings::{KVM_CAP_TSC_CONTROL, KVM_CAP_VCPU_ATTRIBUTES};
 use kvm_ioctls::{Kvm, VmFd};
 use vmm_sys_util::errno;
 

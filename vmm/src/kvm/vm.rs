@@ -27,6 +27,8 @@ const PAGE: u64 = 4096;
 pub struct Vm {
     // Before the memory, so that KVM lets go of it first.
     fd: VmFd,
+    /// Where guest memory is in this process.
+    base: u64,
     bytes: u64,
     triple_fault_events: bool,
     filters_msrs: bool,
@@ -70,20 +72,35 @@ impl Vm {
         let reasons = KVM_MSR_EXIT_REASON_FILTER | KVM_MSR_EXIT_REASON_INVAL | KVM_MSR_EXIT_REASON_UNKNOWN;
         let filters_msrs = enable(KVM_CAP_X86_USER_SPACE_MSR, u64::from(reasons))?
             && host.capability(KVM_CAP_X86_MSR_FILTER)? != 0;
+        let vm = Vm { fd, base: base as u64, bytes, triple_fault_events, filters_msrs, _memory: memory };
+        vm.set_memory(bytes)?;
+        Ok(vm)
+    }
+
+    /// Something else than the guest replaced memory: forget all translations that came from its page tables, and note
+    /// nothing as written.
+    ///
+    /// # Errors
+    /// When KVM does not take the memory away or back.
+    pub fn forget_memory(&self) -> Result<(), KvmError> {
+        self.set_memory(0)?;
+        self.set_memory(self.bytes)
+    }
+
+    fn set_memory(&self, bytes: u64) -> Result<(), KvmError> {
         let region = kvm_userspace_memory_region {
             slot: SLOT,
             flags: KVM_MEM_LOG_DIRTY_PAGES,
             guest_phys_addr: 0,
             memory_size: bytes,
-            userspace_addr: base as u64,
+            userspace_addr: self.base,
         };
-        // SAFETY: the mapping has this length and outlives the machine: `Vm` owns both, and each vCPU owns the `Vm`.
-        // What the guest writes there is written by nobody else meanwhile, as for `everett_cpu::Ram`.
-        unsafe { fd.set_user_memory_region(region) }.wanted("give it memory")?;
-        Ok(Vm { fd, bytes, triple_fault_events, filters_msrs, _memory: memory })
+        // SAFETY: the mapping has this length (or nothing is given) and outlives the machine: `Vm` owns both, and each vCPU
+        // owns the `Vm`. What the guest writes there is written by nobody else meanwhile, as for `everett_cpu::Ram`.
+        unsafe { self.fd.set_user_memory_region(region) }.wanted("give it memory")
     }
 
-    /// Let no MSR access of the guest's through but to those which KVM keeps as our model does.
+    /// Let no MSR access of the guest's through but to those which KVM keeps as our model does. There is at least one.
     ///
     /// Returns whether this host can: if not, KVM's own idea of MSRs shows.
     ///

@@ -1,0 +1,68 @@
+//! Whether the guest's retired conditional branches can be counted exactly, and how late the host hears of so many.
+
+use super::{Effort, Notes};
+use crate::doctor::kvm::guest::{Guest, Ring};
+use crate::doctor::kvm::host::{End, Host};
+
+/// Raw events that count retired conditional branches on some processor. Which one does here, a guest tells.
+const EVENTS: [u64; 3] = [0x11c4, 0x01c4, 0xd1];
+const BRANCHES: u64 = 1_000_000;
+/// INT of the end, and what the way in and out of the guest may add, is the same each time: it is part of the event.
+const EXTRA_MAX: u64 = 16;
+const NAME: &str = "guest counters";
+const MEANS: &str = "to stop a guest at an exact place";
+
+pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
+    let mut why = "no event counts".to_owned();
+    for event in EVENTS {
+        match exact(host, event, effort) {
+            Ok(extra) => {
+                let skid = skid(host, event, effort).unwrap_or_else(|why| why);
+                let detail = format!("event {event:#x} is exact ({BRANCHES} and {extra}); {skid}");
+                return notes.needed(NAME, true, detail, MEANS);
+            }
+            Err(reason) => why = reason,
+        }
+    }
+    notes.needed(NAME, false, why, MEANS);
+}
+
+/// How many more than the guest's own are counted, the same in each round.
+fn exact(host: &mut dyn Host, event: u64, effort: Effort) -> Result<u64, String> {
+    let mut extra = None;
+    for _ in 0..effort.rounds().max(3) {
+        let guest =
+            Guest { event: Some((event, None)), ..Guest::spinning("counters", Ring::Three, BRANCHES) };
+        let ran = host.run(&guest)?;
+        let counted = ran.counted.ok_or("nothing was counted")?;
+        if !ran.to_its_end() {
+            return Err(ran.how());
+        }
+        let more = counted.checked_sub(BRANCHES).filter(|more| *more <= EXTRA_MAX);
+        let more = more.ok_or_else(|| format!("{counted} for {BRANCHES} branches"))?;
+        if *extra.get_or_insert(more) != more {
+            return Err(format!("{counted} branches, and another number before"));
+        }
+    }
+    extra.ok_or_else(|| "nothing was counted".to_owned())
+}
+
+/// How many branches late the host gets control back.
+fn skid(host: &mut dyn Host, event: u64, effort: Effort) -> Result<String, String> {
+    let after = BRANCHES / 10;
+    let mut latest = 0;
+    let rounds = effort.rounds().max(10);
+    for _ in 0..rounds {
+        let guest = Guest {
+            event: Some((event, Some(after))),
+            ..Guest::spinning("skid", Ring::Three, BRANCHES * 100)
+        };
+        let ran = host.run(&guest)?;
+        if ran.end != End::Overflow {
+            return Err(format!("no signal came when the counter ran over: {}", ran.how()));
+        }
+        let done = (BRANCHES * 100).saturating_sub(ran.gpr[1]);
+        latest = latest.max(done.saturating_sub(after));
+    }
+    Ok(format!("its signal comes up to {latest} branches late in {rounds} tries"))
+}

@@ -1,0 +1,111 @@
+//! What guests can learn of the processor that the model hides: CPUID in both rings, and instructions that it does not have.
+
+use everett_cpu::cpuid::leaves;
+use everett_cpu::state::Msrs;
+
+use super::{Effort, Notes, always};
+use crate::doctor::kvm::guest::{Guest, Ring};
+use crate::doctor::kvm::host::Host;
+
+const UD: u8 = 6;
+
+/// Randomness that no seed decides.
+const RANDOM: [(&str, &[u8]); 2] =
+    [("RDRAND", &[0x48, 0x0f, 0xc7, 0xf0]), ("RDSEED", &[0x48, 0x0f, 0xc7, 0xf8])];
+/// What computes the same on each host that has it, and raises #UD on others. With operands in registers.
+const OTHERS: [(&str, &[u8]); 5] = [
+    ("AESENC", &[0x66, 0x0f, 0x38, 0xdc, 0xc1]),
+    ("SHA1NEXTE", &[0x0f, 0x38, 0xc8, 0xc1]),
+    ("PCLMULQDQ", &[0x66, 0x0f, 0x3a, 0x44, 0xc1, 0x00]),
+    ("ADX", &[0x66, 0x0f, 0x38, 0xf6, 0xc1]),
+    ("RDPID", &[0xf3, 0x0f, 0xc7, 0xf8]),
+];
+/// TZCNT of zero, which is BSF on a processor without it: 64, or what was in the register before.
+const TZCNT: [u8; 8] = [0x31, 0xd2, 0x31, 0xc0, 0xf3, 0x48, 0x0f, 0xbc];
+const TZCNT_OF_ZERO: u64 = 64;
+
+pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
+    for (name, ring) in [("CPUID in ring 0", Ring::Zero), ("CPUID in ring 3", Ring::Three)] {
+        let seen = always(effort.rounds(), || cpuid(host, ring));
+        let means = "guests see the model, not the host";
+        let holds = seen.is_ok();
+        notes.needed(name, holds, seen.err().unwrap_or_else(|| "the model's".to_owned()), means);
+    }
+    for (name, code) in RANDOM {
+        let mut where_ = Vec::new();
+        for (ring, word) in [(Ring::Zero, "ring 0"), (Ring::Three, "ring 3")] {
+            match always(effort.rounds(), || hidden(host, name, code, ring)) {
+                Ok(()) => {}
+                Err(otherwise) => where_.push(format!("{otherwise} in {word}")),
+            }
+        }
+        let holds = where_.is_empty();
+        let detail = if holds { "raises #UD".to_owned() } else { where_.join(", ") };
+        notes.needed(name, holds, detail, "randomness that no seed decides");
+    }
+    others(host, notes);
+}
+
+/// What differs from the model, if something does.
+fn cpuid(host: &mut dyn Host, ring: Ring) -> Result<Option<String>, String> {
+    let code = [0x0f, 0xa2];
+    let mut wanted = leaves(Msrs::default().apic_base);
+    // Where hypervisors present themselves. Beyond the last leaf, the last basic one shows.
+    if let Some(last) = wanted.iter().rev().find(|row| row.leaf < 0x8000_0000).copied() {
+        wanted.push(everett_cpu::cpuid::Leaf { leaf: 0x4000_0000, ..last });
+        wanted.push(everett_cpu::cpuid::Leaf { leaf: 0x4000_0001, ..last });
+    }
+    for row in wanted {
+        let (rax, rcx) = (u64::from(row.leaf), u64::from(row.subleaf.unwrap_or(0)));
+        let ran = host.run(&Guest { rax, rcx, ..Guest::new("CPUID", ring, &code) })?;
+        if !ran.to_its_end() {
+            return Err(ran.how());
+        }
+        let seen = [0, 3, 1, 2].map(|register| ran.gpr[register] as u32);
+        if seen != row.registers {
+            let what =
+                format!("the host's shows, in leaf {:#x}: {seen:x?} for {:x?}", row.leaf, row.registers);
+            return Ok(Some(what));
+        }
+    }
+    Ok(None)
+}
+
+/// What an instruction does instead of raising #UD.
+fn hidden(
+    host: &mut dyn Host,
+    name: &'static str,
+    code: &[u8],
+    ring: Ring,
+) -> Result<Option<String>, String> {
+    let ran = host.run(&Guest::new(name, ring, code))?;
+    if ran.raised(UD) {
+        return Ok(None);
+    }
+    let what = if ran.to_its_end() { "executes".to_owned() } else { ran.how() };
+    Ok(Some(what))
+}
+
+fn others(host: &mut dyn Host, notes: &mut Notes) {
+    let mut executed = Vec::new();
+    for (name, code) in OTHERS {
+        match hidden(host, name, code, Ring::Three) {
+            Ok(None) => {}
+            Ok(Some(_)) => executed.push(name),
+            Err(why) => return notes.note("hidden instructions", format!("unknown: {why}"), ""),
+        }
+    }
+    // tzcnt rax, rdx
+    let code = [TZCNT.as_slice(), &[0xc2]].concat();
+    match host.run(&Guest::new("TZCNT", Ring::Three, &code)) {
+        Ok(ran) if ran.gpr[0] == TZCNT_OF_ZERO => executed.push("TZCNT"),
+        Ok(_) => {}
+        Err(why) => return notes.note("hidden instructions", format!("unknown: {why}"), ""),
+    }
+    let means = "only programs that do not ask CPUID see it; soft executes none of these";
+    if executed.is_empty() {
+        notes.ok("hidden instructions", "raise #UD", means);
+    } else {
+        notes.note("hidden instructions", format!("{} execute", executed.join(", ")), means);
+    }
+}

@@ -1,0 +1,92 @@
+//! Whether the guest's TSC is what we say, and stands still inside a slice.
+
+use everett_vmm::kvm::host::{KVM_CAP_TSC_CONTROL, KVM_CAP_VCPU_ATTRIBUTES};
+
+use super::{Effort, Notes, always};
+use crate::doctor::kvm::guest::{Guest, Ring, Tsc};
+use crate::doctor::kvm::host::Host;
+
+const GP: u8 = 13;
+const CR4_TSD: u64 = 1 << 2;
+/// Slices of so many reads make a million.
+const READS: u64 = 10_000;
+const SLICES: u32 = 100;
+/// The slowest TSC ticks once in this time.
+const TICK_NS: u64 = 1_000_000;
+
+pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
+    let yes = |host: &mut dyn Host, number| host.capability(number).is_ok_and(|answer| answer > 0);
+    let attributes = yes(host, KVM_CAP_VCPU_ATTRIBUTES);
+    let what = if attributes { "yes" } else { "no" };
+    notes.needed("vCPU attributes", attributes, what, "to set the TSC's offset at each entry");
+    if yes(host, KVM_CAP_TSC_CONTROL) {
+        let held = held(host, effort);
+        let holds = held.is_ok();
+        let detail = held.unwrap_or_else(|why| format!("offered, but {why}"));
+        notes.needed("TSC control", holds, detail, "to hold the guest's TSC still inside a slice");
+    } else {
+        let detail = match free(host) {
+            Ok(changes) => format!("none: {changes} of {READS} RDTSC differ from the one before"),
+            Err(why) => format!("none; RDTSC was not measured: {why}"),
+        };
+        notes.needed("TSC control", false, detail, "guests read the host's clock");
+    }
+    // rdtsc
+    let guest = Guest { cr4: CR4_TSD, ..Guest::new("CR4.TSD", Ring::Three, &[0x0f, 0x31]) };
+    match host.run(&guest) {
+        Ok(ran) if ran.raised(GP) => {
+            notes.ok("CR4.TSD", "RDTSC in ring 3 raises #GP", "kernels can hide the TSC")
+        }
+        Ok(ran) => {
+            let detail =
+                if ran.to_its_end() { "RDTSC in ring 3 executes all the same".to_owned() } else { ran.how() };
+            notes.needed("CR4.TSD", false, detail, "kernels cannot hide the TSC");
+        }
+        Err(why) => notes.needed("CR4.TSD", false, format!("unknown: {why}"), ""),
+    }
+}
+
+/// RDTSC again and again: R8 counts how often it is not what it was the last time.
+fn reading(name: &'static str, tsc: Tsc) -> Guest {
+    let code = [
+        0x0f, 0x31, // rdtsc
+        0x48, 0xc1, 0xe2, 0x20, // shl rdx, 32
+        0x48, 0x09, 0xd0, // or rax, rdx
+        0x48, 0x89, 0xc3, // mov rbx, rax
+        0x48, 0x89, 0xc6, // mov rsi, rax
+        0x45, 0x31, 0xc0, // xor r8d, r8d
+        0x0f, 0x31, // again: rdtsc
+        0x48, 0xc1, 0xe2, 0x20, // shl rdx, 32
+        0x48, 0x09, 0xd0, // or rax, rdx
+        0x31, 0xff, // xor edi, edi
+        0x48, 0x39, 0xf0, // cmp rax, rsi
+        0x40, 0x0f, 0x95, 0xc7, // setne dil
+        0x49, 0x01, 0xf8, // add r8, rdi
+        0x48, 0x89, 0xc6, // mov rsi, rax
+        0x48, 0xff, 0xc9, // dec rcx
+        0x75, 0xe3, // jnz again
+    ];
+    Guest { rcx: READS, tsc, ..Guest::new(name, Ring::Three, &code) }
+}
+
+fn free(host: &mut dyn Host) -> Result<u64, String> {
+    let ran = host.run(&reading("TSC", Tsc::Free))?;
+    if ran.to_its_end() { Ok(ran.gpr[8]) } else { Err(ran.how()) }
+}
+
+fn held(host: &mut dyn Host, effort: Effort) -> Result<String, String> {
+    let mut crossed = 0;
+    always(effort.rounds().div_ceil(10) * SLICES, || {
+        let ran = host.run(&reading("TSC held", Tsc::Slow))?;
+        if !ran.to_its_end() {
+            return Ok(Some(ran.how()));
+        }
+        let (changes, ticks) = (ran.gpr[8], ran.gpr[6].wrapping_sub(ran.gpr[3]));
+        crossed += u64::from(changes != 0);
+        // A slice that crosses a tick sees one change for it, and never more ticks than its time has.
+        let right = changes == ticks && ticks <= ran.nanoseconds / TICK_NS + 1;
+        Ok((!right)
+            .then(|| format!("RDTSC changed {changes} times by {ticks} ticks in {} ns", ran.nanoseconds)))
+    })?;
+    Ok(format!("RDTSC stood still in slices of {READS} reads, but for {crossed} that a tick crossed"))
+}

@@ -1,0 +1,146 @@
+//! The host that is here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use everett_vmm::kvm::state::PASSED_THROUGH;
+use everett_vmm::kvm::{Host as Device, KvmExit, Ticker, Vcpu, Vm};
+use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
+
+use super::guest::{Guest, INTERRUPT_VECTOR, RAM_BYTES, Tsc};
+use super::host::{End, Host, Ran};
+use crate::doctor::perf::Counter;
+use crate::host_time::Stopwatch;
+
+/// Between two looks at whether a guest takes too long.
+const TICK: Duration = Duration::from_millis(5);
+/// So many looks, and it has taken too long: about a second.
+const TICKS_MAX: u64 = 200;
+
+/// `/dev/kvm`.
+pub(super) struct Real {
+    device: Device,
+}
+
+impl Real {
+    pub(super) fn new(device: Device) -> Real {
+        Real { device }
+    }
+}
+
+/// The error as a line.
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+impl Host for Real {
+    fn capability(&mut self, number: u32) -> Result<u32, String> {
+        self.device.capability(number).map_err(text)
+    }
+
+    fn run(&mut self, guest: &Guest) -> Result<Ran, String> {
+        let memory = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), RAM_BYTES)]).map_err(text)?;
+        let memory = Arc::new(memory);
+        memory.write_slice(&guest.memory(), GuestAddress(0)).map_err(text)?;
+        let vm = Arc::new(Vm::new(&self.device, Arc::clone(&memory)).map_err(text)?);
+        let registers = guest.registers();
+        let mut vcpu = Vcpu::new(&vm, registers.msrs.apic_base).map_err(text)?;
+        if guest.filter_msrs && !vm.filter_msrs(&PASSED_THROUGH).map_err(text)? {
+            return Err("this kernel has no MSR filter".to_owned());
+        }
+        if guest.tsc == Tsc::Slow {
+            vcpu.set_tsc_khz(1).map_err(text)?;
+        }
+        vcpu.load(&registers).map_err(text)?;
+        vm.take_dirty_pages().map_err(text)?;
+        let mut counter = match guest.event {
+            Some((event, after)) => Some(Counter::of_guests(event, after).map_err(text)?),
+            None => None,
+        };
+        let mut seen =
+            Seen { overflows: guest.event.is_some_and(|(_, after)| after.is_some()), ..Seen::default() };
+        let ticker = Ticker::start(TICK).map_err(text)?;
+        let watch = Stopwatch::start();
+        let end = drive(&mut vcpu, guest, &ticker, &mut seen)?;
+        let nanoseconds = u64::try_from(watch.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let counted = counter.as_mut().map(Counter::read).transpose().map_err(text)?;
+        drop(ticker);
+        let gpr = vcpu.save().map_err(text)?.state.gpr;
+        let mut image = vec![0; RAM_BYTES];
+        memory.read_slice(&mut image, GuestAddress(0)).map_err(text)?;
+        Ok(Ran {
+            end,
+            vector: Guest::vector(&image),
+            gpr,
+            exits: seen.exits,
+            msr_exits: seen.msr_exits,
+            nanoseconds,
+            dirty: vm.take_dirty_pages().map_err(text)?,
+            counted,
+        })
+    }
+}
+
+#[derive(Default)]
+struct Seen {
+    exits: u64,
+    msr_exits: u64,
+    /// A signal that is no tick is the counter's.
+    overflows: bool,
+}
+
+fn drive(vcpu: &mut Vcpu, guest: &Guest, ticker: &Ticker, seen: &mut Seen) -> Result<End, String> {
+    let mut interrupt = guest.interrupt;
+    loop {
+        vcpu.request_window(interrupt);
+        let exit = vcpu.run().map_err(text)?;
+        seen.exits += 1;
+        match exit {
+            KvmExit::Halt => return Ok(End::Halted),
+            KvmExit::Shutdown => return Ok(End::Shutdown),
+            KvmExit::Failure(_) => return Ok(End::Failed),
+            KvmExit::Interrupted => {
+                seen.exits -= 1;
+                if seen.overflows && Counter::has_overflowed() {
+                    return Ok(End::Overflow);
+                }
+            }
+            KvmExit::Window => {
+                if std::mem::take(&mut interrupt) {
+                    vcpu.interrupt(INTERRUPT_VECTOR).map_err(text)?;
+                }
+            }
+            KvmExit::MmioRead { .. } => vcpu.answer_mmio(0),
+            KvmExit::MsrRead { .. } | KvmExit::MsrWrite { .. } => {
+                seen.msr_exits += 1;
+                vcpu.answer_msr(Some(0));
+            }
+            KvmExit::PioRead { size, count, .. } => vcpu.port_data(size, count).fill(0),
+            KvmExit::MmioWrite { .. } | KvmExit::PioWrite { .. } | KvmExit::Priority => {}
+            KvmExit::Debug => return Ok(End::Other(format!("{exit:?}"))),
+        }
+        if ticker.ticks() > TICKS_MAX {
+            return Ok(End::TimedOut);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::kvm::guest::Ring;
+
+    #[test]
+    fn a_guest_that_does_not_end_is_ended() {
+        let device = match Device::open() {
+            Ok(device) => device,
+            Err(error) => return println!("skipped: {error}"),
+        };
+        let mut host = Real::new(device);
+        for ring in [Ring::Zero, Ring::Three] {
+            // jmp to itself
+            let ran = host.run(&Guest::new("endless", ring, &[0xeb, 0xfe])).unwrap();
+            assert_eq!(ran.end, End::TimedOut, "{ring:?}");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Scripted hosts: what is said of hardware that the tests' host may not have.
+
+use super::guest::{END_MARK, END_VECTOR, Guest, INTERRUPT_VECTOR, Ring};
+use super::host::{End, Host, Ran};
+use super::probes::{Effort, all};
+use super::{Report, Verdict};
+use everett_cpu::cpuid::leaves;
+use everett_cpu::state::Msrs;
+
+/// A host on which all is well, but for what `leak` changes.
+struct Scripted<F: FnMut(&Guest, &mut Ran)> {
+    capabilities: u32,
+    leak: F,
+}
+
+fn sound(guest: &Guest) -> Ran {
+    let mut ran = Ran {
+        end: End::Halted,
+        vector: (guest.ring != Ring::Zero).then_some(END_VECTOR),
+        gpr: [0; 16],
+        exits: 1,
+        msr_exits: 0,
+        nanoseconds: 30_000_000,
+        dirty: vec![],
+        counted: guest.event.map(|_| guest.rcx + 1),
+    };
+    ran.gpr[15] = END_MARK;
+    match guest.name {
+        "ring 0 speed" | "ring 3 speed" => ran.nanoseconds = guest.rcx / 2,
+        "exits" => ran.exits = guest.rcx,
+        "CPUID" => {
+            let rows = leaves(Msrs::default().apic_base);
+            let (leaf, subleaf) = (guest.rax as u32, guest.rcx as u32);
+            let row = rows.iter().find(|r| r.leaf == leaf && r.subleaf.is_none_or(|s| s == subleaf));
+            let last = rows.iter().rev().find(|row| row.leaf < 0x8000_0000);
+            let registers = row.or(last).map_or([0; 4], |row| row.registers);
+            for (register, value) in [0, 3, 1, 2].into_iter().zip(registers) {
+                ran.gpr[register] = u64::from(value);
+            }
+        }
+        "RDRAND" | "RDSEED" | "AESENC" | "SHA1NEXTE" | "PCLMULQDQ" | "ADX" | "RDPID" | "ud2" | "xrstor64" => {
+            raise(&mut ran, 6);
+        }
+        "CR4.TSD" => raise(&mut ran, 13),
+        "dirty log" => ran.dirty = vec![3, 0x20, 0x23],
+        "MSR filter" => ran.msr_exits = 2,
+        "system calls" => (ran.gpr[3], ran.gpr[6]) = (0x10, 0x33),
+        "ports in ring 3" => (ran.exits, ran.gpr[3]) = (3, 0x3202),
+        "interrupts" => {
+            raise(&mut ran, INTERRUPT_VECTOR);
+            ran.gpr[0] = 2;
+        }
+        "int3" | "int3 in ring 3" => raise(&mut ran, 3),
+        "int in ring 0" | "int in ring 3" => raise(&mut ran, 0x30),
+        "divide by zero" => raise(&mut ran, 0),
+        "skid" => {
+            (ran.end, ran.gpr[15]) = (End::Overflow, 0);
+            ran.gpr[1] = guest.rcx - 100_000 - 345;
+        }
+        _ => {}
+    }
+    ran
+}
+
+fn raise(ran: &mut Ran, vector: u8) {
+    (ran.vector, ran.gpr[15]) = (Some(vector), 0);
+}
+
+impl<F: FnMut(&Guest, &mut Ran)> Host for Scripted<F> {
+    fn capability(&mut self, _: u32) -> Result<u32, String> {
+        Ok(self.capabilities)
+    }
+    fn run(&mut self, guest: &Guest) -> Result<Ran, String> {
+        let mut ran = sound(guest);
+        (self.leak)(guest, &mut ran);
+        Ok(ran)
+    }
+}
+
+fn report(effort: Effort, leak: impl FnMut(&Guest, &mut Ran)) -> Report {
+    all(&mut Scripted { capabilities: 1, leak }, effort)
+}
+
+fn detail<'a>(report: &'a Report, name: &str) -> (Verdict, &'a str) {
+    let finding = report.findings.iter().find(|finding| finding.name == name).expect("it is looked at");
+    (finding.verdict, &finding.detail)
+}
+
+#[test]
+fn a_sound_host_is_proven() {
+    for effort in [Effort::Look, Effort::Proof] {
+        let report = report(effort, |_, _| {});
+        assert_eq!(report.unproven, Vec::<&str>::new());
+        assert!(report.findings.iter().all(|finding| finding.verdict == Verdict::Ok), "{report:#?}");
+        assert!(detail(&report, "guest counters").1.contains("up to 345 branches late"));
+    }
+}
+
+#[test]
+fn each_leak_is_found_by_name() {
+    type Leak = fn(&Guest, &mut Ran);
+    let leaks: [(&str, Leak); 11] = [
+        ("CPUID in ring 3", |guest, ran| {
+            if guest.name == "CPUID" && guest.ring == Ring::Three {
+                ran.gpr[2] ^= 1;
+            }
+        }),
+        ("CPUID in ring 0", |guest, ran| {
+            if guest.name == "CPUID" && guest.rax == 0x4000_0000 && guest.ring == Ring::Zero {
+                ran.gpr[3] = u64::from(u32::from_le_bytes(*b"KVMK"));
+            }
+        }),
+        ("RDRAND", |guest, ran| {
+            if guest.name == "RDRAND" && guest.ring == Ring::Three {
+                ran.gpr[15] = END_MARK;
+            }
+        }),
+        ("RDSEED", |guest, ran| {
+            if guest.name == "RDSEED" {
+                ran.end = End::TimedOut;
+            }
+        }),
+        ("TSC control", |guest, ran| {
+            if guest.name == "TSC held" {
+                (ran.gpr[8], ran.gpr[6]) = (9_999, 1_000_000);
+            }
+        }),
+        ("CR4.TSD", |guest, ran| {
+            if guest.name == "CR4.TSD" {
+                ran.gpr[15] = END_MARK;
+            }
+        }),
+        ("dirty log", |guest, ran| {
+            if guest.name == "dirty log" {
+                ran.dirty.pop();
+            }
+        }),
+        ("MSR filter", |guest, ran| {
+            if guest.name == "MSR filter" {
+                ran.msr_exits = 1;
+            }
+        }),
+        ("system calls", |guest, ran| {
+            if guest.name == "system calls" {
+                raise(ran, 14);
+            }
+        }),
+        ("interrupts", |guest, ran| {
+            if guest.name == "interrupts" {
+                ran.gpr[3] = 7;
+            }
+        }),
+        ("guest counters", |guest, ran| {
+            if guest.name == "counters" {
+                ran.counted = None;
+            }
+        }),
+    ];
+    for (name, leak) in leaks {
+        let report = report(Effort::Look, leak);
+        assert_eq!(report.unproven, [name]);
+        assert_eq!(detail(&report, name).0, Verdict::Note);
+    }
+}
+
+#[test]
+fn a_leak_that_shows_once_in_fifty_runs_passes_a_look_and_no_proof() {
+    let mut runs = 0;
+    let mut leak = |guest: &Guest, ran: &mut Ran| {
+        if guest.name == "dirty log" {
+            runs += 1;
+            if runs % 50 == 0 {
+                ran.dirty.clear();
+            }
+        }
+    };
+    assert!(report(Effort::Look, &mut leak).unproven.is_empty());
+    assert_eq!(report(Effort::Proof, &mut leak).unproven, ["dirty log"]);
+}
+
+#[test]
+fn ticks_that_a_slice_crosses_are_no_leak() {
+    let mut slices = 0;
+    let report = report(Effort::Look, |guest, ran| {
+        if guest.name == "TSC held" {
+            slices += 1;
+            if slices % 4 == 0 {
+                (ran.gpr[8], ran.gpr[3], ran.gpr[6]) = (1, 77, 78);
+            }
+        }
+    });
+    assert!(report.unproven.is_empty());
+    assert!(detail(&report, "TSC control").1.contains("25 that a tick crossed"));
+}
+
+#[test]
+fn a_software_kvm_is_told() {
+    let report = report(Effort::Look, |guest, ran| match guest.name {
+        "ring 0 speed" => {
+            (ran.end, ran.nanoseconds) = (End::TimedOut, 1_000_000_000);
+            ran.gpr[1] = guest.rcx.saturating_sub(850_000);
+        }
+        "lock cmpxchg16b" | "int3" => ran.end = End::Failed,
+        _ => {}
+    });
+    assert!(detail(&report, "ring 0 speed").1.contains("million instructions a second"));
+    assert_eq!(detail(&report, "emulation gaps"), (Verdict::Note, "lock cmpxchg16b, int3"));
+    assert!(report.unproven.is_empty(), "slow, and executed by the soft CPU: neither is inexact");
+}
+
+#[test]
+fn a_host_that_runs_nothing_is_a_report_all_the_same() {
+    struct Broken;
+    impl Host for Broken {
+        fn capability(&mut self, _: u32) -> Result<u32, String> {
+            Err("KVM: ask for a capability: the device is gone".to_owned())
+        }
+        fn run(&mut self, _: &Guest) -> Result<Ran, String> {
+            Err("KVM: create a virtual machine: the host is out of memory".to_owned())
+        }
+    }
+    let report = all(&mut Broken, Effort::Proof);
+    assert!(report.unproven.len() >= 8);
+    assert!(report.findings.iter().all(|finding| !finding.detail.contains('\n')));
+}
