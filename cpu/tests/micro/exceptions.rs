@@ -1,6 +1,6 @@
 //! Delivery of exceptions and interrupts: gates, stacks, flags, error codes, double and triple faults.
 
-use super::harness::{End, check, check_every_count};
+use super::harness::{End, after_exception, check, check_every_count};
 use super::image::*;
 use iced_x86::code_asm::*;
 
@@ -332,4 +332,16 @@ fn an_interrupt_comes_between_two_iterations_of_a_repeated_instruction() {
     assert_eq!(out.ram[DATA as usize + 100], 0);
     g.interrupts.clear();
     check_every_count(&g);
+}
+
+#[test]
+fn an_exception_from_outside_is_delivered_as_the_cpu_s_own() {
+    let mut g = Guest::new();
+    g.start_in_ring_3(USER);
+    g.state.cr2 = 0x1234_5678;
+    let out = after_exception(&g, 14, Some(6));
+    let r = out.log()[0];
+    assert_eq!((r.vector, r.error, r.rip, r.cr2), (14, 6, USER, 0x1234_5678));
+    assert_eq!((r.cs, r.rflags & RF), (u64::from(USER_CS), RF));
+    assert_eq!(after_exception(&g, 6, None).log()[0].vector, 6);
 }

@@ -230,6 +230,18 @@ pub(crate) fn once(guest: &Guest) -> Outcome {
     run(guest, WAYS[0])
 }
 
+/// Run the guest after an exception that comes from outside, before its first instruction.
+pub(crate) fn after_exception(guest: &Guest, vector: u8, error: Option<u32>) -> Outcome {
+    let mut memory = Memory::new(&guest.ram);
+    let mut cpu = cpu(&mut memory, ORDINARY, guest, &guest.state);
+    cpu.exception(vector, error);
+    let exit = cpu.run(Until { icount: guest.instructions_max, ..Until::default() });
+    assert_eq!(exit, Exit::Halt);
+    let state = cpu.state();
+    drop(cpu);
+    Outcome { end: End::Halt, state, ram: memory.bytes(), requests: vec![], hits: None, edges: None }
+}
+
 fn compare(a: &Outcome, b: &Outcome, way: &str) {
     assert_eq!(a.end, b.end, "{way}");
     assert_eq!(a.requests, b.requests, "{way}");

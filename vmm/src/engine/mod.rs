@@ -8,6 +8,7 @@
 //! the call: never of host time, of its caches, or of how often it was stopped.
 
 mod instants;
+pub mod kvm;
 mod lockstep;
 pub mod soft;
 

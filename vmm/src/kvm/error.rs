@@ -52,7 +52,7 @@ impl KvmError {
 fn explain(error: &io::Error) -> String {
     let known = match error.raw_os_error() {
         Some(libc::ENOMEM) => "the host is out of memory, or has no room for another virtual machine",
-        Some(libc::EMFILE | libc::ENFILE) => "too many open files, of which each virtual machine needs three",
+        Some(libc::EMFILE | libc::ENFILE) => "too many open files, of which each virtual machine needs two",
         Some(libc::EBUSY) => "another hypervisor uses the processor's virtualisation",
         Some(libc::ENODEV | libc::ENXIO) => "the device is gone",
         Some(libc::EACCES | libc::EPERM) => "permission denied",
@@ -62,6 +62,24 @@ fn explain(error: &io::Error) -> String {
         _ => return error.to_string(),
     };
     known.to_owned()
+}
+
+/// How often a request that a signal interrupted is made again. Signals that come faster than the kernel makes a virtual
+/// machine would keep it busy for ever.
+const TRIES_MAX: u32 = 1000;
+
+/// Make a request that may wait in the kernel, again if a signal interrupts it.
+pub(crate) fn uninterrupted<T>(
+    what: &'static str,
+    mut request: impl FnMut() -> Result<T, errno::Error>,
+) -> Result<T, KvmError> {
+    let mut tries = 0;
+    loop {
+        match request() {
+            Err(error) if error.errno() == libc::EINTR && tries < TRIES_MAX => tries += 1,
+            result => return result.wanted(what),
+        }
+    }
 }
 
 /// The result of a request, with what was wanted in the error.
@@ -79,6 +97,18 @@ impl<T> Wanted<T> for Result<T, errno::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_signal_does_not_end_a_request_and_signals_without_end_do() {
+        let mut calls = 0;
+        let done = uninterrupted("wait", || {
+            calls += 1;
+            if calls < 5 { Err(errno::Error::new(libc::EINTR)) } else { Ok(calls) }
+        });
+        assert_eq!(done.unwrap(), 5);
+        let never = uninterrupted::<()>("wait", || Err(errno::Error::new(libc::EINTR)));
+        assert!(never.unwrap_err().to_string().starts_with("KVM: wait: "));
+    }
 
     #[test]
     fn each_error_is_one_line_that_says_what_was_wanted() {

@@ -8,7 +8,7 @@ pub use kvm_bindings::{KVM_CAP_TSC_CONTROL, KVM_CAP_VCPU_ATTRIBUTES};
 use kvm_ioctls::{Kvm, VmFd};
 use vmm_sys_util::errno;
 
-use super::error::{KvmError, Wanted};
+use super::error::{KvmError, uninterrupted};
 
 /// Without these nothing here works. Linux has had all of them since 4.13.
 const NEEDED: [(u32, &str); 6] = [
@@ -61,6 +61,6 @@ impl Host {
     }
 
     pub(super) fn create_vm(&self) -> Result<VmFd, KvmError> {
-        self.kvm.create_vm().wanted("create a virtual machine")
+        uninterrupted("create a virtual machine", || self.kvm.create_vm())
     }
 }

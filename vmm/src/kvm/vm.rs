@@ -14,7 +14,7 @@ use kvm_ioctls::{MsrFilterDefaultAction, MsrFilterRange, MsrFilterRangeFlags, Vc
 use vm_memory::bitmap::Bitmap;
 use vm_memory::{Address, GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRegion, MmapRegion};
 
-use super::error::{KvmError, Wanted};
+use super::error::{KvmError, uninterrupted};
 use super::host::Host;
 
 /// Three pages that some Intel processors need for real mode. Between the devices and the end of the first 4 GiB.
@@ -55,14 +55,14 @@ impl Vm {
         };
         let fd = host.create_vm()?;
         if host.capability(KVM_CAP_SET_TSS_ADDR)? != 0 {
-            fd.set_tss_address(TSS_ADDRESS).wanted("place the TSS")?;
+            uninterrupted("place the TSS", || fd.set_tss_address(TSS_ADDRESS))?;
         }
         let enable = |cap, argument| {
             if host.capability(cap)? == 0 {
                 return Ok(false);
             }
             let request = kvm_enable_cap { cap, args: [argument, 0, 0, 0], ..Default::default() };
-            fd.enable_cap(&request).wanted("enable a capability")?;
+            uninterrupted("enable a capability", || fd.enable_cap(&request))?;
             Ok::<bool, KvmError>(true)
         };
         // Failures in ring 3 too are ours to execute; without this they are #UD to the guest.
@@ -95,9 +95,12 @@ impl Vm {
             memory_size: bytes,
             userspace_addr: self.base,
         };
-        // SAFETY: the mapping has this length (or nothing is given) and outlives the machine: `Vm` owns both, and each vCPU
-        // owns the `Vm`. What the guest writes there is written by nobody else meanwhile, as for `everett_cpu::Ram`.
-        unsafe { self.fd.set_user_memory_region(region) }.wanted("give it memory")
+        uninterrupted("give it memory", || {
+            // SAFETY: the mapping has this length (or nothing is given) and outlives the machine: `Vm` owns both, and each
+            // vCPU owns the `Vm`. What the guest writes there is written by nobody else meanwhile, as for
+            // `everett_cpu::Ram`.
+            unsafe { self.fd.set_user_memory_region(region) }
+        })
     }
 
     /// Let no MSR access of the guest's through but to those which KVM keeps as our model does. There is at least one.
@@ -119,7 +122,9 @@ impl Vm {
                 bitmap: &[1],
             })
             .collect();
-        self.fd.set_msr_filter(MsrFilterDefaultAction::DENY, &ranges).wanted("install an MSR filter")?;
+        uninterrupted("install an MSR filter", || {
+            self.fd.set_msr_filter(MsrFilterDefaultAction::DENY, &ranges)
+        })?;
         Ok(true)
     }
 
@@ -128,8 +133,9 @@ impl Vm {
     /// # Errors
     /// When KVM does not answer.
     pub fn take_dirty_pages(&self) -> Result<Vec<u64>, KvmError> {
-        let words =
-            self.fd.get_dirty_log(SLOT, self.bytes as usize).wanted("read the log of written pages")?;
+        let words = uninterrupted("read the log of written pages", || {
+            self.fd.get_dirty_log(SLOT, self.bytes as usize)
+        })?;
         let mut pages = Vec::new();
         for (n, mut word) in words.into_iter().enumerate() {
             while word != 0 {
@@ -143,7 +149,7 @@ impl Vm {
     }
 
     pub(super) fn create_vcpu(&self) -> Result<VcpuFd, KvmError> {
-        self.fd.create_vcpu(0).wanted("create a virtual CPU")
+        uninterrupted("create a virtual CPU", || self.fd.create_vcpu(0))
     }
     /// Whether a pending triple fault is a part of the events that are read and set.
     pub(super) fn has_triple_fault_events(&self) -> bool {

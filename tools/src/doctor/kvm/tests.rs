@@ -41,7 +41,7 @@ fn sound(guest: &Guest) -> Ran {
         "RDRAND" | "RDSEED" | "AESENC" | "SHA1NEXTE" | "PCLMULQDQ" | "ADX" | "RDPID" | "ud2" | "xrstor64" => {
             raise(&mut ran, 6);
         }
-        "CR4.TSD" => raise(&mut ran, 13),
+        "CR4.TSD" | "upper half of CR0" => raise(&mut ran, 13),
         "dirty log" => ran.dirty = vec![3, 0x20, 0x23],
         "MSR filter" => ran.msr_exits = 2,
         "system calls" => (ran.gpr[3], ran.gpr[6]) = (0x10, 0x33),

@@ -4,7 +4,7 @@ use everett_cpu::CpuState;
 use everett_cpu::state::{TableRegister, seg};
 use kvm_bindings::{kvm_debugregs, kvm_dtable, kvm_regs, kvm_sregs};
 
-use super::segments::{from_kvm, segment_or_null, to_kvm};
+use super::segments::{from_kvm, local_table, segment_or_null, to_kvm};
 
 pub(super) fn general(state: &CpuState) -> kvm_regs {
     let [rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15] = state.gpr;
@@ -55,7 +55,7 @@ pub(super) fn read_system(state: &mut CpuState, s: &kvm_sregs) {
         state.seg[which] = segment_or_null(segment, matches!(which, seg::FS | seg::GS));
     }
     state.tr = from_kvm(&s.tr);
-    state.ldtr = segment_or_null(&s.ldt, false);
+    state.ldtr = local_table(&s.ldt);
     state.gdtr = table(&s.gdt);
     state.idtr = table(&s.idt);
     state.cr0 = s.cr0;

@@ -6,6 +6,9 @@
 use everett_cpu::state::Segment;
 use kvm_bindings::kvm_segment;
 
+/// The type of a local descriptor table.
+const LDT: u16 = 2;
+
 pub(super) fn to_kvm(s: &Segment) -> kvm_segment {
     let bit = |n: u16| (s.access >> n & 1) as u8;
     kvm_segment {
@@ -38,11 +41,20 @@ pub(super) fn from_kvm(s: &kvm_segment) -> Segment {
     Segment { selector: s.selector, base: s.base, limit: s.limit, access }
 }
 
-/// The canonical form of a register that may hold a null selector.
+fn is_null(s: &kvm_segment) -> bool {
+    s.unusable != 0 || s.present == 0
+}
+
+/// The canonical form of a segment register. Only FS and GS have a base with a null selector.
 pub(super) fn segment_or_null(s: &kvm_segment, has_base: bool) -> Segment {
-    if s.unusable == 0 && s.present != 0 {
+    if !is_null(s) {
         return from_kvm(s);
     }
     let base = if has_base { s.base } else { 0 };
     Segment { selector: s.selector, base, limit: 0, access: (s.selector & 3) << 5 }
+}
+
+/// The canonical form of LDTR: with a null selector it keeps the type, for those who look at the hidden part.
+pub(super) fn local_table(s: &kvm_segment) -> Segment {
+    if is_null(s) { Segment { selector: s.selector, base: 0, limit: 0, access: LDT } } else { from_kvm(s) }
 }

@@ -51,6 +51,9 @@ fn drawn(seed: u64) -> CpuState {
             s.seg[which] = Segment { selector: rpl, base: 0, limit: 0, access: rpl << 5 };
         }
     }
+    if d.one_in(2) {
+        s.ldtr = Segment { selector: 0, base: 0, limit: 0, access: 2 };
+    }
     s.seg[seg::FS].base = d.address();
     s.seg[seg::GS].base = d.address();
     s.tr = Segment { selector: 0x40, base: d.address(), limit: 0x67, access: 0x8b };

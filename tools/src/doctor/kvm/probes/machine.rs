@@ -35,13 +35,15 @@ const IN_RING_0: [(&str, &[u8]); 22] = [
     ("sgdt", &[0x0f, 0x01, 0x04, 0x25, 0, 0, 2, 0]),
 ];
 /// Instructions that end in an exception, with its vector.
-const EXCEPTIONS: [(&str, Ring, &[u8], u8); 7] = [
+const EXCEPTIONS: [(&str, Ring, &[u8], u8); 8] = [
     ("int3", Ring::Zero, &[0xcc], 3),
     ("int3 in ring 3", Ring::Three, &[0xcc], 3),
     ("int in ring 0", Ring::Zero, &[0xcd, 0x30], 0x30),
     ("int in ring 3", Ring::Three, &[0xcd, 0x30], 0x30),
     ("ud2", Ring::Zero, &[0x0f, 0x0b], 6),
     ("divide by zero", Ring::Zero, &[0x31, 0xc9, 0x48, 0xf7, 0xf1], 0),
+    // mov rax, 1 << 40 | 0x80050033; mov cr0, rax
+    ("upper half of CR0", Ring::Zero, &[0x48, 0xb8, 0x33, 0, 5, 0x80, 0, 1, 0, 0, 0x0f, 0x22, 0xc0], 13),
     // The model has no XSAVE.
     ("xrstor64", Ring::Zero, &[0x48, 0x0f, 0xae, 0x2c, 0x25, 0, 0, 2, 0], 6),
 ];
@@ -98,9 +100,11 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
 
     match gaps(host) {
         Ok(gaps) if gaps.is_empty() => notes.ok("emulation gaps", "none of those looked for", ""),
-        Ok(gaps) => {
-            notes.note("emulation gaps", gaps.join(", "), "the soft CPU executes these, one at a time")
-        }
+        Ok(gaps) => notes.note(
+            "emulation gaps",
+            gaps.join(", "),
+            "the soft CPU executes these, but for those that end otherwise",
+        ),
         Err(why) => notes.note("emulation gaps", format!("unknown: {why}"), ""),
     }
 }
@@ -190,6 +194,7 @@ fn gaps(host: &mut dyn Host) -> Result<Vec<String>, String> {
         match (&ran.end, right) {
             (_, true) => {}
             (End::Failed, _) => gaps.push(name.to_owned()),
+            _ if ran.to_its_end() => gaps.push(format!("{name} (raises nothing)")),
             _ => gaps.push(format!("{name} ({})", ran.how())),
         }
     }

@@ -38,7 +38,7 @@ impl Effort {
 #[must_use]
 pub fn all(host: &mut dyn Host, effort: Effort) -> Report {
     let mut notes = Notes::default();
-    notes.ok("/dev/kvm", "API version 12, makes virtual machines", "");
+    notes.ok("/dev/kvm", "API version 12", "");
     speed::probe(host, &mut notes);
     hidden::probe(host, effort, &mut notes);
     time::probe(host, effort, &mut notes);

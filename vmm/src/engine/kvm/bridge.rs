@@ -1,0 +1,80 @@
+//! The soft CPU for one instruction: what KVM cannot execute, and what it would execute otherwise than the model.
+//!
+//! Each instruction gets a CPU of its own, for KVM writes guest memory without telling.
+#![allow(unsafe_code)]
+
+use everett_cpu::{CacheConfig, Cpu, CpuState, Exit as CpuExit, Ram, Request, Until};
+
+use crate::engine::TscAnchor;
+
+/// For one instruction there is nothing to cache.
+const CACHES: CacheConfig =
+    CacheConfig { tlb_entries: 16, block_entries: 16, translate_after: None, edges: false };
+
+/// An instruction under way.
+#[derive(Debug)]
+pub(super) struct Bridge {
+    cpu: Cpu,
+}
+
+/// How far it got.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// It is done. The pages that it wrote, and how it left the CPU.
+    Done { state: Box<CpuState>, written: Vec<u64> },
+    /// It wants a device.
+    Device(Request),
+}
+
+/// Guest memory, for soft CPUs beside KVM.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Memory(Ram);
+
+impl Memory {
+    /// # Safety
+    /// As [`Ram::new`], while the guest does not run.
+    pub(super) unsafe fn new(base: *mut u8, len: u64) -> Memory {
+        // SAFETY: the caller's promise.
+        Memory(unsafe { Ram::new(base, len) })
+    }
+    fn cpu(&self, state: &CpuState) -> Cpu {
+        let mut cpu = Cpu::new(self.0, CACHES);
+        cpu.set_state(&CpuState { icount: 0, ..state.clone() });
+        cpu
+    }
+    /// Execute the next instruction.
+    pub(super) fn step(&self, state: &CpuState, tsc: TscAnchor) -> Bridge {
+        let TscAnchor { tsc, num, den, .. } = tsc;
+        let mut cpu = self.cpu(state);
+        cpu.set_tsc(everett_cpu::TscAnchor { icount: 0, tsc, num, den });
+        Bridge { cpu }
+    }
+    /// Deliver an interrupt or an exception, and execute nothing.
+    pub(super) fn deliver(&self, state: &CpuState, deliver: impl FnOnce(&mut Cpu)) -> Step {
+        let mut cpu = self.cpu(state);
+        deliver(&mut cpu);
+        Bridge { cpu }.done()
+    }
+    /// Read memory as the guest sees it.
+    pub(super) fn read_virtual(&self, state: &CpuState, gva: u64, buf: &mut [u8]) -> usize {
+        self.cpu(state).read_virtual(gva, buf)
+    }
+}
+
+impl Bridge {
+    /// Go on.
+    pub(super) fn go_on(&mut self) -> Step {
+        match self.cpu.run(Until { icount: 1, ..Until::default() }) {
+            CpuExit::Device(request) => Step::Device(request),
+            // A CPU that halted or died is a state like any other.
+            _ => self.done(),
+        }
+    }
+    /// Answer what it wanted.
+    pub(super) fn complete(&mut self, value: u64) {
+        self.cpu.complete(value);
+    }
+    fn done(&mut self) -> Step {
+        Step::Done { state: Box::new(self.cpu.state()), written: self.cpu.take_dirty_pages() }
+    }
+}

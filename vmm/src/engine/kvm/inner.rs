@@ -1,0 +1,482 @@
+//! Entering the guest, and what its exits mean.
+#![allow(unsafe_code)]
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use everett_cpu::state::{Dead, Msrs};
+use everett_cpu::{CpuState, Request};
+use vm_memory::bitmap::Bitmap;
+use vm_memory::{GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRegion, MmapRegion};
+
+use super::KvmStats;
+use super::access::{Access, Target};
+use super::bridge::{Bridge, Memory, Step};
+use crate::engine::{Exit, TscAnchor, Until};
+use crate::kvm::state::PASSED_THROUGH;
+use crate::kvm::{Host, KvmError, KvmExit, Queued, Vcpu, Vm};
+use crate::layout::PAGE;
+
+const INTERRUPTS_ENABLED: u64 = 1 << 9;
+/// More parts than any instruction's access has.
+const PARTS_MAX: usize = 64;
+
+/// An instruction that waits to be finished.
+#[derive(Debug)]
+enum Pending {
+    None,
+    /// By KVM, after this access.
+    Kvm(Access),
+    /// By the soft CPU, which waits for a device.
+    Soft(Box<Bridge>),
+}
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    vcpu: Vcpu,
+    vm: Arc<Vm>,
+    memory: Memory,
+    bytes: u64,
+    pending: Pending,
+    count: u64,
+    halted: bool,
+    dead: Option<Dead>,
+    /// What the guest added to the TSC: KVM has its own idea of offsets.
+    tsc_offset: u64,
+    tsc: TscAnchor,
+    /// An interrupt was given to KVM and not yet to the guest.
+    queued: bool,
+    /// Whether an interrupt can be taken, if the last run says so.
+    ready: Option<bool>,
+    /// Pages that the soft CPU or devices wrote.
+    written: BTreeSet<u64>,
+    signals: u32,
+    signals_max: Option<u32>,
+    failed: Option<&'static str>,
+    stats: KvmStats,
+}
+
+/// What a step of the engine's leads to.
+type Outcome = Result<Option<Exit>, KvmError>;
+
+impl Inner {
+    pub(super) fn new<B>(host: &Host, memory: Arc<GuestMemoryMmap<B>>) -> Result<Inner, KvmError>
+    where
+        B: Bitmap + Send + Sync + 'static,
+        MmapRegion<B>: Send + Sync,
+    {
+        let (base, bytes) = {
+            let region = memory.iter().next().ok_or(KvmError::Memory)?;
+            let base = region.get_host_address(vm_memory::MemoryRegionAddress(0));
+            (base.map_err(|_| KvmError::Memory)?, region.len())
+        };
+        let vm = Arc::new(Vm::new(host, memory)?);
+        vm.filter_msrs(&PASSED_THROUGH)?;
+        let vcpu = Vcpu::new(&vm, Msrs::default().apic_base)?;
+        let mut inner = Inner {
+            vcpu,
+            vm,
+            // SAFETY: the mapping has this length, and `vm` keeps it. Soft CPUs run between two entries of the guest,
+            // on the thread that owns the machine, as devices do.
+            memory: unsafe { Memory::new(base, bytes) },
+            bytes,
+            pending: Pending::None,
+            count: 0,
+            halted: false,
+            dead: None,
+            tsc_offset: 0,
+            tsc: TscAnchor { icount: 0, tsc: 0, num: 1, den: 1 },
+            queued: false,
+            ready: None,
+            written: BTreeSet::new(),
+            signals: 0,
+            signals_max: None,
+            failed: None,
+            stats: KvmStats::default(),
+        };
+        inner.vcpu.load(&CpuState::default())?;
+        Ok(inner)
+    }
+
+    pub(super) fn give_up_after(&mut self, signals: u32) {
+        self.signals_max = Some(signals);
+    }
+    pub(super) fn stats(&self) -> KvmStats {
+        self.stats
+    }
+    pub(super) fn failure(&self) -> Option<&'static str> {
+        self.failed
+    }
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+    pub(super) fn set_tsc(&mut self, anchor: TscAnchor) {
+        self.tsc = anchor;
+    }
+
+    /// The host cannot go on. Happens at most once in the life of an engine, so what it leaks is little.
+    #[cold]
+    fn fail(&mut self, error: &KvmError) -> &'static str {
+        self.failed.get_or_insert_with(|| Box::leak(error.to_string().into_boxed_str()))
+    }
+    /// What comes of it, or what to go on with if the host could not.
+    fn or_fail<T>(&mut self, result: Result<T, KvmError>, otherwise: T) -> T {
+        result.unwrap_or_else(|error| {
+            self.fail(&error);
+            otherwise
+        })
+    }
+
+    pub(super) fn run(&mut self, until: &Until<'_>) -> Exit {
+        self.signals = 0;
+        loop {
+            if let Some(what) = self.failed {
+                return Exit::Unsupported(what);
+            }
+            match self.dead {
+                None => {}
+                Some(Dead::Shutdown) => return Exit::Shutdown,
+                Some(Dead::Unsupported(what)) => return Exit::Unsupported(what.reason()),
+            }
+            match self.advance(until) {
+                Ok(Some(exit)) => return exit,
+                Ok(None) => {}
+                Err(error) => return Exit::Unsupported(self.fail(&error)),
+            }
+        }
+    }
+
+    /// Finish an instruction, or look at the ends, or enter the guest once.
+    fn advance(&mut self, until: &Until<'_>) -> Outcome {
+        if !matches!(self.pending, Pending::None) {
+            return self.finish();
+        }
+        if self.halted {
+            return Ok(Some(Exit::Halt));
+        }
+        if self.count >= until.icount {
+            return Ok(Some(Exit::Count));
+        }
+        if until.window && self.can_interrupt()? {
+            return Ok(Some(Exit::Window));
+        }
+        if !until.breakpoints.is_empty() {
+            return Err(KvmError::Lacks("breakpoints, in this version"));
+        }
+        self.vcpu.request_window(until.window);
+        self.queued = false;
+        self.stats.entries += 1;
+        let exit = self.vcpu.run()?;
+        self.ready = Some(self.vcpu.ready_for_interrupt());
+        if self.vcpu.priority() != 0 {
+            return Err(KvmError::Exit(
+                "the guest uses CR8, which is not joined to the local APIC".to_owned(),
+            ));
+        }
+        self.exit(exit)
+    }
+
+    fn exit(&mut self, exit: KvmExit) -> Outcome {
+        if exit != KvmExit::Interrupted {
+            self.signals = 0;
+        }
+        match exit {
+            KvmExit::MmioRead { gpa, size } => {
+                self.access(Access::read(Target::Memory(gpa), usize::from(size)))
+            }
+            KvmExit::MmioWrite { gpa, size, value } => {
+                let bytes = value.to_le_bytes();
+                self.access(Access::write(Target::Memory(gpa), &bytes[..usize::from(size)]))
+            }
+            KvmExit::PioRead { port, size, count } => {
+                self.access(Access::read(Target::Port(port, size), usize::from(size) * count as usize))
+            }
+            KvmExit::PioWrite { port, size, count } => {
+                let data = self.vcpu.port_data(size, count).to_vec();
+                self.access(Access::write(Target::Port(port, size), &data))
+            }
+            KvmExit::MsrRead { .. } | KvmExit::MsrWrite { .. } => {
+                self.stats.msrs += 1;
+                self.bridge(exit)
+            }
+            KvmExit::Failure(failure) if failure.is_emulation() => {
+                self.stats.bridged += 1;
+                self.bridge(exit)
+            }
+            KvmExit::Failure(failure) => {
+                let error = format!("internal error {}", failure.suberror);
+                Err(KvmError::Exit(error))
+            }
+            KvmExit::Halt => {
+                self.count += 1;
+                self.halted = true;
+                Ok(Some(Exit::Halt))
+            }
+            KvmExit::Window => Ok(Some(Exit::Window)),
+            KvmExit::Shutdown => {
+                self.dead = Some(Dead::Shutdown);
+                Ok(Some(Exit::Shutdown))
+            }
+            KvmExit::Interrupted => {
+                self.signals += 1;
+                if self.signals_max.is_some_and(|most| self.signals >= most) {
+                    return Err(KvmError::Exit("the guest did not exit in time".to_owned()));
+                }
+                Ok(None)
+            }
+            KvmExit::Priority | KvmExit::Debug => Err(KvmError::Exit(format!("{exit:?}"))),
+        }
+    }
+
+    fn access(&mut self, mut access: Access) -> Outcome {
+        let first = access.next();
+        self.pending = Pending::Kvm(access);
+        Ok(first)
+    }
+
+    /// Go on with the instruction that waits. Counted when it is finished.
+    fn finish(&mut self) -> Outcome {
+        match std::mem::replace(&mut self.pending, Pending::None) {
+            Pending::None => Ok(None),
+            Pending::Kvm(mut access) => {
+                if let Some(piece) = access.next() {
+                    self.pending = Pending::Kvm(access);
+                    return Ok(Some(piece));
+                }
+                self.answer(&access);
+                let more = self.vcpu.finish()?;
+                self.ready = Some(self.vcpu.ready_for_interrupt());
+                match more {
+                    // Another part of the same instruction's access.
+                    Some(exit) => self.exit(exit),
+                    None => {
+                        self.count += 1;
+                        Ok(None)
+                    }
+                }
+            }
+            Pending::Soft(bridge) => {
+                let exit = self.step(bridge)?;
+                if matches!(self.pending, Pending::None) {
+                    self.count += 1;
+                }
+                Ok(exit)
+            }
+        }
+    }
+
+    /// Hand over what the machine answered.
+    fn answer(&mut self, access: &Access) {
+        if !access.is_read() {
+            return;
+        }
+        let data = access.data();
+        if self.vcpu.is_at_port() {
+            // As the exit had it: one row of bytes.
+            let len = data.len() as u32;
+            self.vcpu.port_data(1, len).copy_from_slice(data);
+        } else {
+            let mut bytes = [0; 8];
+            bytes[..data.len()].copy_from_slice(data);
+            self.vcpu.answer_mmio(u64::from_le_bytes(bytes));
+        }
+    }
+
+    /// Have the soft CPU execute the instruction of this exit.
+    fn bridge(&mut self, exit: KvmExit) -> Outcome {
+        // The registers before the instruction. What KVM wants to raise for it (#UD, for a failure) goes.
+        let saved = self.vcpu.save()?;
+        if exit.is_unfinished() {
+            self.vcpu.answer_msr(Some(0));
+            self.drain()?;
+        }
+        let mut state = self.complete_state(saved.state);
+        if let Some(vector) = saved.queued.interrupt {
+            match self.memory.deliver(&state, |cpu| cpu.interrupt(vector)) {
+                Step::Done { state: delivered, written } => {
+                    state = *delivered;
+                    self.wrote(written)?;
+                }
+                Step::Device(_) => return Err(KvmError::Exit("an interrupt through a device".to_owned())),
+            }
+        }
+        self.step(Box::new(self.memory.step(&state, self.tsc)))
+    }
+
+    fn step(&mut self, mut bridge: Box<Bridge>) -> Outcome {
+        match bridge.go_on() {
+            Step::Done { state, written } => {
+                self.wrote(written)?;
+                let was_halted = self.halted;
+                self.take(&state)?;
+                if self.halted && !was_halted {
+                    self.count += 1;
+                    return Ok(Some(Exit::Halt));
+                }
+                Ok(None)
+            }
+            Step::Device(request) => {
+                let exit = match request {
+                    Request::MmioRead { gpa, size } => Exit::MmioRead { gpa, size },
+                    Request::PioRead { port, size } => Exit::PioRead { port, size },
+                    Request::MmioWrite { gpa, size, value } => {
+                        bridge.complete(0);
+                        Exit::MmioWrite { gpa, size, value }
+                    }
+                    Request::PioWrite { port, size, value } => {
+                        bridge.complete(0);
+                        Exit::PioWrite { port, size, value }
+                    }
+                };
+                self.pending = Pending::Soft(bridge);
+                Ok(Some(exit))
+            }
+        }
+    }
+
+    /// Finish an instruction whose result nobody wants any more.
+    fn drain(&mut self) -> Result<(), KvmError> {
+        for _ in 0..PARTS_MAX {
+            if self.vcpu.finish()?.is_none() {
+                return Ok(());
+            }
+        }
+        Err(KvmError::Exit("an instruction that does not end".to_owned()))
+    }
+
+    pub(super) fn complete_read(&mut self, value: u64) {
+        match &mut self.pending {
+            Pending::None => {}
+            Pending::Kvm(access) => access.answer(value),
+            Pending::Soft(bridge) => bridge.complete(value),
+        }
+    }
+
+    pub(super) fn interruptible(&mut self) -> bool {
+        let can = self.can_interrupt();
+        self.failed.is_none() && self.dead.is_none() && self.or_fail(can, false)
+    }
+    fn can_interrupt(&mut self) -> Result<bool, KvmError> {
+        if !matches!(self.pending, Pending::None) || self.queued {
+            return Ok(false);
+        }
+        if let Some(ready) = self.ready {
+            return Ok(ready);
+        }
+        let saved = self.vcpu.save()?;
+        let ready = saved.state.rflags & INTERRUPTS_ENABLED != 0
+            && !saved.state.shadow
+            && saved.queued == Queued::default();
+        self.ready = Some(ready);
+        Ok(ready)
+    }
+
+    /// See [`crate::engine::Engine::interrupt`].
+    pub(super) fn interrupt(&mut self, vector: u8) {
+        assert!(self.interruptible(), "an interrupt was injected into a CPU that cannot take one");
+        self.halted = false;
+        self.queued = true;
+        self.ready = None;
+        let done = self.vcpu.interrupt(vector);
+        self.or_fail(done, ());
+    }
+
+    pub(super) fn state(&mut self) -> CpuState {
+        let settled = self.settled();
+        let dead = self.dead;
+        self.or_fail(settled, CpuState { dead, ..CpuState::default() })
+    }
+    /// The state with nothing that is about to be delivered: what the guest cannot tell from delivering it later.
+    fn settled(&mut self) -> Result<CpuState, KvmError> {
+        let saved = self.vcpu.save()?;
+        let queued = saved.queued;
+        let state = self.complete_state(saved.state);
+        // In the middle of an instruction nothing can be replaced.
+        if queued == Queued::default() || !matches!(self.pending, Pending::None) {
+            return Ok(state);
+        }
+        let delivered = self.memory.deliver(&state, |cpu| {
+            if let Some((vector, error)) = queued.exception {
+                cpu.exception(vector, error);
+            }
+            if let Some(vector) = queued.interrupt {
+                cpu.interrupt(vector);
+            }
+        });
+        let Step::Done { state: delivered, written } = delivered else {
+            return Err(KvmError::Exit("a delivery through a device".to_owned()));
+        };
+        let mut delivered = *delivered;
+        delivered.icount = self.count;
+        if queued.triple_fault {
+            delivered.dead = Some(Dead::Shutdown);
+        }
+        self.wrote(written)?;
+        self.take(&delivered)?;
+        Ok(delivered)
+    }
+    /// The soft CPU wrote these pages. A KVM that shadows page tables watches the guest's stores to them and not ours, so
+    /// one that was shadowed would stay as it was, INVLPG or not. Costs much, and only hosts pay it that are slow anyway:
+    /// where the processor executes kernels, there is next to nothing for the soft CPU to do.
+    fn wrote(&mut self, pages: Vec<u64>) -> Result<(), KvmError> {
+        if pages.is_empty() {
+            return Ok(());
+        }
+        self.written.extend(pages);
+        // Before the log is gone with the memory.
+        self.written.extend(self.vm.take_dirty_pages()?);
+        self.vm.forget_memory()
+    }
+    /// With what KVM does not hold.
+    fn complete_state(&self, mut state: CpuState) -> CpuState {
+        state.icount = self.count;
+        state.halted = self.halted;
+        state.dead = self.dead;
+        state.msrs.tsc_offset = self.tsc_offset;
+        state
+    }
+    /// Take everything of a state but its count.
+    fn take(&mut self, state: &CpuState) -> Result<(), KvmError> {
+        self.vcpu.load(state)?;
+        self.halted = state.halted;
+        self.dead = state.dead;
+        self.tsc_offset = state.msrs.tsc_offset;
+        self.queued = false;
+        self.ready = None;
+        Ok(())
+    }
+
+    pub(super) fn set_state(&mut self, state: &CpuState) {
+        let done = match std::mem::replace(&mut self.pending, Pending::None) {
+            // Else what is left of it would be done to the new state.
+            Pending::Kvm(_) => self.drain(),
+            Pending::None | Pending::Soft(_) => Ok(()),
+        };
+        let done = done.and_then(|()| self.take(state));
+        self.or_fail(done, ());
+        self.count = state.icount;
+    }
+
+    pub(super) fn memory_written(&mut self, gpa: u64, len: u64) {
+        if len == 0 || gpa >= self.bytes {
+            return;
+        }
+        let last = gpa.saturating_add(len - 1).min(self.bytes - 1);
+        self.written.extend(gpa / PAGE..=last / PAGE);
+    }
+    pub(super) fn memory_replaced(&mut self) {
+        self.written.clear();
+        let done = self.vm.forget_memory();
+        self.or_fail(done, ());
+    }
+    pub(super) fn take_dirty_pages(&mut self) -> Vec<u64> {
+        let logged = self.vm.take_dirty_pages();
+        let logged = self.or_fail(logged, Vec::new());
+        self.written.extend(logged);
+        std::mem::take(&mut self.written).into_iter().collect()
+    }
+    pub(super) fn read_virtual(&mut self, gva: u64, buf: &mut [u8]) -> usize {
+        let state = self.state();
+        self.memory.read_virtual(&state, gva, buf)
+    }
+}

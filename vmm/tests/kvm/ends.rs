@@ -1,0 +1,84 @@
+//! Ends of a run that are none of the guest's: a window for an interrupt, and a host that loses patience.
+
+use everett_vmm::engine::{Engine, Exit, Until};
+use iced_x86::IcedError;
+use iced_x86::code_asm::*;
+use vm_memory::{Bytes, GuestAddress};
+
+use crate::ground::{CODE, END, Guest};
+use crate::lockstep::{kvm_engine, memory, tick};
+use everett_vmm::engine::kvm::KvmEngine;
+use everett_vmm::kvm::Host;
+
+const INTERRUPTS_ENABLED: u64 = 1 << 9;
+
+fn engine(host: &Host, code: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> KvmEngine {
+    let mut guest = Guest::new(false);
+    guest.code(CODE, code);
+    let memory = memory();
+    memory.write_slice(&guest.ram, GuestAddress(0)).expect("it is RAM");
+    let mut engine = kvm_engine(host, &memory);
+    guest.state.rflags &= !INTERRUPTS_ENABLED;
+    engine.set_state(&guest.state);
+    engine
+}
+
+#[test]
+fn a_window_opens_when_the_guest_lets_interrupts_in() {
+    let Some(host) = crate::host() else { return };
+    let _ticker = tick();
+    let mut kvm = engine(&host, |a| {
+        let mut again = a.create_label();
+        a.mov(rsi, END)?;
+        a.mov(ecx, 100)?;
+        a.set_label(&mut again)?;
+        a.dec(ecx)?;
+        a.jnz(again)?;
+        a.mov(dword_ptr(rsi), 1)?;
+        a.sti()?;
+        // Until somebody interrupts it.
+        let mut wait = a.create_label();
+        a.set_label(&mut wait)?;
+        a.inc(rbx)?;
+        a.jmp(wait)
+    });
+    let until = Until { icount: u64::MAX, window: true, breakpoints: &[] };
+    // The device comes first, for the window is shut.
+    assert!(!kvm.interruptible());
+    assert_eq!(kvm.run(until), Exit::MmioWrite { gpa: END, size: 4, value: 1 });
+    assert!(!kvm.interruptible(), "in the middle of an instruction");
+    assert_eq!(kvm.run(until), Exit::Window);
+    assert!(kvm.interruptible());
+    assert_eq!(kvm.run(until), Exit::Window, "it is still open");
+    let before = kvm.state();
+    kvm.interrupt(0x77);
+    assert!(!kvm.interruptible(), "one at a time");
+    let after = kvm.state();
+    assert_eq!(before.rflags & INTERRUPTS_ENABLED, INTERRUPTS_ENABLED);
+    assert_eq!(after.rflags & INTERRUPTS_ENABLED, 0, "its handler is about to begin");
+    assert_eq!(after.gpr[4], (before.gpr[4] & !15) - 40, "whose frame is pushed");
+}
+
+#[test]
+fn a_guest_that_does_not_exit_is_given_up_and_stays_so() {
+    let Some(host) = crate::host() else { return };
+    let _ticker = tick();
+    let mut kvm = engine(&host, |a| {
+        let mut here = a.create_label();
+        a.set_label(&mut here)?;
+        a.jmp(here)
+    });
+    kvm.give_up_after(20);
+    for _ in 0..2 {
+        let exit = kvm.run(Until { icount: u64::MAX, ..Until::default() });
+        assert!(matches!(exit, Exit::Unsupported(why) if why.contains("did not exit")), "{exit:?}");
+    }
+}
+
+#[test]
+fn breakpoints_are_refused_and_not_passed() {
+    let Some(host) = crate::host() else { return };
+    let mut kvm = engine(&host, |a| a.hlt());
+    let exit = kvm.run(Until { icount: u64::MAX, window: false, breakpoints: &[CODE] });
+    assert!(matches!(exit, Exit::Unsupported(why) if why.contains("breakpoints")), "{exit:?}");
+}

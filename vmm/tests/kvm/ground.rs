@@ -1,0 +1,183 @@
+//! What programs stand on: memory, page tables, descriptors, and handlers that note what happened and go on.
+
+use everett_cpu::CpuState;
+use everett_cpu::state::{Segment, TableRegister, seg};
+use iced_x86::IcedError;
+use iced_x86::code_asm::*;
+
+pub(crate) const RAM_BYTES: usize = 1 << 20;
+const GDT: u64 = 0x1000;
+const IDT: u64 = 0x2000;
+const TSS: u64 = 0x3000;
+/// Page tables, and how far they reach. Their accessed and dirty bits are not compared.
+pub(crate) const TABLES: u64 = 0x4000;
+pub(crate) const TABLES_END: u64 = 0x8000;
+const STUBS: u64 = 0x8000;
+const COMMON: u64 = 0x9800;
+pub(crate) const SYSCALL: u64 = 0x9c00;
+/// Where the next record of an exception goes, and the records.
+const LOG: u64 = 0x1_0000;
+/// From here on, pages belong to ring 3.
+pub(crate) const CODE: u64 = 0x4_0000;
+/// Data of programs; all of it may be written in both rings.
+pub(crate) const DATA: u64 = 0x8_0000;
+pub(crate) const DATA_BYTES: u64 = 0x4000;
+const STACK: u64 = 0xa_0000;
+const USER_STACK: u64 = 0xb_0000;
+const RING_0_STACK: u64 = 0xc_0000;
+/// A page of this address is a device.
+pub(crate) const DEVICE: u64 = 0x10_0000;
+/// A store there is a program's end.
+pub(crate) const END: u64 = DEVICE + 0xff8;
+/// Mapped to nothing.
+pub(crate) const UNMAPPED: u64 = 0x18_0000;
+
+// Linux's.
+const KERNEL_CS: u16 = 0x10;
+pub(crate) const KERNEL_SS: u16 = 0x18;
+const USER_SS: u16 = 0x2b;
+const USER_CS: u16 = 0x33;
+const TSS_SELECTOR: u16 = 0x40;
+
+/// A guest that can be run.
+#[derive(Debug, Clone)]
+pub(crate) struct Guest {
+    pub(crate) ram: Vec<u8>,
+    pub(crate) state: CpuState,
+}
+
+impl Guest {
+    /// Tables and handlers.
+    pub(crate) fn new(user: bool) -> Guest {
+        let mut g = Guest { ram: vec![0; RAM_BYTES], state: CpuState::default() };
+        g.put(TABLES, (TABLES + 0x1000) | 7);
+        g.put(TABLES + 0x1000, (TABLES + 0x2000) | 7);
+        g.put(TABLES + 0x2000, (TABLES + 0x3000) | 7);
+        for page in 0..512 {
+            let gpa = page << 12;
+            let mapped = gpa < RAM_BYTES as u64 || gpa == DEVICE;
+            if mapped {
+                let rights = if gpa < CODE { 3 } else { 7 };
+                g.put(TABLES + 0x3000 + page * 8, gpa | rights);
+            }
+        }
+        for (selector, descriptor) in [
+            (KERNEL_CS, 0x00af_9b00_0000_ffff),
+            (KERNEL_SS, 0x00cf_9300_0000_ffff),
+            (USER_SS & !3, 0x00cf_f300_0000_ffff),
+            (USER_CS & !3, 0x00af_fb00_0000_ffff),
+            (TSS_SELECTOR, 0x67 | TSS << 16 | 0x8b << 40),
+        ] {
+            g.put(GDT + u64::from(selector), descriptor);
+        }
+        g.put(TSS + 4, RING_0_STACK);
+        for vector in 0..256u64 {
+            let stub = STUBS + vector * 16;
+            g.handle(vector, stub);
+            g.code(stub, |a| {
+                if !matches!(vector, 8 | 10..=14 | 17) {
+                    a.push(0)?;
+                }
+                a.push(vector as i32)?;
+                a.jmp(COMMON)
+            });
+        }
+        g.put(LOG, LOG + 16);
+        g.handler();
+        g.code(SYSCALL, |a| {
+            a.add(r13, 1)?;
+            a.mov(qword_ptr(DATA + 0x100), rcx)?;
+            a.sysretq()
+        });
+        g.registers(user);
+        g
+    }
+
+    /// Have a vector handled at an address.
+    pub(crate) fn handle(&mut self, vector: u64, at: u64) {
+        let low = at & 0xffff | u64::from(KERNEL_CS) << 16 | 0xee << 40 | (at >> 16) << 48;
+        self.put(IDT + vector * 16, low);
+    }
+
+    /// Notes vector, error code, RIP, CS, RFLAGS but RF, RSP, SS and CR2; goes on at R15 after a fault, where it was after a
+    /// trap or an interrupt.
+    fn handler(&mut self) {
+        self.code(COMMON, |a| {
+            let mut leave = a.create_label();
+            let mut resume = a.create_label();
+            a.push(rax)?;
+            a.push(rbx)?;
+            a.mov(rbx, qword_ptr(LOG))?;
+            for word in 0..7 {
+                a.mov(rax, qword_ptr(rsp + 16 + 8 * word))?;
+                if word == 4 {
+                    a.and(eax, !(1 << 16))?;
+                }
+                a.mov(qword_ptr(rbx + 8 * word), rax)?;
+            }
+            a.mov(rax, cr2)?;
+            a.mov(qword_ptr(rbx + 56), rax)?;
+            a.add(rbx, 64)?;
+            a.and(ebx, 0x1_ffff)?;
+            a.or(ebx, LOG as i32)?;
+            a.mov(qword_ptr(LOG), rbx)?;
+            a.mov(rax, qword_ptr(rsp + 16))?;
+            a.cmp(rax, 0x20)?;
+            a.jae(leave)?;
+            a.cmp(rax, 1)?;
+            a.je(leave)?;
+            a.cmp(rax, 3)?;
+            a.jne(resume)?;
+            a.jmp(leave)?;
+            a.set_label(&mut resume)?;
+            a.mov(qword_ptr(rsp + 32), r15)?;
+            a.set_label(&mut leave)?;
+            a.pop(rbx)?;
+            a.pop(rax)?;
+            a.add(rsp, 16)?;
+            a.iretq()
+        });
+    }
+
+    fn registers(&mut self, user: bool) {
+        let s = &mut self.state;
+        s.rip = CODE;
+        s.gpr[4] = STACK;
+        s.cr3 = TABLES;
+        s.efer = 0xd01;
+        s.rflags = 0x202;
+        s.gdtr = TableRegister { base: GDT, limit: 0x7f };
+        s.idtr = TableRegister { base: IDT, limit: 0xfff };
+        s.tr = Segment { selector: TSS_SELECTOR, base: TSS, limit: 0x67, access: 0x8b };
+        s.seg[seg::CS].selector = KERNEL_CS;
+        for which in [seg::ES, seg::SS, seg::DS, seg::FS, seg::GS] {
+            s.seg[which].selector = KERNEL_SS;
+        }
+        s.msrs.star = 0x23 << 48 | u64::from(KERNEL_CS) << 32;
+        s.msrs.lstar = SYSCALL;
+        s.msrs.fmask = 0x4_7700;
+        if user {
+            s.gpr[4] = USER_STACK;
+            s.seg[seg::CS] = Segment { selector: USER_CS, base: 0, limit: u32::MAX, access: 0xa0fb };
+            for which in [seg::ES, seg::SS, seg::DS, seg::FS, seg::GS] {
+                s.seg[which] = Segment { selector: USER_SS, base: 0, limit: u32::MAX, access: 0xc0f3 };
+            }
+        }
+    }
+
+    /// Assemble code at an address. Returns where it ends.
+    pub(crate) fn code(
+        &mut self,
+        at: u64,
+        f: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
+    ) -> u64 {
+        let mut a = CodeAssembler::new(64).expect("64 is a bitness");
+        f(&mut a).expect("the test's code can be assembled");
+        let bytes = a.assemble(at).expect("the test's code can be encoded");
+        self.ram[at as usize..at as usize + bytes.len()].copy_from_slice(&bytes);
+        at + bytes.len() as u64
+    }
+    fn put(&mut self, gpa: u64, v: u64) {
+        self.ram[gpa as usize..gpa as usize + 8].copy_from_slice(&v.to_le_bytes());
+    }
+}

@@ -1,0 +1,303 @@
+//! Running and comparing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use everett_cpu::{CacheConfig, CpuState};
+use everett_vmm::engine::kvm::KvmEngine;
+use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::engine::{Engine, Exit, Until};
+use everett_vmm::kvm::{Host, Ticker};
+use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
+
+use crate::ground::{END, Guest, RAM_BYTES, TABLES, TABLES_END};
+use crate::lacks::Lacks;
+use crate::program::program;
+use crate::rng::Rng;
+
+/// Exits of a program at most.
+const EXITS_MAX: usize = 500;
+const FOREVER: Until<'static> = Until { icount: u64::MAX, window: false, breakpoints: &[] };
+const PAGE: usize = 4096;
+/// What page tables are walked for, they note.
+const NOTED_BY_WALKS: u8 = 0x60;
+
+/// Guest memory that a test can look into.
+pub(crate) type Memory = Arc<GuestMemoryMmap<()>>;
+
+pub(crate) fn memory() -> Memory {
+    Arc::new(GuestMemoryMmap::from_ranges(&[(GuestAddress(0), RAM_BYTES)]).expect("memory"))
+}
+pub(crate) fn bytes(memory: &Memory) -> Vec<u8> {
+    let mut all = vec![0; RAM_BYTES];
+    memory.read_slice(&mut all, GuestAddress(0)).expect("it is RAM");
+    all
+}
+fn fill(memory: &Memory, ram: &[u8]) {
+    memory.write_slice(ram, GuestAddress(0)).expect("it is RAM");
+}
+
+/// What can be compared of a state.
+pub(crate) fn comparable(mut state: CpuState) -> CpuState {
+    state.icount = 0;
+    state.exceptions = 0;
+    // Of the last x87 instruction; which ones update them differs between processors.
+    (state.fpu.fip, state.fpu.fdp, state.fpu.fop) = (0, 0, 0);
+    state
+}
+
+/// The lines that differ.
+pub(crate) fn difference(soft: &CpuState, kvm: &CpuState) -> Option<String> {
+    if soft == kvm {
+        return None;
+    }
+    let (a, b) = (format!("{soft:#x?}"), format!("{kvm:#x?}"));
+    let lines = a.lines().zip(b.lines()).enumerate().filter(|(_, (a, b))| a != b);
+    let lines: Vec<String> =
+        lines.map(|(n, (a, b))| format!("line {n}: {} / {}", a.trim(), b.trim())).collect();
+    Some(format!("soft / kvm: {}", lines.join("; ")))
+}
+
+/// What differs in memory, page tables' accessed and dirty bits aside.
+pub(crate) fn memory_difference(soft: &[u8], kvm: &[u8]) -> Option<String> {
+    let tables = TABLES as usize..TABLES_END as usize;
+    let differ = |at: usize| {
+        let mask = if tables.contains(&at) && at.is_multiple_of(8) { !NOTED_BY_WALKS } else { 0xff };
+        (soft[at] ^ kvm[at]) & mask != 0
+    };
+    let at = (0..soft.len()).find(|&at| differ(at))?;
+    Some(format!("memory at {at:#x}: {:#x} / {:#x}", soft[at], kvm[at]))
+}
+
+/// What a device answers.
+fn answer(exit: Exit, rng: &mut Rng) -> Option<u64> {
+    matches!(exit, Exit::MmioRead { .. } | Exit::PioRead { .. }).then(|| rng.next())
+}
+
+struct Pair<'a> {
+    soft: SoftEngine,
+    kvm: &'a mut KvmEngine,
+    exits: usize,
+    leak: Option<Leak>,
+}
+
+/// A change of the second engine's state, and at which exit: what a comparison is there to find.
+type Leak = (usize, fn(&mut CpuState));
+
+impl Pair<'_> {
+    /// Run both and compare why they stopped.
+    fn run(&mut self, one: bool) -> Result<Exit, String> {
+        let until = |engine: &dyn Engine| Until {
+            icount: if one { engine.icount() + 1 } else { u64::MAX },
+            ..FOREVER
+        };
+        let soft = self.soft.run(until(&self.soft));
+        let until = until(self.kvm);
+        let kvm = self.kvm.run(until);
+        if soft != kvm {
+            let rip = self.soft.state().rip;
+            return Err(format!("exit {}: {soft:x?} / {kvm:x?}, soft at {rip:#x}", self.exits));
+        }
+        Ok(soft)
+    }
+    fn compare(&mut self, what: &str) -> Result<(), String> {
+        if let Some((_, change)) = self.leak.take_if(|(at, _)| *at == self.exits) {
+            let mut state = self.kvm.state();
+            change(&mut state);
+            self.kvm.set_state(&state);
+        }
+        match difference(&comparable(self.soft.state()), &comparable(self.kvm.state())) {
+            Some(differs) => Err(format!("{what} {}: {differs}", self.exits)),
+            None => Ok(()),
+        }
+    }
+
+    /// Run a program to its end.
+    fn program(&mut self, rng: &mut Rng) -> Result<(), String> {
+        let mut exit = self.run(false)?;
+        loop {
+            self.exits += 1;
+            if self.exits > EXITS_MAX {
+                return Ok(());
+            }
+            match exit {
+                Exit::Halt => {
+                    self.compare("halt")?;
+                    if !self.soft.interruptible() {
+                        return Ok(());
+                    }
+                    if !self.kvm.interruptible() {
+                        return Err("soft takes an interrupt in HLT, kvm does not".to_owned());
+                    }
+                    let vector = 0x40 + rng.below(0x80) as u8;
+                    self.soft.interrupt(vector);
+                    self.kvm.interrupt(vector);
+                    if rng.one_in(2) {
+                        // Observed, it is delivered by another CPU.
+                        self.compare("interrupt")?;
+                    }
+                }
+                Exit::Shutdown => return Ok(()),
+                Exit::MmioWrite { gpa: END, .. } => return Ok(()),
+                Exit::MmioRead { .. }
+                | Exit::MmioWrite { .. }
+                | Exit::PioRead { .. }
+                | Exit::PioWrite { .. } => {
+                    if let Some(value) = answer(exit, rng) {
+                        self.soft.complete_read(value);
+                        self.kvm.complete_read(value);
+                    }
+                    // The instruction is finished, or wants more.
+                    exit = self.run(true)?;
+                    if exit != Exit::Count {
+                        continue;
+                    }
+                    self.compare("exit")?;
+                    let (soft, kvm) = (self.soft.interruptible(), self.kvm.interruptible());
+                    if soft != kvm {
+                        return Err(format!(
+                            "exit {}: soft takes interrupts: {soft}, kvm: {kvm}",
+                            self.exits
+                        ));
+                    }
+                    if soft && rng.one_in(3) {
+                        let vector = 0x40 + rng.below(0x80) as u8;
+                        self.soft.interrupt(vector);
+                        self.kvm.interrupt(vector);
+                    }
+                }
+                other => return Err(format!("exit {}: {other:?}", self.exits)),
+            }
+            exit = self.run(false)?;
+        }
+    }
+}
+
+/// Runs programs on one vCPU, and another one now and then.
+pub(crate) struct Bench<'a> {
+    host: &'a Host,
+    kvm: KvmEngine,
+    kvm_memory: Memory,
+    soft_memory: Memory,
+    programs: u64,
+    entries: u64,
+    bridged: u64,
+    leak: Option<Leak>,
+}
+
+/// One vCPU serves so many programs.
+const PROGRAMS_A_CPU: u64 = 64;
+/// Signals, of [`tick`], after which a guest that does not exit is given up: ten seconds.
+const SIGNALS_MAX: u32 = 1000;
+
+/// Signals for this thread.
+pub(crate) fn tick() -> Ticker {
+    Ticker::start(Duration::from_millis(10)).expect("timers")
+}
+
+pub(crate) fn kvm_engine(host: &Host, memory: &Memory) -> KvmEngine {
+    let mut engine = KvmEngine::new(host, Arc::clone(memory)).expect("a virtual machine");
+    engine.give_up_after(SIGNALS_MAX);
+    engine
+}
+
+impl<'a> Bench<'a> {
+    pub(crate) fn new(host: &'a Host) -> Bench<'a> {
+        let (kvm_memory, soft_memory) = (memory(), memory());
+        Bench {
+            host,
+            kvm: kvm_engine(host, &kvm_memory),
+            kvm_memory,
+            soft_memory,
+            programs: 0,
+            entries: 0,
+            bridged: 0,
+            leak: None,
+        }
+    }
+
+    /// Run a guest on both. Returns how many exits there were.
+    pub(crate) fn run(&mut self, guest: &Guest, seed: u64) -> Result<usize, String> {
+        if self.programs.is_multiple_of(PROGRAMS_A_CPU) || self.kvm.failure().is_some() {
+            self.kvm_memory = memory();
+            self.kvm = kvm_engine(self.host, &self.kvm_memory);
+        }
+        self.programs += 1;
+        fill(&self.kvm_memory, &guest.ram);
+        fill(&self.soft_memory, &guest.ram);
+        self.kvm.memory_replaced(&(0..(RAM_BYTES / PAGE) as u64).collect::<Vec<_>>());
+        self.kvm.set_state(&guest.state);
+        let mut soft = SoftEngine::new(Arc::clone(&self.soft_memory), CacheConfig::default());
+        soft.set_state(&guest.state);
+        let before = self.kvm.stats();
+        let mut pair = Pair { soft, kvm: &mut self.kvm, exits: 0, leak: self.leak };
+        pair.program(&mut Rng::for_case(seed, 1))?;
+        let (exits, stats) = (pair.exits, self.kvm.stats());
+        self.entries += stats.entries - before.entries;
+        self.bridged += stats.bridged - before.bridged;
+        let (soft, kvm) = (bytes(&self.soft_memory), bytes(&self.kvm_memory));
+        if let Some(differs) = memory_difference(&soft, &kvm) {
+            return Err(differs);
+        }
+        let dirty = self.kvm.take_dirty_pages();
+        let changed =
+            (0..RAM_BYTES / PAGE).filter(|n| kvm[n * PAGE..][..PAGE] != guest.ram[n * PAGE..][..PAGE]);
+        for page in changed {
+            if !dirty.contains(&(page as u64)) {
+                return Err(format!("page {page:#x} was written and not reported"));
+            }
+        }
+        Ok(exits)
+    }
+}
+
+#[test]
+fn random_programs_do_the_same_on_both_engines() {
+    let Some(host) = crate::host() else { return };
+    let _ticker = tick();
+    let programs = std::env::var("KVM_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(3000);
+    let lacks = Lacks::of(&host);
+    println!("left out on this host: {lacks:?}");
+    let mut bench = Bench::new(&host);
+    let (mut exits, mut failures) = (0, Vec::new());
+    for seed in 0..programs {
+        let user = seed & 1 == 1;
+        match bench.run(&program(seed, user, lacks), seed) {
+            Ok(n) => exits += n,
+            Err(why) => failures.push(format!("seed {seed}, ring {}: {why}", if user { 3 } else { 0 })),
+        }
+    }
+    println!(
+        "{programs} programs, {exits} exits, {} entries, {} instructions by the soft CPU, {} programs differ",
+        bench.entries,
+        bench.bridged,
+        failures.len()
+    );
+    assert!(failures.is_empty(), "{}", failures[..failures.len().min(20)].join("\n"));
+}
+
+/// The test above would be worth little if it could not fail, or if programs ended before anything happened.
+#[test]
+fn a_change_of_one_bit_is_caught() {
+    let Some(host) = crate::host() else { return };
+    let _ticker = tick();
+    let lacks = Lacks::of(&host);
+    let changes: [fn(&mut CpuState); 8] = [
+        |s| s.gpr[11] ^= 1 << 40,
+        |s| s.rflags ^= 1,
+        |s| s.fpu.mxcsr ^= 1,
+        |s| s.fpu.xmm[9] ^= 1 << 100,
+        |s| s.fpu.r[3].0 ^= 1,
+        |s| s.msrs.kernel_gs_base ^= 1,
+        |s| s.dr[2] ^= 1,
+        |s| s.seg[3].limit ^= 0x1000,
+    ];
+    let mut bench = Bench::new(&host);
+    for (n, change) in changes.into_iter().enumerate() {
+        bench.leak = Some((2, change));
+        let caught =
+            (0..16).step_by(2).filter(|seed| bench.run(&program(*seed, false, lacks), *seed).is_err());
+        let caught = caught.count();
+        assert!(caught >= 6, "change {n} was caught in {caught} of 8 programs");
+    }
+}

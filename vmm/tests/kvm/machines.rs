@@ -1,0 +1,110 @@
+//! A whole machine on the kvm engine: its devices, timer and moments are those of any other engine.
+
+use everett_cpu::CacheConfig;
+use everett_snapshot::Pool;
+use everett_vmm::engine::kvm::KvmEngine;
+use everett_vmm::machine::{End, Moment};
+use everett_vmm::{Digest, Machine, Stop, Until};
+use iced_x86::code_asm::*;
+
+use crate::lockstep::tick;
+use crate::small::{DATA, UART, assemble, config, count_tick, out, timer};
+use everett_vmm::kvm::Host;
+
+const TICKS: i32 = 30;
+
+/// Waits for a timer again and again, and says and notes each time that it came.
+fn code() -> Vec<u8> {
+    assemble(|a| {
+        let mut handler = a.create_label();
+        let mut again = a.create_label();
+        timer(a, 1000, handler)?;
+        a.set_label(&mut again)?;
+        a.sti()?;
+        a.hlt()?;
+        a.cli()?;
+        out(a, UART, u32::from(b'.'))?;
+        a.mov(rbx, DATA + 0x1000)?;
+        a.mov(qword_ptr(rbx + r15 * 8), r15)?;
+        a.lock().add(qword_ptr(rbx), r15)?;
+        a.cmp(r15, TICKS)?;
+        a.jb(again)?;
+        a.hlt()?;
+        a.set_label(&mut handler)?;
+        count_tick(a)
+    })
+}
+
+fn engine(host: &Host, ram: &everett_vmm::ram::Ram) -> KvmEngine {
+    let mut engine = KvmEngine::new(host, ram.shared()).expect("a virtual machine");
+    engine.give_up_after(1000);
+    engine
+}
+fn kvm(host: &Host) -> Machine<KvmEngine> {
+    let (config, _folder) = config(&code());
+    Machine::new(config, |ram| engine(host, ram)).expect("a machine")
+}
+fn from_moment(host: &Host, moment: &Moment) -> Machine<KvmEngine> {
+    let (config, _folder) = config(&code());
+    Machine::from_moment(config, moment, |ram| engine(host, ram)).expect("a machine")
+}
+
+/// Run to the end: what came out of the UART since, and the digest there.
+fn finish(machine: &mut Machine<KvmEngine>) -> (usize, Digest) {
+    let stop = machine.run(&Until::vtime(u64::MAX));
+    assert_eq!(stop, Stop::End(End::HaltedForever));
+    (machine.output().take_console().len(), machine.digest())
+}
+
+fn noted(machine: &Machine<KvmEngine>) -> u64 {
+    let mut sum = [0; 8];
+    assert_eq!(machine.read_virtual(DATA + 0x1000, &mut sum), 8);
+    u64::from_le_bytes(sum)
+}
+
+#[test]
+fn a_machine_runs_with_its_timer_and_its_uart() {
+    let Some(host) = crate::host() else { return };
+    let _ticker = tick();
+    let mut machine = kvm(&host);
+    let (bytes, digest) = finish(&mut machine);
+    assert_eq!((bytes, noted(&machine)), (TICKS as usize, (1..=TICKS as u64).sum()));
+    assert!(machine.stats().interrupts >= TICKS as u64);
+    let mut again = kvm(&host);
+    assert_eq!(finish(&mut again), (bytes, digest), "a second machine does the same");
+}
+
+#[test]
+fn moments_go_back_and_forth_and_to_other_machines() {
+    let Some(host) = crate::host() else { return };
+    let _ticker = tick();
+    let pool = Pool::default();
+    let mut machine = kvm(&host);
+    let (_, expected) = finish(&mut kvm(&host));
+    let mut moments = Vec::new();
+    for part in 1..4 {
+        assert_eq!(machine.run(&Until::icount(part * 25)), Stop::Count);
+        moments.push(machine.moment(&pool));
+    }
+    assert_eq!(finish(&mut machine).1, expected, "stops and moments change nothing");
+    for index in [2, 0, 1, 1, 2] {
+        machine.restore(&moments[index]).unwrap();
+        assert_eq!(finish(&mut machine).1, expected, "from moment {index}, in the machine");
+        let mut other = from_moment(&host, &moments[index]);
+        assert_eq!(finish(&mut other).1, expected, "from moment {index}, in another one");
+    }
+}
+
+#[test]
+fn a_moment_of_a_machine_on_soft_goes_on_on_kvm() {
+    let Some(host) = crate::host() else { return };
+    let _ticker = tick();
+    let (config, _folder) = config(&code());
+    let mut soft = Machine::soft(config, CacheConfig::default()).unwrap();
+    soft.run(&Until::vtime(100_000));
+    let moment = soft.moment(&Pool::default());
+    let before = soft.output().take_console().len();
+    let mut machine = from_moment(&host, &moment);
+    let (after, _) = finish(&mut machine);
+    assert_eq!((before + after, noted(&machine)), (TICKS as usize, (1..=TICKS as u64).sum()));
+}

@@ -1,0 +1,85 @@
+//! A guest that moves between the engines at its exits ends as one that does not.
+
+use std::sync::Arc;
+
+use everett_cpu::CacheConfig;
+use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::engine::{Engine, Exit, Until};
+use vm_memory::{Bytes, GuestAddress};
+
+use crate::ground::{END, Guest, RAM_BYTES};
+use crate::lacks::Lacks;
+use crate::lockstep::{Memory, bytes, comparable, difference, kvm_engine, memory, memory_difference, tick};
+use crate::program::program;
+
+const PROGRAMS: u64 = 200;
+const EXITS_MAX: usize = 300;
+
+/// Run to the next place between two instructions where the guest has just had an answer. False at the end.
+fn leg(engine: &mut dyn Engine, exits: &mut usize) -> bool {
+    loop {
+        let mut exit = engine.run(Until { icount: u64::MAX, ..Until::default() });
+        loop {
+            *exits += 1;
+            let end = matches!(exit, Exit::MmioWrite { gpa: END, .. });
+            match exit {
+                Exit::MmioRead { gpa, .. } => engine.complete_read(gpa.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+                Exit::PioRead { port, .. } => engine.complete_read(u64::from(port) * 77),
+                Exit::MmioWrite { .. } => {}
+                Exit::PioWrite { .. } => {}
+                Exit::Halt if engine.interruptible() => {
+                    engine.interrupt(0x55);
+                    break;
+                }
+                _ => return false,
+            }
+            exit = engine.run(Until { icount: engine.icount() + 1, ..Until::default() });
+            if exit == Exit::Count {
+                return !end && *exits < EXITS_MAX;
+            }
+        }
+    }
+}
+
+fn soft(memory: &Memory, guest: &Guest) -> SoftEngine {
+    let mut engine = SoftEngine::new(Arc::clone(memory), CacheConfig::default());
+    engine.set_state(&guest.state);
+    engine
+}
+
+#[test]
+fn a_guest_that_moves_from_soft_to_kvm_and_back_ends_as_one_that_stays() {
+    let Some(host) = crate::host() else { return };
+    let _ticker = tick();
+    let lacks = Lacks::of(&host);
+    for seed in 0..PROGRAMS {
+        let guest = program(seed, seed & 1 == 1, lacks);
+        let stays = memory();
+        stays.write_slice(&guest.ram, GuestAddress(0)).unwrap();
+        let mut one = soft(&stays, &guest);
+        let mut exits = 0;
+        while leg(&mut one, &mut exits) {}
+
+        let moves = memory();
+        moves.write_slice(&guest.ram, GuestAddress(0)).unwrap();
+        let mut on_soft = soft(&moves, &guest);
+        let mut on_kvm = kvm_engine(&host, &moves);
+        let pages: Vec<u64> = (0..RAM_BYTES as u64 / 4096).collect();
+        let (mut other_exits, mut n) = (0, 0u64);
+        loop {
+            // Whoever comes next has the state, and knows nothing of the memory any more.
+            let (from, to): (&mut dyn Engine, &mut dyn Engine) =
+                if n.is_multiple_of(2) { (&mut on_soft, &mut on_kvm) } else { (&mut on_kvm, &mut on_soft) };
+            if !leg(from, &mut other_exits) {
+                let (a, b) = (comparable(one.state()), comparable(from.state()));
+                let differs =
+                    difference(&a, &b).or_else(|| memory_difference(&bytes(&stays), &bytes(&moves)));
+                assert_eq!((exits, differs), (other_exits, None), "seed {seed}");
+                break;
+            }
+            to.memory_replaced(&pages);
+            to.set_state(&from.state());
+            n += 1;
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Page tables that change while they are in use. A KVM that shadows them has to see it, whoever executes the store.
+
+use iced_x86::IcedError;
+use iced_x86::code_asm::*;
+
+use crate::ground::{CODE, DATA, DEVICE, END, Guest, TABLES};
+use crate::lockstep::{Bench, tick};
+
+/// The page that is mapped elsewhere, and where: behind what the tables map at first.
+const FROM: u64 = DATA;
+const TO: u64 = DATA + 0x2000;
+const ENTRY: u64 = TABLES + 0x3000 + (FROM >> 12) * 8;
+
+type Code<'a> = &'a mut CodeAssembler;
+type Change = fn(Code<'_>) -> Result<(), IcedError>;
+
+/// Where ring 3 goes for ring 0 to change the entry: the handler of #UD.
+const CHANGER: u64 = 0x3_e000;
+
+/// The entry is made to map the other page. RBP points to it.
+fn changing(a: Code<'_>, change: Change) -> Result<(), IcedError> {
+    a.mov(rax, qword_ptr(rbp))?;
+    a.mov(rdx, qword_ptr(rbp + 8))?;
+    a.mov(rbx, rax)?;
+    a.xor(rbx, (FROM ^ TO) as i32)?;
+    a.mov(rcx, rdx)?;
+    change(a)?;
+    a.invlpg(ptr(rsi))
+}
+
+/// Reads and writes `FROM`, has its entry changed, again and again; a device is told each value that is read.
+fn guest(user: bool, change: Change) -> Guest {
+    let mut g = Guest::new(user);
+    g.code(CODE, |a| {
+        let mut again = a.create_label();
+        a.mov(rbp, ENTRY & !15)?;
+        a.mov(rsi, FROM)?;
+        a.mov(rdi, DEVICE)?;
+        a.mov(r8d, 10)?;
+        a.set_label(&mut again)?;
+        a.mov(r9, qword_ptr(rsi))?;
+        a.mov(qword_ptr(rdi), r9)?;
+        a.add(qword_ptr(rsi), 1)?;
+        if user { a.ud2() } else { changing(a, change) }?;
+        a.dec(r8d)?;
+        a.jnz(again)?;
+        if user {
+            a.mov(rdi, END)?;
+            return a.mov(dword_ptr(rdi), eax);
+        }
+        a.cli()?;
+        a.hlt()
+    });
+    g.code(CHANGER, |a| {
+        changing(a, change)?;
+        a.add(qword_ptr(rsp), 2)?;
+        a.iretq()
+    });
+    g.handle(6, CHANGER);
+    g.ram[FROM as usize] = 0x11;
+    g.ram[TO as usize] = 0x77;
+    assert_eq!(ENTRY % 16, 0, "two entries that CMPXCHG16B can reach");
+    g
+}
+
+#[test]
+fn a_store_to_an_entry_and_invlpg_take_effect() {
+    let Some(host) = crate::host() else { return };
+    let _ticker = tick();
+    let mut bench = Bench::new(&host);
+    let changes: [(&str, Change); 4] = [
+        ("a store", |a| a.mov(qword_ptr(rbp), rbx)),
+        ("an exchange", |a| a.xchg(qword_ptr(rbp), rbx)),
+        // What some hosts cannot execute, so that the soft CPU does.
+        ("CMPXCHG16B", |a| a.lock().cmpxchg16b(xmmword_ptr(rbp))),
+        ("a vector", |a| {
+            a.movq(xmm0, rbx)?;
+            a.movq(qword_ptr(rbp), xmm0)
+        }),
+    ];
+    for (name, change) in changes {
+        for user in [false, true, true] {
+            assert_eq!(bench.run(&guest(user, change), 0), Ok(11), "{name}, by ring 3: {user}");
+        }
+    }
+}

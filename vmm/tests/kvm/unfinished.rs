@@ -1,0 +1,115 @@
+//! Instructions that are not finished by one exit: repeated port accesses, and a state that replaces one in the middle.
+
+use std::sync::Arc;
+
+use everett_cpu::{CacheConfig, CpuState};
+use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::engine::{Engine, Exit, Until};
+use iced_x86::code_asm::*;
+use vm_memory::{Bytes, GuestAddress};
+
+use crate::ground::{CODE, DATA, DEVICE, Guest};
+use crate::lockstep::{Memory, bytes, comparable, difference, kvm_engine, memory, memory_difference, tick};
+
+const FOREVER: Until<'static> = Until { icount: u64::MAX, window: false, breakpoints: &[] };
+
+/// A guest that ends with HLT.
+fn guest(f: impl FnOnce(&mut CodeAssembler) -> Result<(), iced_x86::IcedError>) -> (Guest, Memory) {
+    let mut g = Guest::new(false);
+    g.code(CODE, |a| {
+        f(a)?;
+        a.cli()?;
+        a.hlt()
+    });
+    for n in 0..64 {
+        g.ram[DATA as usize + n] = n as u8 ^ 0x5a;
+    }
+    let memory = memory();
+    memory.write_slice(&g.ram, GuestAddress(0)).unwrap();
+    (g, memory)
+}
+
+/// Run to HLT; each read is answered by its number.
+fn to_the_end(engine: &mut dyn Engine) -> (Vec<Exit>, CpuState) {
+    let mut exits = Vec::new();
+    loop {
+        let exit = engine.run(FOREVER);
+        exits.push(exit);
+        match exit {
+            Exit::MmioRead { .. } | Exit::PioRead { .. } => {
+                engine.complete_read(0x0102_0304_0506_0708u64.wrapping_mul(exits.len() as u64));
+            }
+            Exit::MmioWrite { .. } | Exit::PioWrite { .. } => {}
+            _ => return (exits, comparable(engine.state())),
+        }
+    }
+}
+
+#[test]
+fn repeated_port_accesses_come_one_by_one_and_in_order() {
+    let Some(host) = crate::host() else { return };
+    let _ticker = tick();
+    type Code = fn(&mut CodeAssembler) -> Result<(), iced_x86::IcedError>;
+    let repeated: [(&str, Code, usize); 4] = [
+        ("outsb", |a| a.rep().outsb(), 11),
+        ("outsd", |a| a.rep().outsd(), 11),
+        ("insb", |a| a.rep().insb(), 11),
+        ("insw", |a| a.rep().insw(), 11),
+    ];
+    for (name, code, wanted) in repeated {
+        let program = |a: &mut CodeAssembler| {
+            a.mov(rsi, DATA)?;
+            a.mov(rdi, DATA + 0x800)?;
+            a.mov(ecx, wanted as i32)?;
+            a.mov(dx, 0x1f0)?;
+            code(a)
+        };
+        let (g, soft_memory) = guest(program);
+        let mut soft = SoftEngine::new(Arc::clone(&soft_memory), CacheConfig::default());
+        soft.set_state(&g.state);
+        let (_, kvm_memory) = guest(program);
+        let mut kvm = kvm_engine(&host, &kvm_memory);
+        kvm.set_state(&g.state);
+        let (soft, kvm) = (to_the_end(&mut soft), to_the_end(&mut kvm));
+        assert_eq!(soft.0, kvm.0, "{name}");
+        assert_eq!(soft.0.len(), wanted + 1, "{name}");
+        assert_eq!(difference(&soft.1, &kvm.1), None, "{name}");
+        assert_eq!(memory_difference(&bytes(&soft_memory), &bytes(&kvm_memory)), None, "{name}");
+    }
+}
+
+#[test]
+fn a_state_that_replaces_one_in_the_middle_of_a_read_is_not_touched_by_it() {
+    let Some(host) = crate::host() else { return };
+    let _ticker = tick();
+    let (g, memory) = guest(|a| {
+        a.mov(rsi, DEVICE)?;
+        a.mov(rax, qword_ptr(rsi))?;
+        a.in_(eax, 0x60)?;
+        a.add(rbx, 1)
+    });
+    let mut kvm = kvm_engine(&host, &memory);
+    for answered in [false, true] {
+        for exits in 1..=2 {
+            kvm.set_state(&g.state);
+            for n in 0..exits {
+                let exit = kvm.run(FOREVER);
+                assert!(matches!(exit, Exit::MmioRead { .. } | Exit::PioRead { .. }), "{exit:?}");
+                if answered || n + 1 < exits {
+                    kvm.complete_read(0xdead_beef);
+                }
+            }
+            let other = CpuState { gpr: std::array::from_fn(|n| 0x1111 * n as u64), ..g.state.clone() };
+            kvm.set_state(&other);
+            assert_eq!(
+                difference(&comparable(other.clone()), &comparable(kvm.state())),
+                None,
+                "{answered}, {exits}"
+            );
+            let mut soft = SoftEngine::new(Arc::clone(&memory), CacheConfig::default());
+            soft.set_state(&other);
+            let (soft, kvm) = (to_the_end(&mut soft), to_the_end(&mut kvm));
+            assert_eq!((soft.0, None), (kvm.0, difference(&soft.1, &kvm.1)), "{answered}, {exits}");
+        }
+    }
+}
