@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use everett_vmm::MachineConfig;
 use everett_vmm::boot::{SMALL_KERNEL_ENTRY, small_kernel};
 use iced_x86::IcedError;
-use iced_x86::code_asm::{CodeAssembler, qword_ptr, r8, r9, r10, rax, rbx};
+use iced_x86::code_asm::{CodeAssembler, al, qword_ptr, r8, r9, r10, rax, rbx, rcx};
 
 /// The first page that it dirties: above its code, so that all of these are data.
 pub const FIRST_PAGE: u64 = 0x200_0000 >> 12;
 /// Instructions that one dirtied page takes.
 pub const INSTRUCTIONS_A_PAGE: u64 = 10;
 
-/// The guest: for ever, a xorshift step, then a store to the page that it names. `pages` is a power of two.
-fn code(pages: u64) -> Result<Vec<u8>, IcedError> {
+/// The guest: for ever, a xorshift step, then a store to the page that it names. `pages` is a power of two. With `batches` it
+/// asks a port that nobody has whenever RCX has come to zero.
+fn code(pages: u64, batches: bool) -> Result<Vec<u8>, IcedError> {
     let mut a = CodeAssembler::new(64)?;
     let mut top = a.create_label();
     a.mov(rax, 0x9e37_79b9_7f4a_7c15u64)?;
@@ -30,6 +31,11 @@ fn code(pages: u64) -> Result<Vec<u8>, IcedError> {
     a.and(rbx, r9)?;
     a.shl(rbx, 12)?;
     a.mov(qword_ptr(r8 + rbx), rax)?;
+    if batches {
+        a.dec(rcx)?;
+        a.jnz(top)?;
+        a.out(0x80, al)?;
+    }
     a.jmp(top)?;
     a.assemble(SMALL_KERNEL_ENTRY)
 }
@@ -39,7 +45,19 @@ fn code(pages: u64) -> Result<Vec<u8>, IcedError> {
 /// # Errors
 /// One line.
 pub fn kernel(folder: &Path, pages: u64) -> Result<PathBuf, String> {
-    let code = code(pages).map_err(|error| error.to_string())?;
+    file(folder, code(pages, false))
+}
+
+/// That of a guest that asks a port that nobody has after each RCX pages.
+///
+/// # Errors
+/// One line.
+pub fn kernel_in_batches(folder: &Path, pages: u64) -> Result<PathBuf, String> {
+    file(folder, code(pages, true))
+}
+
+fn file(folder: &Path, code: Result<Vec<u8>, IcedError>) -> Result<PathBuf, String> {
+    let code = code.map_err(|error| error.to_string())?;
     let path = folder.join("vmlinux");
     std::fs::write(&path, small_kernel(&code, 0)).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(path)

@@ -1,0 +1,214 @@
+//! The kvm engine beside the soft one: instructions a second in both rings, exits a second, going back to a moment.
+//!
+//! On a host whose `/dev/kvm` is software, ring 0 is slow on it, and figures of restores say little: `everett doctor` tells
+//! what kind of host it is. Without `/dev/kvm` nothing is measured.
+//!
+//! `cargo bench -p benches --bench kvm [-- --json] [-- --runs N]`
+#![allow(clippy::disallowed_types)] // Measuring host time is what benches are for.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use benches::guest;
+use benches::{Options, Report, Samples};
+use clap::Parser;
+use everett_cpu::CacheConfig;
+use everett_snapshot::Pool;
+use everett_tools::doctor::kvm::guest::{Guest, RAM_BYTES, Ring};
+use everett_vmm::engine::kvm::KvmEngine;
+use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::engine::{Engine, Exit, Until};
+use everett_vmm::kvm::Host;
+use everett_vmm::machine::Moment;
+use everett_vmm::{Machine, MachineError, ram};
+use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
+
+/// Pages that the guest draws from: a power of two.
+const PAGES: u64 = 1 << 15;
+/// Restores in a round.
+const RESTORES: usize = 50;
+/// Accesses to a port in a round.
+const EXITS: u64 = 20_000;
+/// Instructions of a loop in a round of [`Guest::spinning`].
+const PER_ROUND: u64 = 2;
+/// Shorter measurements say little: they are made again with more rounds.
+const ENOUGH_S: f64 = 0.2;
+const ROUNDS_FIRST: u64 = 100_000;
+const ROUNDS_MAX: u64 = 10_000_000_000;
+
+/// What the count of one engine and of the other is of.
+const ONE_EXIT: u64 = 1;
+const SOME_INSTRUCTIONS: u64 = 100;
+
+/// OUT to a port that nobody has, RCX times.
+const ASKING: [u8; 7] = [
+    0xe6, 0x80, // out 0x80, al
+    0x48, 0xff, 0xc9, // dec rcx
+    0x75, 0xf9, // jnz back
+];
+
+fn main() -> ExitCode {
+    benches::end("kvm", run(&Options::parse()))
+}
+
+fn run(options: &Options) -> Result<(), String> {
+    let mut report = Report::new("kvm", options.json);
+    let host = match Host::open() {
+        Ok(host) => host,
+        Err(error) => {
+            report.note(&format!("nothing is measured: {error}"));
+            return Ok(());
+        }
+    };
+    let on_kvm = |memory: &Arc<GuestMemoryMmap>| {
+        KvmEngine::new(&host, Arc::clone(memory)).map_err(|error| error.to_string())
+    };
+    let on_soft =
+        |memory: &Arc<GuestMemoryMmap>| Ok(SoftEngine::new(Arc::clone(memory), CacheConfig::default()));
+    for (ring, name) in [(Ring::Zero, "ring0_mips"), (Ring::Three, "ring3_mips")] {
+        let [mut kvm, mut soft] = [const { Vec::new() }; 2].map(Samples::from);
+        for round in 1..=options.runs {
+            report.note(&format!("{name}, round {round} of {}", options.runs));
+            kvm.push(mips(ring, on_kvm)?);
+            soft.push(mips(ring, on_soft)?);
+        }
+        report.figure(name, "MIPS", &kvm, Some(("soft", &soft)));
+        report.figure(&format!("soft_{name}"), "MIPS", &soft, None);
+    }
+    let [mut kvm, mut soft] = [const { Vec::new() }; 2].map(Samples::from);
+    for _ in 1..=options.runs {
+        kvm.push(exits_per_s(on_kvm)?);
+        soft.push(exits_per_s(on_soft)?);
+    }
+    report.figure("exits_per_s", "1/s", &kvm, Some(("soft", &soft)));
+    report.figure("soft_exits_per_s", "1/s", &soft, None);
+    restores(&mut report, options, &host)?;
+    report.print();
+    Ok(())
+}
+
+/// A guest on an engine, ready to run.
+fn ready<E: Engine>(
+    guest: &Guest,
+    engine: impl Fn(&Arc<GuestMemoryMmap>) -> Result<E, String>,
+) -> Result<E, String> {
+    let memory = GuestMemoryMmap::from_ranges(&[(GuestAddress(0), RAM_BYTES)]).map_err(|e| e.to_string())?;
+    memory.write_slice(&guest.memory(), GuestAddress(0)).map_err(|e| e.to_string())?;
+    let mut engine = engine(&Arc::new(memory))?;
+    engine.set_state(&guest.registers());
+    Ok(engine)
+}
+
+/// Run a guest to its HLT: seconds, and how many devices it asked on the way.
+fn to_its_end(engine: &mut impl Engine) -> Result<(f64, u64), String> {
+    let (start, mut asked) = (Instant::now(), 0);
+    loop {
+        match engine.run(Until { icount: u64::MAX, ..Until::default() }) {
+            Exit::Halt => return Ok((start.elapsed().as_secs_f64(), asked)),
+            Exit::PioWrite { .. } => asked += 1,
+            other => return Err(format!("the guest ended with {other:?}")),
+        }
+    }
+}
+
+/// Millions of instructions a second in a loop.
+fn mips<E: Engine>(
+    ring: Ring,
+    engine: impl Fn(&Arc<GuestMemoryMmap>) -> Result<E, String>,
+) -> Result<f64, String> {
+    let mut rounds = ROUNDS_FIRST;
+    loop {
+        let mut engine = ready(&Guest::spinning("spinning", ring, rounds), &engine)?;
+        let (seconds, _) = to_its_end(&mut engine)?;
+        if seconds >= ENOUGH_S || rounds >= ROUNDS_MAX {
+            return Ok((rounds * PER_ROUND) as f64 / 1e6 / seconds);
+        }
+        rounds *= 4;
+    }
+}
+
+fn exits_per_s<E: Engine>(
+    engine: impl Fn(&Arc<GuestMemoryMmap>) -> Result<E, String>,
+) -> Result<f64, String> {
+    let guest = Guest { rcx: EXITS, ..Guest::new("asking", Ring::Zero, &ASKING) };
+    let (seconds, asked) = to_its_end(&mut ready(&guest, engine)?)?;
+    if asked != EXITS {
+        return Err(format!("the guest asked {asked} times instead of {EXITS}"));
+    }
+    Ok(asked as f64 / seconds)
+}
+
+/// Going back to a moment in place, from so many dirty pages.
+fn restores(report: &mut Report, options: &Options, host: &Host) -> Result<(), String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let kernel = guest::kernel_in_batches(folder.path(), PAGES)?;
+    let pool = Pool::default();
+    // A machine takes an engine and no error: whatever the host refuses, it refuses here.
+    let ram = ram::Ram::new(guest::config(&kernel).memory_bytes).map_err(|error| error.to_string())?;
+    KvmEngine::new(host, ram.shared()).map_err(|error| error.to_string())?;
+    let on_kvm = |ram: &ram::Ram| KvmEngine::new(host, ram.shared()).expect("the host has just made one");
+    let on_soft = |ram: &ram::Ram| SoftEngine::new(ram.shared(), CacheConfig::default());
+    let (mut kvm, kvm_root) = machine(&kernel, &pool, on_kvm, ONE_EXIT)?;
+    let (mut soft, soft_root) = machine(&kernel, &pool, on_soft, SOME_INSTRUCTIONS)?;
+    for pages in [100, 1000] {
+        let [mut on_kvm, mut on_soft] = [const { Vec::new() }; 2].map(Samples::from);
+        for round in 1..=options.runs {
+            report.note(&format!("{pages} dirty pages, round {round} of {}", options.runs));
+            on_kvm.push(restored_us(&mut kvm, &kvm_root, pages, ONE_EXIT)?);
+            on_soft.push(restored_us(&mut soft, &soft_root, pages, SOME_INSTRUCTIONS)?);
+        }
+        let name = format!("restore_{pages}_us");
+        report.figure(&name, "us", &on_kvm, Some(("soft", &on_soft)));
+        report.figure(&format!("soft_{name}"), "us", &on_soft, None);
+    }
+    Ok(())
+}
+
+/// A machine that waits for its first batch, and the moment there.
+fn machine<E: Engine>(
+    kernel: &Path,
+    pool: &Pool,
+    engine: impl FnOnce(&ram::Ram) -> E,
+    step: u64,
+) -> Result<(Machine<E>, Moment), String> {
+    let made: Result<Machine<E>, MachineError> = Machine::new(guest::config(kernel), engine);
+    let mut machine = made.map_err(|error| error.to_string())?;
+    dirty(&mut machine, PAGES, step)?;
+    let moment = machine.moment(pool);
+    Ok((machine, moment))
+}
+
+/// Have the guest draw so many pages and write them, up to its access to a port or `step` counts behind it: it goes on for
+/// ever.
+fn dirty<E: Engine>(machine: &mut Machine<E>, pages: u64, step: u64) -> Result<(), String> {
+    let mut cpu = machine.cpu();
+    cpu.gpr[1] = pages;
+    machine.engine_mut().set_state(&cpu);
+    let before = machine.stats().pio;
+    while machine.stats().pio == before {
+        let stop = machine.run(&everett_vmm::Until::icount(machine.icount() + step));
+        if let everett_vmm::Stop::End(end) = stop {
+            return Err(format!("the guest ended: {end}"));
+        }
+    }
+    Ok(())
+}
+
+/// The median of some restores, in microseconds.
+fn restored_us<E: Engine>(
+    machine: &mut Machine<E>,
+    root: &Moment,
+    pages: u64,
+    step: u64,
+) -> Result<f64, String> {
+    let once = |_| -> Result<f64, String> {
+        dirty(machine, pages, step)?;
+        let start = Instant::now();
+        machine.restore(root).map_err(|error| error.to_string())?;
+        Ok(start.elapsed().as_secs_f64())
+    };
+    let samples: Result<Vec<f64>, String> = (0..RESTORES).map(once).collect();
+    Ok(Samples::from(samples?).median() * 1e6)
+}
