@@ -193,6 +193,13 @@ impl Asm {
         self.at(0, base, disp);
         self.code.push(imm);
     }
+    /// CF = a bit of [base + disp]; the other flags are what they like.
+    pub(super) fn bit_test(&mut self, base: Host, disp: i32, bit: u8) {
+        self.rex(true, 0, 0, base.0);
+        self.code.extend_from_slice(&[0x0f, 0xba]);
+        self.at(4, base, disp);
+        self.code.push(bit);
+    }
     /// dst & imm, the low byte, for the flags.
     pub(super) fn test_byte(&mut self, dst: Host, imm: u8) {
         // A prefix, so that numbers 4-7 are low bytes.

@@ -2,7 +2,7 @@
 
 use iced_x86::{Code, ConditionCode, Encoder, Instruction, Mnemonic, OpKind, Register};
 
-use super::asm::{BELOW, Host, R13, RSI};
+use super::asm::{Host, R13, RSI};
 use super::block::{ARITH, Emitter, GUEST_RSP, InHost};
 use super::choice::{is_logic, is_second_byte, leaves_all_in_host, needs_carry, operation, writes_whole};
 use super::enter::handler_word;
@@ -29,7 +29,7 @@ impl Emitter<'_> {
         }
         let seen = operation(i).is_some() && self.plain[n].seen;
         if needs_carry(i) && (seen || i.rflags_read() & ARITH != 0) {
-            self.need_flags(BELOW);
+            self.need_carry();
         }
         let mut out = *i;
         let mut hosts = [None; 3];

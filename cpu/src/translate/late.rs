@@ -2,13 +2,44 @@
 
 use iced_x86::{Instruction, Mnemonic};
 
-use super::asm::{Alu, Host, R10, R11, R13, R15};
+use super::asm::{Alu, Asm, Host, R10, R11, R13, R15};
 use super::block::{Emitter, InHost};
 use super::frame::slot as at_slot;
 use super::lazy::{self, Operation};
 use crate::decode::operand::is_immediate;
 use crate::flags::bits;
 use crate::op::slot;
+
+/// Have the host compute the flags of an operation from its operands, as far as a condition looks. Whether it can. R10 and R11
+/// are not kept.
+pub(super) fn compute(asm: &mut Asm, operation: Operation, log2: u8) -> bool {
+    match operation {
+        Operation::Logic => {
+            asm.load(R10, R15, at_slot(slot::X));
+            asm.test(log2, R10, R10);
+        }
+        Operation::Add | Operation::Sub => {
+            asm.load(R10, R15, at_slot(slot::X));
+            asm.load(R11, R15, at_slot(slot::Y));
+            let alu = if operation == Operation::Add { Alu::Add } else { Alu::Sub };
+            asm.alu_by_width(alu, log2, R10, R11);
+        }
+        Operation::Host => {
+            asm.load(R10, R15, at_slot(slot::X));
+            asm.and32(R10, lazy::GUEST_FLAGS);
+            asm.push(R10);
+            asm.pop_flags();
+        }
+        // Hosts differ in what the longer ones leave.
+        Operation::Shl | Operation::Shr | Operation::Sar => return false,
+    }
+    true
+}
+
+/// CF, where the operand is what the host's flags were.
+pub(super) fn carry_of_host(asm: &mut Asm) {
+    asm.bit_test(R15, at_slot(slot::X), 0);
+}
 
 impl Emitter<'_> {
     /// Have the host's flags be the guest's, as far as a condition looks. Registers keep their values, and R13 as well.
@@ -17,32 +48,28 @@ impl Emitter<'_> {
         match (self.in_host, self.known) {
             (InHost::All, _) => return,
             (InHost::AllButOverflow, _) if !overflow => return,
-            (_, Some((Operation::Logic, log2))) => {
-                self.asm.load(R10, R15, at_slot(slot::X));
-                self.asm.test(log2, R10, R10);
-            }
-            (_, Some((operation @ (Operation::Add | Operation::Sub), log2))) => {
-                self.asm.load(R10, R15, at_slot(slot::X));
-                self.asm.load(R11, R15, at_slot(slot::Y));
-                let alu = if operation == Operation::Add { Alu::Add } else { Alu::Sub };
-                self.asm.alu_by_width(alu, log2, R10, R11);
-            }
-            (_, Some((Operation::Host, _))) => {
-                self.asm.load(R10, R15, at_slot(slot::X));
-                self.asm.and32(R10, lazy::GUEST_FLAGS);
-                self.asm.push(R10);
-                self.asm.pop_flags();
-            }
-            _ => {
-                // It preserves general registers only.
-                self.registers.vectors.save(self.asm);
-                self.registers.vectors.forget();
-                self.asm.call_to(self.places.routines.flags);
-                // They are where the interpreter has them now.
-                self.known = None;
-            }
+            (_, Some((operation, log2))) if compute(self.asm, operation, log2) => {}
+            _ => self.ask(self.places.routines.flags),
         }
         self.in_host = InHost::All;
+    }
+    /// Have the host's CF be the guest's, and its other flags whatever they are. Registers keep their values, and R13 as well.
+    pub(super) fn need_carry(&mut self) {
+        match (self.in_host, self.known) {
+            (InHost::All | InHost::AllButOverflow, _) => {}
+            (_, Some((Operation::Host, _))) => carry_of_host(self.asm),
+            (_, Some((operation, log2))) if compute(self.asm, operation, log2) => self.in_host = InHost::All,
+            _ => self.ask(self.places.routines.carry),
+        }
+    }
+    /// Have a routine find flags that nobody knows here.
+    fn ask(&mut self, routine: u64) {
+        // It preserves general registers only.
+        self.registers.vectors.save(self.asm);
+        self.registers.vectors.forget();
+        self.asm.call_to(routine);
+        // They may be where the interpreter has them now.
+        self.known = None;
     }
     /// Say what the operands are of that were stored.
     pub(super) fn keep_kind(&mut self, operation: Operation, log2: u8) {

@@ -12,12 +12,14 @@ use super::asm::{
 };
 use super::enter::{call_op, missed, missed_exec, note_edge, read_flags};
 use super::frame::{MIDDLE, RIP, TABLE, field, slot};
+use super::late;
+use super::lazy::{self, Operation};
 use super::memory::CodeMemory;
 use super::{FULL, JUMP_SHIFT, MISSED, MISSED_FAR, NEXT, STOP_SHIFT, STOPPED, UNLINKED};
 use crate::core::{Core, cr0, cr4};
 use crate::edges::{NUMBER_ROTATION, TABLE_MASK, TABLE_SHIFT};
 use crate::mem::tlb;
-use crate::op::slot::{CONTENTS, EDGES, FROM, JUMPS, LEFT, PAGE, PAGE_FAR, RAM};
+use crate::op::slot::{CONTENTS, EDGES, FROM, JUMPS, KIND, LEFT, PAGE, PAGE_FAR, RAM};
 
 /// What the host's ABI wants to be saved.
 const SAVED: [Host; 6] = [Host(3), Host(5), R12, R13, R14, R15];
@@ -87,8 +89,10 @@ pub(super) struct Routines {
     pub handler: u64,
     /// A branch at the place in R10, which is not kept, went to the one in R11.
     pub edge: u64,
-    /// The host's flags become the guest's.
+    /// The host's flags become the guest's, as far as a condition looks.
     pub flags: u64,
+    /// The host's CF becomes the guest's.
+    pub carry: u64,
     /// Block R11 does not fit before the limit; it was charged for.
     pub full: u64,
     /// Nothing is known of where the cell at R11 leads.
@@ -119,7 +123,9 @@ impl Routines {
         routines.far_stack = emit(&mut |asm| far(asm, mask, true, leave));
         routines.handler = emit(&mut |asm| handler(asm, base, leave));
         routines.edge = emit(&mut edge);
-        routines.flags = emit(&mut flags);
+        let unusual = emit(&mut unusual_flags);
+        routines.flags = emit(&mut |asm| flags(asm, unusual));
+        routines.carry = emit(&mut |asm| carry(asm, unusual));
         routines.full = emit(&mut |asm| leave_with(asm, FULL, 8, leave));
         routines.unlinked = emit(&mut |asm| {
             asm.set(RAX, words);
@@ -364,7 +370,51 @@ fn edge(asm: &mut Asm) {
     asm.ret();
 }
 
-fn flags(asm: &mut Asm) {
+/// What flags are usually left of, most usual first.
+const USUAL: [(Operation, u8); 11] = [
+    (Operation::Sub, 3),
+    (Operation::Logic, 3),
+    (Operation::Sub, 2),
+    (Operation::Logic, 2),
+    (Operation::Host, 3),
+    (Operation::Sub, 0),
+    (Operation::Logic, 0),
+    (Operation::Add, 3),
+    (Operation::Add, 2),
+    (Operation::Sub, 1),
+    (Operation::Logic, 1),
+];
+
+fn flags(asm: &mut Asm, unusual: u64) {
+    asm.load_by_width(0, R10, R15, slot(KIND));
+    let labels = USUAL.map(|(operation, log2)| {
+        let label = asm.label();
+        asm.alu_imm(Alu::Cmp, R10, i32::from(lazy::kind(operation, log2)));
+        asm.jump_if(EQUAL, label);
+        label
+    });
+    asm.jump_to(unusual);
+    for ((operation, log2), label) in USUAL.into_iter().zip(labels) {
+        asm.bind(label);
+        let computed = late::compute(asm, operation, log2);
+        debug_assert!(computed);
+        asm.ret();
+    }
+}
+
+/// The flags of INC and DEC go round in loops with the CF that was there before.
+fn carry(asm: &mut Asm, unusual: u64) {
+    let other = asm.label();
+    asm.load_by_width(0, R10, R15, slot(KIND));
+    asm.alu_imm(Alu::Cmp, R10, i32::from(lazy::kind(Operation::Host, 3)));
+    asm.jump_if(NOT_EQUAL, other);
+    late::carry_of_host(asm);
+    asm.ret();
+    asm.bind(other);
+    asm.jump_to(unusual);
+}
+
+fn unusual_flags(asm: &mut Asm) {
     VOLATILE.iter().for_each(|&reg| asm.push(Host(reg)));
     asm.add_to(RDI, R15, -MIDDLE);
     asm.set(RAX, read_flags as *const () as u64);
