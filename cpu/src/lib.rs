@@ -33,7 +33,7 @@ mod interrupt;
 mod mem;
 #[doc(hidden)]
 pub mod model;
-mod msr;
+pub mod msr;
 mod op;
 mod run;
 pub mod state;

@@ -1,4 +1,4 @@
-//! Model-specific registers (SDM vol. 4). An MSR that is not listed here raises #GP.
+//! Model-specific registers (SDM vol. 4; [`number`]). An MSR that is not listed here raises #GP.
 //!
 //! | MSR | why it exists |
 //! |---|---|
@@ -15,44 +15,20 @@
 //! | C0000080h-84h | EFER and SYSCALL |
 //! | C0000100h-103h | FS, GS and kernel GS bases, TSC_AUX |
 
+pub mod number;
+
 use crate::core::{Core, cr0, efer};
 use crate::mem::{PHYSICAL_BITS, canonical};
 use crate::op::{Op, slot};
 use crate::state::{Unsupported, seg};
-
-const TSC: u32 = 0x10;
-const PLATFORM_ID: u32 = 0x17;
-const APIC_BASE: u32 = 0x1b;
-const BIOS_SIGN_ID: u32 = 0x8b;
-const MTRRCAP: u32 = 0xfe;
-const ARCH_CAPABILITIES: u32 = 0x10a;
-const SYSENTER_CS: u32 = 0x174;
-const SYSENTER_ESP: u32 = 0x175;
-const SYSENTER_EIP: u32 = 0x176;
-const MISC_ENABLE: u32 = 0x1a0;
-const DEBUGCTL: u32 = 0x1d9;
-const MTRR_VARIABLE: u32 = 0x200;
-const MTRR_VARIABLE_LAST: u32 = 0x20f;
-const PAT: u32 = 0x277;
-const MTRR_DEF_TYPE: u32 = 0x2ff;
-const EFER: u32 = 0xc000_0080;
-const STAR: u32 = 0xc000_0081;
-const LSTAR: u32 = 0xc000_0082;
-const CSTAR: u32 = 0xc000_0083;
-const FMASK: u32 = 0xc000_0084;
-const FS_BASE: u32 = 0xc000_0100;
-const GS_BASE: u32 = 0xc000_0101;
-const KERNEL_GS_BASE: u32 = 0xc000_0102;
-const TSC_AUX: u32 = 0xc000_0103;
+use number::*;
 
 /// Eight variable ranges, fixed ranges, write-combining.
 const MTRRCAP_VALUE: u64 = 8 | 1 << 8 | 1 << 10;
-/// The fixed-range MTRRs in the order of `Msrs::mtrr_fixed`.
-const MTRR_FIXED: [u32; 11] = [0x250, 0x258, 0x259, 0x268, 0x269, 0x26a, 0x26b, 0x26c, 0x26d, 0x26e, 0x26f];
 /// Fast strings; the only bit that can change.
-const MISC_FAST_STRINGS: u64 = 1;
+pub const MISC_FAST_STRINGS: u64 = 1;
 /// Branch trace storage and PEBS are not available: read-only.
-const MISC_FIXED: u64 = 1 << 11 | 1 << 12;
+pub const MISC_FIXED: u64 = 1 << 11 | 1 << 12;
 /// The local APIC is on.
 const APIC_ENABLE: u64 = 1 << 11;
 

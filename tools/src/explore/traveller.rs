@@ -98,7 +98,7 @@ pub trait Watch {
     fn mark(&mut self, _vtime_ns: u64, _digest: Digest) -> bool {
         true
     }
-    /// A node has executed these edges of code for the first time on this branch.
+    /// A node has executed these edges of code for the first time.
     fn edges(&mut self, _node: usize, _edges: &[Edge]) {}
     /// The timeline is here. Returns whether it goes on.
     fn at(&mut self, _vtime_ns: u64) -> bool {
@@ -234,8 +234,6 @@ impl<'s> Traveller<'s> {
         let started = self.timeline.icount();
         let commands = self.timeline.tally().cloned().unwrap_or_default();
         self.marker = Marker::new(&self.timeline);
-        // Where a branch begins, nothing has been executed yet, however the timeline came there.
-        self.machines().for_each(Machine::forget_edges);
         let mut witness = Witness::new(&self.setting.lens, plan, memory)?;
         let mut broken = self.run_to(end.at_ns, &mut witness, watch)?;
         let end_ns = self.timeline.vtime();

@@ -11,7 +11,7 @@ use everett_tools::symbols::Symbols;
 use everett_vmm::digest::Digest;
 use everett_vmm::machine::Until;
 
-use crate::support::{MS, launcher};
+use crate::support::{MS, everett, launcher, shown, world_file};
 
 /// Bytes of a descriptor of the IDT.
 const GATE_BYTES: u64 = 16;
@@ -120,4 +120,30 @@ fn who_reads_a_descriptor_is_told_and_does_not_notice() {
     assert!(error.contains("nobody"), "{error}");
     launcher.watching = Watching::new(&[], &launcher).unwrap();
     assert!(launcher.watching.is_none());
+}
+
+#[test]
+fn the_command_line_writes_edges_and_tells_accesses() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("edges.jsonl");
+    let (world, file) = (world_file(), file.to_str().unwrap().to_owned());
+    let table = launcher(EngineOptions::default()).start(3).unwrap().machine(0).cpu().idtr.base;
+    let watch = format!("{:#x}+{GATE_BYTES}:r", table + TIMER_VECTOR * GATE_BYTES);
+    let arguments =
+        ["run", world.to_str().unwrap(), "--json", "--for", "100ms", "--edges", &file, "--watch", &watch];
+    let output = everett(&arguments);
+    assert!(output.status.success(), "{}", shown(&output));
+    let told = String::from_utf8(output.stdout).unwrap();
+    let records: Vec<serde_json::Value> =
+        told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |kind: &str| records.iter().filter(|record| record["kind"] == kind).collect::<Vec<_>>();
+    assert!(of("access").len() > 5 && of("access").iter().all(|access| access["store"] == false));
+    let lines = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(of("edges")[0]["edges"].as_u64(), Some(lines.lines().count() as u64));
+    assert!(lines.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()));
+    // What is there is never overwritten.
+    let again = everett(&arguments);
+    assert_eq!(again.status.code(), Some(2), "{}", shown(&again));
+    assert!(String::from_utf8(again.stderr).unwrap().contains("edges.jsonl: it exists"));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), lines);
 }

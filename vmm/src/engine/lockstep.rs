@@ -8,9 +8,10 @@
 use std::collections::BTreeSet;
 
 use everett_cpu::{CacheConfig, Cpu, CpuState, Edge, Exit, Hit, Ram, TscAnchor, Until, Watchpoint};
-use vm_memory::{Address, GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRegion};
+use vm_memory::GuestMemoryMmap;
 
 use super::instants::Instants;
+use crate::ram;
 
 const PAGE: u64 = 4096;
 /// The scale of pieces, in instructions. Where they end shows nowhere, if nothing is wrong.
@@ -38,13 +39,9 @@ impl Lockstep {
         let memory =
             GuestMemoryMmap::<()>::from_ranges(&[(vm_memory::GuestAddress(0), theirs.len() as usize)])
                 .ok()?;
-        let base = {
-            let region = memory.iter().next()?;
-            debug_assert_eq!(region.start_addr().raw_value(), 0);
-            region.get_host_address(vm_memory::MemoryRegionAddress(0)).ok()?
-        };
+        let (base, len) = ram::whole(&memory)?;
         // SAFETY: the mapping has this length and lives as long as `_memory`; nobody else knows of it.
-        let ours = unsafe { Ram::new(base, theirs.len()) };
+        let ours = unsafe { Ram::new(base, len) };
         let caches = CacheConfig { translate_after: None, ..caches };
         let (cpu, written, pieces) = (Cpu::new(ours, caches), BTreeSet::new(), Instants::new(PIECE, 0, 0));
         Some(Lockstep { cpu, theirs, ours, pieces, written, fresh: true, _memory: memory })
@@ -106,9 +103,6 @@ impl Lockstep {
             return Err("translated code has other edges than interpreted".to_owned());
         }
         Ok(())
-    }
-    pub(super) fn forget_edges(&mut self) {
-        self.cpu.forget_edges();
     }
     pub(super) fn complete(&mut self, value: u64) {
         self.cpu.complete(value);

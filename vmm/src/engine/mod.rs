@@ -133,11 +133,9 @@ pub trait Engine {
     fn take_hits(&mut self) -> Vec<Hit> {
         Vec::new()
     }
-    /// Edges of code that were executed for the first time since [`Engine::forget_edges`] and not taken yet, in this order. None
-    /// of an engine that does not see them or was not made to.
+    /// Edges of code that were executed for the first time and not taken yet, in this order. None of an engine that does not
+    /// see them or was not made to.
     fn take_edges(&mut self) -> Vec<Edge> {
         Vec::new()
     }
-    /// From here on every edge is executed for the first time.
-    fn forget_edges(&mut self) {}
 }

@@ -4,10 +4,11 @@
 use super::instants::Instants;
 use super::lockstep::Lockstep;
 use super::{Engine, Exit, TscAnchor, Until};
+use crate::ram;
 use everett_cpu::{CacheConfig, Code, Cpu, CpuState, Edge, Hit, Ram, Request, Watchpoint};
 use std::sync::Arc;
 use vm_memory::bitmap::Bitmap;
-use vm_memory::{Address, GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRegion, MmapRegion};
+use vm_memory::{GuestMemoryMmap, MmapRegion};
 
 /// When the CPU's caches are dropped, besides when it must: a test that they are invisible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,13 +54,7 @@ impl SoftEngine {
         B: Bitmap + Send + Sync + 'static,
         MmapRegion<B>: Send + Sync,
     {
-        assert_eq!(memory.num_regions(), 1, "guest RAM is one region");
-        let (base, len) = {
-            let region = memory.iter().next().expect("one region");
-            assert_eq!(region.start_addr().raw_value(), 0, "guest RAM starts at 0");
-            let base = region.get_host_address(vm_memory::MemoryRegionAddress(0)).expect("a mapped region");
-            (base, region.len())
-        };
+        let (base, len) = ram::whole(&memory).expect("guest RAM is one region from 0");
         // SAFETY: the mapping is as long as the region and lives as long as `_memory`, which this engine owns. Devices
         // access guest memory only between two runs, on the thread that owns the machine.
         let ram = unsafe { Ram::new(base, len) };
@@ -252,11 +247,5 @@ impl Engine for SoftEngine {
             diverged(&mut self.diverged, what);
         }
         edges
-    }
-    fn forget_edges(&mut self) {
-        self.cpu.forget_edges();
-        if let Some(lockstep) = &mut self.lockstep {
-            lockstep.forget_edges();
-        }
     }
 }

@@ -12,10 +12,11 @@ use kvm_bindings::{
 };
 use kvm_ioctls::{MsrFilterDefaultAction, MsrFilterRange, MsrFilterRangeFlags, VcpuFd, VmFd};
 use vm_memory::bitmap::Bitmap;
-use vm_memory::{Address, GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRegion, MmapRegion};
+use vm_memory::{GuestMemoryMmap, MmapRegion};
 
 use super::error::{KvmError, uninterrupted};
 use super::host::Host;
+use crate::ram;
 
 /// Three pages that some Intel processors need for real mode. Between the devices and the end of the first 4 GiB.
 const TSS_ADDRESS: usize = 0xfffb_d000;
@@ -45,14 +46,7 @@ impl Vm {
         B: Bitmap + Send + Sync + 'static,
         MmapRegion<B>: Send + Sync,
     {
-        let (base, bytes) = {
-            let region = memory.iter().next().ok_or(KvmError::Memory)?;
-            if memory.num_regions() != 1 || region.start_addr().raw_value() != 0 {
-                return Err(KvmError::Memory);
-            }
-            let base = region.get_host_address(vm_memory::MemoryRegionAddress(0));
-            (base.map_err(|_| KvmError::Memory)?, region.len())
-        };
+        let (base, bytes) = ram::whole(&memory).ok_or(KvmError::Memory)?;
         let fd = host.create_vm()?;
         if host.capability(KVM_CAP_SET_TSS_ADDR)? != 0 {
             uninterrupted("place the TSS", || fd.set_tss_address(TSS_ADDRESS))?;

@@ -318,14 +318,9 @@ impl<E: Engine> Machine<E> {
     pub fn watch(&mut self, points: &[Watchpoint]) -> bool {
         self.engine.set_watchpoints(points)
     }
-    /// Edges of code that were executed for the first time since [`Machine::forget_edges`] and not taken yet. None unless the
-    /// engine was made to note them.
+    /// Edges of code that were executed for the first time and not taken yet. None unless the engine was made to note them.
     pub fn take_edges(&mut self) -> Vec<Edge> {
         self.engine.take_edges()
-    }
-    /// From here on every edge is executed for the first time.
-    pub fn forget_edges(&mut self) {
-        self.engine.forget_edges();
     }
 
     /// Type on the serial console. Returns how many bytes were accepted.

@@ -14,6 +14,7 @@ mod raw;
 
 pub use page_log::PageLog;
 pub use page_set::PageSet;
+pub(crate) use raw::whole;
 
 use std::fs::File;
 use std::sync::Arc;

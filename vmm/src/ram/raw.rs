@@ -4,13 +4,22 @@
 //! only between two of those, and all of it on the one thread that has the machine.
 #![allow(unsafe_code)]
 
-use vm_memory::{GuestAddress, GuestMemoryBackend};
+use vm_memory::bitmap::Bitmap;
+use vm_memory::{GuestAddress, GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRegion, MemoryRegionAddress};
 
 use super::Ram;
 use crate::layout::PAGE;
 
 /// A page's content.
 pub(super) type PageBytes = [u8; PAGE as usize];
+
+/// Where guest memory of one region from address 0 begins on the host, and its bytes; nothing, if it has another shape.
+pub(crate) fn whole<B: Bitmap + 'static>(memory: &GuestMemoryMmap<B>) -> Option<(*mut u8, u64)> {
+    let region = memory.iter().next()?;
+    let alone = memory.num_regions() == 1 && region.start_addr() == GuestAddress(0);
+    let base = region.get_host_address(MemoryRegionAddress(0)).ok()?;
+    alone.then_some((base, region.len()))
+}
 
 impl Ram {
     /// The content of page number `page`; `None` beyond the end.

@@ -1,5 +1,6 @@
 //! What programs stand on: memory, page tables, descriptors, and handlers that note what happened and go on.
 
+use crate::common::{KERNEL_CS, KERNEL_SS, TSS_SELECTOR, descriptors, user_segments};
 use everett_cpu::CpuState;
 use everett_cpu::state::{Segment, TableRegister, seg};
 use iced_x86::IcedError;
@@ -32,13 +33,6 @@ pub(crate) const END: u64 = DEVICE + 0xff8;
 /// Mapped to nothing.
 pub(crate) const UNMAPPED: u64 = 0x18_0000;
 
-// Linux's.
-const KERNEL_CS: u16 = 0x10;
-pub(crate) const KERNEL_SS: u16 = 0x18;
-const USER_SS: u16 = 0x2b;
-const USER_CS: u16 = 0x33;
-const TSS_SELECTOR: u16 = 0x40;
-
 /// A guest that can be run.
 #[derive(Debug, Clone)]
 pub(crate) struct Guest {
@@ -61,14 +55,8 @@ impl Guest {
                 g.put(TABLES + 0x3000 + page * 8, gpa | rights);
             }
         }
-        for (selector, descriptor) in [
-            (KERNEL_CS, 0x00af_9b00_0000_ffff),
-            (KERNEL_SS, 0x00cf_9300_0000_ffff),
-            (USER_SS & !3, 0x00cf_f300_0000_ffff),
-            (USER_CS & !3, 0x00af_fb00_0000_ffff),
-            (TSS_SELECTOR, 0x67 | TSS << 16 | 0x8b << 40),
-        ] {
-            g.put(GDT + u64::from(selector), descriptor);
+        for (at, descriptor) in descriptors(TSS) {
+            g.put(GDT + at, descriptor);
         }
         g.put(TSS + 4, RING_0_STACK);
         for vector in 0..256u64 {
@@ -158,9 +146,10 @@ impl Guest {
         s.msrs.fmask = 0x4_7700;
         if user {
             s.gpr[4] = USER_STACK;
-            s.seg[seg::CS] = Segment { selector: USER_CS, base: 0, limit: u32::MAX, access: 0xa0fb };
+            let [code, data] = user_segments();
+            s.seg[seg::CS] = code;
             for which in [seg::ES, seg::SS, seg::DS, seg::FS, seg::GS] {
-                s.seg[which] = Segment { selector: USER_SS, base: 0, limit: u32::MAX, access: 0xc0f3 };
+                s.seg[which] = data;
             }
         }
     }

@@ -14,6 +14,9 @@
 //!
 //! `KVM_PROGRAMS` sets how many there are. Without `/dev/kvm` the tests say so and pass.
 
+#[allow(dead_code, reason = "shared with the CPU's tests, which use all of it")]
+#[path = "../../../cpu/tests/soup/ground.rs"]
+mod common;
 mod ends;
 mod ground;
 mod lacks;

@@ -6,7 +6,8 @@
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 
-use crate::ground::{CODE, DATA, DATA_BYTES, DEVICE, END, Guest, KERNEL_SS, UNMAPPED};
+use crate::common::KERNEL_SS;
+use crate::ground::{CODE, DATA, DATA_BYTES, DEVICE, END, Guest, UNMAPPED};
 use crate::lacks::Lacks;
 use crate::rng::Rng;
 

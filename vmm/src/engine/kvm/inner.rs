@@ -7,7 +7,7 @@ use std::sync::Arc;
 use everett_cpu::state::{Dead, Msrs};
 use everett_cpu::{CpuState, Request};
 use vm_memory::bitmap::Bitmap;
-use vm_memory::{GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRegion, MmapRegion};
+use vm_memory::{GuestMemoryMmap, MmapRegion};
 
 use super::KvmStats;
 use super::access::{Access, Target};
@@ -16,6 +16,7 @@ use crate::engine::{Exit, TscAnchor, Until};
 use crate::kvm::state::PASSED_THROUGH;
 use crate::kvm::{Host, KvmError, KvmExit, Queued, Vcpu, Vm};
 use crate::layout::PAGE;
+use crate::ram;
 
 const INTERRUPTS_ENABLED: u64 = 1 << 9;
 /// More parts than any instruction's access has.
@@ -65,11 +66,7 @@ impl Inner {
         B: Bitmap + Send + Sync + 'static,
         MmapRegion<B>: Send + Sync,
     {
-        let (base, bytes) = {
-            let region = memory.iter().next().ok_or(KvmError::Memory)?;
-            let base = region.get_host_address(vm_memory::MemoryRegionAddress(0));
-            (base.map_err(|_| KvmError::Memory)?, region.len())
-        };
+        let (base, bytes) = ram::whole(&memory).ok_or(KvmError::Memory)?;
         let vm = Arc::new(Vm::new(host, memory)?);
         vm.filter_msrs(&PASSED_THROUGH)?;
         let vcpu = Vcpu::new(&vm, Msrs::default().apic_base)?;

@@ -3,37 +3,16 @@
 //! Kept by KVM: those of SYSCALL and SYSENTER, PAT, MTRRs, MISC_ENABLE, TSC_AUX, the microcode's revision. The bases of FS and
 //! GS are with the segments, EFER and APIC_BASE with the control registers.
 
+use everett_cpu::msr::number::*;
+use everett_cpu::msr::{MISC_FAST_STRINGS, MISC_FIXED};
 use everett_cpu::state::Msrs;
 use kvm_bindings::kvm_msr_entry;
 
 use crate::kvm::error::{KvmError, Wanted};
 use crate::kvm::vcpu::Vcpu;
 
-const BIOS_SIGN_ID: u32 = 0x8b;
-const SYSENTER_CS: u32 = 0x174;
-const SYSENTER_ESP: u32 = 0x175;
-const SYSENTER_EIP: u32 = 0x176;
-const MISC_ENABLE: u32 = 0x1a0;
-const MTRR_VARIABLE: u32 = 0x200;
-const MTRR_FIXED: [u32; 11] = [0x250, 0x258, 0x259, 0x268, 0x269, 0x26a, 0x26b, 0x26c, 0x26d, 0x26e, 0x26f];
-const PAT: u32 = 0x277;
-const MTRR_DEF_TYPE: u32 = 0x2ff;
-const STAR: u32 = 0xc000_0081;
-const LSTAR: u32 = 0xc000_0082;
-const CSTAR: u32 = 0xc000_0083;
-const FMASK: u32 = 0xc000_0084;
-const FS_BASE: u32 = 0xc000_0100;
-const GS_BASE: u32 = 0xc000_0101;
-const KERNEL_GS_BASE: u32 = 0xc000_0102;
-const TSC_AUX: u32 = 0xc000_0103;
-
-/// Fast strings: the bit of MISC_ENABLE that the model keeps.
-const MISC_KEPT: u64 = 1;
-/// No branch trace storage, no PEBS: always set.
-const MISC_FIXED: u64 = 1 << 11 | 1 << 12;
-
 /// MSRs that the guest reads and writes without us: KVM keeps them as the model does, and kernels use them all the time.
-pub const PASSED_THROUGH: [u32; 4] = [FS_BASE, GS_BASE, KERNEL_GS_BASE, 0xc000_0080];
+pub const PASSED_THROUGH: [u32; 4] = [FS_BASE, GS_BASE, KERNEL_GS_BASE, EFER];
 
 /// Each MSR with its field.
 fn fields(m: &mut Msrs) -> Vec<(u32, &mut u64)> {
@@ -87,7 +66,7 @@ impl Vcpu {
         for ((_, field), entry) in fields.iter_mut().zip(list.as_slice()) {
             **field = entry.data;
         }
-        msrs.misc_enable &= MISC_KEPT;
+        msrs.misc_enable &= MISC_FAST_STRINGS;
         Ok(())
     }
 }
