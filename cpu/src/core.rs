@@ -7,7 +7,7 @@ use crate::flags::{Flags, bits};
 use crate::mem::{Mem, Mode, PagingControl};
 use crate::op::{Op, STACK_OPERAND, slot};
 use crate::state::{CpuState, Dead, FpuState, MXCSR_MASK, Msrs, Segment, TableRegister, Unsupported, seg};
-use crate::stop::{Fault, Stop, vector};
+use crate::stop::{Fault, Flow, Stop, vector};
 use crate::translate::Native;
 
 /// CR0 bits.
@@ -231,6 +231,11 @@ impl Core {
         let since = u128::from(now.saturating_sub(self.tsc.icount));
         let ticks = since * u128::from(self.tsc.num) / u128::from(self.tsc.den);
         self.tsc.tsc.wrapping_add(ticks as u64).wrapping_add(self.msrs.tsc_offset)
+    }
+    /// For an instruction that reads memory after it has stored, or stores several values: it is executed alone, where no
+    /// store asks for a second try. What is left of a first one could be what the second reads.
+    pub(crate) fn alone(&self) -> Flow {
+        if self.mem.single { Ok(()) } else { Err(Stop::Single) }
     }
     /// Whether an external interrupt could be taken before the next instruction.
     pub(crate) fn interruptible(&self) -> bool {

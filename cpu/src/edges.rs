@@ -111,8 +111,12 @@ impl Edges {
         }
         self.fresh.clear();
     }
-    /// Whether an edge is a new one. When there is room for no more, none is.
+    /// Whether an edge is a new one. When there is room for no more, none is; and the one whose number is 0 never is, here as in
+    /// translated code.
     fn insert(&mut self, number: u64) -> bool {
+        if number == 0 {
+            return false;
+        }
         let mut slot = first_slot(number);
         while self.table[slot] != 0 && self.table[slot] != number {
             slot = (slot + 1) & TABLE_MASK;
@@ -188,6 +192,14 @@ mod tests {
         edges.forget();
         edges.note(a.0, a.1, 1, true);
         assert_eq!(edges.take().len(), 1);
+    }
+
+    #[test]
+    fn the_number_of_no_edge_is_never_new() {
+        let mut edges = Edges::new();
+        let from = word(5, 0x10);
+        edges.note(from, from.rotate_left(u32::from(NUMBER_ROTATION)), 1, true);
+        assert!(edges.take().is_empty());
     }
 
     #[test]

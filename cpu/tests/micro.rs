@@ -8,6 +8,7 @@ mod micro {
     mod harness;
     mod image;
 
+    mod again;
     mod code;
     mod debug;
     mod edges;

@@ -58,6 +58,9 @@ fn leave<W: Width>(core: &mut Core, _: &Op) -> Flow {
 /// ENTER with nesting level `aux` and frame size `imm` (SDM vol. 2A).
 fn enter<W: Width>(core: &mut Core, op: &Op) -> Flow {
     let level = op.aux & 31;
+    if level > 0 {
+        core.alone()?;
+    }
     let mut sp = core.regs[RSP].wrapping_sub(W::SIZE);
     core.mem.store(sp, W::from_u64(core.regs[RBP]))?;
     let frame = sp;

@@ -52,6 +52,7 @@ fn jump(core: &mut Core, op: &Op) -> Flow {
 }
 
 fn call(core: &mut Core, op: &Op) -> Flow {
+    core.alone()?;
     let target = target(core, op, true)?;
     let next = op.next_rip(core);
     let cs = u64::from(core.seg[seg::CS].selector);

@@ -33,6 +33,7 @@ fn int1(core: &mut Core, op: &Op) -> Flow {
 }
 
 fn enter(core: &mut Core, op: &Op, vector: u8, software: bool) -> Flow {
+    core.alone()?;
     let next = op.next_rip(core);
     let stepping = core.rflags & bits::TF != 0;
     core.enter(Event { vector, error: None, software, resume: false }, next)?;

@@ -1,0 +1,71 @@
+//! Instructions that store several values, of which a later one goes to a page of code. Such a store is done in a second try, alone,
+//! which must not read what is left of the first.
+
+use super::harness::{Outcome, check};
+use super::image::*;
+use iced_x86::IcedError;
+use iced_x86::code_asm::*;
+
+/// The first bytes of a page of data; the page below has code that was executed.
+const EDGE: u64 = DATA + 0x2000;
+const FUNCTION: u64 = EDGE - 0x800;
+
+fn run(mut g: Guest, code: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> Outcome {
+    g.code(FUNCTION, |a| a.ret());
+    g.code(CODE, |a| {
+        a.mov(rax, FUNCTION)?;
+        a.call(rax)?;
+        code(a)?;
+        a.hlt()
+    });
+    check(&g)
+}
+
+#[test]
+fn a_frame_that_overwrites_its_gate_came_through_it() {
+    const VECTOR: u8 = 0x50;
+    let mut g = Guest::new();
+    let gate = g.ram[(IDT + u64::from(VECTOR) * 16) as usize..][..16].to_vec();
+    g.ram[EDGE as usize..EDGE as usize + 16].copy_from_slice(&gate);
+    g.state.idtr.base = EDGE - u64::from(VECTOR) * 16;
+    // SS and RSP go to where the gate is, the rest to the page below.
+    let done = run(g, |a| {
+        a.mov(rsp, EDGE + 16)?;
+        a.int(i32::from(VECTOR))
+    });
+    assert_eq!(done.log().first().map(|record| record.vector), Some(u64::from(VECTOR)));
+}
+
+#[test]
+fn a_far_call_that_overwrites_its_pointer_goes_where_that_led() {
+    const TARGET: u64 = CODE + 0x800;
+    let mut g = Guest::new();
+    g.put(EDGE, TARGET);
+    g.put(EDGE + 8, u64::from(KERNEL_CS));
+    g.code(TARGET, |a| {
+        a.mov(r12d, 7)?;
+        a.hlt()
+    });
+    // CS goes to where the pointer is, RIP to the page below.
+    let done = run(g, |a| {
+        a.mov(rsp, EDGE + 8)?;
+        a.db(&[0x48, 0xff, 0x1c, 0x25])?; // call far [EDGE], of 64 bits
+        a.dd(&[EDGE as u32])
+    });
+    assert_eq!((done.state.gpr[12], done.log().len()), (7, 0));
+}
+
+#[test]
+fn enter_copies_the_frames_that_there_were() {
+    let mut g = Guest::new();
+    g.put(EDGE, 0x1111);
+    g.put(EDGE - 8, 0x2222);
+    // RBP goes to EDGE + 16, then [EDGE] to EDGE + 8, [EDGE - 8] to EDGE, and the frame to the page below.
+    let done = run(g, |a| {
+        a.mov(rsp, EDGE + 24)?;
+        a.mov(rbp, EDGE + 8)?;
+        a.enter(0, 3)
+    });
+    assert_eq!([16, 8, 0].map(|at| done.word(EDGE + at)), [EDGE + 8, 0x1111, 0x2222]);
+    assert_eq!((done.word(EDGE - 8), done.log().len()), (EDGE + 16, 0));
+}
