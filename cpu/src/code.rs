@@ -24,7 +24,7 @@ const TRANSLATE_AFTER: u32 = 50;
 impl Default for CacheConfig {
     fn default() -> Self {
         CacheConfig {
-            tlb_entries: 1024,
+            tlb_entries: 4096,
             block_entries: 1 << 18,
             translate_after: Some(TRANSLATE_AFTER),
             edges: false,

@@ -20,6 +20,7 @@ mod micro {
     mod registers;
     mod remap;
     mod rings;
+    mod roots;
     mod segments;
     mod translated;
     mod watch;

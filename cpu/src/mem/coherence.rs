@@ -4,6 +4,8 @@
 //! the size of the TLB, so there are none here: a page that was walked as a page table is marked, and a store that
 //! changes a present entry drops what came from it. Pages with decoded code are marked likewise.
 //!
+//! Tables of the upper half of the address space outlive a change of CR3 ([`Mem::root_changes`]): kernels have them in common.
+//!
 //! **Invariant.** Every page that a live TLB entry was derived from carries `TABLE`. A page whose content has a number carries
 //! `CODE`. A page with either has no write tag in the TLB.
 
@@ -12,13 +14,26 @@ use crate::zeroed::Zeroed;
 
 /// Code was decoded from this page.
 pub(super) const CODE: u8 = 1;
-/// This page was walked as a paging structure.
-pub(super) const TABLE: u8 = 2;
+/// This page was walked as a paging structure, for an address below the middle of the address space.
+const TABLE_BELOW: u8 = 2;
+/// The same, for an address above it.
+const TABLE_ABOVE: u8 = 8;
+/// Either.
+pub(super) const TABLE: u8 = TABLE_BELOW | TABLE_ABOVE;
 /// This page was written since the dirty pages were last taken.
 pub(super) const DIRTY: u8 = 4;
 
 /// `Marks::table_use` of a table that was reached at several levels or for several address ranges.
 const MANY: u64 = u64::MAX;
+/// The level of the root.
+const ROOT_LEVEL: u32 = 4;
+/// The first address above the middle.
+const ABOVE: u64 = 0xffff << 48 | 1 << 47;
+
+/// Whether an address, which is canonical, lies above the middle of the address space.
+fn is_above(va: u64) -> bool {
+    va >= ABOVE
+}
 
 #[derive(Debug)]
 pub(super) struct Marks {
@@ -84,8 +99,10 @@ impl Mem {
     pub(super) fn mark_table(&mut self, gpa: u64, level: u32, va: u64) {
         let page = (gpa >> 12) as usize;
         let span = va & !((1u64 << (12 + 9 * level)) - 1) | u64::from(level);
-        if self.marks.bits[page] & TABLE == 0 {
-            self.marks.bits[page] |= TABLE;
+        let half = if is_above(va) { TABLE_ABOVE } else { TABLE_BELOW };
+        let before = self.marks.bits[page];
+        self.marks.bits[page] = before | half;
+        if before & TABLE == 0 {
             self.marks.table_use[page] = span;
             self.marks.tables.push(page as u32);
             self.forbid_writes(page);
@@ -139,6 +156,24 @@ impl Mem {
             self.tlb.drop_page((used & !0xfff) + ((gpa & 0xff8) << 9));
         } else {
             self.flush_tlb();
+        }
+    }
+    /// The root of the page tables changes. Kernels map the same above the middle of every address space: where all entries
+    /// of the two roots for it are equal, a walk finds the same, and has nothing to set, so that what is known stays.
+    pub(super) fn root_changes(&mut self, from: u64, to: u64) {
+        let half = |root: u64| self.ram.contains(root, 4096).then(|| self.ram.slice(root + 2048, 2048));
+        match (half(from), half(to)) {
+            (Some(before), Some(after)) if before == after => {
+                self.tlb.flush_below();
+                self.marks.tables.retain(|&page| {
+                    let bits = &mut self.marks.bits[page as usize];
+                    *bits &= !TABLE_BELOW;
+                    *bits & TABLE != 0
+                });
+                // What stays comes from this root from here on.
+                self.mark_table(to, ROOT_LEVEL, ABOVE);
+            }
+            _ => self.flush_tlb(),
         }
     }
     /// Drop every translation.

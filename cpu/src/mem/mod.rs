@@ -88,6 +88,11 @@ impl Mem {
         self.paging = new;
         self.flush_tlb();
     }
+    /// Change CR3 alone.
+    pub(crate) fn set_root(&mut self, cr3: u64) {
+        let old = std::mem::replace(&mut self.paging.cr3, cr3);
+        self.root_changes(old & walk::ADDRESS, cr3 & walk::ADDRESS);
+    }
     /// The guest-physical address of code that may be executed, if the TLB has it.
     #[inline(always)]
     pub(crate) fn exec_gpa(&self, va: u64) -> Option<u64> {

@@ -47,6 +47,9 @@ const _: () = assert!(size_of::<Entry>() == 1 << ENTRY_SHIFT);
 
 const EMPTY: Entry = Entry { read: NONE, write: NONE, exec: NONE, addend: 0 };
 
+/// A table is flushed in so many parts: one that was hardly used is not worth its length.
+const PARTS: u32 = u64::BITS;
+
 /// What a fill allows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Allow {
@@ -67,8 +70,12 @@ pub(crate) struct Tlb {
     mode: Mode,
     /// Every access misses: the table of `Mode::UserAligned` stands in for all, and it is never filled.
     bypass: bool,
-    /// Which modes' tables may hold anything since the last flush.
-    used: [bool; 4],
+    /// By mode, which 64ths of the table may hold anything since they were flushed.
+    used: [u64; 4],
+    /// The binary logarithm of entries in a 64th.
+    part_shift: u32,
+    /// The kernel's table may hold addresses below the middle.
+    kernel_below: bool,
 }
 
 impl Tlb {
@@ -83,7 +90,9 @@ impl Tlb {
             base: 0,
             mode: Mode::Kernel,
             bypass: false,
-            used: [false; 4],
+            used: [0; 4],
+            part_shift: entries.trailing_zeros().saturating_sub(PARTS.trailing_zeros()),
+            kernel_below: false,
         };
         tlb.set_mode(Mode::Kernel);
         tlb
@@ -194,8 +203,9 @@ impl Tlb {
         }
         let page = va & PAGE_MASK;
         let tag = |on: bool| if on { page } else { NONE };
-        self.used[self.mode as usize] = true;
         let i = self.index(va);
+        self.used[self.mode as usize] |= 1 << ((i - self.base) >> self.part_shift);
+        self.kernel_below |= self.mode == Mode::Kernel && (va as i64) >= 0;
         self.entries[i] = Entry {
             read: tag(allow.read),
             write: tag(allow.write),
@@ -216,32 +226,34 @@ impl Tlb {
     }
     /// Drop the write tags of every entry that maps this host page.
     pub(crate) fn drop_writes_to(&mut self, host: u64) {
-        for (mode, entries) in self.entries.chunks_mut(self.mask + 1).enumerate() {
-            if self.used[mode] {
-                for e in entries {
-                    if e.write != NONE && e.write.wrapping_add(e.addend) == host {
-                        e.write = NONE;
-                    }
-                }
+        self.for_each_used(|e| {
+            if e.write != NONE && e.write.wrapping_add(e.addend) == host {
+                e.write = NONE;
             }
-        }
+        });
     }
     /// Drop all write tags.
     pub(crate) fn drop_writes(&mut self) {
+        self.for_each_used(|e| e.write = NONE);
+    }
+    fn for_each_used(&mut self, mut each: impl FnMut(&mut Entry)) {
         for (mode, entries) in self.entries.chunks_mut(self.mask + 1).enumerate() {
-            if self.used[mode] {
-                for e in entries {
-                    e.write = NONE;
+            for (n, part) in entries.chunks_mut(1 << self.part_shift).enumerate() {
+                if self.used[mode] & 1 << n != 0 {
+                    part.iter_mut().for_each(&mut each);
                 }
             }
         }
     }
     /// Drop everything.
     pub(crate) fn flush(&mut self) {
-        for (mode, entries) in self.entries.chunks_mut(self.mask + 1).enumerate() {
-            if std::mem::take(&mut self.used[mode]) {
-                entries.fill(EMPTY);
-            }
-        }
+        self.for_each_used(|e| *e = EMPTY);
+        (self.used, self.kernel_below) = ([0; 4], false);
+    }
+    /// Drop everything, except for what the kernel alone sees above the middle of the address space.
+    pub(crate) fn flush_below(&mut self) {
+        let kept = if self.kernel_below { 0 } else { std::mem::take(&mut self.used[Mode::Kernel as usize]) };
+        self.flush();
+        self.used[Mode::Kernel as usize] = kept;
     }
 }

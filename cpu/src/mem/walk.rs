@@ -19,7 +19,8 @@ const ACCESSED: u64 = 1 << 5;
 const DIRTY: u64 = 1 << 6;
 const LARGE: u64 = 1 << 7;
 const NO_EXECUTE: u64 = 1 << 63;
-const ADDRESS: u64 = ((1 << PHYSICAL_BITS) - 1) & !0xfff;
+/// Where an entry says that what it leads to lies.
+pub(super) const ADDRESS: u64 = ((1 << PHYSICAL_BITS) - 1) & !0xfff;
 /// Bits between the physical address width and 51 are reserved.
 const RESERVED: u64 = ((1 << 52) - 1) & !((1 << PHYSICAL_BITS) - 1);
 

@@ -152,7 +152,7 @@ fn write_cr3(core: &mut Core, op: &Op) -> Flow {
     // Writing the same value flushes a TLB. The MMU is coherent, so there is nothing to flush.
     if v != core.cr3 {
         core.cr3 = v;
-        core.update_paging();
+        core.mem.set_root(v);
     }
     Ok(())
 }

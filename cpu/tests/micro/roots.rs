@@ -1,0 +1,245 @@
+//! Roots of page tables that are the same above the middle of the address space, as those of all processes of a kernel are.
+//! Translations above it may outlive a change of CR3, and nobody must notice.
+//!
+//! The guests run above the middle, as kernels do, and look below it with RFLAGS.AC set: a kernel that looks below like this
+//! keeps nothing.
+
+use super::harness::{Outcome, check};
+use super::image::*;
+use iced_x86::IcedError;
+use iced_x86::code_asm::*;
+
+/// The first address above the middle.
+const ABOVE: u64 = 0xffff_8000_0000_0000;
+/// Where its entry is in a root.
+const ENTRY: u64 = 256 * 8;
+/// All of RAM is mapped from here on, too.
+const KERNEL: u64 = 0xffff_ffff_8000_0000;
+/// Where code that runs there lies.
+const BODY: u64 = CODE + 0x1000;
+
+/// A guest with DATA, which holds 0x1111, at ABOVE and ELSEWHERE, and a copy of its root, whose accessed bits are set.
+fn guest() -> (Guest, u64) {
+    let mut g = Guest::new();
+    g.map(ABOVE, DATA, P | W);
+    g.map(ELSEWHERE, DATA, P | W);
+    for at in (0..RAM_BYTES as u64).step_by(4096) {
+        g.map(KERNEL + at, at, P | W);
+    }
+    g.put(DATA, 0x1111);
+    g.put(DATA + 0x1000, 0x2222);
+    let other = g.table();
+    for at in (0..4096).step_by(8) {
+        let entry = g.word(PML4 + at) | if g.word(PML4 + at) & P != 0 { A } else { 0 };
+        g.put(PML4 + at, entry);
+        g.put(other + at, entry);
+    }
+    (g, other)
+}
+
+/// Run code above the middle. It finds the other root in RDX, for CR3, and in RDI, to be written.
+fn above(
+    mut g: Guest,
+    other: u64,
+    code: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
+) -> Outcome {
+    g.code(CODE, |a| {
+        a.mov(rax, KERNEL + BODY)?;
+        a.jmp(rax)
+    });
+    g.code_for(BODY, KERNEL + BODY, |a| {
+        a.mov(rdx, other)?;
+        a.mov(rdi, KERNEL + other)?;
+        // What was seen below is forgotten with this.
+        a.mov(rcx, cr3)?;
+        a.mov(cr3, rdx)?;
+        a.mov(cr3, rcx)?;
+        code(a)?;
+        a.hlt()
+    });
+    check(&g)
+}
+
+/// What is at ABOVE under the first root, and after `then`.
+fn run(g: Guest, other: u64, then: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> (u64, u64) {
+    let done = above(g, other, |a| {
+        a.mov(rsi, ABOVE)?;
+        a.mov(rax, qword_ptr(rsi))?;
+        then(a)?;
+        a.mov(rbx, qword_ptr(rsi))
+    });
+    (done.state.gpr[0], done.state.gpr[3])
+}
+
+#[test]
+fn equal_halves_show_the_same() {
+    let (g, other) = guest();
+    assert_eq!(run(g, other, |a| a.mov(cr3, rdx)), (0x1111, 0x1111));
+}
+
+#[test]
+fn a_root_that_differs_above_shows_something_else() {
+    let (mut g, other) = guest();
+    let (pdpt, pd, pt) = (g.table(), g.table(), g.table());
+    g.put(other + ENTRY, pdpt | P | W | A);
+    g.put(pdpt, pd | P | W);
+    g.put(pd, pt | P | W);
+    g.put(pt, (DATA + 0x1000) | P | W);
+    assert_eq!(run(g, other, |a| a.mov(cr3, rdx)), (0x1111, 0x2222));
+}
+
+#[test]
+fn a_root_that_was_not_accessed_becomes_so() {
+    let (mut g, other) = guest();
+    let entry = g.word(other + ENTRY);
+    g.put(other + ENTRY, entry & !A);
+    // RBX = the entry.
+    let seen = run(g, other, |a| {
+        a.mov(cr3, rdx)?;
+        a.mov(rcx, qword_ptr(rsi))?;
+        a.lea(rsi, ptr(rdi + ENTRY as i32))
+    });
+    assert_eq!(seen.1, entry);
+}
+
+#[test]
+fn a_store_to_the_new_root_takes_effect() {
+    let (mut g, other) = guest();
+    let table = g.word(other + ENTRY);
+    let (pdpt, pd, pt) = (g.table(), g.table(), g.table());
+    g.put(pdpt, pd | P | W);
+    g.put(pd, pt | P | W);
+    g.put(pt, (DATA + 0x1000) | P | W);
+    let seen = run(g, other, |a| {
+        a.mov(cr3, rdx)?;
+        a.mov(rcx, pdpt | (table & 0xfff))?;
+        a.mov(qword_ptr(rdi + ENTRY as i32), rcx)
+    });
+    assert_eq!(seen, (0x1111, 0x2222));
+}
+
+#[test]
+fn a_store_to_a_table_takes_effect_under_the_new_root() {
+    let (mut g, other) = guest();
+    let at = g.entry(ABOVE, 1);
+    let seen = run(g, other, |a| {
+        a.mov(cr3, rdx)?;
+        a.mov(rdi, KERNEL + at)?;
+        a.add(qword_ptr(rdi), 0x1000)
+    });
+    assert_eq!(seen, (0x1111, 0x2222));
+}
+
+/// The table of the lowest level is one and the same for an address above and one below.
+#[test]
+fn a_table_of_both_halves_stays_one_of_the_upper() {
+    let (mut g, other) = guest();
+    let (table, at) = (g.entry(ABOVE, 2), g.entry(ELSEWHERE, 2));
+    g.put(at, g.word(table));
+    let leaf = g.entry(ABOVE, 1);
+    let seen = run(g, other, |a| {
+        a.stac()?;
+        a.mov(rdi, ELSEWHERE)?;
+        a.mov(rcx, qword_ptr(rdi))?;
+        a.clac()?;
+        a.mov(cr3, rdx)?;
+        a.mov(rdi, KERNEL + leaf)?;
+        a.add(qword_ptr(rdi), 0x1000)
+    });
+    assert_eq!(seen, (0x1111, 0x2222));
+}
+
+/// A table below that was forgotten, is written as data, and is walked again.
+#[test]
+fn a_table_below_that_was_written_meanwhile_is_seen_on_the_way_back() {
+    let (mut g, other) = guest();
+    // The other root has nothing at ELSEWHERE.
+    g.put(other + (ELSEWHERE >> 39 & 0x1ff) * 8, 0);
+    let leaf = g.entry(ELSEWHERE, 1);
+    let seen = run(g, other, |a| {
+        a.mov(r8, ELSEWHERE)?;
+        a.mov(r9, cr3)?;
+        a.mov(rdi, KERNEL + leaf)?;
+        a.stac()?;
+        a.mov(rcx, qword_ptr(r8))?;
+        a.clac()?;
+        a.mov(cr3, rdx)?;
+        // Twice: the first store may fill a TLB.
+        a.add(qword_ptr(rdi), 0x800)?;
+        a.add(qword_ptr(rdi), 0x800)?;
+        a.mov(cr3, r9)?;
+        a.stac()?;
+        a.mov(rcx, qword_ptr(r8))?;
+        a.add(qword_ptr(rdi), -0x1000)?;
+        a.mov(rcx, qword_ptr(r8))?;
+        a.add(qword_ptr(rdi), 0x1000)?;
+        a.mov(rsi, r8)
+    });
+    assert_eq!(seen, (0x1111, 0x2222));
+}
+
+/// Processes that come and go, with a kernel that changes its own mappings now and then. Only the ways of running are compared.
+#[test]
+fn random_switches_are_the_same_whatever_the_caches() {
+    for seed in 1..=8u64 {
+        let (mut g, other) = guest();
+        for page in 0..8 {
+            for half in [ABOVE, ELSEWHERE] {
+                g.map(half + page * 0x1000, DATA + page * 0x1000, P | W);
+            }
+            g.put(DATA + page * 0x1000, seed << 32 | page);
+        }
+        let (upper, lower) = (KERNEL + g.entry(ABOVE, 1), KERNEL + g.entry(ELSEWHERE, 1));
+        above(g, other, |a| {
+            let (mut again, mut kept, mut unchanged) = (a.create_label(), a.create_label(), a.create_label());
+            let mut same = a.create_label();
+            a.mov(r8, seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))?;
+            a.mov(r12, cr3)?;
+            a.mov(r13, rdx)?;
+            a.mov(r14, KERNEL)?;
+            a.mov(r11d, 700)?;
+            a.set_label(&mut again)?;
+            a.mov(rax, 6_364_136_223_846_793_005u64)?;
+            a.imul_2(r8, rax)?;
+            a.add(r8, 1)?;
+            a.mov(rcx, r8)?;
+            a.shr(rcx, 40)?;
+            // Another process, now and then.
+            a.test(cl, 0x60)?;
+            a.jnz(kept)?;
+            a.xchg(r12, r13)?;
+            a.mov(cr3, r12)?;
+            a.set_label(&mut kept)?;
+            // A change of some entry of either table.
+            a.mov(r9, upper)?;
+            a.mov(rax, lower)?;
+            a.test(ch, 1)?;
+            a.cmovz(r9, rax)?;
+            a.test(cl, 0x1c)?;
+            a.jnz(unchanged)?;
+            a.mov(eax, ecx)?;
+            a.and(eax, 7)?;
+            a.xor(qword_ptr(r9 + rax * 8), 0x1000)?;
+            a.set_label(&mut unchanged)?;
+            // And seldom one of the current root, which is not equal to the other then.
+            a.test(ecx, 0x3f00)?;
+            a.jnz(same)?;
+            a.xor(qword_ptr(r12 + r14 + ENTRY as i32), 1 << 9)?;
+            a.set_label(&mut same)?;
+            a.mov(eax, ecx)?;
+            a.shr(eax, 10)?;
+            a.and(eax, 7)?;
+            a.shl(eax, 12)?;
+            a.mov(r10, ABOVE)?;
+            a.add(rbx, qword_ptr(r10 + rax))?;
+            a.mov(qword_ptr(r10 + rax + 8), rbx)?;
+            a.stac()?;
+            a.mov(r10, ELSEWHERE)?;
+            a.add(rbx, qword_ptr(r10 + rax))?;
+            a.mov(qword_ptr(r10 + rax + 16), rbx)?;
+            a.clac()?;
+            a.dec(r11d)?;
+            a.jnz(again)
+        });
+    }
+}
