@@ -73,6 +73,8 @@ pub(crate) struct Core {
     pub icount: u64,
     /// Where `run` has to stop; repeated string instructions look at it.
     pub limit: u64,
+    /// The run ends where an external interrupt can be taken.
+    pub window: bool,
     pub mem: Mem,
     pub seg: [Segment; 6],
     pub ldtr: Segment,
@@ -114,6 +116,7 @@ impl Core {
             cpl: 0,
             icount: 0,
             limit: 0,
+            window: false,
             mem,
             seg: [Segment::default(); 6],
             ldtr: Segment::default(),

@@ -195,7 +195,7 @@ impl Cpu {
 
 /// See [`Cpu::run`].
 fn run(core: &mut Core, code: &mut Known, until: Until<'_>) -> Exit {
-    core.limit = until.icount;
+    (core.limit, core.window) = (until.icount, until.window);
     let mut single = false;
     let mut first = true;
     loop {

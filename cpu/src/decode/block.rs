@@ -1,8 +1,9 @@
 //! Building a block: decode until control flow, the page's end, or a bound.
 
 use super::lower::{lower, too_long};
+use crate::exec::system::flag::sti_within;
 use crate::op::{Kind, Op};
-use iced_x86::{Decoder, DecoderError, DecoderOptions};
+use iced_x86::{Decoder, DecoderError, DecoderOptions, Mnemonic};
 
 /// The most instructions in a block; `Op::idx` counts them.
 pub(crate) const BLOCK_INSTRUCTIONS_MAX: usize = 64;
@@ -58,6 +59,7 @@ pub(crate) fn decode(bytes: &[u8], offset: u16, max: usize, ops: &mut Vec<Op>) -
     let mut decoder = Decoder::with_ip(64, bytes, u64::from(offset), OPTIONS);
     let mut count = 0;
     let mut used = 0;
+    let mut behind_sti = false;
     while count < max && decoder.can_decode() {
         let at = decoder.position();
         let instruction = decoder.decode();
@@ -71,10 +73,14 @@ pub(crate) fn decode(bytes: &[u8], offset: u16, max: usize, ops: &mut Vec<Op>) -
         op.off = offset + at as u16;
         op.len = len as u8;
         op.idx = count as u8;
+        if behind_sti && let Some(sti) = ops.last_mut() {
+            sti.run = sti_within;
+        }
         ops.push(op);
         count += 1;
         used = at + len;
-        if kind == Kind::Ends {
+        behind_sti = instruction.mnemonic() == Mnemonic::Sti && max > 1;
+        if kind == Kind::Ends && !behind_sti {
             break;
         }
     }

@@ -403,6 +403,11 @@ impl Asm {
         self.rex(false, 0, 0, to.0);
         self.code.extend_from_slice(&[0xff, 0xe0 | to.0 & 7]);
     }
+    /// Go to an address near the code if condition `cc` holds.
+    pub(super) fn jump_to_if(&mut self, cc: u8, address: u64) {
+        self.code.extend_from_slice(&[0x0f, 0x80 | cc]);
+        self.displacement(address);
+    }
     /// Go to where `[base + disp]` says.
     pub(super) fn jump_memory(&mut self, base: Host, disp: i32) {
         self.on_memory(false, 0xff, 4, base, disp);

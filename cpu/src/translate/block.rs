@@ -7,7 +7,7 @@
 
 use iced_x86::{Decoder, Encoder, Instruction, RflagsBits};
 
-use super::asm::{Alu, Asm, BELOW, EQUAL, Label, R10, R11, R12, R15, RAX};
+use super::asm::{Alu, Asm, BELOW, EQUAL, Label, R10, R11, R12, R13, R15, RAX};
 use super::choice::{Plain, plain};
 use super::frame::slot as at_slot;
 use super::lazy::Operation;
@@ -37,6 +37,8 @@ pub(super) struct Source<'s> {
     pub id: u32,
     /// The word of its place if edges are asked for, or 0.
     pub named: u64,
+    /// The number of what the next page holds, if its only instruction goes on there.
+    pub second: Option<u64>,
 }
 
 /// Where things are that translated code refers to.
@@ -132,7 +134,15 @@ impl Emitter<'_> {
         let full = self.begin();
         let last = self.source.ops.len() - 1;
         let mut ended = false;
+        let mut done = 0;
         for n in 0..=last {
+            if n < done {
+                continue;
+            }
+            done = n + self.stack_run(n);
+            if n < done {
+                continue;
+            }
             let i = self.instructions[n];
             if n == last && lower(&i).1 == Kind::Ends {
                 self.end(&i, n);
@@ -162,8 +172,21 @@ impl Emitter<'_> {
         let full = self.asm.label();
         self.asm.alu_imm(Alu::Sub, R12, self.source.ops.len() as i32);
         self.asm.jump_if(BELOW, full);
+        self.other_page();
         self.arrive();
         full
+    }
+
+    /// Whether the page that an instruction goes on on is the one it was translated with: the way here tells of the first one
+    /// only.
+    fn other_page(&mut self) {
+        if let Some(second) = self.source.second {
+            self.asm.load(R13, R15, at_slot(slot::PAGE));
+            self.asm.add_to(R13, R13, 4096);
+            self.asm.set(R11, second);
+            self.asm.call_to(self.places.routines.second);
+            self.site(0);
+        }
     }
 
     /// Tell where the branch before this block was, if edges are asked for. No register is held yet.

@@ -1,8 +1,11 @@
 //! How a block ends: branches, calls and returns, and the ways to the next block.
 
+use std::mem::offset_of;
+
 use iced_x86::{Code, Instruction, Mnemonic, OpKind};
 
-use super::asm::{Alu, EQUAL, R10, R11, R13, R15, RDI, RSI};
+use super::Return;
+use super::asm::{Alu, EQUAL, NOT_EQUAL, R10, R11, R13, R15, RAX, RCX, RDI, RSI};
 use super::block::{Emitter, GUEST_RSP};
 use super::choice::is_near_memory;
 use super::frame::slot as at_slot;
@@ -41,7 +44,7 @@ impl Emitter<'_> {
                     self.depart(op);
                     self.asm.load(R13, R15, at_slot(slot::PAGE));
                     self.asm.add_to(R13, R13, op.disp);
-                    self.far(Some(n), true);
+                    self.far_direct(Some(n), true, 0);
                 }
             }
             Mnemonic::Call if i.code() == Code::Call_rm64 && (is_gpr(i, 0) || is_near_memory(i, op)) => {
@@ -72,7 +75,11 @@ impl Emitter<'_> {
                 self.asm.load(R13, R13, 0);
                 self.asm.add_to(RSI, RSI, 8 + op.imm as i32);
                 self.depart(op);
-                self.far(Some(n), true);
+                self.far_back(n);
+            }
+            _ if i.is_string_instruction() => {
+                self.call(n, self.places.routines.string);
+                self.go_on(after, 0, None);
             }
             _ => self.interpret(n),
         }
@@ -126,13 +133,15 @@ impl Emitter<'_> {
         self.asm.load(R10, R15, at_slot(slot::PAGE));
         self.asm.add_to(R10, R10, after);
         self.asm.store(R13, 0, R10);
+        self.asm.address(RCX, self.places.cells[1]);
+        self.asm.call_to(self.places.routines.called);
     }
     /// Go on at an offset from the page's start. All registers are saved.
     pub(super) fn go_on(&mut self, offset: i32, cell: usize, n: Option<usize>) {
         if !in_page(offset) {
             self.asm.load(R13, R15, at_slot(slot::PAGE));
             self.asm.add_to(R13, R13, offset);
-            return self.far(n, false);
+            return self.far_direct(n, false, cell);
         }
         self.asm.address(R11, self.places.cells[cell]);
         self.asm.jump_memory(R11, 0);
@@ -143,8 +152,28 @@ impl Emitter<'_> {
     fn far(&mut self, n: Option<usize>, stack: bool) {
         let site = self.site_of_jump(n);
         self.asm.set(R11, u64::from(site));
-        let routines = &self.places.routines;
-        self.asm.jump_to(if stack { routines.far_stack } else { routines.far });
+        self.asm.call_to(self.places.routines.far[usize::from(stack)]);
+        // Here and not in the routine, so that the host's predictor can tell one from the other.
+        self.asm.jump_memory(RAX, 8);
+    }
+    /// The same for a return, to where the last call came from. RSI is the stack pointer then.
+    fn far_back(&mut self, n: usize) {
+        let site = self.site_of_jump(Some(n));
+        self.asm.set(R11, u64::from(site));
+        self.asm.call_to(self.places.routines.returns);
+        self.asm.alu_memory(Alu::Cmp, RDI, RCX, offset_of!(Return, place) as i32);
+        self.asm.jump_to_if(NOT_EQUAL, self.places.routines.unpaired);
+        self.asm.jump_memory(RCX, offset_of!(Return, code) as i32);
+    }
+    /// The same, where that is always at the same distance: a cell tells where it was gone to before.
+    fn far_direct(&mut self, n: Option<usize>, stack: bool, cell: usize) {
+        let site = self.site_of_jump(n);
+        self.asm.set(R11, u64::from(site));
+        self.asm.call_to(self.places.routines.place[usize::from(stack)]);
+        self.asm.address(RCX, self.places.cells[cell]);
+        self.asm.alu_memory(Alu::Cmp, RDI, RCX, 8);
+        self.asm.jump_to_if(NOT_EQUAL, self.places.routines.link);
+        self.asm.jump_memory(RCX, 0);
     }
 }
 

@@ -4,7 +4,7 @@
 use super::routines::{HOLDERS, Held};
 use super::sites::Site;
 use super::{
-    FULL, INTERPRET, MISSED, MISSED_FAR, NEXT, NO_SITE, STOP_SHIFT, STOPPED, Translated, Translator,
+    FULL, INTERPRET, MISSED, MISSED_FAR, NEXT, NO_SITE, SECOND, STOP_SHIFT, STOPPED, Translated, Translator,
     UNLINKED, lazy,
 };
 use crate::core::Core;
@@ -20,6 +20,8 @@ pub(super) enum Back {
     /// The rest of a block is to be interpreted: where its operations begin, how many there are, the next one, and what the
     /// block's place is called.
     Interpret { ops_start: u32, count: u16, n: usize, named: u64 },
+    /// The next instruction is to be executed alone. RIP and the count are what they should be.
+    Alone,
     /// An operation of a block has ended it.
     Stopped { ops_start: u32, n: usize, stop: Stop },
 }
@@ -37,6 +39,10 @@ impl Translator {
         core.regs[slot::JUMPS as usize] = self.jumps.as_ptr() as u64;
         core.regs[slot::EDGES as usize] = core.edges.as_ref().map_or(0, |edges| edges.table_address());
         core.native.ops = ops as u64;
+        if core.native.generation != self.generation {
+            core.native.generation = self.generation;
+            core.native.returns = Default::default();
+        }
         let code = self.get(id).code;
         // SAFETY: `enter` is the way in, which takes these arguments and keeps to the ABI: what it has to save it saves,
         // and the stack is as it was. `code` is a translation, of which the module's head tells why it stays within
@@ -70,6 +76,13 @@ impl Translator {
             INTERPRET => self.interpret(core, number, (word >> 40 & 0xff) as usize),
             MISSED => self.interpret_from(core, self.sites.find(number)),
             MISSED_FAR => self.interpret_from(core, self.sites.get(number)),
+            SECOND => {
+                let block = self.get(self.sites.find(number).block);
+                core.rip = at(core, block.offset);
+                core.regs[slot::LEFT as usize] += u64::from(block.count);
+                core.icount = core.limit - core.regs[slot::LEFT as usize];
+                Back::Alone
+            }
             STOPPED.. => {
                 let site = self.sites.find(number);
                 let block = self.leaves(core, site.block);
@@ -129,12 +142,37 @@ pub(super) extern "sysv64" fn call_op(core: *mut Core, word: u64) -> u64 {
     // SAFETY: `native.ops` is where the cache's operations begin, and the word has the index of one of a block's, which was
     // there when the block was translated. The cache is only ever cleared together with all translations, and not now.
     let op = unsafe { &*(core.native.ops as *const Op).add((word >> 8) as usize) };
+    (op.run)(core, op).map_or_else(stop_number, |()| 0)
+}
+
+fn stop_number(stop: Stop) -> u64 {
+    match stop {
+        Stop::Leave => 1,
+        Stop::Fault => 2,
+        Stop::Exit => 3,
+        Stop::Single => 4,
+    }
+}
+
+/// The same for a repeated string instruction, which counts its iterations and is the last of its block. 1 stands for one that is
+/// to be executed further, from RIP on.
+pub(super) extern "sysv64" fn call_string(core: *mut Core, word: u64) -> u64 {
+    // SAFETY: as in `call_op`.
+    let core = unsafe { &mut *core };
+    lazy::settle(core);
+    let count = word & 0xff;
+    core.icount = core.limit - core.regs[slot::LEFT as usize] - count;
+    // SAFETY: as in `call_op`.
+    let op = unsafe { &*(core.native.ops as *const Op).add((word >> 8) as usize) };
+    let behind = op.rip(core).wrapping_add(u64::from(op.len));
+    core.rip = behind;
     match (op.run)(core, op) {
         Ok(()) => 0,
-        Err(Stop::Leave) => 1,
-        Err(Stop::Fault) => 2,
-        Err(Stop::Exit) => 3,
-        Err(Stop::Single) => 4,
+        Err(Stop::Leave) => {
+            core.regs[slot::LEFT as usize] = core.limit - core.icount - count;
+            u64::from(core.rip != behind)
+        }
+        Err(stop) => stop_number(stop),
     }
 }
 

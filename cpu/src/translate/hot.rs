@@ -34,9 +34,6 @@ impl Hot {
         index: usize,
     ) -> Option<Result<usize, Ended>> {
         let block = cache.block(index);
-        if block.straddles() {
-            return None;
-        }
         let id = match block.translated {
             0 if block.heat < self.after => {
                 cache.block_mut(index).heat += 1;
@@ -57,7 +54,7 @@ impl Hot {
     #[inline(never)]
     fn translate(&mut self, cache: &mut Cache, core: &Core, index: usize) -> Option<u32> {
         if self.translator.is_none() {
-            self.translator = Translator::new(core.mem.tlb.mask(), self.after);
+            self.translator = Translator::new(core.mem.tlb.mask(), 8 * self.after);
         }
         let Some(translator) = &mut self.translator else {
             // It will not allow it later.
@@ -74,7 +71,14 @@ impl Hot {
             cache.forget_translations();
         }
         let block = cache.block(index);
-        let id = translator.translate(block, cache.ops(block), cache.bytes(block), cache.named(index));
+        let second = if block.straddles() {
+            let page = (core.rip | 0xfff).wrapping_add(1);
+            Some(core.mem.exec_gpa(page).map(|gpa| core.mem.content(gpa)).filter(|&content| content != 0)?)
+        } else {
+            None
+        };
+        let (ops, bytes, named) = (cache.ops(block), cache.bytes(block), cache.named(index));
+        let id = translator.translate(block, ops, bytes, named, second);
         cache.block_mut(index).translated = id;
         Some(id)
     }
@@ -87,7 +91,6 @@ impl Hot {
                 let next = find(cache, core, Extent::Block).map_err(|stop| not_fetched(core, stop))?;
                 let block = cache.block(next);
                 if self.flushes == cache.flushes()
-                    && !block.straddles()
                     && let Some(translator) = &mut self.translator
                 {
                     translator.follows(cell, block.place(), block.translated);
@@ -110,6 +113,7 @@ impl Hot {
                 }
                 find(cache, core, Extent::Block).map_err(|stop| not_fetched(core, stop))
             }
+            Back::Alone => Err(Ended::Single),
             Back::Stopped { ops_start, n, stop } => {
                 Err(stopped(core, &cache.ops_at(ops_start, n + 1)[n], stop))
             }

@@ -177,11 +177,15 @@ impl Emitter<'_> {
 
     /// Have an instruction's handler execute it.
     pub(super) fn handler(&mut self, n: usize) {
+        self.call(n, self.places.routines.handler);
+    }
+    /// The same, by a routine.
+    pub(super) fn call(&mut self, n: usize, routine: u64) {
         self.registers.save(self.asm);
         self.registers.forget();
         let index = self.source.ops_start + n as u32;
         self.asm.set(RSI, handler_word(index, self.source.ops.len()));
-        self.asm.call_to(self.places.routines.handler);
+        self.asm.call_to(routine);
         self.site(n);
         self.in_host = InHost::Nothing;
         self.known = None;

@@ -7,8 +7,8 @@
 //! - [`registers`]: which host register holds which guest register
 //! - [`lazy`]: flags as operands, and [`late`]: flags within a block
 //! - [`choice`]: which instructions are translated
-//! - [`block`]: a block's translation, of [`instruction`]s, [`vectors`], their [`operands`], and how it
-//!   [`ends`]
+//! - [`block`]: a block's translation, of [`instruction`]s, runs of pushes and pops on the [`stack`], [`vectors`], their
+//!   [`operands`], and how it [`ends`]
 //! - [`memory`]: executable memory, and [`frame`]: the CPU's state as code sees it
 //! - [`routines`]: code that all translations share, and [`sites`]: the places that it is called from
 //! - [`hot`]: when blocks are translated, and what comes after translated code
@@ -21,13 +21,15 @@
 //!   runs, tables whose addresses the CPU's slots hold, at indices that are masked to their lengths, and guest RAM by an
 //!   entry of the TLB whose tag has matched for the first and last byte: the same check, on the same entries, as
 //!   `mem::tlb`'s.
-//! - It goes to addresses that this folder placed: within a block, to [`routines`], to blocks by cells and by the table of
-//!   jumps, both of which [`Translator`] alone writes, and to the functions of [`enter`]. No address of the guest's is ever
-//!   on the host's stack or in one of those tables as one to go to.
+//! - It goes to addresses that this folder placed: within a block, to [`routines`], to blocks by the table of jumps, which
+//!   [`Translator`] alone writes, by cells, which get their addresses from there, by [`Return`]s, which get theirs from cells,
+//!   and to the functions of [`enter`]. No address of the guest's is ever on the host's stack or in one of those as one to go
+//!   to. Cells are made anew with their blocks, and returns are forgotten when all code is.
 //! - It changes the host's arithmetic flags and registers that the way in has saved, and no other state of the host.
 //! - The decoder, the handlers' operands and the translation read the same bytes, and a translation is only ever found by
-//!   the number of what its page holds, which a page loses when it is written. A cell leads to a block of the same page;
-//!   that page is not written while its code runs, for such stores are the interpreter's.
+//!   the number of what its page holds, which a page loses when it is written. A cell that leads to a block of the same page
+//!   leads to what is there, for that page is not written while its code runs: such stores are the interpreter's. All other ways
+//!   compare the number. What is on a second page is compared by the block itself.
 //!
 //! **Invariants.**
 //! - Whatever is out of the ordinary is the interpreter's: a translation ends before it with the state of that moment. The one
@@ -51,6 +53,7 @@ mod operands;
 mod registers;
 mod routines;
 mod sites;
+mod stack;
 mod vectors;
 
 use bytemuck::Zeroable;
@@ -73,8 +76,12 @@ const BLOCK_BYTES_MAX: usize = 64 << 10;
 const BLOCKS_MAX: usize = 1 << 18;
 /// Where a block may go on: two cells for each.
 const CELLS: usize = 2 * (BLOCKS_MAX + 1);
+/// A cell is two words: the address of code and, if that is on another page, the place that it is a translation of.
+const CELL_WORDS: usize = 2;
+/// The binary logarithm of a cell's bytes.
+const CELL_SHIFT: u8 = 4;
 /// The table of jumps has so many entries, minus one.
-const JUMP_MASK: usize = (1 << 16) - 1;
+const JUMP_MASK: usize = (1 << 18) - 1;
 /// The binary logarithm of an entry's bytes.
 const JUMP_SHIFT: u8 = 4;
 
@@ -90,8 +97,10 @@ const INTERPRET: u8 = 3;
 const MISSED: u8 = 4;
 /// The same, from the site with the number in bits 8-39; RIP holds for [`NO_SITE`].
 const MISSED_FAR: u8 = 5;
+/// The block at the site with that offset goes on on a page that is not the one it was translated with.
+const SECOND: u8 = 6;
 /// A handler has ended the block at such a site, for the reason in bits 48-55.
-const STOPPED: u8 = 6;
+const STOPPED: u8 = 7;
 /// Where the reason is.
 const STOP_SHIFT: u8 = 48;
 /// A block's end that is no instruction.
@@ -106,7 +115,37 @@ pub(crate) struct Native {
     hosts: [u64; 16],
     /// The host's XMM registers there.
     vectors: [u128; 16],
+    /// The last calls, for returns to find their way without a look into the table of jumps.
+    returns: [Return; RETURNS],
+    /// The offset of the last one.
+    top: u64,
+    /// [`Translator::generation`] of the code that they are of.
+    generation: u64,
 }
+
+/// A call that was executed. What it tells is a guess, which the place is compared with.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Return {
+    /// The return address.
+    va: u64,
+    /// What was known of where that leads: the place,
+    place: u64,
+    /// its code,
+    code: u64,
+    /// and the cell that this is from.
+    cell: u64,
+}
+
+impl Default for Return {
+    fn default() -> Return {
+        // No address is like that: nothing is gone to and nothing written by such an entry.
+        Return { va: 1 << 62, place: NOWHERE.place, code: 0, cell: 0 }
+    }
+}
+
+/// So many calls are remembered: a power of two.
+const RETURNS: usize = 32;
 
 /// Where the code at a place ([`crate::decode::cache::place`]) is translated to.
 #[derive(Debug, Clone, Copy, Zeroable)]
@@ -160,13 +199,15 @@ struct Translator {
     jumps: Zeroed<Jump>,
     translation: Translation,
     made: u64,
+    /// Counts how often all was forgotten, from 1.
+    generation: u64,
 }
 
 impl Translator {
     /// Translations for memory with a TLB of so many entries, minus one. They are published when they were wanted so often.
     /// None where the host allows no code to be made.
     fn new(tlb_mask: usize, wanted_max: u32) -> Option<Translator> {
-        let mut memory = CodeMemory::new(CODE_BYTES, CELLS)?;
+        let mut memory = CodeMemory::new(CODE_BYTES, CELLS * CELL_WORDS)?;
         let cells = memory.address_of_word(0);
         let routines = Routines::new(&mut memory, tlb_mask, cells);
         memory.publish();
@@ -185,6 +226,7 @@ impl Translator {
             jumps,
             translation: Translation::default(),
             made: 0,
+            generation: 1,
         })
     }
     /// How many blocks were translated since the beginning.
@@ -200,6 +242,7 @@ impl Translator {
         if !self.blocks.is_empty() {
             self.memory.clear(self.kept);
             self.blocks.clear();
+            self.generation += 1;
             (self.published, self.wanted) = (0, 0);
             self.sites.clear();
             self.jumps.fill(Jump::zeroed());
@@ -207,20 +250,21 @@ impl Translator {
         }
     }
     /// Translate a block; there must be room. Its number, which is not 0.
-    fn translate(&mut self, block: &Block, ops: &[Op], bytes: &[u8], named: u64) -> u32 {
+    fn translate(&mut self, block: &Block, ops: &[Op], bytes: &[u8], named: u64, second: Option<u64>) -> u32 {
         let id = self.blocks.len() as u32 + 1;
-        let source = Source { bytes, ops, ops_start: block.ops_start(), id, named };
+        let source = Source { bytes, ops, ops_start: block.ops_start(), id, named, second };
         let places = Places {
             base: self.memory.base(),
             next: self.memory.next(),
             routines: self.routines,
-            cells: [0, 1].map(|n| self.memory.address_of_word(cell(id, n))),
+            cells: [0, 1].map(|n| self.memory.address_of_word(CELL_WORDS * cell(id, n))),
         };
         let emitted = self.translation.translate(&source, &places, &mut self.sites);
         debug_assert!(emitted.code.len() <= BLOCK_BYTES_MAX);
         let code = self.memory.put(emitted.code);
         for n in 0..2 {
-            self.memory.words()[cell(id, n)] = self.routines.unlinked;
+            let at = CELL_WORDS * cell(id, n);
+            self.memory.words()[at..][..CELL_WORDS].copy_from_slice(&[self.routines.unlinked, NOWHERE.place]);
         }
         self.blocks.push(Translated {
             code,
@@ -262,7 +306,7 @@ impl Translator {
         if cell == 0 {
             self.jumps[jump_slot(place)] = Jump { place, code };
         } else {
-            self.memory.words()[cell as usize] = code;
+            self.memory.words()[CELL_WORDS * cell as usize] = code;
         }
     }
 }

@@ -8,14 +8,17 @@
 use std::mem::offset_of;
 
 use super::asm::{
-    Alu, Asm, EQUAL, Host, NOT_EQUAL, R10, R11, R12, R13, R14, R15, RAX, RCX, RDI, RDX, RSI, RSP,
+    Alu, Asm, EQUAL, Host, Label, NOT_EQUAL, R10, R11, R12, R13, R14, R15, RAX, RCX, RDI, RDX, RSI, RSP,
 };
-use super::enter::{call_op, missed, missed_exec, note_edge, read_flags};
+use super::enter::{call_op, call_string, missed, missed_exec, note_edge, read_flags};
 use super::frame::{MIDDLE, RIP, TABLE, field, slot};
 use super::late;
 use super::lazy::{self, Operation};
 use super::memory::CodeMemory;
-use super::{FULL, JUMP_SHIFT, MISSED, MISSED_FAR, NEXT, STOP_SHIFT, STOPPED, UNLINKED};
+use super::{
+    CELL_SHIFT, FULL, JUMP_SHIFT, MISSED, MISSED_FAR, NEXT, Native, RETURNS, Return, SECOND, STOP_SHIFT,
+    STOPPED, UNLINKED,
+};
 use crate::core::{Core, cr0, cr4};
 use crate::edges::{NUMBER_ROTATION, TABLE_MASK, TABLE_SHIFT};
 use crate::mem::tlb;
@@ -53,6 +56,9 @@ impl Width {
     }
 }
 
+/// So many words are pushed or popped at once.
+pub(super) const STACK_WORDS_MAX: usize = 8;
+
 /// What the host's registers hold where an access misses.
 #[repr(C)]
 pub(super) struct Held {
@@ -77,16 +83,31 @@ pub(super) struct Routines {
     pub read: [u64; Width::ALL.len()],
     /// The same, to be written.
     pub write: [u64; Width::ALL.len()],
+    /// As `read` and `write`, for so many words of the stack.
+    pub stack: [[u64; STACK_WORDS_MAX + 1]; 2],
     /// Go on if the linear address in R13 is known to be executable. R13 is not kept.
     pub executable: u64,
     /// Go on if the guest may use XMM registers.
     pub vectors: u64,
-    /// Go to the linear address in R13. R11 is the site.
-    pub far: u64,
-    /// The same; RSI is the stack pointer from then on.
-    pub far_stack: u64,
+    /// Get ready to go to the linear address in R13: RDI = its place. R11 is the site. The second one does the same; RSI is
+    /// the stack pointer from then on.
+    pub place: [u64; 2],
+    /// Behind these, the cell at RCX leads somewhere else: go there.
+    pub link: u64,
+    /// A call is about to be made: its return address is in R10, and RCX the cell for what comes behind it. RSI and RDI are kept.
+    pub called: u64,
+    /// As the second `place`, and RCX = the last [`Return`], which is the last no longer.
+    pub returns: u64,
+    /// Behind this, it leads somewhere else: go there.
+    pub unpaired: u64,
+    /// As `place`, and RAX = the entry of the table of jumps that leads there.
+    pub far: [u64; 2],
     /// Have a handler execute an operation: ESI is its index, and the instructions of its block.
     pub handler: u64,
+    /// The same for a repeated string instruction.
+    pub string: u64,
+    /// Go on if the page at R13 holds what R11 is the number of, and may be executed.
+    pub second: u64,
     /// A branch at the place in R10, which is not kept, went to the one in R11.
     pub edge: u64,
     /// The host's flags become the guest's, as far as a condition looks.
@@ -114,14 +135,29 @@ impl Routines {
         routines.leave = leave;
         let miss = emit(&mut |asm| miss(asm, base, leave));
         for width in Width::ALL {
-            routines.read[width as usize] = emit(&mut |asm| check(asm, mask, width, false, miss));
-            routines.write[width as usize] = emit(&mut |asm| check(asm, mask, width, true, miss));
+            let (size, aligned) = (width.bytes(), width == Width::Aligned);
+            routines.read[width as usize] = emit(&mut |asm| check(asm, mask, size, aligned, false, miss));
+            routines.write[width as usize] = emit(&mut |asm| check(asm, mask, size, aligned, true, miss));
+        }
+        for words in 2..=STACK_WORDS_MAX {
+            for write in [false, true] {
+                routines.stack[usize::from(write)][words] =
+                    emit(&mut |asm| check(asm, mask, 8 * words as u8, false, write, miss));
+            }
         }
         routines.executable = emit(&mut |asm| executable(asm, mask, miss));
         routines.vectors = emit(&mut |asm| vectors(asm, miss));
-        routines.far = emit(&mut |asm| far(asm, mask, false, leave));
-        routines.far_stack = emit(&mut |asm| far(asm, mask, true, leave));
+        for stack in [false, true] {
+            routines.place[usize::from(stack)] = emit(&mut |asm| far(asm, mask, stack, Then::Go, leave));
+            routines.far[usize::from(stack)] = emit(&mut |asm| far(asm, mask, stack, Then::Look, leave));
+        }
+        routines.link = emit(&mut |asm| link(asm, leave));
+        routines.called = emit(&mut called);
+        routines.returns = emit(&mut |asm| far(asm, mask, true, Then::Return, leave));
+        routines.unpaired = emit(&mut |asm| unpaired(asm, leave));
         routines.handler = emit(&mut |asm| handler(asm, base, leave));
+        routines.string = emit(&mut |asm| string(asm, base, leave));
+        routines.second = emit(&mut |asm| second(asm, mask, base, leave));
         routines.edge = emit(&mut edge);
         let unusual = emit(&mut unusual_flags);
         routines.flags = emit(&mut |asm| flags(asm, unusual));
@@ -131,7 +167,7 @@ impl Routines {
             asm.set(RAX, words);
             asm.alu(Alu::Sub, R11, RAX);
             // From bytes to cells, and to where their number belongs.
-            leave_with(asm, UNLINKED, 8 - 3, leave);
+            leave_with(asm, UNLINKED, 8 - CELL_SHIFT, leave);
         });
         routines
     }
@@ -168,10 +204,9 @@ fn entry(asm: &mut Asm, entry: Host, mask: usize) {
     asm.and32(entry, (mask << tlb::ENTRY_SHIFT) as u32);
 }
 
-fn check(asm: &mut Asm, mask: usize, width: Width, write: bool, miss: u64) {
-    let size = width.bytes();
+fn check(asm: &mut Asm, mask: usize, size: u8, aligned: bool, write: bool, miss: u64) {
     let (other, unaligned) = (asm.label(), asm.label());
-    if width == Width::Aligned {
+    if aligned {
         asm.test_byte(R13, 15);
         asm.jump_if(NOT_EQUAL, unaligned);
     }
@@ -248,7 +283,59 @@ fn leave_from_site(asm: &mut Asm, at: Host, base: u64) {
     asm.alu(Alu::Sub, at, R10);
 }
 
-fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
+/// What comes when a place is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    /// Nothing.
+    Go,
+    /// RAX = the entry of the table of jumps.
+    Look,
+    /// RCX = the last call.
+    Return,
+}
+
+/// Where the last calls are, and the offset of the last one.
+const RETURNS_AT: i32 = field(offset_of!(Core, native) + offset_of!(Native, returns));
+const TOP: i32 = field(offset_of!(Core, native) + offset_of!(Native, top));
+/// Offsets of calls wrap around.
+const RETURNS_MASK: u32 = ((RETURNS - 1) * size_of::<Return>()) as u32;
+const _: () = assert!(RETURNS.is_power_of_two() && size_of::<Return>().is_power_of_two());
+
+fn called(asm: &mut Asm) {
+    asm.load(RAX, R15, TOP);
+    asm.add_to(RAX, RAX, size_of::<Return>() as i32);
+    asm.and32(RAX, RETURNS_MASK);
+    asm.store(R15, TOP, RAX);
+    asm.sum(RDX, R15, RAX, 0, RETURNS_AT);
+    asm.store(RDX, offset_of!(Return, va) as i32, R10);
+    asm.store(RDX, offset_of!(Return, cell) as i32, RCX);
+    asm.load(R11, RCX, 0);
+    asm.load(R13, RCX, 8);
+    asm.store(RDX, offset_of!(Return, code) as i32, R11);
+    asm.store(RDX, offset_of!(Return, place) as i32, R13);
+    asm.ret();
+}
+
+/// A return that goes somewhere else than behind the last call, or to where nobody has returned yet.
+fn unpaired(asm: &mut Asm, leave: u64) {
+    let (behind, other) = (asm.label(), asm.label());
+    find_jump(asm, behind);
+    asm.load(RAX, RAX, 8);
+    asm.and32(R13, 0xfff);
+    asm.alu(Alu::Add, R13, RDX);
+    asm.alu_memory(Alu::Cmp, R13, RCX, offset_of!(Return, va) as i32);
+    asm.jump_if(NOT_EQUAL, other);
+    asm.load(RCX, RCX, offset_of!(Return, cell) as i32);
+    asm.store(RCX, 8, RDI);
+    asm.store(RCX, 0, RAX);
+    asm.bind(other);
+    asm.jump_register(RAX);
+    asm.bind(behind);
+    not_found(asm, leave);
+}
+
+/// Where the linear address in R13 lies: RDI = its place, R13 = its host address, RDX = its page.
+fn far(asm: &mut Asm, mask: usize, stack: bool, then: Then, leave: u64) {
     let (again, unknown, behind) = (asm.label(), asm.label(), asm.label());
     asm.bind(again);
     entry(asm, RAX, mask);
@@ -263,7 +350,7 @@ fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
     asm.add_to(RDI, RDX, 1 << 30);
     asm.store(R15, slot(PAGE_FAR), RDI);
     asm.alu_indexed(Alu::Add, R13, R14, RAX, tlb::ADDEND as i8);
-    // RDI = its place, as `decode::cache::place` has it.
+    // As `decode::cache::place` has it.
     asm.copy(RDI, R13);
     asm.alu_memory(Alu::Sub, RDI, R15, slot(RAM));
     asm.copy(RAX, RDI);
@@ -273,23 +360,23 @@ fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
     asm.shift_left(RAX, 12);
     asm.and32(RDI, 0xfff);
     asm.alu(Alu::Add, RDI, RAX);
-    // As `super::jump_slot` does it.
-    asm.copy(RAX, RDI);
-    asm.shift_right32(RAX, 12);
-    asm.xor32(RAX, RDI);
-    asm.and32(RAX, super::JUMP_MASK as u32);
-    asm.shift_left(RAX, JUMP_SHIFT);
-    asm.alu_memory(Alu::Add, RAX, R15, slot(JUMPS));
-    asm.alu_memory(Alu::Cmp, RDI, RAX, 0);
-    asm.jump_if(NOT_EQUAL, behind);
-    asm.jump_memory(RAX, 8);
-
-    asm.bind(behind);
-    asm.and32(R13, 0xfff);
-    asm.alu(Alu::Add, R13, RDX);
-    asm.store(R15, RIP, R13);
-    asm.set(RAX, u64::from(NEXT));
-    asm.jump_to(leave);
+    match then {
+        Then::Go => {}
+        Then::Look => find_jump(asm, behind),
+        Then::Return => {
+            asm.load(RAX, R15, TOP);
+            asm.sum(RCX, R15, RAX, 0, RETURNS_AT);
+            asm.add_to(RAX, RAX, -(size_of::<Return>() as i32));
+            asm.and32(RAX, RETURNS_MASK);
+            asm.store(R15, TOP, RAX);
+        }
+    }
+    asm.ret();
+    if then == Then::Look {
+        asm.bind(behind);
+        asm.add_to(RSP, RSP, 8);
+        not_found(asm, leave);
+    }
 
     asm.bind(unknown);
     // Where the run stops nobody fetches any more.
@@ -298,15 +385,18 @@ fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
     asm.jump_if(EQUAL, failed);
     asm.push(RSI);
     asm.push(R11);
+    asm.add_to(RSP, RSP, -8);
     asm.add_to(RDI, R15, -MIDDLE);
     asm.copy(RSI, R13);
     asm.set(RAX, missed_exec as *const () as u64);
     asm.call(RAX);
+    asm.add_to(RSP, RSP, 8);
     asm.pop(R11);
     asm.pop(RSI);
     asm.test(2, RAX, RAX);
     asm.jump_if(NOT_EQUAL, again);
     asm.bind(failed);
+    asm.add_to(RSP, RSP, 8);
     // All that the instruction does is done, unless it faults itself.
     asm.store(R15, RIP, R13);
     let fault = asm.label();
@@ -324,25 +414,120 @@ fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
     leave_with(asm, MISSED_FAR, 8, leave);
 }
 
-fn handler(asm: &mut Asm, base: u64, leave: u64) {
+/// RAX = the entry of the table of jumps for the place in RDI; elsewhere if it is not there.
+fn find_jump(asm: &mut Asm, elsewhere: Label) {
+    // As `super::jump_slot` does it.
+    asm.copy(RAX, RDI);
+    asm.shift_right32(RAX, 12);
+    asm.xor32(RAX, RDI);
+    asm.and32(RAX, super::JUMP_MASK as u32);
+    asm.shift_left(RAX, JUMP_SHIFT);
+    asm.alu_memory(Alu::Add, RAX, R15, slot(JUMPS));
+    asm.alu_memory(Alu::Cmp, RDI, RAX, 0);
+    asm.jump_if(NOT_EQUAL, elsewhere);
+}
+
+/// Nothing is known of the code at R13, on the page RDX.
+fn not_found(asm: &mut Asm, leave: u64) {
+    asm.and32(R13, 0xfff);
+    asm.alu(Alu::Add, R13, RDX);
+    asm.store(R15, RIP, R13);
+    asm.set(RAX, u64::from(NEXT));
+    asm.jump_to(leave);
+}
+
+fn link(asm: &mut Asm, leave: u64) {
+    let behind = asm.label();
+    find_jump(asm, behind);
+    asm.load(RAX, RAX, 8);
+    asm.store(RCX, 8, RDI);
+    asm.store(RCX, 0, RAX);
+    asm.jump_register(RAX);
+    asm.bind(behind);
+    not_found(asm, leave);
+}
+
+/// Call a function of [`super::enter`] with the word in RSI.
+fn call(asm: &mut Asm, function: u64) {
     asm.store(R15, slot(LEFT), R12);
     asm.add_to(RDI, R15, -MIDDLE);
     asm.add_to(RSP, RSP, -8);
-    asm.set(RAX, call_op as *const () as u64);
+    asm.set(RAX, function);
     asm.call(RAX);
     asm.add_to(RSP, RSP, 8);
-    // It may have changed the mode.
-    asm.load(R14, R15, TABLE);
-    asm.test(2, RAX, RAX);
-    let stopped = asm.label();
-    asm.jump_if(NOT_EQUAL, stopped);
-    asm.ret();
-    asm.bind(stopped);
+}
+
+/// An operation has ended its block, for the reason in RAX.
+fn stopped(asm: &mut Asm, base: u64, leave: u64) {
     asm.copy(R13, RAX);
     asm.shift_left(R13, STOP_SHIFT - 8);
     leave_from_site(asm, R11, base);
     asm.alu(Alu::Add, R11, R13);
     leave_with(asm, STOPPED, 8, leave);
+}
+
+fn handler(asm: &mut Asm, base: u64, leave: u64) {
+    call(asm, call_op as *const () as u64);
+    // It may have changed the mode.
+    asm.load(R14, R15, TABLE);
+    asm.test(2, RAX, RAX);
+    let ended = asm.label();
+    asm.jump_if(NOT_EQUAL, ended);
+    asm.ret();
+    asm.bind(ended);
+    stopped(asm, base, leave);
+}
+
+fn string(asm: &mut Asm, base: u64, leave: u64) {
+    call(asm, call_string as *const () as u64);
+    // Its iterations were counted.
+    asm.load(R12, R15, slot(LEFT));
+    asm.test(2, RAX, RAX);
+    let (ended, again) = (asm.label(), asm.label());
+    asm.jump_if(NOT_EQUAL, ended);
+    asm.ret();
+    asm.bind(ended);
+    asm.alu_imm(Alu::Cmp, RAX, 1);
+    asm.jump_if(EQUAL, again);
+    stopped(asm, base, leave);
+    asm.bind(again);
+    asm.add_to(RSP, RSP, 8);
+    asm.set(RAX, u64::from(NEXT));
+    asm.jump_to(leave);
+}
+
+fn second(asm: &mut Asm, mask: usize, base: u64, leave: u64) {
+    let (again, unknown, other) = (asm.label(), asm.label(), asm.label());
+    asm.bind(again);
+    entry(asm, RAX, mask);
+    asm.alu_indexed(Alu::Cmp, R13, R14, RAX, tlb::EXEC as i8);
+    asm.jump_if(NOT_EQUAL, unknown);
+    asm.alu_indexed(Alu::Add, R13, R14, RAX, tlb::ADDEND as i8);
+    asm.alu_memory(Alu::Sub, R13, R15, slot(RAM));
+    asm.copy(RAX, R13);
+    asm.shift_right(RAX, 12);
+    asm.load(RCX, R15, slot(CONTENTS));
+    asm.load_scaled(RAX, RCX, RAX);
+    asm.alu(Alu::Cmp, RAX, R11);
+    asm.jump_if(NOT_EQUAL, other);
+    asm.ret();
+    asm.bind(unknown);
+    // The walk is what fetching the instruction begins with.
+    asm.push(R11);
+    asm.push(R13);
+    asm.add_to(RDI, R15, -MIDDLE);
+    asm.copy(RSI, R13);
+    asm.add_to(RSP, RSP, -8);
+    asm.set(RAX, missed_exec as *const () as u64);
+    asm.call(RAX);
+    asm.add_to(RSP, RSP, 8);
+    asm.pop(R13);
+    asm.pop(R11);
+    asm.test(2, RAX, RAX);
+    asm.jump_if(NOT_EQUAL, again);
+    asm.bind(other);
+    leave_from_site(asm, R11, base);
+    leave_with(asm, SECOND, 8, leave);
 }
 
 fn edge(asm: &mut Asm) {

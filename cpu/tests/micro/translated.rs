@@ -321,3 +321,226 @@ fn a_page_of_another_mode_is_no_hit() {
     assert_eq!(done.state.gpr[12], 21);
     assert_eq!((done.log().len(), done.log()[0].cr2), (1, USERS));
 }
+
+/// An instruction on two pages, whose second page is another one each time: another mapping, and other bytes at the same place.
+#[test]
+fn an_instruction_on_two_pages_is_what_both_hold() {
+    let mut g = Guest::new();
+    g.map(ELSEWHERE, DATA, P | W);
+    g.map(ELSEWHERE + 0x1000, DATA + 0x1000, P | W);
+    // mov eax, imm32, of which three bytes lie on the second page; then ret.
+    let at = ELSEWHERE + 0xffe;
+    g.bytes(DATA + 0xffe, &[0xb8, 0x01]);
+    g.bytes(DATA + 0x1000, &[0x02, 0x03, 0x04, 0xc3]);
+    g.bytes(DATA + 0x2000, &[0x20, 0x30, 0x40, 0xc3]);
+    let leaf = g.entry(ELSEWHERE + 0x1000, 1);
+    g.code(CODE, |a| {
+        let mut again = a.create_label();
+        a.mov(rsi, at)?;
+        a.mov(rdi, leaf)?;
+        a.mov(r8, DATA + 0x1000)?;
+        a.mov(ecx, 40)?;
+        a.set_label(&mut again)?;
+        a.call(rsi)?;
+        a.add(rbx, rax)?;
+        a.call(rsi)?;
+        a.add(rbx, rax)?;
+        // The other page.
+        a.xor(qword_ptr(rdi), 0x3000)?;
+        a.call(rsi)?;
+        a.add(rbx, rax)?;
+        a.xor(qword_ptr(rdi), 0x3000)?;
+        // Other bytes.
+        a.inc(byte_ptr(r8))?;
+        a.dec(ecx)?;
+        a.jnz(again)?;
+        a.hlt()
+    });
+    let expected: u64 = (0..40).map(|n| 2 * (0x0403_0201 + (n << 8)) + 0x4030_2001).sum();
+    assert_eq!(check(&g).state.gpr[3], expected);
+    check_every_count(&g);
+}
+
+/// The second page is not there any more, or may not be executed: the fault is that of the page, before anything is done.
+#[test]
+fn an_instruction_on_two_pages_needs_both() {
+    for forbidden in [0, P | W | NX] {
+        let mut g = Guest::new();
+        g.state.efer |= 1 << 11;
+        g.map(ELSEWHERE, DATA, P | W);
+        g.map(ELSEWHERE + 0x1000, DATA + 0x1000, P | W);
+        // inc dword [rbx], then ret.
+        let at = ELSEWHERE + 0xfff;
+        g.bytes(DATA + 0xfff, &[0xff]);
+        g.bytes(DATA + 0x1000, &[0x03, 0xc3]);
+        let leaf = g.entry(ELSEWHERE + 0x1000, 1);
+        g.code(CODE, |a| {
+            let (mut again, mut end) = (a.create_label(), a.create_label());
+            a.mov(rsi, at)?;
+            a.mov(rdi, leaf)?;
+            a.mov(rbx, DATA + 0x3000)?;
+            a.mov(ecx, 20)?;
+            a.lea(r15, ptr(end))?;
+            a.set_label(&mut again)?;
+            a.call(rsi)?;
+            a.dec(ecx)?;
+            a.jnz(again)?;
+            a.mov(rax, if forbidden == 0 { 0 } else { (DATA + 0x1000) | forbidden })?;
+            a.mov(qword_ptr(rdi), rax)?;
+            a.call(rsi)?;
+            a.set_label(&mut end)?;
+            a.hlt()
+        });
+        let done = check(&g);
+        assert_eq!(done.word(DATA + 0x3000), 20);
+        let record = done.log()[0];
+        assert_eq!((record.vector, record.cr2, record.rip), (14, ELSEWHERE + 0x1000, at));
+    }
+}
+
+/// Repeated string instructions in loops: over pages, into a fault, into code, with counts of zero and with stops in between.
+#[test]
+fn repeated_strings_stop_anywhere_and_go_on() {
+    let mut g = Guest::new();
+    g.map(ELSEWHERE, DATA, P | W);
+    g.map(ELSEWHERE + 0x1000, DATA + 0x3000, P | W);
+    g.code(CODE, |a| {
+        let (mut again, mut next) = (a.create_label(), a.create_label());
+        a.mov(ebx, 6)?;
+        a.lea(r15, ptr(next))?;
+        a.set_label(&mut again)?;
+        a.mov(rdi, ELSEWHERE + 0xff8)?;
+        a.mov(eax, ebx)?;
+        a.mov(ecx, 19)?;
+        a.rep().stosb()?;
+        a.add(rdx, rdi)?;
+        a.rep().stosb()?;
+        a.mov(rsi, ELSEWHERE + 0xff0)?;
+        a.mov(ecx, 40)?;
+        a.repe().cmpsb()?;
+        a.pushfq()?;
+        a.add(rdx, rcx)?;
+        // Beyond the second page there is nothing: after five iterations.
+        a.mov(rdi, ELSEWHERE + 0x1ff6)?;
+        a.mov(ecx, 9)?;
+        a.rep().stosw()?;
+        a.ud2()?;
+        a.set_label(&mut next)?;
+        a.add(rdx, rcx)?;
+        a.dec(ebx)?;
+        a.jnz(again)?;
+        a.hlt()
+    });
+    let done = check(&g);
+    assert_eq!(done.log().len(), 6);
+    assert!(done.log().iter().all(|record| record.vector == 14 && record.cr2 == ELSEWHERE + 0x2000));
+    check_every_count(&g);
+}
+
+/// STI holds interrupts off for one more instruction, whether somebody waits or not.
+#[test]
+fn an_interrupt_comes_behind_the_instruction_behind_sti() {
+    for at in 0..60 {
+        let mut g = Guest::new();
+        g.interrupts.push((at, 0x55));
+        g.code(CODE, |a| {
+            let mut again = a.create_label();
+            a.mov(ecx, 10)?;
+            a.set_label(&mut again)?;
+            a.sti()?;
+            a.inc(eax)?;
+            a.sti()?;
+            a.mov(ebx, ecx)?;
+            a.cli()?;
+            a.nop()?;
+            a.dec(ecx)?;
+            a.jnz(again)?;
+            a.sti()?;
+            a.hlt()
+        });
+        check(&g);
+    }
+}
+
+/// Calls that do not return to where they came from, returns without calls, and so many of both that nobody can remember them.
+#[test]
+fn returns_go_where_the_stack_says() {
+    const FUNCTION: u64 = DATA + 0x10;
+    let mut g = Guest::new();
+    // Goes down as deep as EDI says.
+    g.code(FUNCTION, |a| {
+        let mut leaf = a.create_label();
+        a.push(rdi)?;
+        a.sub(edi, 1)?;
+        a.jz(leaf)?;
+        a.call(FUNCTION)?;
+        a.add(rbx, rdi)?;
+        a.set_label(&mut leaf)?;
+        a.pop(rdi)?;
+        a.add(rax, rdi)?;
+        a.ret()
+    });
+    g.code(CODE, |a| {
+        let (mut again, mut other, mut back) = (a.create_label(), a.create_label(), a.create_label());
+        a.mov(ecx, 12)?;
+        a.set_label(&mut again)?;
+        a.mov(edi, 70)?;
+        a.call(FUNCTION)?;
+        a.mov(edi, 3)?;
+        a.call(FUNCTION)?;
+        // Without a call.
+        a.lea(rsi, ptr(back))?;
+        a.push(rsi)?;
+        a.mov(rsi, FUNCTION)?;
+        a.mov(edi, 2)?;
+        a.jmp(rsi)?;
+        a.set_label(&mut back)?;
+        // Without a return.
+        a.call(other)?;
+        a.hlt()?;
+        a.set_label(&mut other)?;
+        a.add(rsp, 8)?;
+        a.dec(ecx)?;
+        a.jnz(again)?;
+        a.hlt()
+    });
+    let done = check(&g);
+    assert_eq!(done.state.gpr[0], 12 * ((1..=70).sum::<u64>() + 6 + 3));
+}
+
+/// Runs of pushes and pops, with the stack pointer at every distance from the end of a page, and from a page that is not there.
+#[test]
+fn runs_on_the_stack_cross_pages_word_by_word() {
+    let mut g = Guest::new();
+    g.map(ELSEWHERE + 0x1000, DATA, P | W);
+    g.map(ELSEWHERE + 0x2000, DATA + 0x1000, P | W);
+    // The stack of handlers.
+    g.gate_with(14, KERNEL_CS, 0x6000 + 14 * 16, 0x8e, 1);
+    g.code(CODE, |a| {
+        let (mut again, mut next) = (a.create_label(), a.create_label());
+        a.mov(rcx, ELSEWHERE + 0x2050)?;
+        a.lea(r15, ptr(next))?;
+        a.set_label(&mut again)?;
+        a.mov(rsp, rcx)?;
+        for register in [rax, rbx, rcx, rdx, rbp, r8, r9, r10, r11, r12] {
+            a.push(register)?;
+        }
+        a.push(77)?;
+        a.push(rsp)?;
+        a.push(-5)?;
+        for register in [r9, r8, rbp, rdx, r13, rbx, rax, r12, r11, r10] {
+            a.pop(register)?;
+        }
+        a.add(rax, r12)?;
+        a.set_label(&mut next)?;
+        a.xor(rbx, rsp)?;
+        a.sub(rcx, 8)?;
+        a.mov(rdi, ELSEWHERE + 0xff0)?;
+        a.cmp(rcx, rdi)?;
+        a.ja(again)?;
+        a.hlt()
+    });
+    let done = check(&g);
+    assert!(done.log().iter().all(|record| record.vector == 14));
+    assert!(done.log().len() > 10);
+}

@@ -51,6 +51,20 @@ fn sti(core: &mut Core, _op: &Op) -> Flow {
     Err(Stop::Leave)
 }
 
+/// STI right before another instruction of its block: that one comes next whatever is pending, and holds nothing off any more
+/// when it is done. So there is no shadow to be seen.
+pub(crate) fn sti_within(core: &mut Core, _op: &Op) -> Flow {
+    if !io_privileged(core) {
+        return Err(core.gp());
+    }
+    if core.window && core.rflags & bits::IF == 0 {
+        // Somebody waits for the instruction after the next.
+        return Err(Stop::Single);
+    }
+    core.rflags |= bits::IF;
+    Ok(())
+}
+
 /// CLAC and STAC exist in ring 0 only.
 fn set_ac<const ON: bool>(core: &mut Core, _op: &Op) -> Flow {
     if core.cpl != 0 {

@@ -18,7 +18,7 @@ mod control;
 pub(crate) mod debug;
 pub(crate) mod descriptor;
 mod far;
-mod flag;
+pub(crate) mod flag;
 mod gate;
 mod iret;
 mod misc;
