@@ -68,7 +68,7 @@ fn boot_soft(kernel: &Path, initramfs: &Path, caches: CacheConfig) -> Result<(f6
     let mut config = MachineConfig::new(kernel);
     config.initramfs = Some(initramfs.to_path_buf());
     config.memory_bytes = MEMORY_MIB << 20;
-    let mut machine = Machine::new(config, |ram| SoftEngine::new(ram.shared(), caches))
+    let mut machine = Machine::new(config, |ram| Ok(SoftEngine::new(ram.shared(), caches)))
         .map_err(|error| error.to_string())?;
     let mut said = Vec::new();
     loop {

@@ -122,7 +122,7 @@ fn seconds(span: &Span<Reading>) -> f64 {
 /// Boots our machine and runs all workloads in it.
 fn soft(guest: &Debian, caches: CacheConfig) -> Result<Vec<Span<Reading>>, String> {
     let start = Instant::now();
-    let mut machine = Machine::new(guest.config()?, |ram| SoftEngine::new(ram.shared(), caches))
+    let mut machine = Machine::new(guest.config()?, |ram| Ok(SoftEngine::new(ram.shared(), caches)))
         .map_err(|error| error.to_string())?;
     let mut marks = Marks::default();
     loop {

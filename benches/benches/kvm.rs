@@ -6,7 +6,6 @@
 //! `cargo bench -p benches --bench kvm [-- --json] [-- --runs N]`
 #![allow(clippy::disallowed_types)] // Measuring host time is what benches are for.
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,7 +21,7 @@ use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::engine::{Engine, Exit, Until};
 use everett_vmm::kvm::Host;
 use everett_vmm::machine::Moment;
-use everett_vmm::{Machine, MachineError, ram};
+use everett_vmm::{ClockMode, Machine, MachineConfig, MachineError, ram};
 use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
 /// Pages that the guest draws from: a power of two.
@@ -145,13 +144,11 @@ fn restores(report: &mut Report, options: &Options, host: &Host) -> Result<(), S
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let kernel = guest::kernel_in_batches(folder.path(), PAGES)?;
     let pool = Pool::default();
-    // A machine takes an engine and no error: whatever the host refuses, it refuses here.
-    let ram = ram::Ram::new(guest::config(&kernel).memory_bytes).map_err(|error| error.to_string())?;
-    KvmEngine::new(host, ram.shared()).map_err(|error| error.to_string())?;
-    let on_kvm = |ram: &ram::Ram| KvmEngine::new(host, ram.shared()).expect("the host has just made one");
-    let on_soft = |ram: &ram::Ram| SoftEngine::new(ram.shared(), CacheConfig::default());
-    let (mut kvm, kvm_root) = machine(&kernel, &pool, on_kvm, ONE_EXIT)?;
-    let (mut soft, soft_root) = machine(&kernel, &pool, on_soft, SOME_INSTRUCTIONS)?;
+    let on_kvm = |ram: &ram::Ram| Ok(KvmEngine::new(host, ram.shared())?);
+    let on_soft = |ram: &ram::Ram| Ok(SoftEngine::new(ram.shared(), CacheConfig::default()));
+    let in_exits = MachineConfig { clock: ClockMode::Exit, ..guest::config(&kernel) };
+    let (mut kvm, kvm_root) = machine(in_exits, &pool, on_kvm, ONE_EXIT)?;
+    let (mut soft, soft_root) = machine(guest::config(&kernel), &pool, on_soft, SOME_INSTRUCTIONS)?;
     for pages in [100, 1000] {
         let [mut on_kvm, mut on_soft] = [const { Vec::new() }; 2].map(Samples::from);
         for round in 1..=options.runs {
@@ -168,13 +165,12 @@ fn restores(report: &mut Report, options: &Options, host: &Host) -> Result<(), S
 
 /// A machine that waits for its first batch, and the moment there.
 fn machine<E: Engine>(
-    kernel: &Path,
+    config: MachineConfig,
     pool: &Pool,
-    engine: impl FnOnce(&ram::Ram) -> E,
+    engine: impl FnOnce(&ram::Ram) -> Result<E, MachineError>,
     step: u64,
 ) -> Result<(Machine<E>, Moment), String> {
-    let made: Result<Machine<E>, MachineError> = Machine::new(guest::config(kernel), engine);
-    let mut machine = made.map_err(|error| error.to_string())?;
+    let mut machine = Machine::new(config, engine).map_err(|error| error.to_string())?;
     dirty(&mut machine, PAGES, step)?;
     let moment = machine.moment(pool);
     Ok((machine, moment))

@@ -1,8 +1,14 @@
 //! Virtual time: what `vtime` is as a function of what the guest executed (`docs/ARCHITECTURE.md`, "Time").
 //!
-//! `insn`: vtime = anchor + retired instructions x 1e9 / cpu_hz, rounded down. The anchor lies where both sides are
+//! Each mode counts something, and the engine's count is of that:
+//!
+//! - `insn`: retired instructions;
+//! - `exit`: exits that the guest causes by itself (an access to a device, HLT), each when its instruction is finished. One
+//!   stands for [`EXIT_INSTRUCTIONS`] instructions. Between two of them no time passes and the TSC stands still.
+//!
+//! vtime = anchor + count x instructions of each x 1e9 / cpu_hz, rounded down. The anchor lies where both sides are
 //! whole, so no remainder is ever lost: skipping idle time moves the anchor to an exact nanosecond; a stall moves
-//! it in time and leaves its instruction where it was.
+//! it in time and leaves its count where it was.
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,16 +35,39 @@ pub enum ClockMode {
     /// Retired instructions.
     #[default]
     Insn,
+    /// Exits that the guest causes by itself.
+    Exit,
+}
+
+/// How many instructions an exit stands for: ten microseconds at the default speed. About what lies between two exits of a
+/// busy server, and many times what an exit costs a host, so that nothing waits longer for a device than it would there.
+pub const EXIT_INSTRUCTIONS: u64 = 10_000;
+
+impl ClockMode {
+    /// Instructions that one of what it counts stands for.
+    fn weight(self) -> u64 {
+        match self {
+            ClockMode::Insn => 1,
+            ClockMode::Exit => EXIT_INSTRUCTIONS,
+        }
+    }
+    /// What it counts, in the singular.
+    pub fn unit(self) -> &'static str {
+        match self {
+            ClockMode::Insn => "instruction",
+            ClockMode::Exit => "exit",
+        }
+    }
 }
 
 /// Why a clock could not be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClockError {
     /// A mode that exists in the design and not in this version.
-    #[error("clock mode \"{0}\" is not supported by this version; use \"insn\"")]
+    #[error("clock mode \"{0}\" is not supported by this version; use \"insn\" or \"exit\"")]
     NotYet(String),
     /// No such mode.
-    #[error("unknown clock mode \"{0}\"; use \"insn\"")]
+    #[error("unknown clock mode \"{0}\"; use \"insn\" or \"exit\"")]
     Unknown(String),
     /// Too slow or too fast.
     #[error("cpu_hz = {hz}: it must be from {} to {}", CPU_HZ.start(), CPU_HZ.end())]
@@ -53,7 +82,8 @@ impl FromStr for ClockMode {
     fn from_str(s: &str) -> Result<ClockMode, ClockError> {
         match s {
             "insn" => Ok(ClockMode::Insn),
-            "branch" | "exit" => Err(ClockError::NotYet(s.into())),
+            "exit" => Ok(ClockMode::Exit),
+            "branch" => Err(ClockError::NotYet(s.into())),
             _ => Err(ClockError::Unknown(s.into())),
         }
     }
@@ -63,6 +93,7 @@ impl fmt::Display for ClockMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ClockMode::Insn => f.write_str("insn"),
+            ClockMode::Exit => f.write_str("exit"),
         }
     }
 }
@@ -90,18 +121,18 @@ impl Clock {
         Ok(Clock { mode, cpu_hz, speed_hz: cpu_hz, anchor_icount: 0, anchor_ns: 0 })
     }
 
-    /// vtime, in nanoseconds, when `icount` instructions have retired.
+    /// vtime, in nanoseconds, at this count.
     pub fn vtime(&self, icount: u64) -> u64 {
-        let retired = u128::from(icount.saturating_sub(self.anchor_icount));
-        let ns = retired * u128::from(NANOS) / u128::from(self.speed_hz);
+        let counted = u128::from(icount.saturating_sub(self.anchor_icount));
+        let ns = counted * self.count_ns() / u128::from(self.speed_hz);
         u64::try_from(ns).unwrap_or(VTIME_MAX).saturating_add(self.anchor_ns).min(VTIME_MAX)
     }
 
     /// The least count at which vtime is `vtime` or later.
     pub fn icount_at(&self, vtime: u64) -> u64 {
         let ns = u128::from(vtime.saturating_sub(self.anchor_ns));
-        let retired = (ns * u128::from(self.speed_hz)).div_ceil(u128::from(NANOS));
-        u64::try_from(retired).unwrap_or(u64::MAX).saturating_add(self.anchor_icount)
+        let counted = (ns * u128::from(self.speed_hz)).div_ceil(self.count_ns());
+        u64::try_from(counted).unwrap_or(u64::MAX).saturating_add(self.anchor_icount)
     }
 
     /// Time passes up to `vtime` without an instruction: the CPU is idle at `icount`. Never moves backwards.
@@ -113,7 +144,7 @@ impl Clock {
         }
     }
 
-    /// `ns` pass without an instruction, as if another machine had the host's core.
+    /// `ns` pass without the CPU, as if another machine had the host's core.
     pub fn stall(&mut self, ns: u64) {
         self.anchor_ns = self.anchor_ns.saturating_add(ns).min(VTIME_MAX);
     }
@@ -132,7 +163,13 @@ impl Clock {
 
     /// What the TSC shows: vtime in ticks of [`TSC_HZ`].
     pub fn tsc(&self) -> TscAnchor {
-        TscAnchor { icount: self.anchor_icount, tsc: self.anchor_ns, num: TSC_HZ, den: self.speed_hz }
+        let num = TSC_HZ * self.mode.weight();
+        TscAnchor { icount: self.anchor_icount, tsc: self.anchor_ns, num, den: self.speed_hz }
+    }
+
+    /// Nanoseconds that one of what is counted takes at 1 Hz.
+    fn count_ns(&self) -> u128 {
+        u128::from(NANOS) * u128::from(self.mode.weight())
     }
 
     /// Instructions a second when nothing slows the CPU down.
@@ -154,9 +191,21 @@ mod tests {
     fn modes_that_are_not_there_are_refused_by_name() {
         assert_eq!("insn".parse(), Ok(ClockMode::Insn));
         let error = "branch".parse::<ClockMode>().unwrap_err().to_string();
-        assert_eq!(error, "clock mode \"branch\" is not supported by this version; use \"insn\"");
+        assert_eq!(error, "clock mode \"branch\" is not supported by this version; use \"insn\" or \"exit\"");
+        assert_eq!(("exit".parse(), ClockMode::Exit.to_string().as_str()), (Ok(ClockMode::Exit), "exit"));
         assert!("wall".parse::<ClockMode>().unwrap_err().to_string().contains("wall"));
         assert!(Clock::new(ClockMode::Insn, 0).is_err());
+    }
+
+    #[test]
+    fn an_exit_costs_what_it_stands_for_and_the_tsc_knows() {
+        let mut clock = Clock::new(ClockMode::Exit, NANOS).unwrap();
+        assert_eq!((clock.vtime(1), clock.vtime(7)), (EXIT_INSTRUCTIONS, 7 * EXIT_INSTRUCTIONS));
+        assert_eq!((clock.icount_at(1), clock.icount_at(10_000), clock.icount_at(10_001)), (1, 1, 2));
+        clock.set_speed(2, NANOS / 2);
+        assert_eq!(clock.vtime(3), 4 * EXIT_INSTRUCTIONS);
+        let tsc = clock.tsc();
+        assert_eq!(tsc.tsc + (3 - tsc.icount) * tsc.num / tsc.den, clock.vtime(3));
     }
 
     #[test]
@@ -175,9 +224,10 @@ mod tests {
     proptest! {
         #[test]
         fn the_inverse_is_the_first_count(
-            hz in CPU_HZ, skip in 0u64..1 << 50, at in 0u64..1 << 40, ahead in 0u64..1 << 50,
+            exits: bool, hz in CPU_HZ, skip in 0u64..1 << 50, at in 0u64..1 << 40, ahead in 0u64..1 << 50,
         ) {
-            let mut clock = Clock::new(ClockMode::Insn, hz).unwrap();
+            let mode = if exits { ClockMode::Exit } else { ClockMode::Insn };
+            let mut clock = Clock::new(mode, hz).unwrap();
             clock.skip_to(at, skip);
             let vtime = clock.vtime(at) + ahead;
             let n = clock.icount_at(vtime);

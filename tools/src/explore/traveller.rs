@@ -12,7 +12,7 @@ use everett_explorer::plan::Plan;
 use everett_explorer::run::HistoryCount;
 use everett_explorer::search::{Fork, Path};
 use everett_vmm::digest::Digest;
-use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::machine::{Machine, Stop, Until};
 
 use super::setting::Setting;
@@ -324,7 +324,7 @@ impl<'s> Traveller<'s> {
         }
     }
 
-    fn machines(&mut self) -> impl Iterator<Item = &mut Machine<SoftEngine>> {
+    fn machines(&mut self) -> impl Iterator<Item = &mut Machine<AnyEngine>> {
         self.timeline.world_mut().nodes_mut().map(|node| node.machine_mut())
     }
 

@@ -115,15 +115,15 @@ pub(crate) fn checks_end_ns(timeline: &Timeline, duration_ns: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use everett_cpu::CacheConfig;
     use everett_vmm::boot::small_kernel;
-    use everett_vmm::machine::{Machine, MachineConfig};
+    use everett_vmm::machine::MachineConfig;
     use everett_vmm::wire::WireConfig;
     use everett_vmm::world::World;
 
     use super::*;
     use crate::session::agent::{state, tests::plan};
     use crate::session::event::What;
+    use crate::session::launch::EngineOptions;
 
     #[derive(Default)]
     struct Findings(Vec<String>);
@@ -154,7 +154,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let kernel = folder.path().join("kernel");
         std::fs::write(&kernel, small_kernel(&[0xfb, 0xf4, 0xeb, 0xfc], 0)).unwrap();
-        let machine = Machine::soft(MachineConfig::new(&kernel), CacheConfig::default()).unwrap();
+        let machine = EngineOptions::default().machine(MachineConfig::new(&kernel)).unwrap();
         let world = World::new(vec![machine], WireConfig::default(), 0).unwrap();
         let mut timeline = Timeline::new(world, vec![plan()], Vec::new());
         timeline.begin(3).unwrap();

@@ -3,12 +3,18 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use everett_cpu::{CacheConfig, Code};
 use everett_protocol::{ROOT_DISK_SERIAL, Root};
 use everett_vmm::boot::DEFAULT_CMDLINE;
+use everett_vmm::clock::ClockMode;
 use everett_vmm::disk::{BLOCK, Disk, DiskError};
+use everett_vmm::engine::any::AnyEngine;
+use everett_vmm::engine::exits::ExitEngine;
+use everett_vmm::engine::kvm::KvmEngine;
 use everett_vmm::engine::soft::{FlushSchedule, SoftEngine};
+use everett_vmm::kvm::Host;
 use everett_vmm::layout::PAGE;
 use everett_vmm::leak::Leak;
 use everett_vmm::machine::{CardConfig, DiskConfig, Machine, MachineConfig, MachineError, Moment};
@@ -97,9 +103,25 @@ fn code(caches: CacheConfig) -> Code {
     })
 }
 
-/// How the engine is to behave; only tests change it, and no choice may change what a guest does (leaks excepted).
+/// What executes guest code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EngineKind {
+    /// Everett's own CPU.
+    #[default]
+    Soft,
+    /// The host's `/dev/kvm`.
+    Kvm,
+}
+
+/// A guest on the host's processor that does not exit for so long is taken for one that never will.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Which engine, and how it is to behave. Only tests change the latter, and no choice may change what a guest does (leaks
+/// excepted).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EngineOptions {
+    /// What executes.
+    pub engine: EngineKind,
     /// Sizes of the engine's caches, and whether it translates.
     pub caches: CacheConfig,
     /// A second engine interprets all that is executed, and is compared.
@@ -147,9 +169,10 @@ impl EngineOptions {
     ///
     /// # Errors
     /// See [`Machine::new`].
-    pub fn machine(&self, mut config: MachineConfig) -> Result<Machine<SoftEngine>, MachineError> {
+    pub fn machine(&self, mut config: MachineConfig) -> Result<Machine<AnyEngine>, MachineError> {
         config.leak = self.leak;
-        let machine = Machine::new(config, |ram| self.engine(ram))?;
+        let clock = config.clock;
+        let machine = Machine::new(config, |ram| self.engine(clock, ram))?;
         Ok(self.applied(machine))
     }
 
@@ -161,12 +184,28 @@ impl EngineOptions {
         &self,
         mut config: MachineConfig,
         moment: &Moment,
-    ) -> Result<Machine<SoftEngine>, MachineError> {
+    ) -> Result<Machine<AnyEngine>, MachineError> {
         config.leak = self.leak;
-        Ok(self.applied(Machine::from_moment(config, moment, |ram: &Ram| self.engine(ram))?))
+        let clock = config.clock;
+        Ok(self.applied(Machine::from_moment(config, moment, |ram: &Ram| self.engine(clock, ram))?))
     }
 
-    fn engine(&self, ram: &Ram) -> SoftEngine {
+    /// An engine that counts what this clock does, as far as there is one of the kind: a machine refuses others.
+    fn engine(&self, clock: ClockMode, ram: &Ram) -> Result<AnyEngine, MachineError> {
+        Ok(match (self.engine, clock) {
+            (EngineKind::Soft, ClockMode::Exit) => {
+                AnyEngine::Exits(Box::new(ExitEngine::new(self.soft_engine(ram))))
+            }
+            (EngineKind::Soft, _) => AnyEngine::Soft(Box::new(self.soft_engine(ram))),
+            (EngineKind::Kvm, _) => {
+                let mut engine = KvmEngine::new(&Host::open()?, ram.shared())?;
+                engine.wait_at_most(PATIENCE);
+                AnyEngine::Kvm(Box::new(engine))
+            }
+        })
+    }
+
+    fn soft_engine(&self, ram: &Ram) -> SoftEngine {
         let mut engine = SoftEngine::sharing(ram.shared(), &code(self.caches));
         if self.lockstep {
             engine.run_in_lockstep(self.caches);
@@ -174,18 +213,19 @@ impl EngineOptions {
         engine
     }
 
-    fn applied(&self, mut machine: Machine<SoftEngine>) -> Machine<SoftEngine> {
+    fn applied(&self, mut machine: Machine<AnyEngine>) -> Machine<AnyEngine> {
         self.apply(&mut machine);
         machine
     }
 
     /// What can be changed on a machine that is there: all but the sizes of caches and leaks of devices.
-    fn apply(&self, machine: &mut Machine<SoftEngine>) {
+    fn apply(&self, machine: &mut Machine<AnyEngine>) {
+        let Some(engine) = machine.engine_mut().soft_mut() else { return };
         match self.flushes {
-            Some(schedule) => machine.engine_mut().flush_at_random(schedule),
-            None => machine.engine_mut().flush_when_needed(),
+            Some(schedule) => engine.flush_at_random(schedule),
+            None => engine.flush_when_needed(),
         }
-        machine.engine_mut().leak_stale_translations(self.stale_translations);
+        engine.leak_stale_translations(self.stale_translations);
     }
 }
 
@@ -367,6 +407,7 @@ impl Launcher {
         let mut config = MachineConfig::new(&self.files.kernel);
         config.name.clone_from(&node.name);
         config.memory_bytes = node.memory_bytes;
+        config.clock = self.world.clock.mode();
         config.seed = self.world.boot_seed;
         config.epoch_unix_s = i64::try_from(self.world.epoch_unix_s).unwrap_or(i64::MAX);
         config.initramfs.clone_from(&self.files.initramfs);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use everett_explorer::property::builtin;
 use everett_protocol::limits::PRIORITY_MAX;
 use everett_protocol::{Bytes, Operation, Port, WallClock};
-use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::fault::Distribution;
 use everett_vmm::machine::End;
 use everett_vmm::machine::output::{Note, NoteEvent};
@@ -90,7 +90,7 @@ impl NodeSession {
 
     /// The next vtime at which the host does something for this node by itself: nothing while it has no power, and while
     /// it is paused nothing that it would have to hear.
-    pub(super) fn next_act_ns(&self, node: &Node<SoftEngine>) -> Option<u64> {
+    pub(super) fn next_act_ns(&self, node: &Node<AnyEngine>) -> Option<u64> {
         let place = &self.place;
         if !node.is_on() {
             return None;
@@ -110,7 +110,7 @@ impl NodeSession {
     }
 
     /// Do what is to be done here, when the whole world is at `world_ns`. Without effect when it was done.
-    pub(super) fn act(&mut self, node: &mut Node<SoftEngine>, world_ns: u64) {
+    pub(super) fn act(&mut self, node: &mut Node<AnyEngine>, world_ns: u64) {
         if !node.is_on() {
             return;
         }
@@ -150,19 +150,19 @@ impl NodeSession {
     }
 
     /// What is drawn for the node from here on follows `seed`.
-    pub(super) fn reseed_streams(&mut self, node: &mut Node<SoftEngine>, seed: u64) {
+    pub(super) fn reseed_streams(&mut self, node: &mut Node<AnyEngine>, seed: u64) {
         node.machine_mut().reseed(seed);
     }
 
     /// The guest is told that its machine is a copy of another one from here on.
-    pub(super) fn new_generation(&self, node: &mut Node<SoftEngine>) {
+    pub(super) fn new_generation(&self, node: &mut Node<AnyEngine>) {
         let mut generation = [0; 16];
         node.machine_mut().draw_entropy(&mut generation);
         node.machine_mut().new_generation(generation);
     }
 
     /// Begin under `seed`.
-    pub(super) fn begin(&mut self, node: &mut Node<SoftEngine>, seed: u64) {
+    pub(super) fn begin(&mut self, node: &mut Node<AnyEngine>, seed: u64) {
         self.new_generation(node);
         let entropy = draw_entropy(node);
         self.place.begun = Some(seed);
@@ -171,7 +171,7 @@ impl NodeSession {
     }
 
     /// Take what the guest wrote. Lines are stamped with the vtime of the write that ended them.
-    pub(super) fn listen(&mut self, node: &mut Node<SoftEngine>) -> Vec<Event> {
+    pub(super) fn listen(&mut self, node: &mut Node<AnyEngine>) -> Vec<Event> {
         let clock = node.clock().clone();
         let output = node.machine_mut().output();
         let mut writes: Vec<_> = [Port::History, Port::Log, Port::Control]
@@ -215,7 +215,7 @@ impl NodeSession {
     }
 
     /// The machine came to an end of its own.
-    pub(super) fn ended(&mut self, node: &Node<SoftEngine>, end: &End) {
+    pub(super) fn ended(&mut self, node: &Node<AnyEngine>, end: &End) {
         if std::mem::replace(&mut self.place.end_reported, true) {
             return;
         }
@@ -228,7 +228,7 @@ impl NodeSession {
     }
 
     /// Set the guest's `CLOCK_REALTIME` forward or back, as NTP would.
-    pub(super) fn step_clock(&mut self, node: &Node<SoftEngine>, step_ns: i64) {
+    pub(super) fn step_clock(&mut self, node: &Node<AnyEngine>, step_ns: i64) {
         let wall_ns = self.place.wall_ns.unwrap_or(0).saturating_add(step_ns);
         self.place.wall_ns = Some(wall_ns);
         let now_ns = i64::try_from(node.machine().vtime()).unwrap_or(i64::MAX).saturating_add(wall_ns).max(0);
@@ -238,13 +238,13 @@ impl NodeSession {
     }
 
     /// Have the guest's kernel draw its randomness anew.
-    pub(super) fn reseed(&mut self, node: &mut Node<SoftEngine>) {
+    pub(super) fn reseed(&mut self, node: &mut Node<AnyEngine>) {
         let entropy = draw_entropy(node);
         self.conversation.fault(Operation::Reseed { entropy: Bytes(entropy) }, node.vtime());
     }
 
     /// From here on the threads of a unit get drawn priorities, again and again.
-    pub(super) fn start_priorities(&mut self, node: &Node<SoftEngine>, unit: &str, every: &Distribution) {
+    pub(super) fn start_priorities(&mut self, node: &Node<AnyEngine>, unit: &str, every: &Distribution) {
         self.place.priorities.push(Priorities {
             unit: unit.to_owned(),
             every: every.clone(),
@@ -260,7 +260,7 @@ impl NodeSession {
         }
     }
 
-    fn change_priorities(&mut self, node: &mut Node<SoftEngine>, world_ns: u64) {
+    fn change_priorities(&mut self, node: &mut Node<AnyEngine>, world_ns: u64) {
         for priorities in self.place.priorities.iter_mut().filter(|priorities| priorities.next_ns <= world_ns)
         {
             let rng = node.machine_mut().stream(purpose::SCHEDULING);
@@ -284,7 +284,7 @@ impl NodeSession {
     }
 
     /// Say what the conversation has to say now.
-    pub(super) fn speak(&mut self, node: &mut Node<SoftEngine>) {
+    pub(super) fn speak(&mut self, node: &mut Node<AnyEngine>) {
         let outgoing = self.conversation.take_outgoing();
         if !outgoing.is_empty() {
             self.place.unsent.extend(outgoing);
@@ -297,7 +297,7 @@ impl NodeSession {
         }
     }
 
-    fn send(&mut self, node: &mut Node<SoftEngine>) {
+    fn send(&mut self, node: &mut Node<AnyEngine>) {
         let unsent = &mut self.place.unsent;
         if !unsent.is_empty() {
             let taken = node.machine_mut().port_input(Port::Control as usize, unsent);
@@ -307,7 +307,7 @@ impl NodeSession {
     }
 }
 
-fn draw_entropy(node: &mut Node<SoftEngine>) -> Vec<u8> {
+fn draw_entropy(node: &mut Node<AnyEngine>) -> Vec<u8> {
     let mut entropy = vec![0; ENTROPY_BYTES];
     node.machine_mut().draw_entropy(&mut entropy);
     entropy

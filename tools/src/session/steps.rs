@@ -7,7 +7,7 @@ use everett_guest_image::configure::Step;
 use everett_protocol::{
     LineSplitter, Message, Operation, Port, Reply, Request, VERSION, decode_message, encode_request,
 };
-use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::machine::{Machine, Stop, Until};
 
 use crate::ui::printable;
@@ -32,7 +32,7 @@ pub trait Attend {
 /// # Errors
 /// One line that names the step.
 pub fn run(
-    machine: &mut Machine<SoftEngine>,
+    machine: &mut Machine<AnyEngine>,
     steps: &[Step],
     attend: &mut dyn Attend,
 ) -> Result<Option<u64>, String> {
@@ -61,7 +61,7 @@ pub fn run(
 }
 
 struct Link<'a> {
-    machine: &'a mut Machine<SoftEngine>,
+    machine: &'a mut Machine<AnyEngine>,
     splitter: LineSplitter,
     attend: &'a mut dyn Attend,
     recent: Vec<String>,

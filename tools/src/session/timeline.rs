@@ -30,7 +30,7 @@ use everett_protocol::{self as protocol, Exec, Exit, Port};
 use everett_vmm::clock::VTIME_MAX;
 use everett_vmm::digest::bisect::Subject;
 use everett_vmm::digest::{Digest, Trail};
-use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::machine::{Machine, Stop, Until};
 use everett_vmm::world::{World, WorldStop, WorldUntil};
 
@@ -60,7 +60,7 @@ pub const COMMAND: &str = "command";
 
 /// A world and its conversations.
 pub struct Timeline {
-    world: World<SoftEngine>,
+    world: World<AnyEngine>,
     nodes: Vec<NodeSession>,
     /// The world's checks, in their order.
     checks: Vec<WorldCheck>,
@@ -80,7 +80,7 @@ pub struct Timeline {
 impl Timeline {
     /// A world of machines that have not executed anything yet, each with its plan. `checks` are the world's, in their order.
     #[must_use]
-    pub fn new(world: World<SoftEngine>, plans: Vec<Plan>, checks: Vec<WorldCheck>) -> Timeline {
+    pub fn new(world: World<AnyEngine>, plans: Vec<Plan>, checks: Vec<WorldCheck>) -> Timeline {
         let has_root = |plan: &Plan| !matches!(plan.mount.root, protocol::Root::None);
         let first_data_disk = usize::from(plans.first().is_some_and(has_root));
         let nodes = plans.into_iter().map(|plan| NodeSession::new(Conversation::new(plan))).collect();
@@ -141,12 +141,12 @@ impl Timeline {
 
     /// The world, to look at.
     #[must_use]
-    pub fn world(&self) -> &World<SoftEngine> {
+    pub fn world(&self) -> &World<AnyEngine> {
         &self.world
     }
 
     /// The world, for digests and output.
-    pub fn world_mut(&mut self) -> &mut World<SoftEngine> {
+    pub fn world_mut(&mut self) -> &mut World<AnyEngine> {
         &mut self.world
     }
 
@@ -155,7 +155,7 @@ impl Timeline {
     /// # Panics
     /// There is none of that number.
     #[must_use]
-    pub fn machine(&self, node: usize) -> &Machine<SoftEngine> {
+    pub fn machine(&self, node: usize) -> &Machine<AnyEngine> {
         self.world.nodes()[node].machine()
     }
 
@@ -163,7 +163,7 @@ impl Timeline {
     ///
     /// # Panics
     /// There is none of that number.
-    pub fn machine_mut(&mut self, node: usize) -> &mut Machine<SoftEngine> {
+    pub fn machine_mut(&mut self, node: usize) -> &mut Machine<AnyEngine> {
         self.world.node_mut(node).machine_mut()
     }
 
@@ -198,7 +198,7 @@ impl Timeline {
 
     /// The world, without its conversations.
     #[must_use]
-    pub fn into_world(self) -> World<SoftEngine> {
+    pub fn into_world(self) -> World<AnyEngine> {
         self.world
     }
 
@@ -338,7 +338,7 @@ impl Timeline {
 }
 
 impl Subject for Timeline {
-    type Engine = SoftEngine;
+    type Engine = AnyEngine;
 
     fn run(&mut self, node: usize, until: &Until<'_>) -> Stop {
         self.run_until(node, until, &|_| false)
@@ -356,7 +356,7 @@ impl Subject for Timeline {
         self.nodes.len()
     }
 
-    fn machine(&mut self, node: usize) -> &mut Machine<SoftEngine> {
+    fn machine(&mut self, node: usize) -> &mut Machine<AnyEngine> {
         self.machine_mut(node)
     }
 

@@ -28,6 +28,7 @@ use everett_explorer::plan::draw::FaultConfig;
 use everett_explorer::plan::{Names, NodeNames};
 use everett_explorer::property::PropertyConfig;
 use everett_explorer::property::limits::PROPERTIES_MAX;
+use everett_vmm::clock::ClockMode;
 use serde::Serialize;
 
 pub use command::{Command, Ready, Restart, Service};
@@ -64,6 +65,19 @@ pub enum CpuModel {
 pub enum Clock {
     /// Retired instructions.
     Insn,
+    /// Exits: accesses to devices, and HLT.
+    Exit,
+}
+
+impl Clock {
+    /// The machines' clock mode.
+    #[must_use]
+    pub fn mode(self) -> ClockMode {
+        match self {
+            Clock::Insn => ClockMode::Insn,
+            Clock::Exit => ClockMode::Exit,
+        }
+    }
 }
 
 /// A world as its file describes it, with defaults filled in and host paths resolved.
@@ -198,13 +212,14 @@ fn read(top: &Table<'_>, file: &Path) -> Result<World, Error> {
         None => Clock::Insn,
         Some(item) => match item.str()? {
             "insn" => Clock::Insn,
-            mode @ ("branch" | "exit") => {
+            "exit" => Clock::Exit,
+            mode @ "branch" => {
                 return Err(item.error(format!("clock mode \"{mode}\" is not supported yet by this version")));
             }
             other => {
-                return Err(
-                    item.error(format!("the clock mode \"{other}\" does not exist; there is \"insn\""))
-                );
+                return Err(item.error(format!(
+                    "the clock mode \"{other}\" does not exist; there are \"insn\" and \"exit\""
+                )));
             }
         },
     };

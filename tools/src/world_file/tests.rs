@@ -184,7 +184,10 @@ fn errors_name_file_line_and_key() {
         "w.toml:3: node[0].files.\"/etc/x\": ./no-such-file: no such file or folder"
     );
     assert_eq!(read_text("").unwrap_err().to_string(), "w.toml:1: a world needs at least one [[node]]");
-    assert_eq!(read_text("clock = \"exit\"").unwrap_err().key, "clock");
+    assert_eq!(read_text("clock = \"exit\"\n[[node]]\nname = \"a\"\n").unwrap().clock, Clock::Exit);
+    for mode in ["branch", "wall"] {
+        assert_eq!(read_text(&format!("clock = \"{mode}\"")).unwrap_err().key, "clock");
+    }
     assert_eq!(read_text("\n\nx = = 1").unwrap_err().line, Some(3));
     assert_eq!(read_text("seed = 1\nseed = 2").unwrap_err().line, Some(2));
 }

@@ -10,7 +10,8 @@ use everett_tools::session::launch::{EngineOptions, Launcher};
 use everett_tools::session::restarts::Nodes;
 use everett_tools::session::timeline::{Faults, Restarts, SessionState};
 use everett_vmm::digest::bisect::{Cause, Side, first_difference};
-use everett_vmm::engine::soft::{FlushSchedule, SoftEngine};
+use everett_vmm::engine::any::AnyEngine;
+use everett_vmm::engine::soft::FlushSchedule;
 use everett_vmm::leak::Leak;
 use everett_vmm::machine::{Machine, Until};
 
@@ -197,7 +198,7 @@ impl Restarts for Leaky {
         seed: u64,
         world_ns: u64,
         options: &EngineOptions,
-    ) -> Result<Machine<SoftEngine>, String> {
+    ) -> Result<Machine<AnyEngine>, String> {
         let leak = Leak { mmio: Some(|| u32::MAX), ..Leak::default() };
         self.0.cold(node, seed, world_ns, &EngineOptions { leak, ..*options })
     }
@@ -216,7 +217,7 @@ impl Restarts for Watched {
         seed: u64,
         world_ns: u64,
         options: &EngineOptions,
-    ) -> Result<Machine<SoftEngine>, String> {
+    ) -> Result<Machine<AnyEngine>, String> {
         self.1.lock().unwrap().push(options.caches);
         self.0.cold(node, seed, world_ns, options)
     }

@@ -141,9 +141,9 @@ fn the_millisecond_after_a_restore_is_not_spent_decoding() {
     let launcher = launcher(EngineOptions::default());
     let mut worker = launcher.start(1).unwrap();
     let run = |worker: &mut Timeline, ns: u64| {
-        let before = worker.machine_mut(0).engine_mut().blocks_decoded();
+        let before = worker.machine_mut(0).engine_mut().soft_mut().unwrap().blocks_decoded();
         worker.run(&Until::vtime(worker.vtime() + ns));
-        worker.machine_mut(0).engine_mut().blocks_decoded() - before
+        worker.machine_mut(0).engine_mut().soft_mut().unwrap().blocks_decoded() - before
     };
     let cold = run(&mut worker, MS);
     run(&mut worker, 100 * MS);

@@ -2,19 +2,28 @@
 //!
 //! An engine executes instructions on guest memory and stops for one of the reasons in [`Exit`]. It knows nothing of
 //! devices: an access to an address that is not RAM ends the run, the machine serves it, and the next `run` finishes
-//! the instruction. It knows nothing of time either: it counts retired instructions and is told what the TSC shows.
+//! the instruction. It knows nothing of time either: it counts what the world's clock mode counts, retired instructions
+//! or finished exits, and is told what the TSC shows.
+//!
+//! - [`soft`]: our own CPU, which counts instructions; [`exits`]: the same CPU in clock mode `exit`
+//! - [`kvm`]: the host's processor, which counts exits; [`any`]: whichever of them a machine has
 //!
 //! **Invariant.** What an engine does between two stops is a function of its state, guest memory and the arguments of
 //! the call: never of host time, of its caches, or of how often it was stopped.
 
+pub mod any;
+pub mod exits;
 mod instants;
 pub mod kvm;
 mod lockstep;
+mod repeat;
 pub mod soft;
 
 use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
 
-/// Why an engine stopped. The instruction count at the stop is [`Engine::icount`].
+use crate::clock::ClockMode;
+
+/// Why an engine stopped. The count at the stop is [`Engine::icount`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// The count given to `run` was reached, exactly.
@@ -63,20 +72,25 @@ pub enum Exit {
     Watchpoint,
     /// The guest used something that the engine does not model (32-bit code, say). The reason names it.
     Unsupported(&'static str),
+    /// In clock mode `exit`: so many instructions were executed since the last exit that none is expected any more.
+    NoExit,
+    /// The host could not go on: [`Engine::failure`] says why. Nothing is executed any more.
+    Failed,
 }
 
 /// When a `run` ends, besides the guest's own exits.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Until<'a> {
-    /// Stop when this many instructions have retired since the engine's beginning (absolute, not relative).
+    /// Stop at this count since the engine's beginning (absolute, not relative).
     pub icount: u64,
-    /// Stop at the first instruction boundary at which an external interrupt can be taken.
+    /// Stop at the first boundary at which an external interrupt can be taken: of instructions where those are counted, behind
+    /// an exit where exits are.
     pub window: bool,
-    /// Stop before an instruction at one of these linear addresses (sorted).
+    /// Stop before an instruction at one of these linear addresses (sorted). None for an engine that does not stop there.
     pub breakpoints: &'a [u64],
 }
 
-/// A counter of the guest's TSC: what it shows as a function of the instruction count.
+/// A counter of the guest's TSC: what it shows as a function of the engine's count.
 ///
 /// TSC = `tsc` + (icount - `icount`) * `num` / `den`, in whole ticks, rounded down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,22 +99,38 @@ pub struct TscAnchor {
     pub icount: u64,
     /// What it shows there.
     pub tsc: u64,
-    /// TSC ticks per `den` instructions.
+    /// TSC ticks per `den` of what is counted.
     pub num: u64,
     /// See `num`. Not zero.
     pub den: u64,
 }
 
+/// What an engine can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// What it counts.
+    pub clock: ClockMode,
+    /// It stops at breakpoints.
+    pub breakpoints: bool,
+}
+
 /// One virtual CPU on one kind of execution.
 pub trait Engine {
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
     /// Run until one of the ends in `until`, or an exit of the guest's. Never past `until.icount`.
     fn run(&mut self, until: Until<'_>) -> Exit;
-    /// Instructions retired since the beginning. One iteration of a repeated string instruction counts as one.
+    /// The count since the beginning, of what the clock mode counts. One iteration of a repeated string instruction counts as
+    /// an instruction; in clock mode `exit` what is left of one belongs to the exit before it.
     fn icount(&self) -> u64;
+    /// Why the host could not go on, if it could not. What the engine says after that is worth nothing.
+    fn failure(&self) -> Option<String> {
+        None
+    }
     /// Give the value that the last `MmioRead` or `PioRead` asked for.
     fn complete_read(&mut self, value: u64);
-    /// Whether an external interrupt would be taken at this instruction boundary: RFLAGS.IF is set, there is no
-    /// STI or MOV SS shadow, and no exit is waiting to be completed.
+    /// Whether an external interrupt would be taken here: RFLAGS.IF is set, there is no STI or MOV SS shadow, no exit is
+    /// waiting to be completed, and the clock mode has a boundary here.
     fn interruptible(&self) -> bool;
     /// Deliver an external interrupt, now. Wakes a halted CPU.
     ///

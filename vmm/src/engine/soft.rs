@@ -3,7 +3,8 @@
 
 use super::instants::Instants;
 use super::lockstep::Lockstep;
-use super::{Engine, Exit, TscAnchor, Until};
+use super::{Capabilities, Engine, Exit, TscAnchor, Until};
+use crate::clock::ClockMode;
 use crate::ram;
 use everett_cpu::{CacheConfig, Code, Cpu, CpuState, Edge, Hit, Ram, Request, Watchpoint};
 use std::sync::Arc;
@@ -128,6 +129,9 @@ fn diverged(place: &mut Option<&'static str>, what: String) -> &'static str {
 }
 
 impl Engine for SoftEngine {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { clock: ClockMode::Insn, breakpoints: true }
+    }
     fn run(&mut self, until: Until<'_>) -> Exit {
         let exit = loop {
             let Some(flushes) = &mut self.flushes else { break self.run_once(&until, until.icount) };

@@ -4,7 +4,7 @@
 //! something runs, by the host's clock: no guest's state may depend on it.
 #![allow(unsafe_code)]
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::io;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
@@ -48,7 +48,24 @@ pub struct Ticker {
     _here: PhantomData<*const ()>,
 }
 
+thread_local! {
+    static OWN: OnceCell<Ticker> = const { OnceCell::new() };
+}
+
 impl Ticker {
+    /// See to it that this thread has one for as long as it lives. The first that is asked for says how often it ticks.
+    ///
+    /// # Errors
+    /// When the host has no timer for it.
+    pub fn of_this_thread(interval: Duration) -> io::Result<()> {
+        OWN.with(|own| {
+            if own.get().is_none() {
+                // Nobody else has set it meanwhile: it is this thread's.
+                let _ = own.set(Ticker::start(interval)?);
+            }
+            Ok(())
+        })
+    }
     /// Begin to tick.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use super::MomentError;
 use crate::boot::{BootError, DEFAULT_CMDLINE};
 use crate::clock::{CPU_HZ_DEFAULT, ClockError, ClockMode};
 use crate::disk::{Disk, DiskError};
+use crate::kvm::KvmError;
 use crate::layout::VIRTIO_SLOTS_MAX;
 use crate::leak::Leak;
 use crate::ram::RamError;
@@ -95,6 +96,17 @@ pub enum MachineError {
     /// Clock.
     #[error(transparent)]
     Clock(#[from] ClockError),
+    /// The host's part of an engine.
+    #[error(transparent)]
+    Engine(#[from] KvmError),
+    /// An engine that counts something else than the clock.
+    #[error("clock mode \"{clock}\" needs an engine that counts each {}; this one counts each {}", clock.unit(), engine.unit())]
+    Mode {
+        /// The clock's.
+        clock: ClockMode,
+        /// The engine's.
+        engine: ClockMode,
+    },
     /// Disks.
     #[error(transparent)]
     Disk(#[from] DiskError),

@@ -8,7 +8,8 @@ use vm_memory::{Bytes, GuestAddress};
 
 use super::{Machine, MachineConfig};
 use crate::boot::small_kernel;
-use crate::engine::{Engine, Exit, TscAnchor, Until};
+use crate::clock::ClockMode;
+use crate::engine::{Capabilities, Engine, Exit, TscAnchor, Until};
 use crate::layout::PAGE;
 use crate::ram::Ram;
 
@@ -159,6 +160,9 @@ impl FakeEngine {
 }
 
 impl Engine for FakeEngine {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { clock: ClockMode::Insn, breakpoints: true }
+    }
     fn run(&mut self, until: Until<'_>) -> Exit {
         loop {
             if !self.pending {
@@ -251,7 +255,7 @@ impl Script {
         let handler = program.len() as u64;
         program.extend(&self.handler);
         let defect = self.defect;
-        Machine::new(config, |ram| FakeEngine {
+        let engine = |ram: &Ram| FakeEngine {
             cpu: CpuState::default(),
             ram: ram.clone(),
             program,
@@ -261,7 +265,7 @@ impl Script {
             answer: None,
             dirty: Vec::new(),
             defect,
-        })
-        .unwrap()
+        };
+        Machine::new(config, |ram| Ok(engine(ram))).unwrap()
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::stop::End;
+use crate::clock::ClockMode;
 
 /// Interrupts in a row, each within [`STORM_GAP`] instructions of the one before, that make a storm. Linux gives up on a
 /// stuck line after as many.
@@ -10,6 +11,8 @@ pub const STORM_INTERRUPTS: u64 = 100_000;
 /// Instructions between two interrupts below which the guest did nothing else: an interrupt entry, its handler and the
 /// return take Linux several hundred.
 pub const STORM_GAP: u64 = 200;
+/// The same in exits: a handler that does nothing has one, its EOI.
+const STORM_GAP_EXITS: u64 = 2;
 /// Device accesses of one instruction. FXSAVE to a device makes 64.
 pub const ACCESSES_MAX: u32 = 4096;
 
@@ -23,9 +26,13 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// An interrupt is taken at this count.
-    pub(super) fn interrupt(&mut self, icount: u64, vector: u8) -> Result<(), End> {
-        let close = icount.saturating_sub(self.last_interrupt) < STORM_GAP;
+    /// An interrupt is taken at this count of what the clock counts.
+    pub(super) fn interrupt(&mut self, mode: ClockMode, icount: u64, vector: u8) -> Result<(), End> {
+        let gap = match mode {
+            ClockMode::Insn => STORM_GAP,
+            ClockMode::Exit => STORM_GAP_EXITS,
+        };
+        let close = icount.saturating_sub(self.last_interrupt) < gap;
         self.streak = if close { self.streak + 1 } else { 0 };
         self.last_interrupt = icount;
         if self.streak >= STORM_INTERRUPTS {

@@ -9,7 +9,8 @@
 //! - `drives`: what the host does to disks: loss of power, reset, other disks
 //!
 //! **Invariants.** Only [`State`], CPU, RAM and disks decide what happens next; `Output`, digests and the journal are
-//! observers. Every stop lies between two instructions, except when the machine has come to its end.
+//! observers. Every stop lies between two instructions, except when the machine has come to its end; in clock mode `exit` each
+//! that is not an observer's lies behind an exit.
 
 mod bus;
 pub mod config;
@@ -39,7 +40,7 @@ use serde::{Deserialize, Serialize};
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::boot::{self, BOOT_SEED_BYTES, BootData, BootFiles};
-use crate::clock::{Clock, VTIME_MAX};
+use crate::clock::{Clock, ClockMode, VTIME_MAX};
 use crate::devices::interrupts::Interrupts;
 use crate::devices::power::Power;
 use crate::devices::rtc::Rtc;
@@ -163,7 +164,7 @@ impl Machine<SoftEngine> {
     /// # Errors
     /// As [`Machine::new`].
     pub fn soft(config: MachineConfig, caches: CacheConfig) -> Result<Machine<SoftEngine>, MachineError> {
-        Machine::new(config, |ram| SoftEngine::new(ram.shared(), caches))
+        Machine::new(config, |ram| Ok(SoftEngine::new(ram.shared(), caches)))
     }
 
     /// A machine on the soft engine that is where `moment` was.
@@ -175,7 +176,7 @@ impl Machine<SoftEngine> {
         moment: &Moment,
         caches: CacheConfig,
     ) -> Result<Machine<SoftEngine>, MachineError> {
-        Machine::from_moment(config, moment, |ram| SoftEngine::new(ram.shared(), caches))
+        Machine::from_moment(config, moment, |ram| Ok(SoftEngine::new(ram.shared(), caches)))
     }
 }
 
@@ -183,10 +184,11 @@ impl<E: Engine> Machine<E> {
     /// Make a machine that is about to execute its kernel's first instruction. `engine` gets the RAM.
     ///
     /// # Errors
-    /// When the configuration is out of bounds or a file is not what it should be.
+    /// When the configuration is out of bounds, a file is not what it should be, or the engine cannot be made or counts something
+    /// else than the clock.
     pub fn new(
         mut config: MachineConfig,
-        engine: impl FnOnce(&Ram) -> E,
+        engine: impl FnOnce(&Ram) -> Result<E, MachineError>,
     ) -> Result<Machine<E>, MachineError> {
         let ram = Ram::new(config.memory_bytes)?;
         let memory = Image::zero(config.memory_bytes / PAGE);
@@ -204,10 +206,11 @@ impl<E: Engine> Machine<E> {
         let data = BootData { acpi: &acpi, seed: &seed, generation: &generation };
         let cpu = boot::load(&ram, &files, &data)?;
 
-        let engine = engine(&ram);
-        let mut machine = Machine::assemble(config, engine, ram, memory, state, disks);
+        let engine = engine(&ram)?;
+        let mut machine = Machine::assemble(config, engine, ram, memory, state, disks)?;
         machine.engine.set_state(&cpu);
         machine.engine.set_tsc(machine.state.clock.tsc());
+        machine.note_failure();
         Ok(machine)
     }
 
@@ -215,11 +218,11 @@ impl<E: Engine> Machine<E> {
     /// guest does not write is never copied. Kernel and initramfs of the configuration are not looked at.
     ///
     /// # Errors
-    /// When the moment is none of a machine of this configuration.
+    /// When the moment is none of a machine of this configuration, or the engine cannot be.
     pub fn from_moment(
         mut config: MachineConfig,
         moment: &Moment,
-        engine: impl FnOnce(&Ram) -> E,
+        engine: impl FnOnce(&Ram) -> Result<E, MachineError>,
     ) -> Result<Machine<E>, MachineError> {
         let base = moment.memory().base();
         let ram = match base.mapping() {
@@ -228,8 +231,8 @@ impl<E: Engine> Machine<E> {
         };
         let (state, disks) = State::new(&mut config)?;
         let (engine, memory) =
-            (engine(&ram), Image::from_parts(base.clone(), moment.memory().pages(), &Tree::new()));
-        let mut machine = Machine::assemble(config, engine, ram, memory, state, disks);
+            (engine(&ram)?, Image::from_parts(base.clone(), moment.memory().pages(), &Tree::new()));
+        let mut machine = Machine::assemble(config, engine, ram, memory, state, disks)?;
         machine.restore(moment)?;
         Ok(machine)
     }
@@ -242,8 +245,12 @@ impl<E: Engine> Machine<E> {
         memory: Image,
         state: State,
         disks: Vec<Disk>,
-    ) -> Machine<E> {
-        Machine {
+    ) -> Result<Machine<E>, MachineError> {
+        let (clock, counts) = (state.clock.mode(), engine.capabilities().clock);
+        if clock != counts {
+            return Err(MachineError::Mode { clock, engine: counts });
+        }
+        Ok(Machine {
             name: config.name,
             engine,
             changed: PageSet::new(ram.len() / PAGE),
@@ -257,7 +264,7 @@ impl<E: Engine> Machine<E> {
             leak: config.leak,
             stopped_at: None,
             stats: Stats::default(),
-        }
+        })
     }
 
     /// The node's name.
@@ -268,7 +275,7 @@ impl<E: Engine> Machine<E> {
     pub fn vtime(&self) -> u64 {
         self.state.clock.vtime(self.engine.icount())
     }
-    /// Instructions retired.
+    /// The count of what the clock mode counts: instructions retired, or exits finished.
     pub fn icount(&self) -> u64 {
         self.engine.icount()
     }
@@ -283,6 +290,14 @@ impl<E: Engine> Machine<E> {
     /// The CPU's registers.
     pub fn cpu(&self) -> CpuState {
         self.engine.state()
+    }
+    /// What moves its vtime.
+    pub fn clock_mode(&self) -> ClockMode {
+        self.state.clock.mode()
+    }
+    /// The engine, to look at.
+    pub fn engine(&self) -> &E {
+        &self.engine
     }
     /// The engine, for switches of its own.
     pub fn engine_mut(&mut self) -> &mut E {

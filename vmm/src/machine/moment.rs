@@ -164,8 +164,11 @@ impl<E: Engine> Machine<E> {
         self.digest.memory.moment(memory_sum);
 
         let disks = self.disks.iter_mut().map(|disk| disk.moment(pool)).collect();
+        let cpu = self.engine.state();
+        // Such a moment says so: nobody goes on from it as if it were one of the guest's.
+        self.note_failure();
         let stored = StoredRef {
-            cpus: &[self.engine.state()],
+            cpus: &[cpu],
             state: &self.state,
             partial_line: self.output.partial_line(),
             stopped_at: self.stopped_at,
@@ -198,6 +201,7 @@ impl<E: Engine> Machine<E> {
             disk.restore(then);
         }
         self.install(stored);
+        self.note_failure();
         Ok(())
     }
 

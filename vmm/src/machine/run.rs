@@ -1,6 +1,6 @@
 //! The run loop.
 //!
-//! At each instruction boundary, in this order: stop if the caller asked for this place; dispatch the events that are due;
+//! At each boundary (of instructions; in clock mode `exit`, behind each exit), in this order: stop if the caller asked for this place; dispatch the events that are due;
 //! offer the LAPIC's interrupt to the CPU; when the CPU is halted, skip to the next event; else execute up to the next
 //! event. An access to a device interrupts an instruction; it is served at the vtime of that instruction, which is then
 //! finished before anything else is looked at.
@@ -9,7 +9,7 @@ use super::events::Event;
 use super::journal::{Entry, EntryKind};
 use super::stop::{End, Stop, Until};
 use super::{Machine, State};
-use crate::clock::VTIME_MAX;
+use crate::clock::{ClockMode, VTIME_MAX};
 use crate::engine::{self, Engine, Exit};
 use crate::layout::{PAGE, RTC_GSI};
 use vm_memory::{Bytes, GuestAddress};
@@ -29,6 +29,9 @@ impl<E: Engine> Machine<E> {
     fn run_to_stop(&mut self, until: &Until<'_>) -> Result<Stop, End> {
         if let Some(end) = &self.state.end {
             return Err(end.clone());
+        }
+        if !until.breakpoints.is_empty() && !self.engine.capabilities().breakpoints {
+            return Ok(Stop::NoBreakpoints);
         }
         let until_vtime = until.vtime.min(VTIME_MAX);
         // What was written before this call is not what this call waits for.
@@ -62,6 +65,32 @@ impl<E: Engine> Machine<E> {
             if self.execute(until, until_vtime, window)? {
                 return Ok(Stop::Breakpoint);
             }
+        }
+    }
+
+    /// The guest ended the machine with an access. Where exits are counted, that one is finished and counted like any other:
+    /// how far an engine is within an instruction is its own business.
+    fn ended_by_exit(&mut self, end: End) -> End {
+        if self.clock_mode() == ClockMode::Insn {
+            return end;
+        }
+        let icount = self.engine.icount() + 1;
+        match self.engine.run(engine::Until { icount, window: false, breakpoints: &[] }) {
+            Exit::Failed => self.host_end(),
+            _ => end,
+        }
+    }
+
+    /// How a machine ends whose host could not go on.
+    fn host_end(&self) -> End {
+        End::Host(self.engine.failure().unwrap_or_else(|| "the engine does not say why".to_owned()))
+    }
+
+    /// Whoever looks at the machine has asked the engine, and the host may have failed at that: then what is seen is worth
+    /// nothing, and the machine is at its end.
+    pub(crate) fn note_failure(&mut self) {
+        if self.engine.failure().is_some() && !matches!(self.state.end, Some(End::Host(_))) {
+            self.state.end = Some(self.host_end());
         }
     }
 
@@ -115,6 +144,8 @@ impl<E: Engine> Machine<E> {
                 }
                 Exit::Shutdown => return Err(End::TripleFault),
                 Exit::Unsupported(reason) => return Err(End::Unsupported(reason.to_owned())),
+                Exit::NoExit => return Err(End::NoExit),
+                Exit::Failed => return Err(self.host_end()),
                 Exit::MmioRead { gpa, size } => {
                     let value = self.mmio_read(gpa, size, now);
                     self.record(icount, now, EntryKind::Mmio { gpa, value });
@@ -131,7 +162,9 @@ impl<E: Engine> Machine<E> {
                 }
                 Exit::PioWrite { port, size, value } => {
                     self.record(icount, now, EntryKind::PioWrite { port, value: u64::from(value) });
-                    self.pio_write(port, size, value, now)?;
+                    if let Err(end) = self.pio_write(port, size, value, now) {
+                        return Err(self.ended_by_exit(end));
+                    }
                 }
             }
             self.state.guard.access(icount)?;
@@ -171,8 +204,8 @@ impl<E: Engine> Machine<E> {
         if !self.engine.interruptible() {
             return Ok(true);
         }
-        let State { interrupts, events, guard, .. } = &mut self.state;
-        guard.interrupt(icount, vector)?;
+        let State { interrupts, events, guard, clock, .. } = &mut self.state;
+        guard.interrupt(clock.mode(), icount, vector)?;
         interrupts.lapic.acknowledge(vector, now, events);
         self.record(icount, now, EntryKind::Interrupt { vector });
         self.engine.interrupt(vector);

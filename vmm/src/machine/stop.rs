@@ -8,9 +8,10 @@ use crate::clock::VTIME_MAX;
 /// happens, so stopping changes nothing: a run to the same place in one go or in a thousand is the same run.
 #[derive(Debug, Clone, Copy)]
 pub struct Until<'a> {
-    /// At the first instruction boundary at or after this vtime, in nanoseconds.
+    /// At the first boundary at or after this vtime, in nanoseconds: of instructions, or behind an exit where those are
+    /// counted.
     pub vtime: u64,
-    /// When exactly this many instructions have retired.
+    /// At exactly this count of what the clock mode counts.
     pub icount: u64,
     /// Bit i: after the instruction with which the guest ended a line on console port i. Lines that ended before the run
     /// do not count: take them out first.
@@ -24,7 +25,7 @@ impl Until<'static> {
     pub fn vtime(vtime: u64) -> Until<'static> {
         Until { vtime, icount: u64::MAX, port_lines: 0, breakpoints: &[] }
     }
-    /// Run to an instruction count.
+    /// Run to a count.
     pub fn icount(icount: u64) -> Until<'static> {
         Until { vtime: VTIME_MAX, icount, port_lines: 0, breakpoints: &[] }
     }
@@ -39,7 +40,7 @@ impl Until<'static> {
 pub enum Stop {
     /// The vtime was reached.
     Time,
-    /// The instruction count was reached.
+    /// The count was reached.
     Count,
     /// The vtime was reached with the CPU halted and nothing scheduled: only the host can wake it.
     Idle,
@@ -49,6 +50,8 @@ pub enum Stop {
     OutputFull(usize),
     /// A breakpoint.
     Breakpoint,
+    /// The engine cannot stop at breakpoints: nothing was executed.
+    NoBreakpoints,
     /// The machine has come to its end; running it again gives the same.
     End(End),
 }
@@ -77,12 +80,22 @@ pub enum End {
     NoProgress,
     /// The CPU cannot go on: the guest used something that it does not model, or takes exceptions without end.
     Unsupported(String),
+    /// In clock mode `exit`: the guest computes without end, and nothing interrupts it there.
+    NoExit,
+    /// The host could not go on. Says nothing of the guest, and is no part of its timeline: elsewhere it goes on.
+    Host(String),
 }
 
 impl End {
     /// Whether this is how a machine ends on purpose.
     pub fn is_orderly(&self) -> bool {
         matches!(self, End::PowerOff | End::Reset)
+    }
+
+    /// Whether the CPU is within an instruction, or between an instruction and its exception: engines may be at different
+    /// places of it.
+    pub(crate) fn is_within_an_instruction(&self) -> bool {
+        matches!(self, End::TripleFault | End::NoProgress | End::Unsupported(_) | End::Host(_))
     }
 }
 
@@ -99,6 +112,10 @@ impl fmt::Display for End {
             }
             End::NoProgress => f.write_str("no progress: an instruction accesses devices without end"),
             End::Unsupported(reason) => write!(f, "the CPU cannot go on: {reason}"),
+            End::NoExit => f.write_str(
+                "no progress: the guest computes without an exit, and in clock mode \"exit\" nothing interrupts it",
+            ),
+            End::Host(reason) => write!(f, "the host failed: {reason}"),
         }
     }
 }

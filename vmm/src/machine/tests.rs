@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::config::MachineError;
 use super::fake::{FakeEngine, Op, Script};
 use super::journal::EntryKind;
 use super::output::NoteEvent;
@@ -220,7 +221,10 @@ fn configurations_are_checked() {
     let error = |change: fn(&mut MachineConfig)| {
         let mut config = MachineConfig::new("/nonexistent/vmlinux");
         change(&mut config);
-        Machine::new(config, |_| -> FakeEngine { unreachable!() }).err().unwrap().to_string()
+        Machine::new(config, |_| -> Result<FakeEngine, MachineError> { unreachable!() })
+            .err()
+            .unwrap()
+            .to_string()
     };
     assert_eq!(error(|_| {}), "cannot read /nonexistent/vmlinux");
     assert!(error(|c| c.memory_bytes = 5).contains("multiple of 4096"));

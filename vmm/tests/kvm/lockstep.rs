@@ -7,7 +7,8 @@ use everett_cpu::{CacheConfig, CpuState};
 use everett_vmm::engine::kvm::KvmEngine;
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::engine::{Engine, Exit, Until};
-use everett_vmm::kvm::{Host, Ticker};
+use everett_vmm::kvm::{Host, KvmError, Ticker};
+use everett_vmm::ram::Ram;
 use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
 use crate::ground::{END, Guest, RAM_BYTES, TABLES, TABLES_END};
@@ -199,6 +200,13 @@ pub(crate) fn kvm_engine(host: &Host, memory: &Memory) -> KvmEngine {
     let mut engine = KvmEngine::new(host, Arc::clone(memory)).expect("a virtual machine");
     engine.give_up_after(SIGNALS_MAX);
     engine
+}
+
+/// The same for a whole machine.
+pub(crate) fn kvm_engine_on(host: &Host, ram: &Ram) -> Result<KvmEngine, KvmError> {
+    let mut engine = KvmEngine::new(host, ram.shared())?;
+    engine.give_up_after(SIGNALS_MAX);
+    Ok(engine)
 }
 
 impl<'a> Bench<'a> {

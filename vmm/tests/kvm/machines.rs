@@ -1,6 +1,5 @@
 //! A whole machine on the kvm engine: its devices, timer and moments are those of any other engine.
 
-use everett_cpu::CacheConfig;
 use everett_snapshot::Pool;
 use everett_vmm::engine::kvm::KvmEngine;
 use everett_vmm::machine::{End, Moment};
@@ -8,7 +7,7 @@ use everett_vmm::{Digest, Machine, Stop, Until};
 use iced_x86::code_asm::*;
 
 use crate::lockstep::tick;
-use crate::small::{DATA, UART, assemble, config, count_tick, out, timer};
+use crate::small::{DATA, UART, assemble, config, config_in_exits, count_tick, out, timer};
 use everett_vmm::kvm::Host;
 
 const TICKS: i32 = 30;
@@ -41,12 +40,12 @@ fn engine(host: &Host, ram: &everett_vmm::ram::Ram) -> KvmEngine {
     engine
 }
 fn kvm(host: &Host) -> Machine<KvmEngine> {
-    let (config, _folder) = config(&code());
-    Machine::new(config, |ram| engine(host, ram)).expect("a machine")
+    let (config, _folder) = config_in_exits(&code());
+    Machine::new(config, |ram| Ok(engine(host, ram))).expect("a machine")
 }
 fn from_moment(host: &Host, moment: &Moment) -> Machine<KvmEngine> {
-    let (config, _folder) = config(&code());
-    Machine::from_moment(config, moment, |ram| engine(host, ram)).expect("a machine")
+    let (config, _folder) = config_in_exits(&code());
+    Machine::from_moment(config, moment, |ram| Ok(engine(host, ram))).expect("a machine")
 }
 
 /// Run to the end: what came out of the UART since, and the digest there.
@@ -96,15 +95,13 @@ fn moments_go_back_and_forth_and_to_other_machines() {
 }
 
 #[test]
-fn a_moment_of_a_machine_on_soft_goes_on_on_kvm() {
+fn a_clock_that_counts_instructions_is_refused() {
     let Some(host) = crate::host() else { return };
-    let _ticker = tick();
     let (config, _folder) = config(&code());
-    let mut soft = Machine::soft(config, CacheConfig::default()).unwrap();
-    soft.run(&Until::vtime(100_000));
-    let moment = soft.moment(&Pool::default());
-    let before = soft.output().take_console().len();
-    let mut machine = from_moment(&host, &moment);
-    let (after, _) = finish(&mut machine);
-    assert_eq!((before + after, noted(&machine)), (TICKS as usize, (1..=TICKS as u64).sum()));
+    let refused = Machine::new(config, |ram| Ok(engine(&host, ram))).err().expect("no machine");
+    let line = refused.to_string();
+    assert_eq!(
+        line,
+        "clock mode \"insn\" needs an engine that counts each instruction; this one counts each exit"
+    );
 }

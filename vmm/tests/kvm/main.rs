@@ -6,7 +6,8 @@
 //!
 //! - [`ground`]: tables, handlers, memory; [`program`]: the pieces; [`lacks`]: those that a host cannot run
 //! - [`lockstep`]: running and comparing; [`moves`]: a guest that moves between the engines
-//! - [`machines`]: whole machines on the kvm engine; [`tables`]: page tables that change
+//! - [`machines`]: whole machines on the kvm engine; [`swap`]: machines that change their engine; [`wander`]: random guests for them
+//! - [`tables`]: page tables that change
 //! - [`unfinished`]: instructions of several exits, and states that replace one within; [`ends`]: other ends of a run
 //!
 //! Left out, because processors or hosts differ: CPUID, RDTSC, RDRAND and what else the model hides; flags that the manual
@@ -30,8 +31,10 @@ mod rng;
 #[allow(dead_code, reason = "shared with the tests of the soft engine, which use all of it")]
 #[path = "../soft/guest.rs"]
 mod small;
+mod swap;
 mod tables;
 mod unfinished;
+mod wander;
 
 use everett_vmm::kvm::Host;
 

@@ -2,6 +2,7 @@
 
 use everett_cpu::CacheConfig;
 use everett_vmm::boot::{SMALL_KERNEL_ENTRY, small_kernel};
+use everett_vmm::clock::ClockMode;
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::{Machine, MachineConfig};
 use iced_x86::code_asm::*;
@@ -30,6 +31,13 @@ pub(crate) fn config(code: &[u8]) -> (MachineConfig, TempDir) {
     std::fs::write(&path, small_kernel(code, 0)).unwrap();
     let mut config = MachineConfig::new(path);
     config.memory_bytes = 32 << 20;
+    (config, folder)
+}
+
+/// The same in clock mode `exit`.
+pub(crate) fn config_in_exits(code: &[u8]) -> (MachineConfig, TempDir) {
+    let (mut config, folder) = config(code);
+    config.clock = ClockMode::Exit;
     (config, folder)
 }
 

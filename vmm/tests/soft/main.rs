@@ -4,6 +4,7 @@
 mod card;
 mod ends;
 mod exact;
+mod exits;
 mod guest;
 mod host;
 mod hostile;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use everett_explorer::plan::{Cursor, Event as Due, Events, Happening, Plan};
 use everett_protocol::Exec;
 use everett_vmm::disk::{DiskFault, PowerLossOptions};
-use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::fault::{Fault, PPM, Restart};
 use everett_vmm::machine::Machine;
 use everett_vmm::streams::Streams;
@@ -46,7 +46,7 @@ pub trait Restarts: Send + Sync {
         seed: u64,
         world_ns: u64,
         options: &EngineOptions,
-    ) -> Result<Machine<SoftEngine>, String>;
+    ) -> Result<Machine<AnyEngine>, String>;
 }
 
 /// What is done to a timeline, and how its nodes start again.

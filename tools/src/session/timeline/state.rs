@@ -12,7 +12,7 @@ use everett_protocol::{self as protocol, Exec, Operation, Request};
 use everett_vmm::clock::VTIME_MAX;
 use everett_vmm::digest::Trail;
 use everett_vmm::digest::trail::TRAIL_INTERVAL_NS;
-use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::world::World;
 use serde::{Deserialize, Serialize};
 
@@ -352,7 +352,7 @@ impl Timeline {
     /// # Errors
     /// It is no state of a timeline with these plans.
     pub fn resume(
-        world: World<SoftEngine>,
+        world: World<AnyEngine>,
         plans: Vec<Plan>,
         checks: Vec<WorldCheck>,
         state: SessionState,

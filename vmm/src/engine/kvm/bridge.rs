@@ -6,15 +6,23 @@
 use everett_cpu::{CacheConfig, Cpu, CpuState, Exit as CpuExit, Ram, Request, Until};
 
 use crate::engine::TscAnchor;
+use crate::engine::repeat::{INSTRUCTION_BYTES_MAX, repeats};
 
 /// For one instruction there is nothing to cache.
 const CACHES: CacheConfig =
     CacheConfig { tlb_entries: 16, block_entries: 16, translate_after: None, edges: false };
 
+/// Iterations of a repeated instruction. More are somebody's mischief, and take seconds.
+const ITERATIONS_MAX: u64 = 1 << 26;
+
 /// An instruction under way.
 #[derive(Debug)]
 pub(super) struct Bridge {
     cpu: Cpu,
+    /// It belongs to an exit, and so does what is left of a repeated instruction that comes next.
+    exit: bool,
+    /// It waits for a device.
+    asking: bool,
 }
 
 /// How far it got.
@@ -24,6 +32,8 @@ pub(super) enum Step {
     Done { state: Box<CpuState>, written: Vec<u64> },
     /// It wants a device.
     Device(Request),
+    /// It does not end.
+    Endless,
 }
 
 /// Guest memory, for soft CPUs beside KVM.
@@ -47,13 +57,21 @@ impl Memory {
         let TscAnchor { tsc, num, den, .. } = tsc;
         let mut cpu = self.cpu(state);
         cpu.set_tsc(everett_cpu::TscAnchor { icount: 0, tsc, num, den });
-        Bridge { cpu }
+        Bridge { cpu, exit: false, asking: false }
+    }
+    /// Execute what is left of a repeated instruction that belongs to an exit.
+    pub(super) fn repeat(&self, state: &CpuState, tsc: TscAnchor) -> Bridge {
+        Bridge { exit: true, ..self.step(state, tsc) }
+    }
+    /// Whether what comes next belongs to the exit before it, if no exception comes between.
+    pub(super) fn repeats(&self, state: &CpuState) -> bool {
+        goes_on(&self.cpu(state), state.rip)
     }
     /// Deliver an interrupt or an exception, and execute nothing.
     pub(super) fn deliver(&self, state: &CpuState, deliver: impl FnOnce(&mut Cpu)) -> Step {
         let mut cpu = self.cpu(state);
         deliver(&mut cpu);
-        Bridge { cpu }.done()
+        Bridge { cpu, exit: false, asking: false }.done()
     }
     /// Read memory as the guest sees it.
     pub(super) fn read_virtual(&self, state: &CpuState, gva: u64, buf: &mut [u8]) -> usize {
@@ -64,10 +82,26 @@ impl Memory {
 impl Bridge {
     /// Go on.
     pub(super) fn go_on(&mut self) -> Step {
-        match self.cpu.run(Until { icount: 1, ..Until::default() }) {
-            CpuExit::Device(request) => Step::Device(request),
-            // A CPU that halted or died is a state like any other.
-            _ => self.done(),
+        loop {
+            // What waits for a device is finished, whatever the count says; else an instruction or an iteration is executed.
+            let icount = self.cpu.icount() + u64::from(!std::mem::take(&mut self.asking));
+            match self.cpu.run(Until { icount, ..Until::default() }) {
+                CpuExit::Device(request) => {
+                    (self.exit, self.asking) = (true, true);
+                    return Step::Device(request);
+                }
+                CpuExit::Count if self.exit => {
+                    let state = self.cpu.state();
+                    if state.exceptions != 0 || !goes_on(&self.cpu, state.rip) {
+                        return self.done();
+                    }
+                    if state.icount > ITERATIONS_MAX {
+                        return Step::Endless;
+                    }
+                }
+                // A CPU that halted or died is a state like any other.
+                _ => return self.done(),
+            }
         }
     }
     /// Answer what it wanted.
@@ -77,4 +111,10 @@ impl Bridge {
     fn done(&mut self) -> Step {
         Step::Done { state: Box::new(self.cpu.state()), written: self.cpu.take_dirty_pages() }
     }
+}
+
+fn goes_on(cpu: &Cpu, rip: u64) -> bool {
+    let mut bytes = [0; INSTRUCTION_BYTES_MAX];
+    let known = cpu.read_virtual(rip, &mut bytes);
+    repeats(&bytes[..known])
 }

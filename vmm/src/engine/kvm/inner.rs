@@ -45,15 +45,15 @@ pub(super) struct Inner {
     /// What the guest added to the TSC: KVM has its own idea of offsets.
     tsc_offset: u64,
     tsc: TscAnchor,
-    /// An interrupt was given to KVM and not yet to the guest.
-    queued: bool,
+    /// Nothing was executed since the last exit, and no interrupt was taken: one can be. A signal of the host's opens nothing.
+    open: bool,
     /// Whether an interrupt can be taken, if the last run says so.
     ready: Option<bool>,
     /// Pages that the soft CPU or devices wrote.
     written: BTreeSet<u64>,
     signals: u32,
     signals_max: Option<u32>,
-    failed: Option<&'static str>,
+    failed: Option<String>,
     stats: KvmStats,
 }
 
@@ -83,7 +83,7 @@ impl Inner {
             dead: None,
             tsc_offset: 0,
             tsc: TscAnchor { icount: 0, tsc: 0, num: 1, den: 1 },
-            queued: false,
+            open: true,
             ready: None,
             written: BTreeSet::new(),
             signals: 0,
@@ -101,8 +101,8 @@ impl Inner {
     pub(super) fn stats(&self) -> KvmStats {
         self.stats
     }
-    pub(super) fn failure(&self) -> Option<&'static str> {
-        self.failed
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.failed.as_deref()
     }
     pub(super) fn count(&self) -> u64 {
         self.count
@@ -111,10 +111,15 @@ impl Inner {
         self.tsc = anchor;
     }
 
-    /// The host cannot go on. Happens at most once in the life of an engine, so what it leaks is little.
+    /// The host cannot go on. The first reason is the one that counts.
     #[cold]
-    fn fail(&mut self, error: &KvmError) -> &'static str {
-        self.failed.get_or_insert_with(|| Box::leak(error.to_string().into_boxed_str()))
+    fn fail(&mut self, error: &KvmError) {
+        self.failed.get_or_insert_with(|| error.to_string());
+    }
+    /// The same, in words.
+    #[cold]
+    pub(super) fn fail_for(&mut self, why: &str) {
+        self.failed.get_or_insert_with(|| why.to_owned());
     }
     /// What comes of it, or what to go on with if the host could not.
     fn or_fail<T>(&mut self, result: Result<T, KvmError>, otherwise: T) -> T {
@@ -127,8 +132,8 @@ impl Inner {
     pub(super) fn run(&mut self, until: &Until<'_>) -> Exit {
         self.signals = 0;
         loop {
-            if let Some(what) = self.failed {
-                return Exit::Unsupported(what);
+            if self.failed.is_some() {
+                return Exit::Failed;
             }
             match self.dead {
                 None => {}
@@ -138,7 +143,7 @@ impl Inner {
             match self.advance(until) {
                 Ok(Some(exit)) => return exit,
                 Ok(None) => {}
-                Err(error) => return Exit::Unsupported(self.fail(&error)),
+                Err(error) => self.fail(&error),
             }
         }
     }
@@ -157,11 +162,7 @@ impl Inner {
         if until.window && self.can_interrupt()? {
             return Ok(Some(Exit::Window));
         }
-        if !until.breakpoints.is_empty() {
-            return Err(KvmError::Lacks("breakpoints, in this version"));
-        }
-        self.vcpu.request_window(until.window);
-        self.queued = false;
+        self.open = false;
         self.stats.entries += 1;
         let exit = self.vcpu.run()?;
         self.ready = Some(self.vcpu.ready_for_interrupt());
@@ -205,11 +206,10 @@ impl Inner {
                 Err(KvmError::Exit(error))
             }
             KvmExit::Halt => {
-                self.count += 1;
+                self.counted();
                 self.halted = true;
                 Ok(Some(Exit::Halt))
             }
-            KvmExit::Window => Ok(Some(Exit::Window)),
             KvmExit::Shutdown => {
                 self.dead = Some(Dead::Shutdown);
                 Ok(Some(Exit::Shutdown))
@@ -221,8 +221,14 @@ impl Inner {
                 }
                 Ok(None)
             }
-            KvmExit::Priority | KvmExit::Debug => Err(KvmError::Exit(format!("{exit:?}"))),
+            KvmExit::Window | KvmExit::Priority | KvmExit::Debug => Err(KvmError::Exit(format!("{exit:?}"))),
         }
+    }
+
+    /// An exit is finished.
+    fn counted(&mut self) {
+        self.count += 1;
+        self.open = true;
     }
 
     fn access(&mut self, mut access: Access) -> Outcome {
@@ -246,20 +252,32 @@ impl Inner {
                 match more {
                     // Another part of the same instruction's access.
                     Some(exit) => self.exit(exit),
-                    None => {
-                        self.count += 1;
-                        Ok(None)
-                    }
+                    None => self.finish_repeated(),
                 }
             }
-            Pending::Soft(bridge) => {
-                let exit = self.step(bridge)?;
-                if matches!(self.pending, Pending::None) {
-                    self.count += 1;
-                }
-                Ok(exit)
-            }
+            Pending::Soft(bridge) => self.finish_by_soft(bridge),
         }
+    }
+
+    /// KVM has finished an instruction, perhaps in the middle of a repeated one. The processor would go on with that and not say
+    /// when it is done: the soft CPU does.
+    fn finish_repeated(&mut self) -> Outcome {
+        let place = self.vcpu.save_place()?;
+        if !self.memory.repeats(&place) || self.vcpu.save()?.queued.exception.is_some() {
+            self.counted();
+            return Ok(None);
+        }
+        let state = self.settled()?;
+        self.stats.bridged += 1;
+        self.finish_by_soft(Box::new(self.memory.repeat(&state, self.tsc_now())))
+    }
+
+    fn finish_by_soft(&mut self, bridge: Box<Bridge>) -> Outcome {
+        let exit = self.step(bridge)?;
+        if matches!(self.pending, Pending::None) && self.dead.is_none() {
+            self.counted();
+        }
+        Ok(exit)
     }
 
     /// Hand over what the machine answered.
@@ -294,10 +312,16 @@ impl Inner {
                     state = *delivered;
                     self.wrote(written)?;
                 }
-                Step::Device(_) => return Err(KvmError::Exit("an interrupt through a device".to_owned())),
+                _ => return Err(KvmError::Exit("an interrupt through a device".to_owned())),
             }
         }
-        self.step(Box::new(self.memory.step(&state, self.tsc)))
+        self.step(Box::new(self.memory.step(&state, self.tsc_now())))
+    }
+    /// What the TSC shows until the next exit.
+    fn tsc_now(&self) -> TscAnchor {
+        let TscAnchor { icount, tsc, num, den } = self.tsc;
+        let passed = u128::from(self.count.saturating_sub(icount)) * u128::from(num) / u128::from(den);
+        TscAnchor { icount: self.count, tsc: tsc.wrapping_add(passed as u64), num: 0, den: 1 }
     }
 
     fn step(&mut self, mut bridge: Box<Bridge>) -> Outcome {
@@ -307,11 +331,12 @@ impl Inner {
                 let was_halted = self.halted;
                 self.take(&state)?;
                 if self.halted && !was_halted {
-                    self.count += 1;
+                    self.counted();
                     return Ok(Some(Exit::Halt));
                 }
                 Ok(None)
             }
+            Step::Endless => Err(KvmError::Exit("a repeated instruction that does not end".to_owned())),
             Step::Device(request) => {
                 let exit = match request {
                     Request::MmioRead { gpa, size } => Exit::MmioRead { gpa, size },
@@ -354,7 +379,7 @@ impl Inner {
         self.failed.is_none() && self.dead.is_none() && self.or_fail(can, false)
     }
     fn can_interrupt(&mut self) -> Result<bool, KvmError> {
-        if !matches!(self.pending, Pending::None) || self.queued {
+        if !self.open || !matches!(self.pending, Pending::None) {
             return Ok(false);
         }
         if let Some(ready) = self.ready {
@@ -372,7 +397,7 @@ impl Inner {
     pub(super) fn interrupt(&mut self, vector: u8) {
         assert!(self.interruptible(), "an interrupt was injected into a CPU that cannot take one");
         self.halted = false;
-        self.queued = true;
+        self.open = false;
         self.ready = None;
         let done = self.vcpu.interrupt(vector);
         self.or_fail(done, ());
@@ -438,7 +463,6 @@ impl Inner {
         self.halted = state.halted;
         self.dead = state.dead;
         self.tsc_offset = state.msrs.tsc_offset;
-        self.queued = false;
         self.ready = None;
         Ok(())
     }
@@ -451,6 +475,7 @@ impl Inner {
         };
         let done = done.and_then(|()| self.take(state));
         self.or_fail(done, ());
+        self.open = true;
         self.count = state.icount;
     }
 

@@ -70,6 +70,17 @@ impl Vcpu {
         state.shadow = shadow;
         Ok(Saved { state, queued })
     }
+
+    /// General and control registers alone: where the guest is, and what is there.
+    ///
+    /// # Errors
+    /// When KVM does not give them.
+    pub fn save_place(&self) -> Result<CpuState, KvmError> {
+        let mut state = CpuState::default();
+        registers::read_general(&mut state, &self.fd.get_regs().wanted("read registers")?);
+        registers::read_system(&mut state, &self.fd.get_sregs().wanted("read control registers")?);
+        Ok(state)
+    }
 }
 
 #[cfg(test)]

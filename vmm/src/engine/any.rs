@@ -1,0 +1,102 @@
+//! Whichever engine a machine has: so that everything above has one type of machine, and an engine is a choice at run time.
+
+use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
+
+use super::exits::ExitEngine;
+use super::kvm::KvmEngine;
+use super::soft::SoftEngine;
+use super::{Capabilities, Engine, Exit, TscAnchor, Until};
+
+/// One of the engines.
+#[derive(Debug)]
+pub enum AnyEngine {
+    /// Our own CPU, which counts instructions.
+    Soft(Box<SoftEngine>),
+    /// Our own CPU, which counts exits.
+    Exits(Box<ExitEngine>),
+    /// The host's processor.
+    Kvm(Box<KvmEngine>),
+}
+
+impl AnyEngine {
+    /// Our own CPU, for switches of its own, if that is what executes.
+    pub fn soft_mut(&mut self) -> Option<&mut SoftEngine> {
+        match self {
+            AnyEngine::Soft(engine) => Some(engine),
+            AnyEngine::Exits(engine) => Some(engine.soft_mut()),
+            AnyEngine::Kvm(_) => None,
+        }
+    }
+    /// The host's processor, if that is what executes.
+    pub fn kvm(&self) -> Option<&KvmEngine> {
+        match self {
+            AnyEngine::Kvm(engine) => Some(engine),
+            AnyEngine::Soft(_) | AnyEngine::Exits(_) => None,
+        }
+    }
+}
+
+/// The same of any engine.
+macro_rules! each {
+    ($any:expr, $engine:ident => $body:expr) => {
+        match $any {
+            AnyEngine::Soft($engine) => $body,
+            AnyEngine::Exits($engine) => $body,
+            AnyEngine::Kvm($engine) => $body,
+        }
+    };
+}
+
+impl Engine for AnyEngine {
+    fn capabilities(&self) -> Capabilities {
+        each!(self, engine => engine.capabilities())
+    }
+    fn run(&mut self, until: Until<'_>) -> Exit {
+        each!(self, engine => engine.run(until))
+    }
+    fn icount(&self) -> u64 {
+        each!(self, engine => engine.icount())
+    }
+    fn failure(&self) -> Option<String> {
+        each!(self, engine => engine.failure())
+    }
+    fn complete_read(&mut self, value: u64) {
+        each!(self, engine => engine.complete_read(value));
+    }
+    fn interruptible(&self) -> bool {
+        each!(self, engine => engine.interruptible())
+    }
+    fn interrupt(&mut self, vector: u8) {
+        each!(self, engine => engine.interrupt(vector));
+    }
+    fn set_tsc(&mut self, anchor: TscAnchor) {
+        each!(self, engine => engine.set_tsc(anchor));
+    }
+    fn state(&self) -> CpuState {
+        each!(self, engine => engine.state())
+    }
+    fn set_state(&mut self, state: &CpuState) {
+        each!(self, engine => engine.set_state(state));
+    }
+    fn memory_written(&mut self, gpa: u64, len: u64) {
+        each!(self, engine => engine.memory_written(gpa, len));
+    }
+    fn memory_replaced(&mut self, pages: &[u64]) {
+        each!(self, engine => engine.memory_replaced(pages));
+    }
+    fn take_dirty_pages(&mut self) -> Vec<u64> {
+        each!(self, engine => engine.take_dirty_pages())
+    }
+    fn read_virtual(&self, gva: u64, buf: &mut [u8]) -> usize {
+        each!(self, engine => engine.read_virtual(gva, buf))
+    }
+    fn set_watchpoints(&mut self, points: &[Watchpoint]) -> bool {
+        each!(self, engine => engine.set_watchpoints(points))
+    }
+    fn take_hits(&mut self) -> Vec<Hit> {
+        each!(self, engine => engine.take_hits())
+    }
+    fn take_edges(&mut self) -> Vec<Edge> {
+        each!(self, engine => engine.take_edges())
+    }
+}

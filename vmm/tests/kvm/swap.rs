@@ -1,0 +1,138 @@
+//! Machines in clock mode `exit` on either engine, and on both by turns, have one trail.
+
+use std::fmt::Write as _;
+
+use everett_cpu::CacheConfig;
+use everett_snapshot::Pool;
+use everett_vmm::engine::any::AnyEngine;
+use everett_vmm::engine::exits::ExitEngine;
+use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::kvm::Host;
+use everett_vmm::machine::{Machine, MachineConfig, MachineError, Moment, Stop, Until};
+use everett_vmm::ram::Ram;
+use tempfile::TempDir;
+
+use crate::lockstep::{comparable, kvm_engine_on, tick};
+use crate::rng::Rng;
+use crate::small::{DATA, config_in_exits};
+use crate::wander;
+
+/// Guests, without `KVM_PROGRAMS`.
+const GUESTS: u64 = 300;
+/// The digest is looked at so often, in exits.
+const STEP: u64 = 7;
+/// Exits of a guest at most: of one whose timer never lets it go, for instance.
+const EXITS_MAX: u64 = 700;
+
+/// Who executes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum On {
+    Soft,
+    Kvm,
+}
+
+/// A guest's machines.
+struct Bench<'h> {
+    host: &'h Host,
+    code: Vec<u8>,
+}
+
+impl Bench<'_> {
+    fn config(&self) -> (MachineConfig, TempDir) {
+        config_in_exits(&self.code)
+    }
+    fn engine(&self, on: On, ram: &Ram) -> Result<AnyEngine, MachineError> {
+        Ok(match on {
+            On::Soft => {
+                let soft = SoftEngine::new(ram.shared(), CacheConfig::default());
+                AnyEngine::Exits(Box::new(ExitEngine::new(soft)))
+            }
+            On::Kvm => AnyEngine::Kvm(Box::new(kvm_engine_on(self.host, ram)?)),
+        })
+    }
+    fn machine(&self, on: On) -> Machine<AnyEngine> {
+        let (config, _folder) = self.config();
+        Machine::new(config, |ram| self.engine(on, ram)).expect("a machine")
+    }
+    fn from(&self, on: On, moment: &Moment) -> Machine<AnyEngine> {
+        let (config, _folder) = self.config();
+        Machine::from_moment(config, moment, |ram| self.engine(on, ram)).expect("a machine")
+    }
+
+    /// Run to the end; at drawn exits a machine of the other engine goes on, if it is to.
+    fn trail(&self, on: On, mut swaps: Option<Rng>) -> Trail {
+        let mut machine = self.machine(on);
+        let (mut on, mut trail, mut swapped) = (on, String::new(), 0);
+        let pool = Pool::default();
+        loop {
+            let next = (machine.icount() / STEP + 1) * STEP;
+            let swap = swaps.as_mut().map_or(u64::MAX, |rng| machine.icount() + rng.below(12));
+            let stop = machine.run(&Until::icount(next.min(swap).min(EXITS_MAX)));
+            if machine.icount() == next || stop != Stop::Count || machine.icount() >= EXITS_MAX {
+                let said = machine.output().take_console();
+                let _ = writeln!(
+                    trail,
+                    "{stop:?} at exit {}, {} ns: {:x?}\n{:?}\n{:?}",
+                    machine.icount(),
+                    machine.vtime(),
+                    comparable(machine.cpu()),
+                    String::from_utf8_lossy(&said),
+                    machine.breakdown().parts,
+                );
+            }
+            if stop != Stop::Count || machine.icount() >= EXITS_MAX {
+                break;
+            }
+            if machine.icount() == swap {
+                on = if on == On::Soft { On::Kvm } else { On::Soft };
+                let said = machine.output().take_console();
+                machine = self.from(on, &machine.moment(&pool));
+                machine.output().console_again(&said);
+                swapped += 1;
+            }
+        }
+        let mut memory = vec![0; 0x1_0000];
+        assert_eq!(machine.read_virtual(DATA, &mut memory), memory.len());
+        Trail { trail, memory, swapped, interrupts: machine.cpu().gpr[15] }
+    }
+}
+
+struct Trail {
+    trail: String,
+    memory: Vec<u8>,
+    swapped: u64,
+    interrupts: u64,
+}
+
+/// The first line in which they differ.
+fn difference(one: &Trail, other: &Trail) -> Option<String> {
+    let mut lines = one.trail.lines().zip(other.trail.lines());
+    let line = lines.find(|(a, b)| a != b);
+    let line = line.map(|(a, b)| format!("\n{a}\n{b}"));
+    let lengths = (one.trail.lines().count(), other.trail.lines().count());
+    line.or_else(|| (lengths.0 != lengths.1).then(|| format!("{lengths:?} lines")))
+        .or_else(|| (one.memory != other.memory).then(|| "memory".to_owned()))
+}
+
+#[test]
+fn machines_that_change_their_engine_have_the_trail_of_those_that_do_not() {
+    let Some(host) = crate::host() else { return };
+    let _ticker = tick();
+    let guests = std::env::var("KVM_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(GUESTS);
+    let (mut swaps, mut interrupts, mut points) = (0, 0, 0);
+    for seed in 0..guests {
+        let bench = Bench { host: &host, code: wander::guest(seed) };
+        let soft = bench.trail(On::Soft, None);
+        let kvm = bench.trail(On::Kvm, None);
+        assert_eq!(difference(&soft, &kvm), None, "seed {seed}: soft and kvm");
+        let both = bench.trail(On::Soft, Some(Rng::for_case(seed, 8)));
+        assert_eq!(difference(&soft, &both), None, "seed {seed}: soft, and both by turns");
+        swaps += both.swapped;
+        interrupts += soft.interrupts;
+        points += soft.trail.lines().count() / 3;
+    }
+    println!(
+        "{guests} guests, {points} places compared, {interrupts} interrupts, {swaps} changes of the engine"
+    );
+    assert!(swaps > guests && interrupts > guests, "they do what they are there for");
+}

@@ -1,0 +1,155 @@
+//! Clock mode `exit` on the soft CPU: time, interrupts and stops are behind exits, and nowhere else.
+
+use everett_cpu::{CacheConfig, Watchpoint};
+use everett_vmm::clock::EXIT_INSTRUCTIONS;
+use everett_vmm::engine::exits::ExitEngine;
+use everett_vmm::engine::soft::{FlushSchedule, SoftEngine};
+use everett_vmm::machine::End;
+use everett_vmm::{Digest, Machine, Stop, Until};
+use iced_x86::code_asm::*;
+
+use crate::guest::{DATA, UART, assemble, config_in_exits, count_tick, out, timer};
+
+/// What an exit costs, in nanoseconds.
+const EXIT_NS: u64 = EXIT_INSTRUCTIONS;
+
+fn machine_with(code: &[u8], change: impl FnOnce(&mut ExitEngine)) -> Machine<ExitEngine> {
+    let (config, _folder) = config_in_exits(code);
+    let engine = |ram: &everett_vmm::ram::Ram| {
+        let mut engine = ExitEngine::new(SoftEngine::new(ram.shared(), CacheConfig::default()));
+        change(&mut engine);
+        engine
+    };
+    Machine::new(config, |ram| Ok(engine(ram))).unwrap()
+}
+
+/// A timer of 25 us, computing for longer than that between exits that tell what the TSC shows; at last it waits.
+fn busy() -> Machine<ExitEngine> {
+    let code = assemble(|a| {
+        let (mut handler, mut again, mut inner) = (a.create_label(), a.create_label(), a.create_label());
+        timer(a, 25_000, handler)?;
+        a.sti()?;
+        a.mov(r12d, 200)?;
+        a.set_label(&mut again)?;
+        a.mov(ecx, 5000)?;
+        a.set_label(&mut inner)?;
+        a.mov(rbx, DATA)?;
+        a.add(qword_ptr(rbx + 0x100), rcx)?;
+        a.dec(ecx)?;
+        a.jnz(inner)?;
+        a.mov(r13, r15)?;
+        a.rdtsc()?;
+        a.mov(r14, rax)?;
+        a.mov(ecx, 100)?;
+        a.mov(rbx, DATA)?;
+        a.mov(rsi, rbx)?;
+        a.lea(rdi, qword_ptr(rbx + 0x200))?;
+        a.rep().movsb()?;
+        a.rdtsc()?;
+        // No interrupt since the exit before, and no time.
+        a.sub(rax, r14)?;
+        a.or(qword_ptr(rbx + 0x180), rax)?;
+        a.sub(r13, r15)?;
+        a.or(qword_ptr(rbx + 0x188), r13)?;
+        out(a, UART, u32::from(b'.'))?;
+        a.dec(r12d)?;
+        a.jnz(again)?;
+        a.cli()?;
+        a.hlt()?;
+        a.set_label(&mut handler)?;
+        count_tick(a)
+    });
+    machine_with(&code, |_| {})
+}
+
+fn finish(machine: &mut Machine<ExitEngine>) -> (u64, u64, Digest) {
+    assert_eq!(machine.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));
+    (machine.icount(), machine.vtime(), machine.digest())
+}
+
+fn word(machine: &Machine<ExitEngine>, at: u64) -> u64 {
+    let mut word = [0; 8];
+    assert_eq!(machine.read_virtual(at, &mut word), 8);
+    u64::from_le_bytes(word)
+}
+
+#[test]
+fn time_passes_and_interrupts_come_at_exits_alone() {
+    let mut machine = busy();
+    let (exits, vtime, _) = finish(&mut machine);
+    let ticks = machine.cpu().gpr[15];
+    // Four exits of the timer's setting up, the dots, an EOI for each tick, HLT.
+    assert_eq!((exits, vtime), (4 + 200 + ticks + 1, exits * EXIT_NS));
+    assert!(ticks > 50 && machine.stats().interrupts >= ticks, "{ticks} ticks");
+    assert_eq!((word(&machine, DATA + 0x180), word(&machine, DATA + 0x188)), (0, 0));
+}
+
+#[test]
+fn where_it_stops_who_looks_and_what_is_cached_change_nothing() {
+    let expected = finish(&mut busy());
+    let mut machine = busy();
+    for _ in 0..1000 {
+        machine.run(&Until::vtime(machine.vtime() + EXIT_NS / 3));
+        machine.digest();
+    }
+    assert_eq!(finish(&mut machine), expected);
+
+    let mut machine = busy();
+    machine.engine_mut().soft_mut().flush_at_random(FlushSchedule { interval: 1000, seed: 1 });
+    assert_eq!(finish(&mut machine), expected);
+
+    let mut machine = busy();
+    let watched = Watchpoint { address: DATA + 0x180, len: 16, loads: true, stores: true };
+    assert!(machine.watch(&[watched]));
+    assert_eq!(finish(&mut machine), expected);
+    assert!(machine.output().take_notes().len() >= 400, "each access was told");
+}
+
+#[test]
+fn a_stop_at_a_vtime_is_the_first_exit_at_or_after_it() {
+    let mut machine = busy();
+    for (to, at) in [(1, 1), (EXIT_NS, 1), (EXIT_NS + 1, 2), (10 * EXIT_NS - 1, 10)] {
+        assert_eq!(machine.run(&Until::vtime(to)), Stop::Time);
+        assert_eq!((machine.icount(), machine.vtime()), (at, at * EXIT_NS));
+    }
+    assert_eq!(machine.run(&Until::icount(17)), Stop::Count);
+    assert_eq!(machine.icount(), 17);
+    let nowhere = Until { breakpoints: &[DATA], ..Until::icount(20) };
+    assert_eq!(machine.run(&nowhere), Stop::NoBreakpoints);
+    assert_eq!(machine.icount(), 17);
+}
+
+#[test]
+fn a_guest_that_computes_without_end_is_ended_at_the_same_place_whoever_looks() {
+    let code = assemble(|a| {
+        let mut forever = a.create_label();
+        out(a, UART, u32::from(b'.'))?;
+        a.mov(rbx, DATA)?;
+        a.set_label(&mut forever)?;
+        a.inc(rsi)?;
+        a.mov(qword_ptr(rbx), rsi)?;
+        a.jmp(forever)
+    });
+    let mut plain = machine_with(&code, |engine| engine.give_up_after(30_000));
+    assert_eq!(plain.run(&Until::vtime(u64::MAX)), Stop::End(End::NoExit));
+    assert_eq!(plain.icount(), 1);
+    let mut watched = machine_with(&code, |engine| engine.give_up_after(30_000));
+    watched.watch(&[Watchpoint { address: DATA, len: 8, loads: false, stores: true }]);
+    assert_eq!(watched.run(&Until::vtime(u64::MAX)), Stop::End(End::NoExit));
+    assert_eq!((watched.cpu(), watched.digest()), (plain.cpu(), plain.digest()));
+}
+
+#[test]
+fn a_repeated_access_to_a_device_is_one_exit() {
+    let code = assemble(|a| {
+        a.mov(rsi, DATA)?;
+        a.mov(ecx, 9)?;
+        a.mov(edx, UART)?;
+        a.rep().outsb()?;
+        a.cli()?;
+        a.hlt()
+    });
+    let mut machine = machine_with(&code, |_| {});
+    assert_eq!(finish(&mut machine).0, 2);
+    assert_eq!(machine.output().take_console().len(), 9);
+}
