@@ -70,6 +70,23 @@ pub const RESET_VALUE: u8 = 1;
 /// ACPI PM timer, four bytes.
 pub const PM_TIMER_PORT: u16 = 0x608;
 
+/// HPET registers, where there is one.
+pub const HPET: u64 = 0xfed0_0000;
+/// Bytes of the HPET's window.
+pub const HPET_BYTES: u64 = 0x400;
+/// ACPI's PM1 event block, four bytes, and control block, two; where the platform is not hardware-reduced.
+pub const PM1_EVENT_PORT: u16 = 0x610;
+/// See [`PM1_EVENT_PORT`].
+pub const PM1_CONTROL_PORT: u16 = 0x614;
+/// The PICs' command ports, where there are some; masks are behind them.
+pub const PIC_PORTS: [u16; 2] = [0x20, 0xa0];
+/// The PIT's four ports, where there is one.
+pub const PIT_PORT: u16 = 0x40;
+/// ACPI's own interrupt pin, where there is one. Nothing drives it.
+pub const SCI_GSI: u8 = 7;
+/// The HPET's interrupt pin in the place of the PIT's, edge, active high: ISA's IRQ 0.
+pub const TIMER_GSI: u8 = 2;
+
 /// UART interrupt pin, edge, active high.
 pub const UART_GSI: u8 = 4;
 /// RTC interrupt pin, edge, active high.

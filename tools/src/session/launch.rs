@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use everett_cpu::{CacheConfig, Code};
 use everett_protocol::{ROOT_DISK_SERIAL, Root};
-use everett_vmm::boot::DEFAULT_CMDLINE;
+use everett_vmm::boot::{DEFAULT_CMDLINE, EXIT_CMDLINE};
 use everett_vmm::clock::ClockMode;
 use everett_vmm::disk::{BLOCK, Disk, DiskError};
 use everett_vmm::engine::any::AnyEngine;
@@ -23,6 +23,7 @@ use everett_vmm::virtio::blk::Latency;
 use everett_vmm::virtio::net::Wire;
 use everett_vmm::wire::{ConfigError, WireConfig};
 use everett_vmm::world as vmm;
+use serde::Serialize;
 
 use super::plan::{Plan, WorldCheck, data_disk_serial, host_port, world_checks};
 use super::timeline::{Faults, OtherPlan, SessionState, StateError, Timeline};
@@ -30,7 +31,7 @@ use super::watching::Watching;
 use crate::cli;
 use crate::host_time;
 use crate::moments::Stored;
-use crate::world_file::{CpuModel, Node, World};
+use crate::world_file::{Clock, CpuModel, Node, World};
 
 /// Caches are dropped on average once in so many instructions, if at all.
 const FLUSH_INTERVAL: u64 = 1_000_000;
@@ -104,13 +105,25 @@ fn code(caches: CacheConfig) -> Code {
 }
 
 /// What executes guest code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum EngineKind {
     /// Everett's own CPU.
     #[default]
     Soft,
     /// The host's `/dev/kvm`.
     Kvm,
+}
+
+impl EngineKind {
+    /// What `--engine` calls it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            EngineKind::Soft => "soft",
+            EngineKind::Kvm => "kvm",
+        }
+    }
 }
 
 /// A guest on the host's processor that does not exit for so long is taken for one that never will.
@@ -411,7 +424,11 @@ impl Launcher {
         config.seed = self.world.boot_seed;
         config.epoch_unix_s = i64::try_from(self.world.epoch_unix_s).unwrap_or(i64::MAX);
         config.initramfs.clone_from(&self.files.initramfs);
-        let parts = [DEFAULT_CMDLINE, &self.world.image.cmdline, &self.cmdline];
+        let of_clock = match self.world.clock {
+            Clock::Insn => "",
+            Clock::Exit => EXIT_CMDLINE,
+        };
+        let parts = [DEFAULT_CMDLINE, of_clock, &self.world.image.cmdline, &self.cmdline];
         config.cmdline = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
         if let Some((path, digest)) = &self.files.root {
             config.disks.push(DiskConfig {

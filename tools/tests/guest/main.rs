@@ -1,7 +1,7 @@
 //! Tests on a stock Debian guest: they build its image first (with a network to a Debian mirror), as a user would.
 //!
 //! * `exactness`: equal runs are equal whatever disturbs them, and gates that fail when they should;
-//! * `moments`: the restart point, *ready*, and what follows the seed;
+//! * `exits`: clock mode `exit`; `moments`: the restart point, *ready*, and what follows the seed;
 //! * `stored`: moments in memory and in files;
 //! * `cluster`: several machines on a wire; `faults` and `scheduling`: what is done to them; `power_loss`: what survives it;
 //! * `explore`: forks, judges and paths; `composer`: test templates;
@@ -12,6 +12,7 @@ mod cluster;
 mod composer;
 mod disks;
 mod exactness;
+mod exits;
 mod explore;
 mod faults;
 mod instruments;

@@ -2,6 +2,9 @@
 //!
 //! RSDP, XSDT, FADT, MADT and DSDT in one block at [`ACPI`]. The FADT still announces the PM timer by its extended
 //! address, which Linux honours on hardware-reduced platforms too; the DSDT is in [`dsdt`].
+//!
+//! With *legacy* devices (`crate::devices::legacy`) the platform is not hardware-reduced: it has PM1 blocks and an SCI that never
+//! comes, two PICs, and an HPET with its table.
 
 mod dsdt;
 
@@ -13,10 +16,11 @@ use acpi_tables::rsdp::Rsdp;
 use acpi_tables::sdt::Sdt;
 use acpi_tables::xsdt::XSDT;
 
+use crate::devices::hpet::CAPABILITIES;
 use crate::devices::rtc::CENTURY;
 use crate::layout::{
-    ACPI, ACPI_BYTES, IOAPIC, LAPIC, PM_TIMER_PORT, RESET_PORT, RESET_VALUE, SLEEP_CONTROL_PORT,
-    SLEEP_STATUS_PORT,
+    ACPI, ACPI_BYTES, HPET, IOAPIC, LAPIC, PM_TIMER_PORT, PM1_CONTROL_PORT, PM1_EVENT_PORT, RESET_PORT,
+    RESET_VALUE, SCI_GSI, SLEEP_CONTROL_PORT, SLEEP_STATUS_PORT, TIMER_GSI,
 };
 
 const OEM: [u8; 6] = *b"EVERET";
@@ -30,17 +34,21 @@ const BOOT_NO_ASPM: u16 = 1 << 4;
 ///
 /// # Panics
 /// If they do not fit into [`ACPI_BYTES`]: the slots are bounded by us, not by the guest.
-pub(crate) fn tables(virtio_slots: usize) -> Vec<u8> {
+pub(crate) fn tables(virtio_slots: usize, legacy: bool) -> Vec<u8> {
     let mut block = Block { bytes: Vec::new() };
     // The RSDP is first and points to the XSDT, which comes when its addresses are known.
     block.bytes.resize(Rsdp::len(), 0);
 
     let dsdt = block.append(&bytes(&dsdt::table(virtio_slots)));
-    let fadt = block.append(&bytes(&fadt(dsdt)));
-    let madt = block.append(&bytes(&madt()));
+    let fadt = block.append(&bytes(&fadt(dsdt, legacy)));
+    let madt = block.append(&if legacy { legacy_madt() } else { bytes(&madt()) });
+    let hpet = legacy.then(|| block.append(&bytes(&hpet())));
     let mut xsdt = XSDT::new(OEM, TABLE, REVISION);
     xsdt.add_entry(fadt);
     xsdt.add_entry(madt);
+    if let Some(hpet) = hpet {
+        xsdt.add_entry(hpet);
+    }
     let xsdt = block.append(&bytes(&xsdt));
 
     block.bytes[..Rsdp::len()].copy_from_slice(&bytes(&Rsdp::new(OEM, xsdt)));
@@ -72,15 +80,25 @@ fn port(address: u16, bits: u8, access: AccessSize) -> GAS {
     GAS::new(AddressSpace::SystemIo, bits, 0, access, u64::from(address))
 }
 
-fn fadt(dsdt: u64) -> acpi_tables::fadt::FADT {
+fn fadt(dsdt: u64, legacy: bool) -> acpi_tables::fadt::FADT {
     let mut fadt = FADTBuilder::new(OEM, TABLE, REVISION)
         .dsdt_64(dsdt)
         .flag(Flags::Wbinvd)
         .flag(Flags::PwrButton)
         .flag(Flags::SlpButton)
         .flag(Flags::ResetRegSup)
-        .flag(Flags::Headless)
-        .flag(Flags::HwReducedAcpi);
+        .flag(Flags::Headless);
+    if legacy {
+        fadt.sci_int = u16::from(SCI_GSI).into();
+        fadt.pm1a_evt_blk = u32::from(PM1_EVENT_PORT).into();
+        fadt.pm1_evt_len = 4;
+        fadt.x_pm1a_evt_blk = port(PM1_EVENT_PORT, 32, AccessSize::WordAccess);
+        fadt.pm1a_cnt_blk = u32::from(PM1_CONTROL_PORT).into();
+        fadt.pm1_cnt_len = 2;
+        fadt.x_pm1a_cnt_blk = port(PM1_CONTROL_PORT, 16, AccessSize::WordAccess);
+    } else {
+        fadt = fadt.flag(Flags::HwReducedAcpi);
+    }
     fadt.iapc_boot_arch = (BOOT_NO_VGA | BOOT_NO_ASPM).into();
     fadt.century = CENTURY;
     fadt.reset_reg = port(RESET_PORT, 8, AccessSize::ByteAccess);
@@ -100,6 +118,40 @@ fn madt() -> MADT {
     madt.add_structure(ProcessorLocalApic::new(0, 0, EnabledStatus::Enabled));
     madt.add_structure(IoApic::new(0, IOAPIC as u32, 0));
     madt
+}
+
+/// The same with two PICs (PCAT_COMPAT), ISA's IRQ 0 at the pin where the HPET replaces the PIT, and an SCI that is active high: its
+/// line is never driven, which by ISA's rule would be an interrupt without end. `acpi_tables` knows none of these.
+fn legacy_madt() -> Vec<u8> {
+    /// Interrupt source override: type 2, 10 bytes; bus ISA, IRQ, pin, and polarity and trigger as ISA has them.
+    const TIMER: [u8; 10] = [2, 10, 0, 0, TIMER_GSI, 0, 0, 0, 0, 0];
+    /// Active high, level.
+    const SCI: [u8; 10] = [2, 10, 0, SCI_GSI, SCI_GSI, 0, 0, 0, 0b1101, 0];
+    const LENGTH: usize = 4;
+    const CHECKSUM: usize = 9;
+    const FLAGS: usize = 40;
+    let mut table = bytes(&madt());
+    table.extend(SCI);
+    table.extend(TIMER);
+    table[FLAGS] |= 1;
+    // A few dozen bytes.
+    table[LENGTH] = table.len() as u8;
+    table[CHECKSUM] = 0;
+    table[CHECKSUM] = table.iter().fold(0u8, |sum, byte| sum.wrapping_sub(*byte));
+    table
+}
+
+/// The HPET's table (IA-PC HPET specification 1.0a, 3.2.4).
+fn hpet() -> Sdt {
+    let mut table = Sdt::new(*b"HPET", 36, 1, OEM, TABLE, REVISION);
+    // Event timer block: as its capabilities' lower half.
+    table.append_slice(&(CAPABILITIES as u32).to_le_bytes());
+    // Memory, 64 bits wide, and where.
+    table.append_slice(&[0, 64, 0, 0]);
+    table.append_slice(&HPET.to_le_bytes());
+    // Number, the least count that loses nothing, no page protection.
+    table.append_slice(&[0, 100, 0, 0]);
+    table
 }
 
 /// A definition block with this AML.

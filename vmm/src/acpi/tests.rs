@@ -19,7 +19,7 @@ fn table_at(block: &[u8], gpa: u64) -> &[u8] {
 #[test]
 fn every_table_is_reachable_and_sums_to_zero() {
     for slots in [0, 1, VIRTIO_SLOTS_MAX] {
-        let block = tables(slots);
+        let block = tables(slots, false);
         assert_eq!(&block[..8], b"RSD PTR ");
         assert_eq!((sum(&block[..20]), sum(&block[..36])), (0, 0));
         let xsdt = table_at(&block, u64_at(&block, 24));
@@ -39,7 +39,7 @@ fn every_table_is_reachable_and_sums_to_zero() {
 
 #[test]
 fn the_fadt_is_hardware_reduced_without_legacy() {
-    let block = tables(1);
+    let block = tables(1, false);
     let xsdt = table_at(&block, u64_at(&block, 24));
     let fadt = table_at(&block, u64_at(xsdt, 36));
     assert_eq!(fadt.len(), 276);
@@ -63,4 +63,20 @@ fn slots_have_windows_and_pins_of_their_own() {
     assert_eq!(pins.len(), VIRTIO_SLOTS_MAX + 3);
     assert!(pins.iter().all(|&pin| usize::from(pin) < crate::devices::ioapic::PINS));
     assert!(VIRTIO + VIRTIO_SLOTS_MAX as u64 * VIRTIO_STRIDE <= IOAPIC);
+}
+
+#[test]
+fn legacy_devices_have_tables_and_the_platform_is_not_reduced() {
+    let block = tables(2, true);
+    let xsdt = table_at(&block, u64_at(&block, 24));
+    let entries: Vec<&[u8]> =
+        (36..xsdt.len()).step_by(8).map(|i| table_at(&block, u64_at(xsdt, i))).collect();
+    let signatures: Vec<&[u8]> = entries.iter().map(|t| &t[..4]).collect();
+    assert_eq!(signatures, [b"FACP", b"APIC", b"HPET"]);
+    assert!(entries.iter().all(|table| sum(table) == 0));
+    let [fadt, madt, hpet] = entries[..] else { panic!() };
+    assert_eq!(u32_at(fadt, 112) & 1 << 20, 0, "HW_REDUCED_ACPI");
+    assert_eq!((u32_at(fadt, 56), u32_at(fadt, 64)), (PM1_EVENT_PORT.into(), PM1_CONTROL_PORT.into()));
+    assert_eq!((u32_at(madt, 40), &madt[madt.len() - 10..][..5]), (1, &[2, 10, 0, 0, TIMER_GSI][..]));
+    assert_eq!(u64_at(hpet, 44), HPET);
 }

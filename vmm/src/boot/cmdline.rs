@@ -18,6 +18,14 @@ use crate::layout::CMDLINE_BYTES_MAX;
 pub const DEFAULT_CMDLINE: &str = "console=ttyS0 8250.nr_uarts=1 reboot=acpi panic=-1 tsc=reliable no_timer_check \
      mitigations=off cryptomgr.notests=1 random.trust_bootloader=on pci=off";
 
+/// What clock mode `exit` adds to it, where a kernel that waits for the TSC would wait for ever.
+///
+/// - `clearcpuid=4`: do not use the TSC (bit 4 of CPUID's first feature word). Time then comes from the HPET, and delays are loops;
+/// - `lpj=`: how many of these make a tick. Delays take no time here, so few will do;
+/// - `nolapic_timer`: ticks come from the HPET. Without a TSC the kernel would measure the LAPIC timer against ticks, which come
+///   at exits only, and that loop has none.
+pub const EXIT_CMDLINE: &str = "clearcpuid=4 lpj=4096 nolapic_timer";
+
 /// A command line as the kernel reads it, with its terminator.
 ///
 /// # Errors

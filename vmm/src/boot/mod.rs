@@ -12,7 +12,7 @@ mod zero_page;
 
 pub use small::{SMALL_KERNEL_ENTRY, small_kernel};
 
-pub use cmdline::{DEFAULT_CMDLINE, checked_cmdline};
+pub use cmdline::{DEFAULT_CMDLINE, EXIT_CMDLINE, checked_cmdline};
 pub use elf::Kernel;
 
 use std::fs;

@@ -105,6 +105,7 @@ impl<E: Engine> Machine<E> {
         let mut parts =
             vec![("cpu".to_owned(), serialized(&cpu)), ("devices".to_owned(), serialized(&self.state))];
         parts.extend(memory);
+        parts.extend(self.state.legacy.as_ref().map(|legacy| ("legacy".to_owned(), serialized(legacy))));
         let disks = self.disk_digests();
         parts.extend(disks.into_iter().enumerate().map(|(i, digest)| (format!("disk {i}"), digest)));
         Breakdown { parts }

@@ -7,8 +7,8 @@ use crate::devices::lapic::reg::TIMER_CURRENT;
 use crate::devices::power::PowerRequest;
 use crate::engine::Engine;
 use crate::layout::{
-    APIC_BYTES, IOAPIC, LAPIC, PM_TIMER_PORT, RESET_PORT, RTC_GSI, RTC_PORT, SLEEP_CONTROL_PORT,
-    SLEEP_STATUS_PORT, UART_GSI, UART_PORT, VIRTIO, VIRTIO_STRIDE,
+    APIC_BYTES, HPET, HPET_BYTES, IOAPIC, LAPIC, PM_TIMER_PORT, RESET_PORT, RTC_GSI, RTC_PORT,
+    SLEEP_CONTROL_PORT, SLEEP_STATUS_PORT, UART_GSI, UART_PORT, VIRTIO, VIRTIO_STRIDE,
 };
 
 /// virtio-mmio's interrupt status, where host time shows when that leak is planted.
@@ -21,6 +21,7 @@ enum Target {
     Lapic(u64),
     IoApic(u64),
     Virtio(usize, u64),
+    Hpet(u64),
     Nothing,
 }
 
@@ -43,6 +44,8 @@ impl State {
             Target::Lapic(offset)
         } else if let Some(offset) = inside(IOAPIC, APIC_BYTES) {
             Target::IoApic(offset)
+        } else if let (Some(offset), true) = (inside(HPET, HPET_BYTES), self.legacy.is_some()) {
+            Target::Hpet(offset)
         } else {
             Target::Nothing
         }
@@ -63,6 +66,9 @@ impl<E: Engine> Machine<E> {
                 let noisy = offset == LEAKY_STATUS && self.leak.mmio_noise() & 0x10 != 0;
                 self.state.virtio[slot].read(offset, size) | if noisy { 2 } else { 0 }
             }
+            Target::Hpet(offset) => {
+                self.state.legacy.as_ref().map_or(0, |legacy| legacy.hpet.read(offset, size, now))
+            }
             Target::Nothing => {
                 self.output.unknown_access(now, false, gpa, size, None);
                 ones(size)
@@ -81,6 +87,12 @@ impl<E: Engine> Machine<E> {
             Target::Virtio(slot, offset) => {
                 self.with_virtio(slot, |transport, cx| transport.write(offset, size, value, cx));
             }
+            Target::Hpet(offset) => {
+                let State { legacy, events, .. } = &mut self.state;
+                if let Some(legacy) = legacy {
+                    legacy.hpet.write(offset, size, value, now, events);
+                }
+            }
             Target::Nothing => self.output.unknown_access(now, false, gpa, size, Some(value)),
         }
     }
@@ -88,6 +100,9 @@ impl<E: Engine> Machine<E> {
     pub(super) fn pio_read(&mut self, port: u16, size: u8, now: u64) -> u64 {
         self.stats.pio += 1;
         let state = &mut self.state;
+        if let Some(value) = state.legacy.as_ref().and_then(|legacy| legacy.read(port, size)) {
+            return value;
+        }
         match (port, size) {
             (UART_PORT..=0x3ff, 1) => {
                 let value = state.uart.read(port - UART_PORT);
@@ -116,6 +131,11 @@ impl<E: Engine> Machine<E> {
     pub(super) fn pio_write(&mut self, port: u16, size: u8, value: u32, now: u64) -> Result<(), End> {
         self.stats.pio += 1;
         let state = &mut self.state;
+        match state.legacy.as_mut().and_then(|legacy| legacy.write(port, size, value)) {
+            Some(true) => return Err(End::PowerOff),
+            Some(false) => return Ok(()),
+            None => {}
+        }
         match (port, size) {
             (UART_PORT..=0x3ff, 1) => {
                 if let Some(byte) = state.uart.write(port - UART_PORT, value as u8) {

@@ -27,6 +27,8 @@ pub enum Event {
         /// Which of its requests.
         token: u64,
     },
+    /// The HPET's first timer matches.
+    Hpet,
 }
 
 /// The queue of scheduled events.

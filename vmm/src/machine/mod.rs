@@ -42,6 +42,7 @@ use vm_memory::{Bytes, GuestAddress};
 use crate::boot::{self, BOOT_SEED_BYTES, BootData, BootFiles};
 use crate::clock::{Clock, ClockMode, VTIME_MAX};
 use crate::devices::interrupts::Interrupts;
+use crate::devices::legacy::Legacy;
 use crate::devices::power::Power;
 use crate::devices::rtc::Rtc;
 use crate::devices::uart::Uart;
@@ -84,6 +85,9 @@ pub struct State {
     /// HLT retired and no interrupt came since.
     halted: bool,
     end: Option<End>,
+    /// Only in clock mode `exit`: stored behind the rest, so that other machines have not even a place for it.
+    #[serde(skip)]
+    pub(crate) legacy: Option<Legacy>,
 }
 
 impl State {
@@ -116,6 +120,7 @@ impl State {
             guard: Guard::default(),
             halted: false,
             end: None,
+            legacy: (config.clock == ClockMode::Exit).then(Legacy::default),
         };
         Ok((state, disks))
     }
@@ -202,7 +207,7 @@ impl<E: Engine> Machine<E> {
         let mut generation = [0; 16];
         state.streams.fill(purpose::ENTROPY, &mut seed);
         state.streams.fill(purpose::ENTROPY, &mut generation);
-        let acpi = crate::acpi::tables(state.virtio.len());
+        let acpi = crate::acpi::tables(state.virtio.len(), state.legacy.is_some());
         let data = BootData { acpi: &acpi, seed: &seed, generation: &generation };
         let cpu = boot::load(&ram, &files, &data)?;
 

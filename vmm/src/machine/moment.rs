@@ -19,6 +19,7 @@ use everett_snapshot::{Image, Pool};
 use serde::{Deserialize, Serialize};
 
 use super::{Machine, State};
+use crate::clock::ClockMode;
 use crate::digest::LeafSum;
 use crate::disk::{DiskMoment, DiskParts};
 use crate::engine::Engine;
@@ -132,7 +133,12 @@ impl Stored {
             return Err(MomentError::Version(version));
         }
         let damaged = |what: &dyn fmt::Display| MomentError::Damaged(what.to_string());
-        let (stored, rest): (Stored, _) = postcard::take_from_bytes(bytes).map_err(|e| damaged(&e))?;
+        let (mut stored, mut rest): (Stored, _) =
+            postcard::take_from_bytes(bytes).map_err(|e| damaged(&e))?;
+        if stored.state.clock.mode() == ClockMode::Exit {
+            let (legacy, behind) = postcard::take_from_bytes(rest).map_err(|e| damaged(&e))?;
+            (stored.state.legacy, rest) = (Some(legacy), behind);
+        }
         if !rest.is_empty() {
             return Err(damaged(&format_args!("{} bytes too many", rest.len())));
         }
@@ -174,7 +180,11 @@ impl<E: Engine> Machine<E> {
             stopped_at: self.stopped_at,
         };
         // Plain data: there is nothing in it that cannot be written.
-        let state = postcard::to_stdvec(&stored).unwrap_or_default().into();
+        let mut state = postcard::to_stdvec(&stored).unwrap_or_default();
+        if let Some(legacy) = &self.state.legacy {
+            state.extend(postcard::to_stdvec(legacy).unwrap_or_default());
+        }
+        let state = state.into();
         let (vtime, icount) = (self.vtime(), self.icount());
         Moment { vtime, icount, state, memory: self.memory.clone(), memory_sum, disks }
     }

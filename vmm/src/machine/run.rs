@@ -11,7 +11,7 @@ use super::stop::{End, Stop, Until};
 use super::{Machine, State};
 use crate::clock::{ClockMode, VTIME_MAX};
 use crate::engine::{self, Engine, Exit};
-use crate::layout::{PAGE, RTC_GSI};
+use crate::layout::{PAGE, RTC_GSI, TIMER_GSI};
 use vm_memory::{Bytes, GuestAddress};
 
 impl<E: Engine> Machine<E> {
@@ -192,6 +192,13 @@ impl<E: Engine> Machine<E> {
                     let State { rtc, events, interrupts, .. } = &mut self.state;
                     rtc.expired(now, events);
                     interrupts.set_line(RTC_GSI, rtc.line());
+                }
+                Event::Hpet => {
+                    let State { legacy, events, interrupts, .. } = &mut self.state;
+                    if let Some(legacy) = legacy {
+                        legacy.hpet.expired(now, events);
+                        interrupts.pulse(TIMER_GSI);
+                    }
                 }
                 Event::Virtio { slot, token } => self.virtio_event(usize::from(slot), token),
             }

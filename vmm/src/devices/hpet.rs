@@ -1,0 +1,218 @@
+//! The high precision event timer (IA-PC HPET specification 1.0a): a counter of 10 MHz and three comparators of 32 bits, the first of
+//! which interrupts in the place of the PIT's (legacy replacement).
+//!
+//! Nothing ticks: the counter is a function of vtime, and the next match is scheduled. Each read of the counter is an access to a
+//! device, which is what this timer is there for: in clock mode `exit` no other clock moves while a guest looks at it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::events::{Event, EventId, EventQueue};
+
+/// Nanoseconds of a tick: the slowest that the specification permits.
+const TICK_NS: u64 = 100;
+/// Revision, three timers, a counter of 64 bits, legacy replacement, a vendor; and the period in femtoseconds.
+pub const CAPABILITIES: u64 = 0x8086_a201 | (TICK_NS * 1_000_000) << 32;
+const ENABLED: u32 = 1;
+const REPLACES_LEGACY: u32 = 1 << 1;
+
+const TIMERS: usize = 3;
+const INTERRUPTS: u32 = 1 << 2;
+const PERIODIC: u32 = 1 << 3;
+const SETS_VALUE: u32 = 1 << 6;
+/// What software can set of a timer: its type, interrupts, period, 32 bits.
+const TIMER_WRITABLE: u32 = 1 << 1 | INTERRUPTS | PERIODIC | SETS_VALUE | 1 << 8;
+/// The first timer can be periodic.
+const CAN_BE_PERIODIC: u32 = 1 << 4;
+/// The shortest period, in ticks: with shorter ones nothing but ticks would happen in a machine that waits.
+const PERIOD_MIN: u32 = 100;
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Timer {
+    config: u32,
+    comparator: u32,
+    period: u32,
+}
+
+/// The timer's registers, and what they mean in vtime.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hpet {
+    config: u32,
+    /// What the counter showed at `since_ns`, from where on it counts if it does.
+    count: u64,
+    since_ns: u64,
+    timers: [Timer; TIMERS],
+    armed: Option<EventId>,
+}
+
+impl Hpet {
+    fn counter(&self, now: u64) -> u64 {
+        let passed = if self.config & ENABLED != 0 { now.saturating_sub(self.since_ns) / TICK_NS } else { 0 };
+        self.count.wrapping_add(passed)
+    }
+
+    /// Load from a register: 4 bytes, or 8 at a multiple of them. Others show zeroes.
+    pub fn read(&self, offset: u64, size: u8, now: u64) -> u64 {
+        let whole = self.register(offset & !7, now);
+        match (size, offset % 8) {
+            (8, 0) => whole,
+            (4, 0) => whole & 0xffff_ffff,
+            (4, 4) => whole >> 32,
+            _ => 0,
+        }
+    }
+    fn register(&self, offset: u64, now: u64) -> u64 {
+        match offset {
+            0 => CAPABILITIES,
+            0x10 => u64::from(self.config),
+            0xf0 => self.counter(now),
+            _ => match (self.timer(offset), offset % 0x20) {
+                (Some(number), 0) => {
+                    let capabilities = if number == 0 { CAN_BE_PERIODIC } else { 0 };
+                    u64::from(self.timers[number].config | capabilities)
+                }
+                (Some(number), 8) => u64::from(self.timers[number].comparator),
+                _ => 0,
+            },
+        }
+    }
+    fn timer(&self, offset: u64) -> Option<usize> {
+        let number = usize::try_from(offset.checked_sub(0x100)? / 0x20).ok()?;
+        (number < TIMERS).then_some(number)
+    }
+
+    /// Store to a register. Of accesses of 8 bytes the lower half counts, but for the counter.
+    pub fn write(&mut self, offset: u64, size: u8, value: u64, now: u64, events: &mut EventQueue) {
+        if !matches!((size, offset % 8), (8, 0) | (4, 0 | 4)) {
+            return;
+        }
+        let low = value as u32;
+        match offset {
+            0x10 => {
+                self.restart(self.counter(now), now);
+                self.config = low & (ENABLED | REPLACES_LEGACY);
+            }
+            // Stopped, software may set it.
+            0xf0 if size == 8 => self.restart(value, now),
+            0xf0 => self.restart(self.counter(now) & !0xffff_ffff | u64::from(low), now),
+            0xf4 => self.restart(self.counter(now) & 0xffff_ffff | u64::from(low) << 32, now),
+            _ => match (self.timer(offset), offset % 0x20) {
+                (Some(number), 0) => {
+                    let mut config = low & TIMER_WRITABLE;
+                    if number != 0 {
+                        config &= !PERIODIC;
+                    }
+                    self.timers[number].config = config;
+                }
+                (Some(number), 8) => self.timers[number].set(low),
+                _ => {}
+            },
+        }
+        self.arm(now, events);
+    }
+
+    fn restart(&mut self, count: u64, now: u64) {
+        (self.count, self.since_ns) = (count, now);
+    }
+
+    /// The first timer's match is due, and interrupts: else it would not have been scheduled.
+    pub fn expired(&mut self, now: u64, events: &mut EventQueue) {
+        self.armed = None;
+        let counter = self.counter(now) as u32;
+        self.timers[0].advance(counter);
+        self.arm(now, events);
+    }
+
+    /// Schedule the next match that interrupts.
+    fn arm(&mut self, now: u64, events: &mut EventQueue) {
+        if let Some(id) = self.armed.take() {
+            events.cancel(id);
+        }
+        let timer = self.timers[0];
+        let both = ENABLED | REPLACES_LEGACY;
+        if self.config & both != both || timer.config & INTERRUPTS == 0 {
+            return;
+        }
+        let counter = self.counter(now);
+        let ahead = match timer.comparator.wrapping_sub(counter as u32) {
+            0 => 1 << 32,
+            ticks => u64::from(ticks),
+        };
+        // The tick that shows it, counted from where the counter's anchor is.
+        let ticks = counter.wrapping_sub(self.count).saturating_add(ahead);
+        let at = self.since_ns.saturating_add(ticks.saturating_mul(TICK_NS));
+        self.armed = Some(events.schedule(at, Event::Hpet));
+    }
+}
+
+impl Timer {
+    fn set(&mut self, value: u32) {
+        if self.config & PERIODIC == 0 || self.config & SETS_VALUE != 0 {
+            self.comparator = value;
+            self.config &= !SETS_VALUE;
+        } else {
+            self.period = value.max(PERIOD_MIN);
+        }
+    }
+    /// Behind a match: the next one, if there is a period, is the first that the counter has not passed.
+    fn advance(&mut self, counter: u32) {
+        if self.config & PERIODIC != 0 && self.period != 0 {
+            let missed = counter.wrapping_sub(self.comparator) / self.period;
+            self.comparator = self.comparator.wrapping_add(self.period.wrapping_mul(missed.wrapping_add(1)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn started() -> (Hpet, EventQueue) {
+        let (mut hpet, mut events) = (Hpet::default(), EventQueue::default());
+        hpet.write(0x10, 4, u64::from(ENABLED | REPLACES_LEGACY), 1_000, &mut events);
+        (hpet, events)
+    }
+
+    #[test]
+    fn the_counter_counts_when_it_is_enabled_and_keeps_its_value() {
+        let (mut hpet, mut events) = started();
+        assert_eq!(hpet.read(0, 8, 0), CAPABILITIES);
+        assert_eq!((hpet.read(0xf0, 4, 1_099), hpet.read(0xf0, 8, 2_000)), (0, 10));
+        hpet.write(0x10, 4, 0, 2_050, &mut events);
+        assert_eq!(hpet.read(0xf0, 4, 9_000), 10);
+        hpet.write(0xf0, 8, 1 << 33, 9_000, &mut events);
+        hpet.write(0x10, 4, u64::from(ENABLED), 9_000, &mut events);
+        assert_eq!((hpet.read(0xf0, 4, 9_100), hpet.read(0xf4, 4, 9_100)), (1, 2));
+        assert_eq!((hpet.read(0xf0, 1, 9_100), hpet.read(0x3f8, 4, 0)), (0, 0));
+    }
+
+    #[test]
+    fn a_match_is_scheduled_and_comes_once_around() {
+        let (mut hpet, mut events) = started();
+        hpet.write(0x100, 4, u64::from(INTERRUPTS), 1_000, &mut events);
+        hpet.write(0x108, 4, 50, 1_000, &mut events);
+        assert_eq!(events.next_vtime(), Some(6_000));
+        events.pop_due(6_000);
+        hpet.expired(6_000, &mut events);
+        assert_eq!(
+            events.next_vtime(),
+            Some(6_000 + (1 << 32) * TICK_NS),
+            "it matches again when it has gone round"
+        );
+        hpet.write(0x100, 4, 0, 7_000, &mut events);
+        assert!(events.is_empty());
+    }
+
+    #[test]
+    fn a_period_goes_on_from_the_match_whenever_it_is_noticed() {
+        let (mut hpet, mut events) = started();
+        hpet.write(0x100, 4, u64::from(INTERRUPTS | PERIODIC | SETS_VALUE), 1_000, &mut events);
+        hpet.write(0x108, 4, 200, 1_000, &mut events);
+        hpet.write(0x108, 4, 200, 1_000, &mut events);
+        assert_eq!(events.next_vtime(), Some(21_000));
+        events.pop_due(65_000);
+        hpet.expired(65_000, &mut events);
+        assert_eq!(events.next_vtime(), Some(81_000), "two were missed");
+        hpet.write(0x108, 4, 1, 65_000, &mut events);
+        assert_eq!(hpet.timers[0].period, PERIOD_MIN);
+    }
+}
