@@ -27,6 +27,8 @@ fn header() -> Header {
         segment_ns: 2_000_000_000,
         horizon_ns: 30_000_000_000,
         nodes: vec!["n1".to_owned()],
+        engine: "soft".to_owned(),
+        exact: true,
     }
 }
 

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use everett_explorer::search::strategy::StrategyKind;
 
+use crate::engines::Asked;
 use crate::session::watching::Watched;
 use crate::units;
 
@@ -25,9 +26,20 @@ pub struct Cli {
     /// What executes guest code
     #[arg(long, global = true, value_name = "ENGINE", default_value = "auto")]
     pub engine: EngineChoice,
+    /// Run on /dev/kvm with --engine kvm though it did not prove exact here; every result is marked
+    #[arg(long, global = true)]
+    pub allow_inexact: bool,
     /// What to do
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// Which engine is asked for.
+    #[must_use]
+    pub fn asked(&self) -> Asked {
+        Asked { engine: self.engine, allow_inexact: self.allow_inexact }
+    }
 }
 
 /// What executes guest code.

@@ -7,7 +7,7 @@
 //! * [`run_folder`] writes what a run leaves behind; [`bound`] says what clean runs prove.
 //! * [`world_file`] reads world files; [`units`] reads durations and sizes.
 //! * [`symbols`] names a guest kernel's addresses; [`edges`] names what was executed of it and of programs.
-//! * [`doctor`] looks at the host; [`ui`] writes text, JSON lines and bars; [`host_time`] is the one place that reads
+//! * [`doctor`] looks at the host; [`engines`] chooses what executes guests on it; [`ui`] writes text, JSON lines and bars; [`host_time`] is the one place that reads
 //!   the host's clock, for progress and figures about speed.
 //!
 //! Not here: machines (`everett-vmm`), the CPU (`everett-cpu`), images and the guest's agent (`everett-guest-image`).
@@ -17,6 +17,7 @@ pub mod cli;
 pub mod commands;
 pub mod doctor;
 pub mod edges;
+pub mod engines;
 pub mod explore;
 pub mod host_time;
 pub mod identity;

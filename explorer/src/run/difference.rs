@@ -45,6 +45,7 @@ impl Header {
         same("root_ns", root_ns, &other.root_ns)?;
         same("segment_ns", segment_ns, &other.segment_ns)?;
         same("horizon_ns", horizon_ns, &other.horizon_ns)?;
+        same("exact", &self.exact, &other.exact)?;
         same("identity", identity, &other.identity)
     }
 }

@@ -43,6 +43,22 @@ pub struct Header {
     pub horizon_ns: u64,
     /// The nodes' names.
     pub nodes: Vec<String>,
+    /// What executed the guests: `soft` or `kvm`. Exact ones do the same, so that another one may go on.
+    #[serde(default = "soft")]
+    pub engine: String,
+    /// That engine had proved exact. If not, results may be the host's, and another run may give others.
+    #[serde(default = "proved")]
+    pub exact: bool,
+}
+
+/// The engine of headers that name none.
+fn soft() -> String {
+    "soft".to_owned()
+}
+
+/// Which is exact everywhere.
+fn proved() -> bool {
+    true
 }
 
 /// The name of a strategy.

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::{Outcome, common};
 use crate::cli;
+use crate::engines::{Asked, Engine};
 use crate::host_time::Stopwatch;
 use crate::images;
 use crate::interrupt::Interrupt;
@@ -22,7 +23,7 @@ use crate::session::show;
 use crate::session::timeline::{COMMAND, Timeline};
 use crate::ui::{Ui, style};
 use crate::units::show_duration_ns;
-use crate::world_file::{Workload, World};
+use crate::world_file::{Clock, Workload, World};
 
 /// The console is looked at after so much vtime, and so is the keyboard.
 const STEP_NS: u64 = 20_000_000;
@@ -36,19 +37,20 @@ enum Record<'a> {
     End { vtime_ns: u64, instructions: u64, why: String, host_seconds: f64 },
 }
 
-pub(super) fn run(ui: &Ui, args: &cli::Boot) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Boot) -> anyhow::Result<Outcome> {
     match &args.world {
-        Some(file) => boot_world(ui, args, file),
-        None => boot_raw(ui, args),
+        Some(file) => boot_world(ui, asked, args, file),
+        None => boot_raw(ui, asked, args),
     }
 }
 
 /// A kernel and perhaps an initramfs, with nobody at the other end of the agent's ports.
-fn boot_raw(ui: &Ui, args: &cli::Boot) -> anyhow::Result<Outcome> {
+fn boot_raw(ui: &Ui, asked: Asked, args: &cli::Boot) -> anyhow::Result<Outcome> {
     let Some(kernel) = &args.kernel else { bail!("name a world file, or a kernel with --kernel") };
     if !args.argv.is_empty() {
         bail!("a COMMAND needs a world: there is no agent in a raw initramfs");
     }
+    let engine = Engine::choose(asked, Clock::Insn)?;
     let unpacked = images::unpack_kernel(kernel)?;
     let mut config = MachineConfig::new(unpacked.path());
     config.initramfs.clone_from(&args.initramfs);
@@ -57,7 +59,7 @@ fn boot_raw(ui: &Ui, args: &cli::Boot) -> anyhow::Result<Outcome> {
     if let Some(bytes) = args.memory {
         config.memory_bytes = bytes;
     }
-    let mut machine = EngineOptions::new(&args.hidden)?.machine(config)?;
+    let mut machine = engine.options(EngineOptions::new(&args.hidden)?).machine(config)?;
     let interrupt = Interrupt::install()?;
     let mut terminal = Terminal::new(ui, true);
     let clock = Stopwatch::start();
@@ -80,13 +82,14 @@ fn boot_raw(ui: &Ui, args: &cli::Boot) -> anyhow::Result<Outcome> {
         machine.console_input(&typed);
         pace(args, clock, machine.vtime(), &interrupt);
     };
-    terminal.end(machine.vtime(), machine.icount(), end.as_ref(), clock)
+    terminal.end(machine.vtime(), Clock::Insn, machine.icount(), end.as_ref(), clock)
 }
 
-fn boot_world(ui: &Ui, args: &cli::Boot, file: &Path) -> anyhow::Result<Outcome> {
+fn boot_world(ui: &Ui, asked: Asked, args: &cli::Boot, file: &Path) -> anyhow::Result<Outcome> {
     let mut world = common::load(file)?;
     let only = Some(pick_node(&world, args.node.as_deref())?);
-    let options = EngineOptions::new(&args.hidden)?;
+    let engine = Engine::choose(asked, world.clock)?;
+    let options = engine.options(EngineOptions::new(&args.hidden)?);
     world.workload = Workload::default();
     let seed = args.seed.or(world.seed).unwrap_or(0);
     let interrupt = Interrupt::install()?;
@@ -140,7 +143,8 @@ fn boot_world(ui: &Ui, args: &cli::Boot, file: &Path) -> anyhow::Result<Outcome>
         }
     };
     let machine = timeline.machine(0);
-    let outcome = terminal.end(machine.vtime(), machine.icount(), end.as_ref(), clock)?;
+    let outcome =
+        terminal.end(machine.vtime(), launcher.world.clock, machine.icount(), end.as_ref(), clock)?;
     match timeline.command_exit() {
         _ if timeline.findings() > 0 => Ok(Outcome::Found),
         Some(Exit::Code(0)) => Ok(Outcome::Fine),
@@ -254,6 +258,7 @@ impl<'a> Terminal<'a> {
     fn end(
         &mut self,
         vtime_ns: u64,
+        of: Clock,
         instructions: u64,
         end: Option<&End>,
         clock: Stopwatch,
@@ -261,11 +266,8 @@ impl<'a> Terminal<'a> {
         let seconds = clock.seconds();
         let why = end.map_or_else(|| "stopped by the host".to_owned(), ToString::to_string);
         if self.all {
-            let mips = instructions as f64 / 1e6 / seconds.max(1e-9);
-            let line = format!(
-                "everett: {why} at {} of vtime; {instructions} instructions in {seconds:.1} s ({mips:.0} MIPS)",
-                show_duration_ns(vtime_ns)
-            );
+            let (executed, at) = (common::executed(of, instructions, seconds), show_duration_ns(vtime_ns));
+            let line = format!("everett: {why} at {at} of vtime; {executed}");
             self.ui.say(style::paint(style::FAINT, line))?;
         }
         self.ui.record(&Record::End { vtime_ns, instructions, why, host_seconds: seconds })?;

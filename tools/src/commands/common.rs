@@ -12,8 +12,8 @@ use everett_explorer::plan::{Plan, PlanErrors};
 use everett_guest_image::Cache;
 use serde::Serialize;
 
-use crate::cli::{EngineChoice, Timeline};
-use crate::doctor;
+use crate::cli::Timeline;
+use crate::engines::Engine;
 use crate::identity::Identity;
 use crate::images;
 use crate::interrupt::Interrupt;
@@ -23,28 +23,38 @@ use crate::session::restarts::Nodes;
 use crate::session::timeline::{BootError, Faults};
 use crate::ui::{Ui, style};
 use crate::units::show_duration_ns;
-use crate::world_file::{self, World};
-
-/// Refuse engines that this version does not have.
-pub(super) fn check_engine(engine: EngineChoice) -> anyhow::Result<()> {
-    match engine {
-        EngineChoice::Auto | EngineChoice::Soft => Ok(()),
-        EngineChoice::Kvm => bail!("--engine kvm is not built into this version; use --engine soft"),
-    }
-}
+use crate::world_file::{self, Clock, World};
 
 /// Say which engine runs, and why.
-pub(super) fn announce_engine(ui: &Ui) -> anyhow::Result<()> {
+pub(super) fn announce_engine(ui: &Ui, engine: &Engine) -> anyhow::Result<()> {
     #[derive(Serialize)]
     struct Record<'a> {
         kind: &'static str,
-        engine: &'a str,
-        why: &'a str,
+        #[serde(flatten)]
+        engine: &'a Engine,
     }
-    let (engine, why) = doctor::engine_choice();
-    ui.say(style::paint(style::FAINT, format!("engine {engine}: {why}")))?;
-    ui.record(&Record { kind: "engine", engine, why })?;
+    ui.say(style::paint(style::FAINT, format!("engine {}: {}", engine.kind.name(), engine.why)))?;
+    ui.record(&Record { kind: "engine", engine })?;
     Ok(())
+}
+
+/// Say what has to be known of a result, if something has.
+pub(super) fn warn_of_engine(ui: &Ui, engine: &Engine) -> anyhow::Result<()> {
+    match engine.warning() {
+        Some(warning) => Ok(ui.say(style::paint(style::BAD, warning))?),
+        None => Ok(()),
+    }
+}
+
+/// How much was executed in so many seconds of the host's, in what the clock counts.
+pub(super) fn executed(clock: Clock, count: u64, seconds: f64) -> String {
+    match clock {
+        Clock::Insn => {
+            let mips = count as f64 / 1e6 / seconds.max(1e-9);
+            format!("{:.2} billion instructions in {seconds:.1} s ({mips:.0} MIPS)", count as f64 / 1e9)
+        }
+        Clock::Exit => format!("{count} exits in {seconds:.1} s"),
+    }
 }
 
 /// Read a world; its error already names the file.

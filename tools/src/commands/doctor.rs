@@ -3,9 +3,11 @@
 use serde::Serialize;
 
 use super::Outcome;
-use crate::cli::Doctor;
+use crate::cli::{Doctor, EngineChoice};
 use crate::doctor::{self, Examination, Finding, Verdict};
+use crate::engines::{Asked, Engine};
 use crate::ui::{Ui, style};
+use crate::world_file::Clock;
 
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
@@ -16,10 +18,7 @@ enum Record<'a> {
         exact: bool,
         unproven: &'a [&'a str],
     },
-    Engine {
-        engine: &'a str,
-        why: &'a str,
-    },
+    Engine(&'a Engine),
 }
 
 pub(super) fn run(options: &Doctor, ui: &Ui) -> anyhow::Result<Outcome> {
@@ -47,8 +46,12 @@ pub(super) fn run(options: &Doctor, ui: &Ui) -> anyhow::Result<Outcome> {
     if options.prove {
         return Ok(if unproven.is_empty() { Outcome::Fine } else { Outcome::Found });
     }
-    let (engine, why) = doctor::engine_choice();
-    ui.say(format!("{}  {:width$}  {engine}: {why}", style::paint(style::HEAD, "=>  "), "engine"))?;
-    ui.record(&Record::Engine { engine, why })?;
+    let asked = Asked { engine: EngineChoice::Auto, allow_inexact: false };
+    for clock in [Clock::Insn, Clock::Exit] {
+        let engine = Engine::choose(asked, clock)?;
+        let line = format!("clock mode {}: {}: {}", clock.mode(), engine.kind.name(), engine.why);
+        ui.say(format!("{}  {:width$}  {line}", style::paint(style::HEAD, "=>  "), "engine"))?;
+        ui.record(&Record::Engine(&engine))?;
+    }
     Ok(if findings.iter().any(|f| f.verdict == Verdict::Bad) { Outcome::Found } else { Outcome::Fine })
 }

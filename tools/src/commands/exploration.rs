@@ -12,13 +12,14 @@ use serde_json::json;
 
 use super::common;
 use crate::cli::Id;
+use crate::engines::{Asked, Engine};
 use crate::explore::lens::Lens;
 use crate::explore::setting::Setting;
 use crate::identity::MACHINE_VERSION;
 use crate::interrupt::Interrupt;
 use crate::moments::{self, Wanted};
-use crate::session::launch::EngineOptions;
-use crate::ui::Ui;
+use crate::session::launch::{EngineKind, EngineOptions};
+use crate::ui::{Ui, style};
 use crate::world_file::World;
 
 /// A world that can be explored.
@@ -73,6 +74,8 @@ fn header(setting: &Setting, image: &str) -> anyhow::Result<Header> {
         segment_ns: world.explore.segment.0,
         horizon_ns: world.explore.horizon.0,
         nodes: world.nodes.iter().map(|node| node.name.clone()).collect(),
+        engine: EngineKind::Soft.name().to_owned(),
+        exact: true,
     })
 }
 
@@ -113,16 +116,30 @@ impl Run {
     }
 
     /// The setting of its branches, if its world is still what it was.
-    pub(super) fn setting(&self, ui: &Ui, interrupt: &Interrupt) -> anyhow::Result<Setting> {
+    pub(super) fn setting(
+        &self,
+        ui: &Ui,
+        asked: Asked,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<(Setting, Engine)> {
         let there = self.reading.header();
         let mut world = common::load(Path::new(&there.world_file))?;
         world.explore.strategy = there.strategy.0.parse::<StrategyKind>()?;
-        let options = EngineOptions::default();
-        let Explored { setting, header } = prepare(ui, world, Some(there.seed), options, interrupt)?;
+        let engine = Engine::choose(asked, world.clock)?;
+        let options = engine.options(EngineOptions::default());
+        let Explored { setting, mut header } = prepare(ui, world, Some(there.seed), options, interrupt)?;
+        // What one engine has done another may look at again.
+        header.exact = there.exact;
         if let Err(difference) = there.same_exploration(&header) {
             bail!("{}: it is not the world that was explored any more: {difference}", there.world_file);
         }
-        Ok(setting)
+        if !there.exact {
+            ui.say(style::paint(
+                style::BAD,
+                "this exploration is INEXACT: its host may show in what it recorded",
+            ))?;
+        }
+        Ok((setting, engine))
     }
 
     /// Everything that can be said of it. Without its world file, gaps are not known.

@@ -13,6 +13,7 @@ use super::Outcome;
 use super::exploration::{self, Explored};
 use super::{common, findings};
 use crate::cli;
+use crate::engines::{Asked, Engine};
 use crate::explore::crew::Before;
 use crate::explore::expedition::{self, Limits, Onlooker, Progress};
 use crate::explore::spent::Spent;
@@ -48,6 +49,8 @@ struct Summary<'a> {
     kind: &'static str,
     path: String,
     why: Why,
+    engine: &'a str,
+    exact: bool,
     branches: u64,
     run: u64,
     subtrees: usize,
@@ -72,13 +75,16 @@ struct Summary<'a> {
     run_directory: &'a str,
 }
 
-pub(super) fn run(ui: &Ui, args: &cli::Explore) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Explore) -> anyhow::Result<Outcome> {
     let mut world = common::load(&args.world)?;
+    let engine = Engine::choose(asked, world.clock)?;
     world.explore.strategy = args.strategy.unwrap_or(world.explore.strategy);
-    let options = EngineOptions::new(&args.hidden)?;
+    let options = engine.options(EngineOptions::new(&args.hidden)?);
     let interrupt = Interrupt::install()?;
-    let explored = exploration::prepare(ui, world, args.seed, options, &interrupt)?;
-    common::announce_engine(ui)?;
+    let mut explored = exploration::prepare(ui, world, args.seed, options, &interrupt)?;
+    explored.header.engine = engine.kind.name().to_owned();
+    explored.header.exact = engine.exact;
+    common::announce_engine(ui, &engine)?;
     let limits = Limits {
         branches: args.branches.unwrap_or(u64::MAX),
         host_ns: args.budget,
@@ -94,6 +100,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Explore) -> anyhow::Result<Outcome> {
         }
     };
     let outcome = go(ui, &explored, &args.output, &limits, &interrupt, &before)?;
+    common::warn_of_engine(ui, &engine)?;
     Ok(if outcome.merged.findings().is_empty() { Outcome::Fine } else { Outcome::Found })
 }
 
@@ -140,6 +147,8 @@ pub(super) fn go(
         kind: "end",
         path: setting.name(&everett_explorer::search::Path::default()),
         why: outcome.why,
+        engine: &header.engine,
+        exact: header.exact,
         branches: end.branches,
         run: progress.run,
         subtrees: outcome.merged.subtrees().len(),
@@ -160,6 +169,10 @@ pub(super) fn go(
         run_directory: &folder,
     })?;
     tell_end(ui, &outcome, &end.digest, host_seconds)?;
+    for why in &outcome.absent {
+        let line = format!("a worker had to go home: {}", printable(why));
+        ui.say(style::paint(style::NOTE, line))?;
+    }
     if let Some(promise) = promise {
         ui.say(format!("what random priorities promise is a {promise}"))?;
     }

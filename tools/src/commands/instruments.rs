@@ -11,7 +11,8 @@ use crate::cli;
 use crate::edges::Collected;
 use crate::edges::programs::Programs;
 use crate::edges::table::{Count, Names};
-use crate::session::launch::Launcher;
+use crate::engines::Engine;
+use crate::session::launch::{EngineKind, Launcher};
 use crate::session::watching::{self, Watching};
 use crate::symbols::Symbols;
 use crate::ui::{Ui, printable, style};
@@ -20,8 +21,12 @@ use crate::world_file::World;
 /// Programs that are told to people.
 const PROGRAMS_SHOWN: usize = 10;
 
-/// What is asked for must be there: before anybody waits for an image.
-pub(super) fn check(args: &cli::Instruments, world: &World) -> anyhow::Result<()> {
+/// What is asked for must be there, and be seen by the engine: before anybody waits for an image.
+pub(super) fn check(args: &cli::Instruments, world: &World, engine: &Engine) -> anyhow::Result<()> {
+    let asked = [(!args.watch.is_empty(), "--watch"), (args.edges.is_some(), "--edges")];
+    if let (EngineKind::Kvm, Some((_, name))) = (engine.kind, asked.into_iter().find(|(asked, _)| *asked)) {
+        bail!("{name}: /dev/kvm does not see each instruction; use --engine soft");
+    }
     watching::by_node(&args.watch, world.nodes.iter()).map(drop)
 }
 

@@ -53,20 +53,20 @@ impl From<Outcome> for ExitCode {
 /// Whatever kept it from running: status 2.
 pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
     let ui = Ui::new(cli.json);
-    common::check_engine(cli.engine)?;
+    let asked = cli.asked();
     match &cli.command {
         Command::Doctor(options) => doctor::run(options, &ui),
         Command::Image(args) => image::run(&ui, args),
-        Command::Boot(args) => boot::run(&ui, args),
-        Command::Run(args) => run::run(&ui, args),
-        Command::Verify(args) => verify::run(&ui, args),
+        Command::Boot(args) => boot::run(&ui, asked, args),
+        Command::Run(args) => run::run(&ui, asked, args),
+        Command::Verify(args) => verify::run(&ui, asked, args),
         Command::Moment(args) => moment::run(&ui, args),
         Command::Plan(args) => plan::run(&ui, args),
-        Command::Explore(args) => explore::run(&ui, args),
+        Command::Explore(args) => explore::run(&ui, asked, args),
         Command::Findings(args) => findings::list(&ui, args),
         Command::Show(args) => show::run(&ui, args),
-        Command::Replay(args) => replay::run(&ui, args),
-        Command::Shrink(args) => shrink::run(&ui, args),
+        Command::Replay(args) => replay::run(&ui, asked, args),
+        Command::Shrink(args) => shrink::run(&ui, asked, args),
         Command::Report(args) => findings::report(&ui, args),
         Command::Demo(args) => demo::run(&ui, args),
     }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::Outcome;
 use super::common::{self, Prepared};
 use crate::cli;
+use crate::engines::Engine;
 use crate::host_time::Stopwatch;
 use crate::interrupt::Interrupt;
 use crate::moments::{Booted, Shelf, Stored, Told, check_name, waiting};
@@ -70,7 +71,7 @@ fn save(ui: &Ui, place: &cli::Place, name: Option<&str>) -> anyhow::Result<()> {
     let world = common::load(&place.world)?;
     let plan = common::plan(place.faults.as_deref(), &world)?;
     let mut prepared = common::prepare(ui, world, EngineOptions::default(), &interrupt)?;
-    common::announce_engine(ui)?;
+    common::announce_engine(ui, &Engine::soft(prepared.launcher.world.clock))?;
     let booted = prepared.start_stored(ui, place.from.as_deref(), &interrupt)?;
     prepared.suffer(ui, plan, &interrupt)?;
     let seed = prepared.seed(place.seed);

@@ -12,6 +12,7 @@ use super::common;
 use super::exploration::{self, Run};
 use super::instruments::{self, EdgeFile};
 use crate::cli::{self, Id};
+use crate::engines::{Asked, Engine};
 use crate::explore::regression::Regression;
 use crate::explore::replay::{Recorded, Replayed, replay};
 use crate::explore::setting::Setting;
@@ -38,10 +39,10 @@ struct Summary<'a> {
     host_seconds: f64,
 }
 
-pub(super) fn run(ui: &Ui, args: &cli::Replay) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Replay) -> anyhow::Result<Outcome> {
     let interrupt = Interrupt::install()?;
     if args.run.is_file() {
-        return regression(ui, args, &interrupt);
+        return regression(ui, asked, args, &interrupt);
     }
     let Some(id) = args.id else {
         bail!("{}: which finding is to be replayed? A number, or b and a branch's", args.run.display());
@@ -49,7 +50,8 @@ pub(super) fn run(ui: &Ui, args: &cli::Replay) -> anyhow::Result<Outcome> {
     let run = Run::open(&args.run)?;
     let record = run.record(id)?;
     let edges = EdgeFile::new(&args.instruments)?;
-    let mut setting = run.setting(ui, &interrupt)?;
+    let (mut setting, engine) = run.setting(ui, asked, &interrupt)?;
+    instruments::check(&args.instruments, &setting.launcher.world, &engine)?;
     instruments::attach(&args.instruments, &mut setting.launcher)?;
     let recorded = Recorded::of(&run.reading, &record)?;
     let wanted = match id {
@@ -57,7 +59,9 @@ pub(super) fn run(ui: &Ui, args: &cli::Replay) -> anyhow::Result<Outcome> {
         Id::Branch(_) => None,
     };
     let teller = Teller::new(ui, &setting, args, edges, &interrupt, record.end_ns);
-    again(teller, &setting, &record, &recorded, wanted.as_ref())
+    let outcome = again(teller, &setting, &record, &recorded, wanted.as_ref())?;
+    common::warn_of_engine(ui, &engine)?;
+    Ok(outcome)
 }
 
 /// Run a branch again. Whether what is wanted of it was found.
@@ -153,7 +157,7 @@ fn summary(
 }
 
 /// A finding that was written down as a file.
-fn regression(ui: &Ui, args: &cli::Replay, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
+fn regression(ui: &Ui, asked: Asked, args: &cli::Replay, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
     let file: &Path = &args.run;
     if let Some(id) = args.id {
         let id = match id {
@@ -165,8 +169,9 @@ fn regression(ui: &Ui, args: &cli::Replay, interrupt: &Interrupt) -> anyhow::Res
     let regression = Regression::read(file)?;
     let world = common::load(&regression.world_file(file))?;
     let plan = regression.plan(&world.names(), file)?;
-    instruments::check(&args.instruments, &world)?;
-    let options = EngineOptions::default();
+    let engine = Engine::choose(asked, world.clock)?;
+    instruments::check(&args.instruments, &world, &engine)?;
+    let options = engine.options(EngineOptions::default());
     let edges = EdgeFile::new(&args.instruments)?;
     let mut setting = exploration::prepare(ui, world, Some(regression.seed), options, interrupt)?.setting;
     instruments::attach(&args.instruments, &mut setting.launcher)?;
@@ -198,6 +203,7 @@ fn regression(ui: &Ui, args: &cli::Replay, interrupt: &Interrupt) -> anyhow::Res
         true => format!("trail {}, as it was recorded", style::paint(style::HEAD, &trail)),
         false => "the world or its image has changed: the same faults, on another timeline".to_owned(),
     })?;
+    common::warn_of_engine(ui, &engine)?;
     match regression.wanted().in_branch(&branch) {
         Some(found) => {
             let line = format!("{}: {}", printable(&found.hit.property), printable(&found.hit.text));

@@ -8,6 +8,7 @@ use super::instruments::{self, EdgeFile};
 use super::judge::Judge;
 use super::teller::{FaultCounts, Teller};
 use crate::cli;
+use crate::engines::{Asked, Engine};
 use crate::explore::lens::Lens;
 use crate::host_time::Stopwatch;
 use crate::identity::MACHINE_VERSION;
@@ -15,10 +16,11 @@ use crate::interrupt::Interrupt;
 use crate::run_folder::RunFolder;
 use crate::session::agent::Phase;
 use crate::session::drive::{Ended, Watch as _, drive};
-use crate::session::launch::EngineOptions;
+use crate::session::launch::{EngineKind, EngineOptions};
 use crate::session::timeline::Timeline;
 use crate::ui::{Ui, style};
 use crate::units::show_duration_ns;
+use crate::world_file::Clock;
 
 /// How a timeline went; a line of `--json`, and `run.json`.
 #[derive(Debug, Serialize)]
@@ -29,6 +31,10 @@ struct Summary {
     identity: String,
     image: String,
     seed: u64,
+    engine: EngineKind,
+    /// What `instructions` and `executed` are of: exits, in clock mode `exit`.
+    clock: Clock,
+    exact: bool,
     vtime_ns: u64,
     ready_ns: Option<u64>,
     instructions: u64,
@@ -44,19 +50,20 @@ struct Summary {
     mips: f64,
 }
 
-pub(super) fn run(ui: &Ui, args: &cli::Run) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outcome> {
     let world = common::world(&args.timeline)?;
+    let engine = Engine::choose(asked, world.clock)?;
     let plan = common::plan(args.timeline.faults.as_deref(), &world)?;
     let lens = Lens::new(&world)?;
     let judged = plan.clone().unwrap_or_default();
-    let options = EngineOptions::new(&args.timeline.hidden)?;
+    let options = engine.options(EngineOptions::new(&args.timeline.hidden)?);
     args.output.as_deref().map_or(Ok(()), RunFolder::check_free)?;
     let interrupt = Interrupt::install()?;
-    instruments::check(&args.instruments, &world)?;
+    instruments::check(&args.instruments, &world, &engine)?;
     let edges = EdgeFile::new(&args.instruments)?;
     let mut prepared = common::prepare(ui, world, options, &interrupt)?;
     instruments::attach(&args.instruments, &mut prepared.launcher)?;
-    common::announce_engine(ui)?;
+    common::announce_engine(ui, &engine)?;
     prepared.start_as_asked(ui, &args.timeline, &interrupt)?;
     prepared.suffer(ui, plan, &interrupt)?;
     let seed = prepared.seed(args.timeline.seed);
@@ -94,6 +101,9 @@ pub(super) fn run(ui: &Ui, args: &cli::Run) -> anyhow::Result<Outcome> {
         identity: identity.hex(),
         image,
         seed,
+        engine: engine.kind,
+        clock: engine.clock,
+        exact: engine.exact,
         vtime_ns: timeline.vtime(),
         ready_ns: timeline.ready_ns(),
         instructions: timeline.icount(),
@@ -108,6 +118,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Run) -> anyhow::Result<Outcome> {
     };
     ui.record(&summary)?;
     tell_end(ui, &summary)?;
+    common::warn_of_engine(ui, &engine)?;
     if let Some(folder) = teller.folder {
         folder.finish(&summary)?;
     }
@@ -136,12 +147,10 @@ fn end_of_wire(ui: &Ui, timeline: &mut Timeline, teller: &mut Teller<'_>) -> any
 
 fn tell_end(ui: &Ui, summary: &Summary) -> anyhow::Result<()> {
     ui.say(format!(
-        "{}  {} of vtime, {:.2} billion instructions in {:.1} s ({:.0} MIPS)",
+        "{}  {} of vtime, {}",
         style::paint(style::HEAD, &summary.path),
         show_duration_ns(summary.vtime_ns),
-        summary.executed as f64 / 1e9,
-        summary.host_seconds,
-        summary.mips,
+        common::executed(summary.clock, summary.executed, summary.host_seconds),
     ))?;
     ui.say(format!(
         "trail {} of {} points",

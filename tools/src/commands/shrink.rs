@@ -7,8 +7,9 @@ use everett_explorer::plan::What;
 use serde::Serialize;
 
 use super::exploration::Run;
-use super::{Outcome, explore};
+use super::{Outcome, common, explore};
 use crate::cli;
+use crate::engines::Asked;
 use crate::explore::regression::Regression;
 use crate::explore::setting::Setting;
 use crate::explore::shrink::{Progress, Shrunk, Wanted, shrink};
@@ -32,11 +33,11 @@ struct Summary<'a> {
     host_seconds: f64,
 }
 
-pub(super) fn run(ui: &Ui, args: &cli::Shrink) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Shrink) -> anyhow::Result<Outcome> {
     let interrupt = Interrupt::install()?;
     let run = Run::open(&args.run)?;
     let finding = run.finding(args.id)?.clone();
-    let setting = run.setting(ui, &interrupt)?;
+    let (setting, engine) = run.setting(ui, asked, &interrupt)?;
     let file = match &args.output {
         Some(file) => file.clone(),
         None => args.run.join(format!("regression-{}.json", args.id)),
@@ -46,6 +47,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Shrink) -> anyhow::Result<Outcome> {
     let clock = Stopwatch::start();
     let shrunk = shrunk(ui, &setting, &finding.path, &wanted, workers, &interrupt)?;
     write(ui, &setting, &shrunk, &file, &clock)?;
+    common::warn_of_engine(ui, &engine)?;
     Ok(Outcome::Found)
 }
 

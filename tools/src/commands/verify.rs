@@ -10,6 +10,7 @@ use super::Outcome;
 use super::common::{self, Prepared};
 use crate::bound;
 use crate::cli;
+use crate::engines::{Asked, Engine};
 use crate::host_time::Stopwatch;
 use crate::identity::Identity;
 use crate::interrupt::Interrupt;
@@ -19,6 +20,7 @@ use crate::ui::progress::RunBar;
 use crate::ui::{Ui, style};
 use crate::units::{Vtime, show_duration_ns};
 use crate::verify::{Job, Mismatch, Report, RunResult};
+use crate::world_file::Clock;
 
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
@@ -50,20 +52,23 @@ struct End<'a> {
     mips: f64,
 }
 
-pub(super) fn run(ui: &Ui, args: &cli::Verify) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Verify) -> anyhow::Result<Outcome> {
     let world = common::world(&args.timeline)?;
+    let engine = Engine::choose(asked, world.clock)?;
     let plan = common::plan(args.timeline.faults.as_deref(), &world)?;
-    let options = EngineOptions::new(&args.timeline.hidden)?;
+    let options = engine.options(EngineOptions::new(&args.timeline.hidden)?);
     let interrupt = Interrupt::install()?;
     let mut prepared = common::prepare(ui, world, options, &interrupt)?;
-    common::announce_engine(ui)?;
+    common::announce_engine(ui, &engine)?;
     prepared.start_as_asked(ui, &args.timeline, &interrupt)?;
     prepared.suffer(ui, plan, &interrupt)?;
     let seed = prepared.seed(args.timeline.seed);
     let Prepared { launcher, identity, .. } = prepared;
     let jobs = args.jobs.and_then(NonZero::new).unwrap_or_else(|| default_jobs(args.runs));
     let job = Job { launcher, seed, duration_ns: args.timeline.duration_ns, runs: args.runs, jobs };
-    Ok(verify(ui, &job, &identity, &interrupt)?.0)
+    let outcome = verify(ui, &job, &identity, &interrupt)?.0;
+    common::warn_of_engine(ui, &engine)?;
+    Ok(outcome)
 }
 
 /// One run a core, but no more than there are runs.
@@ -82,8 +87,9 @@ pub(super) fn verify(
 ) -> anyhow::Result<(Outcome, Report)> {
     let clock = Stopwatch::start();
     let report = run_with_bar(ui, job, interrupt)?;
+    let clock_mode = job.launcher.world.clock;
     for result in &report.runs {
-        tell_run(ui, result)?;
+        tell_run(ui, clock_mode, result)?;
     }
     if let Some(mismatch) = report.mismatch {
         tell_mismatch(ui, &mismatch)?;
@@ -92,7 +98,7 @@ pub(super) fn verify(
     }
     let clean_runs = u32::try_from(report.runs.len()).unwrap_or(u32::MAX);
     if clean_runs > 0 {
-        tell_end(ui, &report, clean_runs, &identity.path(job.seed), clock.seconds())?;
+        tell_end(ui, clock_mode, &report, clean_runs, &identity.path(job.seed), clock.seconds())?;
     }
     if report.interrupted {
         anyhow::bail!("interrupted after {clean_runs} of {} runs", job.runs);
@@ -111,15 +117,19 @@ pub(super) fn run_with_bar(ui: &Ui, job: &Job, interrupt: &Interrupt) -> anyhow:
     report
 }
 
-fn tell_run(ui: &Ui, result: &RunResult) -> anyhow::Result<()> {
+fn tell_run(ui: &Ui, clock: Clock, result: &RunResult) -> anyhow::Result<()> {
     let findings = match result.findings {
         0 => String::new(),
         1 => style::paint(style::BAD, "  1 finding"),
         n => style::paint(style::BAD, format!("  {n} findings")),
     };
     ui.say(format!(
-        "run {:>4}  trail {:#}  {} points, {} instructions{findings}",
-        result.run, result.trail, result.points, result.instructions
+        "run {:>4}  trail {:#}  {} points, {} {}s{findings}",
+        result.run,
+        result.trail,
+        result.points,
+        result.instructions,
+        clock.mode().unit()
     ))?;
     ui.record(&Record::Run {
         run: result.run,
@@ -132,13 +142,20 @@ fn tell_run(ui: &Ui, result: &RunResult) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn tell_end(ui: &Ui, report: &Report, clean_runs: u32, path: &str, seconds: f64) -> anyhow::Result<()> {
+fn tell_end(
+    ui: &Ui,
+    clock: Clock,
+    report: &Report,
+    clean_runs: u32,
+    path: &str,
+    seconds: f64,
+) -> anyhow::Result<()> {
     let instructions: u64 = report.runs.iter().map(|result| result.executed).sum();
     let mips = instructions as f64 / 1e6 / seconds.max(1e-9);
     ui.say(format!(
-        "{}  all trails are equal; {:.1} billion instructions in {seconds:.1} s ({mips:.0} MIPS)",
+        "{}  all trails are equal; {}",
         style::paint(style::HEAD, path),
-        instructions as f64 / 1e9,
+        common::executed(clock, instructions, seconds),
     ))?;
     ui.say(style::paint(style::GOOD, bound::sentence(clean_runs)))?;
     ui.record(&Record::End(End {
@@ -198,7 +215,10 @@ fn tell_divergence(ui: &Ui, divergence: &Divergence, job: &Job) -> anyhow::Resul
     } else {
         ui.say(format!(
             "{}  at {}, {} s of vtime",
-            style::paint(style::HEAD, format!("{of_node}instruction {}", divergence.icount)),
+            style::paint(
+                style::HEAD,
+                format!("{of_node}{} {}", job.launcher.world.clock.mode().unit(), divergence.icount)
+            ),
             symbols.show(first),
             Vtime(divergence.vtime),
         ))?;

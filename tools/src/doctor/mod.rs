@@ -44,12 +44,6 @@ impl Finding {
     }
 }
 
-/// The engine that `--engine auto` takes on this host, and why, in one line.
-#[must_use]
-pub fn engine_choice() -> (&'static str, &'static str) {
-    ("soft", "exact on every x86-64 host; the kvm engine is not built into this version")
-}
-
 /// What was found, and what an exact kvm engine needs that this host did not show.
 #[derive(Debug)]
 pub struct Examination {

@@ -8,6 +8,7 @@ use std::thread;
 use anyhow::anyhow;
 use everett_explorer::run::{Hit, Record};
 use everett_explorer::search::{Choice, Path};
+use everett_vmm::machine::MachineError;
 
 use super::marks;
 use super::setting::Setting;
@@ -17,6 +18,7 @@ use super::traveller::{Aim, Branch, Interrupted, Traveller, Watch};
 use super::witness::{Found, Memory};
 use crate::host_time::CpuClock;
 use crate::interrupt::Interrupt;
+use crate::session::launch::LaunchError;
 
 /// A branch that is to be run.
 #[derive(Debug, Clone)]
@@ -41,8 +43,17 @@ pub struct Crew<'s> {
     before: Before<'s>,
     halt: Interrupt,
     queue: Mutex<Queue>,
+    staff: Mutex<Staff>,
     spent: Mutex<Spent>,
     changed: Condvar,
+}
+
+/// Who works.
+#[derive(Debug)]
+struct Staff {
+    working: usize,
+    /// Why others have gone home: the host has no machines for them.
+    absent: Vec<String>,
 }
 
 #[derive(Debug, Default)]
@@ -52,7 +63,7 @@ struct Queue {
 }
 
 impl<'s> Crew<'s> {
-    /// Nobody has anything to do. Branches that run end when `halt` says so, without a result.
+    /// Of so many workers nobody has anything to do. Branches that run end when `halt` says so, without a result.
     ///
     /// # Errors
     /// See [`Setting::memory_of_boot`].
@@ -61,6 +72,7 @@ impl<'s> Crew<'s> {
         shelf: &'s Shelf,
         before: Before<'s>,
         halt: Interrupt,
+        workers: usize,
     ) -> anyhow::Result<Crew<'s>> {
         let root = setting.memory_of_boot()?;
         Ok(Crew {
@@ -70,6 +82,7 @@ impl<'s> Crew<'s> {
             before,
             halt,
             queue: Mutex::default(),
+            staff: Mutex::new(Staff { working: workers, absent: Vec::new() }),
             spent: Mutex::default(),
             changed: Condvar::new(),
         })
@@ -106,25 +119,68 @@ impl<'s> Crew<'s> {
 
     /// Work until there is nothing more to do. A worker that cannot go on says so, also one that panics.
     pub fn work(&self, results: &Sender<Done>) {
-        let mut traveller = None;
+        let mut hired = None;
         while let Some(job) = self.next() {
             let number = job.choice.number;
             let _farewell = Farewell { number, results };
             (self.before)(number);
-            let done = self.run(&mut traveller, &job);
+            let traveller = match &mut hired {
+                Some(traveller) => traveller,
+                empty => match Traveller::new(self.setting) {
+                    Ok(made) => empty.insert(made),
+                    Err(error) if self.goes_home(&error) => {
+                        self.ask_first(job);
+                        return;
+                    }
+                    Err(error) => {
+                        // If nobody listens any more, nobody waits.
+                        let _ = results.send((number, Err(error)));
+                        return;
+                    }
+                },
+            };
+            let done = self.run(traveller, &job);
+            let failed = traveller.host_failed();
             // Who is called off has nothing to bring.
             let called_off = done.as_ref().is_err_and(|error| error.is::<Interrupted>());
             if called_off || results.send((number, done)).is_err() {
                 return;
             }
+            if failed {
+                // That branch has said so. The next one gets other machines.
+                hired = None;
+            }
         }
     }
 
-    fn run(&self, traveller: &mut Option<Traveller<'s>>, job: &Job) -> anyhow::Result<Record> {
-        let traveller = match traveller {
-            Some(traveller) => traveller,
-            None => traveller.insert(Traveller::new(self.setting)?),
-        };
+    /// A worker for whom the host has no machines goes home, and others go on; the last one says what is wrong.
+    fn goes_home(&self, error: &anyhow::Error) -> bool {
+        let host = matches!(
+            error.downcast_ref(),
+            Some(LaunchError::Machine(MachineError::Engine(_) | MachineError::Ram(_)))
+        );
+        let mut staff = self.staff.lock().unwrap_or_else(PoisonError::into_inner);
+        if !host || staff.working <= 1 {
+            return false;
+        }
+        staff.working -= 1;
+        staff.absent.push(error.to_string());
+        true
+    }
+
+    /// Why workers have gone home before their time.
+    #[must_use]
+    pub fn absent(&self) -> Vec<String> {
+        self.staff.lock().unwrap_or_else(PoisonError::into_inner).absent.clone()
+    }
+
+    /// Have this run, before all that was asked for.
+    fn ask_first(&self, job: Job) {
+        self.queue().jobs.push_front(job);
+        self.changed.notify_one();
+    }
+
+    fn run(&self, traveller: &mut Traveller<'s>, job: &Job) -> anyhow::Result<Record> {
         let mut watch = Halt(&self.halt);
         let clock = CpuClock::start();
         let (mut there, mut stand) = self.shelf.nearest(&job.way);

@@ -85,6 +85,8 @@ pub struct Outcome {
     pub why: Why,
     /// What was done for it.
     pub progress: Progress,
+    /// Why there were fewer workers than there were to be, for each that was missing.
+    pub absent: Vec<String>,
 }
 
 /// Explore, from where a journal has come to if there is one.
@@ -111,10 +113,11 @@ pub fn explore(
     );
     let shelf = Shelf::new(setting.ready.moment.clone(), limits.memory_bytes);
     let halt = Interrupt::default();
-    let crew = Crew::new(setting, &shelf, before, halt.clone())?;
+    let workers = limits.workers.max(1);
+    let crew = Crew::new(setting, &shelf, before, halt.clone(), workers)?;
     let (to_leader, results) = channel();
     thread::scope(|scope| {
-        let workers = (0..limits.workers.max(1)).map(|_| {
+        let workers = (0..workers).map(|_| {
             let to_leader = to_leader.clone();
             let crew = &crew;
             scope.spawn(move || {
@@ -221,7 +224,7 @@ impl Leader<'_, '_> {
         if let Some(stray) = merged.stray() {
             return Err(stray).context("the branches are not those that were chosen");
         }
-        Ok(Outcome { tree, merged, why, progress: self.progress })
+        Ok(Outcome { tree, merged, why, progress: self.progress, absent: self.crew.absent() })
     }
 
     /// Choose as many branches as can be; whether all were chosen that ever will be.

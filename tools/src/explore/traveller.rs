@@ -13,7 +13,7 @@ use everett_explorer::run::HistoryCount;
 use everett_explorer::search::{Fork, Path};
 use everett_vmm::digest::Digest;
 use everett_vmm::engine::any::AnyEngine;
-use everett_vmm::machine::{Machine, Stop, Until};
+use everett_vmm::machine::{self, Machine, Stop, Until};
 
 use super::setting::Setting;
 use super::spent::Spent;
@@ -322,6 +322,13 @@ impl<'s> Traveller<'s> {
                 self.timeline.give_up("the checks did not end in time");
             }
         }
+    }
+
+    /// Whether the host could not go on with one of the machines.
+    #[must_use]
+    pub fn host_failed(&self) -> bool {
+        let mut ends = self.timeline.world().nodes().iter().map(|node| node.machine().end());
+        ends.any(|end| matches!(end, Some(machine::End::Host(_))))
     }
 
     fn machines(&mut self) -> impl Iterator<Item = &mut Machine<AnyEngine>> {

@@ -45,6 +45,17 @@ pub(crate) enum Op {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Defect(pub(crate) Option<u64>);
 
+/// What a host fails at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum HostFails {
+    #[default]
+    Never,
+    /// Running on, from this count on.
+    Running(u64),
+    /// Handing out what was written.
+    Looking,
+}
+
 pub(crate) struct FakeEngine {
     cpu: CpuState,
     ram: Ram,
@@ -57,6 +68,8 @@ pub(crate) struct FakeEngine {
     answer: Option<u64>,
     dirty: Vec<u64>,
     defect: Defect,
+    host: HostFails,
+    failure: Option<&'static str>,
 }
 
 impl FakeEngine {
@@ -163,8 +176,17 @@ impl Engine for FakeEngine {
     fn capabilities(&self) -> Capabilities {
         Capabilities { clock: ClockMode::Insn, breakpoints: true }
     }
+    fn failure(&self) -> Option<String> {
+        self.failure.map(str::to_owned)
+    }
     fn run(&mut self, until: Until<'_>) -> Exit {
         loop {
+            if matches!(self.host, HostFails::Running(from) if self.cpu.icount >= from) {
+                self.failure = Some("the device is gone");
+            }
+            if self.failure.is_some() {
+                return Exit::Failed;
+            }
             if !self.pending {
                 if self.cpu.icount >= until.icount {
                     return Exit::Count;
@@ -217,6 +239,9 @@ impl Engine for FakeEngine {
         self.dirty.clear();
     }
     fn take_dirty_pages(&mut self) -> Vec<u64> {
+        if self.host == HostFails::Looking {
+            self.failure = Some("no log of written pages");
+        }
         let mut pages = std::mem::take(&mut self.dirty);
         pages.sort_unstable();
         pages.dedup();
@@ -233,11 +258,17 @@ pub(crate) struct Script {
     pub(crate) main: Vec<Op>,
     pub(crate) handler: Vec<Op>,
     pub(crate) defect: Defect,
+    pub(crate) host: HostFails,
 }
 
 impl Script {
     pub(crate) fn new(main: &[Op], handler: &[Op]) -> Script {
-        Script { main: main.to_vec(), handler: handler.to_vec(), defect: Defect(None) }
+        Script {
+            main: main.to_vec(),
+            handler: handler.to_vec(),
+            defect: Defect(None),
+            host: HostFails::Never,
+        }
     }
     pub(crate) fn machine(&self) -> Machine<FakeEngine> {
         self.machine_with(|_| {})
@@ -254,7 +285,7 @@ impl Script {
         program.push(Op::Crash);
         let handler = program.len() as u64;
         program.extend(&self.handler);
-        let defect = self.defect;
+        let (defect, host) = (self.defect, self.host);
         let engine = |ram: &Ram| FakeEngine {
             cpu: CpuState::default(),
             ram: ram.clone(),
@@ -265,6 +296,8 @@ impl Script {
             answer: None,
             dirty: Vec::new(),
             defect,
+            host,
+            failure: None,
         };
         Machine::new(config, |ram| Ok(engine(ram))).unwrap()
     }

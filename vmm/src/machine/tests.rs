@@ -1,7 +1,8 @@
+use everett_snapshot::Pool;
 use proptest::prelude::*;
 
 use super::config::MachineError;
-use super::fake::{FakeEngine, Op, Script};
+use super::fake::{FakeEngine, HostFails, Op, Script};
 use super::journal::EntryKind;
 use super::output::NoteEvent;
 use super::*;
@@ -339,4 +340,44 @@ proptest! {
         prop_assert_eq!(a.digest(), b.digest());
         prop_assert!(matches!(stop, Stop::Time | Stop::Idle | Stop::End(_)), "{:?}", stop);
     }
+}
+
+/// Whatever the host fails at: the machine is at an end that says so, and so is every moment of it.
+#[test]
+fn a_host_that_fails_ends_the_machine_and_nothing_else_is_told() {
+    let program = |host| Script { host, ..Script::new(&[Op::Work(1000), Op::Jump(0)], &HANDLER) };
+    let gone = End::Host("the device is gone".to_owned());
+    let mut machine = program(HostFails::Running(501)).machine();
+    assert_eq!(machine.run(&Until::icount(500)), Stop::Count);
+    let before = machine.moment(&Pool::default());
+    for _ in 0..2 {
+        assert_eq!(machine.run(&Until::icount(2000)), Stop::End(gone.clone()));
+    }
+    assert_eq!(gone.to_string(), "the host failed: the device is gone");
+
+    // An engine that failed stays so, and says so wherever its machine is brought.
+    machine.restore(&before).unwrap();
+    assert_eq!(machine.end(), Some(&gone));
+
+    // Elsewhere the guest goes on from what was taken before.
+    let mut other = program(HostFails::Never).machine();
+    other.restore(&before).unwrap();
+    assert_eq!(other.run(&Until::icount(2000)), Stop::Count);
+}
+
+#[test]
+fn a_host_that_fails_while_somebody_looks_leaves_no_moment_that_could_be_gone_on_from() {
+    let script = Script { host: HostFails::Looking, ..Script::new(&[Op::Work(1000), Op::Jump(0)], &HANDLER) };
+    let mut machine = script.machine();
+    assert_eq!(machine.run(&Until::icount(500)), Stop::Count);
+    let moment = machine.moment(&Pool::default());
+    let end = End::Host("no log of written pages".to_owned());
+    assert_eq!(machine.end(), Some(&end));
+    let mut other = Script::new(&[Op::Work(1000), Op::Jump(0)], &HANDLER).machine();
+    other.restore(&moment).unwrap();
+    assert_eq!(other.run(&Until::icount(2000)), Stop::End(end.clone()));
+
+    let mut machine = script.machine();
+    machine.digest();
+    assert_eq!(machine.run(&Until::icount(2000)), Stop::End(end));
 }

@@ -24,6 +24,13 @@ pub(super) fn write(report: &Report) -> String {
         counted(explored.branches, "branch", "branches"),
         counted(explored.subtrees, "subtree", "subtrees"),
     );
+    if !header.exact {
+        text.push_str(&format!(
+            "**Inexact:** the engine, {}, had not proved exact on its host. Results may be the host's, and another run may \
+             give others.\n\n",
+            code(&header.engine)
+        ));
+    }
     let mut row = |name: &str, value: String| text.push_str(&format!("| {name} | {value} |\n"));
     row("", String::new());
     row("---", "---".to_owned());

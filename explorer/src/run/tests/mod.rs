@@ -43,6 +43,8 @@ pub(crate) fn header() -> Header {
         segment_ns: 2_000_000_000,
         horizon_ns: 30_000_000_000,
         nodes: vec!["n1".to_owned(), "n2".to_owned()],
+        engine: "soft".to_owned(),
+        exact: true,
     }
 }
 

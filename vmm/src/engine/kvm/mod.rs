@@ -9,7 +9,7 @@
 //! exits, where the guest can take one at once: no window is ever waited for.
 //!
 //! Not here: breakpoints and watchpoints, which need a CPU that sees each instruction; CR8 (ends the run); what holds the TSC
-//! (RDTSC shows what the host shows). A guest that never exits cannot be told from one that will, so a time of the host's ends
+//! (RDTSC shows what the host shows, for which no kvm engine of this version counts as exact). A guest that never exits cannot be told from one that will, so a time of the host's ends
 //! it, as the host's failure: never as something that the guest did.
 //!
 //! **Invariants.**
