@@ -142,6 +142,8 @@ fn boot_world(ui: &Ui, asked: Asked, args: &cli::Boot, file: &Path) -> anyhow::R
             pace(args, clock, now, &interrupt);
         }
     };
+    common::tell_bridged(ui, &timeline)?;
+    common::warn_of_engine(ui, &engine)?;
     let machine = timeline.machine(0);
     let outcome =
         terminal.end(machine.vtime(), launcher.world.clock, machine.icount(), end.as_ref(), clock)?;

@@ -10,9 +10,10 @@ use anyhow::{Context, bail};
 use everett_explorer::plan::limits::PLAN_BYTES_MAX;
 use everett_explorer::plan::{Plan, PlanErrors};
 use everett_guest_image::Cache;
+use everett_vmm::engine::kvm::KvmEngine;
 use serde::Serialize;
 
-use crate::cli::Timeline;
+use crate::cli;
 use crate::engines::Engine;
 use crate::identity::Identity;
 use crate::images;
@@ -20,7 +21,7 @@ use crate::interrupt::Interrupt;
 use crate::moments::{self, Booted, Shelf, Wanted};
 use crate::session::launch::{EngineOptions, Launcher};
 use crate::session::restarts::Nodes;
-use crate::session::timeline::{BootError, Faults};
+use crate::session::timeline::{BootError, Faults, Timeline};
 use crate::ui::{Ui, style};
 use crate::units::show_duration_ns;
 use crate::world_file::{self, Clock, World};
@@ -57,13 +58,42 @@ pub(super) fn executed(clock: Clock, count: u64, seconds: f64) -> String {
     }
 }
 
+/// What KVM could not do of what a timeline's machines have executed, if they are on it.
+pub(super) fn tell_bridged(ui: &Ui, timeline: &Timeline) -> anyhow::Result<()> {
+    #[derive(Serialize)]
+    struct Record {
+        kind: &'static str,
+        entries: u64,
+        bridged: u64,
+        msrs: u64,
+    }
+    let nodes = timeline.world().nodes().iter();
+    let mut engines = nodes.filter_map(|node| node.machine().engine().kvm()).peekable();
+    if engines.peek().is_none() {
+        return Ok(());
+    }
+    let mut all = Record { kind: "kvm_stats", entries: 0, bridged: 0, msrs: 0 };
+    for stats in engines.map(KvmEngine::stats) {
+        all.entries += stats.entries;
+        all.bridged += stats.bridged;
+        all.msrs += stats.msrs;
+    }
+    let Record { entries, bridged, msrs, .. } = all;
+    let line = format!(
+        "KVM was entered {entries} times; the soft CPU executed {bridged} instructions that it could not, and {msrs} accesses \
+         to MSRs"
+    );
+    ui.say(style::paint(style::FAINT, line))?;
+    Ok(ui.record(&all)?)
+}
+
 /// Read a world; its error already names the file.
 pub(super) fn load(file: &Path) -> anyhow::Result<World> {
     Ok(world_file::load(file)?)
 }
 
 /// The world of a timeline, with what the command line says of it.
-pub(super) fn world(timeline: &Timeline) -> anyhow::Result<World> {
+pub(super) fn world(timeline: &cli::Timeline) -> anyhow::Result<World> {
     let mut world = load(&timeline.world)?;
     world.boot_seed = timeline.boot_seed.unwrap_or(world.boot_seed);
     Ok(world)
@@ -169,7 +199,7 @@ impl Prepared {
     pub(super) fn start_as_asked(
         &mut self,
         ui: &Ui,
-        args: &Timeline,
+        args: &cli::Timeline,
         interrupt: &Interrupt,
     ) -> anyhow::Result<()> {
         if args.cold {

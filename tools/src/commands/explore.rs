@@ -23,6 +23,7 @@ use crate::session::launch::EngineOptions;
 use crate::ui::progress::ExploreBar;
 use crate::ui::{Ui, printable, style};
 use crate::units::{Vtime, show_bytes, show_duration_ns};
+use crate::world_file::Clock;
 
 /// Of the host's memory, moments may take one part in so many, unless somebody says otherwise.
 const MEMORY_PART: u64 = 4;
@@ -168,7 +169,7 @@ pub(super) fn go(
         branches_per_min: per_minute(progress.run, host_seconds),
         run_directory: &folder,
     })?;
-    tell_end(ui, &outcome, &end.digest, host_seconds)?;
+    tell_end(ui, setting.launcher.world.clock, &outcome, &end.digest, host_seconds)?;
     for why in &outcome.absent {
         let line = format!("a worker had to go home: {}", printable(why));
         ui.say(style::paint(style::NOTE, line))?;
@@ -257,24 +258,36 @@ fn keep_evidence(journal: &Journal, outcome: &expedition::Outcome) -> anyhow::Re
     Ok(())
 }
 
-fn tell_end(ui: &Ui, outcome: &expedition::Outcome, digest: &str, host_seconds: f64) -> anyhow::Result<()> {
+fn tell_end(
+    ui: &Ui,
+    clock: Clock,
+    outcome: &expedition::Outcome,
+    digest: &str,
+    host_seconds: f64,
+) -> anyhow::Result<()> {
     let (totals, progress) = (outcome.merged.totals(), &outcome.progress);
+    let cpu_ns = (progress.cpu_ns as f64).max(1.0);
+    let (counted, speed) = match clock {
+        Clock::Insn => (
+            format!("{:.1} billion instructions", totals.cost.instructions as f64 / 1e9),
+            format!(" ({:.0} MIPS)", progress.instructions as f64 * 1e3 / cpu_ns),
+        ),
+        Clock::Exit => (format!("{} exits", totals.cost.instructions), String::new()),
+    };
     ui.say(format!(
-        "{}: {} branches in {} subtrees, {} of vtime, {:.1} billion instructions; {} abstract states",
+        "{}: {} branches in {} subtrees, {} of vtime, {counted}; {} abstract states",
         outcome.why.words(),
         style::paint(style::HEAD, outcome.merged.branches()),
         outcome.merged.subtrees().len(),
         show_duration_ns(totals.vtime_ns),
-        totals.cost.instructions as f64 / 1e9,
         outcome.merged.coverage().incidence(Kind::State).observed,
     ))?;
     ui.say(format!(
-        "{} branches were run in {:.1} s: {:.0} a minute, {:.2} s of CPU each ({:.0} MIPS)",
+        "{} branches were run in {:.1} s: {:.0} a minute, {:.2} s of CPU each{speed}",
         progress.run,
         host_seconds,
         per_minute(progress.run, host_seconds),
         progress.cpu_ns as f64 / 1e9 / (progress.run as f64).max(1.0),
-        progress.instructions as f64 * 1e3 / (progress.cpu_ns as f64).max(1.0),
     ))?;
     let spent = progress.spent;
     let share = |(name, ns): (&str, u64)| {

@@ -116,6 +116,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outc
         host_seconds,
         mips: timeline.icount().saturating_sub(started) as f64 / 1e6 / host_seconds.max(1e-9),
     };
+    common::tell_bridged(ui, &timeline)?;
     ui.record(&summary)?;
     tell_end(ui, &summary)?;
     common::warn_of_engine(ui, &engine)?;
