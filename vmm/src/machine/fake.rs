@@ -54,6 +54,8 @@ pub(crate) enum HostFails {
     Running(u64),
     /// Handing out what was written.
     Looking,
+    /// Saying whether it can be interrupted, once it halts.
+    Asking,
 }
 
 pub(crate) struct FakeEngine {
@@ -177,7 +179,8 @@ impl Engine for FakeEngine {
         Capabilities { clock: ClockMode::Insn, breakpoints: true }
     }
     fn failure(&self) -> Option<String> {
-        self.failure.map(str::to_owned)
+        let asked = self.host == HostFails::Asking && self.cpu.halted;
+        self.failure.or(asked.then_some("no registers")).map(str::to_owned)
     }
     fn run(&mut self, until: Until<'_>) -> Exit {
         loop {
@@ -211,7 +214,8 @@ impl Engine for FakeEngine {
         self.answer = Some(value);
     }
     fn interruptible(&self) -> bool {
-        self.on() && !self.pending
+        let answers = self.host != HostFails::Asking || !self.cpu.halted;
+        self.on() && !self.pending && answers
     }
     fn interrupt(&mut self, vector: u8) {
         assert!(self.interruptible());

@@ -17,7 +17,10 @@ use vm_memory::{Bytes, GuestAddress};
 impl<E: Engine> Machine<E> {
     /// Run until one of the ends in `until` or the machine's own end.
     pub fn run(&mut self, until: &Until<'_>) -> Stop {
-        match self.run_to_stop(until) {
+        let stopped = self.run_to_stop(until);
+        // An engine that failed while it was asked something has given an answer that is none.
+        let failed = self.engine.failure().is_some();
+        match if failed { Err(self.host_end()) } else { stopped } {
             Ok(stop) => stop,
             Err(end) => {
                 self.state.end = Some(end.clone());

@@ -381,3 +381,11 @@ fn a_host_that_fails_while_somebody_looks_leaves_no_moment_that_could_be_gone_on
     machine.digest();
     assert_eq!(machine.run(&Until::icount(2000)), Stop::End(end));
 }
+
+#[test]
+fn an_answer_of_a_host_that_fails_is_none() {
+    let script = Script { host: HostFails::Asking, ..Script::new(&[Op::Sti, Op::Hlt], &HANDLER) };
+    // "Cannot be interrupted" would mean that the guest has halted for ever.
+    let end = End::Host("no registers".to_owned());
+    assert_eq!(script.machine().run(&Until::vtime(NANOS)), Stop::End(end));
+}
