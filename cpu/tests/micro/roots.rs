@@ -47,12 +47,15 @@ fn above(
         a.mov(rax, KERNEL + BODY)?;
         a.jmp(rax)
     });
+    let third = g.table();
+    g.ram.copy_within(PML4 as usize..PML4 as usize + 4096, third as usize);
     g.code_for(BODY, KERNEL + BODY, |a| {
         a.mov(rdx, other)?;
         a.mov(rdi, KERNEL + other)?;
-        // What was seen below is forgotten with this.
+        // What was seen below is forgotten with this, and nobody has been in the other root.
         a.mov(rcx, cr3)?;
-        a.mov(cr3, rdx)?;
+        a.mov(rax, third)?;
+        a.mov(cr3, rax)?;
         a.mov(cr3, rcx)?;
         code(a)?;
         a.hlt()
@@ -111,6 +114,8 @@ fn a_store_to_the_new_root_takes_effect() {
     g.put(pd, pt | P | W);
     g.put(pt, (DATA + 0x1000) | P | W);
     let seen = run(g, other, |a| {
+        // It was written as data before.
+        a.mov(dword_ptr(rdi + 8), 0)?;
         a.mov(cr3, rdx)?;
         a.mov(rcx, pdpt | (table & 0xfff))?;
         a.mov(qword_ptr(rdi + ENTRY as i32), rcx)
