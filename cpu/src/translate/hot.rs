@@ -6,6 +6,10 @@ use crate::core::Core;
 use crate::decode::cache::{Cache, Extent};
 use crate::run::{Ended, find, not_fetched, stopped};
 
+/// New translations can be executed when they were wanted so many times as often as a block is interpreted before it is
+/// translated: for each time, all workers of a host wait for its TLBs.
+const WANTED_FACTOR: u32 = 8;
+
 /// Translated blocks of one CPU. There is nothing before a block is hot, so that a CPU that executes little costs little.
 #[derive(Debug)]
 pub(crate) struct Hot {
@@ -54,7 +58,8 @@ impl Hot {
     #[inline(never)]
     fn translate(&mut self, cache: &mut Cache, core: &Core, index: usize) -> Option<u32> {
         if self.translator.is_none() {
-            self.translator = Translator::new(core.mem.tlb.mask(), 8 * self.after);
+            let wanted_max = self.after.saturating_mul(WANTED_FACTOR);
+            self.translator = Translator::new(core.mem.tlb.mask(), wanted_max);
         }
         let Some(translator) = &mut self.translator else {
             // It will not allow it later.

@@ -383,18 +383,7 @@ fn far(asm: &mut Asm, mask: usize, stack: bool, then: Then, leave: u64) {
     let failed = asm.label();
     asm.test(3, R12, R12);
     asm.jump_if(EQUAL, failed);
-    asm.push(RSI);
-    asm.push(R11);
-    asm.add_to(RSP, RSP, -8);
-    asm.add_to(RDI, R15, -MIDDLE);
-    asm.copy(RSI, R13);
-    asm.set(RAX, missed_exec as *const () as u64);
-    asm.call(RAX);
-    asm.add_to(RSP, RSP, 8);
-    asm.pop(R11);
-    asm.pop(RSI);
-    asm.test(2, RAX, RAX);
-    asm.jump_if(NOT_EQUAL, again);
+    walk_for_code(asm, [RSI, R11], again);
     asm.bind(failed);
     asm.add_to(RSP, RSP, 8);
     // All that the instruction does is done, unless it faults itself.
@@ -412,6 +401,21 @@ fn far(asm: &mut Asm, mask: usize, stack: bool, then: Then, leave: u64) {
     asm.jump_to(leave);
     asm.bind(fault);
     leave_with(asm, MISSED_FAR, 8, leave);
+}
+
+/// In a routine: walk the page tables for code at the linear address in R13, and look again if it may be executed. Two registers
+/// are kept.
+fn walk_for_code(asm: &mut Asm, keep: [Host; 2], again: Label) {
+    keep.iter().for_each(|&reg| asm.push(reg));
+    asm.add_to(RSP, RSP, -8);
+    asm.add_to(RDI, R15, -MIDDLE);
+    asm.copy(RSI, R13);
+    asm.set(RAX, missed_exec as *const () as u64);
+    asm.call(RAX);
+    asm.add_to(RSP, RSP, 8);
+    keep.iter().rev().for_each(|&reg| asm.pop(reg));
+    asm.test(2, RAX, RAX);
+    asm.jump_if(NOT_EQUAL, again);
 }
 
 /// RAX = the entry of the table of jumps for the place in RDI; elsewhere if it is not there.
@@ -513,18 +517,7 @@ fn second(asm: &mut Asm, mask: usize, base: u64, leave: u64) {
     asm.ret();
     asm.bind(unknown);
     // The walk is what fetching the instruction begins with.
-    asm.push(R11);
-    asm.push(R13);
-    asm.add_to(RDI, R15, -MIDDLE);
-    asm.copy(RSI, R13);
-    asm.add_to(RSP, RSP, -8);
-    asm.set(RAX, missed_exec as *const () as u64);
-    asm.call(RAX);
-    asm.add_to(RSP, RSP, 8);
-    asm.pop(R13);
-    asm.pop(R11);
-    asm.test(2, RAX, RAX);
-    asm.jump_if(NOT_EQUAL, again);
+    walk_for_code(asm, [R11, R13], again);
     asm.bind(other);
     leave_from_site(asm, R11, base);
     leave_with(asm, SECOND, 8, leave);
