@@ -512,8 +512,9 @@ fn returns_go_where_the_stack_says() {
 #[test]
 fn runs_on_the_stack_cross_pages_word_by_word() {
     let mut g = Guest::new();
+    // Beside each other, but not in RAM.
     g.map(ELSEWHERE + 0x1000, DATA, P | W);
-    g.map(ELSEWHERE + 0x2000, DATA + 0x1000, P | W);
+    g.map(ELSEWHERE + 0x2000, DATA + 0x3000, P | W);
     // The stack of handlers.
     g.gate_with(14, KERNEL_CS, 0x6000 + 14 * 16, 0x8e, 1);
     g.code(CODE, |a| {
