@@ -6,6 +6,9 @@ use crate::stop::Flow;
 /// What executes an operation.
 pub(crate) type Handler = fn(&mut Core, &Op) -> Flow;
 
+/// How far the second of the two pages that RIP-relative operands name lies from the first.
+pub(crate) const FAR_PAGE: u64 = 1 << 30;
+
 /// Register slots beyond the sixteen general ones, so that every address is the same sum of slots.
 pub(crate) mod slot {
     /// Always zero.
@@ -16,7 +19,7 @@ pub(crate) mod slot {
     pub(crate) const FS: u8 = 18;
     /// GS base.
     pub(crate) const GS: u8 = 19;
-    /// `PAGE` plus 2^30, for displacements that do not fit otherwise.
+    /// `PAGE` plus [`FAR_PAGE`](super::FAR_PAGE), for displacements that do not fit otherwise.
     pub(crate) const PAGE_FAR: u8 = 20;
     /// What only translated code uses, and means nothing outside of it: how many instructions are left before the limit,
     pub(crate) const LEFT: u8 = 24;
@@ -30,6 +33,10 @@ pub(crate) mod slot {
     pub(crate) const CONTENTS: u8 = 28;
     /// where the table of jumps is,
     pub(crate) const JUMPS: u8 = 29;
+    /// where the last pages are,
+    pub(crate) const PAGES: u8 = 21;
+    /// where the last jumps are,
+    pub(crate) const HOPS: u8 = 22;
     /// where RAM begins,
     pub(crate) const RAM: u8 = 30;
     /// and where the table of edges is.

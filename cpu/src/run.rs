@@ -7,7 +7,7 @@ use crate::edges::{Edge, Edges};
 use crate::flags::bits;
 use crate::mem::mmio::Request;
 use crate::mem::{Access, Hit, Mem, Ram, Watchpoint};
-use crate::op::{Op, STACK_SEGMENT, slot};
+use crate::op::{FAR_PAGE, Op, STACK_SEGMENT, slot};
 use crate::state::{CpuState, Dead, Unsupported};
 use crate::stop::{Fault, Stop, vector};
 use crate::translate::Hot;
@@ -275,7 +275,7 @@ fn blocks<const EDGES: bool>(core: &mut Core, code: &mut Known) -> Ended {
         let guess = cache.guess(block);
         let rip = core.rip;
         core.regs[slot::PAGE as usize] = rip & !0xfff;
-        core.regs[slot::PAGE_FAR as usize] = (rip & !0xfff).wrapping_add(1 << 30);
+        core.regs[slot::PAGE_FAR as usize] = (rip & !0xfff).wrapping_add(FAR_PAGE);
         core.rip = rip.wrapping_add(u64::from(block.len));
         if EDGES {
             core.arrive(cache.named(index));
@@ -351,7 +351,7 @@ fn step_fetched(cache: &mut Cache, core: &mut Core) -> Ended {
     let block = cache.block(index);
     let rip = core.rip;
     core.regs[slot::PAGE as usize] = rip & !0xfff;
-    core.regs[slot::PAGE_FAR as usize] = (rip & !0xfff).wrapping_add(1 << 30);
+    core.regs[slot::PAGE_FAR as usize] = (rip & !0xfff).wrapping_add(FAR_PAGE);
     core.rip = rip.wrapping_add(u64::from(block.len));
     let op = &cache.ops(block)[0];
     core.arrive(cache.named(index));

@@ -7,6 +7,7 @@
 mod micro {
     mod harness;
     mod image;
+    mod near;
 
     mod again;
     mod code;

@@ -192,6 +192,11 @@ impl Cache {
         // The entry may have been filled anew since.
         (guess.key == key && self.blocks[guess.index].key == key).then_some(guess.index)
     }
+    /// The place of what came after a block, if that is known.
+    pub(crate) fn successor(&self, b: &Block) -> Option<u64> {
+        let next = &self.blocks[b.next as usize & self.mask];
+        (next.key != 0).then(|| next.place())
+    }
     /// One block came after another.
     #[inline(always)]
     pub(crate) fn follows(&mut self, before: usize, index: usize) {

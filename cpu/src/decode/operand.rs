@@ -1,6 +1,6 @@
 //! Operands: from the decoder's registers and memory references to slots of an [`Op`].
 
-use crate::op::{ADDRESS_32, Op, STACK_OPERAND, STACK_SEGMENT, slot};
+use crate::op::{ADDRESS_32, FAR_PAGE, Op, STACK_OPERAND, STACK_SEGMENT, slot};
 use iced_x86::{Instruction, OpKind, Register};
 
 /// The slot of a general register of any width. 8-bit high registers have bit 4 set.
@@ -58,7 +58,7 @@ pub(crate) fn memory(i: &Instruction, op: &mut Op) {
         let target = i.memory_displacement64() as i64;
         match i32::try_from(target) {
             Ok(disp) => (op.base, op.disp) = (slot::PAGE, disp),
-            Err(_) => (op.base, op.disp) = (slot::PAGE_FAR, (target - (1 << 30)) as i32),
+            Err(_) => (op.base, op.disp) = (slot::PAGE_FAR, (target - FAR_PAGE as i64) as i32),
         }
     } else {
         op.base = if base == Register::None { slot::ZERO } else { gpr(base) };

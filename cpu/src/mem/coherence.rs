@@ -6,7 +6,8 @@
 //!
 //! Tables of the upper half of the address space outlive a change of CR3 ([`Mem::root_changes`]): kernels have them in common.
 //!
-//! **Invariant.** Every page that a live TLB entry was derived from carries `TABLE`. A page whose content has a number carries
+//! **Invariant.** Every page that a live TLB entry was derived from carries `TABLE`, and so does every one by which code was found in
+//! the current epoch ([`Tlb::epoch`](super::tlb::Tlb::epoch)), whether its entry is still there or not. A page whose content has a number carries
 //! `CODE`. A page with either has no write tag in the TLB.
 
 use super::{Mem, Ram};
@@ -140,6 +141,7 @@ impl Mem {
     fn drop_code(&mut self, page: usize) {
         self.marks.bits[page] &= !CODE;
         self.marks.content_before[page] = std::mem::take(&mut self.marks.content[page]);
+        self.tlb.code_changes();
     }
     /// Mark a page as dirty ahead of a write tag.
     pub(super) fn note_dirty_only(&mut self, gpa: u64) {

@@ -76,6 +76,13 @@ pub(crate) struct Tlb {
     part_shift: u32,
     /// The kernel's table may hold addresses below the middle.
     kernel_below: bool,
+    /// By mode, a number that changes when what was known of where code lies may not hold any more. No two modes have the same.
+    epochs: [u64; 4],
+    /// The last one that was given.
+    last_epoch: u64,
+    /// The current mode's, for translated code: as long as it is the same, the code at an address that was executed is
+    /// there and may be executed.
+    pub(crate) epoch: u64,
 }
 
 impl Tlb {
@@ -93,7 +100,11 @@ impl Tlb {
             used: [0; 4],
             part_shift: entries.trailing_zeros().saturating_sub(PARTS.trailing_zeros()),
             kernel_below: false,
+            epochs: [0; 4],
+            last_epoch: 0,
+            epoch: 0,
         };
+        tlb.code_moves(true);
         tlb.set_mode(Mode::Kernel);
         tlb
     }
@@ -111,6 +122,19 @@ impl Tlb {
         let table = if self.bypass { Mode::UserAligned } else { mode };
         self.base = (table as usize) * (self.mask + 1);
         self.table = &raw const self.entries[self.base] as u64;
+        self.epoch = self.epochs[table as usize];
+    }
+    /// Code may lie elsewhere from here on, in all modes or in all but the kernel's.
+    fn code_moves(&mut self, kernel: bool) {
+        for mode in (0..4).filter(|&mode| kernel || mode != Mode::Kernel as usize) {
+            self.last_epoch += 1;
+            self.epochs[mode] = self.last_epoch;
+        }
+        self.set_mode(self.mode);
+    }
+    /// Some page does not hold the code any more that it held.
+    pub(crate) fn code_changes(&mut self) {
+        self.code_moves(true);
     }
     /// Let every access miss, or not.
     pub(crate) fn bypass(&mut self, on: bool) {
@@ -215,6 +239,7 @@ impl Tlb {
     }
     /// Drop whatever is cached for one page, in all modes.
     pub(crate) fn drop_page(&mut self, va: u64) {
+        self.code_moves(self.kernel_below || (va as i64) < 0);
         let page = va & PAGE_MASK;
         let slot = (va >> 12) as usize & self.mask;
         for mode in 0..4 {
@@ -247,13 +272,18 @@ impl Tlb {
     }
     /// Drop everything.
     pub(crate) fn flush(&mut self) {
+        self.code_moves(true);
+        self.clear();
+    }
+    fn clear(&mut self) {
         self.for_each_used(|e| *e = EMPTY);
         (self.used, self.kernel_below) = ([0; 4], false);
     }
     /// Drop everything, except for what the kernel alone sees above the middle of the address space.
     pub(crate) fn flush_below(&mut self) {
+        self.code_moves(self.kernel_below);
         let kept = if self.kernel_below { 0 } else { std::mem::take(&mut self.used[Mode::Kernel as usize]) };
-        self.flush();
+        self.clear();
         self.used[Mode::Kernel as usize] = kept;
     }
 }

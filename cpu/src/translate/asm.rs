@@ -13,6 +13,7 @@ pub(super) const RDX: Host = Host(2);
 pub(super) const RSP: Host = Host(4);
 pub(super) const RSI: Host = Host(6);
 pub(super) const RDI: Host = Host(7);
+pub(super) const R9: Host = Host(9);
 pub(super) const R10: Host = Host(10);
 pub(super) const R11: Host = Host(11);
 pub(super) const R12: Host = Host(12);
@@ -288,14 +289,10 @@ impl Asm {
     pub(super) fn alu_memory(&mut self, op: Alu, dst: Host, base: Host, disp: i32) {
         self.on_memory(true, (op as u8) << 3 | 3, dst.0, base, disp);
     }
-    /// dst op= [base + index + disp], 64 bits. The index is not RSP.
-    pub(super) fn alu_indexed(&mut self, op: Alu, dst: Host, base: Host, index: Host, disp: i8) {
-        debug_assert_ne!(index, RSP);
-        self.rex(true, dst.0, index.0, base.0);
-        self.code.push((op as u8) << 3 | 3);
-        self.code.push(0x40 | (dst.0 & 7) << 3 | 4);
-        self.code.push((index.0 & 7) << 3 | base.0 & 7);
-        self.code.push(disp as u8);
+    /// [base + disp] op= imm, 64 bits.
+    pub(super) fn alu_memory_imm(&mut self, op: Alu, base: Host, disp: i32, imm: i8) {
+        self.on_memory(true, 0x83, op as u8, base, disp);
+        self.code.push(imm as u8);
     }
     /// dst = an address near the code.
     pub(super) fn address(&mut self, dst: Host, address: u64) {
@@ -303,6 +300,14 @@ impl Asm {
         self.code.push(0x8d);
         self.code.push((dst.0 & 7) << 3 | 5);
         self.displacement(address);
+    }
+    /// dst = where that lies.
+    pub(super) fn address_of(&mut self, dst: Host, label: Label) {
+        self.rex(true, dst.0, 0, 0);
+        self.code.push(0x8d);
+        self.code.push((dst.0 & 7) << 3 | 5);
+        self.fixups.push((self.code.len(), label));
+        self.code.extend_from_slice(&[0; 4]);
     }
     /// What lies between an address near the code and the end of the instruction, which this completes.
     fn displacement(&mut self, address: u64) {
@@ -408,15 +413,17 @@ impl Asm {
         self.code.extend_from_slice(&[0x0f, 0x80 | cc]);
         self.displacement(address);
     }
-    /// Go to where `[base + disp]` says.
-    pub(super) fn jump_memory(&mut self, base: Host, disp: i32) {
-        self.on_memory(false, 0xff, 4, base, disp);
-    }
     /// Go there, over a few instructions, if condition `cc` holds.
     pub(super) fn jump_short_if(&mut self, cc: u8, to: Label) {
         self.code.push(0x70 | cc);
         self.short.push((self.code.len(), to));
         self.code.push(0);
+    }
+    /// Go there.
+    pub(super) fn jump(&mut self, to: Label) {
+        self.code.push(0xe9);
+        self.fixups.push((self.code.len(), to));
+        self.code.extend_from_slice(&[0; 4]);
     }
     /// Go there if condition `cc` holds.
     pub(super) fn jump_if(&mut self, cc: u8, to: Label) {

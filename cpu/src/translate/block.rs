@@ -7,13 +7,14 @@
 
 use iced_x86::{Decoder, Encoder, Instruction, RflagsBits};
 
-use super::asm::{Alu, Asm, BELOW, EQUAL, Label, R10, R11, R12, R13, R15, RAX};
+use super::asm::{Alu, Asm, BELOW, EQUAL, Label, R10, R11, R13, R15};
 use super::choice::{Plain, plain};
 use super::frame::slot as at_slot;
 use super::lazy::Operation;
+use super::links::Links;
 use super::registers::Registers;
 use super::routines::Routines;
-use super::sites::Sites;
+use super::sites::{FULL, Sites, WAYS};
 use super::vectors::can_be_vector;
 use super::{INTERPRET, NO_SITE};
 use crate::decode::block::OPTIONS;
@@ -35,23 +36,34 @@ pub(super) struct Source<'s> {
     pub ops_start: u32,
     /// The number of its translation.
     pub id: u32,
+    /// What its page holds, and where in it the block begins.
+    pub place: u64,
+    /// What else is known.
+    pub expected: Expected,
+}
+
+/// What is known of where a block is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Expected {
     /// The word of its place if edges are asked for, or 0.
     pub named: u64,
     /// The number of what the next page holds, if its only instruction goes on there.
     pub second: Option<u64>,
+    /// The place of the block that came after it the last time.
+    pub next: Option<u64>,
 }
 
 /// Where things are that translated code refers to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Places {
+pub(super) struct Places<'p> {
     /// Where all code begins.
     pub base: u64,
     /// Where this block's will lie.
     pub next: u64,
     /// What all share.
     pub routines: Routines,
-    /// Two cells with addresses of the blocks that follow.
-    pub cells: [u64; 2],
+    /// What is translated.
+    pub links: &'p Links,
 }
 
 /// Which of the arithmetic flags the host's flags hold.
@@ -69,13 +81,25 @@ pub(super) struct Translation {
     registers: Registers,
 }
 
+/// Where a block goes on: two ways at most that are known.
+pub(super) type Ways = [Option<Way>; 2];
+
+/// A jump to another block, on the page that is current then.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Way {
+    /// Its place.
+    pub place: u64,
+    /// Where the displacement lies that would lead there, and the label that it leads to as long as there is no translation.
+    pub open: Option<(u64, Label)>,
+}
+
 /// A block's code, for whoever places it.
 #[derive(Debug)]
 pub(super) struct Emitted<'e> {
     /// The code, for where [`Places::next`] is.
     pub code: &'e [u8],
-    /// Offsets in the block's page where its cells lead.
-    pub leads_to: [u16; 2],
+    /// Where it goes on.
+    pub ways: Ways,
 }
 
 impl Translation {
@@ -83,7 +107,7 @@ impl Translation {
     pub(super) fn translate(
         &mut self,
         source: &Source<'_>,
-        places: &Places,
+        places: &Places<'_>,
         sites: &mut Sites,
     ) -> Emitted<'_> {
         self.asm.clear(places.next);
@@ -103,11 +127,11 @@ impl Translation {
             plain: &plain,
             in_host: InHost::Nothing,
             known: None,
-            leads_to: [0; 2],
+            ways: [None; 2],
         };
         block.emit();
-        let leads_to = block.leads_to;
-        Emitted { code: self.asm.finish(), leads_to }
+        let ways = block.ways;
+        Emitted { code: self.asm.finish(), ways }
     }
 }
 
@@ -117,7 +141,7 @@ pub(super) struct Emitter<'e> {
     pub sites: &'e mut Sites,
     pub encoder: Encoder,
     pub source: &'e Source<'e>,
-    pub places: &'e Places,
+    pub places: &'e Places<'e>,
     pub instructions: &'e [Instruction],
     /// Which of them are translated, and who sees the flags that they leave.
     pub plain: &'e [Plain],
@@ -126,7 +150,7 @@ pub(super) struct Emitter<'e> {
     /// What the operands in [`super::Native`] are of, if that is known here: operation and width.
     pub known: Option<(Operation, u8)>,
     /// See [`Emitted`].
-    pub leads_to: [u16; 2],
+    pub ways: Ways,
 }
 
 impl Emitter<'_> {
@@ -163,14 +187,22 @@ impl Emitter<'_> {
             self.go_on(next as i32, 0, None);
         }
         self.asm.bind(full);
-        self.asm.set(R11, u64::from(self.source.id));
-        self.asm.jump_to(self.places.routines.full);
+        self.asm.call_to(self.places.routines.full);
+        self.site(FULL);
+        for (way, n) in self.ways.into_iter().zip(WAYS) {
+            if let Some((_, label)) = way.and_then(|way| way.open) {
+                self.asm.bind(label);
+                self.asm.call_to(self.places.routines.unlinked);
+                self.site(n);
+            }
+        }
     }
 
     /// Whether the block fits before the next stop.
     fn begin(&mut self) -> Label {
         let full = self.asm.label();
-        self.asm.alu_imm(Alu::Sub, R12, self.source.ops.len() as i32);
+        let count = self.source.ops.len() as i8;
+        self.asm.alu_memory_imm(Alu::Sub, R15, at_slot(slot::LEFT), count);
         self.asm.jump_if(BELOW, full);
         self.other_page();
         self.arrive();
@@ -180,7 +212,7 @@ impl Emitter<'_> {
     /// Whether the page that an instruction goes on on is the one it was translated with: the way here tells of the first one
     /// only.
     fn other_page(&mut self) {
-        if let Some(second) = self.source.second {
+        if let Some(second) = self.source.expected.second {
             self.asm.load(R13, R15, at_slot(slot::PAGE));
             self.asm.add_to(R13, R13, 4096);
             self.asm.set(R11, second);
@@ -191,12 +223,12 @@ impl Emitter<'_> {
 
     /// Tell where the branch before this block was, if edges are asked for. No register is held yet.
     fn arrive(&mut self) {
-        if self.source.named != 0 {
+        if self.source.expected.named != 0 {
             let nowhere = self.asm.label();
             self.asm.load(R10, R15, at_slot(slot::FROM));
             self.asm.test(3, R10, R10);
             self.asm.jump_short_if(EQUAL, nowhere);
-            self.asm.set(R11, self.source.named);
+            self.asm.set(R11, self.source.expected.named);
             self.asm.call_to(self.places.routines.edge);
             self.asm.bind(nowhere);
         }
@@ -218,7 +250,7 @@ impl Emitter<'_> {
     /// Leave before instruction `n`, which the interpreter executes.
     pub(super) fn interpret(&mut self, n: usize) {
         self.registers.save(self.asm);
-        self.asm.set(RAX, leave_word(INTERPRET, self.source.id, n as u32));
+        self.asm.set(R11, leave_word(INTERPRET, self.source.id, n as u32));
         self.asm.jump_to(self.places.routines.leave);
     }
 }

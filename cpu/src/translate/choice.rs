@@ -4,7 +4,7 @@ use iced_x86::{Code, ConditionCode, Instruction, Mnemonic, OpKind, Register};
 
 use super::block::ARITH;
 use super::lazy::Operation;
-use super::registers::BOUND;
+use super::registers::FIXED;
 use crate::decode::operand::{gpr, is_gpr, is_immediate, is_memory, width};
 use crate::op::{ADDRESS_32, Op};
 
@@ -55,10 +55,13 @@ fn names_second_byte(i: &Instruction) -> bool {
     (0..i.op_count()).any(|k| i.op_kind(k) == OpKind::Register && is_second_byte(i.op_register(k)))
 }
 
-/// Whether an instruction can be encoded without a prefix that leaves no name for second bytes, whatever host registers the
-/// others are in: these are bound to their namesakes.
+/// Whether an instruction can be encoded without a prefix that leaves no name for second bytes: where its registers are.
 fn needs_no_prefix(i: &Instruction) -> bool {
-    (0..i.op_count()).all(|k| is_immediate(i, k) || is_gpr(i, k) && gpr(i.op_register(k)) & 15 < BOUND)
+    let register = |register: Register| {
+        let host = FIXED.get(usize::from(gpr(register))).map(|host| host.0);
+        is_second_byte(register) || host.is_some_and(|host| host < 4 || host < 8 && register.size() > 1)
+    };
+    (0..i.op_count()).all(|k| is_immediate(i, k) || is_gpr(i, k) && register(i.op_register(k)))
 }
 
 /// Whether an instruction needs CF: to read it, or because it leaves it as it is among flags that it writes.
@@ -82,8 +85,7 @@ pub(super) fn writes_whole(i: &Instruction) -> bool {
 /// Whether [`Emitter::plain`] can translate it.
 fn can_be_plain(i: &Instruction, op: &Op) -> bool {
     let simple = |k: u32| match i.op_kind(k) {
-        // BH has no register of its own ([`super::registers`]).
-        OpKind::Register => i.op_register(k).is_gpr() && i.op_register(k) != Register::BH,
+        OpKind::Register => i.op_register(k).is_gpr(),
         OpKind::Memory => is_near_memory(i, op),
         _ => is_immediate(i, k),
     };
@@ -238,13 +240,18 @@ mod tests {
 
     #[test]
     fn what_hosts_do_differently_is_not_left_to_them() {
-        // adc dh, bl: RBX may be in a register that has no byte next to DH. Its handler sees what ADD left before.
-        assert_eq!(choices(&[0x04, 0xe9, 0x10, 0xde])[..2], [(true, true), (true, false)]);
-        assert_eq!(choices(&[0x04, 0xe9, 0x10, 0xce])[..2], [(false, true), (true, true)]);
-        // movsxd ax, [rdi] reads two bytes or four; add bh, al has no register that is BH; shl ax, 20 is beyond its width; shl
-        // ah, 3 would have flags of a register's second byte.
-        for bytes in [&[0x66, 0x63, 0x07][..], &[0x00, 0xc7], &[0x66, 0xc1, 0xe0, 0x14], &[0xc0, 0xe4, 0x03]]
-        {
+        // adc dh, bl; movzx edi, bh.
+        assert_eq!(choices(&[0x04, 0xe9, 0x10, 0xde])[..2], [(false, true), (true, true)]);
+        assert!(choices(&[0x0f, 0xb6, 0xff])[0].1);
+        // movzx esp, ah: RSP is in a register that has no name next to AH; mov [rdi], ah: so is its address. movsxd ax, [rdi] reads
+        // two bytes or four; shl ax, 20 is beyond its width; shl ah, 3 would have flags of a register's second byte.
+        for bytes in [
+            &[0x0f, 0xb6, 0xe4][..],
+            &[0x88, 0x27],
+            &[0x66, 0x63, 0x07],
+            &[0x66, 0xc1, 0xe0, 0x14],
+            &[0xc0, 0xe4, 0x03],
+        ] {
             assert!(!choices(bytes)[0].1, "{bytes:x?}");
         }
     }

@@ -1,14 +1,12 @@
 //! How a block ends: branches, calls and returns, and the ways to the next block.
 
-use std::mem::offset_of;
-
 use iced_x86::{Code, Instruction, Mnemonic, OpKind};
 
-use super::Return;
-use super::asm::{Alu, EQUAL, NOT_EQUAL, R10, R11, R13, R15, RAX, RCX, RDI, RSI};
-use super::block::{Emitter, GUEST_RSP};
+use super::asm::{Alu, EQUAL, R9, R10, R11, R12, R13, R14, R15};
+use super::block::{Emitter, Way};
 use super::choice::is_near_memory;
 use super::frame::slot as at_slot;
+use super::registers::STACK;
 use crate::decode::operand::{gpr, is_gpr, is_memory};
 use crate::edges::{self, TABLE_SHIFT};
 use crate::op::{JUMP, Op, slot};
@@ -28,36 +26,40 @@ impl Emitter<'_> {
             _ if i.is_jcc_short_or_near() && direct => {
                 self.need_flags(i.condition_code() as u8 - 1);
                 self.registers.save(self.asm);
-                let taken = self.asm.label();
-                self.asm.jump_short_if(i.condition_code() as u8 - 1, taken);
-                self.branch(op, after, 0, None);
-                self.asm.bind(taken);
-                self.branch(op, op.disp, 1, Some(n));
+                let condition = i.condition_code() as u8 - 1;
+                if self.source.expected.named == 0 && in_page(op.disp) {
+                    self.go_to(Some(condition), self.place_at(op.disp), 1);
+                    self.go_on(after, 0, None);
+                } else {
+                    let taken = self.asm.label();
+                    self.asm.jump_short_if(condition, taken);
+                    self.branch(op, after, 0, None);
+                    self.asm.bind(taken);
+                    self.branch(op, op.disp, 1, Some(n));
+                }
             }
             Mnemonic::Call if direct => {
                 self.registers.save(self.asm);
                 self.push_return(after, n);
                 if in_page(op.disp) {
-                    self.asm.store(R15, at_slot(GUEST_RSP), RSI);
+                    self.asm.copy(STACK, R14);
                     self.branch(op, op.disp, 0, Some(n));
                 } else {
                     self.depart(op);
-                    self.asm.load(R13, R15, at_slot(slot::PAGE));
-                    self.asm.add_to(R13, R13, op.disp);
-                    self.far_direct(Some(n), true, 0);
+                    self.far_direct(Some(n), true, op.disp, 0);
                 }
             }
             Mnemonic::Call if i.code() == Code::Call_rm64 && (is_gpr(i, 0) || is_near_memory(i, op)) => {
                 self.registers.save(self.asm);
                 self.target(i, op, n);
-                self.asm.copy(RDI, R13);
+                self.asm.copy(R9, R13);
                 if is_memory(i, 0) {
                     // The return address may overwrite the operand: nothing is left to the interpreter behind that.
                     self.asm.call_to(self.places.routines.executable);
                     self.site(n);
                 }
                 self.push_return(after, n);
-                self.asm.copy(R13, RDI);
+                self.asm.copy(R13, R9);
                 self.depart(op);
                 self.far(Some(n), true);
             }
@@ -69,11 +71,10 @@ impl Emitter<'_> {
             }
             Mnemonic::Ret => {
                 self.registers.save(self.asm);
-                self.asm.load(RSI, R15, at_slot(GUEST_RSP));
-                self.asm.copy(R13, RSI);
+                self.asm.copy(R13, STACK);
                 self.check(8, false, n);
                 self.asm.load(R13, R13, 0);
-                self.asm.add_to(RSI, RSI, 8 + op.imm as i32);
+                self.asm.add_to(R14, STACK, 8 + op.imm as i32);
                 self.depart(op);
                 self.far_back(n);
             }
@@ -87,18 +88,18 @@ impl Emitter<'_> {
     /// Tell the next block where the branch was, if edges are asked for: it retires, or faults without anything between. No
     /// flags are changed, and no register but R11.
     fn depart(&mut self, op: &Op) {
-        if self.source.named != 0 {
+        if self.source.expected.named != 0 {
             debug_assert!(op.aux & JUMP != 0);
             let offset = u64::from(op.off);
-            self.asm.set(R11, self.source.named & !0xfff | offset);
+            self.asm.set(R11, self.source.expected.named & !0xfff | offset);
             self.asm.store(R15, at_slot(slot::FROM), R11);
         }
     }
     /// A direct branch to an offset from the page's start: an edge that is known here, if that is on this page. All registers
     /// are saved.
-    fn branch(&mut self, op: &Op, offset: i32, cell: usize, n: Option<usize>) {
-        if self.source.named != 0 && in_page(offset) {
-            let place = |offset: u64| self.source.named & !0xfff | offset;
+    fn branch(&mut self, op: &Op, offset: i32, way: usize, n: Option<usize>) {
+        if self.source.expected.named != 0 && in_page(offset) {
+            let place = |offset: u64| self.source.expected.named & !0xfff | offset;
             let number = edges::number(place(u64::from(op.off)), place(offset as u64));
             let known = self.asm.label();
             self.asm.load(R11, R15, at_slot(slot::EDGES));
@@ -110,7 +111,7 @@ impl Emitter<'_> {
         } else {
             self.depart(op);
         }
-        self.go_on(offset, cell, n);
+        self.go_on(offset, way, n);
     }
     /// R13 = where an indirect branch leads.
     fn target(&mut self, i: &Instruction, op: &Op, n: usize) {
@@ -123,57 +124,105 @@ impl Emitter<'_> {
             self.asm.copy(R13, host);
         }
     }
-    /// Store a return address below the stack pointer, which stays as it is; RSI = what it is to be. RDI keeps its value. All
+    /// Store a return address below the stack pointer, which stays as it is; R14 = what it is to be. R9 keeps its value. All
     /// registers are saved, and no longer held.
     fn push_return(&mut self, after: i32, n: usize) {
-        self.asm.load(RSI, R15, at_slot(GUEST_RSP));
-        self.asm.add_to(RSI, RSI, -8);
-        self.asm.copy(R13, RSI);
+        self.asm.add_to(R14, STACK, -8);
+        self.asm.copy(R13, R14);
         self.check(8, true, n);
         self.asm.load(R10, R15, at_slot(slot::PAGE));
         self.asm.add_to(R10, R10, after);
         self.asm.store(R13, 0, R10);
-        self.asm.address(RCX, self.places.cells[1]);
+        self.code_behind(after);
         self.asm.call_to(self.places.routines.called);
     }
-    /// Go on at an offset from the page's start. All registers are saved.
-    pub(super) fn go_on(&mut self, offset: i32, cell: usize, n: Option<usize>) {
-        if !in_page(offset) {
-            self.asm.load(R13, R15, at_slot(slot::PAGE));
-            self.asm.add_to(R13, R13, offset);
-            return self.far_direct(n, false, cell);
+    /// R12 = where the code behind a call is, or 0 if that is not known here.
+    fn code_behind(&mut self, after: i32) {
+        if !in_page(after) {
+            return self.asm.set(R12, 0);
         }
-        self.asm.address(R11, self.places.cells[cell]);
-        self.asm.jump_memory(R11, 0);
-        self.leads_to[cell] = offset as u16;
+        let place = self.place_at(after);
+        let open = match self.code_at(place) {
+            Some(code) => {
+                self.asm.address(R12, code);
+                None
+            }
+            None => {
+                let label = self.asm.label();
+                self.asm.address_of(R12, label);
+                Some((self.asm.here() - 4, label))
+            }
+        };
+        self.ways[1] = Some(Way { place, open });
     }
-    /// Go to the linear address in R13, whatever page that is on; with `stack`, RSI is the stack pointer then. All registers
+    /// The place of an offset in the page.
+    fn place_at(&self, offset: i32) -> u64 {
+        self.source.place & !0xfff | offset as u64
+    }
+    /// Where the block at a place is translated to.
+    fn code_at(&self, place: u64) -> Option<u64> {
+        let there = self.places.links.code(place);
+        there.or_else(|| (place == self.source.place).then_some(self.places.next))
+    }
+    /// Go on at an offset from the page's start. All registers are saved.
+    pub(super) fn go_on(&mut self, offset: i32, way: usize, n: Option<usize>) {
+        if !in_page(offset) {
+            return self.far_direct(n, false, offset, way);
+        }
+        self.go_to(None, self.place_at(offset), way);
+    }
+    /// Go on at a place on the page that is current, if there is a condition and it holds, or if there is none.
+    fn go_to(&mut self, condition: Option<u8>, place: u64, way: usize) {
+        let open = match (self.code_at(place), condition) {
+            (Some(code), Some(condition)) => {
+                self.asm.jump_to_if(condition, code);
+                None
+            }
+            (Some(code), None) => {
+                self.asm.jump_to(code);
+                None
+            }
+            (None, condition) => {
+                let label = self.asm.label();
+                match condition {
+                    Some(condition) => self.asm.jump_if(condition, label),
+                    None => self.asm.jump(label),
+                }
+                Some((self.asm.here() - 4, label))
+            }
+        };
+        self.ways[way] = Some(Way { place, open });
+    }
+    /// Go to the linear address in R13, whatever page that is on; with `stack`, R14 is the stack pointer then. All registers
     /// are saved. `n` is the instruction that does it, which the interpreter executes where the address is not canonical.
     fn far(&mut self, n: Option<usize>, stack: bool) {
         let site = self.site_of_jump(n);
         self.asm.set(R11, u64::from(site));
-        self.asm.call_to(self.places.routines.far[usize::from(stack)]);
+        self.asm.call_to(self.places.routines.hop[usize::from(stack)]);
         // Here and not in the routine, so that the host's predictor can tell one from the other.
-        self.asm.jump_memory(RAX, 8);
+        self.asm.jump_register(R12);
     }
-    /// The same for a return, to where the last call came from. RSI is the stack pointer then.
+    /// The same for an offset from the page's start, which is on another page. If that holds what it did the last time, the jump
+    /// leads to one place.
+    fn far_direct(&mut self, n: Option<usize>, stack: bool, offset: i32, way: usize) {
+        self.asm.load(R13, R15, at_slot(slot::PAGE));
+        self.asm.add_to(R13, R13, offset);
+        let next = self.source.expected.next.filter(|place| *place as i32 & 0xfff == offset & 0xfff);
+        let Some(place) = next else {
+            return self.far(n, stack);
+        };
+        let site = self.site_of_jump(n);
+        self.asm.set(R11, u64::from(site));
+        self.asm.set(R12, place >> 12);
+        self.asm.call_to(self.places.routines.direct[usize::from(stack)]);
+        self.go_to(None, place, way);
+    }
+    /// The same for a return. R14 is the stack pointer then.
     fn far_back(&mut self, n: usize) {
         let site = self.site_of_jump(Some(n));
         self.asm.set(R11, u64::from(site));
         self.asm.call_to(self.places.routines.returns);
-        self.asm.alu_memory(Alu::Cmp, RDI, RCX, offset_of!(Return, place) as i32);
-        self.asm.jump_to_if(NOT_EQUAL, self.places.routines.unpaired);
-        self.asm.jump_memory(RCX, offset_of!(Return, code) as i32);
-    }
-    /// The same, where that is always at the same distance: a cell tells where it was gone to before.
-    fn far_direct(&mut self, n: Option<usize>, stack: bool, cell: usize) {
-        let site = self.site_of_jump(n);
-        self.asm.set(R11, u64::from(site));
-        self.asm.call_to(self.places.routines.place[usize::from(stack)]);
-        self.asm.address(RCX, self.places.cells[cell]);
-        self.asm.alu_memory(Alu::Cmp, RDI, RCX, 8);
-        self.asm.jump_to_if(NOT_EQUAL, self.places.routines.link);
-        self.asm.jump_memory(RCX, 0);
+        self.asm.jump_register(R12);
     }
 }
 

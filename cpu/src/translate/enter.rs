@@ -1,22 +1,24 @@
 //! The way into translated code, back, and to what it calls.
 #![allow(unsafe_code)]
 
-use super::routines::{HOLDERS, Held};
-use super::sites::Site;
+use super::near::Near;
+use super::registers::POOL;
+use super::routines::Held;
+use super::sites::{Site, WAYS};
 use super::{
     FULL, INTERPRET, MISSED, MISSED_FAR, NEXT, NO_SITE, SECOND, STOP_SHIFT, STOPPED, Translated, Translator,
     UNLINKED, lazy,
 };
 use crate::core::Core;
 use crate::mem::{Access, Mode};
-use crate::op::{Op, slot};
+use crate::op::{FAR_PAGE, Op, slot};
 use crate::stop::Stop;
 
 /// How translated code came back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Back {
-    /// RIP and the count are what they should be. The cell, if not 0, may lead there.
-    Next { cell: u32 },
+    /// RIP and the count are what they should be.
+    Next,
     /// The rest of a block is to be interpreted: where its operations begin, how many there are, the next one, and what the
     /// block's place is called.
     Interpret { ops_start: u32, count: u16, n: usize, named: u64 },
@@ -30,9 +32,7 @@ impl Translator {
     /// Execute a translation and whatever it leads to. RIP is the block's.
     #[inline]
     pub(super) fn run(&mut self, core: &mut Core, id: u32, ops: *const Op) -> Back {
-        let page = core.rip & !0xfff;
-        core.regs[slot::PAGE as usize] = page;
-        core.regs[slot::PAGE_FAR as usize] = page.wrapping_add(1 << 30);
+        core.regs[slot::PAGE as usize] = core.rip & !0xfff;
         core.regs[slot::LEFT as usize] = core.limit - core.icount;
         core.regs[slot::CONTENTS as usize] = core.mem.contents_address();
         core.regs[slot::RAM as usize] = core.mem.ram.base_address();
@@ -41,8 +41,11 @@ impl Translator {
         core.native.ops = ops as u64;
         if core.native.generation != self.generation {
             core.native.generation = self.generation;
-            core.native.returns = Default::default();
+            (core.native.returns, core.native.near) = Default::default();
         }
+        let near = core.native.near.get_or_insert_with(Near::new);
+        core.regs[slot::HOPS as usize] = near.hops.as_ptr() as u64;
+        core.regs[slot::PAGES as usize] = near.pages.as_ptr() as u64;
         let code = self.get(id).code;
         // SAFETY: `enter` is the way in, which takes these arguments and keeps to the ABI: what it has to save it saves,
         // and the stack is as it was. `code` is a translation, of which the module's head tells why it stays within
@@ -60,19 +63,20 @@ impl Translator {
     fn back(&self, core: &mut Core, word: u64) -> Back {
         let number = (word >> 8) as u32;
         match word as u8 {
-            NEXT => self.next(core, 0),
+            NEXT => self.next(core),
             UNLINKED => {
-                let block = self.get(number / 2);
-                core.rip = at(core, block.leads_to[number as usize & 1]);
-                self.next(core, number)
+                let site = self.sites.find(number);
+                let way = usize::from(usize::from(site.n) != WAYS[0]);
+                core.rip = at(core, self.get(site.block).leads_to[way]);
+                self.next(core)
             }
             FULL => {
-                let block = self.get(number);
+                let block = self.get(self.sites.find(number).block);
                 core.rip = at(core, block.offset);
                 core.regs[slot::LEFT as usize] += u64::from(block.count);
-                self.next(core, 0)
+                self.next(core)
             }
-            MISSED_FAR if number == NO_SITE => self.next(core, 0),
+            MISSED_FAR if number == NO_SITE => self.next(core),
             INTERPRET => self.interpret(core, number, (word >> 40 & 0xff) as usize),
             MISSED => self.interpret_from(core, self.sites.find(number)),
             MISSED_FAR => self.interpret_from(core, self.sites.get(number)),
@@ -96,9 +100,9 @@ impl Translator {
             }
         }
     }
-    fn next(&self, core: &mut Core, cell: u32) -> Back {
+    fn next(&self, core: &mut Core) -> Back {
         core.icount = core.limit - core.regs[slot::LEFT as usize];
-        Back::Next { cell }
+        Back::Next
     }
     fn interpret_from(&self, core: &mut Core, site: Site) -> Back {
         for (guest, host) in site.unsaved() {
@@ -118,8 +122,15 @@ impl Translator {
         let block = self.get(id);
         core.icount = core.limit - core.regs[slot::LEFT as usize] - u64::from(block.count);
         core.rip = at(core, block.offset).wrapping_add(u64::from(block.len));
+        note_far_page(core);
         block
     }
+}
+
+/// Translated code keeps the first of the two pages that operands name; here is the other one for handlers.
+#[inline(always)]
+fn note_far_page(core: &mut Core) {
+    core.regs[slot::PAGE_FAR as usize] = core.regs[slot::PAGE as usize].wrapping_add(FAR_PAGE);
 }
 
 /// The linear address of an offset in the current page.
@@ -138,6 +149,7 @@ pub(super) extern "sysv64" fn call_op(core: *mut Core, word: u64) -> u64 {
     // not touch meanwhile.
     let core = unsafe { &mut *core };
     lazy::settle(core);
+    note_far_page(core);
     core.icount = core.limit - core.regs[slot::LEFT as usize] - (word & 0xff);
     // SAFETY: `native.ops` is where the cache's operations begin, and the word has the index of one of a block's, which was
     // there when the block was translated. The cache is only ever cleared together with all translations, and not now.
@@ -160,6 +172,7 @@ pub(super) extern "sysv64" fn call_string(core: *mut Core, word: u64) -> u64 {
     // SAFETY: as in `call_op`.
     let core = unsafe { &mut *core };
     lazy::settle(core);
+    note_far_page(core);
     let count = word & 0xff;
     core.icount = core.limit - core.regs[slot::LEFT as usize] - count;
     // SAFETY: as in `call_op`.
@@ -197,8 +210,8 @@ pub(super) extern "sysv64" fn missed(core: *mut Core, held: *const Held, va: u64
     // SAFETY: `routines::miss` has pushed these registers, and passes where.
     let held = unsafe { &*held };
     core.native.vectors = held.vectors;
-    for (&host, &value) in HOLDERS.iter().zip(&held.general) {
-        core.native.hosts[usize::from(host)] = value;
+    for (host, &value) in POOL.iter().zip(&held.general) {
+        core.native.hosts[usize::from(host.0)] = value;
     }
     0
 }

@@ -20,5 +20,7 @@ pub(super) const fn field(offset: usize) -> i32 {
 
 /// The table of the software TLB for the current mode.
 pub(super) const TABLE: i32 = field(offset_of!(Core, mem.tlb.table));
+/// The number that changes when code may lie elsewhere.
+pub(super) const EPOCH: i32 = field(offset_of!(Core, mem.tlb.epoch));
 /// Where the CPU is between blocks.
 pub(super) const RIP: i32 = field(offset_of!(Core, rip));

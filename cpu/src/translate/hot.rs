@@ -1,6 +1,7 @@
 //! When a block is translated, and what comes after translated code was left.
 
 use super::Translator;
+use super::block::Expected;
 use super::enter::Back;
 use crate::core::Core;
 use crate::decode::cache::{Cache, Extent};
@@ -82,14 +83,14 @@ impl Hot {
         } else {
             None
         };
-        let (ops, bytes, named) = (cache.ops(block), cache.bytes(block), cache.named(index));
-        let id = translator.translate(block, ops, bytes, named, second);
+        let expected = Expected { named: cache.named(index), second, next: cache.successor(block) };
+        let id = translator.translate(block, cache.ops(block), cache.bytes(block), expected);
         cache.block_mut(index).translated = id;
         Some(id)
     }
     fn goes_on(&mut self, cache: &mut Cache, core: &mut Core, back: Back) -> Result<usize, Ended> {
         match back {
-            Back::Next { cell } => {
+            Back::Next => {
                 if core.icount == core.limit {
                     return Err(Ended::Check);
                 }
@@ -98,7 +99,7 @@ impl Hot {
                 if self.flushes == cache.flushes()
                     && let Some(translator) = &mut self.translator
                 {
-                    translator.follows(cell, block.place(), block.translated);
+                    translator.follows(block.place(), block.translated);
                 }
                 Ok(next)
             }

@@ -2,7 +2,7 @@
 
 use iced_x86::{Code, ConditionCode, Encoder, Instruction, Mnemonic, OpKind, Register};
 
-use super::asm::{Host, R13, RSI};
+use super::asm::{Host, R11, R13};
 use super::block::{ARITH, Emitter, GUEST_RSP, InHost};
 use super::choice::{is_logic, is_second_byte, leaves_all_in_host, needs_carry, operation, writes_whole};
 use super::enter::handler_word;
@@ -184,7 +184,7 @@ impl Emitter<'_> {
         self.registers.save(self.asm);
         self.registers.forget();
         let index = self.source.ops_start + n as u32;
-        self.asm.set(RSI, handler_word(index, self.source.ops.len()));
+        self.asm.set(R11, handler_word(index, self.source.ops.len()));
         self.asm.call_to(routine);
         self.site(n);
         self.in_host = InHost::Nothing;

@@ -10,6 +10,7 @@
 //! - [`block`]: a block's translation, of [`instruction`]s, runs of pushes and pops on the [`stack`], [`vectors`], their
 //!   [`operands`], and how it [`ends`]
 //! - [`memory`]: executable memory, and [`frame`]: the CPU's state as code sees it
+//! - [`links`]: jumps whose end is known when they are made, and [`near`]: what is remembered for the others
 //! - [`routines`]: code that all translations share, and [`sites`]: the places that it is called from
 //! - [`hot`]: when blocks are translated, and what comes after translated code
 //! - [`enter`]: the way in and the ways back
@@ -21,15 +22,15 @@
 //!   runs, tables whose addresses the CPU's slots hold, at indices that are masked to their lengths, and guest RAM by an
 //!   entry of the TLB whose tag has matched for the first and last byte: the same check, on the same entries, as
 //!   `mem::tlb`'s.
-//! - It goes to addresses that this folder placed: within a block, to [`routines`], to blocks by the table of jumps, which
-//!   [`Translator`] alone writes, by cells, which get their addresses from there, by [`Return`]s, which get theirs from cells,
-//!   and to the functions of [`enter`]. No address of the guest's is ever on the host's stack or in one of those as one to go
-//!   to. Cells are made anew with their blocks, and returns are forgotten when all code is.
+//! - It goes to addresses that this folder placed: within a block, to [`routines`], to blocks by [`links`], by the table of jumps,
+//!   which [`Translator`] alone writes, by what is [`near`], which gets its addresses from there and from links, and to the
+//!   functions of [`enter`]. No address of the guest's is ever on the host's stack or in one of those as one to go to. All of them
+//!   are forgotten when all code is.
 //! - It changes the host's arithmetic flags and registers that the way in has saved, and no other state of the host.
 //! - The decoder, the handlers' operands and the translation read the same bytes, and a translation is only ever found by
-//!   the number of what its page holds, which a page loses when it is written. A cell that leads to a block of the same page
-//!   leads to what is there, for that page is not written while its code runs: such stores are the interpreter's. All other ways
-//!   compare the number. What is on a second page is compared by the block itself.
+//!   the number of what its page holds, which a page loses when it is written. A jump within a page leads to what is there, for
+//!   that page is not written while its code runs: such stores are the interpreter's. All other ways compare the number, or an
+//!   address and the epoch in which the number was compared. What is on a second page is compared by the block itself.
 //!
 //! **Invariants.**
 //! - Whatever is out of the ordinary is the interpreter's: a translation ends before it with the state of that moment. The one
@@ -48,7 +49,9 @@ mod hot;
 mod instruction;
 mod late;
 mod lazy;
+mod links;
 mod memory;
+mod near;
 mod operands;
 mod registers;
 mod routines;
@@ -61,8 +64,10 @@ use bytemuck::Zeroable;
 use crate::decode::cache::Block;
 use crate::op::Op;
 use crate::zeroed::Zeroed;
-use block::{Places, Source, Translation};
+use block::{Expected, Places, Source, Translation};
+use links::Links;
 use memory::CodeMemory;
+use near::{Near, Returns};
 use routines::Routines;
 use sites::Sites;
 
@@ -74,12 +79,6 @@ const CODE_BYTES: usize = 32 << 20;
 const BLOCK_BYTES_MAX: usize = 64 << 10;
 /// Translations at most.
 const BLOCKS_MAX: usize = 1 << 18;
-/// Where a block may go on: two cells for each.
-const CELLS: usize = 2 * (BLOCKS_MAX + 1);
-/// A cell is two words: the address of code and, if that is on another page, the place that it is a translation of.
-const CELL_WORDS: usize = 2;
-/// The binary logarithm of a cell's bytes.
-const CELL_SHIFT: u8 = 4;
 /// The table of jumps has so many entries, minus one.
 const JUMP_MASK: usize = (1 << 18) - 1;
 /// The binary logarithm of an entry's bytes.
@@ -87,11 +86,11 @@ const JUMP_SHIFT: u8 = 4;
 
 /// Why translated code was left, in the word's low byte. Go on at RIP.
 const NEXT: u8 = 0;
-/// The cell in bits 8-39 leads to a block that is not known.
+/// Nothing is known of the block to which the way at the offset in bits 8-39 leads.
 const UNLINKED: u8 = 1;
-/// The block in bits 8-39 was charged for, and does not fit before the limit.
+/// The block at the site with that offset was charged for, and does not fit before the limit.
 const FULL: u8 = 2;
-/// The interpreter executes the rest of the block in bits 8-39, from the instruction in bits 40-47.
+/// The interpreter executes the rest of the block with the number in bits 8-39, from the instruction in bits 40-47.
 const INTERPRET: u8 = 3;
 /// The same, from a site whose code goes on at the offset in bits 8-39.
 const MISSED: u8 = 4;
@@ -107,7 +106,7 @@ const STOP_SHIFT: u8 = 48;
 const NO_SITE: u32 = u32::MAX;
 
 /// What translated code needs and leaves besides the CPU's slots.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Native {
     /// Where operations lie.
     ops: u64,
@@ -115,37 +114,15 @@ pub(crate) struct Native {
     hosts: [u64; 16],
     /// The host's XMM registers there.
     vectors: [u128; 16],
-    /// The last calls, for returns to find their way without a look into the table of jumps.
-    returns: [Return; RETURNS],
+    /// The last calls, for returns to find their way.
+    returns: Returns,
     /// The offset of the last one.
     top: u64,
+    /// What else is known of where code lies.
+    near: Option<Near>,
     /// [`Translator::generation`] of the code that they are of.
     generation: u64,
 }
-
-/// A call that was executed. What it tells is a guess, which the place is compared with.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Return {
-    /// The return address.
-    va: u64,
-    /// What was known of where that leads: the place,
-    place: u64,
-    /// its code,
-    code: u64,
-    /// and the cell that this is from.
-    cell: u64,
-}
-
-impl Default for Return {
-    fn default() -> Return {
-        // No address is like that: nothing is gone to and nothing written by such an entry.
-        Return { va: 1 << 62, place: NOWHERE.place, code: 0, cell: 0 }
-    }
-}
-
-/// So many calls are remembered: a power of two.
-const RETURNS: usize = 32;
 
 /// Where the code at a place ([`crate::decode::cache::place`]) is translated to.
 #[derive(Debug, Clone, Copy, Zeroable)]
@@ -176,7 +153,7 @@ struct Translated {
     offset: u16,
     /// The word of its place, if edges are asked for ([`crate::edges`]).
     named: u64,
-    /// Offsets in the page where its cells lead.
+    /// Offsets in the page where it goes on.
     leads_to: [u16; 2],
 }
 
@@ -195,6 +172,7 @@ struct Translator {
     wanted: u32,
     wanted_max: u32,
     sites: Sites,
+    links: Links,
     /// By place, where the translation is.
     jumps: Zeroed<Jump>,
     translation: Translation,
@@ -207,9 +185,8 @@ impl Translator {
     /// Translations for memory with a TLB of so many entries, minus one. They are published when they were wanted so often.
     /// None where the host allows no code to be made.
     fn new(tlb_mask: usize, wanted_max: u32) -> Option<Translator> {
-        let mut memory = CodeMemory::new(CODE_BYTES, CELLS * CELL_WORDS)?;
-        let cells = memory.address_of_word(0);
-        let routines = Routines::new(&mut memory, tlb_mask, cells);
+        let mut memory = CodeMemory::new(CODE_BYTES)?;
+        let routines = Routines::new(&mut memory, tlb_mask);
         memory.publish();
         let kept = memory.used();
         let mut jumps = Zeroed::new(JUMP_MASK + 1);
@@ -223,6 +200,7 @@ impl Translator {
             wanted: 0,
             wanted_max,
             sites: Sites::default(),
+            links: Links::default(),
             jumps,
             translation: Translation::default(),
             made: 0,
@@ -245,35 +223,43 @@ impl Translator {
             self.generation += 1;
             (self.published, self.wanted) = (0, 0);
             self.sites.clear();
+            self.links.clear();
             self.jumps.fill(Jump::zeroed());
             self.jumps[jump_slot(0)] = NOWHERE;
         }
     }
     /// Translate a block; there must be room. Its number, which is not 0.
-    fn translate(&mut self, block: &Block, ops: &[Op], bytes: &[u8], named: u64, second: Option<u64>) -> u32 {
+    fn translate(&mut self, block: &Block, ops: &[Op], bytes: &[u8], expected: Expected) -> u32 {
         let id = self.blocks.len() as u32 + 1;
-        let source = Source { bytes, ops, ops_start: block.ops_start(), id, named, second };
+        let place = block.place();
+        let named = expected.named;
+        let source = Source { bytes, ops, ops_start: block.ops_start(), id, place, expected };
         let places = Places {
             base: self.memory.base(),
             next: self.memory.next(),
             routines: self.routines,
-            cells: [0, 1].map(|n| self.memory.address_of_word(CELL_WORDS * cell(id, n))),
+            links: &self.links,
         };
         let emitted = self.translation.translate(&source, &places, &mut self.sites);
         debug_assert!(emitted.code.len() <= BLOCK_BYTES_MAX);
+        let ways = emitted.ways;
         let code = self.memory.put(emitted.code);
-        for n in 0..2 {
-            let at = CELL_WORDS * cell(id, n);
-            self.memory.words()[at..][..CELL_WORDS].copy_from_slice(&[self.routines.unlinked, NOWHERE.place]);
+        for jump in self.links.is_at(place, code) {
+            self.memory.link(jump, code);
+        }
+        for way in ways.into_iter().flatten() {
+            if let Some((jump, _)) = way.open {
+                self.links.wants(way.place, jump);
+            }
         }
         self.blocks.push(Translated {
             code,
             ops_start: block.ops_start(),
             count: block.count,
             len: block.len,
-            offset: (block.place() & 0xfff) as u16,
+            offset: (place & 0xfff) as u16,
             named,
-            leads_to: emitted.leads_to,
+            leads_to: ways.map(|way| way.map_or(0, |way| (way.place & 0xfff) as u16)),
         });
         self.made += 1;
         id
@@ -297,21 +283,10 @@ impl Translator {
     fn get(&self, id: u32) -> &Translated {
         &self.blocks[id as usize - 1]
     }
-    /// The block at a place follows, and may be reached by a cell. If it is translated, the next time it is gone to at once.
-    fn follows(&mut self, cell: u32, place: u64, id: u32) {
-        if id == 0 || id > self.published {
-            return;
-        }
-        let code = self.get(id).code;
-        if cell == 0 {
-            self.jumps[jump_slot(place)] = Jump { place, code };
-        } else {
-            self.memory.words()[CELL_WORDS * cell as usize] = code;
+    /// Translated code led to the block at a place. If that is translated, it goes there at once the next time.
+    fn follows(&mut self, place: u64, id: u32) {
+        if id != 0 && id <= self.published {
+            self.jumps[jump_slot(place)] = Jump { place, code: self.get(id).code };
         }
     }
-}
-
-/// The number of a block's cell.
-fn cell(id: u32, n: usize) -> usize {
-    2 * id as usize + n
 }

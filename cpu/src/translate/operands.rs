@@ -4,7 +4,7 @@ use super::asm::{Alu, R13, R15};
 use super::block::{Emitter, InHost};
 use super::frame::slot as at_slot;
 use super::routines::Width;
-use crate::op::{Op, slot};
+use crate::op::{FAR_PAGE, Op, slot};
 
 impl Emitter<'_> {
     /// R13 = the linear address of a memory operand, segment base included.
@@ -18,7 +18,11 @@ impl Emitter<'_> {
             (None, Some(index)) => self.asm.scaled(R13, index, op.scale & 3, op.disp),
             (None, None) if op.base == slot::ZERO => self.asm.set(R13, op.disp as i64 as u64),
             (None, None) => {
-                self.asm.load(R13, R15, at_slot(op.base));
+                let base = if op.base == slot::PAGE_FAR { slot::PAGE } else { op.base };
+                self.asm.load(R13, R15, at_slot(base));
+                if op.base == slot::PAGE_FAR {
+                    self.asm.add_to(R13, R13, FAR_PAGE as i32);
+                }
                 self.asm.add_to(R13, R13, op.disp);
             }
         }

@@ -2,34 +2,32 @@
 //! not translated. Being called for them, a translation stays small: on a guest that does many different things, how fast
 //! it runs is decided by how much of its code the host's caches hold.
 //!
-//! Registers: R15 is in the middle of the CPU's state ([`super::frame`]), R14 the TLB's table for the current mode, R12 the
-//! instructions left before the limit. R10, R11 and R13 hold nothing for long. The others hold guest registers.
+//! Registers: R15 is in the middle of the CPU's state ([`super::frame`]). R10, R11 and R13 hold nothing for long, and at a block's end
+//! neither do R9, R12 and R14. The others hold guest registers ([`super::registers`]).
 
 use std::mem::offset_of;
 
 use super::asm::{
-    Alu, Asm, EQUAL, Host, Label, NOT_EQUAL, R10, R11, R12, R13, R14, R15, RAX, RCX, RDI, RDX, RSI, RSP,
+    Alu, Asm, EQUAL, Host, Label, NOT_EQUAL, R9, R10, R11, R12, R13, R14, R15, RAX, RCX, RDI, RDX, RSI, RSP,
 };
 use super::enter::{call_op, call_string, missed, missed_exec, note_edge, read_flags};
-use super::frame::{MIDDLE, RIP, TABLE, field, slot};
+use super::frame::{EPOCH, MIDDLE, RIP, TABLE, field, slot};
 use super::late;
 use super::lazy::{self, Operation};
 use super::memory::CodeMemory;
+use super::near::{HOP_MASK, HOP_SHIFT, Hop, PAGE_MASK, PAGE_SHIFT, Page, RETURNS, Return};
+use super::registers::{FIXED, POOL, STACK};
 use super::{
-    CELL_SHIFT, FULL, JUMP_SHIFT, MISSED, MISSED_FAR, NEXT, Native, RETURNS, Return, SECOND, STOP_SHIFT,
-    STOPPED, UNLINKED,
+    FULL, JUMP_MASK, JUMP_SHIFT, Jump, MISSED, MISSED_FAR, NEXT, Native, SECOND, STOP_SHIFT, STOPPED,
+    UNLINKED,
 };
 use crate::core::{Core, cr0, cr4};
 use crate::edges::{NUMBER_ROTATION, TABLE_MASK, TABLE_SHIFT};
 use crate::mem::tlb;
-use crate::op::slot::{CONTENTS, EDGES, FROM, JUMPS, KIND, LEFT, PAGE, PAGE_FAR, RAM};
+use crate::op::slot::{CONTENTS, EDGES, FROM, HOPS, JUMPS, KIND, LEFT, PAGE, PAGES, RAM};
 
 /// What the host's ABI wants to be saved.
 const SAVED: [Host; 6] = [Host(3), Host(5), R12, R13, R14, R15];
-/// Host registers that may hold guest registers, in the order in which [`missed`] gets them.
-pub(super) const HOLDERS: [u8; 9] = [0, 1, 2, 3, 5, 6, 7, 8, 9];
-/// Those of them that a call does not preserve.
-const VOLATILE: [u8; 7] = [0, 1, 2, 6, 7, 8, 9];
 
 /// How wide an access is; the number is the binary logarithm of its bytes, or 5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,8 +61,8 @@ pub(super) const STACK_WORDS_MAX: usize = 8;
 #[repr(C)]
 pub(super) struct Held {
     pub vectors: [u128; 16],
-    /// As [`HOLDERS`] numbers them.
-    pub general: [u64; HOLDERS.len()],
+    /// As [`POOL`] numbers them.
+    pub general: [u64; POOL.len()],
 }
 
 /// Bytes of all XMM registers.
@@ -77,7 +75,7 @@ const IMPOSSIBLE: u64 = 0;
 pub(super) struct Routines {
     /// `extern fn(core, code) -> word`.
     pub enter: u64,
-    /// RAX is the word that tells why.
+    /// R11 is the word that tells why.
     pub leave: u64,
     /// By [`Width`]: R13 = the host address of what is at the linear address in R13, to be read.
     pub read: [u64; Width::ALL.len()],
@@ -89,20 +87,16 @@ pub(super) struct Routines {
     pub executable: u64,
     /// Go on if the guest may use XMM registers.
     pub vectors: u64,
-    /// Get ready to go to the linear address in R13: RDI = its place. R11 is the site. The second one does the same; RSI is
-    /// the stack pointer from then on.
-    pub place: [u64; 2],
-    /// Behind these, the cell at RCX leads somewhere else: go there.
-    pub link: u64,
-    /// A call is about to be made: its return address is in R10, and RCX the cell for what comes behind it. RSI and RDI are kept.
+    /// Get ready to go to the linear address in R13: R12 = its code. R11 is the site. The second one does the same; R14 is the
+    /// stack pointer from then on.
+    pub hop: [u64; 2],
+    /// A call is about to be made: its return address is in R10, and R12 where the code behind it is, or 0. R9 and R14 are kept.
     pub called: u64,
-    /// As the second `place`, and RCX = the last [`Return`], which is the last no longer.
+    /// As these, for a page that is expected to hold what R12 is the number of. Does not come back if it holds something else.
+    pub direct: [u64; 2],
+    /// As the second `hop`, for a return.
     pub returns: u64,
-    /// Behind this, it leads somewhere else: go there.
-    pub unpaired: u64,
-    /// As `place`, and RAX = the entry of the table of jumps that leads there.
-    pub far: [u64; 2],
-    /// Have a handler execute an operation: ESI is its index, and the instructions of its block.
+    /// Have a handler execute an operation: R11 is its index, and the instructions of its block.
     pub handler: u64,
     /// The same for a repeated string instruction.
     pub string: u64,
@@ -114,15 +108,15 @@ pub(super) struct Routines {
     pub flags: u64,
     /// The host's CF becomes the guest's.
     pub carry: u64,
-    /// Block R11 does not fit before the limit; it was charged for.
+    /// The block does not fit before the limit; it was charged for.
     pub full: u64,
-    /// Nothing is known of where the cell at R11 leads.
+    /// Nothing is known of where it leads here.
     pub unlinked: u64,
 }
 
 impl Routines {
-    /// Emit all. `mask` is the TLB's entries, minus one; `words` is where cells lie.
-    pub(super) fn new(memory: &mut CodeMemory, mask: usize, words: u64) -> Routines {
+    /// Emit all. `mask` is the TLB's entries, minus one.
+    pub(super) fn new(memory: &mut CodeMemory, mask: usize) -> Routines {
         let (mut asm, mut routines) = (Asm::default(), Routines::default());
         let base = memory.base();
         let mut emit = |body: &mut dyn FnMut(&mut Asm)| {
@@ -148,13 +142,14 @@ impl Routines {
         routines.executable = emit(&mut |asm| executable(asm, mask, miss));
         routines.vectors = emit(&mut |asm| vectors(asm, miss));
         for stack in [false, true] {
-            routines.place[usize::from(stack)] = emit(&mut |asm| far(asm, mask, stack, Then::Go, leave));
-            routines.far[usize::from(stack)] = emit(&mut |asm| far(asm, mask, stack, Then::Look, leave));
+            let elsewhere = emit(&mut |asm| far(asm, mask, stack, leave));
+            let hop = emit(&mut |asm| hop(asm, stack, elsewhere));
+            routines.hop[usize::from(stack)] = hop;
+            routines.direct[usize::from(stack)] = emit(&mut |asm| direct(asm, stack, hop, elsewhere));
         }
-        routines.link = emit(&mut |asm| link(asm, leave));
         routines.called = emit(&mut called);
-        routines.returns = emit(&mut |asm| far(asm, mask, true, Then::Return, leave));
-        routines.unpaired = emit(&mut |asm| unpaired(asm, leave));
+        let elsewhere = routines.hop[1];
+        routines.returns = emit(&mut |asm| returns(asm, elsewhere));
         routines.handler = emit(&mut |asm| handler(asm, base, leave));
         routines.string = emit(&mut |asm| string(asm, base, leave));
         routines.second = emit(&mut |asm| second(asm, mask, base, leave));
@@ -162,28 +157,38 @@ impl Routines {
         let unusual = emit(&mut unusual_flags);
         routines.flags = emit(&mut |asm| flags(asm, unusual));
         routines.carry = emit(&mut |asm| carry(asm, unusual));
-        routines.full = emit(&mut |asm| leave_with(asm, FULL, 8, leave));
-        routines.unlinked = emit(&mut |asm| {
-            asm.set(RAX, words);
-            asm.alu(Alu::Sub, R11, RAX);
-            // From bytes to cells, and to where their number belongs.
-            leave_with(asm, UNLINKED, 8 - CELL_SHIFT, leave);
-        });
+        for (why, routine) in [(FULL, &mut routines.full), (UNLINKED, &mut routines.unlinked)] {
+            *routine = emit(&mut |asm| {
+                leave_from_site(asm, R11, base);
+                leave_with(asm, why, 8, leave);
+            });
+        }
         routines
     }
+}
+
+/// Load the guest registers that are fixed. No flags are changed.
+fn fill(asm: &mut Asm) {
+    FIXED.iter().zip(0..).for_each(|(&host, guest)| asm.load(host, R15, slot(guest)));
+}
+
+/// Store them: for others to see, and because a call does not preserve all of them. No flags are changed.
+fn spill(asm: &mut Asm) {
+    FIXED.iter().zip(0..).for_each(|(&host, guest)| asm.store(R15, slot(guest), host));
 }
 
 fn enter(asm: &mut Asm) {
     SAVED.iter().for_each(|&reg| asm.push(reg));
     asm.add_to(RSP, RSP, -8);
     asm.add_to(R15, RDI, MIDDLE);
-    asm.load(R12, R15, slot(LEFT));
-    asm.load(R14, R15, TABLE);
-    asm.jump_register(RSI);
+    asm.copy(R11, RSI);
+    fill(asm);
+    asm.jump_register(R11);
 }
 
 fn leave(asm: &mut Asm) {
-    asm.store(R15, slot(LEFT), R12);
+    spill(asm);
+    asm.copy(RAX, R11);
     asm.add_to(RSP, RSP, 8);
     SAVED.iter().rev().for_each(|&reg| asm.pop(reg));
     asm.ret();
@@ -191,17 +196,17 @@ fn leave(asm: &mut Asm) {
 
 /// Leave with R11, shifted, and a reason.
 fn leave_with(asm: &mut Asm, why: u8, shift: u8, leave: u64) {
-    asm.copy(RAX, R11);
-    asm.shift_left(RAX, shift);
-    asm.alu_imm(Alu::Add, RAX, i32::from(why));
+    asm.shift_left(R11, shift);
+    asm.alu_imm(Alu::Add, R11, i32::from(why));
     asm.jump_to(leave);
 }
 
-/// `entry` = the offset of the TLB's entry for the address in R13.
+/// `entry` = the address of the TLB's entry for the address in R13.
 fn entry(asm: &mut Asm, entry: Host, mask: usize) {
     asm.copy32(entry, R13);
     asm.shift_right32(entry, 12 - tlb::ENTRY_SHIFT);
     asm.and32(entry, (mask << tlb::ENTRY_SHIFT) as u32);
+    asm.alu_memory(Alu::Add, entry, R15, TABLE);
 }
 
 fn check(asm: &mut Asm, mask: usize, size: u8, aligned: bool, write: bool, miss: u64) {
@@ -214,9 +219,9 @@ fn check(asm: &mut Asm, mask: usize, size: u8, aligned: bool, write: bool, miss:
     asm.add_to(R10, R13, i32::from(size) - 1);
     asm.alu_imm(Alu::And, R10, -4096);
     let tag = if write { tlb::WRITE } else { tlb::READ };
-    asm.alu_indexed(Alu::Cmp, R10, R14, R11, tag as i8);
+    asm.alu_memory(Alu::Cmp, R10, R11, tag as i32);
     asm.jump_if(NOT_EQUAL, other);
-    asm.alu_indexed(Alu::Add, R13, R14, R11, tlb::ADDEND as i8);
+    asm.alu_memory(Alu::Add, R13, R11, tlb::ADDEND as i32);
     asm.ret();
     asm.bind(other);
     asm.set(R10, u64::from(size) << 1 | u64::from(write));
@@ -230,7 +235,7 @@ fn executable(asm: &mut Asm, mask: usize, miss: u64) {
     let unknown = asm.label();
     entry(asm, R11, mask);
     asm.alu_imm(Alu::And, R13, -4096);
-    asm.alu_indexed(Alu::Cmp, R13, R14, R11, tlb::EXEC as i8);
+    asm.alu_memory(Alu::Cmp, R13, R11, tlb::EXEC as i32);
     asm.jump_if(NOT_EQUAL, unknown);
     asm.ret();
     asm.bind(unknown);
@@ -254,7 +259,8 @@ fn vectors(asm: &mut Asm, miss: u64) {
 
 /// An access misses the TLB. R10 tells which one.
 fn miss(asm: &mut Asm, base: u64, leave: u64) {
-    HOLDERS.iter().rev().for_each(|&reg| asm.push(Host(reg)));
+    spill(asm);
+    POOL.iter().rev().for_each(|&reg| asm.push(reg));
     asm.add_to(RSP, RSP, -VECTOR_BYTES);
     (0..16).for_each(|n| asm.store_vector(RSP, 16 * i32::from(n), n));
     asm.add_to(RDI, R15, -MIDDLE);
@@ -267,7 +273,8 @@ fn miss(asm: &mut Asm, base: u64, leave: u64) {
     asm.test(3, RAX, RAX);
     (0..16).for_each(|n| asm.load_vector(n, RSP, 16 * i32::from(n)));
     asm.add_to(RSP, RSP, VECTOR_BYTES);
-    HOLDERS.iter().for_each(|&reg| asm.pop(Host(reg)));
+    POOL.iter().for_each(|&reg| asm.pop(reg));
+    fill(asm);
     let failed = asm.label();
     asm.jump_if(EQUAL, failed);
     asm.ret();
@@ -283,17 +290,6 @@ fn leave_from_site(asm: &mut Asm, at: Host, base: u64) {
     asm.alu(Alu::Sub, at, R10);
 }
 
-/// What comes when a place is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Then {
-    /// Nothing.
-    Go,
-    /// RAX = the entry of the table of jumps.
-    Look,
-    /// RCX = the last call.
-    Return,
-}
-
 /// Where the last calls are, and the offset of the last one.
 const RETURNS_AT: i32 = field(offset_of!(Core, native) + offset_of!(Native, returns));
 const TOP: i32 = field(offset_of!(Core, native) + offset_of!(Native, top));
@@ -302,168 +298,211 @@ const RETURNS_MASK: u32 = ((RETURNS - 1) * size_of::<Return>()) as u32;
 const _: () = assert!(RETURNS.is_power_of_two() && size_of::<Return>().is_power_of_two());
 
 fn called(asm: &mut Asm) {
-    asm.load(RAX, R15, TOP);
-    asm.add_to(RAX, RAX, size_of::<Return>() as i32);
-    asm.and32(RAX, RETURNS_MASK);
-    asm.store(R15, TOP, RAX);
-    asm.sum(RDX, R15, RAX, 0, RETURNS_AT);
-    asm.store(RDX, offset_of!(Return, va) as i32, R10);
-    asm.store(RDX, offset_of!(Return, cell) as i32, RCX);
-    asm.load(R11, RCX, 0);
-    asm.load(R13, RCX, 8);
-    asm.store(RDX, offset_of!(Return, code) as i32, R11);
-    asm.store(RDX, offset_of!(Return, place) as i32, R13);
+    asm.load(R11, R15, TOP);
+    asm.add_to(R11, R11, size_of::<Return>() as i32);
+    asm.and32(R11, RETURNS_MASK);
+    asm.store(R15, TOP, R11);
+    asm.sum(R13, R15, R11, 0, RETURNS_AT);
+    asm.load(R11, R15, EPOCH);
+    asm.store(R13, offset_of!(Return, va) as i32, R10);
+    asm.store(R13, offset_of!(Return, epoch) as i32, R11);
+    asm.store(R13, offset_of!(Return, code) as i32, R12);
     asm.ret();
 }
 
-/// A return that goes somewhere else than behind the last call, or to where nobody has returned yet.
-fn unpaired(asm: &mut Asm, leave: u64) {
-    let (behind, other) = (asm.label(), asm.label());
-    find_jump(asm, behind);
-    asm.load(RAX, RAX, 8);
-    asm.and32(R13, 0xfff);
-    asm.alu(Alu::Add, R13, RDX);
-    asm.alu_memory(Alu::Cmp, R13, RCX, offset_of!(Return, va) as i32);
+fn returns(asm: &mut Asm, elsewhere: u64) {
+    let other = asm.label();
+    asm.load(R12, R15, TOP);
+    asm.sum(R9, R15, R12, 0, RETURNS_AT);
+    asm.add_to(R12, R12, -(size_of::<Return>() as i32));
+    asm.and32(R12, RETURNS_MASK);
+    asm.store(R15, TOP, R12);
+    asm.load(R12, R9, offset_of!(Return, code) as i32);
+    asm.alu_memory(Alu::Cmp, R13, R9, offset_of!(Return, va) as i32);
     asm.jump_if(NOT_EQUAL, other);
-    asm.load(RCX, RCX, offset_of!(Return, cell) as i32);
-    asm.store(RCX, 8, RDI);
-    asm.store(RCX, 0, RAX);
+    asm.load(R10, R15, EPOCH);
+    asm.alu_memory(Alu::Cmp, R10, R9, offset_of!(Return, epoch) as i32);
+    asm.jump_if(NOT_EQUAL, other);
+    asm.test(3, R12, R12);
+    asm.jump_if(EQUAL, other);
+    asm.copy(STACK, R14);
+    asm.alu_imm(Alu::And, R13, -4096);
+    asm.store(R15, slot(PAGE), R13);
+    asm.ret();
     asm.bind(other);
-    asm.jump_register(RAX);
-    asm.bind(behind);
-    not_found(asm, leave);
+    asm.jump_to(elsewhere);
 }
 
-/// Where the linear address in R13 lies: RDI = its place, R13 = its host address, RDX = its page.
-fn far(asm: &mut Asm, mask: usize, stack: bool, then: Then, leave: u64) {
-    let (again, unknown, behind) = (asm.label(), asm.label(), asm.label());
-    asm.bind(again);
-    entry(asm, RAX, mask);
-    asm.copy(RDX, R13);
-    asm.alu_imm(Alu::And, RDX, -4096);
-    asm.alu_indexed(Alu::Cmp, RDX, R14, RAX, tlb::EXEC as i8);
+/// `entry` = the entry of the last jumps for the linear address in R13.
+fn hop_entry(asm: &mut Asm, entry: Host) {
+    asm.copy32(entry, R13);
+    asm.shift_right32(entry, 12);
+    asm.xor32(entry, R13);
+    asm.and32(entry, HOP_MASK as u32);
+    asm.shift_left(entry, HOP_SHIFT);
+    asm.alu_memory(Alu::Add, entry, R15, slot(HOPS));
+}
+
+fn hop(asm: &mut Asm, stack: bool, elsewhere: u64) {
+    let other = asm.label();
+    hop_entry(asm, R12);
+    asm.alu_memory(Alu::Cmp, R13, R12, offset_of!(Hop, va) as i32);
+    asm.jump_if(NOT_EQUAL, other);
+    asm.load(R10, R15, EPOCH);
+    asm.alu_memory(Alu::Cmp, R10, R12, offset_of!(Hop, epoch) as i32);
+    asm.jump_if(NOT_EQUAL, other);
+    if stack {
+        asm.copy(STACK, R14);
+    }
+    asm.alu_imm(Alu::And, R13, -4096);
+    asm.store(R15, slot(PAGE), R13);
+    asm.load(R12, R12, offset_of!(Hop, code) as i32);
+    asm.ret();
+    asm.bind(other);
+    asm.jump_to(elsewhere);
+}
+
+/// `entry` = the entry of the last pages for the linear address in R13.
+fn page_entry(asm: &mut Asm, entry: Host) {
+    asm.copy32(entry, R13);
+    asm.shift_right32(entry, 12 - PAGE_SHIFT);
+    asm.and32(entry, (PAGE_MASK << PAGE_SHIFT) as u32);
+    asm.alu_memory(Alu::Add, entry, R15, slot(PAGES));
+}
+
+fn direct(asm: &mut Asm, stack: bool, hop: u64, far: u64) {
+    let (unknown, other) = (asm.label(), asm.label());
+    page_entry(asm, R9);
+    asm.copy(R10, R13);
+    asm.alu_imm(Alu::And, R10, -4096);
+    asm.alu_memory(Alu::Cmp, R10, R9, offset_of!(Page, va) as i32);
+    asm.jump_if(NOT_EQUAL, unknown);
+    asm.alu_memory(Alu::Cmp, R12, R9, offset_of!(Page, number) as i32);
+    asm.jump_if(NOT_EQUAL, other);
+    asm.load(R12, R15, EPOCH);
+    asm.alu_memory(Alu::Cmp, R12, R9, offset_of!(Page, epoch) as i32);
     asm.jump_if(NOT_EQUAL, unknown);
     if stack {
-        asm.store(R15, slot(4), RSI);
+        asm.copy(STACK, R14);
     }
-    asm.store(R15, slot(PAGE), RDX);
-    asm.add_to(RDI, RDX, 1 << 30);
-    asm.store(R15, slot(PAGE_FAR), RDI);
-    asm.alu_indexed(Alu::Add, R13, R14, RAX, tlb::ADDEND as i8);
-    // As `decode::cache::place` has it.
-    asm.copy(RDI, R13);
-    asm.alu_memory(Alu::Sub, RDI, R15, slot(RAM));
-    asm.copy(RAX, RDI);
-    asm.shift_right(RAX, 12);
-    asm.load(RCX, R15, slot(CONTENTS));
-    asm.load_scaled(RAX, RCX, RAX);
-    asm.shift_left(RAX, 12);
-    asm.and32(RDI, 0xfff);
-    asm.alu(Alu::Add, RDI, RAX);
-    match then {
-        Then::Go => {}
-        Then::Look => find_jump(asm, behind),
-        Then::Return => {
-            asm.load(RAX, R15, TOP);
-            asm.sum(RCX, R15, RAX, 0, RETURNS_AT);
-            asm.add_to(RAX, RAX, -(size_of::<Return>() as i32));
-            asm.and32(RAX, RETURNS_MASK);
-            asm.store(R15, TOP, RAX);
-        }
-    }
+    asm.store(R15, slot(PAGE), R10);
     asm.ret();
-    if then == Then::Look {
-        asm.bind(behind);
+    for (label, routine) in [(unknown, far), (other, hop)] {
+        asm.bind(label);
         asm.add_to(RSP, RSP, 8);
-        not_found(asm, leave);
+        asm.call_to(routine);
+        asm.jump_register(R12);
     }
+}
+
+/// What `hop` is for, where it does not know.
+fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
+    let (again, unknown, behind) = (asm.label(), asm.label(), asm.label());
+    asm.bind(again);
+    entry(asm, R12, mask);
+    asm.copy(R10, R13);
+    asm.alu_imm(Alu::And, R10, -4096);
+    asm.alu_memory(Alu::Cmp, R10, R12, tlb::EXEC as i32);
+    asm.jump_if(NOT_EQUAL, unknown);
+    if stack {
+        asm.copy(STACK, R14);
+    }
+    asm.store(R15, slot(PAGE), R10);
+    asm.load(R12, R12, tlb::ADDEND as i32);
+    asm.alu(Alu::Add, R12, R13);
+    // R9 = the place, as `decode::cache::place` has it.
+    asm.alu_memory(Alu::Sub, R12, R15, slot(RAM));
+    asm.copy(R9, R12);
+    asm.and32(R9, 0xfff);
+    asm.shift_right(R12, 12);
+    asm.load(R14, R15, slot(CONTENTS));
+    asm.load_scaled(R12, R14, R12);
+    page_entry(asm, R14);
+    asm.store(R14, offset_of!(Page, va) as i32, R10);
+    asm.load(R10, R15, EPOCH);
+    asm.store(R14, offset_of!(Page, epoch) as i32, R10);
+    asm.store(R14, offset_of!(Page, number) as i32, R12);
+    asm.shift_left(R12, 12);
+    asm.alu(Alu::Add, R9, R12);
+    // As `super::jump_slot` does it.
+    asm.copy(R14, R9);
+    asm.shift_right32(R14, 12);
+    asm.xor32(R14, R9);
+    asm.and32(R14, JUMP_MASK as u32);
+    asm.shift_left(R14, JUMP_SHIFT);
+    asm.alu_memory(Alu::Add, R14, R15, slot(JUMPS));
+    asm.alu_memory(Alu::Cmp, R9, R14, offset_of!(Jump, place) as i32);
+    asm.jump_if(NOT_EQUAL, behind);
+    asm.load(R12, R14, offset_of!(Jump, code) as i32);
+    hop_entry(asm, R14);
+    asm.load(R10, R15, EPOCH);
+    asm.store(R14, offset_of!(Hop, va) as i32, R13);
+    asm.store(R14, offset_of!(Hop, epoch) as i32, R10);
+    asm.store(R14, offset_of!(Hop, code) as i32, R12);
+    asm.ret();
+
+    // Nothing is known of the code there.
+    asm.bind(behind);
+    asm.add_to(RSP, RSP, 8);
+    asm.store(R15, RIP, R13);
+    asm.set(R11, u64::from(NEXT));
+    asm.jump_to(leave);
 
     asm.bind(unknown);
     // Where the run stops nobody fetches any more.
     let failed = asm.label();
-    asm.test(3, R12, R12);
+    asm.alu_memory_imm(Alu::Cmp, R15, slot(LEFT), 0);
     asm.jump_if(EQUAL, failed);
-    walk_for_code(asm, [RSI, R11], again);
+    walk_for_code(asm, again);
     asm.bind(failed);
     asm.add_to(RSP, RSP, 8);
     // All that the instruction does is done, unless it faults itself.
     asm.store(R15, RIP, R13);
     let fault = asm.label();
-    asm.copy(RAX, R13);
-    asm.shift_left(RAX, 16);
-    asm.shift_right_signed(RAX, 16);
-    asm.alu(Alu::Cmp, RAX, R13);
+    asm.copy(R10, R13);
+    asm.shift_left(R10, 16);
+    asm.shift_right_signed(R10, 16);
+    asm.alu(Alu::Cmp, R10, R13);
     asm.jump_if(NOT_EQUAL, fault);
     if stack {
-        asm.store(R15, slot(4), RSI);
+        asm.copy(STACK, R14);
     }
-    asm.set(RAX, u64::from(NEXT));
+    asm.set(R11, u64::from(NEXT));
     asm.jump_to(leave);
     asm.bind(fault);
     leave_with(asm, MISSED_FAR, 8, leave);
 }
 
-/// In a routine: walk the page tables for code at the linear address in R13, and look again if it may be executed. Two registers
-/// are kept.
-fn walk_for_code(asm: &mut Asm, keep: [Host; 2], again: Label) {
-    keep.iter().for_each(|&reg| asm.push(reg));
-    asm.add_to(RSP, RSP, -8);
+/// In a routine: walk the page tables for code at the linear address in R13, and look again if it may be executed. R11 is kept, and
+/// what a call preserves.
+fn walk_for_code(asm: &mut Asm, again: Label) {
+    spill(asm);
+    asm.push(R11);
     asm.add_to(RDI, R15, -MIDDLE);
     asm.copy(RSI, R13);
     asm.set(RAX, missed_exec as *const () as u64);
     asm.call(RAX);
-    asm.add_to(RSP, RSP, 8);
-    keep.iter().rev().for_each(|&reg| asm.pop(reg));
     asm.test(2, RAX, RAX);
+    asm.pop(R11);
+    fill(asm);
     asm.jump_if(NOT_EQUAL, again);
 }
 
-/// RAX = the entry of the table of jumps for the place in RDI; elsewhere if it is not there.
-fn find_jump(asm: &mut Asm, elsewhere: Label) {
-    // As `super::jump_slot` does it.
-    asm.copy(RAX, RDI);
-    asm.shift_right32(RAX, 12);
-    asm.xor32(RAX, RDI);
-    asm.and32(RAX, super::JUMP_MASK as u32);
-    asm.shift_left(RAX, JUMP_SHIFT);
-    asm.alu_memory(Alu::Add, RAX, R15, slot(JUMPS));
-    asm.alu_memory(Alu::Cmp, RDI, RAX, 0);
-    asm.jump_if(NOT_EQUAL, elsewhere);
-}
-
-/// Nothing is known of the code at R13, on the page RDX.
-fn not_found(asm: &mut Asm, leave: u64) {
-    asm.and32(R13, 0xfff);
-    asm.alu(Alu::Add, R13, RDX);
-    asm.store(R15, RIP, R13);
-    asm.set(RAX, u64::from(NEXT));
-    asm.jump_to(leave);
-}
-
-fn link(asm: &mut Asm, leave: u64) {
-    let behind = asm.label();
-    find_jump(asm, behind);
-    asm.load(RAX, RAX, 8);
-    asm.store(RCX, 8, RDI);
-    asm.store(RCX, 0, RAX);
-    asm.jump_register(RAX);
-    asm.bind(behind);
-    not_found(asm, leave);
-}
-
-/// Call a function of [`super::enter`] with the word in RSI.
+/// Call a function of [`super::enter`] with the word in R11. R13 = what comes back.
 fn call(asm: &mut Asm, function: u64) {
-    asm.store(R15, slot(LEFT), R12);
+    spill(asm);
     asm.add_to(RDI, R15, -MIDDLE);
+    asm.copy(RSI, R11);
     asm.add_to(RSP, RSP, -8);
     asm.set(RAX, function);
     asm.call(RAX);
     asm.add_to(RSP, RSP, 8);
+    asm.copy(R13, RAX);
+    fill(asm);
 }
 
-/// An operation has ended its block, for the reason in RAX.
+/// An operation has ended its block, for the reason in R13.
 fn stopped(asm: &mut Asm, base: u64, leave: u64) {
-    asm.copy(R13, RAX);
     asm.shift_left(R13, STOP_SHIFT - 8);
     leave_from_site(asm, R11, base);
     asm.alu(Alu::Add, R11, R13);
@@ -472,9 +511,7 @@ fn stopped(asm: &mut Asm, base: u64, leave: u64) {
 
 fn handler(asm: &mut Asm, base: u64, leave: u64) {
     call(asm, call_op as *const () as u64);
-    // It may have changed the mode.
-    asm.load(R14, R15, TABLE);
-    asm.test(2, RAX, RAX);
+    asm.test(2, R13, R13);
     let ended = asm.label();
     asm.jump_if(NOT_EQUAL, ended);
     asm.ret();
@@ -484,40 +521,37 @@ fn handler(asm: &mut Asm, base: u64, leave: u64) {
 
 fn string(asm: &mut Asm, base: u64, leave: u64) {
     call(asm, call_string as *const () as u64);
-    // Its iterations were counted.
-    asm.load(R12, R15, slot(LEFT));
-    asm.test(2, RAX, RAX);
+    asm.test(2, R13, R13);
     let (ended, again) = (asm.label(), asm.label());
     asm.jump_if(NOT_EQUAL, ended);
     asm.ret();
     asm.bind(ended);
-    asm.alu_imm(Alu::Cmp, RAX, 1);
+    asm.alu_imm(Alu::Cmp, R13, 1);
     asm.jump_if(EQUAL, again);
     stopped(asm, base, leave);
     asm.bind(again);
     asm.add_to(RSP, RSP, 8);
-    asm.set(RAX, u64::from(NEXT));
+    asm.set(R11, u64::from(NEXT));
     asm.jump_to(leave);
 }
 
 fn second(asm: &mut Asm, mask: usize, base: u64, leave: u64) {
     let (again, unknown, other) = (asm.label(), asm.label(), asm.label());
     asm.bind(again);
-    entry(asm, RAX, mask);
-    asm.alu_indexed(Alu::Cmp, R13, R14, RAX, tlb::EXEC as i8);
+    entry(asm, R9, mask);
+    asm.alu_memory(Alu::Cmp, R13, R9, tlb::EXEC as i32);
     asm.jump_if(NOT_EQUAL, unknown);
-    asm.alu_indexed(Alu::Add, R13, R14, RAX, tlb::ADDEND as i8);
+    asm.alu_memory(Alu::Add, R13, R9, tlb::ADDEND as i32);
     asm.alu_memory(Alu::Sub, R13, R15, slot(RAM));
-    asm.copy(RAX, R13);
-    asm.shift_right(RAX, 12);
-    asm.load(RCX, R15, slot(CONTENTS));
-    asm.load_scaled(RAX, RCX, RAX);
-    asm.alu(Alu::Cmp, RAX, R11);
+    asm.shift_right(R13, 12);
+    asm.load(R9, R15, slot(CONTENTS));
+    asm.load_scaled(R9, R9, R13);
+    asm.alu(Alu::Cmp, R9, R11);
     asm.jump_if(NOT_EQUAL, other);
     asm.ret();
     asm.bind(unknown);
     // The walk is what fetching the instruction begins with.
-    walk_for_code(asm, [R11, R13], again);
+    walk_for_code(asm, again);
     asm.bind(other);
     leave_from_site(asm, R11, base);
     leave_with(asm, SECOND, 8, leave);
@@ -528,23 +562,18 @@ fn edge(asm: &mut Asm) {
     // As `crate::edges` does it.
     asm.rotate_left(R10, NUMBER_ROTATION);
     asm.alu(Alu::Xor, R10, R11);
-    asm.copy(RAX, R10);
-    asm.shift_right(RAX, 12);
-    asm.xor32(RAX, R10);
-    asm.and32(RAX, TABLE_MASK as u32);
-    asm.shift_left(RAX, TABLE_SHIFT);
-    asm.alu_memory(Alu::Add, RAX, R15, slot(EDGES));
-    asm.alu_memory(Alu::Cmp, R10, RAX, 0);
+    asm.copy(R9, R10);
+    asm.shift_right(R9, 12);
+    asm.xor32(R9, R10);
+    asm.and32(R9, TABLE_MASK as u32);
+    asm.shift_left(R9, TABLE_SHIFT);
+    asm.alu_memory(Alu::Add, R9, R15, slot(EDGES));
+    asm.alu_memory(Alu::Cmp, R10, R9, 0);
     asm.jump_if(NOT_EQUAL, unknown);
     asm.store_imm(R15, slot(FROM), 0);
     asm.ret();
     asm.bind(unknown);
-    asm.add_to(RDI, R15, -MIDDLE);
-    asm.copy(RSI, R11);
-    asm.add_to(RSP, RSP, -8);
-    asm.set(RAX, note_edge as *const () as u64);
-    asm.call(RAX);
-    asm.add_to(RSP, RSP, 8);
+    call(asm, note_edge as *const () as u64);
     asm.ret();
 }
 
@@ -593,12 +622,15 @@ fn carry(asm: &mut Asm, unusual: u64) {
 }
 
 fn unusual_flags(asm: &mut Asm) {
-    VOLATILE.iter().for_each(|&reg| asm.push(Host(reg)));
+    spill(asm);
+    // The only one of the others that a call does not preserve.
+    asm.push(R9);
     asm.add_to(RDI, R15, -MIDDLE);
     asm.set(RAX, read_flags as *const () as u64);
     asm.call(RAX);
     asm.push(RAX);
     asm.pop_flags();
-    VOLATILE.iter().rev().for_each(|&reg| asm.pop(Host(reg)));
+    asm.pop(R9);
+    fill(asm);
     asm.ret();
 }

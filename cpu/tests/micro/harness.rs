@@ -23,7 +23,7 @@ pub(crate) struct Outcome {
     pub(crate) requests: Vec<Request>,
     /// Accesses to what was watched, if it was.
     pub(crate) hits: Option<Vec<Hit>>,
-    /// In the order in which they were seen first; none where the state moved between CPUs.
+    /// In the order in which they were seen first; none where the state moved between CPUs or nobody asked.
     pub(crate) edges: Option<Vec<Edge>>,
 }
 
@@ -84,14 +84,32 @@ const TINY: CacheConfig =
     CacheConfig { tlb_entries: 2, block_entries: 2, translate_after: None, edges: true };
 const TRANSLATED: CacheConfig = CacheConfig { translate_after: Some(0), ..ORDINARY };
 const TRANSLATED_TINY: CacheConfig = CacheConfig { translate_after: Some(1), ..TINY };
+/// Without the code that tells edges.
+const TRANSLATED_PLAIN: CacheConfig = CacheConfig { edges: false, ..TRANSLATED };
 const WHOLE: u64 = u64::MAX;
 
-const WAYS: [Way; 11] = [
+const WAYS: [Way; 13] = [
     Way { name: "ordinary", caches: ORDINARY, piece: WHOLE, flush: false, restore: false, watched: false },
     Way {
         name: "translated",
         caches: TRANSLATED,
         piece: WHOLE,
+        flush: false,
+        restore: false,
+        watched: false,
+    },
+    Way {
+        name: "translated, no edges",
+        caches: TRANSLATED_PLAIN,
+        piece: WHOLE,
+        flush: false,
+        restore: false,
+        watched: false,
+    },
+    Way {
+        name: "translated, no edges, pieces",
+        caches: TRANSLATED_PLAIN,
+        piece: 13,
         flush: false,
         restore: false,
         watched: false,
@@ -209,7 +227,7 @@ fn run(guest: &Guest, way: Way) -> Outcome {
     };
     let state = cpu_now.state();
     let hits = way.watched.then(|| cpu_now.take_hits());
-    let edges = (!way.restore).then(|| cpu_now.take_edges());
+    let edges = (way.caches.edges && !way.restore).then(|| cpu_now.take_edges());
     drop(cpu_now);
     Outcome { end, state, ram: memory.bytes(), requests, hits, edges }
 }

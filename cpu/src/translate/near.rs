@@ -1,0 +1,91 @@
+//! What a CPU remembers of where it was, so that code finds its way to other pages without asking where an address leads.
+//!
+//! Each entry was true in an *epoch* ([`crate::mem::tlb::Tlb::epoch`]), and is true for as long as that is the current one: no paging
+//! entry by which code was found has changed since, nor what a page of code holds, nor the mode that says who may execute it. A
+//! walk of the page tables would find the same, and would set no accessed bit that is not set. Epochs belong to one CPU. In an
+//! exploration of Redis a kernel's last for a million instructions, a process's for fifty thousand.
+
+use bytemuck::Zeroable;
+
+use crate::zeroed::Zeroed;
+
+/// A call that was executed, and what is behind it.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub(super) struct Return {
+    /// The return address.
+    pub va: u64,
+    /// The epoch of the call. None is 0.
+    pub epoch: u64,
+    /// The address of its code, or 0 if that was not known.
+    pub code: u64,
+    _unused: u64,
+}
+
+/// So many calls are remembered: a power of two.
+pub(super) const RETURNS: usize = 64;
+
+/// The last calls, in a ring.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(super) struct Returns(pub [Return; RETURNS]);
+
+impl Default for Returns {
+    fn default() -> Returns {
+        Returns([Return::default(); RETURNS])
+    }
+}
+
+/// A jump that was executed.
+#[derive(Debug, Clone, Copy, Zeroable)]
+#[repr(C)]
+pub(super) struct Hop {
+    /// Where it went.
+    pub va: u64,
+    /// The epoch.
+    pub epoch: u64,
+    /// The address of the code there.
+    pub code: u64,
+    _unused: u64,
+}
+
+/// So many jumps are remembered, minus one.
+pub(super) const HOP_MASK: usize = (1 << 14) - 1;
+/// The binary logarithm of a [`Hop`]'s bytes.
+pub(super) const HOP_SHIFT: u8 = 5;
+
+const _: () = assert!(size_of::<Hop>() == 1 << HOP_SHIFT);
+
+/// A page that code was executed on.
+#[derive(Debug, Clone, Copy, Zeroable)]
+#[repr(C)]
+pub(super) struct Page {
+    /// Its address.
+    pub va: u64,
+    /// The epoch.
+    pub epoch: u64,
+    /// The number of what it holds.
+    pub number: u64,
+    _unused: u64,
+}
+
+/// So many pages are remembered, minus one.
+pub(super) const PAGE_MASK: usize = (1 << 10) - 1;
+/// The binary logarithm of a [`Page`]'s bytes.
+pub(super) const PAGE_SHIFT: u8 = 5;
+
+const _: () = assert!(size_of::<Page>() == 1 << PAGE_SHIFT);
+
+/// Jumps and pages, by their addresses; [`super::routines`] computes where.
+#[derive(Debug)]
+pub(super) struct Near {
+    pub hops: Zeroed<Hop>,
+    pub pages: Zeroed<Page>,
+}
+
+impl Near {
+    /// Nothing is known.
+    pub(super) fn new() -> Near {
+        Near { hops: Zeroed::new(HOP_MASK + 1), pages: Zeroed::new(PAGE_MASK + 1) }
+    }
+}
