@@ -74,7 +74,7 @@ pub(crate) struct Tlb {
     used: [u64; 4],
     /// The binary logarithm of entries in a 64th.
     part_shift: u32,
-    /// The kernel's table may hold addresses below the middle.
+    /// The kernel's table may hold addresses below the middle, or would if anything was cached.
     kernel_below: bool,
     /// By mode, a number that changes when what was known of where code lies may not hold any more. No two modes have the same.
     epochs: [u64; 4],
@@ -122,7 +122,8 @@ impl Tlb {
         let table = if self.bypass { Mode::UserAligned } else { mode };
         self.base = (table as usize) * (self.mask + 1);
         self.table = &raw const self.entries[self.base] as u64;
-        self.epoch = self.epochs[table as usize];
+        // Of the mode itself: it says who may execute what.
+        self.epoch = self.epochs[mode as usize];
     }
     /// Code may lie elsewhere from here on, in all modes or in all but the kernel's.
     fn code_moves(&mut self, kernel: bool) {
@@ -222,6 +223,7 @@ impl Tlb {
     }
     /// Enter a translation for the current mode, if that is cached at all. `host` is the host address of the page.
     pub(crate) fn fill(&mut self, va: u64, host: u64, allow: Allow) {
+        self.kernel_below |= self.mode == Mode::Kernel && (va as i64) >= 0;
         if self.bypass || self.mode == Mode::UserAligned {
             return;
         }
@@ -229,7 +231,6 @@ impl Tlb {
         let tag = |on: bool| if on { page } else { NONE };
         let i = self.index(va);
         self.used[self.mode as usize] |= 1 << ((i - self.base) >> self.part_shift);
-        self.kernel_below |= self.mode == Mode::Kernel && (va as i64) >= 0;
         self.entries[i] = Entry {
             read: tag(allow.read),
             write: tag(allow.write),

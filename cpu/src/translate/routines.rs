@@ -90,10 +90,10 @@ pub(super) struct Routines {
     /// Get ready to go to the linear address in R13: R12 = its code. R11 is the site. The second one does the same; R14 is the
     /// stack pointer from then on.
     pub hop: [u64; 2],
-    /// A call is about to be made: its return address is in R10, and R12 where the code behind it is, or 0. R9 and R14 are kept.
-    pub called: u64,
     /// As these, for a page that is expected to hold what R12 is the number of. Does not come back if it holds something else.
     pub direct: [u64; 2],
+    /// A call is about to be made: its return address is in R10, and R12 where the code behind it is, or 0. R9 and R14 are kept.
+    pub called: u64,
     /// As the second `hop`, for a return.
     pub returns: u64,
     /// Have a handler execute an operation: R11 is its index, and the instructions of its block.

@@ -228,3 +228,31 @@ fn code_that_moves_is_found_where_it_is() {
         }
     }
 }
+
+/// Ring 3 returns to where ring 0 has just made a call, and may not execute it.
+#[test]
+fn what_one_ring_called_is_not_there_for_another() {
+    let mut g = Guest::new();
+    // A direct call is five bytes.
+    let called = CODE + 5;
+    g.code(CODE, |a| {
+        let mut on = a.create_label();
+        a.call(on)?;
+        a.hlt()?;
+        a.set_label(&mut on)?;
+        a.push(i32::from(USER_SS))?;
+        a.push(USER_STACK as i32)?;
+        a.push(2)?;
+        a.push(i32::from(USER_CS))?;
+        a.push(USER as i32)?;
+        a.iretq()
+    });
+    g.code(USER, |a| {
+        a.mov(eax, called as u32)?;
+        a.push(rax)?;
+        a.ret()
+    });
+    let out = check(&g);
+    assert_eq!(out.vectors(), [(14, 0x15)]);
+    assert_eq!(out.log()[0].rip, called);
+}
