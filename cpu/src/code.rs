@@ -16,6 +16,8 @@ pub struct CacheConfig {
     pub translate_after: Option<u32>,
     /// Note the edges of code that are executed ([`crate::Cpu::take_edges`]).
     pub edges: bool,
+    /// Count the conditional branches that retire ([`crate::Cpu::branches`]).
+    pub branches: bool,
 }
 
 /// So often a block is interpreted before a translation is worth its time.
@@ -28,6 +30,7 @@ impl Default for CacheConfig {
             block_entries: 1 << 18,
             translate_after: Some(TRANSLATE_AFTER),
             edges: false,
+            branches: false,
         }
     }
 }

@@ -102,6 +102,8 @@ pub(crate) struct Core {
     pub dead: Option<Dead>,
     /// Edges of code, if they are asked for.
     pub edges: Option<Box<Edges>>,
+    /// Conditional branches are counted, in [`slot::BRANCHES`].
+    pub branches: bool,
     /// What translated code leaves behind; nothing of it means anything outside of that.
     pub native: Native,
 }
@@ -140,6 +142,7 @@ impl Core {
             exceptions_at: (0, 0),
             dead: None,
             edges: None,
+            branches: false,
             native: Native::default(),
         };
         core.load_state(&CpuState::default());

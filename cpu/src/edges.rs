@@ -141,9 +141,19 @@ pub(crate) fn word(page_name: u64, offset: u64) -> u64 {
 }
 
 impl Core {
-    /// The last instruction of a block at a place has retired.
+    /// The last instruction of a block at a place has retired: count it, and note where the next one comes from, as far as
+    /// either is asked for.
     #[inline(always)]
-    pub(crate) fn depart(&mut self, last: &Op, block: u64) {
+    pub(crate) fn retire(&mut self, last: &Op, block: u64) {
+        if self.branches && last.is_conditional() {
+            self.regs[slot::BRANCHES as usize] += 1;
+        }
+        if self.edges.is_some() {
+            self.depart(last, block);
+        }
+    }
+    #[inline(always)]
+    fn depart(&mut self, last: &Op, block: u64) {
         if last.aux & JUMP != 0 {
             self.regs[slot::FROM as usize] = block & !OFFSET | u64::from(last.off);
         }

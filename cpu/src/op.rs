@@ -31,8 +31,8 @@ pub(crate) mod slot {
     pub(crate) const Y: u8 = 27;
     /// where the numbers of pages' contents are,
     pub(crate) const CONTENTS: u8 = 28;
-    /// where the table of jumps is,
-    pub(crate) const JUMPS: u8 = 29;
+    /// where the table of jumps is, which is seldom looked into and lies beyond the reach of one byte,
+    pub(crate) const JUMPS: u8 = 32;
     /// where the last pages are,
     pub(crate) const PAGES: u8 = 21;
     /// where the last jumps are,
@@ -43,8 +43,10 @@ pub(crate) mod slot {
     pub(crate) const EDGES: u8 = 23;
     /// The place of a near branch whose target has not been fetched yet, or 0 ([`crate::edges`]).
     pub(crate) const FROM: u8 = 31;
+    /// Conditional branches that retired, if they are counted.
+    pub(crate) const BRANCHES: u8 = 29;
     /// How many there are.
-    pub(crate) const COUNT: usize = 32;
+    pub(crate) const COUNT: usize = 33;
 }
 
 /// `Op::scale` bit: the address is cut to 32 bits (prefix 67).
@@ -57,6 +59,8 @@ pub(crate) const STACK_OPERAND: u16 = 0x4000;
 
 /// `Op::aux` bit: a near branch.
 pub(crate) const JUMP: u16 = 0x2000;
+/// `Op::aux` bit of a near branch: a conditional one.
+pub(crate) const CONDITIONAL: u16 = 0x1000;
 
 /// One instruction of a block.
 #[derive(Clone, Copy)]
@@ -101,6 +105,11 @@ pub(crate) enum Kind {
 }
 
 impl Op {
+    /// Whether it is a conditional branch: Jcc, LOOP and its kin, JRCXZ.
+    #[inline(always)]
+    pub(crate) fn is_conditional(&self) -> bool {
+        self.aux & (JUMP | CONDITIONAL) == JUMP | CONDITIONAL
+    }
     /// The linear address of the memory operand, segment base included.
     #[inline(always)]
     pub(crate) fn ea(&self, core: &Core) -> u64 {

@@ -70,11 +70,21 @@ impl Cpu {
     pub fn sharing(ram: Ram, code: &Code) -> Cpu {
         let mut core = Core::new(Mem::new(ram, code.caches().tlb_entries));
         core.edges = code.caches().edges.then(|| Box::new(Edges::new()));
+        core.branches = code.caches().branches;
         Cpu { core, code: code.clone() }
     }
     /// Instructions retired.
     pub fn icount(&self) -> u64 {
         self.core.icount
+    }
+    /// Conditional branches (Jcc, LOOP, JRCXZ) retired since the state was last replaced, taken or not. Zero, unless
+    /// [`CacheConfig::branches`] asks for them.
+    pub fn branches(&self) -> u64 {
+        self.core.regs[slot::BRANCHES as usize]
+    }
+    /// Whether they are counted.
+    pub fn counts_branches(&self) -> bool {
+        self.core.branches
     }
     /// The architectural state.
     pub fn state(&self) -> CpuState {
@@ -235,7 +245,7 @@ fn run(core: &mut Core, code: &mut Known, until: Until<'_>) -> Exit {
             || !until.breakpoints.is_empty();
         let ended = if alone {
             step(core, &mut code.cache, until.icount, single)
-        } else if core.edges.is_some() {
+        } else if core.edges.is_some() || core.branches {
             blocks::<true>(core, code)
         } else {
             blocks::<false>(core, code)
@@ -249,8 +259,8 @@ fn run(core: &mut Core, code: &mut Known, until: Until<'_>) -> Exit {
     }
 }
 
-/// Execute blocks for as long as nothing needs a look, and note their `EDGES` or not.
-fn blocks<const EDGES: bool>(core: &mut Core, code: &mut Known) -> Ended {
+/// Execute blocks for as long as nothing needs a look. With `NOTES`, note their edges or count their branches.
+fn blocks<const NOTES: bool>(core: &mut Core, code: &mut Known) -> Ended {
     let Known { cache, hot } = code;
     let mut index = match find(cache, core, Extent::Block) {
         Ok(index) => index,
@@ -277,7 +287,7 @@ fn blocks<const EDGES: bool>(core: &mut Core, code: &mut Known) -> Ended {
         core.regs[slot::PAGE as usize] = rip & !0xfff;
         core.regs[slot::PAGE_FAR as usize] = (rip & !0xfff).wrapping_add(FAR_PAGE);
         core.rip = rip.wrapping_add(u64::from(block.len));
-        if EDGES {
+        if NOTES {
             core.arrive(cache.named(index));
         }
         for op in cache.ops(block) {
@@ -285,8 +295,8 @@ fn blocks<const EDGES: bool>(core: &mut Core, code: &mut Known) -> Ended {
                 return stopped(core, op, stop);
             }
         }
-        if EDGES {
-            core.depart(&cache.ops(block)[usize::from(block.count) - 1], cache.named(index));
+        if NOTES {
+            core.retire(&cache.ops(block)[usize::from(block.count) - 1], cache.named(index));
         }
         core.icount += count;
         if core.icount == core.limit {
@@ -358,9 +368,7 @@ fn step_fetched(cache: &mut Cache, core: &mut Core) -> Ended {
     match (op.run)(core, op) {
         Ok(()) => {
             core.icount += 1;
-            if core.edges.is_some() {
-                core.depart(op, cache.named(index));
-            }
+            core.retire(op, cache.named(index));
             Ended::Check
         }
         Err(stop) => stopped(core, op, stop),

@@ -10,6 +10,7 @@ mod micro {
     mod near;
 
     mod again;
+    mod branches;
     mod code;
     mod debug;
     mod edges;

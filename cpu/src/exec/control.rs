@@ -6,7 +6,7 @@ use crate::core::Core;
 use crate::decode::operand::{gpr, is_gpr, is_memory};
 use crate::exec::integer::{Condition, number, with_condition};
 use crate::mem::canonical;
-use crate::op::{Address, Full, Handler, JUMP, Kind, Op, STACK_SEGMENT, slot};
+use crate::op::{Address, CONDITIONAL, Full, Handler, JUMP, Kind, Op, STACK_SEGMENT, slot};
 use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
@@ -193,6 +193,9 @@ pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     };
     op.run = run;
     op.aux |= JUMP;
+    if !matches!(i.mnemonic(), Mnemonic::Jmp | Mnemonic::Call | Mnemonic::Ret) {
+        op.aux |= CONDITIONAL;
+    }
     Some(Kind::Ends)
 }
 

@@ -51,6 +51,8 @@ pub(super) struct Expected {
     pub second: Option<u64>,
     /// The place of the block that came after it the last time.
     pub next: Option<u64>,
+    /// It ends with a branch that is to be counted.
+    pub counts: bool,
 }
 
 /// Where things are that translated code refers to.

@@ -26,6 +26,7 @@ impl Emitter<'_> {
             _ if i.is_jcc_short_or_near() && direct => {
                 self.need_flags(i.condition_code() as u8 - 1);
                 self.registers.save(self.asm);
+                self.count_branch();
                 let condition = i.condition_code() as u8 - 1;
                 if self.source.expected.named == 0 && in_page(op.disp) {
                     self.go_to(Some(condition), self.place_at(op.disp), 1);
@@ -83,6 +84,15 @@ impl Emitter<'_> {
                 self.go_on(after, 0, None);
             }
             _ => self.interpret(n),
+        }
+    }
+    /// Count the branch, if that is asked for: it retires, or faults without anything between, which takes it back. No flags are
+    /// changed, and no register but R11.
+    fn count_branch(&mut self) {
+        if self.source.expected.counts {
+            self.asm.load(R11, R15, at_slot(slot::BRANCHES));
+            self.asm.add_to(R11, R11, 1);
+            self.asm.store(R15, at_slot(slot::BRANCHES), R11);
         }
     }
     /// Tell the next block where the branch was, if edges are asked for: it retires, or faults without anything between. No

@@ -79,7 +79,12 @@ impl Translator {
             MISSED_FAR if number == NO_SITE => self.next(core),
             INTERPRET => self.interpret(core, number, (word >> 40 & 0xff) as usize),
             MISSED => self.interpret_from(core, self.sites.find(number)),
-            MISSED_FAR => self.interpret_from(core, self.sites.get(number)),
+            MISSED_FAR => {
+                let site = self.sites.get(number);
+                // The branch does not retire, but faults.
+                core.regs[slot::BRANCHES as usize] -= u64::from(self.get(site.block).counts);
+                self.interpret_from(core, site)
+            }
             SECOND => {
                 let block = self.get(self.sites.find(number).block);
                 core.rip = at(core, block.offset);

@@ -5,6 +5,7 @@ use super::block::Expected;
 use super::enter::Back;
 use crate::core::Core;
 use crate::decode::cache::{Cache, Extent};
+use crate::op::Op;
 use crate::run::{Ended, find, not_fetched, stopped};
 
 /// New translations can be executed when they were wanted so many times as often as a block is interpreted before it is
@@ -83,7 +84,12 @@ impl Hot {
         } else {
             None
         };
-        let expected = Expected { named: cache.named(index), second, next: cache.successor(block) };
+        let expected = Expected {
+            named: cache.named(index),
+            second,
+            next: cache.successor(block),
+            counts: core.branches && cache.ops(block).last().is_some_and(Op::is_conditional),
+        };
         let id = translator.translate(block, cache.ops(block), cache.bytes(block), expected);
         cache.block_mut(index).translated = id;
         Some(id)
@@ -110,9 +116,7 @@ impl Hot {
                         return Err(stopped(core, op, stop));
                     }
                 }
-                if core.edges.is_some() {
-                    core.depart(&ops[ops.len() - 1], named);
-                }
+                core.retire(&ops[ops.len() - 1], named);
                 core.icount += u64::from(count);
                 if core.icount == core.limit {
                     return Err(Ended::Check);

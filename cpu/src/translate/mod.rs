@@ -153,6 +153,8 @@ struct Translated {
     offset: u16,
     /// The word of its place, if edges are asked for ([`crate::edges`]).
     named: u64,
+    /// It counts the branch that it ends with.
+    counts: bool,
     /// Offsets in the page where it goes on.
     leads_to: [u16; 2],
 }
@@ -259,6 +261,7 @@ impl Translator {
             len: block.len,
             offset: (place & 0xfff) as u16,
             named,
+            counts: expected.counts,
             leads_to: ways.map(|way| way.map_or(0, |way| (way.place & 0xfff) as u16)),
         });
         self.made += 1;

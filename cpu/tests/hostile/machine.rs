@@ -71,6 +71,8 @@ pub(crate) struct Snapshot {
     pub(crate) dirty: Option<Vec<u64>>,
     /// Edges of code that were seen first since the last stop.
     pub(crate) edges: Vec<Edge>,
+    /// Conditional branches that retired so far, if they are counted.
+    pub(crate) branches: u64,
     /// Exits that the guest caused since the last stop, with the counts at which they came.
     pub(crate) exits: Vec<(u64, Exit)>,
 }
@@ -85,8 +87,10 @@ pub(crate) struct Trace {
 
 /// What the programs before have left.
 fn shared(caches: CacheConfig) -> Code {
-    static CODE: [OnceLock<Code>; 2] = [const { OnceLock::new() }; 2];
-    CODE[usize::from(caches.edges)].get_or_init(|| Code::new(caches)).clone()
+    static CODE: [OnceLock<Code>; 4] = [const { OnceLock::new() }; 4];
+    CODE[usize::from(caches.edges) + 2 * usize::from(caches.branches)]
+        .get_or_init(|| Code::new(caches))
+        .clone()
 }
 
 /// A few bytes on a few pages that the program may access.
@@ -113,6 +117,7 @@ pub(crate) fn run(p: &Program, memory: &Guarded, way: &Way, instructions_max: u6
         translate_after: way.after,
         // In half of all programs.
         edges: p.seed.count_ones() % 2 == 1,
+        branches: p.seed % 2 == 1,
     };
     let code = if way.shared { shared(caches) } else { Code::new(caches) };
     let mut cpu = Cpu::sharing(ram, &code);
@@ -161,7 +166,8 @@ fn drive(
         let goes_on = run_until(p.seed, cpu, p.state.icount + stop.at, way, rng, &mut exits);
         let dirty = (!goes_on || matches!(stop.event, Event::TakeDirty)).then(|| cpu.take_dirty_pages());
         let (state, ram_hash, edges) = (cpu.state(), hash(memory.bytes()), cpu.take_edges());
-        snapshots.push(Snapshot { state, ram_hash, dirty, edges, exits });
+        let branches = cpu.branches();
+        snapshots.push(Snapshot { state, ram_hash, dirty, edges, branches, exits });
         if !goes_on {
             break;
         }

@@ -83,6 +83,9 @@ fn different(a: &Snapshot, b: &Snapshot) -> Option<String> {
     if a.ram_hash != b.ram_hash {
         return Some("RAM".into());
     }
+    if a.branches != b.branches {
+        return Some(format!("{} branches and {}", a.branches, b.branches));
+    }
     differing(&a.edges, &b.edges)
 }
 

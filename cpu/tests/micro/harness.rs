@@ -25,6 +25,8 @@ pub(crate) struct Outcome {
     pub(crate) hits: Option<Vec<Hit>>,
     /// In the order in which they were seen first; none where the state moved between CPUs or nobody asked.
     pub(crate) edges: Option<Vec<Edge>>,
+    /// Conditional branches; none where the state moved between CPUs or nobody asked.
+    pub(crate) branches: Option<u64>,
 }
 
 impl Outcome {
@@ -79,13 +81,13 @@ struct Way {
 }
 
 const ORDINARY: CacheConfig =
-    CacheConfig { tlb_entries: 256, block_entries: 1024, translate_after: None, edges: true };
+    CacheConfig { tlb_entries: 256, block_entries: 1024, translate_after: None, edges: true, branches: true };
 const TINY: CacheConfig =
-    CacheConfig { tlb_entries: 2, block_entries: 2, translate_after: None, edges: true };
+    CacheConfig { tlb_entries: 2, block_entries: 2, translate_after: None, edges: true, branches: true };
 const TRANSLATED: CacheConfig = CacheConfig { translate_after: Some(0), ..ORDINARY };
 const TRANSLATED_TINY: CacheConfig = CacheConfig { translate_after: Some(1), ..TINY };
-/// Without the code that tells edges.
-const TRANSLATED_PLAIN: CacheConfig = CacheConfig { edges: false, ..TRANSLATED };
+/// Without the code that tells edges and counts branches.
+const TRANSLATED_PLAIN: CacheConfig = CacheConfig { edges: false, branches: false, ..TRANSLATED };
 const WHOLE: u64 = u64::MAX;
 
 const WAYS: [Way; 13] = [
@@ -228,8 +230,9 @@ fn run(guest: &Guest, way: Way) -> Outcome {
     let state = cpu_now.state();
     let hits = way.watched.then(|| cpu_now.take_hits());
     let edges = (way.caches.edges && !way.restore).then(|| cpu_now.take_edges());
+    let branches = (way.caches.branches && !way.restore).then(|| cpu_now.branches());
     drop(cpu_now);
-    Outcome { end, state, ram: memory.bytes(), requests, hits, edges }
+    Outcome { end, state, ram: memory.bytes(), requests, hits, edges, branches }
 }
 
 /// Run the guest in every way and return what it left, which is the same for all.
@@ -257,7 +260,15 @@ pub(crate) fn after_exception(guest: &Guest, vector: u8, error: Option<u32>) -> 
     assert_eq!(exit, Exit::Halt);
     let state = cpu.state();
     drop(cpu);
-    Outcome { end: End::Halt, state, ram: memory.bytes(), requests: vec![], hits: None, edges: None }
+    Outcome {
+        end: End::Halt,
+        state,
+        ram: memory.bytes(),
+        requests: vec![],
+        hits: None,
+        edges: None,
+        branches: None,
+    }
 }
 
 fn compare(a: &Outcome, b: &Outcome, way: &str) {
@@ -269,6 +280,9 @@ fn compare(a: &Outcome, b: &Outcome, way: &str) {
     }
     if a.edges.is_some() && b.edges.is_some() {
         assert_eq!(a.edges, b.edges, "{way}");
+    }
+    if a.branches.is_some() && b.branches.is_some() {
+        assert_eq!(a.branches, b.branches, "{way}: conditional branches");
     }
     let differs = a.ram.iter().zip(&b.ram).position(|(x, y)| x != y);
     assert_eq!(differs, None, "{way}: RAM differs");

@@ -57,7 +57,13 @@ impl Guest {
         let handle = unsafe { Ram::new(ram, RAM_LEN) };
         let cpu = Cpu::new(
             handle,
-            CacheConfig { tlb_entries: 64, block_entries: 256, translate_after: None, edges: false },
+            CacheConfig {
+                tlb_entries: 64,
+                block_entries: 256,
+                translate_after: None,
+                edges: false,
+                branches: false,
+            },
         );
         let mut guest = Guest { cpu, ram, template: template(), next_table: PML4 + PAGE };
         guest.build();

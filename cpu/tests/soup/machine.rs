@@ -43,6 +43,8 @@ pub(crate) struct Trace {
     pub(crate) ram: Vec<u8>,
     pub(crate) dirty: Vec<u64>,
     pub(crate) edges: Vec<Edge>,
+    /// Conditional branches that retired.
+    pub(crate) branches: u64,
     /// Exits that the guest caused, with the counts at which they came.
     pub(crate) exits: Vec<(u64, Exit)>,
 }
@@ -64,7 +66,13 @@ pub(crate) fn run(soup: &Soup, way: Way, instructions_max: u64) -> Trace {
         Way::TranslatedTiny => Some(1),
         _ => None,
     };
-    let caches = CacheConfig { tlb_entries: entries, block_entries: entries, translate_after, edges: true };
+    let caches = CacheConfig {
+        tlb_entries: entries,
+        block_entries: entries,
+        translate_after,
+        edges: true,
+        branches: true,
+    };
     let mut cpu = Cpu::new(ram, caches);
     cpu.leak_stale_translations(way == Way::StaleTranslations);
     cpu.set_state(&soup.state);
@@ -74,12 +82,13 @@ pub(crate) fn run(soup: &Soup, way: Way, instructions_max: u64) -> Trace {
     let state = cpu.state();
     let dirty = cpu.take_dirty_pages();
     let edges = cpu.take_edges();
+    let branches = cpu.branches();
     drop(cpu);
     // SAFETY: initialised, and the CPU that wrote it is gone.
     let ram = unsafe { std::slice::from_raw_parts(memory, RAM_LEN) }.to_vec();
     // SAFETY: allocated above with this layout.
     unsafe { std::alloc::dealloc(memory, layout) };
-    Trace { state, ram, dirty, edges, exits }
+    Trace { state, ram, dirty, edges, branches, exits }
 }
 
 fn drive(cpu: &mut Cpu, soup: &Soup, way: Way, instructions_max: u64, exits: &mut Vec<(u64, Exit)>) {

@@ -47,6 +47,9 @@ fn difference(a: &Trace, b: &Trace) -> Option<String> {
     if let Some(differing) = differing(&a.edges, &b.edges) {
         return Some(differing);
     }
+    if a.branches != b.branches {
+        return Some(format!("{} branches and {}", a.branches, b.branches));
+    }
     (a.dirty != b.dirty).then(|| format!("dirty pages: {:x?} and {:x?}", a.dirty, b.dirty))
 }
 

@@ -70,6 +70,12 @@ impl Lockstep {
         if theirs != ours {
             return Err(place(difference(&theirs, &ours)));
         }
+        let (theirs, ours) = (other.branches(), self.cpu.branches());
+        if theirs != ours {
+            return Err(place(format!(
+                "{theirs} branches were counted in translated code, {ours} in interpreted"
+            )));
+        }
         for page in self.cpu.take_dirty_pages() {
             if self.theirs.slice(page * PAGE, PAGE) != self.ours.slice(page * PAGE, PAGE) {
                 return Err(place(format!("page {page:#x} differs")));

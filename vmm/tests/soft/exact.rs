@@ -51,9 +51,27 @@ pub(crate) fn reference() -> Trail {
 fn caches_are_invisible() {
     let expected = reference();
     for caches in [
-        CacheConfig { tlb_entries: 64, block_entries: 1 << 12, translate_after: Some(0), edges: true },
-        CacheConfig { tlb_entries: 1024, block_entries: 16, translate_after: Some(1), edges: false },
-        CacheConfig { tlb_entries: 16, block_entries: 1 << 16, translate_after: None, edges: false },
+        CacheConfig {
+            tlb_entries: 64,
+            block_entries: 1 << 12,
+            translate_after: Some(0),
+            edges: true,
+            branches: true,
+        },
+        CacheConfig {
+            tlb_entries: 1024,
+            block_entries: 16,
+            translate_after: Some(1),
+            edges: false,
+            branches: false,
+        },
+        CacheConfig {
+            tlb_entries: 16,
+            block_entries: 1 << 16,
+            translate_after: None,
+            edges: false,
+            branches: false,
+        },
     ] {
         let mut trail = Trail::new(INTERVAL);
         trail.run(&mut machine(&busy(), caches, |_| {}), &Until::vtime(HORIZON));

@@ -10,7 +10,7 @@ use crate::engine::repeat::{INSTRUCTION_BYTES_MAX, repeats};
 
 /// For one instruction there is nothing to cache.
 const CACHES: CacheConfig =
-    CacheConfig { tlb_entries: 16, block_entries: 16, translate_after: None, edges: false };
+    CacheConfig { tlb_entries: 16, block_entries: 16, translate_after: None, edges: false, branches: false };
 
 /// Iterations of a repeated instruction. More are somebody's mischief, and take seconds.
 const ITERATIONS_MAX: u64 = 1 << 26;
