@@ -15,8 +15,15 @@ use crate::world_file::Clock;
 
 /// What an exact engine needs, and one that counts exits does without: it never waits for a window, and stops nowhere else.
 const NOT_NEEDED_FOR_EXITS: [&str; 2] = ["interrupts", "guest counters"];
+
 /// What the kvm engine does not do in this version, whatever the host can.
-const ENGINE_LACKS: [&str; 1] = ["a TSC that stands still between exits (not in this version)"];
+fn engine_lacks(clock: Clock) -> &'static str {
+    match clock {
+        Clock::Insn => "a count of instructions",
+        Clock::Branch => "a count of branches (not in this version)",
+        Clock::Exit => "a TSC that stands still between exits (not in this version)",
+    }
+}
 
 /// What the command line asks for.
 #[derive(Debug, Clone, Copy)]
@@ -46,8 +53,8 @@ pub struct Engine {
 pub enum Refused {
     /// It cannot count what the clock counts.
     #[error(
-        "--engine kvm: clock mode \"insn\" counts instructions, which /dev/kvm does not; say clock = \"exit\" in the world file, \
-         or use --engine soft"
+        "--engine kvm: clock mode \"insn\" counts instructions, which /dev/kvm does not; say clock = \"branch\" or clock = \"exit\" \
+         in the world file, or use --engine soft"
     )]
     Instructions,
     /// It was not proved exact.
@@ -63,7 +70,7 @@ impl Engine {
     /// # Errors
     /// It is not to be had.
     pub fn choose(asked: Asked, clock: Clock) -> Result<Engine, Refused> {
-        decide(asked, clock, missing)
+        decide(asked, clock, || missing(clock))
     }
 
     /// Everett's own CPU, for what no other is asked for.
@@ -100,7 +107,7 @@ fn decide(
             soft(format!("{SOFT}; clock mode \"insn\" counts instructions, which /dev/kvm does not"))
         }
         (EngineChoice::Kvm, Clock::Insn) => Err(Refused::Instructions),
-        (engine, Clock::Exit) => {
+        (engine, Clock::Branch | Clock::Exit) => {
             let missing = missing();
             match (engine, missing.is_empty()) {
                 (_, true) => kvm(true, "the fastest that proved exact on this host".to_owned()),
@@ -117,11 +124,12 @@ fn decide(
     }
 }
 
-/// What is missing for an engine that counts exits. What a first look does not find wanting has to prove itself.
-fn missing() -> Vec<&'static str> {
+/// What is missing for an engine that counts what this clock does. What a first look does not find wanting has to prove itself.
+fn missing(clock: Clock) -> Vec<&'static str> {
     let needed = |names: Vec<&'static str>| {
-        let needed = names.into_iter().filter(|name| !NOT_NEEDED_FOR_EXITS.contains(name));
-        needed.chain(ENGINE_LACKS).collect::<Vec<_>>()
+        let needed =
+            names.into_iter().filter(|name| clock != Clock::Exit || !NOT_NEEDED_FOR_EXITS.contains(name));
+        needed.chain([engine_lacks(clock)]).collect::<Vec<_>>()
     };
     let seen = needed(kvm::examine(Effort::Look).unproven);
     if seen.is_empty() { needed(kvm::examine(Effort::Proof).unproven) } else { seen }

@@ -54,6 +54,9 @@ pub(super) fn executed(clock: Clock, count: u64, seconds: f64) -> String {
             let mips = count as f64 / 1e6 / seconds.max(1e-9);
             format!("{:.2} billion instructions in {seconds:.1} s ({mips:.0} MIPS)", count as f64 / 1e9)
         }
+        Clock::Branch => {
+            format!("{:.2} billion conditional branches in {seconds:.1} s", count as f64 / 1e9)
+        }
         Clock::Exit => format!("{count} exits in {seconds:.1} s"),
     }
 }

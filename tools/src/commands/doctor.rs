@@ -47,7 +47,7 @@ pub(super) fn run(options: &Doctor, ui: &Ui) -> anyhow::Result<Outcome> {
         return Ok(if unproven.is_empty() { Outcome::Fine } else { Outcome::Found });
     }
     let asked = Asked { engine: EngineChoice::Auto, allow_inexact: false };
-    for clock in [Clock::Insn, Clock::Exit] {
+    for clock in [Clock::Insn, Clock::Branch, Clock::Exit] {
         let engine = Engine::choose(asked, clock)?;
         let line = format!("clock mode {}: {}: {}", clock.mode(), engine.kind.name(), engine.why);
         ui.say(format!("{}  {:width$}  {line}", style::paint(style::HEAD, "=>  "), "engine"))?;

@@ -272,6 +272,10 @@ fn tell_end(
             format!("{:.1} billion instructions", totals.cost.instructions as f64 / 1e9),
             format!(" ({:.0} MIPS)", progress.instructions as f64 * 1e3 / cpu_ns),
         ),
+        Clock::Branch => (
+            format!("{:.2} billion conditional branches of code", totals.cost.instructions as f64 / 1e9),
+            String::new(),
+        ),
         Clock::Exit => (format!("{} exits", totals.cost.instructions), String::new()),
     };
     ui.say(format!(

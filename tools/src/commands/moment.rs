@@ -159,11 +159,12 @@ fn show(ui: &Ui, world: &Path, name: &str) -> anyhow::Result<()> {
     let ready_ns = stored.session.ready_ns().unwrap_or(0);
     let after = show_duration_ns(stored.moment.vtime().saturating_sub(ready_ns));
     ui.say(format!("    {after} after ready; {} events before it", stored.events.len()))?;
+    let counted = prepared.launcher.world.clock.mode().units();
     for ((node, phase), machine) in stored.session.phases().zip(&stored.moment.machines) {
         let disks = machine.disks().iter().map(|disk| disk.blocks.len()).sum::<u64>();
         let (pages, icount) = (machine.memory().delta_pages().count(), machine.icount());
         ui.say(format!(
-            "    {node}: {phase:?}; {icount} instructions since power-on; {pages} pages of memory and {disks} blocks of disks \
+            "    {node}: {phase:?}; {icount} {counted} since power-on; {pages} pages of memory and {disks} blocks of disks \
              of its own"
         ))?;
     }

@@ -32,7 +32,7 @@ struct Summary {
     image: String,
     seed: u64,
     engine: EngineKind,
-    /// What `instructions` and `executed` are of: exits, in clock mode `exit`.
+    /// What `instructions` and `executed` are of: exits in clock mode `exit`, conditional branches in `branch`.
     clock: Clock,
     exact: bool,
     vtime_ns: u64,

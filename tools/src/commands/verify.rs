@@ -124,12 +124,12 @@ fn tell_run(ui: &Ui, clock: Clock, result: &RunResult) -> anyhow::Result<()> {
         n => style::paint(style::BAD, format!("  {n} findings")),
     };
     ui.say(format!(
-        "run {:>4}  trail {:#}  {} points, {} {}s{findings}",
+        "run {:>4}  trail {:#}  {} points, {} {}{findings}",
         result.run,
         result.trail,
         result.points,
         result.instructions,
-        clock.mode().unit()
+        clock.mode().units()
     ))?;
     ui.record(&Record::Run {
         run: result.run,

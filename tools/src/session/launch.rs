@@ -11,6 +11,7 @@ use everett_vmm::boot::{DEFAULT_CMDLINE, EXIT_CMDLINE};
 use everett_vmm::clock::ClockMode;
 use everett_vmm::disk::{BLOCK, Disk, DiskError};
 use everett_vmm::engine::any::AnyEngine;
+use everett_vmm::engine::branches::BranchEngine;
 use everett_vmm::engine::exits::ExitEngine;
 use everett_vmm::engine::kvm::KvmEngine;
 use everett_vmm::engine::soft::{FlushSchedule, SoftEngine};
@@ -207,9 +208,12 @@ impl EngineOptions {
     fn engine(&self, clock: ClockMode, ram: &Ram) -> Result<AnyEngine, MachineError> {
         Ok(match (self.engine, clock) {
             (EngineKind::Soft, ClockMode::Exit) => {
-                AnyEngine::Exits(Box::new(ExitEngine::new(self.soft_engine(ram))))
+                AnyEngine::Exits(Box::new(ExitEngine::new(self.soft_engine(clock, ram))))
             }
-            (EngineKind::Soft, _) => AnyEngine::Soft(Box::new(self.soft_engine(ram))),
+            (EngineKind::Soft, ClockMode::Branch) => {
+                AnyEngine::Branches(Box::new(BranchEngine::new(self.soft_engine(clock, ram))))
+            }
+            (EngineKind::Soft, _) => AnyEngine::Soft(Box::new(self.soft_engine(clock, ram))),
             (EngineKind::Kvm, _) => {
                 let mut engine = KvmEngine::new(&Host::open()?, ram.shared())?;
                 engine.wait_at_most(PATIENCE);
@@ -218,10 +222,11 @@ impl EngineOptions {
         })
     }
 
-    fn soft_engine(&self, ram: &Ram) -> SoftEngine {
-        let mut engine = SoftEngine::sharing(ram.shared(), &code(self.caches));
+    fn soft_engine(&self, clock: ClockMode, ram: &Ram) -> SoftEngine {
+        let caches = CacheConfig { branches: clock == ClockMode::Branch, ..self.caches };
+        let mut engine = SoftEngine::sharing(ram.shared(), &code(caches));
         if self.lockstep {
-            engine.run_in_lockstep(self.caches);
+            engine.run_in_lockstep(caches);
         }
         engine
     }
@@ -426,7 +431,7 @@ impl Launcher {
         config.initramfs.clone_from(&self.files.initramfs);
         let of_clock = match self.world.clock {
             Clock::Insn => "",
-            Clock::Exit => EXIT_CMDLINE,
+            Clock::Branch | Clock::Exit => EXIT_CMDLINE,
         };
         let parts = [DEFAULT_CMDLINE, of_clock, &self.world.image.cmdline, &self.cmdline];
         config.cmdline = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");

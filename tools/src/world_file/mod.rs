@@ -65,6 +65,8 @@ pub enum CpuModel {
 pub enum Clock {
     /// Retired instructions.
     Insn,
+    /// Retired conditional branches.
+    Branch,
     /// Exits: accesses to devices, and HLT.
     Exit,
 }
@@ -75,6 +77,7 @@ impl Clock {
     pub fn mode(self) -> ClockMode {
         match self {
             Clock::Insn => ClockMode::Insn,
+            Clock::Branch => ClockMode::Branch,
             Clock::Exit => ClockMode::Exit,
         }
     }
@@ -212,13 +215,11 @@ fn read(top: &Table<'_>, file: &Path) -> Result<World, Error> {
         None => Clock::Insn,
         Some(item) => match item.str()? {
             "insn" => Clock::Insn,
+            "branch" => Clock::Branch,
             "exit" => Clock::Exit,
-            mode @ "branch" => {
-                return Err(item.error(format!("clock mode \"{mode}\" is not supported yet by this version")));
-            }
             other => {
                 return Err(item.error(format!(
-                    "the clock mode \"{other}\" does not exist; there are \"insn\" and \"exit\""
+                    "the clock mode \"{other}\" does not exist; there are \"insn\", \"branch\" and \"exit\""
                 )));
             }
         },

@@ -185,7 +185,8 @@ fn errors_name_file_line_and_key() {
     );
     assert_eq!(read_text("").unwrap_err().to_string(), "w.toml:1: a world needs at least one [[node]]");
     assert_eq!(read_text("clock = \"exit\"\n[[node]]\nname = \"a\"\n").unwrap().clock, Clock::Exit);
-    for mode in ["branch", "wall"] {
+    assert_eq!(read_text("clock = \"branch\"\n[[node]]\nname = \"a\"\n").unwrap().clock, Clock::Branch);
+    for mode in ["branches", "wall"] {
         assert_eq!(read_text(&format!("clock = \"{mode}\"")).unwrap_err().key, "clock");
     }
     assert_eq!(read_text("\n\nx = = 1").unwrap_err().line, Some(3));

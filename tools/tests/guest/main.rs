@@ -8,6 +8,7 @@
 //! * `disks`: what guests do with theirs;
 //! * `programs`: programs from Debian packages give right answers; `trouble`: guests that go wrong.
 
+mod branches;
 mod cluster;
 mod composer;
 mod disks;

@@ -18,12 +18,13 @@ use crate::layout::CMDLINE_BYTES_MAX;
 pub const DEFAULT_CMDLINE: &str = "console=ttyS0 8250.nr_uarts=1 reboot=acpi panic=-1 tsc=reliable no_timer_check \
      mitigations=off cryptomgr.notests=1 random.trust_bootloader=on pci=off";
 
-/// What clock mode `exit` adds to it, where a kernel that waits for the TSC would wait for ever.
+/// What clock modes `exit` and `branch` add to it, where a kernel that waits for the TSC would wait for ever, or until something
+/// else is due.
 ///
 /// - `clearcpuid=4`: do not use the TSC (bit 4 of CPUID's first feature word). Time then comes from the HPET, and delays are loops;
-/// - `lpj=`: how many of these make a tick. Delays take no time here, so few will do;
-/// - `nolapic_timer`: ticks come from the HPET. Without a TSC the kernel would measure the LAPIC timer against ticks, which come
-///   at exits only, and that loop has none.
+/// - `lpj=`: how many of these make a tick. Devices are ready at once, so few will do;
+/// - `nolapic_timer`: ticks come from the HPET. Without a TSC the kernel would measure the LAPIC timer against ticks, in a loop that
+///   has no exit: they would come late in clock mode `branch`, and never in `exit`.
 pub const EXIT_CMDLINE: &str = "clearcpuid=4 lpj=4096 nolapic_timer";
 
 /// A command line as the kernel reads it, with its terminator.

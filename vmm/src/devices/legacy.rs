@@ -1,4 +1,4 @@
-//! What machines in clock mode `exit` have besides: a PC's older devices, for kernels that must not look at the TSC.
+//! What machines in clock modes `exit` and `branch` have besides: a PC's older devices, for kernels that must not look at the TSC.
 //!
 //! A kernel without a TSC takes its time from the HPET, whose every read is an exit, and its ticks from it, too, for nothing
 //! tells it the LAPIC timer's frequency. Linux has an HPET tick only on platforms that are not hardware-reduced and have a PIC, so

@@ -1,7 +1,7 @@
 //! Digests, trails and the search for the first difference between two runs.
 //!
 //! A digest covers everything that decides what happens next: registers, RAM, devices, timers, streams, clock and disks. In clock
-//! mode `exit` it is the same on all engines, so RAM is not in it (when page tables note accesses is a processor's own
+//! modes `exit` and `branch` it is the same on all engines, so RAM is not in it (when page tables note accesses is a processor's own
 //! business, and some note more than others), nor is which x87 instruction came last, nor are the registers of a CPU that came to
 //! its end within an instruction. It is
 //! incremental: only pages and blocks written since the last one are hashed. Taking one changes nothing: it is an
@@ -92,7 +92,7 @@ impl<E: Engine> Machine<E> {
                 self.update_memory_hashes();
                 Some(("memory".to_owned(), self.digest.memory.sum().digest()))
             }
-            ClockMode::Exit => {
+            ClockMode::Exit | ClockMode::Branch => {
                 // Which instructions update these differs between processors.
                 (cpu.fpu.fip, cpu.fpu.fdp, cpu.fpu.fop) = (0, 0, 0);
                 if self.end().is_some_and(End::is_within_an_instruction) {
@@ -106,6 +106,7 @@ impl<E: Engine> Machine<E> {
             vec![("cpu".to_owned(), serialized(&cpu)), ("devices".to_owned(), serialized(&self.state))];
         parts.extend(memory);
         parts.extend(self.state.legacy.as_ref().map(|legacy| ("legacy".to_owned(), serialized(legacy))));
+        parts.extend(self.state.slice.as_ref().map(|slice| ("slice".to_owned(), serialized(slice))));
         let disks = self.disk_digests();
         parts.extend(disks.into_iter().enumerate().map(|(i, digest)| (format!("disk {i}"), digest)));
         Breakdown { parts }

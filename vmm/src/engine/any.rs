@@ -2,6 +2,7 @@
 
 use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
 
+use super::branches::BranchEngine;
 use super::exits::ExitEngine;
 use super::kvm::KvmEngine;
 use super::soft::SoftEngine;
@@ -14,6 +15,8 @@ pub enum AnyEngine {
     Soft(Box<SoftEngine>),
     /// Our own CPU, which counts exits.
     Exits(Box<ExitEngine>),
+    /// Our own CPU, which counts branches.
+    Branches(Box<BranchEngine>),
     /// The host's processor.
     Kvm(Box<KvmEngine>),
 }
@@ -24,6 +27,7 @@ impl AnyEngine {
         match self {
             AnyEngine::Soft(engine) => Some(engine),
             AnyEngine::Exits(engine) => Some(engine.soft_mut()),
+            AnyEngine::Branches(engine) => Some(engine.soft_mut()),
             AnyEngine::Kvm(_) => None,
         }
     }
@@ -31,7 +35,7 @@ impl AnyEngine {
     pub fn kvm(&self) -> Option<&KvmEngine> {
         match self {
             AnyEngine::Kvm(engine) => Some(engine),
-            AnyEngine::Soft(_) | AnyEngine::Exits(_) => None,
+            AnyEngine::Soft(_) | AnyEngine::Exits(_) | AnyEngine::Branches(_) => None,
         }
     }
 }
@@ -42,6 +46,7 @@ macro_rules! each {
         match $any {
             AnyEngine::Soft($engine) => $body,
             AnyEngine::Exits($engine) => $body,
+            AnyEngine::Branches($engine) => $body,
             AnyEngine::Kvm($engine) => $body,
         }
     };

@@ -14,7 +14,7 @@
 
 use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
 
-use super::repeat::{INSTRUCTION_BYTES_MAX, repeats};
+use super::repeat::goes_on;
 use super::soft::SoftEngine;
 use super::{Capabilities, Engine, Exit, TscAnchor, Until};
 use crate::clock::ClockMode;
@@ -95,7 +95,7 @@ impl ExitEngine {
                 self.count();
                 exit
             }
-            Exit::Count => Exit::NoExit,
+            Exit::Count => Exit::NoProgress,
             other => other,
         }
     }
@@ -119,23 +119,14 @@ impl ExitEngine {
                 Exit::Watchpoint => self.watched = true,
                 other => return Some(self.stopped(other)),
             }
-            if !self.goes_on() {
+            if !goes_on(&self.soft) {
                 self.count();
                 return std::mem::take(&mut self.watched).then_some(Exit::Watchpoint);
             }
             if self.spent() {
-                return Some(Exit::NoExit);
+                return Some(Exit::NoProgress);
             }
         }
-    }
-
-    /// Whether a repeated instruction comes next, or goes on.
-    fn goes_on(&self) -> bool {
-        let state = self.soft.state();
-        let mut bytes = [0; INSTRUCTION_BYTES_MAX];
-        let known = self.soft.read_virtual(state.rip, &mut bytes);
-        // An exception that was just delivered has ended it.
-        state.exceptions == 0 && repeats(&bytes[..known])
     }
 
     /// Whether nobody waits for the guest's next exit any more.
@@ -161,7 +152,7 @@ impl Engine for ExitEngine {
             return Exit::Window;
         }
         if self.spent() {
-            return Exit::NoExit;
+            return Exit::NoProgress;
         }
         let exit = self.execute(self.boundary.saturating_add(self.instructions_max));
         self.open = false;

@@ -2,16 +2,18 @@
 //!
 //! An engine executes instructions on guest memory and stops for one of the reasons in [`Exit`]. It knows nothing of
 //! devices: an access to an address that is not RAM ends the run, the machine serves it, and the next `run` finishes
-//! the instruction. It knows nothing of time either: it counts what the world's clock mode counts, retired instructions
-//! or finished exits, and is told what the TSC shows.
+//! the instruction. It knows nothing of time either: it counts what the world's clock mode counts, retired instructions,
+//! conditional branches or finished exits, and is told what the TSC shows.
 //!
-//! - [`soft`]: our own CPU, which counts instructions; [`exits`]: the same CPU in clock mode `exit`
+//! - [`soft`]: our own CPU, which counts instructions; [`exits`]: the same CPU in clock mode `exit`; [`branches`]: in clock mode
+//!   `branch`
 //! - [`kvm`]: the host's processor, which counts exits; [`any`]: whichever of them a machine has
 //!
 //! **Invariant.** What an engine does between two stops is a function of its state, guest memory and the arguments of
 //! the call: never of host time, of its caches, or of how often it was stopped.
 
 pub mod any;
+pub mod branches;
 pub mod exits;
 mod instants;
 pub mod kvm;
@@ -72,8 +74,8 @@ pub enum Exit {
     Watchpoint,
     /// The guest used something that the engine does not model (32-bit code, say). The reason names it.
     Unsupported(&'static str),
-    /// In clock mode `exit`: so many instructions were executed since the last exit that none is expected any more.
-    NoExit,
+    /// So many instructions were executed since the last of what the clock mode counts that no other is expected any more.
+    NoProgress,
     /// The host could not go on: [`Engine::failure`] says why. Nothing is executed any more.
     Failed,
 }
@@ -83,8 +85,8 @@ pub enum Exit {
 pub struct Until<'a> {
     /// Stop at this count since the engine's beginning (absolute, not relative).
     pub icount: u64,
-    /// Stop at the first boundary at which an external interrupt can be taken: of instructions where those are counted, behind
-    /// an exit where exits are.
+    /// Stop at the first boundary at which an external interrupt can be taken: of instructions, or behind an exit where exits are
+    /// counted.
     pub window: bool,
     /// Stop before an instruction at one of these linear addresses (sorted). None for an engine that does not stop there.
     pub breakpoints: &'a [u64],
@@ -118,10 +120,12 @@ pub struct Capabilities {
 pub trait Engine {
     /// What it can do.
     fn capabilities(&self) -> Capabilities;
-    /// Run until one of the ends in `until`, or an exit of the guest's. Never past `until.icount`.
+    /// Run until one of the ends in `until`, or an exit of the guest's. Never past `until.icount`; an instruction that waits for a
+    /// device is finished first.
     fn run(&mut self, until: Until<'_>) -> Exit;
     /// The count since the beginning, of what the clock mode counts. One iteration of a repeated string instruction counts as
-    /// an instruction; in clock mode `exit` what is left of one belongs to the exit before it.
+    /// an instruction; where something else is counted, what is left of one belongs to the exit before it. In clock mode `branch` a
+    /// count is reached behind the branch that makes it.
     fn icount(&self) -> u64;
     /// Why the host could not go on, if it could not. What the engine says after that is worth nothing.
     fn failure(&self) -> Option<String> {
@@ -137,7 +141,7 @@ pub trait Engine {
     /// # Panics
     /// If the CPU is not [`interruptible`](Engine::interruptible): the machine asks first.
     fn interrupt(&mut self, vector: u8);
-    /// Set what RDTSC shows.
+    /// Set what RDTSC shows. In clock mode `branch` it shows `tsc` and nothing else until it is set again.
     fn set_tsc(&mut self, anchor: TscAnchor);
     /// The architectural state, canonical: equal states are equal values whatever caches the engine has.
     fn state(&self) -> CpuState;

@@ -1,9 +1,12 @@
-//! Where clock mode `exit` has no boundary: before a repeated string instruction.
+//! Where an exit has no boundary behind it: before a repeated string instruction.
 //!
 //! Such an instruction may access devices, iteration by iteration. KVM does some of them in one go and comes back between others,
 //! also after the last one and before the instruction is left, and does not say of which instruction an access was. So the rule
 //! asks only what comes next: behind an exit, a repeated string instruction that is about to be executed, or to go on, belongs to
 //! that exit. It is the same on all engines, whatever was before.
+
+use super::Engine;
+use super::soft::SoftEngine;
 
 /// The longest instruction there is.
 pub(super) const INSTRUCTION_BYTES_MAX: usize = 15;
@@ -21,6 +24,15 @@ pub(super) fn repeats(bytes: &[u8]) -> bool {
         }
     }
     false
+}
+
+/// Whether what comes next on this CPU belongs to the exit before it.
+pub(super) fn goes_on(soft: &SoftEngine) -> bool {
+    let state = soft.state();
+    let mut bytes = [0; INSTRUCTION_BYTES_MAX];
+    let known = soft.read_virtual(state.rip, &mut bytes);
+    // An exception that was just delivered has ended it.
+    state.exceptions == 0 && repeats(&bytes[..known])
 }
 
 #[cfg(test)]

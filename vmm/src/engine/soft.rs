@@ -96,6 +96,15 @@ impl SoftEngine {
         self.cpu.blocks_decoded()
     }
 
+    /// Conditional branches that retired since the state was last replaced, if they are counted.
+    pub fn branches(&self) -> u64 {
+        self.cpu.branches()
+    }
+    /// Whether they are.
+    pub fn counts_branches(&self) -> bool {
+        self.cpu.counts_branches()
+    }
+
     /// Plant a defect for tests of the determinism checks: stores to page tables leave stale translations behind.
     #[doc(hidden)]
     pub fn leak_stale_translations(&mut self, on: bool) {

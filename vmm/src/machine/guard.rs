@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::stop::End;
-use crate::clock::ClockMode;
+use crate::clock::{BRANCH_INSTRUCTIONS, ClockMode};
 
 /// Interrupts in a row, each within [`STORM_GAP`] instructions of the one before, that make a storm. Linux gives up on a
 /// stuck line after as many.
@@ -13,8 +13,12 @@ pub const STORM_INTERRUPTS: u64 = 100_000;
 pub const STORM_GAP: u64 = 200;
 /// The same in exits: a handler that does nothing has one, its EOI.
 const STORM_GAP_EXITS: u64 = 2;
+/// The same in branches.
+const STORM_GAP_BRANCHES: u64 = STORM_GAP / BRANCH_INSTRUCTIONS;
 /// Device accesses of one instruction. FXSAVE to a device makes 64.
 pub const ACCESSES_MAX: u32 = 4096;
+/// Device accesses between two branches, where those are counted: of all instructions there. No time passes meanwhile.
+const ACCESSES_MAX_BRANCHES: u32 = 1 << 20;
 
 /// What the guards count.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +35,7 @@ impl Guard {
         let gap = match mode {
             ClockMode::Insn => STORM_GAP,
             ClockMode::Exit => STORM_GAP_EXITS,
+            ClockMode::Branch => STORM_GAP_BRANCHES,
         };
         let close = icount.saturating_sub(self.last_interrupt) < gap;
         self.streak = if close { self.streak + 1 } else { 0 };
@@ -47,12 +52,13 @@ impl Guard {
     }
 
     /// A device is accessed at this count.
-    pub(super) fn access(&mut self, icount: u64) -> Result<(), End> {
+    pub(super) fn access(&mut self, mode: ClockMode, icount: u64) -> Result<(), End> {
+        let most = if mode == ClockMode::Branch { ACCESSES_MAX_BRANCHES } else { ACCESSES_MAX };
         if self.access_icount != icount {
             self.access_icount = icount;
             self.accesses = 0;
         }
         self.accesses += 1;
-        if self.accesses > ACCESSES_MAX { Err(End::NoProgress) } else { Ok(()) }
+        if self.accesses > most { Err(End::NoProgress) } else { Ok(()) }
     }
 }

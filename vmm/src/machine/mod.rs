@@ -3,14 +3,14 @@
 //! - `config`: what a machine is made of
 //! - `run`: the loop; `bus`: which device an access goes to; `guard`: bounds on guests that go nowhere
 //! - `events`: the queue of what will happen by itself; `output`: what goes out to observers
-//! - `stop`: when and why a run ends
+//! - `stop`: when and why a run ends; `slice`: when what is due is looked at, in clock mode `branch`
 //! - `journal`: the inputs that a CPU got, for comparing two runs
 //! - `moment`: all of it taken at a stop and brought back
 //! - `drives`: what the host does to disks: loss of power, reset, other disks
 //!
 //! **Invariants.** Only [`State`], CPU, RAM and disks decide what happens next; `Output`, digests and the journal are
 //! observers. Every stop lies between two instructions, except when the machine has come to its end; in clock mode `exit` each
-//! that is not an observer's lies behind an exit.
+//! that is not an observer's lies behind an exit, in clock mode `branch` behind an exit or a branch.
 
 mod bus;
 pub mod config;
@@ -21,6 +21,7 @@ pub mod journal;
 mod moment;
 pub mod output;
 mod run;
+mod slice;
 pub mod stop;
 
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub use crate::disk::{DiskMoment, DiskParts};
 pub use config::{CardConfig, DiskConfig, MachineConfig, MachineError};
 pub use guard::{ACCESSES_MAX, STORM_GAP, STORM_INTERRUPTS};
 pub use moment::{Moment, MomentError, STATE_VERSION};
+pub use slice::LATE_NS;
 pub use stop::{End, Stop, Until};
 
 use everett_cpu::{CacheConfig, CpuState, Edge, Watchpoint};
@@ -48,8 +50,8 @@ use crate::devices::rtc::Rtc;
 use crate::devices::uart::Uart;
 use crate::digest::DigestCache;
 use crate::disk::Disk;
-use crate::engine::Engine;
 use crate::engine::soft::SoftEngine;
+use crate::engine::{Engine, TscAnchor};
 use crate::layout::{EVENT_GSI, GENERATION_ID, PAGE, UART_GSI, VIRTIO_GSI, VIRTIO_SLOTS_MAX};
 use crate::leak::Leak;
 use crate::ram::{PageSet, Ram};
@@ -64,6 +66,7 @@ use events::EventQueue;
 use guard::Guard;
 use journal::Journal;
 use output::Output;
+use slice::Slice;
 
 /// The slot of the console.
 pub const CONSOLE_SLOT: usize = 0;
@@ -85,9 +88,12 @@ pub struct State {
     /// HLT retired and no interrupt came since.
     halted: bool,
     end: Option<End>,
-    /// Only in clock mode `exit`: stored behind the rest, so that other machines have not even a place for it.
+    /// Not in clock mode `insn`: stored behind the rest, so that other machines have not even a place for it.
     #[serde(skip)]
     pub(crate) legacy: Option<Legacy>,
+    /// Only in clock mode `branch`, and stored likewise.
+    #[serde(skip)]
+    pub(crate) slice: Option<Slice>,
 }
 
 impl State {
@@ -120,9 +126,15 @@ impl State {
             guard: Guard::default(),
             halted: false,
             end: None,
-            legacy: (config.clock == ClockMode::Exit).then(Legacy::default),
+            legacy: (config.clock != ClockMode::Insn).then(Legacy::default),
+            slice: (config.clock == ClockMode::Branch).then(Slice::default),
         };
         Ok((state, disks))
+    }
+
+    /// What the TSC shows from here on.
+    fn tsc(&self) -> TscAnchor {
+        self.slice.as_ref().map_or_else(|| self.clock.tsc(), Slice::tsc)
     }
 }
 
@@ -214,7 +226,7 @@ impl<E: Engine> Machine<E> {
         let engine = engine(&ram)?;
         let mut machine = Machine::assemble(config, engine, ram, memory, state, disks)?;
         machine.engine.set_state(&cpu);
-        machine.engine.set_tsc(machine.state.clock.tsc());
+        machine.engine.set_tsc(machine.state.tsc());
         machine.note_failure();
         Ok(machine)
     }
@@ -280,7 +292,7 @@ impl<E: Engine> Machine<E> {
     pub fn vtime(&self) -> u64 {
         self.state.clock.vtime(self.engine.icount())
     }
-    /// The count of what the clock mode counts: instructions retired, or exits finished.
+    /// The count of what the clock mode counts: instructions or branches retired, or exits finished.
     pub fn icount(&self) -> u64 {
         self.engine.icount()
     }
@@ -417,7 +429,7 @@ impl<E: Engine> Machine<E> {
     /// From here on the CPU executes so many instructions a second.
     pub fn set_speed(&mut self, hz: u64) {
         self.state.clock.set_speed(self.engine.icount(), hz);
-        self.engine.set_tsc(self.state.clock.tsc());
+        self.engine.set_tsc(self.state.tsc());
     }
 
     /// Power loss or an outside reset: what a `Stop` of the guest's own would be, by the host.
@@ -428,7 +440,7 @@ impl<E: Engine> Machine<E> {
     /// Time passes without the guest executing.
     pub fn stall(&mut self, ns: u64) {
         self.state.clock.stall(ns);
-        self.engine.set_tsc(self.state.clock.tsc());
+        self.engine.set_tsc(self.state.tsc());
     }
 
     /// From here on everything that is drawn for this machine follows another seed.

@@ -135,9 +135,13 @@ impl Stored {
         let damaged = |what: &dyn fmt::Display| MomentError::Damaged(what.to_string());
         let (mut stored, mut rest): (Stored, _) =
             postcard::take_from_bytes(bytes).map_err(|e| damaged(&e))?;
-        if stored.state.clock.mode() == ClockMode::Exit {
+        if stored.state.clock.mode() != ClockMode::Insn {
             let (legacy, behind) = postcard::take_from_bytes(rest).map_err(|e| damaged(&e))?;
             (stored.state.legacy, rest) = (Some(legacy), behind);
+        }
+        if stored.state.clock.mode() == ClockMode::Branch {
+            let (slice, behind) = postcard::take_from_bytes(rest).map_err(|e| damaged(&e))?;
+            (stored.state.slice, rest) = (Some(slice), behind);
         }
         if !rest.is_empty() {
             return Err(damaged(&format_args!("{} bytes too many", rest.len())));
@@ -184,6 +188,9 @@ impl<E: Engine> Machine<E> {
         if let Some(legacy) = &self.state.legacy {
             state.extend(postcard::to_stdvec(legacy).unwrap_or_default());
         }
+        if let Some(slice) = &self.state.slice {
+            state.extend(postcard::to_stdvec(slice).unwrap_or_default());
+        }
         let state = state.into();
         let (vtime, icount) = (self.vtime(), self.icount());
         Moment { vtime, icount, state, memory: self.memory.clone(), memory_sum, disks }
@@ -226,7 +233,7 @@ impl<E: Engine> Machine<E> {
     fn install(&mut self, stored: Stored) {
         self.engine.set_state(&stored.cpus[0]);
         self.state = stored.state;
-        self.engine.set_tsc(self.state.clock.tsc());
+        self.engine.set_tsc(self.state.tsc());
         self.output.restart(stored.partial_line);
         self.stopped_at = stored.stopped_at;
         if let Some(journal) = &mut self.journal {

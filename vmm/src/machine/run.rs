@@ -1,12 +1,14 @@
 //! The run loop.
 //!
-//! At each boundary (of instructions; in clock mode `exit`, behind each exit), in this order: stop if the caller asked for this place; dispatch the events that are due;
+//! At each boundary (of instructions; behind each exit, in clock modes `exit` and `branch`; in the latter also where something has
+//! been due for long, see `slice`), in this order: stop if the caller asked for this place; dispatch the events that are due;
 //! offer the LAPIC's interrupt to the CPU; when the CPU is halted, skip to the next event; else execute up to the next
 //! event. An access to a device interrupts an instruction; it is served at the vtime of that instruction, which is then
 //! finished before anything else is looked at.
 
 use super::events::Event;
 use super::journal::{Entry, EntryKind};
+use super::slice::latest;
 use super::stop::{End, Stop, Until};
 use super::{Machine, State};
 use crate::clock::{ClockMode, VTIME_MAX};
@@ -55,7 +57,7 @@ impl<E: Engine> Machine<E> {
             if icount >= until.icount {
                 return Ok(Stop::Count);
             }
-            self.dispatch_due(now);
+            self.look(now);
             // Before the interrupt: delivering it reads tables that a device may have written.
             self.hand_over_device_writes();
             let window = self.offer_interrupt(icount, now)?;
@@ -71,13 +73,13 @@ impl<E: Engine> Machine<E> {
         }
     }
 
-    /// The guest ended the machine with an access. Where exits are counted, that one is finished and counted like any other:
-    /// how far an engine is within an instruction is its own business.
+    /// The guest ended the machine with an access. But where instructions are counted, that one is finished like any other: how far an engine is within an instruction is its own business.
     fn ended_by_exit(&mut self, end: End) -> End {
-        if self.clock_mode() == ClockMode::Insn {
-            return end;
-        }
-        let icount = self.engine.icount() + 1;
+        let icount = match self.clock_mode() {
+            ClockMode::Insn => return end,
+            ClockMode::Exit => self.engine.icount() + 1,
+            ClockMode::Branch => self.engine.icount(),
+        };
         match self.engine.run(engine::Until { icount, window: false, breakpoints: &[] }) {
             Exit::Failed => self.host_end(),
             _ => end,
@@ -103,13 +105,23 @@ impl<E: Engine> Machine<E> {
         let mut window = window;
         loop {
             let icount = self.engine.icount();
-            let next_event = self.state.events.next_vtime().unwrap_or(VTIME_MAX);
+            let mut next_event = self.state.events.next_vtime().unwrap_or(VTIME_MAX);
+            if let Some(slice) = &mut self.state.slice
+                && !in_flight
+            {
+                slice.set_behind_exit(false);
+                next_event = latest(next_event);
+            }
             let mut limit = self.state.clock.icount_at(until_vtime.min(next_event)).min(until.icount);
             if in_flight {
                 // The instruction is finished whatever became due during it. What it wrote may end the run.
                 limit = limit.max(icount + 1);
                 if self.output.has_port_lines(until.port_lines) || self.output.full_port().is_some() {
                     limit = icount + 1;
+                }
+                if self.state.slice.is_some() {
+                    // To the boundary behind the exit.
+                    limit = icount;
                 }
                 window = self.state.interrupts.lapic.pending().is_some();
             }
@@ -128,6 +140,10 @@ impl<E: Engine> Machine<E> {
             let exit = self.engine.run(engine::Until { icount: limit, window, breakpoints });
             let icount = self.engine.icount();
             let now = self.state.clock.vtime(icount);
+            if let Some(slice) = &mut self.state.slice {
+                let behind = in_flight && matches!(exit, Exit::Count | Exit::Watchpoint);
+                slice.set_behind_exit(behind || exit == Exit::Halt);
+            }
             match exit {
                 Exit::Count | Exit::Window => return Ok(false),
                 Exit::Halt => {
@@ -147,7 +163,7 @@ impl<E: Engine> Machine<E> {
                 }
                 Exit::Shutdown => return Err(End::TripleFault),
                 Exit::Unsupported(reason) => return Err(End::Unsupported(reason.to_owned())),
-                Exit::NoExit => return Err(End::NoExit),
+                Exit::NoProgress => return Err(self.no_progress()),
                 Exit::Failed => return Err(self.host_end()),
                 Exit::MmioRead { gpa, size } => {
                     let value = self.mmio_read(gpa, size, now);
@@ -170,7 +186,7 @@ impl<E: Engine> Machine<E> {
                     }
                 }
             }
-            self.state.guard.access(icount)?;
+            self.state.guard.access(self.state.clock.mode(), icount)?;
             self.hand_over_device_writes();
             in_flight = true;
         }
@@ -178,6 +194,29 @@ impl<E: Engine> Machine<E> {
 
     fn at_breakpoint(&self, until: &Until<'_>) -> bool {
         !until.breakpoints.is_empty() && until.breakpoints.contains(&self.engine.state().rip)
+    }
+
+    /// How a machine ends whose guest does nothing that its clock counts.
+    fn no_progress(&self) -> End {
+        if self.clock_mode() == ClockMode::Branch { End::NoBranch } else { End::NoExit }
+    }
+
+    /// What is due is done, if this is a place for that.
+    fn look(&mut self, now: u64) {
+        let next = self.state.events.next_vtime();
+        if self.state.slice.as_ref().is_some_and(|slice| !slice.looks(now, next)) {
+            return;
+        }
+        self.hold_tsc(now);
+        self.dispatch_due(now);
+    }
+
+    /// In clock mode `branch`: from here on the TSC shows this vtime.
+    fn hold_tsc(&mut self, now: u64) {
+        if let Some(slice) = &mut self.state.slice {
+            slice.look(now);
+            self.engine.set_tsc(slice.tsc());
+        }
     }
 
     fn dispatch_due(&mut self, now: u64) {
@@ -218,6 +257,7 @@ impl<E: Engine> Machine<E> {
         guard.interrupt(clock.mode(), icount, vector)?;
         interrupts.lapic.acknowledge(vector, now, events);
         self.record(icount, now, EntryKind::Interrupt { vector });
+        self.hold_tsc(now);
         self.engine.interrupt(vector);
         self.state.halted = false;
         self.stopped_at = None;
@@ -238,7 +278,7 @@ impl<E: Engine> Machine<E> {
             return Ok(Some(Stop::Idle));
         }
         self.state.clock.skip_to(icount, to);
-        self.engine.set_tsc(self.state.clock.tsc());
+        self.engine.set_tsc(self.state.tsc());
         let now = self.state.clock.vtime(icount);
         // Where a run stops is no input: only a skip that reaches an event is.
         if next.is_some_and(|next| next <= now) {

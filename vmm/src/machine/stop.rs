@@ -8,10 +8,10 @@ use crate::clock::VTIME_MAX;
 /// happens, so stopping changes nothing: a run to the same place in one go or in a thousand is the same run.
 #[derive(Debug, Clone, Copy)]
 pub struct Until<'a> {
-    /// At the first boundary at or after this vtime, in nanoseconds: of instructions, or behind an exit where those are
-    /// counted.
+    /// At the first boundary at or after this vtime, in nanoseconds: of instructions, behind a branch where those are counted, or
+    /// behind an exit where exits are.
     pub vtime: u64,
-    /// At exactly this count of what the clock mode counts.
+    /// At exactly this count of what the clock mode counts, at the first boundary that has it.
     pub icount: u64,
     /// Bit i: after the instruction with which the guest ended a line on console port i. Lines that ended before the run
     /// do not count: take them out first.
@@ -84,6 +84,8 @@ pub enum End {
     NoExit,
     /// The host could not go on. Says nothing of the guest, and is no part of its timeline: elsewhere it goes on.
     Host(String),
+    /// In clock mode `branch`: the guest executes without end, and nothing of it counts.
+    NoBranch,
 }
 
 impl End {
@@ -92,10 +94,13 @@ impl End {
         matches!(self, End::PowerOff | End::Reset)
     }
 
-    /// Whether the CPU is within an instruction, or between an instruction and its exception: engines may be at different
-    /// places of it.
+    /// Whether the CPU is within an instruction, or between an instruction and its exception, or where somebody lost patience:
+    /// engines may be at different places of it.
     pub(crate) fn is_within_an_instruction(&self) -> bool {
-        matches!(self, End::TripleFault | End::NoProgress | End::Unsupported(_) | End::Host(_))
+        matches!(
+            self,
+            End::TripleFault | End::NoProgress | End::Unsupported(_) | End::Host(_) | End::NoBranch
+        )
     }
 }
 
@@ -114,6 +119,9 @@ impl fmt::Display for End {
             End::Unsupported(reason) => write!(f, "the CPU cannot go on: {reason}"),
             End::NoExit => f.write_str(
                 "no progress: the guest computes without an exit, and in clock mode \"exit\" nothing interrupts it",
+            ),
+            End::NoBranch => f.write_str(
+                "no progress: the guest executes no conditional branch, and in clock mode \"branch\" no time passes without",
             ),
             End::Host(reason) => write!(f, "the host failed: {reason}"),
         }

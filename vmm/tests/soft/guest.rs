@@ -34,11 +34,15 @@ pub(crate) fn config(code: &[u8]) -> (MachineConfig, TempDir) {
     (config, folder)
 }
 
+/// The same in this clock mode.
+pub(crate) fn config_in(clock: ClockMode, code: &[u8]) -> (MachineConfig, TempDir) {
+    let (mut config, folder) = config(code);
+    config.clock = clock;
+    (config, folder)
+}
 /// The same in clock mode `exit`.
 pub(crate) fn config_in_exits(code: &[u8]) -> (MachineConfig, TempDir) {
-    let (mut config, folder) = config(code);
-    config.clock = ClockMode::Exit;
-    (config, folder)
+    config_in(ClockMode::Exit, code)
 }
 
 /// A machine that is about to execute `code`.

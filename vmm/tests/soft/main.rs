@@ -1,6 +1,7 @@
 //! Small guests on the soft engine: the machine from the CPU's first instruction to its end, without Linux;
 //! and worlds of them.
 
+mod branches;
 mod card;
 mod ends;
 mod exact;

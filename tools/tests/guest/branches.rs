@@ -1,0 +1,54 @@
+//! Clock mode `branch`: a stock kernel boots, keeps time, preempts who only computes, and repeats.
+
+use everett_tools::session::launch::EngineOptions;
+use everett_vmm::clock::ClockMode;
+use everett_vmm::engine::soft::FlushSchedule;
+
+use crate::support::{MS, findings, launcher_of, lines, ready, told};
+
+const SECOND: u64 = 1000 * MS;
+
+/// One process computes without a system call and without end; others look at the time and wait beside it.
+const WORLD: &str = r#"
+clock = "branch"
+[[node]]
+name = "a"
+[[workload.driver]]
+name = "computes"
+argv = ["sh", "-c", "while :; do :; done"]
+[[workload.driver]]
+name = "waits"
+argv = ["sh", "-c", "before=$(date +%s%N); sleep 0.5; echo slept $(( ($(date +%s%N) - before) / 1000000 )) ms; cat /proc/sys/kernel/random/uuid"]
+[[workload.driver]]
+name = "works"
+argv = ["sh", "-c", "cat /sys/devices/system/clocksource/clocksource0/current_clocksource; n=0; while test $n -lt 9; do n=$((n + 1)); date +%s%N; done | sort -u | wc -l"]
+[[workload.check]]
+name = "network"
+argv = ["sh", "-c", "ip -brief address show eth0 | cut -d' ' -f1"]
+"#;
+
+#[test]
+fn a_stock_kernel_keeps_time_preempts_and_repeats() {
+    let launcher = launcher_of(WORLD);
+    let mut cold = launcher.start(1).unwrap();
+    assert_eq!(cold.machine(0).clock_mode(), ClockMode::Branch);
+    let (trail, events) = told(&mut cold, SECOND);
+    assert_eq!(findings(&events), [] as [&str; 0]);
+    let [slept, drawn] = lines(&events, "waits")[..] else { panic!("{events:?}") };
+    let slept: u64 = slept.split(' ').nth(1).and_then(|ms| ms.parse().ok()).expect(slept);
+    assert!((500..600).contains(&slept), "half a second took {slept} ms");
+    let [clocksource, instants] = lines(&events, "works")[..] else { panic!("{events:?}") };
+    assert_eq!(clocksource, "hpet");
+    assert_eq!(instants, "9", "time goes on whenever somebody looks");
+
+    // From where it was ready, with caches that are dropped at random: the same. Under another seed: not the same.
+    let (launcher, _) = ready(launcher);
+    let mut disturbed = launcher.clone();
+    let flushes = Some(FlushSchedule { interval: 100_000, seed: 5 });
+    disturbed.options = EngineOptions { flushes, ..EngineOptions::default() };
+    let (again, _) = told(&mut disturbed.start(1).unwrap(), SECOND);
+    assert_eq!(again.digest(), trail.digest());
+    let (other, events) = told(&mut launcher.start(2).unwrap(), SECOND);
+    assert_ne!(other.digest(), trail.digest());
+    assert_ne!(lines(&events, "waits")[1], drawn);
+}

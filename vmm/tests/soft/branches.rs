@@ -1,0 +1,332 @@
+//! Clock mode `branch` on the soft CPU: time is branches, stops are exact, and what is due waits for an exit, but not for long.
+
+use everett_cpu::{CacheConfig, Watchpoint};
+use everett_snapshot::Pool;
+use everett_vmm::clock::BRANCH_INSTRUCTIONS;
+use everett_vmm::engine::branches::BranchEngine;
+use everett_vmm::engine::soft::{FlushSchedule, SoftEngine};
+use everett_vmm::machine::journal::EntryKind;
+use everett_vmm::machine::{End, LATE_NS, Moment};
+use everett_vmm::ram::Ram;
+use everett_vmm::{ClockMode, Digest, Machine, Stop, Until};
+use iced_x86::IcedError;
+use iced_x86::code_asm::*;
+
+use crate::guest::{DATA, ENTRY, LAPIC, UART, assemble, config_in, count_tick, out, store, timer};
+
+/// What a branch costs, in nanoseconds.
+const BRANCH_NS: u64 = BRANCH_INSTRUCTIONS;
+const CACHES: CacheConfig = CacheConfig {
+    tlb_entries: 256,
+    block_entries: 1024,
+    translate_after: Some(2),
+    edges: false,
+    branches: true,
+};
+
+fn engine(ram: &Ram, caches: CacheConfig) -> BranchEngine {
+    BranchEngine::new(SoftEngine::new(ram.shared(), caches))
+}
+fn machine_with(code: &[u8], caches: CacheConfig) -> Machine<BranchEngine> {
+    let (config, _folder) = config_in(ClockMode::Branch, code);
+    Machine::new(config, |ram| Ok(engine(ram, caches))).unwrap()
+}
+fn machine(code: &[u8]) -> Machine<BranchEngine> {
+    machine_with(code, CACHES)
+}
+fn from_moment(code: &[u8], moment: &Moment) -> Machine<BranchEngine> {
+    let (config, _folder) = config_in(ClockMode::Branch, code);
+    Machine::from_moment(config, moment, |ram| Ok(engine(ram, CACHES))).unwrap()
+}
+
+/// So many branches, and nothing else to speak of. Uses RCX.
+fn spin(a: &mut CodeAssembler, branches: u32) -> Result<(), IcedError> {
+    let mut again = a.create_label();
+    a.mov(ecx, branches)?;
+    a.set_label(&mut again)?;
+    a.add(r14, rcx)?;
+    a.dec(ecx)?;
+    a.jnz(again)
+}
+
+/// A timer of 25 us under stretches with interrupts and without, some longer than anything waits, and looks at the TSC.
+fn busy() -> Vec<u8> {
+    assemble(|a| {
+        let (mut handler, mut again) = (a.create_label(), a.create_label());
+        timer(a, 25_000, handler)?;
+        a.mov(r12d, 12)?;
+        a.set_label(&mut again)?;
+        a.sti()?;
+        spin(a, 10_000)?;
+        a.rdtsc()?;
+        a.mov(r13, rax)?;
+        a.cli()?;
+        spin(a, 30_000)?;
+        out(a, UART, u32::from(b'.'))?;
+        spin(a, 1000)?;
+        a.sti()?;
+        a.nop()?;
+        spin(a, (2 * LATE_NS / BRANCH_NS) as u32)?;
+        a.rdtsc()?;
+        a.imul_3(r14, r14, 31)?;
+        a.sub(rax, r13)?;
+        a.add(r14, rax)?;
+        a.dec(r12d)?;
+        a.jnz(again)?;
+        a.cli()?;
+        a.hlt()?;
+        a.set_label(&mut handler)?;
+        a.imul_3(r14, r14, 17)?;
+        a.push(rax)?;
+        a.push(rdx)?;
+        a.rdtsc()?;
+        a.add(r14, rax)?;
+        a.pop(rdx)?;
+        a.pop(rax)?;
+        count_tick(a)
+    })
+}
+
+fn finish(machine: &mut Machine<BranchEngine>) -> (u64, u64, u64, Digest) {
+    assert_eq!(machine.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));
+    (machine.icount(), machine.vtime(), machine.cpu().gpr[14], machine.digest())
+}
+
+/// When interrupts were taken: the count and the vtime.
+fn interrupts(machine: &mut Machine<BranchEngine>) -> Vec<(u64, u64)> {
+    let journal = machine.journal().unwrap();
+    let taken = journal.entries().iter().filter(|e| matches!(e.kind, EntryKind::Interrupt { .. }));
+    taken.map(|e| (e.icount, e.vtime)).collect()
+}
+
+#[test]
+fn a_stop_is_right_behind_its_branch() {
+    let code = assemble(|a| {
+        spin(a, 1000)?;
+        a.hlt()
+    });
+    let mut machine = machine(&code);
+    let first = {
+        assert_eq!(machine.run(&Until::icount(1)), Stop::Count);
+        machine.cpu().rip
+    };
+    assert!(first > ENTRY, "the branch leads back");
+    for to in [2, 3, 10, 11, 500, 999] {
+        assert_eq!(machine.run(&Until::icount(to)), Stop::Count);
+        let cpu = machine.cpu();
+        assert_eq!((machine.icount(), cpu.gpr[1], cpu.rip), (to, 1000 - to, first));
+        assert_eq!(machine.vtime(), to * BRANCH_NS);
+        assert_eq!(machine.run(&Until::vtime(machine.vtime())), Stop::Time, "it is there already");
+        assert_eq!(machine.cpu(), cpu);
+    }
+    assert_eq!(machine.run(&Until::vtime(999 * BRANCH_NS + 1)), Stop::Time);
+    assert_eq!(machine.icount(), 1000);
+    let nowhere = Until { breakpoints: &[DATA], ..Until::icount(2000) };
+    assert_eq!(machine.run(&nowhere), Stop::NoBreakpoints);
+    assert_eq!(machine.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));
+    assert_eq!(machine.icount(), 1000);
+}
+
+#[test]
+fn where_it_stops_who_looks_and_what_is_cached_change_nothing() {
+    let code = busy();
+    let expected = finish(&mut machine(&code));
+    let interpreted = CacheConfig { translate_after: None, ..CACHES };
+    assert_eq!(finish(&mut machine_with(&code, interpreted)), expected);
+
+    let mut stopped = machine(&code);
+    for n in 0..4000 {
+        stopped.run(&Until::vtime(stopped.vtime() + 1 + (n * n) % 77_777));
+        if n % 100 == 0 {
+            stopped.digest();
+        }
+    }
+    assert!(stopped.vtime() < expected.1);
+    assert_eq!(finish(&mut stopped), expected);
+
+    let mut flushed = machine(&code);
+    flushed.engine_mut().soft_mut().flush_at_random(FlushSchedule { interval: 100_000, seed: 1 });
+    assert_eq!(finish(&mut flushed), expected);
+
+    let mut watched = machine(&code);
+    let stack = Watchpoint { address: DATA - 0x100, len: 0x100, loads: true, stores: true };
+    assert!(watched.watch(&[stack]));
+    assert_eq!(finish(&mut watched), expected);
+    assert!(watched.output().take_notes().len() > 100, "each access was told");
+
+    let mut lockstep = {
+        let (config, _folder) = config_in(ClockMode::Branch, &code);
+        let engine = |ram: &Ram| {
+            let mut soft = SoftEngine::new(ram.shared(), CACHES);
+            soft.run_in_lockstep(CACHES);
+            BranchEngine::new(soft)
+        };
+        Machine::new(config, |ram| Ok(engine(ram))).unwrap()
+    };
+    assert_eq!(finish(&mut lockstep), expected);
+}
+
+#[test]
+fn moments_at_any_branch_go_on_alike() {
+    let code = busy();
+    let expected = finish(&mut machine(&code));
+    let pool = Pool::default();
+    let mut travelling = machine(&code);
+    let mut moments = Vec::new();
+    while travelling.end().is_none() {
+        travelling.run(&Until::icount(travelling.icount() + 777_777));
+        let moment = travelling.moment(&pool);
+        travelling = from_moment(&code, &moment);
+        assert_eq!(travelling.moment(&pool).state(), moment.state());
+        moments.push(moment);
+    }
+    assert!(moments.len() > 20);
+    assert_eq!(finish(&mut travelling), expected);
+    for moment in moments.iter().step_by(7) {
+        assert_eq!(finish(&mut from_moment(&code, moment)), expected);
+    }
+}
+
+/// One timer, set at count 0, under whatever comes then; where its interrupt was taken.
+fn taken(ns: u32, body: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> Vec<(u64, u64)> {
+    let code = assemble(|a| {
+        let mut handler = a.create_label();
+        timer(a, ns, handler)?;
+        store(a, LAPIC + 0x320, 0x40)?;
+        store(a, LAPIC + 0x380, ns)?;
+        body(a)?;
+        a.cli()?;
+        a.hlt()?;
+        a.set_label(&mut handler)?;
+        count_tick(a)
+    });
+    let mut machine = machine(&code);
+    machine.keep_journal(true);
+    assert_eq!(machine.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));
+    interrupts(&mut machine)
+}
+
+#[test]
+fn what_is_due_waits_for_an_exit_but_not_for_long() {
+    // An exit comes in time.
+    let at_exit = taken(1000, |a| {
+        a.sti()?;
+        spin(a, 100_000)?;
+        out(a, UART, u32::from(b'.'))?;
+        spin(a, 10)
+    });
+    assert_eq!(at_exit, [(100_000, 100_000 * BRANCH_NS)]);
+    // None comes.
+    let late = taken(1000, |a| {
+        a.sti()?;
+        spin(a, 3_000_000)
+    });
+    let count = (1000 + LATE_NS).div_ceil(BRANCH_NS);
+    assert_eq!(late, [(count, count * BRANCH_NS)]);
+    // The first exit that comes is not behind the timer, the second is.
+    let second = taken(5000, |a| {
+        a.sti()?;
+        spin(a, 600)?;
+        out(a, UART, u32::from(b'.'))?;
+        spin(a, 100)?;
+        out(a, UART, u32::from(b'.'))
+    });
+    assert_eq!(second, [(700, 700 * BRANCH_NS)]);
+    // Where it cannot be taken it is taken as soon as it can: not behind STI, but behind the instruction after it.
+    let window = taken(1000, |a| {
+        spin(a, 2000)?;
+        out(a, UART, u32::from(b'.'))?;
+        spin(a, 50)?;
+        a.sti()?;
+        spin(a, 10)
+    });
+    assert_eq!(window, [(2050, 2050 * BRANCH_NS)]);
+    // So, too, where the guest was stopped for it.
+    let window = taken(1000, |a| {
+        spin(a, 3_000_000)?;
+        a.sti()?;
+        spin(a, 10)
+    });
+    assert_eq!(window, [(3_000_000, 3_000_000 * BRANCH_NS)]);
+}
+
+#[test]
+fn the_tsc_stands_still_from_one_look_to_the_next() {
+    let code = assemble(|a| {
+        let read = |a: &mut CodeAssembler, at: i32| {
+            a.rdtsc()?;
+            a.mov(rbx, DATA + 0x800)?;
+            a.mov(qword_ptr(rbx + at), rax)
+        };
+        read(a, 0)?;
+        spin(a, 5000)?;
+        read(a, 8)?;
+        out(a, UART, u32::from(b'.'))?;
+        read(a, 16)?;
+        spin(a, 100)?;
+        read(a, 24)?;
+        out(a, UART, u32::from(b'.'))?;
+        read(a, 32)?;
+        a.cli()?;
+        a.hlt()
+    });
+    let read = |machine: &Machine<BranchEngine>| {
+        let mut bytes = [0; 40];
+        assert_eq!(machine.read_virtual(DATA + 0x800, &mut bytes), 40);
+        let words = bytes.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
+        words.collect::<Vec<_>>()
+    };
+    let expected = [0, 0, 5000 * BRANCH_NS, 5000 * BRANCH_NS, 5100 * BRANCH_NS];
+    let mut plain = machine(&code);
+    finish(&mut plain);
+    assert_eq!(read(&plain), expected);
+    let mut stopped = machine(&code);
+    while stopped.end().is_none() {
+        stopped.run(&Until::icount(stopped.icount() + 17));
+    }
+    assert_eq!(read(&stopped), expected, "whoever stops it");
+}
+
+#[test]
+fn a_guest_without_branches_is_ended() {
+    let code = assemble(|a| {
+        let mut forever = a.create_label();
+        spin(a, 10)?;
+        a.set_label(&mut forever)?;
+        a.inc(rsi)?;
+        a.jmp(forever)
+    });
+    let mut digests = Vec::new();
+    for step in [u64::MAX, 3] {
+        let mut machine = machine(&code);
+        machine.engine_mut().give_up_after(30_000);
+        while machine.end().is_none() {
+            machine.run(&Until::icount(machine.icount().saturating_add(step)));
+        }
+        assert_eq!((machine.end(), machine.icount()), (Some(&End::NoBranch), 10));
+        digests.push(machine.digest());
+    }
+    assert_eq!(digests[0], digests[1]);
+}
+
+#[test]
+fn accesses_without_a_branch_between_are_bounded() {
+    let code = assemble(|a| {
+        let mut forever = a.create_label();
+        a.mov(edx, UART + 7)?;
+        a.set_label(&mut forever)?;
+        a.out(dx, al)?;
+        a.jmp(forever)
+    });
+    let mut machine = machine(&code);
+    assert_eq!(machine.run(&Until::vtime(u64::MAX)), Stop::End(End::NoProgress));
+    let code = assemble(|a| {
+        a.mov(rsi, DATA)?;
+        a.mov(ecx, 9000)?;
+        a.mov(edx, UART + 7)?;
+        a.rep().outsb()?;
+        a.cli()?;
+        a.hlt()
+    });
+    assert_eq!(finish(&mut self::machine(&code)).0, 0, "many are none too many");
+}
