@@ -7,6 +7,8 @@
 
 use serde::Serialize;
 
+use everett_vmm::engine::kvm::Proved;
+
 use crate::cli::EngineChoice;
 use crate::doctor::kvm;
 use crate::doctor::kvm::probes::Effort;
@@ -15,15 +17,8 @@ use crate::world_file::Clock;
 
 /// What an exact engine needs, and one that counts exits does without: it never waits for a window, and stops nowhere else.
 const NOT_NEEDED_FOR_EXITS: [&str; 2] = ["interrupts", "guest counters"];
-
-/// What the kvm engine does not do in this version, whatever the host can.
-fn engine_lacks(clock: Clock) -> &'static str {
-    match clock {
-        Clock::Insn => "a count of instructions",
-        Clock::Branch => "a count of branches (not in this version)",
-        Clock::Exit => "a TSC that stands still between exits (not in this version)",
-    }
-}
+/// What holds the TSC.
+const FOR_TSC: [&str; 2] = ["TSC control", "vCPU attributes"];
 
 /// What the command line asks for.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +41,9 @@ pub struct Engine {
     pub exact: bool,
     /// Why this one, in one line.
     pub why: String,
+    /// What of the host it uses.
+    #[serde(skip)]
+    pub proved: Proved,
 }
 
 /// An engine that is not to be had.
@@ -57,6 +55,12 @@ pub enum Refused {
          in the world file, or use --engine soft"
     )]
     Instructions,
+    /// There is no counter.
+    #[error(
+        "--engine kvm: clock mode \"branch\" needs a counter of a guest's branches, and this host has shown none; say clock = \"exit\" \
+         in the world file, or use --engine soft"
+    )]
+    Branches,
     /// It was not proved exact.
     #[error(
         "--engine kvm: not exact on this host, for want of: {0}; use --engine soft, or --allow-inexact, which marks every result"
@@ -70,19 +74,19 @@ impl Engine {
     /// # Errors
     /// It is not to be had.
     pub fn choose(asked: Asked, clock: Clock) -> Result<Engine, Refused> {
-        decide(asked, clock, || missing(clock))
+        decide(asked, clock, || look(clock))
     }
 
     /// Everett's own CPU, for what no other is asked for.
     #[must_use]
     pub fn soft(clock: Clock) -> Engine {
-        Engine { kind: EngineKind::Soft, clock, exact: true, why: SOFT.to_owned() }
+        Engine { kind: EngineKind::Soft, clock, exact: true, why: SOFT.to_owned(), proved: Proved::default() }
     }
 
     /// How machines are to be made for it.
     #[must_use]
     pub fn options(&self, options: EngineOptions) -> EngineOptions {
-        EngineOptions { engine: self.kind, ..options }
+        EngineOptions { engine: self.kind, proved: self.proved, ..options }
     }
 
     /// What people have to know of every result, if there is something.
@@ -94,13 +98,15 @@ impl Engine {
 
 const SOFT: &str = "exact on every x86-64 host";
 
-fn decide(
-    asked: Asked,
-    clock: Clock,
-    missing: impl FnOnce() -> Vec<&'static str>,
-) -> Result<Engine, Refused> {
+/// What was found out about this host.
+struct Found {
+    /// What is missing for an exact engine.
+    missing: Vec<&'static str>,
+    proved: Proved,
+}
+
+fn decide(asked: Asked, clock: Clock, look: impl FnOnce() -> Found) -> Result<Engine, Refused> {
     let soft = |why: String| Ok(Engine { why, ..Engine::soft(clock) });
-    let kvm = |exact, why| Ok(Engine { kind: EngineKind::Kvm, clock, exact, why });
     match (asked.engine, clock) {
         (EngineChoice::Soft, _) => soft(SOFT.to_owned()),
         (EngineChoice::Auto, Clock::Insn) => {
@@ -108,36 +114,59 @@ fn decide(
         }
         (EngineChoice::Kvm, Clock::Insn) => Err(Refused::Instructions),
         (engine, Clock::Branch | Clock::Exit) => {
-            let missing = missing();
-            match (engine, missing.is_empty()) {
-                (_, true) => kvm(true, "the fastest that proved exact on this host".to_owned()),
-                (EngineChoice::Kvm, false) if asked.allow_inexact => kvm(
-                    false,
-                    format!("--allow-inexact; not exact on this host, for want of: {}", missing.join(", ")),
-                ),
-                (EngineChoice::Kvm, false) => Err(Refused::Inexact(missing.join(", "))),
-                _ => {
-                    soft(format!("{SOFT}; /dev/kvm is not on this one, for want of: {}", missing.join(", ")))
+            let Found { missing, proved } = look();
+            let kvm = |exact, why| Ok(Engine { kind: EngineKind::Kvm, clock, exact, why, proved });
+            let for_want_of = missing.join(", ");
+            match engine {
+                _ if missing.is_empty() => kvm(true, "the fastest that proved exact on this host".to_owned()),
+                EngineChoice::Kvm if !asked.allow_inexact => Err(Refused::Inexact(for_want_of)),
+                // Without one there is nothing that could be called a clock.
+                EngineChoice::Kvm if clock == Clock::Branch && proved.branches.is_none() => {
+                    Err(Refused::Branches)
                 }
+                EngineChoice::Kvm => {
+                    kvm(false, format!("--allow-inexact; not exact on this host, for want of: {for_want_of}"))
+                }
+                _ => soft(format!("{SOFT}; /dev/kvm is not on this one, for want of: {for_want_of}")),
             }
         }
     }
 }
 
-/// What is missing for an engine that counts what this clock does. What a first look does not find wanting has to prove itself.
-fn missing(clock: Clock) -> Vec<&'static str> {
-    let needed = |names: Vec<&'static str>| {
-        let needed =
-            names.into_iter().filter(|name| clock != Clock::Exit || !NOT_NEEDED_FOR_EXITS.contains(name));
-        needed.chain([engine_lacks(clock)]).collect::<Vec<_>>()
-    };
-    let seen = needed(kvm::examine(Effort::Look).unproven);
-    if seen.is_empty() { needed(kvm::examine(Effort::Proof).unproven) } else { seen }
+/// What this host has for an engine that counts what this clock does. What a first look does not find wanting has to prove itself.
+fn look(clock: Clock) -> Found {
+    let seen = found(&kvm::examine(Effort::Look), clock);
+    if seen.missing.is_empty() { found(&kvm::examine(Effort::Proof), clock) } else { seen }
+}
+
+/// What a report means for a clock.
+fn found(report: &kvm::Report, clock: Clock) -> Found {
+    let needed = |name: &&str| clock != Clock::Exit || !NOT_NEEDED_FOR_EXITS.contains(name);
+    let missing = report.unproven.iter().copied().filter(needed).collect();
+    let branches = report.branches.filter(|_| clock == Clock::Branch);
+    let branches = branches.map(|branches| (branches.event, branches.margin));
+    // Of a host without a usable device nothing is known.
+    let tsc = !report.unproven.iter().any(|name| FOR_TSC.contains(name)) && report.findings.len() > 1;
+    Found { missing, proved: Proved { branches, tsc } }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use crate::doctor::kvm::guest::Guest;
+    use crate::doctor::kvm::host::Ran;
+    use crate::doctor::kvm::tests::report;
+
+    /// What is chosen where the host is sound, but for what `leak` changes.
+    fn on(
+        engine: EngineChoice,
+        allow_inexact: bool,
+        clock: Clock,
+        leak: fn(&Guest, &mut Ran),
+    ) -> Result<Engine, Refused> {
+        decide(Asked { engine, allow_inexact }, clock, || found(&report(Effort::Look, leak), clock))
+    }
 
     fn of(
         engine: EngineChoice,
@@ -145,7 +174,8 @@ mod tests {
         clock: Clock,
         lacks: &[&'static str],
     ) -> Result<Engine, Refused> {
-        decide(Asked { engine, allow_inexact }, clock, || lacks.to_vec())
+        let found = || Found { missing: lacks.to_vec(), proved: Proved::default() };
+        decide(Asked { engine, allow_inexact }, clock, found)
     }
 
     #[test]
@@ -169,16 +199,65 @@ mod tests {
     }
 
     #[test]
-    fn what_proved_exact_is_taken() {
+    fn what_proved_exact_is_taken_with_what_was_measured() {
         for engine in [EngineChoice::Auto, EngineChoice::Kvm] {
-            let taken = of(engine, false, Clock::Exit, &[]).unwrap();
-            assert_eq!((taken.kind, taken.exact), (EngineKind::Kvm, true));
+            let exits = on(engine, false, Clock::Exit, |_, _| {}).unwrap();
+            assert_eq!((exits.kind, exits.exact), (EngineKind::Kvm, true));
+            assert_eq!(exits.proved, Proved { branches: None, tsc: true });
+            let branches = on(engine, false, Clock::Branch, |_, _| {}).unwrap();
+            assert_eq!((branches.kind, branches.exact), (EngineKind::Kvm, true));
+            // The scripted host's signals come 345 branches late.
+            assert_eq!(branches.proved, Proved { branches: Some((0x11c4, 2 * 345 + 1000)), tsc: true });
+            assert_eq!(branches.options(EngineOptions::default()).proved, branches.proved);
+        }
+    }
+
+    #[test]
+    fn a_host_without_counters_has_no_branches_and_has_exits() {
+        use EngineChoice::{Auto, Kvm};
+        let uncounted = |guest: &Guest, ran: &mut Ran| {
+            if guest.name == "counters" {
+                ran.counted = None;
+            }
+        };
+        assert_eq!(on(Auto, false, Clock::Exit, uncounted).unwrap().kind, EngineKind::Kvm);
+        let auto = on(Auto, false, Clock::Branch, uncounted).unwrap();
+        assert_eq!(auto.kind, EngineKind::Soft);
+        assert!(auto.why.ends_with("for want of: guest counters"), "{}", auto.why);
+        let refused = on(Kvm, false, Clock::Branch, uncounted).unwrap_err();
+        assert_eq!(refused, Refused::Inexact("guest counters".to_owned()));
+        assert_eq!(on(Kvm, true, Clock::Branch, uncounted), Err(Refused::Branches));
+    }
+
+    #[test]
+    fn a_counter_whose_signal_does_not_come_stops_nobody() {
+        let silent = |guest: &Guest, ran: &mut Ran| {
+            if guest.name == "skid" {
+                ran.end = crate::doctor::kvm::host::End::TimedOut;
+            }
+        };
+        let auto = on(EngineChoice::Auto, false, Clock::Branch, silent).unwrap();
+        assert!(auto.why.ends_with("for want of: guest counters"), "{}", auto.why);
+    }
+
+    #[test]
+    fn without_tsc_control_nothing_is_held_and_nothing_exact() {
+        let free = |guest: &Guest, ran: &mut Ran| {
+            if guest.name == "TSC held" {
+                (ran.gpr[8], ran.gpr[6]) = (9_999, 1_000_000);
+            }
+        };
+        for clock in [Clock::Exit, Clock::Branch] {
+            assert_eq!(on(EngineChoice::Auto, false, clock, free).unwrap().kind, EngineKind::Soft);
+            let insists = on(EngineChoice::Kvm, true, clock, free).unwrap();
+            assert_eq!((insists.exact, insists.proved.tsc), (false, false));
+            assert_eq!(insists.proved.branches.is_some(), clock == Clock::Branch);
         }
     }
 
     #[test]
     fn instructions_are_counted_by_soft_alone() {
-        let nobody_asks = || -> Vec<&'static str> { unreachable!("no guest has to run for that") };
+        let nobody_asks = || -> Found { unreachable!("no guest has to run for that") };
         let asked = |engine, allow_inexact| Asked { engine, allow_inexact };
         assert_eq!(
             decide(asked(EngineChoice::Kvm, true), Clock::Insn, nobody_asks),

@@ -69,17 +69,21 @@ pub(super) fn tell_bridged(ui: &Ui, timeline: &Timeline) -> anyhow::Result<()> {
         entries: u64,
         bridged: u64,
         msrs: u64,
+        stretches: u64,
+        disturbed: u64,
     }
     let nodes = timeline.world().nodes().iter();
     let mut engines = nodes.filter_map(|node| node.machine().engine().kvm()).peekable();
     if engines.peek().is_none() {
         return Ok(());
     }
-    let mut all = Record { kind: "kvm_stats", entries: 0, bridged: 0, msrs: 0 };
+    let disturbed = timeline.world().nodes().iter().map(|node| node.machine().stats().disturbed).sum();
+    let mut all = Record { kind: "kvm_stats", entries: 0, bridged: 0, msrs: 0, stretches: 0, disturbed };
     for stats in engines.map(KvmEngine::stats) {
         all.entries += stats.entries;
         all.bridged += stats.bridged;
         all.msrs += stats.msrs;
+        all.stretches += stats.stretches;
     }
     let Record { entries, bridged, msrs, .. } = all;
     let line = format!(

@@ -13,7 +13,7 @@ use everett_vmm::disk::{BLOCK, Disk, DiskError};
 use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::engine::branches::BranchEngine;
 use everett_vmm::engine::exits::ExitEngine;
-use everett_vmm::engine::kvm::KvmEngine;
+use everett_vmm::engine::kvm::{KvmEngine, Proved};
 use everett_vmm::engine::soft::{FlushSchedule, SoftEngine};
 use everett_vmm::kvm::Host;
 use everett_vmm::layout::PAGE;
@@ -136,6 +136,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct EngineOptions {
     /// What executes.
     pub engine: EngineKind,
+    /// What the host has for it.
+    pub proved: Proved,
     /// Sizes of the engine's caches, and whether it translates.
     pub caches: CacheConfig,
     /// A second engine interprets all that is executed, and is compared.
@@ -215,7 +217,9 @@ impl EngineOptions {
             }
             (EngineKind::Soft, _) => AnyEngine::Soft(Box::new(self.soft_engine(clock, ram))),
             (EngineKind::Kvm, _) => {
-                let mut engine = KvmEngine::new(&Host::open()?, ram.shared())?;
+                let branches = self.proved.branches.filter(|_| clock == ClockMode::Branch);
+                let proved = Proved { branches, ..self.proved };
+                let mut engine = KvmEngine::with(&Host::open()?, ram.shared(), proved)?;
                 engine.wait_at_most(PATIENCE);
                 AnyEngine::Kvm(Box::new(engine))
             }

@@ -65,6 +65,9 @@ impl Engine for AnyEngine {
     fn failure(&self) -> Option<String> {
         each!(self, engine => engine.failure())
     }
+    fn recover(&mut self) -> bool {
+        each!(self, engine => engine.recover())
+    }
     fn complete_read(&mut self, value: u64) {
         each!(self, engine => engine.complete_read(value));
     }

@@ -133,7 +133,7 @@ impl BranchEngine {
 
 impl Engine for BranchEngine {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { clock: ClockMode::Branch, breakpoints: false }
+        Capabilities { clock: ClockMode::Branch, breakpoints: false, disturbed: false }
     }
     fn run(&mut self, until: Until<'_>) -> Exit {
         if self.unfinished

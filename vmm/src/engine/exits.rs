@@ -137,7 +137,7 @@ impl ExitEngine {
 
 impl Engine for ExitEngine {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { clock: ClockMode::Exit, breakpoints: false }
+        Capabilities { clock: ClockMode::Exit, breakpoints: false, disturbed: false }
     }
     fn run(&mut self, until: Until<'_>) -> Exit {
         if self.unfinished

@@ -114,6 +114,8 @@ pub struct Capabilities {
     pub clock: ClockMode,
     /// It stops at breakpoints.
     pub breakpoints: bool,
+    /// What the host does can make a run worthless ([`Engine::recover`]).
+    pub disturbed: bool,
 }
 
 /// One virtual CPU on one kind of execution.
@@ -130,6 +132,11 @@ pub trait Engine {
     /// Why the host could not go on, if it could not. What the engine says after that is worth nothing.
     fn failure(&self) -> Option<String> {
         None
+    }
+    /// Whether what failed was a disturbance by the host, which another time may not come. From here on it has not failed, and
+    /// its state and guest memory are to be replaced by those of before.
+    fn recover(&mut self) -> bool {
+        false
     }
     /// Give the value that the last `MmioRead` or `PioRead` asked for.
     fn complete_read(&mut self, value: u64);

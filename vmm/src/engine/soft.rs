@@ -139,7 +139,7 @@ fn diverged(place: &mut Option<&'static str>, what: String) -> &'static str {
 
 impl Engine for SoftEngine {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { clock: ClockMode::Insn, breakpoints: true }
+        Capabilities { clock: ClockMode::Insn, breakpoints: true, disturbed: false }
     }
     fn run(&mut self, until: Until<'_>) -> Exit {
         let exit = loop {

@@ -28,6 +28,9 @@ pub enum KvmError {
     /// KVM has no such MSR.
     #[error("this host's KVM cannot read the guest's MSR {0:#x}")]
     MsrRead(u32),
+    /// What the guest executed is worth nothing, because of what the host did meanwhile. Another time it may go well.
+    #[error("the host disturbed the guest: {0}")]
+    Disturbed(String),
     /// An exit that nothing of ours asks for.
     #[error("KVM ended a run in an unexpected way: {0}")]
     Exit(String),

@@ -1,16 +1,24 @@
 //! The requests that `kvm-ioctls` has no method for, or whose error number it loses.
 #![allow(unsafe_code)]
 
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use kvm_bindings::{KVMIO, kvm_interrupt};
+use kvm_bindings::{
+    KVM_VCPU_TSC_CTRL, KVM_VCPU_TSC_OFFSET, KVMIO, kvm_device_attr, kvm_interrupt, kvm_msr_entry, kvm_msrs,
+};
 use kvm_ioctls::VcpuFd;
 use vmm_sys_util::errno;
-use vmm_sys_util::ioctl::{ioctl_with_ref, ioctl_with_val};
-use vmm_sys_util::{ioctl_io_nr, ioctl_iow_nr};
+use vmm_sys_util::ioctl::{ioctl_with_mut_ref, ioctl_with_ref, ioctl_with_val};
+use vmm_sys_util::{ioctl_io_nr, ioctl_iow_nr, ioctl_iowr_nr};
 
 ioctl_iow_nr!(KVM_INTERRUPT, KVMIO, 0x86, kvm_interrupt);
 ioctl_io_nr!(KVM_SET_TSC_KHZ, KVMIO, 0xa2);
+ioctl_iow_nr!(KVM_SET_DEVICE_ATTR, KVMIO, 0xe1, kvm_device_attr);
+ioctl_iow_nr!(KVM_GET_DEVICE_ATTR, KVMIO, 0xe2, kvm_device_attr);
+ioctl_iowr_nr!(KVM_GET_MSRS, KVMIO, 0x88, kvm_msrs);
+
+/// IA32_TIME_STAMP_COUNTER.
+const TSC: u32 = 0x10;
 
 fn done(answer: i32) -> Result<(), errno::Error> {
     if answer < 0 { Err(errno::Error::last()) } else { Ok(()) }
@@ -27,4 +35,62 @@ pub(super) fn interrupt(vcpu: &VcpuFd, vector: u8) -> Result<(), errno::Error> {
 pub(super) fn set_tsc_khz(vcpu: &VcpuFd, khz: u32) -> Result<(), errno::Error> {
     // SAFETY: the descriptor is a vCPU's, and the argument is a number.
     done(unsafe { ioctl_with_val(&vcpu.as_raw_fd(), KVM_SET_TSC_KHZ(), u64::from(khz)) })
+}
+
+/// Another descriptor of the same vCPU.
+pub(super) fn duplicate(vcpu: &VcpuFd) -> Result<OwnedFd, errno::Error> {
+    // SAFETY: the descriptor is a vCPU's, and the new one is nobody else's.
+    unsafe {
+        let fd = libc::fcntl(vcpu.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 0);
+        done(fd)?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// `KVM_GET_MSRS` and `KVM_SET_MSRS` for one.
+#[repr(C)]
+struct OneMsr {
+    nmsrs: u32,
+    pad: u32,
+    entry: kvm_msr_entry,
+}
+
+/// What the guest's TSC shows now.
+pub(super) fn read_tsc(vcpu: &OwnedFd) -> Result<u64, errno::Error> {
+    let entry = kvm_msr_entry { index: TSC, ..Default::default() };
+    let mut one = OneMsr { nmsrs: 1, pad: 0, entry };
+    // SAFETY: the descriptor is a vCPU's. The kernel reads a `kvm_msrs`, which is how this begins, and reads and writes as many
+    // entries behind it as that says.
+    let answer = unsafe { ioctl_with_mut_ref(&vcpu.as_raw_fd(), KVM_GET_MSRS(), &mut one) };
+    match answer {
+        1 => Ok(one.entry.data),
+        0 => Err(errno::Error::new(libc::EINVAL)),
+        _ => Err(errno::Error::last()),
+    }
+}
+
+/// The attribute that is the TSC's offset, at this address.
+fn offset_at(offset: *const u64) -> kvm_device_attr {
+    kvm_device_attr {
+        flags: 0,
+        group: KVM_VCPU_TSC_CTRL,
+        attr: u64::from(KVM_VCPU_TSC_OFFSET),
+        addr: offset as u64,
+    }
+}
+
+/// What is added to the guest's TSC.
+pub(super) fn tsc_offset(vcpu: &OwnedFd) -> Result<u64, errno::Error> {
+    let mut offset = 0u64;
+    let attribute = offset_at(&raw mut offset);
+    // SAFETY: the descriptor is a vCPU's. The kernel reads an attribute and writes eight bytes where that says, which is ours.
+    done(unsafe { ioctl_with_ref(&vcpu.as_raw_fd(), KVM_GET_DEVICE_ATTR(), &attribute) })?;
+    Ok(offset)
+}
+
+/// Change it.
+pub(super) fn set_tsc_offset(vcpu: &OwnedFd, offset: u64) -> Result<(), errno::Error> {
+    let attribute = offset_at(&raw const offset);
+    // SAFETY: the descriptor is a vCPU's. The kernel reads an attribute and eight bytes where that says, which are ours.
+    done(unsafe { ioctl_with_ref(&vcpu.as_raw_fd(), KVM_SET_DEVICE_ATTR(), &attribute) })
 }

@@ -3,6 +3,8 @@
 //! - [`host`]: the device and its capabilities; [`vm`]: a machine, its memory, its log of written pages
 //! - [`vcpu`]: a CPU that runs; [`exit`]: why it stopped, and the answers; [`state`]: its registers
 //! - [`cpuid`]: the CPU model as KVM takes it; [`ticker`]: a signal that gets control back from a guest that does not exit
+//! - [`processor`]: a CPU as the kvm engine sees it; [`counter`]: of its branches; [`tsc`]: its TSC, which stands still. All three are
+//!   traits, since few hosts have all of it
 //! - `ioctl`: the requests that `kvm-ioctls` has no method for; [`error`]: what can go wrong, in one line each
 //!
 //! Not here: what an exit means to a machine (`engine::kvm`), what a host is good for (`everett doctor`).
@@ -12,21 +14,27 @@
 //! - KVM has no interrupt controller and no timer: interrupts, HLT and time are the machine's.
 //! - Memory that KVM knows is kept alive by the machine that knows it.
 
+pub mod counter;
 pub mod cpuid;
 pub mod error;
 pub mod exit;
 pub mod host;
 mod ioctl;
+pub mod processor;
 pub mod state;
 pub mod ticker;
+pub mod tsc;
 pub mod vcpu;
 pub mod vm;
 
+pub use counter::{Counter, PerfCounter};
 pub use error::KvmError;
 pub use exit::{Failure, KvmExit};
 pub use host::Host;
+pub use processor::Processor;
 pub use state::{Queued, Saved};
 pub use ticker::Ticker;
+pub use tsc::{HeldTsc, SlowTsc};
 pub use vcpu::Vcpu;
 pub use vm::Vm;
 

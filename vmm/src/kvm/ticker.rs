@@ -1,4 +1,5 @@
-//! A signal that comes again and again to one thread, so that it gets control back from a guest that does not exit.
+//! A signal that comes again and again to one thread, so that it gets control back from a guest that does not exit; and one that
+//! is set anew each time.
 //!
 //! The signal repeats, so one that comes before KVM is entered is only one lost. How many there were bounds how long
 //! something runs, by the host's clock: no guest's state may depend on it.
@@ -42,7 +43,7 @@ fn install() -> Result<(), i32> {
 /// Ticks for the thread that made it, until it is dropped.
 #[derive(Debug)]
 pub struct Ticker {
-    timer: libc::timer_t,
+    _timer: Timer,
     before: u64,
     /// Ticks are counted by thread.
     _here: PhantomData<*const ()>,
@@ -71,6 +72,64 @@ impl Ticker {
     /// # Errors
     /// When the host has no timer for it.
     pub fn start(interval: Duration) -> io::Result<Ticker> {
+        let timer = Timer::new()?;
+        timer.set(interval.max(LEAST), interval.max(LEAST))?;
+        Ok(Ticker { _timer: timer, before: TICKS.get(), _here: PhantomData })
+    }
+    /// How often it ticked.
+    pub fn ticks(&self) -> u64 {
+        TICKS.get().wrapping_sub(self.before)
+    }
+}
+
+/// A signal to the thread that made it, when it is set.
+#[derive(Debug)]
+pub struct Alarm {
+    timer: Timer,
+    thread: libc::pid_t,
+}
+
+impl Alarm {
+    /// One that is not set.
+    ///
+    /// # Errors
+    /// When the host has no timer for it.
+    pub fn new() -> io::Result<Alarm> {
+        // SAFETY: it only tells.
+        let thread = unsafe { libc::gettid() };
+        Ok(Alarm { timer: Timer::new()?, thread })
+    }
+    /// Whether it would wake whoever asks.
+    pub fn is_of_this_thread(&self) -> bool {
+        // SAFETY: it only tells.
+        self.thread == unsafe { libc::gettid() }
+    }
+    /// Ring after this time, and again and again.
+    ///
+    /// # Errors
+    /// When the host does not take it.
+    pub fn set(&mut self, first: Duration, again: Duration) -> io::Result<()> {
+        self.timer.set(first.max(LEAST), again.max(LEAST))
+    }
+    /// Do not ring.
+    pub fn clear(&mut self) {
+        // A timer that was set can be cleared; one that rings all the same only gets control back too early.
+        let _ = self.timer.set(Duration::ZERO, Duration::ZERO);
+    }
+}
+
+/// Nothing at all would be never.
+const LEAST: Duration = Duration::from_nanos(1);
+
+/// A timer of the kernel's that sends the signal to the thread that made it.
+#[derive(Debug)]
+struct Timer(libc::timer_t);
+
+// SAFETY: a timer is a number of the process's, which every thread can set and delete.
+unsafe impl Send for Timer {}
+
+impl Timer {
+    fn new() -> io::Result<Timer> {
         install().map_err(io::Error::from_raw_os_error)?;
         let mut timer = std::ptr::null_mut();
         // SAFETY: all zeroes is a valid `sigevent`; the kernel reads it and writes one timer.
@@ -81,31 +140,25 @@ impl Ticker {
             event.sigev_notify_thread_id = libc::gettid();
             libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer)
         };
-        if made != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let ticker = Ticker { timer, before: TICKS.get(), _here: PhantomData };
-        let interval = libc::timespec {
-            tv_sec: interval.as_secs() as libc::time_t,
-            tv_nsec: interval.subsec_nanos().max(1).into(),
-        };
-        let times = libc::itimerspec { it_interval: interval, it_value: interval };
-        // SAFETY: the timer is ours, and the kernel reads one `itimerspec`.
-        if unsafe { libc::timer_settime(timer, 0, &raw const times, std::ptr::null_mut()) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(ticker)
+        if made == 0 { Ok(Timer(timer)) } else { Err(io::Error::last_os_error()) }
     }
-    /// How often it ticked.
-    pub fn ticks(&self) -> u64 {
-        TICKS.get().wrapping_sub(self.before)
+    /// Ring after `first`, and then again and again; not at all if that is zero.
+    fn set(&self, first: Duration, again: Duration) -> io::Result<()> {
+        let spec = |time: Duration| libc::timespec {
+            tv_sec: time.as_secs() as libc::time_t,
+            tv_nsec: time.subsec_nanos().into(),
+        };
+        let times = libc::itimerspec { it_interval: spec(again), it_value: spec(first) };
+        // SAFETY: the timer is ours, and the kernel reads one `itimerspec`.
+        let set = unsafe { libc::timer_settime(self.0, 0, &raw const times, std::ptr::null_mut()) };
+        if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 }
 
-impl Drop for Ticker {
+impl Drop for Timer {
     fn drop(&mut self) {
         // SAFETY: the timer is ours and is not used again. A signal that is on its way finds its handler.
-        unsafe { libc::timer_delete(self.timer) };
+        unsafe { libc::timer_delete(self.0) };
     }
 }
 
@@ -117,6 +170,20 @@ mod tests {
     fn it_ticks() {
         let ticker = Ticker::start(Duration::from_millis(1)).unwrap();
         while ticker.ticks() < 3 {
+            std::hint::spin_loop();
+        }
+    }
+
+    #[test]
+    fn an_alarm_rings_when_it_is_set_and_not_when_it_is_cleared() {
+        let mut alarm = Alarm::new().unwrap();
+        assert!(alarm.is_of_this_thread());
+        let before = TICKS.get();
+        alarm.set(Duration::from_secs(3600), Duration::ZERO).unwrap();
+        alarm.clear();
+        assert_eq!(TICKS.get(), before);
+        alarm.set(Duration::from_micros(10), Duration::from_micros(10)).unwrap();
+        while TICKS.get() < before + 3 {
             std::hint::spin_loop();
         }
     }

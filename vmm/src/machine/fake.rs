@@ -176,7 +176,7 @@ impl FakeEngine {
 
 impl Engine for FakeEngine {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { clock: ClockMode::Insn, breakpoints: true }
+        Capabilities { clock: ClockMode::Insn, breakpoints: true, disturbed: false }
     }
     fn failure(&self) -> Option<String> {
         let asked = self.host == HostFails::Asking && self.cpu.halted;

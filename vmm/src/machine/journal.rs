@@ -96,7 +96,22 @@ pub struct Journal {
     lost: bool,
 }
 
+/// How far a journal was.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mark {
+    entries: usize,
+    lost: bool,
+}
+
 impl Journal {
+    pub(super) fn mark(&self) -> Mark {
+        Mark { entries: self.entries.len(), lost: self.lost }
+    }
+    /// Forget what came after.
+    pub(super) fn go_back(&mut self, mark: Mark) {
+        self.entries.truncate(mark.entries);
+        self.lost = mark.lost;
+    }
     pub(super) fn push(&mut self, entry: Entry) {
         if self.entries.len() < ENTRIES_MAX {
             self.entries.push(entry);

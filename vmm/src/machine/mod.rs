@@ -1,7 +1,7 @@
 //! One machine: an engine, RAM, devices, disks, and the loop that joins them in vtime.
 //!
 //! - `config`: what a machine is made of
-//! - `run`: the loop; `bus`: which device an access goes to; `guard`: bounds on guests that go nowhere
+//! - `run`: the loop; `again`: runs that the host disturbed; `bus`: which device an access goes to; `guard`: bounds on guests that go nowhere
 //! - `events`: the queue of what will happen by itself; `output`: what goes out to observers
 //! - `stop`: when and why a run ends; `slice`: when what is due is looked at, in clock mode `branch`
 //! - `journal`: the inputs that a CPU got, for comparing two runs
@@ -12,6 +12,7 @@
 //! observers. Every stop lies between two instructions, except when the machine has come to its end; in clock mode `exit` each
 //! that is not an observer's lies behind an exit, in clock mode `branch` behind an exit or a branch.
 
+mod again;
 mod bus;
 pub mod config;
 mod drives;
@@ -30,6 +31,7 @@ pub(crate) mod fake;
 pub(crate) mod tests;
 
 pub use crate::disk::{DiskMoment, DiskParts};
+pub use again::TRIES_MAX;
 pub use config::{CardConfig, DiskConfig, MachineConfig, MachineError};
 pub use guard::{ACCESSES_MAX, STORM_GAP, STORM_INTERRUPTS};
 pub use moment::{Moment, MomentError, STATE_VERSION};
@@ -37,7 +39,7 @@ pub use slice::LATE_NS;
 pub use stop::{End, Stop, Until};
 
 use everett_cpu::{CacheConfig, CpuState, Edge, Watchpoint};
-use everett_snapshot::{Image, Tree};
+use everett_snapshot::{Image, Pool, Tree};
 use serde::{Deserialize, Serialize};
 use vm_memory::{Bytes, GuestAddress};
 
@@ -156,6 +158,8 @@ pub struct Machine<E: Engine> {
     /// The count at which the last run stopped at a breakpoint.
     stopped_at: Option<u64>,
     stats: Stats,
+    /// Where the pages of beginnings of runs are (`again`).
+    pool: Pool,
 }
 
 /// Counts for people; nothing depends on them.
@@ -173,6 +177,8 @@ pub struct Stats {
     pub events: u64,
     /// Times that the engine was entered.
     pub entries: u64,
+    /// Runs that were made again, because the host disturbed them.
+    pub disturbed: u64,
 }
 
 impl Machine<SoftEngine> {
@@ -281,6 +287,7 @@ impl<E: Engine> Machine<E> {
             leak: config.leak,
             stopped_at: None,
             stats: Stats::default(),
+            pool: Pool::default(),
         })
     }
 

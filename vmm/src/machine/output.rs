@@ -78,7 +78,7 @@ pub struct PortWrite {
 }
 
 /// Everything that waits for the host.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Output {
     console: Vec<u8>,
     line: Vec<u8>,

@@ -6,6 +6,7 @@
 //! event. An access to a device interrupts an instruction; it is served at the vtime of that instruction, which is then
 //! finished before anything else is looked at.
 
+use super::again::TRIES_MAX;
 use super::events::Event;
 use super::journal::{Entry, EntryKind};
 use super::slice::latest;
@@ -19,10 +20,25 @@ use vm_memory::{Bytes, GuestAddress};
 impl<E: Engine> Machine<E> {
     /// Run until one of the ends in `until` or the machine's own end.
     pub fn run(&mut self, until: &Until<'_>) -> Stop {
-        let stopped = self.run_to_stop(until);
+        let beginning = self.beginning();
+        let mut stopped = self.run_to_stop(until);
+        let mut tries = 1;
+        if let Some(beginning) = &beginning {
+            while tries < TRIES_MAX && self.engine.recover() {
+                tries += 1;
+                stopped = self.begin_again(beginning).and_then(|()| self.run_to_stop(until));
+            }
+        }
         // An engine that failed while it was asked something has given an answer that is none.
-        let failed = self.engine.failure().is_some();
-        match if failed { Err(self.host_end()) } else { stopped } {
+        if self.engine.failure().is_some() && !matches!(stopped, Err(End::Host(_))) {
+            stopped = Err(self.host_end());
+        }
+        if tries == TRIES_MAX
+            && let Err(End::Host(why)) = &mut stopped
+        {
+            why.push_str(", three times in a row from one place");
+        }
+        match stopped {
             Ok(stop) => stop,
             Err(end) => {
                 self.state.end = Some(end.clone());

@@ -7,6 +7,8 @@
 //! - [`ground`]: tables, handlers, memory; [`program`]: the pieces; [`lacks`]: those that a host cannot run
 //! - [`lockstep`]: running and comparing; [`moves`]: a guest that moves between the engines
 //! - [`machines`]: whole machines on the kvm engine; [`swap`]: machines that change their engine; [`wander`]: random guests for them
+//! - [`branches`]: machines in clock mode `branch`, on a host that is [`scripted`] and needs no `/dev/kvm`, and on one
+//!   with a soft CPU [`beside`] it, which counts
 //! - [`tables`]: page tables that change
 //! - [`unfinished`]: instructions of several exits, and states that replace one within; [`ends`]: other ends of a run
 //!
@@ -15,6 +17,8 @@
 //!
 //! `KVM_PROGRAMS` sets how many there are. Without `/dev/kvm` the tests say so and pass.
 
+mod beside;
+mod branches;
 #[allow(dead_code, reason = "shared with the CPU's tests, which use all of it")]
 #[path = "../../../cpu/tests/soup/ground.rs"]
 mod common;
@@ -28,6 +32,7 @@ mod program;
 #[allow(dead_code, reason = "shared with the CPU's oracle, which uses all of it")]
 #[path = "../../../cpu/tests/oracle/rng.rs"]
 mod rng;
+mod scripted;
 #[allow(dead_code, reason = "shared with the tests of the soft engine, which use all of it")]
 #[path = "../soft/guest.rs"]
 mod small;

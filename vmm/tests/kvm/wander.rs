@@ -14,8 +14,24 @@ const PIECES: u64 = 40;
 /// The UART's scratch register reads as written.
 const SCRATCH: u32 = UART + 7;
 
+/// What guests do besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Also {
+    /// Nothing.
+    Nothing,
+    /// Compute, some of them for longer than anything that is due waits.
+    Compute,
+    /// The same, and look at the TSC.
+    ComputeAndLook,
+}
+
 /// A guest's code. R15 counts interrupts, R14 sums what was seen.
 pub(crate) fn guest(seed: u64) -> Vec<u8> {
+    guest_that(seed, Also::Nothing)
+}
+
+/// The same of one that does more.
+pub(crate) fn guest_that(seed: u64, also: Also) -> Vec<u8> {
     let mut rng = Rng::for_case(seed, 7);
     assemble(|a| {
         let (mut timer, mut own) = (a.create_label(), a.create_label());
@@ -24,7 +40,7 @@ pub(crate) fn guest(seed: u64) -> Vec<u8> {
         store(a, LAPIC + 0xf0, 0x1ff)?;
         store(a, LAPIC + 0x3e0, 0xb)?;
         for _ in 0..5 + rng.below(PIECES) {
-            piece(a, &mut rng)?;
+            piece(a, &mut rng, also)?;
         }
         // Power off.
         out(a, u32::from(SLEEP_CONTROL_PORT), 0x34)?;
@@ -42,8 +58,13 @@ pub(crate) fn guest(seed: u64) -> Vec<u8> {
     })
 }
 
-fn piece(a: &mut CodeAssembler, rng: &mut Rng) -> Result<(), IcedError> {
-    match rng.below(15) {
+fn piece(a: &mut CodeAssembler, rng: &mut Rng, also: Also) -> Result<(), IcedError> {
+    let kinds = match also {
+        Also::Nothing => 15,
+        Also::Compute => 18,
+        Also::ComputeAndLook => 20,
+    };
+    match rng.below(kinds) {
         0 => store(a, LAPIC + 0x320, pick_mode(rng))?,
         // Half of them shorter than an exit, others as long as a hundred.
         1 => store(a, LAPIC + 0x380, (rng.next() >> 44 >> rng.below(18)) as u32)?,
@@ -100,6 +121,20 @@ fn piece(a: &mut CodeAssembler, rng: &mut Rng) -> Result<(), IcedError> {
                 a.out(dx, al)?;
             }
             a.rep().movsq()?;
+        }
+        15..=17 => {
+            // Computes, mostly little.
+            let mut again = a.create_label();
+            a.mov(ecx, 1 + (rng.below(3_000_000) >> rng.below(16)) as u32)?;
+            a.set_label(&mut again)?;
+            a.add(r14, rcx)?;
+            a.dec(ecx)?;
+            a.jnz(again)?;
+        }
+        18..=19 => {
+            a.rdtsc()?;
+            a.imul_3(r14, r14, 31)?;
+            a.add(r14, rax)?;
         }
         _ => {
             // One that accesses a device with each iteration.

@@ -288,6 +288,32 @@ fn the_tsc_stands_still_from_one_look_to_the_next() {
 }
 
 #[test]
+fn a_handler_sees_when_its_interrupt_was_taken() {
+    let code = assemble(|a| {
+        let mut handler = a.create_label();
+        timer(a, 1000, handler)?;
+        store(a, LAPIC + 0x320, 0x40)?;
+        store(a, LAPIC + 0x380, 1000)?;
+        spin(a, 2000)?;
+        // It is due and waits for STI.
+        out(a, UART, u32::from(b'.'))?;
+        spin(a, 300)?;
+        a.sti()?;
+        a.nop()?;
+        spin(a, 400)?;
+        a.cli()?;
+        a.hlt()?;
+        a.set_label(&mut handler)?;
+        a.rdtsc()?;
+        a.mov(r13, rax)?;
+        count_tick(a)
+    });
+    let mut machine = machine(&code);
+    finish(&mut machine);
+    assert_eq!(machine.cpu().gpr[13], 2300 * BRANCH_NS);
+}
+
+#[test]
 fn a_guest_without_branches_is_ended() {
     let code = assemble(|a| {
         let mut forever = a.create_label();

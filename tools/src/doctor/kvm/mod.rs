@@ -20,7 +20,7 @@ use std::time::Duration;
 use everett_vmm::kvm::{Host as Device, KvmError};
 
 use super::{Finding, Verdict};
-use probes::Effort;
+use probes::{Branches, Effort};
 use real::Real;
 
 /// What was found, and whether the kvm engine could be exact here.
@@ -30,6 +30,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// What an exact engine needs and this host did not show. Nothing if all was shown.
     pub unproven: Vec<&'static str>,
+    /// What counts a guest's branches, if something does.
+    pub branches: Option<Branches>,
 }
 
 /// How long all guests may take. Those of a software KVM take a few seconds.
@@ -75,8 +77,12 @@ fn short(error: &KvmError) -> String {
 }
 
 fn nothing(why: String) -> Report {
-    Report { findings: vec![Finding::new(DEVICE, Verdict::Note, why)], unproven: vec!["a usable /dev/kvm"] }
+    Report {
+        findings: vec![Finding::new(DEVICE, Verdict::Note, why)],
+        unproven: vec!["a usable /dev/kvm"],
+        branches: None,
+    }
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

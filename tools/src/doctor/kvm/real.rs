@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everett_vmm::kvm::state::PASSED_THROUGH;
-use everett_vmm::kvm::{Host as Device, KvmExit, Ticker, Vcpu, Vm};
+use everett_vmm::kvm::{Host as Device, KvmExit, PerfCounter, Ticker, Vcpu, Vm};
 use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
 use super::guest::{Guest, INTERRUPT_VECTOR, RAM_BYTES, Tsc};
 use super::host::{End, Host, Ran};
-use crate::doctor::perf::Counter;
+use crate::doctor::perf;
 use crate::host_time::Stopwatch;
 
 /// Between two looks at whether a guest takes too long.
@@ -53,8 +53,13 @@ impl Host for Real {
         }
         vcpu.load(&registers).map_err(text)?;
         vm.take_dirty_pages().map_err(text)?;
+        let counting = |error: std::io::Error| perf::explain(&error);
         let mut counter = match guest.event {
-            Some((event, after)) => Some(Counter::of_guests(event, after).map_err(text)?),
+            Some((event, after)) => {
+                let mut counter = PerfCounter::open(event).map_err(counting)?;
+                counter.start(after.unwrap_or(u64::MAX)).map_err(counting)?;
+                Some(counter)
+            }
             None => None,
         };
         let mut seen =
@@ -63,7 +68,10 @@ impl Host for Real {
         let watch = Stopwatch::start();
         let end = drive(&mut vcpu, guest, &ticker, &mut seen)?;
         let nanoseconds = u64::try_from(watch.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let counted = counter.as_mut().map(Counter::read).transpose().map_err(text)?;
+        let counted = match &mut counter {
+            Some(counter) => Some(counter.counted().map_err(counting)?.ok_or("all counters are taken")?),
+            None => None,
+        };
         drop(ticker);
         let gpr = vcpu.save().map_err(text)?.state.gpr;
         let mut image = vec![0; RAM_BYTES];
@@ -101,7 +109,7 @@ fn drive(vcpu: &mut Vcpu, guest: &Guest, ticker: &Ticker, seen: &mut Seen) -> Re
             KvmExit::Failure(_) => return Ok(End::Failed),
             KvmExit::Interrupted => {
                 seen.exits -= 1;
-                if seen.overflows && Counter::has_overflowed() {
+                if seen.overflows && PerfCounter::has_overflowed() {
                     return Ok(End::Overflow);
                 }
             }

@@ -77,7 +77,7 @@ impl<F: FnMut(&Guest, &mut Ran)> Host for Scripted<F> {
     }
 }
 
-fn report(effort: Effort, leak: impl FnMut(&Guest, &mut Ran)) -> Report {
+pub(crate) fn report(effort: Effort, leak: impl FnMut(&Guest, &mut Ran)) -> Report {
     all(&mut Scripted { capabilities: 1, leak }, effort)
 }
 

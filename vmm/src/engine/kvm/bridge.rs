@@ -10,7 +10,7 @@ use crate::engine::repeat::{INSTRUCTION_BYTES_MAX, repeats};
 
 /// For one instruction there is nothing to cache.
 const CACHES: CacheConfig =
-    CacheConfig { tlb_entries: 16, block_entries: 16, translate_after: None, edges: false, branches: false };
+    CacheConfig { tlb_entries: 16, block_entries: 16, translate_after: None, edges: false, branches: true };
 
 /// Iterations of a repeated instruction. More are somebody's mischief, and take seconds.
 const ITERATIONS_MAX: u64 = 1 << 26;
@@ -23,13 +23,15 @@ pub(super) struct Bridge {
     exit: bool,
     /// It waits for a device.
     asking: bool,
+    /// Branches of the CPU's that were told already.
+    counted: u64,
 }
 
 /// How far it got.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// It is done. The pages that it wrote, and how it left the CPU.
-    Done { state: Box<CpuState>, written: Vec<u64> },
+    /// It is done. The pages that it wrote, how it left the CPU, and the branches that retired.
+    Done { state: Box<CpuState>, written: Vec<u64>, branches: u64 },
     /// It wants a device.
     Device(Request),
     /// It does not end.
@@ -47,6 +49,9 @@ impl Memory {
         // SAFETY: the caller's promise.
         Memory(unsafe { Ram::new(base, len) })
     }
+    pub(super) fn ram(&self) -> Ram {
+        self.0
+    }
     fn cpu(&self, state: &CpuState) -> Cpu {
         let mut cpu = Cpu::new(self.0, CACHES);
         cpu.set_state(&CpuState { icount: 0, ..state.clone() });
@@ -57,7 +62,7 @@ impl Memory {
         let TscAnchor { tsc, num, den, .. } = tsc;
         let mut cpu = self.cpu(state);
         cpu.set_tsc(everett_cpu::TscAnchor { icount: 0, tsc, num, den });
-        Bridge { cpu, exit: false, asking: false }
+        Bridge { cpu, exit: false, asking: false, counted: 0 }
     }
     /// Execute what is left of a repeated instruction that belongs to an exit.
     pub(super) fn repeat(&self, state: &CpuState, tsc: TscAnchor) -> Bridge {
@@ -71,7 +76,7 @@ impl Memory {
     pub(super) fn deliver(&self, state: &CpuState, deliver: impl FnOnce(&mut Cpu)) -> Step {
         let mut cpu = self.cpu(state);
         deliver(&mut cpu);
-        Bridge { cpu, exit: false, asking: false }.done()
+        Bridge { cpu, exit: false, asking: false, counted: 0 }.done()
     }
     /// Read memory as the guest sees it.
     pub(super) fn read_virtual(&self, state: &CpuState, gva: u64, buf: &mut [u8]) -> usize {
@@ -80,6 +85,11 @@ impl Memory {
 }
 
 impl Bridge {
+    /// An instruction on this CPU, which has just asked for a device.
+    pub(super) fn asking(cpu: Cpu) -> Bridge {
+        let counted = cpu.branches();
+        Bridge { cpu, exit: true, asking: true, counted }
+    }
     /// Go on.
     pub(super) fn go_on(&mut self) -> Step {
         loop {
@@ -109,7 +119,8 @@ impl Bridge {
         self.cpu.complete(value);
     }
     fn done(&mut self) -> Step {
-        Step::Done { state: Box::new(self.cpu.state()), written: self.cpu.take_dirty_pages() }
+        let (state, written) = (Box::new(self.cpu.state()), self.cpu.take_dirty_pages());
+        Step::Done { state, written, branches: self.cpu.branches() - self.counted }
     }
 }
 

@@ -1,10 +1,11 @@
-//! Entering the guest, and what its exits mean.
+//! Entering the guest, and what its exits mean; what is counted of it, and whether that can be believed.
 #![allow(unsafe_code)]
 
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use everett_cpu::state::{Dead, Msrs};
+use everett_cpu::state::Dead;
 use everett_cpu::{CpuState, Request};
 use vm_memory::bitmap::Bitmap;
 use vm_memory::{GuestMemoryMmap, MmapRegion};
@@ -12,9 +13,11 @@ use vm_memory::{GuestMemoryMmap, MmapRegion};
 use super::KvmStats;
 use super::access::{Access, Target};
 use super::bridge::{Bridge, Memory, Step};
+use super::stretch::Stretched;
+use super::{Counting, Parts};
+use crate::clock::ClockMode;
 use crate::engine::{Exit, TscAnchor, Until};
-use crate::kvm::state::PASSED_THROUGH;
-use crate::kvm::{Host, KvmError, KvmExit, Queued, Vcpu, Vm};
+use crate::kvm::{HeldTsc, KvmError, KvmExit, Processor, Queued};
 use crate::layout::PAGE;
 use crate::ram;
 
@@ -34,8 +37,11 @@ enum Pending {
 
 #[derive(Debug)]
 pub(super) struct Inner {
-    vcpu: Vcpu,
-    vm: Arc<Vm>,
+    vcpu: Box<dyn Processor>,
+    /// In clock mode `branch`: what counts them.
+    counting: Option<Counting>,
+    /// What holds the TSC, if something does.
+    holder: Option<Box<dyn HeldTsc>>,
     memory: Memory,
     bytes: u64,
     pending: Pending,
@@ -54,26 +60,28 @@ pub(super) struct Inner {
     signals: u32,
     signals_max: Option<u32>,
     failed: Option<String>,
+    /// What was executed since the state was last replaced is worth nothing, and why.
+    disturbed: Option<String>,
     stats: KvmStats,
+    /// Keeps guest memory alive, into which `memory` points.
+    _ram: Arc<dyn Any + Send + Sync>,
 }
 
 /// What a step of the engine's leads to.
 type Outcome = Result<Option<Exit>, KvmError>;
 
 impl Inner {
-    pub(super) fn new<B>(host: &Host, memory: Arc<GuestMemoryMmap<B>>) -> Result<Inner, KvmError>
+    pub(super) fn new<B>(parts: Parts, memory: Arc<GuestMemoryMmap<B>>) -> Result<Inner, KvmError>
     where
         B: Bitmap + Send + Sync + 'static,
         MmapRegion<B>: Send + Sync,
     {
         let (base, bytes) = ram::whole(&memory).ok_or(KvmError::Memory)?;
-        let vm = Arc::new(Vm::new(host, memory)?);
-        vm.filter_msrs(&PASSED_THROUGH)?;
-        let vcpu = Vcpu::new(&vm, Msrs::default().apic_base)?;
         let mut inner = Inner {
-            vcpu,
-            vm,
-            // SAFETY: the mapping has this length, and `vm` keeps it. Soft CPUs run between two entries of the guest,
+            vcpu: parts.processor,
+            counting: parts.counting.map(|counting| Counting { margin: counting.margin.max(1), ..counting }),
+            holder: parts.tsc,
+            // SAFETY: the mapping has this length, and `_ram` keeps it. Soft CPUs run between two entries of the guest,
             // on the thread that owns the machine, as devices do.
             memory: unsafe { Memory::new(base, bytes) },
             bytes,
@@ -89,7 +97,9 @@ impl Inner {
             signals: 0,
             signals_max: None,
             failed: None,
+            disturbed: None,
             stats: KvmStats::default(),
+            _ram: memory,
         };
         inner.vcpu.load(&CpuState::default())?;
         Ok(inner)
@@ -102,7 +112,19 @@ impl Inner {
         self.stats
     }
     pub(super) fn failure(&self) -> Option<&str> {
-        self.failed.as_deref()
+        self.failed.as_deref().or(self.disturbed.as_deref())
+    }
+    /// What it counts.
+    pub(super) fn clock(&self) -> ClockMode {
+        if self.counting.is_some() { ClockMode::Branch } else { ClockMode::Exit }
+    }
+    /// Whether what the host does meanwhile can make a run worthless.
+    pub(super) fn can_be_disturbed(&self) -> bool {
+        self.counting.is_some() || self.holder.is_some()
+    }
+    /// See [`crate::engine::Engine::recover`].
+    pub(super) fn recover(&mut self) -> bool {
+        self.failed.is_none() && self.disturbed.take().is_some()
     }
     pub(super) fn count(&self) -> u64 {
         self.count
@@ -114,7 +136,9 @@ impl Inner {
     /// The host cannot go on. The first reason is the one that counts.
     #[cold]
     fn fail(&mut self, error: &KvmError) {
-        self.failed.get_or_insert_with(|| error.to_string());
+        let why =
+            if matches!(error, KvmError::Disturbed(_)) { &mut self.disturbed } else { &mut self.failed };
+        why.get_or_insert_with(|| error.to_string());
     }
     /// The same, in words.
     #[cold]
@@ -132,7 +156,7 @@ impl Inner {
     pub(super) fn run(&mut self, until: &Until<'_>) -> Exit {
         self.signals = 0;
         loop {
-            if self.failed.is_some() {
+            if self.failed.is_some() || self.disturbed.is_some() {
                 return Exit::Failed;
             }
             match self.dead {
@@ -163,15 +187,87 @@ impl Inner {
             return Ok(Some(Exit::Window));
         }
         self.open = false;
-        self.stats.entries += 1;
-        let exit = self.vcpu.run()?;
-        self.ready = Some(self.vcpu.ready_for_interrupt());
+        let missing = until.icount - self.count;
+        if self.counting.as_ref().is_some_and(|counting| missing <= counting.margin) {
+            return self.stretch(missing, until.window);
+        }
+        let exit = self.enter(until)?;
         if self.vcpu.priority() != 0 {
             return Err(KvmError::Exit(
                 "the guest uses CR8, which is not joined to the local APIC".to_owned(),
             ));
         }
         self.exit(exit)
+    }
+
+    /// Enter the guest once, and look whether what it did can be believed.
+    fn enter(&mut self, until: &Until<'_>) -> Result<KvmExit, KvmError> {
+        self.stats.entries += 1;
+        let tsc = self.tsc_now().tsc.wrapping_add(self.tsc_offset);
+        if let Some(holder) = &mut self.holder {
+            holder.hold(tsc)?;
+        }
+        if let Some(counting) = &mut self.counting {
+            self.vcpu.request_window(until.window);
+            counting.counter.arm(until.icount - self.count - counting.margin)?;
+        }
+        let exit = self.vcpu.run()?;
+        self.ready = Some(self.vcpu.ready_for_interrupt());
+        if let Err(error) = self.believe(until) {
+            if exit.is_unfinished() {
+                // Or what is left of it would be done to the state that replaces this one.
+                self.vcpu.answer_msr(Some(0));
+                self.drain()?;
+            }
+            return Err(error);
+        }
+        Ok(exit)
+    }
+
+    /// Whether the guest did what it was entered for, and nothing else.
+    fn believe(&mut self, until: &Until<'_>) -> Result<(), KvmError> {
+        if let Some(counting) = &mut self.counting {
+            let counted = counting.counter.read()?;
+            self.count += counted;
+            if counted > 0 {
+                // It gets on.
+                self.signals = 0;
+            }
+            // Behind the last branch there are instructions that were not to be executed yet.
+            if let Some(late) = self.count.checked_sub(until.icount) {
+                return Err(KvmError::Disturbed(format!("it was stopped {late} branches too late or more")));
+            }
+        }
+        if let Some(holder) = &mut self.holder
+            && holder.has_moved()?
+        {
+            return Err(KvmError::Disturbed("its TSC ticked".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Go on to an exact place on the soft CPU: so many branches from here, or what comes before.
+    fn stretch(&mut self, missing: u64, window: bool) -> Outcome {
+        let state = self.settled()?;
+        if self.halted || self.dead.is_some() {
+            return Ok(None);
+        }
+        self.stats.stretches += 1;
+        let TscAnchor { tsc, .. } = self.tsc_now();
+        let tsc = everett_cpu::TscAnchor { icount: 0, tsc, num: 0, den: 1 };
+        match self.memory.stretch(&state, tsc, missing, window) {
+            Stretched::Done { state, written, branches } => {
+                self.count += branches;
+                self.wrote(written)?;
+                self.take(&state)?;
+                Ok(None)
+            }
+            Stretched::Device { bridge, request, branches } => {
+                self.count += branches;
+                Ok(Some(self.ask(bridge, request)))
+            }
+            Stretched::Endless => Err(KvmError::Exit("the guest computes without a branch".to_owned())),
+        }
     }
 
     fn exit(&mut self, exit: KvmExit) -> Outcome {
@@ -221,13 +317,16 @@ impl Inner {
                 }
                 Ok(None)
             }
+            KvmExit::Window if self.counting.is_some() && self.ready == Some(true) => Ok(Some(Exit::Window)),
             KvmExit::Window | KvmExit::Priority | KvmExit::Debug => Err(KvmError::Exit(format!("{exit:?}"))),
         }
     }
 
     /// An exit is finished.
     fn counted(&mut self) {
-        self.count += 1;
+        if self.counting.is_none() {
+            self.count += 1;
+        }
         self.open = true;
     }
 
@@ -308,7 +407,7 @@ impl Inner {
         let mut state = self.complete_state(saved.state);
         if let Some(vector) = saved.queued.interrupt {
             match self.memory.deliver(&state, |cpu| cpu.interrupt(vector)) {
-                Step::Done { state: delivered, written } => {
+                Step::Done { state: delivered, written, .. } => {
                     state = *delivered;
                     self.wrote(written)?;
                 }
@@ -326,7 +425,10 @@ impl Inner {
 
     fn step(&mut self, mut bridge: Box<Bridge>) -> Outcome {
         match bridge.go_on() {
-            Step::Done { state, written } => {
+            Step::Done { state, written, branches } => {
+                if self.counting.is_some() {
+                    self.count += branches;
+                }
                 self.wrote(written)?;
                 let was_halted = self.halted;
                 self.take(&state)?;
@@ -337,23 +439,26 @@ impl Inner {
                 Ok(None)
             }
             Step::Endless => Err(KvmError::Exit("a repeated instruction that does not end".to_owned())),
-            Step::Device(request) => {
-                let exit = match request {
-                    Request::MmioRead { gpa, size } => Exit::MmioRead { gpa, size },
-                    Request::PioRead { port, size } => Exit::PioRead { port, size },
-                    Request::MmioWrite { gpa, size, value } => {
-                        bridge.complete(0);
-                        Exit::MmioWrite { gpa, size, value }
-                    }
-                    Request::PioWrite { port, size, value } => {
-                        bridge.complete(0);
-                        Exit::PioWrite { port, size, value }
-                    }
-                };
-                self.pending = Pending::Soft(bridge);
-                Ok(Some(exit))
-            }
+            Step::Device(request) => Ok(Some(self.ask(bridge, request))),
         }
+    }
+
+    /// An instruction of the soft CPU's wants a device.
+    fn ask(&mut self, mut bridge: Box<Bridge>, request: Request) -> Exit {
+        let exit = match request {
+            Request::MmioRead { gpa, size } => Exit::MmioRead { gpa, size },
+            Request::PioRead { port, size } => Exit::PioRead { port, size },
+            Request::MmioWrite { gpa, size, value } => {
+                bridge.complete(0);
+                Exit::MmioWrite { gpa, size, value }
+            }
+            Request::PioWrite { port, size, value } => {
+                bridge.complete(0);
+                Exit::PioWrite { port, size, value }
+            }
+        };
+        self.pending = Pending::Soft(bridge);
+        exit
     }
 
     /// Finish an instruction whose result nobody wants any more.
@@ -376,10 +481,11 @@ impl Inner {
 
     pub(super) fn interruptible(&mut self) -> bool {
         let can = self.can_interrupt();
-        self.failed.is_none() && self.dead.is_none() && self.or_fail(can, false)
+        self.failed.is_none() && self.disturbed.is_none() && self.dead.is_none() && self.or_fail(can, false)
     }
     fn can_interrupt(&mut self) -> Result<bool, KvmError> {
-        if !self.open || !matches!(self.pending, Pending::None) {
+        let boundary = self.open || self.counting.is_some();
+        if !boundary || !matches!(self.pending, Pending::None) {
             return Ok(false);
         }
         if let Some(ready) = self.ready {
@@ -425,7 +531,7 @@ impl Inner {
                 cpu.interrupt(vector);
             }
         });
-        let Step::Done { state: delivered, written } = delivered else {
+        let Step::Done { state: delivered, written, .. } = delivered else {
             return Err(KvmError::Exit("a delivery through a device".to_owned()));
         };
         let mut delivered = *delivered;
@@ -446,8 +552,8 @@ impl Inner {
         }
         self.written.extend(pages);
         // Before the log is gone with the memory.
-        self.written.extend(self.vm.take_dirty_pages()?);
-        self.vm.forget_memory()
+        self.written.extend(self.vcpu.take_dirty_pages()?);
+        self.vcpu.forget_memory()
     }
     /// With what KVM does not hold.
     fn complete_state(&self, mut state: CpuState) -> CpuState {
@@ -488,11 +594,11 @@ impl Inner {
     }
     pub(super) fn memory_replaced(&mut self) {
         self.written.clear();
-        let done = self.vm.forget_memory();
+        let done = self.vcpu.forget_memory();
         self.or_fail(done, ());
     }
     pub(super) fn take_dirty_pages(&mut self) -> Vec<u64> {
-        let logged = self.vm.take_dirty_pages();
+        let logged = self.vcpu.take_dirty_pages();
         let logged = self.or_fail(logged, Vec::new());
         self.written.extend(logged);
         std::mem::take(&mut self.written).into_iter().collect()

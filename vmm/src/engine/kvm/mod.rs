@@ -1,16 +1,26 @@
-//! The kvm engine: the host's processor behind the engine trait, in clock mode `exit`.
+//! The kvm engine: the host's processor behind the engine trait, in clock modes `exit` and `branch`.
 //!
 //! - `inner`: entering the guest, and what its exits mean; `access`: an access to a device, piece by piece
-//! - `bridge`: the soft CPU, for what KVM cannot execute
+//! - `bridge`: the soft CPU, for what KVM cannot execute; `stretch`: the same for the last branches before an exact place
 //!
-//! It runs to the guest's next exit. So its *count* is not of instructions but of exits that the guest causes by itself:
-//! accesses to devices and HLT, each counted when its instruction is finished, with all iterations of a repeated one. What the
+//! In clock mode `exit` it runs to the guest's next exit. So its *count* is of exits that the guest causes by itself: accesses to devices and HLT, each counted when its instruction is finished, with all iterations of a repeated one. What the
 //! host causes (signals, emulation failures, MSRs that the filter holds back) is not counted. Interrupts are taken behind
 //! exits, where the guest can take one at once: no window is ever waited for.
 //!
-//! Not here: breakpoints and watchpoints, which need a CPU that sees each instruction; CR8 (ends the run); what holds the TSC
-//! (RDTSC shows what the host shows, for which no kvm engine of this version counts as exact). A guest that never exits cannot be told from one that will, so a time of the host's ends
-//! it, as the host's failure: never as something that the guest did.
+//! In clock mode `branch` a counter of the processor's says how many branches retired ([`crate::kvm::Counter`]). It is told to
+//! stop the guest some branches before the place that is wanted, by the host's margin, and the soft CPU executes what is left. The
+//! margin decides who executes, and nothing else. Each time that the guest was left, whatever for, the counter is read: what
+//! the signal says is not believed. Interrupts wait for a window.
+//!
+//! The TSC stands still between two places at which it is set, if there is something that holds it ([`crate::kvm::HeldTsc`]); else
+//! it shows what the host shows, and nothing of that is exact.
+//!
+//! A stop that came too late, a TSC that ticked, a counter that was taken away: what was executed is worth nothing. The run ends
+//! with [`Exit::Failed`], and can be made again from where it began ([`Engine::recover`]).
+//!
+//! Not here: breakpoints and watchpoints, which need a CPU that sees each instruction; CR8 (ends the run). A guest that never
+//! exits cannot be told from one that will, so a time of the host's ends it, as the host's failure: never as something that
+//! the guest did.
 //!
 //! **Invariants.**
 //! - Errors of the host's end the run with a reason ([`Exit::Failed`]), and nothing is executed any more.
@@ -20,18 +30,21 @@
 mod access;
 mod bridge;
 mod inner;
+mod stretch;
 
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
 use everett_cpu::CpuState;
+use everett_cpu::state::Msrs;
 use vm_memory::bitmap::Bitmap;
 use vm_memory::{GuestMemoryMmap, MmapRegion};
 
 use super::{Capabilities, Engine, Exit, TscAnchor, Until};
-use crate::clock::ClockMode;
-use crate::kvm::{Host, KvmError, Ticker};
+use crate::kvm::processor::Real;
+use crate::kvm::state::PASSED_THROUGH;
+use crate::kvm::{Counter, HeldTsc, Host, KvmError, PerfCounter, Processor, SlowTsc, Ticker, Vcpu, Vm};
 use inner::Inner;
 
 /// Counts for people; nothing depends on them.
@@ -43,6 +56,37 @@ pub struct KvmStats {
     pub bridged: u64,
     /// RDMSR and WRMSR that the soft CPU executed.
     pub msrs: u64,
+    /// Last stretches to an exact branch, which the soft CPU executed.
+    pub stretches: u64,
+}
+
+/// A count of branches, and how late it stops a guest at most.
+#[derive(Debug)]
+pub struct Counting {
+    /// The counter.
+    pub counter: Box<dyn Counter>,
+    /// So many branches before the place that is wanted it is told to stop the guest. At least one.
+    pub margin: u64,
+}
+
+/// What an engine is made of. Few hosts have all of it.
+#[derive(Debug)]
+pub struct Parts {
+    /// The virtual CPU.
+    pub processor: Box<dyn Processor>,
+    /// With it the engine counts branches, else exits.
+    pub counting: Option<Counting>,
+    /// What holds the TSC.
+    pub tsc: Option<Box<dyn HeldTsc>>,
+}
+
+/// What of a host is to be used besides its virtual CPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Proved {
+    /// The raw event that counts conditional branches, and [`Counting::margin`].
+    pub branches: Option<(u64, u64)>,
+    /// Hold the TSC.
+    pub tsc: bool,
 }
 
 /// A virtual CPU of the host's KVM on a machine's RAM.
@@ -56,6 +100,8 @@ pub struct KvmEngine {
 
 /// How often a signal gets control back from a guest, if the engine sees to it.
 const TICK: Duration = Duration::from_millis(20);
+/// The same where the TSC is held, about.
+const HELD: Duration = Duration::from_millis(1);
 
 impl KvmEngine {
     /// A CPU on guest memory of one region from address 0.
@@ -67,7 +113,45 @@ impl KvmEngine {
         B: Bitmap + Send + Sync + 'static,
         MmapRegion<B>: Send + Sync,
     {
-        Ok(KvmEngine { inner: RefCell::new(Inner::new(host, memory)?), ticks: false })
+        KvmEngine::with(host, memory, Proved::default())
+    }
+
+    /// The same, with what this host has proved to have.
+    ///
+    /// # Errors
+    /// When the host's KVM refuses it, or has it no longer.
+    pub fn with<B>(
+        host: &Host,
+        memory: Arc<GuestMemoryMmap<B>>,
+        proved: Proved,
+    ) -> Result<KvmEngine, KvmError>
+    where
+        B: Bitmap + Send + Sync + 'static,
+        MmapRegion<B>: Send + Sync,
+    {
+        let vm = Arc::new(Vm::new(host, Arc::clone(&memory))?);
+        vm.filter_msrs(&PASSED_THROUGH)?;
+        let vcpu = Vcpu::new(&vm, Msrs::default().apic_base)?;
+        let tsc = if proved.tsc { Some(Box::new(SlowTsc::new(&vcpu)?) as Box<dyn HeldTsc>) } else { None };
+        let open = |(event, margin)| {
+            let counter = PerfCounter::open(event);
+            let counter = counter.map_err(|source| KvmError::Request { what: "open a counter", source })?;
+            Ok(Counting { counter: Box::new(counter), margin })
+        };
+        let counting = proved.branches.map(open).transpose()?;
+        KvmEngine::from_parts(Parts { processor: Box::new(Real::new(vm, vcpu)), counting, tsc }, memory)
+    }
+
+    /// An engine of these parts, whose processor is on this memory.
+    ///
+    /// # Errors
+    /// When the processor cannot be set to its first state, or the memory has another shape.
+    pub fn from_parts<B>(parts: Parts, memory: Arc<GuestMemoryMmap<B>>) -> Result<KvmEngine, KvmError>
+    where
+        B: Bitmap + Send + Sync + 'static,
+        MmapRegion<B>: Send + Sync,
+    {
+        Ok(KvmEngine { inner: RefCell::new(Inner::new(parts, memory)?), ticks: false })
     }
 
     /// End the run when so many signals ([`crate::kvm::Ticker`]) came since the guest's last exit. What ends so depends on the
@@ -79,7 +163,9 @@ impl KvmEngine {
     /// The same by the host's clock, with signals of the engine's own.
     pub fn wait_at_most(&mut self, patience: Duration) {
         self.ticks = true;
-        let signals = patience.as_nanos() / TICK.as_nanos();
+        // What holds the TSC has signals of its own.
+        let tick = if self.inner.get_mut().can_be_disturbed() { HELD } else { TICK };
+        let signals = patience.as_nanos() / tick.as_nanos();
         self.give_up_after(u32::try_from(signals).unwrap_or(u32::MAX));
     }
 
@@ -91,10 +177,14 @@ impl KvmEngine {
 
 impl Engine for KvmEngine {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { clock: ClockMode::Exit, breakpoints: false }
+        let inner = self.inner.borrow();
+        Capabilities { clock: inner.clock(), breakpoints: false, disturbed: inner.can_be_disturbed() }
     }
     fn failure(&self) -> Option<String> {
         self.inner.borrow().failure().map(str::to_owned)
+    }
+    fn recover(&mut self) -> bool {
+        self.inner.get_mut().recover()
     }
     fn run(&mut self, until: Until<'_>) -> Exit {
         let inner = self.inner.get_mut();

@@ -12,14 +12,32 @@ const EXTRA_MAX: u64 = 16;
 const NAME: &str = "guest counters";
 const MEANS: &str = "to stop a guest at an exact place";
 
+/// What counts conditional branches here, and how far before its place a guest is told to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Branches {
+    /// The raw event.
+    pub event: u64,
+    /// In branches.
+    pub margin: u64,
+}
+
+/// The margin of a host whose signals come so many branches late. Those that were tried were not the worst; more costs time, less a
+/// run that is made again.
+fn margin(latest: u64) -> u64 {
+    2 * latest + 1000
+}
+
 pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
     let mut why = "no event counts".to_owned();
     for event in EVENTS {
         match exact(host, event, effort) {
             Ok(extra) => {
-                let skid = skid(host, event, effort).unwrap_or_else(|why| why);
+                let skid = skid(host, event, effort);
+                notes.branches =
+                    skid.as_ref().ok().map(|(latest, _)| Branches { event, margin: margin(*latest) });
+                let (stops, skid) = (skid.is_ok(), skid.map_or_else(|why| why, |(_, detail)| detail));
                 let detail = format!("event {event:#x} is exact ({BRANCHES} and {extra}); {skid}");
-                return notes.needed(NAME, true, detail, MEANS);
+                return notes.needed(NAME, stops, detail, MEANS);
             }
             Err(reason) => why = reason,
         }
@@ -47,8 +65,8 @@ fn exact(host: &mut dyn Host, event: u64, effort: Effort) -> Result<u64, String>
     extra.ok_or_else(|| "nothing was counted".to_owned())
 }
 
-/// How many branches late the host gets control back.
-fn skid(host: &mut dyn Host, event: u64, effort: Effort) -> Result<String, String> {
+/// How many branches late the host gets control back, at worst.
+fn skid(host: &mut dyn Host, event: u64, effort: Effort) -> Result<(u64, String), String> {
     let after = BRANCHES / 10;
     let mut latest = 0;
     let rounds = effort.rounds().max(10);
@@ -64,5 +82,5 @@ fn skid(host: &mut dyn Host, event: u64, effort: Effort) -> Result<String, Strin
         let done = (BRANCHES * 100).saturating_sub(ran.gpr[1]);
         latest = latest.max(done.saturating_sub(after));
     }
-    Ok(format!("its signal comes up to {latest} branches late in {rounds} tries"))
+    Ok((latest, format!("its signal comes up to {latest} branches late in {rounds} tries")))
 }

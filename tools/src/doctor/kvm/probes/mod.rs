@@ -11,6 +11,8 @@ mod speed;
 mod time;
 
 use super::super::{Finding, Verdict};
+pub use counters::Branches;
+
 use super::Report;
 use super::host::Host;
 
@@ -44,7 +46,7 @@ pub fn all(host: &mut dyn Host, effort: Effort) -> Report {
     time::probe(host, effort, &mut notes);
     machine::probe(host, effort, &mut notes);
     counters::probe(host, effort, &mut notes);
-    Report { findings: notes.findings, unproven: notes.unproven }
+    Report { findings: notes.findings, unproven: notes.unproven, branches: notes.branches }
 }
 
 /// What was found so far.
@@ -52,6 +54,7 @@ pub fn all(host: &mut dyn Host, effort: Effort) -> Report {
 pub(super) struct Notes {
     findings: Vec<Finding>,
     unproven: Vec<&'static str>,
+    branches: Option<Branches>,
 }
 
 impl Notes {

@@ -1,0 +1,112 @@
+//! What the kvm engine asks of a virtual CPU: the narrow side of `/dev/kvm`, so that tests can put another host in its place.
+//!
+//! The contract is [`Vcpu`]'s: an exit whose instruction is unfinished is finished by [`Processor::finish`], before registers
+//! are saved or replaced.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use everett_cpu::CpuState;
+
+use super::error::KvmError;
+use super::exit::KvmExit;
+use super::state::Saved;
+use super::vcpu::Vcpu;
+use super::vm::Vm;
+
+/// A virtual CPU and its memory, as [`Vcpu`] and [`Vm`] are.
+#[allow(clippy::missing_errors_doc, reason = "the host refuses, in each case")]
+pub trait Processor: Debug + Send {
+    /// See [`Vcpu::run`].
+    fn run(&mut self) -> Result<KvmExit, KvmError>;
+    /// See [`Vcpu::finish`].
+    fn finish(&mut self) -> Result<Option<KvmExit>, KvmError>;
+    /// See [`Vcpu::answer_mmio`].
+    fn answer_mmio(&mut self, value: u64);
+    /// See [`Vcpu::answer_msr`].
+    fn answer_msr(&mut self, value: Option<u64>);
+    /// See [`Vcpu::port_data`].
+    fn port_data(&mut self, size: u8, count: u32) -> &mut [u8];
+    /// See [`Vcpu::is_at_port`].
+    fn is_at_port(&mut self) -> bool;
+    /// See [`Vcpu::interrupt`].
+    fn interrupt(&mut self, vector: u8) -> Result<(), KvmError>;
+    /// See [`Vcpu::ready_for_interrupt`].
+    fn ready_for_interrupt(&mut self) -> bool;
+    /// See [`Vcpu::request_window`].
+    fn request_window(&mut self, on: bool);
+    /// See [`Vcpu::priority`].
+    fn priority(&mut self) -> u8;
+    /// See [`Vcpu::load`].
+    fn load(&mut self, state: &CpuState) -> Result<(), KvmError>;
+    /// See [`Vcpu::save`].
+    fn save(&mut self) -> Result<Saved, KvmError>;
+    /// See [`Vcpu::save_place`].
+    fn save_place(&mut self) -> Result<CpuState, KvmError>;
+    /// See [`Vm::take_dirty_pages`].
+    fn take_dirty_pages(&mut self) -> Result<Vec<u64>, KvmError>;
+    /// See [`Vm::forget_memory`].
+    fn forget_memory(&mut self) -> Result<(), KvmError>;
+}
+
+/// A virtual CPU of `/dev/kvm`.
+#[derive(Debug)]
+pub struct Real {
+    vcpu: Vcpu,
+    vm: Arc<Vm>,
+}
+
+impl Real {
+    /// This CPU of this machine.
+    pub fn new(vm: Arc<Vm>, vcpu: Vcpu) -> Real {
+        Real { vcpu, vm }
+    }
+}
+
+impl Processor for Real {
+    fn run(&mut self) -> Result<KvmExit, KvmError> {
+        self.vcpu.run()
+    }
+    fn finish(&mut self) -> Result<Option<KvmExit>, KvmError> {
+        self.vcpu.finish()
+    }
+    fn answer_mmio(&mut self, value: u64) {
+        self.vcpu.answer_mmio(value);
+    }
+    fn answer_msr(&mut self, value: Option<u64>) {
+        self.vcpu.answer_msr(value);
+    }
+    fn port_data(&mut self, size: u8, count: u32) -> &mut [u8] {
+        self.vcpu.port_data(size, count)
+    }
+    fn is_at_port(&mut self) -> bool {
+        self.vcpu.is_at_port()
+    }
+    fn interrupt(&mut self, vector: u8) -> Result<(), KvmError> {
+        self.vcpu.interrupt(vector)
+    }
+    fn ready_for_interrupt(&mut self) -> bool {
+        self.vcpu.ready_for_interrupt()
+    }
+    fn request_window(&mut self, on: bool) {
+        self.vcpu.request_window(on);
+    }
+    fn priority(&mut self) -> u8 {
+        self.vcpu.priority()
+    }
+    fn load(&mut self, state: &CpuState) -> Result<(), KvmError> {
+        self.vcpu.load(state)
+    }
+    fn save(&mut self) -> Result<Saved, KvmError> {
+        self.vcpu.save()
+    }
+    fn save_place(&mut self) -> Result<CpuState, KvmError> {
+        self.vcpu.save_place()
+    }
+    fn take_dirty_pages(&mut self) -> Result<Vec<u64>, KvmError> {
+        self.vm.take_dirty_pages()
+    }
+    fn forget_memory(&mut self) -> Result<(), KvmError> {
+        self.vm.forget_memory()
+    }
+}

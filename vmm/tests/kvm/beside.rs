@@ -1,0 +1,236 @@
+//! The host's `/dev/kvm` with a soft CPU beside it, which knows what a counter would have counted: it executes the same stretch
+//! on a copy of the memory.
+//!
+//! The guest is left on `/dev/kvm` to its next exit. Where it is to be stopped before that, by a counter's signal or for an
+//! interrupt, a KVM without a counter and with late windows cannot do it: then the soft CPU's state and memory become the
+//! guest's there. What is left to KVM are the stretches between exits, and moving between the two.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use everett_cpu::{CacheConfig, CpuState};
+use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::engine::{Engine, Exit, Until};
+use everett_vmm::kvm::processor::Real;
+use everett_vmm::kvm::state::PASSED_THROUGH;
+use everett_vmm::kvm::{Host, KvmError, KvmExit, Processor, Saved, Vcpu, Vm};
+use everett_vmm::ram::Ram;
+use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
+
+use crate::rng::Rng;
+use crate::scripted::{MARGIN, Shared};
+
+const PAGE: u64 = 4096;
+
+/// A virtual CPU of the host's, and a soft one.
+#[derive(Debug)]
+pub(crate) struct Beside {
+    real: Real,
+    shared: Shared,
+    /// The guest's memory, for all that is ours here.
+    memory: Arc<dyn Memory>,
+    soft: SoftEngine,
+    copy: Arc<GuestMemoryMmap<()>>,
+    bytes: u64,
+    /// The copy is not known to be one.
+    stale: bool,
+    /// Pages that were written and that nobody has asked for.
+    dirty: BTreeSet<u64>,
+    window: bool,
+    /// Whether the soft CPU says that an interrupt can be taken, if it has the last word.
+    ready: Option<bool>,
+    skid: Rng,
+    /// Entries of guests that ended by themselves on `/dev/kvm`.
+    entered: Arc<AtomicU64>,
+}
+
+/// A guest's memory, whatever it is made of.
+pub(crate) trait Memory: std::fmt::Debug + Send + Sync {
+    fn fetch(&self, at: u64, to: &mut [u8]);
+    fn put(&self, at: u64, from: &[u8]);
+}
+
+impl<B: vm_memory::bitmap::Bitmap + std::fmt::Debug + Send + Sync> Memory for GuestMemoryMmap<B> {
+    fn fetch(&self, at: u64, to: &mut [u8]) {
+        self.read_slice(to, GuestAddress(at)).expect("it is RAM");
+    }
+    fn put(&self, at: u64, from: &[u8]) {
+        self.write_slice(from, GuestAddress(at)).expect("it is RAM");
+    }
+}
+
+impl Beside {
+    pub(crate) fn new(
+        host: &Host,
+        ram: &Ram,
+        shared: &Shared,
+        entered: &Arc<AtomicU64>,
+    ) -> Result<Beside, KvmError> {
+        let vm = Arc::new(Vm::new(host, ram.shared())?);
+        vm.filter_msrs(&PASSED_THROUGH)?;
+        let vcpu = Vcpu::new(&vm, CpuState::default().msrs.apic_base)?;
+        let bytes = ram.len();
+        let copy = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), bytes as usize)]);
+        let copy = Arc::new(copy.map_err(|_| KvmError::Memory)?);
+        let caches = CacheConfig { branches: true, ..CacheConfig::default() };
+        Ok(Beside {
+            real: Real::new(vm, vcpu),
+            shared: shared.clone(),
+            memory: ram.shared(),
+            soft: SoftEngine::new(Arc::clone(&copy), caches),
+            copy,
+            bytes,
+            stale: true,
+            dirty: BTreeSet::new(),
+            window: false,
+            ready: None,
+            skid: Rng::for_case(0, 33),
+            entered: Arc::clone(entered),
+        })
+    }
+
+    /// Let the copy be one.
+    fn copy_memory(&mut self) -> Result<(), KvmError> {
+        let written = self.real.take_dirty_pages()?;
+        self.dirty.extend(&written);
+        let pages = if std::mem::take(&mut self.stale) { (0..self.bytes / PAGE).collect() } else { written };
+        let mut page = [0; PAGE as usize];
+        for at in &pages {
+            self.memory.fetch(at * PAGE, &mut page);
+            self.copy.put(at * PAGE, &page);
+        }
+        self.soft.memory_replaced(&pages);
+        Ok(())
+    }
+
+    /// What the soft CPU does from here: its exit, unless it is to be stopped before.
+    fn foresee(&mut self) -> Result<Option<Exit>, KvmError> {
+        self.copy_memory()?;
+        let Saved { state, queued } = self.real.save()?;
+        self.soft.set_state(&CpuState { icount: self.soft.icount(), halted: false, ..state });
+        assert_eq!(queued.exception, None, "exceptions are delivered where they are raised");
+        if let Some(vector) = queued.interrupt {
+            self.soft.interrupt(vector);
+        }
+        let stop = self.shared.armed().saturating_add(self.skid.below(MARGIN));
+        loop {
+            let missing = stop - self.soft.branches();
+            if missing == 0 {
+                return Ok(None);
+            }
+            let icount = self.soft.icount() + missing.min(1 << 20);
+            match self.soft.run(Until { icount, window: self.window, breakpoints: &[] }) {
+                Exit::Count => {}
+                exit => return Ok(Some(exit)),
+            }
+        }
+    }
+
+    /// The soft CPU's state becomes the guest's.
+    fn become_it(&mut self) -> Result<(), KvmError> {
+        let mut page = [0; PAGE as usize];
+        for at in self.soft.take_dirty_pages() {
+            self.copy.fetch(at * PAGE, &mut page);
+            self.memory.put(at * PAGE, &page);
+            self.dirty.insert(at);
+        }
+        self.real.load(&self.soft.state())?;
+        self.real.forget_memory()?;
+        self.ready = Some(self.soft.interruptible());
+        Ok(())
+    }
+}
+
+/// Whether KVM does what was foreseen.
+fn is_it(exit: KvmExit, foreseen: Option<Exit>) -> bool {
+    use KvmExit::{Halt, MmioRead, MmioWrite, PioRead, PioWrite};
+    match (exit, foreseen) {
+        (Halt, Some(Exit::Halt)) => true,
+        (MmioRead { gpa, size }, Some(Exit::MmioRead { gpa: at, size: bytes })) => (gpa, size) == (at, bytes),
+        (MmioWrite { gpa, value, .. }, Some(Exit::MmioWrite { gpa: at, value: stored, .. })) => {
+            (gpa, value) == (at, stored)
+        }
+        // Several iterations may come at once.
+        (PioRead { port, size, .. }, Some(Exit::PioRead { port: at, size: bytes })) => {
+            (port, size) == (at, bytes)
+        }
+        (PioWrite { port, size, .. }, Some(Exit::PioWrite { port: at, size: bytes, .. })) => {
+            (port, size) == (at, bytes)
+        }
+        _ => false,
+    }
+}
+
+impl Processor for Beside {
+    fn run(&mut self) -> Result<KvmExit, KvmError> {
+        self.ready = None;
+        let foreseen = self.foresee()?;
+        self.shared.count(self.soft.branches());
+        if let None | Some(Exit::Window) = foreseen {
+            self.become_it()?;
+            return Ok(if foreseen.is_some() { KvmExit::Window } else { KvmExit::Interrupted });
+        }
+        self.real.request_window(false);
+        loop {
+            match self.real.run()? {
+                KvmExit::Interrupted => {}
+                exit => {
+                    assert!(is_it(exit, foreseen), "{exit:x?} / {foreseen:x?}");
+                    self.entered.fetch_add(1, Ordering::Relaxed);
+                    return Ok(exit);
+                }
+            }
+        }
+    }
+    fn finish(&mut self) -> Result<Option<KvmExit>, KvmError> {
+        self.ready = None;
+        self.real.finish()
+    }
+    fn answer_mmio(&mut self, value: u64) {
+        self.real.answer_mmio(value);
+    }
+    fn answer_msr(&mut self, value: Option<u64>) {
+        self.real.answer_msr(value);
+    }
+    fn port_data(&mut self, size: u8, count: u32) -> &mut [u8] {
+        self.real.port_data(size, count)
+    }
+    fn is_at_port(&mut self) -> bool {
+        self.real.is_at_port()
+    }
+    fn interrupt(&mut self, vector: u8) -> Result<(), KvmError> {
+        self.ready = None;
+        self.real.interrupt(vector)
+    }
+    fn ready_for_interrupt(&mut self) -> bool {
+        self.ready.unwrap_or_else(|| self.real.ready_for_interrupt())
+    }
+    fn request_window(&mut self, on: bool) {
+        self.window = on;
+    }
+    fn priority(&mut self) -> u8 {
+        self.real.priority()
+    }
+    fn load(&mut self, state: &CpuState) -> Result<(), KvmError> {
+        self.ready = None;
+        self.real.load(state)
+    }
+    fn save(&mut self) -> Result<Saved, KvmError> {
+        self.real.save()
+    }
+    fn save_place(&mut self) -> Result<CpuState, KvmError> {
+        self.real.save_place()
+    }
+    fn take_dirty_pages(&mut self) -> Result<Vec<u64>, KvmError> {
+        let written = self.real.take_dirty_pages()?;
+        // The copy has not seen these.
+        self.stale |= !written.is_empty();
+        self.dirty.extend(written);
+        Ok(std::mem::take(&mut self.dirty).into_iter().collect())
+    }
+    fn forget_memory(&mut self) -> Result<(), KvmError> {
+        self.stale = true;
+        self.real.forget_memory()
+    }
+}

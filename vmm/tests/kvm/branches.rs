@@ -1,0 +1,331 @@
+//! Machines in clock mode `branch` on either engine, and on both by turns, have one trail; and what a host does to them is seen,
+//! and made good or told.
+//!
+//! The host is scripted: its processor is a soft CPU, stopped late by as much as a script says. Or it is `/dev/kvm`, with a soft CPU
+//! in the place of its counter.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use everett_cpu::CacheConfig;
+use everett_snapshot::Pool;
+use everett_vmm::ClockMode;
+use everett_vmm::engine::any::AnyEngine;
+use everett_vmm::engine::branches::BranchEngine;
+use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::kvm::Host;
+use everett_vmm::machine::{End, Machine, MachineConfig, MachineError, Moment, Stop, TRIES_MAX, Until};
+use everett_vmm::ram::Ram;
+use iced_x86::code_asm::*;
+use tempfile::TempDir;
+
+use crate::beside::Beside;
+use crate::lockstep::{comparable, tick};
+use crate::rng::Rng;
+use crate::scripted::{MARGIN, Shared, Trouble};
+use crate::small::{DATA, UART, assemble, config_in, count_tick, out, timer};
+use crate::wander::{self, Also};
+
+/// Guests, without `KVM_PROGRAMS`.
+const GUESTS: u64 = 300;
+/// The digest is looked at so often, in branches, and then less and less often.
+const STEP: u64 = 1000;
+/// Branches of a guest at most: of one whose timer never lets it go, for instance.
+const BRANCHES_MAX: u64 = 40_000_000;
+/// Looks at a guest at most.
+const LOOKS_MAX: u64 = 60;
+
+/// Who executes.
+#[derive(Debug, Clone)]
+enum On {
+    Soft,
+    Host(Shared),
+    /// On `/dev/kvm`.
+    Kvm(Arc<Host>, Shared, Arc<AtomicU64>),
+}
+
+fn engine(on: &On, ram: &Ram) -> Result<AnyEngine, MachineError> {
+    Ok(match on {
+        On::Soft => {
+            let caches = CacheConfig { branches: true, ..CacheConfig::default() };
+            AnyEngine::Branches(Box::new(BranchEngine::new(SoftEngine::new(ram.shared(), caches))))
+        }
+        On::Host(shared) => AnyEngine::Kvm(Box::new(shared.engine_on(ram)?)),
+        On::Kvm(host, shared, entered) => {
+            let beside = Beside::new(host, ram, shared, entered)?;
+            AnyEngine::Kvm(Box::new(shared.engine(ram, beside)?))
+        }
+    })
+}
+
+/// A guest's machines.
+struct Bench {
+    code: Vec<u8>,
+}
+
+impl Bench {
+    fn config(&self) -> (MachineConfig, TempDir) {
+        config_in(ClockMode::Branch, &self.code)
+    }
+    fn machine(&self, on: &On) -> Machine<AnyEngine> {
+        let (config, _folder) = self.config();
+        Machine::new(config, |ram| engine(on, ram)).expect("a machine")
+    }
+    fn from(&self, on: &On, moment: &Moment) -> Machine<AnyEngine> {
+        let (config, _folder) = self.config();
+        Machine::from_moment(config, moment, |ram| engine(on, ram)).expect("a machine")
+    }
+
+    /// Run to the end, with looks at fixed branches; at drawn branches a machine of the next engine goes on, if it is to.
+    fn trail(&self, engines: &[On], mut swaps: Option<Rng>) -> Trail {
+        let mut machine = self.machine(&engines[0]);
+        let (mut trail, mut swapped, mut disturbed) = (String::new(), 0, 0);
+        let pool = Pool::default();
+        let (mut looks, mut next) = (0, STEP);
+        loop {
+            let swap = swaps
+                .as_mut()
+                .map_or(u64::MAX, |rng| machine.icount() + (rng.below(400_000) >> rng.below(18)));
+            let stop = machine.run(&Until::icount(next.min(swap)));
+            let over = stop != Stop::Count || looks > LOOKS_MAX || machine.icount() >= BRANCHES_MAX;
+            if machine.icount() == next || over {
+                let said = machine.output().take_console();
+                let _ = writeln!(
+                    trail,
+                    "{stop:?} at branch {}, {} ns: {:x?}\n{:?}\n{:?}",
+                    machine.icount(),
+                    machine.vtime(),
+                    comparable(machine.cpu()),
+                    String::from_utf8_lossy(&said),
+                    machine.breakdown().parts,
+                );
+                looks += 1;
+                next += STEP * looks * looks;
+            }
+            if over {
+                break;
+            }
+            if machine.icount() == swap {
+                swapped += 1;
+                let said = machine.output().take_console();
+                disturbed += machine.stats().disturbed;
+                machine = self.from(&engines[swapped % engines.len()], &machine.moment(&pool));
+                machine.output().console_again(&said);
+            }
+        }
+        disturbed += machine.stats().disturbed;
+        let mut memory = vec![0; 0x1_0000];
+        assert_eq!(machine.read_virtual(DATA, &mut memory), memory.len());
+        let interrupts = machine.cpu().gpr[15];
+        Trail { trail, memory, swapped, disturbed, interrupts }
+    }
+}
+
+struct Trail {
+    trail: String,
+    memory: Vec<u8>,
+    swapped: usize,
+    disturbed: u64,
+    interrupts: u64,
+}
+
+/// The first line in which they differ.
+fn difference(one: &Trail, other: &Trail) -> Option<String> {
+    let mut lines = one.trail.lines().zip(other.trail.lines());
+    let line = lines.find(|(a, b)| a != b);
+    let line = line.map(|(a, b)| format!("\n{a}\n{b}"));
+    let lengths = (one.trail.lines().count(), other.trail.lines().count());
+    line.or_else(|| (lengths.0 != lengths.1).then(|| format!("{lengths:?} lines")))
+        .or_else(|| (one.memory != other.memory).then(|| "memory".to_owned()))
+}
+
+fn guests() -> u64 {
+    std::env::var("KVM_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(GUESTS)
+}
+
+#[test]
+fn machines_that_change_their_engine_at_any_branch_have_the_trail_of_those_that_do_not() {
+    let (mut swaps, mut interrupts, mut points) = (0, 0, 0);
+    for seed in 0..guests() {
+        let bench = Bench { code: wander::guest_that(seed, Also::ComputeAndLook) };
+        let soft = bench.trail(&[On::Soft], None);
+        let host = On::Host(Shared::sound(seed));
+        let kvm = bench.trail(std::slice::from_ref(&host), None);
+        assert_eq!(difference(&soft, &kvm), None, "seed {seed}: soft and the host");
+        let both = bench.trail(&[On::Soft, host], Some(Rng::for_case(seed, 8)));
+        assert_eq!(difference(&soft, &both), None, "seed {seed}: soft, and both by turns");
+        assert_eq!(kvm.disturbed + both.disturbed, 0, "seed {seed}: nothing went wrong");
+        swaps += both.swapped as u64;
+        interrupts += soft.interrupts;
+        points += soft.trail.lines().count() / 3;
+    }
+    println!(
+        "{} guests, {points} places compared, {interrupts} interrupts, {swaps} changes of the engine",
+        guests()
+    );
+    assert!(swaps > guests() && interrupts > guests(), "they do what they are there for");
+}
+
+#[test]
+fn machines_on_dev_kvm_are_those_on_the_soft_cpu() {
+    let Some(host) = crate::host() else { return };
+    let _ticker = tick();
+    let (host, entered) = (Arc::new(host), Arc::new(AtomicU64::new(0)));
+    let (mut swaps, mut interrupts) = (0, 0);
+    for seed in 0..guests() / 10 {
+        let bench = Bench { code: wander::guest_that(seed, Also::Compute) };
+        let soft = bench.trail(&[On::Soft], None);
+        let kvm = On::Kvm(Arc::clone(&host), Shared::sound(seed), Arc::clone(&entered));
+        let all = bench.trail(std::slice::from_ref(&kvm), None);
+        assert_eq!(difference(&soft, &all), None, "seed {seed}: soft and /dev/kvm");
+        let scripted = On::Host(Shared::sound(seed));
+        let turns = bench.trail(&[On::Soft, kvm, scripted], Some(Rng::for_case(seed, 10)));
+        assert_eq!(difference(&soft, &turns), None, "seed {seed}: by turns");
+        swaps += turns.swapped;
+        interrupts += soft.interrupts;
+    }
+    let entered = entered.load(Ordering::Relaxed);
+    println!("{entered} exits on /dev/kvm, {interrupts} interrupts, {swaps} changes of the engine");
+    assert!(entered > guests() && interrupts > 0 && swaps > 0, "they do what they are there for");
+}
+
+#[test]
+fn whatever_goes_wrong_now_and_then_shows_nowhere() {
+    let (mut disturbed, mut troubles) = (0, [0; 4]);
+    for seed in 0..guests() / 3 {
+        let bench = Bench { code: wander::guest_that(seed, Also::ComputeAndLook) };
+        let soft = bench.trail(&[On::Soft], None);
+        let (mut rng, mut last) = (Rng::for_case(seed, 32), false);
+        let shared = Shared::new(move |_| {
+            // Never again at once: a run is a few entries.
+            last = !last && rng.one_in(9);
+            match rng.below(4) {
+                0 if last => Trouble::Late(MARGIN + rng.below(1000)),
+                1 if last => Trouble::Lost,
+                2 if last => Trouble::Tick,
+                3 if last => Trouble::Uncounted,
+                _ => Trouble::Late(rng.below(MARGIN)),
+            }
+        });
+        let host = On::Host(shared.clone());
+        let kvm = bench.trail(&[On::Soft, host], Some(Rng::for_case(seed, 9)));
+        if kvm.trail.contains("in a row") {
+            // Often enough in one place by chance.
+            continue;
+        }
+        assert_eq!(difference(&soft, &kvm), None, "seed {seed}");
+        disturbed += kvm.disturbed;
+        for (sum, times) in troubles.iter_mut().zip(shared.script().troubles) {
+            *sum += times;
+        }
+    }
+    println!("{disturbed} runs were made again, for {troubles:?}");
+    let few = guests() / 30;
+    assert!(disturbed > few && troubles.iter().all(|&times| times > few), "they do what they are there for");
+}
+
+/// Computes, looks at the TSC and says so, again and again, with a timer that is always late.
+fn computing() -> Bench {
+    let code = assemble(|a| {
+        let (mut handler, mut again, mut inner) = (a.create_label(), a.create_label(), a.create_label());
+        timer(a, 25_000, handler)?;
+        a.sti()?;
+        a.mov(r12d, 5)?;
+        a.set_label(&mut again)?;
+        a.mov(ecx, 1_500_000)?;
+        a.set_label(&mut inner)?;
+        a.add(r14, rcx)?;
+        a.dec(ecx)?;
+        a.jnz(inner)?;
+        a.rdtsc()?;
+        a.imul_3(r14, r14, 31)?;
+        a.add(r14, rax)?;
+        out(a, UART, u32::from(b'.'))?;
+        a.dec(r12d)?;
+        a.jnz(again)?;
+        a.cli()?;
+        a.hlt()?;
+        a.set_label(&mut handler)?;
+        count_tick(a)
+    });
+    Bench { code }
+}
+
+/// Run in steps of a million branches: what was said, how it ended, and the digest there.
+fn finish(machine: &mut Machine<AnyEngine>) -> (String, Stop, String) {
+    let mut said = Vec::new();
+    loop {
+        let stop = machine.run(&Until::icount(machine.icount() + 1_000_000));
+        said.extend(machine.output().take_console());
+        if stop != Stop::Count {
+            return (String::from_utf8_lossy(&said).into_owned(), stop, machine.digest().to_string());
+        }
+    }
+}
+
+#[test]
+fn each_thing_that_goes_wrong_is_seen_and_the_run_made_again() {
+    let bench = computing();
+    let expected = finish(&mut bench.machine(&On::Soft));
+    assert_eq!((&*expected.0, &expected.1), (".....", &Stop::End(End::HaltedForever)));
+    let all =
+        [Trouble::Late(MARGIN), Trouble::Late(MARGIN + 1), Trouble::Lost, Trouble::Tick, Trouble::Uncounted];
+    for trouble in all {
+        for at in 0..12 {
+            // Once, and twice in a row.
+            for times in 1..u64::from(TRIES_MAX) {
+                let wrong = at..at + times;
+                let plan =
+                    move |entry| if wrong.contains(&entry) { trouble } else { Trouble::Late(MARGIN - 1) };
+                let mut machine = bench.machine(&On::Host(Shared::new(plan)));
+                assert_eq!(finish(&mut machine), expected, "{trouble:?} at entry {at}, {times} times");
+                let seen = machine.stats().disturbed;
+                // A signal that is late or lost is nothing where the guest exits before.
+                let may_be_nothing = matches!(trouble, Trouble::Late(_) | Trouble::Lost);
+                assert!(seen <= times && (seen > 0 || may_be_nothing), "{trouble:?} at entry {at}: {seen}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_goes_wrong_three_times_in_a_row_is_the_hosts_failure() {
+    let bench = computing();
+    for (trouble, says) in [
+        (Trouble::Late(MARGIN), "the host disturbed the guest: it was stopped 0 branches too late or more"),
+        (Trouble::Lost, "the host disturbed the guest: it was stopped 49936 branches too late or more"),
+        (Trouble::Tick, "the host disturbed the guest: its TSC ticked"),
+        (Trouble::Uncounted, "the host disturbed the guest: the counter was taken away for a while"),
+    ] {
+        let sound = 7;
+        let plan = move |entry| if entry < sound { Trouble::Late(0) } else { trouble };
+        let mut machine = bench.machine(&On::Host(Shared::new(plan)));
+        let (_, stop, _) = finish(&mut machine);
+        let why = format!("{says}, three times in a row from one place");
+        assert_eq!(stop, Stop::End(End::Host(why)));
+        assert_eq!(machine.stats().disturbed, u64::from(TRIES_MAX) - 1);
+        assert_eq!(machine.run(&Until::vtime(u64::MAX)), stop, "it stays so");
+        let pool = Pool::default();
+        let moment = machine.moment(&pool);
+        assert_eq!(bench.from(&On::Soft, &moment).run(&Until::vtime(u64::MAX)), stop, "also elsewhere");
+    }
+}
+
+#[test]
+fn a_run_that_is_made_again_has_said_everything_once() {
+    let bench = computing();
+    let mut expected = bench.machine(&On::Soft);
+    expected.keep_journal(true);
+    let plan = |entry| if entry == 9 { Trouble::Tick } else { Trouble::Late(3) };
+    let mut machine = bench.machine(&On::Host(Shared::new(plan)));
+    machine.keep_journal(true);
+    for machine in [&mut expected, &mut machine] {
+        assert_eq!(machine.run(&Until::icount(1000)), Stop::Count);
+        assert_eq!(machine.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));
+        assert_eq!(machine.output().take_console(), b".....");
+    }
+    assert_eq!(machine.stats().disturbed, 1);
+    let entries = expected.journal().expect("kept").entries().to_vec();
+    assert_eq!(machine.journal().expect("kept").entries(), entries);
+}

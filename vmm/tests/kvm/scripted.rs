@@ -1,0 +1,286 @@
+//! A host that is scripted: a processor that is a soft CPU, stops late by as much as its script says, and has a counter and a TSC
+//! with which things go wrong. It needs no `/dev/kvm`.
+//!
+//! What goes wrong shows in what the guest does, as it would on a host: one that is stopped too late has executed too much, and
+//! a TSC that ticks is seen by RDTSC. So an engine that overlooks it has another digest.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use everett_cpu::{CacheConfig, CpuState};
+use everett_vmm::engine::kvm::{Counting, KvmEngine, Parts};
+use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::engine::{Engine, Exit, TscAnchor, Until};
+use everett_vmm::kvm::{Counter, HeldTsc, KvmError, KvmExit, Processor, Queued, Saved};
+use everett_vmm::ram::Ram;
+
+use crate::rng::Rng;
+
+/// How many branches before its place a guest is told to stop: what the hosts' skid is below.
+pub(crate) const MARGIN: u64 = 64;
+/// Branches to the next signal of another kind, when that of the counter is lost.
+const WATCHDOG: u64 = 50_000;
+
+/// What happens at an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// The guest is stopped so many branches after the signal was due. Below [`MARGIN`] nothing is wrong.
+    Late(u64),
+    /// No signal comes when it is due.
+    Lost,
+    /// The TSC ticks while the guest runs.
+    Tick,
+    /// The counter is somebody else's for a while.
+    Uncounted,
+}
+
+/// What happens at each entry, by its number.
+type Plan = Box<dyn FnMut(u64) -> Trouble + Send>;
+
+/// What the parts of a host know of each other.
+pub(crate) struct Script {
+    plan: Plan,
+    entries: u64,
+    armed: u64,
+    counted: u64,
+    uncounted: bool,
+    held: u64,
+    ticked: bool,
+    /// How often each thing went wrong, by the order of [`Trouble`].
+    pub(crate) troubles: [u64; 4],
+}
+
+impl std::fmt::Debug for Script {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Script({} entries)", self.entries)
+    }
+}
+
+/// A host's script, shared by its parts.
+#[derive(Debug, Clone)]
+pub(crate) struct Shared(Arc<Mutex<Script>>);
+
+impl Shared {
+    pub(crate) fn new(plan: impl FnMut(u64) -> Trouble + Send + 'static) -> Shared {
+        Shared(Arc::new(Mutex::new(Script {
+            plan: Box::new(plan),
+            entries: 0,
+            armed: u64::MAX,
+            counted: 0,
+            uncounted: false,
+            held: 0,
+            ticked: false,
+            troubles: [0; 4],
+        })))
+    }
+    /// A host on which nothing goes wrong, whose skid is drawn.
+    pub(crate) fn sound(seed: u64) -> Shared {
+        let mut rng = Rng::for_case(seed, 31);
+        Shared::new(move |_| Trouble::Late(rng.below(MARGIN)))
+    }
+    pub(crate) fn script(&self) -> MutexGuard<'_, Script> {
+        self.0.lock().expect("no test has panicked with it")
+    }
+    /// Count so many branches.
+    pub(crate) fn count(&self, branches: u64) {
+        self.script().counted += branches;
+    }
+    /// How many branches until the counter's signal was due.
+    pub(crate) fn armed(&self) -> u64 {
+        self.script().armed
+    }
+    /// An engine on this host's counter and TSC, and on this processor.
+    pub(crate) fn engine(
+        &self,
+        ram: &Ram,
+        processor: impl Processor + 'static,
+    ) -> Result<KvmEngine, KvmError> {
+        let counting = Counting { counter: Box::new(self.clone()), margin: MARGIN };
+        let parts = Parts {
+            processor: Box::new(processor),
+            counting: Some(counting),
+            tsc: Some(Box::new(self.clone())),
+        };
+        KvmEngine::from_parts(parts, ram.shared())
+    }
+    /// The same, on a soft CPU.
+    pub(crate) fn engine_on(&self, ram: &Ram) -> Result<KvmEngine, KvmError> {
+        let caches =
+            CacheConfig { tlb_entries: 64, block_entries: 1024, branches: true, ..CacheConfig::default() };
+        let soft = SoftEngine::new(ram.shared(), caches);
+        let pages = ram.len() / 4096;
+        let cpu = Scripted { shared: self.clone(), soft, pages, exit: None, window: false, data: [0; 8] };
+        self.engine(ram, cpu)
+    }
+}
+
+impl Counter for Shared {
+    fn arm(&mut self, after: u64) -> Result<(), KvmError> {
+        let mut script = self.script();
+        (script.armed, script.counted, script.uncounted) = (after, 0, false);
+        Ok(())
+    }
+    fn read(&mut self) -> Result<u64, KvmError> {
+        let script = self.script();
+        if script.uncounted {
+            return Err(KvmError::Disturbed("the counter was taken away for a while".to_owned()));
+        }
+        Ok(script.counted)
+    }
+}
+
+impl HeldTsc for Shared {
+    fn hold(&mut self, tsc: u64) -> Result<(), KvmError> {
+        let mut script = self.script();
+        (script.held, script.ticked) = (tsc, false);
+        Ok(())
+    }
+    fn has_moved(&mut self) -> Result<bool, KvmError> {
+        Ok(self.script().ticked)
+    }
+}
+
+/// A soft CPU that behaves as a virtual CPU of KVM's.
+#[derive(Debug)]
+struct Scripted {
+    shared: Shared,
+    soft: SoftEngine,
+    pages: u64,
+    /// The last exit, whose instruction is unfinished if it says so.
+    exit: Option<KvmExit>,
+    window: bool,
+    data: [u8; 8],
+}
+
+impl Scripted {
+    /// What the soft CPU stopped for, in KVM's words. None: for its count.
+    fn exit(&mut self, exit: Exit) -> Result<Option<KvmExit>, KvmError> {
+        let exit = match exit {
+            Exit::Count => return Ok(None),
+            Exit::Window => KvmExit::Window,
+            Exit::Halt => KvmExit::Halt,
+            Exit::Shutdown => KvmExit::Shutdown,
+            Exit::MmioRead { gpa, size } => {
+                self.data = [0; 8];
+                KvmExit::MmioRead { gpa, size }
+            }
+            Exit::MmioWrite { gpa, size, value } => KvmExit::MmioWrite { gpa, size, value },
+            Exit::PioRead { port, size } => {
+                self.data = [0; 8];
+                KvmExit::PioRead { port, size, count: 1 }
+            }
+            Exit::PioWrite { port, size, value } => {
+                self.data = u64::from(value).to_le_bytes();
+                KvmExit::PioWrite { port, size, count: 1 }
+            }
+            other => return Err(KvmError::Exit(format!("{other:?}"))),
+        };
+        self.exit = Some(exit);
+        Ok(Some(exit))
+    }
+}
+
+impl Processor for Scripted {
+    fn run(&mut self) -> Result<KvmExit, KvmError> {
+        let (stop, tsc) = {
+            let mut script = self.shared.script();
+            let entry = script.entries;
+            script.entries += 1;
+            let trouble = (script.plan)(entry);
+            let mut tsc = script.held;
+            let mut stop = script.armed;
+            match trouble {
+                Trouble::Late(by) => {
+                    script.troubles[0] += u64::from(by >= MARGIN);
+                    stop = stop.saturating_add(by);
+                }
+                Trouble::Lost => {
+                    script.troubles[1] += 1;
+                    stop = stop.saturating_add(WATCHDOG);
+                }
+                Trouble::Tick => {
+                    script.troubles[2] += 1;
+                    script.ticked = true;
+                    tsc += 1;
+                }
+                Trouble::Uncounted => {
+                    script.troubles[3] += 1;
+                    script.uncounted = true;
+                }
+            }
+            (stop, tsc)
+        };
+        self.soft.set_tsc(TscAnchor { icount: 0, tsc, num: 0, den: 1 });
+        self.exit = None;
+        let before = self.soft.branches();
+        loop {
+            let missing = stop.saturating_sub(self.soft.branches() - before);
+            if missing == 0 {
+                break;
+            }
+            let icount = self.soft.icount() + missing.min(1 << 20);
+            let exit = self.soft.run(Until { icount, window: self.window, breakpoints: &[] });
+            if self.exit(exit)?.is_some() {
+                break;
+            }
+        }
+        self.shared.count(self.soft.branches() - before);
+        Ok(self.exit.unwrap_or(KvmExit::Interrupted))
+    }
+    fn finish(&mut self) -> Result<Option<KvmExit>, KvmError> {
+        match self.exit.take() {
+            Some(KvmExit::PioRead { .. } | KvmExit::MmioRead { .. }) => {
+                self.soft.complete_read(u64::from_le_bytes(self.data));
+            }
+            Some(exit) if exit.is_unfinished() => {}
+            _ => return Ok(None),
+        }
+        let icount = self.soft.icount();
+        let exit = self.soft.run(Until { icount, window: false, breakpoints: &[] });
+        self.exit(exit)
+    }
+    fn answer_mmio(&mut self, value: u64) {
+        self.data = value.to_le_bytes();
+    }
+    fn answer_msr(&mut self, _: Option<u64>) {}
+    fn port_data(&mut self, size: u8, count: u32) -> &mut [u8] {
+        &mut self.data[..usize::from(size) * count as usize]
+    }
+    fn is_at_port(&mut self) -> bool {
+        matches!(self.exit, Some(KvmExit::PioRead { .. } | KvmExit::PioWrite { .. }))
+    }
+    fn interrupt(&mut self, vector: u8) -> Result<(), KvmError> {
+        self.soft.interrupt(vector);
+        Ok(())
+    }
+    fn ready_for_interrupt(&mut self) -> bool {
+        self.soft.interruptible()
+    }
+    fn request_window(&mut self, on: bool) {
+        self.window = on;
+    }
+    fn priority(&mut self) -> u8 {
+        0
+    }
+    fn load(&mut self, state: &CpuState) -> Result<(), KvmError> {
+        let unfinished = self.exit.is_some_and(|exit| exit.is_unfinished());
+        assert!(!unfinished, "an instruction is finished before its registers are replaced");
+        let icount = self.soft.icount();
+        self.soft.set_state(&CpuState { icount, ..state.clone() });
+        Ok(())
+    }
+    fn save(&mut self) -> Result<Saved, KvmError> {
+        let state = CpuState { exceptions: 0, ..self.soft.state() };
+        Ok(Saved { state, queued: Queued::default() })
+    }
+    fn save_place(&mut self) -> Result<CpuState, KvmError> {
+        Ok(self.soft.state())
+    }
+    fn take_dirty_pages(&mut self) -> Result<Vec<u64>, KvmError> {
+        Ok(self.soft.take_dirty_pages())
+    }
+    fn forget_memory(&mut self) -> Result<(), KvmError> {
+        let pages: Vec<u64> = (0..self.pages).collect();
+        self.soft.memory_replaced(&pages);
+        Ok(())
+    }
+}
