@@ -220,7 +220,9 @@ impl<E: Engine> Machine<E> {
     /// What is due is done, if this is a place for that.
     fn look(&mut self, now: u64) {
         let next = self.state.events.next_vtime();
-        if self.state.slice.as_ref().is_some_and(|slice| !slice.looks(now, next)) {
+        // One that is halted is behind the exit that HLT is.
+        let looks = |slice: &super::slice::Slice| self.state.halted || slice.looks(now, next);
+        if self.state.slice.as_ref().is_some_and(|slice| !looks(slice)) {
             return;
         }
         self.hold_tsc(now);

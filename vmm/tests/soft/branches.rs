@@ -187,6 +187,35 @@ fn moments_at_any_branch_go_on_alike() {
     }
 }
 
+#[test]
+fn a_moment_of_one_that_waits_goes_on_alike() {
+    let code = assemble(|a| {
+        let (mut handler, mut again) = (a.create_label(), a.create_label());
+        timer(a, 25_000, handler)?;
+        a.mov(r12d, 5)?;
+        a.set_label(&mut again)?;
+        a.sti()?;
+        a.hlt()?;
+        a.cli()?;
+        spin(a, 100)?;
+        a.dec(r12d)?;
+        a.jnz(again)?;
+        a.hlt()?;
+        a.set_label(&mut handler)?;
+        count_tick(a)
+    });
+    let expected = finish(&mut machine(&code));
+    let pool = Pool::default();
+    let mut travelling = machine(&code);
+    while travelling.end().is_none() {
+        travelling.run(&Until::vtime(travelling.vtime() + 7_000));
+        let moment = travelling.moment(&pool);
+        travelling = from_moment(&code, &moment);
+        assert_eq!(travelling.moment(&pool).state(), moment.state());
+    }
+    assert_eq!(finish(&mut travelling), expected);
+}
+
 /// One timer, set at count 0, under whatever comes then; where its interrupt was taken.
 fn taken(ns: u32, body: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> Vec<(u64, u64)> {
     let code = assemble(|a| {

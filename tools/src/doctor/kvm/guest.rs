@@ -59,12 +59,15 @@ pub enum Ring {
     ThreeOtherwise,
 }
 
+/// What a guest's TSC is held at.
+pub const HELD_TSC: u64 = 1 << 40;
+
 /// What is done with the guest's TSC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tsc {
     /// Whatever the host does by itself.
     Free,
-    /// It is asked to go at 1 kHz, the slowest there is.
+    /// It is slowed down and held at [`HELD_TSC`].
     Slow,
 }
 

@@ -38,6 +38,8 @@ pub struct Ran {
     pub dirty: Vec<u64>,
     /// Events that were counted, if that was wanted.
     pub counted: Option<u64>,
+    /// Whether what was to hold the TSC says that it moved, if that was wanted.
+    pub moved: Option<bool>,
 }
 
 impl Ran {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everett_vmm::kvm::state::PASSED_THROUGH;
-use everett_vmm::kvm::{Host as Device, KvmExit, PerfCounter, Ticker, Vcpu, Vm};
+use everett_vmm::kvm::{HeldTsc, Host as Device, KvmExit, PerfCounter, SlowTsc, Ticker, Vcpu, Vm};
 use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
-use super::guest::{Guest, INTERRUPT_VECTOR, RAM_BYTES, Tsc};
+use super::guest::{Guest, HELD_TSC, INTERRUPT_VECTOR, RAM_BYTES, Tsc};
 use super::host::{End, Host, Ran};
 use crate::doctor::perf;
 use crate::host_time::Stopwatch;
@@ -48,9 +48,11 @@ impl Host for Real {
         if guest.filter_msrs && !vm.filter_msrs(&PASSED_THROUGH).map_err(text)? {
             return Err("this kernel has no MSR filter".to_owned());
         }
-        if guest.tsc == Tsc::Slow {
-            vcpu.set_tsc_khz(1).map_err(text)?;
-        }
+        // As the engine does it.
+        let mut tsc = match guest.tsc {
+            Tsc::Slow => Some(SlowTsc::new(&vcpu).map_err(text)?),
+            Tsc::Free => None,
+        };
         vcpu.load(&registers).map_err(text)?;
         vm.take_dirty_pages().map_err(text)?;
         let counting = |error: std::io::Error| perf::explain(&error);
@@ -66,7 +68,11 @@ impl Host for Real {
             Seen { overflows: guest.event.is_some_and(|(_, after)| after.is_some()), ..Seen::default() };
         let ticker = Ticker::start(TICK).map_err(text)?;
         let watch = Stopwatch::start();
+        if let Some(tsc) = &mut tsc {
+            tsc.hold(HELD_TSC).map_err(text)?;
+        }
         let end = drive(&mut vcpu, guest, &ticker, &mut seen)?;
+        let moved = tsc.as_mut().map(SlowTsc::has_moved).transpose().map_err(text)?;
         let nanoseconds = u64::try_from(watch.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let counted = match &mut counter {
             Some(counter) => Some(counter.counted().map_err(counting)?.ok_or("all counters are taken")?),
@@ -85,6 +91,7 @@ impl Host for Real {
             nanoseconds,
             dirty: vm.take_dirty_pages().map_err(text)?,
             counted,
+            moved,
         })
     }
 }

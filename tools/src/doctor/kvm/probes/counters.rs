@@ -6,9 +6,20 @@ use crate::doctor::kvm::host::{End, Host};
 
 /// Raw events that count retired conditional branches on some processor. Which one does here, a guest tells.
 const EVENTS: [u64; 3] = [0x11c4, 0x01c4, 0xd1];
+const ROUNDS: u64 = 300_000;
+/// Conditional branches of a round: one that is not taken, JRCXZ and LOOP. The others are none: a jump, a call.
+const CONDITIONAL: u64 = 3;
+const CODE: [u8; 17] = [
+    0xeb, 0x00, // again: jmp to the next
+    0x48, 0x85, 0xc9, // test rcx, rcx
+    0x74, 0x00, // jz to the next
+    0xe3, 0x00, // jrcxz to the next
+    0xe8, 0x00, 0x00, 0x00, 0x00, // call the next
+    0x58, // pop rax
+    0xe2, 0xef, // loop again
+];
+/// Of the guest that is stopped.
 const BRANCHES: u64 = 1_000_000;
-/// INT of the end, and what the way in and out of the guest may add, is the same each time: it is part of the event.
-const EXTRA_MAX: u64 = 16;
 const NAME: &str = "guest counters";
 const MEANS: &str = "to stop a guest at an exact place";
 
@@ -31,12 +42,15 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
     let mut why = "no event counts".to_owned();
     for event in EVENTS {
         match exact(host, event, effort) {
-            Ok(extra) => {
+            Ok(()) => {
                 let skid = skid(host, event, effort);
                 notes.branches =
                     skid.as_ref().ok().map(|(latest, _)| Branches { event, margin: margin(*latest) });
                 let (stops, skid) = (skid.is_ok(), skid.map_or_else(|why| why, |(_, detail)| detail));
-                let detail = format!("event {event:#x} is exact ({BRANCHES} and {extra}); {skid}");
+                let detail = format!(
+                    "event {event:#x} counts each of {} branches in either ring; {skid}",
+                    CONDITIONAL * ROUNDS
+                );
                 return notes.needed(NAME, stops, detail, MEANS);
             }
             Err(reason) => why = reason,
@@ -45,24 +59,23 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
     notes.needed(NAME, false, why, MEANS);
 }
 
-/// How many more than the guest's own are counted, the same in each round.
-fn exact(host: &mut dyn Host, event: u64, effort: Effort) -> Result<u64, String> {
-    let mut extra = None;
+/// Whether all conditional branches are counted, once each, and nothing else is: also nothing of the ways in and out of the guest.
+fn exact(host: &mut dyn Host, event: u64, effort: Effort) -> Result<(), String> {
     for _ in 0..effort.rounds().max(3) {
-        let guest =
-            Guest { event: Some((event, None)), ..Guest::spinning("counters", Ring::Three, BRANCHES) };
-        let ran = host.run(&guest)?;
-        let counted = ran.counted.ok_or("nothing was counted")?;
-        if !ran.to_its_end() {
-            return Err(ran.how());
-        }
-        let more = counted.checked_sub(BRANCHES).filter(|more| *more <= EXTRA_MAX);
-        let more = more.ok_or_else(|| format!("{counted} for {BRANCHES} branches"))?;
-        if *extra.get_or_insert(more) != more {
-            return Err(format!("{counted} branches, and another number before"));
+        for ring in [Ring::Zero, Ring::Three] {
+            let guest =
+                Guest { event: Some((event, None)), rcx: ROUNDS, ..Guest::new("counters", ring, &CODE) };
+            let ran = host.run(&guest)?;
+            let counted = ran.counted.ok_or("nothing was counted")?;
+            if !ran.to_its_end() {
+                return Err(ran.how());
+            }
+            if counted != CONDITIONAL * ROUNDS {
+                return Err(format!("{counted} for {} branches", CONDITIONAL * ROUNDS));
+            }
         }
     }
-    extra.ok_or_else(|| "nothing was counted".to_owned())
+    Ok(())
 }
 
 /// How many branches late the host gets control back, at worst.
