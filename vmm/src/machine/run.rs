@@ -165,6 +165,7 @@ impl<E: Engine> Machine<E> {
                 Exit::Halt => {
                     self.stats.halts += 1;
                     self.state.halted = true;
+                    self.hold_tsc(now);
                     return Ok(false);
                 }
                 Exit::Breakpoint => {
@@ -219,13 +220,16 @@ impl<E: Engine> Machine<E> {
 
     /// What is due is done, if this is a place for that.
     fn look(&mut self, now: u64) {
-        let next = self.state.events.next_vtime();
-        // One that is halted is behind the exit that HLT is.
-        let looks = |slice: &super::slice::Slice| self.state.halted || slice.looks(now, next);
-        if self.state.slice.as_ref().is_some_and(|slice| !looks(slice)) {
-            return;
+        if let Some(slice) = &self.state.slice {
+            // One that is halted is behind the exit that HLT is. It has seen what its TSC shows, and sees no more of it before an
+            // interrupt; how often somebody stops it meanwhile shows nowhere.
+            if !self.state.halted {
+                if !slice.looks(now, self.state.events.next_vtime()) {
+                    return;
+                }
+                self.hold_tsc(now);
+            }
         }
-        self.hold_tsc(now);
         self.dispatch_due(now);
     }
 

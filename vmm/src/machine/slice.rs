@@ -51,3 +51,24 @@ impl Slice {
 pub(crate) fn latest(next: u64) -> u64 {
     next.saturating_add(LATE_NS)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_stored_is_all_of_it() {
+        let slice = Slice { behind_exit: true, tsc: 7 };
+        let stored = postcard::to_stdvec(&slice).unwrap();
+        assert_eq!(postcard::from_bytes::<Slice>(&stored).unwrap(), slice);
+    }
+
+    #[test]
+    fn it_looks_behind_exits_and_where_something_has_been_due_for_long() {
+        let mut slice = Slice::default();
+        assert!(!slice.looks(5, None) && !slice.looks(5, Some(5)) && !slice.looks(4 + LATE_NS, Some(5)));
+        assert!(slice.looks(5 + LATE_NS, Some(5)));
+        slice.set_behind_exit(true);
+        assert!(slice.looks(5, None));
+    }
+}

@@ -187,23 +187,30 @@ fn moments_at_any_branch_go_on_alike() {
     }
 }
 
-#[test]
-fn a_moment_of_one_that_waits_goes_on_alike() {
-    let code = assemble(|a| {
+/// Waits for a timer, computes, and waits again.
+fn waiting() -> Vec<u8> {
+    assemble(|a| {
         let (mut handler, mut again) = (a.create_label(), a.create_label());
         timer(a, 25_000, handler)?;
-        a.mov(r12d, 5)?;
+        a.mov(r12d, 9)?;
         a.set_label(&mut again)?;
         a.sti()?;
         a.hlt()?;
         a.cli()?;
-        spin(a, 100)?;
+        a.rdtsc()?;
+        a.add(r14, rax)?;
+        spin(a, 500)?;
         a.dec(r12d)?;
         a.jnz(again)?;
         a.hlt()?;
         a.set_label(&mut handler)?;
         count_tick(a)
-    });
+    })
+}
+
+#[test]
+fn a_moment_of_one_that_waits_goes_on_alike() {
+    let code = waiting();
     let expected = finish(&mut machine(&code));
     let pool = Pool::default();
     let mut travelling = machine(&code);
@@ -214,6 +221,30 @@ fn a_moment_of_one_that_waits_goes_on_alike() {
         assert_eq!(travelling.moment(&pool).state(), moment.state());
     }
     assert_eq!(finish(&mut travelling), expected);
+}
+
+#[test]
+fn a_digest_is_the_same_wherever_it_was_stopped_before() {
+    const EVERY: u64 = 5_000;
+    for code in [waiting(), busy()] {
+        // With so many stops in between.
+        let digests = |stops: u64| {
+            let (mut machine, mut digests) = (machine(&code), Vec::new());
+            for place in 1..100 {
+                for stop in 1..=stops {
+                    let at = (place - 1) * EVERY + stop * EVERY / (stops + 1) + stop;
+                    machine.run(&Until::vtime(at));
+                }
+                machine.run(&Until::vtime(place * EVERY));
+                digests.push((machine.vtime(), machine.digest()));
+            }
+            digests
+        };
+        let expected = digests(0);
+        for stops in [1, 2, 7] {
+            assert_eq!(digests(stops), expected, "{stops}");
+        }
+    }
 }
 
 /// One timer, set at count 0, under whatever comes then; where its interrupt was taken.
