@@ -88,9 +88,11 @@ const TRANSLATED: CacheConfig = CacheConfig { translate_after: Some(0), ..ORDINA
 const TRANSLATED_TINY: CacheConfig = CacheConfig { translate_after: Some(1), ..TINY };
 /// Without the code that tells edges and counts branches.
 const TRANSLATED_PLAIN: CacheConfig = CacheConfig { edges: false, branches: false, ..TRANSLATED };
+/// When the interpreter has seen what comes after a block.
+const TRANSLATED_LATE: CacheConfig = CacheConfig { translate_after: Some(3), ..TRANSLATED_PLAIN };
 const WHOLE: u64 = u64::MAX;
 
-const WAYS: [Way; 13] = [
+const WAYS: [Way; 14] = [
     Way { name: "ordinary", caches: ORDINARY, piece: WHOLE, flush: false, restore: false, watched: false },
     Way {
         name: "translated",
@@ -112,6 +114,14 @@ const WAYS: [Way; 13] = [
         name: "translated, no edges, pieces",
         caches: TRANSLATED_PLAIN,
         piece: 13,
+        flush: false,
+        restore: false,
+        watched: false,
+    },
+    Way {
+        name: "translated late",
+        caches: TRANSLATED_LATE,
+        piece: WHOLE,
         flush: false,
         restore: false,
         watched: false,
