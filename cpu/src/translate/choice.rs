@@ -55,11 +55,12 @@ fn names_second_byte(i: &Instruction) -> bool {
     (0..i.op_count()).any(|k| i.op_kind(k) == OpKind::Register && is_second_byte(i.op_register(k)))
 }
 
-/// Whether an instruction can be encoded without a prefix that leaves no name for second bytes: where its registers are.
+/// Whether an instruction can be encoded without a prefix that leaves no name for second bytes: where its registers are. No other
+/// byte that the guest can name beside one needs it.
 fn needs_no_prefix(i: &Instruction) -> bool {
     let register = |register: Register| {
-        let host = FIXED.get(usize::from(gpr(register))).map(|host| host.0);
-        is_second_byte(register) || host.is_some_and(|host| host < 4 || host < 8 && register.size() > 1)
+        let host = FIXED.get(usize::from(gpr(register)));
+        is_second_byte(register) || host.is_some_and(|host| host.0 < 8)
     };
     (0..i.op_count()).all(|k| is_immediate(i, k) || is_gpr(i, k) && register(i.op_register(k)))
 }

@@ -106,6 +106,35 @@ fn pages_end_anywhere() {
     assert_eq!(done.state.gpr[2], 20 * 5000);
 }
 
+/// A handler finds an operand that lies further from the page's start than 2^31, on a page that was gone to in translated code.
+#[test]
+fn far_operands_are_found_from_any_page() {
+    let function = CODE + 0x1800;
+    // Behind six bytes of PUSH.
+    let target = function + 6 + 0x7fff_fff0;
+    let mut g = Guest::new();
+    g.map(target & !0xfff, DATA, P | W);
+    g.put(DATA + (target & 0xfff), 5);
+    g.state.gpr[3] = 0;
+    g.code(CODE, |a| {
+        let mut again = a.create_label();
+        a.mov(ecx, 20)?;
+        a.set_label(&mut again)?;
+        a.call(function)?;
+        a.dec(ecx)?;
+        a.jnz(again)?;
+        a.hlt()
+    });
+    g.code(function, |a| {
+        // push qword ptr [rip + 0x7ffffff0].
+        a.db(&[0xff, 0x35, 0xf0, 0xff, 0xff, 0x7f])?;
+        a.pop(rax)?;
+        a.add(rbx, rax)?;
+        a.ret()
+    });
+    assert_eq!(check(&g).state.gpr[3], 20 * 5);
+}
+
 /// Code that is changed through another mapping, so that its own stays executable all the while, and is then reached from another
 /// page by a call, and from its own page by a jump. It changes only now and then, so that it is hot in between.
 #[test]
