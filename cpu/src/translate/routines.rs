@@ -335,12 +335,18 @@ fn returns(asm: &mut Asm, elsewhere: u64) {
 
 /// `entry` = the entry of the last jumps for the linear address in R13.
 fn hop_entry(asm: &mut Asm, entry: Host) {
-    asm.copy32(entry, R13);
-    asm.shift_right32(entry, 12);
-    asm.xor32(entry, R13);
-    asm.and32(entry, HOP_MASK as u32);
-    asm.shift_left(entry, HOP_SHIFT);
-    asm.alu_memory(Alu::Add, entry, R15, slot(HOPS));
+    entry_for(asm, entry, R13, HOP_MASK, HOP_SHIFT, HOPS);
+}
+
+/// `entry` = the address of the entry for a key, in the table that a slot has the address of: as `super::jump_slot` and
+/// [`crate::edges`] find theirs.
+fn entry_for(asm: &mut Asm, entry: Host, key: Host, mask: usize, shift: u8, table: u8) {
+    asm.copy(entry, key);
+    asm.shift_right(entry, 12);
+    asm.xor32(entry, key);
+    asm.and32(entry, mask as u32);
+    asm.shift_left(entry, shift);
+    asm.alu_memory(Alu::Add, entry, R15, slot(table));
 }
 
 fn hop(asm: &mut Asm, stack: bool, elsewhere: u64) {
@@ -424,13 +430,7 @@ fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
     asm.store(R14, offset_of!(Page, number) as i32, R12);
     asm.shift_left(R12, 12);
     asm.alu(Alu::Add, R9, R12);
-    // As `super::jump_slot` does it.
-    asm.copy(R14, R9);
-    asm.shift_right32(R14, 12);
-    asm.xor32(R14, R9);
-    asm.and32(R14, JUMP_MASK as u32);
-    asm.shift_left(R14, JUMP_SHIFT);
-    asm.alu_memory(Alu::Add, R14, R15, slot(JUMPS));
+    entry_for(asm, R14, R9, JUMP_MASK, JUMP_SHIFT, JUMPS);
     asm.alu_memory(Alu::Cmp, R9, R14, offset_of!(Jump, place) as i32);
     asm.jump_if(NOT_EQUAL, behind);
     asm.load(R12, R14, offset_of!(Jump, code) as i32);
@@ -562,12 +562,7 @@ fn edge(asm: &mut Asm) {
     // As `crate::edges` does it.
     asm.rotate_left(R10, NUMBER_ROTATION);
     asm.alu(Alu::Xor, R10, R11);
-    asm.copy(R9, R10);
-    asm.shift_right(R9, 12);
-    asm.xor32(R9, R10);
-    asm.and32(R9, TABLE_MASK as u32);
-    asm.shift_left(R9, TABLE_SHIFT);
-    asm.alu_memory(Alu::Add, R9, R15, slot(EDGES));
+    entry_for(asm, R9, R10, TABLE_MASK, TABLE_SHIFT, EDGES);
     asm.alu_memory(Alu::Cmp, R10, R9, 0);
     asm.jump_if(NOT_EQUAL, unknown);
     asm.store_imm(R15, slot(FROM), 0);

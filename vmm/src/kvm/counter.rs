@@ -13,9 +13,10 @@ use std::cell::Cell;
 use std::fmt::Debug;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 
 use super::error::KvmError;
+use super::perf::{self, Attributes, EXCLUDE_HV};
 
 /// Counts what the guest retires.
 pub trait Counter: Debug + Send {
@@ -31,32 +32,13 @@ pub trait Counter: Debug + Send {
     fn read(&mut self) -> Result<u64, KvmError>;
 }
 
-/// The beginning of `struct perf_event_attr` (PERF_ATTR_SIZE_VER0 of include/uapi/linux/perf_event.h).
-#[repr(C)]
-#[derive(Default)]
-struct Attributes {
-    type_: u32,
-    size: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup_events: u32,
-    bp_type: u32,
-    config1: u64,
-}
-
 const PERF_TYPE_RAW: u32 = 4;
 /// Bits of `read_format`: how long the event was wanted, and how long it was on a counter.
 const TIMES: u64 = 0b11;
-/// Bits of `flags`: begin stopped; always on a counter or not at all; count neither a hypervisor nor the host.
+/// Bits of `flags`: begin stopped; always on a counter or not at all; do not count the host.
 const DISABLED: u64 = 1;
 const PINNED: u64 = 1 << 2;
-const EXCLUDE_HV: u64 = 1 << 6;
 const EXCLUDE_HOST: u64 = 1 << 19;
-/// PERF_FLAG_FD_CLOEXEC.
-const FD_CLOEXEC: libc::c_ulong = 1 << 3;
 /// PERF_EVENT_IOC_ENABLE, _DISABLE, _RESET and _PERIOD.
 const ENABLE: libc::c_ulong = 0x2400;
 const DISABLE: libc::c_ulong = 0x2401;
@@ -93,25 +75,15 @@ impl PerfCounter {
     /// # Errors
     /// When the host has no such counter, or allows none.
     pub fn open(event: u64) -> io::Result<PerfCounter> {
-        let attributes = Attributes {
+        let file = perf::open(Attributes {
             type_: PERF_TYPE_RAW,
-            size: size_of::<Attributes>() as u32,
             config: event,
             sample_period: PERIOD_MAX,
             read_format: TIMES,
             flags: DISABLED | PINNED | EXCLUDE_HV | EXCLUDE_HOST,
             wakeup_events: 1,
             ..Attributes::default()
-        };
-        // SAFETY: the kernel reads `size` bytes of `attributes`, which live until the call returns, and gives a new
-        // descriptor that nobody else owns: this thread (0), any CPU (-1), no group (-1).
-        let file = unsafe {
-            let fd = libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1, -1, FD_CLOEXEC);
-            if fd < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            File::from_raw_fd(fd as i32)
-        };
+        })?;
         let counter = PerfCounter { event, file, thread: this_thread() };
         counter.signal_this_thread()?;
         Ok(counter)

@@ -5,6 +5,7 @@
 //! - [`cpuid`]: the CPU model as KVM takes it; [`ticker`]: a signal that gets control back from a guest that does not exit
 //! - [`processor`]: a CPU as the kvm engine sees it; [`counter`]: of its branches; [`tsc`]: its TSC, which stands still. All three are
 //!   traits, since few hosts have all of it
+//! - [`perf`]: counters as the host's kernel gives them
 //! - `ioctl`: the requests that `kvm-ioctls` has no method for; [`error`]: what can go wrong, in one line each
 //!
 //! Not here: what an exit means to a machine (`engine::kvm`), what a host is good for (`everett doctor`).
@@ -20,6 +21,7 @@ pub mod error;
 pub mod exit;
 pub mod host;
 mod ioctl;
+pub mod perf;
 pub mod processor;
 pub mod state;
 pub mod ticker;
