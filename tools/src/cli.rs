@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -29,6 +30,9 @@ pub struct Cli {
     /// Run on /dev/kvm with --engine kvm though it did not prove exact here; every result is marked
     #[arg(long, global = true)]
     pub allow_inexact: bool,
+    /// On /dev/kvm: give up a guest that does not exit for so long, of the host's time [default: 60s]
+    #[arg(long, global = true, value_name = "DURATION", value_parser = units::parse_duration_ns)]
+    pub patience: Option<u64>,
     /// What to do
     #[command(subcommand)]
     pub command: Command,
@@ -38,7 +42,8 @@ impl Cli {
     /// Which engine is asked for.
     #[must_use]
     pub fn asked(&self) -> Asked {
-        Asked { engine: self.engine, allow_inexact: self.allow_inexact }
+        let patience = self.patience.map(Duration::from_nanos);
+        Asked { engine: self.engine, allow_inexact: self.allow_inexact, patience }
     }
 }
 

@@ -5,6 +5,8 @@
 //!
 //! **Invariant.** Only `--allow-inexact` starts an engine that did not prove exact, and whatever comes of it says so.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use everett_vmm::engine::kvm::Proved;
@@ -19,6 +21,8 @@ use crate::world_file::Clock;
 const NOT_NEEDED_FOR_EXITS: [&str; 2] = ["interrupts", "guest counters"];
 /// What holds the TSC.
 const FOR_TSC: [&str; 2] = ["TSC control", "vCPU attributes"];
+/// What leaves exceptions and system calls to it.
+const FOR_SYSTEM_CALLS: [&str; 1] = ["system calls"];
 
 /// What the command line asks for.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +31,8 @@ pub struct Asked {
     pub engine: EngineChoice,
     /// `--allow-inexact`.
     pub allow_inexact: bool,
+    /// `--patience`.
+    pub patience: Option<Duration>,
 }
 
 /// The engine of a run.
@@ -44,6 +50,9 @@ pub struct Engine {
     /// What of the host it uses.
     #[serde(skip)]
     pub proved: Proved,
+    /// How long a guest may go on without an exit, on kvm.
+    #[serde(skip)]
+    pub patience: Option<Duration>,
 }
 
 /// An engine that is not to be had.
@@ -80,13 +89,20 @@ impl Engine {
     /// Everett's own CPU, for what no other is asked for.
     #[must_use]
     pub fn soft(clock: Clock) -> Engine {
-        Engine { kind: EngineKind::Soft, clock, exact: true, why: SOFT.to_owned(), proved: Proved::default() }
+        Engine {
+            kind: EngineKind::Soft,
+            clock,
+            exact: true,
+            why: SOFT.to_owned(),
+            proved: Proved::default(),
+            patience: None,
+        }
     }
 
     /// How machines are to be made for it.
     #[must_use]
     pub fn options(&self, options: EngineOptions) -> EngineOptions {
-        EngineOptions { engine: self.kind, proved: self.proved, ..options }
+        EngineOptions { engine: self.kind, proved: self.proved, patience: self.patience, ..options }
     }
 
     /// What people have to know of every result, if there is something.
@@ -115,7 +131,8 @@ fn decide(asked: Asked, clock: Clock, look: impl FnOnce() -> Found) -> Result<En
         (EngineChoice::Kvm, Clock::Insn) => Err(Refused::Instructions),
         (engine, Clock::Branch | Clock::Exit) => {
             let Found { missing, proved } = look();
-            let kvm = |exact, why| Ok(Engine { kind: EngineKind::Kvm, clock, exact, why, proved });
+            let patience = asked.patience;
+            let kvm = |exact, why| Ok(Engine { kind: EngineKind::Kvm, clock, exact, why, proved, patience });
             let for_want_of = missing.join(", ");
             match engine {
                 _ if missing.is_empty() => kvm(true, "the fastest that proved exact on this host".to_owned()),
@@ -146,8 +163,10 @@ fn found(report: &kvm::Report, clock: Clock) -> Found {
     let branches = report.branches.filter(|_| clock == Clock::Branch);
     let branches = branches.map(|branches| (branches.event, branches.margin));
     // Of a host without a usable device nothing is known.
-    let tsc = !report.unproven.iter().any(|name| FOR_TSC.contains(name)) && report.findings.len() > 1;
-    Found { missing, proved: Proved { branches, tsc } }
+    let known = report.findings.len() > 1;
+    let has = |names: &[&str]| known && !report.unproven.iter().any(|name| names.contains(name));
+    let (tsc, system_calls) = (has(&FOR_TSC), has(&FOR_SYSTEM_CALLS));
+    Found { missing, proved: Proved { branches, tsc, system_calls } }
 }
 
 #[cfg(test)]
@@ -165,7 +184,9 @@ mod tests {
         clock: Clock,
         leak: fn(&Guest, &mut Ran),
     ) -> Result<Engine, Refused> {
-        decide(Asked { engine, allow_inexact }, clock, || found(&report(Effort::Look, leak), clock))
+        decide(Asked { engine, allow_inexact, patience: None }, clock, || {
+            found(&report(Effort::Look, leak), clock)
+        })
     }
 
     fn of(
@@ -175,7 +196,7 @@ mod tests {
         lacks: &[&'static str],
     ) -> Result<Engine, Refused> {
         let found = || Found { missing: lacks.to_vec(), proved: Proved::default() };
-        decide(Asked { engine, allow_inexact }, clock, found)
+        decide(Asked { engine, allow_inexact, patience: None }, clock, found)
     }
 
     #[test]
@@ -203,11 +224,11 @@ mod tests {
         for engine in [EngineChoice::Auto, EngineChoice::Kvm] {
             let exits = on(engine, false, Clock::Exit, |_, _| {}).unwrap();
             assert_eq!((exits.kind, exits.exact), (EngineKind::Kvm, true));
-            assert_eq!(exits.proved, Proved { branches: None, tsc: true });
+            assert_eq!(exits.proved, Proved { branches: None, tsc: true, system_calls: true });
             let branches = on(engine, false, Clock::Branch, |_, _| {}).unwrap();
             assert_eq!((branches.kind, branches.exact), (EngineKind::Kvm, true));
             // The scripted host's signals come 345 branches late.
-            assert_eq!(branches.proved, Proved { branches: Some((0x11c4, 2 * 345 + 1000)), tsc: true });
+            assert_eq!(branches.proved, Proved { branches: Some((0x11c4, 2 * 345 + 1000)), ..exits.proved });
             assert_eq!(branches.options(EngineOptions::default()).proved, branches.proved);
         }
     }
@@ -258,7 +279,7 @@ mod tests {
     #[test]
     fn instructions_are_counted_by_soft_alone() {
         let nobody_asks = || -> Found { unreachable!("no guest has to run for that") };
-        let asked = |engine, allow_inexact| Asked { engine, allow_inexact };
+        let asked = |engine, allow_inexact| Asked { engine, allow_inexact, patience: None };
         assert_eq!(
             decide(asked(EngineChoice::Kvm, true), Clock::Insn, nobody_asks),
             Err(Refused::Instructions)

@@ -69,6 +69,7 @@ pub(super) fn tell_bridged(ui: &Ui, timeline: &Timeline) -> anyhow::Result<()> {
         entries: u64,
         bridged: u64,
         msrs: u64,
+        delivered: u64,
         stretches: u64,
         disturbed: u64,
     }
@@ -78,18 +79,23 @@ pub(super) fn tell_bridged(ui: &Ui, timeline: &Timeline) -> anyhow::Result<()> {
         return Ok(());
     }
     let disturbed = timeline.world().nodes().iter().map(|node| node.machine().stats().disturbed).sum();
-    let mut all = Record { kind: "kvm_stats", entries: 0, bridged: 0, msrs: 0, stretches: 0, disturbed };
+    let mut all =
+        Record { kind: "kvm_stats", entries: 0, bridged: 0, msrs: 0, delivered: 0, stretches: 0, disturbed };
     for stats in engines.map(KvmEngine::stats) {
         all.entries += stats.entries;
         all.bridged += stats.bridged;
         all.msrs += stats.msrs;
+        all.delivered += stats.delivered;
         all.stretches += stats.stretches;
     }
-    let Record { entries, bridged, msrs, .. } = all;
-    let line = format!(
+    let Record { entries, bridged, msrs, delivered, .. } = all;
+    let mut line = format!(
         "KVM was entered {entries} times; the soft CPU executed {bridged} instructions that it could not, and {msrs} accesses \
          to MSRs"
     );
+    if delivered > 0 {
+        line += &format!(", and delivered {delivered} exceptions and system calls");
+    }
     ui.say(style::paint(style::FAINT, line))?;
     Ok(ui.record(&all)?)
 }

@@ -138,6 +138,8 @@ pub struct EngineOptions {
     pub engine: EngineKind,
     /// What the host has for it.
     pub proved: Proved,
+    /// How long a guest may go on without an exit there, if not the usual time.
+    pub patience: Option<Duration>,
     /// Sizes of the engine's caches, and whether it translates.
     pub caches: CacheConfig,
     /// A second engine interprets all that is executed, and is compared.
@@ -220,7 +222,7 @@ impl EngineOptions {
                 let branches = self.proved.branches.filter(|_| clock == ClockMode::Branch);
                 let proved = Proved { branches, ..self.proved };
                 let mut engine = KvmEngine::with(&Host::open()?, ram.shared(), proved)?;
-                engine.wait_at_most(PATIENCE);
+                engine.wait_at_most(self.patience.unwrap_or(PATIENCE));
                 AnyEngine::Kvm(Box::new(engine))
             }
         })

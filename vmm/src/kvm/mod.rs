@@ -5,6 +5,7 @@
 //! - [`cpuid`]: the CPU model as KVM takes it; [`ticker`]: a signal that gets control back from a guest that does not exit
 //! - [`processor`]: a CPU as the kvm engine sees it; [`counter`]: of its branches; [`tsc`]: its TSC, which stands still. All three are
 //!   traits, since few hosts have all of it
+//! - [`gates`]: a CPU that leaves exceptions and system calls to us
 //! - [`perf`]: counters as the host's kernel gives them
 //! - `ioctl`: the requests that `kvm-ioctls` has no method for; [`error`]: what can go wrong, in one line each
 //!
@@ -19,6 +20,7 @@ pub mod counter;
 pub mod cpuid;
 pub mod error;
 pub mod exit;
+pub mod gates;
 pub mod host;
 mod ioctl;
 pub mod perf;

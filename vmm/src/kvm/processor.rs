@@ -10,13 +10,18 @@ use everett_cpu::CpuState;
 
 use super::error::KvmError;
 use super::exit::KvmExit;
-use super::state::Saved;
+use super::state::{Queued, Saved};
 use super::vcpu::Vcpu;
 use super::vm::Vm;
 
 /// A virtual CPU and its memory, as [`Vcpu`] and [`Vm`] are.
 #[allow(clippy::missing_errors_doc, reason = "the host refuses, in each case")]
 pub trait Processor: Debug + Send {
+    /// Whether exceptions, interrupts and system calls are its own business. Else the first and the last end a run with
+    /// [`KvmExit::Shutdown`] before they happen, and [`Processor::interrupt`] is an error.
+    fn delivers(&self) -> bool {
+        true
+    }
     /// See [`Vcpu::run`].
     fn run(&mut self) -> Result<KvmExit, KvmError>;
     /// See [`Vcpu::finish`].
@@ -43,6 +48,8 @@ pub trait Processor: Debug + Send {
     fn save(&mut self) -> Result<Saved, KvmError>;
     /// See [`Vcpu::save_place`].
     fn save_place(&mut self) -> Result<CpuState, KvmError>;
+    /// See [`Vcpu::queued`].
+    fn queued(&mut self) -> Result<Queued, KvmError>;
     /// See [`Vm::take_dirty_pages`].
     fn take_dirty_pages(&mut self) -> Result<Vec<u64>, KvmError>;
     /// See [`Vm::forget_memory`].
@@ -102,6 +109,9 @@ impl Processor for Real {
     }
     fn save_place(&mut self) -> Result<CpuState, KvmError> {
         self.vcpu.save_place()
+    }
+    fn queued(&mut self) -> Result<Queued, KvmError> {
+        self.vcpu.queued()
     }
     fn take_dirty_pages(&mut self) -> Result<Vec<u64>, KvmError> {
         self.vm.take_dirty_pages()

@@ -14,7 +14,7 @@ use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::engine::{Engine, Exit, Until};
 use everett_vmm::kvm::processor::Real;
 use everett_vmm::kvm::state::PASSED_THROUGH;
-use everett_vmm::kvm::{Host, KvmError, KvmExit, Processor, Saved, Vcpu, Vm};
+use everett_vmm::kvm::{Host, KvmError, KvmExit, Processor, Queued, Saved, Vcpu, Vm};
 use everett_vmm::ram::Ram;
 use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
@@ -221,6 +221,9 @@ impl Processor for Beside {
     }
     fn save_place(&mut self) -> Result<CpuState, KvmError> {
         self.real.save_place()
+    }
+    fn queued(&mut self) -> Result<Queued, KvmError> {
+        self.real.queued()
     }
     fn take_dirty_pages(&mut self) -> Result<Vec<u64>, KvmError> {
         let written = self.real.take_dirty_pages()?;

@@ -6,7 +6,7 @@ use iced_x86::code_asm::*;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{CODE, END, Guest};
-use crate::lockstep::{kvm_engine, memory, tick};
+use crate::lockstep::{Gates, kvm_engine, memory, tick};
 use everett_vmm::engine::kvm::KvmEngine;
 use everett_vmm::kvm::Host;
 
@@ -17,7 +17,7 @@ fn engine(host: &Host, code: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedE
     guest.code(CODE, code);
     let memory = memory();
     memory.write_slice(&guest.ram, GuestAddress(0)).expect("it is RAM");
-    let mut engine = kvm_engine(host, &memory);
+    let mut engine = kvm_engine(host, Gates::Open, &memory);
     guest.state.rflags &= !INTERRUPTS_ENABLED;
     engine.set_state(&guest.state);
     engine

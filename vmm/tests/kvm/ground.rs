@@ -9,6 +9,7 @@ use iced_x86::code_asm::*;
 pub(crate) const RAM_BYTES: usize = 1 << 20;
 const GDT: u64 = 0x1000;
 const IDT: u64 = 0x2000;
+pub(crate) const IDT_LIMIT: u32 = 0xfff;
 const TSS: u64 = 0x3000;
 /// Page tables, and how far they reach. Their accessed and dirty bits are not compared.
 pub(crate) const TABLES: u64 = 0x4000;
@@ -135,7 +136,7 @@ impl Guest {
         s.efer = 0xd01;
         s.rflags = 0x202;
         s.gdtr = TableRegister { base: GDT, limit: 0x7f };
-        s.idtr = TableRegister { base: IDT, limit: 0xfff };
+        s.idtr = TableRegister { base: IDT, limit: IDT_LIMIT as u16 };
         s.tr = Segment { selector: TSS_SELECTOR, base: TSS, limit: 0x67, access: 0x8b };
         s.seg[seg::CS].selector = KERNEL_CS;
         for which in [seg::ES, seg::SS, seg::DS, seg::FS, seg::GS] {

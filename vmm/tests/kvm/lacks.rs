@@ -9,8 +9,8 @@ use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 use vm_memory::{Bytes, GuestAddress};
 
-use crate::ground::{CODE, END, Guest};
-use crate::lockstep::{kvm_engine, memory};
+use crate::ground::{CODE, DATA, END, Guest, IDT_LIMIT};
+use crate::lockstep::{Gates, kvm_engine, memory};
 
 /// What programs do without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,30 +21,40 @@ pub(crate) struct Lacks {
     pub(crate) int_in_ring_3: bool,
     /// A bit in the upper half of CR0 is #GP.
     pub(crate) upper_half_of_cr0: bool,
+    /// SIDT shows the guest's own table.
+    pub(crate) idt: bool,
 }
+
+type Instruction = fn(&mut CodeAssembler) -> Result<(), IcedError>;
 
 const RIGHT: i32 = 0x600d;
 const WRONG: i32 = 0xbad;
 
 impl Lacks {
-    pub(crate) fn of(host: &Host) -> Lacks {
+    pub(crate) fn of(host: &Host, gates: Gates) -> Lacks {
+        let goes_on = |user, f: Instruction| goes_on(host, gates, user, f);
         Lacks {
-            system_calls: !goes_on(host, true, |a| a.syscall()),
-            int_in_ring_3: !goes_on(host, true, |a| a.int(0x30)),
-            upper_half_of_cr0: goes_on(host, false, |a| {
+            system_calls: !goes_on(true, |a| a.syscall()),
+            int_in_ring_3: !goes_on(true, |a| a.int(0x30)),
+            upper_half_of_cr0: goes_on(false, |a| {
                 a.mov(rax, 1u64 << 40 | 0x8005_0033)?;
                 a.mov(cr0, rax)
+            }),
+            idt: !goes_on(false, |a| {
+                a.sidt(ptr(DATA))?;
+                a.cmp(word_ptr(DATA), IDT_LIMIT)?;
+                let mut right = a.create_label();
+                a.je(right)?;
+                a.ud2()?;
+                a.set_label(&mut right)?;
+                a.nop()
             }),
         }
     }
 }
 
 /// Whether code goes on behind itself, without an exception.
-fn goes_on(
-    host: &Host,
-    user: bool,
-    instruction: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
-) -> bool {
+fn goes_on(host: &Host, gates: Gates, user: bool, instruction: Instruction) -> bool {
     let mut guest = Guest::new(user);
     guest.code(CODE, |a| {
         let mut faulted = a.create_label();
@@ -57,7 +67,7 @@ fn goes_on(
     });
     let memory = memory();
     memory.write_slice(&guest.ram, GuestAddress(0)).expect("it is RAM");
-    let mut engine = kvm_engine(host, &memory);
+    let mut engine = kvm_engine(host, gates, &memory);
     engine.set_state(&guest.state);
     let exit = engine.run(Until { icount: u64::MAX, ..Until::default() });
     exit == Exit::MmioWrite { gpa: END, size: 4, value: RIGHT as u64 }

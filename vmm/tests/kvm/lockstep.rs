@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everett_cpu::{CacheConfig, CpuState};
-use everett_vmm::engine::kvm::KvmEngine;
+use everett_vmm::engine::kvm::{KvmEngine, Proved};
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::engine::{Engine, Exit, Until};
 use everett_vmm::kvm::{Host, KvmError, Ticker};
@@ -177,12 +177,14 @@ impl Pair<'_> {
 /// Runs programs on one vCPU, and another one now and then.
 pub(crate) struct Bench<'a> {
     host: &'a Host,
+    gates: Gates,
     kvm: KvmEngine,
     kvm_memory: Memory,
     soft_memory: Memory,
     programs: u64,
     entries: u64,
     bridged: u64,
+    delivered: u64,
     leak: Option<Leak>,
 }
 
@@ -196,39 +198,60 @@ pub(crate) fn tick() -> Ticker {
     Ticker::start(Duration::from_millis(10)).expect("timers")
 }
 
-pub(crate) fn kvm_engine(host: &Host, memory: &Memory) -> KvmEngine {
-    let mut engine = KvmEngine::new(host, Arc::clone(memory)).expect("a virtual machine");
+/// Who delivers exceptions and system calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gates {
+    /// The host.
+    Open,
+    /// The soft CPU.
+    Closed,
+}
+
+impl Gates {
+    fn proved(self) -> Proved {
+        Proved { system_calls: self == Gates::Open, ..Proved::default() }
+    }
+}
+
+pub(crate) fn kvm_engine(host: &Host, gates: Gates, memory: &Memory) -> KvmEngine {
+    let mut engine = KvmEngine::with(host, Arc::clone(memory), gates.proved()).expect("a virtual machine");
     engine.give_up_after(SIGNALS_MAX);
     engine
 }
 
 /// The same for a whole machine.
-pub(crate) fn kvm_engine_on(host: &Host, ram: &Ram) -> Result<KvmEngine, KvmError> {
-    let mut engine = KvmEngine::new(host, ram.shared())?;
+pub(crate) fn kvm_engine_on(host: &Host, gates: Gates, ram: &Ram) -> Result<KvmEngine, KvmError> {
+    let mut engine = KvmEngine::with(host, ram.shared(), gates.proved())?;
     engine.give_up_after(SIGNALS_MAX);
     Ok(engine)
 }
 
 impl<'a> Bench<'a> {
-    pub(crate) fn new(host: &'a Host) -> Bench<'a> {
+    pub(crate) fn new(host: &'a Host, gates: Gates) -> Bench<'a> {
         let (kvm_memory, soft_memory) = (memory(), memory());
         Bench {
             host,
-            kvm: kvm_engine(host, &kvm_memory),
+            gates,
+            kvm: kvm_engine(host, gates, &kvm_memory),
             kvm_memory,
             soft_memory,
             programs: 0,
             entries: 0,
             bridged: 0,
+            delivered: 0,
             leak: None,
         }
     }
 
+    /// Exceptions and system calls that the soft CPU delivered for KVM.
+    pub(crate) fn delivered(&self) -> u64 {
+        self.delivered
+    }
     /// Run a guest on both. Returns how many exits there were.
     pub(crate) fn run(&mut self, guest: &Guest, seed: u64) -> Result<usize, String> {
         if self.programs.is_multiple_of(PROGRAMS_A_CPU) || self.kvm.failure().is_some() {
             self.kvm_memory = memory();
-            self.kvm = kvm_engine(self.host, &self.kvm_memory);
+            self.kvm = kvm_engine(self.host, self.gates, &self.kvm_memory);
         }
         self.programs += 1;
         fill(&self.kvm_memory, &guest.ram);
@@ -243,6 +266,7 @@ impl<'a> Bench<'a> {
         let (exits, stats) = (pair.exits, self.kvm.stats());
         self.entries += stats.entries - before.entries;
         self.bridged += stats.bridged - before.bridged;
+        self.delivered += stats.delivered - before.delivered;
         let (soft, kvm) = (bytes(&self.soft_memory), bytes(&self.kvm_memory));
         if let Some(differs) = memory_difference(&soft, &kvm) {
             return Err(differs);
@@ -259,14 +283,13 @@ impl<'a> Bench<'a> {
     }
 }
 
-#[test]
-fn random_programs_do_the_same_on_both_engines() {
+fn random_programs_do_the_same(gates: Gates) {
     let Some(host) = crate::host() else { return };
     let _ticker = tick();
     let programs = std::env::var("KVM_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(3000);
-    let lacks = Lacks::of(&host);
-    println!("left out on this host: {lacks:?}");
-    let mut bench = Bench::new(&host);
+    let lacks = Lacks::of(&host, gates);
+    println!("left out on this host, gates {gates:?}: {lacks:?}");
+    let mut bench = Bench::new(&host, gates);
     let (mut exits, mut failures) = (0, Vec::new());
     for seed in 0..programs {
         let user = seed & 1 == 1;
@@ -276,12 +299,25 @@ fn random_programs_do_the_same_on_both_engines() {
         }
     }
     println!(
-        "{programs} programs, {exits} exits, {} entries, {} instructions by the soft CPU, {} programs differ",
+        "{programs} programs, {exits} exits, {} entries, {} instructions by the soft CPU, {} deliveries, {} programs differ",
         bench.entries,
         bench.bridged,
+        bench.delivered,
         failures.len()
     );
     assert!(failures.is_empty(), "{}", failures[..failures.len().min(20)].join("\n"));
+    assert_eq!(bench.delivered > 0, gates == Gates::Closed);
+}
+
+#[test]
+fn random_programs_do_the_same_on_both_engines() {
+    random_programs_do_the_same(Gates::Open);
+}
+
+/// Where the host does some of it wrongly, programs have more to do than with open gates.
+#[test]
+fn random_programs_do_the_same_on_both_engines_if_the_soft_cpu_delivers() {
+    random_programs_do_the_same(Gates::Closed);
 }
 
 /// The test above would be worth little if it could not fail, or if programs ended before anything happened.
@@ -289,7 +325,7 @@ fn random_programs_do_the_same_on_both_engines() {
 fn a_change_of_one_bit_is_caught() {
     let Some(host) = crate::host() else { return };
     let _ticker = tick();
-    let lacks = Lacks::of(&host);
+    let lacks = Lacks::of(&host, Gates::Open);
     let changes: [fn(&mut CpuState); 8] = [
         |s| s.gpr[11] ^= 1 << 40,
         |s| s.rflags ^= 1,
@@ -300,7 +336,7 @@ fn a_change_of_one_bit_is_caught() {
         |s| s.dr[2] ^= 1,
         |s| s.seg[3].limit ^= 0x1000,
     ];
-    let mut bench = Bench::new(&host);
+    let mut bench = Bench::new(&host, Gates::Open);
     for (n, change) in changes.into_iter().enumerate() {
         bench.leak = Some((2, change));
         let caught =

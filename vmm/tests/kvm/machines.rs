@@ -6,7 +6,7 @@ use everett_vmm::machine::{End, Moment};
 use everett_vmm::{Digest, Machine, Stop, Until};
 use iced_x86::code_asm::*;
 
-use crate::lockstep::tick;
+use crate::lockstep::{Gates, kvm_engine_on, tick};
 use crate::small::{DATA, UART, assemble, config, config_in_exits, count_tick, out, timer};
 use everett_vmm::kvm::Host;
 
@@ -35,9 +35,7 @@ fn code() -> Vec<u8> {
 }
 
 fn engine(host: &Host, ram: &everett_vmm::ram::Ram) -> KvmEngine {
-    let mut engine = KvmEngine::new(host, ram.shared()).expect("a virtual machine");
-    engine.give_up_after(1000);
-    engine
+    kvm_engine_on(host, Gates::Open, ram).expect("a virtual machine")
 }
 fn kvm(host: &Host) -> Machine<KvmEngine> {
     let (config, _folder) = config_in_exits(&code());

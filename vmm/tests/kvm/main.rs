@@ -9,7 +9,7 @@
 //! - [`machines`]: whole machines on the kvm engine; [`swap`]: machines that change their engine; [`wander`]: random guests for them
 //! - [`branches`]: machines in clock mode `branch`, on a host that is [`scripted`] and needs no `/dev/kvm`, and on one
 //!   with a soft CPU [`beside`] it, which counts
-//! - [`tables`]: page tables that change
+//! - [`gates`]: what goes through a gate, where the soft CPU does that; [`tables`]: page tables that change
 //! - [`unfinished`]: instructions of several exits, and states that replace one within; [`ends`]: other ends of a run
 //!
 //! Left out, because processors or hosts differ: CPUID, RDTSC, RDRAND and what else the model hides; flags that the manual
@@ -23,6 +23,7 @@ mod branches;
 #[path = "../../../cpu/tests/soup/ground.rs"]
 mod common;
 mod ends;
+mod gates;
 mod ground;
 mod lacks;
 mod lockstep;

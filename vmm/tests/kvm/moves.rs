@@ -9,7 +9,9 @@ use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{END, Guest, RAM_BYTES};
 use crate::lacks::Lacks;
-use crate::lockstep::{Memory, bytes, comparable, difference, kvm_engine, memory, memory_difference, tick};
+use crate::lockstep::{
+    Gates, Memory, bytes, comparable, difference, kvm_engine, memory, memory_difference, tick,
+};
 use crate::program::program;
 
 const PROGRAMS: u64 = 200;
@@ -51,8 +53,9 @@ fn soft(memory: &Memory, guest: &Guest) -> SoftEngine {
 fn a_guest_that_moves_from_soft_to_kvm_and_back_ends_as_one_that_stays() {
     let Some(host) = crate::host() else { return };
     let _ticker = tick();
-    let lacks = Lacks::of(&host);
+    let ways = [Gates::Open, Gates::Closed].map(|gates| (gates, Lacks::of(&host, gates)));
     for seed in 0..PROGRAMS {
+        let (gates, lacks) = ways[seed as usize >> 1 & 1];
         let guest = program(seed, seed & 1 == 1, lacks);
         let stays = memory();
         stays.write_slice(&guest.ram, GuestAddress(0)).unwrap();
@@ -63,7 +66,7 @@ fn a_guest_that_moves_from_soft_to_kvm_and_back_ends_as_one_that_stays() {
         let moves = memory();
         moves.write_slice(&guest.ram, GuestAddress(0)).unwrap();
         let mut on_soft = soft(&moves, &guest);
-        let mut on_kvm = kvm_engine(&host, &moves);
+        let mut on_kvm = kvm_engine(&host, gates, &moves);
         let pages: Vec<u64> = (0..RAM_BYTES as u64 / 4096).collect();
         let (mut other_exits, mut n) = (0, 0u64);
         loop {

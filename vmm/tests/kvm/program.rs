@@ -488,7 +488,7 @@ fn system(a: &mut CodeAssembler, rng: &mut Rng, lacks: Lacks) -> Done {
             define(a, rng)?;
             a.lldt(ax)?;
         }
-        22 => {
+        22 if !lacks.idt => {
             a.sidt(ptr(r14))?;
             a.lidt(ptr(r14))?;
         }

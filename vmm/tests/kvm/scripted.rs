@@ -275,6 +275,9 @@ impl Processor for Scripted {
     fn save_place(&mut self) -> Result<CpuState, KvmError> {
         Ok(self.soft.state())
     }
+    fn queued(&mut self) -> Result<Queued, KvmError> {
+        Ok(Queued::default())
+    }
     fn take_dirty_pages(&mut self) -> Result<Vec<u64>, KvmError> {
         Ok(self.soft.take_dirty_pages())
     }

@@ -12,7 +12,7 @@ use everett_vmm::machine::{Machine, MachineConfig, MachineError, Moment, Stop, U
 use everett_vmm::ram::Ram;
 use tempfile::TempDir;
 
-use crate::lockstep::{comparable, kvm_engine_on, tick};
+use crate::lockstep::{Gates, comparable, kvm_engine_on, tick};
 use crate::rng::Rng;
 use crate::small::{DATA, config_in_exits};
 use crate::wander;
@@ -34,6 +34,7 @@ enum On {
 /// A guest's machines.
 struct Bench<'h> {
     host: &'h Host,
+    gates: Gates,
     code: Vec<u8>,
 }
 
@@ -47,7 +48,7 @@ impl Bench<'_> {
                 let soft = SoftEngine::new(ram.shared(), CacheConfig::default());
                 AnyEngine::Exits(Box::new(ExitEngine::new(soft)))
             }
-            On::Kvm => AnyEngine::Kvm(Box::new(kvm_engine_on(self.host, ram)?)),
+            On::Kvm => AnyEngine::Kvm(Box::new(kvm_engine_on(self.host, self.gates, ram)?)),
         })
     }
     fn machine(&self, on: On) -> Machine<AnyEngine> {
@@ -121,7 +122,8 @@ fn machines_that_change_their_engine_have_the_trail_of_those_that_do_not() {
     let guests = std::env::var("KVM_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(GUESTS);
     let (mut swaps, mut interrupts, mut points) = (0, 0, 0);
     for seed in 0..guests {
-        let bench = Bench { host: &host, code: wander::guest(seed) };
+        let gates = if seed & 1 == 0 { Gates::Open } else { Gates::Closed };
+        let bench = Bench { host: &host, gates, code: wander::guest(seed) };
         let soft = bench.trail(On::Soft, None);
         let kvm = bench.trail(On::Kvm, None);
         assert_eq!(difference(&soft, &kvm), None, "seed {seed}: soft and kvm");

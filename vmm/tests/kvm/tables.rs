@@ -4,7 +4,7 @@ use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 
 use crate::ground::{CODE, DATA, DEVICE, END, Guest, TABLES};
-use crate::lockstep::{Bench, tick};
+use crate::lockstep::{Bench, Gates, tick};
 
 /// The page that is mapped elsewhere, and where: behind what the tables map at first.
 const FROM: u64 = DATA;
@@ -67,7 +67,7 @@ fn guest(user: bool, change: Change) -> Guest {
 fn a_store_to_an_entry_and_invlpg_take_effect() {
     let Some(host) = crate::host() else { return };
     let _ticker = tick();
-    let mut bench = Bench::new(&host);
+    let mut bench = Bench::new(&host, Gates::Open);
     let changes: [(&str, Change); 4] = [
         ("a store", |a| a.mov(qword_ptr(rbp), rbx)),
         ("an exchange", |a| a.xchg(qword_ptr(rbp), rbx)),

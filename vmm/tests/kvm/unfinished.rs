@@ -9,7 +9,9 @@ use iced_x86::code_asm::*;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{CODE, DATA, DEVICE, Guest};
-use crate::lockstep::{Memory, bytes, comparable, difference, kvm_engine, memory, memory_difference, tick};
+use crate::lockstep::{
+    Gates, Memory, bytes, comparable, difference, kvm_engine, memory, memory_difference, tick,
+};
 
 const FOREVER: Until<'static> = Until { icount: u64::MAX, window: false, breakpoints: &[] };
 
@@ -68,7 +70,7 @@ fn repeated_port_accesses_come_one_by_one_and_in_order() {
         let mut soft = SoftEngine::new(Arc::clone(&soft_memory), CacheConfig::default());
         soft.set_state(&g.state);
         let (_, kvm_memory) = guest(program);
-        let mut kvm = kvm_engine(&host, &kvm_memory);
+        let mut kvm = kvm_engine(&host, Gates::Open, &kvm_memory);
         kvm.set_state(&g.state);
         let (soft, kvm) = (to_the_end(&mut soft), to_the_end(&mut kvm));
         assert_eq!(soft.0, kvm.0, "{name}");
@@ -88,7 +90,7 @@ fn a_state_that_replaces_one_in_the_middle_of_a_read_is_not_touched_by_it() {
         a.in_(eax, 0x60)?;
         a.add(rbx, 1)
     });
-    let mut kvm = kvm_engine(&host, &memory);
+    let mut kvm = kvm_engine(&host, Gates::Open, &memory);
     for answered in [false, true] {
         for exits in 1..=2 {
             kvm.set_state(&g.state);

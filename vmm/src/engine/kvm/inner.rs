@@ -1,6 +1,8 @@
 //! Entering the guest, and what its exits mean; what is counted of it, and whether that can be believed.
 #![allow(unsafe_code)]
 
+mod delivery;
+
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -271,9 +273,6 @@ impl Inner {
     }
 
     fn exit(&mut self, exit: KvmExit) -> Outcome {
-        if exit != KvmExit::Interrupted {
-            self.signals = 0;
-        }
         match exit {
             KvmExit::MmioRead { gpa, size } => {
                 self.access(Access::read(Target::Memory(gpa), usize::from(size)))
@@ -306,6 +305,10 @@ impl Inner {
                 self.halted = true;
                 Ok(Some(Exit::Halt))
             }
+            KvmExit::Shutdown if !self.vcpu.delivers() => {
+                self.stats.delivered += 1;
+                self.at_closed_gates()
+            }
             KvmExit::Shutdown => {
                 self.dead = Some(Dead::Shutdown);
                 Ok(Some(Exit::Shutdown))
@@ -327,6 +330,7 @@ impl Inner {
         if self.counting.is_none() {
             self.count += 1;
         }
+        self.signals = 0;
         self.open = true;
     }
 
@@ -349,9 +353,19 @@ impl Inner {
                 let more = self.vcpu.finish()?;
                 self.ready = Some(self.vcpu.ready_for_interrupt());
                 match more {
+                    // The device has been asked, and would be asked again.
+                    Some(KvmExit::Shutdown) if !self.vcpu.delivers() => {
+                        Err(KvmError::Exit("a fault behind an access to a device".to_owned()))
+                    }
                     // Another part of the same instruction's access.
                     Some(exit) => self.exit(exit),
-                    None => self.finish_repeated(),
+                    None => {
+                        let queued = self.vcpu.queued()?;
+                        if queued != Queued::default() && !self.vcpu.delivers() {
+                            self.settled()?;
+                        }
+                        self.finish_repeated(queued)
+                    }
                 }
             }
             Pending::Soft(bridge) => self.finish_by_soft(bridge),
@@ -360,9 +374,8 @@ impl Inner {
 
     /// KVM has finished an instruction, perhaps in the middle of a repeated one. The processor would go on with that and not say
     /// when it is done: the soft CPU does.
-    fn finish_repeated(&mut self) -> Outcome {
-        let place = self.vcpu.save_place()?;
-        if !self.memory.repeats(&place) || self.vcpu.save()?.queued.exception.is_some() {
+    fn finish_repeated(&mut self, queued: Queued) -> Outcome {
+        if queued.exception.is_some() || !self.memory.repeats(&self.vcpu.save_place()?) {
             self.counted();
             return Ok(None);
         }
@@ -406,13 +419,7 @@ impl Inner {
         }
         let mut state = self.complete_state(saved.state);
         if let Some(vector) = saved.queued.interrupt {
-            match self.memory.deliver(&state, |cpu| cpu.interrupt(vector)) {
-                Step::Done { state: delivered, written, .. } => {
-                    state = *delivered;
-                    self.wrote(written)?;
-                }
-                _ => return Err(KvmError::Exit("an interrupt through a device".to_owned())),
-            }
+            state = self.delivered(&state, |cpu| cpu.interrupt(vector))?;
         }
         self.step(Box::new(self.memory.step(&state, self.tsc_now())))
     }
@@ -505,7 +512,7 @@ impl Inner {
         self.halted = false;
         self.open = false;
         self.ready = None;
-        let done = self.vcpu.interrupt(vector);
+        let done = if self.vcpu.delivers() { self.vcpu.interrupt(vector) } else { self.deliver(vector) };
         self.or_fail(done, ());
     }
 
@@ -513,35 +520,6 @@ impl Inner {
         let settled = self.settled();
         let dead = self.dead;
         self.or_fail(settled, CpuState { dead, ..CpuState::default() })
-    }
-    /// The state with nothing that is about to be delivered: what the guest cannot tell from delivering it later.
-    fn settled(&mut self) -> Result<CpuState, KvmError> {
-        let saved = self.vcpu.save()?;
-        let queued = saved.queued;
-        let state = self.complete_state(saved.state);
-        // In the middle of an instruction nothing can be replaced.
-        if queued == Queued::default() || !matches!(self.pending, Pending::None) {
-            return Ok(state);
-        }
-        let delivered = self.memory.deliver(&state, |cpu| {
-            if let Some((vector, error)) = queued.exception {
-                cpu.exception(vector, error);
-            }
-            if let Some(vector) = queued.interrupt {
-                cpu.interrupt(vector);
-            }
-        });
-        let Step::Done { state: delivered, written, .. } = delivered else {
-            return Err(KvmError::Exit("a delivery through a device".to_owned()));
-        };
-        let mut delivered = *delivered;
-        delivered.icount = self.count;
-        if queued.triple_fault {
-            delivered.dead = Some(Dead::Shutdown);
-        }
-        self.wrote(written)?;
-        self.take(&delivered)?;
-        Ok(delivered)
     }
     /// The soft CPU wrote these pages. A KVM that shadows page tables watches the guest's stores to them and not ours, so
     /// one that was shadowed would stay as it was, INVLPG or not. Costs much, and only hosts pay it that are slow anyway:

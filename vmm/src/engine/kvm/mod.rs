@@ -1,10 +1,11 @@
 //! The kvm engine: the host's processor behind the engine trait, in clock modes `exit` and `branch`.
 //!
-//! - `inner`: entering the guest, and what its exits mean; `access`: an access to a device, piece by piece
+//! - `inner`: entering the guest, and what its exits mean; within it `delivery`, of exceptions and interrupts; `access`: an access to a device, piece by piece
 //! - `bridge`: the soft CPU, for what KVM cannot execute; `stretch`: the same for the last branches before an exact place
 //!
-//! In clock mode `exit` it runs to the guest's next exit. So its *count* is of exits that the guest causes by itself: accesses to devices and HLT, each counted when its instruction is finished, with all iterations of a repeated one. What the
-//! host causes (signals, emulation failures, MSRs that the filter holds back) is not counted. Interrupts are taken behind
+//! In clock mode `exit` it runs to the guest's next exit. So its *count* is of exits that the guest causes by itself: accesses to
+//! devices and HLT, each counted when its instruction is finished, with all iterations of a repeated one. What the
+//! host causes (signals, emulation failures, MSRs that the filter holds back, closed gates) is not counted. Interrupts are taken behind
 //! exits, where the guest can take one at once: no window is ever waited for.
 //!
 //! In clock mode `branch` a counter of the processor's says how many branches retired ([`crate::kvm::Counter`]). It is told to
@@ -14,6 +15,9 @@
 //!
 //! The TSC stands still between two places at which it is set, if there is something that holds it ([`crate::kvm::HeldTsc`]); else
 //! it shows what the host shows, and nothing of that is exact.
+//!
+//! Where the host has not shown that SYSCALL enters ring 0, its gates are closed ([`crate::kvm::gates`]): each exception, interrupt and
+//! system call is delivered by the soft CPU.
 //!
 //! A stop that came too late, a TSC that ticked, a counter that was taken away: what was executed is worth nothing. The run ends
 //! with [`Exit::Failed`], and can be made again from where it began ([`Engine::recover`]).
@@ -42,6 +46,7 @@ use vm_memory::bitmap::Bitmap;
 use vm_memory::{GuestMemoryMmap, MmapRegion};
 
 use super::{Capabilities, Engine, Exit, TscAnchor, Until};
+use crate::kvm::gates::Closed;
 use crate::kvm::processor::Real;
 use crate::kvm::state::PASSED_THROUGH;
 use crate::kvm::{Counter, HeldTsc, Host, KvmError, PerfCounter, Processor, SlowTsc, Ticker, Vcpu, Vm};
@@ -56,6 +61,8 @@ pub struct KvmStats {
     pub bridged: u64,
     /// RDMSR and WRMSR that the soft CPU executed.
     pub msrs: u64,
+    /// Exceptions and system calls that the soft CPU delivered, because the host does it wrongly.
+    pub delivered: u64,
     /// Last stretches to an exact branch, which the soft CPU executed.
     pub stretches: u64,
 }
@@ -87,6 +94,8 @@ pub struct Proved {
     pub branches: Option<(u64, u64)>,
     /// Hold the TSC.
     pub tsc: bool,
+    /// Leave exceptions and system calls to it; else the soft CPU delivers them ([`crate::kvm::gates`]).
+    pub system_calls: bool,
 }
 
 /// A virtual CPU of the host's KVM on a machine's RAM.
@@ -139,7 +148,10 @@ impl KvmEngine {
             Ok(Counting { counter: Box::new(counter), margin })
         };
         let counting = proved.branches.map(open).transpose()?;
-        KvmEngine::from_parts(Parts { processor: Box::new(Real::new(vm, vcpu)), counting, tsc }, memory)
+        let real = Box::new(Real::new(vm, vcpu));
+        let processor: Box<dyn Processor> =
+            if proved.system_calls { real } else { Box::new(Closed::new(real)) };
+        KvmEngine::from_parts(Parts { processor, counting, tsc }, memory)
     }
 
     /// An engine of these parts, whose processor is on this memory.

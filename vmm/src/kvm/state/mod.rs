@@ -81,6 +81,15 @@ impl Vcpu {
         registers::read_system(&mut state, &self.fd.get_sregs().wanted("read control registers")?);
         Ok(state)
     }
+
+    /// What is about to be delivered.
+    ///
+    /// # Errors
+    /// When KVM does not tell.
+    pub fn queued(&self) -> Result<Queued, KvmError> {
+        let (_, queued) = self.save_events()?;
+        Ok(queued)
+    }
 }
 
 #[cfg(test)]

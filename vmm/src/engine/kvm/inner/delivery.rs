@@ -1,0 +1,91 @@
+//! Exceptions and interrupts by the soft CPU: those that KVM is about to deliver when somebody looks, and all of them behind closed gates
+//! ([`crate::kvm::gates`]).
+
+use everett_cpu::state::Dead;
+use everett_cpu::{Cpu, CpuState};
+
+use super::{Inner, Outcome, Pending};
+use crate::engine::kvm::bridge::Step;
+use crate::kvm::{KvmError, Queued};
+
+/// RFLAGS.TF and RFLAGS.RF.
+const SINGLE_STEPS: u64 = 1 << 8;
+const RESUME: u64 = 1 << 16;
+/// DR6.BS.
+const SINGLE_STEP: u64 = 1 << 14;
+/// #DB.
+const DEBUG: u8 = 1;
+/// INT3 and INT1, of one byte each.
+const TRAPS: [u8; 2] = [0xcc, 0xf1];
+/// POPF, whose own step comes when it has cleared TF.
+const POPF: u8 = 0x9d;
+
+impl Inner {
+    /// Have the soft CPU raise what the processor could not deliver.
+    pub(super) fn at_closed_gates(&mut self) -> Outcome {
+        let saved = self.vcpu.save()?;
+        let mut state = self.complete_state(saved.state);
+        // Faults set it, and leave the registers as they were before the instruction.
+        if state.rflags & RESUME == 0 {
+            // A trap, behind its instruction.
+            let rip = state.rip.wrapping_sub(1);
+            let mut before = [0];
+            self.memory.read_virtual(&state, rip, &mut before);
+            if TRAPS.contains(&before[0]) {
+                state.rip = rip;
+            } else if state.rflags & SINGLE_STEPS != 0 || before[0] == POPF {
+                state.dr6 |= SINGLE_STEP;
+                let delivered = self.delivered(&state, |cpu| cpu.exception(DEBUG, None))?;
+                self.take(&delivered)?;
+                return Ok(None);
+            }
+        }
+        self.step(Box::new(self.memory.step(&state, self.tsc_now())))
+    }
+
+    /// Have the soft CPU deliver an interrupt.
+    pub(super) fn deliver(&mut self, vector: u8) -> Result<(), KvmError> {
+        let state = self.settled()?;
+        let delivered = self.delivered(&state, |cpu| cpu.interrupt(vector))?;
+        self.take(&delivered)
+    }
+    /// A state behind a delivery, whose stores are done.
+    pub(super) fn delivered(
+        &mut self,
+        state: &CpuState,
+        deliver: impl FnOnce(&mut Cpu),
+    ) -> Result<CpuState, KvmError> {
+        match self.memory.deliver(state, deliver) {
+            Step::Done { state, written, .. } => {
+                self.wrote(written)?;
+                Ok(*state)
+            }
+            _ => Err(KvmError::Exit("a delivery through a device".to_owned())),
+        }
+    }
+
+    /// The state with nothing that is about to be delivered: what the guest cannot tell from delivering it later.
+    pub(super) fn settled(&mut self) -> Result<CpuState, KvmError> {
+        let saved = self.vcpu.save()?;
+        let queued = saved.queued;
+        let state = self.complete_state(saved.state);
+        // In the middle of an instruction nothing can be replaced.
+        if queued == Queued::default() || !matches!(self.pending, Pending::None) {
+            return Ok(state);
+        }
+        let mut delivered = self.delivered(&state, |cpu| {
+            if let Some((vector, error)) = queued.exception {
+                cpu.exception(vector, error);
+            }
+            if let Some(vector) = queued.interrupt {
+                cpu.interrupt(vector);
+            }
+        })?;
+        delivered.icount = self.count;
+        if queued.triple_fault {
+            delivered.dead = Some(Dead::Shutdown);
+        }
+        self.take(&delivered)?;
+        Ok(delivered)
+    }
+}

@@ -1,0 +1,181 @@
+//! A virtual CPU whose gates are closed: exceptions, INT and SYSCALL end its run with a triple fault before they happen, and
+//! the soft CPU does them.
+//!
+//! For hosts that do some of these wrongly: there is a software KVM whose SYSCALL stays in ring 3. KVM is shown an interrupt
+//! descriptor table too short for a gate, and a SYSCALL that leads where nothing is mapped. Either is a fault that cannot be delivered,
+//! nor can the double fault that comes of it (SDM volume 3, 6.15): the guest shuts down, with its registers as they were before the
+//! instruction and RF set, or as they are behind a trap and RF clear. Those that SYSCALL changes are where SYSCALL saves them.
+//!
+//! What this does not hide: SIDT shows the short table. LIDT opens the gates until registers are next loaded. A jump to
+//! [`NOWHERE`] looks like SYSCALL. The guest's own breakpoints on instructions are lost. And AMD's processors lose their registers when a guest shuts down
+//! (APM volume 2, 15.14.3). So it is for hosts that could not be exact without it either.
+//!
+//! **Invariant.** States that are saved have the guest's table, target of SYSCALL and CR2, never what KVM was shown.
+
+use everett_cpu::CpuState;
+use everett_cpu::state::TableRegister;
+
+use super::error::KvmError;
+use super::exit::KvmExit;
+use super::processor::Processor;
+use super::state::{Queued, Saved};
+
+/// Too short for the first gate, and a limit that nobody else has.
+const CLOSED: u16 = 6;
+/// Where SYSCALL leads: the last page, which kernels leave unmapped for the sake of errors that look like pointers.
+const NOWHERE: u64 = 0xffff_ffff_ffff_f000;
+/// Bytes of SYSCALL.
+const SYSCALL_BYTES: u64 = 2;
+/// RFLAGS.RF: how faults are told from traps.
+const RESUME: u64 = 1 << 16;
+const RCX: usize = 1;
+const R11: usize = 11;
+
+/// What of the guest's KVM is not shown.
+#[derive(Debug, Clone, Copy, Default)]
+struct Gates {
+    idtr: TableRegister,
+    lstar: u64,
+    /// As it was loaded: a page fault that is not delivered leaves its address there.
+    cr2: u64,
+}
+
+impl Gates {
+    /// What KVM is shown of a state.
+    fn close(&mut self, state: &CpuState) -> CpuState {
+        *self = Gates { idtr: state.idtr, lstar: state.msrs.lstar, cr2: state.cr2 };
+        let mut shown = state.clone();
+        shown.idtr.limit = CLOSED;
+        shown.msrs.lstar = NOWHERE;
+        shown
+    }
+
+    /// What the guest has.
+    fn open(&self, mut state: CpuState) -> CpuState {
+        // Else the guest has loaded another one.
+        if state.idtr == (TableRegister { limit: CLOSED, ..self.idtr }) {
+            state.idtr = self.idtr;
+        }
+        if state.msrs.lstar == NOWHERE {
+            state.msrs.lstar = self.lstar;
+        }
+        if state.rip == NOWHERE {
+            state.rip = state.gpr[RCX].wrapping_sub(SYSCALL_BYTES);
+            state.rflags = state.gpr[R11] | RESUME;
+            state.cr2 = self.cr2;
+        }
+        state
+    }
+}
+
+/// A processor behind closed gates.
+#[derive(Debug)]
+pub struct Closed {
+    cpu: Box<dyn Processor>,
+    gates: Gates,
+}
+
+impl Closed {
+    /// Close this processor's gates.
+    pub fn new(cpu: Box<dyn Processor>) -> Closed {
+        Closed { cpu, gates: Gates::default() }
+    }
+}
+
+impl Processor for Closed {
+    fn delivers(&self) -> bool {
+        false
+    }
+    fn run(&mut self) -> Result<KvmExit, KvmError> {
+        self.cpu.run()
+    }
+    fn finish(&mut self) -> Result<Option<KvmExit>, KvmError> {
+        self.cpu.finish()
+    }
+    fn answer_mmio(&mut self, value: u64) {
+        self.cpu.answer_mmio(value);
+    }
+    fn answer_msr(&mut self, value: Option<u64>) {
+        self.cpu.answer_msr(value);
+    }
+    fn port_data(&mut self, size: u8, count: u32) -> &mut [u8] {
+        self.cpu.port_data(size, count)
+    }
+    fn is_at_port(&mut self) -> bool {
+        self.cpu.is_at_port()
+    }
+    fn interrupt(&mut self, _: u8) -> Result<(), KvmError> {
+        Err(KvmError::Exit("an interrupt at closed gates".to_owned()))
+    }
+    fn ready_for_interrupt(&mut self) -> bool {
+        self.cpu.ready_for_interrupt()
+    }
+    fn request_window(&mut self, on: bool) {
+        self.cpu.request_window(on);
+    }
+    fn priority(&mut self) -> u8 {
+        self.cpu.priority()
+    }
+    fn load(&mut self, state: &CpuState) -> Result<(), KvmError> {
+        let shown = self.gates.close(state);
+        self.cpu.load(&shown)
+    }
+    fn save(&mut self) -> Result<Saved, KvmError> {
+        let Saved { state, queued } = self.cpu.save()?;
+        Ok(Saved { state: self.gates.open(state), queued })
+    }
+    fn save_place(&mut self) -> Result<CpuState, KvmError> {
+        let place = self.cpu.save_place()?;
+        Ok(self.gates.open(place))
+    }
+    fn queued(&mut self) -> Result<Queued, KvmError> {
+        self.cpu.queued()
+    }
+    fn take_dirty_pages(&mut self) -> Result<Vec<u64>, KvmError> {
+        self.cpu.take_dirty_pages()
+    }
+    fn forget_memory(&mut self) -> Result<(), KvmError> {
+        self.cpu.forget_memory()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guest() -> CpuState {
+        let mut state = CpuState { rip: 0x1000, cr2: 0x2000, rflags: 0x202, ..CpuState::default() };
+        state.idtr = TableRegister { base: 0x3000, limit: 0xfff };
+        state.msrs.lstar = 0x4000;
+        state
+    }
+
+    #[test]
+    fn what_was_shown_is_never_saved() {
+        let mut gates = Gates::default();
+        let shown = gates.close(&guest());
+        assert_eq!((shown.idtr, shown.msrs.lstar), (TableRegister { base: 0x3000, limit: CLOSED }, NOWHERE));
+        assert_eq!(gates.open(shown), guest());
+    }
+
+    #[test]
+    fn what_the_guest_loads_itself_is_its_own() {
+        let mut gates = Gates::default();
+        let mut state = gates.close(&guest());
+        let (idtr, lstar) = (TableRegister { base: 0x5000, limit: CLOSED }, 0x6000);
+        (state.idtr, state.msrs.lstar) = (idtr, lstar);
+        let saved = gates.open(state);
+        assert_eq!((saved.idtr, saved.msrs.lstar), (idtr, lstar));
+    }
+
+    #[test]
+    fn a_system_call_that_led_nowhere_is_about_to_be_made() {
+        let mut gates = Gates::default();
+        let mut state = gates.close(&guest());
+        // As the processor leaves it: behind SYSCALL, masked, and with the address that it could not fetch from.
+        (state.gpr[RCX], state.gpr[R11]) = (0x1002, 0x246);
+        (state.rip, state.rflags, state.cr2) = (NOWHERE, RESUME | 2, NOWHERE);
+        let saved = gates.open(state);
+        assert_eq!((saved.rip, saved.rflags, saved.cr2), (0x1000, RESUME | 0x246, 0x2000));
+    }
+}

@@ -1,0 +1,137 @@
+//! Every way through a gate, behind closed ones: the soft CPU has to do there what a CPU does that has never heard of them.
+
+use everett_vmm::engine::{Engine, Exit, Until};
+use iced_x86::IcedError;
+use iced_x86::code_asm::*;
+use vm_memory::{Bytes, GuestAddress};
+
+use crate::ground::{CODE, DATA, DEVICE, END, Guest, SYSCALL, UNMAPPED};
+use crate::lockstep::{Bench, Gates, kvm_engine, memory, tick};
+
+type Code = fn(&mut CodeAssembler) -> Result<(), IcedError>;
+
+/// A vector whose handler notes RFLAGS with RF, which that of the others leaves out, and where it is.
+const NOTES_FLAGS: u64 = 0x31;
+const HANDLER: u64 = SYSCALL + 0x100;
+
+/// Traps, faults and calls. What comes behind a fault is where R15 leads.
+const WAYS: [(&str, Code); 13] = [
+    ("SYSCALL", |a| a.syscall()),
+    ("INT", |a| a.int(0x30)),
+    ("INT, which notes all flags", |a| a.int(NOTES_FLAGS as i32)),
+    ("INT3", |a| a.int3()),
+    ("INT1", |a| a.int1()),
+    ("INT3 before a fault", |a| {
+        a.int3()?;
+        a.ud2()
+    }),
+    ("a fault behind the last byte of a constant", |a| {
+        a.mov(eax, 0xcc00_0000u32)?;
+        a.ud2()
+    }),
+    ("UD2", |a| a.ud2()),
+    ("DIV", |a| {
+        a.xor(ecx, ecx)?;
+        a.cmp(eax, eax)?;
+        a.div(ecx)
+    }),
+    ("a load", |a| a.mov(rax, qword_ptr(UNMAPPED))),
+    ("a jump", |a| {
+        a.mov(rbx, UNMAPPED)?;
+        a.jmp(rbx)
+    }),
+    ("HLT in ring 3", |a| a.hlt()),
+    ("steps", |a| {
+        a.pushfq()?;
+        a.or(dword_ptr(rsp), 1 << 8)?;
+        a.popfq()?;
+        for _ in 0..3 {
+            a.inc(rdx)?;
+        }
+        a.pushfq()?;
+        a.and(dword_ptr(rsp), !(1 << 8))?;
+        a.popfq()
+    }),
+];
+
+#[test]
+fn every_way_through_a_gate_is_the_soft_cpus_behind_closed_ones() {
+    let Some(host) = crate::host() else { return };
+    let _ticker = tick();
+    let mut bench = Bench::new(&host, Gates::Closed);
+    for (name, way) in WAYS {
+        let mut guest = Guest::new(true);
+        guest.code(CODE, |a| {
+            let mut behind = a.create_label();
+            a.lea(r15, ptr(behind))?;
+            way(a)?;
+            a.set_label(&mut behind)?;
+            a.mov(qword_ptr(DATA), rdx)?;
+            a.mov(rsi, END)?;
+            a.mov(dword_ptr(rsi), 1)
+        });
+        guest.handle(NOTES_FLAGS, HANDLER);
+        guest.code(HANDLER, |a| {
+            a.mov(rax, qword_ptr(rsp + 16))?;
+            a.mov(qword_ptr(DATA + 8), rax)?;
+            a.iretq()
+        });
+        let before = bench.delivered();
+        bench.run(&guest, 0).unwrap_or_else(|why| panic!("{name}: {why}"));
+        assert!(bench.delivered() > before, "{name} went through a gate by itself");
+    }
+}
+
+/// The fault comes when KVM is told the answer. Done again from the beginning, the instruction would ask again: the engine delivers what
+/// KVM has left to be delivered, and fails where that has shut the guest down.
+#[test]
+fn a_device_is_asked_once_for_what_cannot_be_stored() {
+    let Some(host) = crate::host() else { return };
+    let _ticker = tick();
+    let mut guest = Guest::new(true);
+    guest.code(CODE, |a| {
+        let mut behind = a.create_label();
+        a.lea(r15, ptr(behind))?;
+        a.mov(rsi, DEVICE)?;
+        a.mov(rdi, UNMAPPED)?;
+        a.movsq()?;
+        a.set_label(&mut behind)?;
+        a.mov(rsi, END)?;
+        a.mov(dword_ptr(rsi), 1)
+    });
+    let memory = memory();
+    memory.write_slice(&guest.ram, GuestAddress(0)).expect("it is RAM");
+    let mut kvm = kvm_engine(&host, Gates::Closed, &memory);
+    kvm.set_state(&guest.state);
+    let forever = || Until { icount: u64::MAX, ..Until::default() };
+    assert_eq!(kvm.run(forever()), Exit::MmioRead { gpa: DEVICE, size: 8 });
+    kvm.complete_read(1);
+    match kvm.run(forever()) {
+        Exit::MmioWrite { gpa: END, .. } => {}
+        Exit::Failed => {
+            let why = kvm.failure().expect("a reason");
+            assert!(why.contains("behind an access to a device"), "{why}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What the soft CPU does for it is no exit: a guest whose handler goes back to the fault does not get on.
+#[test]
+fn a_guest_that_faults_for_ever_is_given_up() {
+    let Some(host) = crate::host() else { return };
+    let _ticker = tick();
+    let mut guest = Guest::new(true);
+    guest.code(CODE, |a| {
+        a.lea(r15, ptr(CODE))?;
+        a.ud2()
+    });
+    let memory = memory();
+    memory.write_slice(&guest.ram, GuestAddress(0)).expect("it is RAM");
+    let mut kvm = kvm_engine(&host, Gates::Closed, &memory);
+    kvm.give_up_after(10);
+    kvm.set_state(&guest.state);
+    assert_eq!(kvm.run(Until { icount: u64::MAX, ..Until::default() }), Exit::Failed);
+    let why = kvm.failure().expect("a reason");
+    assert!(why.contains("did not exit in time"), "{why}");
+}
