@@ -30,9 +30,9 @@ pub struct Cli {
     /// Run on /dev/kvm with --engine kvm though it did not prove exact here; every result is marked
     #[arg(long, global = true)]
     pub allow_inexact: bool,
-    /// On /dev/kvm: give up a guest that does not exit for so long, of the host's time [default: 60s]
-    #[arg(long, global = true, value_name = "DURATION", value_parser = units::parse_duration_ns)]
-    pub patience: Option<u64>,
+    /// On /dev/kvm: give up a guest that computes for so long without an exit, of the host's time
+    #[arg(long, global = true, value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "60s")]
+    pub patience: u64,
     /// What to do
     #[command(subcommand)]
     pub command: Command,
@@ -42,7 +42,7 @@ impl Cli {
     /// Which engine is asked for.
     #[must_use]
     pub fn asked(&self) -> Asked {
-        let patience = self.patience.map(Duration::from_nanos);
+        let patience = Duration::from_nanos(self.patience);
         Asked { engine: self.engine, allow_inexact: self.allow_inexact, patience }
     }
 }

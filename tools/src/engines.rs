@@ -19,9 +19,9 @@ use crate::world_file::Clock;
 
 /// What an exact engine needs, and one that counts exits does without: it never waits for a window, and stops nowhere else.
 const NOT_NEEDED_FOR_EXITS: [&str; 2] = ["interrupts", "guest counters"];
-/// What holds the TSC.
+/// What has to be right for a TSC that is held.
 const FOR_TSC: [&str; 2] = ["TSC control", "vCPU attributes"];
-/// What leaves exceptions and system calls to it.
+/// What has to be right for exceptions and system calls to be left to KVM.
 const FOR_SYSTEM_CALLS: [&str; 1] = ["system calls"];
 
 /// What the command line asks for.
@@ -32,7 +32,7 @@ pub struct Asked {
     /// `--allow-inexact`.
     pub allow_inexact: bool,
     /// `--patience`.
-    pub patience: Option<Duration>,
+    pub patience: Duration,
 }
 
 /// The engine of a run.
@@ -52,7 +52,7 @@ pub struct Engine {
     pub proved: Proved,
     /// How long a guest may go on without an exit, on kvm.
     #[serde(skip)]
-    pub patience: Option<Duration>,
+    pub patience: Duration,
 }
 
 /// An engine that is not to be had.
@@ -95,7 +95,7 @@ impl Engine {
             exact: true,
             why: SOFT.to_owned(),
             proved: Proved::default(),
-            patience: None,
+            patience: Duration::ZERO,
         }
     }
 
@@ -184,7 +184,7 @@ mod tests {
         clock: Clock,
         leak: fn(&Guest, &mut Ran),
     ) -> Result<Engine, Refused> {
-        decide(Asked { engine, allow_inexact, patience: None }, clock, || {
+        decide(Asked { engine, allow_inexact, patience: Duration::ZERO }, clock, || {
             found(&report(Effort::Look, leak), clock)
         })
     }
@@ -196,7 +196,7 @@ mod tests {
         lacks: &[&'static str],
     ) -> Result<Engine, Refused> {
         let found = || Found { missing: lacks.to_vec(), proved: Proved::default() };
-        decide(Asked { engine, allow_inexact, patience: None }, clock, found)
+        decide(Asked { engine, allow_inexact, patience: Duration::ZERO }, clock, found)
     }
 
     #[test]
@@ -231,6 +231,18 @@ mod tests {
             assert_eq!(branches.proved, Proved { branches: Some((0x11c4, 2 * 345 + 1000)), ..exits.proved });
             assert_eq!(branches.options(EngineOptions::default()).proved, branches.proved);
         }
+    }
+
+    #[test]
+    fn a_host_whose_system_calls_stay_in_ring_3_has_them_delivered() {
+        let stays = |guest: &Guest, ran: &mut Ran| {
+            if guest.name == "system calls" {
+                ran.gpr[3] |= 3;
+            }
+        };
+        let kvm = on(EngineChoice::Kvm, true, Clock::Exit, stays).unwrap();
+        assert!(kvm.why.ends_with("for want of: system calls"), "{}", kvm.why);
+        assert_eq!(kvm.proved, Proved { branches: None, tsc: true, system_calls: false });
     }
 
     #[test]
@@ -279,7 +291,7 @@ mod tests {
     #[test]
     fn instructions_are_counted_by_soft_alone() {
         let nobody_asks = || -> Found { unreachable!("no guest has to run for that") };
-        let asked = |engine, allow_inexact| Asked { engine, allow_inexact, patience: None };
+        let asked = |engine, allow_inexact| Asked { engine, allow_inexact, patience: Duration::ZERO };
         assert_eq!(
             decide(asked(EngineChoice::Kvm, true), Clock::Insn, nobody_asks),
             Err(Refused::Instructions)

@@ -1,5 +1,7 @@
 //! `everett doctor`.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use super::Outcome;
@@ -46,7 +48,7 @@ pub(super) fn run(options: &Doctor, ui: &Ui) -> anyhow::Result<Outcome> {
     if options.prove {
         return Ok(if unproven.is_empty() { Outcome::Fine } else { Outcome::Found });
     }
-    let asked = Asked { engine: EngineChoice::Auto, allow_inexact: false, patience: None };
+    let asked = Asked { engine: EngineChoice::Auto, allow_inexact: false, patience: Duration::ZERO };
     for clock in [Clock::Insn, Clock::Branch, Clock::Exit] {
         let engine = Engine::choose(asked, clock)?;
         let line = format!("clock mode {}: {}: {}", clock.mode(), engine.kind.name(), engine.why);

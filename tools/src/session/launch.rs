@@ -127,9 +127,6 @@ impl EngineKind {
     }
 }
 
-/// A guest on the host's processor that does not exit for so long is taken for one that never will.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// Which engine, and how it is to behave. Only tests change the latter, and no choice may change what a guest does (leaks
 /// excepted).
 #[derive(Debug, Clone, Copy, Default)]
@@ -138,8 +135,8 @@ pub struct EngineOptions {
     pub engine: EngineKind,
     /// What the host has for it.
     pub proved: Proved,
-    /// How long a guest may go on without an exit there, if not the usual time.
-    pub patience: Option<Duration>,
+    /// How long a guest may compute there without an exit.
+    pub patience: Duration,
     /// Sizes of the engine's caches, and whether it translates.
     pub caches: CacheConfig,
     /// A second engine interprets all that is executed, and is compared.
@@ -221,8 +218,8 @@ impl EngineOptions {
             (EngineKind::Kvm, _) => {
                 let branches = self.proved.branches.filter(|_| clock == ClockMode::Branch);
                 let proved = Proved { branches, ..self.proved };
-                let mut engine = KvmEngine::with(&Host::open()?, ram.shared(), proved)?;
-                engine.wait_at_most(self.patience.unwrap_or(PATIENCE));
+                let mut engine = KvmEngine::new(&Host::open()?, ram.shared(), proved)?;
+                engine.wait_at_most(self.patience);
                 AnyEngine::Kvm(Box::new(engine))
             }
         })

@@ -6,14 +6,18 @@
 //! nor can the double fault that comes of it (SDM volume 3, 6.15): the guest shuts down, with its registers as they were before the
 //! instruction and RF set, or as they are behind a trap and RF clear. Those that SYSCALL changes are where SYSCALL saves them.
 //!
-//! What this does not hide: SIDT shows the short table. LIDT opens the gates until registers are next loaded. A jump to
-//! [`NOWHERE`] looks like SYSCALL. The guest's own breakpoints on instructions are lost. And AMD's processors lose their registers when a guest shuts down
-//! (APM volume 2, 15.14.3). So it is for hosts that could not be exact without it either.
+//! What this does not hide:
+//! - SIDT shows the short table. LIDT opens the gates until registers are next loaded, and SYSCALL is a page fault until then.
+//! - A program that jumps to [`NOWHERE`] is taken for one that makes a system call, with flags of its choice.
+//! - The guest's own breakpoints are lost.
+//! - AMD's processors lose their registers when a guest shuts down (APM volume 2, 15.14.3).
 //!
-//! **Invariant.** States that are saved have the guest's table, target of SYSCALL and CR2, never what KVM was shown.
+//! So it is for hosts that could not be exact without it either.
+//!
+//! **Invariant.** States that are saved have the guest's table and target of SYSCALL, never what KVM was shown.
 
 use everett_cpu::CpuState;
-use everett_cpu::state::TableRegister;
+use everett_cpu::state::{Segment, TableRegister, seg};
 
 use super::error::KvmError;
 use super::exit::KvmExit;
@@ -27,7 +31,7 @@ const NOWHERE: u64 = 0xffff_ffff_ffff_f000;
 /// Bytes of SYSCALL.
 const SYSCALL_BYTES: u64 = 2;
 /// RFLAGS.RF: how faults are told from traps.
-const RESUME: u64 = 1 << 16;
+pub const RESUME: u64 = 1 << 16;
 const RCX: usize = 1;
 const R11: usize = 11;
 
@@ -36,14 +40,16 @@ const R11: usize = 11;
 struct Gates {
     idtr: TableRegister,
     lstar: u64,
-    /// As it was loaded: a page fault that is not delivered leaves its address there.
+    /// As it was loaded: the page fault at [`NOWHERE`] leaves its address there.
     cr2: u64,
+    star: u64,
 }
 
 impl Gates {
     /// What KVM is shown of a state.
     fn close(&mut self, state: &CpuState) -> CpuState {
-        *self = Gates { idtr: state.idtr, lstar: state.msrs.lstar, cr2: state.cr2 };
+        let msrs = &state.msrs;
+        *self = Gates { idtr: state.idtr, lstar: msrs.lstar, star: msrs.star, cr2: state.cr2 };
         let mut shown = state.clone();
         shown.idtr.limit = CLOSED;
         shown.msrs.lstar = NOWHERE;
@@ -63,6 +69,20 @@ impl Gates {
             state.rip = state.gpr[RCX].wrapping_sub(SYSCALL_BYTES);
             state.rflags = state.gpr[R11] | RESUME;
             state.cr2 = self.cr2;
+            // On a processor that does it right; kernels make no system calls, so it was a program's.
+            if state.seg[seg::CS].selector & 3 == 0 {
+                let of_programs = |from_star, access| {
+                    let selector = (self.star >> 48) as u16;
+                    Segment {
+                        selector: selector.wrapping_add(from_star) | 3,
+                        base: 0,
+                        limit: u32::MAX,
+                        access,
+                    }
+                };
+                state.seg[seg::CS] = of_programs(16, 0xa0fb);
+                state.seg[seg::SS] = of_programs(8, 0xc0f3);
+            }
         }
         state
     }
@@ -147,6 +167,7 @@ mod tests {
         let mut state = CpuState { rip: 0x1000, cr2: 0x2000, rflags: 0x202, ..CpuState::default() };
         state.idtr = TableRegister { base: 0x3000, limit: 0xfff };
         state.msrs.lstar = 0x4000;
+        state.msrs.star = 0x23 << 48 | 0x10 << 32;
         state
     }
 
@@ -172,10 +193,13 @@ mod tests {
     fn a_system_call_that_led_nowhere_is_about_to_be_made() {
         let mut gates = Gates::default();
         let mut state = gates.close(&guest());
+        state.seg[seg::CS].selector = 0x10;
         // As the processor leaves it: behind SYSCALL, masked, and with the address that it could not fetch from.
         (state.gpr[RCX], state.gpr[R11]) = (0x1002, 0x246);
         (state.rip, state.rflags, state.cr2) = (NOWHERE, RESUME | 2, NOWHERE);
         let saved = gates.open(state);
         assert_eq!((saved.rip, saved.rflags, saved.cr2), (0x1000, RESUME | 0x246, 0x2000));
+        let selectors = [seg::CS, seg::SS].map(|which| saved.seg[which].selector);
+        assert_eq!(selectors, [0x33, 0x2b], "it is a program's");
     }
 }

@@ -12,13 +12,13 @@ use everett_vmm::ram::Ram;
 use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
 use crate::ground::{END, Guest, RAM_BYTES, TABLES, TABLES_END};
-use crate::lacks::Lacks;
+use crate::lacks::{self, Lacks};
 use crate::program::program;
 use crate::rng::Rng;
 
 /// Exits of a program at most.
 const EXITS_MAX: usize = 500;
-const FOREVER: Until<'static> = Until { icount: u64::MAX, window: false, breakpoints: &[] };
+pub(crate) const FOREVER: Until<'static> = Until { icount: u64::MAX, window: false, breakpoints: &[] };
 const PAGE: usize = 4096;
 /// What page tables are walked for, they note.
 const NOTED_BY_WALKS: u8 = 0x60;
@@ -214,14 +214,14 @@ impl Gates {
 }
 
 pub(crate) fn kvm_engine(host: &Host, gates: Gates, memory: &Memory) -> KvmEngine {
-    let mut engine = KvmEngine::with(host, Arc::clone(memory), gates.proved()).expect("a virtual machine");
+    let mut engine = KvmEngine::new(host, Arc::clone(memory), gates.proved()).expect("a virtual machine");
     engine.give_up_after(SIGNALS_MAX);
     engine
 }
 
 /// The same for a whole machine.
 pub(crate) fn kvm_engine_on(host: &Host, gates: Gates, ram: &Ram) -> Result<KvmEngine, KvmError> {
-    let mut engine = KvmEngine::with(host, ram.shared(), gates.proved())?;
+    let mut engine = KvmEngine::new(host, ram.shared(), gates.proved())?;
     engine.give_up_after(SIGNALS_MAX);
     Ok(engine)
 }
@@ -286,6 +286,9 @@ impl<'a> Bench<'a> {
 fn random_programs_do_the_same(gates: Gates) {
     let Some(host) = crate::host() else { return };
     let _ticker = tick();
+    if !lacks::gates(&host).contains(&gates) {
+        return;
+    }
     let programs = std::env::var("KVM_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(3000);
     let lacks = Lacks::of(&host, gates);
     println!("left out on this host, gates {gates:?}: {lacks:?}");

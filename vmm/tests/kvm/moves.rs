@@ -8,10 +8,8 @@ use everett_vmm::engine::{Engine, Exit, Until};
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{END, Guest, RAM_BYTES};
-use crate::lacks::Lacks;
-use crate::lockstep::{
-    Gates, Memory, bytes, comparable, difference, kvm_engine, memory, memory_difference, tick,
-};
+use crate::lacks::{Lacks, gates};
+use crate::lockstep::{Memory, bytes, comparable, difference, kvm_engine, memory, memory_difference, tick};
 use crate::program::program;
 
 const PROGRAMS: u64 = 200;
@@ -53,9 +51,9 @@ fn soft(memory: &Memory, guest: &Guest) -> SoftEngine {
 fn a_guest_that_moves_from_soft_to_kvm_and_back_ends_as_one_that_stays() {
     let Some(host) = crate::host() else { return };
     let _ticker = tick();
-    let ways = [Gates::Open, Gates::Closed].map(|gates| (gates, Lacks::of(&host, gates)));
+    let ways: Vec<_> = gates(&host).into_iter().map(|gates| (gates, Lacks::of(&host, gates))).collect();
     for seed in 0..PROGRAMS {
-        let (gates, lacks) = ways[seed as usize >> 1 & 1];
+        let (gates, lacks) = ways[(seed >> 1) as usize % ways.len()];
         let guest = program(seed, seed & 1 == 1, lacks);
         let stays = memory();
         stays.write_slice(&guest.ram, GuestAddress(0)).unwrap();

@@ -12,6 +12,7 @@ use everett_vmm::machine::{Machine, MachineConfig, MachineError, Moment, Stop, U
 use everett_vmm::ram::Ram;
 use tempfile::TempDir;
 
+use crate::lacks::gates;
 use crate::lockstep::{Gates, comparable, kvm_engine_on, tick};
 use crate::rng::Rng;
 use crate::small::{DATA, config_in_exits};
@@ -121,8 +122,9 @@ fn machines_that_change_their_engine_have_the_trail_of_those_that_do_not() {
     let _ticker = tick();
     let guests = std::env::var("KVM_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(GUESTS);
     let (mut swaps, mut interrupts, mut points) = (0, 0, 0);
+    let ways = gates(&host);
     for seed in 0..guests {
-        let gates = if seed & 1 == 0 { Gates::Open } else { Gates::Closed };
+        let gates = ways[seed as usize % ways.len()];
         let bench = Bench { host: &host, gates, code: wander::guest(seed) };
         let soft = bench.trail(On::Soft, None);
         let kvm = bench.trail(On::Kvm, None);

@@ -72,11 +72,11 @@ impl Memory {
     pub(super) fn repeats(&self, state: &CpuState) -> bool {
         goes_on(&self.cpu(state), state.rip)
     }
-    /// Deliver an interrupt or an exception, and execute nothing.
-    pub(super) fn deliver(&self, state: &CpuState, deliver: impl FnOnce(&mut Cpu)) -> Step {
+    /// Deliver an interrupt or an exception, and execute nothing. The state behind it, and the pages that were written.
+    pub(super) fn deliver(&self, state: &CpuState, deliver: impl FnOnce(&mut Cpu)) -> (CpuState, Vec<u64>) {
         let mut cpu = self.cpu(state);
         deliver(&mut cpu);
-        Bridge { cpu, exit: false, asking: false, counted: 0 }.done()
+        (cpu.state(), cpu.take_dirty_pages())
     }
     /// Read memory as the guest sees it.
     pub(super) fn read_virtual(&self, state: &CpuState, gva: u64, buf: &mut [u8]) -> usize {

@@ -230,11 +230,7 @@ impl Inner {
     fn believe(&mut self, until: &Until<'_>) -> Result<(), KvmError> {
         if let Some(counting) = &mut self.counting {
             let counted = counting.counter.read()?;
-            self.count += counted;
-            if counted > 0 {
-                // It gets on.
-                self.signals = 0;
-            }
+            self.counted_branches(counted);
             // Behind the last branch there are instructions that were not to be executed yet.
             if let Some(late) = self.count.checked_sub(until.icount) {
                 return Err(KvmError::Disturbed(format!("it was stopped {late} branches too late or more")));
@@ -259,13 +255,13 @@ impl Inner {
         let tsc = everett_cpu::TscAnchor { icount: 0, tsc, num: 0, den: 1 };
         match self.memory.stretch(&state, tsc, missing, window) {
             Stretched::Done { state, written, branches } => {
-                self.count += branches;
+                self.counted_branches(branches);
                 self.wrote(written)?;
                 self.take(&state)?;
                 Ok(None)
             }
             Stretched::Device { bridge, request, branches } => {
-                self.count += branches;
+                self.counted_branches(branches);
                 Ok(Some(self.ask(bridge, request)))
             }
             Stretched::Endless => Err(KvmError::Exit("the guest computes without a branch".to_owned())),
@@ -325,6 +321,14 @@ impl Inner {
         }
     }
 
+    /// In clock mode `branch`: so many more.
+    fn counted_branches(&mut self, branches: u64) {
+        self.count += branches;
+        if branches > 0 {
+            // It gets on.
+            self.signals = 0;
+        }
+    }
     /// An exit is finished.
     fn counted(&mut self) {
         if self.counting.is_none() {
@@ -353,18 +357,16 @@ impl Inner {
                 let more = self.vcpu.finish()?;
                 self.ready = Some(self.vcpu.ready_for_interrupt());
                 match more {
-                    // The device has been asked, and would be asked again.
-                    Some(KvmExit::Shutdown) if !self.vcpu.delivers() => {
-                        Err(KvmError::Exit("a fault behind an access to a device".to_owned()))
-                    }
                     // Another part of the same instruction's access.
                     Some(exit) => self.exit(exit),
                     None => {
-                        let queued = self.vcpu.queued()?;
-                        if queued != Queued::default() && !self.vcpu.delivers() {
+                        // At closed gates the instruction would be done again, and the device asked again.
+                        if !self.vcpu.delivers() && self.vcpu.queued()? != Queued::default() {
                             self.settled()?;
+                            self.counted();
+                            return Ok(None);
                         }
-                        self.finish_repeated(queued)
+                        self.finish_repeated()
                     }
                 }
             }
@@ -374,8 +376,8 @@ impl Inner {
 
     /// KVM has finished an instruction, perhaps in the middle of a repeated one. The processor would go on with that and not say
     /// when it is done: the soft CPU does.
-    fn finish_repeated(&mut self, queued: Queued) -> Outcome {
-        if queued.exception.is_some() || !self.memory.repeats(&self.vcpu.save_place()?) {
+    fn finish_repeated(&mut self) -> Outcome {
+        if !self.memory.repeats(&self.vcpu.save_place()?) || self.vcpu.queued()?.exception.is_some() {
             self.counted();
             return Ok(None);
         }
@@ -434,7 +436,7 @@ impl Inner {
         match bridge.go_on() {
             Step::Done { state, written, branches } => {
                 if self.counting.is_some() {
-                    self.count += branches;
+                    self.counted_branches(branches);
                 }
                 self.wrote(written)?;
                 let was_halted = self.halted;

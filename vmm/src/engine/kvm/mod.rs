@@ -61,7 +61,7 @@ pub struct KvmStats {
     pub bridged: u64,
     /// RDMSR and WRMSR that the soft CPU executed.
     pub msrs: u64,
-    /// Exceptions and system calls that the soft CPU delivered, because the host does it wrongly.
+    /// Exceptions and system calls that ended at closed gates, and were the soft CPU's.
     pub delivered: u64,
     /// Last stretches to an exact branch, which the soft CPU executed.
     pub stretches: u64,
@@ -113,27 +113,11 @@ const TICK: Duration = Duration::from_millis(20);
 const HELD: Duration = Duration::from_millis(1);
 
 impl KvmEngine {
-    /// A CPU on guest memory of one region from address 0.
-    ///
-    /// # Errors
-    /// When the host's KVM refuses it.
-    pub fn new<B>(host: &Host, memory: Arc<GuestMemoryMmap<B>>) -> Result<KvmEngine, KvmError>
-    where
-        B: Bitmap + Send + Sync + 'static,
-        MmapRegion<B>: Send + Sync,
-    {
-        KvmEngine::with(host, memory, Proved::default())
-    }
-
-    /// The same, with what this host has proved to have.
+    /// A CPU on guest memory of one region from address 0, with what this host has proved to have.
     ///
     /// # Errors
     /// When the host's KVM refuses it, or has it no longer.
-    pub fn with<B>(
-        host: &Host,
-        memory: Arc<GuestMemoryMmap<B>>,
-        proved: Proved,
-    ) -> Result<KvmEngine, KvmError>
+    pub fn new<B>(host: &Host, memory: Arc<GuestMemoryMmap<B>>, proved: Proved) -> Result<KvmEngine, KvmError>
     where
         B: Bitmap + Send + Sync + 'static,
         MmapRegion<B>: Send + Sync,
@@ -166,7 +150,8 @@ impl KvmEngine {
         Ok(KvmEngine { inner: RefCell::new(Inner::new(parts, memory)?), ticks: false })
     }
 
-    /// End the run when so many signals ([`crate::kvm::Ticker`]) came since the guest's last exit. What ends so depends on the
+    /// End a run when so many signals ([`crate::kvm::Ticker`]) found the guest on the processor since the last thing that was counted: what
+    /// the soft CPU does for it is not. What ends so depends on the
     /// host's time, and ends as the host's failure.
     pub fn give_up_after(&mut self, signals: u32) {
         self.inner.get_mut().give_up_after(signals);

@@ -4,13 +4,12 @@
 use everett_cpu::state::Dead;
 use everett_cpu::{Cpu, CpuState};
 
-use super::{Inner, Outcome, Pending};
-use crate::engine::kvm::bridge::Step;
+use super::{INTERRUPTS_ENABLED, Inner, Outcome, Pending};
+use crate::kvm::gates::RESUME;
 use crate::kvm::{KvmError, Queued};
 
-/// RFLAGS.TF and RFLAGS.RF.
+/// RFLAGS.TF.
 const SINGLE_STEPS: u64 = 1 << 8;
-const RESUME: u64 = 1 << 16;
 /// DR6.BS.
 const SINGLE_STEP: u64 = 1 << 14;
 /// #DB.
@@ -25,19 +24,19 @@ impl Inner {
     pub(super) fn at_closed_gates(&mut self) -> Outcome {
         let saved = self.vcpu.save()?;
         let mut state = self.complete_state(saved.state);
-        // Faults set it, and leave the registers as they were before the instruction.
+        // Faults set it, and leave the registers as they were before the instruction. Traps leave them as they are behind it.
         if state.rflags & RESUME == 0 {
-            // A trap, behind its instruction.
             let rip = state.rip.wrapping_sub(1);
             let mut before = [0];
             self.memory.read_virtual(&state, rip, &mut before);
-            if TRAPS.contains(&before[0]) {
-                state.rip = rip;
-            } else if state.rflags & SINGLE_STEPS != 0 || before[0] == POPF {
+            // First, for what was stepped over may well end like one of the others.
+            if state.rflags & SINGLE_STEPS != 0 || before[0] == POPF {
                 state.dr6 |= SINGLE_STEP;
                 let delivered = self.delivered(&state, |cpu| cpu.exception(DEBUG, None))?;
-                self.take(&delivered)?;
-                return Ok(None);
+                return self.take(&delivered).map(|()| None);
+            }
+            if TRAPS.contains(&before[0]) {
+                state.rip = rip;
             }
         }
         self.step(Box::new(self.memory.step(&state, self.tsc_now())))
@@ -46,6 +45,9 @@ impl Inner {
     /// Have the soft CPU deliver an interrupt.
     pub(super) fn deliver(&mut self, vector: u8) -> Result<(), KvmError> {
         let state = self.settled()?;
+        if state.rflags & INTERRUPTS_ENABLED == 0 || state.shadow || state.dead.is_some() {
+            return Err(KvmError::Exit("it lets in an interrupt that the guest cannot take".to_owned()));
+        }
         let delivered = self.delivered(&state, |cpu| cpu.interrupt(vector))?;
         self.take(&delivered)
     }
@@ -55,13 +57,9 @@ impl Inner {
         state: &CpuState,
         deliver: impl FnOnce(&mut Cpu),
     ) -> Result<CpuState, KvmError> {
-        match self.memory.deliver(state, deliver) {
-            Step::Done { state, written, .. } => {
-                self.wrote(written)?;
-                Ok(*state)
-            }
-            _ => Err(KvmError::Exit("a delivery through a device".to_owned())),
-        }
+        let (state, written) = self.memory.deliver(state, deliver);
+        self.wrote(written)?;
+        Ok(state)
     }
 
     /// The state with nothing that is about to be delivered: what the guest cannot tell from delivering it later.
@@ -72,6 +70,9 @@ impl Inner {
         // In the middle of an instruction nothing can be replaced.
         if queued == Queued::default() || !matches!(self.pending, Pending::None) {
             return Ok(state);
+        }
+        if queued.triple_fault && !self.vcpu.delivers() {
+            return Err(KvmError::Exit("a fault that was not to be delivered yet".to_owned()));
         }
         let mut delivered = self.delivered(&state, |cpu| {
             if let Some((vector, error)) = queued.exception {
