@@ -25,6 +25,7 @@ use crate::lockstep::{comparable, tick};
 use crate::rng::Rng;
 use crate::scripted::{MARGIN, Shared, Trouble};
 use crate::small::{DATA, UART, assemble, config_in, count_tick, out, timer};
+use crate::trail::{Trail, difference};
 use crate::wander::{self, Also};
 
 /// Guests, without `KVM_PROGRAMS`.
@@ -118,26 +119,8 @@ impl Bench {
         let mut memory = vec![0; 0x1_0000];
         assert_eq!(machine.read_virtual(DATA, &mut memory), memory.len());
         let interrupts = machine.cpu().gpr[15];
-        Trail { trail, memory, swapped, disturbed, interrupts }
+        Trail { lines: trail, memory, swapped: swapped as u64, disturbed, interrupts }
     }
-}
-
-struct Trail {
-    trail: String,
-    memory: Vec<u8>,
-    swapped: usize,
-    disturbed: u64,
-    interrupts: u64,
-}
-
-/// The first line in which they differ.
-fn difference(one: &Trail, other: &Trail) -> Option<String> {
-    let mut lines = one.trail.lines().zip(other.trail.lines());
-    let line = lines.find(|(a, b)| a != b);
-    let line = line.map(|(a, b)| format!("\n{a}\n{b}"));
-    let lengths = (one.trail.lines().count(), other.trail.lines().count());
-    line.or_else(|| (lengths.0 != lengths.1).then(|| format!("{lengths:?} lines")))
-        .or_else(|| (one.memory != other.memory).then(|| "memory".to_owned()))
 }
 
 fn guests() -> u64 {
@@ -156,9 +139,9 @@ fn machines_that_change_their_engine_at_any_branch_have_the_trail_of_those_that_
         let both = bench.trail(&[On::Soft, host], Some(Rng::for_case(seed, 8)));
         assert_eq!(difference(&soft, &both), None, "seed {seed}: soft, and both by turns");
         assert_eq!(kvm.disturbed + both.disturbed, 0, "seed {seed}: nothing went wrong");
-        swaps += both.swapped as u64;
+        swaps += both.swapped;
         interrupts += soft.interrupts;
-        points += soft.trail.lines().count() / 3;
+        points += soft.lines.lines().count() / 3;
     }
     println!(
         "{} guests, {points} places compared, {interrupts} interrupts, {swaps} changes of the engine",
@@ -210,7 +193,7 @@ fn whatever_goes_wrong_now_and_then_shows_nowhere() {
         });
         let host = On::Host(shared.clone());
         let kvm = bench.trail(&[On::Soft, host], Some(Rng::for_case(seed, 9)));
-        if kvm.trail.contains("in a row") {
+        if kvm.lines.contains("in a row") {
             // Often enough in one place by chance.
             continue;
         }

@@ -6,7 +6,8 @@
 //!
 //! - [`ground`]: tables, handlers, memory; [`program`]: the pieces; [`lacks`]: those that a host cannot run
 //! - [`lockstep`]: running and comparing; [`moves`]: a guest that moves between the engines
-//! - [`machines`]: whole machines on the kvm engine; [`swap`]: machines that change their engine; [`wander`]: random guests for them
+//! - [`machines`]: whole machines on the kvm engine; [`swap`]: machines that change their engine; [`wander`]: random guests for them;
+//!   [`trail`]: what they did
 //! - [`branches`]: machines in clock mode `branch`, on a host that is [`scripted`] and needs no `/dev/kvm`, and on one
 //!   with a soft CPU [`beside`] it, which counts
 //! - [`gates`]: what goes through a gate, where the soft CPU does that; [`tables`]: page tables that change
@@ -39,6 +40,7 @@ mod scripted;
 mod small;
 mod swap;
 mod tables;
+mod trail;
 mod unfinished;
 mod wander;
 

@@ -16,6 +16,7 @@ use crate::lacks::gates;
 use crate::lockstep::{Gates, comparable, kvm_engine_on, tick};
 use crate::rng::Rng;
 use crate::small::{DATA, config_in_exits};
+use crate::trail::{Trail, difference};
 use crate::wander;
 
 /// Guests, without `KVM_PROGRAMS`.
@@ -95,25 +96,8 @@ impl Bench<'_> {
         }
         let mut memory = vec![0; 0x1_0000];
         assert_eq!(machine.read_virtual(DATA, &mut memory), memory.len());
-        Trail { trail, memory, swapped, interrupts: machine.cpu().gpr[15] }
+        Trail { lines: trail, memory, swapped, disturbed: 0, interrupts: machine.cpu().gpr[15] }
     }
-}
-
-struct Trail {
-    trail: String,
-    memory: Vec<u8>,
-    swapped: u64,
-    interrupts: u64,
-}
-
-/// The first line in which they differ.
-fn difference(one: &Trail, other: &Trail) -> Option<String> {
-    let mut lines = one.trail.lines().zip(other.trail.lines());
-    let line = lines.find(|(a, b)| a != b);
-    let line = line.map(|(a, b)| format!("\n{a}\n{b}"));
-    let lengths = (one.trail.lines().count(), other.trail.lines().count());
-    line.or_else(|| (lengths.0 != lengths.1).then(|| format!("{lengths:?} lines")))
-        .or_else(|| (one.memory != other.memory).then(|| "memory".to_owned()))
 }
 
 #[test]
@@ -133,7 +117,7 @@ fn machines_that_change_their_engine_have_the_trail_of_those_that_do_not() {
         assert_eq!(difference(&soft, &both), None, "seed {seed}: soft, and both by turns");
         swaps += both.swapped;
         interrupts += soft.interrupts;
-        points += soft.trail.lines().count() / 3;
+        points += soft.lines.lines().count() / 3;
     }
     println!(
         "{guests} guests, {points} places compared, {interrupts} interrupts, {swaps} changes of the engine"

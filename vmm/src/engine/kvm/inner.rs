@@ -334,7 +334,6 @@ impl Inner {
         if self.counting.is_none() {
             self.count += 1;
         }
-        self.signals = 0;
         self.open = true;
     }
 
