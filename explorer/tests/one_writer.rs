@@ -1,15 +1,29 @@
 //! Two processes and one run directory. A program of its own: for a moment a process that is started holds whatever locks its
-//! starter holds, and no other test is to be in the middle of something then.
+//! starter holds, and no other test is to be in the middle of something then. The other process is this program, which decides in
+//! its `main` which of the two it is.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
 use everett_explorer::run::{Header, Journal, Reading, SCHEMA_VERSION, StrategyName};
+use libtest_mimic::{Arguments, Trial};
 use tempfile::tempdir;
 
-/// Which run the other process is to hold.
+/// The variable that tells the other process which run it is to hold.
 const HELD: &str = "EVERETT_TEST_RUN_HELD";
+
+fn main() -> ExitCode {
+    if let Some(run) = std::env::var_os(HELD) {
+        hold(Path::new(&run));
+        return ExitCode::SUCCESS;
+    }
+    let one_writer = Trial::test("a_run_has_one_writer", || {
+        a_run_has_one_writer();
+        Ok(())
+    });
+    libtest_mimic::run(&Arguments::from_args(), vec![one_writer]).exit_code()
+}
 
 fn header() -> Header {
     Header {
@@ -32,21 +46,17 @@ fn header() -> Header {
     }
 }
 
-/// Not a test unless the other one starts it: begins a run and holds it until it is killed.
-#[test]
-fn the_other_process() {
-    let Some(run) = std::env::var_os(HELD) else { return };
-    let _journal = Journal::create(Path::new(&run), &header()).unwrap();
-    println!("\nheld");
+/// Begins a run and holds it until this process is killed.
+fn hold(run: &Path) {
+    let _journal = Journal::create(run, &header()).unwrap();
+    println!("held");
     let _ = std::io::stdin().read(&mut [0]);
 }
 
-#[test]
 fn a_run_has_one_writer() {
     let folder = tempdir().unwrap();
     let run = folder.path().join("run");
     let mut other = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "the_other_process", "--nocapture"])
         .env(HELD, &run)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

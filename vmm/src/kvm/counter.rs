@@ -174,22 +174,3 @@ thread_local! {
 extern "C" fn overflowed(_: libc::c_int) {
     OVERFLOWED.set(true);
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn where_there_is_one_it_counts_nothing_of_the_host() {
-        match PerfCounter::open(0x11c4) {
-            Ok(mut counter) => {
-                counter.start(1000).unwrap();
-                (0..10_000).for_each(|n| {
-                    std::hint::black_box(n);
-                });
-                assert_eq!(counter.counted().unwrap(), Some(0));
-            }
-            Err(error) => println!("skipped: no counter: {error}"),
-        }
-    }
-}

@@ -41,19 +41,3 @@ pub use ticker::Ticker;
 pub use tsc::{HeldTsc, SlowTsc};
 pub use vcpu::Vcpu;
 pub use vm::Vm;
-
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::Host;
-
-    /// The host's KVM, or nothing after a line that says why the test is skipped.
-    pub(crate) fn host() -> Option<Host> {
-        match Host::open() {
-            Ok(host) => Some(host),
-            Err(error) => {
-                println!("skipped: {error}");
-                None
-            }
-        }
-    }
-}

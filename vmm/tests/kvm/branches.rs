@@ -18,6 +18,7 @@ use everett_vmm::kvm::Host;
 use everett_vmm::machine::{End, Machine, MachineConfig, MachineError, Moment, Stop, TRIES_MAX, Until};
 use everett_vmm::ram::Ram;
 use iced_x86::code_asm::*;
+use libtest_mimic::Trial;
 use tempfile::TempDir;
 
 use crate::beside::Beside;
@@ -26,6 +27,7 @@ use crate::rng::Rng;
 use crate::scripted::{MARGIN, Shared, Trouble};
 use crate::small::{DATA, UART, assemble, config_in, count_tick, out, timer};
 use crate::trail::{Trail, difference};
+use crate::trials::{Ran, trial};
 use crate::wander::{self, Also};
 
 /// Guests, without `KVM_PROGRAMS`.
@@ -127,7 +129,6 @@ fn guests() -> u64 {
     std::env::var("KVM_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(GUESTS)
 }
 
-#[test]
 fn machines_that_change_their_engine_at_any_branch_have_the_trail_of_those_that_do_not() {
     let (mut swaps, mut interrupts, mut points) = (0, 0, 0);
     for seed in 0..guests() {
@@ -143,16 +144,15 @@ fn machines_that_change_their_engine_at_any_branch_have_the_trail_of_those_that_
         interrupts += soft.interrupts;
         points += soft.lines.lines().count() / 3;
     }
-    println!(
+    eprintln!(
         "{} guests, {points} places compared, {interrupts} interrupts, {swaps} changes of the engine",
         guests()
     );
     assert!(swaps > guests() && interrupts > guests(), "they do what they are there for");
 }
 
-#[test]
-fn machines_on_dev_kvm_are_those_on_the_soft_cpu() {
-    let Some(host) = crate::host() else { return };
+fn machines_on_dev_kvm_are_those_on_the_soft_cpu() -> Ran {
+    let host = crate::host()?;
     let _ticker = tick();
     let (host, entered) = (Arc::new(host), Arc::new(AtomicU64::new(0)));
     let (mut swaps, mut interrupts) = (0, 0);
@@ -169,11 +169,11 @@ fn machines_on_dev_kvm_are_those_on_the_soft_cpu() {
         interrupts += soft.interrupts;
     }
     let entered = entered.load(Ordering::Relaxed);
-    println!("{entered} exits on /dev/kvm, {interrupts} interrupts, {swaps} changes of the engine");
+    eprintln!("{entered} exits on /dev/kvm, {interrupts} interrupts, {swaps} changes of the engine");
     assert!(entered > guests() && interrupts > 0 && swaps > 0, "they do what they are there for");
+    Ok(())
 }
 
-#[test]
 fn whatever_goes_wrong_now_and_then_shows_nowhere() {
     let (mut disturbed, mut troubles) = (0, [0; 4]);
     for seed in 0..guests() / 3 {
@@ -203,7 +203,7 @@ fn whatever_goes_wrong_now_and_then_shows_nowhere() {
             *sum += times;
         }
     }
-    println!("{disturbed} runs were made again, for {troubles:?}");
+    eprintln!("{disturbed} runs were made again, for {troubles:?}");
     let few = guests() / 30;
     assert!(disturbed > few && troubles.iter().all(|&times| times > few), "they do what they are there for");
 }
@@ -292,7 +292,6 @@ fn waiting() -> Bench {
     Bench { code }
 }
 
-#[test]
 fn whoever_executes_the_last_stretch_it_is_the_same() {
     let bench = waiting();
     let run = |on: &On, step: u64| {
@@ -312,7 +311,6 @@ fn whoever_executes_the_last_stretch_it_is_the_same() {
     }
 }
 
-#[test]
 fn each_thing_that_goes_wrong_is_seen_and_the_run_made_again() {
     let bench = computing();
     let expected = finish(&mut bench.machine(&On::Soft));
@@ -337,7 +335,6 @@ fn each_thing_that_goes_wrong_is_seen_and_the_run_made_again() {
     }
 }
 
-#[test]
 fn what_goes_wrong_three_times_in_a_row_is_the_hosts_failure() {
     let bench = computing();
     for (trouble, says) in [
@@ -360,7 +357,6 @@ fn what_goes_wrong_three_times_in_a_row_is_the_hosts_failure() {
     }
 }
 
-#[test]
 fn a_run_that_is_made_again_has_said_everything_once() {
     let bench = computing();
     let mut expected = bench.machine(&On::Soft);
@@ -377,4 +373,17 @@ fn a_run_that_is_made_again_has_said_everything_once() {
     assert_eq!(machine.stats().disturbed, 1);
     let entries = expected.journal().expect("kept").entries().to_vec();
     assert_eq!(machine.journal().expect("kept").entries(), entries);
+}
+
+/// The tests of this module.
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial(machines_that_change_their_engine_at_any_branch_have_the_trail_of_those_that_do_not),
+        trial(machines_on_dev_kvm_are_those_on_the_soft_cpu),
+        trial(whatever_goes_wrong_now_and_then_shows_nowhere),
+        trial(whoever_executes_the_last_stretch_it_is_the_same),
+        trial(each_thing_that_goes_wrong_is_seen_and_the_run_made_again),
+        trial(what_goes_wrong_three_times_in_a_row_is_the_hosts_failure),
+        trial(a_run_that_is_made_again_has_said_everything_once),
+    ]
 }

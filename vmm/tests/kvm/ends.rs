@@ -3,10 +3,12 @@
 use everett_vmm::engine::{Engine, Exit, Until};
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
+use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{CODE, END, Guest};
 use crate::lockstep::{Gates, kvm_engine, memory, tick};
+use crate::trials::{Ran, trial};
 use everett_vmm::engine::kvm::KvmEngine;
 use everett_vmm::kvm::Host;
 
@@ -23,9 +25,8 @@ fn engine(host: &Host, code: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedE
     engine
 }
 
-#[test]
-fn interrupts_are_taken_behind_exits_and_one_at_each() {
-    let Some(host) = crate::host() else { return };
+fn interrupts_are_taken_behind_exits_and_one_at_each() -> Ran {
+    let host = crate::host()?;
     let _ticker = tick();
     let mut kvm = engine(&host, |a| {
         let mut again = a.create_label();
@@ -57,11 +58,11 @@ fn interrupts_are_taken_behind_exits_and_one_at_each() {
     assert_eq!(after.rflags & INTERRUPTS_ENABLED, 0, "its handler is about to begin");
     assert_eq!(after.gpr[4], (before.gpr[4] & !15) - 40, "whose frame is pushed");
     assert!(!kvm.interruptible(), "looking at it changes nothing");
+    Ok(())
 }
 
-#[test]
-fn a_guest_that_does_not_exit_is_given_up_and_stays_so() {
-    let Some(host) = crate::host() else { return };
+fn a_guest_that_does_not_exit_is_given_up_and_stays_so() -> Ran {
+    let host = crate::host()?;
     let _ticker = tick();
     let mut kvm = engine(&host, |a| {
         let mut here = a.create_label();
@@ -74,4 +75,13 @@ fn a_guest_that_does_not_exit_is_given_up_and_stays_so() {
         assert_eq!(exit, Exit::Failed);
         assert!(kvm.failure().is_some_and(|why| why.contains("did not exit")));
     }
+    Ok(())
+}
+
+/// The tests of this module.
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial(interrupts_are_taken_behind_exits_and_one_at_each),
+        trial(a_guest_that_does_not_exit_is_given_up_and_stays_so),
+    ]
 }

@@ -5,18 +5,15 @@ use everett_vmm::engine::{Engine, Exit};
 use everett_vmm::kvm::Host;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
+use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{CODE, DATA, DEVICE, END, Guest, SYSCALL, UNMAPPED};
-use crate::lacks::gates;
+use crate::lacks::host_with;
 use crate::lockstep::{Bench, FOREVER, Gates, kvm_engine, memory, tick};
+use crate::trials::{Ran, trial};
 
 type Code = fn(&mut CodeAssembler) -> Result<(), IcedError>;
-
-/// A host that can do it.
-fn host() -> Option<Host> {
-    crate::host().filter(|host| gates(host).contains(&Gates::Closed))
-}
 
 /// A vector whose handler notes RFLAGS with RF, which that of the others leaves out, and where it is.
 const NOTES_FLAGS: u64 = 0x31;
@@ -63,10 +60,9 @@ const WAYS: [(&str, Code); 13] = [
     }),
 ];
 
-#[test]
-fn every_way_through_a_gate_is_the_soft_cpus_behind_closed_ones() {
+fn every_way_through_a_gate_is_the_soft_cpus_behind_closed_ones() -> Ran {
     let _ticker = tick();
-    let Some(host) = host() else { return };
+    let host = host_with(Gates::Closed)?;
     let mut bench = Bench::new(&host, Gates::Closed);
     for (name, way) in WAYS {
         let mut guest = Guest::new(true);
@@ -92,6 +88,7 @@ fn every_way_through_a_gate_is_the_soft_cpus_behind_closed_ones() {
         bench.run(&guest, 0).unwrap_or_else(|why| panic!("{name}: {why}"));
         assert!(bench.delivered() > before, "{name} went through a gate by itself");
     }
+    Ok(())
 }
 
 /// A guest of this code in ring 3, on KVM.
@@ -107,10 +104,9 @@ fn behind_closed_gates(host: &Host, code: Code) -> KvmEngine {
 
 /// The fault comes when KVM is told the answer. Done again from the beginning, the instruction would ask again: the engine delivers what
 /// KVM has left to be delivered.
-#[test]
-fn a_device_is_asked_once_for_what_cannot_be_stored() {
+fn a_device_is_asked_once_for_what_cannot_be_stored() -> Ran {
     let _ticker = tick();
-    let Some(host) = host() else { return };
+    let host = host_with(Gates::Closed)?;
     let mut kvm = behind_closed_gates(&host, |a| {
         let mut behind = a.create_label();
         a.lea(r15, ptr(behind))?;
@@ -125,13 +121,13 @@ fn a_device_is_asked_once_for_what_cannot_be_stored() {
     kvm.complete_read(1);
     assert_eq!(kvm.run(FOREVER), Exit::MmioWrite { gpa: END, size: 4, value: 1 });
     assert_eq!(kvm.stats().delivered, 0, "nothing has reached the gates");
+    Ok(())
 }
 
 /// What the soft CPU does for it is no exit: a guest whose handler goes back to the fault does not get on.
-#[test]
-fn a_guest_that_faults_for_ever_is_given_up() {
+fn a_guest_that_faults_for_ever_is_given_up() -> Ran {
     let _ticker = tick();
-    let Some(host) = host() else { return };
+    let host = host_with(Gates::Closed)?;
     let mut kvm = behind_closed_gates(&host, |a| {
         a.lea(r15, ptr(CODE))?;
         a.ud2()
@@ -140,4 +136,14 @@ fn a_guest_that_faults_for_ever_is_given_up() {
     assert_eq!(kvm.run(FOREVER), Exit::Failed);
     let why = kvm.failure().expect("a reason");
     assert!(why.contains("did not exit in time"), "{why}");
+    Ok(())
+}
+
+/// The tests of this module.
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial(every_way_through_a_gate_is_the_soft_cpus_behind_closed_ones),
+        trial(a_device_is_asked_once_for_what_cannot_be_stored),
+        trial(a_guest_that_faults_for_ever_is_given_up),
+    ]
 }

@@ -3,59 +3,112 @@
 //! Each is looked for with a guest whose right end is known without another engine: a difference between the engines is
 //! never a reason to leave something out.
 
-use everett_vmm::engine::{Engine, Exit, Until};
+use everett_vmm::engine::{Engine, Exit};
 use everett_vmm::kvm::Host;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
+use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{CODE, DATA, END, Guest, IDT_LIMIT};
-use crate::lockstep::{Gates, kvm_engine, memory};
-
-/// What programs do without.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Lacks {
-    /// SYSCALL enters ring 0, and SYSRET leaves it.
-    pub(crate) system_calls: bool,
-    /// INT n in ring 3 goes where the IDT says.
-    pub(crate) int_in_ring_3: bool,
-    /// A bit in the upper half of CR0 is #GP.
-    pub(crate) upper_half_of_cr0: bool,
-    /// SIDT shows the guest's own table.
-    pub(crate) idt: bool,
-}
+use crate::lockstep::{Bench, FOREVER, Gates, kvm_engine, memory, tick};
+use crate::trials::{Lacking, Ran, named};
 
 type Instruction = fn(&mut CodeAssembler) -> Result<(), IcedError>;
 
 const RIGHT: i32 = 0x600d;
 const WRONG: i32 = 0xbad;
 
+/// An instruction that some hosts execute wrongly. Random programs do without it there.
+struct Piece {
+    /// The name in its tests' names.
+    name: &'static str,
+    /// The reader of an ignored test sees this.
+    lacking: &'static str,
+    /// Executed in ring 3.
+    user: bool,
+    instruction: Instruction,
+    /// True if a processor goes on behind it, without an exception.
+    goes_on: bool,
+}
+
+const SYSTEM_CALLS: Piece = Piece {
+    name: "system_calls",
+    lacking: "SYSCALL does not enter ring 0, or SYSRET does not leave it",
+    user: true,
+    instruction: |a| a.syscall(),
+    goes_on: true,
+};
+const INT_IN_RING_3: Piece = Piece {
+    name: "int_in_ring_3",
+    lacking: "INT n in ring 3 does not go where the IDT says",
+    user: true,
+    instruction: |a| a.int(0x30),
+    goes_on: true,
+};
+const UPPER_HALF_OF_CR0: Piece = Piece {
+    name: "upper_half_of_cr0",
+    lacking: "a bit in the upper half of CR0 is not #GP",
+    user: false,
+    instruction: |a| {
+        a.mov(rax, 1u64 << 40 | 0x8005_0033)?;
+        a.mov(cr0, rax)
+    },
+    goes_on: false,
+};
+const IDT: Piece = Piece {
+    name: "sidt",
+    lacking: "SIDT does not show the guest's own table",
+    user: false,
+    instruction: |a| {
+        a.sidt(ptr(DATA))?;
+        a.cmp(word_ptr(DATA), IDT_LIMIT)?;
+        let mut right = a.create_label();
+        a.je(right)?;
+        a.ud2()?;
+        a.set_label(&mut right)?;
+        a.nop()
+    },
+    goes_on: true,
+};
+
+impl Piece {
+    fn is_lacking(&self, host: &Host, gates: Gates) -> bool {
+        goes_on(host, gates, self.user, self.instruction) != self.goes_on
+    }
+}
+
+/// True for each piece that programs do without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lacks {
+    pub(crate) system_calls: bool,
+    pub(crate) int_in_ring_3: bool,
+    pub(crate) upper_half_of_cr0: bool,
+    pub(crate) idt: bool,
+}
+
 impl Lacks {
     pub(crate) fn of(host: &Host, gates: Gates) -> Lacks {
-        let goes_on = |user, f: Instruction| goes_on(host, gates, user, f);
         Lacks {
-            system_calls: !goes_on(true, |a| a.syscall()),
-            int_in_ring_3: !goes_on(true, |a| a.int(0x30)),
-            upper_half_of_cr0: goes_on(false, |a| {
-                a.mov(rax, 1u64 << 40 | 0x8005_0033)?;
-                a.mov(cr0, rax)
-            }),
-            idt: !goes_on(false, |a| {
-                a.sidt(ptr(DATA))?;
-                a.cmp(word_ptr(DATA), IDT_LIMIT)?;
-                let mut right = a.create_label();
-                a.je(right)?;
-                a.ud2()?;
-                a.set_label(&mut right)?;
-                a.nop()
-            }),
+            system_calls: SYSTEM_CALLS.is_lacking(host, gates),
+            int_in_ring_3: INT_IN_RING_3.is_lacking(host, gates),
+            upper_half_of_cr0: UPPER_HALF_OF_CR0.is_lacking(host, gates),
+            idt: IDT.is_lacking(host, gates),
         }
     }
 }
 
-/// The ways in which programs can run here.
-pub(crate) fn gates(host: &Host) -> Vec<Gates> {
-    let keeps_registers = goes_on(host, Gates::Closed, true, |a| {
+/// The host's KVM, if programs can run there with these gates.
+///
+/// # Errors
+/// The reason why they cannot.
+pub(crate) fn host_with(gates: Gates) -> Result<Host, Lacking> {
+    let host = crate::host()?;
+    if gates == Gates::Open {
+        return Ok(host);
+    }
+    let _ticker = tick();
+    let keeps_registers = goes_on(&host, gates, true, |a| {
         // The handler goes to R15, where this begins.
         let mut behind = a.create_label();
         a.lea(r15, ptr(behind))?;
@@ -63,15 +116,12 @@ pub(crate) fn gates(host: &Host) -> Vec<Gates> {
         a.set_label(&mut behind)?;
         a.nop()
     });
-    if keeps_registers {
-        return vec![Gates::Open, Gates::Closed];
-    }
-    println!("closed gates: skipped: this host loses the registers of a guest that shuts down");
-    vec![Gates::Open]
+    let lacking = "no closed gates: this host loses the registers of a guest that shuts down";
+    if keeps_registers { Ok(host) } else { Err(Lacking::new(lacking)) }
 }
 
-/// Whether code goes on behind itself, without an exception.
-fn goes_on(host: &Host, gates: Gates, user: bool, instruction: Instruction) -> bool {
+/// A guest that stores [`RIGHT`] behind the instruction, or [`WRONG`] after an exception.
+fn guest(user: bool, instruction: Instruction) -> Guest {
     let mut guest = Guest::new(user);
     guest.code(CODE, |a| {
         let mut faulted = a.create_label();
@@ -82,10 +132,39 @@ fn goes_on(host: &Host, gates: Gates, user: bool, instruction: Instruction) -> b
         a.set_label(&mut faulted)?;
         a.mov(dword_ptr(rsi), WRONG)
     });
+    guest
+}
+
+/// True if code goes on behind itself on KVM, without an exception.
+fn goes_on(host: &Host, gates: Gates, user: bool, instruction: Instruction) -> bool {
+    let guest = guest(user, instruction);
     let memory = memory();
     memory.write_slice(&guest.ram, GuestAddress(0)).expect("it is RAM");
     let mut engine = kvm_engine(host, gates, &memory);
     engine.set_state(&guest.state);
-    let exit = engine.run(Until { icount: u64::MAX, ..Until::default() });
+    let exit = engine.run(FOREVER);
     exit == Exit::MmioWrite { gpa: END, size: 4, value: RIGHT as u64 }
+}
+
+/// Both engines do the same with the piece alone. Where this test is ignored, no random program has the piece.
+fn is_the_same_on_both_engines(piece: &Piece, gates: Gates) -> Ran {
+    let host = host_with(gates)?;
+    let _ticker = tick();
+    if piece.is_lacking(&host, gates) {
+        return Err(Lacking::new(format!("programs do without it: {}", piece.lacking)));
+    }
+    let mut bench = Bench::new(&host, gates);
+    assert_eq!(bench.run(&guest(piece.user, piece.instruction), 0), Ok(1), "exits");
+    Ok(())
+}
+
+/// The tests of this module: each piece, with open and with closed gates.
+pub(crate) fn trials() -> Vec<Trial> {
+    let pieces = [&SYSTEM_CALLS, &INT_IN_RING_3, &UPPER_HALF_OF_CR0, &IDT];
+    let ways = [(Gates::Open, "with_open_gates"), (Gates::Closed, "with_closed_gates")];
+    let each = pieces.into_iter().flat_map(|piece| ways.map(|(gates, how)| (piece, gates, how)));
+    each.map(|(piece, gates, how)| {
+        named(format!("lacks::{}_{how}", piece.name), move || is_the_same_on_both_engines(piece, gates))
+    })
+    .collect()
 }

@@ -9,12 +9,14 @@ use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::engine::{Engine, Exit, Until};
 use everett_vmm::kvm::{Host, KvmError, Ticker};
 use everett_vmm::ram::Ram;
+use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
 use crate::ground::{END, Guest, RAM_BYTES, TABLES, TABLES_END};
-use crate::lacks::{self, Lacks};
+use crate::lacks::{Lacks, host_with};
 use crate::program::program;
 use crate::rng::Rng;
+use crate::trials::{Ran, trial};
 
 /// Exits of a program at most.
 const EXITS_MAX: usize = 500;
@@ -202,9 +204,9 @@ pub(crate) fn tick() -> Ticker {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gates {
     /// The host.
-    Open,
+    Open = 0,
     /// The soft CPU.
-    Closed,
+    Closed = 1,
 }
 
 impl Gates {
@@ -283,15 +285,12 @@ impl<'a> Bench<'a> {
     }
 }
 
-fn random_programs_do_the_same(gates: Gates) {
-    let Some(host) = crate::host() else { return };
+fn random_programs_do_the_same(gates: Gates) -> Ran {
+    let host = host_with(gates)?;
     let _ticker = tick();
-    if !lacks::gates(&host).contains(&gates) {
-        return;
-    }
     let programs = std::env::var("KVM_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(3000);
     let lacks = Lacks::of(&host, gates);
-    println!("left out on this host, gates {gates:?}: {lacks:?}");
+    eprintln!("left out on this host, gates {gates:?}: {lacks:?}");
     let mut bench = Bench::new(&host, gates);
     let (mut exits, mut failures) = (0, Vec::new());
     for seed in 0..programs {
@@ -301,7 +300,7 @@ fn random_programs_do_the_same(gates: Gates) {
             Err(why) => failures.push(format!("seed {seed}, ring {}: {why}", if user { 3 } else { 0 })),
         }
     }
-    println!(
+    eprintln!(
         "{programs} programs, {exits} exits, {} entries, {} instructions by the soft CPU, {} deliveries, {} programs differ",
         bench.entries,
         bench.bridged,
@@ -310,23 +309,21 @@ fn random_programs_do_the_same(gates: Gates) {
     );
     assert!(failures.is_empty(), "{}", failures[..failures.len().min(20)].join("\n"));
     assert_eq!(bench.delivered > 0, gates == Gates::Closed);
+    Ok(())
 }
 
-#[test]
-fn random_programs_do_the_same_on_both_engines() {
-    random_programs_do_the_same(Gates::Open);
+fn random_programs_do_the_same_on_both_engines() -> Ran {
+    random_programs_do_the_same(Gates::Open)
 }
 
 /// Where the host does some of it wrongly, programs have more to do than with open gates.
-#[test]
-fn random_programs_do_the_same_on_both_engines_if_the_soft_cpu_delivers() {
-    random_programs_do_the_same(Gates::Closed);
+fn random_programs_do_the_same_on_both_engines_if_the_soft_cpu_delivers() -> Ran {
+    random_programs_do_the_same(Gates::Closed)
 }
 
 /// The test above would be worth little if it could not fail, or if programs ended before anything happened.
-#[test]
-fn a_change_of_one_bit_is_caught() {
-    let Some(host) = crate::host() else { return };
+fn a_change_of_one_bit_is_caught() -> Ran {
+    let host = crate::host()?;
     let _ticker = tick();
     let lacks = Lacks::of(&host, Gates::Open);
     let changes: [fn(&mut CpuState); 8] = [
@@ -347,4 +344,14 @@ fn a_change_of_one_bit_is_caught() {
         let caught = caught.count();
         assert!(caught >= 6, "change {n} was caught in {caught} of 8 programs");
     }
+    Ok(())
+}
+
+/// The tests of this module.
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial(random_programs_do_the_same_on_both_engines),
+        trial(random_programs_do_the_same_on_both_engines_if_the_soft_cpu_delivers),
+        trial(a_change_of_one_bit_is_caught),
+    ]
 }

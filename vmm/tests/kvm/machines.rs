@@ -5,9 +5,11 @@ use everett_vmm::engine::kvm::KvmEngine;
 use everett_vmm::machine::{End, Moment};
 use everett_vmm::{Digest, Machine, Stop, Until};
 use iced_x86::code_asm::*;
+use libtest_mimic::Trial;
 
 use crate::lockstep::{Gates, kvm_engine_on, tick};
 use crate::small::{DATA, UART, assemble, config, config_in_exits, count_tick, out, timer};
+use crate::trials::{Ran, trial};
 use everett_vmm::kvm::Host;
 
 const TICKS: i32 = 30;
@@ -59,9 +61,8 @@ fn noted(machine: &Machine<KvmEngine>) -> u64 {
     u64::from_le_bytes(sum)
 }
 
-#[test]
-fn a_machine_runs_with_its_timer_and_its_uart() {
-    let Some(host) = crate::host() else { return };
+fn a_machine_runs_with_its_timer_and_its_uart() -> Ran {
+    let host = crate::host()?;
     let _ticker = tick();
     let mut machine = kvm(&host);
     let (bytes, digest) = finish(&mut machine);
@@ -69,11 +70,11 @@ fn a_machine_runs_with_its_timer_and_its_uart() {
     assert!(machine.stats().interrupts >= TICKS as u64);
     let mut again = kvm(&host);
     assert_eq!(finish(&mut again), (bytes, digest), "a second machine does the same");
+    Ok(())
 }
 
-#[test]
-fn moments_go_back_and_forth_and_to_other_machines() {
-    let Some(host) = crate::host() else { return };
+fn moments_go_back_and_forth_and_to_other_machines() -> Ran {
+    let host = crate::host()?;
     let _ticker = tick();
     let pool = Pool::default();
     let mut machine = kvm(&host);
@@ -90,11 +91,11 @@ fn moments_go_back_and_forth_and_to_other_machines() {
         let mut other = from_moment(&host, &moments[index]);
         assert_eq!(finish(&mut other).1, expected, "from moment {index}, in another one");
     }
+    Ok(())
 }
 
-#[test]
-fn a_clock_that_counts_instructions_is_refused() {
-    let Some(host) = crate::host() else { return };
+fn a_clock_that_counts_instructions_is_refused() -> Ran {
+    let host = crate::host()?;
     let (config, _folder) = config(&code());
     let refused = Machine::new(config, |ram| Ok(engine(&host, ram))).err().expect("no machine");
     let line = refused.to_string();
@@ -102,4 +103,14 @@ fn a_clock_that_counts_instructions_is_refused() {
         line,
         "clock mode \"insn\" needs an engine that counts each instruction; this one counts each exit"
     );
+    Ok(())
+}
+
+/// The tests of this module.
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial(a_machine_runs_with_its_timer_and_its_uart),
+        trial(moments_go_back_and_forth_and_to_other_machines),
+        trial(a_clock_that_counts_instructions_is_refused),
+    ]
 }

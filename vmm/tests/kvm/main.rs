@@ -12,17 +12,21 @@
 //!   with a soft CPU [`beside`] it, which counts
 //! - [`gates`]: what goes through a gate, where the soft CPU does that; [`tables`]: page tables that change
 //! - [`unfinished`]: instructions of several exits, and states that replace one within; [`ends`]: other ends of a run
+//! - [`registers`]: states go into a vCPU and come out; [`counter`]: the processor's counter of branches
+//! - [`trials`]: tests that the host may be unable to run
 //!
 //! Left out, because processors or hosts differ: CPUID, RDTSC, RDRAND and what else the model hides; flags that the manual
 //! leaves undefined; the last x87 instruction's addresses; accessed and dirty bits of page tables.
 //!
-//! `KVM_PROGRAMS` sets how many there are. Without `/dev/kvm` the tests say so and pass.
+//! `KVM_PROGRAMS` sets how many there are. A test that needs something that the host lacks (`/dev/kvm`, a counter, registers that
+//! survive a shutdown, an instruction) is *ignored*, with what is lacking as the reason. None passes without having run.
 
 mod beside;
 mod branches;
 #[allow(dead_code, reason = "shared with the CPU's tests, which use all of it")]
 #[path = "../../../cpu/tests/soup/ground.rs"]
 mod common;
+mod counter;
 mod ends;
 mod gates;
 mod ground;
@@ -31,6 +35,7 @@ mod lockstep;
 mod machines;
 mod moves;
 mod program;
+mod registers;
 #[allow(dead_code, reason = "shared with the CPU's oracle, which uses all of it")]
 #[path = "../../../cpu/tests/oracle/rng.rs"]
 mod rng;
@@ -41,18 +46,49 @@ mod small;
 mod swap;
 mod tables;
 mod trail;
+mod trials;
 mod unfinished;
 mod wander;
 
-use everett_vmm::kvm::Host;
+use std::path::Path;
+use std::process::ExitCode;
 
-/// The host's KVM, or nothing after a line that says why.
-fn host() -> Option<Host> {
-    match Host::open() {
-        Ok(host) => Some(host),
-        Err(error) => {
-            println!("skipped: {error}");
-            None
-        }
-    }
+use everett_vmm::kvm::Host;
+use libtest_mimic::{Arguments, Trial};
+
+use crate::trials::{Lacking, each_test_is_listed, trial};
+
+/// The host's KVM.
+///
+/// # Errors
+/// The reason why there is none that tests can use.
+fn host() -> Result<Host, Lacking> {
+    Host::open().map_err(Lacking::new)
+}
+
+fn no_test_is_left_out() {
+    each_test_is_listed(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kvm"));
+}
+
+fn trials() -> Vec<Trial> {
+    let modules = [
+        branches::trials,
+        counter::trials,
+        ends::trials,
+        gates::trials,
+        lacks::trials,
+        lockstep::trials,
+        machines::trials,
+        moves::trials,
+        registers::trials,
+        swap::trials,
+        tables::trials,
+        unfinished::trials,
+    ];
+    let listed = modules.into_iter().flat_map(|trials| trials());
+    listed.chain([trial(no_test_is_left_out)]).collect()
+}
+
+fn main() -> ExitCode {
+    libtest_mimic::run(&Arguments::from_args(), trials()).exit_code()
 }

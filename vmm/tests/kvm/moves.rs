@@ -5,13 +5,18 @@ use std::sync::Arc;
 use everett_cpu::CacheConfig;
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::engine::{Engine, Exit, Until};
+use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{END, Guest, RAM_BYTES};
-use crate::lacks::{Lacks, gates};
-use crate::lockstep::{Memory, bytes, comparable, difference, kvm_engine, memory, memory_difference, tick};
+use crate::lacks::{Lacks, host_with};
+use crate::lockstep::{
+    Gates, Memory, bytes, comparable, difference, kvm_engine, memory, memory_difference, tick,
+};
 use crate::program::program;
+use crate::trials::{Ran, trial};
 
+/// Programs, half of them with either gates.
 const PROGRAMS: u64 = 200;
 const EXITS_MAX: usize = 300;
 
@@ -47,13 +52,11 @@ fn soft(memory: &Memory, guest: &Guest) -> SoftEngine {
     engine
 }
 
-#[test]
-fn a_guest_that_moves_from_soft_to_kvm_and_back_ends_as_one_that_stays() {
-    let Some(host) = crate::host() else { return };
+fn a_guest_that_moves_ends_as_one_that_stays(gates: Gates) -> Ran {
+    let host = host_with(gates)?;
     let _ticker = tick();
-    let ways: Vec<_> = gates(&host).into_iter().map(|gates| (gates, Lacks::of(&host, gates))).collect();
-    for seed in 0..PROGRAMS {
-        let (gates, lacks) = ways[(seed >> 1) as usize % ways.len()];
+    let lacks = Lacks::of(&host, gates);
+    for seed in (0..PROGRAMS).filter(|seed| seed >> 1 & 1 == gates as u64) {
         let guest = program(seed, seed & 1 == 1, lacks);
         let stays = memory();
         stays.write_slice(&guest.ram, GuestAddress(0)).unwrap();
@@ -83,4 +86,21 @@ fn a_guest_that_moves_from_soft_to_kvm_and_back_ends_as_one_that_stays() {
             n += 1;
         }
     }
+    Ok(())
+}
+
+fn a_guest_that_moves_from_soft_to_kvm_and_back_ends_as_one_that_stays() -> Ran {
+    a_guest_that_moves_ends_as_one_that_stays(Gates::Open)
+}
+
+fn a_guest_that_moves_ends_as_one_that_stays_if_the_soft_cpu_delivers() -> Ran {
+    a_guest_that_moves_ends_as_one_that_stays(Gates::Closed)
+}
+
+/// The tests of this module.
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial(a_guest_that_moves_from_soft_to_kvm_and_back_ends_as_one_that_stays),
+        trial(a_guest_that_moves_ends_as_one_that_stays_if_the_soft_cpu_delivers),
+    ]
 }

@@ -2,9 +2,11 @@
 
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
+use libtest_mimic::Trial;
 
 use crate::ground::{CODE, DATA, DEVICE, END, Guest, TABLES};
 use crate::lockstep::{Bench, Gates, tick};
+use crate::trials::{Ran, trial};
 
 /// The page that is mapped elsewhere, and where: behind what the tables map at first.
 const FROM: u64 = DATA;
@@ -63,9 +65,8 @@ fn guest(user: bool, change: Change) -> Guest {
     g
 }
 
-#[test]
-fn a_store_to_an_entry_and_invlpg_take_effect() {
-    let Some(host) = crate::host() else { return };
+fn a_store_to_an_entry_and_invlpg_take_effect() -> Ran {
+    let host = crate::host()?;
     let _ticker = tick();
     let mut bench = Bench::new(&host, Gates::Open);
     let changes: [(&str, Change); 4] = [
@@ -83,4 +84,10 @@ fn a_store_to_an_entry_and_invlpg_take_effect() {
             assert_eq!(bench.run(&guest(user, change), 0), Ok(11), "{name}, by ring 3: {user}");
         }
     }
+    Ok(())
+}
+
+/// The tests of this module.
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![trial(a_store_to_an_entry_and_invlpg_take_effect)]
 }

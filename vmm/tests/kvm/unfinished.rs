@@ -6,12 +6,14 @@ use everett_cpu::{CacheConfig, CpuState};
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::engine::{Engine, Exit, Until};
 use iced_x86::code_asm::*;
+use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{CODE, DATA, DEVICE, Guest};
 use crate::lockstep::{
     Gates, Memory, bytes, comparable, difference, kvm_engine, memory, memory_difference, tick,
 };
+use crate::trials::{Ran, trial};
 
 const FOREVER: Until<'static> = Until { icount: u64::MAX, window: false, breakpoints: &[] };
 
@@ -47,9 +49,8 @@ fn to_the_end(engine: &mut dyn Engine) -> (Vec<Exit>, CpuState) {
     }
 }
 
-#[test]
-fn repeated_port_accesses_come_one_by_one_and_in_order() {
-    let Some(host) = crate::host() else { return };
+fn repeated_port_accesses_come_one_by_one_and_in_order() -> Ran {
+    let host = crate::host()?;
     let _ticker = tick();
     type Code = fn(&mut CodeAssembler) -> Result<(), iced_x86::IcedError>;
     let repeated: [(&str, Code, usize); 4] = [
@@ -78,11 +79,11 @@ fn repeated_port_accesses_come_one_by_one_and_in_order() {
         assert_eq!(difference(&soft.1, &kvm.1), None, "{name}");
         assert_eq!(memory_difference(&bytes(&soft_memory), &bytes(&kvm_memory)), None, "{name}");
     }
+    Ok(())
 }
 
-#[test]
-fn a_state_that_replaces_one_in_the_middle_of_a_read_is_not_touched_by_it() {
-    let Some(host) = crate::host() else { return };
+fn a_state_that_replaces_one_in_the_middle_of_a_read_is_not_touched_by_it() -> Ran {
+    let host = crate::host()?;
     let _ticker = tick();
     let (g, memory) = guest(|a| {
         a.mov(rsi, DEVICE)?;
@@ -114,4 +115,13 @@ fn a_state_that_replaces_one_in_the_middle_of_a_read_is_not_touched_by_it() {
             assert_eq!((soft.0, None), (kvm.0, difference(&soft.1, &kvm.1)), "{answered}, {exits}");
         }
     }
+    Ok(())
+}
+
+/// The tests of this module.
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial(repeated_port_accesses_come_one_by_one_and_in_order),
+        trial(a_state_that_replaces_one_in_the_middle_of_a_read_is_not_touched_by_it),
+    ]
 }

@@ -1,6 +1,6 @@
 //! `/dev/kvm`: what it says that it can do, and what small guests find that it does.
 //!
-//! - [`guest`]: a small guest as data; [`host`]: who runs it, and what came of it; `real`: the host that is here
+//! - [`guest`]: a small guest as data; [`host`]: who runs it, and what came of it; [`real`]: the host that is here
 //! - [`probes`]: which guests are run, and what their ends mean
 //!
 //! **Invariants.**
@@ -11,7 +11,7 @@
 pub mod guest;
 pub mod host;
 pub mod probes;
-mod real;
+pub mod real;
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;

@@ -91,6 +91,3 @@ impl Vcpu {
         Ok(queued)
     }
 }
-
-#[cfg(test)]
-mod tests;

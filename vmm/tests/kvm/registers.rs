@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use everett_cpu::CpuState;
 use everett_cpu::state::{Msrs, Segment, TableRegister, seg};
+use everett_vmm::kvm::{Host, Queued, Saved, Vcpu, Vm};
+use libtest_mimic::Trial;
 use vm_memory::{GuestAddress, GuestMemoryMmap};
 
-use super::{Queued, Saved};
-use crate::kvm::tests::host;
-use crate::kvm::{Host, Vcpu, Vm};
+use crate::trials::{Ran, trial};
 
 fn vcpu(host: &Host) -> Vcpu {
     let memory = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 20)]).unwrap();
@@ -86,9 +86,8 @@ fn drawn(seed: u64) -> CpuState {
     s
 }
 
-#[test]
-fn what_goes_in_comes_out_and_nothing_of_before_stays() {
-    let Some(host) = host() else { return };
+fn what_goes_in_comes_out_and_nothing_of_before_stays() -> Ran {
+    let host = crate::host()?;
     let mut vcpu = vcpu(&host);
     for seed in 0..500 {
         let state = drawn(seed);
@@ -96,11 +95,11 @@ fn what_goes_in_comes_out_and_nothing_of_before_stays() {
         let saved = vcpu.save().unwrap();
         assert_eq!(saved, Saved { state, queued: Queued::default() }, "seed {seed}");
     }
+    Ok(())
 }
 
-#[test]
-fn a_queued_interrupt_is_seen_and_does_not_survive_another_state() {
-    let Some(host) = host() else { return };
+fn a_queued_interrupt_is_seen_and_does_not_survive_another_state() -> Ran {
+    let host = crate::host()?;
     let mut vcpu = vcpu(&host);
     let state = CpuState { rflags: 0x202, ..CpuState::default() };
     vcpu.load(&state).unwrap();
@@ -108,4 +107,13 @@ fn a_queued_interrupt_is_seen_and_does_not_survive_another_state() {
     assert_eq!(vcpu.save().unwrap().queued.interrupt, Some(0x41));
     vcpu.load(&state).unwrap();
     assert_eq!(vcpu.save().unwrap(), Saved { state, queued: Queued::default() });
+    Ok(())
+}
+
+/// The tests of this module.
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial(what_goes_in_comes_out_and_nothing_of_before_stays),
+        trial(a_queued_interrupt_is_seen_and_does_not_survive_another_state),
+    ]
 }

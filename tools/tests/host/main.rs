@@ -1,0 +1,50 @@
+//! Tests of what Everett does with the host that is here. A host that cannot show it has them *ignored*, with the reason.
+
+#[path = "../../../vmm/tests/kvm/trials.rs"]
+mod trials;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use everett_tools::doctor;
+use everett_tools::doctor::kvm::guest::{Guest, Ring};
+use everett_tools::doctor::kvm::host::{End, Host as _};
+use everett_tools::doctor::kvm::real::Real;
+use everett_vmm::kvm::Host;
+use libtest_mimic::Arguments;
+
+use trials::{Lacking, Ran, each_test_is_listed, trial};
+
+/// A guest is ended by a count of signals. They come by the host's clock, and one at most waits for a thread that does not
+/// run: a slow host ends it later.
+fn a_guest_that_does_not_end_is_ended() -> Ran {
+    let mut host = Real::new(Host::open().map_err(Lacking::new)?);
+    for ring in [Ring::Zero, Ring::Three] {
+        // jmp to itself
+        let ran = host.run(&Guest::new("endless", ring, &[0xeb, 0xfe])).unwrap();
+        assert_eq!(ran.end, End::TimedOut, "{ring:?}");
+    }
+    Ok(())
+}
+
+/// Command lines that say that `/dev/kvm` is not exact. Each is a file in `tests/cmd/inexact`.
+fn command_lines_where_kvm_is_not_exact() -> Ran {
+    if doctor::examine().unproven.is_empty() {
+        return Err(Lacking::new("/dev/kvm is exact on this host"));
+    }
+    trycmd::TestCases::new().case("tests/cmd/inexact/*.toml");
+    Ok(())
+}
+
+fn no_test_is_left_out() {
+    each_test_is_listed(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/host"));
+}
+
+fn main() -> ExitCode {
+    let trials = vec![
+        trial(a_guest_that_does_not_end_is_ended),
+        trial(command_lines_where_kvm_is_not_exact),
+        trial(no_test_is_left_out),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}

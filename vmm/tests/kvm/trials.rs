@@ -1,0 +1,77 @@
+//! Tests that end as *ignored*, with the reason, where the host lacks what they need.
+//!
+//! libtest decides before a test begins whether it is ignored. A trial of libtest-mimic decides while it runs, and the
+//! runner's closing line counts it as ignored. What else differs from libtest: each trial has to be listed, and output is not
+//! captured, so that figures go to stderr.
+
+use std::any::type_name;
+use std::fmt::Display;
+use std::path::Path;
+use std::thread;
+
+use libtest_mimic::{Completion, Trial};
+
+/// The reason why a test cannot run on this host.
+#[derive(Debug)]
+pub(crate) struct Lacking(String);
+
+impl Lacking {
+    /// The reader sees this behind the test's name: `ignored (reason)`.
+    pub(crate) fn new(reason: impl Display) -> Lacking {
+        Lacking(reason.to_string())
+    }
+}
+
+/// The end of a test that needs something of the host. A failure is a panic, as in any test.
+pub(crate) type Ran = Result<(), Lacking>;
+
+/// What a test function returns.
+pub(crate) trait Ending: Send + 'static {
+    /// What the runner counts it as.
+    fn completion(self) -> Completion;
+}
+
+impl Ending for () {
+    fn completion(self) -> Completion {
+        Completion::Completed
+    }
+}
+
+impl Ending for Ran {
+    fn completion(self) -> Completion {
+        self.map_or_else(|Lacking(reason)| Completion::ignored_with(reason), Ending::completion)
+    }
+}
+
+/// A test on a thread of its own, as libtest runs it: timers and signals of one test do not reach the next, and a panic's
+/// message names the test.
+pub(crate) fn named<E: Ending>(name: impl Into<String>, test: impl FnOnce() -> E + Send + 'static) -> Trial {
+    let name = name.into();
+    let thread = thread::Builder::new().name(name.clone());
+    Trial::ignorable_test(name, move || match thread.spawn(test)?.join() {
+        Ok(ending) => Ok(ending.completion()),
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}
+
+/// A test function, under the name that libtest would give it: its path without the crate.
+pub(crate) fn trial<E: Ending, T: FnOnce() -> E + Send + 'static>(test: T) -> Trial {
+    let path = type_name::<T>();
+    named(path.split_once("::").map_or(path, |(_, name)| name), test)
+}
+
+/// No source file of this folder has a `#[test]`, which a program with its own `main` would leave out without a word.
+///
+/// # Panics
+/// When one has, or the folder cannot be read.
+pub(crate) fn each_test_is_listed(folder: &Path) {
+    let attribute = ["#[", "test]"].concat();
+    for entry in std::fs::read_dir(folder).expect("the folder of these tests") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).expect("a source file");
+            let left_out = text.lines().position(|line| line.trim() == attribute).map(|line| line + 1);
+            assert_eq!(left_out, None, "{}: list the test as a trial instead", path.display());
+        }
+    }
+}
