@@ -216,9 +216,15 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_an_answer_or_an_error(text in "\\PC*") {
-            let _ = parse_duration_ns(&text);
-            let _ = parse_size_bytes(&text);
+        fn any_text_is_an_answer_or_an_error(text in "\\PC*|[0-9]{1,20}(\\.[0-9]{1,3})? ?[a-zA-Z]{0,3}") {
+            match parse_duration_ns(&text) {
+                Ok(ns) => proptest::prop_assert_eq!(parse_duration_ns(&write_duration_ns(ns)), Ok(ns)),
+                Err(error) => proptest::prop_assert!(error.to_string().contains(text.trim()), "{}", error),
+            }
+            match parse_size_bytes(&text) {
+                Ok(bytes) => proptest::prop_assert_eq!(parse_size_bytes(&format!("{bytes}B")), Ok(bytes)),
+                Err(error) => proptest::prop_assert!(error.to_string().contains(text.trim()), "{}", error),
+            }
         }
 
         #[test]

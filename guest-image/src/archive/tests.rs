@@ -58,7 +58,8 @@ impl Archive {
 }
 
 fn into(tree: &mut Tree, archive: &[u8], mode: Mode) -> Result<Vec<Vec<u8>>, super::Error> {
-    let mut spool = Spool::new(&std::env::temp_dir()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut spool = Spool::new(folder.path()).unwrap();
     let paths = unpack(archive, tree, Store::Spool(&mut spool), mode, |path| Some(path.to_vec()));
     spool.flush().unwrap();
     paths

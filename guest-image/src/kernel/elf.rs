@@ -113,7 +113,7 @@ fn short(bytes: &[u8], at: usize) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Error, check_x86_64, has_interpreter, section};
+    use super::{EM_X86_64, Error, HEADER_BYTES, check_x86_64, has_interpreter, section};
     use proptest::prelude::*;
 
     fn this_program() -> Vec<u8> {
@@ -145,9 +145,14 @@ mod tests {
             for (byte, magic) in bytes.iter_mut().zip(b"\x7fELF\x02\x01") {
                 *byte = *magic;
             }
-            let _ = check_x86_64(&bytes);
             let _ = has_interpreter(&bytes);
-            let _ = section(&bytes, ".text");
+            if check_x86_64(&bytes).is_ok() {
+                proptest::prop_assert!(bytes.len() >= HEADER_BYTES && bytes[18..20] == EM_X86_64.to_le_bytes());
+            }
+            if let Some(text) = section(&bytes, ".text") {
+                let (all, text) = (bytes.as_ptr_range(), text.as_ptr_range());
+                proptest::prop_assert!(all.start <= text.start && text.end <= all.end);
+            }
         }
     }
 }

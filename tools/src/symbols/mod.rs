@@ -137,9 +137,12 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn garbage_has_no_names(mut file in proptest::collection::vec(proptest::num::u8::ANY, 0..2000)) {
-            let _ = Symbols::of_kernel(&file);
-            file.splice(0..0, *b"\x7fELF\x02\x01\x01");
-            let _ = Symbols::of_kernel(&file);
+            for magic in [&b""[..], b"\x7fELF\x02\x01\x01"] {
+                file.splice(0..0, magic.iter().copied());
+                let symbols = Symbols::of_kernel(&file);
+                proptest::prop_assert!(symbols.sorted.is_sorted_by(|(one, _), (next, _)| one < next));
+                proptest::prop_assert!(symbols.len() <= file.len());
+            }
         }
     }
 }

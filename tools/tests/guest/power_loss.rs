@@ -16,7 +16,7 @@ use crate::support::{MS, cold_launcher, findings, lines, ready, told, under, wor
 /// About a dozen losses of power.
 const DURATION_NS: u64 = 12_000 * MS;
 
-/// Run a world of `examples/sqlite-power-loss` on the test world's image under a drawn plan.
+/// Run a world of `examples/sqlite-power-loss`, outside the crate (what is tested is the example itself), on the test world's image under a drawn plan.
 fn run(file: &str) -> Vec<Event> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/sqlite-power-loss");
     let world = world_file::load(&folder.join(file)).expect("an example");

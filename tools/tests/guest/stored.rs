@@ -323,7 +323,8 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     refused(&["moment", "drop", world, "later"], "there is no moment");
 }
 
-/// A cache whose images are the user's.
+/// A cache whose images are the user's, so that none is built for one test: [`image`] has put there what it needs, and whatever else is
+/// there is not looked at.
 fn link_images(cache: &Path) {
     fs::create_dir_all(cache).unwrap();
     let users = everett_guest_image::Cache::of_user().unwrap();
@@ -342,6 +343,9 @@ fn find(folder: &Path, name: &str) -> PathBuf {
 }
 
 /// Processes that are killed while they store leave nothing that is half there.
+///
+/// No host time is waited for: a process is killed as soon as a file of its own is there. One that ends before is no attempt; six of
+/// forty have to be killed.
 #[test]
 fn a_killed_process_leaves_no_half_written_store() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,6 @@
 //! The user's page is right: its examples are plans, and it has all faults with their defaults.
+//!
+//! The page is `docs/faults.md` of this repository, outside the crate: these tests need a checkout.
 
 use everett_vmm::fault::FaultKind;
 

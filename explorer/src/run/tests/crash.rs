@@ -64,12 +64,18 @@ proptest! {
         }
     }
 
-    /// Whatever is in the file: records, or an error.
+    /// Whatever is in the file, if it is not what a journal writes: no records, or one line that names the file.
     #[test]
     fn no_file_is_too_odd(text in prop::collection::vec("\\{\"sum\":\"[0-9a-f]{16}\",\"record\":\\{?\\}|\\PC{0,9}|[\n\0]", 0..9)) {
         let run = written(&[]);
         fs::write(branches(run.path()), text.concat()).unwrap();
-        let _ = Reading::open(run.path()).and_then(|reading| reading.merged(u64::MAX));
+        match Reading::open(run.path()).and_then(|reading| reading.merged(u64::MAX)) {
+            Ok(_) => prop_assert_eq!(all(run.path()), []),
+            Err(error) => {
+                let error = told(&error, run.path());
+                prop_assert!(error.starts_with("branches.jsonl: line ") && !error.contains('\n'), "{}", error);
+            }
+        }
     }
 }
 

@@ -210,7 +210,7 @@ proptest! {
         prop_assert_eq!(straight.host.save(), stored.host.save());
     }
 
-    /// Real states with bytes changed are refused, or go on without a panic.
+    /// Real states with bytes changed are refused, or go on without a panic to the workload's end. What was accepted is accepted again.
     #[test]
     fn damaged_states_are_survived(
         steps in script(), damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
@@ -223,18 +223,22 @@ proptest! {
         }
         let Ok(state) = postcard::from_bytes::<ConversationState>(&bytes) else { return Ok(()) };
         let Ok(host) = Conversation::resume(planned(), state) else { return Ok(()) };
+        prop_assert!(Conversation::resume(planned(), host.save()).is_ok());
         let mut run = Run { host, ..Run::new(planned()) };
         for step in &steps {
             run.step(step, 1000, false);
         }
         run.host.end(99);
+        prop_assert_ne!(run.host.phase(), Phase::Running);
         run.host.boot_took_too_long(99, "a minute");
     }
 
+    /// What was accepted is accepted again.
     #[test]
     fn garbage_is_refused_or_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(state) = postcard::from_bytes::<ConversationState>(&bytes) {
-            let _ = Conversation::resume(planned(), state);
+            let resumed = Conversation::resume(planned(), state);
+            prop_assert!(resumed.is_err() || Conversation::resume(planned(), resumed.unwrap().save()).is_ok());
         }
     }
 }

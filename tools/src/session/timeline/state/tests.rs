@@ -134,6 +134,7 @@ fn states_that_do_not_fit_are_refused() {
 }
 
 proptest! {
+    /// What is read of garbage can be stored and is then read as the same, whether it passes the check or not.
     #[test]
     fn garbage_is_refused_or_checked(mut bytes in prop::collection::vec(any::<u8>(), 0..300), versioned: bool) {
         if let (true, Some(first)) = (versioned, bytes.first_mut()) {
@@ -141,6 +142,7 @@ proptest! {
         }
         if let Ok(state) = SessionState::from_bytes(&bytes) {
             let _ = check(&state);
+            prop_assert_eq!(SessionState::from_bytes(&state.to_bytes().unwrap()).unwrap(), state);
         }
     }
 
