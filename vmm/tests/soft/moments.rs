@@ -189,7 +189,7 @@ fn other_versions_are_refused_by_name() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
-    /// State that somebody made is refused, or is that of a machine that runs to some end.
+    /// State that somebody made is refused, or is that of a machine that stops where it is told to and has a moment like any other.
     #[test]
     fn hostile_state_is_harmless(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
         let mut machine = plain(&busy());
@@ -203,8 +203,12 @@ proptest! {
         let made = Moment::from_parts(STATE_VERSION, Arc::from(state), moment.memory().clone(), &[]);
         if let Ok(made) = made && machine.restore(&made).is_ok() {
             let (icount, vtime) = (machine.icount(), machine.vtime());
-            machine.run(&Until { vtime: vtime.saturating_add(1_000_000), ..Until::icount(icount.saturating_add(20_000)) });
-            machine.digest();
+            let icount = icount.saturating_add(20_000);
+            machine.run(&Until { vtime: vtime.saturating_add(1_000_000), ..Until::icount(icount) });
+            prop_assert!(machine.icount() <= icount);
+            let (digest, again) = (machine.digest(), machine.moment(&Pool::default()));
+            prop_assert!(machine.restore(&again).is_ok());
+            prop_assert_eq!(machine.digest(), digest);
         }
     }
 }

@@ -233,7 +233,7 @@ fn a_world_that_goes_back_goes_on_as_before() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
-    /// A state that somebody made is refused, or is that of a world that goes on in some way.
+    /// A state that somebody made is refused, or is that of a world that goes on in some way and has a moment like any other.
     #[test]
     fn hostile_state_is_harmless(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
         let mut course = course();
@@ -252,7 +252,9 @@ proptest! {
             let vtime = course.world.vtime().saturating_add(100_000);
             let until = WorldUntil { vtime, port_lines: 0, node: 0, icount, breakpoints: &[] };
             course.world.run(&until);
-            course.world.digest();
+            let (digest, again) = (course.world.digest(), course.world.moment(&Pool::default()));
+            prop_assert!(course.world.restore(&again).is_ok());
+            prop_assert_eq!(course.world.digest(), digest);
         }
     }
 }
