@@ -84,10 +84,16 @@ mod tests {
             }
             prop_assert!(reader.is_empty());
         }
+        /// What is read of garbage are numbers that come back when they are written, in no more bytes than they were read from.
         #[test]
         fn garbage_is_no_panic(bytes in proptest::collection::vec(any::<u8>(), 0..20)) {
             let mut reader = Reader::new(&bytes);
-            while reader.varint().is_some() {}
+            let read: Vec<u64> = std::iter::from_fn(|| reader.varint()).collect();
+            let mut written = Vec::new();
+            read.iter().for_each(|&value| put_varint(&mut written, value));
+            prop_assert!(written.len() <= bytes.len());
+            let mut reader = Reader::new(&written);
+            prop_assert_eq!(std::iter::from_fn(|| reader.varint()).collect::<Vec<u64>>(), read);
         }
     }
 

@@ -102,13 +102,15 @@ fn command_lines_are_checked() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+    /// What is loaded lies in RAM, and so does its entry.
     #[test]
     fn damaged_kernels_never_panic(at in 0usize..184, value in any::<u8>(), cut in 0usize..184) {
         let mut file = small_kernel(&[0x90; 64], 4096);
         file[at] = value;
         file.truncate(file.len() - cut);
         if let Ok(kernel) = Kernel::parse(file) {
-            let _ = kernel.load(&Ram::new(RAM_BYTES_MIN).unwrap());
+            let loaded = kernel.load(&Ram::new(RAM_BYTES_MIN).unwrap()).is_ok();
+            prop_assert!(!loaded || kernel.end() <= RAM_BYTES_MIN && kernel.entry() < kernel.end());
         }
     }
 }

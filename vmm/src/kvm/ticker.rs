@@ -165,26 +165,55 @@ impl Drop for Timer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    // These tests wait for signals, without a limit: on a slow host they are slow, and a signal that never comes is a hang.
+
+    fn wait_for(ticks: u64) {
+        while TICKS.get() < ticks {
+            std::hint::spin_loop();
+        }
+    }
 
     #[test]
     fn it_ticks() {
         let ticker = Ticker::start(Duration::from_millis(1)).unwrap();
-        while ticker.ticks() < 3 {
-            std::hint::spin_loop();
-        }
+        // The other thread runs all the while, and no signal goes there.
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+                TICKS.get()
+            });
+            wait_for(3);
+            done.store(true, Ordering::Relaxed);
+            assert_eq!(other.join().unwrap(), 0);
+        });
+        assert!(ticker.ticks() >= 3);
+        assert!(
+            Ticker::start(Duration::from_secs(3600)).unwrap().ticks() < ticker.ticks(),
+            "each counts its own"
+        );
     }
 
     #[test]
     fn an_alarm_rings_when_it_is_set_and_not_when_it_is_cleared() {
         let mut alarm = Alarm::new().unwrap();
         assert!(alarm.is_of_this_thread());
+        let interval = Duration::from_micros(10);
         let before = TICKS.get();
-        alarm.set(Duration::from_secs(3600), Duration::ZERO).unwrap();
+        alarm.set(interval, interval).unwrap();
+        wait_for(before + 3);
         alarm.clear();
+        // What had rung was delivered on the way out of that call. Steps that take a hundred intervals on any processor:
+        let before = TICKS.get();
+        (0..10_000_000).for_each(|step| {
+            std::hint::black_box(step);
+        });
         assert_eq!(TICKS.get(), before);
-        alarm.set(Duration::from_micros(10), Duration::from_micros(10)).unwrap();
-        while TICKS.get() < before + 3 {
-            std::hint::spin_loop();
-        }
+        alarm.set(interval, interval).unwrap();
+        wait_for(before + 3);
     }
 }

@@ -234,7 +234,7 @@ fn a_large_root_is_not_hashed() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
-    /// A stored disk that somebody made is refused, or is one that works.
+    /// A stored disk that somebody made is refused, or is one that works, and has a moment like any other.
     #[test]
     fn hostile_disks_are_harmless(
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
@@ -263,7 +263,9 @@ proptest! {
                 round(&mut machine, &[(3, 20, 7); 20], i);
             }
             machine.power_loss(&mut rng(1), PowerLossOptions { tear_sectors: true });
-            machine.digest();
+            let (digest, again) = (machine.digest(), machine.moment(&Pool::default()));
+            prop_assert!(machine.restore(&again).is_ok());
+            prop_assert_eq!(machine.digest(), digest);
         }
     }
 }

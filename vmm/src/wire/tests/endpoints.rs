@@ -374,6 +374,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// Whatever nodes send, an endpoint goes on: frames of real traffic, damaged, with checksums that are right again.
+    ///
+    /// Nothing is asserted of its answers, which depend on what the damage means. The test fails when the TCP/IP stack or the endpoint
+    /// panics (overflow and bounds checks included), or does not come back.
     #[test]
     fn endpoints_survive_whatever_nodes_send(
         damage in prop::collection::vec((0..400usize, prop::collection::vec((14..90usize, any::<u8>()), 1..5), any::<bool>()), 1..400),
