@@ -44,6 +44,8 @@ pub struct Evidence {
     pub operation: Told,
     /// Whether that is so. If not, this is where the search got to, and an earlier operation may be the first.
     pub earliest: bool,
+    /// It saw a value that no operation of its key can have left behind, and with which the key did not begin.
+    pub foreign: bool,
     /// What the object could be where the operation has no place though everything else has an order; with at most one
     /// operation of unknown outcome that nothing else is in need of. Empty if that was not found out.
     pub possible: Vec<String>,

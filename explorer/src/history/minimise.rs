@@ -136,6 +136,7 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
             key: self.history.key(operation.key).map(short),
             operation: told(operation),
             earliest: false,
+            foreign: self.is_foreign(operation),
             possible: Vec::new(),
             more: false,
             since: None,
@@ -149,6 +150,18 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
                     && other.invoked.line < end
                     && (other.completed().is_some() || other.call.changes())
             }),
+        }
+    }
+
+    /// Whether it saw a value that no operation of its part can have left behind, and with which the key did not begin.
+    fn is_foreign(&self, operation: &Operation) -> bool {
+        let left: BTreeSet<V> = self.part.iter().filter_map(|other| leaves(other.call)).collect();
+        let unknown = |v: &V| *v != NULL && *v != self.history.initial && !left.contains(v);
+        match (operation.call, operation.answer()) {
+            (_, Some(Answer::Value(v))) => unknown(v),
+            (Call::Contains(v), Some(Answer::Holds(true))) | (Call::Cas(v, _), _) => unknown(&v),
+            (_, Some(Answer::Members(members))) => members.iter().any(unknown),
+            _ => false,
         }
     }
 }

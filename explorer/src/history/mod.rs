@@ -11,7 +11,7 @@
 //! - `partition`: the parts of a history that can be judged alone
 //! - `search`, with `window`, `bits` and `cache`: the search for an order; `minimise`: the shortest history without one
 //! - `lost`: acknowledged writes that later reads do not show
-//! - `check`: all of it; `evidence` and `report`: what it found, as data and as text
+//! - `check`: all of it; `evidence` and `report`: what it found, as data and as text; `gist`: which findings have one cause
 //!
 //! Not here: how lines get out of a guest, what runs the drivers, what a run does with a report.
 //!
@@ -26,6 +26,7 @@ mod bits;
 mod cache;
 mod check;
 mod evidence;
+mod gist;
 pub mod limits;
 mod line;
 mod lost;
@@ -43,6 +44,7 @@ mod window;
 
 pub use check::{Budget, check};
 pub use evidence::{Evidence, Limit, Verdict};
+pub use gist::Gist;
 pub use line::Line;
 pub use lost::{Loss, Lost};
 pub use model::{ModelKind, NoInitial, NoModel, Spec};

@@ -64,7 +64,7 @@ const LOCK: &[(&str, Word)] = &[
     ("unlock", Word::Release),
 ];
 
-fn words(kind: ModelKind) -> impl Iterator<Item = (&'static str, Word)> {
+pub(super) fn words(kind: ModelKind) -> impl Iterator<Item = (&'static str, Word)> {
     let tables: &[&[(&str, Word)]] = match kind {
         ModelKind::Register => &[REGISTER],
         ModelKind::Cas => &[REGISTER, CAS],

@@ -1,9 +1,11 @@
 //! What the tests of histories share: a short way to write them.
 
 mod bounds;
+mod documented;
 mod drawn;
 mod examples;
 mod follow;
+mod gists;
 mod gone;
 mod lines;
 mod models;

@@ -41,6 +41,8 @@ pub enum What<'t> {
     History {
         /// As what, of [`builtin`](super::builtin).
         property: &'t str,
+        /// Its cause, which stands for the text in the signature: two histories with one cause are one finding.
+        cause: &'t str,
         /// What, in one line.
         text: &'t str,
     },

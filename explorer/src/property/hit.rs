@@ -16,7 +16,8 @@ const SIGNATURE_BYTES: usize = 8;
 pub struct Hit {
     /// Its name.
     pub property: String,
-    /// Which of its hits, in 16 hexadecimal digits: two that differ only in numbers, times, ids and nodes are the same.
+    /// Which of its hits, in 16 hexadecimal digits: two that differ only in numbers, times, ids and nodes are the same, and so
+    /// are two wrong histories with one cause.
     pub signature: String,
     /// What was seen, at most [`TEXT_BYTES_MAX`] bytes of it. It may have any characters.
     pub text: String,

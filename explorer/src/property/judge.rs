@@ -43,9 +43,8 @@ impl<'a> Judge<'a> {
                 self.trouble(now, node, text);
                 self.line(now, node, None, text);
             }
-            What::Found { property, text } | What::History { property, text } => {
-                self.hit(property, text, now, node);
-            }
+            What::Found { property, text } => self.hit(property, text, now, node),
+            What::History { property, cause, text } => self.hit_as(property, cause, text, now, node),
             What::StandsStill { until_ns } => {
                 if let Some(node) = self.existing(node) {
                     self.state.excuses.stood_still(node, until_ns);
@@ -143,11 +142,16 @@ impl<'a> Judge<'a> {
     }
 
     fn hit(&mut self, property: &str, text: &str, vtime_ns: u64, node: Option<u16>) {
+        self.hit_as(property, text, text, vtime_ns, node);
+    }
+
+    /// A hit whose signature is made of `cause` instead of its text.
+    fn hit_as(&mut self, property: &str, cause: &str, text: &str, vtime_ns: u64, node: Option<u16>) {
         let property = head(property, NAME_BYTES_MAX);
         if self.properties.ignores(property) {
             return;
         }
-        let signature = signature(property, text, self.properties.world());
+        let signature = signature(property, cause, self.properties.world());
         if self.state.tells(property, &signature) {
             let property = property.to_owned();
             self.hits.push(Hit { property, signature, text: clipped(text), vtime_ns, node });

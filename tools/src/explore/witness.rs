@@ -193,9 +193,9 @@ impl<'s> Witness<'s> {
         &self.tale
     }
 
-    /// A history is not what it should be.
-    pub fn history_hit(&mut self, vtime_ns: u64, property: &str, text: &str) {
-        self.judge.observe(&Seen { vtime_ns, node: None, what: Saw::History { property, text } });
+    /// A history is not what it should be, for this cause.
+    pub fn history_hit(&mut self, vtime_ns: u64, property: &str, cause: &str, text: &str) {
+        self.judge.observe(&Seen { vtime_ns, node: None, what: Saw::History { property, cause, text } });
         self.hits();
     }
 

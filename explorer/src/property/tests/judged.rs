@@ -38,8 +38,8 @@ fn lines_that_must_never_come() {
 #[test]
 fn what_is_built_in_can_be_ignored() {
     let found = |property| event(3, None, What::Found { property, text: "check reads: 3 are missing" });
-    let told =
-        event(3, None, What::History { property: builtin::LOST_WRITE, text: "key 3: a write is gone" });
+    let (property, cause) = (builtin::LOST_WRITE, "a write is gone");
+    let told = event(3, None, What::History { property, cause, text: "key 3: a write is gone" });
     let events = [console(0, PANIC), console(0, HUNG), found(builtin::FAILED_CHECK), found("else"), told];
     let all = ["kernel panic", "hung task", "failed check", "else", "lost write"];
     assert_eq!(hit(&properties(json!([]), &[]), &events), all);
@@ -133,6 +133,16 @@ fn signatures_are_of_what_is_said() {
     let found = |property| event(1, None, What::Found { property, text: "same" });
     assert_ne!(of(&found("service exit")), of(&found("failed check")));
     assert_ne!(of(&found("a")), of(&event(1, None, What::Found { property: "as", text: "ame" })));
+    // Of histories it is the cause: texts show lists and values.
+    let history = |cause, text| event(1, None, What::History { property: "lost write", cause, text });
+    assert_eq!(
+        of(&history("an add", "add of 1: read of []")),
+        of(&history("an add", "add of 1: read of [2, 3]"))
+    );
+    assert_ne!(
+        of(&history("an add", "add of 1: read of []")),
+        of(&history("a remove", "add of 1: read of []"))
+    );
 }
 
 #[test]
