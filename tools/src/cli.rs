@@ -365,6 +365,9 @@ pub struct Replay {
     pub run: PathBuf,
     /// A finding's number, or b and a branch's
     pub id: Option<Id>,
+    /// Of a regression file: the world file, if it is neither where it was nor beside the regression file
+    #[arg(long, value_name = "PATH")]
+    pub world: Option<PathBuf>,
     /// Stop at this vtime since the world was switched on
     #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
     pub until: Option<u64>,
@@ -383,6 +386,9 @@ pub struct Shrink {
     pub run: PathBuf,
     /// A finding's number
     pub id: u32,
+    /// End after so much time with the best plan so far, as Ctrl-C does; the regression file says that it is not minimal
+    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
+    pub budget: Option<u64>,
     /// How many runs at a time; without it, one a core
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,

@@ -12,7 +12,7 @@ use crate::cli;
 use crate::explore::expedition::Limits;
 use crate::explore::replay::{Recorded, Replayed, replay};
 use crate::explore::setting::Setting;
-use crate::explore::shrink::{Shrunk, Wanted};
+use crate::explore::shrink::{Limits as ShrinkLimits, Shrunk, Wanted};
 use crate::explore::traveller::{Traveller, Watch};
 use crate::host_time::Stopwatch;
 use crate::interrupt::Interrupt;
@@ -85,7 +85,11 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
     let wanted = Wanted::of(&finding.hit);
     let shrinking = Stopwatch::start();
     let setting = &explored.setting;
-    let shrunk = shrink::shrunk(ui, setting, &finding.path, &wanted, explore::cores(), &interrupt)?;
+    let whole = ShrinkLimits { workers: explore::cores(), host_ns: None, interrupt: &interrupt };
+    let shrunk = shrink::shrunk(ui, setting, &finding.path, &wanted, &whole)?;
+    if interrupt.wanted() {
+        bail!("interrupted");
+    }
     shrink::write(ui, setting, &shrunk, &folder.join("regression-1.json"), &shrinking)?;
 
     heading(ui, 5, "The story")?;

@@ -44,6 +44,12 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Replay) -> anyhow::Result<O
     if args.run.is_file() {
         return regression(ui, asked, args, &interrupt);
     }
+    if args.world.is_some() {
+        bail!(
+            "--world: {} is no regression file; a run directory says which world it is of",
+            args.run.display()
+        );
+    }
     let Some(id) = args.id else {
         bail!("{}: which finding is to be replayed? A number, or b and a branch's", args.run.display());
     };
@@ -167,7 +173,7 @@ fn regression(ui: &Ui, asked: Asked, args: &cli::Replay, interrupt: &Interrupt) 
         bail!("{}: a regression file has one finding; leave out {id}", file.display());
     }
     let regression = Regression::read(file)?;
-    let world = common::load(&regression.world_file(file))?;
+    let world = common::load(&regression.world_file(file, args.world.as_deref())?)?;
     let plan = regression.plan(&world.names(), file)?;
     let engine = Engine::choose(asked, world.clock)?;
     instruments::check(&args.instruments, &world, &engine)?;

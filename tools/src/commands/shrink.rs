@@ -12,17 +12,28 @@ use crate::cli;
 use crate::engines::Asked;
 use crate::explore::regression::Regression;
 use crate::explore::setting::Setting;
-use crate::explore::shrink::{Progress, Shrunk, Wanted, shrink};
+use crate::explore::shrink::{Limits, Progress, Shrunk, Step, Wanted, Why, shrink};
 use crate::host_time::Stopwatch;
 use crate::interrupt::Interrupt;
-use crate::ui::progress::RunBar;
+use crate::ui::progress::ShrinkBar;
 use crate::ui::{Ui, printable, style};
 use crate::units::{Vtime, show_duration_ns};
+
+/// A line of `--json` each time that a better plan is found.
+#[derive(Serialize)]
+struct Better {
+    kind: &'static str,
+    step: Step,
+    faults: usize,
+    runs: u64,
+}
 
 #[derive(Serialize)]
 struct Summary<'a> {
     kind: &'static str,
     path: String,
+    /// Why it ended; only a plan that is `minimal` was tried without each of its faults.
+    why: Why,
     faults_before: usize,
     faults: usize,
     runs: u64,
@@ -45,7 +56,8 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Shrink) -> anyhow::Result<O
     let workers = args.jobs.map_or_else(explore::cores, usize::from);
     let wanted = Wanted::of(&finding.hit);
     let clock = Stopwatch::start();
-    let shrunk = shrunk(ui, &setting, &finding.path, &wanted, workers, &interrupt)?;
+    let limits = Limits { workers, host_ns: args.budget, interrupt: &interrupt };
+    let shrunk = shrunk(ui, &setting, &finding.path, &wanted, &limits)?;
     write(ui, &setting, &shrunk, &file, &clock)?;
     common::warn_of_engine(ui, &engine)?;
     Ok(Outcome::Found)
@@ -57,16 +69,25 @@ pub(super) fn shrunk(
     setting: &Setting,
     path: &everett_explorer::search::Path,
     wanted: &Wanted,
-    workers: usize,
-    interrupt: &Interrupt,
+    limits: &Limits<'_>,
 ) -> anyhow::Result<Shrunk> {
-    let bar = RunBar::endless(ui, "shrinking");
+    let bar = ShrinkBar::new(ui, limits.host_ns);
+    let (mut better, mut failed) = (0, None);
     let told = &mut |progress: &Progress| {
-        bar.say(&format!("{} faults are left after {} runs", progress.faults, progress.runs));
+        bar.at(progress);
+        if progress.better > better {
+            better = progress.better;
+            let Progress { step, faults, runs, .. } = *progress;
+            let told = bar.suspend(|| ui.record(&Better { kind: "better", step, faults, runs }));
+            failed = failed.take().or(told.err());
+        }
     };
-    let shrunk = shrink(setting, path, wanted, workers, interrupt, told);
+    let shrunk = shrink(setting, path, wanted, limits, told);
     bar.clear();
-    shrunk
+    match failed {
+        Some(error) => Err(error.into()),
+        None => shrunk,
+    }
 }
 
 /// Tell what came of it, and write the file.
@@ -85,6 +106,7 @@ pub(super) fn write(
     ui.record(&Summary {
         kind: "shrunk",
         path: setting.name(&shrunk.route.path),
+        why: shrunk.why,
         faults_before: shrunk.faults_before,
         faults,
         runs: shrunk.runs,
@@ -101,6 +123,16 @@ pub(super) fn write(
         shrunk.runs,
         clock.seconds()
     ))?;
+    let cut = match shrunk.why {
+        Why::Minimal => None,
+        Why::Budget => Some("its budget was over"),
+        Why::Interrupted => Some("it was interrupted"),
+    };
+    if let Some(cut) = cut {
+        let line =
+            format!("{cut}: this is the best plan so far, and not minimal: fewer or shorter faults may do");
+        ui.say(style::paint(style::NOTE, line))?;
+    }
     for line in plan.write().lines() {
         ui.say(format!("    {}", printable(line)))?;
     }

@@ -15,7 +15,7 @@ use everett_explorer::search::Path;
 use serde::{Deserialize, Serialize};
 
 use super::setting::Setting;
-use super::shrink::{Shrunk, Wanted};
+use super::shrink::{Shrunk, Wanted, Why};
 use super::traveller::Route;
 
 /// The format of regression files. Another one is refused.
@@ -29,7 +29,7 @@ const FILE_BYTES_MAX: u64 = 2 * PLAN_BYTES_MAX as u64;
 pub struct Regression {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// The world file, from the regression file's folder.
+    /// The world file, from the regression file's folder. A copy finds it beside itself, too.
     pub world: PathBuf,
     /// The name of the timeline when it was found.
     pub timeline: String,
@@ -45,10 +45,18 @@ pub struct Regression {
     pub checked: bool,
     /// The fault plan, a line an entry.
     pub plan: Vec<serde_json::Value>,
+    /// Without any one of its faults the finding is not shown. False if shrinking was cut short.
+    #[serde(default = "is_minimal")]
+    pub minimal: bool,
     /// Which property does not hold.
     pub property: String,
     /// What was found, for people.
     pub text: String,
+}
+
+/// Files of versions that wrote nothing else.
+fn is_minimal() -> bool {
+    true
 }
 
 impl Regression {
@@ -71,6 +79,7 @@ impl Regression {
             for_ns: end.at_ns.saturating_sub(setting.root_ns),
             checked: end.checked,
             plan: lines,
+            minimal: shrunk.why == Why::Minimal,
             property: shrunk.found.hit.property.clone(),
             text: shrunk.found.hit.text.clone(),
         })
@@ -105,10 +114,29 @@ impl Regression {
         Ok(regression)
     }
 
-    /// Where the world file is, if this was read from `file`.
-    #[must_use]
-    pub fn world_file(&self, file: &FilePath) -> PathBuf {
-        file.parent().unwrap_or(FilePath::new("")).join(&self.world)
+    /// Where the world file is, if this was read from `file`: at `named`, if that is given; where it was from there; or, for a file
+    /// that was copied, beside it.
+    ///
+    /// # Errors
+    /// It is at none of these places.
+    pub fn world_file(&self, file: &FilePath, named: Option<&FilePath>) -> anyhow::Result<PathBuf> {
+        if let Some(named) = named {
+            return Ok(named.to_owned());
+        }
+        let folder = file.parent().unwrap_or(FilePath::new(""));
+        let recorded = folder.join(&self.world);
+        let beside = self.world.file_name().map(|name| folder.join(name));
+        let mut places = vec![recorded];
+        places.extend(beside.filter(|beside| *beside != places[0]));
+        if let Some(place) = places.iter().find(|place| place.is_file()) {
+            return Ok(place.clone());
+        }
+        let names: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
+        bail!(
+            "{}: there is no world file at {}; name it with --world PATH, or copy the regression file beside it",
+            file.display(),
+            names.join(" or ")
+        );
     }
 
     /// Its plan, for a world with these names; `file` is where it was read.
@@ -174,7 +202,47 @@ mod tests {
         };
         assert!(read("{}").contains("r.json"), "it names the file");
         assert!(read("{\"schema_version\":1,\"wrold\":\"\"}").contains("wrold"));
-        let whole = Regression {
+        let whole = a_regression();
+        whole.write(&file).unwrap();
+        assert_eq!(Regression::read(&file).unwrap(), whole);
+        Regression { schema_version: 2, ..whole.clone() }.write(&file).unwrap();
+        assert!(format!("{:#}", Regression::read(&file).unwrap_err()).contains("version 2"));
+        // One of before there was anything else is minimal.
+        let mut value = serde_json::to_value(&whole).unwrap();
+        value.as_object_mut().unwrap().remove("minimal");
+        fs::write(&file, value.to_string()).unwrap();
+        assert_eq!(Regression::read(&file).unwrap(), Regression { minimal: true, ..whole });
+    }
+
+    /// A file finds its world where it was, beside itself when it was copied there, or where it is told.
+    #[test]
+    fn a_copied_file_finds_its_world() {
+        let place = tempfile::tempdir().unwrap();
+        let (worlds, runs) = (place.path().join("worlds"), place.path().join("ci/runs"));
+        fs::create_dir_all(&worlds).unwrap();
+        fs::create_dir_all(&runs).unwrap();
+        let world = worlds.join("w.toml");
+        fs::write(&world, "").unwrap();
+        let regression = Regression { world: from_folder(&world, &runs).unwrap(), ..a_regression() };
+        let from = |folder: &FilePath, named: Option<&FilePath>| {
+            regression.world_file(&folder.join("r.json"), named).map(|file| fs::canonicalize(file).unwrap())
+        };
+        let there = fs::canonicalize(&world).unwrap();
+        assert_eq!(from(&runs, None).unwrap(), there);
+        assert_eq!(from(&worlds, None).unwrap(), there, "copied beside it");
+        assert_eq!(from(place.path(), Some(&world)).unwrap(), there, "named");
+        let error = from(place.path(), None).unwrap_err().to_string();
+        assert!(
+            error.contains("r.json: there is no world file at ") && error.contains("--world PATH"),
+            "{error}"
+        );
+        // In its own folder, without one.
+        let bare = Regression { world: "w.toml".into(), ..a_regression() };
+        assert!(bare.world_file(FilePath::new("r.json"), None).is_err());
+    }
+
+    fn a_regression() -> Regression {
+        Regression {
             schema_version: 1,
             world: "w.toml".into(),
             timeline: "e1:0:0/".to_owned(),
@@ -184,12 +252,9 @@ mod tests {
             for_ns: 1,
             checked: true,
             plan: Vec::new(),
+            minimal: false,
             property: "p".to_owned(),
             text: "t".to_owned(),
-        };
-        whole.write(&file).unwrap();
-        assert_eq!(Regression::read(&file).unwrap(), whole);
-        Regression { schema_version: 2, ..whole }.write(&file).unwrap();
-        assert!(format!("{:#}", Regression::read(&file).unwrap_err()).contains("version 2"));
+        }
     }
 }

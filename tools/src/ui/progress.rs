@@ -1,9 +1,12 @@
 //! Progress on terminals: a bar for vtime, and one for the stages of an image.
 
+use std::time::Duration;
+
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Ui;
 use crate::explore::expedition::Progress;
+use crate::explore::shrink::Progress as ShrinkProgress;
 use crate::host_time::Stopwatch;
 use crate::units::{Vtime, show_bytes, show_duration_ns};
 
@@ -105,6 +108,56 @@ impl ExploreBar {
             show_bytes(bytes),
         ));
         self.bar.tick();
+    }
+
+    /// Write a line above it.
+    pub fn suspend<R>(&self, f: impl FnOnce() -> R) -> R {
+        self.bar.suspend(f)
+    }
+
+    /// Take it away.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// How far a finding is shrunk.
+pub struct ShrinkBar {
+    bar: ProgressBar,
+    clock: Stopwatch,
+    budget_ns: Option<u64>,
+}
+
+/// How often a bar moves by itself, so that a long run does not look like none.
+const TICK: Duration = Duration::from_millis(200);
+
+impl ShrinkBar {
+    /// A bar for so many nanoseconds of host time, or for as long as it takes.
+    #[must_use]
+    pub fn new(ui: &Ui, budget_ns: Option<u64>) -> ShrinkBar {
+        let bar = bar(ui, 0, "shrinking {spinner} {elapsed} {bar:20} {msg}");
+        if ui.bars {
+            bar.enable_steady_tick(TICK);
+        }
+        ShrinkBar { bar, clock: Stopwatch::start(), budget_ns }
+    }
+
+    /// It is here. The bar is the round's.
+    pub fn at(&self, progress: &ShrinkProgress) {
+        self.bar.set_length(progress.round as u64);
+        self.bar.set_position(progress.tried as u64);
+        let left = self.budget_ns.map_or(String::new(), |ns| {
+            let elapsed = u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            let seconds = ns.saturating_sub(elapsed) / 1_000_000_000;
+            format!(", {seconds} s of the budget left")
+        });
+        self.bar.set_message(format!(
+            "{}: {} of {} faults are left after {} runs{left}",
+            progress.step.words(),
+            progress.faults,
+            progress.faults_before,
+            progress.runs,
+        ));
     }
 
     /// Write a line above it.

@@ -1,6 +1,7 @@
 //! Explorations: the same tree whoever runs it, paths that lead back, findings that are right, guests that do their worst.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -8,7 +9,7 @@ use everett_explorer::run::{Hit, Merged, Record};
 use everett_explorer::search::{Path as Forks, Place as At, Tree};
 use everett_tools::explore::expedition::{self, Limits, Onlooker, Outcome, Progress};
 use everett_tools::explore::setting::Setting;
-use everett_tools::explore::shrink::{Shrunk, Wanted, shrink};
+use everett_tools::explore::shrink::{Limits as ShrinkLimits, Shrunk, TooEarly, Wanted, Why, shrink};
 use everett_tools::explore::traveller::{Aim, Marks, Route, Traveller};
 use everett_tools::explore::{marks, regression::Regression};
 use everett_tools::host_time::Stopwatch;
@@ -163,16 +164,40 @@ fn the_tree_is_the_same_for_any_number_of_workers() {
     let last = branches.last().expect("a branch");
     let wanted = Wanted::of(&finding.hit);
     assert!(wanted.in_branch(last).is_some());
-    let shrunk =
-        shrink(&setting, &finding.path, &wanted, 2, &Interrupt::default(), &mut |_| {}).expect("it shrinks");
+    let interrupt = Interrupt::default();
+    let limits = ShrinkLimits { workers: 2, host_ns: None, interrupt: &interrupt };
+    let shrunk = shrink(&setting, &finding.path, &wanted, &limits, &mut |_| {}).expect("it shrinks");
+    assert_eq!(shrunk.why, Why::Minimal);
     let plan = shrunk.route.plan.clone().expect("a plan").write();
     assert_eq!(plan.lines().count(), 1, "one loss of power suffices: {plan}");
     assert!(plan.contains("power_loss"), "{plan}");
     let again = traveller.journey(&shrunk.route, &mut ()).unwrap();
     assert_eq!(marks::digest(&again.last().expect("a branch").marks), shrunk.trail);
     drop(traveller);
+    what_is_cut_short_keeps_the_best_plan(&setting, &finding.path, &wanted, &shrunk);
     a_panic_of_a_worker_ends_it(&setting);
     regressions_are_files(setting, &shrunk);
+}
+
+/// Shrinking that is ended early comes to a plan that shows it, if it was shown once.
+fn what_is_cut_short_keeps_the_best_plan(setting: &Setting, path: &Forks, wanted: &Wanted, whole: &Shrunk) {
+    let interrupt = Interrupt::default();
+    let limits = ShrinkLimits { workers: 1, host_ns: None, interrupt: &interrupt };
+    let cut = shrink(setting, path, wanted, &limits, &mut |progress| {
+        if progress.better > 0 {
+            interrupt.raise();
+        }
+    });
+    let cut = cut.expect("the first plan that showed it");
+    assert_eq!((cut.why, cut.faults_before), (Why::Interrupted, whole.faults_before));
+    assert!(cut.runs < whole.runs, "{} runs, and {} without an end", cut.runs, whole.runs);
+    assert_eq!(cut.found.hit.property, whole.found.hit.property);
+    let branches = Traveller::new(setting).unwrap().journey(&cut.route, &mut ()).unwrap();
+    let last = branches.last().expect("a branch");
+    assert!(wanted.in_branch(last).is_some() && marks::digest(&last.marks) == cut.trail, "it shows it again");
+    let over = ShrinkLimits { workers: 1, host_ns: Some(0), interrupt: &Interrupt::default() };
+    let error = shrink(setting, path, wanted, &over, &mut |_| {}).expect_err("nothing was shown yet");
+    assert_eq!(error.downcast_ref(), Some(&TooEarly::Budget));
 }
 
 fn findings_are_right(merged: &Merged) {
@@ -225,7 +250,7 @@ fn regressions_are_files(mut setting: Setting, shrunk: &Shrunk) {
     let route = read.route(&setting, read.plan(&setting.lens.names, &file).unwrap());
     let Route { path, plan, end } = &shrunk.route;
     assert_eq!((&route.path, &route.plan, &route.end), (path, plan, end));
-    assert_eq!(read.world_file(&file), folder.path().join("w.toml"));
+    assert_eq!(read.world_file(&file, None).unwrap(), folder.path().join("w.toml"));
 }
 
 /// A branch that goes on from a moment is the one that never stopped, to the bit, and a leak shows.
@@ -367,6 +392,7 @@ fn a_killed_exploration_goes_on_as_if_it_had_not_been() {
     assert_eq!(shrunk.status.code(), Some(1), "{}", shown(&shrunk));
     let replay = place.everett(&["replay", &format!("{whole}/regression-1.json"), "-q"]);
     assert_eq!(replay.status.code(), Some(1), "it is still there: {}", shown(&replay));
+    a_shrinking_that_is_interrupted_leaves_a_file(&place, &whole);
     let replay = place.everett(&["replay", &killed, "1", "-q"]);
     assert_eq!(replay.status.code(), Some(1), "it is found again: {}", shown(&replay));
     for branch in ["b7", "b20", "b39"] {
@@ -389,6 +415,43 @@ fn a_killed_exploration_goes_on_as_if_it_had_not_been() {
     let damaged = place.everett(&["findings", &killed]);
     assert_eq!(damaged.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&damaged.stderr).contains("branches.jsonl"), "{}", shown(&damaged));
+}
+
+/// Ctrl-C, once the finding was shown again: the best plan so far is written, beside the world, where it is found again.
+fn a_shrinking_that_is_interrupted_leaves_a_file(place: &Place, run: &str) {
+    let file = place.path("cut.json");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_everett"));
+    command
+        .args(["--json", "shrink", run, "1", "--jobs", "1", "-o", &file])
+        .env("EVERETT_CACHE", place.cache());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the program starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("\"kind\":\"better\"")), "it is shown again");
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill").success());
+    let last = lines.last().expect("a summary");
+    assert!(last.contains("\"kind\":\"shrunk\"") && last.contains("\"why\":\"interrupted\""), "{last}");
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(fs::read_to_string(&file).unwrap().contains("\"minimal\": false"));
+    // The same file elsewhere: beside the world it is found, and otherwise it is said where it was looked for.
+    fs::create_dir(place.path("elsewhere")).unwrap();
+    let copy = place.path("elsewhere/cut.json");
+    fs::copy(&file, &copy).unwrap();
+    let lost = place.everett(&["replay", &copy, "-q"]);
+    assert_eq!(lost.status.code(), Some(2), "{}", shown(&lost));
+    assert!(
+        shown(&lost).contains("there is no world file at") && shown(&lost).contains("--world"),
+        "{}",
+        shown(&lost)
+    );
+    for arguments in [
+        ["replay", &file, "-q", "--engine", "auto"],
+        ["replay", &copy, "-q", "--world", &place.path("world.toml")],
+    ] {
+        let again = place.everett(&arguments);
+        assert_eq!(again.status.code(), Some(1), "it is still there: {}", shown(&again));
+        assert!(shown(&again).contains("as it was recorded"), "{}", shown(&again));
+    }
 }
 
 /// What a workload does wrong is told, and ends nothing but its own timelines.
