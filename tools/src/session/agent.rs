@@ -6,6 +6,7 @@
 //!
 //! * `boot`: from the agent's first word over the *restart point* to *ready*, and the beginning under a seed;
 //! * `workload`: drivers and checks; `commands`: those of a test template; `history`: what they write to the history port;
+//! * `waiting`: what a machine that is late still has to do;
 //! * [`state`]: what is kept of a conversation when its machine is stored.
 //!
 //! At two places it waits to be told to go on: at the restart point ([`Conversation::join`]) and when the services are
@@ -15,6 +16,7 @@ mod boot;
 mod commands;
 mod history;
 pub mod state;
+mod waiting;
 mod workload;
 
 use everett_explorer::property::builtin;

@@ -176,6 +176,8 @@ mod tests {
         let mut timeline = halting(state::tests::beginning());
         let mut findings = Findings::default();
         assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
-        assert_eq!(findings.0, ["the guest's random numbers were not seeded, so the drivers never started"]);
+        let text = "node a is not calm 10 s after the workload ended: its random numbers were not seeded, so its drivers never \
+                    started";
+        assert_eq!(findings.0, [text]);
     }
 }

@@ -240,6 +240,6 @@ fn a_boot_that_gets_nowhere_says_why() {
     silent.files.initramfs = None;
     silent.cmdline = "root=/dev/vda rootdelay=100000".to_owned();
     let (text, vtime_ns) = why(&silent);
-    assert_eq!(text, "node a does not get ready: the agent did not speak in 600 s");
+    assert_eq!(text, "node a does not get ready: its agent has not spoken after 600 s");
     assert_eq!(vtime_ns / 1_000 / MS, 600);
 }

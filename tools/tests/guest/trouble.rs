@@ -5,7 +5,9 @@ use std::fs;
 use everett_tools::session::launch::EngineOptions;
 use everett_vmm::machine::{End, Stop};
 
-use crate::support::{MS, everett, findings, image, launcher, run_script, shown};
+use crate::support::{
+    MS, everett, findings, image, launcher, launcher_of, ready, run_script, shown, told, under,
+};
 
 #[test]
 fn a_kernel_panic_is_a_finding() {
@@ -84,4 +86,28 @@ fn a_package_that_does_not_exist_is_one_line() {
     assert_eq!(text.lines().count(), 1, "{text}");
     assert!(text.contains("world.toml: there is no package no-such-package-anywhere in bookworm"), "{text}");
     assert!(!place.path().join("world.lock").exists());
+}
+
+/// A service that does not come back after a loss of power is named, with its condition and the limit.
+#[test]
+fn a_node_that_does_not_come_back_says_what_it_waits_for() {
+    const WORLD: &str = r#"
+[[node]]
+name = "db"
+memory = "96M"
+disk = { path = "/data", size = "48M", sector = "4K" }
+[[node.service]]
+name = "once"
+argv = ["sh", "-c", "if [ -e /data/seen ]; then exec sleep 9999; fi; touch /data/seen; sync; exec redis-server --port 6379"]
+ready = { tcp = 6379 }
+ready_timeout = "500s"
+"#;
+    let (launcher, points) = ready(launcher_of(WORLD));
+    let plan = r#"{"at": "500ms", "for": "50ms", "fault": "power_loss", "node": "db"}"#;
+    let launcher = under(&launcher, &points, plan);
+    let (_, events) = told(&mut launcher.start(1).unwrap(), 1_000 * MS);
+    assert_eq!(
+        findings(&events),
+        ["node db is not back 120 s after the workload ended: its service once (tcp port 6379) is not ready"]
+    );
 }

@@ -70,13 +70,10 @@ impl Conversation {
 
     /// The machine has taken longer to get ready than any should.
     pub fn boot_took_too_long(&mut self, vtime_ns: u64, limit: &str) {
-        let what = match self.at.phase {
-            Phase::Booting => "the agent did not speak",
-            Phase::Mounting => "the root was not mounted",
-            Phase::Mounted | Phase::Joining => "the services were not ready",
-            _ => return,
-        };
-        self.broken(vtime_ns, builtin::NOT_READY, format!("{what} in {limit}"));
+        if self.at.phase < Phase::Ready {
+            let text = format!("{} after {limit}", self.waits_for());
+            self.broken(vtime_ns, builtin::NOT_READY, text);
+        }
     }
 
     pub(super) fn hello(&mut self, hello: protocol::Hello, vtime_ns: u64) {

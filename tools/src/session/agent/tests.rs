@@ -272,16 +272,48 @@ fn the_limit_of_a_boot_says_how_far_it_came() {
         (script.host.phase(), script.host.broken_because().unwrap_or_default().to_owned())
     };
     let broken = |why: &str| (Phase::Broken, why.to_owned());
-    assert_eq!(found(&mut Script::new()), broken("the agent did not speak in a minute"));
+    assert_eq!(found(&mut Script::new()), broken("its agent has not spoken after a minute"));
     let mut script = Script::new();
     script.hello();
-    assert_eq!(found(&mut script), broken("the root was not mounted in a minute"));
+    assert_eq!(found(&mut script), broken("its root is not mounted after a minute"));
     let mut script = Script::new();
     script.mounted();
-    assert_eq!(found(&mut script), broken("the services were not ready in a minute"));
+    assert_eq!(found(&mut script), broken("it has not joined the world after a minute"));
     let mut script = Script::new();
     script.up();
     assert_eq!(found(&mut script), (Phase::Running, String::new()));
+    let ready = |check| Some(protocol::Readiness { check, interval_ms: 10, limit_ms: 1000 });
+    let tcp = protocol::Service {
+        ready: ready(protocol::ReadyCheck::Tcp { address: [127, 0, 0, 1].into(), port: 6379 }),
+        ..service("redis")
+    };
+    let command = protocol::Service {
+        ready: ready(protocol::ReadyCheck::Command {
+            argv: vec!["test".to_owned(), "-e".to_owned(), "/x".to_owned()],
+        }),
+        ..service("other")
+    };
+    for (services, why) in [
+        (vec![service("server")], "its services are not ready"),
+        (vec![service("server"), tcp.clone()], "its service redis (tcp port 6379) is not ready"),
+        (
+            vec![tcp, command],
+            "one of its services is not ready: redis (tcp port 6379), other (command test -e /x)",
+        ),
+    ] {
+        let mut script = Script::of(Plan { services, ..plan() });
+        script.mounted();
+        script.services();
+        assert_eq!(found(&mut script), broken(&format!("{why} after a minute")));
+    }
+}
+
+#[test]
+fn drivers_that_do_not_end_are_named() {
+    let mut script = Script::new();
+    script.up();
+    script.host.end(script.vtime_ns);
+    assert_eq!(script.host.waits_for(), "its driver load did not end when it was killed");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use super::{COMMAND, Timeline};
 use crate::session::agent::Phase;
 use crate::session::event::{Event, What};
 use crate::session::plan::WorldCheck;
+use crate::units::show_duration_ns;
 
 /// How long nodes may take to come back and be calm before the checks, in nanoseconds of vtime: two minutes.
 pub const CALM_NS_MAX: u64 = 120_000_000_000;
@@ -204,7 +205,7 @@ impl Timeline {
                     let at = last.unwrap_or(now).saturating_add(self.distance_ns());
                     self.course.stage = Stage::Calm { root, at };
                 } else if until <= now {
-                    self.tell_who_is_not_calm();
+                    self.tell_who_is_not_calm(until.saturating_sub(end_ns));
                     self.course.stage = Stage::Done { root };
                 }
             }
@@ -264,19 +265,19 @@ impl Timeline {
         }
     }
 
-    /// For which nodes the checks have waited in vain, and for what.
-    fn tell_who_is_not_calm(&mut self) {
+    /// For which nodes the checks have waited in vain for so many nanoseconds of vtime, and for what.
+    fn tell_who_is_not_calm(&mut self, limit_ns: u64) {
         let vtime_ns = self.vtime();
         for session in &mut self.nodes {
-            let text = match session.conversation.phase() {
-                Phase::Stopped | Phase::Done | Phase::Broken => continue,
-                Phase::Ready | Phase::Beginning => {
-                    "the guest's random numbers were not seeded, so the drivers never started"
-                }
-                Phase::Running | Phase::Stopping => "the drivers did not stop when they were killed",
-                _ => "the node did not come back in time for the checks",
-            };
-            session.conversation.noticed(vtime_ns, builtin::NOT_CALM, text);
+            let phase = session.conversation.phase();
+            if phase >= Phase::Stopped {
+                continue;
+            }
+            let node = &session.conversation.plan().node;
+            let back = if phase < Phase::Ready { "is not back" } else { "is not calm" };
+            let (limit, waits) = (show_duration_ns(limit_ns), session.conversation.waits_for());
+            let text = format!("node {node} {back} {limit} after the workload ended: {waits}");
+            session.conversation.noticed(vtime_ns, builtin::NOT_CALM, &text);
             self.telling.of_host(session.conversation.take_events());
         }
     }

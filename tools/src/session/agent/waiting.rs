@@ -1,0 +1,56 @@
+//! What a machine still has to do, in words: for findings about one that did not do it in time.
+
+use everett_protocol::{ReadyCheck, Service};
+
+use super::{Conversation, Phase};
+
+impl Conversation {
+    /// What keeps the machine from being ready, or its drivers from having stopped. A clause with a subject and a verb.
+    #[must_use]
+    pub fn waits_for(&self) -> String {
+        match self.at.phase {
+            Phase::Booting => "its agent has not spoken".to_owned(),
+            Phase::Mounting => "its root is not mounted".to_owned(),
+            Phase::Mounted => "it has not joined the world".to_owned(),
+            Phase::Joining => self.services_waited_for(),
+            Phase::Ready | Phase::Beginning => {
+                "its random numbers were not seeded, so its drivers never started".to_owned()
+            }
+            Phase::Running | Phase::Stopping => self.drivers_that_run(),
+            Phase::Stopped | Phase::Done | Phase::Broken => "it waits for nothing".to_owned(),
+        }
+    }
+
+    /// The agent says when all services are ready, and not which one is, so all that have a condition are named.
+    fn services_waited_for(&self) -> String {
+        if !self.at.services_started {
+            return "its services were not started".to_owned();
+        }
+        let waited: Vec<String> = self.plan.services.iter().filter_map(named_with_condition).collect();
+        match &waited[..] {
+            [] => "its services are not ready".to_owned(),
+            [one] => format!("its service {one} is not ready"),
+            several => format!("one of its services is not ready: {}", several.join(", ")),
+        }
+    }
+
+    fn drivers_that_run(&self) -> String {
+        let drivers = self.plan.drivers.iter().zip(&self.at.drivers);
+        let names: Vec<&str> =
+            drivers.filter(|(_, state)| state.runs).map(|(driver, _)| driver.service.name.as_str()).collect();
+        match names.len() {
+            0 => "its agent has not said that its drivers have ended".to_owned(),
+            1 => format!("its driver {} did not end when it was killed", names.join("")),
+            _ => format!("its drivers {} did not end when they were killed", names.join(", ")),
+        }
+    }
+}
+
+/// A service and its condition, as in `redis (tcp port 6379)`; nothing if it is ready once it has started.
+fn named_with_condition(service: &Service) -> Option<String> {
+    let condition = match &service.ready.as_ref()?.check {
+        ReadyCheck::Tcp { port, .. } => format!("tcp port {port}"),
+        ReadyCheck::Command { argv, .. } => format!("command {}", argv.join(" ")),
+    };
+    Some(format!("{} ({condition})", service.name))
+}
