@@ -17,6 +17,7 @@ use everett_vmm::engine::soft::FlushSchedule;
 use everett_vmm::wire::log::Step;
 use everett_vmm::world::Captured;
 
+use crate::host_time::CpuClock;
 use crate::interrupt::Interrupt;
 use crate::session::drive::{Ended, Watch, drive};
 use crate::session::event::Event;
@@ -54,10 +55,12 @@ pub struct RunResult {
     pub trail: Digest,
     /// How many points the trail has.
     pub points: usize,
-    /// Instructions retired.
+    /// Instructions retired since power-on, the boot's included.
     pub instructions: u64,
-    /// Of these, how many since the moment from which the run started.
+    /// Of these, how many since the moment from which the run started: what the run executed.
     pub executed: u64,
+    /// CPU time of the run, in nanoseconds.
+    pub cpu_ns: u64,
     /// vtime at its end, in nanoseconds.
     pub vtime_ns: u64,
     /// How many findings it had.
@@ -162,6 +165,7 @@ impl Job {
             if run >= self.runs {
                 break;
             }
+            let clock = CpuClock::start();
             let usual = self.launcher(run).options.caches == self.launcher.options.caches;
             let again = if usual { kept.take() } else { None };
             let brought_back = again.is_some() && self.launcher.from.is_some();
@@ -180,6 +184,7 @@ impl Job {
                 points: timeline.trail().points().len(),
                 instructions: timeline.icount(),
                 executed: timeline.icount() - instructions,
+                cpu_ns: clock.elapsed_ns(),
                 vtime_ns: timeline.vtime(),
                 findings: timeline.findings(),
                 brought_back,
@@ -346,6 +351,7 @@ mod tests {
             points,
             instructions: 0,
             executed: 0,
+            cpu_ns: 0,
             vtime_ns: points as u64,
             findings: 0,
             brought_back: false,

@@ -25,8 +25,28 @@ use crate::world_file::Clock;
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum Record<'a> {
-    Run { run: u32, trail: String, trail_points: usize, instructions: u64, vtime_ns: u64, findings: u64 },
-    Mismatch { run: u32, reference: u32, vtime_ns: u64 },
+    /// What is about to be run.
+    Begin {
+        runs: u32,
+        jobs: u16,
+        from: &'a str,
+    },
+    /// As of `everett run`: `instructions` since power-on, `executed` since the moment from which the run started.
+    Run {
+        run: u32,
+        trail: String,
+        trail_points: usize,
+        instructions: u64,
+        executed: u64,
+        cpu_ns: u64,
+        vtime_ns: u64,
+        findings: u64,
+    },
+    Mismatch {
+        run: u32,
+        reference: u32,
+        vtime_ns: u64,
+    },
     Divergence(DivergenceRecord<'a>),
     End(End<'a>),
 }
@@ -48,6 +68,9 @@ struct End<'a> {
     /// The bound earned: a leak with a larger probability per run would have been seen with this confidence.
     leak_probability_below: f64,
     confidence: f64,
+    /// What all runs executed since the moment from which they started.
+    executed: u64,
+    cpu_ns: u64,
     host_seconds: f64,
     mips: f64,
 }
@@ -86,6 +109,7 @@ pub(super) fn verify(
     interrupt: &Interrupt,
 ) -> anyhow::Result<(Outcome, Report)> {
     let clock = Stopwatch::start();
+    tell_beginning(ui, job)?;
     let report = run_with_bar(ui, job, interrupt)?;
     let clock_mode = job.launcher.world.clock;
     for result in &report.runs {
@@ -98,13 +122,32 @@ pub(super) fn verify(
     }
     let clean_runs = u32::try_from(report.runs.len()).unwrap_or(u32::MAX);
     if clean_runs > 0 {
-        tell_end(ui, clock_mode, &report, clean_runs, &identity.path(job.seed), clock.seconds())?;
+        tell_end(ui, job, &report, clean_runs, &identity.path(job.seed), clock.seconds())?;
     }
     if report.interrupted {
         anyhow::bail!("interrupted after {clean_runs} of {} runs", job.runs);
     }
     let found = report.runs.iter().any(|result| result.findings > 0);
     Ok((if found { Outcome::Found } else { Outcome::Fine }, report))
+}
+
+/// From where the runs start.
+fn start_of(job: &Job) -> &'static str {
+    match job.launcher.from.as_deref() {
+        None => "power-on",
+        Some(stored) if stored.session.seed().is_some() => "a saved moment",
+        Some(_) => "the stored boot",
+    }
+}
+
+fn tell_beginning(ui: &Ui, job: &Job) -> anyhow::Result<()> {
+    let (from, runs, jobs) = (start_of(job), job.runs, job.jobs.get());
+    ui.say(format!(
+        "{runs} runs, {jobs} at a time, each from {from} to {} after ready; half of the runs drop their caches again and again, and \
+         half have small ones, so a run costs two to three times one of `everett run`",
+        show_duration_ns(job.duration_ns)
+    ))?;
+    Ok(ui.record(&Record::Begin { runs, jobs, from })?)
 }
 
 /// Run the job under a bar.
@@ -128,7 +171,7 @@ fn tell_run(ui: &Ui, clock: Clock, result: &RunResult) -> anyhow::Result<()> {
         result.run,
         result.trail,
         result.points,
-        result.instructions,
+        result.executed,
         clock.mode().units()
     ))?;
     ui.record(&Record::Run {
@@ -136,6 +179,8 @@ fn tell_run(ui: &Ui, clock: Clock, result: &RunResult) -> anyhow::Result<()> {
         trail: format!("{:#}", result.trail),
         trail_points: result.points,
         instructions: result.instructions,
+        executed: result.executed,
+        cpu_ns: result.cpu_ns,
         vtime_ns: result.vtime_ns,
         findings: result.findings,
     })?;
@@ -144,18 +189,21 @@ fn tell_run(ui: &Ui, clock: Clock, result: &RunResult) -> anyhow::Result<()> {
 
 fn tell_end(
     ui: &Ui,
-    clock: Clock,
+    job: &Job,
     report: &Report,
     clean_runs: u32,
     path: &str,
     seconds: f64,
 ) -> anyhow::Result<()> {
-    let instructions: u64 = report.runs.iter().map(|result| result.executed).sum();
-    let mips = instructions as f64 / 1e6 / seconds.max(1e-9);
+    let executed: u64 = report.runs.iter().map(|result| result.executed).sum();
+    let cpu_ns: u64 = report.runs.iter().map(|result| result.cpu_ns).sum();
+    let mips = executed as f64 / 1e6 / seconds.max(1e-9);
     ui.say(format!(
-        "{}  all trails are equal; {}",
+        "{}  all trails are equal; {}, counted from {}; {:.1} s of CPU a run",
         style::paint(style::HEAD, path),
-        common::executed(clock, instructions, seconds),
+        common::executed(job.launcher.world.clock, executed, seconds),
+        start_of(job),
+        cpu_ns as f64 / 1e9 / f64::from(clean_runs.max(1)),
     ))?;
     ui.say(style::paint(style::GOOD, bound::sentence(clean_runs)))?;
     ui.record(&Record::End(End {
@@ -163,6 +211,8 @@ fn tell_end(
         clean_runs,
         leak_probability_below: bound::leak_probability(clean_runs),
         confidence: bound::CONFIDENCE,
+        executed,
+        cpu_ns,
         host_seconds: seconds,
         mips,
     }))?;

@@ -272,3 +272,27 @@ fn a_leak_behind_a_restart_is_found_to_the_instruction() {
     assert_eq!(a, b, "{found}");
     assert_ne!(a_after, b_after, "{found}");
 }
+
+/// The counts of runs and of all of them are of one kind, and it is said from where they are.
+#[test]
+fn verify_counts_from_where_its_runs_start() {
+    image();
+    let arguments =
+        ["verify", world_file().to_str().unwrap(), "--for", "300ms", "--runs", "2", "--jobs", "2"]
+            .map(str::to_owned);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let output = everett(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let of_runs: Vec<f64> = text
+        .lines()
+        .filter(|line| line.starts_with("run "))
+        .filter_map(|line| line.strip_suffix(" instructions")?.rsplit(' ').next()?.parse().ok())
+        .collect();
+    assert_eq!(of_runs.len(), 2, "{text}");
+    let total = text.split("all trails are equal; ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+    let total: f64 = total.parse().unwrap();
+    assert!((of_runs.iter().sum::<f64>() / 1e9 - total).abs() < 0.011, "{text}");
+    assert!(text.contains("2 runs, 2 at a time, each from the stored boot to 300 ms after ready"), "{text}");
+    assert!(text.contains("counted from the stored boot"), "{text}");
+}
