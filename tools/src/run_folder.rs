@@ -28,7 +28,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It holds something else.
-    #[error("{}: not empty; name a new folder", .0.display())]
+    #[error("{}: the folder is not empty; name another one with -o, or remove it first", .0.display())]
     NotEmpty(PathBuf),
     /// An operation on one of its files failed.
     #[error("{}", path.display())]
@@ -269,6 +269,11 @@ mod tests {
         assert_eq!(read("trail.jsonl"), b"{\"vtime_ns\":5,\"digest\":\"abc\"}\n");
         assert_eq!(read("console.log"), b"\x00\xff");
         assert_eq!(read("run.json"), b"{\"schema_version\":1,\"seed\":1}\n");
-        assert!(matches!(RunFolder::create(&folder, &world, &[]), Err(Error::NotEmpty(_))));
+        let Err(error) = RunFolder::create(&folder, &world, &[]) else { panic!("it is there") };
+        let here = folder.display();
+        assert_eq!(
+            error.to_string(),
+            format!("{here}: the folder is not empty; name another one with -o, or remove it first")
+        );
     }
 }

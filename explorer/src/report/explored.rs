@@ -23,7 +23,7 @@ pub struct Explored {
     pub executed: u64,
     /// Faults that were done.
     pub faults: u64,
-    /// Times that something was lost: frames, unflushed writes.
+    /// Times that a disk lost unflushed writes with its machine's power.
     pub losses: u64,
     /// Bytes of logs.
     pub log_bytes: u64,

@@ -28,7 +28,9 @@ pub enum RunError {
     #[error("{} has a run already: resume it, or name another folder", .0.display())]
     Exists(PathBuf),
     /// Records of which nobody knows what they are of.
-    #[error("{} has records and no run.json that says of what", .0.display())]
+    #[error(
+        "{} has records and no run.json that says of what: name another folder, or remove this one to begin anew", .0.display()
+    )]
     Orphans(PathBuf),
     /// There is nothing to resume or to read.
     #[error("{} has no run: there is no run.json in it", .0.display())]
@@ -55,7 +57,7 @@ pub enum RunError {
         known: u32,
     },
     /// It is another exploration.
-    #[error("{} is another exploration's", path.display())]
+    #[error("{} is another exploration's: name another folder, or remove this one to begin anew", path.display())]
     Other {
         /// The folder.
         path: PathBuf,

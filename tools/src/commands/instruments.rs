@@ -56,7 +56,7 @@ impl EdgeFile {
     pub(super) fn new(args: &cli::Instruments) -> anyhow::Result<Option<EdgeFile>> {
         let Some(path) = args.edges.clone() else { return Ok(None) };
         if path.exists() {
-            bail!("{}: it exists; name a new file", path.display());
+            bail!("{}: the file exists; name another one with --edges, or remove it first", path.display());
         }
         let folder = folder_of(&path);
         if !folder.is_dir() {

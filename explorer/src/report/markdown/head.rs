@@ -8,6 +8,18 @@ use crate::units::write_duration_ns;
 /// The most nodes that are named.
 const NODES_SHOWN: usize = 16;
 
+/// How many faults were done, and what losses of power cost.
+fn faults(done: u64, losses: u64) -> String {
+    let done = match done {
+        1 => "1 was done".to_owned(),
+        n => format!("{} were done", count(n)),
+    };
+    match losses {
+        0 => format!("{done}; no disk lost unflushed writes"),
+        n => format!("{done}; {} a disk lost unflushed writes with its power", counted(n, "time", "times")),
+    }
+}
+
 pub(super) fn write(report: &Report) -> String {
     let Report { header, explored, findings, end, missing, .. } = report;
     let found = match findings.len() as u64 {
@@ -49,7 +61,7 @@ pub(super) fn write(report: &Report) -> String {
         n => format!("; {} broke", count(n)),
     };
     row("branches", format!("{}, {} with checks{broken}", count(explored.branches), count(explored.checked)));
-    row("faults", format!("{} done; {} losses", count(explored.faults), count(explored.losses)));
+    row("faults", faults(explored.faults, explored.losses));
     row("seed", header.seed.to_string());
     row("strategy", format!("{}, {} branches in flight", cell(&header.strategy.0), header.in_flight));
     row(
@@ -69,4 +81,16 @@ pub(super) fn write(report: &Report) -> String {
     row("image", cell(&header.image));
     row("identity", cell(&header.identity));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::faults;
+
+    #[test]
+    fn faults_and_losses_are_sentences() {
+        assert_eq!(faults(89, 3), "89 were done; 3 times a disk lost unflushed writes with its power");
+        assert_eq!(faults(1, 1), "1 was done; 1 time a disk lost unflushed writes with its power");
+        assert_eq!(faults(0, 0), "0 were done; no disk lost unflushed writes");
+    }
 }

@@ -27,7 +27,7 @@ pub struct Totals {
     pub checked: u64,
     /// Faults that were done.
     pub faults: u64,
-    /// Times that something was lost.
+    /// Times that a disk lost unflushed writes with its machine's power.
     pub losses: u64,
     /// How many came to the horizon.
     pub whole: u64,

@@ -55,7 +55,8 @@ fn a_place_for_a_run() {
     assert_eq!(names, ["branches.jsonl", "findings", "lock", "run.json"]);
     fs::remove_file(run.join("run.json")).unwrap();
     fs::write(branches(run), "x").unwrap();
-    assert_eq!(error(Journal::create(run, &header())), "RUN has records and no run.json that says of what");
+    let orphans = "RUN has records and no run.json that says of what: name another folder, or remove this one to begin anew";
+    assert_eq!(error(Journal::create(run, &header())), orphans);
 }
 
 #[test]
@@ -68,7 +69,10 @@ fn another_exploration_is_refused_and_untouched() {
     fs::write(branches(run.path()), &torn).unwrap();
     let other = Header { seed: 8, ..header() };
     let error = Journal::resume(run.path(), &other).unwrap_err();
-    assert_eq!(told(&error, run.path()), "RUN is another exploration's: seed differs: 7 here, 8 there");
+    assert_eq!(
+        told(&error, run.path()),
+        "RUN is another exploration's: name another folder, or remove this one to begin anew: seed differs: 7 here, 8 there"
+    );
     assert_eq!(fs::read(branches(run.path())).unwrap(), torn);
     assert!(Reading::open(run.path()).unwrap().end().is_some());
     assert_eq!(Journal::resume(run.path(), &header()).unwrap().len(), 1);
