@@ -6,9 +6,9 @@ use everett_vmm::fault::{PPM, Ppm};
 use serde::{Deserialize, Serialize};
 
 use crate::coverage::AbstractionConfig;
+use crate::fit::Fit;
 use crate::plan::draw::Span;
 use crate::plan::draw::pct::DEPTH;
-use crate::search::IN_FLIGHT_DEFAULT;
 use crate::search::strategy::StrategyKind;
 use crate::units::{Size, write_duration_ns};
 
@@ -29,16 +29,18 @@ pub struct ExploreConfig {
     pub segment: Span,
     /// How far from the root moment branches lead.
     pub horizon: Span,
-    /// How many branches are followed by the checks, besides those that reach the horizon.
-    pub checks: Ppm,
+    /// How many branches are followed by the checks, besides those that reach the horizon. What fits the exploration's length if
+    /// it is not given: [`ExploreConfig::fit`].
+    pub checks: Option<Ppm>,
     /// Each kind of fault is on in half of the subtrees.
     pub swarm: bool,
     /// From where branches go on.
     pub strategy: StrategyKind,
     /// Of strategy `pct`: bugs of this depth are looked for.
     pub depth: u32,
-    /// How many branches may be chosen before the first one's result is known: K.
-    pub in_flight: u32,
+    /// How many branches may be chosen before the first one's result is known: K. What fits the exploration's length if it is not
+    /// given.
+    pub in_flight: Option<u32>,
     /// How much log of a branch coverage looks at.
     pub log: Size,
     /// Built-in properties that are not judged.
@@ -54,11 +56,11 @@ impl Default for ExploreConfig {
         ExploreConfig {
             segment: Span::s(2),
             horizon: Span::s(20),
-            checks: PPM / 8,
+            checks: None,
             swarm: true,
             strategy: StrategyKind::default(),
             depth: 3,
-            in_flight: IN_FLIGHT_DEFAULT,
+            in_flight: None,
             log: Size(64 << 10),
             ignore: Vec::new(),
             interchangeable: Vec::new(),
@@ -78,6 +80,24 @@ pub struct ExploreError {
 }
 
 impl ExploreConfig {
+    /// Take from a fit what is not given.
+    pub fn fit(&mut self, fit: Fit) {
+        self.in_flight.get_or_insert(fit.in_flight);
+        self.checks.get_or_insert(fit.checks);
+    }
+
+    /// K. That of an exploration without an end if nothing was given or fitted.
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight.unwrap_or(Fit::default().in_flight)
+    }
+
+    /// The share of branches that are followed by checks, likewise.
+    #[must_use]
+    pub fn checks(&self) -> Ppm {
+        self.checks.unwrap_or(Fit::default().checks)
+    }
+
     /// Whether the numbers make sense.
     ///
     /// # Errors
@@ -96,14 +116,14 @@ impl ExploreConfig {
             let (least, most) = (write_duration_ns(segment), write_duration_ns(HORIZON_NS_MAX));
             return fail("horizon", format!("must be from {least}, a segment, to {most}"));
         }
-        if self.checks > PPM {
+        if self.checks() > PPM {
             return fail("checks", format!("must be from 0 to {PPM}, in parts of a million"));
         }
         let within = |key, bounds: RangeInclusive<u64>, found: u32| match bounds.contains(&found.into()) {
             true => Ok(()),
             false => fail(key, format!("must be from {} to {}, not {found}", bounds.start(), bounds.end())),
         };
-        within("in_flight", IN_FLIGHT, self.in_flight)?;
+        within("in_flight", IN_FLIGHT, self.in_flight())?;
         within("depth", DEPTH, self.depth)
     }
 }
@@ -123,6 +143,20 @@ mod tests {
         assert_eq!((read.segment, read.log, read.state.last), (Span::ms(500), Size(1 << 20), 2));
         assert_eq!(read.check(), Ok(()));
         assert!(toml::from_str::<ExploreConfig>("segments = \"1s\"").is_err());
+    }
+
+    #[test]
+    fn what_is_given_is_kept_and_the_rest_is_fitted() {
+        let fitted = |text: &str| {
+            let mut explore: ExploreConfig = toml::from_str(text).unwrap();
+            explore.fit(Fit { in_flight: 8, checks: PPM / 2 });
+            (explore.in_flight(), explore.checks())
+        };
+        assert_eq!(fitted(""), (8, PPM / 2));
+        assert_eq!(fitted("in_flight = 16"), (16, PPM / 2));
+        assert_eq!(fitted("checks = 0"), (8, 0));
+        let plain = ExploreConfig::default();
+        assert_eq!((plain.in_flight(), plain.checks()), (64, PPM / 8));
     }
 
     #[test]

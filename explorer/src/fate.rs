@@ -82,7 +82,7 @@ impl Fates<'_> {
         for &Fork { vtime_ns, child } in path.forks() {
             streams.branch(vtime_ns, child);
         }
-        let drawn = below(streams.get(CHECKS), u64::from(PPM)) < u64::from(self.explore.checks);
+        let drawn = below(streams.get(CHECKS), u64::from(PPM)) < u64::from(self.explore.checks());
         Some(End { at_ns, open, checked: drawn || !open })
     }
 }

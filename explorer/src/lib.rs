@@ -23,6 +23,7 @@ pub mod composer;
 pub mod config;
 pub mod coverage;
 pub mod fate;
+pub mod fit;
 pub mod history;
 mod pattern;
 pub mod plan;

@@ -3,17 +3,15 @@
 //! A leak that shows in a run with probability p is missed by n runs with probability (1-p)^n. So n clean runs bound p:
 //! at confidence c, p is less than 1 - (1-c)^(1/n). Five runs still miss a leak of 1 % in 95 of 100 cases.
 
+use everett_explorer::coverage::statistics::probability_below;
+
 /// The confidence at which bounds are stated.
-pub const CONFIDENCE: f64 = 0.95;
+pub use everett_explorer::coverage::statistics::CONFIDENCE;
 
 /// The largest probability per run that `clean_runs` runs without a mismatch leave possible at [`CONFIDENCE`].
 #[must_use]
 pub fn leak_probability(clean_runs: u32) -> f64 {
-    if clean_runs == 0 {
-        return 1.0;
-    }
-    // 1 - x^(1/n) loses its digits for large n: ln and expm1 keep them.
-    -((1.0 - CONFIDENCE).ln() / f64::from(clean_runs)).exp_m1()
+    probability_below(clean_runs.into())
 }
 
 /// The bound in words.

@@ -295,7 +295,8 @@ pub struct Verify {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Without --budget and --branches it goes on until Ctrl-C. A run directory that is there is gone on with, \
-                        if it is of the same world and seed."
+                        if it is of the same world and seed. Where the world file does not say how many branches are in \
+                        flight and how many are checked, that fits --branches or --budget; see docs/exploring.md."
 )]
 pub struct Explore {
     /// The world file; its [explore], [faults] and [[property]] tables say how, and what for

@@ -53,7 +53,7 @@ impl Identity {
         let Identity(hash) = Identity::new(world, image_digests);
         let explore = &world.explore;
         let pct = (explore.strategy == StrategyKind::Pct).then_some(explore.depth);
-        let what = (&world.faults, explore.segment, explore.horizon, explore.checks, explore.swarm, pct);
+        let what = (&world.faults, explore.segment, explore.horizon, explore.checks(), explore.swarm, pct);
         let mut hasher = blake3::Hasher::new_derive_key("everett exploration");
         hasher.update(hash.as_bytes());
         hasher.update(serde_json::to_string(&what).unwrap_or_default().as_bytes());

@@ -1,7 +1,7 @@
 //! What an exploration found, what it covered and what it did not, to be read.
 //!
 //! - `explored`: how much was run; `covered`: coverage and what may be left; `found`: findings and how findable they are
-//! - `promise`: what random priorities promise; `commands`: what became of test commands; `missing`: what the report cannot tell since a bound was met
+//! - `worth`: how thorough it was; `promise`: what random priorities promise; `commands`: what became of test commands; `missing`: what the report cannot tell since a bound was met
 //! - `figures` and `sparkline`: numbers for people; `span`: texts of guests in Markdown
 //! - `markdown`: the report as text
 //!
@@ -21,6 +21,7 @@ mod missing;
 mod promise;
 mod span;
 mod sparkline;
+mod worth;
 
 use std::collections::BTreeSet;
 
@@ -32,6 +33,7 @@ pub use explored::Explored;
 pub use found::{Findable, Found, Pace};
 pub use missing::Missing;
 pub use promise::Promise;
+pub use worth::Worth;
 
 use crate::coverage::{Gaps, Kind};
 use crate::run::{End, Header, HistoryCount, Merged};
@@ -67,6 +69,8 @@ pub struct Report {
     pub end: Option<End>,
     /// How much was run.
     pub explored: Explored,
+    /// How thorough it was.
+    pub worth: Worth,
     /// What was found.
     pub findings: Vec<Found>,
     /// What was covered, by kind.
@@ -127,6 +131,7 @@ impl Report {
             header: Header { world: serde_json::Value::Null, ..header.clone() },
             end: about.end.cloned(),
             explored: Explored::of(merged),
+            worth: Worth::of(header, merged),
             findings: merged.findings().iter().map(|found| Found::of(merged, found, adaptive)).collect(),
             coverage: Kind::ALL.into_iter().map(|kind| CoveredKind::of(merged.coverage(), kind)).collect(),
             promise: Promise::of(header, merged),

@@ -18,7 +18,7 @@ mod window;
 
 pub use path::{FORKS_MAX, Fork, Path, PathError};
 pub use tree::{Branch, Choice, Place, Standing, Tree};
-pub use window::{IN_FLIGHT_DEFAULT, Ledger, Next, Search};
+pub use window::{Ledger, Next, Search};
 
 #[cfg(test)]
 mod tests;

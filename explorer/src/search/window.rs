@@ -12,9 +12,6 @@ use rand_chacha::rand_core::SeedableRng;
 use super::strategy::Strategy;
 use super::tree::{Choice, Standing, Tree};
 
-/// Branches that run at a time, unless the world says otherwise.
-pub const IN_FLIGHT_DEFAULT: u32 = 64;
-
 /// What is made of results, in the order of choices.
 pub trait Ledger {
     /// What a worker brings back.

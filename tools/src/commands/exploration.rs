@@ -5,10 +5,11 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use everett_explorer::coverage::Gaps;
+use everett_explorer::fit::Fit;
 use everett_explorer::report::{About, Report};
 use everett_explorer::run::{Finding, Header, Merged, Reading, Record, SCHEMA_VERSION, StrategyName};
 use everett_explorer::search::strategy::StrategyKind;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::common;
 use crate::cli::Id;
@@ -69,7 +70,7 @@ fn header(setting: &Setting, image: &str) -> anyhow::Result<Header> {
         }),
         seed: setting.seed,
         strategy: StrategyName(world.explore.strategy.name().to_owned()),
-        in_flight: world.explore.in_flight,
+        in_flight: world.explore.in_flight(),
         root_ns: setting.root_ns,
         segment_ns: world.explore.segment.0,
         horizon_ns: world.explore.horizon.0,
@@ -77,6 +78,13 @@ fn header(setting: &Setting, image: &str) -> anyhow::Result<Header> {
         engine: EngineKind::Soft.name().to_owned(),
         exact: true,
     })
+}
+
+/// What a run directory's exploration had where its world leaves it open.
+pub(super) fn recorded_fit(header: &Header) -> Fit {
+    let checks = header.world.pointer("/explore/checks").and_then(Value::as_u64);
+    let checks = checks.and_then(|checks| u32::try_from(checks).ok());
+    Fit { in_flight: header.in_flight, checks: checks.unwrap_or(Fit::default().checks) }
 }
 
 /// An exploration's run directory, and what is known from it.
@@ -125,6 +133,7 @@ impl Run {
         let there = self.reading.header();
         let mut world = common::load(Path::new(&there.world_file))?;
         world.explore.strategy = there.strategy.0.parse::<StrategyKind>()?;
+        world.explore.fit(recorded_fit(there));
         let engine = Engine::choose(asked, world.clock)?;
         let options = engine.options(EngineOptions::default());
         let Explored { setting, mut header } = prepare(ui, world, Some(there.seed), options, interrupt)?;

@@ -5,8 +5,9 @@ use std::thread;
 use std::time::Duration;
 
 use everett_explorer::coverage::Kind;
-use everett_explorer::report::{Promise, TestCommand};
-use everett_explorer::run::{Hit, Journal, Record, Why};
+use everett_explorer::fit::{Fit, Length};
+use everett_explorer::report::{Promise, TestCommand, Worth};
+use everett_explorer::run::{Header, Hit, Journal, Record, Why};
 use serde::Serialize;
 
 use super::Outcome;
@@ -23,7 +24,7 @@ use crate::session::launch::EngineOptions;
 use crate::ui::progress::ExploreBar;
 use crate::ui::{Ui, printable, style};
 use crate::units::{Vtime, show_bytes, show_duration_ns};
-use crate::world_file::Clock;
+use crate::world_file::{Clock, World};
 
 /// Of the host's memory, moments may take one part in so many, unless somebody says otherwise.
 const MEMORY_PART: u64 = 4;
@@ -66,6 +67,8 @@ struct Summary<'a> {
     executed: u64,
     states: u64,
     findings: usize,
+    /// How thorough it was, and what it is worth that nothing was found.
+    worth: Worth,
     /// What random priorities promise, under strategy `pct`.
     promise: Option<Promise>,
     /// Commands of a test template that never succeeded.
@@ -78,6 +81,8 @@ struct Summary<'a> {
 
 pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Explore) -> anyhow::Result<Outcome> {
     let mut world = common::load(&args.world)?;
+    let length = Length { branches: args.branches, host_ns: args.budget };
+    fit(ui, &mut world, length, &args.output)?;
     let engine = Engine::choose(asked, world.clock)?;
     world.explore.strategy = args.strategy.unwrap_or(world.explore.strategy);
     let options = engine.options(EngineOptions::new(&args.hidden)?);
@@ -103,6 +108,36 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Explore) -> anyhow::Result<
     let outcome = go(ui, &explored, &args.output, &limits, &interrupt, &before)?;
     common::warn_of_engine(ui, &engine)?;
     Ok(if outcome.merged.findings().is_empty() { Outcome::Fine } else { Outcome::Found })
+}
+
+/// Set what the world leaves open: what fits the length that is asked for, or what a run directory that is there began with.
+fn fit(ui: &Ui, world: &mut World, length: Length, folder: &Path) -> anyhow::Result<()> {
+    let mut fit = Fit::of(length);
+    if findings::is_run(folder)? {
+        let recorded = exploration::recorded_fit(&Header::read(folder)?);
+        let is_open = world.explore.in_flight.is_none() || world.explore.checks.is_none();
+        if is_open && recorded != fit {
+            ui.say(style::paint(
+                style::NOTE,
+                format!(
+                    "this run began with {} branches in flight and checks after {}, and goes on so; a new one of this length would have {} and {}",
+                    recorded.in_flight,
+                    share(recorded.checks),
+                    fit.in_flight,
+                    share(fit.checks)
+                ),
+            ))?;
+        }
+        fit = recorded;
+    }
+    world.explore.fit(fit);
+    Ok(())
+}
+
+/// A share in parts of a million, in percent.
+fn share(ppm: u32) -> String {
+    let percent = f64::from(ppm) / 10_000.0;
+    format!("{percent} % of them")
 }
 
 /// Explore, or go on with it, in this run directory.
@@ -142,6 +177,7 @@ pub(super) fn go(
     let folder = folder.display().to_string();
     let progress = &outcome.progress;
     let promise = Promise::of(header, &outcome.merged);
+    let worth = Worth::of(header, &outcome.merged);
     let mut unsuccessful = TestCommand::all(&outcome.merged);
     unsuccessful.retain(|command| command.counts.succeeded == 0);
     ui.record(&Summary {
@@ -162,6 +198,7 @@ pub(super) fn go(
         executed: progress.instructions,
         states: outcome.merged.coverage().incidence(Kind::State).observed,
         findings: outcome.merged.findings().len(),
+        worth,
         promise,
         unsuccessful: &unsuccessful,
         digest: end.digest.clone(),
@@ -170,6 +207,7 @@ pub(super) fn go(
         run_directory: &folder,
     })?;
     tell_end(ui, setting.launcher.world.clock, &outcome, &end.digest, host_seconds)?;
+    ui.say(worth.to_string())?;
     for why in &outcome.absent {
         let line = format!("a worker had to go home: {}", printable(why));
         ui.say(style::paint(style::NOTE, line))?;
@@ -209,17 +247,18 @@ fn tell_beginning(
     let explore = &setting.launcher.world.explore;
     let name = setting.name(&everett_explorer::search::Path::default());
     ui.say(format!(
-        "{}  branches of {} up to {} after ready, strategy {}, {} in flight, {} {}, {} for moments",
+        "{}  branches of {} up to {} after ready, strategy {}, {} in flight, checks after {}, {} {}, {} for moments",
         style::paint(style::HEAD, name),
         show_duration_ns(explore.segment.0),
         show_duration_ns(explore.horizon.0),
         explore.strategy,
-        explore.in_flight,
+        explore.in_flight(),
+        share(explore.checks()),
         limits.workers,
         if limits.workers == 1 { "worker" } else { "workers" },
         show_bytes(limits.memory_bytes),
     ))?;
-    if limits.workers > (explore.in_flight / WORKERS_PART).max(1) as usize {
+    if limits.workers > (explore.in_flight() / WORKERS_PART).max(1) as usize {
         ui.say(style::paint(
             style::NOTE,
             format!(

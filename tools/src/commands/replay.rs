@@ -173,7 +173,8 @@ fn regression(ui: &Ui, asked: Asked, args: &cli::Replay, interrupt: &Interrupt) 
         bail!("{}: a regression file has one finding; leave out {id}", file.display());
     }
     let regression = Regression::read(file)?;
-    let world = common::load(&regression.world_file(file, args.world.as_deref())?)?;
+    let mut world = common::load(&regression.world_file(file, args.world.as_deref())?)?;
+    world.explore.checks = world.explore.checks.or(regression.checks);
     let plan = regression.plan(&world.names(), file)?;
     let engine = Engine::choose(asked, world.clock)?;
     instruments::check(&args.instruments, &world, &engine)?;

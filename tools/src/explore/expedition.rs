@@ -102,7 +102,7 @@ pub fn explore(
     onlooker: &mut dyn Onlooker,
 ) -> anyhow::Result<Outcome> {
     let explore = &setting.launcher.world.explore;
-    let in_flight = NonZero::new(explore.in_flight).unwrap_or(NonZero::<u32>::MIN);
+    let in_flight = NonZero::new(explore.in_flight()).unwrap_or(NonZero::<u32>::MIN);
     let search = Search::new(
         setting.seed,
         setting.root_ns,

@@ -43,6 +43,9 @@ pub struct Regression {
     pub for_ns: u64,
     /// Checks follow.
     pub checked: bool,
+    /// The share of branches with checks that the exploration had, in parts of a million: the timeline's name depends on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checks: Option<u32>,
     /// The fault plan, a line an entry.
     pub plan: Vec<serde_json::Value>,
     /// Without any one of its faults the finding is not shown. False if shrinking was cut short.
@@ -78,6 +81,7 @@ impl Regression {
             path: path.clone(),
             for_ns: end.at_ns.saturating_sub(setting.root_ns),
             checked: end.checked,
+            checks: Some(setting.launcher.world.explore.checks()),
             plan: lines,
             minimal: shrunk.why == Why::Minimal,
             property: shrunk.found.hit.property.clone(),
@@ -251,6 +255,7 @@ mod tests {
             path: Path::default(),
             for_ns: 1,
             checked: true,
+            checks: None,
             plan: Vec::new(),
             minimal: false,
             property: "p".to_owned(),

@@ -348,7 +348,7 @@ fn commands_that_fail_or_hang_are_found() {
 fn never_succeeding_is_counted(mut launcher: Launcher) {
     launcher.world.explore.segment = Span::s(1);
     launcher.world.explore.horizon = Span::s(2);
-    launcher.world.explore.in_flight = 2;
+    launcher.world.explore.in_flight = Some(2);
     launcher.world.explore.strategy = StrategyKind::Uniform;
     launcher.world.faults.only = Some(vec![FaultKind::Reseed]);
     let setting = setting_of(launcher, EngineOptions::default());

@@ -454,6 +454,49 @@ fn a_shrinking_that_is_interrupted_leaves_a_file(place: &Place, run: &str) {
     }
 }
 
+/// What the world leaves open fits the length that is asked for, is recorded, and is kept by all that goes on from there.
+#[test]
+fn a_short_exploration_has_few_branches_in_flight() {
+    image();
+    let place = Place::new(&WORLD.replace("in_flight = 4\n", "").replace("checks = 200000\n", ""));
+    let (world, run) = (place.path("world.toml"), place.path("run"));
+    let first =
+        place.everett(&["explore", &world, "--seed", "3", "--branches", "300", "--until-found", "-o", &run]);
+    assert_eq!(first.status.code(), Some(1), "something is found: {}", shown(&first));
+    let header = fs::read_to_string(format!("{run}/run.json")).unwrap();
+    assert!(header.contains("\"in_flight\": 16") && header.contains("\"checks\": 250000"), "{header}");
+    let digest = place.digest(&run);
+    // A shorter one would have others, and one that goes on does not.
+    let second =
+        place.everett(&["explore", &world, "--seed", "3", "--branches", "1", "--jobs", "1", "-o", &run]);
+    assert!(matches!(second.status.code(), Some(0 | 1)), "{}", shown(&second));
+    assert!(shown(&second).contains("this run began with 16 branches in flight"), "{}", shown(&second));
+    let text = shown(&first);
+    assert!(text.contains("branches had checks") && text.contains("the deepest timeline has"), "{text}");
+    assert_eq!(fs::read_to_string(format!("{run}/run.json")).unwrap(), header);
+    let third = place.everett(&[
+        "--json",
+        "explore",
+        &world,
+        "--seed",
+        "3",
+        "--branches",
+        "300",
+        "--until-found",
+        "-o",
+        &run,
+    ]);
+    assert!(shown(&third).contains("\"worth\":{\"branches\":"), "{}", shown(&third));
+    assert_eq!(place.digest(&run), digest);
+    // The name of the timeline depends on the share of checks, which the regression file knows.
+    let shrunk = place.everett(&["shrink", &run, "1"]);
+    assert_eq!(shrunk.status.code(), Some(1), "{}", shown(&shrunk));
+    let replay = place.everett(&["replay", &format!("{run}/regression-1.json"), "-q"]);
+    assert!(shown(&replay).contains("as it was recorded"), "{}", shown(&replay));
+    let report = place.everett(&["report", &run]);
+    assert!(shown(&report).contains("branches had checks"), "{}", shown(&report));
+}
+
 /// What a workload does wrong is told, and ends nothing but its own timelines.
 #[test]
 fn workloads_that_go_wrong_are_findings() {

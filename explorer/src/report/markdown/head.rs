@@ -36,6 +36,7 @@ pub(super) fn write(report: &Report) -> String {
         counted(explored.branches, "branch", "branches"),
         counted(explored.subtrees, "subtree", "subtrees"),
     );
+    text.push_str(&format!("{}.\n\n", report.worth));
     if !header.exact {
         text.push_str(&format!(
             "**Inexact:** the engine, {}, had not proved exact on its host. Results may be the host's, and another run may \

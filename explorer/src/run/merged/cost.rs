@@ -31,6 +31,8 @@ pub struct Totals {
     pub losses: u64,
     /// How many came to the horizon.
     pub whole: u64,
+    /// The most branches that one timeline has, one after the other.
+    pub depth: u64,
     /// How many have an operation history.
     pub histories: u64,
     /// Their histories.
@@ -79,6 +81,7 @@ impl Totals {
         add(&mut self.faults, record.faults);
         add(&mut self.losses, record.losses);
         add(&mut self.whole, record.is_whole().into());
+        self.depth = self.depth.max(record.path.forks().len() as u64);
         add(&mut self.log_bytes, record.log_bytes);
         add(&mut self.logs_cut, record.log_cut.into());
         add(&mut self.deltas_full, (record.delta.overflow() > 0).into());

@@ -12,7 +12,7 @@ mod commands;
 mod cost;
 mod finding;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) use chain::same;
 pub use commands::Commands;
@@ -36,6 +36,8 @@ pub struct Merged {
     subtree_of: Vec<u64>,
     /// By that branch, what its subtree cost so far.
     subtrees: BTreeMap<u64, Cost>,
+    /// Of these, those in which a branch was followed by checks.
+    checked: BTreeSet<u64>,
     findings: Findings,
     sometimes: BTreeMap<String, Seen>,
     sometimes_overflow: u64,
@@ -101,6 +103,9 @@ impl Merged {
         cost.add(&record);
         let until = *cost;
         self.totals.add(&record);
+        if record.checked {
+            self.checked.insert(subtree);
+        }
         self.chain.add(&record);
         self.commands.add(&record);
         for name in &record.sometimes {
@@ -145,6 +150,12 @@ impl Merged {
     #[must_use]
     pub fn subtrees(&self) -> &BTreeMap<u64, Cost> {
         &self.subtrees
+    }
+
+    /// How many subtrees have a branch that was followed by checks.
+    #[must_use]
+    pub fn subtrees_checked(&self) -> u64 {
+        self.checked.len() as u64
     }
 
     /// What was covered.

@@ -1,0 +1,49 @@
+//! A short exploration goes on from branches, and does not only begin at the root moment.
+
+use std::num::NonZero;
+
+use everett_explorer::fit::{Fit, Length};
+use everett_explorer::search::strategy::StrategyKind;
+use everett_explorer::search::{Ledger, Next, Search, Standing};
+
+/// Each branch can be gone on from, and every third one reached something new.
+struct World;
+
+impl Ledger for World {
+    type Outcome = u64;
+
+    fn take(&mut self, choice: u64, end_ns: u64) -> Standing {
+        Standing { open_ns: Some(end_ns), reward: u64::from(choice.is_multiple_of(3)), instructions: 1 }
+    }
+
+    fn unseen_ppm(&self) -> u32 {
+        300_000
+    }
+}
+
+/// How many of so many branches are deeper than one, and how deep the deepest is.
+fn depths(branches: u64, in_flight: u32) -> (usize, u32) {
+    let in_flight = NonZero::new(in_flight).unwrap();
+    let mut search = Search::new(7, 1, in_flight, branches, StrategyKind::Novelty.strategy(), World);
+    let mut waiting = Vec::new();
+    loop {
+        match search.choose() {
+            Next::Run(choice) => {
+                let end_ns = choice.path.forks().last().map_or(1, |fork| fork.vtime_ns) + 1;
+                waiting.push((choice.number, end_ns));
+            }
+            Next::Wait(_) => waiting.drain(..).for_each(|(number, end_ns)| search.deliver(number, end_ns)),
+            Next::Over => break,
+        }
+    }
+    let depths = || search.tree().branches().iter().map(|branch| branch.depth);
+    (depths().filter(|depth| *depth > 1).count(), depths().max().unwrap_or(0))
+}
+
+#[test]
+fn what_fits_150_branches_leads_deep() {
+    let Fit { in_flight, .. } = Fit::of(Length { branches: Some(150), host_ns: None });
+    let (fitted, endless) = (depths(150, in_flight), depths(150, Fit::default().in_flight));
+    assert!(fitted.0 > 75 && fitted.1 >= 5, "{fitted:?}");
+    assert!(endless.1 <= 3 && endless.0 < fitted.0, "{endless:?}: what 64 in flight leave of 150");
+}
