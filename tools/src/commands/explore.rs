@@ -4,6 +4,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use anyhow::Context;
 use everett_explorer::coverage::Kind;
 use everett_explorer::fit::{Fit, Length};
 use everett_explorer::report::{Promise, TestCommand, Worth};
@@ -113,7 +114,11 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Explore) -> anyhow::Result<
 /// Set what the world leaves open: what fits the length that is asked for, or what a run directory that is there began with.
 fn fit(ui: &Ui, world: &mut World, length: Length, folder: &Path) -> anyhow::Result<()> {
     let mut fit = Fit::of(length);
-    if findings::is_run(folder)? {
+    let is_run = findings::is_run(folder).with_context(|| {
+        let folder = folder.display();
+        format!("-o {folder}: no exploration can go on there; name another folder, or remove this one")
+    })?;
+    if is_run {
         let recorded = exploration::recorded_fit(&Header::read(folder)?);
         let is_open = world.explore.in_flight.is_none() || world.explore.checks.is_none();
         if is_open && recorded != fit {
