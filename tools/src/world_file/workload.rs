@@ -4,20 +4,17 @@ use everett_explorer::history::Spec;
 use everett_explorer::suggest::nearest;
 use serde::Serialize;
 
-use super::command::{COMMAND_KEYS, Command, command, span, tcp_port, unit_name};
+use super::command::{COMMAND_KEYS, Command, command, span, unit_name};
 use super::cursor::{Item, Table};
 use super::error::Error;
 use super::node::Node;
 use super::paths;
+use super::talk::{TALK_KEYS, Talk, talk};
 
 /// The most drivers, and the most checks.
 const COMMANDS_MAX: usize = 64;
 /// How long a check may take if it does not say, in nanoseconds of vtime.
 const CHECK_TIMEOUT_NS_DEFAULT: u64 = 60_000_000_000;
-/// The keys of a check that the host makes, besides those of all.
-const TALK_KEYS: [&str; 3] = ["tcp", "send", "expect"];
-/// The most bytes that the host says, and that it looks for.
-const SAID_BYTES_MAX: usize = 16 << 10;
 
 /// What is done to a world.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -70,17 +67,6 @@ pub enum CheckKind {
     Talk(Talk),
 }
 
-/// What the host says to a node, and what it is to answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Talk {
-    /// The node's TCP port.
-    pub tcp: u16,
-    /// What is said. Nothing: the node speaks first, if at all.
-    pub send: String,
-    /// What the answer has in it. Nothing: it is enough that there is a connection.
-    pub expect: String,
-}
-
 impl Workload {
     /// Whether the host has something to say to a node: then it is on the wire.
     #[must_use]
@@ -123,22 +109,12 @@ fn check_kind(table: &Table<'_>) -> Result<CheckKind, Error> {
         if let Some((item, key)) = keys(&COMMAND_KEYS) {
             return Err(item.error(format!("\"{key}\" is for a command on the node, \"tcp\" for the host")));
         }
-        let tcp = tcp_port(&tcp)?;
-        return Ok(CheckKind::Talk(Talk { tcp, send: said(table, "send")?, expect: said(table, "expect")? }));
+        return talk(table, &tcp).map(CheckKind::Talk);
     }
     match keys(&TALK_KEYS) {
         Some((item, key)) => Err(item.error(format!("\"{key}\" needs \"tcp\", the node's port"))),
         None => Ok(CheckKind::Command(command(table)?)),
     }
-}
-
-fn said(table: &Table<'_>, key: &str) -> Result<String, Error> {
-    let Some(item) = table.get(key) else { return Ok(String::new()) };
-    let text = item.str()?;
-    if text.len() > SAID_BYTES_MAX {
-        return Err(item.error(format!("{} bytes; at most {SAID_BYTES_MAX} are allowed", text.len())));
-    }
-    Ok(text.to_owned())
 }
 
 /// The unit's name, which no other driver, check or service may have, and its node: the only one if not named.

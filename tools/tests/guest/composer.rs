@@ -74,9 +74,8 @@ const DURATION_NS: u64 = 2_500 * MS;
 fn launcher_with(files: &[&[(&str, &str)]]) -> Launcher {
     let mut launcher = launcher_of(WORLD);
     for (node, files) in launcher.world.nodes.iter_mut().zip(files) {
-        let file = |(name, content): &(&str, &str)| FileEntry {
-            guest_path: format!("{FOLDER}/{name}"),
-            content: content.as_bytes().into(),
+        let file = |(name, content): &(&str, &str)| {
+            FileEntry::of_root(format!("{FOLDER}/{name}"), content.as_bytes().into())
         };
         node.files = files.iter().map(file).collect();
     }

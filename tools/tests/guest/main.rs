@@ -19,6 +19,7 @@ mod faults;
 mod instruments;
 mod moments;
 mod power_loss;
+mod joining;
 mod programs;
 mod scheduling;
 mod stored;
