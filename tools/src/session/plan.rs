@@ -39,6 +39,8 @@ pub struct Plan {
     pub checks: Vec<Check>,
     /// The folder that may have commands of a test template. They are listed before the machine is ready.
     pub template: Option<String>,
+    /// How long the world is left alone before the last commands and the checks, in nanoseconds of vtime.
+    pub settle_ns: u64,
 }
 
 /// A driver as the agent sees it: a service without readiness.
@@ -158,6 +160,7 @@ impl Plan {
                 .collect(),
             checks: checks.filter_map(agent_check).collect(),
             template: world.workload.template.clone(),
+            settle_ns: world.workload.settle_ns,
         }
     }
 }
@@ -395,10 +398,10 @@ argv = ["ping"]
             pieces.iter().map(|piece| (piece.mode, piece.append, piece.data.0.len())).collect();
         let (max, rest) = (limits::PUT_FILE_BYTES_MAX, long.len() - limits::PUT_FILE_BYTES_MAX);
         assert_eq!(told, [(0o755, false, max), (0o755, true, rest), (0o644, false, 0)]);
-    }
-}
         world.nodes[0].files[0].own_mode = Some(0o400);
         (world.nodes[0].files[1].owner, world.nodes[0].files[1].group) =
             (Some("b".to_owned()), Some("c".to_owned()));
         let told = plan(&world).files.into_iter().map(|piece| (piece.mode, piece.owner)).collect::<Vec<_>>();
         assert_eq!(told, [(0o400, None), (0o400, None), (0o644, Some("b:c".to_owned()))]);
+    }
+}

@@ -162,6 +162,7 @@ fn errors_name_file_line_and_key() {
         ("memory = true", "node[0].memory: expected a string, found a boolean"),
         ("disk = { path = \"/d\", size = 64 }", "node[0].disk.size: 64 needs a unit, e.g. \"64M\""),
         ("[[link]]\nlatency = 1.5", "link[0].latency: 1.5 needs a unit, e.g. \"1.5s\""),
+        ("[workload]\nsettle = 2", "workload.settle: 2 needs a unit, e.g. \"2s\""),
         ("[faults.loss]\nevery = 1", "faults.loss.every: 1 needs a unit, e.g. \"1s\""),
         ("[explore]\nlog = 64", "explore.log: 64 needs a unit, e.g. \"64M\""),
     ] {

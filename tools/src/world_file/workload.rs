@@ -10,19 +10,30 @@ use super::error::Error;
 use super::node::Node;
 use super::paths;
 use super::talk::{TALK_KEYS, Talk, talk};
+use crate::units;
 
 /// The most drivers, and the most checks.
 const COMMANDS_MAX: usize = 64;
 /// How long a check may take if it does not say, in nanoseconds of vtime.
 const CHECK_TIMEOUT_NS_DEFAULT: u64 = 60_000_000_000;
 
+/// How long a world is left alone before its checks if it does not say, in nanoseconds of vtime. Balancers, clients and
+/// replicas look at each other about once a second, and retry once: two seconds are enough for most to see that faults are
+/// over, and cost an idle world next to nothing.
+const SETTLE_NS_DEFAULT: u64 = 2_000_000_000;
+/// The longest that it is, in nanoseconds of vtime. The last commands of a test template have ten minutes, this included.
+const SETTLE_NS_MAX: u64 = 120_000_000_000;
+
 /// What is done to a world.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Workload {
     /// Started together when every service is ready.
     pub drivers: Vec<Driver>,
     /// Run one after the other at the end, in this order.
     pub checks: Vec<Check>,
+    /// How long the world is left alone before the last commands of a test template and the checks, in nanoseconds of vtime,
+    /// once faults are over, drivers have stopped and all nodes are back.
+    pub settle_ns: u64,
     /// The folder in the guests that has a test template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
@@ -67,6 +78,13 @@ pub enum CheckKind {
     Talk(Talk),
 }
 
+impl Default for Workload {
+    fn default() -> Workload {
+        let (drivers, checks, template, history) = Default::default();
+        Workload { drivers, checks, settle_ns: SETTLE_NS_DEFAULT, template, history }
+    }
+}
+
 impl Workload {
     /// Whether the host has something to say to a node: then it is on the wire.
     #[must_use]
@@ -78,7 +96,14 @@ impl Workload {
 pub(super) fn read(table: Option<Table<'_>>, nodes: &[Node]) -> Result<Workload, Error> {
     let mut workload = Workload::default();
     let Some(table) = table else { return Ok(workload) };
-    table.only(&["driver", "check", "history", "template"], &["composer"])?;
+    table.only(&["driver", "check", "history", "template", "settle"], &["composer"])?;
+    if let Some(item) = table.get("settle") {
+        let ns = item.duration_ns()?;
+        if ns > SETTLE_NS_MAX {
+            return Err(item.error(format!("at most {}", units::show_duration_ns(SETTLE_NS_MAX))));
+        }
+        workload.settle_ns = ns;
+    }
     workload.history = table.get("history").map(|item| item.deserialize()).transpose()?;
     workload.template = table.get("template").map(|item| paths::guest(&item, item.str()?)).transpose()?;
     let mut names: Vec<String> = Vec::new();

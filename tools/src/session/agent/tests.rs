@@ -43,6 +43,7 @@ pub(in crate::session) fn plan() -> Plan {
         drivers: vec![Driver { service: service("load"), repeat: true }],
         checks: vec![Check { name: "alive".to_owned(), exec: exec("ping") }],
         template: None,
+        settle_ns: 0,
     }
 }
 
@@ -238,7 +239,6 @@ fn what_the_agent_refuses_on_the_way_breaks_the_conversation() {
 }
 
 #[test]
-#[test]
 fn a_file_system_that_is_not_mounted_is_a_finding_of_its_own() {
     let mut script = Script::new();
     script.mounted();
@@ -254,6 +254,7 @@ fn a_file_system_that_is_not_mounted_is_a_finding_of_its_own() {
     assert_eq!((&*property, &*text), ("file system damaged", "the ext4 at /data: bad"));
 }
 
+#[test]
 fn a_boot_that_cannot_get_ready_says_why() {
     let not_ready = || Message::NotReady { service: "server".to_owned(), why: "not in time".to_owned() };
     let exited = |restarting| {
