@@ -3,7 +3,9 @@
 //! A number always carries its unit: `20` alone could be seconds or nanoseconds, and a timeline is too expensive to
 //! run for the wrong one. All arithmetic is in integers, so that `0.1s` is exactly 100,000,000 ns.
 
-use serde::de::Error as _;
+use std::fmt;
+
+use serde::de::{Error as DeError, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A size in bytes, read with its unit: `"64K"`.
@@ -18,8 +20,42 @@ impl Serialize for Size {
 
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Size, D::Error> {
-        let text = String::deserialize(from)?;
-        parse_size_bytes(&text).map(Size).map_err(D::Error::custom)
+        from.deserialize_any(Quantity(&SIZE)).map(Size)
+    }
+}
+
+/// Reads a duration with its unit, in nanoseconds, from a form that says what its values are.
+///
+/// # Errors
+/// Those of [`parse_duration_ns`], and a number without a unit.
+pub fn deserialize_duration_ns<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    from.deserialize_any(Quantity(&TIME))
+}
+
+/// Reads text with a unit, and hints at units where there is a bare number.
+struct Quantity(&'static Units);
+
+impl Visitor<'_> for Quantity {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "text with a unit, such as \"1{}\"", self.0.example)
+    }
+
+    fn visit_str<E: DeError>(self, text: &str) -> Result<u64, E> {
+        parse(text, self.0).map_err(E::custom)
+    }
+
+    fn visit_i64<E: DeError>(self, number: i64) -> Result<u64, E> {
+        Err(E::custom(self.0.bare(number)))
+    }
+
+    fn visit_u64<E: DeError>(self, number: u64) -> Result<u64, E> {
+        Err(E::custom(self.0.bare(number)))
+    }
+
+    fn visit_f64<E: DeError>(self, number: f64) -> Result<u64, E> {
+        Err(E::custom(self.0.bare(number)))
     }
 }
 
@@ -37,6 +73,14 @@ pub enum UnitError {
         /// The units that there are.
         units: &'static str,
         /// A likely one.
+        example: &'static str,
+    },
+    /// A number that is not even text.
+    #[error("{number} needs a unit, e.g. \"{number}{example}\"")]
+    Bare {
+        /// What was written.
+        number: String,
+        /// A likely unit.
         example: &'static str,
     },
     /// A unit that does not exist.
@@ -67,6 +111,12 @@ struct Units {
     example: &'static str,
     base: &'static str,
     factors: &'static [(&'static str, u64)],
+}
+
+impl Units {
+    fn bare(&self, number: impl fmt::Display) -> UnitError {
+        UnitError::Bare { number: number.to_string(), example: self.example }
+    }
 }
 
 const TIME: Units = Units {
@@ -114,6 +164,16 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, UnitError> {
 /// A missing or unknown unit, a fraction of a byte, or more than 2^64 bytes.
 pub fn parse_size_bytes(text: &str) -> Result<u64, UnitError> {
     parse(text, &SIZE)
+}
+
+/// The error of a duration that is written as a number.
+pub fn bare_duration(number: impl fmt::Display) -> UnitError {
+    TIME.bare(number)
+}
+
+/// The error of a size that is written as a number.
+pub fn bare_size(number: impl fmt::Display) -> UnitError {
+    SIZE.bare(number)
 }
 
 fn parse(text: &str, units: &Units) -> Result<u64, UnitError> {
@@ -198,6 +258,19 @@ mod tests {
         assert_eq!(error, "\"128Q\" has the unknown unit \"Q\"; the units are B, K, M, G, T");
         let error = parse_size_bytes("128").unwrap_err().to_string();
         assert_eq!(error, "\"128\" has no unit; write one of B, K, M, G, T, as in \"128M\"");
+    }
+
+    #[test]
+    fn a_bare_number_is_told_that_it_needs_a_unit() {
+        let size = |json: &str| serde_json::from_str::<Size>(json).map_err(|error| error.to_string());
+        assert_eq!(size("\"4K\""), Ok(Size(4096)));
+        assert!(size("4").unwrap_err().starts_with("4 needs a unit, e.g. \"4M\""));
+        assert!(size("-1.5").unwrap_err().starts_with("-1.5 needs a unit"));
+        assert!(
+            size("[]")
+                .unwrap_err()
+                .starts_with("invalid type: sequence, expected text with a unit, such as \"1M\"")
+        );
     }
 
     #[test]

@@ -7,6 +7,8 @@
 
 #[path = "../agent/src/failure.rs"]
 mod failure;
+#[path = "../agent/src/kernel_log.rs"]
+mod kernel_log;
 #[path = "../agent/src/listing.rs"]
 mod listing;
 #[path = "../agent/src/netlink.rs"]

@@ -163,9 +163,6 @@ pub struct Timeline {
     /// The seed under which the machine boots, up to where its services are ready; the world file's, or 0, without it
     #[arg(long, value_name = "N")]
     pub boot_seed: Option<u64>,
-    /// How much vtime, from where the services are ready
-    #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "20s")]
-    pub duration_ns: u64,
     /// Boot from power-on, instead of starting where a stored boot is ready
     #[arg(long)]
     pub cold: bool,
@@ -245,6 +242,15 @@ pub struct Run {
     /// Which timeline
     #[command(flatten)]
     pub timeline: Timeline,
+    /// How much vtime, from where the services are ready; without it, until the workload is done
+    #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, display_order = 3)]
+    pub duration_ns: Option<u64>,
+    /// End when the workload is done, 10 minutes of vtime after ready at the latest: the default without --for
+    ///
+    /// It is done when the drivers have ended, each driver and anytime_ command of a test template has ended at least once, and
+    /// the fault plan is carried out. A driver with repeat = true never ends: then --for says how long it runs.
+    #[arg(long, conflicts_with = "duration_ns", display_order = 3)]
+    pub until_done: bool,
     /// Write run.json, events.jsonl, trail.jsonl, wire.jsonl, wire.pcapng and consoles into this new folder
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -283,6 +289,12 @@ pub struct Verify {
     /// Which timeline
     #[command(flatten)]
     pub timeline: Timeline,
+    /// How much vtime, from where the services are ready
+    #[arg(
+        long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "20s",
+        display_order = 3
+    )]
+    pub duration_ns: u64,
     /// How often to run it
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     pub runs: u32,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-pub use everett_explorer::units::{UnitError, parse_duration_ns, parse_size_bytes};
+pub use everett_explorer::units::{UnitError, bare_duration, bare_size, parse_duration_ns, parse_size_bytes};
 
 /// A vtime as `seconds.nanoseconds`, at a width that keeps columns aligned up to 9,999 seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

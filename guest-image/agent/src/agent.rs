@@ -91,7 +91,7 @@ impl Agent {
                             self.report(&failure)?;
                         }
                     }
-                    Source::Probe(name) => self.probe_connected(&name),
+                    Source::Probe(name) => self.go_on_probing(&name),
                 }
             }
         }
@@ -147,9 +147,9 @@ impl Agent {
         }
         for (name, watched) in &self.services {
             if let State::Starting(probe) = &watched.state
-                && let Some(socket) = probe.socket()
+                && let Some((socket, awaited)) = probe.socket()
             {
-                watch(Source::Probe(name.clone()), PollFd::new(socket, PollFlags::OUT));
+                watch(Source::Probe(name.clone()), PollFd::new(socket, awaited));
             }
         }
         watch(Source::Signals, PollFd::new(&self.signals, PollFlags::IN));

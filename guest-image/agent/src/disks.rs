@@ -1,13 +1,16 @@
 //! Block devices by serial number, and the data disks on them.
 
 use crate::failure::{Context as _, Failure};
+use crate::kernel_log;
 use crate::users;
 use crate::virtio::Bus;
 use everett_protocol::DataDisk;
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::os::unix::fs::chown;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// How much of a disk must be zero for it to count as blank. Every filesystem that Linux mounts has its superblock
@@ -48,22 +51,36 @@ fn among_bound(serial: &str) -> Result<String, Failure> {
     Err(Failure::new(format!("cannot find a disk with the serial number {serial} (there: {seen})")))
 }
 
-/// Mounts a data disk, after making its filesystem if it is blank and the host says so.
-pub(crate) fn mount_data(disk: &DataDisk) -> Result<(), Failure> {
+/// Bytes of a filesystem's block: what the largest sectors have, so that a block is one sector on such a disk.
+const BLOCK_BYTES: u32 = 4096;
+
+/// Errors of mount(2) that say nothing about what is on the disk: no driver for the filesystem, no memory.
+const NOT_OF_THE_DISK: [Errno; 2] = [Errno::NODEV, Errno::NOMEM];
+
+/// Mounts a data disk, after making its filesystem if it is blank and the host says so. Returns what is wrong with a
+/// filesystem that was there before and that the kernel does not mount.
+pub(crate) fn mount_data(disk: &DataDisk) -> Result<Option<String>, Failure> {
     let device = by_serial(&disk.serial)?;
-    if disk.format_blank && blank(&device)? {
+    let fresh = disk.format_blank && blank(&device)?;
+    if fresh {
         format(disk, &device)?;
     }
     let path = disk.path.as_str();
     fs::create_dir_all(path).context(|| format!("make {path}"))?;
     let kind = disk.filesystem.as_str();
-    mount(device.as_str(), path, kind, MountFlags::NOATIME, None)
-        .context(|| format!("mount the {kind} disk {} on {path}", disk.serial))?;
+    match mount(device.as_str(), path, kind, MountFlags::NOATIME, None) {
+        Err(error) if !fresh && !NOT_OF_THE_DISK.contains(&error) => {
+            let name = Path::new(&device).file_name().unwrap_or_default().to_string_lossy();
+            let said = kernel_log::about(&name);
+            return Ok(Some(format!("the {kind} at {path} cannot be mounted: {error}{said}")));
+        }
+        mounted => mounted.context(|| format!("mount the {kind} disk {} on {path}", disk.serial))?,
+    }
     if let Some(owner) = &disk.owner {
         let (uid, gid) = users::owner(owner)?;
         chown(path, Some(uid), Some(gid)).context(|| format!("give {path} to {owner}"))?;
     }
-    Ok(())
+    Ok(None)
 }
 
 fn blank(device: &str) -> Result<bool, Failure> {
@@ -74,14 +91,15 @@ fn blank(device: &str) -> Result<bool, Failure> {
 }
 
 /// Runs the root's own mkfs. What it would draw at random is derived from the serial number instead; nothing is
-/// left for the kernel to initialise later, in the background.
+/// left for the kernel to initialise later, in the background. Blocks have 4 KiB whatever the disk's size and sectors: left
+/// alone, mke2fs makes blocks of 1 KiB on a small disk, and a superblock that spans two sectors of 512 bytes.
 fn format(disk: &DataDisk, device: &str) -> Result<(), Failure> {
     let uuid = uuid_of(&disk.serial);
     let kind = disk.filesystem.as_str();
     let options = match kind {
-        "xfs" => format!("-q -f -K -m uuid={uuid}"),
+        "xfs" => format!("-q -f -K -b size={BLOCK_BYTES} -m uuid={uuid}"),
         _ => format!(
-            "-q -F -m 0 -U {uuid} -E hash_seed={uuid},lazy_itable_init=0,lazy_journal_init=0,nodiscard"
+            "-q -F -b {BLOCK_BYTES} -m 0 -U {uuid} -E hash_seed={uuid},lazy_itable_init=0,lazy_journal_init=0,nodiscard"
         ),
     };
     let program = format!("/sbin/mkfs.{kind}");

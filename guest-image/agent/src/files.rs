@@ -12,7 +12,7 @@ use std::path::Path;
 pub(crate) fn put(file: &PutFile) -> Result<(), Failure> {
     let path = Path::new(&file.path);
     let what = || format!("write {}", file.path);
-    let owner = file.owner.as_deref().map(users::owner).transpose()?;
+    let owner = file.owner.as_deref().map(users::owner).transpose().context(what)?;
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).context(|| format!("make {}", folder.display()))?;
     }

@@ -30,6 +30,7 @@ mod entropy;
 mod etc;
 mod failure;
 mod files;
+mod kernel_log;
 mod listing;
 mod netlink;
 mod network;

@@ -4,11 +4,20 @@ use crate::clock::ms;
 use crate::failure::{Context as _, Failure};
 use crate::spawn::{Program, start};
 use everett_protocol::{Exit, Readiness, ReadyCheck, Service};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::process::Pid;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
+
+/// How long the first connection waits for its answer, in milliseconds of guest time; each one after it waits twice as long
+/// as the one before. A service may have thrown away what came too early, and may be slow to answer, too.
+const ANSWER_MS: u64 = 250;
+/// Most bytes of an answer that are looked at; one that is longer ends the attempt.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+/// How much of it is read at once.
+const READ_BYTES: usize = 4 << 10;
 
 /// A service that is not known to be ready yet.
 pub(crate) struct Probe {
@@ -16,6 +25,8 @@ pub(crate) struct Probe {
     /// When it should have been ready, on `CLOCK_MONOTONIC`.
     pub(crate) deadline_ns: u64,
     attempt: Attempt,
+    /// How long the next connection waits for its answer.
+    patience_ns: u64,
 }
 
 enum Attempt {
@@ -23,30 +34,95 @@ enum Attempt {
     Pause { until_ns: u64 },
     /// The connection is on its way: the socket becomes writable when it is decided.
     Connecting(OwnedFd),
+    /// The connection is there; the answer is not.
+    Talking(Talk),
     /// The command runs.
     Command(Pid),
+}
+
+/// A connection to a service that has to answer.
+struct Talk {
+    socket: OwnedFd,
+    /// How much was sent.
+    sent: usize,
+    heard: Vec<u8>,
+    until_ns: u64,
+}
+
+/// How far a connection is.
+enum Heard {
+    /// What was expected.
+    Expected,
+    /// Not all yet.
+    Waits,
+    /// Something else, and nothing more will come.
+    Nothing,
+}
+
+impl Talk {
+    /// Sends and hears as much as there is.
+    fn go_on(&mut self, send: &[u8], expect: &[u8]) -> Heard {
+        while let Some(rest) = send.get(self.sent..).filter(|rest| !rest.is_empty()) {
+            match rustix::net::send(&self.socket, rest, SendFlags::NOSIGNAL) {
+                Ok(length) => self.sent += length,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Heard::Waits,
+                Err(_) => return Heard::Nothing,
+            }
+        }
+        let mut buffer = [0u8; READ_BYTES];
+        loop {
+            match rustix::net::recv(&self.socket, &mut buffer, RecvFlags::empty()) {
+                Ok((0, _)) => return Heard::Nothing,
+                Ok((length, _)) => self.heard.extend_from_slice(&buffer[..length]),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Heard::Waits,
+                Err(_) => return Heard::Nothing,
+            }
+            if self.heard.windows(expect.len()).any(|window| window == expect) {
+                return Heard::Expected;
+            }
+            if self.heard.len() > ANSWER_BYTES_MAX {
+                return Heard::Nothing;
+            }
+        }
+    }
 }
 
 impl Probe {
     /// The first attempt is made at once.
     pub(crate) fn new(readiness: Readiness, now_ns: u64) -> Self {
         let deadline_ns = now_ns + ms(readiness.limit_ms);
-        Probe { readiness, deadline_ns, attempt: Attempt::Pause { until_ns: now_ns } }
+        let attempt = Attempt::Pause { until_ns: now_ns };
+        Probe { readiness, deadline_ns, attempt, patience_ns: ms(ANSWER_MS) }
     }
 
     /// When something is to be done without any event.
     pub(crate) fn wake_ns(&self) -> u64 {
-        match self.attempt {
-            Attempt::Pause { until_ns } => until_ns.min(self.deadline_ns),
+        match &self.attempt {
+            Attempt::Pause { until_ns } => self.deadline_ns.min(*until_ns),
+            Attempt::Talking(talk) => self.deadline_ns.min(talk.until_ns),
             Attempt::Connecting(_) | Attempt::Command(_) => self.deadline_ns,
         }
     }
 
-    /// The socket whose becoming writable decides the attempt.
-    pub(crate) fn socket(&self) -> Option<&OwnedFd> {
+    /// The socket that the attempt waits for, and what for.
+    pub(crate) fn socket(&self) -> Option<(&OwnedFd, PollFlags)> {
         match &self.attempt {
-            Attempt::Connecting(socket) => Some(socket),
+            Attempt::Connecting(socket) => Some((socket, PollFlags::OUT)),
+            Attempt::Talking(talk) => {
+                let all = talk.sent >= self.said().0.len();
+                Some((&talk.socket, if all { PollFlags::IN } else { PollFlags::OUT }))
+            }
             _ => None,
+        }
+    }
+
+    /// What is sent, and what the answer has in it.
+    fn said(&self) -> (&[u8], &[u8]) {
+        match &self.readiness.check {
+            ReadyCheck::Tcp { send, expect, .. } => (send.as_bytes(), expect.as_bytes()),
+            ReadyCheck::Command { .. } => (&[], &[]),
         }
     }
 
@@ -58,17 +134,21 @@ impl Probe {
         }
     }
 
-    /// Makes an attempt if it is time to. True when the service is ready.
+    /// Makes an attempt if it is time to, and ends one that has taken too long. True when the service is ready.
     pub(crate) fn tick(&mut self, service: &Service, now_ns: u64) -> Result<bool, Failure> {
+        if matches!(&self.attempt, Attempt::Talking(talk) if talk.until_ns <= now_ns) {
+            self.pause(now_ns);
+        }
         if !matches!(self.attempt, Attempt::Pause { until_ns } if until_ns <= now_ns) {
             return Ok(false);
         }
         self.pause(now_ns);
         match &self.readiness.check {
-            ReadyCheck::Tcp { address, port } => {
-                let socket = socket(*address).context(|| format!("probe {}", service.name))?;
-                match rustix::net::connect(&socket, &SocketAddr::new(*address, *port)) {
-                    Ok(()) => return Ok(true),
+            ReadyCheck::Tcp { address, port, .. } => {
+                let to = SocketAddr::new(*address, *port);
+                let socket = socket(to.ip()).context(|| format!("probe {}", service.name))?;
+                match rustix::net::connect(&socket, &to) {
+                    Ok(()) => return Ok(self.connected(socket, now_ns)),
                     Err(Errno::INPROGRESS) => self.attempt = Attempt::Connecting(socket),
                     Err(_) => {}
                 }
@@ -89,12 +169,44 @@ impl Probe {
         Ok(false)
     }
 
-    /// The socket is writable. True when the connection was made.
-    pub(crate) fn connected(&mut self, now_ns: u64) -> bool {
-        let Attempt::Connecting(socket) = &self.attempt else { return false };
-        let made = matches!(rustix::net::sockopt::socket_error(socket), Ok(Ok(())));
-        self.pause(now_ns);
-        made
+    /// Something has happened to the socket. True when the service is ready.
+    pub(crate) fn go_on(&mut self, now_ns: u64) -> bool {
+        let pause = Attempt::Pause { until_ns: now_ns + ms(self.readiness.interval_ms) };
+        match std::mem::replace(&mut self.attempt, pause) {
+            Attempt::Connecting(socket) => {
+                matches!(rustix::net::sockopt::socket_error(&socket), Ok(Ok(())))
+                    && self.connected(socket, now_ns)
+            }
+            Attempt::Talking(talk) => self.talk(talk),
+            attempt => {
+                self.attempt = attempt;
+                false
+            }
+        }
+    }
+
+    /// There is a connection. True when that is enough.
+    fn connected(&mut self, socket: OwnedFd, now_ns: u64) -> bool {
+        if self.said().1.is_empty() {
+            return true;
+        }
+        let until_ns = now_ns.saturating_add(self.patience_ns);
+        self.patience_ns = self.patience_ns.saturating_mul(2);
+        self.talk(Talk { socket, sent: 0, heard: Vec::new(), until_ns })
+    }
+
+    /// Sends and hears what there is. True when the answer is the one that is expected.
+    fn talk(&mut self, mut talk: Talk) -> bool {
+        let (send, expect) = self.said();
+        match talk.go_on(send, expect) {
+            Heard::Expected => true,
+            Heard::Waits => {
+                self.attempt = Attempt::Talking(talk);
+                false
+            }
+            // The next attempt comes after the pause.
+            Heard::Nothing => false,
+        }
     }
 
     /// The command has exited. True when that means ready.

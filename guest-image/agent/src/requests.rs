@@ -30,7 +30,7 @@ impl Agent {
     fn perform(&mut self, id: u64, op: Operation) -> Result<Option<Reply>, Failure> {
         match op {
             Operation::Mount(mount) => self.mount(&mount)?,
-            Operation::Join(join) => self.join(&join)?,
+            Operation::Join(join) => return self.join(&join).map(Some),
             Operation::Reseed { entropy: bytes } => entropy::reseed(&bytes.0)?,
             Operation::Start { services } => self.start_services(&services)?,
             Operation::Exec(exec) => {

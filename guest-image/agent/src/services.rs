@@ -123,11 +123,11 @@ impl Agent {
         self.announce_ready()
     }
 
-    /// The connection of this service's probe is decided.
-    pub(crate) fn probe_connected(&mut self, name: &str) {
+    /// Something has happened to the connection of this service's probe.
+    pub(crate) fn go_on_probing(&mut self, name: &str) {
         let Some(watched) = self.services.get_mut(name) else { return };
         if let State::Starting(probe) = &mut watched.state
-            && probe.connected(now_ns())
+            && probe.go_on(now_ns())
         {
             watched.state = State::Ready;
         }

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::network::Routing;
 use crate::virtio::Bus;
 use crate::{clock, disks, entropy, etc, root};
-use everett_protocol::{Join, Mount};
+use everett_protocol::{Join, Mount, Reply};
 
 /// How far the machine is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,11 +33,11 @@ impl Agent {
         Ok(())
     }
 
-    /// Does what comes after the restart point, short of files and services.
+    /// Does what comes after the restart point, short of files and services. A damaged filesystem ends it.
     ///
     /// Entropy comes first, so that everything that is drawn here depends on it; then the clock, so that nothing that is
     /// made here has an older time.
-    pub(crate) fn join(&mut self, join: &Join) -> Result<(), Failure> {
+    pub(crate) fn join(&mut self, join: &Join) -> Result<Reply, Failure> {
         let Stage::Mounted(hostname) = &self.stage else {
             return Err(Failure::new("the machine is not at its restart point"));
         };
@@ -47,7 +47,9 @@ impl Agent {
         clock::set(join.clock)?;
         Bus::of_machine().bind_all()?;
         for disk in &join.disks {
-            disks::mount_data(disk)?;
+            if let Some(message) = disks::mount_data(disk)? {
+                return Ok(Reply::Damaged { message });
+            }
         }
         etc::write_network(&hostname, join)?;
         let mut routing = Routing::open()?;
@@ -56,6 +58,6 @@ impl Agent {
             routing.interface(interface)?;
         }
         self.stage = Stage::Joined;
-        Ok(())
+        Ok(Reply::Done)
     }
 }

@@ -208,11 +208,12 @@ impl Prepared {
         Ok(booted)
     }
 
-    /// What the command line says of where timelines start.
+    /// What the command line says of where timelines start, whose workload runs for `duration_ns` of vtime if that is known.
     pub(super) fn start_as_asked(
         &mut self,
         ui: &Ui,
         args: &cli::Timeline,
+        duration_ns: Option<u64>,
         interrupt: &Interrupt,
     ) -> anyhow::Result<()> {
         if args.cold {
@@ -226,10 +227,13 @@ impl Prepared {
         let Some(stored) = self.launcher.from.as_deref() else { return Ok(()) };
         let start_ns = stored.moment.vtime();
         let ready_ns = stored.session.ready_ns().unwrap_or(start_ns);
-        if args.from.is_some() && start_ns >= ready_ns.saturating_add(args.duration_ns) {
+        if let Some(duration_ns) = duration_ns
+            && args.from.is_some()
+            && start_ns >= ready_ns.saturating_add(duration_ns)
+        {
             bail!(
                 "--for {}: the moment to start from lies {} after ready",
-                show_duration_ns(args.duration_ns),
+                show_duration_ns(duration_ns),
                 show_duration_ns(start_ns - ready_ns)
             );
         }

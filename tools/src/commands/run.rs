@@ -15,12 +15,12 @@ use crate::identity::MACHINE_VERSION;
 use crate::interrupt::Interrupt;
 use crate::run_folder::RunFolder;
 use crate::session::agent::Phase;
-use crate::session::drive::{Ended, Watch as _, drive};
+use crate::session::drive::{Ended, UNTIL_DONE_NS_MAX, Watch as _, drive, drive_until_done};
 use crate::session::launch::{EngineKind, EngineOptions};
 use crate::session::timeline::Timeline;
 use crate::ui::{Ui, style};
 use crate::units::show_duration_ns;
-use crate::world_file::Clock;
+use crate::world_file::{Clock, World};
 
 /// How a timeline went; a line of `--json`, and `run.json`.
 #[derive(Debug, Serialize)]
@@ -46,12 +46,17 @@ struct Summary {
     #[serde(flatten)]
     faults: FaultCounts,
     whole: bool,
+    /// The workload was not done when its time was over, in a run that was to last until then.
+    not_done: bool,
     host_seconds: f64,
     mips: f64,
 }
 
 pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outcome> {
     let world = common::world(&args.timeline)?;
+    if args.duration_ns.is_none() {
+        check_that_it_ends(&world)?;
+    }
     let engine = Engine::choose(asked, world.clock)?;
     let plan = common::plan(args.timeline.faults.as_deref(), &world)?;
     let lens = Lens::new(&world)?;
@@ -64,7 +69,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outc
     let mut prepared = common::prepare(ui, world, options, &interrupt)?;
     instruments::attach(&args.instruments, &mut prepared.launcher)?;
     common::announce_engine(ui, &engine)?;
-    prepared.start_as_asked(ui, &args.timeline, &interrupt)?;
+    prepared.start_as_asked(ui, &args.timeline, args.duration_ns, &interrupt)?;
     prepared.suffer(ui, plan, &interrupt)?;
     let seed = prepared.seed(args.timeline.seed);
     let Prepared { launcher, identity, image, .. } = prepared;
@@ -77,9 +82,12 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outc
     timeline.world_mut().capture(folder.is_some());
     let started = timeline.icount();
     let judge = Judge::new(&lens, &judged)?;
-    let mut teller = Teller::new(ui, folder, interrupt, &launcher.world, args.timeline.duration_ns, judge);
+    let mut teller = Teller::new(ui, folder, interrupt, &launcher.world, args.duration_ns, judge);
     teller.edges = edges;
-    let ended = drive(&mut timeline, args.timeline.duration_ns, &mut teller)?;
+    let ended = match args.duration_ns {
+        Some(duration_ns) => drive(&mut timeline, duration_ns, &mut teller)?,
+        None => drive_until_done(&mut timeline, &mut teller)?,
+    };
     end_of_wire(ui, &mut timeline, &mut teller)?;
     teller.over(timeline.vtime(), ended == Ended::Whole && timeline.phase() == Phase::Done)?;
     teller.finish();
@@ -113,6 +121,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outc
         findings,
         faults: teller.faults,
         whole: ended == Ended::Whole,
+        not_done: timeline.was_not_done(),
         host_seconds,
         mips: timeline.icount().saturating_sub(started) as f64 / 1e6 / host_seconds.max(1e-9),
     };
@@ -127,6 +136,19 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outc
         anyhow::bail!("interrupted at {} of vtime", show_duration_ns(summary.vtime_ns));
     }
     Ok(if summary.findings > 0 { Outcome::Found } else { Outcome::Fine })
+}
+
+/// Refuse a world whose workload never is done.
+fn check_that_it_ends(world: &World) -> anyhow::Result<()> {
+    let mut drivers = world.workload.drivers.iter();
+    match drivers.find(|driver| driver.repeat) {
+        None => Ok(()),
+        Some(driver) => anyhow::bail!(
+            "{}: the driver \"{}\" has repeat = true and never ends; say how long it runs, such as --for 20s",
+            world.file.display(),
+            driver.name
+        ),
+    }
 }
 
 /// What is on its way still makes its last move, and what observers have missed is said.
@@ -167,6 +189,12 @@ fn tell_end(ui: &Ui, summary: &Summary) -> anyhow::Result<()> {
             ),
         };
         ui.say(format!("{faults} {}{disks}", if faults == 1 { "fault" } else { "faults" }))?;
+    }
+    if summary.not_done {
+        ui.say(format!(
+            "the workload was not done {} after ready, and was ended; --for says how long it runs",
+            show_duration_ns(UNTIL_DONE_NS_MAX)
+        ))?;
     }
     match summary.findings {
         0 => ui.say(style::paint(style::GOOD, "nothing found"))?,

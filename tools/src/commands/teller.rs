@@ -34,7 +34,8 @@ pub(super) struct Teller<'a> {
     nodes: Vec<String>,
     /// The last lines of each node's.
     consoles: Vec<VecDeque<Vec<u8>>>,
-    duration_ns: u64,
+    /// How long the workload runs, in nanoseconds of vtime, if that is known.
+    duration_ns: Option<u64>,
     /// Drivers that are started again and again: what they print tells of their rounds.
     repeated: Vec<String>,
     pub(super) faults: FaultCounts,
@@ -73,12 +74,15 @@ impl<'a> Teller<'a> {
         folder: Option<RunFolder>,
         interrupt: Interrupt,
         world: &World,
-        duration_ns: u64,
+        duration_ns: Option<u64>,
         judge: Judge<'a>,
     ) -> Teller<'a> {
         let drivers = world.workload.drivers.iter();
         let repeated = drivers.filter(|driver| driver.repeat).map(|driver| driver.name.clone()).collect();
-        let bar = RunBar::new(ui, duration_ns);
+        let bar = match duration_ns {
+            Some(duration_ns) => RunBar::new(ui, duration_ns),
+            None => RunBar::endless(ui, "running"),
+        };
         let nodes: Vec<String> = world.nodes.iter().map(|node| node.name.clone()).collect();
         let consoles = vec![VecDeque::from([Vec::new()]); nodes.len()];
         let faults = FaultCounts::default();
@@ -183,7 +187,7 @@ impl Watch for Teller<'_> {
     }
 
     fn at(&mut self, since_ready_ns: u64, instructions: u64) -> bool {
-        self.bar.at(since_ready_ns.min(self.duration_ns), instructions);
+        self.bar.at(since_ready_ns.min(self.duration_ns.unwrap_or(u64::MAX)), instructions);
         !self.interrupt.wanted()
     }
 }

@@ -83,12 +83,12 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Verify) -> anyhow::Result<O
     let interrupt = Interrupt::install()?;
     let mut prepared = common::prepare(ui, world, options, &interrupt)?;
     common::announce_engine(ui, &engine)?;
-    prepared.start_as_asked(ui, &args.timeline, &interrupt)?;
+    prepared.start_as_asked(ui, &args.timeline, Some(args.duration_ns), &interrupt)?;
     prepared.suffer(ui, plan, &interrupt)?;
     let seed = prepared.seed(args.timeline.seed);
     let Prepared { launcher, identity, .. } = prepared;
     let jobs = args.jobs.and_then(NonZero::new).unwrap_or_else(|| default_jobs(args.runs));
-    let job = Job { launcher, seed, duration_ns: args.timeline.duration_ns, runs: args.runs, jobs };
+    let job = Job { launcher, seed, duration_ns: args.duration_ns, runs: args.runs, jobs };
     let outcome = verify(ui, &job, &identity, &interrupt)?.0;
     common::warn_of_engine(ui, &engine)?;
     Ok(outcome)

@@ -35,8 +35,8 @@ pub(super) struct Ports(BTreeMap<u16, String>);
 impl Ports {
     pub(super) fn of(world: &World) -> Ports {
         let services = world.nodes.iter().flat_map(|node| &node.services);
-        let named = services.filter_map(|service| match service.ready {
-            Some(Ready::Tcp(port)) => Some((port, service.name.clone())),
+        let named = services.filter_map(|service| match &service.ready {
+            Some(Ready::Tcp(talk)) => Some((talk.tcp, service.name.clone())),
             _ => None,
         });
         Ports(named.collect())

@@ -332,6 +332,9 @@ impl Conversation {
         match (purpose, reply) {
             (Purpose::Mount, Reply::Done) => self.mounted(vtime_ns),
             (Purpose::Join, Reply::Done) => self.put_next(0, vtime_ns),
+            (Purpose::Join, Reply::Damaged { message }) => {
+                self.broken(vtime_ns, builtin::FILE_SYSTEM_DAMAGED, message)
+            }
             (Purpose::File(index), Reply::Done) => self.put_next(index.saturating_add(1), vtime_ns),
             (Purpose::Services, Reply::Done) => self.at.services_started = true,
             (Purpose::List, Reply::Names(names)) => self.listed(names, vtime_ns),

@@ -13,6 +13,8 @@ use super::timeline::{CALM_NS_MAX, Timeline};
 
 /// Watchers get a word after so much vtime: a fraction of a second of host time.
 const STEP_NS: u64 = TRAIL_INTERVAL_NS / 5;
+/// The longest that a workload runs for which nobody said how long, in nanoseconds of vtime: ten minutes.
+pub const UNTIL_DONE_NS_MAX: u64 = 600_000_000_000;
 /// What an agent gets to say what it is asked, in nanoseconds of vtime.
 const GRACE_NS: u64 = 10_000_000_000;
 
@@ -60,8 +62,21 @@ pub enum Ended {
 /// # Errors
 /// Those of the watcher; nobody has said under which seed the timeline begins.
 pub fn drive(timeline: &mut Timeline, duration_ns: u64, watch: &mut impl Watch) -> anyhow::Result<Ended> {
-    anyhow::ensure!(timeline.seed().is_some(), "a timeline without a seed does not begin");
     timeline.end_after(duration_ns);
+    drive_to_its_end(timeline, watch)
+}
+
+/// Run `timeline` as [`drive`] does, until its workload is done, and for [`UNTIL_DONE_NS_MAX`] of vtime at most.
+///
+/// # Errors
+/// See [`drive`].
+pub fn drive_until_done(timeline: &mut Timeline, watch: &mut impl Watch) -> anyhow::Result<Ended> {
+    timeline.end_when_done(UNTIL_DONE_NS_MAX);
+    drive_to_its_end(timeline, watch)
+}
+
+fn drive_to_its_end(timeline: &mut Timeline, watch: &mut impl Watch) -> anyhow::Result<Ended> {
+    anyhow::ensure!(timeline.seed().is_some(), "a timeline without a seed does not begin");
     timeline.limit_boot();
     let mut seen_points = 0;
     // The same places wherever it starts.
@@ -98,7 +113,7 @@ pub fn drive(timeline: &mut Timeline, duration_ns: u64, watch: &mut impl Watch) 
         let at_point = next_ns.is_multiple_of(TRAIL_INTERVAL_NS);
         match timeline.phase() {
             Phase::Done | Phase::Broken if at_point => return Ok(Ended::Whole),
-            Phase::Stopped if since_ready_ns > checks_end_ns(timeline, duration_ns) => {
+            Phase::Stopped if since_ready_ns > checks_end_ns(timeline, timeline.duration_ns()) => {
                 timeline.give_up("the checks did not end in time");
             }
             _ => {}
@@ -109,7 +124,8 @@ pub fn drive(timeline: &mut Timeline, duration_ns: u64, watch: &mut impl Watch) 
 
 /// How long after *ready* the checks have ended, in nanoseconds of vtime, if the workload runs for `duration_ns`.
 pub(crate) fn checks_end_ns(timeline: &Timeline, duration_ns: u64) -> u64 {
-    let parts = [CALM_NS_MAX, timeline.last_commands_ns(), GRACE_NS, timeline.checks_ns()];
+    let parts =
+        [CALM_NS_MAX, timeline.settle_ns(), timeline.last_commands_ns(), GRACE_NS, timeline.checks_ns()];
     parts.into_iter().fold(duration_ns, u64::saturating_add)
 }
 

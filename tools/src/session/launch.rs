@@ -26,6 +26,7 @@ use everett_vmm::wire::{ConfigError, WireConfig};
 use everett_vmm::world as vmm;
 use serde::Serialize;
 
+use super::memory;
 use super::plan::{Plan, WorldCheck, data_disk_serial, host_port, world_checks};
 use super::timeline::{Faults, OtherPlan, SessionState, StateError, Timeline};
 use super::watching::Watching;
@@ -76,6 +77,21 @@ pub enum LaunchError {
         "the moment's parts do not belong together: its machine has another digest than the one that was stored"
     )]
     Digest,
+    /// A node whose image does not boot in so little memory.
+    #[error(
+        "{}: node \"{node}\": memory: {}M is too little for its kernel and initramfs; give it at least {}M",
+        file.display(), bytes >> 20, least_bytes >> 20
+    )]
+    Memory {
+        /// The world file.
+        file: PathBuf,
+        /// The node.
+        node: String,
+        /// What it has, in bytes.
+        bytes: u64,
+        /// What it needs, in bytes.
+        least_bytes: u64,
+    },
     /// Sizes of caches that do not exist.
     #[error("--{0} must be a power of two, at least 16")]
     CacheSize(&'static str),
@@ -337,8 +353,9 @@ impl Launcher {
     /// A world that is switched on. It is the same for all seeds, and waits when it is ready.
     ///
     /// # Errors
-    /// A file cannot be read or is not what it should be.
+    /// A file cannot be read or is not what it should be, or a node has too little memory for its image.
     pub fn boot(&self) -> Result<Timeline, LaunchError> {
+        self.check_memory()?;
         let machines = self.nodes().map(|node| Ok(self.options.machine(self.config(node)?)?));
         let machines: Vec<_> = machines.collect::<Result<_, LaunchError>>()?;
         let world = vmm::World::new(machines, self.wire(), self.world.boot_seed)?;
@@ -364,6 +381,19 @@ impl Launcher {
         let timeline = Timeline::resume(world, self.plans(), self.checks(), stored.session.clone())?;
         let mut timeline = self.watched(timeline);
         if timeline.digest() == stored.digest { Ok(timeline) } else { Err(LaunchError::Digest) }
+    }
+
+    fn check_memory(&self) -> Result<(), LaunchError> {
+        let Some(least_bytes) = memory::least_bytes(&self.files) else { return Ok(()) };
+        match self.nodes().find(|node| node.memory_bytes < least_bytes) {
+            None => Ok(()),
+            Some(node) => Err(LaunchError::Memory {
+                file: self.world.file.clone(),
+                node: node.name.clone(),
+                bytes: node.memory_bytes,
+                least_bytes,
+            }),
+        }
     }
 
     fn watched(&self, mut timeline: Timeline) -> Timeline {

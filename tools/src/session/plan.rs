@@ -39,6 +39,8 @@ pub struct Plan {
     pub checks: Vec<Check>,
     /// The folder that may have commands of a test template. They are listed before the machine is ready.
     pub template: Option<String>,
+    /// How long the world is left alone before the last commands and the checks, in nanoseconds of vtime.
+    pub settle_ns: u64,
 }
 
 /// A driver as the agent sees it: a service without readiness.
@@ -158,6 +160,7 @@ impl Plan {
                 .collect(),
             checks: checks.filter_map(agent_check).collect(),
             template: world.workload.template.clone(),
+            settle_ns: world.workload.settle_ns,
         }
     }
 }
@@ -224,7 +227,7 @@ fn put_file(file: &world_file::FileEntry, pieces: &mut Vec<protocol::PutFile>) {
     let piece = |append, data: &[u8]| protocol::PutFile {
         path: file.guest_path.clone(),
         mode: file.mode(),
-        owner: None,
+        owner: file.agent_owner(),
         append,
         data: protocol::Bytes(data.to_vec()),
     };
@@ -246,9 +249,12 @@ fn service(service: &world_file::Service) -> protocol::Service {
         user: service.command.user.clone(),
         ready: service.ready.as_ref().map(|ready| protocol::Readiness {
             check: match ready {
-                world_file::Ready::Tcp(port) => {
-                    protocol::ReadyCheck::Tcp { address: Ipv4Addr::LOCALHOST.into(), port: *port }
-                }
+                world_file::Ready::Tcp(talk) => protocol::ReadyCheck::Tcp {
+                    address: Ipv4Addr::LOCALHOST.into(),
+                    port: talk.tcp,
+                    send: talk.send.clone(),
+                    expect: talk.expect.clone(),
+                },
                 world_file::Ready::Command(argv) => protocol::ReadyCheck::Command { argv: argv.clone() },
             },
             interval_ms: READY_INTERVAL_MS,
@@ -384,8 +390,7 @@ argv = ["ping"]
     #[test]
     fn all_pieces_of_a_file_have_the_mode_of_the_whole() {
         let mut world = world();
-        let put =
-            |content: Vec<u8>| world_file::FileEntry { guest_path: "/f".to_owned(), content: content.into() };
+        let put = |content: Vec<u8>| world_file::FileEntry::of_root("/f".to_owned(), content.into());
         let long = [b"#!/bin/sh\n".to_vec(), vec![b'x'; limits::PUT_FILE_BYTES_MAX]].concat();
         world.nodes[0].files = vec![put(long.clone()), put(Vec::new())];
         let pieces = plan(&world).files;
@@ -393,5 +398,10 @@ argv = ["ping"]
             pieces.iter().map(|piece| (piece.mode, piece.append, piece.data.0.len())).collect();
         let (max, rest) = (limits::PUT_FILE_BYTES_MAX, long.len() - limits::PUT_FILE_BYTES_MAX);
         assert_eq!(told, [(0o755, false, max), (0o755, true, rest), (0o644, false, 0)]);
+        world.nodes[0].files[0].own_mode = Some(0o400);
+        (world.nodes[0].files[1].owner, world.nodes[0].files[1].group) =
+            (Some("b".to_owned()), Some("c".to_owned()));
+        let told = plan(&world).files.into_iter().map(|piece| (piece.mode, piece.owner)).collect::<Vec<_>>();
+        assert_eq!(told, [(0o400, None), (0o400, None), (0o644, Some("b:c".to_owned()))]);
     }
 }

@@ -54,7 +54,9 @@ pub fn run(
             Reply::Exited(exit) => return Err(format!("{}: {exit}{}", step.what, link.quote())),
             Reply::Packed { bytes, .. } => packed = Some(bytes),
             Reply::Error { message } => return Err(format!("{}: {message}", step.what)),
-            reply @ Reply::Names(_) => return Err(format!("{}: the agent answers {reply:?}", step.what)),
+            reply @ (Reply::Names(_) | Reply::Damaged { .. }) => {
+                return Err(format!("{}: the agent answers {reply:?}", step.what));
+            }
         }
     }
     Ok(packed)

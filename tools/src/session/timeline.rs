@@ -73,6 +73,8 @@ pub struct Timeline {
     /// What follows from the state of the test template's commands.
     composing: Option<Composing>,
     telling: Telling,
+    /// The workload's end comes when it is done, and has not come yet.
+    until_done: bool,
     /// CPU time that the trail took, in nanoseconds: for figures.
     trail_cpu_ns: u64,
 }
@@ -95,6 +97,7 @@ impl Timeline {
             course,
             composing: None,
             telling,
+            until_done: false,
             trail_cpu_ns: 0,
         }
     }
@@ -102,6 +105,20 @@ impl Timeline {
     /// `duration_ns` of vtime after *ready*, drivers stop and checks run.
     pub fn end_after(&mut self, duration_ns: u64) {
         self.course.duration_ns = Some(duration_ns);
+        self.until_done = false;
+    }
+
+    /// Drivers stop and checks run when drivers, the commands of a test template and the fault plan are done, `most_ns` of vtime
+    /// after *ready* at the latest.
+    pub fn end_when_done(&mut self, most_ns: u64) {
+        self.course.duration_ns = Some(most_ns);
+        self.until_done = true;
+    }
+
+    /// How long the workload runs after *ready*, in nanoseconds of vtime, as far as that is known.
+    #[must_use]
+    pub fn duration_ns(&self) -> u64 {
+        self.course.duration_ns.unwrap_or(0)
     }
 
     /// Have accesses to bytes told as events. Nothing else changes.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::cursor::{Item, Table};
 use super::error::Error;
 use super::paths;
-use crate::units;
+use super::talk::{TALK_KEYS, Talk, talk};
 
 /// The most arguments a program gets.
 const ARGUMENTS_MAX: usize = 1_024;
@@ -52,8 +52,8 @@ pub enum Restart {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ready {
-    /// Something listens on this TCP port of the node.
-    Tcp(u16),
+    /// A TCP port of the node is open, and answers as expected.
+    Tcp(Talk),
     /// This program ends with status 0.
     Command(Vec<String>),
 }
@@ -183,7 +183,7 @@ fn service(table: &Table<'_>) -> Result<Service, Error> {
 /// A span of guest time that the agent is asked to count.
 pub(super) fn span(table: &Table<'_>, key: &str, default_ns: u64) -> Result<u64, Error> {
     let Some(item) = table.get(key) else { return Ok(default_ns) };
-    let ns = units::parse_duration_ns(item.str()?).map_err(|e| item.error(e.to_string()))?;
+    let ns = item.duration_ns()?;
     if ns == 0 || ns > AGENT_SPAN_NS_MAX || !ns.is_multiple_of(AGENT_MILLISECOND_NS) {
         return Err(item.error("between 1ms and 24h, in whole milliseconds"));
     }
@@ -207,18 +207,15 @@ fn name_of_program(argv: &[String]) -> Option<String> {
 
 fn ready(item: &Item<'_>) -> Result<Ready, Error> {
     let table = item.table()?;
-    table.only(&["tcp", "command"], &[])?;
-    match (table.get("tcp"), table.get("command")) {
-        (Some(port), None) => tcp_port(&port).map(Ready::Tcp),
-        (None, Some(command)) => Ok(Ready::Command(argv(&command)?)),
+    table.only(&[&TALK_KEYS[..], &["command"]].concat(), &[])?;
+    let other = ["send", "expect"].into_iter().find_map(|key| table.get(key).map(|item| (key, item)));
+    match (table.get("tcp"), table.get("command"), other) {
+        (Some(_), None, Some(("send", item))) if table.get("expect").is_none() => {
+            Err(item.error("without \"expect\" nothing is said: a connection is enough"))
+        }
+        (Some(port), None, _) => talk(&table, &port).map(Ready::Tcp),
+        (None, Some(_), Some((key, item))) => Err(item.error(format!("\"{key}\" is for \"tcp\""))),
+        (None, Some(command), None) => Ok(Ready::Command(argv(&command)?)),
         _ => Err(item.error("give either tcp = PORT or command = [PROGRAM, …]")),
-    }
-}
-
-/// A TCP port of a node.
-pub(super) fn tcp_port(item: &Item<'_>) -> Result<u16, Error> {
-    match u16::try_from(item.u64()?) {
-        Ok(port) if port != 0 => Ok(port),
-        _ => Err(item.error("a TCP port is between 1 and 65535")),
     }
 }

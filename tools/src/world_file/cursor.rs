@@ -8,6 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::Error;
+use crate::units::{self, UnitError};
 
 /// The text of a world file, and where it came from.
 pub(super) struct Source<'a> {
@@ -144,6 +145,29 @@ impl<'a> Item<'a> {
             DeValue::String(text) => Ok(text),
             _ => Err(self.expected("a string")),
         }
+    }
+
+    /// A duration with its unit, in nanoseconds.
+    pub(super) fn duration_ns(&self) -> Result<u64, Error> {
+        self.quantity(units::parse_duration_ns, units::bare_duration)
+    }
+
+    /// A size with its unit, in bytes.
+    pub(super) fn size_bytes(&self) -> Result<u64, Error> {
+        self.quantity(units::parse_size_bytes, units::bare_size)
+    }
+
+    fn quantity(
+        &self,
+        parse: fn(&str) -> Result<u64, UnitError>,
+        bare: fn(String) -> UnitError,
+    ) -> Result<u64, Error> {
+        let quantity = match self.value.get_ref() {
+            DeValue::Integer(number) => Err(bare(number.to_string())),
+            DeValue::Float(number) => Err(bare(number.to_string())),
+            _ => parse(self.str()?),
+        };
+        quantity.map_err(|error| self.error(error.to_string()))
     }
 
     /// A string, or a date written without quotes, as text.

@@ -8,7 +8,6 @@ use super::command::user_name;
 use super::cursor::{Item, Table};
 use super::error::Error;
 use super::paths;
-use crate::units;
 
 /// The most data disks of one node.
 const DISKS_MAX: usize = 4;
@@ -16,6 +15,8 @@ const DISKS_MAX: usize = 4;
 const DISK_BYTES_MAX: u64 = 64 << 30;
 /// Disks have whole blocks of so many bytes.
 const BLOCK_BYTES: u64 = 4096;
+/// What a drive writes as a whole, if the world does not say: as today's drives do, and as much as a file system's block.
+const SECTOR_DEFAULT: SectorSize = SectorSize::Bytes4096;
 /// The longest that a request takes when nothing is wrong, in nanoseconds: Linux gives requests 30 s.
 const LATENCY_NS_MAX: u64 = 10_000_000_000;
 
@@ -106,7 +107,7 @@ fn disk(item: &Item<'_>) -> Result<DataDisk, Error> {
     let guest_path = paths::guest(&path, path.str()?)?;
     let filesystem = table.get("fs").map(|item| filesystem(&item)).transpose()?.unwrap_or(Filesystem::Ext4);
     let size = table.require("size")?;
-    let size_bytes = units::parse_size_bytes(size.str()?).map_err(|e| size.error(e.to_string()))?;
+    let size_bytes = size.size_bytes()?;
     let least = filesystem.bytes_min();
     if !(least..=DISK_BYTES_MAX).contains(&size_bytes) || !size_bytes.is_multiple_of(BLOCK_BYTES) {
         return Err(size.error(format!(
@@ -116,7 +117,7 @@ fn disk(item: &Item<'_>) -> Result<DataDisk, Error> {
         )));
     }
     let owner = table.get("owner").map(|item| user_name(&item)).transpose()?;
-    let sector = table.get("sector").map(|item| sector(&item)).transpose()?.unwrap_or_default();
+    let sector = table.get("sector").map(|item| sector(&item)).transpose()?.unwrap_or(SECTOR_DEFAULT);
     Ok(DataDisk { guest_path, size_bytes, owner, filesystem, sector, latency: latency(&table)? })
 }
 
@@ -129,7 +130,7 @@ fn filesystem(item: &Item<'_>) -> Result<Filesystem, Error> {
 }
 
 fn sector(item: &Item<'_>) -> Result<SectorSize, Error> {
-    match units::parse_size_bytes(item.str()?) {
+    match item.size_bytes() {
         Ok(512) => Ok(SectorSize::Bytes512),
         Ok(4096) => Ok(SectorSize::Bytes4096),
         _ => Err(item.error("a sector has \"512B\" or \"4K\"")),
@@ -140,7 +141,7 @@ fn latency(table: &Table<'_>) -> Result<Latency, Error> {
     let usual = Latency::default();
     let ns = |key: &str, usual: u64| {
         let Some(item) = table.get(key) else { return Ok(usual) };
-        let ns = units::parse_duration_ns(item.str()?).map_err(|e| item.error(e.to_string()))?;
+        let ns = item.duration_ns()?;
         if ns > LATENCY_NS_MAX { Err(item.error("a request takes at most 10s")) } else { Ok(ns) }
     };
     Ok(Latency {

@@ -79,7 +79,7 @@ fn link(table: &Table<'_>, usual: &LinkConfig) -> Result<LinkConfig, Error> {
     let queue_bytes = match table.get("queue") {
         None => usual.queue_bytes,
         Some(item) => {
-            let bytes = units::parse_size_bytes(item.str()?).map_err(|e| item.error(e.to_string()))?;
+            let bytes = item.size_bytes()?;
             let bytes = bounded(&item, bytes, QUEUE_BYTES_MIN.into(), QUEUE_BYTES_MAX.into())?;
             u32::try_from(bytes).unwrap_or(QUEUE_BYTES_MAX)
         }
@@ -89,7 +89,7 @@ fn link(table: &Table<'_>, usual: &LinkConfig) -> Result<LinkConfig, Error> {
 
 /// One time, or the least and the greatest.
 fn latency(item: &Item<'_>) -> Result<Distribution, Error> {
-    let time = |item: &Item<'_>| units::parse_duration_ns(item.str()?).map_err(|e| item.error(e.to_string()));
+    let time = |item: &Item<'_>| item.duration_ns();
     let distribution = match &item.list(2) {
         Ok(ends) => match &ends[..] {
             [least, most] => Distribution::Uniform(time(least)?, time(most)?),

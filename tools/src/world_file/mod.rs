@@ -2,7 +2,7 @@
 //!
 //! * [`load`] reads one and resolves its paths; [`parse`] does the same on text that is already in memory.
 //! * `cursor` gives typed access with key paths and lines; `image`, `node`, `disk`, `link` and `workload` read one table each;
-//!   `command`, `epoch` and `paths` read values that several of them share.
+//!   `command`, `talk`, `epoch` and `paths` read values that several of them share.
 //!
 //! Not here: what a world *does* ([`crate::session`]) and how its image is built (`everett-guest-image`).
 //!
@@ -19,6 +19,7 @@ mod image;
 mod link;
 mod node;
 mod paths;
+mod talk;
 mod workload;
 
 use std::path::{Path, PathBuf};
@@ -37,7 +38,8 @@ pub use error::Error;
 pub use image::{Image, Root};
 pub use link::Links;
 pub use node::{FileEntry, Node};
-pub use workload::{Check, CheckKind, Driver, Talk, Workload};
+pub use talk::Talk;
+pub use workload::{Check, CheckKind, Driver, Workload};
 
 use cursor::{Source, Table};
 

@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::command::{Service, services};
+use super::command::{Service, services, user_name};
 use super::cursor::{Item, Table};
 use super::disk::{self, DataDisk};
 use super::error::Error;
 use super::image::{self, Image, Root};
 use super::paths;
-use crate::units;
 
 /// A node's memory, in bytes: least, default, most.
 pub(super) const MEMORY_BYTES_MIN: u64 = 32 << 20;
@@ -28,6 +27,10 @@ const FILES_MAX: usize = 256;
 const PROGRAM_MARKS: [&[u8]; 2] = [b"#!", b"\x7fELF"];
 /// Mode bits of a program.
 const PROGRAM_MODE: u32 = 0o755;
+/// All mode bits that a file has.
+const MODE_MAX: u32 = 0o7777;
+/// The user with all rights.
+const ROOT: &str = "root";
 /// Mode bits of any other file.
 const FILE_MODE: u32 = 0o644;
 /// The most services of one node.
@@ -60,13 +63,40 @@ pub struct FileEntry {
     /// What it contains, read with the world: identities, boots and runs are all of the same bytes.
     #[serde(skip)]
     pub content: Arc<[u8]>,
+    /// The user whose it is, by name or number; root's if `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Its group; the owner's if `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Its mode bits, if the world says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub own_mode: Option<u32>,
 }
 
 impl FileEntry {
-    /// Its mode bits in the guest. They follow from the content alone: those that it has on the host would make a timeline
-    /// depend on more than what was read.
+    /// A file of root's, whose mode bits follow from its content.
+    #[must_use]
+    pub fn of_root(guest_path: String, content: Arc<[u8]>) -> FileEntry {
+        FileEntry { guest_path, content, owner: None, group: None, own_mode: None }
+    }
+
+    /// Its owner as the agent takes it: `USER` or `USER:GROUP`. `None` is root.
+    #[must_use]
+    pub fn agent_owner(&self) -> Option<String> {
+        match (&self.owner, &self.group) {
+            (owner, None) => owner.clone(),
+            (owner, Some(group)) => Some(format!("{}:{group}", owner.as_deref().unwrap_or(ROOT))),
+        }
+    }
+
+    /// Its mode bits in the guest. Unless the world says, they follow from the content alone: those that it has on the host
+    /// would make a timeline depend on more than what was read.
     #[must_use]
     pub fn mode(&self) -> u32 {
+        if let Some(mode) = self.own_mode {
+            return mode;
+        }
         let program = PROGRAM_MARKS.iter().any(|mark| self.content.starts_with(mark));
         if program { PROGRAM_MODE } else { FILE_MODE }
     }
@@ -111,33 +141,56 @@ fn host_name(item: &Item<'_>) -> Result<String, Error> {
     Ok(text.to_owned())
 }
 
-fn size(item: &Item<'_>) -> Result<u64, Error> {
-    units::parse_size_bytes(item.str()?).map_err(|e| item.error(e.to_string()))
-}
-
 fn memory(item: &Item<'_>) -> Result<u64, Error> {
-    let bytes = size(item)?;
+    let bytes = item.size_bytes()?;
     if !(MEMORY_BYTES_MIN..=MEMORY_BYTES_MAX).contains(&bytes) || !bytes.is_multiple_of(PAGE_BYTES) {
-        return Err(item.error("a node has between 32M and 3G of memory, in whole pages of 4K"));
+        return Err(item.error(
+            "a node has at most 3G of memory, and at least what its kernel needs (never less than 32M), in whole pages of 4K",
+        ));
     }
     Ok(bytes)
 }
 
 fn files(item: &Item<'_>) -> Result<Vec<FileEntry>, Error> {
     let mut files: Vec<FileEntry> = Vec::new();
-    for (guest, host) in item.table()?.entries() {
-        let guest_path = paths::guest(&host, &guest)?;
-        let host_path = paths::host(&host)?;
-        let content = file(&host_path).map_err(|what| host.error(what))?;
+    for (guest, entry) in item.table()?.entries() {
+        let guest_path = paths::guest(&entry, &guest)?;
         if files.iter().any(|other| other.guest_path == guest_path) {
-            return Err(host.error(format!("{guest_path} is named twice")));
+            return Err(entry.error(format!("{guest_path} is named twice")));
         }
-        files.push(FileEntry { guest_path, content });
+        files.push(file_entry(guest_path, &entry)?);
         if files.len() > FILES_MAX {
             return Err(item.error(format!("at most {FILES_MAX} files are allowed")));
         }
     }
     Ok(files)
+}
+
+/// What a guest path stands for: a host path, or a table with one.
+fn file_entry(guest_path: String, entry: &Item<'_>) -> Result<FileEntry, Error> {
+    let content = |host: &Item<'_>| file(&paths::host(host)?).map_err(|what| host.error(what));
+    if !entry.is_table() {
+        return Ok(FileEntry::of_root(guest_path, content(entry)?));
+    }
+    let table = entry.table()?;
+    table.only(&["from", "owner", "group", "mode"], &[])?;
+    Ok(FileEntry {
+        guest_path,
+        content: content(&table.require("from")?)?,
+        owner: table.get("owner").map(|item| user_name(&item)).transpose()?,
+        group: table.get("group").map(|item| user_name(&item)).transpose()?,
+        own_mode: table.get("mode").map(|item| mode(&item)).transpose()?,
+    })
+}
+
+fn mode(item: &Item<'_>) -> Result<u32, Error> {
+    let text =
+        item.str().map_err(|error| Error { what: format!("{}; write \"0400\"", error.what), ..error })?;
+    let octal = (1..=4).contains(&text.len()) && text.bytes().all(|b| (b'0'..=b'7').contains(&b));
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| octal && *mode <= MODE_MAX);
+    mode.ok_or_else(|| {
+        item.error(format!("\"{text}\" is not a mode of up to four octal digits, such as \"0400\""))
+    })
 }
 
 /// The content of a file of the host.

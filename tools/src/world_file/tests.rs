@@ -64,13 +64,14 @@ fn a_full_world() {
             size_bytes: 256 << 20,
             owner: None,
             filesystem: Filesystem::Ext4,
-            sector: SectorSize::Bytes512,
+            sector: SectorSize::Bytes4096,
             latency: Latency::default(),
         }]
     );
     let service = &node.services[0];
     assert_eq!(service.name, "redis-server");
-    assert_eq!(service.ready, Some(Ready::Tcp(6379)));
+    let talk = Talk { tcp: 6379, send: String::new(), expect: String::new() };
+    assert_eq!(service.ready, Some(Ready::Tcp(talk)));
     assert_eq!(service.ready_timeout_ns, 30_000_000_000);
     assert_eq!(service.command.env["LANG"], "C.UTF-8");
     assert!(world.workload.drivers[0].repeat);
@@ -156,7 +157,18 @@ fn errors_name_file_line_and_key() {
         node_error("memory = \"128Q\""),
         "w.toml:3: node[0].memory: \"128Q\" has the unknown unit \"Q\"; the units are B, K, M, G, T"
     );
-    assert_eq!(node_error("memory = 128"), "w.toml:3: node[0].memory: expected a string, found an integer");
+    for (line, what) in [
+        ("memory = 128", "node[0].memory: 128 needs a unit, e.g. \"128M\""),
+        ("memory = true", "node[0].memory: expected a string, found a boolean"),
+        ("disk = { path = \"/d\", size = 64 }", "node[0].disk.size: 64 needs a unit, e.g. \"64M\""),
+        ("[[link]]\nlatency = 1.5", "link[0].latency: 1.5 needs a unit, e.g. \"1.5s\""),
+        ("[workload]\nsettle = 2", "workload.settle: 2 needs a unit, e.g. \"2s\""),
+        ("[faults.loss]\nevery = 1", "faults.loss.every: 1 needs a unit, e.g. \"1s\""),
+        ("[explore]\nlog = 64", "explore.log: 64 needs a unit, e.g. \"64M\""),
+    ] {
+        let error = node_error(line);
+        assert_eq!(error.split_once(": ").unwrap().1, what);
+    }
     assert_eq!(
         node_error("[[node]]\nname = \"a\""),
         "w.toml:4: node[1].name: node[0] is already named \"a\""
@@ -218,6 +230,9 @@ fn bad_values_are_refused() {
         "service = [{ argv = [\"x\"], ready = {} }]",
         "service = [{ argv = [\"x\"], ready = { tcp = 0 } }]",
         "service = [{ argv = [\"x\"], ready = { tcp = 70000 } }]",
+        "service = [{ argv = [\"x\"], ready = { tcp = 80, send = \"x\" } }]",
+        "service = [{ argv = [\"x\"], ready = { command = [\"y\"], expect = \"x\" } }]",
+        "service = [{ argv = [\"x\"], ready = { send = \"x\", expect = \"y\" } }]",
         "service = [{ argv = [\"x\"] }, { argv = [\"/bin/x\"] }]",
         "service = [{ argv = [\"x\"], env = { \"A=B\" = \"1\" } }]",
         "[workload]\ndriver = [{ name = \"x\", argv = [\"y\"], node = \"b\" }]",
@@ -251,11 +266,66 @@ fn a_symbolic_link_does_not_lead_out() {
 
 #[test]
 fn what_a_file_begins_with_says_whether_it_is_a_program() {
-    let mode = |content: &[u8]| FileEntry { guest_path: "/f".to_owned(), content: content.into() }.mode();
+    let mode = |content: &[u8]| FileEntry::of_root("/f".to_owned(), content.into()).mode();
     assert_eq!((mode(b"#!/bin/sh\n"), mode(b"#!"), mode(b"\x7fELF\x02")), (0o755, 0o755, 0o755));
     for content in [&b""[..], b"#", b"# !", b" #!/bin/sh", b"\n#!/bin/sh", b"\x7fEL", b"echo"] {
         assert_eq!(mode(content), 0o644, "{content:?}");
     }
+}
+
+#[test]
+fn a_service_is_ready_when_it_answers() {
+    let ready = |text: &str| {
+        let text =
+            format!("[[node]]\nname = \"a\"\nservice = [{{ argv = [\"x\"], ready = {{ {text} }} }}]\n");
+        read_text(&text).map(|world| world.nodes[0].services[0].ready.clone()).map_err(|error| error.what)
+    };
+    let talk = Talk { tcp: 6379, send: "PING\r\n".to_owned(), expect: "+PONG".to_owned() };
+    let answers = "tcp = 6379, send = \"PING\\r\\n\", expect = \"+PONG\"";
+    assert_eq!(ready(answers), Ok(Some(Ready::Tcp(talk))));
+    assert!(ready("tcp = 25, expect = \"220\"").is_ok(), "the server speaks first");
+    let refused = ready("tcp = 80, send = \"x\"").unwrap_err();
+    assert_eq!(refused, "without \"expect\" nothing is said: a connection is enough");
+    let long = "x".repeat((16 << 10) + 1);
+    assert!(ready(&format!("tcp = 80, expect = \"{long}\"")).unwrap_err().contains("at most 16384"));
+}
+
+#[test]
+fn a_file_can_have_an_owner_and_a_mode() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("s"), "x").unwrap();
+    let entry = |value: &str| {
+        let text = format!("[[node]]\nname = \"a\"\nfiles = {{ \"/s\" = {value} }}\n");
+        let world = parse(&text, &folder.path().join("w.toml")).map_err(|error| error.to_string())?;
+        let file = &world.nodes[0].files[0];
+        Ok::<_, String>((file.agent_owner(), format!("{:04o}", file.mode())))
+    };
+    let file = |owner: Option<&str>, mode: &str| Ok((owner.map(str::to_owned), mode.to_owned()));
+    assert_eq!(entry("\"s\""), file(None, "0644"));
+    assert_eq!(entry("{ from = \"s\" }"), file(None, "0644"));
+    assert_eq!(entry("{ from = \"s\", owner = \"b\", mode = \"400\" }"), file(Some("b"), "0400"));
+    assert_eq!(entry("{ from = \"s\", owner = \"b\", group = \"c\" }"), file(Some("b:c"), "0644"));
+    assert_eq!(entry("{ from = \"s\", group = \"c\", mode = \"4750\" }"), file(Some("root:c"), "4750"));
+    let refused = |value: &str| {
+        let error = entry(value).unwrap_err();
+        error.split_once("w.toml:3: ").unwrap().1.to_owned()
+    };
+    for mode in ["", "0999", "00400", "u=r", "+400"] {
+        assert_eq!(
+            refused(&format!("{{ from = \"s\", mode = \"{mode}\" }}")),
+            format!(
+                "node[0].files.\"/s\".mode: \"{mode}\" is not a mode of up to four octal digits, such as \"0400\""
+            )
+        );
+    }
+    assert_eq!(
+        refused("{ from = \"s\", mode = 400 }"),
+        "node[0].files.\"/s\".mode: expected a string, found an integer; write \"0400\""
+    );
+    assert_eq!(refused("{ owner = \"b\" }"), "node[0].files.\"/s\": \"from\" is missing");
+    assert!(refused("{ from = \"s\", owner = \"a b\" }").contains("is not the name of a user"));
+    assert!(refused("{ from = \"no\" }").contains("no such file"));
+    assert!(refused("{ form = \"s\" }").contains("did you mean \"from\"?"));
 }
 
 #[test]

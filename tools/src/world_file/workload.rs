@@ -4,28 +4,36 @@ use everett_explorer::history::Spec;
 use everett_explorer::suggest::nearest;
 use serde::Serialize;
 
-use super::command::{COMMAND_KEYS, Command, command, span, tcp_port, unit_name};
+use super::command::{COMMAND_KEYS, Command, command, span, unit_name};
 use super::cursor::{Item, Table};
 use super::error::Error;
 use super::node::Node;
 use super::paths;
+use super::talk::{TALK_KEYS, Talk, talk};
+use crate::units;
 
 /// The most drivers, and the most checks.
 const COMMANDS_MAX: usize = 64;
 /// How long a check may take if it does not say, in nanoseconds of vtime.
 const CHECK_TIMEOUT_NS_DEFAULT: u64 = 60_000_000_000;
-/// The keys of a check that the host makes, besides those of all.
-const TALK_KEYS: [&str; 3] = ["tcp", "send", "expect"];
-/// The most bytes that the host says, and that it looks for.
-const SAID_BYTES_MAX: usize = 16 << 10;
+
+/// How long a world is left alone before its checks if it does not say, in nanoseconds of vtime. Balancers, clients and
+/// replicas look at each other about once a second, and retry once: two seconds are enough for most to see that faults are
+/// over, and cost an idle world next to nothing.
+const SETTLE_NS_DEFAULT: u64 = 2_000_000_000;
+/// The longest that it is, in nanoseconds of vtime. The last commands of a test template have ten minutes, this included.
+const SETTLE_NS_MAX: u64 = 120_000_000_000;
 
 /// What is done to a world.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Workload {
     /// Started together when every service is ready.
     pub drivers: Vec<Driver>,
     /// Run one after the other at the end, in this order.
     pub checks: Vec<Check>,
+    /// How long the world is left alone before the last commands of a test template and the checks, in nanoseconds of vtime,
+    /// once faults are over, drivers have stopped and all nodes are back.
+    pub settle_ns: u64,
     /// The folder in the guests that has a test template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
@@ -70,15 +78,11 @@ pub enum CheckKind {
     Talk(Talk),
 }
 
-/// What the host says to a node, and what it is to answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Talk {
-    /// The node's TCP port.
-    pub tcp: u16,
-    /// What is said. Nothing: the node speaks first, if at all.
-    pub send: String,
-    /// What the answer has in it. Nothing: it is enough that there is a connection.
-    pub expect: String,
+impl Default for Workload {
+    fn default() -> Workload {
+        let (drivers, checks, template, history) = Default::default();
+        Workload { drivers, checks, settle_ns: SETTLE_NS_DEFAULT, template, history }
+    }
 }
 
 impl Workload {
@@ -92,7 +96,14 @@ impl Workload {
 pub(super) fn read(table: Option<Table<'_>>, nodes: &[Node]) -> Result<Workload, Error> {
     let mut workload = Workload::default();
     let Some(table) = table else { return Ok(workload) };
-    table.only(&["driver", "check", "history", "template"], &["composer"])?;
+    table.only(&["driver", "check", "history", "template", "settle"], &["composer"])?;
+    if let Some(item) = table.get("settle") {
+        let ns = item.duration_ns()?;
+        if ns > SETTLE_NS_MAX {
+            return Err(item.error(format!("at most {}", units::show_duration_ns(SETTLE_NS_MAX))));
+        }
+        workload.settle_ns = ns;
+    }
     workload.history = table.get("history").map(|item| item.deserialize()).transpose()?;
     workload.template = table.get("template").map(|item| paths::guest(&item, item.str()?)).transpose()?;
     let mut names: Vec<String> = Vec::new();
@@ -123,22 +134,12 @@ fn check_kind(table: &Table<'_>) -> Result<CheckKind, Error> {
         if let Some((item, key)) = keys(&COMMAND_KEYS) {
             return Err(item.error(format!("\"{key}\" is for a command on the node, \"tcp\" for the host")));
         }
-        let tcp = tcp_port(&tcp)?;
-        return Ok(CheckKind::Talk(Talk { tcp, send: said(table, "send")?, expect: said(table, "expect")? }));
+        return talk(table, &tcp).map(CheckKind::Talk);
     }
     match keys(&TALK_KEYS) {
         Some((item, key)) => Err(item.error(format!("\"{key}\" needs \"tcp\", the node's port"))),
         None => Ok(CheckKind::Command(command(table)?)),
     }
-}
-
-fn said(table: &Table<'_>, key: &str) -> Result<String, Error> {
-    let Some(item) = table.get(key) else { return Ok(String::new()) };
-    let text = item.str()?;
-    if text.len() > SAID_BYTES_MAX {
-        return Err(item.error(format!("{} bytes; at most {SAID_BYTES_MAX} are allowed", text.len())));
-    }
-    Ok(text.to_owned())
 }
 
 /// The unit's name, which no other driver, check or service may have, and its node: the only one if not named.

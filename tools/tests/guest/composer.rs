@@ -18,7 +18,7 @@ use everett_vmm::fault::FaultKind;
 use everett_vmm::machine::Until;
 
 use crate::explore::{explore, setting_of};
-use crate::support::{MS, findings, launcher_of, lines, ready, told, under};
+use crate::support::{MS, findings, launcher_of, lines, ready, told, told_until_done, under};
 
 /// Two machines, and a check for when all is over.
 const WORLD: &str = r#"
@@ -74,9 +74,8 @@ const DURATION_NS: u64 = 2_500 * MS;
 fn launcher_with(files: &[&[(&str, &str)]]) -> Launcher {
     let mut launcher = launcher_of(WORLD);
     for (node, files) in launcher.world.nodes.iter_mut().zip(files) {
-        let file = |(name, content): &(&str, &str)| FileEntry {
-            guest_path: format!("{FOLDER}/{name}"),
-            content: content.as_bytes().into(),
+        let file = |(name, content): &(&str, &str)| {
+            FileEntry::of_root(format!("{FOLDER}/{name}"), content.as_bytes().into())
         };
         node.files = files.iter().map(file).collect();
     }
@@ -371,4 +370,29 @@ fn never_succeeding_is_counted(mut launcher: Launcher) {
             ("parallel_driver_hangs.sh", true, false, 0, 0),
         ]
     );
+}
+
+#[test]
+fn a_template_is_done_when_each_of_its_commands_has_ended() {
+    let mut launcher = launcher_with(&FILES);
+    launcher.world.workload.drivers.clear();
+    let (_, events) = told_until_done(&mut launcher.start(1).unwrap());
+    assert_eq!(findings(&events), Vec::<&str>::new());
+    let end = events.iter().position(|event| matches!(event.what, What::End)).unwrap();
+    let (before, end_ns) = (&events[..end], events[end].vtime_ns);
+    let exits = |wanted: &str| {
+        let of =
+            move |event: &&Event| matches!(&event.what, What::Exit { unit, .. } if unit.starts_with(wanted));
+        before.iter().filter(of).map(|event| event.vtime_ns).collect::<Vec<_>>()
+    };
+    let commands = [
+        "first_setup",
+        "parallel_driver_work",
+        "serial_driver_alone",
+        "singleton_driver_once",
+        "anytime_look",
+    ];
+    let firsts = commands.map(|command| *exits(command).first().expect(command));
+    let last = firsts.into_iter().max().unwrap();
+    assert!((last..last + MS).contains(&end_ns), "all had ended at {last}, and the workload at {end_ns}");
 }

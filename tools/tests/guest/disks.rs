@@ -1,6 +1,13 @@
 //! Data disks as guests use them, beyond reading and writing.
 
-use crate::support::{MS, findings, launcher_of, lines, told};
+use everett_explorer::plan::draw::draw;
+use everett_tools::session::event::{Event, What};
+use everett_tools::world_file;
+use everett_vmm::streams::Streams;
+use std::path::Path;
+
+use crate::support::{MS, cold_launcher, findings, launcher_of, lines, ready, told, under};
+use everett_tools::session::launch::{EngineOptions, Launcher};
 
 /// Fills a disk, gives back what it does not use any more, and then all of it.
 const WORLD: &str = r#"
@@ -31,4 +38,103 @@ fn a_guest_discards_blocks_and_writes_zeroes() {
     let said = lines(&events, "trim");
     let [trimmed, .., "zeroes"] = said[..] else { panic!("{said:?}") };
     assert!(trimmed.starts_with("/data: ") && trimmed.ends_with("bytes) trimmed"), "{trimmed}");
+}
+
+/// Says what its file systems and their disks are made of.
+const SIZES: &str = r#"
+[[node]]
+name = "a"
+memory = "128M"
+disk = [
+    { path = "/usual", size = "64M" },
+    { path = "/small", size = "8M" },
+    { path = "/old", size = "64M", sector = "512B" },
+]
+[[workload.driver]]
+name = "sizes"
+argv = ["sh", "-ec", '''
+for path in /usual /small /old; do
+    disk=$(awk -v path=$path '$2 == path { print $1 }' /proc/mounts)
+    dumpe2fs -h $disk 2> /dev/null | grep -q has_journal
+    echo "$path: blocks of $(stat -f -c %S $path), sectors of $(blockdev --getss $disk)"
+done
+''']
+"#;
+
+#[test]
+fn blocks_have_4_kib_whatever_the_sectors_and_the_size() {
+    let launcher = launcher_of(SIZES);
+    let (_, events) = told(&mut launcher.start(1).unwrap(), 500 * MS);
+    assert_eq!(findings(&events), Vec::<&str>::new());
+    assert_eq!(
+        lines(&events, "sizes"),
+        [
+            "/usual: blocks of 4096, sectors of 4096",
+            "/small: blocks of 4096, sectors of 4096",
+            "/old: blocks of 4096, sectors of 512"
+        ]
+    );
+}
+
+/// Writes into its superblock, past the kernel.
+const SCRIBBLES: &str = r#"
+[[node]]
+name = "a"
+memory = "96M"
+disk = { path = "/data", size = "64M" }
+[[workload.driver]]
+name = "scribble"
+argv = ["sh", "-ec", '''
+disk=$(awk '$2 == "/data" { print $1 }' /proc/mounts)
+printf X | dd of=$disk bs=1 seek=1076 conv=notrunc,fsync
+''']
+"#;
+
+#[test]
+fn a_file_system_that_the_kernel_refuses_is_a_finding_of_its_own() {
+    let (launcher, points) = ready(launcher_of(SCRIBBLES));
+    let plan = r#"{"at": "500ms", "for": "10ms", "fault": "power_loss", "node": "a"}"#;
+    let launcher = under(&launcher, &points, plan);
+    let (_, events) = told(&mut launcher.start(1).unwrap(), 2_000 * MS);
+    let found: Vec<(&str, &str)> = events.iter().filter_map(finding).collect();
+    let [("file system damaged", text)] = found[..] else { panic!("{found:?}") };
+    assert!(text.starts_with("the ext4 at /data cannot be mounted: Bad message"), "{text}");
+    assert!(text.contains("; the kernel says: EXT4-fs (vd"), "{text}");
+}
+
+fn finding(event: &Event) -> Option<(&str, &str)> {
+    match &event.what {
+        What::Finding { property, text } => Some((property, text)),
+        _ => None,
+    }
+}
+
+/// How long the short form of `examples/small-disk` runs.
+const SMALL_NS: u64 = 20_000 * MS;
+
+#[test]
+fn losses_of_power_leave_a_small_disk_mountable() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/small-disk");
+    let world = world_file::load(&folder.join("world.toml")).expect("an example");
+    let drawn = draw(&world.faults, &world.names(), SMALL_NS, &mut Streams::new(1, "plan"));
+    let launcher = Launcher { world, ..cold_launcher(EngineOptions::default()) };
+    let (launcher, points) = ready(launcher);
+    let launcher = under(&launcher, &points, &drawn.plan.write());
+    let (_, events) = told(&mut launcher.start(1).unwrap(), SMALL_NS);
+    let losses = events.iter().filter(|event| matches!(event.what, What::Loss(_))).count();
+    assert!(losses >= 20, "{losses}");
+    let (mut last, mut starts) = (0, 0);
+    for line in lines(&events, "writer") {
+        match line.strip_prefix("begins at ") {
+            None => last = line.parse().unwrap(),
+            Some(at) => {
+                let at: u32 = at.parse().unwrap();
+                // What was in flight may be there, too.
+                assert!(at == last || at == last + 1, "{last} was flushed, then came {at}");
+                starts += 1;
+            }
+        }
+    }
+    assert!(starts > 5 && last > 100, "{starts} starts, {last} numbers");
+    assert_eq!(findings(&events), Vec::<&str>::new());
 }

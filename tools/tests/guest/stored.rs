@@ -278,7 +278,7 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     assert!(ok(&["moment", "restore", world, "dark"]).contains("it is the world that was saved"));
     let from_there = [&["--from", "dark"], &plan[..]].concat();
     assert_eq!(run(&from_there), run(&plan), "what was half done goes on");
-    refused(&["run", world, "--from", "dark"], "under another fault plan");
+    refused(&["run", world, "--from", "dark", "--for", "20s"], "under another fault plan");
     ok(&["moment", "drop", world, "dark"]);
 
     refused(
@@ -286,12 +286,12 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
         "there is a moment \"seed7-50ms\" already",
     );
     refused(&["moment", "save", world, "--at", "10ms", "--from", "later"], "lies after 10 ms");
-    refused(&["run", world, "--seed", "8", "--from", "later"], "under seed 7");
+    refused(&["run", world, "--seed", "8", "--from", "later", "--for", "20s"], "under seed 7");
     refused(
         &["run", world, "--from", "later", "--for", "80ms"],
         "the moment to start from lies 80 ms after ready",
     );
-    refused(&["run", world, "--from", "none"], "there is no moment \"none\"");
+    refused(&["run", world, "--from", "none", "--for", "20s"], "there is no moment \"none\"");
     refused(&["moment", "show", world, "../../x"], "a moment's name has");
     // A file may not grow beyond 64 KiB: the disk is full.
     let full = format!(
@@ -318,7 +318,7 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     bytes[middle] ^= 4;
     replace(&saved, &bytes);
     refused(&["moment", "restore", world, "later"], "later.moment: damaged");
-    refused(&["run", world, "--from", "later"], "later.moment: damaged");
+    refused(&["run", world, "--from", "later", "--for", "20s"], "later.moment: damaged");
     ok(&["moment", "drop", world, "later"]);
     refused(&["moment", "drop", world, "later"], "there is no moment");
 }

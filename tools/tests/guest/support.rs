@@ -10,7 +10,7 @@ use everett_tools::identity::Identity;
 use everett_tools::images::{self, Image};
 use everett_tools::interrupt::Interrupt;
 use everett_tools::moments::{self, Booted, RestartPoint, Shelf, Wanted};
-use everett_tools::session::drive::{Ended, Watch, drive};
+use everett_tools::session::drive::{Ended, Watch, drive, drive_until_done};
 use everett_tools::session::event::{Event, What};
 use everett_tools::session::launch::{EngineOptions, Launcher};
 use everett_tools::session::restarts::Nodes;
@@ -126,6 +126,13 @@ impl Watch for Keeper {
 pub(crate) fn told(timeline: &mut Timeline, duration_ns: u64) -> (Trail, Vec<Event>) {
     let mut keeper = Keeper::default();
     assert_eq!(drive(timeline, duration_ns, &mut keeper).unwrap(), Ended::Whole);
+    (timeline.trail().clone(), keeper.0)
+}
+
+/// Run a timeline until its workload is done, and to its end: its trail, and what happened.
+pub(crate) fn told_until_done(timeline: &mut Timeline) -> (Trail, Vec<Event>) {
+    let mut keeper = Keeper::default();
+    assert_eq!(drive_until_done(timeline, &mut keeper).unwrap(), Ended::Whole);
     (timeline.trail().clone(), keeper.0)
 }
 

@@ -2,12 +2,11 @@
 
 use std::ops::RangeInclusive;
 
-use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use everett_vmm::fault::Requests;
 
-use crate::units::{parse_duration_ns, write_duration_ns};
+use crate::units::{deserialize_duration_ns, write_duration_ns};
 
 use super::config::ConfigProblem;
 
@@ -37,8 +36,7 @@ impl Serialize for Span {
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Span, D::Error> {
-        let text = String::deserialize(from)?;
-        parse_duration_ns(&text).map(Span).map_err(D::Error::custom)
+        deserialize_duration_ns(from).map(Span)
     }
 }
 

@@ -5,7 +5,7 @@
 use crate::limits::{
     ARGUMENTS_MAX, ENTROPY_BYTES_MAX, ENTROPY_BYTES_MIN, INTERVAL_MS_MAX, LIST_ITEMS_MAX, LISTED_BYTES_MAX,
     LISTED_NAMES_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX, PRIORITIES_MAX, PRIORITY_MAX, PUT_FILE_BYTES_MAX,
-    SERIAL_BYTES_MAX,
+    READY_TEXT_BYTES_MAX, SERIAL_BYTES_MAX,
 };
 use crate::message::{Message, Reply, Response};
 use crate::request::{
@@ -204,7 +204,18 @@ fn readiness(field: &str, value: &Readiness) -> Result<(), Error> {
     interval(&format!("{field}.limit_ms"), value.limit_ms)?;
     match &value.check {
         ReadyCheck::Tcp { port: 0, .. } => fail(format!("{field}.port"), "0 is no port"),
-        ReadyCheck::Tcp { .. } => Ok(()),
+        ReadyCheck::Tcp { send, expect, .. } => {
+            for (key, text) in [("send", send), ("expect", expect)] {
+                if text.len() > READY_TEXT_BYTES_MAX {
+                    let bytes = text.len();
+                    return fail(
+                        format!("{field}.{key}"),
+                        format!("{bytes} bytes; at most {READY_TEXT_BYTES_MAX}"),
+                    );
+                }
+            }
+            Ok(())
+        }
         ReadyCheck::Command { argv: command } => argv(&format!("{field}.argv"), command),
     }
 }

@@ -45,7 +45,7 @@ pub use request::{
 pub use text::{Bytes, LineText};
 
 /// Version of this protocol. The agent says its own in [`Hello`]; a host refuses any other than its own.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Serial number of the virtio-blk device that holds the root filesystem.
 pub const ROOT_DISK_SERIAL: &str = "everett-root";

@@ -55,5 +55,8 @@ pub const PATH_BYTES_MAX: usize = 4095;
 /// Most bytes of a block device's serial number (virtio 1.2, section 5.2.6: `VIRTIO_BLK_T_GET_ID` has 20).
 pub const SERIAL_BYTES_MAX: usize = 20;
 
+/// Most bytes that [`crate::ReadyCheck::Tcp`] sends, and that it expects.
+pub const READY_TEXT_BYTES_MAX: usize = 16 << 10;
+
 /// Longest interval or limit, in milliseconds of guest time: one day.
 pub const INTERVAL_MS_MAX: u64 = 24 * 60 * 60 * 1000;

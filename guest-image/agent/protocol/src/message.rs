@@ -70,6 +70,11 @@ pub enum Reply {
     /// Names of programs in a folder: each once, in byte order, [`crate::limits::LISTED_NAMES_MAX`] and
     /// [`crate::limits::LISTED_BYTES_MAX`] at most.
     Names(Vec<String>),
+    /// The machine has not joined: a data disk has a file system that the kernel does not mount.
+    Damaged {
+        /// Which, why, and what the kernel printed about it.
+        message: String,
+    },
     /// It failed.
     Error {
         /// What failed, naming the file, device or service.

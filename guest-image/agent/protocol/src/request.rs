@@ -172,7 +172,7 @@ pub struct DataDisk {
     /// Its filesystem: `ext4`, or any other that the kernel's modules know.
     pub filesystem: String,
     /// Make the filesystem first (with the root's own `mkfs.ext4` or `mkfs.xfs`) when the disk's first 64 KiB are zero.
-    /// The filesystem's UUID and hash seed are derived from the serial number.
+    /// It has blocks of 4 KiB, and a UUID and a hash seed that are derived from the serial number.
     #[serde(default)]
     pub format_blank: bool,
     /// Who owns its root directory, as `user` or `user:group`; as the filesystem says when absent.
@@ -234,12 +234,18 @@ fn default_limit_ms() -> u64 {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ReadyCheck {
-    /// A TCP connection is accepted.
+    /// A TCP connection is accepted, and what is sent gets the answer that is expected.
     Tcp {
         /// Where; usually 127.0.0.1.
         address: IpAddr,
         /// The port.
         port: u16,
+        /// What is sent, at most [`crate::limits::READY_TEXT_BYTES_MAX`] bytes. Nothing: the service speaks first.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        send: String,
+        /// What the answer has in it, as long. Nothing: the connection is enough, and nothing is sent.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        expect: String,
     },
     /// A command exits with 0. It runs with the service's environment, directory and user.
     Command {

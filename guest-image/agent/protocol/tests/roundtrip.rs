@@ -55,6 +55,7 @@ fn message() -> impl Strategy<Value = Message> {
         any::<(u64, u64)>().prop_map(|(bytes, entries)| Reply::Packed { bytes, entries }),
         prop::collection::btree_set(file_name(), 0..9)
             .prop_map(|names| Reply::Names(names.into_iter().collect())),
+        any::<String>().prop_map(|message| Reply::Damaged { message }),
         any::<String>().prop_map(|message| Reply::Error { message }),
     ];
     prop_oneof![

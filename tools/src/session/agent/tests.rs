@@ -43,6 +43,7 @@ pub(in crate::session) fn plan() -> Plan {
         drivers: vec![Driver { service: service("load"), repeat: true }],
         checks: vec![Check { name: "alive".to_owned(), exec: exec("ping") }],
         template: None,
+        settle_ns: 0,
     }
 }
 
@@ -235,6 +236,22 @@ fn what_the_agent_refuses_on_the_way_breaks_the_conversation() {
     let mut script = Script::new();
     script.say(&Message::Hello(Hello { version: 999, release: String::new() }));
     assert_eq!(script.host.phase(), Phase::Broken);
+}
+
+#[test]
+fn a_file_system_that_is_not_mounted_is_a_finding_of_its_own() {
+    let mut script = Script::new();
+    script.mounted();
+    script.host.join(vec![5; 64], 1);
+    let join = script.requests();
+    script.answer(join[0].id, Reply::Damaged { message: "the ext4 at /data: bad".to_owned() });
+    assert_eq!(script.host.phase(), Phase::Broken);
+    let found = script.host.take_events().into_iter().find_map(|event| match event.what {
+        What::Finding { property, text } => Some((property, text)),
+        _ => None,
+    });
+    let (property, text) = found.unwrap();
+    assert_eq!((&*property, &*text), ("file system damaged", "the ext4 at /data: bad"));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use everett_explorer::property::builtin;
 use everett_protocol::{Exit, Operation};
 
+use super::state::DriverState;
 use super::{Conversation, Phase, Purpose, What};
 use crate::session::plan::{ROUND_VARIABLE, SEED_VARIABLE};
 
@@ -55,6 +56,7 @@ impl Conversation {
     pub(super) fn driver_refused(&mut self, index: usize, message: &str, vtime_ns: u64) {
         self.at.drivers[index].runs = false;
         self.finding(vtime_ns, builtin::DRIVER_EXIT, message);
+        self.rest(vtime_ns);
         self.drivers_stopped(vtime_ns);
     }
 
@@ -72,7 +74,23 @@ impl Conversation {
         }
         if self.at.phase == Phase::Running && repeat && exit.success() {
             self.start_driver(index, vtime_ns);
+        } else {
+            self.rest(vtime_ns);
         }
+    }
+
+    /// A driver has ended, and is not started again.
+    fn rest(&mut self, vtime_ns: u64) {
+        if self.has_driven() {
+            self.at.rest_ns = vtime_ns;
+        }
+    }
+
+    /// True if the drivers were started, and none runs any more.
+    #[must_use]
+    pub fn has_driven(&self) -> bool {
+        let ended = |driver: &DriverState| driver.rounds > 0 && !driver.runs;
+        self.at.phase == Phase::Running && self.at.drivers.iter().all(ended)
     }
 
     fn drivers_stopped(&mut self, vtime_ns: u64) {

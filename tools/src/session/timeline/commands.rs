@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 
 use everett_explorer::composer::limits::{COMMANDS_MAX, FINISH_NS_MAX, KILL_NS_MAX, LAST_NS_MAX};
-use everett_explorer::composer::{Act, Composer, ComposerState, Prefix, Start, Tally, Template};
+use everett_explorer::composer::{Act, Composer, ComposerState, Counts, Prefix, Start, Tally, Template};
 use everett_explorer::property::builtin;
 use everett_vmm::clock::VTIME_MAX;
 use everett_vmm::streams::Streams;
@@ -172,6 +172,24 @@ impl Timeline {
     /// Whether faults are done: not beside the first command.
     pub(super) fn faults_allowed(&self) -> bool {
         self.composing.as_ref().is_none_or(|composing| composing.faults_allowed)
+    }
+
+    /// Whether each driver and `anytime_` command of the test template has ended by itself at least once, and a first command if
+    /// there are some. True without a template.
+    pub(super) fn template_is_done(&self) -> bool {
+        let Some(commands) = &self.course.commands else { return true };
+        let all = commands.tally.commands().map(|(name, counts)| (Prefix::of(name), counts));
+        let ended = |counts: Counts| counts.succeeded.saturating_add(counts.failed) > 0;
+        let (mut firsts, mut first_ended) = (false, false);
+        for (prefix, counts) in all {
+            match prefix {
+                Some(Prefix::First) => (firsts, first_ended) = (true, first_ended || ended(counts)),
+                Some(Prefix::Eventually | Prefix::Finally | Prefix::Helper) | None => {}
+                Some(_) if !ended(counts) => return false,
+                Some(_) => {}
+            }
+        }
+        first_ended || !firsts
     }
 
     /// These are on their way to the composer.

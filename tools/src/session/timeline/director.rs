@@ -1,5 +1,5 @@
-//! What concerns all nodes: the beginning when all are ready, the end of the workload, the last commands of a test template, the
-//! checks one after the other.
+//! What concerns all nodes: the beginning when all are ready, the end of the workload, a time to settle, the last commands of a
+//! test template, the checks one after the other.
 //!
 //! All of it is timed by what happened, never by how far the world is when that is noticed: a cut moves that.
 //!
@@ -32,7 +32,8 @@ pub(super) enum Stage {
     Running { root: u64 },
     /// Drivers were told to end, and what is broken heals, until this vtime at the latest.
     Stopping { root: u64, until: u64 },
-    /// No driver runs and all nodes are back; the last commands of the test template can start from this vtime on.
+    /// No driver runs and all nodes are back; the world settles, and the last commands of the test template can start from this
+    /// vtime on.
     Calm { root: u64, at: u64 },
     /// They run.
     Last { root: u64 },
@@ -73,6 +74,20 @@ impl Timeline {
     #[must_use]
     pub fn end_ns(&self) -> Option<u64> {
         Some(self.ready_ns()?.saturating_add(self.course.duration_ns?))
+    }
+
+    /// True if the workload was to run until it is done, and was not when its time was over.
+    #[must_use]
+    pub fn was_not_done(&self) -> bool {
+        let goes_on =
+            matches!(self.course.stage, Stage::Booting | Stage::Ready { .. } | Stage::Running { .. });
+        self.until_done && !goes_on
+    }
+
+    /// How long the world is left alone before the last commands and the checks, in nanoseconds of vtime.
+    #[must_use]
+    pub fn settle_ns(&self) -> u64 {
+        self.nodes.first().map_or(0, |session| session.conversation.plan().settle_ns)
     }
 
     /// How long the checks may take together, in nanoseconds of vtime.
@@ -180,6 +195,7 @@ impl Timeline {
             Stage::Running { root } => {
                 self.look_at_command();
                 self.hear_words(now);
+                self.look_whether_done(root, now);
                 if self.end_ns().is_some_and(|at| at <= now) {
                     self.end_faults();
                     self.stop_drivers(now);
@@ -203,7 +219,7 @@ impl Timeline {
                     // Not now: how far the world is when a node says something depends on where it was cut.
                     let last = self.nodes.iter().map(|session| session.conversation.rest_ns()).max();
                     let at = last.unwrap_or(now).saturating_add(self.distance_ns());
-                    self.course.stage = Stage::Calm { root, at };
+                    self.course.stage = Stage::Calm { root, at: at.saturating_add(self.settle_ns()) };
                 } else if until <= now {
                     self.tell_who_is_not_calm(until.saturating_sub(end_ns));
                     self.course.stage = Stage::Done { root };
@@ -246,6 +262,32 @@ impl Timeline {
                 }
             }
         }
+    }
+
+    /// Fix the end of a workload that lasts until it is done, if it is.
+    fn look_whether_done(&mut self, root: u64, now: u64) {
+        if self.until_done
+            && let Some(at) = self.done_ns(now)
+        {
+            self.until_done = false;
+            let most = self.course.duration_ns.unwrap_or(u64::MAX);
+            self.course.duration_ns = Some(at.saturating_sub(root).min(most));
+        }
+    }
+
+    /// When the workload was done, in nanoseconds of vtime, if it is: no fault is due or will end, and drivers and commands of a
+    /// test template have ended. Whenever that is noticed it is the same vtime: drivers end at a vtime of their own, and the world
+    /// stops where the last fault or command ends.
+    fn done_ns(&mut self, now: u64) -> Option<u64> {
+        if self.next_fault_ns().is_some() || !self.template_is_done() {
+            return None;
+        }
+        let distance_ns = self.distance_ns();
+        let nodes = self.nodes.iter().zip(self.world.nodes());
+        // One without power stays so: nothing is done to it any more.
+        let on = nodes.filter(|(_, node)| node.is_on()).map(|(session, _)| &session.conversation);
+        on.map(|conversation| conversation.has_driven().then(|| conversation.rest_ns()))
+            .try_fold(now, |last, rest| Some(last.max(rest?.saturating_add(distance_ns))))
     }
 
     fn go_on_with_commands(&mut self, now: u64) {

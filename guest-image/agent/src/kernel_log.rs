@@ -1,0 +1,77 @@
+//! What the kernel has printed, to tell the host why it refused something.
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::{Errno, read};
+
+/// Most bytes of a record of `/dev/kmsg` (Linux, `CONSOLE_EXT_LOG_MAX`).
+const RECORD_BYTES_MAX: usize = 8 << 10;
+/// Most records that are read: more than the kernel's ring has room for.
+const RECORDS_MAX: usize = 1 << 16;
+/// Lines of this level and those of graver ones, which have lower numbers, are told: warnings (Linux, `KERN_WARNING`).
+const LEVEL_MAX: u32 = 4;
+/// A record's priority has the level in its lowest bits (syslog(3)).
+const LEVEL_MASK: u32 = 7;
+/// Most lines that are told: the last ones.
+const LINES_MAX: usize = 4;
+/// Most bytes of each.
+const LINE_BYTES_MAX: usize = 256;
+
+/// The last warnings and errors of the kernel's log that name `device`, as the end of a sentence; empty when there are none.
+pub(crate) fn about(device: &str) -> String {
+    let Ok(log) = open("/dev/kmsg", OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
+    else {
+        return String::new();
+    };
+    let mut buffer = [0; RECORD_BYTES_MAX];
+    let mut lines = Vec::new();
+    for _ in 0..RECORDS_MAX {
+        match read(&log, &mut buffer) {
+            Ok(0) => break,
+            Ok(length) => lines.extend(line_about(&buffer[..length], device)),
+            // The record was overwritten before it was read.
+            Err(Errno::PIPE | Errno::INTR) => {}
+            Err(_) => break,
+        }
+    }
+    let told = &lines[lines.len().saturating_sub(LINES_MAX)..];
+    if told.is_empty() { String::new() } else { format!("; the kernel says: {}", told.join("; ")) }
+}
+
+/// The text of a record, if it is a warning or graver and names the device. A record is `PRIORITY,NUMBER,TIME,FLAGS;TEXT\n`, and then lines about it
+/// (Linux, Documentation/ABI/testing/dev-kmsg).
+fn line_about(record: &[u8], device: &str) -> Option<String> {
+    let record = String::from_utf8_lossy(record);
+    let (head, text) = record.split_once(';')?;
+    let priority: u32 = head.split(',').next()?.parse().ok()?;
+    if priority & LEVEL_MASK > LEVEL_MAX {
+        return None;
+    }
+    let text = text.lines().next()?.trim();
+    let names = |word: &str| word == device;
+    if !text.split(|c: char| !c.is_ascii_alphanumeric()).any(names) {
+        return None;
+    }
+    let mut text = text.to_owned();
+    text.truncate(text.floor_char_boundary(LINE_BYTES_MAX));
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line_about;
+
+    #[test]
+    fn a_record_is_told_if_it_names_the_device() {
+        let record = b"3,412,1234567,-;EXT4-fs (vdb): VFS: Found ext4 filesystem with invalid superblock checksum.\n SUBSYSTEM=x\n";
+        let text = "EXT4-fs (vdb): VFS: Found ext4 filesystem with invalid superblock checksum.";
+        assert_eq!(line_about(record, "vdb").as_deref(), Some(text));
+        assert_eq!(line_about(record, "vdbx"), None);
+        assert_eq!(line_about(record, "vd"), None);
+        assert_eq!(line_about(b"no record", "record"), None);
+        assert_eq!(line_about(b"no;record", "record"), None);
+        let news = b"6,40,900000,-;virtio_blk virtio3: [vdb] 131072 512-byte logical blocks\n";
+        assert_eq!(line_about(news, "vdb"), None, "that it is there is no complaint");
+        let long = format!("4,1,2,-;vdb {}", "\u{e4}".repeat(500));
+        assert!(line_about(long.as_bytes(), "vdb").is_some_and(|text| text.len() <= 256));
+    }
+}

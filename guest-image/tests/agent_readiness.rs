@@ -1,0 +1,118 @@
+//! Runs the agent's probes against servers here.
+
+#![allow(dead_code, reason = "the agent uses what these tests do not")]
+
+#[path = "../agent/src/clock.rs"]
+mod clock;
+#[path = "../agent/src/failure.rs"]
+mod failure;
+#[path = "../agent/src/readiness.rs"]
+mod readiness;
+#[path = "../agent/src/spawn.rs"]
+mod spawn;
+#[path = "../agent/src/users.rs"]
+mod users;
+
+use everett_protocol::{Readiness, ReadyCheck, Restart, Service};
+use readiness::Probe;
+use rustix::event::{PollFd, poll};
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
+
+const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const MS: u64 = 1_000_000;
+
+fn service() -> Service {
+    Service {
+        name: "s".to_owned(),
+        argv: vec!["s".to_owned()],
+        env: BTreeMap::new(),
+        cwd: None,
+        user: None,
+        ready: None,
+        restart: Restart::Never,
+        history: false,
+    }
+}
+
+/// A probe of a server here, at time 0. The tests say what time it is.
+fn probe(server: &TcpListener, send: &str, expect: &str) -> Probe {
+    let (send, expect) = (send.to_owned(), expect.to_owned());
+    let port = server.local_addr().unwrap().port();
+    let check = ReadyCheck::Tcp { address: LOCALHOST, port, send, expect };
+    Probe::new(Readiness { check, interval_ms: 20, limit_ms: 60_000 }, 0)
+}
+
+/// Waits until what the probe waits for has happened, and tells it.
+fn go_on(probe: &mut Probe, now_ns: u64) -> bool {
+    let (socket, awaited) = probe.socket().expect("it waits for its connection");
+    poll(&mut [PollFd::new(socket, awaited)], None).unwrap();
+    probe.go_on(now_ns)
+}
+
+/// Brings the probe, which is due, to where it waits for an answer; what it said, and the server's end.
+fn ask(probe: &mut Probe, server: &TcpListener, now_ns: u64, bytes: usize) -> (String, TcpStream) {
+    assert!(!probe.tick(&service(), now_ns).unwrap());
+    assert!(!go_on(probe, now_ns), "a connection is not enough");
+    let (mut stream, _) = server.accept().unwrap();
+    let mut said = vec![0; bytes];
+    stream.read_exact(&mut said).unwrap();
+    (String::from_utf8(said).unwrap(), stream)
+}
+
+#[test]
+fn a_connection_is_enough_when_no_answer_is_expected() {
+    let server = TcpListener::bind((LOCALHOST, 0)).unwrap();
+    let mut probe = probe(&server, "", "");
+    assert!(probe.tick(&service(), 0).unwrap() || go_on(&mut probe, 0));
+}
+
+#[test]
+fn a_server_that_has_opened_its_port_is_not_ready_before_it_answers() {
+    let server = TcpListener::bind((LOCALHOST, 0)).unwrap();
+    let mut probe = probe(&server, "PING\r\n", "+PONG");
+    let (said, mut stream) = ask(&mut probe, &server, 0, 6);
+    assert_eq!(said, "PING\r\n");
+    // In pieces, with something else before it.
+    stream.write_all(b"-LOADING\r\n+PO").unwrap();
+    assert!(!go_on(&mut probe, MS));
+    stream.write_all(b"NG\r\n").unwrap();
+    assert!(go_on(&mut probe, 2 * MS));
+}
+
+#[test]
+fn one_that_does_not_answer_is_asked_again_with_more_patience() {
+    let server = TcpListener::bind((LOCALHOST, 0)).unwrap();
+    let mut probe = probe(&server, "x", "y");
+    let mut now_ns = 0;
+    let mut waits = Vec::new();
+    for _ in 0..4 {
+        let (_, _stream) = ask(&mut probe, &server, now_ns, 1);
+        let until_ns = probe.wake_ns();
+        waits.push((until_ns - now_ns) / MS);
+        assert!(!probe.tick(&service(), until_ns).unwrap());
+        assert!(probe.socket().is_none(), "the connection is closed");
+        now_ns = probe.wake_ns();
+        assert_eq!(now_ns, until_ns + 20 * MS, "there is a pause");
+    }
+    assert_eq!(waits, [250, 500, 1000, 2000]);
+}
+
+#[test]
+fn one_that_hangs_up_or_says_too_much_is_asked_again() {
+    let server = TcpListener::bind((LOCALHOST, 0)).unwrap();
+    let mut probe = probe(&server, "x", "y");
+    let (_, stream) = ask(&mut probe, &server, 0, 1);
+    drop(stream);
+    assert!(!go_on(&mut probe, MS));
+    assert_eq!(probe.wake_ns(), 21 * MS);
+    let (_, mut stream) = ask(&mut probe, &server, 21 * MS, 1);
+    let writer = std::thread::spawn(move || stream.write_all(&vec![b'z'; 1 << 20]));
+    while probe.socket().is_some() {
+        assert!(!go_on(&mut probe, 22 * MS));
+    }
+    // Its end of the connection is closed, so the server's write ends, one way or the other.
+    let _ = writer.join().unwrap();
+    assert_eq!(probe.wake_ns(), 42 * MS);
+}

@@ -1,0 +1,116 @@
+//! What comes before *ready*: files with owners and modes, and services that open their port before they serve.
+
+use everett_tools::session::agent::Phase;
+use everett_tools::session::event::What;
+use everett_tools::session::memory;
+use everett_tools::session::timeline::BootError;
+use everett_tools::world_file::FileEntry;
+
+use crate::support::{MS, findings, launcher_of, lines, told};
+
+/// Connections are accepted by its kernel two seconds before it answers any.
+const SLOW: &str = r#"
+[[node]]
+name = "a"
+memory = "128M"
+[[node.service]]
+name = "slow"
+argv = ["python3", "-uc", '''
+import socket, time
+s = socket.create_server(("", 7000), backlog=64)
+print("open")
+time.sleep(2)
+print("serves")
+while True:
+    c, _ = s.accept()
+    try:
+        c.sendall(b"+PONG" if c.recv(6) == b"PING\r\n" else b"-ERR")
+    except OSError:
+        pass
+    c.close()
+''']
+ready = { tcp = 7000, send = "PING\r\n", expect = "+PONG" }
+"#;
+
+#[test]
+fn a_service_is_not_ready_before_it_answers() {
+    let ready_ns = |world: &str| {
+        let mut launcher = launcher_of(world).boot().unwrap();
+        launcher.run_to(Phase::Ready, &mut |_, _| true).unwrap();
+        let events = launcher.take_events();
+        assert_eq!(findings(&events), Vec::<&str>::new());
+        let serves = events.iter().find_map(|event| match &event.what {
+            What::Line { text, .. } if text == "serves" => Some(event.vtime_ns),
+            _ => None,
+        });
+        (launcher.ready_ns().unwrap(), serves)
+    };
+    let (at_ns, serves_ns) = ready_ns(SLOW);
+    let serves_ns = serves_ns.expect("it was not ready before");
+    assert!((serves_ns..serves_ns + 4_000 * MS).contains(&at_ns), "serves at {serves_ns}, ready at {at_ns}");
+    let (_, serves) = ready_ns(&SLOW.replace(", send = \"PING\\r\\n\", expect = \"+PONG\"", ""));
+    assert_eq!(serves, None, "an open port is enough if nothing else is asked for");
+}
+
+/// One user may read it.
+const SECRET: &str = r#"
+[[node]]
+name = "a"
+memory = "128M"
+[[workload.driver]]
+name = "owner"
+user = "redis"
+argv = ["sh", "-c", "stat -c '%U:%G %a' /etc/secret /etc/shared; cat /etc/secret"]
+[[workload.driver]]
+name = "other"
+user = "nobody"
+argv = ["sh", "-c", "! cat /etc/secret"]
+"#;
+
+fn secret(owner: &str) -> Vec<FileEntry> {
+    let file = |path: &str| FileEntry::of_root(path.to_owned(), b"sesame\n".as_slice().into());
+    let secret = FileEntry {
+        owner: Some(owner.to_owned()),
+        group: None,
+        own_mode: Some(0o400),
+        ..file("/etc/secret")
+    };
+    vec![secret, FileEntry { group: Some("redis".to_owned()), own_mode: Some(0o640), ..file("/etc/shared") }]
+}
+
+#[test]
+fn files_have_owners_and_modes() {
+    let mut launcher = launcher_of(SECRET);
+    launcher.world.nodes[0].files = secret("redis");
+    let (_, events) = told(&mut launcher.start(1).unwrap(), 500 * MS);
+    assert_eq!(lines(&events, "owner"), ["redis:redis 400", "root:redis 640", "sesame"]);
+    assert_eq!(findings(&events), Vec::<&str>::new());
+}
+
+#[test]
+fn a_user_that_there_is_not_is_named_with_the_file() {
+    let mut launcher = launcher_of(SECRET);
+    launcher.world.nodes[0].files = secret("nosuch");
+    let mut timeline = launcher.boot().unwrap();
+    let ended = timeline.run_to(Phase::Ready, &mut |_, _| true);
+    assert!(matches!(ended, Err(BootError::Useless { .. })), "{ended:?}");
+    let events = timeline.take_events();
+    assert_eq!(
+        findings(&events),
+        ["files: cannot write /etc/secret: cannot find the user nosuch in /etc/passwd"]
+    );
+}
+
+#[test]
+fn a_node_with_too_little_memory_is_named_with_what_it_needs() {
+    let launcher = |memory: &str| launcher_of(&format!("[[node]]\nname = \"tiny\"\nmemory = \"{memory}\"\n"));
+    let refused = launcher("40M").boot().err().expect("it is too little").to_string();
+    let (begins, least) = (
+        "test.toml: node \"tiny\": memory: 40M is too little for its kernel and initramfs; give it at least ",
+        memory::least_bytes(&launcher("40M").files).unwrap() >> 20,
+    );
+    assert_eq!(refused, format!("{begins}{least}M"));
+    assert!(launcher(&format!("{}M", least - 1)).boot().is_err());
+    let mut timeline = launcher(&format!("{least}M")).boot().unwrap();
+    timeline.run_to(Phase::Ready, &mut |_, _| true).expect("it boots in the least");
+}
