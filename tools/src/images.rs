@@ -13,7 +13,7 @@ use crate::interrupt::Interrupt;
 use crate::session::configure::SoftConfigure;
 use crate::session::launch::BootFiles;
 use crate::ui::progress::StageBar;
-use crate::ui::{Ui, printable, style};
+use crate::ui::{Ui, style};
 use crate::units::show_bytes;
 use crate::world_file::{Root, World};
 
@@ -47,6 +47,7 @@ impl Image {
 pub fn get(ui: &Ui, world: &World, interrupt: &Interrupt) -> anyhow::Result<Image> {
     let cache = Cache::of_user()?;
     let spec = spec(world);
+    let gate = cache.enter()?;
     let mut machine = SoftConfigure::new(&cache, interrupt);
     let mut news = News { bar: StageBar::new(ui), ui: *ui };
     let built = build(&spec, &cache, &mut machine, &mut news);
@@ -55,6 +56,9 @@ pub fn get(ui: &Ui, world: &World, interrupt: &Interrupt) -> anyhow::Result<Imag
     if news.was_slow() {
         ui.say(style::paint(style::FAINT, format!("image built in {seconds}")))?;
     }
+    let entries = [Some(&built.vmlinux), Some(&built.initramfs), built.root.as_ref()];
+    let paths: Vec<&Path> = entries.into_iter().flatten().map(|entry| entry.path.as_path()).collect();
+    cache.note(&gate, &world.file, &paths)?;
     let lock = spec.lock.filter(|path| path.is_file());
     of_built(built, lock)
 }
@@ -152,7 +156,7 @@ impl Progress for News {
 
     fn line(&mut self, line: &str) {
         if self.ui.bars {
-            self.bar.note(&printable(line));
+            self.bar.note(line);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::Ui;
+use super::{Ui, printable};
 use crate::explore::expedition::Progress;
 use crate::explore::shrink::Progress as ShrinkProgress;
 use crate::host_time::Stopwatch;
@@ -42,7 +42,7 @@ impl RunBar {
 
     /// What it is about just now.
     pub fn say(&self, text: &str) {
-        self.bar.set_message(text.to_owned());
+        self.bar.set_message(printable(text));
         self.bar.tick();
     }
 
@@ -203,7 +203,7 @@ impl StageBar {
 
     /// What it is doing just now.
     pub fn note(&self, note: &str) {
-        self.bar.set_message(note.chars().take(NOTE_CHARACTERS_MAX).collect::<String>());
+        self.bar.set_message(printable(note).chars().take(NOTE_CHARACTERS_MAX).collect::<String>());
     }
 
     /// Whether one of these stages was shown.

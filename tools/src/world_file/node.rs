@@ -1,7 +1,5 @@
 //! `[[node]]`: one machine.
 
-use std::io::Read;
-use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -10,6 +8,7 @@ use super::command::{Service, services, user_name};
 use super::cursor::{Item, Table};
 use super::disk::{self, DataDisk};
 use super::error::Error;
+use super::files;
 use super::image::{self, Image, Root};
 use super::paths;
 
@@ -19,8 +18,6 @@ pub(super) const MEMORY_BYTES_MIN: u64 = 32 << 20;
 pub(super) const MEMORY_BYTES_DEFAULT: u64 = 256 << 20;
 /// See [`MEMORY_BYTES_MIN`]. RAM is one region below the devices' addresses.
 pub(super) const MEMORY_BYTES_MAX: u64 = 3 << 30;
-/// The largest file that `files` puts into a guest, in bytes.
-pub(super) const FILE_BYTES_MAX: u64 = 16 << 20;
 /// The most entries in `files`.
 const FILES_MAX: usize = 256;
 /// What a program begins with: the interpreter that it asks for, or the ELF header.
@@ -103,7 +100,11 @@ impl FileEntry {
 }
 
 /// Read a node; the second value is its name's place, for errors about duplicates.
-pub(super) fn read<'a>(table: &Table<'a>, image: &Image) -> Result<(Node, Item<'a>), Error> {
+pub(super) fn read<'a>(
+    table: &Table<'a>,
+    image: &Image,
+    reader: &mut files::Reader,
+) -> Result<(Node, Item<'a>), Error> {
     table.only(&["name", "memory", "packages", "files", "disk", "service"], &["cpus", "address"])?;
     let name_item = table.require("name")?;
     let name = host_name(&name_item)?;
@@ -120,7 +121,7 @@ pub(super) fn read<'a>(table: &Table<'a>, image: &Image) -> Result<(Node, Item<'
             image::packages(&item)?
         }
     };
-    let files = table.get("files").map(|item| files(&item)).transpose()?.unwrap_or_default();
+    let files = table.get("files").map(|item| files(&item, reader)).transpose()?.unwrap_or_default();
     let disks = table.get("disk").map(|item| disk::read(&item)).transpose()?.unwrap_or_default();
     let services =
         table.get("service").map(|item| services(&item, SERVICES_MAX)).transpose()?.unwrap_or_default();
@@ -151,14 +152,14 @@ fn memory(item: &Item<'_>) -> Result<u64, Error> {
     Ok(bytes)
 }
 
-fn files(item: &Item<'_>) -> Result<Vec<FileEntry>, Error> {
+fn files(item: &Item<'_>, reader: &mut files::Reader) -> Result<Vec<FileEntry>, Error> {
     let mut files: Vec<FileEntry> = Vec::new();
     for (guest, entry) in item.table()?.entries() {
         let guest_path = paths::guest(&entry, &guest)?;
         if files.iter().any(|other| other.guest_path == guest_path) {
             return Err(entry.error(format!("{guest_path} is named twice")));
         }
-        files.push(file_entry(guest_path, &entry)?);
+        files.push(file_entry(guest_path, &entry, reader)?);
         if files.len() > FILES_MAX {
             return Err(item.error(format!("at most {FILES_MAX} files are allowed")));
         }
@@ -167,8 +168,8 @@ fn files(item: &Item<'_>) -> Result<Vec<FileEntry>, Error> {
 }
 
 /// What a guest path stands for: a host path, or a table with one.
-fn file_entry(guest_path: String, entry: &Item<'_>) -> Result<FileEntry, Error> {
-    let content = |host: &Item<'_>| file(&paths::host(host)?).map_err(|what| host.error(what));
+fn file_entry(guest_path: String, entry: &Item<'_>, reader: &mut files::Reader) -> Result<FileEntry, Error> {
+    let mut content = |host: &Item<'_>| reader.read(&paths::host(host)?).map_err(|what| host.error(what));
     if !entry.is_table() {
         return Ok(FileEntry::of_root(guest_path, content(entry)?));
     }
@@ -191,19 +192,4 @@ fn mode(item: &Item<'_>) -> Result<u32, Error> {
     mode.ok_or_else(|| {
         item.error(format!("\"{text}\" is not a mode of up to four octal digits, such as \"0400\""))
     })
-}
-
-/// The content of a file of the host.
-fn file(path: &Path) -> Result<Arc<[u8]>, String> {
-    let reason = |error| paths::io_reason(&error);
-    if !std::fs::metadata(path).map_err(reason)?.is_file() {
-        return Err(format!("{} is not a file", path.display()));
-    }
-    let mut content = Vec::new();
-    let file = std::fs::File::open(path).map_err(reason)?;
-    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut content).map_err(reason)?;
-    if content.len() as u64 > FILE_BYTES_MAX {
-        return Err(format!("{} has more than {FILE_BYTES_MAX} bytes", path.display()));
-    }
-    Ok(content.into())
 }
