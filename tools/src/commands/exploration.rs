@@ -90,9 +90,7 @@ pub(super) struct Run {
 impl Run {
     /// Read it.
     pub(super) fn open(folder: &Path) -> anyhow::Result<Run> {
-        let reading = Reading::open(folder)?;
-        let most = reading.end().map_or(u64::MAX, |end| end.branches);
-        let merged = reading.merged(most)?;
+        let (reading, merged) = Reading::open_merged(folder)?;
         Ok(Run { reading, merged })
     }
 
