@@ -8,6 +8,7 @@ pub mod figures;
 pub mod guest;
 pub mod host;
 pub mod marks;
+pub mod night;
 pub mod peer;
 
 pub use figures::{Figure, Report, Samples};

@@ -4,6 +4,7 @@
 //! - [`plan`]: fault plans: reading, checking, writing, walking and drawing them
 //! - [`config`]: how a world is explored, as its file says it; [`fate`]: what becomes of a timeline on a path: its plan, its end
 //! - [`search`]: the tree of timelines, and from where the next one goes on
+//! - [`expedition`]: an exploration as it goes: choosing, handing out, writing down, taking in
 //! - [`coverage`]: what timelines reached, and how much may be left
 //! - [`composer`]: which commands of a test template run when
 //! - [`property`] and [`history`]: what must not be seen, in logs, on consoles and in what clients were told
@@ -22,6 +23,7 @@
 pub mod composer;
 pub mod config;
 pub mod coverage;
+pub mod expedition;
 pub mod fate;
 pub mod fit;
 pub mod history;

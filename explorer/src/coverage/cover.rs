@@ -1,34 +1,48 @@
 //! What was covered over a whole exploration.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-
-use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 use super::delta::Delta;
+use super::dictionary::{Dictionary, Entries, WrongId};
 use super::limits::POINTS_MAX;
+use super::numbers::{Numbers, Unnumbered};
 use super::point::{Kind, Point, PointId};
 use super::statistics::{Growth, Incidence};
 
 /// All points that were reached, where first, and how often. Branches are merged in the order of choices.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(try_from = "Record", into = "Record")]
+///
+/// A branch costs a step for each of its points, and nothing for those that it did not reach.
+#[derive(Debug, Clone, Default)]
 pub struct Coverage {
-    points: BTreeMap<PointId, Covered>,
+    dictionary: Dictionary,
+    /// By number.
+    cells: Vec<Cell>,
+    /// Points without a number.
+    unnumbered: BTreeMap<PointId, (Arc<Point>, Cell)>,
+    /// How many points were reached.
+    count: usize,
     overflow: u64,
     branches: u64,
     last: Option<u64>,
     growth: Growth,
-    /// What follows from the points, kept up to date: by kind, in the order of [`Kind::ALL`].
-    incidence: BTreeMap<Kind, Incidence>,
+    /// By kind, in the order of [`Kind::ALL`].
+    incidence: [Incidence; Kind::ALL.len()],
+}
+
+/// What is known of a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Cell {
+    /// In how many branches; 0 if it was never reached.
+    hits: u64,
+    first: Place,
 }
 
 /// A point that was reached.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Covered {
     /// Which.
-    pub point: Point,
+    pub point: Arc<Point>,
     /// Where first.
     pub first: Place,
     /// In how many branches.
@@ -36,8 +50,7 @@ pub struct Covered {
 }
 
 /// A place in an exploration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The choice that led to the branch.
     pub choice: u64,
@@ -54,77 +67,193 @@ pub struct Reward {
     pub by_kind: BTreeMap<Kind, u64>,
 }
 
-/// A branch that comes too late.
+/// Why a branch cannot be merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("choice {choice} cannot be merged after choice {last}")]
-pub struct OutOfOrder {
-    /// Its choice.
-    pub choice: u64,
-    /// The last one that was merged.
-    pub last: u64,
+pub enum CoverError {
+    /// It comes too late.
+    #[error("choice {choice} cannot be merged after choice {last}")]
+    OutOfOrder {
+        /// Its choice.
+        choice: u64,
+        /// The last one that was merged.
+        last: u64,
+    },
+    /// It has a point under another's id.
+    #[error(transparent)]
+    Id(#[from] WrongId),
+}
+
+/// A point that may be new.
+enum Candidate<'n> {
+    Number(u32),
+    Unnumbered(&'n Unnumbered),
+}
+
+impl Cell {
+    const NEVER: Cell = Cell { hits: 0, first: Place { choice: 0, vtime_ns: 0 } };
 }
 
 impl Coverage {
+    /// Nothing is covered yet; points are named by their numbers in this dictionary.
+    #[must_use]
+    pub fn new(dictionary: Dictionary) -> Coverage {
+        Coverage { dictionary, ..Coverage::default() }
+    }
+
+    /// The numbers of points.
+    #[must_use]
+    pub fn dictionary(&self) -> &Dictionary {
+        &self.dictionary
+    }
+
     /// Add what a branch reached. What that depends on is the order of choices alone, so it is kept.
     ///
     /// # Errors
+    /// A later choice, or the same, was merged before, or a point has a wrong id; nothing is added.
+    pub fn merge(&mut self, choice: u64, delta: &Delta) -> Result<Reward, CoverError> {
+        self.check(choice)?;
+        let numbers = self.dictionary.number(delta)?;
+        self.merge_numbers(choice, &numbers)
+    }
+
+    /// Add what a branch reached, in numbers of this coverage's dictionary.
+    ///
+    /// # Errors
     /// A later choice, or the same, was merged before; nothing is added.
-    pub fn merge(&mut self, choice: u64, delta: &Delta) -> Result<Reward, OutOfOrder> {
-        if let Some(last) = self.last
-            && choice <= last
-        {
-            return Err(OutOfOrder { choice, last });
-        }
+    pub fn merge_numbers(&mut self, choice: u64, numbers: &Numbers) -> Result<Reward, CoverError> {
+        self.check(choice)?;
         self.last = Some(choice);
         self.branches += 1;
-        let mut reward = Reward::default();
-        for (id, reached) in delta.points() {
-            let full = self.points.len() >= POINTS_MAX;
-            let kind = reached.point.kind();
-            let hits = match self.points.entry(id) {
-                Entry::Vacant(_) if full => {
-                    self.overflow = self.overflow.saturating_add(1);
+        let dictionary = self.dictionary.clone();
+        let entries = dictionary.read();
+        let mut new = Vec::new();
+        // Of each kind, the points that three branches or more reached, this one among them.
+        let mut often = [0; Kind::ALL.len()];
+        for run in numbers.runs() {
+            let range = run.numbers();
+            if self.cells.len() < range.end as usize {
+                self.cells.resize(range.end as usize, Cell::NEVER);
+            }
+            let cells = self.cells.get_mut(range.start as usize..range.end as usize).unwrap_or_default();
+            for (number, cell) in range.zip(cells) {
+                if cell.hits == 0 {
+                    new.push((Candidate::Number(number), run.vtime_ns));
                     continue;
                 }
-                Entry::Vacant(entry) => {
-                    let first = Place { choice, vtime_ns: reached.vtime_ns };
-                    entry.insert(Covered { point: reached.point.clone(), first, hits: 1 });
-                    reward.new.push(id);
-                    *reward.by_kind.entry(kind).or_default() += 1;
-                    1
+                cell.hits += 1;
+                let Some(entry) = entries.get(number) else { continue };
+                if cell.hits > 3 {
+                    often[entry.kind as usize] += 1;
+                } else {
+                    self.incidence[entry.kind as usize].hit(cell.hits);
                 }
-                Entry::Occupied(mut entry) => {
-                    entry.get_mut().hits += 1;
-                    entry.get().hits
-                }
-            };
-            self.incidence.entry(kind).or_default().hit(hits);
+            }
         }
-        self.growth.add(Kind::ALL.map(|kind| self.incidence(kind).observed));
+        for (incidence, points) in self.incidence.iter_mut().zip(often) {
+            incidence.hit_again(points);
+        }
+        for unnumbered in numbers.unnumbered() {
+            match self.unnumbered.get_mut(&unnumbered.id) {
+                Some((point, cell)) => {
+                    cell.hits += 1;
+                    self.incidence[point.kind() as usize].hit(cell.hits);
+                }
+                None => new.push((Candidate::Unnumbered(unnumbered), unnumbered.vtime_ns)),
+            }
+        }
+        let reward = self.admit(choice, new, &entries);
+        self.growth.add(self.incidence.map(|incidence| incidence.observed));
         Ok(reward)
     }
 
-    /// All points, in the order of ids.
-    pub fn points(&self) -> impl Iterator<Item = (PointId, &Covered)> {
-        self.points.iter().map(|(id, covered)| (*id, covered))
+    /// Points that no branch reached before, as far as there is room: those with the least ids, whatever their numbers are.
+    fn admit(&mut self, choice: u64, new: Vec<(Candidate<'_>, u64)>, entries: &Entries) -> Reward {
+        let mut reward = Reward::default();
+        let with_id = |(candidate, vtime_ns)| {
+            let id = match &candidate {
+                Candidate::Number(number) => entries.get(*number)?.id,
+                Candidate::Unnumbered(unnumbered) => unnumbered.id,
+            };
+            Some((id, candidate, vtime_ns))
+        };
+        let mut new: Vec<_> = new.into_iter().filter_map(with_id).collect();
+        new.sort_unstable_by_key(|(id, ..)| *id);
+        for (id, candidate, vtime_ns) in new {
+            if self.count >= POINTS_MAX {
+                self.overflow = self.overflow.saturating_add(1);
+                continue;
+            }
+            let cell = Cell { hits: 1, first: Place { choice, vtime_ns } };
+            let kind = match candidate {
+                Candidate::Number(number) => {
+                    if let Some(place) = self.cells.get_mut(number as usize) {
+                        *place = cell;
+                    }
+                    let Some(entry) = entries.get(number) else { continue };
+                    entry.kind
+                }
+                Candidate::Unnumbered(Unnumbered { point, .. }) => {
+                    self.unnumbered.insert(id, (Arc::clone(point), cell));
+                    point.kind()
+                }
+            };
+            self.count += 1;
+            self.incidence[kind as usize].hit(1);
+            reward.new.push(id);
+            *reward.by_kind.entry(kind).or_default() += 1;
+        }
+        reward
     }
 
-    /// The point with this id.
+    fn check(&self, choice: u64) -> Result<(), CoverError> {
+        match self.last {
+            Some(last) if choice <= last => Err(CoverError::OutOfOrder { choice, last }),
+            _ => Ok(()),
+        }
+    }
+
+    /// All points, in the order of ids. They are put into that order for each call.
     #[must_use]
-    pub fn get(&self, id: PointId) -> Option<&Covered> {
-        self.points.get(&id)
+    pub fn points(&self) -> Vec<(PointId, Covered)> {
+        let entries = self.dictionary.read();
+        let covered = |point: &Arc<Point>, cell: &Cell| Covered {
+            point: Arc::clone(point),
+            first: cell.first,
+            hits: cell.hits,
+        };
+        let reached = (0u32..).zip(&self.cells).filter(|(_, cell)| cell.hits > 0);
+        let numbered = reached.filter_map(|(number, cell)| {
+            let entry = entries.get(number)?;
+            Some((entry.id, covered(&entry.point, cell)))
+        });
+        let unnumbered = self.unnumbered.iter().map(|(id, (point, cell))| (*id, covered(point, cell)));
+        let mut points: Vec<_> = numbered.chain(unnumbered).collect();
+        points.sort_unstable_by_key(|(id, _)| *id);
+        points
+    }
+
+    /// The point with this id, if it was reached.
+    #[must_use]
+    pub fn get(&self, id: PointId) -> Option<Covered> {
+        let entries = self.dictionary.read();
+        let numbered = entries
+            .find(id)
+            .and_then(|number| Some((&entries.get(number)?.point, self.cells.get(number as usize)?)));
+        let found = numbered.or_else(|| self.unnumbered.get(&id).map(|(point, cell)| (point, cell)));
+        let (point, cell) = found.filter(|(_, cell)| cell.hits > 0)?;
+        Some(Covered { point: Arc::clone(point), first: cell.first, hits: cell.hits })
     }
 
     /// How many points were reached.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.points.len()
+        self.count
     }
 
     /// Whether none was.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.points.is_empty()
+        self.count == 0
     }
 
     /// How many branches were merged.
@@ -142,7 +271,7 @@ impl Coverage {
     /// How points of a kind are spread over branches.
     #[must_use]
     pub fn incidence(&self, kind: Kind) -> Incidence {
-        self.incidence.get(&kind).copied().unwrap_or_default()
+        self.incidence[kind as usize]
     }
 
     /// How coverage grew.
@@ -163,7 +292,7 @@ impl Coverage {
         number(self.overflow);
         number(u64::from(self.last.is_some()));
         number(self.last.unwrap_or(0));
-        number(self.points.len() as u64);
+        number(self.count as u64);
         for (id, covered) in self.points() {
             // The id stands for the point's texts.
             id.0.to_le_bytes().chunks_exact(8).for_each(|half| {
@@ -178,66 +307,13 @@ impl Coverage {
     }
 }
 
-/// Coverage as it is stored: without what follows from the rest.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Record {
-    branches: u64,
-    last: Option<u64>,
-    overflow: u64,
-    growth: Growth,
-    points: BTreeMap<PointId, Covered>,
-}
-
-impl From<Coverage> for Record {
-    fn from(coverage: Coverage) -> Record {
-        let Coverage { points, overflow, branches, last, growth, .. } = coverage;
-        Record { branches, last, overflow, growth, points }
+/// Equal if the same points were reached; which numbers they have does not matter.
+impl PartialEq for Coverage {
+    fn eq(&self, other: &Coverage) -> bool {
+        (self.branches, self.overflow, self.last, &self.growth, self.incidence)
+            == (other.branches, other.overflow, other.last, &other.growth, other.incidence)
+            && self.points() == other.points()
     }
 }
 
-/// What is wrong with stored coverage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-enum BadRecord {
-    #[error("at most {POINTS_MAX} points")]
-    TooManyPoints,
-    #[error("a number of branches does not fit the last choice")]
-    Branches,
-    #[error("point {0}: is not the one with that id")]
-    Id(PointId),
-    #[error("point {0}: its hits or first choice are impossible")]
-    Hits(PointId),
-    #[error("growth: is not that of these points and branches")]
-    Growth,
-}
-
-impl TryFrom<Record> for Coverage {
-    type Error = BadRecord;
-
-    fn try_from(record: Record) -> Result<Coverage, BadRecord> {
-        let Record { branches, last, overflow, growth, points } = record;
-        if points.len() > POINTS_MAX {
-            return Err(BadRecord::TooManyPoints);
-        }
-        // Choices rise and start at 0 or later, so that there are at most as many branches as the last and one.
-        if last.map_or(branches != 0, |last| branches == 0 || branches - 1 > last) {
-            return Err(BadRecord::Branches);
-        }
-        let mut incidence: BTreeMap<Kind, Incidence> = BTreeMap::new();
-        for (id, covered) in &points {
-            if covered.point.id() != *id {
-                return Err(BadRecord::Id(*id));
-            }
-            let late = last.is_none_or(|last| covered.first.choice > last);
-            if late || !(1..=branches).contains(&covered.hits) {
-                return Err(BadRecord::Hits(*id));
-            }
-            incidence.entry(covered.point.kind()).or_default().add(covered.hits);
-        }
-        let counts = Kind::ALL.map(|kind| incidence.get(&kind).map_or(0, |incidence| incidence.observed));
-        if !growth.ends_in(branches, counts) {
-            return Err(BadRecord::Growth);
-        }
-        Ok(Coverage { points, overflow, branches, last, growth, incidence })
-    }
-}
+impl Eq for Coverage {}

@@ -45,6 +45,10 @@ impl Delta {
         self.strange
     }
 
+    pub(super) fn from_parts(points: BTreeMap<PointId, Reached>, overflow: u64, strange: u64) -> Delta {
+        Delta { points, overflow, strange }
+    }
+
     /// What two pieces of one timeline reached together.
     #[must_use]
     pub fn with(mut self, later: Delta) -> Delta {
@@ -74,5 +78,12 @@ impl Delta {
     /// An event was ignored.
     pub(super) fn ignore(&mut self) {
         self.strange = self.strange.saturating_add(1);
+    }
+}
+
+/// Points under their ids, each once: of two with one id the later counts.
+impl FromIterator<(PointId, Reached)> for Delta {
+    fn from_iter<I: IntoIterator<Item = (PointId, Reached)>>(points: I) -> Delta {
+        Delta { points: points.into_iter().collect(), overflow: 0, strange: 0 }
     }
 }

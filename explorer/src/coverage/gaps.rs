@@ -91,8 +91,9 @@ impl Gaps {
         let mut cells = BTreeSet::new();
         let mut orders = BTreeMap::new();
         let mut values = BTreeSet::new();
-        for (_, covered) in coverage.points() {
-            match &covered.point {
+        let points = coverage.points();
+        for (_, covered) in &points {
+            match &*covered.point {
                 Point::Phase { phase } => phases.push((phase.as_str(), covered.hits)),
                 Point::Fault { fault, phase } => {
                     cells.insert((fault.as_str(), phase.as_str()));

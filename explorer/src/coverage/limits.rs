@@ -50,6 +50,9 @@ pub const SENDS_MAX: usize = 1024;
 pub const DELTA_POINTS_MAX: usize = 1 << 16;
 /// The most points of an exploration; others are counted.
 pub const POINTS_MAX: usize = 1 << 18;
+/// The most points that have a number, and are told once; others are told by each branch that reaches them. As many as an exploration
+/// keeps, and as many again: which points have a number depends on the order of results, which ones are kept on that of choices.
+pub const DICTIONARY_MAX: usize = 2 * POINTS_MAX;
 /// The most samples of the growth curve.
 pub const GROWTH_MAX: usize = 512;
 /// The most gaps of each sort that are listed; all are counted.

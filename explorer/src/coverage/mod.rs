@@ -8,6 +8,7 @@
 //! - [`abstraction`]: what is taken for state; `value`, `node`, `state`: the states; `symmetry`: their canonical form
 //! - `types` and `order`: types of events, and which came before which
 //! - `point`: what can be reached; `observer` and `delta`: what a branch reached; `cover`: what all of them did
+//! - `dictionary`: points by number; `numbers`: what a branch reached, by number
 //! - [`statistics`]: how much there may be that was not seen; `gaps`: what was not, by name
 //!
 //! Not here: which branch is run next (strategies read rewards and statistics), where deltas are stored, and how events are got
@@ -26,9 +27,11 @@
 pub mod abstraction;
 mod cover;
 mod delta;
+mod dictionary;
 mod gaps;
 pub mod limits;
 mod node;
+mod numbers;
 mod observed;
 mod observer;
 mod order;
@@ -44,9 +47,12 @@ mod vocabulary;
 mod world;
 
 pub use abstraction::{Abstraction, AbstractionConfig, AbstractionError};
-pub use cover::{Coverage, Covered, OutOfOrder, Place, Reward};
+pub use cover::{CoverError, Coverage, Covered, Place, Reward};
 pub use delta::{Delta, Reached};
+pub use dictionary::{Dictionary, WrongId};
 pub use gaps::{FaultGap, Gaps, Listed, OrderGap, ValueGap};
+pub(crate) use numbers::Unnumbered;
+pub use numbers::{BadNumbers, Numbers};
 pub use observed::{DiskEvent, Observed, ProcessChange, What, WireKind};
 pub use observer::{Observer, ObserverState, OtherWorld};
 pub use point::{Kind, Point, PointId};

@@ -6,7 +6,6 @@ mod exploration;
 mod gaps;
 mod order;
 mod rules;
-mod stored;
 mod symmetry;
 mod tracked;
 

@@ -10,13 +10,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::limits::HEADER_BYTES_MAX;
-use super::line::told;
 use super::problem::RunError;
+use super::problem::told;
 
 /// What is explored.
 pub(super) const HEADER: &str = "run.json";
 /// The records.
-pub(super) const BRANCHES: &str = "branches.jsonl";
+pub(super) const BRANCHES: &str = "branches.bin";
 /// Evidence.
 pub(super) const FINDINGS: &str = "findings";
 /// How it ended.

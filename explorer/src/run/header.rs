@@ -9,7 +9,7 @@ use super::problem::RunError;
 use crate::search::strategy::StrategyKind;
 
 /// The format of run directories. Another one is refused.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// What is explored, and how. What a run's results depend on is all here or behind `identity`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

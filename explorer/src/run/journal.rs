@@ -1,20 +1,22 @@
 //! The one who writes to a run directory.
 
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::brief::Brief;
 use super::end::End;
 use super::evidence;
 use super::folder;
 use super::header::Header;
 use super::index::Index;
-use super::limits::{LINE_BYTES_MAX, SYNC_RECORDS};
-use super::line;
-use super::lines::Source;
+use super::limits::SYNC_RECORDS;
+use super::media::Source;
 use super::problem::RunError;
 use super::record::Record;
+use super::scan::Tail;
+use crate::coverage::Dictionary;
 use crate::search::Choice;
 
 /// A run directory that is written to. Nobody else writes to it as long as this lives.
@@ -22,12 +24,43 @@ use crate::search::Choice;
 pub struct Journal {
     run: PathBuf,
     index: Index,
-    /// Records that may not last yet.
+    /// How many bytes of the file last, whatever happens to the power.
+    synced: u64,
+    /// Records behind them.
     unsynced: u64,
-    /// A line could not be written: there may be a part of it.
+    /// A record could not be written: there may be a part of it.
     torn: bool,
+    /// The system could not make something last. What it says of that afterwards is not to be believed.
+    sync_failed: bool,
+    cut: Option<Cut>,
     /// Released when it is closed, by the system if nobody else does it.
     _lock: File,
+}
+
+/// What was cut off when a run was resumed: a crash or a loss of power had left it damaged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    /// The file.
+    pub path: PathBuf,
+    /// The first record that is gone, from 1.
+    pub record: u64,
+    /// Whole records behind it, which are gone, too: what they say may depend on it.
+    pub more: u64,
+    /// All that is gone, in bytes.
+    pub bytes: u64,
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Cut { path, record, more, bytes } = self;
+        write!(f, "{}: record {record} was not written to its end: cut off there, ", path.display())?;
+        match more {
+            0 => {}
+            1 => f.write_str("with 1 whole record behind it, ")?,
+            more => write!(f, "with {more} whole records behind it, ")?,
+        }
+        write!(f, "{bytes} bytes in all; what is missing is run again")
+    }
 }
 
 impl Journal {
@@ -47,7 +80,7 @@ impl Journal {
         }
         folder::sweep(run)?;
         let source = open(run, true)?;
-        if length(&source)? > 0 {
+        if source.length()? > 0 {
             return Err(RunError::Orphans(run.to_owned()));
         }
         let findings = run.join(folder::FINDINGS);
@@ -58,11 +91,12 @@ impl Journal {
         }
         // From here on there is a run: all else that it needs is there.
         header.write(run)?;
-        let index = Index::of(source, 0)?;
-        Ok(Journal { run: run.to_owned(), index, unsynced: 0, torn: false, _lock: lock })
+        let (index, _) = Index::of(source, 0, None)?;
+        Ok(Journal::new(run, index, lock))
     }
 
-    /// Go on with a run if it is this one; nothing is touched if it is not. A torn line and `end.json` are removed.
+    /// Go on with a run if it is this one; nothing is touched if it is not. What a crash left damaged at the end, and `end.json`,
+    /// are removed.
     ///
     /// # Errors
     /// There is no run, it is another, somebody goes on with it, it is damaged, or the system says no.
@@ -73,64 +107,100 @@ impl Journal {
         recorded.same_exploration(header).map_err(other)?;
         let lock = folder::lock(run)?;
         let source = open(run, false)?;
-        let length = length(&source)?;
-        let index = Index::of(source, length)?;
+        let length = source.length()?;
+        let (index, Tail { records, bytes }) = Index::of(source, length, None)?;
         folder::sweep(run)?;
         folder::sweep(&run.join(folder::FINDINGS))?;
         folder::remove(run, folder::END)?;
-        let mut journal = Journal { run: run.to_owned(), index, unsynced: 0, torn: false, _lock: lock };
-        if journal.index.length() < length {
-            journal.cut()?;
-            journal.sync()?;
+        let mut journal = Journal::new(run, index, lock);
+        if bytes > 0 {
+            let (path, record) = (journal.index.source().path.clone(), journal.len() + 1);
+            journal.cut = Some(Cut { path, record, more: records, bytes });
+            journal.cut_off()?;
         }
+        // What a writer that was killed has left need not last yet.
+        journal.sync()?;
         Ok(journal)
     }
 
-    /// Add a record; of one that is there, nothing. It is written within bounds: [`Record::bound`].
+    fn new(run: &Path, index: Index, lock: File) -> Journal {
+        let run = run.to_owned();
+        Journal {
+            run,
+            index,
+            synced: 0,
+            unsynced: 0,
+            torn: false,
+            sync_failed: false,
+            cut: None,
+            _lock: lock,
+        }
+    }
+
+    /// Add a record, within bounds; of one that is there, nothing. What is kept as evidence of a hit is so only where it may be the
+    /// first of its finding.
     ///
     /// # Errors
     /// It cannot be one, another is recorded of its choice, there is no room, or the system says no. Then nothing was added.
-    pub fn append(&mut self, record: &Record) -> Result<(), RunError> {
+    pub fn append(&mut self, mut record: Record) -> Result<Brief, RunError> {
         let choice = record.choice;
         record.check().map_err(|source| RunError::Record { choice, source })?;
-        let mut bounded = record.clone();
-        bounded.bound();
-        if let Some(recorded) = self.index.get(choice)? {
-            return if super::merged::same(&recorded, &bounded) {
-                Ok(())
-            } else {
-                Err(RunError::OtherResult { choice })
+        record.bound();
+        if let Some(recorded) = self.index.brief(choice)? {
+            return match recorded.exact == super::merged::exact(&record) {
+                true => Ok(recorded),
+                false => Err(RunError::OtherResult { choice }),
             };
         }
         self.index.room()?;
-        let path = self.index.source().path.clone();
-        let line = line::encode(&bounded)
-            .map_err(|damage| RunError::Json { path: path.clone(), problem: damage.to_string() })?;
-        if line.len() > LINE_BYTES_MAX {
-            return Err(RunError::LineTooLong { choice, bytes: line.len() });
+        if self.sync_failed {
+            return Err(RunError::SyncFailed(self.index.source().path.clone()));
         }
-        if self.torn {
-            self.cut()?;
+        let known = self.index.known();
+        let written = self.write(&record);
+        if written.is_err() {
+            self.index.forget(known);
         }
-        if let Err(error) = self.index.source().file.write_all_at(&line, self.index.length()) {
-            // A part of it may be there. If that cannot be removed now, then before the next one is written, or on resume.
-            self.torn = true;
-            let _ = self.cut();
-            return Err(RunError::io("write", &path)(error));
-        }
-        self.index.add(choice, line.len())?;
+        let brief = written?;
         self.unsynced += 1;
-        if self.unsynced >= SYNC_RECORDS { self.sync() } else { Ok(()) }
+        if self.unsynced >= SYNC_RECORDS {
+            self.sync()?;
+        }
+        Ok(brief)
+    }
+
+    fn write(&mut self, record: &Record) -> Result<Brief, RunError> {
+        let (brief, text) = self.index.encode(record)?;
+        let frame = self.index.frame(record.choice, &text, self.synced)?;
+        if self.torn {
+            self.cut_off()?;
+        }
+        let source = self.index.source();
+        if let Err(error) = source.file.write_all_at(&frame, self.index.length()) {
+            // A part of it may be there. If that cannot be removed now, then before the next one is written, or on resume.
+            let error = RunError::io("write", &source.path)(error);
+            self.torn = true;
+            let _ = self.cut_off();
+            return Err(error);
+        }
+        self.index.written(&brief, text.len())?;
+        Ok(brief)
     }
 
     /// Make last what was written.
     ///
     /// # Errors
-    /// The system says no.
+    /// The system says no, or has said so before: then nothing more is written.
     pub fn sync(&mut self) -> Result<(), RunError> {
         let source = self.index.source();
-        source.file.sync_data().map_err(RunError::io("sync", &source.path))?;
-        self.unsynced = 0;
+        if self.sync_failed {
+            return Err(RunError::SyncFailed(source.path.clone()));
+        }
+        if let Err(error) = source.file.sync() {
+            self.sync_failed = true;
+            return Err(RunError::io("sync", &source.path)(error));
+        }
+        (self.synced, self.unsynced) = (self.index.length(), 0);
         Ok(())
     }
 
@@ -143,19 +213,19 @@ impl Journal {
         folder::write(&self.run, folder::END, &folder::to_json(&self.run, folder::END, end)?)
     }
 
-    /// The recorded result of a choice, if there is one.
+    /// What is recorded of a choice, if it is, as it is taken in.
     ///
     /// # Errors
     /// What is recorded is another branch, or the file was damaged since.
-    pub fn recorded(&self, choice: &Choice) -> Result<Option<Record>, RunError> {
-        let Some(record) = self.index.get(choice.number)? else { return Ok(None) };
-        if record.is_of(choice) {
-            return Ok(Some(record));
+    pub fn recorded(&self, choice: &Choice) -> Result<Option<Brief>, RunError> {
+        let Some(brief) = self.index.brief(choice.number)? else { return Ok(None) };
+        if brief.is_of(choice) {
+            return Ok(Some(brief));
         }
         Err(RunError::OtherChoice {
             choice: choice.number,
             chosen: Box::new(choice.path.clone()),
-            recorded: Box::new(record.path),
+            recorded: Box::new(brief.record.path),
         })
     }
 
@@ -171,23 +241,39 @@ impl Journal {
         self.len() == 0
     }
 
+    /// The points that records name by number: those of [`Journal::append`] and [`Journal::recorded`].
+    #[must_use]
+    pub fn dictionary(&self) -> &Dictionary {
+        self.index.dictionary()
+    }
+
+    /// What was cut off when it was resumed, if something was.
+    #[must_use]
+    pub fn cut(&self) -> Option<&Cut> {
+        self.cut.as_ref()
+    }
+
     /// Keep evidence of a finding, as files of these names: all of them, or none if this fails. Of a finding that has evidence
     /// nothing is changed.
     ///
     /// # Errors
     /// A name is none, there are too many, or the system says no.
-    pub fn keep_evidence(&self, id: u32, files: &[(&str, &[u8])]) -> Result<(), RunError> {
+    pub fn keep_evidence(&mut self, id: u32, files: &[(&str, &[u8])]) -> Result<(), RunError> {
+        if self.unsynced > 0 {
+            // The records that led there last at least as long.
+            self.sync()?;
+        }
         evidence::keep(&self.run, id, files)
     }
 
-    /// As if the last line could not be written.
+    /// Write to another file from here on.
     #[cfg(test)]
-    pub(super) fn pretend_torn(&mut self) {
-        self.torn = true;
+    pub(super) fn use_file(&mut self, file: Arc<dyn super::media::Media>) {
+        self.index.use_file(file);
     }
 
-    /// Cut off what is behind the last whole line.
-    fn cut(&mut self) -> Result<(), RunError> {
+    /// Cut off what is behind the last whole record.
+    fn cut_off(&mut self) -> Result<(), RunError> {
         let source = self.index.source();
         source.file.set_len(self.index.length()).map_err(RunError::io("cut", &source.path))?;
         self.torn = false;
@@ -201,9 +287,4 @@ fn open(run: &Path, create: bool) -> Result<Source, RunError> {
     let file = OpenOptions::new().read(true).write(true).create(create).truncate(false).open(&path);
     let file = file.map_err(RunError::io("open", &path))?;
     Ok(Source { file: Arc::new(file), path })
-}
-
-/// How long a file is.
-pub(super) fn length(source: &Source) -> Result<u64, RunError> {
-    Ok(source.file.metadata().map_err(RunError::io("look at", &source.path))?.len())
 }

@@ -5,8 +5,14 @@ use crate::coverage::limits::{DELTA_POINTS_MAX, STATE_BYTES_MAX};
 
 /// The most records of a run.
 pub const RECORDS_MAX: usize = 1 << 22;
-/// The most bytes of a record's line, with its end. What a branch can reach at the most fits in; see below.
-pub const LINE_BYTES_MAX: usize = 1 << 28;
+/// The most bytes of what a record says. What a branch can reach at the most fits in; see below.
+pub const FRAME_BYTES_MAX: usize = 1 << 28;
+/// The most bytes that are read behind damage in search of whole records.
+pub const SEARCH_BYTES_MAX: u64 = 1 << 30;
+/// The most texts that points are made of and that are written once; others are written with each point that has them.
+pub const WORDS_MAX: usize = 1 << 20;
+/// The most signatures of which it is known whether a record has evidence; hits of others are all recorded with theirs.
+pub const EVIDENCE_KEYS_MAX: usize = 4 * FINDINGS_MAX;
 /// After so many records at the latest, what was written is made to last.
 pub const SYNC_RECORDS: u64 = 64;
 /// The most bytes of `run.json` and of `end.json`.
@@ -38,13 +44,17 @@ pub const FILES_MAX: usize = 64;
 /// The most bytes of such a file's name.
 pub const FILE_NAME_BYTES_MAX: usize = 64;
 
-/// JSON writes a control character with six bytes, and a quote or backslash, of which states may be full, with two.
-const LINE_BYTES_WORST: usize = DELTA_POINTS_MAX * (2 * STATE_BYTES_MAX + 256)
-    + 6 * HITS_MAX * (3 * EVIDENCE_LINES_MAX * (EVIDENCE_BYTES_MAX + 3) + 2 * TEXT_BYTES_MAX)
-    + 6 * SOMETIMES_MAX * (NAME_BYTES_MAX + 3)
-    + COMMANDS_MAX * (6 * COMMAND_BYTES_MAX + 128)
+/// The most numbers that what a branch reached takes: four for a point that has a vtime of its own.
+pub const PACKED_MAX: usize = 4 * DELTA_POINTS_MAX;
+/// A point has at most three texts, none longer than a state, and a whole number at most ten bytes.
+const FRAME_BYTES_WORST: usize = DELTA_POINTS_MAX * (3 * STATE_BYTES_MAX + 64)
+    + 10 * PACKED_MAX
+    + HITS_MAX * (3 * EVIDENCE_LINES_MAX * (EVIDENCE_BYTES_MAX + 3) + 2 * TEXT_BYTES_MAX)
+    + SOMETIMES_MAX * (NAME_BYTES_MAX + 3)
+    + COMMANDS_MAX * (COMMAND_BYTES_MAX + 64)
     + 64 * crate::search::FORKS_MAX
+    + MARKS_MAX * (TRAIL_BYTES_MAX + 16)
     + (1 << 20);
-const _: () = assert!(LINE_BYTES_WORST < LINE_BYTES_MAX);
+const _: () = assert!(FRAME_BYTES_WORST < FRAME_BYTES_MAX);
 /// The most places of a branch of which a digest is recorded.
 pub const MARKS_MAX: usize = 100_000;

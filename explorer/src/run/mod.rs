@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! run.json          what is explored; written once, first
-//! branches.jsonl    a line a branch, in the order in which they ended, each with a checksum
+//! branches.bin      a record a branch, in the order in which they ended, each with a checksum
 //! findings/ID/…     evidence; a folder is there whole or not at all
 //! end.json          how it ended; there if it did, and nobody went on with it since
 //! lock              held by the process that writes
@@ -14,7 +14,9 @@
 //! - `limits`: every bound by name; `problem`: what can be wrong; `text`: texts of others on one line
 //! - `header` and `difference`: what is explored, and whether two explorations are one
 //! - `record`, `hit`: what a branch came to, and what was found in it; `end`: how it all ended
-//! - `line`: a record as a line; `lines`: the lines of the file; `index`: where each record is
+//! - `brief`: a record as it is taken in, with points by number; `stored`: a record as bytes; `words`: texts of points by number
+//! - `frame`: a record in the file; `scan`: the records of the file, and what a crash left behind them; `index`: where each record is
+//! - `media`: the file itself; `bounded`: lists of it
 //! - `folder`: files that are there whole or not at all, and the lock; `evidence`: what is kept of findings
 //! - `journal`: the one who writes; `reading`: those who look
 //! - `merged`: what is known once records were taken in, in the order of choices
@@ -22,36 +24,44 @@
 //! Not here: which branch is run next ([`crate::search`]), how one is run and judged, what is printed ([`crate::report`]).
 //!
 //! **Invariants.**
-//! - Whatever byte the writer was killed at, the folder can be resumed. A record that is lost costs one more run of its branch.
-//! - A record that is read is, to the byte, one that was written. Damage that no crash explains is an error with its line.
+//! - Whatever byte the writer was killed at, and whichever sectors a loss of power left as they were, the folder can be resumed. A
+//!   record that is lost costs one more run of its branch.
+//! - A record that is read is, to the byte, one that was written. Damage that no crash explains is an error with its place.
+//! - A point is told by the first record that has it, in the order of the file, and named by its number in later ones. So the file
+//!   up to any record is whole without what follows.
 //! - What is merged is a function of the records in the order of choices. Host time is carried, never compared.
 //! - Files are untrusted: whatever their bytes, memory is bounded.
 
+mod bounded;
+mod brief;
 mod difference;
 mod end;
 mod evidence;
 mod folder;
+mod frame;
 mod header;
 mod hit;
 mod index;
 mod journal;
 pub mod limits;
-mod line;
-mod lines;
+mod media;
 mod merged;
 mod problem;
 mod reading;
 mod record;
+mod scan;
+mod stored;
+mod words;
 
+pub use brief::Brief;
 pub use difference::Difference;
 pub use end::{End, Why};
 pub(crate) use everett_input::text::one_line;
 pub use header::{Header, SCHEMA_VERSION, StrategyName};
 pub use hit::{Evidence, Hit};
-pub use journal::Journal;
-pub use line::Damage;
+pub use journal::{Cut, Journal};
 pub use merged::{Commands, Cost, Finding, InSubtree, Merged, Seen, Stray, Tally, Totals};
-pub use problem::RunError;
+pub use problem::{Damage, RunError};
 pub use reading::Reading;
 pub use record::{HistoryCount, Record, RecordProblem};
 

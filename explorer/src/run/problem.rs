@@ -4,9 +4,50 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::difference::Difference;
-use super::limits::{FILE_NAME_BYTES_MAX, FILES_MAX, HEADER_BYTES_MAX, LINE_BYTES_MAX, RECORDS_MAX};
-use super::line::Damage;
+use super::limits::{FILE_NAME_BYTES_MAX, FILES_MAX, FRAME_BYTES_MAX, HEADER_BYTES_MAX, RECORDS_MAX};
+use super::one_line;
 use super::record::RecordProblem;
+use crate::coverage::text::clip;
+
+/// The most bytes of what a JSON reader says that are told.
+const TOLD_BYTES_MAX: usize = 200;
+
+/// What is wrong with a record in the file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Damage {
+    /// The file ends before it does.
+    #[error("the file ends within it")]
+    Short,
+    /// It has another form.
+    #[error("it does not have a record's form")]
+    Form,
+    /// It says something else than what was written.
+    #[error("its checksum is not that of its bytes")]
+    Sum,
+    /// It has no end where records are over.
+    #[error("it is longer than records are")]
+    TooLong,
+    /// Its digest is another one's.
+    #[error("its digest is not that of what it says")]
+    Exact,
+    /// A text by number.
+    #[error("it names a text that was not told before it")]
+    Word,
+    /// A point that has a number, or beyond the last number.
+    #[error("it tells a point that has a number, or for which there is none")]
+    Again,
+    /// The bytes are as they were written, by something that is not this.
+    #[error("{0}")]
+    Text(String),
+    /// What it says cannot be.
+    #[error("{0}")]
+    Record(RecordProblem),
+}
+
+/// What a JSON reader says, on one line and not too long.
+pub(super) fn told(error: &serde_json::Error) -> String {
+    one_line(&clip(&error.to_string(), TOLD_BYTES_MAX))
+}
 
 /// Why a run directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -64,26 +105,31 @@ pub enum RunError {
         /// What differs.
         source: Difference,
     },
-    /// A line that nobody wrote. A crash does not do that, unless to the last line, which is cut off then.
-    #[error("{}: line {line} is damaged: {damage}; cut off there, the run can be resumed", path.display())]
+    /// A record that nobody wrote. A crash does that only to records that do not last yet, and these are cut off.
+    #[error(
+        "{}: record {record} is damaged, which no crash explains: {damage}; cut to {offset} bytes, the run can be resumed",
+        path.display()
+    )]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The line, from 1.
-        line: u64,
+        /// The record, from 1.
+        record: u64,
+        /// Where it begins.
+        offset: u64,
         /// What is wrong with it.
         damage: Damage,
     },
-    /// Two lines of one choice.
-    #[error("{}: line {line} is of choice {choice}, and so is line {first}", path.display())]
+    /// Two records of one choice.
+    #[error("{}: record {record} is of choice {choice}, and so is record {first}", path.display())]
     Twice {
         /// The file.
         path: PathBuf,
-        /// The second line, from 1.
-        line: u64,
+        /// The second record, from 1.
+        record: u64,
         /// The choice.
         choice: u64,
-        /// The first line, from 1.
+        /// The first record, from 1.
         first: u64,
     },
     /// More records than a run has.
@@ -97,14 +143,25 @@ pub enum RunError {
         /// What is wrong with it.
         source: RecordProblem,
     },
-    /// A record that no line holds.
-    #[error("the record of choice {choice} takes {bytes} bytes, and a line has at most {LINE_BYTES_MAX}")]
-    LineTooLong {
+    /// A record that is too long.
+    #[error("the record of choice {choice} takes {bytes} bytes, and one has at most {FRAME_BYTES_MAX}")]
+    RecordTooLong {
         /// Its choice.
         choice: u64,
-        /// How long its line would be.
+        /// How long it would be.
         bytes: usize,
     },
+    /// A record that cannot be put into bytes.
+    #[error("the record of choice {choice} cannot be written: {problem}")]
+    Encode {
+        /// Its choice.
+        choice: u64,
+        /// Why.
+        problem: String,
+    },
+    /// Something could not be made to last before.
+    #[error("{}: the disk has failed to keep what was written before; nothing more is written", .0.display())]
+    SyncFailed(PathBuf),
     /// A branch that was run twice came to two things: something is not deterministic.
     #[error("choice {choice} has another result than the one that was recorded")]
     OtherResult {

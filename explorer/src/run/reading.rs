@@ -1,19 +1,21 @@
 //! Those who look at a run directory, while another process may be writing to it.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::brief::Brief;
 use super::end::End;
 use super::evidence;
 use super::folder;
 use super::header::Header;
 use super::index::Index;
-use super::journal::length;
-use super::lines::Source;
-use super::merged::Merged;
+use super::media::Source;
+use super::merged::{Merged, Stray};
 use super::problem::RunError;
 use super::record::Record;
+use crate::coverage::Dictionary;
 
 /// A run directory as it was when it was opened. Nothing in it is changed.
 #[derive(Debug)]
@@ -25,11 +27,40 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Look at a run directory. What follows the last whole line is ignored: somebody may be writing it.
+    /// Look at a run directory. What follows the last whole record is ignored: somebody may be writing it.
     ///
     /// # Errors
     /// There is no run, it is damaged, or the system says no.
     pub fn open(run: &Path) -> Result<Reading, RunError> {
+        Reading::with(run, |source, length, _| Ok((Index::of(source, length, None)?.0, ())))
+            .map(|(reading, ())| reading)
+    }
+
+    /// Look at a run directory, and take its records in while they are read: all that its end counted, or all up to the first that is
+    /// missing if it has not ended.
+    ///
+    /// # Errors
+    /// See [`Reading::open`].
+    pub fn open_merged(run: &Path) -> Result<(Reading, Merged), RunError> {
+        Reading::with(run, |source, length, end| {
+            let path = source.path.clone();
+            let mut taking = Taking::new(end.map_or(u64::MAX, |end| end.branches));
+            let (index, _) = Index::of(
+                source,
+                length,
+                Some(&mut |dictionary, brief| {
+                    taking.take(dictionary, brief).map_err(|stray| strange(&path, stray))
+                }),
+            )?;
+            let merged = taking.finish(&index)?;
+            Ok((index, merged))
+        })
+    }
+
+    fn with<T>(
+        run: &Path,
+        read: impl FnOnce(Source, u64, Option<&End>) -> Result<(Index, T), RunError>,
+    ) -> Result<(Reading, T), RunError> {
         let header = Header::read(run)?;
         // First the end, then what led there: who goes on with the run removes the one before adding to the other.
         let end = match folder::read(run, folder::END)? {
@@ -40,9 +71,9 @@ impl Reading {
         let opened = everett_input::file::open(&path).map_err(io::Error::from);
         let (file, _) = opened.map_err(RunError::io("open", &path))?;
         let source = Source { file: Arc::new(file), path };
-        let length = length(&source)?;
-        let index = Index::of(source, length)?;
-        Ok(Reading { run: run.to_owned(), header, end, index })
+        let length = source.length()?;
+        let (index, more) = read(source, length, end.as_ref())?;
+        Ok((Reading { run: run.to_owned(), header, end, index }, more))
     }
 
     /// What is explored.
@@ -82,15 +113,7 @@ impl Reading {
     /// # Errors
     /// A record is damaged, or the system says no.
     pub fn merged(&self, most: u64) -> Result<Merged, RunError> {
-        let mut merged = Merged::default();
-        for choice in 0..most {
-            let Some(record) = self.get(choice)? else { break };
-            merged.merge(record).map_err(|stray| RunError::Json {
-                path: self.index.source().path.clone(),
-                problem: stray.to_string(),
-            })?;
-        }
-        Ok(merged)
+        Taking::new(most).finish(&self.index)
     }
 
     /// The folder with the evidence of a finding, if any was kept.
@@ -98,4 +121,53 @@ impl Reading {
     pub fn evidence_of(&self, id: u32) -> Option<PathBuf> {
         Some(evidence::place(&self.run, id)).filter(|place| place.is_dir())
     }
+}
+
+/// Takes records in, in the order of choices, as far as they come nearly in that order: others are read again at the end.
+struct Taking {
+    most: u64,
+    merged: Option<Merged>,
+    /// Those that wait for an earlier one.
+    waiting: BTreeMap<u64, Brief>,
+}
+
+/// The most records that wait for an earlier one.
+const WAITING_MAX: usize = 1 << 10;
+
+impl Taking {
+    fn new(most: u64) -> Taking {
+        Taking { most, merged: None, waiting: BTreeMap::new() }
+    }
+
+    fn take(&mut self, dictionary: &Dictionary, brief: Brief) -> Result<(), Stray> {
+        let merged = self.merged.get_or_insert_with(|| Merged::new(dictionary.clone()));
+        self.waiting.insert(brief.record().choice, brief);
+        while merged.branches() < self.most
+            && let Some(brief) = self.waiting.remove(&merged.branches())
+        {
+            merged.merge_brief(brief)?;
+        }
+        if self.waiting.len() > WAITING_MAX {
+            self.waiting.pop_last();
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, index: &Index) -> Result<Merged, RunError> {
+        let mut merged = self.merged.unwrap_or_else(|| Merged::new(index.dictionary().clone()));
+        while merged.branches() < self.most {
+            let next = merged.branches();
+            let brief = match self.waiting.remove(&next) {
+                Some(brief) => Some(brief),
+                None => index.brief(next)?,
+            };
+            let Some(brief) = brief else { break };
+            merged.merge_brief(brief).map_err(|stray| strange(&index.source().path, stray))?;
+        }
+        Ok(merged)
+    }
+}
+
+fn strange(path: &Path, stray: Stray) -> RunError {
+    RunError::Json { path: path.to_owned(), problem: stray.to_string() }
 }

@@ -2,6 +2,7 @@
 //!
 //! - `path`: where a timeline lies in the tree, as text
 //! - `tree`: the branches in the order of choice
+//! - `weights`: how much the branches of the tree weigh, with sums that are kept
 //! - `window`: what is chosen when, and what is known by then
 //! - [`strategy`]: from where the next branch goes on
 //!
@@ -14,6 +15,7 @@
 mod path;
 pub mod strategy;
 mod tree;
+mod weights;
 mod window;
 
 pub use path::{FORKS_MAX, Fork, Path, PathError};

@@ -50,7 +50,7 @@ impl Path {
         Ok(path)
     }
 
-    fn push(&mut self, fork: Fork) -> Result<(), PathError> {
+    pub(crate) fn push(&mut self, fork: Fork) -> Result<(), PathError> {
         if fork.child == 0 {
             return Err(PathError::Fork(fork.to_string()));
         }

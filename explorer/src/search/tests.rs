@@ -1,6 +1,6 @@
 //! A make-believe world: a branch's result is a function of its path.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
 
 use proptest::prelude::*;
@@ -9,6 +9,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::strategy::{Novelty, Pct, Strategy as Chooses, StrategyKind, Uniform};
 use super::*;
+use crate::plan::draw::numbers::below;
 
 /// What a branch came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,6 +140,82 @@ proptest! {
             prop_assert!(paths.insert(path), "each has a path of its own");
         }
         prop_assert_eq!(tree.subtrees(), subtrees);
+    }
+}
+
+/// A strategy in the simplest way: it looks at all of the tree for each choice.
+struct Naive(StrategyKind);
+
+impl Chooses for Naive {
+    fn choose(&self, tree: &Tree, unseen_ppm: u32, rng: &mut ChaCha20Rng) -> Place {
+        let open: Vec<(u64, &Branch, Standing)> = tree.open().collect();
+        match self.0 {
+            StrategyKind::Uniform => {
+                let mut by_depth: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+                open.iter()
+                    .for_each(|(number, branch, _)| by_depth.entry(branch.depth).or_default().push(*number));
+                let Some(depth) = (below(rng, 1 + by_depth.len() as u64) as usize).checked_sub(1) else {
+                    return Place::Root;
+                };
+                let moments = by_depth.values().nth(depth).unwrap();
+                Place::After(moments[below(rng, moments.len() as u64) as usize])
+            }
+            StrategyKind::Pct => {
+                if below(rng, 2) == 0 {
+                    return Place::Root;
+                }
+                let drawn = below(rng, open.len() as u64) as usize;
+                open.get(drawn).map_or(Place::Root, |(number, ..)| Place::After(*number))
+            }
+            StrategyKind::Novelty => {
+                let seen = 50_000u64.saturating_sub(unseen_ppm.into());
+                if below(rng, 1_000_000) < 250_000 + 750_000 * seen / 50_000 {
+                    return Place::Root;
+                }
+                let weight = |branch: &Branch, standing: Standing| {
+                    standing.reward.min(1 << 17) * (1 << 16) / (branch.children + 1).pow(2)
+                };
+                let mut drawn = below(rng, open.iter().map(|(_, b, s)| weight(b, *s)).sum());
+                for (number, branch, standing) in open {
+                    match drawn.checked_sub(weight(branch, standing)) {
+                        Some(left) => drawn = left,
+                        None => return Place::After(number),
+                    }
+                }
+                Place::Root
+            }
+        }
+    }
+}
+
+proptest! {
+    /// Sums that are kept choose what sums over all of the tree do.
+    #[test]
+    fn kept_sums_change_no_choice(
+        seed: u64, in_flight in 1..20u32, branches in 0..400u64,
+        kind in prop::sample::select(StrategyKind::ALL.to_vec()),
+    ) {
+        let kept = explore(kind.strategy(), seed, in_flight, branches, 3, seed);
+        let naive = explore(Naive(kind), seed, in_flight, branches, 1, 0);
+        prop_assert_eq!(kept, naive);
+    }
+}
+
+/// A choice among many costs what one among few does, within a small factor; it would cost thousands of times as much.
+#[test]
+fn a_choice_looks_at_few_branches() {
+    let mut tree = Tree::new(ROOT_NS);
+    for number in 0..200_000 {
+        tree.add(Place::Root);
+        tree.settle(number, Standing { open_ns: Some(2_000), reward: number % 3, instructions: 1 });
+    }
+    let mut rng = ChaCha20Rng::from_seed([9; 32]);
+    for kind in StrategyKind::ALL {
+        let strategy = kind.strategy();
+        // Looking at all of them would be 2 * 10^11 steps for each strategy.
+        let drawn =
+            (0..1_000_000).filter(|_| strategy.choose(&tree, 1_000_000, &mut rng) != Place::Root).count();
+        assert!(drawn > 400_000, "{kind}: {drawn}");
     }
 }
 

@@ -1,6 +1,9 @@
 //! The branches of an exploration in the order in which they were chosen, and what has become of them.
 
+use std::collections::BTreeMap;
+
 use super::path::{Fork, Path, PathError};
+use super::weights::{Weights, weight};
 
 /// A moment from which a branch can go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,15 +59,31 @@ pub struct Tree {
     root_ns: u64,
     root_children: u64,
     branches: Vec<Branch>,
-    /// Those from which others can go on.
+    /// Those from which others can go on, in the order in which that became known.
     open: Vec<u64>,
+    /// By branch, its place in that order; [`NOWHERE`] if it has none.
+    places: Vec<u32>,
+    /// What those weigh, in the same order.
+    weights: Weights,
+    /// Those of each depth, in the same order.
+    by_depth: BTreeMap<u32, Vec<u64>>,
 }
+
+const NOWHERE: u32 = u32::MAX;
 
 impl Tree {
     /// A root moment at this vtime, and no branch.
     #[must_use]
     pub fn new(root_ns: u64) -> Tree {
-        Tree { root_ns, root_children: 0, branches: Vec::new(), open: Vec::new() }
+        Tree {
+            root_ns,
+            root_children: 0,
+            branches: Vec::new(),
+            open: Vec::new(),
+            places: Vec::new(),
+            weights: Weights::default(),
+            by_depth: BTreeMap::new(),
+        }
     }
 
     /// The branches by their numbers.
@@ -85,6 +104,36 @@ impl Tree {
             let branch = self.branch(number)?;
             Some((number, branch, branch.standing?))
         })
+    }
+
+    /// How many branches there are from whose end others can go on.
+    #[must_use]
+    pub fn open_count(&self) -> u64 {
+        self.open.len() as u64
+    }
+
+    /// One of these, by its place in their order.
+    #[must_use]
+    pub fn open_at(&self, place: u64) -> Option<u64> {
+        self.open.get(usize::try_from(place).ok()?).copied()
+    }
+
+    /// The sum of their weights: of what each reached first, divided by the square of one more than how many go on from it.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        self.weights.total()
+    }
+
+    /// The first of these up to which weights have a sum of more than `drawn`.
+    #[must_use]
+    pub fn open_at_weight(&self, drawn: u64) -> Option<u64> {
+        self.open.get(self.weights.find(drawn)?).copied()
+    }
+
+    /// These of each depth at which there are some, with the depth.
+    #[must_use]
+    pub fn open_by_depth(&self) -> &BTreeMap<u32, Vec<u64>> {
+        &self.by_depth
     }
 
     /// Branches that go on from the root moment: each heads a subtree.
@@ -123,6 +172,8 @@ impl Tree {
         };
         *children += 1;
         let fork = Fork { vtime_ns, child: *children };
+        self.weigh_again(from);
+        self.places.push(NOWHERE);
         self.branches.push(Branch { from, fork, subtree, depth, children: 0, standing: None });
         // What can be gone on from has a path with room for one more.
         let path = self.path(Place::After(number)).unwrap_or_default();
@@ -140,7 +191,26 @@ impl Tree {
         let open_ns = standing.open_ns.filter(|_| later && room);
         branch.standing = Some(Standing { open_ns, ..standing });
         if open_ns.is_some() {
+            let (depth, weight) = (branch.depth, weight(standing.reward, branch.children));
+            if let Some(place) = usize::try_from(number).ok().and_then(|i| self.places.get_mut(i)) {
+                *place = u32::try_from(self.open.len()).unwrap_or(NOWHERE);
+            }
             self.open.push(number);
+            self.weights.push(weight);
+            self.by_depth.entry(depth).or_default().push(number);
+        }
+    }
+
+    /// One more branch goes on from a place.
+    fn weigh_again(&mut self, from: Place) {
+        let Place::After(number) = from else { return };
+        let Some(i) = usize::try_from(number).ok() else { return };
+        let place = self.places.get(i).copied().filter(|place| *place != NOWHERE);
+        if let (Some(place), Some(Branch { children, standing: Some(standing), .. })) =
+            (place, self.branches.get(i))
+        {
+            let before = weight(standing.reward, children.saturating_sub(1));
+            self.weights.lower(place as usize, before - weight(standing.reward, *children));
         }
     }
 

@@ -104,9 +104,7 @@ impl Run {
 
     /// Reads it, to show what it says: it may be of any machine version.
     pub(super) fn read(folder: &Path) -> anyhow::Result<Run> {
-        let reading = Reading::open(folder)?;
-        let most = reading.end().map_or(u64::MAX, |end| end.branches);
-        let merged = reading.merged(most)?;
+        let (reading, merged) = Reading::open_merged(folder)?;
         Ok(Run { reading, merged })
     }
 

@@ -18,6 +18,7 @@ use crate::cli;
 use crate::engines::{Asked, Engine};
 use crate::explore::crew::Before;
 use crate::explore::expedition::{self, Limits, Onlooker, Progress};
+use crate::explore::quarters::Quarter;
 use crate::explore::spent::Spent;
 use crate::host_time::Stopwatch;
 use crate::identity::check_version;
@@ -75,6 +76,8 @@ struct Summary<'a> {
     promise: Option<Promise>,
     /// Commands of a test template that never succeeded.
     unsuccessful: &'a [TestCommand],
+    /// What branches took as it went on, a quarter of them each.
+    quarters: &'a [Quarter],
     digest: String,
     host_seconds: f64,
     branches_per_min: f64,
@@ -169,20 +172,14 @@ pub(super) fn go(
     let mut teller = Teller { ui, bar: ExploreBar::new(ui, limits.host_ns, most), clock, failed: None };
     let outcome = expedition::explore(setting, Some(&mut journal), limits, interrupt, before, &mut teller);
     teller.bar.clear();
-    let outcome = match outcome {
-        Ok(outcome) => outcome,
-        Err(error) => {
-            journal.sync()?;
-            return Err(error);
-        }
-    };
+    let outcome = outcome?;
     if let Some(error) = teller.failed {
         return Err(error.into());
     }
     let host_seconds = clock.seconds();
     let host_ns = u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let end = outcome.merged.end(outcome.why, host_ns);
-    keep_evidence(&journal, &outcome)?;
+    keep_evidence(&mut journal, &outcome)?;
     journal.finish(&end)?;
     let folder = folder.display().to_string();
     let progress = &outcome.progress;
@@ -190,6 +187,7 @@ pub(super) fn go(
     let worth = Worth::of(header, &outcome.merged);
     let mut unsuccessful = TestCommand::all(&outcome.merged);
     unsuccessful.retain(|command| command.counts.succeeded == 0);
+    let quarters = outcome.quarters.quarters();
     ui.record(&Summary {
         kind: "end",
         path: setting.name(&everett_explorer::search::Path::default()),
@@ -211,6 +209,7 @@ pub(super) fn go(
         worth,
         promise,
         unsuccessful: &unsuccessful,
+        quarters: &quarters,
         digest: end.digest.clone(),
         host_seconds,
         branches_per_min: per_minute(progress.run, host_seconds),
@@ -280,11 +279,14 @@ fn tell_beginning(
     if !journal.is_empty() {
         ui.say(format!("going on with {} branches that are recorded", journal.len()))?;
     }
+    if let Some(cut) = journal.cut() {
+        ui.say(style::paint(style::NOTE, cut))?;
+    }
     Ok(())
 }
 
 /// Faults, log lines and packets of each finding, as files.
-fn keep_evidence(journal: &Journal, outcome: &expedition::Outcome) -> anyhow::Result<()> {
+fn keep_evidence(journal: &mut Journal, outcome: &expedition::Outcome) -> anyhow::Result<()> {
     for finding in outcome.merged.findings() {
         let hit = &finding.hit;
         let text = |lines: &[String]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
@@ -349,6 +351,16 @@ fn tell_end(
     ui.say(style::paint(
         style::FAINT,
         format!("where the time went: {}", spent.parts().map(share).join(", ")),
+    ))?;
+    let quarters = outcome.quarters.quarters();
+    let list = |of: fn(&Quarter) -> String| quarters.iter().map(of).collect::<Vec<_>>().join(", ");
+    ui.say(style::paint(
+        style::FAINT,
+        format!(
+            "by quarters of the branches: {} s of CPU each; {} of memory",
+            list(|quarter| format!("{:.2}", quarter.cpu_ns as f64 / 1e9)),
+            list(|quarter| show_bytes(quarter.resident_bytes)),
+        ),
     ))?;
     Ok(ui.say(format!("digest {}", style::paint(style::HEAD, digest)))?)
 }

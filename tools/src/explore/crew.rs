@@ -6,8 +6,8 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 
 use anyhow::anyhow;
+use everett_explorer::expedition::Job;
 use everett_explorer::run::{Hit, Record};
-use everett_explorer::search::{Choice, Path};
 use everett_vmm::machine::MachineError;
 
 use super::marks;
@@ -19,15 +19,6 @@ use super::witness::{Found, Memory};
 use crate::host_time::CpuClock;
 use crate::interrupt::Interrupt;
 use crate::session::launch::LaunchError;
-
-/// A branch that is to be run.
-#[derive(Debug, Clone)]
-pub struct Job {
-    /// Which.
-    pub choice: Choice,
-    /// Branches from the root moment to its parent.
-    pub way: Vec<(u64, Path)>,
-}
 
 /// What a worker brings back.
 pub type Done = (u64, anyhow::Result<Record>);

@@ -1,21 +1,20 @@
-//! The search itself: branches are chosen and handed out, their results written down and taken in.
+//! The search as it is done by workers of this host: who runs branches, and when it is over.
 //!
-//! **Invariant.** What comes of it is a function of the setting and of how many branches were taken in. Budgets of host time and
-//! signals only decide how many those are; what a killed exploration had written down is taken as if it had just been run.
+//! What is chosen, written down and taken in is [`everett_explorer::expedition`]'s. Budgets of host time and signals only decide how
+//! many branches that are.
 
-use std::collections::BTreeSet;
 use std::num::NonZero;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::Context;
-use everett_explorer::coverage::{Kind, PointId};
+use everett_explorer::expedition::{self, Aim, ExpeditionError, Job, Watch, Workers};
 use everett_explorer::run::{Hit, Journal, Merged, Record, Why};
-use everett_explorer::search::{Choice, Next, Place, Search, Tree};
+use everett_explorer::search::Tree;
 use everett_snapshot::store::StoreStats;
 
-use super::crew::{Before, Crew, Done, Job};
+use super::crew::{Before, Crew, Done};
+use super::quarters::Quarters;
 use super::setting::Setting;
 use super::shelf::Shelf;
 use super::spent::Spent;
@@ -85,6 +84,8 @@ pub struct Outcome {
     pub why: Why,
     /// What was done for it.
     pub progress: Progress,
+    /// What it took as it went on.
+    pub quarters: Quarters,
     /// Why there were fewer workers than there were to be, for each that was missing.
     pub absent: Vec<String>,
 }
@@ -103,14 +104,6 @@ pub fn explore(
 ) -> anyhow::Result<Outcome> {
     let explore = &setting.launcher.world.explore;
     let in_flight = NonZero::new(explore.in_flight()).unwrap_or(NonZero::<u32>::MIN);
-    let search = Search::new(
-        setting.seed,
-        setting.root_ns,
-        in_flight,
-        limits.branches,
-        explore.strategy.strategy(),
-        Merged::default(),
-    );
     let shelf = Shelf::new(setting.ready.moment.clone(), limits.memory_bytes);
     let halt = Interrupt::default();
     let workers = limits.workers.max(1);
@@ -127,29 +120,41 @@ pub fn explore(
         });
         let workers: Vec<_> = workers.collect();
         drop(to_leader);
-        let leader = Leader {
+        let aim = Aim {
+            seed: setting.seed,
+            root_ns: setting.root_ns,
+            in_flight,
+            strategy: explore.strategy.strategy(),
+            branches: limits.branches,
+            until_found: limits.until_found,
+            waiting: WAITING * limits.workers,
+        };
+        let mut watcher = Watcher {
             crew: &crew,
             shelf: &shelf,
             limits,
             interrupt,
-            halt: &halt,
-            search,
-            journal,
+            clock: Stopwatch::start(),
             onlooker,
-            out: BTreeSet::new(),
-            found_at: None,
-            signatures: BTreeSet::new(),
-            states: BTreeSet::new(),
-            progress: Progress::default(),
+            last: None,
+            quarters: Quarters::default(),
         };
         let outcome = {
             let _dismissal = Dismissal(&crew);
-            leader.lead(&results)
+            let mut workers = Hands { crew: &crew, results, halt: &halt };
+            expedition::explore(aim, journal, &mut workers, &mut watcher)
         };
+        let (progress, quarters) = (watcher.last.unwrap_or_default(), watcher.quarters);
         // All of them, since a panic that nobody looked at is raised here. It comes before what it led to: it says why.
         let ends: Vec<_> = workers.into_iter().map(joined).collect();
         ends.into_iter().collect::<anyhow::Result<()>>()?;
-        outcome
+        let outcome = outcome.map_err(|error| match error {
+            ExpeditionError::Worker(error) => error,
+            other => other.into(),
+        })?;
+        let progress = with_workers(&outcome.progress, progress);
+        let expedition::Outcome { tree, merged, why, .. } = outcome;
+        Ok(Outcome { tree, merged, why, progress, quarters, absent: crew.absent() })
     })
 }
 
@@ -162,144 +167,78 @@ impl Drop for Dismissal<'_, '_> {
     }
 }
 
-type Strategy = Box<dyn everett_explorer::search::strategy::Strategy + Send>;
-
-/// Who chooses, and takes in.
-struct Leader<'l, 's> {
-    crew: &'l Crew<'s>,
-    shelf: &'l Shelf,
-    limits: &'l Limits,
-    interrupt: &'l Interrupt,
-    halt: &'l Interrupt,
-    search: Search<Strategy, Merged>,
-    journal: Option<&'l mut Journal>,
-    onlooker: &'l mut dyn Onlooker,
-    /// Branches that were handed out, and are not back.
-    out: BTreeSet<u64>,
-    /// The first choice, so far, with a finding, if that ends it.
-    found_at: Option<u64>,
-    signatures: BTreeSet<(String, String)>,
-    states: BTreeSet<PointId>,
-    progress: Progress,
+/// The workers of this host, as the search sees them.
+struct Hands<'c, 's> {
+    crew: &'c Crew<'s>,
+    results: Receiver<Done>,
+    halt: &'c Interrupt,
 }
 
-impl Leader<'_, '_> {
-    fn lead(mut self, results: &Receiver<Done>) -> anyhow::Result<Outcome> {
-        let clock = Stopwatch::start();
-        let why = loop {
-            if self.interrupt.wanted() {
-                break Why::Stopped;
-            }
-            if self.limits.host_ns.is_some_and(|ns| clock.elapsed().as_nanos() >= u128::from(ns)) {
-                break Why::Time;
-            }
-            let over = self.hand_out()?;
-            if let Some(found) = self.found_at
-                && self.out.first().is_none_or(|&first| first > found)
-            {
-                break Why::Found;
-            }
-            if over && self.out.is_empty() {
-                break Why::Branches;
-            }
-            match results.recv_timeout(TICK) {
-                Ok((number, done)) => self.back(number, done?)?,
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => anyhow::bail!("all workers have gone"),
-            }
-            self.progress.spent = self.crew.spent();
-            self.progress.moments = Some(self.shelf.stats());
-            self.onlooker.at(&self.progress);
-        };
+impl Workers for Hands<'_, '_> {
+    type Error = anyhow::Error;
+
+    fn waiting(&self) -> usize {
+        self.crew.waiting()
+    }
+
+    fn ask(&mut self, job: Job) {
+        self.crew.ask(job);
+    }
+
+    fn result(&mut self, wait: bool) -> anyhow::Result<Option<(u64, Record)>> {
+        if !wait {
+            return self.results.try_recv().ok().map(|(number, done)| Ok((number, done?))).transpose();
+        }
+        match self.results.recv_timeout(TICK) {
+            Ok((number, done)) => Ok(Some((number, done?))),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => anyhow::bail!("all workers have gone"),
+        }
+    }
+
+    fn call_off(&mut self) {
         self.crew.call_off();
         self.halt.raise();
-        // Those that were done before they heard of it.
-        while let Ok((number, done)) = results.try_recv() {
-            if let Ok(record) = done {
-                self.back(number, record)?;
-            }
-        }
-        let most = self.found_at.filter(|_| why == Why::Found).map_or(u64::MAX, |found| found + 1);
-        let (tree, merged) = self.search.finish(most);
-        if let Some(stray) = merged.stray() {
-            return Err(stray).context("the branches are not those that were chosen");
-        }
-        Ok(Outcome { tree, merged, why, progress: self.progress, absent: self.crew.absent() })
+    }
+}
+
+/// Adds to what the search knows what workers do, and ends it when its time is over.
+struct Watcher<'w, 's> {
+    crew: &'w Crew<'s>,
+    shelf: &'w Shelf,
+    limits: &'w Limits,
+    interrupt: &'w Interrupt,
+    clock: Stopwatch,
+    onlooker: &'w mut dyn Onlooker,
+    /// What was told last.
+    last: Option<Progress>,
+    quarters: Quarters,
+}
+
+impl Watch for Watcher<'_, '_> {
+    fn found(&mut self, record: &Record, hit: &Hit) {
+        self.onlooker.found(record, hit);
     }
 
-    /// Choose as many branches as can be; whether all were chosen that ever will be.
-    fn hand_out(&mut self) -> anyhow::Result<bool> {
-        while self.crew.waiting() < WAITING * self.limits.workers {
-            let chosen = self.search.tree().branches().len() as u64;
-            if self.found_at.is_some_and(|found| chosen > found) {
-                return Ok(true);
-            }
-            match self.search.choose() {
-                Next::Over => return Ok(true),
-                Next::Wait(_) => return Ok(false),
-                Next::Run(choice) => self.hand(choice)?,
-            }
-        }
-        Ok(false)
-    }
-
-    fn hand(&mut self, choice: Choice) -> anyhow::Result<()> {
-        if let Some(journal) = &self.journal
-            && let Some(record) = journal.recorded(&choice)?
-        {
-            self.note(&record);
-            self.search.deliver(choice.number, record);
-            return Ok(());
-        }
-        let way = way(self.search.tree(), choice.from)?;
-        self.out.insert(choice.number);
-        self.crew.ask(Job { choice, way });
-        Ok(())
-    }
-
-    fn back(&mut self, number: u64, record: Record) -> anyhow::Result<()> {
-        if !self.out.remove(&number) {
-            return Ok(());
-        }
-        if let Some(journal) = &mut self.journal {
-            journal.append(&record)?;
-        }
-        self.progress.run += 1;
-        self.progress.instructions += record.executed;
-        self.progress.cpu_ns += record.cpu_ns;
-        self.note(&record);
-        self.search.deliver(number, record);
-        Ok(())
-    }
-
-    /// What there is to tell of a result, and whether it ends the exploration.
-    fn note(&mut self, record: &Record) {
-        self.progress.branches += 1;
-        self.progress.vtime_ns += record.vtime_ns();
-        let states = record.delta.points().filter(|(_, reached)| reached.point.kind() == Kind::State);
-        self.states.extend(states.map(|(id, _)| id));
-        self.progress.states = self.states.len() as u64;
-        for hit in &record.hits {
-            if self.signatures.insert((hit.property.clone(), hit.signature.clone())) {
-                self.onlooker.found(record, hit);
-            }
-        }
-        self.progress.findings = self.signatures.len() as u64;
-        if self.limits.until_found && !record.hits.is_empty() {
-            let first = self.found_at.map_or(record.choice, |found| found.min(record.choice));
-            self.found_at = Some(first);
+    fn at(&mut self, progress: &expedition::Progress) -> Option<Why> {
+        let here =
+            Progress { spent: self.crew.spent(), moments: Some(self.shelf.stats()), ..Progress::default() };
+        let here = with_workers(progress, here);
+        self.onlooker.at(&here);
+        self.quarters.at(here.run, here.cpu_ns);
+        self.last = Some(here);
+        let over = |ns: u64| self.clock.elapsed().as_nanos() >= u128::from(ns);
+        if self.interrupt.wanted() {
+            Some(Why::Stopped)
+        } else {
+            self.limits.host_ns.is_some_and(over).then_some(Why::Time)
         }
     }
 }
 
-/// Branches from the root moment to a place, with their paths.
-fn way(tree: &Tree, place: Place) -> anyhow::Result<Vec<(u64, everett_explorer::search::Path)>> {
-    let mut way = Vec::new();
-    let mut place = place;
-    while let Place::After(number) = place {
-        way.push((number, tree.path(place)?));
-        place = tree.branch(number).context("a branch goes on from one that was never chosen")?.from;
-    }
-    way.reverse();
-    Ok(way)
+/// What the search knows, with what is known of workers.
+fn with_workers(progress: &expedition::Progress, of_workers: Progress) -> Progress {
+    let expedition::Progress { branches, run, vtime_ns, instructions, cpu_ns, states, findings } = *progress;
+    let Progress { spent, moments, .. } = of_workers;
+    Progress { branches, run, vtime_ns, instructions, cpu_ns, spent, states, findings, moments }
 }

@@ -6,7 +6,8 @@
 //! - [`lens`]: how a world is looked at; [`verdict`]: what is made of a history
 //! - [`witness`]: what is made of what a branch shows: coverage, properties, histories, evidence; `wire`: frames as messages
 //! - `shelf`: moments of the tree within a budget of memory, derived again when they are gone
-//! - `crew`: workers, one thread each; [`spent`]: where their time goes; [`expedition`]: the search itself: choosing, handing out, taking in, writing down
+//! - `crew`: workers, one thread each; [`spent`]: where their time goes; [`quarters`]: what it takes as it goes on
+//! - [`expedition`]: the search, done by workers of this host
 //! - `marks`: digests on the way; [`replay`]: a branch again, compared with what was recorded; [`shrink`]: with the fewest faults; [`regression`]: as a file
 //!
 //! Not here: what is chosen, covered, judged and written (`everett_explorer`), and how it is told ([`crate::commands`]).
@@ -20,6 +21,7 @@ pub mod crew;
 pub mod expedition;
 pub mod lens;
 pub mod marks;
+pub mod quarters;
 pub mod regression;
 pub mod replay;
 pub mod setting;

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use everett_explorer::run::{Hit, Merged, Record};
+use everett_explorer::run::{Hit, Merged, Reading, Record};
 use everett_explorer::search::{Path as Forks, Place as At, Tree};
 use everett_tools::explore::expedition::{self, Limits, Onlooker, Outcome, Progress};
 use everett_tools::explore::setting::Setting;
@@ -361,10 +361,7 @@ fn a_killed_exploration_goes_on_as_if_it_had_not_been() {
     assert_eq!(output.status.code(), Some(1), "something is found: {}", shown(&output));
     // Each time it has come a bit further.
     let arguments = explore(&killed, "2");
-    let records = || {
-        fs::read(format!("{killed}/branches.jsonl"))
-            .map_or(0, |text| text.iter().filter(|b| **b == b'\n').count())
-    };
+    let records = || Reading::open(Path::new(&killed)).map_or(0, |reading| reading.len());
     for wanted in [3, 14, 25] {
         let mut child = place.spawn(&refs(&arguments));
         // However slow the host is: the child ends by itself after 40 branches.
@@ -409,12 +406,17 @@ fn a_killed_exploration_goes_on_as_if_it_had_not_been() {
     assert!(String::from_utf8_lossy(&other.stderr).contains("seed differs"), "{}", shown(&other));
 
     // A record that is not what comes is noticed at the place where it is left.
-    let journal = format!("{killed}/branches.jsonl");
-    let text = fs::read_to_string(&journal).unwrap();
-    fs::write(&journal, text.replacen("\"choice\":2", "\"choice\":3", 1)).unwrap();
+    let journal = format!("{killed}/branches.bin");
+    let mut bytes = fs::read(&journal).unwrap();
+    bytes[100] ^= 1;
+    fs::write(&journal, bytes).unwrap();
     let damaged = place.everett(&["findings", &killed]);
     assert_eq!(damaged.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&damaged.stderr).contains("branches.jsonl"), "{}", shown(&damaged));
+    assert!(
+        String::from_utf8_lossy(&damaged.stderr).contains("branches.bin: record 1 is damaged"),
+        "{}",
+        shown(&damaged)
+    );
 }
 
 /// Ctrl-C, once the finding was shown again: the best plan so far is written, beside the world, where it is found again.

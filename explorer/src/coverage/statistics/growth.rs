@@ -1,13 +1,10 @@
 //! How coverage grew with the number of branches, in a bounded number of samples.
 
-use serde::{Deserialize, Serialize};
-
 use super::super::limits::GROWTH_MAX;
 use super::super::point::Kind;
 
 /// Points after a number of branches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
     /// How many branches there were.
     pub branches: u64,
@@ -28,8 +25,7 @@ impl Sample {
 }
 
 /// The curve: a sample for each so many branches, a power of two, and one for the last.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Growth {
     /// Samples after 1, 2, 3, … times `1 << doublings` branches.
     samples: Vec<Sample>,
@@ -56,16 +52,6 @@ impl Growth {
     pub fn samples(&self) -> impl Iterator<Item = &Sample> {
         let last = self.last.iter().filter(|last| self.samples.last() != Some(last));
         self.samples.iter().chain(last)
-    }
-
-    /// Whether this is a curve that ends there.
-    pub(in super::super) fn ends_in(&self, branches: u64, points: [u64; Kind::ALL.len()]) -> bool {
-        let end = self.last.map_or((0, [0; Kind::ALL.len()]), |last| (last.branches, last.points));
-        let Some(stride) = 1u64.checked_shl(self.doublings) else { return false };
-        let due = (1u64..).map_while(|count| count.checked_mul(stride)).take_while(|due| *due <= branches);
-        end == (branches, points)
-            && self.samples.len() <= GROWTH_MAX
-            && due.take(GROWTH_MAX + 1).eq(self.samples.iter().map(|sample| sample.branches))
     }
 
     /// All of its numbers, for a hash.

@@ -75,12 +75,9 @@ impl Incidence {
         }
     }
 
-    /// A point that so many branches reached.
-    pub(in super::super) fn add(&mut self, hits: u64) {
-        self.observed += 1;
-        self.hits = self.hits.saturating_add(hits);
-        self.singletons += u64::from(hits == 1);
-        self.doubletons += u64::from(hits == 2);
+    /// So many points were reached by one more branch each, which more than two had reached before.
+    pub(in super::super) fn hit_again(&mut self, points: u64) {
+        self.hits += points;
     }
 
     /// Good and Turing's estimate of the unseen mass: the probability that the next hit is of a point that was never reached.

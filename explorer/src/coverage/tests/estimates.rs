@@ -5,7 +5,10 @@ use super::super::statistics::{Findability, Fraction, Incidence, Pct, Prior, Sub
 /// From how often each of some species was seen.
 fn counted(counts: &[u64]) -> Incidence {
     let mut incidence = Incidence::default();
-    counts.iter().filter(|count| **count > 0).for_each(|count| incidence.add(*count));
+    counts
+        .iter()
+        .filter(|count| **count > 0)
+        .for_each(|count| (1..=*count).for_each(|now| incidence.hit(now)));
     incidence
 }
 

@@ -42,7 +42,10 @@ fn choices_only_rise() {
     coverage.merge(5, &branch(&[("a", 1)])).unwrap();
     let before = coverage.clone();
     for choice in [5, 4, 0] {
-        assert_eq!(coverage.merge(choice, &branch(&[("b", 1)])), Err(OutOfOrder { choice, last: 5 }));
+        assert_eq!(
+            coverage.merge(choice, &branch(&[("b", 1)])),
+            Err(CoverError::OutOfOrder { choice, last: 5 })
+        );
         assert_eq!(coverage, before);
     }
 }
@@ -135,7 +138,7 @@ proptest! {
         }
         for kind in Kind::ALL {
             let of_kind: Vec<u64> =
-                coverage.points().filter(|(_, c)| c.point.kind() == kind).map(|(_, c)| c.hits).collect();
+                coverage.points().iter().filter(|(_, c)| c.point.kind() == kind).map(|(_, c)| c.hits).collect();
             let such = |n| of_kind.iter().filter(|hits| **hits == n).count() as u64;
             let expected = statistics::Incidence {
                 observed: of_kind.len() as u64, hits: of_kind.iter().sum(), singletons: such(1), doubletons: such(2),
@@ -144,17 +147,28 @@ proptest! {
         }
     }
 
-    /// A run that was killed and went on from what was stored ends as if it had not been.
+    /// Results come in any order, and points are numbered in that order. What is covered does not show it.
     #[test]
-    fn stored_coverage_goes_on(branches in branches(), cut in 0usize..30) {
+    fn numbers_do_not_show(branches in branches(), dice: u64) {
         let deltas = deltas(&branches);
         let whole = merged(&deltas);
-        let cut = cut.min(deltas.len());
-        let stored = serde_json::to_string(&merged(&deltas[..cut])).unwrap();
-        let mut coverage: Coverage = serde_json::from_str(&stored).unwrap();
-        for (choice, delta) in (cut as u64..).zip(&deltas[cut..]) {
-            let delta: Delta = serde_json::from_str(&serde_json::to_string(delta).unwrap()).unwrap();
-            coverage.merge(choice, &delta).unwrap();
+        let mut order: Vec<usize> = (0..deltas.len()).collect();
+        order.sort_by_key(|i| (*i as u64 + 1).wrapping_mul(dice | 1));
+        let dictionary = Dictionary::default();
+        let mut numbers: Vec<(usize, Numbers)> =
+            order.into_iter().map(|i| (i, dictionary.number(&deltas[i]).unwrap())).collect();
+        numbers.sort_by_key(|(i, _)| *i);
+        let mut coverage = Coverage::new(dictionary.clone());
+        for (i, numbers) in &numbers {
+            prop_assert_eq!(dictionary.delta(numbers), Some(deltas[*i].clone()));
+            let packed = numbers.pack();
+            let unpack = |told| Numbers::unpack(&packed, told, Vec::new(), numbers.overflow(), numbers.strange());
+            prop_assert_eq!(&unpack(dictionary.len()), &Ok(numbers.clone()));
+            let most = numbers.runs().iter().map(|run| run.numbers().end).max();
+            if let Some(most) = most {
+                prop_assert_eq!(unpack(most as usize - 1), Err(BadNumbers));
+            }
+            coverage.merge_numbers(*i as u64, numbers).unwrap();
         }
         prop_assert_eq!(coverage.digest(), whole.digest());
         prop_assert_eq!(coverage, whole);
@@ -191,6 +205,32 @@ fn the_growth_curve_is_bounded_and_ends_with_the_last_branch() {
     }
     // After 1026 branches each fourth is a sample.
     assert_eq!(coverage.growth().samples().map(|sample| sample.branches).nth(1), Some(8));
-    let stored: Coverage = serde_json::from_str(&serde_json::to_string(&coverage).unwrap()).unwrap();
-    assert_eq!(stored, coverage);
+}
+
+/// More points than the dictionary has room for: they are told with the branch, and count like all others.
+#[test]
+fn points_without_a_number_count() {
+    let many = |from: usize, count: usize| {
+        let mut delta = Delta::default();
+        (from..from + count).for_each(|i| delta.reach(Point::Phase { phase: i.to_string() }, 1));
+        delta
+    };
+    let each = limits::DELTA_POINTS_MAX;
+    let dictionary = Dictionary::default();
+    let fillers = limits::DICTIONARY_MAX / each;
+    (1..=fillers).for_each(|i| drop(dictionary.number(&many(i * each, each)).unwrap()));
+    assert_eq!(dictionary.len(), limits::DICTIONARY_MAX);
+    let mut delta = many(0, 5);
+    delta.reach(Point::Phase { phase: each.to_string() }, 7);
+    let numbers = dictionary.number(&delta).unwrap();
+    assert_eq!((numbers.len(), numbers.unnumbered().len(), dictionary.len()), (6, 5, limits::DICTIONARY_MAX));
+    assert_eq!(dictionary.delta(&numbers), Some(delta.clone()));
+    let (mut one, mut other) = (Coverage::new(dictionary), Coverage::default());
+    for choice in 0..4 {
+        let numbers = one.dictionary().number(&delta).unwrap();
+        let reward = one.merge_numbers(choice, &numbers).unwrap();
+        assert_eq!(reward, other.merge(choice, &delta).unwrap());
+        assert_eq!(one.digest(), other.digest());
+    }
+    assert_eq!(one.get(id("3")).map(|covered| covered.hits), Some(4));
 }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::super::brief::Brief;
 use super::super::limits::HITS_MAX;
 use super::super::record::{HistoryCount, Record};
 
@@ -73,7 +74,8 @@ impl Cost {
 }
 
 impl Totals {
-    pub(super) fn add(&mut self, record: &Record) {
+    pub(super) fn add(&mut self, brief: &Brief) {
+        let (record, numbers) = (&brief.record, &brief.numbers);
         self.cost.add(record);
         add(&mut self.executed, record.executed);
         add(&mut self.vtime_ns, record.vtime_ns());
@@ -84,9 +86,9 @@ impl Totals {
         self.depth = self.depth.max(record.path.forks().len() as u64);
         add(&mut self.log_bytes, record.log_bytes);
         add(&mut self.logs_cut, record.log_cut.into());
-        add(&mut self.deltas_full, (record.delta.overflow() > 0).into());
+        add(&mut self.deltas_full, (numbers.overflow() > 0).into());
         add(&mut self.hits_full, (record.hits.len() >= HITS_MAX).into());
-        add(&mut self.strange, record.delta.strange());
+        add(&mut self.strange, numbers.strange());
         add(&mut self.broken, record.broken.is_some().into());
         if let Some(history) = &record.history {
             let HistoryCount { operations, acknowledged, failed, problems, unknown } = &mut self.history;

@@ -14,16 +14,17 @@ mod finding;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) use chain::same;
+pub(super) use chain::exact;
 pub use commands::Commands;
 pub use cost::{Cost, Totals};
 pub use finding::{Finding, InSubtree, Tally};
 
+use super::brief::Brief;
 use super::end::{End, Why};
 use super::limits::SOMETIMES_ALL_MAX;
-use super::record::Record;
-use crate::coverage::statistics::{Findability, Subtree};
-use crate::coverage::{Coverage, Kind};
+use super::record::{Record, RecordProblem};
+use crate::coverage::statistics::Findability;
+use crate::coverage::{CoverError, Coverage, Dictionary, Kind};
 use crate::search::{Ledger, Standing};
 use chain::Chain;
 use finding::Findings;
@@ -77,36 +78,55 @@ pub enum Stray {
         /// The one it goes on from.
         from: u64,
     },
+    /// It cannot be a record.
+    #[error("choice {choice}: {problem}")]
+    Record {
+        /// Its choice.
+        choice: u64,
+        /// What is wrong with it.
+        problem: RecordProblem,
+    },
 }
 
 impl Merged {
+    /// Nothing is known yet; records name points by their numbers in this dictionary.
+    #[must_use]
+    pub fn new(dictionary: Dictionary) -> Merged {
+        Merged { coverage: Coverage::new(dictionary), ..Merged::default() }
+    }
+
     /// Take in the record of the next choice, within bounds.
     ///
     /// # Errors
     /// It is not the next; nothing is changed.
-    pub fn merge(&mut self, mut record: Record) -> Result<Standing, Stray> {
-        let (choice, next) = (record.choice, self.branches());
-        if choice != next {
-            return Err(Stray::Order { choice, next });
-        }
-        let subtree = match record.from {
-            None => choice,
-            Some(from) => self.subtree_of(from).ok_or(Stray::From { choice, from })?,
-        };
-        record.bound();
-        let order = |_| Stray::Order { choice, next };
-        let reward = self.coverage.merge(choice, &record.delta).map_err(order)?.new.len() as u64;
+    pub fn merge(&mut self, record: Record) -> Result<Standing, Stray> {
+        let choice = record.choice;
+        self.place(choice, record.from)?;
+        let brief = Brief::new(record, self.coverage.dictionary());
+        self.merge_brief(brief.map_err(|problem| Stray::Record { choice, problem })?)
+    }
+
+    /// Take in the record of the next choice, whose points are numbers of this dictionary.
+    ///
+    /// # Errors
+    /// It is not the next; nothing is changed.
+    pub fn merge_brief(&mut self, brief: Brief) -> Result<Standing, Stray> {
+        let (choice, next) = (brief.record.choice, self.branches());
+        let subtree = self.place(choice, brief.record.from)?;
+        let order = |_: CoverError| Stray::Order { choice, next };
+        let reward = self.coverage.merge_numbers(choice, &brief.numbers).map_err(order)?.new.len() as u64;
+        self.totals.add(&brief);
+        self.chain.add(brief.exact);
+        let record = brief.record;
         self.subtree_of.push(subtree);
         let before = record.from.map_or(0, |from| self.messages_until(from));
         self.messages.push(before.saturating_add(record.messages));
         let cost = self.subtrees.entry(subtree).or_default();
         cost.add(&record);
         let until = *cost;
-        self.totals.add(&record);
         if record.checked {
             self.checked.insert(subtree);
         }
-        self.chain.add(&record);
         self.commands.add(&record);
         for name in &record.sometimes {
             if self.sometimes.len() >= SOMETIMES_ALL_MAX && !self.sometimes.contains_key(name) {
@@ -120,6 +140,18 @@ impl Merged {
         let instructions = record.instructions;
         self.findings.add(record, subtree, until, self.totals.cost);
         Ok(Standing { open_ns, reward, instructions })
+    }
+
+    /// The subtree of the next choice's branch, if this is its choice and what it goes on from is there.
+    fn place(&self, choice: u64, from: Option<u64>) -> Result<u64, Stray> {
+        let next = self.branches();
+        if choice != next {
+            return Err(Stray::Order { choice, next });
+        }
+        match from {
+            None => Ok(choice),
+            Some(from) => self.subtree_of(from).ok_or(Stray::From { choice, from }),
+        }
     }
 
     /// How many branches were taken in.
@@ -212,13 +244,17 @@ impl Merged {
         self.stray
     }
 
-    /// How findable something is that was hit so, in a unit of cost: [`Cost::cpu_ns`] or [`Cost::instructions`].
+    /// How findable something is that was hit so, in a unit of cost: [`Cost::cpu_ns`] or [`Cost::instructions`]. It takes a step for
+    /// each subtree that was hit: of the others all cost counts, and of these what came after the first hit does not.
     #[must_use]
     pub fn findability(&self, tally: &Tally, unit: fn(&Cost) -> u64) -> Findability {
-        Findability::of(self.subtrees.iter().map(|(subtree, cost)| match tally.subtrees.get(subtree) {
-            Some(hit) => Subtree { time: unit(&hit.until), hit: true },
-            None => Subtree { time: unit(cost), hit: false },
-        }))
+        let after = tally.subtrees.iter().map(|(subtree, hit)| {
+            let cost = self.subtrees.get(subtree).map_or(0, unit);
+            cost.saturating_sub(unit(&hit.until))
+        });
+        let after = after.fold(0, u64::saturating_add);
+        let time = unit(&self.totals.cost).saturating_sub(after);
+        Findability { time, hits: tally.subtrees.len() as u64 }
     }
 
     /// A digest of what the first branches came to, which it takes no time to look up. Two explorations with one digest at n
@@ -250,13 +286,13 @@ impl Merged {
 }
 
 impl Ledger for Merged {
-    type Outcome = Record;
+    type Outcome = Brief;
 
-    fn take(&mut self, choice: u64, record: Record) -> Standing {
-        let instructions = record.instructions;
-        let merged = match record.choice == choice {
-            true => self.merge(record),
-            false => Err(Stray::Order { choice: record.choice, next: choice }),
+    fn take(&mut self, choice: u64, brief: Brief) -> Standing {
+        let instructions = brief.record.instructions;
+        let merged = match brief.record.choice == choice {
+            true => self.merge_brief(brief),
+            false => Err(Stray::Order { choice: brief.record.choice, next: choice }),
         };
         merged.unwrap_or_else(|stray| {
             self.stray.get_or_insert(stray);

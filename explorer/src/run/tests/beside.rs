@@ -9,7 +9,7 @@ fn what_is_seen_is_a_beginning() {
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             let mut journal = resumed(run.path());
-            records.iter().for_each(|record| journal.append(record).unwrap());
+            append(&mut journal, &records);
         });
         let mut seen = 0;
         while !writer.is_finished() {

@@ -1,6 +1,17 @@
 //! Writers that were killed, and files that were damaged.
 
 use super::*;
+use crate::run::frame::{self, HEAD_BYTES, Head};
+
+/// Where each record of a file begins, and where the last one ends.
+pub(super) fn places(bytes: &[u8]) -> Vec<usize> {
+    let mut places = vec![0];
+    while let Some(head) = bytes[*places.last().unwrap()..].first_chunk::<HEAD_BYTES>() {
+        let length = Head::parse(head).unwrap().length as usize;
+        places.push(places.last().unwrap() + HEAD_BYTES + length);
+    }
+    places
+}
 
 /// Whatever byte a writer was killed at: what is there is a beginning, and going on makes it whole.
 #[test]
@@ -8,137 +19,134 @@ fn killed_at_any_byte() {
     let records = row(3);
     let run = written(&records);
     let whole = fs::read(branches(run.path())).unwrap();
+    let places = places(&whole);
     for length in 0..=whole.len() {
         fs::write(branches(run.path()), &whole[..length]).unwrap();
-        let lines = whole[..length].iter().filter(|b| **b == b'\n').count();
-        assert_eq!(all(run.path()), records[..lines], "{length}");
+        let kept = places.iter().filter(|place| **place > 0 && **place <= length).count();
+        assert_eq!(all(run.path()), records[..kept], "{length}");
         assert_eq!(
             fs::metadata(branches(run.path())).unwrap().len(),
             length as u64,
             "who looks changes nothing"
         );
         let mut journal = resumed(run.path());
-        assert_eq!(journal.len(), lines as u64, "{length}");
-        records.iter().for_each(|record| journal.append(record).unwrap());
+        assert_eq!(journal.len(), kept as u64, "{length}");
+        let cut = journal.cut().map(|cut| (cut.record, cut.more, cut.bytes));
+        let behind = (length - places[kept]) as u64;
+        assert_eq!(cut, Some((kept as u64 + 1, 0, behind)).filter(|_| behind > 0), "{length}");
+        append(&mut journal, &records);
         drop(journal);
-        assert_eq!(fs::read(branches(run.path())).unwrap(), whole, "{length}");
+        assert_eq!(all(run.path()), records, "{length}");
     }
-}
-
-/// The pages of a file need not get to the disk in their order.
-#[test]
-fn a_last_line_with_a_hole_is_torn() {
-    let records = row(3);
-    let run = written(&records);
-    let mut bytes = fs::read(branches(run.path())).unwrap();
-    let end = bytes.len();
-    bytes[end - 200..end - 100].fill(0);
-    fs::write(branches(run.path()), &bytes).unwrap();
-    assert_eq!(resumed(run.path()).len(), 2);
-    assert_eq!(all(run.path()), records[..2]);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Any change of any byte is told with its line, or is taken for the last one's end.
+    /// Any change of any byte is told with its place, or cut off where a crash may have left it so.
     #[test]
-    fn a_flipped_bit_is_found(at: prop::sample::Index, bit in 0..8u32) {
-        let records = row(4);
-        let run = written(&records);
+    fn a_flipped_bit_is_found(at: prop::sample::Index, bit in 0..8u32, synced in 0..5usize) {
+        let records = row(5);
+        let run = written(&records[..synced]);
+        // Going on makes last what is there.
+        append(&mut resumed(run.path()), &records[synced..]);
         let mut bytes = fs::read(branches(run.path())).unwrap();
+        let places = places(&bytes);
         let at = at.index(bytes.len());
-        let line = bytes[..at].iter().filter(|b| **b == b'\n').count();
-        // Two lines in one are the last if the second of them is.
-        let joined = usize::from(bytes[at] == b'\n');
+        let record = places.iter().filter(|place| **place <= at).count();
         bytes[at] ^= 1 << bit;
         fs::write(branches(run.path()), &bytes).unwrap();
-        let read = Journal::resume(run.path(), &header()).map(|_| all(run.path()));
-        match read {
-            Err(RunError::Damaged { line: found, .. }) => prop_assert_eq!(found, line as u64 + 1),
+        match Journal::resume(run.path(), &header()) {
+            Err(RunError::Damaged { record: found, offset, .. }) => {
+                prop_assert!(record <= synced, "{record} of {synced}");
+                prop_assert_eq!((found, offset), (record as u64, places[record - 1] as u64));
+                // What the message says helps.
+                bytes.truncate(offset as usize);
+                fs::write(branches(run.path()), &bytes).unwrap();
+                prop_assert_eq!(resumed(run.path()).len(), record as u64 - 1);
+            }
             Err(other) => prop_assert!(false, "{}", other),
-            Ok(read) => {
-                prop_assert!(line + joined >= 3, "line {line}");
-                prop_assert_eq!(read, &records[..line]);
+            Ok(journal) => {
+                prop_assert!(record > synced, "{record} of {synced}");
+                let cut = journal.cut().unwrap();
+                prop_assert_eq!((cut.record, cut.more), (record as u64, (records.len() - record) as u64));
+                prop_assert_eq!(all(run.path()), &records[..record - 1]);
             }
         }
     }
 
     /// Whatever is in the file, if it is not what a journal writes: no records, or one line that names the file.
     #[test]
-    fn no_file_is_too_odd(text in prop::collection::vec("\\{\"sum\":\"[0-9a-f]{16}\",\"record\":\\{?\\}|\\PC{0,9}|[\n\0]", 0..9)) {
+    fn no_file_is_too_odd(parts in prop::collection::vec(prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..60),
+        Just(frame::MAGIC.to_vec()),
+        (any::<u64>(), 1..3u32, prop::collection::vec(0..4u8, 0..99))
+            .prop_map(|(at, number, text)| frame::encode(at % 40, number, 0, &text).unwrap()),
+        prop::collection::vec(0..9u8, 0..99).prop_map(|text| frame::encode(0, 1, 0, &text).unwrap()),
+    ], 0..6)) {
         let run = written(&[]);
-        fs::write(branches(run.path()), text.concat()).unwrap();
-        match Reading::open(run.path()).and_then(|reading| reading.merged(u64::MAX)) {
-            Ok(_) => prop_assert_eq!(all(run.path()), []),
-            Err(error) => {
-                let error = told(&error, run.path());
-                prop_assert!(error.starts_with("branches.jsonl: line ") && !error.contains('\n'), "{}", error);
-            }
+        fs::write(branches(run.path()), parts.concat()).unwrap();
+        let read = Reading::open(run.path()).and_then(|reading| reading.merged(u64::MAX));
+        let merged = Reading::open_merged(run.path());
+        if let (Ok(read), Ok((_, merged))) = (&read, &merged) {
+            prop_assert_eq!(read.digest(), merged.digest());
         }
+        prop_assert!(read.is_ok() == merged.is_ok() || read.is_ok(), "{:?}", merged.err());
     }
 }
 
+/// A file with this text in place of the second record's, with a sum that fits.
+fn with_second(whole: &[u8], text: &[u8]) -> Vec<u8> {
+    let places = places(whole);
+    let mut bytes = whole[..places[1]].to_vec();
+    bytes.extend(frame::encode(places[1] as u64, 2, 0, text).unwrap());
+    let third = &whole[places[2] + HEAD_BYTES..places[3]];
+    bytes.extend(frame::encode(bytes.len() as u64, 3, 0, third).unwrap());
+    bytes
+}
+
 #[test]
-fn damage_is_told_with_file_and_line() {
+fn damage_is_told_with_file_and_record() {
     let run = written(&row(3));
-    let good = fs::read_to_string(branches(run.path())).unwrap();
-    let lines: Vec<&str> = good.split_inclusive('\n').collect();
-    let sum = |json: &str| {
-        format!("{{\"sum\":\"{}\",\"record\":{json}}}\n", &blake3::hash(json.as_bytes()).to_hex()[..16])
+    let whole = fs::read(branches(run.path())).unwrap();
+    let places = places(&whole);
+    let first = &whole[HEAD_BYTES..places[1]];
+    let second = &whole[places[1] + HEAD_BYTES..places[2]];
+    let damaged = |what: &str| {
+        format!(
+            "record 2 is damaged, which no crash explains: {what}; cut to {} bytes, the run can be resumed",
+            places[1]
+        )
     };
-    let hint = "; cut off there, the run can be resumed";
-    for (second, error) in [
-        (
-            lines[1].replace("00ff", "00fe"),
-            format!("line 2 is damaged: its checksum is not that of its text{hint}"),
-        ),
-        ("\n".to_owned(), format!("line 2 is damaged: it does not have a record's form{hint}")),
-        (sum("{}"), format!("line 2 is damaged: missing field `choice` at line 1 column 2{hint}")),
-        (lines[0].to_owned(), "line 2 is of choice 0, and so is line 1".to_owned()),
+    // Choice 1, and one that tells the point of the first again.
+    let again: Vec<u8> = [&[1][..], &first[1..]].concat();
+    for (text, error) in [
+        (&[][..], damaged("Hit the end of buffer, expected more data")),
+        (first, damaged("it tells a point that has a number, or for which there is none")),
+        (&again, damaged("it tells a point that has a number, or for which there is none")),
+        (&[1, 1, 1, 0, 9, 0], damaged("it names a text that was not told before it")),
     ] {
-        fs::write(branches(run.path()), [lines[0], &second, lines[2]].concat()).unwrap();
+        fs::write(branches(run.path()), with_second(&whole, text)).unwrap();
         let found = Journal::resume(run.path(), &header()).unwrap_err();
-        assert_eq!(told(&found, run.path()), format!("branches.jsonl: {error}"));
+        assert_eq!(told(&found, run.path()), format!("branches.bin: {error}"));
         let found = Reading::open(run.path()).unwrap_err();
-        assert_eq!(told(&found, run.path()), format!("branches.jsonl: {error}"));
+        assert_eq!(told(&found, run.path()), format!("branches.bin: {error}"));
     }
+    // Of choice 0, too.
+    let mut twice = second.to_vec();
+    twice[0] = 0;
+    fs::write(branches(run.path()), with_second(&whole, &twice)).unwrap();
+    let found = Journal::resume(run.path(), &header()).unwrap_err();
+    assert_eq!(told(&found, run.path()), "branches.bin: record 2 is of choice 0, and so is record 1");
     // What only the whole record shows is told when it is read.
-    for (json, error) in [
-        ("{\"choice\":1}", "missing field `path` at line 1 column 12"),
-        ("{\"choice\":1,\"no\\nsuch\":1}", "unknown field `no\\nsuch`, expected one of"),
-        (&lines[1][35..lines[1].len() - 2].replace("\"s1\"", "\"s9\""), "is not the one with that id"),
-        (
-            &lines[1][35..lines[1].len() - 2].replace("\"from\":null", "\"from\":1"),
-            "it goes on from choice 1, which is no earlier one",
-        ),
-    ] {
-        fs::write(branches(run.path()), [lines[0], &sum(json), lines[2]].concat()).unwrap();
-        let reading = Reading::open(run.path()).unwrap();
-        assert!(reading.get(0).unwrap().is_some());
-        for found in [reading.get(1).unwrap_err(), reading.merged(9).unwrap_err()] {
-            let found = told(&found, run.path());
-            assert!(
-                found.starts_with("branches.jsonl: line 2 is damaged: ") && found.contains(error),
-                "{found}"
-            );
-        }
-        assert_eq!(reading.get(2).unwrap().unwrap(), row(3)[2]);
-    }
-}
-
-/// A disk that is full for a while.
-#[test]
-fn a_line_that_could_not_be_written_is_no_line() {
-    let records = row(2);
-    let run = written(&records[..1]);
-    let mut journal = resumed(run.path());
-    let mut part = fs::read(branches(run.path())).unwrap();
-    part.extend_from_slice(b"{\"sum\":\"a part of a longer line than the next one is");
-    part.extend_from_slice(&[b'x'; 4000]);
-    fs::write(branches(run.path()), part).unwrap();
-    journal.pretend_torn();
-    journal.append(&records[1]).unwrap();
-    drop(journal);
-    assert_eq!(all(run.path()), records);
+    let mut other = second.to_vec();
+    // The trail, 00ff, as two bytes.
+    let trail = other.windows(4).position(|bytes| bytes == [0, 2, 0, 0xff]).unwrap();
+    other[trail + 3] ^= 1;
+    fs::write(branches(run.path()), with_second(&whole, &other)).unwrap();
+    let reading = Reading::open(run.path()).unwrap();
+    assert!(reading.get(0).unwrap().is_some());
+    let found = told(&reading.get(1).unwrap_err(), run.path());
+    assert_eq!(found, format!("branches.bin: {}", damaged("its digest is not that of what it says")));
+    assert_eq!(reading.get(2).unwrap().unwrap(), row(3)[2]);
 }

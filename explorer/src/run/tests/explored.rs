@@ -1,6 +1,7 @@
 //! Whole explorations: in any order, killed and resumed.
 
 use super::*;
+use crate::coverage::statistics::{Findability, Subtree};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
@@ -12,6 +13,14 @@ proptest! {
         prop_assert_eq!(one.digest(), many.digest());
         prop_assert_eq!((many.branches(), many.stray()), (branches, None));
         prop_assert_eq!(many.subtrees().len() as u64, tree.subtrees());
+        for finding in many.findings() {
+            let of = |(subtree, cost): (&u64, &Cost)| match finding.tally.subtrees.get(subtree) {
+                Some(hit) => Subtree { time: hit.until.cpu_ns, hit: true },
+                None => Subtree { time: cost.cpu_ns, hit: false },
+            };
+            let one_by_one = Findability::of(many.subtrees().iter().map(of));
+            prop_assert_eq!(many.findability(&finding.tally, Cost::cpu_ns), one_by_one);
+        }
         for (number, branch) in (0..).zip(tree.branches()) {
             prop_assert_eq!(many.subtree_of(number), Some(branch.subtree));
         }

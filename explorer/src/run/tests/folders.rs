@@ -10,7 +10,7 @@ fn a_run_is_written_and_read() {
     records.rotate_left(2);
     let mut journal = Journal::create(&run, &header()).unwrap();
     assert!(journal.is_empty());
-    records.iter().for_each(|record| journal.append(record).unwrap());
+    append(&mut journal, &records);
     assert_eq!(journal.len(), 5);
     let reading = Reading::open(&run).unwrap();
     assert_eq!((reading.header(), reading.end(), reading.len()), (&header(), None, 5));
@@ -20,10 +20,6 @@ fn a_run_is_written_and_read() {
     let end = reading.merged(u64::MAX).unwrap().end(Why::Branches, 12);
     journal.finish(&end).unwrap();
     assert_eq!(Reading::open(&run).unwrap().end(), Some(&end));
-    // Each line is JSON, in the order in which they ended.
-    let text = fs::read_to_string(branches(&run)).unwrap();
-    let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
-    assert_eq!(first["record"]["choice"], 2);
     // Going on takes back that it ended.
     let journal = resumed(&run);
     assert_eq!(Reading::open(&run).unwrap().end(), None);
@@ -52,7 +48,7 @@ fn a_place_for_a_run() {
     );
     let mut names: Vec<_> = fs::read_dir(run).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(names, ["branches.jsonl", "findings", "lock", "run.json"]);
+    assert_eq!(names, ["branches.bin", "findings", "lock", "run.json"]);
     fs::remove_file(run.join("run.json")).unwrap();
     fs::write(branches(run), "x").unwrap();
     let orphans = "RUN has records and no run.json that says of what: name another folder, or remove this one to begin anew";
@@ -84,20 +80,23 @@ fn a_choice_has_one_result() {
     let before = fs::read(branches(run.path())).unwrap();
     let mut journal = resumed(run.path());
     // The same again, by a slower worker.
-    journal.append(&Record { cpu_ns: 9, executed: 9, log_bytes: 9, ..row(1)[0].clone() }).unwrap();
+    journal.append(Record { cpu_ns: 9, executed: 9, log_bytes: 9, ..row(1)[0].clone() }).unwrap();
     for other in [
         Record { trail: "00fe".to_owned(), ..row(1)[0].clone() },
         Record { hits: vec![hit("p", "s", 1)], ..row(1)[0].clone() },
         Record { delta: Delta::default(), ..row(1)[0].clone() },
     ] {
-        let error = journal.append(&other).unwrap_err();
+        let error = journal.append(other).unwrap_err();
         assert_eq!(told(&error, run.path()), "choice 0 has another result than the one that was recorded");
     }
     assert_eq!(fs::read(branches(run.path())).unwrap(), before);
     // The search must choose what was chosen.
     let choice = |number, from, path: &str| Choice { number, from, path: path.parse().unwrap() };
     let of = |choice| journal.recorded(&choice);
-    assert_eq!(of(choice(1, Place::Root, "1000.2")).unwrap(), Some(row(2)[1].clone()));
+    assert_eq!(
+        of(choice(1, Place::Root, "1000.2")).unwrap(),
+        Some(Brief::new(row(2)[1].clone(), journal.dictionary()).unwrap())
+    );
     assert_eq!(of(choice(2, Place::Root, "1000.3")).unwrap(), None);
     let error = of(choice(1, Place::Root, "1000.3")).unwrap_err();
     assert_eq!(told(&error, run.path()), "choice 1 is 1000.3, and 1000.2 was recorded");
@@ -111,7 +110,7 @@ fn evidence_is_there_whole_or_not_at_all() {
     let left = run.path().join("findings/.temporary-7");
     fs::create_dir(&left).unwrap();
     fs::write(left.join("log.txt"), "ha").unwrap();
-    let journal = resumed(run.path());
+    let mut journal = resumed(run.path());
     assert!(!left.exists());
     journal.keep_evidence(7, &[("log.txt", b"half"), ("wire.pcapng", b"")]).unwrap();
     journal.keep_evidence(12, &[]).unwrap();

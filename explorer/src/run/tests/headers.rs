@@ -11,11 +11,11 @@ fn headers_that_are_none() {
     for (text, error) in [
         (String::new(), "run.json: EOF while parsing a value at line 1 column 0"),
         (
-            good.replace("\"schema_version\": 2", "\"schema_version\": 3"),
-            "run.json: its format is 3, and this version knows 2",
+            good.replace("\"schema_version\": 3", "\"schema_version\": 2"),
+            "run.json: its format is 2, and this version knows 3",
         ),
         // Another format's fields are not looked at.
-        ("{\"schema_version\":9,\"x\":1}".to_owned(), "run.json: its format is 9, and this version knows 2"),
+        ("{\"schema_version\":9,\"x\":1}".to_owned(), "run.json: its format is 9, and this version knows 3"),
         (
             good.replace("\"seed\": 7", "\"seed\": -7"),
             "run.json: invalid value: integer `-7`, expected u64 at line 20 column 12",
@@ -46,7 +46,7 @@ fn explorations_differ_by_name() {
     let world = |world| Header { world, ..header() };
     let n1 = json!({ "name": "n1", "memory": 1024 });
     for (other, difference) in [
-        (Header { schema_version: 3, ..header() }, "schema_version differs: 2 here, 3 there"),
+        (Header { schema_version: 2, ..header() }, "schema_version differs: 3 here, 2 there"),
         (Header { everett: "0.2.0".into(), ..header() }, "everett differs: \"0.1.0\" here, \"0.2.0\" there"),
         (
             Header { machine_version: "2".into(), ..header() },

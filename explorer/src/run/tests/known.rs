@@ -3,6 +3,7 @@
 use crate::coverage::statistics::Findability;
 
 use super::*;
+use crate::search::Standing;
 
 /// Two subtrees: 0, 1 and 3 in the first, 2 in the second.
 fn four() -> Vec<Record> {
@@ -100,13 +101,19 @@ fn commands_are_counted_over_all_branches() {
     assert_eq!(merged(&records[..2]).commands().all().filter(|(.., seen)| seen.is_some()).count(), most);
 }
 
+fn take(merged: &mut Merged, choice: u64, record: Record) -> Standing {
+    let brief = Brief::new(record, merged.coverage().dictionary()).unwrap();
+    merged.take(choice, brief)
+}
+
 #[test]
 fn standings_and_what_is_unseen() {
     let mut merged = Merged::default();
     assert_eq!(merged.unseen_ppm(), 1_000_000);
     let mut four = four();
     four[2].broken = Some("no memory".to_owned());
-    let standings: Vec<_> = (0..).zip(four).map(|(choice, record)| merged.take(choice, record)).collect();
+    let standings: Vec<_> =
+        (0..).zip(four).map(|(choice, record)| take(&mut merged, choice, record)).collect();
     // States s0, s1, s2, s0.
     assert_eq!(standings.iter().map(|standing| standing.reward).collect::<Vec<u64>>(), [1, 1, 1, 0]);
     assert_eq!(standings[0].open_ns, Some(1_000_001_000));
@@ -125,7 +132,7 @@ fn what_is_not_the_next_is_not_taken_in() {
     let orphan = Record { from: Some(2), ..record(2, None, "1000.2") };
     assert_eq!(wrong(&mut merged, orphan), "choice 2 goes on from 2, which is no earlier one");
     assert_eq!((merged.digest(), merged.stray()), (before, None));
-    let standing = merged.take(2, four()[3].clone());
+    let standing = take(&mut merged, 2, four()[3].clone());
     assert_eq!((standing.open_ns, standing.reward), (None, 0));
     assert_eq!((merged.digest(), merged.stray()), (before, Some(Stray::Order { choice: 3, next: 2 })));
 }

@@ -6,6 +6,7 @@ mod explored;
 mod folders;
 mod headers;
 mod known;
+mod power;
 mod records;
 
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ use tempfile::{TempDir, tempdir};
 
 use super::*;
 use crate::composer::{Counts, Tally};
-use crate::coverage::{Delta, Point};
+use crate::coverage::{Delta, Dictionary, Point};
 use crate::search::strategy::Novelty;
 use crate::search::{Choice, Ledger, Next, Path, Place, Search, Tree};
 
@@ -163,8 +164,11 @@ fn explore(
     let header = header();
     let mut dice = ChaCha20Rng::seed_from_u64(dice);
     let in_flight = NonZero::new(header.in_flight).unwrap();
+    let dictionary =
+        journal.as_ref().map_or_else(Dictionary::default, |journal| journal.dictionary().clone());
+    let merged = Merged::new(dictionary.clone());
     let mut search =
-        Search::new(header.seed, header.root_ns, in_flight, branches, Novelty::default(), Merged::default());
+        Search::new(header.seed, header.root_ns, in_flight, branches, Novelty::default(), merged);
     let mut running: Vec<Choice> = Vec::new();
     let mut new = 0;
     loop {
@@ -172,7 +176,7 @@ fn explore(
             Next::Run(choice) => {
                 let recorded = journal.as_ref().and_then(|journal| journal.recorded(&choice).unwrap());
                 match recorded {
-                    Some(record) => search.deliver(choice.number, record),
+                    Some(brief) => search.deliver(choice.number, brief),
                     None => running.push(choice),
                 }
                 continue;
@@ -186,10 +190,11 @@ fn explore(
         new += 1;
         let done = running.swap_remove(dice.next_u64() as usize % running.len());
         let record = run(&done, dice.next_u64() % 1000);
-        if let Some(journal) = &mut journal {
-            journal.append(&record).unwrap();
-        }
-        search.deliver(done.number, record);
+        let brief = match &mut journal {
+            Some(journal) => journal.append(record).unwrap(),
+            None => Brief::new(record, &dictionary).unwrap(),
+        };
+        search.deliver(done.number, brief);
     }
     search.finish(u64::MAX)
 }
@@ -198,8 +203,14 @@ fn explore(
 fn written(records: &[Record]) -> TempDir {
     let folder = tempdir().unwrap();
     let mut journal = Journal::create(folder.path(), &header()).unwrap();
-    records.iter().for_each(|record| journal.append(record).unwrap());
+    append(&mut journal, records);
     folder
+}
+
+fn append(journal: &mut Journal, records: &[Record]) {
+    for record in records {
+        journal.append(record.clone()).unwrap();
+    }
 }
 
 fn branches(run: &File) -> std::path::PathBuf {

@@ -1,7 +1,8 @@
 //! Strategies: from where the next branch goes on.
 //!
 //! A strategy is a function of the tree, of how much is still unseen, and of draws. It keeps nothing: an exploration that is
-//! resumed chooses as it would have. Nothing here knows host time, caches, or how long a branch took but in instructions.
+//! resumed chooses as it would have. What a choice costs grows with the logarithm of the tree: sums over it are the tree's to keep
+//! (`super::weights`). Nothing here knows host time, caches, or how long a branch took but in instructions.
 
 mod kind;
 mod novelty;

@@ -25,10 +25,6 @@ impl Default for Novelty {
 
 /// The mass of what is unseen from which on there is no more than the least share of fresh draws: a twentieth.
 const UNSEEN_PPM_PLENTY: u64 = 50_000;
-/// A weight's unit, so that quotients of small rewards differ.
-const UNIT: u64 = 1 << 16;
-/// More reward than this weighs no more: the weights of a billion branches have a sum.
-const REWARD_MAX: u64 = 1 << 17;
 
 impl Novelty {
     fn fresh(&self, unseen_ppm: u32) -> u64 {
@@ -43,21 +39,8 @@ impl Strategy for Novelty {
         if below(rng, PPM) < self.fresh(unseen_ppm) {
             return Place::Root;
         }
-        let weights = || {
-            tree.open().map(|(number, branch, standing)| {
-                let decay = branch.children.saturating_add(1).saturating_pow(2);
-                (number, standing.reward.min(REWARD_MAX) * UNIT / decay)
-            })
-        };
-        let total: u64 = weights().map(|(_, weight)| weight).sum();
-        let mut drawn = below(rng, total);
-        for (number, weight) in weights() {
-            if drawn < weight {
-                return Place::After(number);
-            }
-            drawn -= weight;
-        }
-        // Nothing reached anything new.
-        Place::Root
+        let drawn = below(rng, tree.weight());
+        // There is none if nothing reached anything new.
+        tree.open_at_weight(drawn).map_or(Place::Root, Place::After)
     }
 }

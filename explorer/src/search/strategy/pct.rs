@@ -16,7 +16,7 @@ impl Strategy for Pct {
         if below(rng, 2) == 0 {
             return Place::Root;
         }
-        let drawn = below(rng, tree.open().count() as u64) as usize;
-        tree.open().nth(drawn).map_or(Place::Root, |(number, ..)| Place::After(number))
+        let drawn = below(rng, tree.open_count());
+        tree.open_at(drawn).map_or(Place::Root, Place::After)
     }
 }

@@ -1,7 +1,5 @@
 //! No preference: the yardstick for every other strategy.
 
-use std::collections::BTreeMap;
-
 use rand_chacha::ChaCha20Rng;
 
 use super::Strategy;
@@ -16,10 +14,7 @@ pub struct Uniform;
 
 impl Strategy for Uniform {
     fn choose(&self, tree: &Tree, _: u32, rng: &mut ChaCha20Rng) -> Place {
-        let mut by_depth: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
-        for (number, branch, _) in tree.open() {
-            by_depth.entry(branch.depth).or_default().push(number);
-        }
+        let by_depth = tree.open_by_depth();
         let depth = below(rng, 1 + by_depth.len() as u64) as usize;
         let Some(moments) = depth.checked_sub(1).and_then(|i| by_depth.values().nth(i)) else {
             return Place::Root;

@@ -1,0 +1,210 @@
+//! What a night costs besides its branches: the search, the journal and the commands that read it, with branches of a scripted world.
+//!
+//! `cargo bench -p benches --bench night [-- --branches 1000000] [-- --strategy NAME] [-- --whole] [-- --json]`
+//!
+//! The exploration is a process that is killed (`kill -9`) shortly before its end, and gone on with. Then `everett findings`,
+//! `everett report` and `everett show --digest` read what is there.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::Context;
+use benches::night::{self, Sample, Scripted};
+use benches::{Report, Samples};
+use clap::Parser;
+use everett_explorer::search::Place;
+use everett_explorer::search::strategy::StrategyKind;
+use everett_tools::cli::Cli;
+use everett_tools::commands;
+use everett_tools::host_time::Stopwatch;
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+/// Branches of the tree on which a choice at the beginning is timed.
+const FEW: u64 = 1_000;
+/// Choices that are timed.
+const CHOICES: u32 = 100_000;
+/// Samples of a run.
+const SAMPLES: u64 = 20;
+
+#[derive(Debug, Parser)]
+struct Args {
+    /// Branches
+    #[arg(long, default_value_t = 20_000)]
+    branches: u64,
+    /// How branches are chosen
+    #[arg(long, default_value = "novelty")]
+    strategy: StrategyKind,
+    /// Explore once more without being killed, and compare the digests
+    #[arg(long)]
+    whole: bool,
+    /// One JSON object a line instead of a table
+    #[arg(long)]
+    json: bool,
+    /// Cargo passes this
+    #[arg(long, hide = true)]
+    bench: bool,
+    /// Be the process that explores, in this folder
+    #[arg(long, hide = true)]
+    explore: Option<PathBuf>,
+    /// Be the `everett` program
+    #[arg(long, hide = true, num_args = 1.., allow_hyphen_values = true)]
+    everett: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    if !args.everett.is_empty() {
+        let cli = Cli::parse_from(&args.everett);
+        return match commands::run(&cli) {
+            Ok(outcome) => outcome.into(),
+            Err(error) => {
+                commands::report_error(&cli, &error);
+                ExitCode::from(2)
+            }
+        };
+    }
+    match &args.explore {
+        Some(folder) => benches::end("night", explore(&args, folder)),
+        None => benches::end("night", run(&args)),
+    }
+}
+
+/// Explore, and say how it goes: a line for each sample, `begun` when the first branch is run, then the figures of the end.
+fn explore(args: &Args, folder: &Path) -> anyhow::Result<()> {
+    let clock = Stopwatch::start();
+    let mut journal = night::journal(folder, args.strategy)?;
+    let mut scripted = Scripted::new(args.branches / SAMPLES);
+    scripted.on_result = Box::new(move |results| {
+        if results == 1 {
+            println!("begun {}", clock.seconds());
+        }
+        if results.is_multiple_of(1_000) {
+            println!("at {results}");
+        }
+        let _ = std::io::stdout().flush();
+    });
+    scripted.on_sample = Box::new(|Sample { branches, cpu_ns, resident_bytes }| {
+        println!("sample {branches} {cpu_ns} {resident_bytes}");
+    });
+    let outcome = scripted.explore(Some(&mut journal), args.strategy, args.branches)?;
+    println!("memory {}", benches::host::resident_bytes().map_err(anyhow::Error::msg)?);
+    println!("choice {}", choice_ns(&outcome.tree, args.strategy));
+    journal.finish(&outcome.merged.end(outcome.why, 0))?;
+    println!("digest {}", outcome.merged.digest());
+    Ok(())
+}
+
+/// What a choice takes on a tree, in nanoseconds.
+fn choice_ns(tree: &everett_explorer::search::Tree, strategy: StrategyKind) -> f64 {
+    let strategy = strategy.strategy();
+    let mut rng = ChaCha20Rng::from_seed([1; 32]);
+    let clock = Stopwatch::start();
+    let root = (0..CHOICES).filter(|_| strategy.choose(tree, 1_000_000, &mut rng) == Place::Root).count();
+    std::hint::black_box(root);
+    clock.seconds() * 1e9 / f64::from(CHOICES)
+}
+
+/// This program, with other arguments.
+fn this(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap_or_default());
+    command.args(arguments);
+    command
+}
+
+struct Told {
+    /// Seconds until the first branch was run.
+    begun: f64,
+    samples: Vec<(f64, f64, f64)>,
+    memory: f64,
+    choice: f64,
+    digest: String,
+}
+
+/// Explore in a process of its own, which is killed after so many results.
+fn explored(args: &Args, folder: &Path, kill_at: u64) -> anyhow::Result<Told> {
+    let branches = args.branches.to_string();
+    let folder = folder.display().to_string();
+    let strategy = args.strategy.name();
+    let mut child = this(&["--explore", &folder, "--branches", &branches, "--strategy", strategy])
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut told = Told { begun: 0.0, samples: Vec::new(), memory: 0.0, choice: 0.0, digest: String::new() };
+    for line in BufReader::new(child.stdout.take().context("no output")?).lines() {
+        let line = line?;
+        let mut words = line.split(' ');
+        let what = words.next().unwrap_or_default();
+        let numbers: Vec<f64> = words.clone().filter_map(|word| word.parse().ok()).collect();
+        match (what, numbers.as_slice()) {
+            ("begun", [seconds]) => told.begun = *seconds,
+            ("at", [results]) if *results >= kill_at as f64 => child.kill()?,
+            ("sample", [branches, cpu_ns, bytes]) => told.samples.push((*branches, *cpu_ns, *bytes)),
+            ("memory", [bytes]) => told.memory = *bytes,
+            ("choice", [ns]) => told.choice = *ns,
+            ("digest", _) => told.digest = words.next().unwrap_or_default().to_owned(),
+            _ => {}
+        }
+    }
+    let status = child.wait()?;
+    anyhow::ensure!(status.success() || kill_at < u64::MAX, "the exploration ended with {status}");
+    Ok(told)
+}
+
+fn run(args: &Args) -> anyhow::Result<()> {
+    let mut report = Report::new("night", args.json);
+    let folder = tempfile::tempdir()?;
+    let run = folder.path().join("run");
+    let branches = args.branches as f64;
+    report.note(&format!("{} branches of a scripted world, strategy {}", args.branches, args.strategy));
+    let few = Scripted::new(FEW).explore(None, args.strategy, FEW.min(args.branches))?;
+    let mut figure = |metric: &str, unit, value: f64| {
+        report.figure(metric, unit, &Samples::from(vec![value]), None);
+    };
+    figure("choice_at_the_beginning", "ns", choice_ns(&few.tree, args.strategy));
+    let clock = Stopwatch::start();
+    let killed = explored(args, &run, args.branches - (args.branches / 100).max(1_000).min(args.branches))?;
+    figure("until_killed", "s", clock.seconds());
+    let told = explored(args, &run, u64::MAX)?;
+    figure("resumed", "s", told.begun);
+    figure("choice_at_the_end", "ns", told.choice);
+    figure("resident_at_the_end", "MiB", told.memory / f64::from(1 << 20));
+    figure("resident_per_branch", "B", told.memory / branches);
+    let disk = std::fs::metadata(run.join("branches.bin"))?.len();
+    figure("disk_per_branch", "B", disk as f64 / branches);
+    let name = run.display().to_string();
+    for command in [["findings", name.as_str()].as_slice(), &["report", &name], &["show", &name, "--digest"]]
+    {
+        let clock = Stopwatch::start();
+        let output = this(&["--everett", "everett"]).args(command).output()?;
+        anyhow::ensure!(
+            matches!(output.status.code(), Some(0 | 1)),
+            "{command:?} ended with {}",
+            output.status
+        );
+        figure(command.first().copied().unwrap_or_default(), "s", clock.seconds());
+        if command.first() == Some(&"show") {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            anyhow::ensure!(text.starts_with(&told.digest), "{text} is not the digest {}", told.digest);
+        }
+    }
+    let cpu = |from: usize, to: usize| -> Option<f64> {
+        let ((a, a_ns, _), (b, b_ns, _)) = (killed.samples.get(from)?, killed.samples.get(to)?);
+        Some((b_ns - a_ns) / (b - a) / 1e3)
+    };
+    let last = killed.samples.len().saturating_sub(1);
+    if let (Some(first), Some(end)) = (cpu(0, 1), cpu(last.saturating_sub(1), last)) {
+        figure("search_per_branch_at_the_beginning", "us", first);
+        figure("search_per_branch_at_the_end", "us", end);
+    }
+    for (branches, _, bytes) in killed.samples.iter().step_by((SAMPLES / 4) as usize) {
+        report.note(&format!("{branches} branches: {:.0} MiB resident", bytes / f64::from(1 << 20)));
+    }
+    if args.whole {
+        let whole = explored(args, &folder.path().join("whole"), u64::MAX)?;
+        anyhow::ensure!(whole.digest == told.digest, "the killed exploration has another digest");
+        report.note("an exploration that was not killed has the same digest");
+    }
+    report.print();
+    Ok(())
+}

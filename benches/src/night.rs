@@ -1,0 +1,320 @@
+//! A scripted world that costs nothing: its branches are drawn from their paths, and look like those of a cluster of three.
+//!
+//! The search, the journal and the run directory are the real ones. A branch reaches about 900 points, nearly all of which other
+//! branches reach, too; one in eleven shows the finding of this world.
+
+use std::collections::VecDeque;
+use std::num::NonZero;
+use std::path::Path;
+
+use everett_explorer::coverage::{Delta, Point, PointId, Reached};
+use everett_explorer::expedition::{Aim, ExpeditionError, Job, Outcome, Progress, Watch, Workers, explore};
+use everett_explorer::run::{
+    Evidence, Header, HistoryCount, Hit, Journal, Record, RunError, SCHEMA_VERSION, StrategyName, Why,
+};
+use everett_explorer::search::strategy::StrategyKind;
+use everett_tools::host_time::CpuClock;
+
+use crate::host::resident_bytes;
+
+/// The root moment, in nanoseconds of vtime.
+const ROOT_NS: u64 = 700_000_000;
+/// How long a branch is, in nanoseconds of vtime.
+const SEGMENT_NS: u64 = 2_000_000_000;
+/// Branches on a timeline.
+const DEPTH: usize = 6;
+/// Distance of digests, in nanoseconds of vtime.
+const GRID_NS: u64 = 100_000_000;
+const IN_FLIGHT: u32 = 64;
+/// Types of events, events of a branch, and states that are usual.
+const TYPES: u64 = 64;
+const EVENTS: u64 = 64;
+const STATES: u64 = 400;
+/// One branch in so many comes to a state that no other does.
+const STRANGE: u64 = 50;
+/// One branch in so many shows the finding.
+const FOUND: u64 = 11;
+
+/// What a run directory says of this world.
+#[must_use]
+pub fn header(strategy: StrategyKind) -> Header {
+    Header {
+        schema_version: SCHEMA_VERSION,
+        everett: "0".to_owned(),
+        machine_version: "scripted".to_owned(),
+        identity: "0".to_owned(),
+        image: "0".to_owned(),
+        world_file: "scripted.toml".to_owned(),
+        world: serde_json::json!({}),
+        seed: 1,
+        strategy: StrategyName(strategy.name().to_owned()),
+        in_flight: IN_FLIGHT,
+        root_ns: ROOT_NS,
+        segment_ns: SEGMENT_NS,
+        horizon_ns: SEGMENT_NS * DEPTH as u64,
+        nodes: ["a", "b", "db"].map(str::to_owned).to_vec(),
+        engine: "soft".to_owned(),
+        exact: true,
+    }
+}
+
+/// Begin a run of this world in a folder, or go on with the one that is there.
+///
+/// # Errors
+/// See [`Journal`].
+pub fn journal(folder: &Path, strategy: StrategyKind) -> Result<Journal, RunError> {
+    match folder.join("run.json").exists() {
+        true => Journal::resume(folder, &header(strategy)),
+        false => Journal::create(folder, &header(strategy)),
+    }
+}
+
+/// What the search took for itself, without the scripted branches.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sample {
+    /// Branches so far.
+    pub branches: u64,
+    /// CPU time of the search so far, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Memory of the process, in bytes.
+    pub resident_bytes: u64,
+}
+
+/// Runs scripted branches, and measures what the search takes between them.
+pub struct Scripted {
+    world: World,
+    jobs: VecDeque<Job>,
+    /// Results come in another order than that of choices: of so many that wait, any is next.
+    shuffled: usize,
+    dice: u64,
+    clock: CpuClock,
+    cpu_ns: u64,
+    results: u64,
+    every: u64,
+    /// Called with each sample.
+    pub on_sample: Box<dyn FnMut(Sample)>,
+    /// Called with each number of results.
+    pub on_result: Box<dyn FnMut(u64)>,
+}
+
+impl Scripted {
+    /// Takes a sample after each `every` results.
+    #[must_use]
+    pub fn new(every: u64) -> Scripted {
+        Scripted {
+            world: World::new(),
+            jobs: VecDeque::new(),
+            shuffled: 16,
+            dice: 1,
+            clock: CpuClock::start(),
+            cpu_ns: 0,
+            results: 0,
+            every: every.max(1),
+            on_sample: Box::new(|_| {}),
+            on_result: Box::new(|_| {}),
+        }
+    }
+
+    /// Explore up to so many branches.
+    ///
+    /// # Errors
+    /// The run directory cannot be written.
+    pub fn explore(
+        &mut self,
+        journal: Option<&mut Journal>,
+        strategy: StrategyKind,
+        branches: u64,
+    ) -> Result<Outcome, ExpeditionError<String>> {
+        let aim = Aim {
+            seed: 1,
+            root_ns: ROOT_NS,
+            in_flight: NonZero::new(IN_FLIGHT).unwrap_or(NonZero::<u32>::MIN),
+            strategy: strategy.strategy(),
+            branches,
+            until_found: false,
+            waiting: IN_FLIGHT as usize,
+        };
+        self.clock = CpuClock::start();
+        explore(aim, journal, self, &mut Nobody)
+    }
+}
+
+impl Workers for Scripted {
+    type Error = String;
+
+    fn waiting(&self) -> usize {
+        self.jobs.len()
+    }
+
+    fn ask(&mut self, job: Job) {
+        self.jobs.push_back(job);
+    }
+
+    fn result(&mut self, _: bool) -> Result<Option<(u64, Record)>, String> {
+        self.cpu_ns += self.clock.elapsed_ns();
+        self.dice = next(self.dice);
+        let place = (self.dice >> 33) as usize % self.shuffled.min(self.jobs.len()).max(1);
+        let done = self.jobs.remove(place).map(|job| (job.choice.number, self.world.run(&job)));
+        if done.is_some() {
+            self.results += 1;
+            (self.on_result)(self.results);
+            if self.results.is_multiple_of(self.every) {
+                let (branches, cpu_ns) = (self.results, self.cpu_ns);
+                (self.on_sample)(Sample { branches, cpu_ns, resident_bytes: resident_bytes()? });
+            }
+        }
+        self.clock = CpuClock::start();
+        Ok(done)
+    }
+
+    fn call_off(&mut self) {
+        self.jobs.clear();
+    }
+}
+
+struct Nobody;
+
+impl Watch for Nobody {
+    fn found(&mut self, _: &Record, _: &Hit) {}
+    fn at(&mut self, _: &Progress) -> Option<Why> {
+        None
+    }
+}
+
+/// The points that branches reach.
+struct World {
+    /// By the types of both events, and whether they are on two nodes.
+    orders: Vec<(PointId, Point)>,
+}
+
+/// A stream of numbers.
+fn next(state: u64) -> u64 {
+    // Steele, Lea and Flood's SplitMix64.
+    let mut z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn order(first: u64, then: u64, across: u64) -> usize {
+    usize::try_from((first * TYPES + then) * 2 + across).unwrap_or(0)
+}
+
+impl World {
+    fn new() -> World {
+        let name = |kind: u64| match kind % 3 {
+            0 => format!(
+                "redis: {kind} connections accepted, the background saving started by pid {}",
+                kind * 7
+            ),
+            1 => format!("tcp data {} worker-{kind}", if kind.is_multiple_of(2) { "to" } else { "from" }),
+            _ => format!("worker-{kind}: the lock is mine until the clock of node {kind} says otherwise"),
+        };
+        let pairs = (0..TYPES).flat_map(|first| (0..TYPES).map(move |then| (first, then)));
+        let orders = pairs.flat_map(|(first, then)| {
+            [false, true].map(|across| {
+                let point = Point::Order { first: name(first), then: name(then), across };
+                (point.id(), point)
+            })
+        });
+        World { orders: orders.collect() }
+    }
+
+    fn run(&self, job: &Job) -> Record {
+        let path = job.choice.path.to_string();
+        let mut dice = path.bytes().fold(0, |state, byte| next(state ^ u64::from(byte)));
+        let mut draw = |n: u64| {
+            dice = next(dice);
+            (dice >> 32) % n
+        };
+        let depth = job.choice.path.forks().len();
+        let begin_ns = job.choice.path.forks().last().map_or(ROOT_NS, |fork| fork.vtime_ns);
+        let end_ns = begin_ns + SEGMENT_NS;
+        let mut reached: Vec<(PointId, Reached)> = Vec::with_capacity(1000);
+        let mut known = vec![false; self.orders.len()];
+        let mut seen: Vec<u64> = Vec::new();
+        let mut vtime_ns = begin_ns;
+        for _ in 0..EVENTS {
+            vtime_ns += draw(2 * SEGMENT_NS / EVENTS);
+            // Small numbers are common.
+            let kind = draw(TYPES).min(draw(TYPES));
+            for &first in &seen {
+                // Most pairs come within one node; which ones come across depends on the pair.
+                let across = next(first * TYPES + kind) % 3 / 2;
+                let place = order(first, kind, across);
+                if let (Some(known), Some((id, point))) = (known.get_mut(place), self.orders.get(place))
+                    && !std::mem::replace(known, true)
+                {
+                    reached.push((*id, Reached { point: point.clone(), vtime_ns }));
+                }
+            }
+            if !seen.contains(&kind) {
+                seen.push(kind);
+            }
+        }
+        let mut state = |text: String, vtime_ns| {
+            let point = Point::State { state: text };
+            reached.push((point.id(), Reached { point, vtime_ns }));
+        };
+        for step in 0..4 {
+            let number = draw(STATES).min(draw(STATES));
+            state(format!("a: lock=mine; b: lock=lost; db: role=master, {number} keys"), begin_ns + step);
+        }
+        if draw(STRANGE) == 0 {
+            state(format!("a state that only {path} comes to"), end_ns);
+        }
+        let delta: Delta = reached.into_iter().collect();
+        let hits = if draw(FOUND) == 0 { vec![hit(vtime_ns)] } else { Vec::new() };
+        let marks: Vec<(u64, String)> = (begin_ns / GRID_NS + 1..=end_ns / GRID_NS)
+            .map(|step| (step * GRID_NS, format!("{:016x}", draw(u64::MAX) << 32 | draw(u64::MAX))))
+            .collect();
+        Record {
+            choice: job.choice.number,
+            from: job.way.last().map(|(branch, _)| *branch),
+            path: job.choice.path.clone(),
+            open_ns: (depth < DEPTH && draw(4) > 0).then_some(end_ns),
+            end_ns,
+            instructions: 60_000_000 + draw(40_000_000),
+            executed: 70_000_000,
+            cpu_ns: 250_000_000 + draw(50_000_000),
+            trail: (0..8).map(|_| format!("{:08x}", draw(1 << 32))).collect(),
+            marks,
+            checked: draw(8) == 0,
+            faults: draw(3),
+            losses: draw(2),
+            messages: 60 + draw(60),
+            delta,
+            hits,
+            sometimes: Vec::new(),
+            commands: Default::default(),
+            history: Some(HistoryCount {
+                operations: draw(90),
+                acknowledged: draw(9),
+                ..HistoryCount::default()
+            }),
+            log_bytes: draw(4_000),
+            log_cut: false,
+            broken: None,
+        }
+    }
+}
+
+fn hit(vtime_ns: u64) -> Hit {
+    let line = |i| {
+        format!(
+            "{i:>12} db | a line of a log that says what was seen just before the lock was lost, in some words"
+        )
+    };
+    Hit {
+        property: "linearizability".to_owned(),
+        signature: "acquire by process # of # cannot be".to_owned(),
+        text: "acquire by process 10 of b cannot be: process 0 of a held it".to_owned(),
+        vtime_ns,
+        node: None,
+        evidence: Evidence {
+            lines: (0..60).map(line).collect(),
+            packets: (0..40).map(line).collect(),
+            faults: vec!["power_loss of db".to_owned()],
+        },
+    }
+}

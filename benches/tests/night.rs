@@ -1,0 +1,79 @@
+//! A night in short: an exploration of a scripted world that is killed again and again ends as if it had not been.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use benches::night::{self, Scripted};
+use everett_explorer::run::{Reading, Why};
+use everett_explorer::search::strategy::StrategyKind;
+
+const BRANCHES: u64 = 1_500;
+/// What a branch may take on the disk, in bytes.
+const BRANCH_BYTES_MAX: u64 = 2_000;
+/// Where the other process is to explore, and after how many branches it is to say so. It runs a few more, and waits.
+const FOLDER: &str = "EVERETT_TEST_NIGHT";
+const MOST: &str = "EVERETT_TEST_NIGHT_BRANCHES";
+const MORE: u64 = 40;
+
+/// Not a test unless the other one starts it: explores until it is killed.
+#[test]
+fn the_other_process() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let mut journal = night::journal(Path::new(&folder), StrategyKind::Novelty).unwrap();
+    let mut scripted = Scripted::new(1_000);
+    let most: u64 = std::env::var(MOST).unwrap().parse().unwrap();
+    scripted.on_result = Box::new(move |results| {
+        if results == most {
+            println!("\nthere");
+            std::io::stdout().flush().unwrap();
+        }
+        if results == most + MORE {
+            let _ = std::io::stdin().read(&mut [0]);
+        }
+    });
+    scripted.explore(Some(&mut journal), StrategyKind::Novelty, BRANCHES).unwrap();
+}
+
+#[test]
+fn a_night_that_is_killed_ends_as_one_that_is_not() {
+    let whole = Scripted::new(1_000).explore(None, StrategyKind::Novelty, BRANCHES).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let stops = [1, 63, 64, 65, 300, 500];
+    for most in stops {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "the_other_process", "--nocapture"])
+            .env(FOLDER, &run)
+            .env(MOST, most.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let there = lines.map(Result::unwrap).any(|line| line == "there");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(there, "it came to its branch {most}");
+    }
+    let before = Reading::open(&run).unwrap().len();
+    // The last one that it told of need not have been written.
+    let least: u64 = stops.iter().map(|most| most - 1).sum();
+    let most = least + stops.len() as u64 * (MORE + 1);
+    assert!((least..=most).contains(&before), "{before} branches are recorded");
+    let mut journal = night::journal(&run, StrategyKind::Novelty).unwrap();
+    let outcome = Scripted::new(1_000).explore(Some(&mut journal), StrategyKind::Novelty, BRANCHES).unwrap();
+    assert_eq!((outcome.progress.branches, outcome.progress.run), (BRANCHES, BRANCHES - before));
+    assert_eq!(outcome.why, Why::Branches);
+    assert_eq!(outcome.tree, whole.tree);
+    assert_eq!(outcome.merged.digest(), whole.merged.digest());
+    let end = outcome.merged.end(outcome.why, 0);
+    journal.finish(&end).unwrap();
+    let (reading, merged) = Reading::open_merged(&run).unwrap();
+    assert_eq!((reading.end(), merged.digest()), (Some(&end), whole.merged.digest()));
+
+    let bytes = std::fs::metadata(run.join("branches.bin")).unwrap().len() / BRANCHES;
+    assert!(bytes < BRANCH_BYTES_MAX, "a branch takes {bytes} bytes on the disk");
+    let points: usize = (0..BRANCHES).map(|n| reading.get(n).unwrap().unwrap().delta.points().count()).sum();
+    assert!(points / BRANCHES as usize > 600, "a branch reaches {} points", points / BRANCHES as usize);
+}

@@ -1,0 +1,151 @@
+//! What one branch reached, with points named by their numbers in a [`Dictionary`](super::Dictionary).
+//!
+//! Most branches reach what others did, in runs of numbers that follow each other: as whole numbers a thousand points take less than
+//! a kilobyte.
+
+use std::sync::Arc;
+
+use super::limits::DELTA_POINTS_MAX;
+use super::point::{Point, PointId};
+
+/// What one branch reached, by number.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Numbers {
+    /// In the order of vtime, then of numbers.
+    runs: Vec<Run>,
+    /// In the order of ids.
+    unnumbered: Vec<Unnumbered>,
+    overflow: u64,
+    strange: u64,
+}
+
+/// Points that were first reached at one vtime, and whose numbers follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// In nanoseconds of vtime.
+    pub(crate) vtime_ns: u64,
+    first: u32,
+    /// At least one.
+    count: u32,
+}
+
+/// A point for which the dictionary had no room.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unnumbered {
+    pub(crate) id: PointId,
+    pub(crate) point: Arc<Point>,
+    pub(crate) vtime_ns: u64,
+}
+
+/// Numbers of a file that are none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it names points that were not told before it")]
+pub struct BadNumbers;
+
+impl Run {
+    /// The numbers.
+    pub(crate) fn numbers(self) -> std::ops::Range<u32> {
+        self.first..self.first + self.count
+    }
+}
+
+impl Numbers {
+    pub(super) fn new(
+        mut reached: Vec<(u64, u32)>,
+        unnumbered: Vec<Unnumbered>,
+        overflow: u64,
+        strange: u64,
+    ) -> Numbers {
+        reached.sort_unstable();
+        let mut runs: Vec<Run> = Vec::new();
+        for (vtime_ns, number) in reached {
+            match runs.last_mut() {
+                Some(run) if run.vtime_ns == vtime_ns && run.first + run.count == number => run.count += 1,
+                _ => runs.push(Run { vtime_ns, first: number, count: 1 }),
+            }
+        }
+        Numbers { runs, unnumbered, overflow, strange }
+    }
+
+    pub(crate) fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    pub(crate) fn unnumbered(&self) -> &[Unnumbered] {
+        &self.unnumbered
+    }
+
+    /// How many times a point was reached that there was no room for.
+    #[must_use]
+    pub fn overflow(&self) -> u64 {
+        self.overflow
+    }
+
+    /// How many events named a node that the world does not have.
+    #[must_use]
+    pub fn strange(&self) -> u64 {
+        self.strange
+    }
+
+    /// How many points there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.runs.iter().map(|run| run.count as usize).sum::<usize>() + self.unnumbered.len()
+    }
+
+    /// True if no point was reached.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.unnumbered.is_empty()
+    }
+
+    /// The runs as small whole numbers: for each vtime how much later it is, how many runs it has, and for each of them the gap
+    /// before it and how many more numbers than one it has.
+    pub(crate) fn pack(&self) -> Vec<u64> {
+        let mut packed = Vec::with_capacity(self.runs.len() * 3);
+        let mut before_ns = 0;
+        for step in self.runs.chunk_by(|a, b| a.vtime_ns == b.vtime_ns) {
+            let vtime_ns = step.first().map_or(0, |run| run.vtime_ns);
+            packed.extend([vtime_ns - before_ns, step.len() as u64]);
+            before_ns = vtime_ns;
+            let mut end = 0;
+            for run in step {
+                packed.extend([u64::from(run.first - end), u64::from(run.count - 1)]);
+                end = run.first + run.count;
+            }
+        }
+        packed
+    }
+
+    /// The reverse of [`Numbers::pack`], of points that are all among the first `told`.
+    ///
+    /// # Errors
+    /// What was packed has another form, more points than a branch has, or one that was not told.
+    pub(crate) fn unpack(
+        packed: &[u64],
+        told: usize,
+        unnumbered: Vec<Unnumbered>,
+        overflow: u64,
+        strange: u64,
+    ) -> Result<Numbers, BadNumbers> {
+        let mut runs = Vec::with_capacity(packed.len() / 2);
+        let (mut rest, mut vtime_ns, mut points) = (packed.iter().copied(), 0u64, unnumbered.len() as u64);
+        while let Some(later) = rest.next() {
+            vtime_ns = vtime_ns.checked_add(later).ok_or(BadNumbers)?;
+            let mut end = 0u64;
+            for _ in 0..rest.next().ok_or(BadNumbers)? {
+                let gap = rest.next().ok_or(BadNumbers)?;
+                let more = rest.next().ok_or(BadNumbers)?;
+                let first = end.checked_add(gap).ok_or(BadNumbers)?;
+                end = more.checked_add(1).and_then(|count| first.checked_add(count)).ok_or(BadNumbers)?;
+                points = points.saturating_add(end - first);
+                if end > told as u64 || points > DELTA_POINTS_MAX as u64 {
+                    return Err(BadNumbers);
+                }
+                let number = |n: u64| u32::try_from(n).map_err(|_| BadNumbers);
+                runs.push(Run { vtime_ns, first: number(first)?, count: number(end - first)? });
+            }
+        }
+        Ok(Numbers { runs, unnumbered, overflow, strange })
+    }
+}

@@ -1,0 +1,79 @@
+//! A record as it is taken in: points by number, and a digest in place of what is only compared.
+
+use super::merged::exact;
+use super::record::{Record, RecordProblem};
+use crate::coverage::{Delta, Dictionary, Numbers};
+use crate::search::Choice;
+
+/// What is taken in of a record: all but its trail's digests and the texts of points.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Brief {
+    /// The record without its delta, trail and marks.
+    pub(super) record: Record,
+    /// What it reached, in numbers of one dictionary.
+    pub(super) numbers: Numbers,
+    /// A digest of all in the record that is a function of the exploration.
+    pub(super) exact: blake3::Hash,
+}
+
+impl Brief {
+    /// A record within bounds. Points that have no number in the dictionary get one.
+    ///
+    /// # Errors
+    /// It cannot be a record.
+    pub fn new(mut record: Record, dictionary: &Dictionary) -> Result<Brief, RecordProblem> {
+        record.bound();
+        Brief::of(&record, dictionary)
+    }
+
+    /// A record that is within bounds.
+    pub(super) fn of(record: &Record, dictionary: &Dictionary) -> Result<Brief, RecordProblem> {
+        record.check()?;
+        let numbers = dictionary.number(&record.delta).map_err(|wrong| RecordProblem::Id(wrong.0))?;
+        Ok(Brief { record: record.brief(), numbers, exact: exact(record) })
+    }
+
+    /// The record without its delta, trail and marks.
+    #[must_use]
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// True if the branch is the one that was chosen.
+    #[must_use]
+    pub fn is_of(&self, choice: &Choice) -> bool {
+        self.record.is_of(choice)
+    }
+}
+
+impl Record {
+    fn brief(&self) -> Record {
+        let Record { choice, from, path, open_ns, end_ns, instructions, executed, cpu_ns, checked, .. } =
+            self;
+        let Record { faults, losses, messages, hits, sometimes, commands, history, .. } = self;
+        Record {
+            choice: *choice,
+            from: *from,
+            path: path.clone(),
+            open_ns: *open_ns,
+            end_ns: *end_ns,
+            instructions: *instructions,
+            executed: *executed,
+            cpu_ns: *cpu_ns,
+            trail: String::new(),
+            marks: Vec::new(),
+            checked: *checked,
+            faults: *faults,
+            losses: *losses,
+            messages: *messages,
+            delta: Delta::default(),
+            hits: hits.clone(),
+            sometimes: sometimes.clone(),
+            commands: commands.clone(),
+            history: *history,
+            log_bytes: self.log_bytes,
+            log_cut: self.log_cut,
+            broken: self.broken.clone(),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! A record in the file: a head of 28 bytes, and what the record says.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 4 | `89 45 76 42` |
+//! | 4 | length of what follows the head |
+//! | 4 | number of the record in the file, from 1 |
+//! | 8 | how many bytes of the file lasted when the record was written |
+//! | 8 | beginning of a BLAKE3 hash over the place in the file, the above and what follows |
+//!
+//! Numbers begin with their least byte. No byte can change unnoticed, and no record can be taken for one at another place.
+
+/// What each record begins with.
+pub(super) const MAGIC: [u8; 4] = *b"\x89EvB";
+/// Bytes of a head.
+pub(super) const HEAD_BYTES: usize = 28;
+const SUM_BYTES: usize = 8;
+
+/// The head of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Head {
+    /// Bytes that follow it.
+    pub(super) length: u32,
+    /// From 1.
+    pub(super) number: u32,
+    /// How many bytes of the file lasted when it was written.
+    pub(super) synced: u64,
+    sum: [u8; SUM_BYTES],
+}
+
+/// A record as it is written at an offset of the file; `None` if no frame has so many bytes.
+pub(super) fn encode(offset: u64, number: u32, synced: u64, text: &[u8]) -> Option<Vec<u8>> {
+    let length = u32::try_from(text.len()).ok()?;
+    let mut head = Head { length, number, synced, sum: [0; SUM_BYTES] };
+    head.sum = sum(offset, &head, text);
+    let mut frame = Vec::with_capacity(HEAD_BYTES + text.len());
+    frame.extend(MAGIC);
+    frame.extend(head.length.to_le_bytes());
+    frame.extend(head.number.to_le_bytes());
+    frame.extend(head.synced.to_le_bytes());
+    frame.extend(head.sum);
+    frame.extend(text);
+    Some(frame)
+}
+
+impl Head {
+    /// A head, if these bytes begin like one.
+    pub(super) fn parse(bytes: &[u8; HEAD_BYTES]) -> Option<Head> {
+        let (magic, rest) = bytes.split_first_chunk::<4>()?;
+        let (length, rest) = rest.split_first_chunk::<4>()?;
+        let (number, rest) = rest.split_first_chunk::<4>()?;
+        let (synced, rest) = rest.split_first_chunk::<8>()?;
+        let (sum, _) = rest.split_first_chunk::<SUM_BYTES>()?;
+        (*magic == MAGIC).then_some(Head {
+            length: u32::from_le_bytes(*length),
+            number: u32::from_le_bytes(*number),
+            synced: u64::from_le_bytes(*synced),
+            sum: *sum,
+        })
+    }
+
+    /// True if this head and what follows it were written so at an offset of the file.
+    pub(super) fn fits(&self, offset: u64, text: &[u8]) -> bool {
+        self.length as usize == text.len() && self.sum == sum(offset, self, text)
+    }
+}
+
+fn sum(offset: u64, head: &Head, text: &[u8]) -> [u8; SUM_BYTES] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&offset.to_le_bytes());
+    hasher.update(&head.length.to_le_bytes());
+    hasher.update(&head.number.to_le_bytes());
+    hasher.update(&head.synced.to_le_bytes());
+    hasher.update(text);
+    let mut sum = [0; SUM_BYTES];
+    hasher.finalize_xof().fill(&mut sum);
+    sum
+}

@@ -1,0 +1,87 @@
+//! The file of records as the journal uses it: positioned reads and writes, and what makes them last.
+
+use std::fmt::Debug;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::problem::RunError;
+
+/// Operations on the file of records. Tests put another one in its place, which loses writes or fails.
+pub(super) trait Media: Debug + Send + Sync {
+    /// Read some bytes; none at the end of the file.
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Write all bytes. If that fails, any of them may have been written.
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+    /// Cut or extend the file.
+    fn set_len(&self, length: u64) -> io::Result<()>;
+    /// Make last what was written, and how long the file is.
+    fn sync(&self) -> io::Result<()>;
+    /// How long the file is, in bytes.
+    fn len(&self) -> io::Result<u64>;
+}
+
+impl Media for File {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        FileExt::read_at(self, bytes, offset)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        FileExt::write_all_at(self, bytes, offset)
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        File::set_len(self, length)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        // Covers the length of the file, too: without it the data could not be read.
+        self.sync_data()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+}
+
+/// A file of records and its name.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    pub(super) file: Arc<dyn Media>,
+    pub(super) path: PathBuf,
+}
+
+impl Source {
+    /// How long the file is, in bytes.
+    pub(super) fn length(&self) -> Result<u64, RunError> {
+        self.file.len().map_err(RunError::io("look at", &self.path))
+    }
+
+    /// As many bytes as fit from an offset on.
+    pub(super) fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> Result<(), RunError> {
+        let mut at = At { source: self.clone(), offset, end: u64::MAX };
+        at.read_exact(bytes).map_err(RunError::io("read", &self.path))
+    }
+}
+
+/// The bytes of a file from an offset up to an end: readers of one file do not move each other.
+pub(super) struct At {
+    pub(super) source: Source,
+    pub(super) offset: u64,
+    pub(super) end: u64,
+}
+
+impl Read for At {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.end.saturating_sub(self.offset)).unwrap_or(usize::MAX);
+        let most = bytes.len().min(left);
+        let read = match bytes.get_mut(..most) {
+            Some(bytes) => self.source.file.read_at(bytes, self.offset)?,
+            None => 0,
+        };
+        self.offset += read as u64;
+        Ok(read)
+    }
+}

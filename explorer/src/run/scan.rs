@@ -1,0 +1,166 @@
+//! The records of the file one after the other, up to where the writer was cut off.
+//!
+//! A record lasts only once the file was synced after it. Until then a loss of power may leave any of its sectors as they were, in any
+//! order, and the file longer than what was written. Each record tells how many bytes of the file lasted when it was written. So
+//! damage behind the greatest number that any whole record tells is the end of what a crash left, and is cut off. Damage before it is
+//! an error: no crash explains it.
+
+use std::io::{BufReader, Read};
+
+use super::frame::{HEAD_BYTES, Head, MAGIC};
+use super::limits::{FRAME_BYTES_MAX, SEARCH_BYTES_MAX};
+use super::media::{At, Source};
+use super::problem::{Damage, RunError};
+
+/// Bytes that are read at a time.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// A record whose text is as it was written.
+pub(super) struct Frame {
+    /// From 1.
+    pub(super) number: u32,
+    /// Where it begins.
+    pub(super) offset: u64,
+    /// What it says.
+    pub(super) text: Vec<u8>,
+}
+
+/// The records of a file up to a length.
+pub(super) struct Scan {
+    source: Source,
+    from: BufReader<At>,
+    /// Where the next record begins; where whole records end, once there are no more.
+    offset: u64,
+    /// Whole records so far.
+    number: u32,
+    length: u64,
+    /// The most bytes that lasted when one of them was written.
+    synced: u64,
+}
+
+/// What is behind the last whole record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tail {
+    /// Whole records among it.
+    pub(super) records: u64,
+    /// All of it, in bytes.
+    pub(super) bytes: u64,
+}
+
+impl Scan {
+    /// The records in the first `length` bytes.
+    pub(super) fn new(source: Source, length: u64) -> Scan {
+        let at = At { source: source.clone(), offset: 0, end: length };
+        let from = BufReader::with_capacity(BUFFER_BYTES, at);
+        Scan { source, from, offset: 0, number: 0, length, synced: 0 }
+    }
+
+    /// The next record; `Err` with the tail if there is none.
+    ///
+    /// # Errors
+    /// Something is damaged that had been made to last, or the system says no.
+    pub(super) fn next(&mut self) -> Result<Result<Frame, Tail>, RunError> {
+        let left = self.length - self.offset;
+        if left == 0 {
+            return Ok(Err(Tail { records: 0, bytes: 0 }));
+        }
+        let read = RunError::io("read", &self.source.path);
+        match self.read(left).map_err(read)? {
+            Ok(frame) => Ok(Ok(frame)),
+            Err(damage) => self.tail(damage).map(Err),
+        }
+    }
+
+    fn read(&mut self, left: u64) -> std::io::Result<Result<Frame, Damage>> {
+        if left < HEAD_BYTES as u64 {
+            return Ok(Err(Damage::Short));
+        }
+        let mut head = [0; HEAD_BYTES];
+        self.from.read_exact(&mut head)?;
+        let Some(head) = Head::parse(&head) else { return Ok(Err(Damage::Form)) };
+        let bytes = HEAD_BYTES as u64 + u64::from(head.length);
+        if head.length as usize > FRAME_BYTES_MAX {
+            return Ok(Err(Damage::TooLong));
+        }
+        if bytes > left {
+            return Ok(Err(Damage::Short));
+        }
+        let mut text = vec![0; head.length as usize];
+        self.from.read_exact(&mut text)?;
+        if !head.fits(self.offset, &text) {
+            return Ok(Err(Damage::Sum));
+        }
+        if head.number != self.number + 1 || head.synced > self.offset {
+            return Ok(Err(Damage::Form));
+        }
+        let frame = Frame { number: head.number, offset: self.offset, text };
+        (self.number, self.offset) = (head.number, self.offset + bytes);
+        self.synced = self.synced.max(head.synced);
+        Ok(Ok(frame))
+    }
+
+    /// What is behind a place with damage, if a crash explains that.
+    fn tail(&self, damage: Damage) -> Result<Tail, RunError> {
+        let damaged = || RunError::Damaged {
+            path: self.source.path.clone(),
+            record: u64::from(self.number) + 1,
+            offset: self.offset,
+            damage: damage.clone(),
+        };
+        if self.synced > self.offset {
+            return Err(damaged());
+        }
+        let mut tail = Tail { records: 0, bytes: self.length - self.offset };
+        let (mut from, mut hashed) = (self.offset + 1, 0);
+        while let Some(place) = self.find(from)? {
+            let end = self.whole_at(place, &mut hashed)?;
+            if hashed > SEARCH_BYTES_MAX {
+                // A crash does not leave so much.
+                return Err(damaged());
+            }
+            match end {
+                Some((_, synced)) if synced > self.offset => return Err(damaged()),
+                Some((end, _)) => (from, tail.records) = (end, tail.records + 1),
+                None => from = place + 1,
+            }
+        }
+        Ok(tail)
+    }
+
+    /// Where the next record may begin.
+    fn find(&self, from: u64) -> Result<Option<u64>, RunError> {
+        let at = At { source: self.source.clone(), offset: from, end: self.length };
+        let mut bytes = BufReader::with_capacity(BUFFER_BYTES, at).bytes();
+        let (mut last, mut offset) = ([0; MAGIC.len()], from);
+        while let Some(byte) = bytes.next().transpose().map_err(RunError::io("read", &self.source.path))? {
+            last.rotate_left(1);
+            if let Some(end) = last.last_mut() {
+                *end = byte;
+            }
+            offset += 1;
+            if last == MAGIC && offset - from >= MAGIC.len() as u64 {
+                return Ok(Some(offset - MAGIC.len() as u64));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The end of the whole record at a place, and how many bytes lasted when it was written, if there is one.
+    fn whole_at(&self, place: u64, hashed: &mut u64) -> Result<Option<(u64, u64)>, RunError> {
+        let left = self.length - place;
+        if left < HEAD_BYTES as u64 {
+            return Ok(None);
+        }
+        let mut head = [0; HEAD_BYTES];
+        self.source.read_exact_at(&mut head, place)?;
+        let Some(head) = Head::parse(&head) else { return Ok(None) };
+        let bytes = HEAD_BYTES as u64 + u64::from(head.length);
+        if head.length as usize > FRAME_BYTES_MAX || bytes > left || head.synced > place {
+            return Ok(None);
+        }
+        *hashed += bytes;
+        let mut text = vec![0; head.length as usize];
+        self.source.read_exact_at(&mut text, place + HEAD_BYTES as u64)?;
+        Ok(head.fits(place, &text).then_some((place + bytes, head.synced)))
+    }
+}

@@ -1,0 +1,262 @@
+//! What a record says, as bytes: points by number, digests as bytes, times as differences, in three parts.
+//!
+//! - [`Heading`]: what the index needs: the choice, points that are told for the first time, and hits
+//! - [`Main`]: what is taken in; `Rest`: digests on the way, which only a replay needs
+//!
+//! The parts follow each other in the `postcard` format. A change of them is another [`SCHEMA_VERSION`](super::SCHEMA_VERSION).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::bounded::Bounded;
+use super::brief::Brief;
+use super::hit::{Evidence, Hit};
+use super::limits::{EVIDENCE_LINES_MAX, HITS_MAX, MARKS_MAX, PACKED_MAX, SOMETIMES_MAX};
+use super::problem::Damage;
+use super::record::{HistoryCount, Record};
+use super::words::Told;
+use crate::composer::limits::COMMANDS_MAX;
+use crate::composer::{Counts, Tally};
+use crate::coverage::limits::DELTA_POINTS_MAX;
+use crate::coverage::{Delta, Numbers, Point, Unnumbered};
+use crate::search::{FORKS_MAX, Fork, Path};
+
+/// What the index needs to know of a record.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Heading {
+    pub(super) choice: u64,
+    /// Points that no record before it told, in the order of their numbers.
+    pub(super) told: Bounded<Told, DELTA_POINTS_MAX>,
+    pub(super) hits: Bounded<StoredHit, HITS_MAX>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct StoredHit {
+    property: String,
+    signature: String,
+    text: String,
+    vtime_ns: u64,
+    node: Option<String>,
+    lines: Bounded<String, EVIDENCE_LINES_MAX>,
+    packets: Bounded<String, EVIDENCE_LINES_MAX>,
+    faults: Bounded<String, EVIDENCE_LINES_MAX>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Main {
+    exact: [u8; blake3::OUT_LEN],
+    from: Option<u64>,
+    /// How much later each fork is than the one before, and its child.
+    path: Bounded<(u64, u64), FORKS_MAX>,
+    open_ns: Option<u64>,
+    end_ns: u64,
+    instructions: u64,
+    executed: u64,
+    cpu_ns: u64,
+    checked: bool,
+    faults: u64,
+    losses: u64,
+    messages: u64,
+    reached: Bounded<u64, PACKED_MAX>,
+    unnumbered: Bounded<(Point, u64), DELTA_POINTS_MAX>,
+    overflow: u64,
+    strange: u64,
+    sometimes: Bounded<String, SOMETIMES_MAX>,
+    commands: Bounded<(String, Counts), COMMANDS_MAX>,
+    history: Option<HistoryCount>,
+    log_bytes: u64,
+    log_cut: bool,
+    broken: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Rest {
+    trail: Digits,
+    /// How much later each mark is than the one before, less what that was for the one before.
+    times: Bounded<i64, MARKS_MAX>,
+    digests: Bounded<Digits, MARKS_MAX>,
+}
+
+/// A text that is hexadecimal digits as a rule.
+#[derive(Debug, Serialize, Deserialize)]
+enum Digits {
+    Hex(Bounded<u8, { super::limits::TRAIL_BYTES_MAX }>),
+    Text(String),
+}
+
+impl Digits {
+    fn of(text: &str) -> Digits {
+        let digit = |c: u8| char::from(c).to_digit(16).filter(|_| !c.is_ascii_uppercase());
+        let byte = |pair: &[u8]| match pair {
+            [high, low] => u8::try_from(digit(*high)? << 4 | digit(*low)?).ok(),
+            _ => None,
+        };
+        match text.as_bytes().chunks(2).map(byte).collect() {
+            Some(bytes) => Digits::Hex(Bounded(bytes)),
+            None => Digits::Text(text.to_owned()),
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            Digits::Hex(Bounded(bytes)) => crate::coverage::text::hex(&bytes),
+            Digits::Text(text) => text,
+        }
+    }
+}
+
+impl StoredHit {
+    fn of(hit: &Hit) -> StoredHit {
+        let Hit { property, signature, text, vtime_ns, node, evidence } = hit.clone();
+        let Evidence { lines, packets, faults } = evidence;
+        let (lines, packets, faults) = (Bounded(lines), Bounded(packets), Bounded(faults));
+        StoredHit { property, signature, text, vtime_ns, node, lines, packets, faults }
+    }
+
+    fn hit(self) -> Hit {
+        let StoredHit { property, signature, text, vtime_ns, node, lines, packets, faults } = self;
+        let evidence = Evidence { lines: lines.0, packets: packets.0, faults: faults.0 };
+        Hit { property, signature, text, vtime_ns, node, evidence }
+    }
+
+    /// What it is a hit of.
+    pub(super) fn key(&self) -> (&str, &str) {
+        (&self.property, &self.signature)
+    }
+}
+
+/// The bytes of a record within bounds, whose new points are these.
+pub(super) fn encode(record: &Record, brief: &Brief, told: Vec<Told>) -> Result<Vec<u8>, Damage> {
+    let hits = brief.record.hits.iter().map(StoredHit::of).collect();
+    let heading = Heading { choice: record.choice, told: Bounded(told), hits: Bounded(hits) };
+    let mut before = 0;
+    let mut later = |ns: u64| ns.wrapping_sub(std::mem::replace(&mut before, ns));
+    let path = record.path.forks().iter().map(|fork| (later(fork.vtime_ns), fork.child)).collect();
+    let numbers = &brief.numbers;
+    let unnumbered = numbers.unnumbered().iter().map(|point| (Point::clone(&point.point), point.vtime_ns));
+    let main = Main {
+        exact: *brief.exact.as_bytes(),
+        from: record.from,
+        path: Bounded(path),
+        open_ns: record.open_ns,
+        end_ns: record.end_ns,
+        instructions: record.instructions,
+        executed: record.executed,
+        cpu_ns: record.cpu_ns,
+        checked: record.checked,
+        faults: record.faults,
+        losses: record.losses,
+        messages: record.messages,
+        reached: Bounded(numbers.pack()),
+        unnumbered: Bounded(unnumbered.collect()),
+        overflow: numbers.overflow(),
+        strange: numbers.strange(),
+        sometimes: Bounded(record.sometimes.clone()),
+        commands: Bounded(
+            record.commands.commands().map(|(name, counts)| (name.to_owned(), counts)).collect(),
+        ),
+        history: record.history,
+        log_bytes: record.log_bytes,
+        log_cut: record.log_cut,
+        broken: record.broken.clone(),
+    };
+    let (mut at, mut step) = (0u64, 0u64);
+    let times = record.marks.iter().map(|(vtime_ns, _)| {
+        let next = vtime_ns.wrapping_sub(std::mem::replace(&mut at, *vtime_ns));
+        next.wrapping_sub(std::mem::replace(&mut step, next)).cast_signed()
+    });
+    let rest = Rest {
+        trail: Digits::of(&record.trail),
+        times: Bounded(times.collect()),
+        digests: Bounded(record.marks.iter().map(|(_, digest)| Digits::of(digest)).collect()),
+    };
+    let bytes = postcard::to_extend(&heading, Vec::new()).map_err(told_by_postcard)?;
+    let bytes = postcard::to_extend(&main, bytes).map_err(told_by_postcard)?;
+    postcard::to_extend(&rest, bytes).map_err(told_by_postcard)
+}
+
+/// The heading of a record, and what follows it.
+pub(super) fn heading(bytes: &[u8]) -> Result<(Heading, &[u8]), Damage> {
+    postcard::take_from_bytes(bytes).map_err(told_by_postcard)
+}
+
+/// A record as it is taken in, of what follows its heading, where so many points were told.
+pub(super) fn brief(heading: Heading, bytes: &[u8], points: usize) -> Result<Brief, Damage> {
+    main(heading, bytes, points).map(|(brief, _)| brief)
+}
+
+/// All of a record.
+pub(super) fn whole(
+    bytes: &[u8],
+    points: usize,
+    delta: impl FnOnce(&Numbers) -> Option<Delta>,
+) -> Result<Record, Damage> {
+    let (heading, bytes) = heading(bytes)?;
+    let (Brief { mut record, numbers, exact }, bytes) = main(heading, bytes, points)?;
+    let (Rest { trail, times, digests }, bytes) =
+        postcard::take_from_bytes(bytes).map_err(told_by_postcard)?;
+    if !bytes.is_empty() || times.0.len() != digests.0.len() {
+        return Err(Damage::Form);
+    }
+    record.trail = trail.text();
+    let (mut at, mut step) = (0u64, 0u64);
+    for (more, digest) in times.0.into_iter().zip(digests.0) {
+        step = step.wrapping_add_signed(more);
+        at = at.wrapping_add(step);
+        record.marks.push((at, digest.text()));
+    }
+    record.delta = delta(&numbers).ok_or(Damage::Form)?;
+    record.bound();
+    record.check().map_err(Damage::Record)?;
+    if super::merged::exact(&record) == exact { Ok(record) } else { Err(Damage::Exact) }
+}
+
+fn main(heading: Heading, bytes: &[u8], points: usize) -> Result<(Brief, &[u8]), Damage> {
+    let (main, bytes): (Main, _) = postcard::take_from_bytes(bytes).map_err(told_by_postcard)?;
+    let Main { exact, from, path, open_ns, end_ns, instructions, executed, cpu_ns, checked, .. } = main;
+    let Main { faults, losses, messages, sometimes, commands, history, log_bytes, log_cut, broken, .. } =
+        main;
+    let unnumbered = main.unnumbered.0.into_iter();
+    let unnumbered =
+        unnumbered.map(|(point, vtime_ns)| Unnumbered { id: point.id(), point: point.into(), vtime_ns });
+    let numbers = Numbers::unpack(&main.reached.0, points, unnumbered.collect(), main.overflow, main.strange)
+        .map_err(|problem| Damage::Text(problem.to_string()))?;
+    let mut before_ns = 0u64;
+    let path = path.0.into_iter().try_fold(Path::default(), |mut path, (later, child)| {
+        before_ns = before_ns.wrapping_add(later);
+        path.push(Fork { vtime_ns: before_ns, child }).map(|()| path)
+    });
+    let commands: BTreeMap<String, Counts> = commands.0.into_iter().collect();
+    let mut record = Record {
+        choice: heading.choice,
+        from,
+        path: path.map_err(|problem| Damage::Text(problem.to_string()))?,
+        open_ns,
+        end_ns,
+        instructions,
+        executed,
+        cpu_ns,
+        trail: String::new(),
+        marks: Vec::new(),
+        checked,
+        faults,
+        losses,
+        messages,
+        delta: Delta::default(),
+        hits: heading.hits.0.into_iter().map(StoredHit::hit).collect(),
+        sometimes: sometimes.0,
+        commands: Tally::try_from(commands).map_err(|problem| Damage::Text(problem.to_string()))?,
+        history,
+        log_bytes,
+        log_cut,
+        broken,
+    };
+    record.bound();
+    record.check().map_err(Damage::Record)?;
+    Ok((Brief { record, numbers, exact: exact.into() }, bytes))
+}
+
+fn told_by_postcard(error: postcard::Error) -> Damage {
+    Damage::Text(error.to_string())
+}

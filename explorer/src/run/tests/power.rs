@@ -1,0 +1,314 @@
+//! Losses of power: what was written and not yet made to last is there, or not, or in part, sector by sector.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use super::*;
+use crate::expedition::{self, Aim, ExpeditionError, Job, Progress, Watch, Workers};
+use crate::run::media::Media;
+
+/// Disks write so many bytes whole or not at all.
+const SECTOR: usize = 512;
+
+/// A file as programs see it, and what of it lasts.
+#[derive(Debug, Default)]
+struct Disk {
+    seen: Vec<u8>,
+    lasting: Vec<u8>,
+    /// Errors, instead of an effect: of writes after so many bytes, and of syncs.
+    full_at: Option<usize>,
+    sync_fails: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Recorder(Arc<Mutex<Disk>>);
+
+impl Media for Recorder {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let disk = self.0.lock().unwrap();
+        let from = disk.seen.get(offset as usize..).unwrap_or_default();
+        let most = bytes.len().min(from.len());
+        bytes[..most].copy_from_slice(&from[..most]);
+        Ok(most)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut disk = self.0.lock().unwrap();
+        let room = disk.full_at.map_or(usize::MAX, |most| most.saturating_sub(offset as usize));
+        let (offset, written) = (offset as usize, bytes.len().min(room));
+        let end = disk.seen.len().max(offset + written);
+        disk.seen.resize(end, 0);
+        disk.seen[offset..offset + written].copy_from_slice(&bytes[..written]);
+        match written < bytes.len() {
+            true => Err(io::Error::from(io::ErrorKind::StorageFull)),
+            false => Ok(()),
+        }
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.0.lock().unwrap().seen.resize(length as usize, 0);
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut disk = self.0.lock().unwrap();
+        if disk.sync_fails {
+            return Err(io::Error::other("the disk does not answer"));
+        }
+        disk.lasting = disk.seen.clone();
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.lock().unwrap().seen.len() as u64)
+    }
+}
+
+/// What a loss of power does to what does not last.
+#[derive(Debug, Clone, Copy)]
+enum Loss {
+    /// All of it is lost.
+    All,
+    /// All of it is there, and so was the writer, but for its last bytes.
+    Torn(u64),
+    /// The file is as long as it was, and nothing of it was written: zeroes.
+    Zeroes,
+    /// Each sector is there or not; the file is as long as it was, or ends with the last sector that is there.
+    Sectors(u64),
+}
+
+impl Disk {
+    fn after(&self, loss: Loss) -> Vec<u8> {
+        let Disk { seen, lasting, .. } = self;
+        match loss {
+            Loss::All => lasting.clone(),
+            Loss::Torn(dice) => {
+                let least = lasting.len().min(seen.len());
+                seen[..least + dice as usize % (seen.len() - least + 1)].to_vec()
+            }
+            Loss::Zeroes => {
+                let mut left = lasting.clone();
+                left.resize(seen.len().max(lasting.len()), 0);
+                left
+            }
+            Loss::Sectors(dice) => {
+                let mut dice = ChaCha20Rng::seed_from_u64(dice);
+                let mut left = Vec::new();
+                for from in (0..seen.len()).step_by(SECTOR) {
+                    let end = (from + SECTOR).min(seen.len());
+                    let kept = dice.next_u64() % 2 == 0;
+                    let of = |bytes: &[u8]| {
+                        (from..end).map(|at| bytes.get(at).copied().unwrap_or(0)).collect::<Vec<u8>>()
+                    };
+                    left.extend(if kept { of(seen) } else { of(lasting) });
+                }
+                if dice.next_u64() % 2 == 0 {
+                    let end = left.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+                    left.truncate(end.max(lasting.len()));
+                }
+                left
+            }
+        }
+    }
+}
+
+/// A run directory whose journal writes to such a disk.
+fn on_disk(disk: &Recorder) -> (TempDir, Journal) {
+    let folder = tempdir().unwrap();
+    let mut journal = Journal::create(folder.path(), &header()).unwrap();
+    journal.use_file(Arc::new(disk.clone()));
+    (folder, journal)
+}
+
+/// At every record, in every way: the run is resumed, with all that lasted, and ends as if nothing had happened.
+#[test]
+fn a_loss_of_power_at_every_record_costs_nothing_but_time() {
+    // More than are synced at once, so that there is something that lasts.
+    let branches = limits::SYNC_RECORDS + 70;
+    let whole = explore(branches, 4, 7, None, usize::MAX).1.digest();
+    let disk = Recorder::default();
+    let (_folder, mut journal) = on_disk(&disk);
+    let run = written(&[]);
+    let (mut lasting, mut cuts) = (0, 0);
+    for most in 1..=branches as usize {
+        // The same branches come first each time: those that are recorded are not run again.
+        explore(branches, 4, 7, Some(&mut journal), 1);
+        assert_eq!(journal.len(), most as u64);
+        lasting = if (most as u64).is_multiple_of(limits::SYNC_RECORDS) { most as u64 } else { lasting };
+        let losses = [Loss::All, Loss::Zeroes, Loss::Torn(most as u64 * 977)];
+        let losses = losses.into_iter().chain((0..4).map(|i| Loss::Sectors(most as u64 * 10 + i)));
+        for loss in losses {
+            let left = disk.0.lock().unwrap().after(loss);
+            fs::write(super::branches(run.path()), left).unwrap();
+            let mut resumed = resumed(run.path());
+            assert!(resumed.len() >= lasting, "{most} {loss:?}: what lasted is there");
+            cuts += u64::from(resumed.cut().is_some());
+            let (_, merged) = explore(branches, 3, 9, Some(&mut resumed), usize::MAX);
+            assert_eq!(merged.digest(), whole, "{most} {loss:?}");
+            drop(resumed);
+            let read = Reading::open_merged(run.path()).unwrap().1;
+            assert_eq!(read.digest(), whole, "{most} {loss:?}, as it is read");
+        }
+    }
+    assert!(cuts > branches, "{cuts} of the losses left something that was cut off");
+}
+
+/// Power goes again while the run goes on from what was left of it.
+#[test]
+fn losses_of_power_in_a_row() {
+    let branches = 150;
+    let whole = explore(branches, 4, 7, None, usize::MAX).1.digest();
+    for dice in 0..20 {
+        let mut left = Vec::new();
+        for round in 0..5 {
+            let run = written(&[]);
+            fs::write(super::branches(run.path()), &left).unwrap();
+            let mut journal = resumed(run.path());
+            // What going on has cut off and synced is what lasts.
+            let now = fs::read(super::branches(run.path())).unwrap();
+            let disk =
+                Recorder(Arc::new(Mutex::new(Disk { seen: now.clone(), lasting: now, ..Disk::default() })));
+            journal.use_file(Arc::new(disk.clone()));
+            let most = if round == 4 { usize::MAX } else { 40 };
+            let (_, merged) = explore(branches, 4, dice * 7 + round, Some(&mut journal), most);
+            if round == 4 {
+                assert_eq!(merged.digest(), whole, "{dice}");
+            }
+            left = disk.0.lock().unwrap().after(Loss::Sectors(dice * 100 + round));
+        }
+    }
+}
+
+#[test]
+fn what_a_disk_says_first_is_what_is_told() {
+    let disk = Recorder::default();
+    let (folder, mut journal) = on_disk(&disk);
+    let records = row(9);
+    append(&mut journal, &records[..3]);
+    let length = journal.dictionary().len();
+    disk.0.lock().unwrap().full_at = Some(disk.len().unwrap() as usize + 100);
+    let error = journal.append(records[3].clone()).unwrap_err();
+    assert_eq!(told(&error, folder.path()), "cannot write branches.bin: no storage space");
+    assert_eq!((journal.len(), journal.dictionary().len()), (3, length), "nothing was added");
+    // There is room again.
+    disk.0.lock().unwrap().full_at = None;
+    append(&mut journal, &records[3..5]);
+    // A disk that could not keep something has forgotten it, whatever it says the next time.
+    disk.0.lock().unwrap().sync_fails = true;
+    let error = journal.sync().unwrap_err();
+    assert_eq!(told(&error, folder.path()), "cannot sync branches.bin: the disk does not answer");
+    disk.0.lock().unwrap().sync_fails = false;
+    let refused =
+        "branches.bin: the disk has failed to keep what was written before; nothing more is written";
+    assert_eq!(told(&journal.sync().unwrap_err(), folder.path()), refused);
+    assert_eq!(told(&journal.append(records[5].clone()).unwrap_err(), folder.path()), refused);
+    let left = disk.0.lock().unwrap().seen.clone();
+    let run = written(&[]);
+    fs::write(branches(run.path()), left).unwrap();
+    append(&mut resumed(run.path()), &records);
+    assert_eq!(all(run.path()), records);
+}
+
+#[test]
+fn what_was_cut_off_is_told() {
+    let disk = Recorder::default();
+    let (_folder, mut journal) = on_disk(&disk);
+    append(&mut journal, &row(5));
+    let mut left = disk.0.lock().unwrap().seen.clone();
+    let places = super::crash::places(&left);
+    left[places[2] + 40] ^= 1;
+    let run = written(&[]);
+    fs::write(branches(run.path()), &left).unwrap();
+    let cut =
+        resumed(run.path()).cut().unwrap().to_string().replace(&format!("{}/", run.path().display()), "");
+    let bytes = left.len() - places[2];
+    let behind = "cut off there, with 2 whole records behind it";
+    let expected = format!(
+        "branches.bin: record 3 was not written to its end: {behind}, {bytes} bytes in all; what is missing is run again"
+    );
+    assert_eq!(cut, expected);
+    assert_eq!(resumed(run.path()).cut(), None, "it is told once");
+}
+
+/// Of a finding the first hit's evidence is kept, in whichever order results come; others' is not.
+#[test]
+fn evidence_is_kept_where_it_may_be_the_first() {
+    let mut records = row(4);
+    records.iter_mut().for_each(|record| record.hits = vec![hit("p", "s", 1)]);
+    let run = written(&[]);
+    let mut journal = resumed(run.path());
+    for i in [2, 3, 0, 1] {
+        journal.append(records[i].clone()).unwrap();
+    }
+    drop(journal);
+    let kept: Vec<bool> = all(run.path()).iter().map(|r| r.hits[0].evidence != Evidence::default()).collect();
+    assert_eq!(kept, [true, false, true, false]);
+    let merged = Reading::open_merged(run.path()).unwrap().1;
+    assert_eq!(merged.findings()[0].hit, records[0].hits[0]);
+    let mut plain = Merged::default();
+    for record in records {
+        plain.merge(record).unwrap();
+    }
+    assert_eq!(merged.digest(), plain.digest());
+}
+
+/// Runs branches of the make-believe world, the latest first.
+struct Stack(Vec<Job>);
+
+impl Workers for Stack {
+    type Error = String;
+
+    fn waiting(&self) -> usize {
+        self.0.len()
+    }
+
+    fn ask(&mut self, job: Job) {
+        self.0.push(job);
+    }
+
+    fn result(&mut self, _: bool) -> Result<Option<(u64, Record)>, String> {
+        let Some(job) = self.0.pop() else { return Ok(None) };
+        Ok(Some((job.choice.number, super::run(&job.choice, 1))))
+    }
+
+    fn call_off(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl Watch for Stack {
+    fn found(&mut self, _: &Record, _: &Hit) {}
+    fn at(&mut self, _: &Progress) -> Option<Why> {
+        None
+    }
+}
+
+fn aim(branches: u64) -> Aim<Novelty> {
+    let (strategy, in_flight) = (Novelty::default(), NonZero::new(header().in_flight).unwrap());
+    let Header { seed, root_ns, .. } = header();
+    Aim { seed, root_ns, in_flight, strategy, branches, until_found: false, waiting: 8 }
+}
+
+/// A disk that is full, and that cannot keep what it took either: the first of these is what is told.
+#[test]
+fn why_an_exploration_ends_is_told_and_not_what_came_of_that() {
+    let (mut workers, mut watch) = (Stack(Vec::new()), Stack(Vec::new()));
+    let whole = expedition::explore(aim(90), None, &mut workers, &mut watch).unwrap();
+    assert_eq!(whole.merged.digest(), explore(90, 4, 7, None, usize::MAX).1.digest());
+    let disk = Recorder::default();
+    let (folder, mut journal) = on_disk(&disk);
+    {
+        let mut disk = disk.0.lock().unwrap();
+        (disk.full_at, disk.sync_fails) = (Some(9_000), true);
+    }
+    let ended = expedition::explore(aim(90), Some(&mut journal), &mut Stack(Vec::new()), &mut watch);
+    let ExpeditionError::Run(error) = ended.unwrap_err() else { panic!("the journal failed") };
+    assert_eq!(told(&error, folder.path()), "cannot write branches.bin: no storage space");
+    drop(journal);
+    // With room, what was written is gone on with.
+    fs::write(branches(folder.path()), &disk.0.lock().unwrap().seen).unwrap();
+    let mut journal = resumed(folder.path());
+    assert!(journal.len() > 5, "{} records", journal.len());
+    let end = expedition::explore(aim(90), Some(&mut journal), &mut Stack(Vec::new()), &mut watch).unwrap();
+    assert_eq!(end.merged.digest(), whole.merged.digest());
+}

@@ -1,0 +1,111 @@
+//! Texts of points by number: points are made of few texts, of which each is written once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::limits::WORDS_MAX;
+use crate::coverage::Point;
+
+/// Texts in the order in which they were written.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    list: Vec<Arc<str>>,
+    numbers: BTreeMap<Arc<str>, u32>,
+}
+
+/// A text of a point.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Word {
+    /// It was written before.
+    Old(u32),
+    /// It is written here. It has the next number, if there is room for one more.
+    New(String),
+}
+
+/// A point, of such texts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Told {
+    State(Word),
+    Phase(Word),
+    Fault(Word, Word),
+    FaultPair([Word; 2], Word),
+    Order(Word, Word, bool),
+    Value(Word, Word),
+}
+
+impl Words {
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Take back those from a number on: what tells them was not written.
+    pub(super) fn forget_from(&mut self, number: usize) {
+        for word in self.list.drain(number.min(self.list.len())..) {
+            self.numbers.remove(&word);
+        }
+    }
+
+    /// A point as it is written next.
+    pub(super) fn tell(&mut self, point: &Point) -> Told {
+        match point {
+            Point::State { state } => Told::State(self.word(state)),
+            Point::Phase { phase } => Told::Phase(self.word(phase)),
+            Point::Fault { fault, phase } => Told::Fault(self.word(fault), self.word(phase)),
+            Point::FaultPair { faults: [a, b], phase } => {
+                Told::FaultPair([self.word(a), self.word(b)], self.word(phase))
+            }
+            Point::Order { first, then, across } => Told::Order(self.word(first), self.word(then), *across),
+            Point::Value { variable, value } => Told::Value(self.word(variable), self.word(value)),
+        }
+    }
+
+    /// The point that is read next; `None` if a text of it was not written before.
+    pub(super) fn read(&mut self, told: Told) -> Option<Point> {
+        Some(match told {
+            Told::State(state) => Point::State { state: self.text(state)? },
+            Told::Phase(phase) => Point::Phase { phase: self.text(phase)? },
+            Told::Fault(fault, phase) => Point::Fault { fault: self.text(fault)?, phase: self.text(phase)? },
+            Told::FaultPair([a, b], phase) => {
+                Point::FaultPair { faults: [self.text(a)?, self.text(b)?], phase: self.text(phase)? }
+            }
+            Told::Order(first, then, across) => {
+                Point::Order { first: self.text(first)?, then: self.text(then)?, across }
+            }
+            Told::Value(variable, value) => {
+                Point::Value { variable: self.text(variable)?, value: self.text(value)? }
+            }
+        })
+    }
+
+    fn word(&mut self, text: &str) -> Word {
+        if let Some(&number) = self.numbers.get(text) {
+            return Word::Old(number);
+        }
+        self.add(text);
+        Word::New(text.to_owned())
+    }
+
+    fn text(&mut self, word: Word) -> Option<String> {
+        match word {
+            Word::Old(number) => self.list.get(number as usize).map(|text| (**text).to_owned()),
+            Word::New(text) => {
+                self.add(&text);
+                Some(text)
+            }
+        }
+    }
+
+    fn add(&mut self, text: &str) {
+        if let Ok(number) = u32::try_from(self.list.len())
+            && self.list.len() < WORDS_MAX
+            && !self.numbers.contains_key(text)
+        {
+            let text: Arc<str> = text.into();
+            self.list.push(Arc::clone(&text));
+            self.numbers.insert(text, number);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What an exploration takes as it goes on: CPU time a branch and memory, for each quarter of the branches that were run.
+//!
+//! In a long exploration both stay as they are once its moments have filled their budget; what grows shows here.
+
+use serde::Serialize;
+
+/// The most samples that are kept.
+const SAMPLES_MAX: usize = 512;
+
+/// A quarter of the branches that a process has run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Quarter {
+    /// Branches at its end.
+    pub branches: u64,
+    /// CPU time of each of its branches in the mean, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Memory of the process at its end, in bytes: what no file has.
+    pub resident_bytes: u64,
+}
+
+/// How far it was at some time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Sample {
+    branches: u64,
+    cpu_ns: u64,
+    resident_bytes: u64,
+}
+
+/// Samples, each so many branches after the one before, and the last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quarters {
+    samples: Vec<Sample>,
+    stride: u64,
+    last: Option<Sample>,
+}
+
+impl Default for Quarters {
+    fn default() -> Quarters {
+        Quarters { samples: Vec::new(), stride: 1, last: None }
+    }
+}
+
+impl Quarters {
+    /// So many branches were run, for so much CPU time.
+    pub fn at(&mut self, branches: u64, cpu_ns: u64) {
+        if self.last.is_some_and(|last| last.branches >= branches) || branches == 0 {
+            return;
+        }
+        self.take(Sample { branches, cpu_ns, resident_bytes: resident_bytes() });
+    }
+
+    fn take(&mut self, sample: Sample) {
+        self.last = Some(sample);
+        if sample.branches >= self.samples.last().map_or(0, |last| last.branches) + self.stride {
+            self.samples.push(sample);
+        }
+        if self.samples.len() > SAMPLES_MAX {
+            self.stride *= 2;
+            let mut even = false;
+            self.samples.retain(|_| std::mem::replace(&mut even, !even));
+        }
+    }
+
+    /// The quarters; fewer if fewer branches were run.
+    #[must_use]
+    pub fn quarters(&self) -> Vec<Quarter> {
+        let Some(last) = self.last else { return Vec::new() };
+        let mut before = Sample { branches: 0, cpu_ns: 0, resident_bytes: 0 };
+        let mut quarters = Vec::new();
+        for quarter in 1..=4 {
+            let wanted = last.branches.saturating_mul(quarter) / 4;
+            let end = self.samples.iter().rev().find(|sample| sample.branches <= wanted);
+            let end = if quarter == 4 { last } else { end.copied().unwrap_or(before) };
+            let branches = end.branches.saturating_sub(before.branches);
+            if branches == 0 {
+                continue;
+            }
+            quarters.push(Quarter {
+                branches: end.branches,
+                cpu_ns: end.cpu_ns.saturating_sub(before.cpu_ns) / branches,
+                resident_bytes: end.resident_bytes,
+            });
+            before = end;
+        }
+        quarters
+    }
+}
+
+/// Bytes of this process that are in the host's memory and in no file; 0 if the host does not say.
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quarters_are_of_branches() {
+        let mut all = Quarters::default();
+        assert_eq!(all.quarters(), []);
+        // The later half takes twice as long.
+        let cpu_ns = |n: u64| 10 * n + 10 * n.saturating_sub(50_000);
+        (1..=100_000).for_each(|n| all.take(Sample { branches: n, cpu_ns: cpu_ns(n), resident_bytes: n }));
+        assert!(all.samples.len() <= SAMPLES_MAX);
+        let told = all.quarters();
+        assert_eq!(told.len(), 4);
+        for (quarter, (end, cpu)) in
+            told.iter().zip([(25_000, 10), (50_000, 10), (75_000, 20), (100_000, 20)])
+        {
+            assert!(quarter.branches.abs_diff(end) <= 512, "{quarter:?}");
+            assert!(quarter.cpu_ns.abs_diff(cpu) <= 1, "{quarter:?}");
+            assert_eq!(quarter.resident_bytes, quarter.branches);
+        }
+        let mut few = Quarters::default();
+        (1..=2).for_each(|n| few.take(Sample { branches: n, cpu_ns: n, resident_bytes: 7 }));
+        assert_eq!(few.quarters().iter().map(|quarter| quarter.branches).collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn this_process_takes_memory() {
+        assert!(resident_bytes() > 0);
+    }
+}
