@@ -91,7 +91,9 @@ fn assert_done(events: &[Event]) {
     assert_eq!(events.iter().filter(not_done).collect::<Vec<_>>(), Vec::<&Event>::new());
     let healed = events.iter().filter(|event| matches!(event.what, What::Healed { .. })).count();
     assert_eq!(healed, PLAN.lines().filter(|line| line.contains("\"for\"")).count());
-    let begins = lines(events, "write");
+    // A block of 4 KiB that was never written has no room while the disk is full, and the program says so.
+    let mut begins = lines(events, "write");
+    begins.retain(|line| line.starts_with("begins at "));
     assert_eq!(begins.len(), 2, "before the loss of power, and after it: {begins:?}");
     assert_eq!(lines(events, "fault-12")[0], "custom");
 }
