@@ -56,8 +56,11 @@ impl Quarters {
         }
         if self.samples.len() > SAMPLES_MAX {
             self.stride *= 2;
-            let mut even = false;
-            self.samples.retain(|_| std::mem::replace(&mut even, !even));
+            let mut even = true;
+            self.samples.retain(|_| {
+                even = !even;
+                even
+            });
         }
     }
 

@@ -3,7 +3,7 @@
 use everett_explorer::plan::draw::draw;
 use everett_tools::session::event::{Event, What};
 use everett_tools::world_file;
-use everett_vmm::streams::Streams;
+use everett_vmm::streams::{Lineage, Owner, Streams};
 use std::path::Path;
 
 use crate::support::{MS, cold_launcher, findings, launcher_of, lines, ready, told, under};
@@ -116,7 +116,8 @@ const SMALL_NS: u64 = 20_000 * MS;
 fn losses_of_power_leave_a_small_disk_mountable() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/small-disk");
     let world = world_file::load(&folder.join("world.toml")).expect("an example");
-    let drawn = draw(&world.faults, &world.names(), SMALL_NS, &mut Streams::new(1, "plan"));
+    let drawn =
+        draw(&world.faults, &world.names(), SMALL_NS, &mut Streams::new(&Lineage::new(1), Owner::Plan));
     let launcher = Launcher { world, ..cold_launcher(EngineOptions::default()) };
     let (launcher, points) = ready(launcher);
     let launcher = under(&launcher, &points, &drawn.plan.write());

@@ -77,8 +77,9 @@ fn message() -> impl Strategy<Value = Message> {
 fn service() -> impl Strategy<Value = Service> {
     let ready = prop_oneof![
         Just(None),
-        (1..=u16::MAX)
-            .prop_map(|port| Some(ReadyCheck::Tcp { address: IpAddr::V4(Ipv4Addr::LOCALHOST), port })),
+        (1..=u16::MAX, any::<String>(), any::<String>()).prop_map(|(port, send, expect)| {
+            Some(ReadyCheck::Tcp { address: IpAddr::V4(Ipv4Addr::LOCALHOST), port, send, expect })
+        }),
         prop::collection::vec(argument(), 1..4).prop_map(|argv| Some(ReadyCheck::Command { argv })),
     ];
     let restart = prop_oneof![

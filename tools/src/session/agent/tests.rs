@@ -301,7 +301,12 @@ fn the_limit_of_a_boot_says_how_far_it_came() {
     assert_eq!(found(&mut script), (Phase::Running, String::new()));
     let ready = |check| Some(protocol::Readiness { check, interval_ms: 10, limit_ms: 1000 });
     let tcp = protocol::Service {
-        ready: ready(protocol::ReadyCheck::Tcp { address: [127, 0, 0, 1].into(), port: 6379 }),
+        ready: ready(protocol::ReadyCheck::Tcp {
+            address: [127, 0, 0, 1].into(),
+            port: 6379,
+            send: String::new(),
+            expect: String::new(),
+        }),
         ..service("redis")
     };
     let command = protocol::Service {
