@@ -24,6 +24,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("cargo::rerun-if-changed=build.rs");
 
+    // Tests of `src/apt` need the host's, and are ignored without it.
+    println!("cargo::rustc-check-cfg=cfg(has_apt)");
+    if Command::new("apt-get").arg("--version").output().is_ok()
+        && Command::new("gpgv").arg("--version").output().is_ok()
+    {
+        println!("cargo::rustc-cfg=has_apt");
+    }
+
     let target_folder = out.join("agent-target");
     let mut cargo = Command::new(env::var("CARGO")?);
     cargo.arg("build").arg("--release").arg("--locked").arg("--target").arg(TARGET);

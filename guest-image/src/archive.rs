@@ -1,5 +1,11 @@
 //! Tar archives into trees: packages' data, root filesystems, and what a guest packed.
 
+mod entries;
+
+pub use entries::{ENTRIES_MAX, RECORDS_BYTES_MAX};
+
+pub(crate) use entries::each;
+
 use crate::tree::{self, Attributes, Content, InodeId, Kind, OnFolder, Spool, Tree};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -7,11 +13,8 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use tar::{Entry, EntryType};
 
-/// Most entries of an archive.
-const ENTRIES_MAX: usize = 4_000_000;
-
-/// Most bytes of a sparse file in an archive that is read in place: it is held in memory.
-const SPARSE_BYTES_MAX: u64 = 256 << 20;
+/// What begins the records of sparse files in PAX archives, which the `tar` crate takes for their contents.
+const PAX_SPARSE: &[u8] = b"GNU.sparse.";
 
 /// Why an archive cannot be put into a tree.
 #[derive(Debug, thiserror::Error)]
@@ -19,20 +22,51 @@ pub enum Error {
     /// It cannot be read, or is damaged.
     #[error("the archive is damaged or cannot be read: {0}")]
     Read(#[from] io::Error),
+    /// The content of an entry cannot be taken.
+    #[error("{path}: {source}")]
+    Entry {
+        /// The entry.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
     /// An entry does not fit the tree.
     #[error(transparent)]
     Tree(#[from] tree::Error),
     /// It has too many entries.
     #[error("the archive has more than {ENTRIES_MAX} entries")]
     TooMany,
+    /// All of it, headers included, is too long.
+    #[error("the archive unpacks to more than {most} bytes")]
+    Stream {
+        /// The bound.
+        most: u64,
+    },
+    /// The contents of its files are too long together.
+    #[error("{path}: with this file the archive has more than {most} bytes, holes included")]
+    TooLong {
+        /// The first entry that is too much.
+        path: String,
+        /// The bound.
+        most: u64,
+    },
+    /// An entry has too many records.
+    #[error("the names and attributes of an entry have more than {RECORDS_BYTES_MAX} bytes")]
+    Records,
+    /// A sparse file in a format that is not read.
+    #[error("{path}: a sparse file in PAX format; pack it with tar --format=gnu, or without --sparse")]
+    PaxSparse {
+        /// The entry.
+        path: String,
+    },
 }
 
 /// Where the contents of files go.
 pub enum Store<'a> {
     /// They are copied: the archive is packed, or goes away.
     Spool(&'a mut Spool),
-    /// They stay in this file, which the archive is.
-    InPlace(Arc<File>),
+    /// They stay in this file, which the archive is. Sparse files, which are there in pieces, are copied.
+    InPlace(Arc<File>, &'a mut Spool),
 }
 
 /// How entries are put into the tree.
@@ -63,18 +97,15 @@ pub fn unpack(
     mode: Mode,
     rename: impl Fn(&[u8]) -> Option<Vec<u8>>,
 ) -> Result<Vec<Vec<u8>>, Error> {
-    let mut archive = tar::Archive::new(archive);
     let mut paths = Vec::new();
-    for entry in archive.entries()? {
-        let mut entry = entry?;
-        if paths.len() >= ENTRIES_MAX {
-            return Err(Error::TooMany);
-        }
+    each(archive, tree::CONTENT_BYTES_MAX, |entry| {
         let original = entry.path_bytes().into_owned();
-        let Some(path) = rename(&original) else { continue };
-        put(&mut entry, &path, tree, &mut store, mode, &rename)?;
+        let Some(path) = rename(&original) else { return Ok(()) };
+        tree.charge(&original, original.len())?;
+        put(entry, &path, tree, &mut store, mode, &rename)?;
         paths.push(original);
-    }
+        Ok::<(), Error>(())
+    })?;
     Ok(paths)
 }
 
@@ -90,6 +121,7 @@ fn put<R: Read>(
     let mut attributes = attributes(entry)?;
     let opaque = attributes.xattrs.remove(OPAQUE).is_some();
     attributes.xattrs.retain(|name, _| !name.starts_with(b"trusted.overlay."));
+    tree.charge(path, attributes.xattrs.iter().map(|(name, value)| name.len() + value.len()).sum())?;
     if kind == EntryType::Directory {
         if mode == Mode::Overlay {
             if tree.find(path).is_some_and(|id| !is_folder(tree, id)) {
@@ -113,7 +145,11 @@ fn put<R: Read>(
         EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
             Kind::File(content(entry, store)?)
         }
-        EntryType::Symlink => Kind::Link(target(entry)?),
+        EntryType::Symlink => {
+            let target = target(entry)?;
+            tree.charge(path, target.len())?;
+            Kind::Link(target)
+        }
         EntryType::Link => {
             let target = target(entry)?;
             let target = rename(&target).unwrap_or(target);
@@ -146,27 +182,25 @@ fn target<R: Read>(entry: &Entry<'_, R>) -> io::Result<Vec<u8>> {
     target.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a link without a target"))
 }
 
-fn content<R: Read>(entry: &mut Entry<'_, R>, store: &mut Store<'_>) -> io::Result<Content> {
-    match store {
-        Store::Spool(spool) => spool.store(entry),
-        // A sparse file's bytes are not in one piece, so it is read, holes and all.
-        Store::InPlace(_) if entry.header().entry_type() == EntryType::GNUSparse => {
-            if entry.size() > SPARSE_BYTES_MAX {
-                return Err(io::Error::other(format!("a sparse file of {} bytes", entry.size())));
-            }
-            let mut bytes = Vec::new();
-            entry.read_to_end(&mut bytes)?;
-            Ok(Content::bytes(bytes))
+fn content<R: Read>(entry: &mut Entry<'_, R>, store: &mut Store<'_>) -> Result<Content, Error> {
+    let spool = match store {
+        Store::Spool(spool) => spool,
+        Store::InPlace(_, spool) if entry.header().entry_type() == EntryType::GNUSparse => spool,
+        Store::InPlace(file, _) => {
+            let (offset, length) = (entry.raw_file_position(), entry.size());
+            return Ok(Content::Span { file: Arc::clone(file), offset, length });
         }
-        Store::InPlace(file) => Ok(Content::Span {
-            file: Arc::clone(file),
-            offset: entry.raw_file_position(),
-            length: entry.size(),
-        }),
+    };
+    let (path, size) = (entries::name(entry), entry.size());
+    let content = spool.store(&mut *entry).map_err(|source| Error::Entry { path: path.clone(), source })?;
+    if content.length() != size {
+        let source = io::Error::new(io::ErrorKind::UnexpectedEof, "the archive is cut off in this file");
+        return Err(Error::Entry { path, source });
     }
+    Ok(content)
 }
 
-fn attributes<R: Read>(entry: &mut Entry<'_, R>) -> io::Result<Attributes> {
+fn attributes<R: Read>(entry: &mut Entry<'_, R>) -> Result<Attributes, Error> {
     let header = entry.header();
     let id = |id: u64| {
         u32::try_from(id)
@@ -179,9 +213,13 @@ fn attributes<R: Read>(entry: &mut Entry<'_, R>) -> io::Result<Attributes> {
         mtime_s: header.mtime()?,
         xattrs: BTreeMap::new(),
     };
+    let path = entries::name(entry);
     if let Some(extensions) = entry.pax_extensions()? {
         for extension in extensions {
             let extension = extension?;
+            if extension.key_bytes().starts_with(PAX_SPARSE) {
+                return Err(Error::PaxSparse { path });
+            }
             if let Some(name) = extension.key_bytes().strip_prefix(b"SCHILY.xattr.") {
                 attributes.xattrs.insert(name.to_vec(), extension.value_bytes().to_vec());
             }
@@ -190,5 +228,7 @@ fn attributes<R: Read>(entry: &mut Entry<'_, R>) -> io::Result<Attributes> {
     Ok(attributes)
 }
 
+#[cfg(test)]
+mod bounds;
 #[cfg(test)]
 mod tests;

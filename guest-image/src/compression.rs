@@ -68,7 +68,10 @@ impl Format {
     pub fn reader<'a>(self, packed: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
         Ok(match self {
             Format::Gzip => Box::new(flate2::bufread::GzDecoder::new(packed)),
-            Format::Xz => Box::new(liblzma::bufread::XzDecoder::new(packed)),
+            Format::Xz => {
+                let stream = liblzma::stream::Stream::new_stream_decoder(LZMA_MEMORY_BYTES_MAX, 0)?;
+                Box::new(liblzma::bufread::XzDecoder::new_stream(packed, stream))
+            }
             Format::Lzma => {
                 let stream = liblzma::stream::Stream::new_lzma_decoder(LZMA_MEMORY_BYTES_MAX)?;
                 Box::new(liblzma::bufread::XzDecoder::new_stream(packed, stream))
@@ -150,6 +153,22 @@ mod tests {
             (Format::Zstd, zstd::encode_all(text.as_slice(), 1).unwrap()),
             (Format::Lz4Legacy, lz4),
         ]
+    }
+
+    #[test]
+    fn an_xz_stream_may_not_ask_for_gigabytes() {
+        let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 0);
+        xz.write_all(b"text").unwrap();
+        let mut data = xz.finish().unwrap();
+        // The header of the first block (The .xz File Format, 3.1): its length, flags, LZMA2, and the dictionary's size.
+        let length = (usize::from(data[12]) + 1) * 4;
+        assert_eq!(data[14..16], [0x21, 1]);
+        data[16] = 40;
+        let mut sum = flate2::Crc::new();
+        sum.update(&data[12..12 + length - 4]);
+        data[12 + length - 4..12 + length].copy_from_slice(&sum.sum().to_le_bytes());
+        let error = Format::Xz.unpack(&data, 1 << 20).unwrap_err().to_string();
+        assert!(error.contains("memory"), "{error}");
     }
 
     #[test]

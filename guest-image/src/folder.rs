@@ -1,6 +1,7 @@
 //! A folder of the host as a root filesystem.
 
-use crate::tree::{Attributes, Content, Kind, OnFolder, Tree};
+use crate::tree::{self, Attributes, CONTENT_BYTES_MAX, Content, Kind, OnFolder, Tree};
+use everett_input::file as input;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -30,7 +31,7 @@ const XATTR_BYTES_MAX: usize = 64 << 10;
 /// # Errors
 /// A file cannot be read, or does not fit the tree.
 pub fn read(folder: &Path, tree: &mut Tree) -> Result<(), Error> {
-    let mut reader = Reader { root: folder, tree, links: BTreeMap::new() };
+    let mut reader = Reader { root: folder, tree, links: BTreeMap::new(), bytes: 0 };
     let metadata = reader.metadata(folder)?;
     if !metadata.is_dir() {
         return Err(reader.error(folder, io::ErrorKind::NotADirectory.into()));
@@ -43,6 +44,8 @@ struct Reader<'a> {
     tree: &'a mut Tree,
     /// Files with several names, by device and inode: their first path in the tree.
     links: BTreeMap<(u64, u64), Vec<u8>>,
+    /// Of all files so far.
+    bytes: u64,
 }
 
 impl Reader<'_> {
@@ -58,10 +61,17 @@ impl Reader<'_> {
         path.strip_prefix(self.root).unwrap_or(path).as_os_str().as_bytes().to_vec()
     }
 
+    /// Targets of links are at most as long as the kernel's paths, and few.
+    fn charge(&mut self, inside: &[u8], attributes: &Attributes) -> Result<(), tree::Error> {
+        let xattrs: usize = attributes.xattrs.iter().map(|(name, value)| name.len() + value.len()).sum();
+        self.tree.charge(inside, inside.len() + xattrs)
+    }
+
     fn folder(&mut self, path: &Path, metadata: &Metadata) -> Result<(), Error> {
         let failed = |source: io::Error| Error { path: path.to_path_buf(), source };
         let attributes = attributes(path, metadata).map_err(failed)?;
         let inside = self.inside(path);
+        self.charge(&inside, &attributes).map_err(|error| failed(io::Error::other(error)))?;
         self.tree
             .put_folder(&inside, attributes, OnFolder::Update)
             .map_err(|error| failed(io::Error::other(error)))?;
@@ -92,7 +102,12 @@ impl Reader<'_> {
                 }
                 self.links.insert(inode, inside.clone());
             }
-            fs::File::open(path)?;
+            input::open(path).map_err(io::Error::other)?;
+            self.bytes = self.bytes.saturating_add(metadata.len());
+            if self.bytes > CONTENT_BYTES_MAX {
+                let problem = format!("with this file more than {CONTENT_BYTES_MAX} bytes, holes included");
+                return Err(io::Error::other(problem));
+            }
             Kind::File(Content::Path { path: path.to_path_buf(), length: metadata.len() })
         } else if kind.is_char_device() {
             Kind::CharacterDevice(major_minor.0, major_minor.1)
@@ -103,7 +118,9 @@ impl Reader<'_> {
         } else {
             return Ok(());
         };
-        self.tree.put(&inside, attributes(path, metadata)?, kind).map_err(io::Error::other)
+        let attributes = attributes(path, metadata)?;
+        self.charge(&inside, &attributes).map_err(io::Error::other)?;
+        self.tree.put(&inside, attributes, kind).map_err(io::Error::other)
     }
 }
 
@@ -165,6 +182,15 @@ mod tests {
         assert_eq!(tree.file(b"bin/tool").unwrap().read(10).unwrap(), b"tool");
         assert!(matches!(&tree.inode(tree.find(b"bin").unwrap()).kind, Kind::Link(to) if to == b"usr/bin"));
         assert!(tree.find(b"socket").is_none());
+    }
+
+    #[test]
+    fn the_files_of_a_folder_are_bounded_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let hole = fs::File::create(folder.path().join("hole")).unwrap();
+        hole.set_len(crate::tree::CONTENT_BYTES_MAX + 1).unwrap();
+        let error = read(folder.path(), &mut Tree::default()).unwrap_err().to_string();
+        assert!(error.contains("/hole: with this file more than"), "{error}");
     }
 
     #[test]

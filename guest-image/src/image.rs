@@ -127,6 +127,9 @@ pub enum Error {
         /// Why.
         source: archive::Error,
     },
+    /// The archive that was given is no file, or too long.
+    #[error("cannot read the root filesystem {0}")]
+    RootFile(#[from] everett_input::file::Error),
     /// The folder that was given cannot be read.
     #[error("cannot read the root filesystem {path}: {source}")]
     RootFolder {

@@ -5,13 +5,16 @@
 
 use crate::apt::Exact;
 use crate::cache;
+use everett_input::file as input;
 use serde::{Deserialize, Serialize};
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
 /// The version of the file's format.
 const VERSION: u32 = 1;
+
+/// Most bytes of a lock: 150 for each package, of which Debian has fewer than 100,000.
+const LOCK_BYTES_MAX: u64 = 16 << 20;
 
 const HEADER: &str = "# The exact packages of this world's image. Written by `everett image build`; keep it with the world.\n\
      # Delete it to take today's versions.\n";
@@ -19,7 +22,10 @@ const HEADER: &str = "# The exact packages of this world's image. Written by `ev
 /// Why a lock cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It cannot be read or written.
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] input::Error),
+    /// It cannot be written.
     #[error("cannot use {path}: {source}")]
     File {
         /// The file.
@@ -107,10 +113,10 @@ impl Lock {
     /// It cannot be read, or is not a lock.
     pub fn read(path: &Path) -> Result<Option<Self>, Error> {
         let name = || path.display().to_string();
-        let text = match fs::read_to_string(path) {
+        let text = match input::read_text(path, LOCK_BYTES_MAX) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(Error::File { path: name(), source }),
+            Err(error) if error.is_missing() => return Ok(None),
+            Err(error) => return Err(error.into()),
         };
         let format = |problem: String| Error::Format { path: name(), problem };
         let lock: Lock = toml::from_str(&text).map_err(|error| format(error.message().to_owned()))?;
@@ -131,7 +137,7 @@ impl Lock {
         let failed = |source: io::Error| Error::File { path: path.display().to_string(), source };
         let text = toml::to_string(self).map_err(|error| failed(io::Error::other(error)))?;
         let text = format!("{HEADER}\n{text}");
-        if fs::read_to_string(path).is_ok_and(|old| old == text) {
+        if input::read_text(path, LOCK_BYTES_MAX).is_ok_and(|old| old == text) {
             return Ok(());
         }
         let mut file = tempfile::NamedTempFile::new_in(cache::folder_of(path)).map_err(failed)?;

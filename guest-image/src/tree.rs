@@ -19,6 +19,15 @@ pub const NAME_BYTES_MAX: usize = 255;
 /// Most symbolic links that are followed on the way to a path, as the kernel has it (path_resolution(7)).
 const LINKS_FOLLOWED_MAX: usize = 40;
 
+/// Most inodes of a tree: they are in memory.
+pub const INODES_MAX: usize = 2_000_000;
+
+/// Most bytes of names, targets of links and extended attributes of a tree: they are in memory.
+pub const NAMES_BYTES_MAX: usize = 512 << 20;
+
+/// Most bytes of the contents of a tree's files together, holes included.
+pub const CONTENT_BYTES_MAX: u64 = 16 << 30;
+
 /// Why a path cannot be put into the tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
@@ -99,18 +108,36 @@ pub enum OnFolder {
 #[derive(Debug, Clone)]
 pub struct Tree {
     inodes: Vec<Inode>,
+    /// What [`Tree::charge`] was told of.
+    names_bytes: usize,
 }
 
 impl Default for Tree {
     fn default() -> Self {
         let root = Inode { attributes: Attributes::of_root(0o755), kind: Kind::Folder(BTreeMap::new()) };
-        Tree { inodes: vec![root] }
+        Tree { inodes: vec![root], names_bytes: 0 }
     }
 }
 
 impl Tree {
     /// The root folder.
     pub const ROOT: InodeId = InodeId(0);
+
+    /// Counts bytes that are kept in memory for this path, before they are.
+    ///
+    /// # Errors
+    /// The tree has more than [`NAMES_BYTES_MAX`] of them.
+    pub fn charge(&mut self, path: &[u8], bytes: usize) -> Result<(), Error> {
+        self.names_bytes = self.names_bytes.saturating_add(bytes);
+        if self.names_bytes > NAMES_BYTES_MAX {
+            let path = &path[..path.len().min(NAME_BYTES_MAX)];
+            return fail(
+                path,
+                format!("with this path names and attributes have more than {NAMES_BYTES_MAX} bytes"),
+            );
+        }
+        Ok(())
+    }
 
     /// An inode of this tree.
     #[must_use]
@@ -167,8 +194,7 @@ impl Tree {
             }
             return Ok(());
         }
-        self.attach(parent, name, Inode { attributes, kind: Kind::Folder(BTreeMap::new()) });
-        Ok(())
+        self.attach(path, parent, name, Inode { attributes, kind: Kind::Folder(BTreeMap::new()) })
     }
 
     /// Puts anything but a folder at this path, in the place of what was there.
@@ -177,8 +203,7 @@ impl Tree {
     /// The path is not one, or a folder is there.
     pub fn put(&mut self, path: &[u8], attributes: Attributes, kind: Kind) -> Result<(), Error> {
         let (parent, name) = self.place(path)?;
-        self.attach(parent, &name, Inode { attributes, kind });
-        Ok(())
+        self.attach(path, parent, &name, Inode { attributes, kind })
     }
 
     /// Gives the file at `target` another name.
@@ -235,10 +260,14 @@ impl Tree {
         Ok((parent, name.clone()))
     }
 
-    fn attach(&mut self, parent: InodeId, name: &[u8], inode: Inode) {
+    fn attach(&mut self, path: &[u8], parent: InodeId, name: &[u8], inode: Inode) -> Result<(), Error> {
+        if self.inodes.len() >= INODES_MAX {
+            return fail(path, format!("more than {INODES_MAX} files and folders"));
+        }
         let id = InodeId(self.inodes.len());
         self.inodes.push(inode);
         self.entries_mut(parent).insert(name.to_vec(), id);
+        Ok(())
     }
 
     fn entry(&self, folder: InodeId, name: &[u8]) -> Option<InodeId> {
@@ -258,33 +287,34 @@ impl Tree {
 
     /// The folder that these names lead to; missing ones are made.
     fn make_parents(&mut self, path: &[u8], names: &[Vec<u8>]) -> Result<InodeId, Error> {
-        for end in 1..=names.len() {
-            let found = self.walk(&names[..end], &mut 0);
-            match found.map(|id| &self.inode(id).kind) {
-                Some(Kind::Folder(_)) => {}
-                Some(_) => return fail(path, "under something that is no folder"),
-                None => {
-                    let parent = self.walk(&names[..end - 1], &mut 0).unwrap_or(Self::ROOT);
-                    if self.entry(parent, &names[end - 1]).is_some() {
-                        return fail(path, "under a link that leads nowhere");
-                    }
-                    let inode =
-                        Inode { attributes: Attributes::of_root(0o755), kind: Kind::Folder(BTreeMap::new()) };
-                    self.attach(parent, &names[end - 1], inode);
-                }
-            }
+        // What is there is a beginning of the path, as nothing is under something that is not there.
+        let lengths: Vec<usize> = (1..=names.len()).collect();
+        let there = lengths.partition_point(|&length| self.walk(&names[..length], &mut 0).is_some());
+        let Some(mut parent) = self.walk(&names[..there], &mut 0) else {
+            return fail(path, "cannot be reached");
+        };
+        if !matches!(self.inode(parent).kind, Kind::Folder(_)) {
+            return fail(path, "under something that is no folder");
         }
-        self.walk(names, &mut 0).map_or_else(|| fail(path, "cannot be reached"), Ok)
+        for name in &names[there..] {
+            if self.entry(parent, name).is_some() {
+                return fail(path, "under a link that leads nowhere");
+            }
+            let kind = Kind::Folder(BTreeMap::new());
+            self.attach(path, parent, name, Inode { attributes: Attributes::of_root(0o755), kind })?;
+            parent = InodeId(self.inodes.len() - 1);
+        }
+        Ok(parent)
     }
 
     /// Follows names from the root, and every link among them. `followed` counts links over all of one walk.
-    fn walk(&self, names: &[Vec<u8>], followed: &mut usize) -> Option<InodeId> {
+    fn walk<'a>(&'a self, names: &'a [Vec<u8>], followed: &mut usize) -> Option<InodeId> {
         // The names still to follow, the next one last, and the folders on the way, for `..`.
-        let mut ahead: Vec<Vec<u8>> = names.iter().rev().cloned().collect();
+        let mut ahead: Vec<&[u8]> = names.iter().rev().map(Vec::as_slice).collect();
         let mut trail = vec![Self::ROOT];
         while let Some(name) = ahead.pop() {
             let here = *trail.last()?;
-            match name.as_slice() {
+            match name {
                 b"" | b"." => continue,
                 b".." => {
                     if trail.len() > 1 {
@@ -294,7 +324,7 @@ impl Tree {
                 }
                 _ => {}
             }
-            let next = self.entry(here, &name)?;
+            let next = self.entry(here, name)?;
             match &self.inode(next).kind {
                 Kind::Link(target) => {
                     *followed += 1;
@@ -304,7 +334,7 @@ impl Tree {
                     if target.starts_with(b"/") {
                         trail.truncate(1);
                     }
-                    ahead.extend(target.split(|&byte| byte == b'/').rev().map(<[u8]>::to_vec));
+                    ahead.extend(target.split(|&byte| byte == b'/').rev());
                 }
                 _ => trail.push(next),
             }

@@ -162,6 +162,27 @@ fn what_cannot_be_used_is_named() {
 }
 
 #[test]
+fn only_files_are_read() {
+    let lab = Lab::new();
+    let message = |root: RootSource| lab.build(root).unwrap_err().to_string();
+    let device = "/dev/zero: this is a device, and a regular file is needed";
+    assert_eq!(
+        message(RootSource::Tar("/dev/zero".into())),
+        format!("cannot read the root filesystem {device}")
+    );
+    let mut spec = lab.spec(RootSource::None);
+    spec.lock = Some("/dev/zero".into());
+    let error = build(&spec, &lab.cache, &mut NoMachine, &mut Silent).unwrap_err().to_string();
+    assert_eq!(error, device);
+    spec.lock = None;
+    spec.kernel = KernelSource::File { path: "/dev/zero".into(), modules: None };
+    let error = build(&spec, &lab.cache, &mut NoMachine, &mut Silent).unwrap_err().to_string();
+    assert_eq!(error, format!("cannot read the kernel {device}"));
+    fs::File::create(lab.path("long.tar")).unwrap().set_len(1 << 40).unwrap();
+    assert!(message(RootSource::Tar(lab.path("long.tar"))).contains("long.tar: more than"));
+}
+
+#[test]
 fn nothing_slips_into_the_commands_of_apt() {
     let lab = Lab::new();
     let message =

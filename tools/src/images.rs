@@ -13,7 +13,7 @@ use crate::interrupt::Interrupt;
 use crate::session::configure::SoftConfigure;
 use crate::session::launch::BootFiles;
 use crate::ui::progress::StageBar;
-use crate::ui::{Ui, printable, style};
+use crate::ui::{Ui, style};
 use crate::units::show_bytes;
 use crate::world_file::{Root, World};
 
@@ -152,7 +152,7 @@ impl Progress for News {
 
     fn line(&mut self, line: &str) {
         if self.ui.bars {
-            self.bar.note(&printable(line));
+            self.bar.note(line);
         }
     }
 }

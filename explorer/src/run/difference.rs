@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::header::Header;
-use super::text::one_line;
+use super::one_line;
 use crate::coverage::text::clip;
 
 /// The most bytes of a value that are told.

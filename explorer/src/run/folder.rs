@@ -40,8 +40,8 @@ pub(super) fn lock(run: &Path) -> Result<File, RunError> {
 /// A small file; `None` if it is not there.
 pub(super) fn read(run: &Path, name: &str) -> Result<Option<Vec<u8>>, RunError> {
     let path = run.join(name);
-    let file = match File::open(&path) {
-        Ok(file) => file,
+    let file = match everett_input::file::open(&path).map_err(io::Error::from) {
+        Ok((file, _)) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(RunError::io("open", &path)(error)),
     };

@@ -5,8 +5,8 @@
 
 use serde::Deserialize;
 
+use super::one_line;
 use super::record::{Record, RecordProblem};
-use super::text::one_line;
 use crate::coverage::text::{clip, hex};
 
 const BEGIN: &[u8] = b"{\"sum\":\"";

@@ -42,10 +42,10 @@ mod merged;
 mod problem;
 mod reading;
 mod record;
-mod text;
 
 pub use difference::Difference;
 pub use end::{End, Why};
+pub(crate) use everett_input::text::one_line;
 pub use header::{Header, SCHEMA_VERSION, StrategyName};
 pub use hit::{Evidence, Hit};
 pub use journal::Journal;
@@ -54,7 +54,6 @@ pub use merged::{Commands, Cost, Finding, InSubtree, Merged, Seen, Stray, Tally,
 pub use problem::RunError;
 pub use reading::Reading;
 pub use record::{HistoryCount, Record, RecordProblem};
-pub(crate) use text::one_line;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -1,6 +1,6 @@
 //! Those who look at a run directory, while another process may be writing to it.
 
-use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -37,7 +37,8 @@ impl Reading {
             None => None,
         };
         let path = run.join(folder::BRANCHES);
-        let file = File::open(&path).map_err(RunError::io("open", &path))?;
+        let opened = everett_input::file::open(&path).map_err(io::Error::from);
+        let (file, _) = opened.map_err(RunError::io("open", &path))?;
         let source = Source { file: Arc::new(file), path };
         let length = length(&source)?;
         let index = Index::of(source, length)?;

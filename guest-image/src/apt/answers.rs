@@ -31,19 +31,30 @@ pub(super) fn uri_lines(text: &str) -> Vec<Remote> {
         .collect()
 }
 
-/// The first error in what apt printed, or the first warning, in one line.
-pub(super) fn complaint(stderr: &str) -> String {
+/// The first warning that tells of a source whose lists are not today's.
+pub(super) fn failed_source(stderr: &str) -> Option<String> {
+    // The messages of apt 1.8 to 3.0, in the C locale.
+    const FAILURES: [&str; 4] = [
+        "Failed to fetch ",
+        "Some index files failed to download",
+        "An error occurred during the signature verification",
+        "GPG error: ",
+    ];
+    let warnings = stderr.lines().filter_map(|line| line.strip_prefix("W: "));
+    let mut failed = warnings.filter(|line| FAILURES.iter().any(|failure| line.starts_with(failure)));
+    failed.next().map(str::to_owned)
+}
+
+/// The first error in what apt printed, or the first warning, in one line; `None` if it printed nothing.
+pub(super) fn complaint(stderr: &str) -> Option<String> {
     let starting = |mark: &str| stderr.lines().find_map(|line| line.strip_prefix(mark));
     let found = starting("E: ").or_else(|| starting("W: "));
-    found
-        .or_else(|| stderr.lines().find(|line| !line.trim().is_empty()))
-        .unwrap_or("it failed without a word")
-        .to_owned()
+    found.or_else(|| stderr.lines().find(|line| !line.trim().is_empty())).map(str::to_owned)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{complaint, inst_lines, uri_lines};
+    use super::{complaint, failed_source, inst_lines, uri_lines};
 
     #[test]
     fn simulated_installations_are_read() {
@@ -67,9 +78,22 @@ mod tests {
 
     #[test]
     fn errors_go_before_warnings() {
-        assert_eq!(complaint("W: one\nE: two\n"), "two");
-        assert_eq!(complaint("W: one\n"), "one");
-        assert_eq!(complaint("\nplain\n"), "plain");
-        assert_eq!(complaint(""), "it failed without a word");
+        assert_eq!(complaint("W: one\nE: two\n").as_deref(), Some("two"));
+        assert_eq!(complaint("W: one\n").as_deref(), Some("one"));
+        assert_eq!(complaint("\nplain\n").as_deref(), Some("plain"));
+        assert_eq!(complaint(""), None);
+    }
+
+    #[test]
+    fn warnings_that_mean_old_lists_are_found() {
+        let old = "W: Failed to fetch http://m/InRelease  Could not connect\nW: Some index files failed to download.\n";
+        assert_eq!(
+            failed_source(old).as_deref(),
+            Some("Failed to fetch http://m/InRelease  Could not connect")
+        );
+        assert_eq!(
+            failed_source("W: http://m/InRelease: Key is stored in legacy trusted.gpg keyring\n"),
+            None
+        );
     }
 }

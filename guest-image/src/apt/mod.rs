@@ -9,11 +9,12 @@
 mod answers;
 pub mod sources;
 
-use answers::{complaint, inst_lines, uri_lines};
+use answers::{complaint, failed_source, inst_lines, uri_lines};
 use sources::Sources;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -63,6 +64,14 @@ pub enum Error {
     /// The mirror cannot be reached.
     #[error("cannot reach the package mirror: {reason}")]
     Network {
+        /// What apt says.
+        reason: String,
+    },
+    /// The lists of packages are not today's.
+    #[error("the package lists of {suite} cannot be updated: {reason}")]
+    Lists {
+        /// The suite.
+        suite: String,
         /// What apt says.
         reason: String,
     },
@@ -143,20 +152,27 @@ impl Apt {
         Ok(apt)
     }
 
-    /// Fetches the lists of packages.
+    /// Fetches the lists of packages, of every source. Lists from before are never used in their place.
     ///
     /// # Errors
-    /// The mirror cannot be reached, and there are no lists from before.
+    /// A source cannot be reached, is expired, or is not signed by its key.
     pub fn update(&self) -> Result<(), Error> {
-        let output = self.run("apt-get", "update", ["update"])?;
-        // Unreachable mirrors are warnings to apt. Older lists will do, none will not.
-        let lists = self.folder.join("lists");
-        let entries = fs::read_dir(&lists).map_err(file_error(&lists))?;
+        let lists = |reason: String| Error::Lists { suite: self.suite.clone(), reason };
+        let output = self.run("apt-get", "update", ["update"]).map_err(|error| match error {
+            Error::Network { reason } | Error::Apt { reason, .. } => lists(reason),
+            error => error,
+        })?;
+        // apt before 2.1.15 does not know APT::Update::Error-Mode: it warns, and goes on with older lists.
+        if let Some(failure) = failed_source(&output.stderr) {
+            return Err(lists(failure));
+        }
+        let folder = self.folder.join("lists");
+        let entries = fs::read_dir(&folder).map_err(file_error(&folder))?;
         let is_index = |name: &OsStr| name.to_string_lossy().contains("_Packages");
         if entries.flatten().any(|entry| is_index(&entry.file_name())) {
             return Ok(());
         }
-        Err(Error::Network { reason: complaint(&output.stderr) })
+        Err(lists(String::from("none of its sources has an index of packages")))
     }
 
     /// The packages with these names, and all that they depend on, in the order in which they unpack. `pins` are
@@ -265,7 +281,14 @@ impl Apt {
         if output.status.success() {
             return Ok(Output { stdout, stderr });
         }
-        Err(self.failure(action, &complaint(&stderr), &stderr))
+        let complaint = complaint(&stderr)
+            .unwrap_or_else(|| format!("{program} ended without a message, {}", output.status));
+        // A program that did not end by itself has perhaps said nothing, and what it said is not why.
+        let complaint = match output.status.signal() {
+            Some(_) => format!("{program} was ended by a {}", output.status),
+            None => complaint,
+        };
+        Err(self.failure(action, &complaint, &stderr))
     }
 
     /// What a complaint of apt's means.
@@ -321,6 +344,7 @@ fn configuration(folder: &Path, transport: &[(String, String)]) -> String {
          Dir::Etc::preferences \"{folder}/preferences\";\nDir::Etc::preferencesparts \"/dev/null\";\n\
          Dir::Log \"{folder}\";\n\
          APT::Architecture \"{ARCHITECTURE}\";\nAPT::Architectures {{ \"{ARCHITECTURE}\"; }};\n\
+         APT::Update::Error-Mode \"any\";\n\
          APT::Install-Recommends \"false\";\nAPT::Get::Assume-Yes \"true\";\nAPT::Sandbox::User \"root\";\n\
          Acquire::Languages \"none\";\nAcquire::Retries \"2\";\n"
     );
@@ -353,6 +377,19 @@ mod tests {
 
     fn said(complaint: &str) -> String {
         apt().failure("install", complaint, complaint).to_string()
+    }
+
+    #[test]
+    fn a_program_that_is_killed_is_told_with_its_signal() {
+        let folder = tempfile::tempdir().unwrap();
+        let apt = Apt { folder: folder.path().to_owned(), ..apt() };
+        let said = |script: &str| apt.run("sh", "update", ["-c", script]).err().unwrap().to_string();
+        assert_eq!(said("kill -KILL $$"), "apt-get update: sh was ended by a signal: 9 (SIGKILL)");
+        assert_eq!(
+            said("echo 'W: a warning' >&2; kill -TERM $$"),
+            "apt-get update: sh was ended by a signal: 15 (SIGTERM)"
+        );
+        assert_eq!(said("exit 7"), "apt-get update: sh ended without a message, exit status: 7");
     }
 
     #[test]

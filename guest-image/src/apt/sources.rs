@@ -11,6 +11,9 @@ const SECURITY_MIRROR: &str = "http://deb.debian.org/debian-security";
 /// The keys of Debian's archives, where its package puts them.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
+/// Most bytes of a file of sources.
+const SOURCES_BYTES_MAX: u64 = 1 << 20;
+
 /// A source of packages (sources.list(5)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
@@ -112,7 +115,11 @@ fn host_files(folder: &Path) -> Vec<(String, String)> {
         .filter_map(|path| {
             let name = path.file_name()?.to_string_lossy().into_owned();
             // A file that may not be read says nothing to this user's apt either.
-            if wanted(&name) { Some((name, fs::read_to_string(path).ok()?)) } else { None }
+            if wanted(&name) {
+                Some((name, everett_input::file::read_text(&path, SOURCES_BYTES_MAX).ok()?))
+            } else {
+                None
+            }
         })
         .collect()
 }

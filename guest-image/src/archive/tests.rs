@@ -59,7 +59,7 @@ impl Archive {
 
 fn into(tree: &mut Tree, archive: &[u8], mode: Mode) -> Result<Vec<Vec<u8>>, super::Error> {
     let folder = tempfile::tempdir().unwrap();
-    let mut spool = Spool::new(folder.path()).unwrap();
+    let mut spool = Spool::new(folder.path(), 1 << 30).unwrap();
     let paths = unpack(archive, tree, Store::Spool(&mut spool), mode, |path| Some(path.to_vec()));
     spool.flush().unwrap();
     paths
@@ -100,7 +100,8 @@ fn contents_stay_in_an_archive_that_is_not_packed() {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(&bytes).unwrap();
     file.seek(SeekFrom::Start(0)).unwrap();
-    let store = Store::InPlace(Arc::new(file.try_clone().unwrap()));
+    let mut spool = Spool::new(&std::env::temp_dir(), 0).unwrap();
+    let store = Store::InPlace(Arc::new(file.try_clone().unwrap()), &mut spool);
     let mut tree = Tree::default();
     unpack(file, &mut tree, store, Mode::Plain, |path| Some(path.to_vec())).unwrap();
     assert!(matches!(tree.file(b"y"), Some(Content::Span { .. })));

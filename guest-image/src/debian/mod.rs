@@ -28,6 +28,9 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// Its file is missing, or no file.
+    #[error("cannot read the package {0}")]
+    File(#[from] everett_input::file::Error),
     /// It is not a package, or damaged.
     #[error("{path} is not a Debian package: {problem}")]
     Format {

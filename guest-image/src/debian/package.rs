@@ -1,13 +1,15 @@
 //! One package: its control files, and a reader of its data.
 
 use super::{Error, ar, control::Control};
+use crate::archive;
 use crate::compression::Format;
+use everett_input::file as input;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Most bytes of a control file: scripts, digests, lists.
-const CONTROL_FILE_BYTES_MAX: u64 = 64 << 20;
+/// Most bytes of a package's control files together: scripts, digests, lists.
+const CONTROL_BYTES_MAX: u64 = 64 << 20;
 
 /// A package, of which only the control part was read.
 #[derive(Debug)]
@@ -34,7 +36,7 @@ impl Package {
             io::ErrorKind::InvalidData => Error::Format { path: name(), problem: source.to_string() },
             _ => Error::Read { path: name(), source },
         };
-        let mut file = File::open(path).map_err(read)?;
+        let (mut file, _) = input::open(path)?;
         let members = ar::members(&mut file).map_err(read)?;
         let member = |start: &str| {
             let found = members.iter().find(|member| member.name.starts_with(start)).cloned();
@@ -43,29 +45,26 @@ impl Package {
         let (control_part, data) = (member("control.tar")?, member("data.tar")?);
         let mut control = None;
         let mut files = Vec::new();
-        let mut archive = tar::Archive::new(reader(file, &control_part).map_err(read)?);
-        for entry in archive.entries().map_err(read)? {
-            let mut entry = entry.map_err(|error| format(error.to_string()))?;
+        let control_part = reader(file, &control_part).map_err(read)?;
+        let entries = archive::each(control_part, CONTROL_BYTES_MAX, |entry| {
             if !entry.header().entry_type().is_file() {
-                continue;
+                return Ok(());
             }
-            let path = entry.path().map_err(|error| format(error.to_string()))?;
+            let path = entry.path()?;
             let Some(file_name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else {
-                continue;
+                return Ok(());
             };
             let mode = entry.header().mode().unwrap_or(0o644) & 0o777;
             let mut content = Vec::new();
-            let too_long = entry.size() > CONTROL_FILE_BYTES_MAX;
-            if too_long {
-                return Err(format(format!("its {file_name} is too long")));
-            }
-            entry.read_to_end(&mut content).map_err(|error| format(error.to_string()))?;
+            entry.read_to_end(&mut content)?;
             if file_name == "control" {
                 control = Some(Control::parse(&String::from_utf8_lossy(&content)));
             } else {
                 files.push((file_name, mode, content));
             }
-        }
+            Ok::<(), archive::Error>(())
+        });
+        entries.map_err(|error| format(error.to_string()))?;
         files.sort();
         let control = control.ok_or_else(|| format(String::from("it has no control file")))?;
         let required = |key: &str| control.field(key).ok_or_else(|| format(format!("it has no field {key}")));

@@ -78,7 +78,7 @@ fn packages_are_unpacked_with_the_records_that_dpkg_would_have() {
     );
     let packages = [Package::open(&library).unwrap(), Package::open(&server).unwrap()];
     let mut tree = unpack::merged_tree().unwrap();
-    let mut spool = Spool::new(folder.path()).unwrap();
+    let mut spool = Spool::new(folder.path(), 1 << 30).unwrap();
     let unpacked: Vec<_> = packages
         .iter()
         .map(|package| unpack::unpack_package(package, &mut tree, &mut spool).unwrap())
@@ -124,9 +124,19 @@ fn packages_for_other_machines_and_broken_ones_are_named() {
         std::fs::write(&path, &good[..length]).unwrap();
         // The control part may be whole; then the data is not.
         if let Ok(package) = Package::open(&path) {
-            let mut spool = Spool::new(folder.path()).unwrap();
+            let mut spool = Spool::new(folder.path(), 1 << 30).unwrap();
             assert!(unpack::unpack_package(&package, &mut Tree::default(), &mut spool).is_err(), "{length}");
         }
     }
-    assert!(matches!(Package::open(&folder.path().join("none.deb")), Err(Error::Read { .. })));
+    assert!(matches!(Package::open(&folder.path().join("none.deb")), Err(Error::File(_))));
+}
+
+#[test]
+fn control_files_are_bounded_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = "x".repeat(40 << 20);
+    let files = [("./md5sums", long.as_str()), ("./triggers", long.as_str())];
+    let path = package(&folder, "bomb", "Architecture: all\n", &files, &[]);
+    let error = Package::open(&path).unwrap_err().to_string();
+    assert!(error.contains("bomb.deb") && error.contains("triggers: with this file"), "{error}");
 }

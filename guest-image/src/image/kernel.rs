@@ -7,9 +7,10 @@ use crate::archive;
 use crate::cache::{self, Cache, Entry, Key};
 use crate::debian::{self, package::Package};
 use crate::kernel::modules::{Available, DEFAULT_MODULES};
-use crate::kernel::{KERNEL_BYTES_MAX, read_vmlinux, vmlinux};
+use crate::kernel::{KERNEL_BYTES_MAX, MODULE_BYTES_MAX, MODULES_BYTES_MAX, read_vmlinux, vmlinux};
 use crate::progress::{Progress, Stage};
 use crate::{initramfs, kernel};
+use everett_input::file as input;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
@@ -17,8 +18,8 @@ use std::path::Path;
 /// Changes when the same inputs would make another file.
 const VERSION: &str = "1";
 
-/// Most bytes of a module, packed or not.
-const MODULE_BYTES_MAX: u64 = 64 << 20;
+/// Most bytes of a kernel's package. Debian's have 500 MiB.
+const PACKAGE_BYTES_MAX: u64 = 4 << 30;
 
 /// What boots before the root filesystem.
 pub(super) struct Kernel {
@@ -104,25 +105,33 @@ fn of_package(package: &Package) -> Result<Parts, Error> {
     };
     let mut found: Option<(String, Vec<u8>)> = None;
     let mut modules = Available::new("");
-    let mut data = tar::Archive::new(package.data().map_err(damaged)?);
-    for entry in data.entries().map_err(damaged)? {
-        let entry = entry.map_err(damaged)?;
+    let mut kept = 0;
+    archive::each(package.data().map_err(damaged)?, PACKAGE_BYTES_MAX, |entry| {
         if !entry.header().entry_type().is_file() {
-            continue;
+            return Ok(());
         }
         let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let release = path.trim_start_matches("./").strip_prefix("boot/vmlinuz-").map(str::to_owned);
         let bytes_max = if release.is_some() { KERNEL_BYTES_MAX } else { MODULE_BYTES_MAX };
         if release.is_none() && !Available::wants(&path) {
-            continue;
+            return Ok(());
+        }
+        if entry.size() > bytes_max {
+            return Err(archive::Error::TooLong { path, most: bytes_max });
+        }
+        kept += if release.is_some() { 0 } else { entry.size() };
+        if kept > MODULES_BYTES_MAX {
+            return Err(archive::Error::TooLong { path, most: MODULES_BYTES_MAX });
         }
         let mut content = Vec::new();
-        entry.take(bytes_max).read_to_end(&mut content).map_err(damaged)?;
+        entry.read_to_end(&mut content)?;
         match release {
             Some(release) => found = Some((release, content)),
             None => modules.add(&path, &content),
         }
-    }
+        Ok(())
+    })
+    .map_err(|source| debian::Error::Tree { package: package.name.clone(), source })?;
     let (release, image) = found.ok_or_else(|| Error::NoKernel { package: package.name.clone() })?;
     let vmlinux = vmlinux(image, &format!("{}/boot/vmlinuz-{release}", package.name))?;
     modules.release = release;
@@ -130,10 +139,11 @@ fn of_package(package: &Package) -> Result<Parts, Error> {
 }
 
 /// The modules in a folder.
-fn of_folder(folder: &Path) -> Result<Available, kernel::Error> {
-    let release = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+fn of_folder(root: &Path) -> Result<Available, kernel::Error> {
+    let release = root.file_name().map(|name| name.to_string_lossy().into_owned());
     let mut modules = Available::new(&release.unwrap_or_default());
-    let mut folders = vec![folder.to_path_buf()];
+    let mut folders = vec![root.to_path_buf()];
+    let mut kept = 0;
     let failed =
         |path: &Path, source: io::Error| kernel::Error::Read { path: path.display().to_string(), source };
     while let Some(folder) = folders.pop() {
@@ -145,7 +155,11 @@ fn of_folder(folder: &Path) -> Result<Available, kernel::Error> {
             if kind.is_dir() {
                 folders.push(path);
             } else if kind.is_file() && Available::wants(&path.to_string_lossy()) {
-                let content = fs::read(&path).map_err(|source| failed(&path, source))?;
+                let content = input::read(&path, MODULE_BYTES_MAX)?;
+                kept += content.len() as u64;
+                if kept > MODULES_BYTES_MAX {
+                    return Err(kernel::Error::Modules { path: root.display().to_string() });
+                }
                 modules.add(&path.to_string_lossy(), &content);
             }
         }

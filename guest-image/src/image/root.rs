@@ -11,7 +11,8 @@ use crate::debian::{self, database, package::Package, unpack};
 use crate::folder;
 use crate::progress::{Progress, Stage};
 use crate::squashfs;
-use crate::tree::{Attributes, Content, Kind, OnFolder, Spool, Tree};
+use crate::tree::{Attributes, CONTENT_BYTES_MAX, Content, Kind, OnFolder, Spool, Tree};
+use everett_input::file as input;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
 use std::path::Path;
@@ -136,7 +137,7 @@ fn of_packages(
 ) -> Result<(Tree, Spool), Error> {
     let failed = |source: io::Error| cache::Error::of(&cache.temporary(), source);
     let opened = fetched.iter().map(|fetched| Package::open(&fetched.path)).collect::<Result<Vec<_>, _>>()?;
-    let mut spool = Spool::new(&cache.temporary()).map_err(failed)?;
+    let mut spool = Spool::new(&cache.temporary(), CONTENT_BYTES_MAX).map_err(failed)?;
     let mut tree = unpack::merged_tree()?;
     let mut unpacked = Vec::new();
     let total = opened.len() as u64;
@@ -170,7 +171,8 @@ fn of_packages(
         }
     })?;
     progress.at(Stage::Configure, total, total);
-    apply(&out_disk, tar_bytes, &mut tree)?;
+    apply(&out_disk, tar_bytes, &mut tree, &mut spool)?;
+    spool.flush().map_err(failed)?;
     for path in LEFTOVERS {
         tree.remove(path.as_bytes());
     }
@@ -181,11 +183,11 @@ fn of_packages(
 }
 
 /// Puts what a machine packed over the tree. The contents stay in the disk's file, which may be unlinked afterwards.
-fn apply(out_disk: &Path, tar_bytes: u64, tree: &mut Tree) -> Result<(), Error> {
+fn apply(out_disk: &Path, tar_bytes: u64, tree: &mut Tree, spool: &mut Spool) -> Result<(), Error> {
     let read = |source: io::Error| Error::Packed(archive::Error::Read(source));
     let file = Arc::new(File::open(out_disk).map_err(read)?);
     let reader = BufReader::new(File::open(out_disk).map_err(read)?.take(tar_bytes));
-    let store = Store::InPlace(file);
+    let store = Store::InPlace(file, spool);
     archive::unpack(reader, tree, store, Mode::Overlay, |path| Some(path.to_vec())).map_err(Error::Packed)?;
     Ok(())
 }
@@ -196,7 +198,14 @@ fn of_tar(spec: &ImageSpec, cache: &Cache, path: &Path, progress: &mut dyn Progr
         path: path.display().to_string(),
         source: archive::Error::Read(source),
     };
-    let mut file = File::open(path).map_err(failed)?;
+    let (mut file, metadata) = input::open(path)?;
+    if metadata.len() > CONTENT_BYTES_MAX {
+        return Err(input::Error {
+            path: path.to_owned(),
+            reason: input::Reason::TooLong(CONTENT_BYTES_MAX),
+        }
+        .into());
+    }
     let (_, digest) = cache::digest(&mut file).map_err(failed)?;
     let key = key(spec, "tar").with(digest);
     if let Some(entry) = cache.get("root", &key) {
@@ -208,12 +217,13 @@ fn of_tar(spec: &ImageSpec, cache: &Cache, path: &Path, progress: &mut dyn Progr
     file.seek(SeekFrom::Start(0)).map_err(failed)?;
     let mut tree = Tree::default();
     let temporary = cache.temporary();
-    let mut spool = Spool::new(&temporary).map_err(|source| cache::Error::of(&temporary, source))?;
+    let mut spool =
+        Spool::new(&temporary, CONTENT_BYTES_MAX).map_err(|source| cache::Error::of(&temporary, source))?;
     let (reader, contents): (Box<dyn Read>, _) = match Format::detect(&start[..length]) {
         Some(format) => (format.reader(BufReader::new(file)).map_err(failed)?, Store::Spool(&mut spool)),
         None => {
             let same = Arc::new(file.try_clone().map_err(failed)?);
-            (Box::new(BufReader::new(file)), Store::InPlace(same))
+            (Box::new(BufReader::new(file)), Store::InPlace(same, &mut spool))
         }
     };
     archive::unpack(reader, &mut tree, contents, Mode::Plain, |path| Some(path.to_vec()))

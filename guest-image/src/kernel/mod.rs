@@ -15,16 +15,31 @@ use std::path::Path;
 /// Most bytes of a kernel, packed or not. Debian's has 60 MiB.
 pub const KERNEL_BYTES_MAX: u64 = 1 << 30;
 
+/// Most bytes of a module, packed or not.
+pub(crate) const MODULE_BYTES_MAX: u64 = 64 << 20;
+
+/// Most bytes of all modules of a kernel, as they are packed. Debian's have 100 MiB.
+pub(crate) const MODULES_BYTES_MAX: u64 = 1 << 30;
+
 /// Why a file is no kernel for a machine.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file cannot be read.
-    #[error("cannot read the kernel {path}")]
+    /// A folder of modules cannot be read.
+    #[error("cannot read the modules in {path}")]
     Read {
-        /// The file.
+        /// The folder or the file.
         path: String,
         /// Why.
         source: std::io::Error,
+    },
+    /// The file, or that of a module, cannot be read.
+    #[error("cannot read the kernel {0}")]
+    File(#[from] everett_input::file::Error),
+    /// The modules are too many to keep in memory.
+    #[error("the modules in {path} have more than {MODULES_BYTES_MAX} bytes")]
+    Modules {
+        /// Their folder, or their package.
+        path: String,
     },
     /// The file is neither an ELF nor a bzImage.
     #[error("{path} is not a kernel: neither an ELF (vmlinux) nor a bzImage")]
@@ -55,13 +70,8 @@ pub enum Error {
 /// # Errors
 /// The file cannot be read, or is no kernel for x86-64.
 pub fn read_vmlinux(path: &Path) -> Result<Vec<u8>, Error> {
-    let name = || path.display().to_string();
-    let length = std::fs::metadata(path).map_err(|source| Error::Read { path: name(), source })?.len();
-    if length > KERNEL_BYTES_MAX {
-        return Err(Error::NotAKernel { path: name() });
-    }
-    let bytes = std::fs::read(path).map_err(|source| Error::Read { path: name(), source })?;
-    vmlinux(bytes, &name())
+    let bytes = everett_input::file::read(path, KERNEL_BYTES_MAX)?;
+    vmlinux(bytes, &path.display().to_string())
 }
 
 /// The ELF of a kernel that is in memory. `name` is what errors call it.

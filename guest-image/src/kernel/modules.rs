@@ -1,6 +1,6 @@
 //! Which modules a machine needs, with what they depend on, in the order in which they load.
 
-use super::elf;
+use super::{MODULE_BYTES_MAX, elf};
 use crate::compression::Format;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,9 +15,6 @@ pub const DEFAULT_MODULES: [&str; 8] = [
     "overlay",
     "ext4",
 ];
-
-/// Most bytes of a module, unpacked.
-const MODULE_BYTES_MAX: u64 = 64 << 20;
 
 /// Why no order was found.
 #[derive(Debug, thiserror::Error)]

@@ -96,26 +96,31 @@ pub struct Spool {
     file: Arc<File>,
     writer: BufWriter<File>,
     length: u64,
+    bytes_max: u64,
 }
 
 impl Spool {
-    /// A spool in this folder.
+    /// A spool in this folder, for at most `bytes_max` bytes.
     ///
     /// # Errors
     /// No file can be made there.
-    pub fn new(folder: &Path) -> io::Result<Self> {
+    pub fn new(folder: &Path, bytes_max: u64) -> io::Result<Self> {
         let file = tempfile::tempfile_in(folder)?;
         let writer = BufWriter::with_capacity(1 << 20, file.try_clone()?);
-        Ok(Spool { file: Arc::new(file), writer, length: 0 })
+        Ok(Spool { file: Arc::new(file), writer, length: 0, bytes_max })
     }
 
     /// Takes all bytes of a reader. They can be read back once [`Self::flush`] was called.
     ///
     /// # Errors
-    /// They cannot be read or written.
-    pub fn store(&mut self, mut reader: impl Read) -> io::Result<Content> {
+    /// They cannot be read or written, or are more than the spool takes.
+    pub fn store(&mut self, reader: impl Read) -> io::Result<Content> {
         let offset = self.length;
-        let length = io::copy(&mut reader, &mut self.writer)?;
+        let left = self.bytes_max - offset;
+        let length = io::copy(&mut reader.take(left.saturating_add(1)), &mut self.writer)?;
+        if length > left {
+            return Err(io::Error::other(format!("with this file more than {} bytes", self.bytes_max)));
+        }
         self.length += length;
         Ok(Content::Span { file: Arc::clone(&self.file), offset, length })
     }
@@ -136,7 +141,7 @@ mod tests {
     #[test]
     fn a_spool_gives_back_what_it_took() {
         let folder = tempfile::tempdir().unwrap();
-        let mut spool = Spool::new(folder.path()).unwrap();
+        let mut spool = Spool::new(folder.path(), 1 << 30).unwrap();
         let first = spool.store(b"first".as_slice()).unwrap();
         let empty = spool.store(b"".as_slice()).unwrap();
         let second = spool.store(vec![7; 3 << 20].as_slice()).unwrap();

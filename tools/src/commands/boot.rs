@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 
 use anyhow::{Context, bail};
+use everett_input::text::Console;
 use everett_protocol::{Exec, Exit};
 use everett_vmm::boot::DEFAULT_CMDLINE;
 use everett_vmm::machine::{End, MachineConfig, Stop, Until};
@@ -21,7 +22,7 @@ use crate::session::event::{Event, StreamName, What};
 use crate::session::launch::{EngineOptions, Launcher};
 use crate::session::show;
 use crate::session::timeline::{COMMAND, Timeline};
-use crate::ui::{Ui, style};
+use crate::ui::{Ui, printable, style};
 use crate::units::show_duration_ns;
 use crate::world_file::{Clock, Workload, World};
 
@@ -181,6 +182,7 @@ struct Terminal<'a> {
     /// Show the kernel's console and the services; else only the command's output.
     all: bool,
     keyboard: Option<Receiver<Vec<u8>>>,
+    console: Console,
 }
 
 impl<'a> Terminal<'a> {
@@ -199,7 +201,7 @@ impl<'a> Terminal<'a> {
             });
             keyboard
         });
-        Terminal { ui, all, keyboard }
+        Terminal { ui, all, keyboard, console: Console::default() }
     }
 
     /// What was typed since the last call, by lines.
@@ -222,10 +224,7 @@ impl<'a> Terminal<'a> {
             let text = String::from_utf8_lossy(bytes);
             self.ui.record(&Record::Console { vtime_ns, text: &text })?;
         } else {
-            // A console is for terminals: what controls one passes through.
-            let mut out = io::stdout().lock();
-            out.write_all(bytes)?;
-            out.flush()?;
+            self.ui.pass(&self.console.take(bytes))?;
         }
         Ok(())
     }
@@ -245,8 +244,8 @@ impl<'a> Terminal<'a> {
         self.ui.record(event)?;
         match &event.what {
             What::Line { unit, stream, text, .. } if unit == COMMAND && !self.ui.json => match stream {
-                StreamName::Stdout => writeln!(io::stdout(), "{text}")?,
-                StreamName::Stderr => writeln!(io::stderr(), "{text}")?,
+                StreamName::Stdout => writeln!(io::stdout(), "{}", printable(text))?,
+                StreamName::Stderr => writeln!(io::stderr(), "{}", printable(text))?,
             },
             What::Exit { unit, success: true, .. } if unit == COMMAND => {}
             What::Finding { .. } => self.ui.say(show::line(event, false))?,

@@ -1,12 +1,10 @@
 //! What several commands begin with: the world, the node, the seed, the engine.
 
-use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::slice;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use everett_explorer::plan::limits::PLAN_BYTES_MAX;
 use everett_explorer::plan::{Plan, PlanErrors};
 use everett_guest_image::Cache;
@@ -141,11 +139,7 @@ impl BadPlan {
 }
 
 fn plan_text(file: &Path) -> anyhow::Result<String> {
-    let here = || file.display().to_string();
-    let mut bytes = Vec::new();
-    let opened = fs::File::open(file).with_context(here)?;
-    opened.take(PLAN_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).with_context(here)?;
-    String::from_utf8(bytes).with_context(here)
+    Ok(everett_input::file::read_text(file, PLAN_BYTES_MAX as u64)?)
 }
 
 /// A world that can be run: its image is there.

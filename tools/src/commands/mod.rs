@@ -24,6 +24,7 @@ mod verify;
 use std::io;
 use std::process::ExitCode;
 
+use everett_input::text;
 use serde::Serialize;
 
 use crate::cli::{Cli, Command};
@@ -85,7 +86,7 @@ pub fn report_error(cli: &Cli, error: &anyhow::Error) {
         error: &'a str,
     }
     let lines = match error.downcast_ref::<common::BadPlan>() {
-        Some(plan) => plan.lines(),
+        Some(plan) => plan.lines().iter().map(|line| text::one_line(line)).collect(),
         None => vec![one_line(error)],
     };
     for line in &lines {
@@ -98,7 +99,7 @@ pub fn report_error(cli: &Cli, error: &anyhow::Error) {
 fn one_line(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
-        let text = cause.to_string().replace(['\n', '\r'], " ");
+        let text = text::one_line(&cause.to_string().replace(['\n', '\r'], " "));
         if line.is_empty() {
             line = text;
         } else if !line.contains(&text) {
@@ -117,6 +118,10 @@ mod tests {
     #[test]
     fn causes_are_told_once() {
         assert_eq!(one_line(&anyhow!("no space").context("cache")), "cache: no space");
+        assert_eq!(
+            one_line(&anyhow!("the guest said \u{1b}[2J\u{9b}H")),
+            "the guest said \\u{1b}[2J\\u{9b}H"
+        );
         assert_eq!(one_line(&anyhow!("a\nb").context("reading: a b")), "reading: a b");
     }
 }

@@ -4,7 +4,6 @@
 //! the bit; on a changed one it is the same plan, done to another program.
 
 use std::fs;
-use std::io::Read;
 use std::path::{Component, Path as FilePath, PathBuf};
 
 use anyhow::{Context, bail};
@@ -91,12 +90,7 @@ impl Regression {
     /// It is none.
     pub fn read(file: &FilePath) -> anyhow::Result<Regression> {
         let here = || file.display().to_string();
-        let mut text = String::new();
-        let opened = fs::File::open(file).with_context(here)?;
-        let length = opened.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).with_context(here)?;
-        if length as u64 > FILE_BYTES_MAX {
-            bail!("{}: a regression file has at most {FILE_BYTES_MAX} bytes", file.display());
-        }
+        let text = everett_input::file::read_text(file, FILE_BYTES_MAX)?;
         let regression: Regression = serde_json::from_str(&text).with_context(here)?;
         if regression.schema_version != SCHEMA_VERSION {
             let version = regression.schema_version;

@@ -37,6 +37,11 @@ use crate::world_file::{Clock, CpuModel, Node, World};
 /// Caches are dropped on average once in so many instructions, if at all.
 const FLUSH_INTERVAL: u64 = 1_000_000;
 
+/// The fewest entries of one of the engine's caches.
+const CACHE_ENTRIES_MIN: usize = 16;
+/// The most entries of one of the engine's caches: they take up to a KiB of memory each.
+const CACHE_ENTRIES_MAX: usize = 1 << 20;
+
 /// Why a machine could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
@@ -77,7 +82,7 @@ pub enum LaunchError {
     )]
     Digest,
     /// Sizes of caches that do not exist.
-    #[error("--{0} must be a power of two, at least 16")]
+    #[error("--{0} must be a power of two from {CACHE_ENTRIES_MIN} to {CACHE_ENTRIES_MAX}")]
     CacheSize(&'static str),
 }
 
@@ -157,7 +162,8 @@ impl EngineOptions {
     pub fn new(hidden: &cli::Hidden) -> Result<EngineOptions, LaunchError> {
         let mut options = EngineOptions::default();
         let size = |n: usize, name| {
-            if n.is_power_of_two() && n >= 16 { Ok(n) } else { Err(LaunchError::CacheSize(name)) }
+            let good = n.is_power_of_two() && (CACHE_ENTRIES_MIN..=CACHE_ENTRIES_MAX).contains(&n);
+            if good { Ok(n) } else { Err(LaunchError::CacheSize(name)) }
         };
         match hidden.soft_mode {
             cli::SoftMode::Translate => {}

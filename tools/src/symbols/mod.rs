@@ -9,6 +9,7 @@
 mod elf;
 mod kallsyms;
 
+use everett_guest_image::kernel::KERNEL_BYTES_MAX;
 use std::fmt;
 use std::path::Path;
 
@@ -35,7 +36,9 @@ impl Symbols {
     /// The names in a kernel's file; none if it cannot be read.
     #[must_use]
     pub fn of_file(kernel: &Path) -> Symbols {
-        std::fs::read(kernel).map(|file| Symbols::of_kernel(&file)).unwrap_or_default()
+        everett_input::file::read(kernel, KERNEL_BYTES_MAX)
+            .map(|file| Symbols::of_kernel(&file))
+            .unwrap_or_default()
     }
 
     /// How many names there are.

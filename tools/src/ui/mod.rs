@@ -3,13 +3,16 @@
 //! * [`Ui`] decides once where things go; [`style`] has the few colours; [`progress`] the bars.
 //!
 //! **Invariants.** With `--json`, standard output holds JSON lines and nothing else. Bars and colour appear only on
-//! terminals. Text that a guest wrote is never sent to a terminal with control characters in it.
+//! terminals. Text that a guest wrote is never sent to a terminal with control characters in it: commands put it through
+//! [`printable`], and [`Ui`] lets nothing through but its own colours.
 
 pub mod progress;
 pub mod style;
 
 use std::io::{self, IsTerminal, Write};
 
+pub use everett_input::text::printable;
+use everett_input::text::{self, painted};
 use serde::Serialize;
 
 /// Where output goes.
@@ -30,7 +33,17 @@ impl Ui {
 
     /// A line for people; nothing with `--json`.
     pub fn say(&self, line: impl AsRef<str>) -> io::Result<()> {
-        if self.json { Ok(()) } else { self.write(line.as_ref()) }
+        if self.json { Ok(()) } else { self.write(&painted(line.as_ref())) }
+    }
+
+    /// A console's output, as it comes; nothing with `--json`.
+    pub fn pass(&self, text: &str) -> io::Result<()> {
+        if self.json {
+            return Ok(());
+        }
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()
     }
 
     /// A line for programs; nothing without `--json`.
@@ -39,7 +52,7 @@ impl Ui {
             return Ok(());
         }
         let line = serde_json::to_string(record).map_err(io::Error::other)?;
-        self.write(&line)
+        self.write(&text::json(&line))
     }
 
     fn write(&self, line: &str) -> io::Result<()> {
@@ -47,33 +60,5 @@ impl Ui {
         out.write_all(line.as_bytes())?;
         out.write_all(b"\n")?;
         out.flush()
-    }
-}
-
-/// A guest's text made safe for a terminal: control characters other than tab become escapes.
-#[must_use]
-pub fn printable(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        // C1 controls and the bidirectional overrides can rewrite what a terminal shows, as escapes can.
-        let hidden = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if (c.is_control() && c != '\t') || hidden {
-            safe.extend(c.escape_default());
-        } else {
-            safe.push(c);
-        }
-    }
-    safe
-}
-
-#[cfg(test)]
-mod tests {
-    use super::printable;
-
-    #[test]
-    fn control_characters_are_shown() {
-        assert_eq!(printable("a\tb\x1b[2Jc\r"), "a\tb\\u{1b}[2Jc\\r");
-        assert_eq!(printable("grün"), "grün");
-        assert_eq!(printable("x\u{202e}y"), "x\\u{202e}y");
     }
 }

@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::Ui;
+use super::{Ui, printable};
 use crate::explore::expedition::Progress;
 use crate::host_time::Stopwatch;
 use crate::units::{Vtime, show_bytes, show_duration_ns};
@@ -39,7 +39,7 @@ impl RunBar {
 
     /// What it is about just now.
     pub fn say(&self, text: &str) {
-        self.bar.set_message(text.to_owned());
+        self.bar.set_message(printable(text));
         self.bar.tick();
     }
 
@@ -150,7 +150,7 @@ impl StageBar {
 
     /// What it is doing just now.
     pub fn note(&self, note: &str) {
-        self.bar.set_message(note.chars().take(NOTE_CHARACTERS_MAX).collect::<String>());
+        self.bar.set_message(printable(note).chars().take(NOTE_CHARACTERS_MAX).collect::<String>());
     }
 
     /// Whether one of these stages was shown.

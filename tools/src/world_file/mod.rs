@@ -15,6 +15,7 @@ mod cursor;
 mod disk;
 mod epoch;
 mod error;
+mod files;
 mod image;
 mod link;
 mod node;
@@ -28,6 +29,7 @@ use everett_explorer::plan::draw::FaultConfig;
 use everett_explorer::plan::{Names, NodeNames};
 use everett_explorer::property::PropertyConfig;
 use everett_explorer::property::limits::PROPERTIES_MAX;
+use everett_input::file::{self as input, Reason};
 use everett_vmm::clock::ClockMode;
 use serde::Serialize;
 
@@ -152,17 +154,11 @@ impl World {
 /// # Errors
 /// The first defect: an unreadable or oversized file, a syntax error, an unknown key, a bad value, a missing file.
 pub fn load(file: &Path) -> Result<World, Error> {
-    let length = std::fs::metadata(file).map_err(|e| Error::whole(file, paths::io_reason(&e)))?;
-    if length.is_dir() {
-        return Err(Error::whole(file, "this is a folder; name the world file in it"));
-    }
-    if length.len() > FILE_BYTES_MAX {
-        return Err(Error::whole(file, format!("a world file has at most {FILE_BYTES_MAX} bytes")));
-    }
-    let bytes = std::fs::read(file).map_err(|e| Error::whole(file, paths::io_reason(&e)))?;
-    let text = String::from_utf8(bytes).map_err(|e| {
-        let line = e.as_bytes()[..e.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
-        Error { line: Some(line), ..Error::whole(file, "not UTF-8 text") }
+    let text = input::read_text(file, FILE_BYTES_MAX).map_err(|error| match error.reason {
+        Reason::NotText(line) => Error { line: Some(line), ..Error::whole(file, "not UTF-8 text") },
+        Reason::TooLong(most) => Error::whole(file, format!("a world file has at most {most} bytes")),
+        Reason::Kind("a folder") => Error::whole(file, "this is a folder; name the world file in it"),
+        reason => Error::whole(file, reason.to_string()),
     })?;
     parse(&text, file)
 }
@@ -229,9 +225,10 @@ fn read(top: &Table<'_>, file: &Path) -> Result<World, Error> {
     let image = image::read(top.get("image").map(|item| item.table()).transpose()?)?;
 
     let mut nodes: Vec<Node> = Vec::new();
+    let mut files = files::Reader::default();
     let list = top.get("node").ok_or_else(|| top.error("a world needs at least one [[node]]"))?;
     for item in list.list(NODES_MAX)? {
-        let (node, name) = node::read(&item.table()?, &image)?;
+        let (node, name) = node::read(&item.table()?, &image, &mut files)?;
         if let Some(first) = nodes.iter().position(|other| other.name == node.name) {
             return Err(name.error(format!("node[{first}] is already named \"{}\"", node.name)));
         }

@@ -1,7 +1,5 @@
 //! `[[node]]`: one machine.
 
-use std::io::Read;
-use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -10,6 +8,7 @@ use super::command::{Service, services};
 use super::cursor::{Item, Table};
 use super::disk::{self, DataDisk};
 use super::error::Error;
+use super::files;
 use super::image::{self, Image, Root};
 use super::paths;
 use crate::units;
@@ -20,8 +19,6 @@ pub(super) const MEMORY_BYTES_MIN: u64 = 32 << 20;
 pub(super) const MEMORY_BYTES_DEFAULT: u64 = 256 << 20;
 /// See [`MEMORY_BYTES_MIN`]. RAM is one region below the devices' addresses.
 pub(super) const MEMORY_BYTES_MAX: u64 = 3 << 30;
-/// The largest file that `files` puts into a guest, in bytes.
-pub(super) const FILE_BYTES_MAX: u64 = 16 << 20;
 /// The most entries in `files`.
 const FILES_MAX: usize = 256;
 /// What a program begins with: the interpreter that it asks for, or the ELF header.
@@ -73,7 +70,11 @@ impl FileEntry {
 }
 
 /// Read a node; the second value is its name's place, for errors about duplicates.
-pub(super) fn read<'a>(table: &Table<'a>, image: &Image) -> Result<(Node, Item<'a>), Error> {
+pub(super) fn read<'a>(
+    table: &Table<'a>,
+    image: &Image,
+    reader: &mut files::Reader,
+) -> Result<(Node, Item<'a>), Error> {
     table.only(&["name", "memory", "packages", "files", "disk", "service"], &["cpus", "address"])?;
     let name_item = table.require("name")?;
     let name = host_name(&name_item)?;
@@ -90,7 +91,7 @@ pub(super) fn read<'a>(table: &Table<'a>, image: &Image) -> Result<(Node, Item<'
             image::packages(&item)?
         }
     };
-    let files = table.get("files").map(|item| files(&item)).transpose()?.unwrap_or_default();
+    let files = table.get("files").map(|item| files(&item, reader)).transpose()?.unwrap_or_default();
     let disks = table.get("disk").map(|item| disk::read(&item)).transpose()?.unwrap_or_default();
     let services =
         table.get("service").map(|item| services(&item, SERVICES_MAX)).transpose()?.unwrap_or_default();
@@ -123,12 +124,12 @@ fn memory(item: &Item<'_>) -> Result<u64, Error> {
     Ok(bytes)
 }
 
-fn files(item: &Item<'_>) -> Result<Vec<FileEntry>, Error> {
+fn files(item: &Item<'_>, reader: &mut files::Reader) -> Result<Vec<FileEntry>, Error> {
     let mut files: Vec<FileEntry> = Vec::new();
     for (guest, host) in item.table()?.entries() {
         let guest_path = paths::guest(&host, &guest)?;
         let host_path = paths::host(&host)?;
-        let content = file(&host_path).map_err(|what| host.error(what))?;
+        let content = reader.read(&host_path).map_err(|what| host.error(what))?;
         if files.iter().any(|other| other.guest_path == guest_path) {
             return Err(host.error(format!("{guest_path} is named twice")));
         }
@@ -138,19 +139,4 @@ fn files(item: &Item<'_>) -> Result<Vec<FileEntry>, Error> {
         }
     }
     Ok(files)
-}
-
-/// The content of a file of the host.
-fn file(path: &Path) -> Result<Arc<[u8]>, String> {
-    let reason = |error| paths::io_reason(&error);
-    if !std::fs::metadata(path).map_err(reason)?.is_file() {
-        return Err(format!("{} is not a file", path.display()));
-    }
-    let mut content = Vec::new();
-    let file = std::fs::File::open(path).map_err(reason)?;
-    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut content).map_err(reason)?;
-    if content.len() as u64 > FILE_BYTES_MAX {
-        return Err(format!("{} has more than {FILE_BYTES_MAX} bytes", path.display()));
-    }
-    Ok(content.into())
 }

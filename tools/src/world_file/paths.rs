@@ -1,7 +1,8 @@
 //! Host paths in a world file, and paths inside the guest.
 
-use std::io;
 use std::path::{Component, Path, PathBuf};
+
+use everett_input::file::in_words;
 
 use super::cursor::Item;
 use super::error::Error;
@@ -28,11 +29,11 @@ pub(super) fn host(item: &Item<'_>) -> Result<PathBuf, Error> {
         return Err(escapes());
     }
     let real =
-        joined.canonicalize().map_err(|e| item.error(format!("{}: {}", joined.display(), io_reason(&e))))?;
+        joined.canonicalize().map_err(|e| item.error(format!("{}: {}", joined.display(), in_words(&e))))?;
     if named.is_relative() {
         let folder = folder
             .canonicalize()
-            .map_err(|e| item.error(format!("{}: {}", folder.display(), io_reason(&e))))?;
+            .map_err(|e| item.error(format!("{}: {}", folder.display(), in_words(&e))))?;
         if !real.starts_with(folder) {
             return Err(escapes());
         }
@@ -58,14 +59,5 @@ pub(super) fn guest(item: &Item<'_>, text: &str) -> Result<String, Error> {
             Err(item.error(format!("\"{text}\" lies in /{top}, which the guest's kernel provides")))
         }
         Some(_) => Ok(format!("/{}", parts.join("/"))),
-    }
-}
-
-/// The reason of an I/O error in words, without the operating system's error number.
-pub(super) fn io_reason(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "no such file or folder".to_owned(),
-        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        _ => error.to_string(),
     }
 }

@@ -27,6 +27,18 @@ fn python_sqlite_and_openssl_give_right_answers() {
 }
 
 #[test]
+fn what_a_command_prints_cannot_control_the_terminal() {
+    crate::support::image();
+    let world = crate::support::world_file();
+    let script = "printf 'a\\033[2Jb\\302\\233Hc\\n'; printf 'x\\033]0;title\\007\\n' >&2";
+    let output = everett(&["boot", world.to_str().unwrap(), "--", "sh", "-c", script]);
+    assert!(output.status.success(), "{}", shown(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "a\\u{1b}[2Jb\\u{9b}Hc\n");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("x\\u{1b}]0;title\\u{7}") && !errors.contains('\u{1b}'), "{errors}");
+}
+
+#[test]
 fn a_run_leaves_a_folder_and_prints_json() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("run");

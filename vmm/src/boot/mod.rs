@@ -15,14 +15,12 @@ pub use small::{SMALL_KERNEL_ENTRY, small_kernel};
 pub use cmdline::{DEFAULT_CMDLINE, EXIT_CMDLINE, checked_cmdline};
 pub use elf::Kernel;
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use everett_cpu::CpuState;
 use vm_memory::{Bytes, GuestAddress};
 
-use crate::layout::{ACPI, BOOT_PARAMS, GENERATION_ID, HIGH_RAM, PAGE};
+use crate::layout::{ACPI, BOOT_PARAMS, GENERATION_ID, HIGH_RAM, PAGE, RAM_BYTES_MAX};
 use crate::ram::Ram;
 
 /// Bytes of the seed for the guest's random generator.
@@ -32,14 +30,8 @@ pub const BOOT_SEED_BYTES: usize = 32;
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
     /// A file cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
+    #[error("cannot read {0}")]
+    Read(#[from] everett_input::file::Error),
     /// A kernel that is not one.
     #[error("{}: {reason}", path.display())]
     Kernel {
@@ -128,7 +120,7 @@ pub fn load(ram: &Ram, files: &BootFiles<'_>, data: &BootData<'_>) -> Result<Cpu
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, BootError> {
-    fs::read(path).map_err(|source| BootError::Read { path: path.to_owned(), source })
+    Ok(everett_input::file::read(path, RAM_BYTES_MAX)?)
 }
 
 /// Put the initramfs at the top of RAM. Returns its address and length.

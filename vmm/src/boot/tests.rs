@@ -1,3 +1,5 @@
+use std::fs;
+
 use proptest::prelude::*;
 
 use super::small::small_kernel;

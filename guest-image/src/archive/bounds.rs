@@ -1,0 +1,163 @@
+//! Tests of archives that claim more than they are worth.
+
+use super::{ENTRIES_MAX, Error, Mode, RECORDS_BYTES_MAX, Store, unpack};
+use crate::tree::{CONTENT_BYTES_MAX, INODES_MAX, Spool, Tree};
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::Arc;
+use tar::{Builder, EntryType, Header};
+
+const TERABYTE: u64 = 1 << 40;
+
+fn header(kind: EntryType, size: u64) -> Header {
+    let mut header = Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_path("srv/claim").unwrap();
+    header.set_mode(0o644);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(0);
+    header.set_size(size);
+    header.set_cksum();
+    header
+}
+
+/// What becomes of an archive that is copied.
+fn spooled(archive: impl Read) -> Error {
+    let mut spool = Spool::new(&std::env::temp_dir(), CONTENT_BYTES_MAX).unwrap();
+    let store = Store::Spool(&mut spool);
+    unpack(archive, &mut Tree::default(), store, Mode::Plain, |path| Some(path.to_vec())).unwrap_err()
+}
+
+/// What becomes of an archive that stays in its file.
+fn in_place(archive: impl Read) -> Error {
+    let mut spool = Spool::new(&std::env::temp_dir(), CONTENT_BYTES_MAX).unwrap();
+    let store = Store::InPlace(Arc::new(File::open("/dev/null").unwrap()), &mut spool);
+    unpack(archive, &mut Tree::default(), store, Mode::Plain, |path| Some(path.to_vec())).unwrap_err()
+}
+
+fn too_long() -> String {
+    format!("srv/claim: with this file the archive has more than {CONTENT_BYTES_MAX} bytes, holes included")
+}
+
+/// A file of eight terabytes, of which nothing but the hole before the end is stored.
+fn sparse() -> Vec<u8> {
+    let mut header = header(EntryType::GNUSparse, 0);
+    let gnu = header.as_gnu_mut().unwrap();
+    let octal = |field: &mut [u8; 12], value: u64| {
+        field.copy_from_slice(format!("{value:011o}\0").as_bytes());
+    };
+    // Eleven octal digits are eight GiB, so the size is binary (GNU tar, "Extensions to the archive format").
+    let binary = |field: &mut [u8; 12], value: u64| {
+        field.fill(0);
+        field[0] = 0x80;
+        field[4..].copy_from_slice(&value.to_be_bytes());
+    };
+    binary(&mut gnu.sparse[0].offset, 8 * TERABYTE);
+    octal(&mut gnu.sparse[0].numbytes, 0);
+    binary(&mut gnu.realsize, 8 * TERABYTE);
+    header.set_cksum();
+    [header.as_bytes().as_slice(), &[0; 1024]].concat()
+}
+
+#[test]
+fn a_sparse_file_of_terabytes_is_refused_by_its_name() {
+    assert_eq!(spooled(sparse().as_slice()).to_string(), too_long());
+    assert_eq!(in_place(sparse().as_slice()).to_string(), too_long());
+}
+
+#[test]
+fn contents_are_bounded_before_they_are_read() {
+    let claim = header(EntryType::Regular, CONTENT_BYTES_MAX + 1);
+    let archive = || claim.as_bytes().as_slice().chain(io::repeat(0).take(1 << 20));
+    assert_eq!(spooled(archive()).to_string(), too_long());
+    assert_eq!(in_place(archive()).to_string(), too_long());
+    // In parts, too.
+    let half = header(EntryType::Regular, CONTENT_BYTES_MAX / 2 + 1);
+    let skipped = |length| half.as_bytes().as_slice().chain(io::repeat(0).take(length));
+    let rounded = (CONTENT_BYTES_MAX / 2 + 1).next_multiple_of(512);
+    let error = in_place(skipped(rounded).chain(skipped(0))).to_string();
+    assert_eq!(error, too_long());
+}
+
+#[test]
+fn a_spool_takes_no_more_than_its_bound() {
+    let mut spool = Spool::new(&std::env::temp_dir(), 1000).unwrap();
+    let archive = || {
+        header(EntryType::Regular, 600).as_bytes().to_vec().into_iter().chain([7; 1024]).collect::<Vec<u8>>()
+    };
+    let mut both = |tree: &mut Tree| {
+        let bytes = archive();
+        unpack(bytes.as_slice(), tree, Store::Spool(&mut spool), Mode::Plain, |path| Some(path.to_vec()))
+    };
+    let mut tree = Tree::default();
+    both(&mut tree).unwrap();
+    assert_eq!(both(&mut tree).unwrap_err().to_string(), "srv/claim: with this file more than 1000 bytes");
+}
+
+#[test]
+fn records_of_names_and_attributes_are_bounded() {
+    for kind in [EntryType::GNULongName, EntryType::GNULongLink, EntryType::XHeader] {
+        let claim = header(kind, 64 * RECORDS_BYTES_MAX);
+        let archive = claim.as_bytes().as_slice().chain(io::repeat(b'x').take(64 * RECORDS_BYTES_MAX));
+        let error = spooled(archive.chain(header(EntryType::Regular, 0).as_bytes().as_slice()));
+        assert!(matches!(error, Error::Records), "{error}");
+    }
+}
+
+/// Entries without an end.
+struct Endless<F> {
+    make: F,
+    number: u64,
+    bytes: Vec<u8>,
+    given: usize,
+}
+
+impl<F: Fn(u64) -> Vec<u8>> Read for Endless<F> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.given == self.bytes.len() {
+            (self.bytes, self.given) = ((self.make)(self.number), 0);
+            self.number += 1;
+        }
+        let length = buffer.len().min(self.bytes.len() - self.given);
+        buffer[..length].copy_from_slice(&self.bytes[self.given..self.given + length]);
+        self.given += length;
+        Ok(length)
+    }
+}
+
+fn endless<F: Fn(u64) -> Vec<u8>>(make: F) -> Endless<F> {
+    Endless { make, number: 0, bytes: Vec::new(), given: 0 }
+}
+
+#[test]
+fn entries_are_counted() {
+    let entry = header(EntryType::Fifo, 0).as_bytes().to_vec();
+    let error = spooled(endless(|_| entry.clone())).to_string();
+    assert_eq!(error, format!("the archive has more than {ENTRIES_MAX} entries"));
+}
+
+#[test]
+fn folders_that_an_archive_implies_are_counted() {
+    let deep = "/d".repeat(240);
+    let entry = |number: u64| {
+        let mut builder = Builder::new(Vec::new());
+        let mut header = header(EntryType::Fifo, 0);
+        builder.append_data(&mut header, format!("f{number}{deep}"), io::empty()).unwrap();
+        let mut bytes = builder.into_inner().unwrap();
+        bytes.truncate(bytes.len() - 1024);
+        bytes
+    };
+    let error = spooled(endless(entry)).to_string();
+    assert!(error.ends_with(&format!(": more than {INODES_MAX} files and folders")), "{error}");
+}
+
+#[test]
+fn sparse_files_that_are_not_understood_are_refused() {
+    let mut builder = Builder::new(Vec::new());
+    builder.append_pax_extensions([("GNU.sparse.major", b"1".as_slice())]).unwrap();
+    let mut header = header(EntryType::Regular, 0);
+    builder.append_data(&mut header, "GNUSparseFile.0/x", io::empty()).unwrap();
+    let error = spooled(builder.into_inner().unwrap().as_slice()).to_string();
+    assert!(error.starts_with("GNUSparseFile.0/x: a sparse file in PAX format"), "{error}");
+}

@@ -1,0 +1,202 @@
+//! Files that users name: world files, locks, fault plans, kernels, archives.
+//!
+//! **Invariants.** Only regular files are opened. Opening never blocks, reading never takes more than the caller's bound,
+//! and every error names the file.
+
+use std::fs::{File, FileType, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+/// Why a file that a user named cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {reason}", path.display())]
+pub struct Error {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub reason: Reason,
+}
+
+impl Error {
+    /// True if there is no such file.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(&self.reason, Reason::Io(error) if error.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+/// For callers that name the file themselves.
+impl From<Error> for io::Error {
+    fn from(error: Error) -> io::Error {
+        match error.reason {
+            Reason::Io(error) => error,
+            reason => io::Error::other(reason),
+        }
+    }
+}
+
+/// What is wrong with a file.
+#[derive(Debug, thiserror::Error)]
+pub enum Reason {
+    /// The operating system refuses.
+    #[error("{}", in_words(.0))]
+    Io(io::Error),
+    /// It is no regular file.
+    #[error("this is {0}, and a regular file is needed")]
+    Kind(&'static str),
+    /// It is longer than the caller's bound.
+    #[error("more than {0} bytes, which is the most for this file")]
+    TooLong(u64),
+    /// Its bytes are not UTF-8.
+    #[error("not UTF-8 text in line {0}")]
+    NotText(usize),
+}
+
+/// Opens a regular file for reading.
+///
+/// # Errors
+/// The file is missing, unreadable, or not a regular file.
+pub fn open(path: &Path) -> Result<(File, Metadata), Error> {
+    let failed = |reason| Error { path: path.to_owned(), reason };
+    let io_failed = |error| failed(Reason::Io(error));
+    // Opening a device may already do something, and so may waiting for a FIFO's other end: look first.
+    check(&std::fs::metadata(path).map_err(io_failed)?).map_err(failed)?;
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| io_failed(error.into()))?;
+    let file = File::from(file);
+    // The name may have been given to something else since.
+    let metadata = file.metadata().map_err(io_failed)?;
+    check(&metadata).map_err(failed)?;
+    Ok((file, metadata))
+}
+
+/// Reads all of a regular file, of at most `bytes_max` bytes.
+///
+/// # Errors
+/// As [`open`]; the file is longer than `bytes_max`.
+pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Error> {
+    let failed = |reason| Error { path: path.to_owned(), reason };
+    let (file, metadata) = open(path)?;
+    if metadata.len() > bytes_max {
+        return Err(failed(Reason::TooLong(bytes_max)));
+    }
+    let mut bytes = Vec::new();
+    // The file may grow while it is read, and files of /proc have a length of 0.
+    let read = file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(|error| failed(Reason::Io(error)))?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(failed(Reason::TooLong(bytes_max)));
+    }
+    Ok(bytes)
+}
+
+/// Reads all of a regular file of UTF-8 text, of at most `bytes_max` bytes.
+///
+/// # Errors
+/// As [`read`]; the file is not UTF-8.
+pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, Error> {
+    String::from_utf8(read(path, bytes_max)?).map_err(|error| {
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
+        Error { path: path.to_owned(), reason: Reason::NotText(line) }
+    })
+}
+
+/// The reason of an I/O error in words, without the operating system's error number.
+#[must_use]
+pub fn in_words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file or folder".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn check(metadata: &Metadata) -> Result<(), Reason> {
+    let kind = metadata.file_type();
+    if kind.is_file() { Ok(()) } else { Err(Reason::Kind(name(kind))) }
+}
+
+fn name(kind: FileType) -> &'static str {
+    if kind.is_dir() {
+        "a folder"
+    } else if kind.is_fifo() {
+        "a FIFO"
+    } else if kind.is_socket() {
+        "a socket"
+    } else if kind.is_char_device() || kind.is_block_device() {
+        "a device"
+    } else {
+        "not a file"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    fn said(path: &Path) -> String {
+        read(path, 10).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn only_regular_files_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            at("fifo"),
+            rustix::fs::FileType::Fifo,
+            Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+        let _listener = UnixListener::bind(at("socket")).unwrap();
+        for (path, kind) in [
+            (at("fifo"), "a FIFO"),
+            (at("socket"), "a socket"),
+            (folder.path().to_owned(), "a folder"),
+            ("/dev/zero".into(), "a device"),
+        ] {
+            let expected = format!("{}: this is {kind}, and a regular file is needed", path.display());
+            assert_eq!(said(&path), expected);
+        }
+        assert!(said(&at("missing")).ends_with("/missing: no such file or folder"));
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_its_bound() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "0123456789").unwrap();
+        assert_eq!(read(&path, 10).unwrap(), b"0123456789");
+        assert!(
+            read(&path, 9)
+                .unwrap_err()
+                .to_string()
+                .ends_with("file: more than 9 bytes, which is the most for this file")
+        );
+        // A link is as good as its file, and the length that /proc tells is not believed.
+        std::os::unix::fs::symlink(&path, folder.path().join("link")).unwrap();
+        assert_eq!(read_text(&folder.path().join("link"), u64::MAX).unwrap(), "0123456789");
+        assert!(matches!(
+            read(Path::new("/proc/self/status"), 10),
+            Err(Error { reason: Reason::TooLong(10), .. })
+        ));
+        fs::write(&path, b"a\nb\xff").unwrap();
+        assert!(read_text(&path, 10).unwrap_err().to_string().ends_with("file: not UTF-8 text in line 2"));
+    }
+
+    #[test]
+    fn a_missing_file_is_told_from_a_bad_one() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(read(&folder.path().join("none"), 1).unwrap_err().is_missing());
+        assert!(!read(folder.path(), 1).unwrap_err().is_missing());
+    }
+}

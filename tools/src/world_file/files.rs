@@ -1,0 +1,55 @@
+//! Contents of the host's files that go into guests.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use everett_input::file::{self as input, Reason};
+
+/// The largest file that `files` puts into a guest, in bytes.
+pub(super) const FILE_BYTES_MAX: u64 = 16 << 20;
+/// The most bytes of all files of all nodes: they are in memory as long as the world is. A file that several nodes get
+/// counts for each.
+pub(super) const FILES_BYTES_MAX: u64 = 256 << 20;
+
+/// Reads the files of one world, up to [`FILES_BYTES_MAX`].
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    bytes: u64,
+}
+
+impl Reader {
+    /// The content of a file of the host; the error names it.
+    pub(super) fn read(&mut self, path: &Path) -> Result<Arc<[u8]>, String> {
+        let content = input::read(path, FILE_BYTES_MAX).map_err(|error| match error.reason {
+            Reason::TooLong(most) => format!("{} has more than {most} bytes", path.display()),
+            _ => error.to_string(),
+        })?;
+        self.bytes = self.bytes.saturating_add(content.len() as u64);
+        if self.bytes > FILES_BYTES_MAX {
+            let file = path.display();
+            return Err(format!("with {file} the files of all nodes have more than {FILES_BYTES_MAX} bytes"));
+        }
+        Ok(content.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::{FILE_BYTES_MAX, FILES_BYTES_MAX, Reader};
+
+    #[test]
+    fn the_files_of_a_world_are_bounded_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        File::create(&path).unwrap().set_len(FILE_BYTES_MAX).unwrap();
+        let mut reader = Reader::default();
+        // What is not kept takes no memory here, and counts all the same.
+        for _ in 0..FILES_BYTES_MAX / FILE_BYTES_MAX {
+            assert_eq!(reader.read(&path).unwrap().len() as u64, FILE_BYTES_MAX);
+        }
+        let error = reader.read(&path).unwrap_err();
+        assert!(error.contains("/file") && error.contains(&FILES_BYTES_MAX.to_string()), "{error}");
+    }
+}
