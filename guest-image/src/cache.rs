@@ -3,6 +3,9 @@
 //! An entry is a file and a record beside it with the file's length and BLAKE3. An entry is used only if both agree;
 //! one that was cut off, altered or half-written is made again. Files are written under a temporary name, flushed to
 //! the disk and renamed, so that a crash leaves either nothing or all of it, and several processes may build at once.
+//! [`usage`] notes who uses what, so that the rest can be removed.
+
+pub mod usage;
 
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -101,7 +104,7 @@ impl Cache {
     /// # Errors
     /// The folder cannot be made.
     pub fn open(folder: &Path) -> Result<Self, Error> {
-        for part in ["entries", "packages", "temporary", "apt"] {
+        for part in ["entries", "packages", "temporary", "apt", "uses"] {
             let path = folder.join(part);
             fs::create_dir_all(&path).map_err(|source| Error::of(&path, source))?;
         }
@@ -151,7 +154,11 @@ impl Cache {
             return None;
         }
         let (bytes, blake3) = digest(&mut File::open(&path).ok()?).ok()?;
-        (bytes == record.bytes && blake3 == record.blake3).then_some(Entry { path, bytes, blake3 })
+        if bytes != record.bytes || blake3 != record.blake3 {
+            return None;
+        }
+        usage::touch(&path);
+        Some(Entry { path, bytes, blake3 })
     }
 
     /// Makes the entry for this key anew. `fill` writes its content.

@@ -1,6 +1,7 @@
 //! From what a world asks for to the files that its machines boot.
 
 mod kernel;
+mod layers;
 mod packages;
 mod root;
 
@@ -116,6 +117,9 @@ pub enum Error {
     Squashfs(#[from] squashfs::Error),
     #[error("configuring the packages failed: {0}")]
     Configure(#[from] configure::Error),
+    /// The layer of base packages cannot be written or read.
+    #[error("cannot use the layer of base packages: {0}")]
+    Layer(archive::Error),
     /// The guest's changes cannot be read.
     #[error("what the machine packed cannot be read: {0}")]
     Packed(archive::Error),

@@ -230,8 +230,9 @@ impl Configure for Pretend<'_> {
     }
 }
 
-/// A package and a lock that names it, such that no mirror is needed.
-fn locked_package(lab: &Lab) -> PathBuf {
+/// Packages (name, more control fields) and a lock that names them, such that no mirror is needed. The last is what
+/// the world asks for.
+fn locked_packages(lab: &Lab, packages: &[(&str, &str)]) -> ImageSpec {
     let tar = |path: &str, content: &str| {
         let mut builder = tar::Builder::new(Vec::new());
         let mut header = header();
@@ -240,33 +241,34 @@ fn locked_package(lab: &Lab) -> PathBuf {
         builder.append_data(&mut header, path, content.as_bytes()).unwrap();
         builder.into_inner().unwrap()
     };
-    let control = tar("./control", "Package: program\nVersion: 1\nArchitecture: amd64\n");
-    let data = tar("./bin/program", "program");
-    let mut deb = b"!<arch>\n".to_vec();
-    for (name, content) in
-        [("debian-binary", b"2.0\n".to_vec()), ("control.tar", control), ("data.tar", data)]
-    {
-        deb.extend(format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 644, content.len()).bytes());
-        deb.extend(content);
+    let requested = packages.last().unwrap().0;
+    let mut lock = format!("version = 1\nsuite = \"bookworm\"\nrequested = [\"{requested}\"]\n");
+    for (name, fields) in packages {
+        let control =
+            tar("./control", &format!("Package: {name}\nVersion: 1\nArchitecture: amd64\n{fields}"));
+        let data = tar(&format!("./bin/{name}"), name);
+        let mut deb = b"!<arch>\n".to_vec();
+        for (name, content) in
+            [("debian-binary", b"2.0\n".to_vec()), ("control.tar", control), ("data.tar", data)]
+        {
+            let length = content.len();
+            deb.extend(format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{length:<10}`\n", 0, 0, 0, 644).bytes());
+            deb.extend(content);
+        }
+        let digest = <sha2::Sha256 as sha2::Digest>::digest(&deb);
+        let sha256: String = digest.iter().map(|b| format!("{b:02x}")).collect();
+        fs::write(lab.cache.packages().join(format!("{sha256}.deb")), &deb).unwrap();
+        lock += &format!("[[package]]\nname = \"{name}\"\nversion = \"1\"\nsha256 = \"{sha256}\"\n");
     }
-    let sha256: String =
-        <sha2::Sha256 as sha2::Digest>::digest(&deb).iter().map(|b| format!("{b:02x}")).collect();
-    let package = lab.cache.packages().join(format!("{sha256}.deb"));
-    fs::write(&package, &deb).unwrap();
-    let lock = format!(
-        "version = 1\nsuite = \"bookworm\"\nrequested = [\"program\"]\n\
-         [[package]]\nname = \"program\"\nversion = \"1\"\nsha256 = \"{sha256}\"\n"
-    );
     fs::write(lab.path("world.lock"), lock).unwrap();
-    package
+    let packages = RootSource::Packages(vec![requested.to_owned()]);
+    ImageSpec { lock: Some(lab.path("world.lock")), ..lab.spec(packages) }
 }
 
 #[test]
 fn locked_packages_are_configured_once_and_need_no_mirror() {
     let lab = Lab::new();
-    locked_package(&lab);
-    let packages = RootSource::Packages(vec![String::from("program")]);
-    let spec = ImageSpec { lock: Some(lab.path("world.lock")), ..lab.spec(packages) };
+    let spec = locked_packages(&lab, &[("program", "")]);
     let mut machine = Pretend { folder: lab.folder.path(), asked: 0, fail: true };
     let error = build(&spec, &lab.cache, &mut machine, &mut Silent).unwrap_err().to_string();
     assert_eq!(error, "configuring the packages failed: configure the packages: exit status 1");
@@ -283,4 +285,28 @@ fn locked_packages_are_configured_once_and_need_no_mirror() {
         assert!(paths.iter().any(|found| found == path), "{path} is missing");
     }
     assert!(!paths.iter().any(|path| path.ends_with("policy-rc.d")));
+}
+
+#[test]
+fn a_change_of_packages_leaves_the_base_as_it_is() {
+    const SHELL: (&str, &str) = ("shell", "Essential: yes\n");
+    let build = |lab: &Lab, machine: &mut Pretend<'_>, packages: &[(&str, &str)]| {
+        let spec = locked_packages(lab, packages);
+        build(&spec, &lab.cache, machine, &mut Silent).unwrap()
+    };
+    let lab = Lab::new();
+    let mut machine = Pretend { folder: lab.folder.path(), asked: 0, fail: false };
+    build(&lab, &mut machine, &[("program", ""), SHELL, ("server", "Depends: shell, program\n")]);
+    assert_eq!(machine.asked, 2, "the base, and the rest on it");
+    let changed = build(&lab, &mut machine, &[SHELL, ("other", "")]);
+    assert_eq!(machine.asked, 3, "the rest alone");
+    let base_alone = build(&lab, &mut machine, &[SHELL]);
+    assert_eq!(machine.asked, 3, "nothing");
+
+    // What was in the cache shows nowhere.
+    let fresh = Lab::new();
+    let mut machine = Pretend { folder: fresh.folder.path(), asked: 0, fail: false };
+    assert_eq!(build(&fresh, &mut machine, &[SHELL, ("other", "")]).digest, changed.digest);
+    assert_eq!(build(&fresh, &mut machine, &[SHELL]).digest, base_alone.digest);
+    assert_ne!(changed.digest, base_alone.digest);
 }

@@ -66,6 +66,8 @@ pub enum Command {
     /// Build images: kernel, initramfs, root filesystem
     #[command(subcommand)]
     Image(Image),
+    /// Show and prune the cache of images, layers, packages and boots
+    Cache(Cache),
     /// Boot one machine with its console on the terminal
     Boot(Boot),
     /// Run one timeline
@@ -111,6 +113,43 @@ pub enum Image {
         /// The world file
         world: PathBuf,
     },
+}
+
+/// `everett cache`
+#[derive(Debug, Args)]
+pub struct Cache {
+    /// What to do; without it, list what lies in the cache
+    #[command(subcommand)]
+    pub command: Option<CacheCommand>,
+}
+
+/// `everett cache …`
+#[derive(Debug, Subcommand)]
+pub enum CacheCommand {
+    /// Remove what was not used for some time; never what a running process uses
+    Prune {
+        /// Remove what was last used so long ago, such as 12h or 7d; 7d without this and --keep
+        #[arg(long, value_name = "AGE", value_parser = parse_age_ns)]
+        older_than: Option<u64>,
+        /// Remove what was used longest ago, until the cache has at most this size, such as 2G
+        #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes)]
+        keep: Option<u64>,
+        /// Remove saved moments, too, with the boots that they need
+        #[arg(long)]
+        saved_moments: bool,
+        /// Remove nothing; say what would be
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+/// A duration that may be in days.
+fn parse_age_ns(text: &str) -> Result<u64, units::UnitError> {
+    const DAY_NS: u64 = 24 * 3_600_000_000_000;
+    match text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok()) {
+        Some(days) => days.checked_mul(DAY_NS).ok_or_else(|| units::UnitError::TooLarge(text.to_owned())),
+        None => units::parse_duration_ns(text),
+    }
 }
 
 /// `everett boot`

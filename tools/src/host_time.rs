@@ -10,6 +10,12 @@ pub fn noise() -> u32 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.subsec_nanos())
 }
 
+/// Seconds since 1970, by the host's clock.
+#[must_use]
+pub fn unix_s() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
 /// Host time since it was made.
 #[derive(Debug, Clone, Copy)]
 pub struct Stopwatch(Instant);

@@ -47,6 +47,7 @@ impl Image {
 pub fn get(ui: &Ui, world: &World, interrupt: &Interrupt) -> anyhow::Result<Image> {
     let cache = Cache::of_user()?;
     let spec = spec(world);
+    let gate = cache.enter()?;
     let mut machine = SoftConfigure::new(&cache, interrupt);
     let mut news = News { bar: StageBar::new(ui), ui: *ui };
     let built = build(&spec, &cache, &mut machine, &mut news);
@@ -55,6 +56,9 @@ pub fn get(ui: &Ui, world: &World, interrupt: &Interrupt) -> anyhow::Result<Imag
     if news.was_slow() {
         ui.say(style::paint(style::FAINT, format!("image built in {seconds}")))?;
     }
+    let entries = [Some(&built.vmlinux), Some(&built.initramfs), built.root.as_ref()];
+    let paths: Vec<&Path> = entries.into_iter().flatten().map(|entry| entry.path.as_path()).collect();
+    cache.note(&gate, &world.file, &paths)?;
     let lock = spec.lock.filter(|path| path.is_file());
     of_built(built, lock)
 }

@@ -4,6 +4,7 @@
 //! * [`identity`] names what a timeline is a function of.
 //! * [`session`] runs a world: a machine, its agent, the workload.
 //! * [`moments`] stores booted and saved machines.
+//! * [`cache`] lists and removes what images and boots left on disk.
 //! * [`run_folder`] writes what a run leaves behind; [`bound`] says what clean runs prove.
 //! * [`world_file`] reads world files; [`units`] reads durations and sizes.
 //! * [`symbols`] names a guest kernel's addresses; [`edges`] names what was executed of it and of programs.
@@ -13,6 +14,7 @@
 //! Not here: machines (`everett-vmm`), the CPU (`everett-cpu`), images and the guest's agent (`everett-guest-image`).
 
 pub mod bound;
+pub mod cache;
 pub mod cli;
 pub mod commands;
 pub mod doctor;

@@ -13,23 +13,41 @@ const FOLDER: &str = "var/lib/dpkg";
 /// Fields of a package's control file that dpkg does not keep, because they are of the mirror's index.
 const NOT_KEPT: [&str; 3] = ["Filename", "Size", "SHA256"];
 
-/// Writes the records of these packages.
+/// Most bytes of a record that is read back.
+const RECORD_BYTES_MAX: u64 = 256 << 20;
+
+/// The text of one of dpkg's records; empty if there is none.
+///
+/// # Errors
+/// It cannot be read.
+pub fn text(tree: &Tree, name: &str) -> Result<String, Error> {
+    let path = format!("{FOLDER}/{name}");
+    let Some(content) = tree.file(path.as_bytes()) else { return Ok(String::new()) };
+    let bytes = content.read(RECORD_BYTES_MAX).map_err(|source| Error::Read { path, source })?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Writes the records of these packages, besides those that the tree has. `triggered` is what dpkg would have noted while
+/// it unpacked them (`triggers/Unincorp`).
 ///
 /// # Errors
 /// Something else is in their place.
-pub fn write(tree: &mut Tree, packages: &[Unpacked<'_>]) -> Result<(), Error> {
+pub fn write(tree: &mut Tree, packages: &[Unpacked<'_>], triggered: &str) -> Result<(), Error> {
+    let (mut status, files) = (text(tree, "status")?, text(tree, "triggers/File")?);
+    let mut interests = Interests { files, named: BTreeMap::new() };
+    let missing = |tree: &Tree, name: &str| tree.find(format!("{FOLDER}/{name}").as_bytes()).is_none();
     for folder in ["info", "updates", "triggers", "alternatives", "parts"] {
         tree.put_folder(format!("{FOLDER}/{folder}").as_bytes(), Attributes::of_root(0o755), OnFolder::Keep)?;
     }
+    let empty = ["available", "diversions", "statoverride"].map(|name| (name, missing(tree, name)));
     let mut records = Records { tree };
     // From version 1 of the format on, packages that can be installed for several architectures at once have names
     // with their architecture.
     records.file("info/format", 0o644, b"1\n")?;
-    for empty in ["available", "diversions", "statoverride", "triggers/Unincorp"] {
-        records.file(empty, 0o644, b"")?;
+    for (name, _) in empty.iter().filter(|(_, missing)| *missing) {
+        records.file(name, 0o644, b"")?;
     }
-    let mut status = String::new();
-    let mut interests = Interests::default();
+    records.file("triggers/Unincorp", 0o644, triggered.as_bytes())?;
     for unpacked in packages {
         let name = record_name(unpacked.package);
         let list: String = unpacked.paths.iter().map(|path| format!("{path}\n")).collect();
@@ -43,7 +61,9 @@ pub fn write(tree: &mut Tree, packages: &[Unpacked<'_>]) -> Result<(), Error> {
     records.file("status", 0o644, status.as_bytes())?;
     records.file("triggers/File", 0o644, interests.files.as_bytes())?;
     for (trigger, packages) in &interests.named {
-        records.file(&format!("triggers/{trigger}"), 0o644, packages.as_bytes())?;
+        let name = format!("triggers/{trigger}");
+        let all = text(records.tree, &name)? + packages;
+        records.file(&name, 0o644, all.as_bytes())?;
     }
     Ok(())
 }

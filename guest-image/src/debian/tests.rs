@@ -84,7 +84,7 @@ fn packages_are_unpacked_with_the_records_that_dpkg_would_have() {
         .map(|package| unpack::unpack_package(package, &mut tree, &mut spool).unwrap())
         .collect();
     spool.flush().unwrap();
-    database::write(&mut tree, &unpacked).unwrap();
+    database::write(&mut tree, &unpacked, "").unwrap();
 
     // Merged /usr: what a package ships in /bin and /lib is in /usr.
     assert!(matches!(&tree.inode(tree.find(b"bin").unwrap()).kind, Kind::Link(to) if to == b"usr/bin"));

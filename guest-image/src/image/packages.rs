@@ -144,6 +144,7 @@ impl<'a> Packages<'a> {
             }
             self.download(&remotes, progress)?;
         }
+        locked.iter().for_each(|locked| cache::usage::touch(&path_of(locked)));
         Ok(locked.iter().map(|locked| Fetched { locked: locked.clone(), path: path_of(locked) }).collect())
     }
 

@@ -1,6 +1,7 @@
 //! The root filesystem of an image.
 
 use super::kernel::Kernel;
+use super::layers::{self, Layers};
 use super::packages::{Fetched, Packages};
 use super::{Error, ImageSpec, RootSource};
 use crate::archive::{self, Mode, Store};
@@ -19,7 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Changes when the same inputs would make another file.
-const VERSION: &str = "1";
+const VERSION: &str = "2";
 
 /// What invoke-rc.d(8) asks before it starts anything: 101 forbids.
 const POLICY: &str = "usr/sbin/policy-rc.d";
@@ -66,16 +67,20 @@ pub(super) fn build(
         RootSource::None => return Ok(None),
         RootSource::Packages(names) => {
             let fetched = packages.closure(names, progress)?;
-            let mut key = key(spec, "packages").with(configure::VERSION).with(machine.identity());
             // The machine that configures is an input as well, with its kernel and its agent.
-            key = key.with(&kernel.vmlinux.blake3).with(&kernel.initramfs.blake3);
-            for Fetched { locked, .. } in &fetched {
-                key = key.with(&locked.sha256);
-            }
+            let of_machine = |kind: &str| {
+                let key = key(spec, kind).with(configure::VERSION).with(machine.identity());
+                key.with(&kernel.vmlinux.blake3).with(&kernel.initramfs.blake3)
+            };
+            let with_all =
+                |key: Key, digests: &[&str]| digests.iter().fold(key, |key, digest| key.with(digest));
+            let digests: Vec<&str> = fetched.iter().map(|fetched| fetched.locked.sha256.as_str()).collect();
+            let (key, layer_key) = (with_all(of_machine("packages"), &digests), of_machine("base"));
             match cache.get("root", &key) {
                 Some(entry) => entry,
                 None => {
-                    let (tree, _spool) = of_packages(spec, cache, &fetched, kernel, machine, progress)?;
+                    let mut workshop = Workshop { spec, cache, kernel, machine, progress };
+                    let (tree, _spool) = workshop.of_packages(&fetched, layer_key)?;
                     store(spec, cache, &key, tree, progress)?
                 }
             }
@@ -126,60 +131,98 @@ fn write(tree: &Tree, time_s: u64, file: &mut File) -> Result<(), Error> {
     Ok(())
 }
 
-/// Unpacks packages, has them configured, and takes over what that changed.
-fn of_packages(
-    spec: &ImageSpec,
-    cache: &Cache,
-    fetched: &[Fetched],
-    kernel: &Kernel,
-    machine: &mut dyn Configure,
-    progress: &mut dyn Progress,
-) -> Result<(Tree, Spool), Error> {
-    let failed = |source: io::Error| cache::Error::of(&cache.temporary(), source);
-    let opened = fetched.iter().map(|fetched| Package::open(&fetched.path)).collect::<Result<Vec<_>, _>>()?;
-    let mut spool = Spool::new(&cache.temporary(), CONTENT_BYTES_MAX).map_err(failed)?;
-    let mut tree = unpack::merged_tree()?;
-    let mut unpacked = Vec::new();
-    let total = opened.len() as u64;
-    for (done, package) in opened.iter().enumerate() {
-        progress.at(Stage::Unpack, done as u64, total);
-        unpacked.push(unpack::unpack_package(package, &mut tree, &mut spool)?);
-    }
-    spool.flush().map_err(failed)?;
-    database::write(&mut tree, &unpacked)?;
-    let policy = Kind::File(Content::bytes(POLICY_SCRIPT));
-    tree.put(POLICY.as_bytes(), Attributes::of_root(0o755), policy).map_err(debian::Error::Database)?;
-    tree.clamp_times(spec.time_s);
-    progress.at(Stage::Unpack, total, total);
+/// Where packages become a root.
+struct Workshop<'a> {
+    spec: &'a ImageSpec,
+    cache: &'a Cache,
+    kernel: &'a Kernel,
+    machine: &'a mut dyn Configure,
+    progress: &'a mut dyn Progress,
+}
 
-    let mut disk = cache.temporary_file()?;
-    write(&tree, spec.time_s, disk.as_file_mut())?;
-    let files = Files {
-        vmlinux: kernel.vmlinux.path.clone(),
-        initramfs: kernel.initramfs.path.clone(),
-        root_disk: disk.path().to_path_buf(),
-    };
-    let job = configure::job(files, &opened, spec.time_s);
-    let mut done = 0;
-    progress.at(Stage::Configure, 0, total);
-    let Configured { out_disk, tar_bytes } = machine.configure(&job, &mut |line| {
-        progress.line(line);
-        // dpkg announces each package once; one whose triggers run later is announced as another line.
-        if line.starts_with("Setting up ") {
-            done += 1;
-            progress.at(Stage::Configure, done.min(total), total);
+impl Workshop<'_> {
+    /// The root of these packages: the base, from the cache or made anew, and the rest on it.
+    fn of_packages(&mut self, fetched: &[Fetched], layer_key: Key) -> Result<(Tree, Spool), Error> {
+        let opened =
+            fetched.iter().map(|Fetched { locked, path }| Ok((Package::open(path)?, locked.sha256.as_str())));
+        let Layers { base, rest } = Layers::of(opened.collect::<Result<Vec<_>, debian::Error>>()?);
+        let mut spool = self.spool()?;
+        let mut tree = unpack::merged_tree()?;
+        if !base.is_empty() {
+            let key = base.iter().fold(layer_key, |key, (_, sha256)| key.with(sha256));
+            let base: Vec<Package> = base.into_iter().map(|(package, _)| package).collect();
+            let layer = match self.cache.get("base", &key) {
+                Some(layer) => layer,
+                None => {
+                    let mut spool = self.spool()?;
+                    let tree = self.configured(tree, &mut spool, &base)?;
+                    self.cache.put("base", &key, |file| layers::write(&tree, file))?
+                }
+            };
+            tree = layers::read(&layer, &mut spool)?;
         }
-    })?;
-    progress.at(Stage::Configure, total, total);
-    apply(&out_disk, tar_bytes, &mut tree, &mut spool)?;
-    spool.flush().map_err(failed)?;
-    for path in LEFTOVERS {
-        tree.remove(path.as_bytes());
+        let rest: Vec<Package> = rest.into_iter().map(|(package, _)| package).collect();
+        if !rest.is_empty() {
+            tree = self.configured(tree, &mut spool, &rest)?;
+        }
+        Ok((tree, spool))
     }
-    for path in EMPTY {
-        tree.empty(path.as_bytes());
+
+    fn spool(&self) -> Result<Spool, Error> {
+        let folder = self.cache.temporary();
+        Ok(Spool::new(&folder, CONTENT_BYTES_MAX).map_err(|source| cache::Error::of(&folder, source))?)
     }
-    Ok((tree, spool))
+
+    /// Unpacks packages on a tree, has them configured, and takes over what that changed.
+    fn configured(&mut self, mut tree: Tree, spool: &mut Spool, packages: &[Package]) -> Result<Tree, Error> {
+        let Workshop { spec, cache, kernel, .. } = *self;
+        let failed = |source: io::Error| cache::Error::of(&cache.temporary(), source);
+        let mut unpacked = Vec::new();
+        let total = packages.len() as u64;
+        for (done, package) in packages.iter().enumerate() {
+            self.progress.at(Stage::Unpack, done as u64, total);
+            unpacked.push(unpack::unpack_package(package, &mut tree, spool)?);
+        }
+        spool.flush().map_err(failed)?;
+        let paths: Vec<&str> = unpacked.iter().flat_map(|one| one.paths.iter().map(String::as_str)).collect();
+        let triggered = layers::triggered(&tree, &paths)?;
+        database::write(&mut tree, &unpacked, &triggered)?;
+        let policy = Kind::File(Content::bytes(POLICY_SCRIPT));
+        tree.put(POLICY.as_bytes(), Attributes::of_root(0o755), policy).map_err(debian::Error::Database)?;
+        tree.clamp_times(spec.time_s);
+        self.progress.at(Stage::Unpack, total, total);
+
+        let mut disk = cache.temporary_file()?;
+        write(&tree, spec.time_s, disk.as_file_mut())?;
+        let files = Files {
+            vmlinux: kernel.vmlinux.path.clone(),
+            initramfs: kernel.initramfs.path.clone(),
+            root_disk: disk.path().to_path_buf(),
+        };
+        let job = configure::job(files, packages, spec.time_s);
+        let mut done = 0;
+        self.progress.at(Stage::Configure, 0, total);
+        let progress = &mut *self.progress;
+        let Configured { out_disk, tar_bytes } = self.machine.configure(&job, &mut |line| {
+            progress.line(line);
+            // dpkg announces each package once; one whose triggers run later is announced as another line.
+            if line.starts_with("Setting up ") {
+                done += 1;
+                progress.at(Stage::Configure, done.min(total), total);
+            }
+        })?;
+        self.progress.at(Stage::Configure, total, total);
+        apply(&out_disk, tar_bytes, &mut tree, spool)?;
+        spool.flush().map_err(failed)?;
+        for path in LEFTOVERS {
+            tree.remove(path.as_bytes());
+        }
+        for path in EMPTY {
+            tree.empty(path.as_bytes());
+        }
+        tree.clamp_times(spec.time_s);
+        Ok(tree)
+    }
 }
 
 /// Puts what a machine packed over the tree. The contents stay in the disk's file, which may be unlinked afterwards.

@@ -164,7 +164,9 @@ pub(super) fn prepare(
     let image = images::get(ui, &world, interrupt)?;
     let identity = image.identity(&world);
     let boot = Identity::of_boot(&world, slice::from_ref(&image.digest));
-    let shelf = Shelf::new(Cache::of_user()?.folder(), &identity, &boot);
+    let cache = Cache::of_user()?;
+    let shelf = Shelf::new(cache.folder(), &identity, &boot);
+    cache.note(&cache.enter()?, &world.file, &[shelf.folder()])?;
     let launcher = Launcher {
         world,
         only: None,

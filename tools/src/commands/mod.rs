@@ -3,6 +3,7 @@
 //! Not here: what a run is ([`crate::session`]), and how arguments look ([`crate::cli`]).
 
 mod boot;
+mod cache;
 mod common;
 mod demo;
 mod doctor;
@@ -58,6 +59,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
     match &cli.command {
         Command::Doctor(options) => doctor::run(options, &ui),
         Command::Image(args) => image::run(&ui, args),
+        Command::Cache(args) => cache::run(&ui, args),
         Command::Boot(args) => boot::run(&ui, asked, args),
         Command::Run(args) => run::run(&ui, asked, args),
         Command::Verify(args) => verify::run(&ui, asked, args),

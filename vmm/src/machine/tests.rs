@@ -227,7 +227,7 @@ fn configurations_are_checked() {
             .unwrap()
             .to_string()
     };
-    assert_eq!(error(|_| {}), "cannot read /nonexistent/vmlinux");
+    assert_eq!(error(|_| {}), "cannot read /nonexistent/vmlinux: no such file or folder");
     assert!(error(|c| c.memory_bytes = 5).contains("multiple of 4096"));
     assert!(error(|c| c.cpu_hz = 7).contains("cpu_hz = 7"));
     let card = CardConfig { mac: [2; 6], wire: crate::virtio::net::Wire::Unplugged };

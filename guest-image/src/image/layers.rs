@@ -1,0 +1,214 @@
+//! The packages of a root in two layers: those that every root has, and those that a world adds.
+//!
+//! The *base* is configured first, in a machine of its own, and stored; the rest is unpacked on what came of it and
+//! configured in a second machine. That is how every image is built, whether or not the base is in the cache: an image
+//! is a function of its packages, and a change of the packages that a world adds leaves the base as it is.
+//!
+//! What is not here: unpacking and configuring ([`super::root`]).
+
+use super::Error;
+use crate::archive::{self, Mode, Store};
+use crate::cache::Entry;
+use crate::debian::{self, package::Package};
+use crate::tree::{Attributes, InodeId, Kind, Spool, Tree};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Write as _};
+use std::sync::Arc;
+use tar::{EntryType, Header};
+
+/// Packages of the base besides those that say that they are essential.
+const BASE: [&str; 3] = ["usr-is-merged", "netbase", "e2fsprogs"];
+
+/// The packages of a root, each with what the lock says of it.
+#[derive(Debug)]
+pub(super) struct Layers<'a> {
+    /// Essential packages and what they depend on, by name: in this order whatever else is there.
+    pub(super) base: Vec<(Package, &'a str)>,
+    /// All others, as the lock has them.
+    pub(super) rest: Vec<(Package, &'a str)>,
+}
+
+impl<'a> Layers<'a> {
+    /// Divides packages; each comes with the SHA-256 of its file.
+    pub(super) fn of(packages: Vec<(Package, &'a str)>) -> Layers<'a> {
+        let in_base = closure(&packages.iter().map(|(package, _)| package).collect::<Vec<_>>());
+        let (mut base, mut rest) = (Vec::new(), Vec::new());
+        for (number, package) in packages.into_iter().enumerate() {
+            if in_base.contains(&number) { base.push(package) } else { rest.push(package) }
+        }
+        base.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
+        Layers { base, rest }
+    }
+}
+
+/// The numbers of the base's packages: where a dependency has alternatives, the first that is there.
+fn closure(packages: &[&Package]) -> BTreeSet<usize> {
+    let mut provided: BTreeMap<&str, usize> = BTreeMap::new();
+    for (number, package) in packages.iter().enumerate() {
+        for name in names(package.control.field("Provides").unwrap_or_default()) {
+            provided.entry(name).or_insert(number);
+        }
+    }
+    // A package goes before others that provide its name.
+    provided.extend(packages.iter().enumerate().map(|(number, package)| (package.name.as_str(), number)));
+    let is_base = |package: &Package| {
+        package.control.field("Essential") == Some("yes") || BASE.contains(&package.name.as_str())
+    };
+    let mut ahead: Vec<usize> = (0..packages.len()).filter(|&number| is_base(packages[number])).collect();
+    let mut found = BTreeSet::new();
+    while let Some(number) = ahead.pop() {
+        if !found.insert(number) {
+            continue;
+        }
+        for field in ["Pre-Depends", "Depends"] {
+            let text = packages[number].control.field(field).unwrap_or_default();
+            ahead.extend(text.split(',').filter_map(|group| {
+                group.split('|').flat_map(names).find_map(|name| provided.get(name).copied())
+            }));
+        }
+    }
+    found
+}
+
+/// The names in a list of packages: `a (>= 1), b:any [amd64]` are a and b.
+fn names(list: &str) -> impl Iterator<Item = &str> {
+    let name = |item: &'_ str| item.trim().len();
+    list.split(',').filter(move |item| name(item) > 0).map(|item| {
+        let item = item.trim();
+        item.split(|c: char| c.is_whitespace() || matches!(c, ':' | '(' | '[')).next().unwrap_or(item)
+    })
+}
+
+/// Writes a tree as an archive that [`read`] gives back.
+pub(super) fn write(tree: &Tree, file: &mut File) -> Result<(), Error> {
+    let mut writer = Writer {
+        builder: tar::Builder::new(BufWriter::with_capacity(1 << 20, file)),
+        names: BTreeMap::new(),
+    };
+    let written = writer.folder(tree, Tree::ROOT, b".").and_then(|()| writer.builder.into_inner()?.flush());
+    written.map_err(|source| Error::Layer(archive::Error::Read(source)))
+}
+
+/// Reads a tree that [`write`] has written. Its files' contents stay in the entry's file.
+pub(super) fn read(entry: &Entry, spool: &mut Spool) -> Result<Tree, Error> {
+    let failed = |source: io::Error| Error::Layer(archive::Error::Read(source));
+    let file = File::open(&entry.path).map_err(failed)?;
+    let same = Arc::new(file.try_clone().map_err(failed)?);
+    let mut tree = Tree::default();
+    let keep = |path: &[u8]| Some(path.to_vec());
+    archive::unpack(BufReader::new(file), &mut tree, Store::InPlace(same, spool), Mode::Plain, keep)
+        .map_err(Error::Layer)?;
+    Ok(tree)
+}
+
+struct Writer<W: io::Write> {
+    builder: tar::Builder<W>,
+    /// The first names of files, for those that have several.
+    names: BTreeMap<InodeId, Vec<u8>>,
+}
+
+impl<W: io::Write> Writer<W> {
+    fn folder(&mut self, tree: &Tree, id: InodeId, path: &[u8]) -> io::Result<()> {
+        let inode = tree.inode(id);
+        let Kind::Folder(entries) = &inode.kind else { return Ok(()) };
+        self.put(path, &inode.attributes, EntryType::Directory, None, 0, io::empty())?;
+        for (name, &id) in entries {
+            let path = [path, b"/", name].concat();
+            if matches!(tree.inode(id).kind, Kind::Folder(_)) {
+                // The tree bounds the depth of paths, and so of this.
+                self.folder(tree, id, &path)?;
+            } else {
+                self.file(tree, id, &path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, tree: &Tree, id: InodeId, path: &[u8]) -> io::Result<()> {
+        let inode = tree.inode(id);
+        let attributes = &inode.attributes;
+        if let Some(first) = self.names.get(&id).cloned() {
+            return self.put(path, attributes, EntryType::Link, Some(&first), 0, io::empty());
+        }
+        self.names.insert(id, path.to_vec());
+        let device = |kind, major, minor| (kind, Some((major, minor)));
+        let (kind, numbers) = match &inode.kind {
+            Kind::File(content) => {
+                let (length, reader) = (content.length(), content.reader()?);
+                return self.put(path, attributes, EntryType::Regular, None, length, reader);
+            }
+            Kind::Link(target) => {
+                return self.put(path, attributes, EntryType::Symlink, Some(target), 0, io::empty());
+            }
+            Kind::CharacterDevice(major, minor) => device(EntryType::Char, *major, *minor),
+            Kind::BlockDevice(major, minor) => device(EntryType::Block, *major, *minor),
+            Kind::Fifo => (EntryType::Fifo, None),
+            Kind::Folder(_) => return Ok(()),
+        };
+        self.records(path, attributes, None)?;
+        let mut header = header(attributes, kind, 0)?;
+        if let Some((major, minor)) = numbers {
+            header.set_device_major(major)?;
+            header.set_device_minor(minor)?;
+        }
+        header.set_cksum();
+        self.builder.append(&header, io::empty())
+    }
+
+    fn put(
+        &mut self,
+        path: &[u8],
+        attributes: &Attributes,
+        kind: EntryType,
+        target: Option<&[u8]>,
+        length: u64,
+        content: impl io::Read,
+    ) -> io::Result<()> {
+        self.records(path, attributes, target)?;
+        let mut header = header(attributes, kind, length)?;
+        header.set_cksum();
+        self.builder.append(&header, content)
+    }
+
+    /// Names go into records, where every byte is kept; headers have none.
+    fn records(&mut self, path: &[u8], attributes: &Attributes, target: Option<&[u8]>) -> io::Result<()> {
+        let xattrs = attributes.xattrs.iter();
+        let mut records: Vec<(String, &[u8])> = xattrs
+            .map(|(name, value)| match std::str::from_utf8(name) {
+                Ok(name) => Ok((format!("SCHILY.xattr.{name}"), value.as_slice())),
+                Err(_) => Err(io::Error::other("the name of an attribute is not UTF-8")),
+            })
+            .collect::<io::Result<_>>()?;
+        records.push((String::from("path"), path));
+        records.extend(target.map(|target| (String::from("linkpath"), target)));
+        self.builder.append_pax_extensions(records.iter().map(|(name, value)| (name.as_str(), *value)))
+    }
+}
+
+fn header(attributes: &Attributes, kind: EntryType, length: u64) -> io::Result<Header> {
+    let mut header = Header::new_ustar();
+    header.set_entry_type(kind);
+    header.set_path("x")?;
+    header.set_mode(attributes.mode);
+    header.set_uid(attributes.uid.into());
+    header.set_gid(attributes.gid.into());
+    header.set_mtime(attributes.mtime_s);
+    header.set_size(length);
+    Ok(header)
+}
+
+/// What triggers the packages of the base have on paths that other packages fill: dpkg would note these as it unpacks.
+pub(super) fn triggered(tree: &Tree, paths: &[&str]) -> Result<String, Error> {
+    let text = debian::database::text(tree, "triggers/File")?;
+    let triggers: BTreeSet<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
+    let under = |path: &str, trigger: &str| {
+        path.strip_prefix(trigger).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let fired = triggers.into_iter().filter(|trigger| paths.iter().any(|path| under(path, trigger)));
+    // No package waits for what is done (deb-triggers(5), noawait): all of them are processed in one go.
+    Ok(fired.map(|trigger| format!("{trigger} -\n")).collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! Removes items that were not used for some time.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use everett_guest_image::Cache;
+
+use super::{Item, Kind, list, record_of};
+use crate::host_time;
+
+/// What is to go.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Bounds {
+    /// What was last used so many seconds ago.
+    pub older_than_s: Option<u64>,
+    /// What was used longest ago, until the cache has at most so many bytes.
+    pub keep_bytes: Option<u64>,
+    /// Saved moments, too.
+    pub saved_moments: bool,
+    /// Nothing; it is only said.
+    pub dry_run: bool,
+}
+
+/// What became of it.
+#[derive(Debug, Default)]
+pub struct Pruned {
+    /// What was removed, or would have been.
+    pub removed: Vec<Item>,
+    /// What was within the bounds and is used by running processes.
+    pub running: Vec<Item>,
+    /// Bytes of what is left.
+    pub left_bytes: u64,
+}
+
+/// Removes what is to go, least recently used first, but nothing that a running process uses.
+///
+/// # Errors
+/// Another process looks for items or makes them just now; an item cannot be removed.
+pub fn prune(cache: &Cache, bounds: &Bounds) -> anyhow::Result<Pruned> {
+    let Some(_gate) = cache.enter_alone()? else {
+        bail!(
+            "{}: another process builds or looks for an image; prune when it has it",
+            cache.folder().display()
+        );
+    };
+    let mut items = list(cache)?;
+    items.sort_by(|a, b| (a.used_unix_s, &a.path).cmp(&(b.used_unix_s, &b.path)));
+    let now_s = host_time::unix_s();
+    let mut pruned = Pruned { left_bytes: items.iter().map(|item| item.bytes).sum(), ..Pruned::default() };
+    for item in items {
+        let old = bounds.older_than_s.is_some_and(|age_s| item.used_unix_s.saturating_add(age_s) <= now_s);
+        let too_much = bounds.keep_bytes.is_some_and(|most| pruned.left_bytes > most);
+        let kept = item.kind == Kind::Saved && !bounds.saved_moments;
+        // Nobody holds the gate, so nobody uses what lies among the temporary files.
+        if kept || !(old || too_much || item.kind == Kind::Leftover) {
+            continue;
+        }
+        if item.running {
+            pruned.running.push(item);
+            continue;
+        }
+        if !bounds.dry_run {
+            remove(cache.folder(), &item)?;
+        }
+        pruned.left_bytes = pruned.left_bytes.saturating_sub(item.bytes);
+        pruned.removed.push(item);
+    }
+    if !bounds.dry_run {
+        forget(cache)?;
+    }
+    Ok(pruned)
+}
+
+fn remove(cache: &Path, item: &Item) -> anyhow::Result<()> {
+    let path = cache.join(&item.path);
+    let gone = |result: io::Result<()>, path: &Path| match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result.with_context(|| format!("cannot remove {}", path.display())),
+    };
+    if matches!(item.kind, Kind::Image | Kind::Layer) {
+        // Without its record an entry is none: what is left if this is interrupted is made again.
+        let record = record_of(&path);
+        gone(fs::remove_file(&record), &record)?;
+    }
+    let is_folder = fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir());
+    gone(if is_folder { fs::remove_dir_all(&path) } else { fs::remove_file(&path) }, &path)
+}
+
+/// Removes notes of which no item is left.
+fn forget(cache: &Cache) -> anyhow::Result<()> {
+    for one in cache.uses()? {
+        let left = one.note.items.iter().any(|item| cache.folder().join(item).exists());
+        if !left && !one.running {
+            fs::remove_file(&one.path).with_context(|| format!("cannot remove {}", one.path.display()))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! `everett cache`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use everett_guest_image::Cache;
+use serde::Serialize;
+
+use super::Outcome;
+use crate::cache::{self, Bounds, Item, Kind};
+use crate::cli::{self, CacheCommand};
+use crate::host_time;
+use crate::ui::{Ui, printable, style};
+use crate::units::show_bytes;
+
+/// What goes without `--older-than` and `--keep`, in seconds since the last use.
+const AGE_DEFAULT_S: u64 = 7 * 24 * 3600;
+const SECOND_NS: u64 = 1_000_000_000;
+
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Record<'a> {
+    CacheItem { item: &'a Item },
+    CacheRemoved { item: &'a Item, dry_run: bool },
+    CacheKept { item: &'a Item },
+    CacheTotal { folder: PathBuf, items: usize, bytes: u64 },
+}
+
+pub(super) fn run(ui: &Ui, args: &cli::Cache) -> anyhow::Result<Outcome> {
+    let cache = Cache::of_user()?;
+    match &args.command {
+        None => list(ui, &cache),
+        Some(CacheCommand::Prune { older_than, keep, saved_moments, dry_run }) => {
+            let older_than_s = older_than.map(|age_ns| age_ns / SECOND_NS);
+            let older_than_s = older_than_s.or_else(|| keep.is_none().then_some(AGE_DEFAULT_S));
+            let bounds =
+                Bounds { older_than_s, keep_bytes: *keep, saved_moments: *saved_moments, dry_run: *dry_run };
+            prune(ui, &cache, &bounds)
+        }
+    }
+    .map(|()| Outcome::Fine)
+}
+
+fn list(ui: &Ui, cache: &Cache) -> anyhow::Result<()> {
+    let items = cache::list(cache)?;
+    let now_s = host_time::unix_s();
+    ui.say(style::paint(style::HEAD, format!("{:<9}{:>11}  {:<10}{}", "what", "size", "last used", "by")))?;
+    // Packages are many, and alike.
+    let mut packages: BTreeMap<Kind, (usize, Item)> = BTreeMap::new();
+    for item in &items {
+        ui.record(&Record::CacheItem { item })?;
+        if item.kind == Kind::Package {
+            let (count, sum) = packages.entry(item.kind).or_insert((0, Item { bytes: 0, ..item.clone() }));
+            *count += 1;
+            sum.bytes += item.bytes;
+            sum.used_unix_s = sum.used_unix_s.max(item.used_unix_s);
+            continue;
+        }
+        ui.say(line(item, now_s, &item.path))?;
+    }
+    for (count, sum) in packages.values() {
+        ui.say(line(sum, now_s, &format!("{count} packages")))?;
+    }
+    let bytes = items.iter().map(|item| item.bytes).sum();
+    ui.say(format!("{} in {}", show_bytes(bytes), cache.folder().display()))?;
+    ui.record(&Record::CacheTotal { folder: cache.folder().to_owned(), items: items.len(), bytes })?;
+    Ok(())
+}
+
+/// An item in a list. What no world used is named by its path.
+fn line(item: &Item, now_s: u64, path: &str) -> String {
+    let worlds: Vec<String> = item.worlds.iter().map(|world| world.display().to_string()).collect();
+    let by = if worlds.is_empty() { path.to_owned() } else { worlds.join(", ") };
+    let used = if item.running { "now".to_owned() } else { age(now_s.saturating_sub(item.used_unix_s)) };
+    format!("{:<9}{:>11}  {used:<10}{}", item.kind.name(), show_bytes(item.bytes), printable(&by))
+}
+
+fn age(seconds: u64) -> String {
+    match seconds {
+        0..60 => "just now".to_owned(),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+fn prune(ui: &Ui, cache: &Cache, bounds: &Bounds) -> anyhow::Result<()> {
+    let pruned = cache::prune(cache, bounds)?;
+    let now_s = host_time::unix_s();
+    for item in &pruned.removed {
+        ui.record(&Record::CacheRemoved { item, dry_run: bounds.dry_run })?;
+        ui.say(line(item, now_s, &item.path))?;
+    }
+    for item in &pruned.running {
+        ui.record(&Record::CacheKept { item })?;
+        ui.say(style::paint(style::FAINT, format!("{}  kept: it is in use", line(item, now_s, &item.path))))?;
+    }
+    let bytes = pruned.removed.iter().map(|item| item.bytes).sum();
+    let done = if bounds.dry_run { "would be freed" } else { "freed" };
+    ui.say(format!("{} {done}, {} left", show_bytes(bytes), show_bytes(pruned.left_bytes)))?;
+    ui.record(&Record::CacheTotal {
+        folder: cache.folder().to_owned(),
+        items: pruned.removed.len(),
+        bytes: pruned.left_bytes,
+    })?;
+    Ok(())
+}

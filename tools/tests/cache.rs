@@ -1,0 +1,150 @@
+//! `everett cache`: what it lists, what it removes, and what it never does. Each test has a cache of its own.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A cache, and a world whose image needs no machine.
+struct Lab(TempDir);
+
+impl Lab {
+    fn new() -> Lab {
+        let lab = Lab(tempfile::tempdir().unwrap());
+        // A header and one empty segment to load: what a kernel has to have.
+        let mut elf = vec![0u8; 64 + 56];
+        elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        elf[18..20].copy_from_slice(&62u16.to_le_bytes());
+        elf[32..40].copy_from_slice(&64u64.to_le_bytes());
+        elf[56..58].copy_from_slice(&1u16.to_le_bytes());
+        elf[64..68].copy_from_slice(&1u32.to_le_bytes());
+        fs::write(lab.path("vmlinux"), elf).unwrap();
+        fs::create_dir_all(lab.path("root/bin")).unwrap();
+        fs::write(lab.path("root/bin/tool"), "tool").unwrap();
+        let world = "[image]\nkernel = \"vmlinux\"\nrootfs = \"root\"\n[[node]]\nname = \"a\"\n";
+        fs::write(lab.path("world.toml"), world).unwrap();
+        lab
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn everett(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_everett"));
+        command.current_dir(self.0.path()).env("EVERETT_CACHE", self.path("cache"));
+        command.args(arguments).output().unwrap()
+    }
+
+    fn build(&self) {
+        let output = self.everett(&["image", "build", "world.toml"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// The records that `everett cache` prints, less the total.
+    fn records(&self, arguments: &[&str]) -> Vec<Value> {
+        let output = self.everett(&[&["--json", "cache"], arguments].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let lines = String::from_utf8(output.stdout).unwrap();
+        let mut records: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(records.pop().unwrap()["kind"], "cache_total");
+        records
+    }
+
+    /// What is listed: kinds and paths.
+    fn listed(&self) -> Vec<(String, String)> {
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let records = self.records(&[]);
+        records.iter().map(|one| (text(&one["item"]["kind"]), text(&one["item"]["path"]))).collect()
+    }
+}
+
+const ALL: [&str; 3] = ["prune", "--older-than", "0s"];
+
+#[test]
+fn an_image_is_listed_with_its_world_and_pruned() {
+    let lab = Lab::new();
+    lab.build();
+    let records = lab.records(&[]);
+    assert_eq!(records.len(), 3, "kernel, initramfs, root: {records:?}");
+    for record in &records {
+        let item = &record["item"];
+        assert_eq!((item["kind"].as_str(), item["running"].as_bool()), (Some("image"), Some(false)));
+        let world = lab.path("world.toml").canonicalize().unwrap();
+        assert_eq!(item["worlds"], serde_json::json!([world]));
+        assert!(item["bytes"].as_u64() > Some(0) && item["used_unix_s"].as_u64() > Some(1_700_000_000));
+    }
+    assert_eq!(lab.records(&["prune"]).len(), 0, "nothing is a week old");
+    let tried = lab.records(&["prune", "--older-than", "0s", "--dry-run"]);
+    assert_eq!((tried.len(), lab.listed().len()), (3, 3));
+    assert_eq!(lab.records(&ALL).len(), 3);
+    assert_eq!(lab.listed(), []);
+    assert_eq!(fs::read_dir(lab.path("cache/uses")).unwrap().count(), 0);
+    lab.build();
+    assert_eq!(lab.listed().len(), 3);
+    let output = lab.everett(&["cache"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("world.toml") && text.contains("just now"), "{text}");
+}
+
+#[test]
+fn what_runs_is_kept() {
+    let lab = Lab::new();
+    lab.build();
+    // As a process that uses the image does until it ends.
+    let note = fs::read_dir(lab.path("cache/uses")).unwrap().next().unwrap().unwrap().path();
+    let held = File::open(&note).unwrap();
+    held.lock_shared().unwrap();
+    let kept = lab.records(&ALL);
+    assert!(kept.len() == 3 && kept.iter().all(|record| record["kind"] == "cache_kept"), "{kept:?}");
+    assert_eq!(lab.listed().len(), 3);
+    drop(held);
+    // As a process that builds an image does.
+    let gate = File::open(lab.path("cache/gate")).unwrap();
+    gate.lock_shared().unwrap();
+    let output = lab.everett(&["cache", "prune", "--older-than", "0s"]);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(error.contains("another process builds or looks for an image"), "{error}");
+    assert_eq!(lab.listed().len(), 3);
+    drop(gate);
+    assert_eq!(lab.records(&ALL).len(), 3);
+}
+
+#[test]
+fn saved_moments_go_only_when_they_are_asked_for() {
+    let lab = Lab::new();
+    for file in ["moments/one/ready.moment", "moments/two/ready.moment", "moments/two/saved/t/mine.moment"] {
+        let path = lab.path("cache").join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "moment").unwrap();
+    }
+    let listed = |items: &[(&str, &str)]| -> Vec<(String, String)> {
+        items.iter().map(|(kind, path)| ((*kind).to_owned(), (*path).to_owned())).collect()
+    };
+    assert_eq!(lab.listed(), listed(&[("boot", "moments/one"), ("saved", "moments/two")]));
+    assert_eq!(lab.records(&["prune", "--keep", "0B"]).len(), 1);
+    assert_eq!(lab.listed(), listed(&[("saved", "moments/two")]));
+    assert_eq!(lab.records(&["prune", "--keep", "0B", "--saved-moments"]).len(), 1);
+    assert_eq!(lab.listed(), []);
+}
+
+#[test]
+fn what_was_used_longest_ago_goes_first() {
+    let lab = Lab::new();
+    fs::create_dir_all(lab.path("cache/packages")).unwrap();
+    for (name, day) in [("new", 30), ("old", 10), ("middle", 20)] {
+        let path = lab.path("cache/packages").join(name);
+        fs::write(&path, vec![7; 1 << 20]).unwrap();
+        let status = Command::new("touch").arg("-d").arg(format!("2024-01-{day}")).arg(&path).status();
+        assert!(status.unwrap().success());
+    }
+    let paths = |records: &[Value]| -> Vec<String> {
+        records.iter().map(|one| one["item"]["path"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(paths(&lab.records(&["prune", "--keep", "2500K"])), ["packages/old"]);
+    assert_eq!(paths(&lab.records(&["prune", "--keep", "1G"])), [] as [String; 0]);
+    assert_eq!(paths(&lab.records(&["prune", "--older-than", "7d"])), ["packages/middle", "packages/new"]);
+}
