@@ -49,8 +49,17 @@ fn main() -> Result<(), Box<dyn Error>> {
             cargo.env_remove(name);
         }
     }
-    for name in ["CARGO_TARGET_DIR", "CARGO_MAKEFLAGS", "TARGET", "OUT_DIR", "PROFILE", "OPT_LEVEL", "DEBUG"]
-    {
+    for name in [
+        "CARGO_TARGET_DIR",
+        "CARGO_MAKEFLAGS",
+        // Incremental compilation divides code into other units, and gives other bytes.
+        "CARGO_INCREMENTAL",
+        "TARGET",
+        "OUT_DIR",
+        "PROFILE",
+        "OPT_LEVEL",
+        "DEBUG",
+    ] {
         cargo.env_remove(name);
     }
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags(&here)?.join("\u{1f}"));
