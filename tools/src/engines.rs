@@ -112,6 +112,8 @@ impl Engine {
     }
 }
 
+/// What the soft engine leaves to its host's processor is defined to the last bit by the manuals of all makes; the instruction oracle
+/// (`cpu/tests/oracle`) compared it on Intel's and AMD's, and fails on a host that differs in something it does not know.
 const SOFT: &str = "exact on every x86-64 host";
 
 /// What was found out about this host.

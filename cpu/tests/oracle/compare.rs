@@ -4,6 +4,7 @@ use crate::arena;
 use crate::encode::Encoded;
 use crate::exempt::{AfterFault, after_fault, repeats_short};
 use crate::forms::{Family, family};
+use crate::host::features::Features;
 use crate::place::Case;
 use crate::state::{End, GPR_NAMES, Outcome, RCX, flag};
 use crate::undefined::{Operands, undefined_flags, undefined_result};
@@ -14,9 +15,18 @@ use std::fmt::Write;
 /// The page fault error code's bit for "the page was present".
 const PF_PRESENT: u32 = 1;
 
-/// Differences between the host's outcome and the guest's; empty when they agree. `undefined` are flags that need not
-/// agree besides those of the instruction.
-pub(crate) fn differences(case: &Case, undefined: u64, host: &Outcome, guest: &Outcome) -> Vec<String> {
+/// The status word's bit for "an exception that is not masked is pending".
+pub(crate) const EXCEPTION_PENDING: u16 = 0x80;
+
+/// Differences between the outcome on a host with these features and the guest's; empty when they agree. `undefined` are flags that
+/// need not agree besides those of the instruction.
+pub(crate) fn differences(
+    case: &Case,
+    undefined: u64,
+    features: Features,
+    host: &Outcome,
+    guest: &Outcome,
+) -> Vec<String> {
     let i = &case.encoded.instruction;
     let operands = Operands { rcx: case.state.gpr[RCX] };
     let mut out = Vec::new();
@@ -77,11 +87,17 @@ pub(crate) fn differences(case: &Case, undefined: u64, host: &Outcome, guest: &O
         let both = |(significand, exponent): (u64, u16)| u128::from(significand) | u128::from(exponent) << 64;
         check(&format!("r{n}"), both(h.r[n]), both(g.r[n]), whole);
     }
+    let pending = h.fsw & EXCEPTION_PENDING != 0;
+    if features.hides_pointers && !pending {
+        return out;
+    }
     check("fop", h.fop.into(), g.fop.into(), whole);
     // FXRSTOR64 makes them canonical: the model by 48 bits of linear address, a host maybe by 57.
     const LINEAR: u128 = (1 << 48) - 1;
     check("fip", h.fip.into(), g.fip.into(), LINEAR);
-    check("fdp", h.fdp.into(), g.fdp.into(), LINEAR);
+    if features.data_pointer_of_exceptions || pending {
+        check("fdp", h.fdp.into(), g.fdp.into(), LINEAR);
+    }
     out
 }
 

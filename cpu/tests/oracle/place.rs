@@ -231,6 +231,13 @@ fn access(i: &Instruction, m: &UsedMemory, state: &State) -> Option<Access> {
     Some(Access { va, len, size })
 }
 
+/// The address of an instruction's operand in memory, if it has one.
+pub(crate) fn image(case: &Case, factory: &mut InstructionInfoFactory) -> Option<u64> {
+    let i = case.encoded.instruction;
+    let memory = *factory.info(&i).used_memory().first()?;
+    access(&i, &memory, &case.state).map(|a| a.va)
+}
+
 /// For compare-and-exchange: half of the comparisons succeed.
 fn accumulator(i: &Instruction, state: &mut State, rng: &mut Rng) {
     if i.mnemonic() == Mnemonic::Cmpxchg && i.op0_kind() == OpKind::Register && rng.one_in(2) {

@@ -1,22 +1,7 @@
 //! What goes into an instruction and what comes out, the same for the host and the guest.
 
+pub(crate) use crate::flag;
 use everett_cpu::state::FpuState;
-
-/// Bits of RFLAGS.
-pub(crate) mod flag {
-    pub(crate) const CF: u64 = 1;
-    pub(crate) const PF: u64 = 1 << 2;
-    pub(crate) const AF: u64 = 1 << 4;
-    pub(crate) const ZF: u64 = 1 << 6;
-    pub(crate) const SF: u64 = 1 << 7;
-    pub(crate) const TF: u64 = 1 << 8;
-    pub(crate) const DF: u64 = 1 << 10;
-    pub(crate) const OF: u64 = 1 << 11;
-    pub(crate) const RF: u64 = 1 << 16;
-    pub(crate) const AC: u64 = 1 << 18;
-    /// The six flags of arithmetic.
-    pub(crate) const ARITH: u64 = CF | PF | AF | ZF | SF | OF;
-}
 
 /// Names of the general registers in the order of `State::gpr`.
 pub(crate) const GPR_NAMES: [&str; 16] = [

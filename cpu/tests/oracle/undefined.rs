@@ -1,7 +1,9 @@
 //! Flags that the architecture leaves undefined: each mnemonic with its mask and the place in the SDM that says so
 //! (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, section "Flags Affected" of the entry).
+//!
+//! Also a part of the tests of the kvm engine, which leave other values there.
 
-use crate::state::flag::{AF, CF, OF, PF, SF, ZF};
+use crate::flag::{AF, CF, OF, PF, SF, ZF};
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
 /// One line of the table.

@@ -9,7 +9,7 @@ pub mod host;
 pub mod kvm;
 pub mod perf;
 
-use kvm::probes::Effort;
+use kvm::probes::{Effort, Undefined};
 use serde::Serialize;
 
 /// How a finding bears on what Everett can do here.
@@ -36,11 +36,14 @@ pub struct Finding {
     /// What that is good for, or what follows from it, if that is not plain.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub means: &'static str,
+    /// Undefined status flags one by one, if that is what was looked at.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub undefined: Vec<Undefined>,
 }
 
 impl Finding {
     fn new(name: &'static str, verdict: Verdict, detail: impl Into<String>) -> Finding {
-        Finding { name, verdict, detail: detail.into(), means: "" }
+        Finding { name, verdict, detail: detail.into(), means: "", undefined: Vec::new() }
     }
 }
 

@@ -378,7 +378,7 @@ impl<S: Subject> Pair<S> {
     /// Whether the node is equal in both, without anything that an engine could notice.
     fn looks_equal(&mut self) -> bool {
         let (a, b) = self.machines();
-        a.cpu() == b.cpu()
+        a.compared_registers() == b.compared_registers()
             && a.state() == b.state()
             && same_memory(a.ram(), b.ram())
             && a.disk_digests() == b.disk_digests()

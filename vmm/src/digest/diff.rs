@@ -36,7 +36,8 @@ const GPR: [&str; 16] = [
 /// Everything that differs between two machines; of pages and blocks the first [`NAMED_MAX`], and then their number.
 pub fn differences<E: Engine>(a: &mut Machine<E>, b: &mut Machine<E>) -> Vec<Difference> {
     let mut found = Vec::new();
-    text_differences("cpu", &format!("{:#x?}", a.cpu()), &format!("{:#x?}", b.cpu()), &mut found);
+    let (cpu_a, cpu_b) = (a.compared_registers(), b.compared_registers());
+    text_differences("cpu", &format!("{cpu_a:#x?}"), &format!("{cpu_b:#x?}"), &mut found);
     text_differences("devices", &format!("{:#x?}", a.state()), &format!("{:#x?}", b.state()), &mut found);
     memory_differences(a, b, &mut found);
     disk_differences(a, b, &mut found);

@@ -2,11 +2,12 @@
 //!
 //! A digest covers everything that decides what happens next: registers, RAM, devices, timers, streams, clock and disks. In clock
 //! modes `exit` and `branch` it is the same on all engines, so RAM is not in it (when page tables note accesses is a processor's own
-//! business, and some note more than others), nor is which x87 instruction came last, nor are the registers of a CPU that came to
-//! its end within an instruction. It is
+//! business, and some note more than others), nor are registers in which makes of processors differ ([`registers`]), nor are the
+//! registers of a CPU that came to its end within an instruction. It is
 //! incremental: only pages and blocks written since the last one are hashed. Taking one changes nothing: it is an
 //! observer (`tests` runs with none, one and a thousand).
 //!
+//! - `registers`: which registers are covered and compared
 //! - `leaves`: the hash of a set of pages or blocks
 //! - `trail`: digests at fixed vtimes
 //! - `diff`: two machines' states, named and side by side
@@ -15,6 +16,7 @@
 pub mod bisect;
 pub mod diff;
 pub(crate) mod leaves;
+pub mod registers;
 pub mod trail;
 
 #[cfg(test)]
@@ -27,7 +29,6 @@ pub use trail::Trail;
 
 use std::fmt;
 
-use everett_cpu::CpuState;
 use everett_snapshot::PageHash;
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +36,7 @@ use crate::clock::ClockMode;
 use crate::disk::{BLOCK, Disk};
 use crate::engine::Engine;
 use crate::layout::PAGE;
-use crate::machine::{End, Machine};
+use crate::machine::Machine;
 use leaves::Leaves;
 
 /// A blake3 digest. Shown as its first eight bytes in hex; `{:#}` shows all.
@@ -86,20 +87,13 @@ impl<E: Engine> Machine<E> {
 
     /// The digests of the parts.
     pub fn breakdown(&mut self) -> Breakdown {
-        let mut cpu = self.engine.state();
+        let cpu = self.compared_registers();
         let memory = match self.clock_mode() {
             ClockMode::Insn => {
                 self.update_memory_hashes();
                 Some(("memory".to_owned(), self.digest.memory.sum().digest()))
             }
-            ClockMode::Exit | ClockMode::Branch => {
-                // Which instructions update these differs between processors.
-                (cpu.fpu.fip, cpu.fpu.fdp, cpu.fpu.fop) = (0, 0, 0);
-                if self.end().is_some_and(End::is_within_an_instruction) {
-                    cpu = CpuState { icount: cpu.icount, dead: cpu.dead, ..CpuState::default() };
-                }
-                None
-            }
+            ClockMode::Exit | ClockMode::Branch => None,
         };
         self.note_failure();
         let mut parts =

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use everett_cpu::CacheConfig;
 use everett_snapshot::Pool;
 use everett_vmm::ClockMode;
+use everett_vmm::digest::registers::compared;
 use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::engine::branches::BranchEngine;
 use everett_vmm::engine::soft::SoftEngine;
@@ -22,7 +23,7 @@ use libtest_mimic::Trial;
 use tempfile::TempDir;
 
 use crate::beside::Beside;
-use crate::lockstep::{comparable, tick};
+use crate::lockstep::tick;
 use crate::rng::Rng;
 use crate::scripted::{MARGIN, Shared, Trouble};
 use crate::small::{DATA, UART, assemble, config_in, count_tick, out, timer};
@@ -99,7 +100,7 @@ impl Bench {
                     "{stop:?} at branch {}, {} ns: {:x?}\n{:?}\n{:?}",
                     machine.icount(),
                     machine.vtime(),
-                    comparable(machine.cpu()),
+                    compared(ClockMode::Branch, machine.cpu()),
                     String::from_utf8_lossy(&said),
                     machine.breakdown().parts,
                 );
@@ -298,7 +299,13 @@ fn whoever_executes_the_last_stretch_it_is_the_same() {
         let mut machine = bench.machine(on);
         while machine.run(&Until::icount(machine.icount() + step)) == Stop::Count {}
         let interrupts = machine.cpu().gpr[15];
-        (machine.end().cloned(), machine.vtime(), comparable(machine.cpu()), interrupts, machine.digest())
+        (
+            machine.end().cloned(),
+            machine.vtime(),
+            compared(ClockMode::Branch, machine.cpu()),
+            interrupts,
+            machine.digest(),
+        )
     };
     let expected = run(&On::Soft, u64::MAX >> 1);
     assert_eq!((&expected.0, expected.3), (&Some(End::HaltedForever), 5));

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everett_cpu::{CacheConfig, CpuState};
+use everett_vmm::ClockMode;
+use everett_vmm::digest::registers::compared;
 use everett_vmm::engine::kvm::{KvmEngine, Proved};
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::engine::{Engine, Exit, Until};
@@ -40,13 +42,11 @@ fn fill(memory: &Memory, ram: &[u8]) {
     memory.write_slice(ram, GuestAddress(0)).expect("it is RAM");
 }
 
-/// What can be compared of a state.
-pub(crate) fn comparable(mut state: CpuState) -> CpuState {
-    state.icount = 0;
-    state.exceptions = 0;
-    // Of the last x87 instruction; which ones update them differs between processors.
-    (state.fpu.fip, state.fpu.fdp, state.fpu.fop) = (0, 0, 0);
-    state
+/// What can be compared of a state behind an exit of a program: more than of any guest's ([`compared`]), since these programs let no
+/// undefined status flag come as far as an exit.
+pub(crate) fn comparable(state: CpuState) -> CpuState {
+    let rflags = state.rflags;
+    CpuState { icount: 0, exceptions: 0, rflags, ..compared(ClockMode::Exit, state) }
 }
 
 /// The lines that differ.

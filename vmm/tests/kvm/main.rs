@@ -10,13 +10,16 @@
 //!   [`trail`]: what they did
 //! - [`branches`]: machines in clock mode `branch`, on a host that is [`scripted`] and needs no `/dev/kvm`, and on one
 //!   with a soft CPU [`beside`] it, which counts
+//! - [`flags`]: machines on a processor of another make, which leaves other values in undefined status flags ([`makes`]); [`kernel`]: a stock
+//!   kernel there
 //! - [`gates`]: what goes through a gate, where the soft CPU does that; [`tables`]: page tables that change
 //! - [`unfinished`]: instructions of several exits, and states that replace one within; [`ends`]: other ends of a run
 //! - [`registers`]: states go into a vCPU and come out; [`counter`]: the processor's counter of branches
 //! - [`trials`]: tests that the host may be unable to run
 //!
 //! Left out, because processors or hosts differ: CPUID, RDTSC, RDRAND and what else the model hides; flags that the manual
-//! leaves undefined; the last x87 instruction's addresses; accessed and dirty bits of page tables.
+//! leaves undefined; the last x87 instruction's addresses; accessed and dirty bits of page tables. Machines are compared by the rule of
+//! their clock mode (`digest::registers`).
 //!
 //! `KVM_PROGRAMS` sets how many there are. A test that needs something that the host lacks (`/dev/kvm`, a counter, registers that
 //! survive a shutdown, an instruction) is *ignored*, with what is lacking as the reason. None passes without having run.
@@ -28,11 +31,17 @@ mod branches;
 mod common;
 mod counter;
 mod ends;
+#[allow(dead_code, reason = "shared with the CPU's oracle, which uses all of it")]
+#[path = "../../../cpu/tests/oracle/flag.rs"]
+mod flag;
+mod flags;
 mod gates;
 mod ground;
+mod kernel;
 mod lacks;
 mod lockstep;
 mod machines;
+mod makes;
 mod moves;
 mod program;
 mod registers;
@@ -47,6 +56,9 @@ mod swap;
 mod tables;
 mod trail;
 mod trials;
+#[allow(dead_code, reason = "shared with the CPU's oracle, which uses all of it")]
+#[path = "../../../cpu/tests/oracle/undefined.rs"]
+mod undefined;
 mod unfinished;
 mod wander;
 
@@ -75,7 +87,9 @@ fn trials() -> Vec<Trial> {
         branches::trials,
         counter::trials,
         ends::trials,
+        flags::trials,
         gates::trials,
+        kernel::trials,
         lacks::trials,
         lockstep::trials,
         machines::trials,

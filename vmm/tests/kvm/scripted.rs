@@ -13,6 +13,7 @@ use everett_vmm::engine::{Engine, Exit, TscAnchor, Until};
 use everett_vmm::kvm::{Counter, HeldTsc, KvmError, KvmExit, Processor, Queued, Saved};
 use everett_vmm::ram::Ram;
 
+use crate::makes::{Make, Other};
 use crate::rng::Rng;
 
 /// How many branches before its place a guest is told to stop: what the hosts' skid is below.
@@ -47,6 +48,8 @@ pub(crate) struct Script {
     ticked: bool,
     /// How often each thing went wrong, by the order of [`Trouble`].
     pub(crate) troubles: [u64; 4],
+    /// How often a status flag was not what the model leaves.
+    pub(crate) replaced: u64,
 }
 
 impl std::fmt::Debug for Script {
@@ -70,6 +73,7 @@ impl Shared {
             held: 0,
             ticked: false,
             troubles: [0; 4],
+            replaced: 0,
         })))
     }
     /// A host on which nothing goes wrong, whose skid is drawn.
@@ -104,12 +108,24 @@ impl Shared {
     }
     /// The same, on a soft CPU.
     pub(crate) fn engine_on(&self, ram: &Ram) -> Result<KvmEngine, KvmError> {
+        self.engine(ram, self.processor(ram, None))
+    }
+    /// The same, on a processor of some make.
+    pub(crate) fn engine_of(&self, ram: &Ram, make: Make, seed: u64) -> Result<KvmEngine, KvmError> {
+        self.engine(ram, self.processor(ram, Some(Other::new(make, seed))))
+    }
+    /// An engine that counts exits, on a processor of some make.
+    pub(crate) fn exits_of(&self, ram: &Ram, make: Make, seed: u64) -> Result<KvmEngine, KvmError> {
+        let processor = Box::new(self.processor(ram, Some(Other::new(make, seed))));
+        let tsc: Option<Box<dyn HeldTsc>> = Some(Box::new(self.clone()));
+        KvmEngine::from_parts(Parts { processor, counting: None, tsc }, ram.shared())
+    }
+    fn processor(&self, ram: &Ram, make: Option<Other>) -> Scripted {
         let caches =
             CacheConfig { tlb_entries: 64, block_entries: 1024, branches: true, ..CacheConfig::default() };
         let soft = SoftEngine::new(ram.shared(), caches);
         let pages = ram.len() / 4096;
-        let cpu = Scripted { shared: self.clone(), soft, pages, exit: None, window: false, data: [0; 8] };
-        self.engine(ram, cpu)
+        Scripted { shared: self.clone(), soft, make, pages, exit: None, window: false, data: [0; 8] }
     }
 }
 
@@ -144,6 +160,8 @@ impl HeldTsc for Shared {
 struct Scripted {
     shared: Shared,
     soft: SoftEngine,
+    /// Leaves other status flags than the soft CPU.
+    make: Option<Other>,
     pages: u64,
     /// The last exit, whose instruction is unfinished if it says so.
     exit: Option<KvmExit>,
@@ -152,6 +170,16 @@ struct Scripted {
 }
 
 impl Scripted {
+    /// Conditional branches that retired since the registers were loaded.
+    fn branches(&self) -> u64 {
+        self.make.as_ref().map_or_else(|| self.soft.branches(), |make| make.branches(&self.soft))
+    }
+    fn execute(&mut self, until: Until<'_>) -> Exit {
+        let Some(make) = &mut self.make else { return self.soft.run(until) };
+        let exit = make.run(&mut self.soft, until);
+        self.shared.script().replaced += std::mem::take(&mut make.replaced);
+        exit
+    }
     /// What the soft CPU stopped for, in KVM's words. None: for its count.
     fn exit(&mut self, exit: Exit) -> Result<Option<KvmExit>, KvmError> {
         let exit = match exit {
@@ -211,19 +239,19 @@ impl Processor for Scripted {
         };
         self.soft.set_tsc(TscAnchor { icount: 0, tsc, num: 0, den: 1 });
         self.exit = None;
-        let before = self.soft.branches();
+        let before = self.branches();
         loop {
-            let missing = stop.saturating_sub(self.soft.branches() - before);
+            let missing = stop.saturating_sub(self.branches() - before);
             if missing == 0 {
                 break;
             }
             let icount = self.soft.icount() + missing.min(1 << 20);
-            let exit = self.soft.run(Until { icount, window: self.window, breakpoints: &[] });
+            let exit = self.execute(Until { icount, window: self.window, breakpoints: &[] });
             if self.exit(exit)?.is_some() {
                 break;
             }
         }
-        self.shared.count(self.soft.branches() - before);
+        self.shared.count(self.branches() - before);
         Ok(self.exit.unwrap_or(KvmExit::Interrupted))
     }
     fn finish(&mut self) -> Result<Option<KvmExit>, KvmError> {
@@ -266,6 +294,9 @@ impl Processor for Scripted {
         assert!(!unfinished, "an instruction is finished before its registers are replaced");
         let icount = self.soft.icount();
         self.soft.set_state(&CpuState { icount, ..state.clone() });
+        if let Some(make) = &mut self.make {
+            make.state_replaced();
+        }
         Ok(())
     }
     fn save(&mut self) -> Result<Saved, KvmError> {

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use everett_cpu::CacheConfig;
 use everett_snapshot::Pool;
+use everett_vmm::ClockMode;
+use everett_vmm::digest::registers::compared;
 use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::engine::exits::ExitEngine;
 use everett_vmm::engine::soft::SoftEngine;
@@ -14,7 +16,7 @@ use libtest_mimic::Trial;
 use tempfile::TempDir;
 
 use crate::lacks::host_with;
-use crate::lockstep::{Gates, comparable, kvm_engine_on, tick};
+use crate::lockstep::{Gates, kvm_engine_on, tick};
 use crate::rng::Rng;
 use crate::small::{DATA, config_in_exits};
 use crate::trail::{Trail, difference};
@@ -80,7 +82,7 @@ impl Bench<'_> {
                     "{stop:?} at exit {}, {} ns: {:x?}\n{:?}\n{:?}",
                     machine.icount(),
                     machine.vtime(),
-                    comparable(machine.cpu()),
+                    compared(ClockMode::Exit, machine.cpu()),
                     String::from_utf8_lossy(&said),
                     machine.breakdown().parts,
                 );

@@ -23,6 +23,8 @@ pub(crate) enum Also {
     Compute,
     /// The same, and look at the TSC.
     ComputeAndLook,
+    /// Leave status flags undefined as long as possible, and never copy them.
+    LeaveUndefined,
 }
 
 /// A guest's code. R15 counts interrupts, R14 sums what was seen.
@@ -41,6 +43,9 @@ pub(crate) fn guest_that(seed: u64, also: Also) -> Vec<u8> {
         store(a, LAPIC + 0x3e0, 0xb)?;
         for _ in 0..5 + rng.below(PIECES) {
             piece(a, &mut rng, also)?;
+            if also == Also::LeaveUndefined {
+                undefined(a, &mut rng)?;
+            }
         }
         // Power off.
         out(a, u32::from(SLEEP_CONTROL_PORT), 0x34)?;
@@ -60,7 +65,7 @@ pub(crate) fn guest_that(seed: u64, also: Also) -> Vec<u8> {
 
 fn piece(a: &mut CodeAssembler, rng: &mut Rng, also: Also) -> Result<(), IcedError> {
     let kinds = match also {
-        Also::Nothing => 15,
+        Also::Nothing | Also::LeaveUndefined => 15,
         Also::Compute => 18,
         Also::ComputeAndLook => 20,
     };
@@ -144,6 +149,57 @@ fn piece(a: &mut CodeAssembler, rng: &mut Rng, also: Also) -> Result<(), IcedErr
             a.mov(ecx, rng.below(12) as u32)?;
             if rng.one_in(2) { a.rep().insb()? } else { a.rep().outsb()? }
         }
+    }
+    Ok(())
+}
+
+/// Instructions that leave flags undefined, among some that read defined ones; the results, which are defined, are summed. Uses RAX,
+/// RCX and RDX.
+fn undefined(a: &mut CodeAssembler, rng: &mut Rng) -> Result<(), IcedError> {
+    for _ in 0..1 + rng.below(4) {
+        let n = rng.below(64) as i32;
+        a.mov(rax, rng.next())?;
+        a.mov(rcx, r14)?;
+        match rng.below(16) {
+            0 => a.shl(rax, n)?,
+            1 => a.sar(eax, cl)?,
+            2 => a.shr(al, cl)?,
+            3 => a.ror(rax, n)?,
+            4 => {
+                a.stc()?;
+                a.rcl(eax, 1 + n / 4)?;
+            }
+            5 => a.imul_2(rax, rcx)?,
+            6 => a.mul(rcx)?,
+            7 => a.and(rax, rcx)?,
+            8 => a.xor(ax, cx)?,
+            9 => a.btc(rax, n)?,
+            10 => a.shld(rax, rcx, n)?,
+            11 => {
+                a.or(rcx, 0x100)?;
+                a.bsf(rax, rcx)?;
+            }
+            12 => {
+                // CF of a bit test is defined, ZF is left as it was.
+                a.bt(rax, n)?;
+                a.adc(rax, rcx)?;
+                a.imul_2(rcx, rax)?;
+            }
+            13 => {
+                // Never an overflow.
+                a.xor(edx, edx)?;
+                a.mov(ecx, 1 + rng.below(1000) as u32)?;
+                a.div(rcx)?;
+            }
+            14 => {
+                // OF of a shift by one is defined, AF is not.
+                a.shl(rcx, 1)?;
+                a.cmovo(rax, r15)?;
+            }
+            _ => a.test(eax, ecx)?,
+        }
+        // LEA, which has no flags of its own.
+        a.lea(r14, qword_ptr(r14 + rax * 2 + 1))?;
     }
     Ok(())
 }

@@ -1,29 +1,42 @@
-//! Whether the host CPU is one that the model can be held against.
+//! What the host CPU is like, as far as its instructions say.
+#![allow(unsafe_code)]
 
-use std::arch::x86_64::{__cpuid, __cpuid_count};
+use std::arch::x86_64::{__cpuid, __cpuid_count, _fxsave64};
 
 /// CPUID.07H.0:EBX bit 6: the x87 data pointer is updated by instructions with unmasked exceptions only
 /// (SDM vol. 1, 8.1.8). Intel's processors do so from Skylake on, and so does the model.
 const FDP_EXCPTN_ONLY: u32 = 1 << 6;
+/// Where an FXSAVE image has MXCSR_MASK.
+const MXCSR_MASK_AT: usize = 28;
 
-/// Properties of the host.
+/// Properties of the host. None of them is inferred from a vendor's name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Features {
     /// Everything that test instructions use is there: x86-64-v2.
     pub(crate) v2: bool,
-    /// It belongs to the line of processors that the model follows where the architecture leaves a choice (which of two
-    /// faults comes first, #SS or #GP, x87 pointers). On others disagreements are to be expected.
-    pub(crate) strict: bool,
+    /// The x87 data pointer is the one of the last exception that was not masked.
+    pub(crate) data_pointer_of_exceptions: bool,
+    /// FXSAVE, and so a signal frame, has the x87 pointers only while an exception is pending, else zeroes. The oracle finds out.
+    pub(crate) hides_pointers: bool,
+    /// Bits that MXCSR has, as FXSAVE shows them.
+    pub(crate) mxcsr_mask: u32,
 }
+
+/// Room for an FXSAVE image.
+#[repr(C, align(16))]
+struct Image([u8; 512]);
 
 /// Look at the host.
 pub(crate) fn features() -> Features {
-    let leaf0 = __cpuid(0);
-    let vendor = [leaf0.ebx, leaf0.edx, leaf0.ecx].map(u32::to_le_bytes).concat();
-    let leaf7 = if leaf0.eax >= 7 { __cpuid_count(7, 0).ebx } else { 0 };
+    let leaf7 = if __cpuid(0).eax >= 7 { __cpuid_count(7, 0).ebx } else { 0 };
     let v2 = is_x86_feature_detected!("sse4.2")
         && is_x86_feature_detected!("ssse3")
         && is_x86_feature_detected!("popcnt")
         && is_x86_feature_detected!("cmpxchg16b");
-    Features { v2, strict: vendor == b"GenuineIntel" && leaf7 & FDP_EXCPTN_ONLY != 0 }
+    let mut image = Image([0; 512]);
+    // SAFETY: the image is as long as FXSAVE's and aligned; each x86-64 processor has FXSAVE.
+    unsafe { _fxsave64(image.0.as_mut_ptr()) };
+    let mxcsr_mask = u32::from_le_bytes(std::array::from_fn(|n| image.0[MXCSR_MASK_AT + n]));
+    let data_pointer_of_exceptions = leaf7 & FDP_EXCPTN_ONLY != 0;
+    Features { v2, data_pointer_of_exceptions, hides_pointers: false, mxcsr_mask }
 }

@@ -2,7 +2,7 @@
 
 use super::guest::{END_MARK, END_VECTOR, Guest, HELD_TSC, INTERRUPT_VECTOR, Ring, Tsc};
 use super::host::{End, Host, Ran};
-use super::probes::{Effort, all};
+use super::probes::{Effort, all, flags};
 use super::{Report, Verdict};
 use everett_cpu::cpuid::leaves;
 use everett_cpu::state::Msrs;
@@ -52,6 +52,7 @@ fn sound(guest: &Guest) -> Ran {
             raise(&mut ran, INTERRUPT_VECTOR);
             ran.gpr[0] = 2;
         }
+        flags::NAME => ran.gpr[..15].copy_from_slice(&flags::on_the_model(guest).expect("it halts")[..15]),
         "int3" | "int3 in ring 3" => raise(&mut ran, 3),
         "int in ring 0" | "int in ring 3" => raise(&mut ran, 0x30),
         "divide by zero" => raise(&mut ran, 0),
@@ -232,6 +233,31 @@ fn a_software_kvm_is_told() {
     assert!(detail(&report, "ring 0 speed").1.contains("million instructions a second"));
     assert_eq!(detail(&report, "emulation gaps"), (Verdict::Note, "lock cmpxchg16b, int3"));
     assert!(report.unproven.is_empty(), "slow, and executed by the soft CPU: neither is inexact");
+}
+
+#[test]
+fn undefined_flags_of_another_make_are_told_and_make_no_host_inexact() {
+    const AF: u64 = 1 << 4;
+    let report = report(Effort::Look, |guest, ran| {
+        // Its shifts by an immediate count set AF, as AMD's do.
+        if guest.name == flags::NAME && guest.code.windows(2).any(|code| code == [0xc1, 0xe0]) {
+            ran.gpr[8..14].iter_mut().for_each(|flags| *flags |= AF);
+        }
+    });
+    assert_eq!(report.unproven, Vec::<&str>::new());
+    let (verdict, told) = detail(&report, flags::NAME);
+    assert_eq!(verdict, Verdict::Note);
+    assert!(told.ends_with(" are as in the model; AF set by shl"), "{told}");
+    let rows = &report
+        .findings
+        .iter()
+        .find(|finding| finding.name == flags::NAME)
+        .expect("it is looked at")
+        .undefined;
+    let other: Vec<_> = rows.iter().filter(|row| !row.equal).collect();
+    assert_eq!(other.len(), 1, "{other:?}");
+    let json = serde_json::to_string(other[0]).expect("it is plain");
+    assert_eq!(json, r#"{"instruction":"shl","flag":"AF","host":"sets","model":"clears","equal":false}"#);
 }
 
 #[test]

@@ -3,8 +3,10 @@
 //! - `speed`: of both rings, and of an exit; `hidden`: CPUID, and instructions that the model does not have
 //! - `time`: whether the TSC can be held; `machine`: memory, MSRs, interrupts, instructions that cannot be executed
 //! - `counters`: whether the guest's branches can be counted, and how late the host hears of it
+//! - `flags`: what the processor leaves in status flags that the manual calls undefined
 
 mod counters;
+pub(crate) mod flags;
 mod hidden;
 mod machine;
 mod speed;
@@ -12,6 +14,7 @@ mod time;
 
 use super::super::{Finding, Verdict};
 pub use counters::Branches;
+pub use flags::Undefined;
 
 use super::Report;
 use super::host::Host;
@@ -45,6 +48,7 @@ pub fn all(host: &mut dyn Host, effort: Effort) -> Report {
     hidden::probe(host, effort, &mut notes);
     time::probe(host, effort, &mut notes);
     machine::probe(host, effort, &mut notes);
+    flags::probe(host, &mut notes);
     counters::probe(host, effort, &mut notes);
     Report { findings: notes.findings, unproven: notes.unproven, branches: notes.branches }
 }
@@ -65,6 +69,12 @@ impl Notes {
     /// Worth knowing.
     fn note(&mut self, name: &'static str, detail: impl Into<String>, means: &'static str) {
         self.findings.push(Finding { means, ..Finding::new(name, Verdict::Note, detail) });
+    }
+    /// The flags that the last finding is about, one by one.
+    fn undefined(&mut self, rows: Vec<Undefined>) {
+        if let Some(finding) = self.findings.last_mut() {
+            finding.undefined = rows;
+        }
     }
     /// Something that an exact engine needs: whether it is so, and what was seen.
     fn needed(&mut self, name: &'static str, holds: bool, detail: impl Into<String>, means: &'static str) {

@@ -1,0 +1,330 @@
+//! What this host's processor leaves in the status flags that the manual calls undefined, beside what the CPU model leaves.
+//!
+//! Clock modes `exit` and `branch` cover no status flags (`everett_vmm::digest::registers`), so nothing that is found here makes a host
+//! inexact. It says what a program would see that copies such flags.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use everett_cpu::CacheConfig;
+use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::engine::{Engine, Exit, Until};
+use serde::Serialize;
+use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
+
+use super::Notes;
+use crate::doctor::kvm::guest::{Guest, RAM_BYTES, Ring};
+use crate::doctor::kvm::host::{Host, Ran};
+
+/// Name of the check, and of its guests.
+pub(crate) const NAME: &str = "undefined flags";
+const MEANS: &str =
+    "shows only to a program that copies flags: no digest of a clock that kvm can have covers them";
+
+const CF: u64 = 1;
+const PF: u64 = 1 << 2;
+const AF: u64 = 1 << 4;
+const ZF: u64 = 1 << 6;
+const SF: u64 = 1 << 7;
+const OF: u64 = 1 << 11;
+/// The status flags, in the order in which people are told of them.
+const FLAGS: [(&str, u64); 6] = [("CF", CF), ("PF", PF), ("AF", AF), ("ZF", ZF), ("SF", SF), ("OF", OF)];
+const ALL: u64 = CF | PF | AF | ZF | SF | OF;
+/// The bit of RFLAGS that is always set.
+const ALWAYS: u64 = 2;
+
+/// An instruction on EAX, ECX and EDX, and the status flags that it leaves undefined.
+struct Sample {
+    name: &'static str,
+    code: &'static [u8],
+    undefined: u64,
+    /// Ring 3 may not execute it.
+    privileged: bool,
+}
+
+const fn sample(name: &'static str, code: &'static [u8], undefined: u64) -> Sample {
+    Sample { name, code, undefined, privileged: false }
+}
+
+/// Every instruction of the model that leaves a status flag undefined. A test compares the list with the decoder's tables.
+const SAMPLES: [Sample; 34] = [
+    sample("shl by 1", &[0xd1, 0xe0], AF),
+    sample("shl", &[0xc1, 0xe0, 3], OF | AF),
+    sample("shl beyond its width", &[0xc0, 0xe0, 17], OF | AF | CF),
+    sample("sal", &[0xc1, 0xf0, 3], OF | AF),
+    sample("shr by 1", &[0xd1, 0xe8], AF),
+    sample("shr", &[0xc1, 0xe8, 3], OF | AF),
+    sample("shr beyond its width", &[0xc0, 0xe8, 17], OF | AF | CF),
+    sample("sar by 1", &[0xd1, 0xf8], AF),
+    sample("sar", &[0xc1, 0xf8, 3], OF | AF),
+    sample("rol", &[0xc1, 0xc0, 3], OF),
+    sample("ror", &[0xc1, 0xc8, 3], OF),
+    sample("rcl", &[0xc1, 0xd0, 3], OF),
+    sample("rcr", &[0xc1, 0xd8, 3], OF),
+    sample("shld", &[0x0f, 0xa4, 0xc8, 3], OF | AF),
+    sample("shrd", &[0x0f, 0xac, 0xc8, 3], OF | AF),
+    sample("mul", &[0xf7, 0xe1], SF | ZF | AF | PF),
+    sample("imul", &[0x0f, 0xaf, 0xc1], SF | ZF | AF | PF),
+    sample("imul of one operand", &[0xf7, 0xe9], SF | ZF | AF | PF),
+    sample("imul of three operands", &[0x6b, 0xc1, 7], SF | ZF | AF | PF),
+    sample("div", &[0xf7, 0xf1], ALL),
+    sample("idiv", &[0xf7, 0xf9], ALL),
+    sample("bsf", &[0x0f, 0xbc, 0xc1], CF | OF | SF | AF | PF),
+    sample("bsf of 0", &[0x0f, 0xbc, 0xc2], CF | OF | SF | AF | PF),
+    sample("bsr", &[0x0f, 0xbd, 0xc1], CF | OF | SF | AF | PF),
+    sample("bsr of 0", &[0x0f, 0xbd, 0xc2], CF | OF | SF | AF | PF),
+    sample("bt", &[0x0f, 0xba, 0xe0, 3], OF | SF | AF | PF),
+    sample("bts", &[0x0f, 0xba, 0xe8, 3], OF | SF | AF | PF),
+    sample("btr", &[0x0f, 0xba, 0xf0, 3], OF | SF | AF | PF),
+    sample("btc", &[0x0f, 0xba, 0xf8, 3], OF | SF | AF | PF),
+    sample("and", &[0x21, 0xc8], AF),
+    sample("or", &[0x09, 0xc8], AF),
+    sample("xor", &[0x31, 0xc8], AF),
+    sample("test", &[0x85, 0xc8], AF),
+    Sample { privileged: true, ..sample("mov from a control register", &[0x0f, 0x20, 0xc0], ALL) },
+];
+
+/// RAX and RCX of the cases; RDX is zero, and no quotient overflows.
+const OPERANDS: [(u64, u64); 3] = [(0x8000_0011, 7), (0x7fff_fff0, 0x8000_0001), (5, 0x10)];
+/// Status flags before a case.
+const BEFORE: [u64; 2] = [0, ALL];
+/// Cases of a sample. The flags behind each are in a register of their own, from R8 on.
+const CASES: usize = OPERANDS.len() * BEFORE.len();
+const FIRST: usize = 8;
+
+/// What a processor does with an undefined flag, as far as the cases tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Does {
+    /// Clears it.
+    Clears,
+    /// Sets it.
+    Sets,
+    /// Leaves it as it was.
+    Keeps,
+    /// Computes something from the operands.
+    Computes,
+}
+
+impl Does {
+    fn words(self) -> &'static str {
+        match self {
+            Does::Clears => "cleared by",
+            Does::Sets => "set by",
+            Does::Keeps => "left alone by",
+            Does::Computes => "computed by",
+        }
+    }
+}
+
+/// An undefined status flag behind an instruction, on the host and in the model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Undefined {
+    /// The instruction.
+    pub instruction: &'static str,
+    /// The flag.
+    pub flag: &'static str,
+    /// What the host's processor does with it.
+    pub host: Does,
+    /// What the model does with it.
+    pub model: Does,
+    /// True if they are equal in every case.
+    pub equal: bool,
+}
+
+impl Sample {
+    fn runs_in(&self, ring: Ring) -> bool {
+        ring == Ring::Zero || !self.privileged
+    }
+    fn guest(&self, ring: Ring) -> Guest {
+        let mut code = Vec::new();
+        for (case, (before, (rax, rcx))) in cases().enumerate() {
+            for (opcode, value) in [(0xb8, rax), (0xb9, rcx), (0xba, 0)] {
+                code.extend([0x48, opcode]); // mov rax, rcx or rdx
+                code.extend(u64::to_le_bytes(value));
+            }
+            code.push(0x68); // push
+            code.extend(((before | ALWAYS) as u32).to_le_bytes());
+            code.push(0x9d); // popfq
+            code.extend(self.code);
+            code.extend([0x9c, 0x41, 0x58 + case as u8]); // pushfq; pop r8 and so on
+        }
+        Guest::new(NAME, ring, &code)
+    }
+    fn results(&self, ran: &Ran) -> Result<[u64; CASES], String> {
+        if !ran.to_its_end() {
+            return Err(format!("{}: {}", self.name, ran.how()));
+        }
+        Ok(std::array::from_fn(|case| ran.gpr[FIRST + case]))
+    }
+    /// Returns what became of each undefined flag.
+    fn rows(&self, host: [u64; CASES], model: [u64; CASES]) -> impl Iterator<Item = Undefined> {
+        let flags = FLAGS.into_iter().filter(|(_, bit)| self.undefined & bit != 0);
+        flags.map(move |(flag, bit)| Undefined {
+            instruction: self.name,
+            flag,
+            host: does(host, bit),
+            model: does(model, bit),
+            equal: host.iter().zip(&model).all(|(host, model)| (host ^ model) & bit == 0),
+        })
+    }
+}
+
+/// Status flags before each case, and its operands.
+fn cases() -> impl Iterator<Item = (u64, (u64, u64))> {
+    BEFORE.into_iter().flat_map(|before| OPERANDS.map(|operands| (before, operands)))
+}
+
+fn does(results: [u64; CASES], bit: u64) -> Does {
+    let all = |wanted: fn(u64) -> bool| {
+        results.iter().zip(cases()).all(|(result, (before, _))| (result & bit != 0) == wanted(before))
+    };
+    match () {
+        () if all(|_| false) => Does::Clears,
+        () if all(|_| true) => Does::Sets,
+        () if all(|before| before != 0) => Does::Keeps,
+        () => Does::Computes,
+    }
+}
+
+/// Runs a guest on the CPU model.
+///
+/// # Errors
+/// If there is no memory for it, or it does not halt.
+pub(crate) fn on_the_model(guest: &Guest) -> Result<[u64; 16], String> {
+    let memory = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), RAM_BYTES)]);
+    let memory = Arc::new(memory.map_err(|error| error.to_string())?);
+    memory.write_slice(&guest.memory(), GuestAddress(0)).map_err(|error| error.to_string())?;
+    let mut soft = SoftEngine::new(memory, CacheConfig::default());
+    soft.set_state(&guest.registers());
+    match soft.run(Until { icount: guest.code.len() as u64, ..Until::default() }) {
+        Exit::Halt => Ok(soft.state().gpr),
+        other => Err(format!("the model: {other:?}")),
+    }
+}
+
+pub(super) fn probe(host: &mut dyn Host, notes: &mut Notes) {
+    let seen = look(host, Ring::Three).and_then(|three| Ok((three, look(host, Ring::Zero)?)));
+    let (three, zero) = match seen {
+        Ok(seen) => seen,
+        Err(why) => return notes.note(NAME, format!("unknown: {why}"), MEANS),
+    };
+    let other = |rows: &[Undefined]| rows.iter().filter(|row| !row.equal).cloned().collect::<Vec<_>>();
+    let (in_three, in_zero) = (other(&three), other(&zero));
+    let mut detail = format!("{} of {} are as in the model", zero.len() - in_zero.len(), zero.len());
+    if !in_zero.is_empty() {
+        detail.push_str(&format!("; {}", summary(&in_zero)));
+    }
+    if in_zero != in_three {
+        detail.push_str(&format!("; in ring 3: {}", summary(&in_three)));
+    }
+    if in_zero.is_empty() && in_three.is_empty() {
+        notes.ok(NAME, detail, "");
+    } else {
+        notes.note(NAME, detail, MEANS);
+    }
+    // What the processor executes, also where ring 0 is emulated.
+    let privileged =
+        zero.into_iter().filter(|row| !three.iter().any(|other| other.instruction == row.instruction));
+    let rows = privileged.collect::<Vec<_>>();
+    notes.undefined(three.into_iter().chain(rows).collect());
+}
+
+/// Runs every sample in a ring.
+fn look(host: &mut dyn Host, ring: Ring) -> Result<Vec<Undefined>, String> {
+    let mut rows = Vec::new();
+    for sample in SAMPLES.iter().filter(|sample| sample.runs_in(ring)) {
+        let guest = sample.guest(ring);
+        let seen = sample.results(&host.run(&guest)?)?;
+        let gpr = on_the_model(&guest)?;
+        let model = std::array::from_fn(|case| gpr[FIRST + case]);
+        rows.extend(sample.rows(seen, model));
+    }
+    Ok(rows)
+}
+
+/// Flags by what the host does with them, in words.
+fn summary(rows: &[Undefined]) -> String {
+    let mut groups: BTreeMap<(&str, Does), Vec<&str>> = BTreeMap::new();
+    for row in rows {
+        groups.entry((row.flag, row.host)).or_default().push(row.instruction);
+    }
+    let words = |((flag, does), instructions): (&(&str, Does), &Vec<&str>)| {
+        format!("{flag} {} {}", does.words(), instructions.join(", "))
+    };
+    if groups.is_empty() {
+        "all are".to_owned()
+    } else {
+        groups.iter().map(words).collect::<Vec<_>>().join("; ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use everett_cpu::model;
+    use iced_x86::{Code, Decoder, DecoderOptions, Instruction, RflagsBits};
+
+    use super::*;
+
+    fn undefined(i: &Instruction) -> u64 {
+        let bits = i.rflags_undefined();
+        let names = [
+            (RflagsBits::CF, CF),
+            (RflagsBits::PF, PF),
+            (RflagsBits::AF, AF),
+            (RflagsBits::ZF, ZF),
+            (RflagsBits::SF, SF),
+            (RflagsBits::OF, OF),
+        ];
+        names.into_iter().filter(|(theirs, _)| bits & theirs != 0).map(|(_, ours)| ours).sum()
+    }
+
+    #[test]
+    fn nothing_on_the_decoders_list_is_forgotten() {
+        let mut wanted = BTreeSet::new();
+        for code in Code::values().filter(|code| code.op_code().mode64()) {
+            let mut i = Instruction::default();
+            i.set_code(code);
+            if model::has(&i) && undefined(&i) != 0 {
+                wanted.insert(format!("{:?}", code.mnemonic()));
+            }
+        }
+        let mut seen = BTreeSet::new();
+        for sample in &SAMPLES {
+            let i = Decoder::new(64, sample.code, DecoderOptions::NONE).decode();
+            assert_eq!(i.len(), sample.code.len(), "{}", sample.name);
+            // It does not know that a shift by its operand's width or more leaves CF undefined (SDM vol. 2B, SAL/SAR/SHL/SHR).
+            let cf = if sample.name.contains("beyond") { CF } else { 0 };
+            assert_eq!(sample.undefined & !cf, undefined(&i), "{}", sample.name);
+            seen.insert(format!("{:?}", i.mnemonic()));
+        }
+        assert_eq!(seen, wanted);
+    }
+
+    #[test]
+    fn what_a_processor_does_is_told_from_six_cases() {
+        let cases: Vec<u64> = cases().map(|(before, _)| before).collect();
+        let of = |f: fn(usize, u64) -> u64| does(std::array::from_fn(|n| f(n, cases[n])), AF);
+        assert_eq!(of(|_, _| 0), Does::Clears);
+        assert_eq!(of(|_, _| AF), Does::Sets);
+        assert_eq!(of(|_, before| before), Does::Keeps);
+        assert_eq!(of(|n, _| if n == 0 { AF } else { 0 }), Does::Computes);
+    }
+
+    #[test]
+    fn the_model_is_what_the_soft_cpu_does() {
+        for ring in [Ring::Zero, Ring::Three] {
+            for sample in SAMPLES.iter().filter(|sample| sample.runs_in(ring)) {
+                let gpr = on_the_model(&sample.guest(ring)).unwrap();
+                let results: [u64; CASES] = std::array::from_fn(|case| gpr[FIRST + case]);
+                assert!(results.iter().all(|flags| flags & !ALL == ALWAYS), "{}: {results:x?}", sample.name);
+            }
+        }
+        // Shifts clear AF, whatever it was.
+        let shl = SAMPLES.iter().find(|sample| sample.name == "shl").unwrap();
+        let gpr = on_the_model(&shl.guest(Ring::Three)).unwrap();
+        assert_eq!(does(std::array::from_fn(|case| gpr[FIRST + case]), AF), Does::Clears);
+    }
+}

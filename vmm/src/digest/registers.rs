@@ -1,0 +1,110 @@
+//! The part of a CPU's registers that digests and comparisons cover.
+//!
+//! In clock mode `insn` that is all of them. In clock modes `exit` and `branch` the engine may be the host's processor, and makes of
+//! processors differ in registers that the manual leaves undefined. [`compared`] is the one rule for that: digests, the search for the
+//! first difference of two runs and tests use it.
+//!
+//! # Undefined status flags
+//!
+//! Many instructions leave some of the six status flags undefined: shifts AF, shifts by more than one OF, IMUL SF, ZF, AF and
+//! PF, DIV all six. Intel's and AMD's processors and the soft CPU leave different values there, and compiled programs contain these
+//! instructions everywhere. An engine on the processor does not see instructions, so it cannot say which flags are undefined where it
+//! stops. The rule therefore covers no status flag at all.
+//!
+//! Kernels copy them: `PUSHF; POP` is the beginning of each region without interrupts (`local_irq_save`), and in many of these regions
+//! a device is accessed, so that the copy is in a register behind an exit. R11 holds another one behind SYSCALL. So the rule extends to
+//! copies: a general register that looks like RFLAGS of a kernel or a program ([`IMAGE_ONES`], [`IMAGE_ZEROES`]) is covered without its
+//! status flags, too.
+//!
+//! - *What is lost.* A wrong flag that is defined does not show in the digest at which it is wrong. It shows in a later one, after the
+//!   guest has branched on it or computed with it; if the guest never reads it, it has no consequence. The same holds for six bits of
+//!   a register whose value looks like RFLAGS by chance: 1024 of the numbers below 2^22 do, none of the larger ones.
+//! - *What can show all the same.* A guest that takes undefined flags apart carries the host's values into what is covered: LAHF, SETcc
+//!   and CMOVcc on an undefined flag, a copy that was shifted. Compilers emit none of that. The frames that exceptions and interrupts
+//!   push are in RAM, which no digest of these clock modes covers; IRET and POPF bring such flags back to where they are undefined.
+//! - *Moments* store the flags as the engine left them. They cannot be made canonical, since some may be defined and read by the next
+//!   instruction. Two moments of one place can therefore differ in these six bits, and nothing compares their bytes.
+
+use everett_cpu::CpuState;
+
+use crate::clock::ClockMode;
+use crate::engine::Engine;
+use crate::machine::{End, Machine};
+
+/// The status flags CF, PF, AF, ZF, SF and OF of RFLAGS.
+pub const STATUS_FLAGS: u64 = 0x8d5;
+
+/// Bits that are set in every image of RFLAGS.
+pub const IMAGE_ONES: u64 = 1 << 1;
+/// Bits that are clear in images of RFLAGS of kernels and of programs: all but the status flags, IF, DF, AC and ID.
+pub const IMAGE_ZEROES: u64 = !(IMAGE_ONES | STATUS_FLAGS | 1 << 9 | 1 << 10 | 1 << 18 | 1 << 21);
+
+/// Returns a general register without the status flags, if it looks like a copy of RFLAGS.
+fn without_copied_flags(register: u64) -> u64 {
+    let is_image = register & (IMAGE_ONES | IMAGE_ZEROES) == IMAGE_ONES;
+    if is_image { register & !STATUS_FLAGS } else { register }
+}
+
+/// Returns the registers that engines of this clock mode have in common, the others as zero.
+///
+/// In clock modes `exit` and `branch` that leaves out the status flags, also of copies (see the module), and the addresses and the opcode of the last
+/// x87 instruction, since processors differ in which instructions update them.
+#[must_use]
+pub fn compared(clock: ClockMode, mut cpu: CpuState) -> CpuState {
+    match clock {
+        ClockMode::Insn => {}
+        ClockMode::Exit | ClockMode::Branch => {
+            cpu.rflags &= !STATUS_FLAGS;
+            cpu.gpr = cpu.gpr.map(without_copied_flags);
+            (cpu.fpu.fip, cpu.fpu.fdp, cpu.fpu.fop) = (0, 0, 0);
+        }
+    }
+    cpu
+}
+
+impl<E: Engine> Machine<E> {
+    /// Returns the registers that digests cover: [`compared`], and next to nothing of a CPU that came to its end within an instruction.
+    #[must_use]
+    pub fn compared_registers(&self) -> CpuState {
+        let clock = self.clock_mode();
+        let cpu = compared(clock, self.engine.state());
+        if clock != ClockMode::Insn && self.end().is_some_and(End::is_within_an_instruction) {
+            return CpuState { icount: cpu.icount, dead: cpu.dead, ..CpuState::default() };
+        }
+        cpu
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_of_rflags_are_told_from_other_numbers() {
+        for copy in [0x46, 0x56, 0x202, 0x246, 0x8d7, 0x40602, 0x20_0292] {
+            assert_eq!(without_copied_flags(copy), copy & !STATUS_FLAGS, "{copy:#x}");
+        }
+        // Bit 1 is clear, or a bit is set that kernels and programs do not have.
+        for other in [0, 1, 0x45, 0x14a, 0x1246, 0x8002, 0x40_0046, 0xffff_8880_0000_0046, u64::MAX] {
+            assert_eq!(without_copied_flags(other), other, "{other:#x}");
+        }
+        let images = (0..1u64 << 22).filter(|n| n & (IMAGE_ONES | IMAGE_ZEROES) == IMAGE_ONES).count();
+        assert_eq!(images, 1 << 10);
+        let cpu = |rax| CpuState { gpr: [rax; 16], ..CpuState::default() };
+        assert_eq!(compared(ClockMode::Exit, cpu(0x46)), compared(ClockMode::Exit, cpu(0x56)));
+        assert_ne!(compared(ClockMode::Insn, cpu(0x46)), compared(ClockMode::Insn, cpu(0x56)));
+    }
+
+    #[test]
+    fn a_status_flag_shows_where_instructions_are_counted_and_nowhere_else() {
+        let plain = CpuState { rflags: 0x202, ..CpuState::default() };
+        for bit in 0..64 {
+            let other = CpuState { rflags: plain.rflags ^ 1 << bit, ..plain.clone() };
+            let shows = |clock| compared(clock, plain.clone()) != compared(clock, other.clone());
+            assert!(shows(ClockMode::Insn), "bit {bit}");
+            for clock in [ClockMode::Exit, ClockMode::Branch] {
+                assert_eq!(shows(clock), ![0, 2, 4, 6, 7, 11].contains(&bit), "bit {bit}");
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Processors of other makes: a soft CPU that leaves other values in the status flags that the manual calls undefined.
+//!
+//! It executes up to the next instruction that leaves some of them undefined and replaces those, as `undefined` lists them for the
+//! instruction and its operands. Instructions of a handler that begins within such a stretch may keep the model's. What an instruction of several accesses to devices leaves is not replaced: none of those leaves a flag undefined in the
+//! guests that run here.
+
+use std::collections::HashMap;
+
+use everett_cpu::CpuState;
+use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::engine::{Engine, Exit, Until};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
+
+use crate::flag::{AF, ARITH};
+use crate::rng::Rng;
+use crate::undefined::{Operands, undefined_flags};
+
+/// What a processor leaves in an undefined flag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Make {
+    /// The opposite of the model's.
+    Inverted,
+    /// Another value each time.
+    Noisy,
+    /// AF as AMD's processors have it: set by shifts and divisions, left alone by multiplications, bit scans and bit tests, cleared by
+    /// the rest. The others are the model's.
+    Amd,
+}
+
+impl Make {
+    /// Returns the flags behind an instruction: `flags` has the model's, of which `undefined` are to be replaced.
+    fn leaves(self, i: &Instruction, undefined: u64, before: u64, flags: u64, rng: &mut Rng) -> u64 {
+        use Mnemonic::{Bsf, Bsr, Bt, Btc, Btr, Bts, Div, Idiv, Imul, Mul, Sal, Sar, Shl, Shld, Shr, Shrd};
+        let theirs = match self {
+            Make::Inverted => !flags,
+            Make::Noisy => rng.next(),
+            Make::Amd => {
+                let af = match i.mnemonic() {
+                    Shl | Sal | Shr | Sar | Shld | Shrd | Div | Idiv => AF,
+                    Mul | Imul | Bsf | Bsr | Bt | Bts | Btr | Btc => before & AF,
+                    _ => 0,
+                };
+                flags & !AF | af
+            }
+        };
+        flags & !undefined | theirs & undefined
+    }
+}
+
+/// Bytes of code that are looked at together.
+const STRETCH_BYTES: usize = 64;
+
+/// Instructions that follow one another, up to one that leaves flags undefined or goes elsewhere.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    bytes: [u8; STRETCH_BYTES],
+    instructions: u64,
+    last: Instruction,
+}
+
+/// True if what an instruction leaves depends on flags or RCX before it.
+fn depends_on_before(i: &Instruction) -> bool {
+    use Mnemonic::{Bsf, Bsr, Bt, Btc, Btr, Bts, Div, Idiv, Imul, Mul};
+    let by_cl = i.op_count() > 1 && i.op_register(i.op_count() - 1) == Register::CL;
+    by_cl || matches!(i.mnemonic(), Bsf | Bsr | Bt | Bts | Btr | Btc | Div | Idiv | Mul | Imul)
+}
+
+impl Stretch {
+    fn decode(bytes: [u8; STRETCH_BYTES], known: usize, rip: u64) -> Stretch {
+        let mut decoder = Decoder::with_ip(64, &bytes[..known], rip, DecoderOptions::NONE);
+        let mut stretch = Stretch { bytes, instructions: 1, last: decoder.decode() };
+        let goes_on = |i: &Instruction| {
+            i.flow_control() == FlowControl::Next && !i.is_string_instruction() && i.rflags_undefined() == 0
+        };
+        while goes_on(&stretch.last) && decoder.can_decode() {
+            let next = decoder.decode();
+            if next.is_invalid() || depends_on_before(&next) || next.is_string_instruction() {
+                break;
+            }
+            stretch.instructions += 1;
+            stretch.last = next;
+        }
+        stretch
+    }
+}
+
+/// A processor of some make, which uses a soft CPU.
+#[derive(Debug)]
+pub(crate) struct Other {
+    make: Make,
+    rng: Rng,
+    known: HashMap<u64, Stretch>,
+    /// Branches that the CPU counted before its state was replaced.
+    branches: u64,
+    /// How often a flag was not what the model leaves.
+    pub(crate) replaced: u64,
+}
+
+impl Other {
+    pub(crate) fn new(make: Make, seed: u64) -> Other {
+        let rng = Rng::for_case(seed, 40);
+        Other { make, rng, known: HashMap::new(), branches: 0, replaced: 0 }
+    }
+    /// Returns the branches that retired so far.
+    pub(crate) fn branches(&self, soft: &SoftEngine) -> u64 {
+        self.branches + soft.branches()
+    }
+    /// Forgets the branches of a CPU whose state is about to be replaced from outside, as the CPU does.
+    pub(crate) fn state_replaced(&mut self) {
+        self.branches = 0;
+    }
+    /// Runs the CPU as [`Engine::run`] does.
+    pub(crate) fn run(&mut self, soft: &mut SoftEngine, until: Until<'_>) -> Exit {
+        loop {
+            if soft.icount() >= until.icount {
+                return soft.run(until);
+            }
+            let before = soft.state();
+            let stretch = self.stretch(soft, before.rip);
+            let icount = until.icount.min(soft.icount() + stretch.instructions);
+            let exit = soft.run(Until { icount, ..until });
+            if exit != Exit::Count {
+                return exit;
+            }
+            let undefined = undefined_flags(&stretch.last, &Operands { rcx: before.gpr[1] });
+            if undefined & ARITH != 0 {
+                self.replace(soft, &stretch.last, undefined, &before);
+            }
+        }
+    }
+    fn replace(&mut self, soft: &mut SoftEngine, i: &Instruction, undefined: u64, before: &CpuState) {
+        let state = soft.state();
+        if state.rip != i.next_ip() {
+            // It was not reached, or something faulted and a handler has begun.
+            return;
+        }
+        let rflags = self.make.leaves(i, undefined, before.rflags, state.rflags, &mut self.rng);
+        if rflags != state.rflags {
+            self.replaced += 1;
+            self.branches += soft.branches();
+            soft.set_state(&CpuState { rflags, ..state });
+        }
+    }
+    fn stretch(&mut self, soft: &SoftEngine, rip: u64) -> Stretch {
+        let mut bytes = [0; STRETCH_BYTES];
+        let known = soft.read_virtual(rip, &mut bytes);
+        let decode = || Stretch::decode(bytes, known, rip);
+        let stretch = self.known.entry(rip).or_insert_with(decode);
+        if stretch.bytes != bytes {
+            *stretch = decode();
+        }
+        *stretch
+    }
+}
