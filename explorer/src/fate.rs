@@ -5,7 +5,7 @@
 //! **Invariant.** Up to a fork a child's plan is its parent's, event by event.
 
 use everett_vmm::fault::PPM;
-use everett_vmm::streams::Streams;
+use everett_vmm::streams::{Lineage, Owner, Purpose, Streams};
 
 use crate::config::ExploreConfig;
 use crate::plan::draw::numbers::below;
@@ -14,12 +14,6 @@ use crate::plan::draw::{FaultConfig, draw_on};
 use crate::plan::{Names, Plan};
 use crate::search::strategy::StrategyKind;
 use crate::search::{Fork, Path};
-
-/// Whose streams these are.
-const STREAMS: &str = "exploration";
-const SWARM: &str = "swarm";
-const CHECKS: &str = "checks";
-const PCT: &str = "pct";
 
 /// What fates are a function of, besides paths.
 #[derive(Debug, Clone, Copy)]
@@ -51,20 +45,22 @@ impl Fates<'_> {
     /// What is done to the timeline of a path, for good or until it forks again.
     #[must_use]
     pub fn plan(&self, path: &Path) -> Plan {
-        let mut streams = Streams::new(self.seed, STREAMS);
+        let mut lineage = Lineage::new(self.seed);
         let mut plan = Plan::default();
         let mut faults = self.faults.clone();
         for (depth, &Fork { vtime_ns, child }) in path.forks().iter().enumerate() {
-            streams.branch(vtime_ns, child);
+            lineage = lineage.child(vtime_ns, child);
+            let mut streams = Streams::new(&lineage, Owner::Fates);
             if depth == 0 && self.explore.swarm {
-                faults = faults.swarm(streams.get(SWARM));
+                faults = faults.swarm(streams.get(Purpose::Swarm));
             }
             let from_ns = vtime_ns.saturating_sub(self.root_ns);
             let horizon_ns = self.explore.horizon.0;
             plan = draw_on(&faults, self.names, &plan, from_ns, horizon_ns, &mut streams).plan;
             if self.explore.strategy == StrategyKind::Pct {
                 let config = PctConfig { depth: self.explore.depth, ..PctConfig::default() };
-                let late = pct::entries(self.names, &config, from_ns, horizon_ns, streams.get(PCT));
+                let late =
+                    pct::entries(self.names, &config, from_ns, horizon_ns, streams.get(Purpose::Priority));
                 plan = pct::merge(&plan, &late, self.names);
             }
         }
@@ -78,11 +74,8 @@ impl Fates<'_> {
         let horizon_ns = self.root_ns.saturating_add(self.explore.horizon.0);
         let at_ns = last.vtime_ns.saturating_add(self.explore.segment.0).min(horizon_ns);
         let open = at_ns < horizon_ns;
-        let mut streams = Streams::new(self.seed, STREAMS);
-        for &Fork { vtime_ns, child } in path.forks() {
-            streams.branch(vtime_ns, child);
-        }
-        let drawn = below(streams.get(CHECKS), u64::from(PPM)) < u64::from(self.explore.checks);
+        let mut streams = Streams::new(&path.lineage(self.seed), Owner::Fates);
+        let drawn = below(streams.get(Purpose::Checks), u64::from(PPM)) < u64::from(self.explore.checks);
         Some(End { at_ns, open, checked: drawn || !open })
     }
 }

@@ -1,13 +1,53 @@
-//! What a timeline is a function of, as one name: `e1:<identity>:<seed>/<path>` (`docs/ARCHITECTURE.md`, "Exactness").
+//! What a timeline is a function of, as one name: `e2:<identity>:<seed>/<path>` (`docs/ARCHITECTURE.md`, "Exactness").
 
 use std::fmt;
+use std::path::Path;
 
 use everett_explorer::search::strategy::StrategyKind;
 
 use crate::world_file::{Workload, World};
 
 /// The machine version: CPU model, devices, ACPI tables, agent protocol, order of events.
-pub const MACHINE_VERSION: &str = "everett-1";
+pub const MACHINE_VERSION: &str = "everett-2";
+/// The same, as names of timelines begin.
+const PREFIX: &str = "e2";
+
+/// Something was made by a machine of another version: the same seed is another timeline now.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{what} is of machine version {found}, and this Everett's is {MACHINE_VERSION}: make it again, or use an Everett of that \
+     version"
+)]
+pub struct OtherVersion {
+    /// A file, or how it is called.
+    pub what: String,
+    /// The version that it names.
+    pub found: String,
+}
+
+/// Checks that `what` was made by this machine version.
+///
+/// # Errors
+/// It was made by `found`.
+pub fn check_version(what: &Path, found: &str) -> Result<(), OtherVersion> {
+    match found {
+        MACHINE_VERSION => Ok(()),
+        _ => Err(OtherVersion { what: what.display().to_string(), found: found.to_owned() }),
+    }
+}
+
+/// Checks that `what`, which is about the timeline of this name, was made by this machine version. A name that is none passes.
+///
+/// # Errors
+/// It was made by another version.
+pub fn check_timeline(what: &Path, timeline: &str) -> Result<(), OtherVersion> {
+    let prefix =
+        timeline.split_once(':').map(|(prefix, _)| prefix).and_then(|prefix| prefix.strip_prefix('e'));
+    match prefix.filter(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())) {
+        Some(number) => check_version(what, &format!("everett-{number}")),
+        None => Ok(()),
+    }
+}
 
 /// The digest of everything but the seed and the branch path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +109,7 @@ impl Identity {
     /// The name of the timeline without branches under `seed`.
     #[must_use]
     pub fn path(&self, seed: u64) -> String {
-        format!("e1:{self}:{seed}/")
+        format!("{PREFIX}:{self}:{seed}/")
     }
 }
 
@@ -83,12 +123,30 @@ impl fmt::Display for Identity {
 mod tests {
     use std::path::Path;
 
-    use super::Identity;
+    use super::{Identity, MACHINE_VERSION, check_timeline};
     use crate::world_file::parse;
 
     fn of(text: &str, image: &str) -> Identity {
         let world = parse(&format!("[[node]]\nname = \"a\"\n{text}"), Path::new("w.toml")).unwrap();
         Identity::new(&world, &[image.to_owned()])
+    }
+
+    #[test]
+    fn other_versions_are_named() {
+        let path = of("", "i").path(7);
+        assert_eq!(
+            path.split(':').next().map(|e| e.replace('e', "everett-")).as_deref(),
+            Some(MACHINE_VERSION)
+        );
+        let file = Path::new("r.json");
+        for fine in [&*path, "", "e:1", "ex:1", "everett"] {
+            assert_eq!(check_timeline(file, fine), Ok(()), "{fine}");
+        }
+        assert_eq!(
+            check_timeline(file, "e1:0:0/").unwrap_err().to_string(),
+            "r.json is of machine version everett-1, and this Everett's is everett-2: make it again, or use an Everett of \
+             that version"
+        );
     }
 
     #[test]
@@ -104,7 +162,7 @@ mod tests {
         assert_eq!(plain, boot_seed(0));
         assert_ne!(plain, boot_seed(1));
         assert_ne!(plain, of("service = [\"x\"]", "i"));
-        assert!(plain.path(7).starts_with("e1:") && plain.path(7).ends_with(":7/"));
+        assert!(plain.path(7).starts_with("e2:") && plain.path(7).ends_with(":7/"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use everett_vmm::streams::Lineage;
 use serde::{Deserialize, Serialize};
 
 /// Forks of a path.
@@ -61,6 +62,12 @@ impl Path {
         }
         self.0.push(fork);
         Ok(())
+    }
+
+    /// The lineage of the timeline at the path's end, whose root moment began under `seed`.
+    #[must_use]
+    pub fn lineage(&self, seed: u64) -> Lineage {
+        self.0.iter().fold(Lineage::new(seed), |lineage, fork| lineage.child(fork.vtime_ns, fork.child))
     }
 
     /// The forks in their order.

@@ -6,8 +6,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZero;
 
-use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::SeedableRng;
+use everett_vmm::streams::{Lineage, Owner, Purpose, Streams};
 
 use super::strategy::Strategy;
 use super::tree::{Choice, Standing, Tree};
@@ -86,8 +85,10 @@ impl<S: Strategy, L: Ledger> Search<S, L> {
             let Some(outcome) = self.waiting.remove(&self.taken) else { return Next::Wait(self.taken) };
             self.take(outcome);
         }
-        let mut rng = ChaCha20Rng::from_seed(choice_key(self.seed, number));
-        let from = self.strategy.choose(&self.tree, self.ledger.unseen_ppm(), &mut rng);
+        // Each choice has a stream of its own: what one draws moves no other.
+        let mut streams = Streams::new(&Lineage::new(self.seed), Owner::Search);
+        let rng = streams.get(Purpose::Choice { number });
+        let from = self.strategy.choose(&self.tree, self.ledger.unseen_ppm(), rng);
         Next::Run(self.tree.add(from))
     }
 
@@ -123,12 +124,4 @@ impl<S: Strategy, L: Ledger> Search<S, L> {
         self.tree.settle(self.taken, standing);
         self.taken += 1;
     }
-}
-
-/// Each choice has a stream of its own: what one draws moves no other.
-fn choice_key(seed: u64, number: u64) -> [u8; 32] {
-    let mut hasher = blake3::Hasher::new_derive_key("everett 1 choice of a branch");
-    hasher.update(&seed.to_le_bytes());
-    hasher.update(&number.to_le_bytes());
-    *hasher.finalize().as_bytes()
 }

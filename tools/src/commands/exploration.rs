@@ -15,7 +15,7 @@ use crate::cli::Id;
 use crate::engines::{Asked, Engine};
 use crate::explore::lens::Lens;
 use crate::explore::setting::Setting;
-use crate::identity::MACHINE_VERSION;
+use crate::identity::{MACHINE_VERSION, check_version};
 use crate::interrupt::Interrupt;
 use crate::moments::{self, Wanted};
 use crate::session::launch::{EngineKind, EngineOptions};
@@ -88,8 +88,14 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Read it.
+    /// Reads it, to run its branches again: it is of this machine version.
     pub(super) fn open(folder: &Path) -> anyhow::Result<Run> {
+        check_version(folder, &Header::read(folder)?.machine_version)?;
+        Run::read(folder)
+    }
+
+    /// Reads it, to show what it says: it may be of any machine version.
+    pub(super) fn read(folder: &Path) -> anyhow::Result<Run> {
         let reading = Reading::open(folder)?;
         let most = reading.end().map_or(u64::MAX, |end| end.branches);
         let merged = reading.merged(most)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use everett_explorer::coverage::Kind;
 use everett_explorer::report::{Promise, TestCommand};
-use everett_explorer::run::{Hit, Journal, Record, Why};
+use everett_explorer::run::{Header, Hit, Journal, Record, Why};
 use serde::Serialize;
 
 use super::Outcome;
@@ -18,6 +18,7 @@ use crate::explore::crew::Before;
 use crate::explore::expedition::{self, Limits, Onlooker, Progress};
 use crate::explore::spent::Spent;
 use crate::host_time::Stopwatch;
+use crate::identity::check_version;
 use crate::interrupt::Interrupt;
 use crate::session::launch::EngineOptions;
 use crate::ui::progress::ExploreBar;
@@ -82,6 +83,10 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Explore) -> anyhow::Result<
     world.explore.strategy = args.strategy.unwrap_or(world.explore.strategy);
     let options = engine.options(EngineOptions::new(&args.hidden)?);
     let interrupt = Interrupt::install()?;
+    if findings::is_run(&args.output)? {
+        let header = Header::read(&args.output)?;
+        check_version(&args.output, &header.machine_version)?;
+    }
     let mut explored = exploration::prepare(ui, world, args.seed, options, &interrupt)?;
     explored.header.engine = engine.kind.name().to_owned();
     explored.header.exact = engine.exact;

@@ -30,7 +30,7 @@ struct Record<'a> {
 
 /// `everett findings`.
 pub(super) fn list(ui: &Ui, args: &cli::RunFolder) -> anyhow::Result<Outcome> {
-    let run = Run::open(&args.run)?;
+    let run = Run::read(&args.run)?;
     for finding in run.merged.findings() {
         tell(ui, finding)?;
     }
@@ -80,7 +80,7 @@ pub(super) fn tell(ui: &Ui, finding: &Finding) -> anyhow::Result<()> {
 
 /// `everett report`.
 pub(super) fn report(ui: &Ui, args: &cli::Report) -> anyhow::Result<Outcome> {
-    let run = Run::open(&args.run)?;
+    let run = Run::read(&args.run)?;
     let report = run.report(&args.run.display().to_string());
     let outcome = if report.findings.is_empty() { Outcome::Fine } else { Outcome::Found };
     let Some(folder) = &args.output else {

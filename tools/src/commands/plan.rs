@@ -2,16 +2,13 @@
 
 use everett_explorer::plan::draw::draw;
 use everett_explorer::plan::limits::{AT_NS_MAX, LINES_MAX, PLAN_BYTES_MAX};
-use everett_vmm::streams::Streams;
+use everett_vmm::streams::{Lineage, Owner, Streams};
 use serde::Serialize;
 
 use super::{Outcome, common};
 use crate::cli;
 use crate::ui::Ui;
 use crate::units::show_duration_ns;
-
-/// Whose streams plans are drawn from.
-const STREAMS: &str = "plan";
 
 #[derive(Serialize)]
 struct Record<'a> {
@@ -27,7 +24,8 @@ pub(super) fn run(ui: &Ui, args: &cli::Plan) -> anyhow::Result<Outcome> {
     if args.duration_ns > AT_NS_MAX {
         anyhow::bail!("--for: a plan is for at most {}", show_duration_ns(AT_NS_MAX));
     }
-    let drawn = draw(&world.faults, &world.names(), args.duration_ns, &mut Streams::new(seed, STREAMS));
+    let mut streams = Streams::new(&Lineage::new(seed), Owner::Plan);
+    let drawn = draw(&world.faults, &world.names(), args.duration_ns, &mut streams);
     if let Some(at_ns) = drawn.full_at_ns {
         anyhow::bail!(
             "the plan is full ({LINES_MAX} lines or {PLAN_BYTES_MAX} bytes) at {}: draw less often, or for a shorter time",

@@ -28,7 +28,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Show) -> anyhow::Result<Outcome> {
     if args.digest {
         return digest(ui, args);
     }
-    let run = Run::open(&args.run)?;
+    let run = Run::read(&args.run)?;
     match args.id {
         None => {
             let header = run.reading.header();
@@ -61,7 +61,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Show) -> anyhow::Result<Outcome> {
 }
 
 fn digest(ui: &Ui, args: &cli::Show) -> anyhow::Result<Outcome> {
-    let mut run = Run::open(&args.run)?;
+    let mut run = Run::read(&args.run)?;
     if let Some(branches) = args.branches {
         run.merged = run.reading.merged(branches)?;
     }

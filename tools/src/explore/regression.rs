@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::setting::Setting;
 use super::shrink::{Shrunk, Wanted};
 use super::traveller::Route;
+use crate::identity::check_timeline;
 
 /// The format of regression files. Another one is refused.
 const SCHEMA_VERSION: u32 = 1;
@@ -102,6 +103,7 @@ impl Regression {
             let version = regression.schema_version;
             bail!("{}: version {version}; this version reads {SCHEMA_VERSION}", file.display());
         }
+        check_timeline(file, &regression.timeline)?;
         Ok(regression)
     }
 
@@ -177,7 +179,7 @@ mod tests {
         let whole = Regression {
             schema_version: 1,
             world: "w.toml".into(),
-            timeline: "e1:0:0/".to_owned(),
+            timeline: "e2:0:0/".to_owned(),
             trail: String::new(),
             seed: 0,
             path: Path::default(),
@@ -189,6 +191,12 @@ mod tests {
         };
         whole.write(&file).unwrap();
         assert_eq!(Regression::read(&file).unwrap(), whole);
+        Regression { timeline: "e1:0:0/5.1".to_owned(), ..whole.clone() }.write(&file).unwrap();
+        let older = format!("{:#}", Regression::read(&file).unwrap_err());
+        assert!(
+            older.contains("r.json is of machine version everett-1") && older.lines().count() == 1,
+            "{older}"
+        );
         Regression { schema_version: 2, ..whole }.write(&file).unwrap();
         assert!(format!("{:#}", Regression::read(&file).unwrap_err()).contains("version 2"));
     }

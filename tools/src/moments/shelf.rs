@@ -21,7 +21,7 @@ use everett_vmm::world::WORLD_VERSION;
 
 use super::restart::RestartPoint;
 use super::stored::Stored;
-use crate::identity::{Identity, MACHINE_VERSION};
+use crate::identity::{Identity, MACHINE_VERSION, check_timeline};
 use crate::session::timeline::state::SESSION_VERSION;
 
 const RESTART: &str = "restart";
@@ -267,12 +267,27 @@ impl Shelf {
         check_name(name).map_err(anyhow::Error::msg)?;
         let path = self.saved_path(name);
         if !path.is_file() {
+            self.check_older(name)?;
             bail!(
                 "there is no moment \"{name}\" of this world and image; `everett moment list` shows those there are"
             );
         }
         Ok(path)
     }
+    /// Looks for a moment of this name that another machine version saved: its shelf has another key.
+    fn check_older(&self, name: &str) -> anyhow::Result<()> {
+        let shelves = self.folder.parent().into_iter().flat_map(folders);
+        let saved = shelves.flat_map(|shelf| folders(&shelf.join("saved")));
+        for path in saved.map(|folder| folder.join(format!("{name}.moment"))).take(SAVED_MAX) {
+            if path.is_file()
+                && let Ok(file) = MomentFile::open(&path)
+            {
+                check_timeline(&path, &file.header().info.label)?;
+            }
+        }
+        Ok(())
+    }
+
     fn saved_folder(&self) -> PathBuf {
         self.folder.join("saved").join(&blake3::Hash::from_bytes(self.timelines).to_hex()[..16])
     }
@@ -290,7 +305,46 @@ impl Shelf {
     }
 }
 
+/// The entries of a folder in the order of their names; none if it cannot be read.
+fn folders(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().take(SAVED_MAX);
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
 /// The base with this digest.
 fn find(bases: &[Arc<Base>], digest: BaseDigest) -> Option<Arc<Base>> {
     bases.iter().find(|base| base.digest() == Some(digest)).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use everett_snapshot::file::{MomentInfo, MomentParts};
+
+    use super::*;
+    use crate::world_file::parse;
+
+    #[test]
+    fn a_moment_of_another_machine_version_is_refused_by_its_version() {
+        let cache = tempfile::tempdir().unwrap();
+        let saved = cache.path().join("moments/0123/saved/4567");
+        fs::create_dir_all(&saved).unwrap();
+        let label = "e1:00000000:1/@5".to_owned();
+        let info = MomentInfo { label, vtime: 5, seed: 1, key: [0; 32], state_version: 3 };
+        MomentFile::write(&saved.join("a.moment"), &info, &MomentParts::default()).unwrap();
+
+        let world = parse("[[node]]\nname = \"a\"\n", Path::new("w.toml")).unwrap();
+        let identity = Identity::new(&world, &[]);
+        let shelf = Shelf::new(cache.path(), &identity, &identity);
+        let why = |name: &str| format!("{:#}", shelf.header(name).unwrap_err());
+        let (older, none) = (why("a"), why("b"));
+        assert!(older.contains("a.moment is of machine version everett-1, and this Everett's is everett-2"));
+        assert_eq!(older.lines().count(), 1);
+        assert!(none.contains("there is no moment \"b\""), "{none}");
+
+        // Nor is its file read where one of this version would be.
+        let read = Stored::read(&saved.join("a.moment"), [1; 32], &Pool::default(), 1, |_| None);
+        assert!(format!("{:#}", read.unwrap_err()).contains("machine version everett-1"));
+    }
 }

@@ -12,6 +12,7 @@ use everett_vmm::machine::STATE_VERSION;
 use everett_vmm::world::{WORLD_VERSION, WorldMoment};
 
 use super::machine_parts;
+use crate::identity::check_timeline;
 use crate::session::event::Event;
 use crate::session::timeline::{SessionState, Timeline};
 
@@ -89,6 +90,7 @@ impl Stored {
         let file = MomentFile::open(path)?;
         let info = &file.header().info;
         if info.key != key {
+            check_timeline(path, &info.label)?;
             bail!("{}: a moment of something else: another world, image or version", path.display());
         }
         let pages = file.header().delta_pages;

@@ -12,7 +12,7 @@ use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::fault::Distribution;
 use everett_vmm::machine::End;
 use everett_vmm::machine::output::{Note, NoteEvent};
-use everett_vmm::streams::purpose;
+use everett_vmm::streams::Purpose;
 use everett_vmm::world::Node;
 use rand_chacha::rand_core::Rng;
 use serde::{Deserialize, Serialize};
@@ -149,15 +149,10 @@ impl NodeSession {
         }
     }
 
-    /// What is drawn for the node from here on follows `seed`.
-    pub(super) fn reseed_streams(&mut self, node: &mut Node<AnyEngine>, seed: u64) {
-        node.machine_mut().reseed(seed);
-    }
-
     /// The guest is told that its machine is a copy of another one from here on.
     pub(super) fn new_generation(&self, node: &mut Node<AnyEngine>) {
         let mut generation = [0; 16];
-        node.machine_mut().draw_entropy(&mut generation);
+        node.machine_mut().stream(Purpose::Generation).fill_bytes(&mut generation);
         node.machine_mut().new_generation(generation);
     }
 
@@ -263,7 +258,7 @@ impl NodeSession {
     fn change_priorities(&mut self, node: &mut Node<AnyEngine>, world_ns: u64) {
         for priorities in self.place.priorities.iter_mut().filter(|priorities| priorities.next_ns <= world_ns)
         {
-            let rng = node.machine_mut().stream(purpose::SCHEDULING);
+            let rng = node.machine_mut().stream(Purpose::Priorities);
             let mut drawn = [0; PRIORITIES];
             rng.fill_bytes(&mut drawn);
             // Which of two threads is first is drawn, and so is whether one waits for the other.
@@ -309,6 +304,6 @@ impl NodeSession {
 
 fn draw_entropy(node: &mut Node<AnyEngine>) -> Vec<u8> {
     let mut entropy = vec![0; ENTROPY_BYTES];
-    node.machine_mut().draw_entropy(&mut entropy);
+    node.machine_mut().stream(Purpose::AgentEntropy).fill_bytes(&mut entropy);
     entropy
 }

@@ -21,6 +21,7 @@ mod director;
 mod faults;
 mod fork;
 pub mod state;
+mod streams;
 mod talk;
 mod telling;
 

@@ -9,7 +9,7 @@ use everett_tools::session::event::{Event, What};
 use everett_tools::session::launch::{EngineOptions, Launcher};
 use everett_tools::ui::Ui;
 use everett_tools::world_file;
-use everett_vmm::streams::Streams;
+use everett_vmm::streams::{Lineage, Owner, Streams};
 
 use crate::support::{MS, cold_launcher, findings, lines, ready, told, under, world_file as test_world};
 
@@ -20,7 +20,8 @@ const DURATION_NS: u64 = 12_000 * MS;
 fn run(file: &str) -> Vec<Event> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/sqlite-power-loss");
     let world = world_file::load(&folder.join(file)).expect("an example");
-    let drawn = draw(&world.faults, &world.names(), DURATION_NS, &mut Streams::new(1, "plan"));
+    let mut streams = Streams::new(&Lineage::new(1), Owner::Plan);
+    let drawn = draw(&world.faults, &world.names(), DURATION_NS, &mut streams);
     let launcher = Launcher { world, ..cold_launcher(EngineOptions::default()) };
     let (launcher, points) = ready(launcher);
     let launcher = under(&launcher, &points, &drawn.plan.write());

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::draw;
 use crate::fault::distribution::DistributionError;
 use crate::fault::{Distribution, Fault, PPM, Ppm, Requests};
-use crate::streams::{Streams, purpose};
+use crate::streams::{Purpose, Streams};
 
 /// The most faults that a disk has at a time.
 pub const FAULTS_MAX: usize = 64;
@@ -110,22 +110,24 @@ impl Faults {
         self.active.values().try_for_each(DiskFault::check)
     }
 
-    /// Whether a request of this kind fails. One draw for each fault that is about it, whatever the others said.
-    pub(super) fn fails(&self, kind: Requests, streams: &mut Streams) -> bool {
+    /// Whether a request of this kind to the machine's disk number `disk` fails. One draw for each fault that is about it, whatever the others said.
+    pub(super) fn fails(&self, kind: Requests, disk: u8, streams: &mut Streams) -> bool {
         let mut fails = false;
         for fault in self.active.values() {
             if let DiskFault::Error { requests, ppm } = fault
                 && (*requests == kind || *requests == Requests::All)
             {
-                fails |= draw::hits(streams.get(purpose::DISKS), *ppm);
+                fails |= draw::hits(streams.get(Purpose::DiskErrors { disk }), *ppm);
             }
         }
         fails
     }
-    /// How much longer a request takes, in nanoseconds.
-    pub(super) fn extra_ns(&self, streams: &mut Streams) -> u64 {
+    /// How much longer a request to the machine's disk number `disk` takes, in nanoseconds.
+    pub(super) fn extra_ns(&self, disk: u8, streams: &mut Streams) -> u64 {
         self.active.values().fold(0u64, |sum, fault| match fault {
-            DiskFault::Latency { extra } => sum.saturating_add(extra.draw(streams.get(purpose::DISKS))),
+            DiskFault::Latency { extra } => {
+                sum.saturating_add(extra.draw(streams.get(Purpose::DiskLatency { disk })))
+            }
             DiskFault::Error { .. } | DiskFault::Full => sum,
         })
     }

@@ -249,12 +249,12 @@ impl Disk {
         self.faults.active()
     }
     /// Whether a request of this kind fails.
-    pub(crate) fn fails(&self, kind: Requests, streams: &mut Streams) -> bool {
-        self.faults.fails(kind, streams)
+    pub(crate) fn fails(&self, kind: Requests, disk: u8, streams: &mut Streams) -> bool {
+        self.faults.fails(kind, disk, streams)
     }
     /// How much longer a request takes, in nanoseconds.
-    pub(crate) fn extra_ns(&self, streams: &mut Streams) -> u64 {
-        self.faults.extra_ns(streams)
+    pub(crate) fn extra_ns(&self, disk: u8, streams: &mut Streams) -> u64 {
+        self.faults.extra_ns(disk, streams)
     }
 
     /// blake3 of the base.

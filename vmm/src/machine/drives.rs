@@ -4,13 +4,12 @@
 //! drives hold; clones of it are the disks of the machine that starts next, be it a new one ([`super::DiskConfig`]) or one
 //! that goes back to a moment and then gets them ([`Machine::put_disks`]).
 
-use rand_chacha::rand_core::Rng;
-
 use super::Machine;
 use crate::disk::{Aborted, Disk, DiskError, PowerLoss, PowerLossOptions};
 use crate::engine::Engine;
 use crate::machine::events::EventQueue;
 use crate::ram::Ram;
+use crate::streams::{Purpose, Streams};
 use crate::virtio::Device;
 use crate::virtio::blk::Blk;
 
@@ -31,16 +30,27 @@ impl<E: Engine> Machine<E> {
         self.state.virtio.iter().map(|transport| of(transport.device())).sum()
     }
 
-    /// All disks lose power, one after the other, and with it what they had not flushed, as `rng` draws it. Requests in
-    /// flight never complete: the machine is not to run on, but to come to its end or to go back to a moment.
-    pub fn power_loss(&mut self, rng: &mut impl Rng, options: PowerLossOptions) -> Vec<PowerLoss> {
-        self.each_drive(|blk, disk, ram, events| blk.power_loss(disk, ram, events, options, rng))
+    /// All disks lose power, and with it what they had not flushed, each as `streams` draw it for node number `node` and the
+    /// disk. Requests in flight never complete: the machine is not to run on, but to come to its end or to go back to a moment.
+    pub fn power_loss(
+        &mut self,
+        streams: &mut Streams,
+        node: u16,
+        options: PowerLossOptions,
+    ) -> Vec<PowerLoss> {
+        self.each_drive(|blk, disk, ram, events| {
+            let rng = streams.get(Purpose::PowerLoss { node, disk: blk.number() });
+            blk.power_loss(disk, ram, events, options, rng)
+        })
     }
 
-    /// The machine is reset, and requests in flight with it: each lands not at all, whole, or in part, as `rng` draws it,
-    /// and never completes. The drives have power and keep their caches.
-    pub fn reset_disks(&mut self, rng: &mut impl Rng) -> Vec<Aborted> {
-        self.each_drive(|blk, disk, ram, events| blk.abort(disk, ram, events, rng))
+    /// The machine is reset, and requests in flight with it: each lands not at all, whole, or in part, as `streams` draw it
+    /// for node number `node` and the disk, and never completes. The drives have power and keep their caches.
+    pub fn reset_disks(&mut self, streams: &mut Streams, node: u16) -> Vec<Aborted> {
+        self.each_drive(|blk, disk, ram, events| {
+            let rng = streams.get(Purpose::Reset { node, disk: blk.number() });
+            blk.abort(disk, ram, events, rng)
+        })
     }
 
     /// Replace all disks by these, which must be of the same makes, as the same disks are after a machine was switched off.

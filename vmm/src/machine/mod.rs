@@ -57,7 +57,7 @@ use crate::engine::{Engine, TscAnchor};
 use crate::layout::{EVENT_GSI, GENERATION_ID, PAGE, UART_GSI, VIRTIO_GSI, VIRTIO_SLOTS_MAX};
 use crate::leak::Leak;
 use crate::ram::{PageSet, Ram};
-use crate::streams::{Streams, purpose};
+use crate::streams::{Lineage, Owner, Purpose, Streams};
 use crate::virtio::blk::Blk;
 use crate::virtio::console::Console;
 use crate::virtio::mmio::Transport;
@@ -119,7 +119,7 @@ impl State {
         let state = State {
             clock: Clock::new(config.clock, config.cpu_hz)?,
             events: EventQueue::default(),
-            streams: Streams::new(config.seed, &config.name),
+            streams: Streams::new(&Lineage::new(config.seed), Owner::Node(&config.name)),
             interrupts: Interrupts::default(),
             uart: Uart::default(),
             rtc: Rtc::new(config.epoch_unix_s),
@@ -223,8 +223,8 @@ impl<E: Engine> Machine<E> {
         };
         let mut seed = [0; BOOT_SEED_BYTES];
         let mut generation = [0; 16];
-        state.streams.fill(purpose::ENTROPY, &mut seed);
-        state.streams.fill(purpose::ENTROPY, &mut generation);
+        state.streams.fill(Purpose::BootSeed, &mut seed);
+        state.streams.fill(Purpose::Generation, &mut generation);
         let acpi = crate::acpi::tables(state.virtio.len(), state.legacy.is_some());
         let data = BootData { acpi: &acpi, seed: &seed, generation: &generation };
         let cpu = boot::load(&ram, &files, &data)?;
@@ -448,16 +448,6 @@ impl<E: Engine> Machine<E> {
     pub fn stall(&mut self, ns: u64) {
         self.state.clock.stall(ns);
         self.engine.set_tsc(self.state.tsc());
-    }
-
-    /// From here on everything that is drawn for this machine follows another seed.
-    pub fn reseed(&mut self, seed: u64) {
-        self.state.streams.reseed(seed, &self.name);
-    }
-
-    /// From here on everything that is drawn for this machine follows the stream of a child.
-    pub fn branch(&mut self, vtime: u64, child: u64) {
-        self.state.streams.branch(vtime, child);
     }
 
     /// The machine is a copy of another one from here on: a new generation ID, and the guest is told.

@@ -26,7 +26,7 @@ use crate::engine::Engine;
 use crate::layout::PAGE;
 
 /// The version of the stored state. Anything that changes a field of a device, of the CPU or of the machine takes a new one.
-pub const STATE_VERSION: u32 = 3;
+pub const STATE_VERSION: u32 = 4;
 
 /// Why a moment cannot be brought back.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

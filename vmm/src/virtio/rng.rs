@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::queue::{self, VirtQueue, part, total};
 use super::{Cx, DeviceError, on_queue};
-use crate::streams::purpose;
+use crate::streams::Purpose;
 
 /// Entries of the queue.
 pub const QUEUE_SIZE: u16 = 64;
@@ -28,7 +28,7 @@ impl Rng {
                 return Err(DeviceError::Request { queue: 0, reason: "has nothing to write to" });
             }
             let mut content = vec![0; bytes as usize];
-            cx.streams.fill(purpose::ENTROPY, &mut content);
+            cx.streams.fill(Purpose::Entropy, &mut content);
             self.given = self.given.wrapping_add(bytes);
             let segments = part(&chain.writable, 0, bytes);
             let written = on_queue(0, queue::write(cx.ram, &segments, &content))?;

@@ -9,7 +9,7 @@ use crate::disk::Disk;
 use crate::machine::events::{Event, EventQueue};
 use crate::machine::output::{Note, Output};
 use crate::ram::Ram;
-use crate::streams::Streams;
+use crate::streams::{Lineage, Owner, Streams};
 
 /// Where queue `n` has its rings, and where its buffers are.
 const RINGS: u64 = 0x10_0000;
@@ -19,6 +19,11 @@ const BUFFERS: u64 = 0x100_0000;
 pub(super) const NEXT: u16 = 1;
 pub(super) const WRITE: u16 = 2;
 pub(super) const INDIRECT: u16 = 4;
+
+/// The streams that a rig starts with.
+pub(super) fn streams() -> Streams {
+    Streams::new(&Lineage::new(1), Owner::Node("test"))
+}
 
 /// A machine around one transport.
 pub(super) struct Rig {
@@ -45,7 +50,7 @@ impl Rig {
             ram: Ram::new(32 << 20).unwrap(),
             disks,
             events: EventQueue::default(),
-            streams: Streams::new(1, "test"),
+            streams: streams(),
             output: Output::default(),
             now: 0,
             declined: 1 << 29,

@@ -49,7 +49,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use crate::streams::Streams;
+use crate::streams::{Lineage, Owner, Streams};
 use active::Faults;
 pub use active::{FAULTS_MAX, FaultError, SLOW_NS};
 use config::Topology;
@@ -64,9 +64,6 @@ use log::{Log, Step, StepKind, Why};
 use summary::Summary;
 use switch::Table;
 pub use switch::{HEADER_BYTES, MACS_PER_PORT_MAX};
-
-/// Whose streams they are that a wire draws from.
-const STREAMS: &str = "wire";
 
 /// A frame arrives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,7 +121,7 @@ impl Wire {
         let flight = Flight::new(topology.directions());
         let state = State {
             topology,
-            streams: Streams::new(seed, STREAMS),
+            streams: Streams::new(&Lineage::new(seed), Owner::Wire),
             last: (0, 0),
             now: 0,
             next_frame: 0,
@@ -161,14 +158,15 @@ impl Wire {
         self.state.now.max(self.state.last.0)
     }
 
-    /// From here on draws are those of the world with this seed, from their beginning.
-    pub fn reseed(&mut self, seed: u64) {
-        self.state.streams.reseed(seed, STREAMS);
+    /// From here on everything that is drawn for the wire follows `lineage`, from the beginning.
+    pub fn restart_streams(&mut self, lineage: &Lineage) {
+        self.state.streams = Streams::new(lineage, Owner::Wire);
     }
 
-    /// A branch begins: every stream restarts.
-    pub fn branch(&mut self, vtime: u64, child: u64) {
-        self.state.streams.branch(vtime, child);
+    /// The wire's streams, to look at.
+    #[must_use]
+    pub fn streams(&self) -> &Streams {
+        &self.state.streams
     }
 
     /// What became of frames since the last call, in the order of vtime.

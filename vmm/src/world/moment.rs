@@ -11,7 +11,7 @@ use crate::machine::{Machine, Moment, MomentError};
 use crate::wire::Wire;
 
 /// The version of the stored form of what is between machines.
-pub const WORLD_VERSION: u32 = 2;
+pub const WORLD_VERSION: u32 = 3;
 
 /// Where a world was.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use crate::clock::VTIME_MAX;
 use crate::engine::Engine;
 use crate::fault::{Distribution, PPM, Ppm};
 use crate::machine::{End, Machine, Stop, Until};
-use crate::streams::purpose;
+use crate::streams::Purpose;
 use crate::wire::READY_FRAMES_MAX;
 
 /// What of a node is neither machine nor wire.
@@ -161,8 +161,8 @@ impl<E: Engine> Node<E> {
         let Some(stalls) = self.state.stalls.as_mut().filter(|stalls| stalls.next <= icount) else {
             return false;
         };
-        let ns = stalls.stall.draw(self.machine.stream(purpose::SCHEDULING));
-        stalls.next = next_stall(icount, stalls.every, self.machine.stream(purpose::SCHEDULING));
+        let ns = stalls.stall.draw(self.machine.stream(Purpose::Stalls));
+        stalls.next = next_stall(icount, stalls.every, self.machine.stream(Purpose::Stalls));
         self.machine.stall(ns);
         true
     }
@@ -171,7 +171,7 @@ impl<E: Engine> Node<E> {
     pub(super) fn set_stalls(&mut self, stalls: Option<(u64, Distribution)>) {
         let icount = self.machine.icount();
         self.state.stalls = stalls.map(|(every, stall)| {
-            let next = next_stall(icount, every, self.machine.stream(purpose::SCHEDULING));
+            let next = next_stall(icount, every, self.machine.stream(Purpose::Stalls));
             Stalls { every, stall, next }
         });
     }

@@ -3,7 +3,8 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use everett_vmm::digest::Breakdown;
-use everett_vmm::wire::endpoint::{Endpoint, EndpointConfig};
+use everett_vmm::streams::{Lineage, Owner, Streams};
+use everett_vmm::wire::endpoint::{Endpoint, EndpointConfig, EndpointDraws};
 use everett_vmm::wire::{PortConfig, WireConfig};
 use everett_vmm::world::{Captured, PlugError, World};
 
@@ -13,6 +14,10 @@ use crate::plan::{MS, Soft, run, trio};
 const PORT: u8 = 3;
 const BEGIN: u64 = 500_003;
 const END: u64 = 3 * MS;
+
+fn draws(seed: u64) -> EndpointDraws {
+    EndpointDraws::draw(&mut Streams::new(&Lineage::new(seed), Owner::Host))
+}
 
 fn config(port: u8) -> EndpointConfig {
     let node = PortConfig { name: "_host".to_owned(), mac: mac(PORT) };
@@ -35,7 +40,7 @@ fn asked(cuts: &mut dyn Iterator<Item = u64>) -> (Breakdown, Vec<Captured>) {
         }
         run(&mut world, stop);
         if stop == BEGIN {
-            world.plug(Endpoint::new(&config(PORT), 1).unwrap()).unwrap();
+            world.plug(Endpoint::new(&config(PORT), draws(1)).unwrap()).unwrap();
             let nobody = SocketAddr::new(Ipv4Addr::new(10, 0, 0, 9).into(), 80);
             world.host().unwrap().tcp_connect(nobody).unwrap();
         }
@@ -62,7 +67,7 @@ fn nodes_hear_the_host_wherever_the_run_is_cut() {
 #[test]
 fn the_host_has_one_port_and_one_plug() {
     let mut world = world();
-    let endpoint = |port| Endpoint::new(&config(port), 1).unwrap();
+    let endpoint = |port| Endpoint::new(&config(port), draws(1)).unwrap();
     assert_eq!(world.plug(endpoint(0)), Err(PlugError::Port(0)), "a node's");
     assert_eq!(world.plug(endpoint(4)), Err(PlugError::Port(4)));
     assert!(!world.wire().is_attached(PORT));

@@ -24,7 +24,7 @@ mod span;
 use std::collections::BTreeMap;
 
 use everett_vmm::fault::Fault;
-use everett_vmm::streams::Streams;
+use everett_vmm::streams::{Purpose, Streams};
 
 use super::board::Board;
 use super::calm::Calm;
@@ -41,9 +41,6 @@ pub use kinds::{
     SlowCpu, Stalls,
 };
 pub use span::{Between, Span};
-
-/// What a fault's stream is called: this and the kind's name.
-const PURPOSE: &str = "fault ";
 
 /// What was drawn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,7 +117,7 @@ fn quiet_periods(config: &FaultConfig, horizon_ns: u64) -> Vec<Entry> {
 /// A kind whose next fault has a time, but nothing else yet.
 struct Waiting<'c> {
     kind: &'c dyn Choose,
-    stream: String,
+    stream: Purpose,
     every_ns: u64,
     at_ns: u64,
 }
@@ -129,20 +126,20 @@ impl<'c> Waiting<'c> {
     fn new(kind: &'c dyn Choose, start_ns: u64, streams: &mut Streams) -> Waiting<'c> {
         let common = kind.common();
         let every_ns = common.every.0.max(*config::EVERY_NS.start());
-        let stream = format!("{PURPOSE}{}", common.kind.name());
+        let stream = Purpose::Fault { kind: common.kind };
         let mut waiting = Waiting { kind, stream, every_ns, at_ns: start_ns };
         waiting.wait(streams);
         waiting
     }
 
     fn wait(&mut self, streams: &mut Streams) {
-        let ns = numbers::exponential(streams.get(&self.stream), self.every_ns);
+        let ns = numbers::exponential(streams.get(self.stream), self.every_ns);
         self.at_ns = self.at_ns.saturating_add(ns);
     }
 
     /// The fault, and on to the time of the next one.
     fn next(&mut self, names: &Names, streams: &mut Streams) -> Option<(Fault, Option<u64>)> {
-        let rng = streams.get(&self.stream);
+        let rng = streams.get(self.stream);
         let drawn = self.kind.choose(&mut Dice { rng, names, nodes: self.kind.common().nodes });
         self.wait(streams);
         drawn

@@ -141,14 +141,12 @@ impl Timeline {
     /// The nodes' test template is none: why, in one line. Nothing has been started then.
     pub(super) fn begin_here(&mut self, seed: u64) -> Result<(), String> {
         self.course.begun = Some(seed);
-        self.course.faults = self.faults.as_ref().map(|faults| Progress::new(seed, faults.digest()));
+        let lineage = self.lineage();
+        self.course.faults = self.faults.as_ref().map(|faults| Progress::new(&lineage, faults.digest()));
         let vtime_ns = self.vtime();
         self.telling.of_host([Event { vtime_ns, node: String::new(), what: What::Begin { seed } }]);
-        let commands = self.begin_commands(seed);
-        self.world.wire().reseed(seed);
-        for (number, session) in self.nodes.iter_mut().enumerate() {
-            session.reseed_streams(self.world.node_mut(number), seed);
-        }
+        self.restart_streams(&lineage);
+        let commands = self.begin_commands(&lineage);
         if let Some(fork) = self.course.fork_with.take() {
             self.branch(fork);
         }

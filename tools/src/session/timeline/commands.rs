@@ -14,7 +14,7 @@ use everett_explorer::composer::limits::{COMMANDS_MAX, FINISH_NS_MAX, KILL_NS_MA
 use everett_explorer::composer::{Act, Composer, ComposerState, Prefix, Start, Tally, Template};
 use everett_explorer::property::builtin;
 use everett_vmm::clock::VTIME_MAX;
-use everett_vmm::streams::Streams;
+use everett_vmm::streams::{Lineage, Owner, Purpose, Streams};
 use serde::{Deserialize, Serialize};
 
 use super::director::{STOP_NS_MAX, Stage};
@@ -22,9 +22,6 @@ use super::{StateError, Timeline};
 use crate::session::agent::{Said, Word};
 use crate::units::show_duration_ns;
 
-/// Whose stream it is that the composer draws from, and what for.
-const STREAMS: &str = "workload";
-const PURPOSE: &str = "commands";
 /// How long it takes from the end of the workload until nothing runs any more, in nanoseconds of vtime.
 const END_NS_MAX: u64 = FINISH_NS_MAX + KILL_NS_MAX + LAST_NS_MAX + STOP_NS_MAX;
 /// The most words of a node that are on their way at one time.
@@ -137,8 +134,8 @@ impl Timeline {
         if self.composing.is_some() { END_NS_MAX } else { 0 }
     }
 
-    /// The timeline begins under `seed`: make a template of what the nodes have.
-    pub(super) fn begin_commands(&mut self, seed: u64) -> Result<(), String> {
+    /// The timeline begins with this lineage: make a template of what the nodes have.
+    pub(super) fn begin_commands(&mut self, lineage: &Lineage) -> Result<(), String> {
         let plan = self.nodes.first().map(|session| session.conversation.plan());
         let Some(folder) = plan.and_then(|plan| plan.template.clone()) else { return Ok(()) };
         let nodes = (0..).zip(&self.nodes);
@@ -150,8 +147,8 @@ impl Timeline {
         let files = of_command
             .flat_map(|command| command.nodes().iter().map(|node| (*node, command.name().to_owned())));
         let files = files.collect();
-        let mut streams = Streams::new(seed, STREAMS);
-        let composer = Composer::begin(&template, self.vtime(), streams.get(PURPOSE));
+        let mut streams = Streams::new(lineage, Owner::Composer);
+        let composer = Composer::begin(&template, self.vtime(), streams.get(Purpose::Commands));
         let (composer, tally) = composer.finish();
         let awaited = (0..).zip(&self.nodes).map(|(node, _)| node).collect();
         let commands =
@@ -161,12 +158,9 @@ impl Timeline {
         Ok(())
     }
 
-    /// The timeline becomes a child.
-    pub(super) fn fork_commands(&mut self, vtime_ns: u64, child: u64) {
-        self.tell_composer(|composer, streams| {
-            streams.branch(vtime_ns, child);
-            composer.fork(streams.get(PURPOSE));
-        });
+    /// The timeline has become a child, and its streams are the child's.
+    pub(super) fn fork_commands(&mut self) {
+        self.tell_composer(|composer, streams| composer.fork(streams.get(Purpose::Commands)));
     }
 
     /// Whether faults are done: not beside the first command.
@@ -232,7 +226,8 @@ impl Timeline {
         while self.course.commands.as_ref().is_some_and(|commands| commands.awaited.is_empty())
             && self.composing.as_ref().is_some_and(|composing| composing.due_ns.is_some_and(|at| at <= now))
         {
-            let acts = self.tell_composer(|composer, streams| composer.act(now, streams.get(PURPOSE)));
+            let acts =
+                self.tell_composer(|composer, streams| composer.act(now, streams.get(Purpose::Commands)));
             for act in acts.unwrap_or_default() {
                 match act {
                     Act::Start(start) => self.start_command(start, now),

@@ -13,8 +13,7 @@ use everett_vmm::disk::{DiskFault, PowerLossOptions};
 use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::fault::{Fault, PPM, Restart};
 use everett_vmm::machine::Machine;
-use everett_vmm::streams::Streams;
-use rand_chacha::rand_core::Rng;
+use everett_vmm::streams::{Lineage, Owner, Purpose, Streams};
 use serde::{Deserialize, Serialize};
 
 use super::director::Stage;
@@ -22,9 +21,6 @@ use super::{Phase, Timeline};
 use crate::moments::RestartPoint;
 use crate::session::event::{Event, Loss, What};
 use crate::session::launch::EngineOptions;
-
-/// Whose streams they are that the executor draws from: one for each node, by its name.
-const STREAMS: &str = "faults";
 
 const NS_PER_S: u64 = 1_000_000_000;
 
@@ -116,14 +112,15 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(seed: u64, digest: [u8; 32]) -> Progress {
-        Progress {
-            digest,
-            cursor: Cursor::default(),
-            active: Vec::new(),
-            streams: Streams::new(seed, STREAMS),
-        }
+    pub(super) fn new(lineage: &Lineage, digest: [u8; 32]) -> Progress {
+        let streams = Streams::new(lineage, Owner::Faults);
+        Progress { digest, cursor: Cursor::default(), active: Vec::new(), streams }
     }
+}
+
+/// A node's number in the purposes of streams. A world has at most 64 nodes.
+fn stream_number(node: usize) -> u16 {
+    u16::try_from(node).unwrap_or(u16::MAX)
 }
 
 impl Timeline {
@@ -259,11 +256,12 @@ impl Timeline {
             return applied.map(|()| None).map_err(|error| error.to_string());
         };
         let node = self.number_of(name).ok_or("there is no such node")?;
+        let number = stream_number(node);
         let streams = &mut self.course.faults.as_mut().ok_or("there is no plan")?.streams;
         match fault {
             Fault::PowerLoss { tear_sectors, .. } => {
                 let options = PowerLossOptions { tear_sectors: *tear_sectors };
-                let losses = self.world.node_mut(node).machine_mut().power_loss(streams.get(name), options);
+                let losses = self.world.node_mut(node).machine_mut().power_loss(streams, number, options);
                 self.switch_off(node);
                 let data = losses.iter().skip(self.first_data_disk).enumerate();
                 let told = data.map(|(disk, loss)| What::Loss(Loss::of(disk, loss)));
@@ -272,7 +270,7 @@ impl Timeline {
                 Ok(None)
             }
             Fault::Reset { restart, .. } => {
-                self.world.node_mut(node).machine_mut().reset_disks(streams.get(name));
+                self.world.node_mut(node).machine_mut().reset_disks(streams, number);
                 self.switch_off(node);
                 self.switch_on(faults, node, *restart);
                 Ok(None)
@@ -292,8 +290,9 @@ impl Timeline {
             }
             Fault::BitRot { disk, bits } => {
                 let place = self.first_data_disk + disk.disk as usize;
+                let purpose = Purpose::Rot { node: number, disk: u8::try_from(place).map_err(|_| NO_DISK)? };
                 let disk = self.world.node_mut(node).machine_mut().disk_mut(place).ok_or(NO_DISK)?;
-                let flipped = disk.rot(*bits, streams.get(name));
+                let flipped = disk.rot(*bits, streams.get(purpose));
                 let bits =
                     flipped.iter().map(|flipped| format!("bit {} at {:#x}", flipped.bit, flipped.offset));
                 Ok(Some(bits.collect::<Vec<_>>().join(", ")))
@@ -350,9 +349,10 @@ impl Timeline {
     /// Start a node again, with what its disks hold.
     fn switch_on(&mut self, faults: &Faults, node: usize, restart: Restart) {
         let now = self.world.vtime();
+        let Some(progress) = &mut self.course.faults else { return };
+        let seed = progress.streams.next_u64(Purpose::Restart { node: stream_number(node) });
         let place = self.world.node_mut(node);
         let machine = place.machine_mut();
-        let seed = machine.stream(everett_vmm::streams::purpose::ENTROPY).next_u64();
         let disks = machine.disks().to_vec();
         let console = machine.output().take_console();
         let conversation = &self.nodes[node].conversation;
@@ -360,7 +360,7 @@ impl Timeline {
             Restart::Warm => faults.restarts.warm(node).and_then(|point| {
                 conversation.check_restart(&point.conversation).map_err(|error| error.to_string())?;
                 machine.restore(&point.machine).map_err(|error| error.to_string())?;
-                machine.reseed(seed);
+                machine.restart_streams(&Lineage::new(seed));
                 machine.shift_clock(now / NS_PER_S);
                 Ok(Some(&point.conversation))
             }),

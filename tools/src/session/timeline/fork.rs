@@ -89,20 +89,14 @@ impl Timeline {
         &self.course.path
     }
 
-    /// Every stream of the world restarts under the child's key.
+    /// Every stream of the timeline restarts under the child's lineage.
     pub(super) fn branch(&mut self, fork: Fork) {
         // It was looked at before.
         self.course.path = self.course.path.child(fork).unwrap_or_default();
-        let Fork { vtime_ns, child } = fork;
-        self.world.wire().branch(vtime_ns, child);
-        for number in 0..self.nodes.len() {
-            self.world.node_mut(number).machine_mut().branch(vtime_ns, child);
-        }
-        if let Some(progress) = &mut self.course.faults {
-            progress.streams.branch(vtime_ns, child);
-        }
-        self.fork_commands(vtime_ns, child);
+        self.restart_streams(&self.lineage());
+        self.fork_commands();
         let path = self.course.path.to_string();
-        self.telling.of_host([Event { vtime_ns, node: String::new(), what: What::Fork { path } }]);
+        let event = Event { vtime_ns: fork.vtime_ns, node: String::new(), what: What::Fork { path } };
+        self.telling.of_host([event]);
     }
 }

@@ -13,6 +13,7 @@ use everett_vmm::clock::VTIME_MAX;
 use everett_vmm::digest::Trail;
 use everett_vmm::digest::trail::TRAIL_INTERVAL_NS;
 use everett_vmm::engine::any::AnyEngine;
+use everett_vmm::streams::{Lineage, Owner, Streams};
 use everett_vmm::world::World;
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +29,7 @@ use crate::session::node::{Place, SessionOfNode};
 use crate::session::plan::{HostCheck, Plan, WorldCheck};
 
 /// The version of the stored form.
-pub const SESSION_VERSION: u32 = 7;
+pub const SESSION_VERSION: u32 = 8;
 /// Most bytes of a stored session. Trails are most of it: 35 MB for a day of vtime.
 pub const SESSION_BYTES_MAX: usize = 256 << 20;
 
@@ -91,6 +92,8 @@ pub(super) struct Course {
     pub faults: Option<Progress>,
     /// Those of the test template, if there is one and the timeline has begun.
     pub commands: Option<Commands>,
+    /// From which each endpoint of the host's is made.
+    pub host: Streams,
 }
 
 impl Default for Course {
@@ -106,6 +109,7 @@ impl Default for Course {
             command: None,
             faults: None,
             commands: None,
+            host: Streams::new(&Lineage::new(0), Owner::Host),
         }
     }
 }

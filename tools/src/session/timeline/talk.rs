@@ -4,7 +4,7 @@
 //! stored, and a timeline that goes on from a moment within such a check goes through the conversation once more.
 
 use everett_explorer::property::builtin;
-use everett_vmm::wire::endpoint::{Endpoint, Heard, SocketId, TcpState};
+use everett_vmm::wire::endpoint::{Endpoint, EndpointDraws, Heard, SocketId, TcpState};
 use serde::{Deserialize, Serialize};
 
 use super::Timeline;
@@ -21,6 +21,8 @@ const LINE_CHARS_MAX: usize = 1_000;
 
 /// A conversation that goes on.
 pub(super) struct Talk {
+    /// What the host's endpoint was made with.
+    draws: EndpointDraws,
     socket: SocketId,
     /// How much of what is to be said was said.
     said: usize,
@@ -35,6 +37,8 @@ pub(super) struct Talk {
 /// One as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TalkState {
+    /// What the host's endpoint was made with.
+    pub(super) draws: EndpointDraws,
     begun_ns: u64,
     next_ns: u64,
     heard: Heard,
@@ -49,10 +53,10 @@ impl TalkState {
     }
 
     /// The host's machine and the conversation, come to here once more; none if that cannot be.
-    fn again(&self, check: &HostCheck, seed: u64) -> Option<(Endpoint, Talk)> {
-        let mut host = Endpoint::new(&check.host, seed).ok()?;
+    fn again(&self, check: &HostCheck) -> Option<(Endpoint, Talk)> {
+        let mut host = Endpoint::new(&check.host, self.draws).ok()?;
         host.poll(self.begun_ns.saturating_sub(1), &mut |_, _| {});
-        let mut talk = Talk::begin(&mut host, check, self.begun_ns).ok()?;
+        let mut talk = Talk::begin(&mut host, check, self.draws, self.begun_ns).ok()?;
         while talk.next_ns < self.next_ns && talk.outcome.is_none() {
             host.hear_again(&self.heard, talk.next_ns);
             talk.look(&mut host, check);
@@ -68,12 +72,12 @@ impl Timeline {
         let now = self.world.vtime();
         let start = What::Start { unit: check.name.clone(), round: 0 };
         self.tell_of_check(check, start);
-        let seed = self.seed().unwrap_or_default();
-        let endpoint = Endpoint::new(&check.host, seed).map_err(|error| error.to_string());
+        let draws = EndpointDraws::draw(&mut self.course.host);
+        let endpoint = Endpoint::new(&check.host, draws).map_err(|error| error.to_string());
         let plugged =
             endpoint.and_then(|endpoint| self.world.plug(endpoint).map_err(|error| error.to_string()));
         let begun = plugged.and_then(|()| match self.world.host() {
-            Some(host) => Talk::begin(host, check, now),
+            Some(host) => Talk::begin(host, check, draws, now),
             None => Err("the host is not there".to_owned()),
         });
         match begun {
@@ -109,12 +113,12 @@ impl Timeline {
     pub(super) fn save_talk(&mut self) -> Option<TalkState> {
         let talk = self.talk.as_ref()?;
         let heard = self.world.host()?.heard();
-        Some(TalkState { begun_ns: talk.begun_ns, next_ns: talk.next_ns, heard })
+        Some(TalkState { draws: talk.draws, begun_ns: talk.begun_ns, next_ns: talk.next_ns, heard })
     }
 
     /// Go on with a conversation, in a world that is where its world was. Returns false when it cannot have come to here.
     pub(super) fn talk_again(&mut self, check: &HostCheck, state: &TalkState) -> bool {
-        let Some((host, talk)) = state.again(check, self.seed().unwrap_or_default()) else { return false };
+        let Some((host, talk)) = state.again(check) else { return false };
         self.talk = Some(talk);
         self.world.plug_again(host).is_ok()
     }
@@ -146,10 +150,10 @@ impl Timeline {
 
 impl Talk {
     /// Connect to the node.
-    fn begin(host: &mut Endpoint, check: &HostCheck, now: u64) -> Result<Talk, String> {
+    fn begin(host: &mut Endpoint, check: &HostCheck, draws: EndpointDraws, now: u64) -> Result<Talk, String> {
         let socket = host.tcp_connect(check.to).map_err(|error| error.to_string())?;
         let next_ns = now.saturating_add(LOOK_NS);
-        Ok(Talk { socket, said: 0, heard: Vec::new(), begun_ns: now, next_ns, outcome: None })
+        Ok(Talk { draws, socket, said: 0, heard: Vec::new(), begun_ns: now, next_ns, outcome: None })
     }
 
     /// It is time to look what has come.
@@ -228,16 +232,18 @@ mod tests {
         }
     }
 
+    const DRAWS: EndpointDraws = EndpointDraws { stack: 1, port: 2 };
+
     /// Nobody answers.
     fn state(looks: u64) -> TalkState {
-        let mut host = Endpoint::new(&check().host, 1).unwrap();
+        let mut host = Endpoint::new(&check().host, DRAWS).unwrap();
         host.poll(6, &mut |_, _| {});
-        let mut talk = Talk::begin(&mut host, &check(), 7).unwrap();
+        let mut talk = Talk::begin(&mut host, &check(), DRAWS, 7).unwrap();
         for _ in 0..looks {
             host.poll(talk.next_ns - 1, &mut |_, _| {});
             talk.look(&mut host, &check());
         }
-        TalkState { begun_ns: talk.begun_ns, next_ns: talk.next_ns, heard: host.heard() }
+        TalkState { draws: DRAWS, begun_ns: talk.begun_ns, next_ns: talk.next_ns, heard: host.heard() }
     }
 
     #[test]
@@ -245,7 +251,7 @@ mod tests {
         for looks in 0..=3 {
             let state = state(looks);
             assert!(state.is_sound(&check()), "{looks}");
-            let (host, talk) = state.again(&check(), 1).unwrap();
+            let (host, talk) = state.again(&check()).unwrap();
             assert_eq!((host.heard(), talk.next_ns), (state.heard, state.next_ns));
             assert_eq!(talk.outcome.is_some(), looks == 3);
         }
@@ -257,7 +263,7 @@ mod tests {
         // It looks when it looks, and not after it has come to an end.
         for next_ns in [state.next_ns - 1, state.next_ns + 1, 7 + 5 * LOOK_NS] {
             let other = TalkState { next_ns, ..state.clone() };
-            assert!(other.again(&check(), 1).is_none(), "{next_ns}");
+            assert!(other.again(&check()).is_none(), "{next_ns}");
         }
     }
 }

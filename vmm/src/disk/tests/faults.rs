@@ -2,9 +2,14 @@
 
 use super::*;
 use crate::fault::{DiskName, Distribution, Fault};
+use crate::streams::{Lineage, Owner};
 
 fn error(requests: Requests, ppm: u32) -> DiskFault {
     DiskFault::Error { requests, ppm }
+}
+
+fn streams() -> Streams {
+    Streams::new(&Lineage::new(1), Owner::Node("n"))
 }
 
 #[test]
@@ -14,8 +19,8 @@ fn errors_come_as_often_as_they_should() {
     {
         let mut disk = Disk::zeroed(4096).unwrap();
         disk.apply(3, error(Requests::Write, ppm)).unwrap();
-        let mut streams = Streams::new(1, "n");
-        let failed = (0..100_000).filter(|_| disk.fails(Requests::Write, &mut streams)).count();
+        let mut streams = streams();
+        let failed = (0..100_000).filter(|_| disk.fails(Requests::Write, 0, &mut streams)).count();
         // Four standard deviations.
         assert!((least..=most).contains(&failed), "{ppm} ppm: {failed}");
     }
@@ -24,36 +29,36 @@ fn errors_come_as_often_as_they_should() {
 #[test]
 fn faults_are_about_their_requests_and_end() {
     let mut disk = Disk::zeroed(4096).unwrap();
-    let mut streams = Streams::new(1, "n");
+    let mut streams = streams();
     let fresh = streams.clone();
     disk.apply(1, error(Requests::Read, 1_000_000)).unwrap();
     disk.apply(2, DiskFault::Full).unwrap();
-    assert!(!disk.fails(Requests::Write, &mut streams) && !disk.fails(Requests::Flush, &mut streams));
-    assert_eq!(disk.extra_ns(&mut streams), 0);
+    assert!(!disk.fails(Requests::Write, 0, &mut streams) && !disk.fails(Requests::Flush, 0, &mut streams));
+    assert_eq!(disk.extra_ns(0, &mut streams), 0);
     assert_eq!(streams, fresh, "what no fault is about draws nothing");
-    assert!(disk.fails(Requests::Read, &mut streams));
+    assert!(disk.fails(Requests::Read, 0, &mut streams));
     assert!(disk.heal(1) && !disk.heal(1));
-    assert!(!disk.fails(Requests::Read, &mut streams));
+    assert!(!disk.fails(Requests::Read, 0, &mut streams));
     for kind in [Requests::Read, Requests::Write, Requests::Flush] {
         disk.apply(7, error(Requests::All, 1_000_000)).unwrap();
-        assert!(disk.fails(kind, &mut streams));
+        assert!(disk.fails(kind, 0, &mut streams));
         disk.heal_all();
-        assert!(!disk.fails(kind, &mut streams) && disk.faults().is_empty());
+        assert!(!disk.fails(kind, 0, &mut streams) && disk.faults().is_empty());
     }
 }
 
 #[test]
 fn latencies_are_drawn_and_add_up() {
     let mut disk = Disk::zeroed(4096).unwrap();
-    let mut streams = Streams::new(1, "n");
+    let mut streams = streams();
     disk.apply(1, DiskFault::Latency { extra: Distribution::Constant(5_000) }).unwrap();
     disk.apply(2, DiskFault::Latency { extra: Distribution::Uniform(0, 999) }).unwrap();
-    let drawn: Vec<u64> = (0..10_000).map(|_| disk.extra_ns(&mut streams)).collect();
+    let drawn: Vec<u64> = (0..10_000).map(|_| disk.extra_ns(0, &mut streams)).collect();
     assert!(drawn.iter().all(|ns| (5_000..6_000).contains(ns)));
     let mean = drawn.iter().sum::<u64>() / 10_000;
     assert!((5_488..=5_511).contains(&mean), "four standard deviations: {mean}");
     disk.apply(1, DiskFault::Latency { extra: Distribution::Constant(0) }).unwrap();
-    assert!(disk.extra_ns(&mut streams) < 1000, "the same name is the same fault");
+    assert!(disk.extra_ns(0, &mut streams) < 1000, "the same name is the same fault");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::fault::Distribution;
 use crate::layout::{VIRTIO, VIRTIO_STRIDE};
 use crate::machine::fake::{FakeEngine, Op, Script};
 use crate::machine::{DiskConfig, Machine, MachineConfig, Moment, MomentError, STATE_VERSION, Until};
+use crate::streams::{Lineage, Owner};
 use crate::virtio::blk::Latency;
 use everett_snapshot::Pool;
 
@@ -100,6 +101,10 @@ fn plan() -> impl Strategy<Value = Vec<(u64, u32, u8)>> {
     proptest::collection::vec(request, 4..38)
 }
 
+fn streams(seed: u64) -> Streams {
+    Streams::new(&Lineage::new(seed), Owner::Faults)
+}
+
 fn data_disk() -> Disk {
     Disk::zeroed(100 * SECTOR).unwrap()
 }
@@ -135,7 +140,7 @@ proptest! {
         }
         // Power loss is a function of the state and the stream.
         let losses = [&mut first, &mut other].map(|machine| {
-            let loss = machine.power_loss(&mut rng(7), PowerLossOptions::default());
+            let loss = machine.power_loss(&mut streams(7), 0, PowerLossOptions::default());
             (loss, machine.digest())
         });
         prop_assert_eq!(&losses[0], &losses[1]);
@@ -156,10 +161,10 @@ proptest! {
         prop_assert_eq!(in_flight.sum::<usize>(), plan.len() - usize::from(used(&machine)));
         let (newest, cached) = (values(&machine.disks()[0]), machine.disks()[0].cached_bytes());
         if reset {
-            machine.reset_disks(&mut rng(seed));
+            machine.reset_disks(&mut streams(seed), 0);
             prop_assert!(machine.disks()[0].cached_bytes() >= cached, "the drive has power");
         } else {
-            let loss = machine.power_loss(&mut rng(seed), PowerLossOptions::default());
+            let loss = machine.power_loss(&mut streams(seed), 0, PowerLossOptions::default());
             prop_assert_eq!(machine.disks()[0].cached_bytes(), 0);
             if !loss[0].lost_anything() && loss[0].in_flight.requests == 0 {
                 prop_assert_eq!(&values(&machine.disks()[0]), &newest);
@@ -262,7 +267,7 @@ proptest! {
             for i in 0..20 {
                 round(&mut machine, &[(3, 20, 7); 20], i);
             }
-            machine.power_loss(&mut rng(1), PowerLossOptions { tear_sectors: true });
+            machine.power_loss(&mut streams(1), 0, PowerLossOptions { tear_sectors: true });
             let (digest, again) = (machine.digest(), machine.moment(&Pool::default()));
             prop_assert!(machine.restore(&again).is_ok());
             prop_assert_eq!(machine.digest(), digest);

@@ -180,7 +180,7 @@ impl Blk {
             let mut covers = 0;
             if let (Some(disk), Some(_)) = (cx.disks.get(self.disk), request.operation.kind()) {
                 covers = disk.completed();
-                latency_ns = latency_ns.saturating_add(disk.extra_ns(cx.streams));
+                latency_ns = latency_ns.saturating_add(disk.extra_ns(self.number(), cx.streams));
             }
             let token = self.next_token;
             self.next_token = self.next_token.wrapping_add(1);
@@ -223,7 +223,7 @@ impl Blk {
     ) -> Result<Result<u32, Failed>, QueueError> {
         let (disk, ram) = (&mut cx.disks[self.disk], cx.ram);
         if let Some(kind) = request.operation.kind()
-            && disk.fails(kind, cx.streams)
+            && disk.fails(kind, self.number(), cx.streams)
         {
             return Ok(Err(IO_ERROR));
         }

@@ -42,6 +42,11 @@ impl Blk {
         self.disk
     }
 
+    /// The same for [`Purpose`](crate::streams::Purpose): a machine has fewer disks than virtio slots.
+    pub(crate) fn number(&self) -> u8 {
+        self.disk as u8
+    }
+
     /// What requests in flight would change, in the order of submission; their data is in RAM. Requests that fail change
     /// nothing, and those beyond [`LANDING_BYTES_MAX`] are taken to.
     fn take_in_flight(&mut self, disk: &Disk, ram: &Ram, events: &mut EventQueue) -> Vec<Vec<Change>> {

@@ -1,8 +1,9 @@
 use virtio_bindings::virtio_mmio as reg;
 
+use crate::streams::Purpose;
 use crate::virtio::Device;
 use crate::virtio::rng::Rng;
-use crate::virtio::testing::Rig;
+use crate::virtio::testing::{Rig, streams};
 
 fn rng() -> Device {
     Device::Rng(Rng::default())
@@ -68,7 +69,7 @@ fn rng_gives_the_streams_bytes() {
     assert_eq!(rig.interrupt(), 1);
     assert!(!rig.transport.line());
     let mut expected = [0; 100];
-    crate::streams::Streams::new(1, "test").fill("entropy", &mut expected);
+    streams().fill(Purpose::Entropy, &mut expected);
     assert_eq!([rig.read(a, 64), rig.read(b, 36)].concat(), expected);
     // A huge request gets a bounded answer.
     let huge = rig.buffer(&[0; 8192]);

@@ -3,7 +3,7 @@
 //! Map: here: the endpoint, its addresses and its time; `card`: frames in and out; `neighbors`: where
 //! nodes are; `sockets`: what sockets have in common; `tcp`, `udp`, `ping`: what they do; `heard`: how one is made again.
 //!
-//! Its time is the world's: what it does is a function of its addresses, the seed, the frames it got and what was asked of
+//! Its time is the world's: what it does is a function of its addresses, its draws, the frames it got and what was asked of
 //! it, each at its vtime. It acts when it is polled. Poll it at each vtime that [`Endpoint::next_poll`] names; when else it is
 //! polled does not matter, but for this: what is asked of it happens a nanosecond after it was last polled.
 //!
@@ -24,13 +24,14 @@ mod udp;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use serde::{Deserialize, Serialize};
 use smoltcp::iface::{Config, Interface, SocketSet};
 use smoltcp::time::Instant;
 use smoltcp::wire::{EthernetAddress, HardwareAddress, IpCidr};
 
 use super::{FRAMES_MAX, PortConfig};
 use crate::digest::Digest;
-use crate::streams::{Streams, purpose};
+use crate::streams::{Purpose, Streams};
 use card::Card;
 pub use heard::{HEARD_BYTES_MAX, Heard};
 pub use neighbors::NEIGHBORS_MAX;
@@ -58,6 +59,25 @@ pub struct EndpointConfig {
     pub ipv4: Option<(Ipv4Addr, u8)>,
     /// Its IPv6 address and the bits of its network.
     pub ipv6: Option<(Ipv6Addr, u8)>,
+}
+
+/// The random values of an endpoint. With them an endpoint is made again as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndpointDraws {
+    /// The seed of the TCP/IP stack, which makes initial sequence numbers and identifiers of it.
+    pub stack: u64,
+    /// The first local port, as a place in the range of ephemeral ports (taken modulo its length).
+    pub port: u64,
+}
+
+impl EndpointDraws {
+    /// Draws the values for the next endpoint from the host's streams.
+    pub fn draw(streams: &mut Streams) -> EndpointDraws {
+        EndpointDraws {
+            stack: streams.next_u64(Purpose::HostStack),
+            port: streams.next_u64(Purpose::HostPort),
+        }
+    }
 }
 
 /// Why there can be no such endpoint.
@@ -95,19 +115,18 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint of the world with this seed.
+    /// An endpoint whose random values are `draws`.
     ///
     /// # Errors
     /// When an address is none.
-    pub fn new(config: &EndpointConfig, seed: u64) -> Result<Endpoint, EndpointError> {
+    pub fn new(config: &EndpointConfig, draws: EndpointDraws) -> Result<Endpoint, EndpointError> {
         let mac = EthernetAddress(config.node.mac);
         if !mac.is_unicast() || config.node.mac == [0; 6] {
             return Err(EndpointError::Mac);
         }
-        let mut streams = Streams::new(seed, &config.node.name);
         let mut card = Card::default();
         let mut stack_config = Config::new(HardwareAddress::Ethernet(mac));
-        stack_config.random_seed = streams.next_u64(purpose::NETWORK);
+        stack_config.random_seed = draws.stack;
         let mut stack = Interface::new(stack_config, &mut card, Instant::ZERO);
         let ipv4 = config.ipv4.map(|(address, bits)| (IpAddr::from(address), bits, 32));
         let ipv6 = config.ipv6.map(|(address, bits)| (IpAddr::from(address), bits, 128));
@@ -129,7 +148,7 @@ impl Endpoint {
             sockets: SocketSet::new(vec![]),
             open: BTreeMap::new(),
             next_socket: 0,
-            next_port: EPHEMERAL_PORT_MIN + (streams.next_u64(purpose::NETWORK) % ports) as u16,
+            next_port: EPHEMERAL_PORT_MIN + (draws.port % ports) as u16,
             heard: Heard::default(),
             read: 0,
             asked: None,

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::wire::endpoint::{
-    Endpoint, EndpointConfig, EndpointError, HEARD_BYTES_MAX, INBOX_FRAMES_MAX, PAYLOAD_BYTES_MAX, Pong,
-    SOCKETS_MAX, SocketError, SocketId, TcpState,
+    Endpoint, EndpointConfig, EndpointDraws, EndpointError, HEARD_BYTES_MAX, INBOX_FRAMES_MAX,
+    PAYLOAD_BYTES_MAX, Pong, SOCKETS_MAX, SocketError, SocketId, TcpState,
 };
 
 fn ipv4(port: u8) -> Ipv4Addr {
@@ -16,6 +16,10 @@ fn ipv4(port: u8) -> Ipv4Addr {
 
 fn ipv6(port: u8) -> Ipv6Addr {
     Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, u16::from(port) + 1)
+}
+
+fn draws(seed: u64) -> EndpointDraws {
+    EndpointDraws::draw(&mut Streams::new(&Lineage::new(seed), Owner::Host))
 }
 
 fn endpoint_config(port: u8) -> EndpointConfig {
@@ -40,8 +44,8 @@ struct World {
 
 impl World {
     fn new(wire: Wire) -> World {
-        let ends =
-            (0..wire.ports().len() as u8).map(|port| Endpoint::new(&endpoint_config(port), 3).unwrap());
+        let ends = (0..wire.ports().len() as u8)
+            .map(|port| Endpoint::new(&endpoint_config(port), draws(3)).unwrap());
         World { ends: ends.collect(), wire, now: 0, restless: false, deliveries: vec![] }
     }
 
@@ -195,7 +199,7 @@ fn conversation(made_again: bool) -> (Vec<u8>, Endpoint) {
             world.ends[0].frame_input(world.now + 9, vec![0xff; 60]);
             let heard = world.ends[0].heard();
             assert!(heard.is_sound(world.now + 9) && !heard.is_sound(world.now - 1));
-            let mut again = Endpoint::new(&endpoint_config(0), 3).unwrap();
+            let mut again = Endpoint::new(&endpoint_config(0), draws(3)).unwrap();
             assert_eq!(again.tcp_connect(to), Ok(client));
             for number in 1..=number {
                 again.hear_again(&heard, number * MS);
@@ -223,7 +227,7 @@ fn an_endpoint_that_hears_the_same_again_is_the_same() {
 
 #[test]
 fn an_endpoint_hears_so_much_and_no_more() {
-    let mut end = Endpoint::new(&endpoint_config(0), 3).unwrap();
+    let mut end = Endpoint::new(&endpoint_config(0), draws(3)).unwrap();
     let frame = frame([0xff; 6], mac(1), 1500, 1);
     let mut heard = 0;
     while end.frame_input(heard, frame.clone()) {
@@ -330,7 +334,7 @@ fn what_cannot_be_is_refused() {
     let bad = |change: &dyn Fn(&mut EndpointConfig)| {
         let mut config = endpoint_config(0);
         change(&mut config);
-        Endpoint::new(&config, 0).err().unwrap()
+        Endpoint::new(&config, draws(0)).err().unwrap()
     };
     assert_eq!(bad(&|config| config.node.mac = BROADCAST), EndpointError::Mac);
     let group = Ipv4Addr::new(224, 0, 0, 1);
@@ -339,7 +343,7 @@ fn what_cannot_be_is_refused() {
     assert_eq!(bad(&|config| config.ipv6 = Some((none, 64))), EndpointError::Address(none.into(), 64));
     assert_eq!(bad(&|config| config.ipv4 = Some((ipv4(0), 33))), EndpointError::Address(ipv4(0).into(), 33));
 
-    let mut end = Endpoint::new(&endpoint_config(0), 0).unwrap();
+    let mut end = Endpoint::new(&endpoint_config(0), draws(0)).unwrap();
     assert_eq!(end.tcp_listen(0), Err(SocketError::Port));
     assert_eq!(end.udp_bind(0), Err(SocketError::Port));
     let nowhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 80);
@@ -464,4 +468,31 @@ fn fix(bytes: &mut [u8]) {
         }
         _ => (),
     }
+}
+
+/// The first SYN's local port and sequence number, of endpoints with these draws.
+fn syn(draws: EndpointDraws) -> (u16, u32) {
+    let mut world = World::new(wire(2, Distribution::Constant(100_000)));
+    world.ends[0] = Endpoint::new(&endpoint_config(0), draws).unwrap();
+    world.ends[0].tcp_connect(SocketAddr::new(ipv4(1).into(), 80)).unwrap();
+    world.run(S, |_| false);
+    // IPv4 without options, TCP.
+    let is_tcp =
+        |frame: &&Delivery| frame.port == 1 && frame.bytes[12..15] == [8, 0, 0x45] && frame.bytes[23] == 6;
+    let frame = &world.deliveries.iter().find(is_tcp).unwrap().bytes;
+    (
+        u16::from_be_bytes([frame[34], frame[35]]),
+        u32::from_be_bytes([frame[38], frame[39], frame[40], frame[41]]),
+    )
+}
+
+#[test]
+fn draws_decide_the_first_port_and_sequence_numbers() {
+    assert_eq!(syn(draws(1)), syn(draws(1)));
+    let (one, other) = (syn(draws(1)), syn(draws(2)));
+    assert!(one.0 != other.0 && one.1 != other.1, "{one:?} {other:?}");
+    // Endpoints that follow each other in one timeline differ, too.
+    let mut streams = Streams::new(&Lineage::new(1), Owner::Host);
+    let [first, second] = [(); 2].map(|()| EndpointDraws::draw(&mut streams));
+    assert_ne!(syn(first), syn(second));
 }

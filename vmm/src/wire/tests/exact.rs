@@ -157,14 +157,14 @@ fn seeds_and_branches_are_their_own_and_reseeding_forgets() {
     let mut used = Wire::new(config(2, jitter()), 1).unwrap();
     let mut branched = fresh.clone();
     let first = delays(&mut used, 0);
-    used.branch(5, 5);
-    used.reseed(9);
+    used.restart_streams(&Lineage::new(1).child(5, 5));
+    used.restart_streams(&Lineage::new(9));
     let ninth = delays(&mut fresh, 2 * S);
     assert_eq!(delays(&mut used, 2 * S), ninth);
-    branched.branch(2 * S, 0);
+    branched.restart_streams(&Lineage::new(9).child(2 * S, 0));
     let child = delays(&mut branched, 2 * S);
     let mut other = Wire::new(config(2, jitter()), 9).unwrap();
-    other.branch(2 * S, 1);
+    other.restart_streams(&Lineage::new(9).child(2 * S, 1));
     let sibling = delays(&mut other, 2 * S);
     let all = std::collections::BTreeSet::from([first, ninth, child, sibling]);
     assert_eq!(all.len(), 4);
@@ -185,4 +185,4 @@ fn what_is_drawn_is_pinned() {
     }
     assert_eq!(hasher.finalize().to_hex()[..16], *PINNED);
 }
-const PINNED: &str = "23bca8d936ee745a";
+const PINNED: &str = "4f1ca88b5a2042fe";

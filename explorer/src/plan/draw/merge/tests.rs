@@ -1,7 +1,7 @@
 //! Latencies beside what was drawn or written.
 
 use everett_vmm::fault::{Distribution, Group, Links};
-use everett_vmm::streams::Streams;
+use everett_vmm::streams::{Lineage, Owner, Streams};
 use proptest::prelude::*;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -124,7 +124,7 @@ proptest! {
     ) {
         let names = world(count);
         let config = if default { FaultConfig::default() } else { busy(every, quiet) };
-        let drawn = draw(&config, &names, horizon, &mut Streams::new(seed, "world")).plan;
+        let drawn = draw(&config, &names, horizon, &mut Streams::new(&Lineage::new(seed), Owner::Plan)).plan;
         let crowded = drawn.entries().iter().cloned().chain((0..crowd).map(|_| latency(0, None)));
         let plan = Plan::new(crowded.collect(), &names).unwrap_or(drawn);
         let more = entries(&names, &PctConfig::default(), from, horizon, &mut ChaCha20Rng::seed_from_u64(seed));

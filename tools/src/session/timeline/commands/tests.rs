@@ -12,9 +12,9 @@ fn files() -> Vec<(u16, String)> {
 /// The first command was started, and ends.
 pub(in crate::session::timeline) fn commands() -> Commands {
     let template = Template::new(files()).unwrap();
-    let mut streams = Streams::new(1, STREAMS);
-    let mut composer = Composer::begin(&template, 5, streams.get(PURPOSE));
-    assert_eq!(composer.act(6, streams.get(PURPOSE)).len(), 1);
+    let mut streams = Streams::new(&Lineage::new(1), Owner::Composer);
+    let mut composer = Composer::begin(&template, 5, streams.get(Purpose::Commands));
+    assert_eq!(composer.act(6, streams.get(Purpose::Commands)).len(), 1);
     let (composer, tally) = composer.finish();
     let words = vec![(7, 1, Said::Begun), (9, 0, Said::Ended { run: 0, success: true, killed: false })];
     Commands { files: files(), composer, tally, streams, words, awaited: BTreeSet::from([1]), gone_ns: None }
@@ -71,7 +71,7 @@ proptest! {
             let told = commands.tell(&mut composing, |composer, streams| {
                 composer.ended(0, 9, true, false);
                 composer.stop(10);
-                composer.act(11, streams.get(PURPOSE)).len()
+                composer.act(11, streams.get(Purpose::Commands)).len()
             });
             prop_assert!(told.is_ok());
         }

@@ -46,6 +46,7 @@ fn course() -> Course {
         command: Some(plan().checks[0].exec.clone()),
         faults: None,
         commands: None,
+        host: Streams::new(&Lineage::new(9), Owner::Host),
     }
 }
 

@@ -9,10 +9,9 @@ use rand_chacha::rand_core::SeedableRng;
 use super::{SECTORS, request, rig};
 use crate::disk::{Aborted, Disk, DiskFault, LossMode, PowerLoss, PowerLossOptions, SectorSize};
 use crate::fault::{Distribution, Requests};
-use crate::streams::Streams;
 use crate::virtio::Device;
 use crate::virtio::blk::{Blk, Latency};
-use crate::virtio::testing::Rig;
+use crate::virtio::testing::{Rig, streams};
 
 const FLUSH: u64 = 1 << 9;
 const WRITE_NS: u64 = 15_500;
@@ -205,7 +204,7 @@ fn latency_adds_and_draws_only_while_it_lasts() {
         at
     };
     assert_eq!((done(&mut rig, 1), done(&mut rig, 0)), (WRITE_NS, FLUSH_NS));
-    assert_eq!(rig.streams, Streams::new(1, "test"), "nothing was drawn");
+    assert_eq!(rig.streams, streams(), "nothing was drawn");
     rig.disks[0].apply(1, DiskFault::Latency { extra: Distribution::Constant(7_000) }).unwrap();
     assert_eq!((done(&mut rig, 1), done(&mut rig, 0)), (WRITE_NS + 7_000, FLUSH_NS + 7_000));
     rig.disks[0].heal(1);
@@ -236,7 +235,7 @@ fn a_driver_that_resets_the_device_loses_nothing_and_draws_nothing() {
     rig.set(virtio_bindings::virtio_mmio::VIRTIO_MMIO_STATUS, 0);
     assert_eq!(sectors(&rig.disks[0])[..3], [0, 101, 2]);
     assert_eq!(after_loss(&rig, Some(LossMode::AllLost)).1[..3], [0, 1, 2]);
-    assert_eq!(rig.streams, Streams::new(1, "test"));
+    assert_eq!(rig.streams, streams());
 }
 
 /// Requests of the whole memory, many times over: what lands of them is bounded.

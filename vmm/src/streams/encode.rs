@@ -1,0 +1,30 @@
+//! The encoding from which keys are derived.
+
+/// Contexts of blake3's key derivation, one for each step from a seed to a stream.
+pub(super) mod context {
+    pub(in crate::streams) const SEED: &str = "everett 2 lineage of a seed";
+    pub(in crate::streams) const CHILD: &str = "everett 2 lineage of a child";
+    pub(in crate::streams) const OWNER: &str = "everett 2 key of an owner";
+    pub(in crate::streams) const PURPOSE: &str = "everett 2 key of a purpose";
+}
+
+/// Derives a key from parts. Each part is preceded by its length, so no two lists of parts have one encoding.
+pub(super) struct Encoder(blake3::Hasher);
+
+impl Encoder {
+    /// An encoder for one of the contexts.
+    pub(super) fn new(context: &str) -> Encoder {
+        Encoder(blake3::Hasher::new_derive_key(context))
+    }
+
+    /// Appends a part.
+    pub(super) fn part(&mut self, bytes: &[u8]) {
+        self.0.update(&(bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+
+    /// Returns the key.
+    pub(super) fn key(self) -> [u8; 32] {
+        *self.0.finalize().as_bytes()
+    }
+}
