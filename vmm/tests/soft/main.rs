@@ -6,6 +6,7 @@ mod card;
 mod ends;
 mod exact;
 mod exits;
+mod golden;
 mod guest;
 mod host;
 mod hostile;

@@ -1,0 +1,404 @@
+//! Golden trails: a world of three small guests whose digests are literals here, in each clock mode.
+//!
+//! Every processor on which the tests run must come to them: they pin the CPU, devices, disks, the wire, faults, random streams and
+//! forks across hosts. Everything that they depend on and that has a default elsewhere is explicit here. A change that moves trails on
+//! purpose takes a new machine version; the assertion prints the new values, to be copied into [`GOLDEN`].
+
+use everett_cpu::CacheConfig;
+use everett_snapshot::Pool;
+use everett_vmm::clock::ClockMode;
+use everett_vmm::disk::{Disk, DiskFault, PowerLossOptions, SectorSize};
+use everett_vmm::engine::any::AnyEngine;
+use everett_vmm::engine::branches::BranchEngine;
+use everett_vmm::engine::exits::ExitEngine;
+use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::fault::{Distribution, Fault, Links, Requests};
+use everett_vmm::layout::{VIRTIO, VIRTIO_STRIDE};
+use everett_vmm::machine::{CardConfig, DiskConfig, MachineConfig, Moment};
+use everett_vmm::ram::Ram;
+use everett_vmm::streams::{Lineage, Owner, Purpose, Streams};
+use everett_vmm::virtio::blk::Latency;
+use everett_vmm::virtio::net::Wire;
+use everett_vmm::wire::{LinkConfig, WireConfig};
+use everett_vmm::world::{World, WorldStop, WorldUntil};
+use everett_vmm::{Machine, Stop};
+use iced_x86::IcedError;
+use iced_x86::code_asm::*;
+use virtio_bindings::virtio_mmio as reg;
+use vm_memory::{Bytes, GuestAddress};
+
+use crate::card::{frame, mac};
+use crate::guest::{assemble, config_in, count_tick, store, timer};
+use crate::plan::{MS, US};
+
+/// The end of each timeline, one after another: from the first moment without a fork, as child 1, as child 2.
+const GOLDEN: [(ClockMode, [&str; 3]); 3] = [
+    (ClockMode::Insn, ["236b0675b0acedfd", "1164812a3b08b083", "e923af41cd388f58"]),
+    (ClockMode::Exit, ["b474c48e0cd5b5ac", "3af3f098050491cc", "2dd22dc8f611dda0"]),
+    (ClockMode::Branch, ["ddb87e88537ff0ae", "6471173bb9e476af", "b3ccd8d6b8f03b19"]),
+];
+
+const NODES: u8 = 3;
+const SEED: u64 = 42;
+const SECTOR: SectorSize = SectorSize::Bytes512;
+/// When the timelines fork, and when they end.
+const FORK: u64 = 5 * MS;
+const END: u64 = 8 * MS;
+/// The most digests that are taken lie so far apart.
+const STEP: u64 = MS / 2;
+
+/// The devices' slots.
+const RNG: u64 = 1;
+const DISK: u64 = 2;
+const CARD: u64 = 3;
+/// Requests to the disk that the guest makes again and again.
+const REQUESTS: u16 = 40;
+/// What the guest stores in which order before it works.
+const SCRIPT: u64 = 0x140_0000;
+const BUFFERS: u64 = 0x130_0000;
+const FRAME: u64 = 0x138_0000;
+const ENTROPY: u64 = 0x139_0000;
+const REQUEST: u64 = 0x150_0000;
+/// Descriptor flags.
+const NEXT: u16 = 1;
+const WRITE: u16 = 2;
+/// `struct virtio_net_hdr_v1`.
+const HEADER: u64 = 12;
+
+/// A queue: its device's slot, its number there, its entries, and where its rings are.
+struct Queue {
+    slot: u64,
+    number: u32,
+    size: u16,
+    base: u64,
+}
+
+const RECEIVE: Queue = Queue { slot: CARD, number: 0, size: 256, base: 0x120_0000 };
+const TRANSMIT: Queue = Queue { slot: CARD, number: 1, size: 256, base: 0x121_0000 };
+const STORAGE: Queue = Queue { slot: DISK, number: 0, size: 128, base: 0x122_0000 };
+const RANDOM: Queue = Queue { slot: RNG, number: 0, size: 64, base: 0x123_0000 };
+
+impl Queue {
+    fn available(&self) -> u64 {
+        self.base + 0x4000
+    }
+    fn used(&self) -> u64 {
+        self.base + 0x8000
+    }
+    fn descriptor(&self, ram: &Ram, i: u16, (address, len, flags): (u64, u32, u16)) {
+        let at = self.base + 16 * u64::from(i);
+        put(ram, at, &address.to_le_bytes());
+        put(ram, at + 8, &len.to_le_bytes());
+        put(ram, at + 12, &flags.to_le_bytes());
+        put(ram, at + 14, &(i + 1).to_le_bytes());
+    }
+    fn entry(&self, ram: &Ram, i: u16, head: u16) {
+        put(ram, self.available() + 4 + 2 * u64::from(i), &head.to_le_bytes());
+    }
+    fn register(&self, register: u32) -> u64 {
+        VIRTIO + self.slot * VIRTIO_STRIDE + u64::from(register)
+    }
+}
+
+fn put(ram: &Ram, at: u64, bytes: &[u8]) {
+    ram.memory().write_slice(bytes, GuestAddress(at)).unwrap();
+}
+
+/// Stores that bring a device with these queues up.
+fn bring_up(queues: &[&Queue], features: u32) -> Vec<(u64, u32)> {
+    let mut stores = Vec::new();
+    let mut set = |queue: &Queue, register: u32, value: u32| stores.push((queue.register(register), value));
+    for status in [0, 1, 3] {
+        set(queues[0], reg::VIRTIO_MMIO_STATUS, status);
+    }
+    for (select, value) in [(0, features), (1, 1)] {
+        set(queues[0], reg::VIRTIO_MMIO_DRIVER_FEATURES_SEL, select);
+        set(queues[0], reg::VIRTIO_MMIO_DRIVER_FEATURES, value);
+    }
+    set(queues[0], reg::VIRTIO_MMIO_STATUS, 11);
+    for queue in queues {
+        set(queue, reg::VIRTIO_MMIO_QUEUE_SEL, queue.number);
+        set(queue, reg::VIRTIO_MMIO_QUEUE_NUM, queue.size.into());
+        set(queue, reg::VIRTIO_MMIO_QUEUE_DESC_LOW, queue.base as u32);
+        set(queue, reg::VIRTIO_MMIO_QUEUE_AVAIL_LOW, queue.available() as u32);
+        set(queue, reg::VIRTIO_MMIO_QUEUE_USED_LOW, queue.used() as u32);
+        set(queue, reg::VIRTIO_MMIO_QUEUE_READY, 1);
+    }
+    set(queues[0], reg::VIRTIO_MMIO_STATUS, 15);
+    stores
+}
+
+/// Lay rings, buffers and the script into a node's memory.
+fn lay(ram: &Ram, number: u8) {
+    for i in 0..RECEIVE.size {
+        RECEIVE.descriptor(ram, i, (BUFFERS + 0x800 * u64::from(i), 0x800, WRITE));
+        RECEIVE.entry(ram, i, i);
+        TRANSMIT.descriptor(ram, i, (FRAME, HEADER as u32 + 60, 0));
+        TRANSMIT.entry(ram, i, i);
+    }
+    put(ram, FRAME + HEADER, &frame(mac((number + 1) % NODES), mac(number), 60));
+    for i in 0..RANDOM.size {
+        RANDOM.descriptor(ram, i, (ENTROPY, 24, WRITE));
+        RANDOM.entry(ram, i, i);
+    }
+    for i in 0..REQUESTS {
+        let (at, head) = (REQUEST + 0x1000 * u64::from(i), 3 * i);
+        // Every fifth is a flush, the others write two sectors.
+        let kind: u32 = if i % 5 == 4 { 4 } else { 1 };
+        put(ram, at, &kind.to_le_bytes());
+        put(ram, at + 8, &u64::from(3 * i % 50).to_le_bytes());
+        put(ram, at + 0x200, &[i as u8 + 1; 1024]);
+        let mut parts = vec![(at, 16, NEXT), (at + 0x200, 1024, NEXT), (at + 0x20, 1, WRITE)];
+        if kind == 4 {
+            parts.remove(1);
+        }
+        for (descriptor, part) in (head..).zip(parts) {
+            STORAGE.descriptor(ram, descriptor, part);
+        }
+    }
+    for i in 0..STORAGE.size {
+        STORAGE.entry(ram, i, 3 * (i % REQUESTS));
+    }
+    // VIRTIO_BLK_F_FLUSH, so that the disk has a cache.
+    let stores =
+        [bring_up(&[&RANDOM], 0), bring_up(&[&STORAGE], 1 << 9), bring_up(&[&RECEIVE, &TRANSMIT], 0)];
+    for (i, (address, value)) in stores.concat().into_iter().enumerate() {
+        let entry = [address.to_le_bytes(), u64::from(value).to_le_bytes()].concat();
+        put(ram, SCRIPT + 16 * i as u64, &entry);
+    }
+}
+
+/// Makes as many requests available as R13 counts, and notifies the device. Uses RBX.
+fn publish(a: &mut CodeAssembler, queue: &Queue) -> Result<(), IcedError> {
+    a.mov(rbx, queue.available() + 2)?;
+    a.mov(word_ptr(rbx), r13w)?;
+    store(a, queue.register(reg::VIRTIO_MMIO_QUEUE_NOTIFY), queue.number)
+}
+
+/// Brings its devices up, and then works in rounds: it computes, writes to its disk, asks for entropy and sends a frame that tells
+/// what it has got so far, and sleeps up to the next tick.
+fn guest() -> Vec<u8> {
+    assemble(|a| {
+        let (mut handler, mut round, mut inner) = (a.create_label(), a.create_label(), a.create_label());
+        let (mut next, mut done) = (a.create_label(), a.create_label());
+        a.mov(rsi, SCRIPT)?;
+        a.set_label(&mut next)?;
+        a.mov(rbx, qword_ptr(rsi))?;
+        a.mov(rax, qword_ptr(rsi + 8))?;
+        a.add(rsi, 16)?;
+        a.test(rbx, rbx)?;
+        a.jz(done)?;
+        a.mov(dword_ptr(rbx), eax)?;
+        a.jmp(next)?;
+        a.set_label(&mut done)?;
+        a.xor(r13d, r13d)?;
+        a.xor(r15d, r15d)?;
+        timer(a, 60_000, handler)?;
+        // All buffers are given.
+        store(a, RECEIVE.available(), u32::from(RECEIVE.size) << 16)?;
+        a.sti()?;
+        a.set_label(&mut round)?;
+        a.mov(ecx, 500)?;
+        a.set_label(&mut inner)?;
+        a.mov(rbx, ENTROPY)?;
+        a.add(r8, qword_ptr(rbx))?;
+        a.ror(r8, 7)?;
+        a.add(r8, rcx)?;
+        a.dec(ecx)?;
+        a.jnz(inner)?;
+        a.rdtsc()?;
+        a.mov(rbx, FRAME + HEADER + 14)?;
+        a.mov(dword_ptr(rbx), eax)?;
+        a.mov(qword_ptr(rbx + 8), r8)?;
+        a.mov(qword_ptr(rbx + 16), r13)?;
+        a.mov(rbx, RECEIVE.used())?;
+        a.mov(rax, qword_ptr(rbx))?;
+        a.mov(rbx, FRAME + HEADER + 38)?;
+        a.mov(qword_ptr(rbx), rax)?;
+        // What is written is new each time, in one of the requests.
+        a.mov(rbx, REQUEST + 0x200)?;
+        a.mov(qword_ptr(rbx), r8)?;
+        a.inc(r13)?;
+        publish(a, &STORAGE)?;
+        publish(a, &RANDOM)?;
+        publish(a, &TRANSMIT)?;
+        // As many buffers as were used are given again.
+        a.mov(rbx, RECEIVE.used())?;
+        a.movzx(eax, word_ptr(rbx + 2))?;
+        a.add(eax, i32::from(RECEIVE.size))?;
+        a.mov(rbx, RECEIVE.available())?;
+        a.mov(word_ptr(rbx + 2), ax)?;
+        store(a, RECEIVE.register(reg::VIRTIO_MMIO_QUEUE_NOTIFY), RECEIVE.number)?;
+        a.hlt()?;
+        a.jmp(round)?;
+        a.set_label(&mut handler)?;
+        count_tick(a)
+    })
+}
+
+/// A node with a disk and a card, as it is switched on.
+fn node(clock: ClockMode, number: u8) -> Machine<AnyEngine> {
+    let (mut config, _folder) = config_in(clock, &guest());
+    let content: Vec<u8> = (0..256u32 << 10).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let disk = Disk::from_bytes(content.into()).unwrap().with_sectors(SECTOR).unwrap();
+    let latency = Latency { read_ns: 20 * US, write_ns: 15 * US, flush_ns: 100 * US, kib_ns: 500 };
+    config = MachineConfig {
+        name: format!("n{number}"),
+        memory_bytes: 32 << 20,
+        cpu_hz: 1_000_000_000,
+        seed: SEED,
+        epoch_unix_s: 1_000_000_000,
+        cmdline: "golden".to_owned(),
+        disks: vec![DiskConfig { disk, serial: "golden".to_owned(), read_only: false, latency }],
+        cards: vec![CardConfig { mac: mac(number), wire: Wire::Attached }],
+        ..config
+    };
+    let caches = CacheConfig { branches: clock == ClockMode::Branch, ..CacheConfig::default() };
+    let soft = |ram: &Ram| SoftEngine::new(ram.shared(), caches);
+    let machine = Machine::new(config, |ram| {
+        Ok(match clock {
+            ClockMode::Exit => AnyEngine::Exits(Box::new(ExitEngine::new(soft(ram)))),
+            ClockMode::Branch => AnyEngine::Branches(Box::new(BranchEngine::new(soft(ram)))),
+            _ => AnyEngine::Soft(Box::new(soft(ram))),
+        })
+    });
+    let machine = machine.unwrap();
+    lay(machine.ram(), number);
+    machine
+}
+
+/// A world with what happens to it, and a hash of its digests so far.
+#[derive(Clone)]
+struct Past {
+    faults: Streams,
+    trail: blake3::Hasher,
+}
+
+struct Course {
+    world: World<AnyEngine>,
+    first: Vec<Moment>,
+    past: Past,
+}
+
+impl Course {
+    fn new(clock: ClockMode) -> Course {
+        let mut machines: Vec<_> = (0..NODES).map(|number| node(clock, number)).collect();
+        let pool = Pool::default();
+        let first = machines.iter_mut().map(|machine| machine.moment(&pool)).collect();
+        let latency = Distribution::Uniform(100 * US, 150 * US);
+        let link = LinkConfig { latency, bits_per_s: 1_000_000_000, queue_bytes: 1 << 20 };
+        let wire = WireConfig { ports: Vec::new(), link, overrides: Vec::new() };
+        let world = World::new(machines, wire, SEED).unwrap();
+        let faults = Streams::new(&Lineage::new(SEED), Owner::Faults);
+        Course { world, first, past: Past { faults, trail: blake3::Hasher::new() } }
+    }
+
+    /// Run to a vtime, with a digest at every step.
+    fn run(&mut self, to: u64) {
+        while self.world.vtime() < to {
+            let vtime = (self.world.vtime() / STEP * STEP + STEP).min(to);
+            let until = WorldUntil { vtime, port_lines: 0, node: 0, icount: u64::MAX, breakpoints: &[] };
+            while let WorldStop::Node { stop, node } = self.world.run(&until) {
+                assert!(matches!(stop, Stop::End(_)), "node {node}: {stop:?}");
+            }
+            self.past.trail.update(&vtime.to_le_bytes()).update(&self.world.digest().0);
+        }
+    }
+
+    fn off(&mut self, node: usize) {
+        self.world.power_off(node);
+    }
+
+    /// Switch a node on, with the disks that it has.
+    fn on(&mut self, node: usize) {
+        let seed = self.past.faults.next_u64(Purpose::Restart { node: node as u16 });
+        let machine = self.world.node_mut(node).machine_mut();
+        let disks = machine.disks().to_vec();
+        machine.restore(&self.first[node]).unwrap();
+        machine.restart_streams(&Lineage::new(seed));
+        machine.put_disks(disks).unwrap();
+        self.world.power_on(node);
+    }
+
+    fn power_loss(&mut self, node: usize) -> bool {
+        let options = PowerLossOptions { tear_sectors: true };
+        let machine = self.world.node_mut(node).machine_mut();
+        let losses = machine.power_loss(&mut self.past.faults, node as u16, options);
+        self.off(node);
+        losses[0].lost_anything()
+    }
+
+    /// Everything up to the fork.
+    fn begin(&mut self) {
+        self.run(600_007);
+        let links = Links::all;
+        let faults = [
+            Fault::Loss { links: links(), ppm: 100_000 },
+            Fault::Duplicate { links: links(), ppm: 100_000 },
+            Fault::Reorder { links: links(), ppm: 100_000, hold: Distribution::Uniform(0, 300 * US) },
+            Fault::Corrupt { links: links(), ppm: 50_000 },
+            Fault::Latency { links: links(), extra: Distribution::Uniform(0, 100 * US) },
+        ];
+        for (fault, id) in faults.iter().zip(0..) {
+            self.world.wire().apply(id, fault, 600_007).unwrap();
+        }
+        let disk = self.world.node_mut(1).machine_mut().disk_mut(0).unwrap();
+        disk.apply(7, DiskFault::Error { requests: Requests::Write, ppm: 200_000 }).unwrap();
+        disk.apply(8, DiskFault::Latency { extra: Distribution::Uniform(0, 50 * US) }).unwrap();
+        self.world.drift(2, 437);
+        self.run(3 * MS + 11);
+        assert!(self.power_loss(0), "something is in its cache");
+        self.run(3 * MS + 500_003);
+        self.on(0);
+        let rng = self.past.faults.get(Purpose::Rot { node: 2, disk: 0 });
+        assert!(self.world.node_mut(2).machine_mut().disk_mut(0).unwrap().rot(32, rng).len() > 20);
+        self.run(4 * MS + 200_001);
+        self.world.node_mut(1).machine_mut().reset_disks(&mut self.past.faults, 1);
+        self.off(1);
+        self.on(1);
+        self.run(FORK);
+    }
+
+    /// Everything from the fork on.
+    fn finish(&mut self, child: Option<u64>) -> String {
+        if let Some(child) = child {
+            let lineage = Lineage::new(SEED).child(FORK, child);
+            self.world.wire().restart_streams(&lineage);
+            self.world.nodes_mut().for_each(|node| node.machine_mut().restart_streams(&lineage));
+            self.past.faults = Streams::new(&lineage, Owner::Faults);
+        }
+        self.run(6 * MS + 3);
+        self.power_loss(2);
+        self.run(6 * MS + 400_001);
+        self.on(2);
+        self.run(END);
+        self.past.trail.finalize().to_hex()[..16].to_owned()
+    }
+}
+
+fn trails(clock: ClockMode) -> [String; 3] {
+    let pool = Pool::default();
+    let mut course = Course::new(clock);
+    course.begin();
+    let (moment, past) = (course.world.moment(&pool), course.past.clone());
+    let whole = course.finish(None);
+    let again = |course: &mut Course, child| {
+        course.world.restore(&moment).unwrap();
+        course.past = past.clone();
+        course.finish(child)
+    };
+    let children = [1, 2].map(|child| again(&mut course, Some(child)));
+    assert_eq!(again(&mut course, None), whole, "{clock:?}: a moment goes on as if nothing had been");
+    let [one, other] = children;
+    [whole, one, other]
+}
+
+#[test]
+fn trails_are_golden() {
+    let now = GOLDEN.map(|(clock, _)| (clock, trails(clock)));
+    for (clock, [whole, one, other]) in &now {
+        assert!(whole != one && one != other && whole != other, "{clock:?}: {now:?}");
+    }
+    let golden = GOLDEN.map(|(clock, trails)| (clock, trails.map(str::to_owned)));
+    assert!(now == golden, "trails have moved: if they were to, the new values are\n{now:#?}");
+}
