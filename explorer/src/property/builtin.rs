@@ -17,6 +17,8 @@ pub const NOT_READY: &str = "not ready";
 pub const MACHINE_STOPPED: &str = "machine stopped";
 /// A machine that starts again does not mount a file system that it had made before.
 pub const FILE_SYSTEM_DAMAGED: &str = "file system damaged";
+/// Everett's own CPU panicked: a defect of Everett's, not of the guest.
+pub const ENGINE_FAILURE: &str = "engine failure";
 /// A guest's agent is gone, or says what makes no sense.
 pub const AGENT_FAILURE: &str = "agent failure";
 /// No correct server could have told clients what they were told.
@@ -30,13 +32,14 @@ pub const NOT_CALM: &str = "not calm";
 pub const BAD_HISTORY: &str = "bad history";
 
 /// What the caller judges.
-const TOLD: [&str; 11] = [
+const TOLD: [&str; 12] = [
     SERVICE_EXIT,
     DRIVER_EXIT,
     FAILED_CHECK,
     NOT_READY,
     MACHINE_STOPPED,
     FILE_SYSTEM_DAMAGED,
+    ENGINE_FAILURE,
     AGENT_FAILURE,
     LINEARIZABILITY,
     LOST_WRITE,

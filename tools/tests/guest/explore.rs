@@ -572,3 +572,29 @@ fn declarations_are_checked_first() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("world.toml"), "{}", shown(&output));
 }
+
+/// A panic of the engine's ends an exploration with its message. The run directory has what was recorded before, and goes on
+/// as if nothing had been.
+#[test]
+fn an_engine_that_panics_leaves_the_run_directory_as_it_was() {
+    image();
+    let place = Place::new(WORLD);
+    let (world, whole, failed) = (place.path("world.toml"), place.path("whole"), place.path("failed"));
+    let explore = |run: &str, more: &[&str]| {
+        let arguments = ["explore", &world, "--seed", "3", "--branches", "12", "--jobs", "2", "-o", run];
+        place.everett(&[&arguments, more].concat())
+    };
+    let output = explore(&failed, &["--plant", "panic"]);
+    assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
+    let text = String::from_utf8_lossy(&output.stderr);
+    let told = "engine failure, a defect of Everett: panicked with \"a planted panic of CPUID\"";
+    assert!(text.lines().any(|line| line.starts_with("everett: e2:") && line.contains(told)), "{text}");
+    let records = fs::read(format!("{failed}/branches.jsonl")).unwrap();
+
+    let ended = explore(&whole, &[]).status.code();
+    assert!(matches!(ended, Some(0 | 1)), "{ended:?}");
+    assert_eq!(explore(&failed, &[]).status.code(), ended, "it goes on");
+    let all = fs::read(format!("{failed}/branches.jsonl")).unwrap();
+    assert!(all.starts_with(&records) && all.len() > records.len(), "what was there is there");
+    assert_eq!(place.digest(&failed), place.digest(&whole));
+}
