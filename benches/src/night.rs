@@ -28,7 +28,7 @@ const GRID_NS: u64 = 100_000_000;
 const IN_FLIGHT: u32 = 64;
 /// Types of events, events of a branch, and states that are usual.
 const TYPES: u64 = 64;
-const EVENTS: u64 = 64;
+const EVENTS: u64 = 52;
 const STATES: u64 = 400;
 /// One branch in so many comes to a state that no other does.
 const STRANGE: u64 = 50;
@@ -233,11 +233,12 @@ impl World {
         let mut reached: Vec<(PointId, Reached)> = Vec::with_capacity(1000);
         let mut known = vec![false; self.orders.len()];
         let mut seen: Vec<u64> = Vec::new();
-        let mut vtime_ns = begin_ns;
+        let (mut vtime_ns, mut last) = (begin_ns, 0);
         for _ in 0..EVENTS {
             vtime_ns += draw(2 * SEGMENT_NS / EVENTS);
-            // Small numbers are common.
-            let kind = draw(TYPES).min(draw(TYPES));
+            // What happens is often what follows, and small numbers are common.
+            let kind = if draw(3) > 0 { (last + 1) % TYPES } else { draw(TYPES).min(draw(TYPES)) };
+            last = kind;
             for &first in &seen {
                 // Most pairs come within one node; which ones come across depends on the pair.
                 let across = next(first * TYPES + kind) % 3 / 2;

@@ -1,12 +1,14 @@
-//! A night in short: an exploration of a scripted world that is killed again and again ends as if it had not been.
+//! A night in short: an exploration of a scripted world that is killed again and again ends as if it had not been. The process that is
+//! killed is this program, which decides in its `main` which of the two it is.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
 use benches::night::{self, Scripted};
 use everett_explorer::run::{Reading, Why};
 use everett_explorer::search::strategy::StrategyKind;
+use libtest_mimic::{Arguments, Trial};
 
 const BRANCHES: u64 = 1_500;
 /// What a branch may take on the disk, in bytes.
@@ -16,16 +18,26 @@ const FOLDER: &str = "EVERETT_TEST_NIGHT";
 const MOST: &str = "EVERETT_TEST_NIGHT_BRANCHES";
 const MORE: u64 = 40;
 
-/// Not a test unless the other one starts it: explores until it is killed.
-#[test]
-fn the_other_process() {
-    let Some(folder) = std::env::var_os(FOLDER) else { return };
-    let mut journal = night::journal(Path::new(&folder), StrategyKind::Novelty).unwrap();
+fn main() -> ExitCode {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        explore_until_killed(Path::new(&folder));
+        return ExitCode::SUCCESS;
+    }
+    let night = Trial::test("a_night_that_is_killed_ends_as_one_that_is_not", || {
+        a_night_that_is_killed_ends_as_one_that_is_not();
+        Ok(())
+    });
+    libtest_mimic::run(&Arguments::from_args(), vec![night]).exit_code()
+}
+
+/// What the other process does.
+fn explore_until_killed(folder: &Path) {
+    let mut journal = night::journal(folder, StrategyKind::Novelty).unwrap();
     let mut scripted = Scripted::new(1_000);
     let most: u64 = std::env::var(MOST).unwrap().parse().unwrap();
     scripted.on_result = Box::new(move |results| {
         if results == most {
-            println!("\nthere");
+            println!("there");
             std::io::stdout().flush().unwrap();
         }
         if results == most + MORE {
@@ -35,7 +47,6 @@ fn the_other_process() {
     scripted.explore(Some(&mut journal), StrategyKind::Novelty, BRANCHES).unwrap();
 }
 
-#[test]
 fn a_night_that_is_killed_ends_as_one_that_is_not() {
     let whole = Scripted::new(1_000).explore(None, StrategyKind::Novelty, BRANCHES).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -43,7 +54,6 @@ fn a_night_that_is_killed_ends_as_one_that_is_not() {
     let stops = [1, 63, 64, 65, 300, 500];
     for most in stops {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "the_other_process", "--nocapture"])
             .env(FOLDER, &run)
             .env(MOST, most.to_string())
             .stdin(Stdio::piped())

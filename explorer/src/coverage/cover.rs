@@ -16,10 +16,14 @@ use super::statistics::{Growth, Incidence};
 #[derive(Debug, Clone, Default)]
 pub struct Coverage {
     dictionary: Dictionary,
-    /// By number.
-    cells: Vec<Cell>,
+    /// By number, in how many branches; 0 if it was never reached.
+    hits: Vec<u64>,
+    /// By number, of which kind.
+    kinds: Vec<Kind>,
+    /// By number, where first.
+    first: Vec<Place>,
     /// Points without a number.
-    unnumbered: BTreeMap<PointId, (Arc<Point>, Cell)>,
+    unnumbered: BTreeMap<PointId, Covered>,
     /// How many points were reached.
     count: usize,
     overflow: u64,
@@ -28,14 +32,6 @@ pub struct Coverage {
     growth: Growth,
     /// By kind, in the order of [`Kind::ALL`].
     incidence: [Incidence; Kind::ALL.len()],
-}
-
-/// What is known of a point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Cell {
-    /// In how many branches; 0 if it was never reached.
-    hits: u64,
-    first: Place,
 }
 
 /// A point that was reached.
@@ -89,10 +85,6 @@ enum Candidate<'n> {
     Unnumbered(&'n Unnumbered),
 }
 
-impl Cell {
-    const NEVER: Cell = Cell { hits: 0, first: Place { choice: 0, vtime_ns: 0 } };
-}
-
 impl Coverage {
     /// Nothing is covered yet; points are named by their numbers in this dictionary.
     #[must_use]
@@ -131,22 +123,21 @@ impl Coverage {
         let mut often = [0; Kind::ALL.len()];
         for run in numbers.runs() {
             let range = run.numbers();
-            if self.cells.len() < range.end as usize {
-                self.cells.resize(range.end as usize, Cell::NEVER);
-            }
-            let cells = self.cells.get_mut(range.start as usize..range.end as usize).unwrap_or_default();
-            for (number, cell) in range.zip(cells) {
-                if cell.hits == 0 {
-                    new.push((Candidate::Number(number), run.vtime_ns));
-                    continue;
+            self.grow(range.end, &entries);
+            let places = range.start as usize..range.end as usize;
+            let hits = self.hits.get_mut(places.clone()).unwrap_or_default();
+            let kinds = self.kinds.get(places).unwrap_or_default();
+            for ((number, hits), kind) in range.zip(hits).zip(kinds) {
+                let kind = *kind as usize;
+                match *hits {
+                    0 => {
+                        new.push((Candidate::Number(number), run.vtime_ns));
+                        continue;
+                    }
+                    1 | 2 => self.incidence[kind].hit(*hits + 1),
+                    _ => often[kind] += 1,
                 }
-                cell.hits += 1;
-                let Some(entry) = entries.get(number) else { continue };
-                if cell.hits > 3 {
-                    often[entry.kind as usize] += 1;
-                } else {
-                    self.incidence[entry.kind as usize].hit(cell.hits);
-                }
+                *hits += 1;
             }
         }
         for (incidence, points) in self.incidence.iter_mut().zip(often) {
@@ -154,9 +145,9 @@ impl Coverage {
         }
         for unnumbered in numbers.unnumbered() {
             match self.unnumbered.get_mut(&unnumbered.id) {
-                Some((point, cell)) => {
-                    cell.hits += 1;
-                    self.incidence[point.kind() as usize].hit(cell.hits);
+                Some(covered) => {
+                    covered.hits += 1;
+                    self.incidence[covered.point.kind() as usize].hit(covered.hits);
                 }
                 None => new.push((Candidate::Unnumbered(unnumbered), unnumbered.vtime_ns)),
             }
@@ -183,17 +174,17 @@ impl Coverage {
                 self.overflow = self.overflow.saturating_add(1);
                 continue;
             }
-            let cell = Cell { hits: 1, first: Place { choice, vtime_ns } };
+            let first = Place { choice, vtime_ns };
             let kind = match candidate {
                 Candidate::Number(number) => {
-                    if let Some(place) = self.cells.get_mut(number as usize) {
-                        *place = cell;
-                    }
-                    let Some(entry) = entries.get(number) else { continue };
+                    let place = number as usize;
+                    let cell = self.hits.get_mut(place).zip(self.first.get_mut(place));
+                    let (Some((hits, place)), Some(entry)) = (cell, entries.get(number)) else { continue };
+                    (*hits, *place) = (1, first);
                     entry.kind
                 }
                 Candidate::Unnumbered(Unnumbered { point, .. }) => {
-                    self.unnumbered.insert(id, (Arc::clone(point), cell));
+                    self.unnumbered.insert(id, Covered { point: Arc::clone(point), first, hits: 1 });
                     point.kind()
                 }
             };
@@ -203,6 +194,16 @@ impl Coverage {
             *reward.by_kind.entry(kind).or_default() += 1;
         }
         reward
+    }
+
+    /// Make room for the points with numbers below this one.
+    fn grow(&mut self, end: u32, entries: &Entries) {
+        for number in self.hits.len()..end as usize {
+            let kind = u32::try_from(number).ok().and_then(|number| entries.get(number));
+            self.hits.push(0);
+            self.kinds.push(kind.map_or(Kind::State, |entry| entry.kind));
+            self.first.push(Place { choice: 0, vtime_ns: 0 });
+        }
     }
 
     fn check(&self, choice: u64) -> Result<(), CoverError> {
@@ -216,17 +217,13 @@ impl Coverage {
     #[must_use]
     pub fn points(&self) -> Vec<(PointId, Covered)> {
         let entries = self.dictionary.read();
-        let covered = |point: &Arc<Point>, cell: &Cell| Covered {
-            point: Arc::clone(point),
-            first: cell.first,
-            hits: cell.hits,
-        };
-        let reached = (0u32..).zip(&self.cells).filter(|(_, cell)| cell.hits > 0);
-        let numbered = reached.filter_map(|(number, cell)| {
+        let cells = (0u32..).zip(self.hits.iter().zip(&self.first)).filter(|(_, (hits, _))| **hits > 0);
+        let numbered = cells.filter_map(|(number, (hits, first))| {
             let entry = entries.get(number)?;
-            Some((entry.id, covered(&entry.point, cell)))
+            let (point, first, hits) = (Arc::clone(&entry.point), *first, *hits);
+            Some((entry.id, Covered { point, first, hits }))
         });
-        let unnumbered = self.unnumbered.iter().map(|(id, (point, cell))| (*id, covered(point, cell)));
+        let unnumbered = self.unnumbered.iter().map(|(id, covered)| (*id, covered.clone()));
         let mut points: Vec<_> = numbered.chain(unnumbered).collect();
         points.sort_unstable_by_key(|(id, _)| *id);
         points
@@ -236,12 +233,13 @@ impl Coverage {
     #[must_use]
     pub fn get(&self, id: PointId) -> Option<Covered> {
         let entries = self.dictionary.read();
-        let numbered = entries
-            .find(id)
-            .and_then(|number| Some((&entries.get(number)?.point, self.cells.get(number as usize)?)));
-        let found = numbered.or_else(|| self.unnumbered.get(&id).map(|(point, cell)| (point, cell)));
-        let (point, cell) = found.filter(|(_, cell)| cell.hits > 0)?;
-        Some(Covered { point: Arc::clone(point), first: cell.first, hits: cell.hits })
+        let numbered = entries.find(id).and_then(|number| {
+            let place = number as usize;
+            let hits = *self.hits.get(place).filter(|hits| **hits > 0)?;
+            let point = Arc::clone(&entries.get(number)?.point);
+            Some(Covered { point, first: *self.first.get(place)?, hits })
+        });
+        numbered.or_else(|| self.unnumbered.get(&id).cloned())
     }
 
     /// How many points were reached.

@@ -99,18 +99,23 @@ impl Numbers {
         self.runs.is_empty() && self.unnumbered.is_empty()
     }
 
-    /// The runs as small whole numbers: for each vtime how much later it is, how many runs it has, and for each of them the gap
-    /// before it and how many more numbers than one it has.
-    pub(crate) fn pack(&self) -> Vec<u64> {
-        let mut packed = Vec::with_capacity(self.runs.len() * 3);
+    /// The runs as whole numbers of as few bytes as each needs: for each vtime how much later it is and how many runs it has; for each
+    /// run the gap before it and how many more numbers than one it has, together as long as those are few.
+    pub(crate) fn pack(&self) -> Vec<u8> {
+        let mut packed = Vec::with_capacity(self.runs.len() * 2);
         let mut before_ns = 0;
         for step in self.runs.chunk_by(|a, b| a.vtime_ns == b.vtime_ns) {
             let vtime_ns = step.first().map_or(0, |run| run.vtime_ns);
-            packed.extend([vtime_ns - before_ns, step.len() as u64]);
+            put(&mut packed, vtime_ns - before_ns);
+            put(&mut packed, step.len() as u64);
             before_ns = vtime_ns;
             let mut end = 0;
             for run in step {
-                packed.extend([u64::from(run.first - end), u64::from(run.count - 1)]);
+                let (gap, more) = (u64::from(run.first - end), u64::from(run.count - 1));
+                put(&mut packed, gap << MORE_BITS | more.min(MORE_MAX));
+                if more >= MORE_MAX {
+                    put(&mut packed, more - MORE_MAX);
+                }
                 end = run.first + run.count;
             }
         }
@@ -122,21 +127,24 @@ impl Numbers {
     /// # Errors
     /// What was packed has another form, more points than a branch has, or one that was not told.
     pub(crate) fn unpack(
-        packed: &[u64],
+        packed: &[u8],
         told: usize,
         unnumbered: Vec<Unnumbered>,
         overflow: u64,
         strange: u64,
     ) -> Result<Numbers, BadNumbers> {
         let mut runs = Vec::with_capacity(packed.len() / 2);
-        let (mut rest, mut vtime_ns, mut points) = (packed.iter().copied(), 0u64, unnumbered.len() as u64);
-        while let Some(later) = rest.next() {
-            vtime_ns = vtime_ns.checked_add(later).ok_or(BadNumbers)?;
+        let (mut rest, mut vtime_ns, mut points) = (packed, 0u64, unnumbered.len() as u64);
+        while !rest.is_empty() {
+            vtime_ns = vtime_ns.checked_add(take(&mut rest)?).ok_or(BadNumbers)?;
             let mut end = 0u64;
-            for _ in 0..rest.next().ok_or(BadNumbers)? {
-                let gap = rest.next().ok_or(BadNumbers)?;
-                let more = rest.next().ok_or(BadNumbers)?;
-                let first = end.checked_add(gap).ok_or(BadNumbers)?;
+            for _ in 0..take(&mut rest)? {
+                let code = take(&mut rest)?;
+                let more = match code & MORE_MAX {
+                    MORE_MAX => take(&mut rest)?.checked_add(MORE_MAX).ok_or(BadNumbers)?,
+                    more => more,
+                };
+                let first = end.checked_add(code >> MORE_BITS).ok_or(BadNumbers)?;
                 end = more.checked_add(1).and_then(|count| first.checked_add(count)).ok_or(BadNumbers)?;
                 points = points.saturating_add(end - first);
                 if end > told as u64 || points > DELTA_POINTS_MAX as u64 {
@@ -148,4 +156,35 @@ impl Numbers {
         }
         Ok(Numbers { runs, unnumbered, overflow, strange })
     }
+}
+
+/// Bits beside a gap for how many more numbers than one a run has; with all of them set, a number of its own follows.
+const MORE_BITS: u32 = 2;
+const MORE_MAX: u64 = (1 << MORE_BITS) - 1;
+
+/// Write a number, seven bits a byte, the least first; all bytes but the last have the highest bit set.
+fn put(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+/// Read a number.
+fn take(bytes: &mut &[u8]) -> Result<u64, BadNumbers> {
+    let mut number = 0;
+    for shift in (0..u64::BITS).step_by(7) {
+        let (&byte, rest) = bytes.split_first().ok_or(BadNumbers)?;
+        *bytes = rest;
+        let bits = u64::from(byte & 0x7f);
+        if bits << shift >> shift != bits {
+            return Err(BadNumbers);
+        }
+        number |= bits << shift;
+        if byte < 0x80 {
+            return Ok(number);
+        }
+    }
+    Err(BadNumbers)
 }

@@ -44,11 +44,9 @@ pub const FILES_MAX: usize = 64;
 /// The most bytes of such a file's name.
 pub const FILE_NAME_BYTES_MAX: usize = 64;
 
-/// The most numbers that what a branch reached takes: four for a point that has a vtime of its own.
-pub const PACKED_MAX: usize = 4 * DELTA_POINTS_MAX;
-/// A point has at most three texts, none longer than a state, and a whole number at most ten bytes.
+/// A point has at most three texts, none longer than a state, and takes four whole numbers of at most ten bytes.
 const FRAME_BYTES_WORST: usize = DELTA_POINTS_MAX * (3 * STATE_BYTES_MAX + 64)
-    + 10 * PACKED_MAX
+    + 40 * DELTA_POINTS_MAX
     + HITS_MAX * (3 * EVIDENCE_LINES_MAX * (EVIDENCE_BYTES_MAX + 3) + 2 * TEXT_BYTES_MAX)
     + SOMETIMES_MAX * (NAME_BYTES_MAX + 3)
     + COMMANDS_MAX * (COMMAND_BYTES_MAX + 64)

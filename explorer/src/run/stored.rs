@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::bounded::Bounded;
 use super::brief::Brief;
 use super::hit::{Evidence, Hit};
-use super::limits::{EVIDENCE_LINES_MAX, HITS_MAX, MARKS_MAX, PACKED_MAX, SOMETIMES_MAX};
+use super::limits::{EVIDENCE_LINES_MAX, HITS_MAX, MARKS_MAX, SOMETIMES_MAX};
 use super::problem::Damage;
 use super::record::{HistoryCount, Record};
 use super::words::Told;
@@ -44,7 +44,7 @@ pub(super) struct StoredHit {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Main {
+struct Main<'b> {
     exact: [u8; blake3::OUT_LEN],
     from: Option<u64>,
     /// How much later each fork is than the one before, and its child.
@@ -58,7 +58,8 @@ struct Main {
     faults: u64,
     losses: u64,
     messages: u64,
-    reached: Bounded<u64, PACKED_MAX>,
+    /// [`Numbers::pack`].
+    reached: &'b [u8],
     unnumbered: Bounded<(Point, u64), DELTA_POINTS_MAX>,
     overflow: u64,
     strange: u64,
@@ -135,6 +136,7 @@ pub(super) fn encode(record: &Record, brief: &Brief, told: Vec<Told>) -> Result<
     let path = record.path.forks().iter().map(|fork| (later(fork.vtime_ns), fork.child)).collect();
     let numbers = &brief.numbers;
     let unnumbered = numbers.unnumbered().iter().map(|point| (Point::clone(&point.point), point.vtime_ns));
+    let packed = numbers.pack();
     let main = Main {
         exact: *brief.exact.as_bytes(),
         from: record.from,
@@ -148,7 +150,7 @@ pub(super) fn encode(record: &Record, brief: &Brief, told: Vec<Told>) -> Result<
         faults: record.faults,
         losses: record.losses,
         messages: record.messages,
-        reached: Bounded(numbers.pack()),
+        reached: &packed,
         unnumbered: Bounded(unnumbered.collect()),
         overflow: numbers.overflow(),
         strange: numbers.strange(),
@@ -213,14 +215,14 @@ pub(super) fn whole(
 }
 
 fn main(heading: Heading, bytes: &[u8], points: usize) -> Result<(Brief, &[u8]), Damage> {
-    let (main, bytes): (Main, _) = postcard::take_from_bytes(bytes).map_err(told_by_postcard)?;
+    let (main, bytes): (Main<'_>, _) = postcard::take_from_bytes(bytes).map_err(told_by_postcard)?;
     let Main { exact, from, path, open_ns, end_ns, instructions, executed, cpu_ns, checked, .. } = main;
     let Main { faults, losses, messages, sometimes, commands, history, log_bytes, log_cut, broken, .. } =
         main;
     let unnumbered = main.unnumbered.0.into_iter();
     let unnumbered =
         unnumbered.map(|(point, vtime_ns)| Unnumbered { id: point.id(), point: point.into(), vtime_ns });
-    let numbers = Numbers::unpack(&main.reached.0, points, unnumbered.collect(), main.overflow, main.strange)
+    let numbers = Numbers::unpack(main.reached, points, unnumbered.collect(), main.overflow, main.strange)
         .map_err(|problem| Damage::Text(problem.to_string()))?;
     let mut before_ns = 0u64;
     let path = path.0.into_iter().try_fold(Path::default(), |mut path, (later, child)| {

@@ -8,6 +8,7 @@ use std::thread;
 use anyhow::anyhow;
 use everett_explorer::expedition::Job;
 use everett_explorer::run::{Hit, Record};
+use everett_explorer::search::Path;
 use everett_vmm::machine::MachineError;
 
 use super::marks;
