@@ -92,10 +92,6 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Explore) -> anyhow::Result<
     world.explore.strategy = args.strategy.unwrap_or(world.explore.strategy);
     let options = engine.options(EngineOptions::new(&args.hidden)?);
     let interrupt = Interrupt::install()?;
-    if findings::is_run(&args.output)? {
-        let header = Header::read(&args.output)?;
-        check_version(&args.output, &header.machine_version)?;
-    }
     let mut explored = exploration::prepare(ui, world, args.seed, options, &interrupt)?;
     explored.header.engine = engine.kind.name().to_owned();
     explored.header.exact = engine.exact;
@@ -127,7 +123,9 @@ fn fit(ui: &Ui, world: &mut World, length: Length, folder: &Path) -> anyhow::Res
         format!("-o {folder}: no exploration can go on there; name another folder, or remove this one")
     })?;
     if is_run {
-        let recorded = exploration::recorded_fit(&Header::read(folder)?);
+        let header = Header::read(folder)?;
+        check_version(folder, &header.machine_version)?;
+        let recorded = exploration::recorded_fit(&header);
         let is_open = world.explore.in_flight.is_none() || world.explore.checks.is_none();
         if is_open && recorded != fit {
             ui.say(style::paint(
