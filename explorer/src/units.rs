@@ -20,16 +20,16 @@ impl Serialize for Size {
 
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Size, D::Error> {
-        from.deserialize_any(Quantity(&SIZE)).map(Size)
+        SIZE.read(from).map(Size)
     }
 }
 
-/// Reads a duration with its unit, in nanoseconds, from a form that says what its values are.
+/// Reads a duration with its unit, in nanoseconds.
 ///
 /// # Errors
 /// Those of [`parse_duration_ns`], and a number without a unit.
 pub fn deserialize_duration_ns<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
-    from.deserialize_any(Quantity(&TIME))
+    TIME.read(from)
 }
 
 /// Reads text with a unit, and hints at units where there is a bare number.
@@ -114,6 +114,15 @@ struct Units {
 }
 
 impl Units {
+    fn read<'de, D: Deserializer<'de>>(&'static self, from: D) -> Result<u64, D::Error> {
+        // Forms for people say what a value is, so a bare number gets a hint; others have to be told what comes.
+        if from.is_human_readable() {
+            from.deserialize_any(Quantity(self))
+        } else {
+            from.deserialize_str(Quantity(self))
+        }
+    }
+
     fn bare(&self, number: impl fmt::Display) -> UnitError {
         UnitError::Bare { number: number.to_string(), example: self.example }
     }

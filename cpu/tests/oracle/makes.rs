@@ -152,6 +152,22 @@ pub(crate) const TABLE: &[Difference] = &[
         explains: |_, host, guest| host.end != End::Retired && guest.state.fpu.fsw & 0x80 != 0,
     },
     Difference {
+        name: "FPREM of a denormal that is the remainder, with underflow not masked",
+        reason: "the result is exact and as tiny as the operand, or it underflows",
+        bytes: &[0xd9, 0xf5],
+        prepare: |s| {
+            (s.fpu.fcw, s.fpu.ftw) = (0x36f, 0xff);
+            s.fpu.r = [(1 << 63, 0x3fff); 8];
+            s.fpu.r[0] = (1 << 61, 0);
+        },
+        shown: |_, host| host.state.fpu.fsw & 0x90 == 0x90,
+        concerns: |e| matches!(e.instruction.mnemonic(), Mnemonic::Fprem | Mnemonic::Fprem1),
+        explains: |case, host, _| {
+            let underflow_masked = case.state.fpu.fcw & 0x10 != 0;
+            !underflow_masked && host.state.fpu.fsw & 0x90 == 0x90
+        },
+    },
+    Difference {
         name: "return address of a call to nowhere",
         reason: "pushed or not before the target's #GP; RSP is as it was",
         // call rsi

@@ -580,21 +580,25 @@ fn an_engine_that_panics_leaves_the_run_directory_as_it_was() {
     image();
     let place = Place::new(WORLD);
     let (world, whole, failed) = (place.path("world.toml"), place.path("whole"), place.path("failed"));
-    let explore = |run: &str, more: &[&str]| {
-        let arguments = ["explore", &world, "--seed", "3", "--branches", "12", "--jobs", "2", "-o", run];
+    let explore = |run: &str, branches: &str, more: &[&str]| {
+        let arguments = ["explore", &world, "--seed", "3", "--branches", branches, "--jobs", "2", "-o", run];
         place.everett(&[&arguments, more].concat())
     };
-    let output = explore(&failed, &["--plant", "panic"]);
+    let records = || fs::read(format!("{failed}/branches.bin")).unwrap();
+    explore(&failed, "5", &[]);
+    let before = records();
+    assert_eq!(Reading::open(Path::new(&failed)).unwrap().len(), 5);
+
+    let output = explore(&failed, "12", &["--plant", "panic"]);
     assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
     let text = String::from_utf8_lossy(&output.stderr);
     let told = "engine failure, a defect of Everett: panicked with \"a planted panic of CPUID\"";
     assert!(text.lines().any(|line| line.starts_with("everett: e2:") && line.contains(told)), "{text}");
-    let records = fs::read(format!("{failed}/branches.jsonl")).unwrap();
+    assert!(records().starts_with(&before), "what was there is there");
 
-    let ended = explore(&whole, &[]).status.code();
+    let ended = explore(&whole, "12", &[]).status.code();
     assert!(matches!(ended, Some(0 | 1)), "{ended:?}");
-    assert_eq!(explore(&failed, &[]).status.code(), ended, "it goes on");
-    let all = fs::read(format!("{failed}/branches.jsonl")).unwrap();
-    assert!(all.starts_with(&records) && all.len() > records.len(), "what was there is there");
+    assert_eq!(explore(&failed, "12", &[]).status.code(), ended, "it goes on");
+    assert!(records().starts_with(&before) && records().len() > before.len());
     assert_eq!(place.digest(&failed), place.digest(&whole));
 }

@@ -144,6 +144,6 @@ fn the_command_line_writes_edges_and_tells_accesses() {
     // What is there is never overwritten.
     let again = everett(&arguments);
     assert_eq!(again.status.code(), Some(2), "{}", shown(&again));
-    assert!(String::from_utf8(again.stderr).unwrap().contains("edges.jsonl: it exists"));
+    assert!(String::from_utf8(again.stderr).unwrap().contains("edges.jsonl: the file exists"));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), lines);
 }

@@ -32,8 +32,11 @@ use crate::guest::{assemble, config_in, count_tick, store, timer};
 use crate::plan::{MS, US};
 
 /// The end of each timeline, one after another: from the first moment without a fork, as child 1, as child 2.
-const GOLDEN: [(ClockMode, [&str; 3]); 3] =
-    [(ClockMode::Insn, ["", "", ""]), (ClockMode::Exit, ["", "", ""]), (ClockMode::Branch, ["", "", ""])];
+const GOLDEN: [(ClockMode, [&str; 3]); 3] = [
+    (ClockMode::Insn, ["236b0675b0acedfd", "1164812a3b08b083", "e923af41cd388f58"]),
+    (ClockMode::Exit, ["5d102d6beef07872", "838c81cbc50245f2", "cdc9978c18793157"]),
+    (ClockMode::Branch, ["e813037a8fda30af", "c399c6c9126682ef", "7f5e49b6c150fd94"]),
+];
 
 const NODES: u8 = 3;
 const SEED: u64 = 42;
