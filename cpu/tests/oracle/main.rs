@@ -6,6 +6,7 @@
 //! - [`encode`], [`raw`], [`values`], [`place`]: a random instruction, its registers and memory
 //! - [`sequence`]: several instructions in a row
 //! - [`undefined`], [`compare`]: what must agree; [`makes`]: where makes of processors differ
+//! - [`golden`]: what must be the same on all hosts
 //! - [`oracle`]: a case from the seed to the verdict
 //!
 //! Environment: `EVERETT_ORACLE_CASES`, `EVERETT_ORACLE_SEED`, `EVERETT_ORACLE_ONLY` (a mnemonic), `EVERETT_ORACLE_CASE`
@@ -17,6 +18,7 @@ mod encode;
 mod exempt;
 mod flag;
 mod forms;
+mod golden;
 mod guest;
 mod host;
 mod makes;

@@ -15,7 +15,7 @@ use crate::rng::Rng;
 use crate::sequence::{self, Sequence};
 use crate::state::{End, Outcome, RCX, RSP, Steps};
 use crate::undefined::{Operands, undefined_result};
-use iced_x86::{Code, Instruction, InstructionInfoFactory, Mnemonic};
+use iced_x86::{Code, InstructionInfoFactory, Mnemonic};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice;
 
@@ -213,7 +213,7 @@ impl Oracle {
             Ok(guest) => wrong = differences(case, 0, self.features, &host, guest),
             Err(reason) => wrong.push(reason.clone()),
         }
-        if is_fxsave(&i) && host.end == End::Retired {
+        if host.end == End::Retired {
             self.hide_image(case);
         }
         if let Some(difference) = memory_difference(self.host.data(), self.guest.data()) {
@@ -280,15 +280,26 @@ impl Oracle {
         };
         conclude(case, tested, &wrong)
     }
-    /// FXSAVE shows which bits of MXCSR the host has, and not the x87 pointers if the host hides them: the guest gets what the host wrote.
+    /// What the host's images in memory show of the host: which bits MXCSR has, and no x87 pointers if the host hides them. The guest
+    /// gets what the host wrote there. (Of pointers that are hidden, FNSAVE has none if the process was interrupted before it.)
     fn hide_image(&mut self, case: &Case) {
+        use Code::{
+            Fnsave_m94byte, Fnsave_m108byte, Fnstenv_m14byte, Fnstenv_m28byte, Fxsave_m512byte,
+            Fxsave64_m512byte,
+        };
+        let pointers = match case.encoded.instruction.code() {
+            Fxsave_m512byte | Fxsave64_m512byte => 6..24,
+            Fnsave_m108byte | Fnstenv_m28byte => 12..26,
+            Fnsave_m94byte | Fnstenv_m14byte => 6..14,
+            _ => return,
+        };
         let Some(at) = image(case, &mut self.factory).and_then(offset) else { return };
         let mut hidden = vec![];
-        if self.features.mxcsr_mask != u32::from(MXCSR_MASK) {
+        if pointers.end == 24 && self.features.mxcsr_mask != u32::from(MXCSR_MASK) {
             hidden.push(28..32);
         }
         if self.features.hides_pointers && case.state.fpu.fsw & EXCEPTION_PENDING == 0 {
-            hidden.push(6..24);
+            hidden.push(pointers);
         }
         for bytes in hidden {
             let from = at + bytes.start;
@@ -308,10 +319,6 @@ impl Oracle {
 /// Whether the destination in memory is undefined (see `undefined`).
 fn has_undefined_result(case: &Case) -> bool {
     undefined_result(&case.encoded.instruction, &Operands { rcx: case.state.gpr[RCX] })
-}
-
-fn is_fxsave(i: &Instruction) -> bool {
-    matches!(i.mnemonic(), Mnemonic::Fxsave | Mnemonic::Fxsave64)
 }
 
 /// Whether the bytes run into the unmapped page: how many bytes of a bad instruction are fetched before it is found to be

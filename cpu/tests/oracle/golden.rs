@@ -1,0 +1,94 @@
+//! What the soft CPU computes is the same on every host: digests of its outcomes, which hosts of both makes have to have.
+//!
+//! The oracle cannot see a difference between two makes of hosts in what the soft CPU leaves to the host's own instructions
+//! (arithmetic of SSE and x87, moves of translated code): the host agrees with itself. Here no host is asked. Instructions whose result
+//! the soft CPU approximates by itself are included.
+
+use std::collections::BTreeMap;
+
+use iced_x86::{Code, InstructionInfoFactory, Mnemonic};
+
+use crate::arena::{CODE, CODE_LEN, HIGH, LOW};
+use crate::encode::encode;
+use crate::forms::{Family, family, forms};
+use crate::guest::Guest;
+use crate::place::{Case, place};
+use crate::rng::Rng;
+
+/// Cases of each form.
+const CASES: u64 = 24;
+const SEED: u64 = 77;
+/// Digests by family, and of memory at the end. They change with the cases that are drawn, and with what the soft CPU does.
+const GOLDEN: &[(&str, u64)] = &[
+    ("Control", 0xfe43_1161_c38d_3858),
+    ("Integer", 0x3a0c_db3d_d855_f0f7),
+    ("Mmx", 0xd964_5e9a_b5cf_0a29),
+    ("Sse", 0x9d4f_e99d_ed62_de65),
+    ("String", 0x19d8_a895_0385_2066),
+    ("System", 0x74a1_6b2e_8cc2_68af),
+    ("X87", 0x8266_7415_3fd3_9bce),
+    ("memory", 0x0991_cde4_e748_0e77),
+];
+
+/// FNV-1a.
+#[derive(Clone, Copy)]
+struct Digest(u64);
+
+impl Digest {
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+}
+
+const EMPTY: Digest = Digest(0xcbf2_9ce4_8422_2325);
+
+/// Forms that the host cannot be asked about, because the soft CPU computes results of its own.
+fn approximated(code: Code) -> bool {
+    use Mnemonic::{
+        F2xm1, Fcos, Fpatan, Fptan, Fsin, Fsincos, Fyl2x, Fyl2xp1, Rcpps, Rcpss, Rsqrtps, Rsqrtss,
+    };
+    let ours = [F2xm1, Fcos, Fpatan, Fptan, Fsin, Fsincos, Fyl2x, Fyl2xp1, Rcpps, Rcpss, Rsqrtps, Rsqrtss];
+    ours.contains(&code.mnemonic()) && code.op_code().mode64()
+}
+
+fn write(guest: &mut Guest, case: &Case) {
+    let at = case.state.rip - if case.state.rip >= HIGH { HIGH } else { LOW };
+    let room = (CODE + CODE_LEN - at) as usize;
+    let bytes = &case.encoded.bytes;
+    guest.write(at, &bytes[..bytes.len().min(room)]);
+    case.writes.iter().for_each(|(offset, bytes)| guest.write(*offset, bytes));
+}
+
+#[test]
+fn what_the_soft_cpu_computes_is_the_same_on_every_host() {
+    let mut guest = Guest::new();
+    let factory = &mut InstructionInfoFactory::new();
+    let mut families: BTreeMap<String, Digest> = BTreeMap::new();
+    let mut all = forms();
+    all.extend(Code::values().filter(|code| approximated(*code)));
+    for (number, code) in all.into_iter().enumerate() {
+        let mut digest = EMPTY;
+        for n in 0..CASES {
+            let rng = &mut Rng::for_case(SEED, number as u64 * CASES + n);
+            let rip = HIGH + CODE + rng.below(CODE_LEN - 64);
+            let case = (0..50).find_map(|_| place(encode(code, rip, rng)?, rng, factory));
+            let Some(case) = case else { continue };
+            write(&mut guest, &case);
+            let outcome = guest.run(&case.state, 1);
+            digest.add(format!("{outcome:?}").as_bytes());
+        }
+        println!("{code:?} {:016x}", digest.0);
+        let name: Family = family(code);
+        families.entry(format!("{name:?}")).or_insert(EMPTY).add(&digest.0.to_le_bytes());
+    }
+    families.entry("memory".to_owned()).or_insert(EMPTY).add(guest.data());
+    let found: Vec<(String, u64)> = families.into_iter().map(|(name, digest)| (name, digest.0)).collect();
+    let golden: Vec<(String, u64)> =
+        GOLDEN.iter().map(|(name, digest)| ((*name).to_owned(), *digest)).collect();
+    assert_eq!(
+        found, golden,
+        "this host's soft CPU computes otherwise: compare the digests of forms above with those of another host"
+    );
+}
