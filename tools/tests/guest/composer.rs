@@ -129,7 +129,7 @@ fn follow(events: &[Event]) -> BTreeSet<String> {
                 assert!(running.remove(&(node, unit.as_str())), "{event:?}");
                 first_over |= is(unit, "first_");
             }
-            What::Fault { line, .. } if line.contains("power_loss") => {
+            What::Fault { line, .. } if line.contains("power_loss") || line.contains("reset") => {
                 running.retain(|(node, _)| !line.contains(&format!("\"node\":\"{node}\"")));
             }
             What::End => is_over = true,
