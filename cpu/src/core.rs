@@ -100,6 +100,10 @@ pub(crate) struct Core {
     pub exceptions_at: (u64, u32),
     /// Executes nothing any more.
     pub dead: Option<Dead>,
+    /// The message of a panic in the CPU's own code. Executes nothing any more, whatever state it gets.
+    pub failure: Option<Box<str>>,
+    /// A planted defect: the first CPUID at or after this count panics.
+    pub panics_from: Option<u64>,
     /// Edges of code, if they are asked for.
     pub edges: Option<Box<Edges>>,
     /// Conditional branches are counted, in [`slot::BRANCHES`].
@@ -141,6 +145,8 @@ impl Core {
             no_trap: false,
             exceptions_at: (0, 0),
             dead: None,
+            failure: None,
+            panics_from: None,
             edges: None,
             branches: false,
             native: Native::default(),

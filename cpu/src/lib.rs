@@ -11,6 +11,7 @@
 //! - `interrupt`: delivery of exceptions and interrupts
 //! - `model`, `cpuid`, `msr`: the CPU model `v2`
 //! - `run`: the loop; `code`: what it knows of code, and who shares that; `translate/`: hot blocks as host code
+//! - `failure`: panics of all of that, which end the run and not the process
 //! - `edges`: which branch went where, if somebody asks
 //! - `zeroed`: tables that cost nothing where nobody has been
 //!
@@ -27,6 +28,7 @@ pub mod cpuid;
 mod decode;
 mod edges;
 mod exec;
+mod failure;
 mod flags;
 mod host_fp;
 mod interrupt;

@@ -4,6 +4,7 @@ use crate::code::{CacheConfig, Code, Known};
 use crate::core::{Core, TscAnchor};
 use crate::decode::cache::{Cache, Extent, Guess};
 use crate::edges::{Edge, Edges};
+use crate::failure::caught;
 use crate::flags::bits;
 use crate::mem::mmio::Request;
 use crate::mem::{Access, Hit, Mem, Ram, Watchpoint};
@@ -42,6 +43,8 @@ pub enum Exit {
     Watchpoint,
     /// Something that is not modelled; the reason names it.
     Unsupported(&'static str),
+    /// The CPU's own code has panicked ([`Cpu::failure`]): a defect of Everett's. Nothing is executed any more.
+    Failed,
 }
 
 /// One virtual CPU.
@@ -134,14 +137,15 @@ impl Cpu {
     pub fn interrupt(&mut self, vector: u8) {
         assert!(self.interruptible(), "an interrupt was injected into a CPU that cannot take one");
         self.core.halted = false;
-        self.core.deliver_interrupt(vector);
+        caught(&mut self.core, |core| core.deliver_interrupt(vector));
     }
     /// Deliver an exception before the next instruction, for whoever has another CPU that was about to. CR2 is as it should
     /// be already, if it is a page fault.
     pub fn exception(&mut self, vector: u8, error: Option<u32>) {
         self.core.mem.fault_address = self.core.cr2;
         let rip = self.core.rip;
-        self.core.deliver_fault(Fault { vector, error, non_canonical: false }, rip);
+        let fault = Fault { vector, error, non_canonical: false };
+        caught(&mut self.core, |core| core.deliver_fault(fault, rip));
     }
     /// Somebody other than this CPU wrote RAM.
     pub fn memory_written(&mut self, gpa: u64, len: u64) {
@@ -173,7 +177,7 @@ impl Cpu {
             let n = (4096 - (va & 0xfff)).min((buf.len() - done) as u64);
             match self.core.mem.peek(va) {
                 Some(gpa) if self.core.mem.ram.contains(gpa, n) => {
-                    buf[done..done + n as usize].copy_from_slice(self.core.mem.ram.slice(gpa, n));
+                    self.core.mem.ram.read(gpa, &mut buf[done..done + n as usize]);
                     done += n as usize;
                 }
                 _ => break,
@@ -196,10 +200,32 @@ impl Cpu {
         self.core.mem.leak_stale_tlb = on;
     }
 
+    /// Plant a defect: the first CPUID at or after this count panics. For tests of what becomes of a panic.
+    #[doc(hidden)]
+    pub fn leak_panic(&mut self, from: Option<u64>) {
+        self.core.panics_from = from;
+    }
+    /// The message of the panic after which nothing is executed any more.
+    pub fn failure(&self) -> Option<&str> {
+        self.core.failure.as_deref()
+    }
+
     /// Run until one of the ends in `until` or an exit of the guest's.
     pub fn run(&mut self, until: Until<'_>) -> Exit {
         let Cpu { core, code } = self;
-        run(core, &mut code.lock(), until)
+        if core.failure.is_some() {
+            return Exit::Failed;
+        }
+        let mut known = code.lock();
+        let exit = caught(core, |core| run(core, &mut known, until));
+        match exit.filter(|_| core.failure.is_none()) {
+            Some(exit) => exit,
+            None => {
+                // Others may share it, and it may have been changed halfway.
+                known.cache.flush();
+                Exit::Failed
+            }
+        }
     }
 }
 

@@ -477,6 +477,8 @@ pub enum Leak {
     Lapic,
     /// A stale TLB entry
     Tlb,
+    /// A panic in the engine, at each CPUID
+    Panic,
 }
 
 #[cfg(test)]

@@ -280,13 +280,14 @@ impl Cache {
         let offset = (gpa & 0xfff) as u16;
         let (ops_start, bytes_start) = (self.ops.len() as u32, self.bytes.len() as u32);
         let max = if extent == Extent::Single { 1 } else { BLOCK_INSTRUCTIONS_MAX };
-        let page_rest = mem.ram().slice(gpa, 4096 - u64::from(offset));
+        let page = mem.ram().page(gpa);
+        let page_rest = &page[usize::from(offset)..];
         let (used, end) = block::decode(page_rest, offset, max, &mut self.ops);
         if end == End::Straddles && used == 0 {
             let page = second(mem)?;
             return Ok(self.decode_straddling(mem, gpa, straddling, page));
         }
-        self.bytes.extend_from_slice(&mem.ram().slice(gpa, 4096 - u64::from(offset))[..used]);
+        self.bytes.extend_from_slice(&page_rest[..used]);
         // Everything may have been forgotten meanwhile, but not what the page holds.
         self.put(
             mem,
@@ -309,9 +310,8 @@ impl Cache {
     fn straddling_bytes(&self, mem: &Mem, gpa: u64, second: u64) -> [u8; STRADDLING_BYTES] {
         let mut both = [0u8; STRADDLING_BYTES];
         let first = (4096 - (gpa & 0xfff) as usize).min(INSTRUCTION_BYTES_MAX);
-        both[..first].copy_from_slice(mem.ram().slice(gpa, first as u64));
-        let rest = STRADDLING_BYTES - first;
-        both[first..].copy_from_slice(mem.ram().slice(second, rest as u64));
+        mem.ram().read(gpa, &mut both[..first]);
+        mem.ram().read(second, &mut both[first..]);
         both
     }
     fn decode_straddling(&mut self, mem: &mut Mem, gpa: u64, key: u64, second: u64) -> usize {
@@ -349,14 +349,14 @@ impl Cache {
         }
         self.victims[slot] = std::mem::replace(&mut self.blocks[slot], block);
         if let Some(named) = &mut self.named {
-            let name = page_name(mem.ram().slice(gpa & !0xfff, 4096));
+            let name = page_name(&mem.ram().page(gpa));
             named[slot] = [edges::word(name, gpa), named[slot][0]];
         }
     }
     /// Give the page at `gpa` the number of what it holds, if it has none.
     fn know(&mut self, mem: &mut Mem, gpa: u64) {
         if mem.content(gpa) == 0 {
-            let number = self.contents.number(mem.ram().slice(gpa & !0xfff, 4096));
+            let number = self.contents.number(&mem.ram().page(gpa));
             mem.mark_code(gpa, number);
         }
     }
@@ -365,7 +365,7 @@ impl Cache {
         let key = Cache::key(mem.content_before(gpa) << 12 | gpa & 0xfff, extent);
         let slot = self.slot(key);
         let block = [self.blocks[slot], self.victims[slot]].into_iter().find(|block| block.key == key)?;
-        (self.bytes(&block) == mem.ram().slice(gpa, u64::from(block.len))).then_some(block)
+        mem.ram().holds(gpa, self.bytes(&block)).then_some(block)
     }
 }
 

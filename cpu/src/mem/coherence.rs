@@ -163,19 +163,19 @@ impl Mem {
     /// The root of the page tables changes. Kernels map the same above the middle of every address space: where all entries
     /// of the two roots for it are equal, a walk finds the same, and has nothing to set, so that what is known stays.
     pub(super) fn root_changes(&mut self, from: u64, to: u64) {
-        let half = |root: u64| self.ram.contains(root, 4096).then(|| self.ram.slice(root + 2048, 2048));
-        match (half(from), half(to)) {
-            (Some(before), Some(after)) if before == after => {
-                self.tlb.flush_below();
-                self.marks.tables.retain(|&page| {
-                    let bits = &mut self.marks.bits[page as usize];
-                    *bits &= !TABLE_BELOW;
-                    *bits & TABLE != 0
-                });
-                // What stays comes from this root from here on.
-                self.mark_table(to, ROOT_LEVEL, ABOVE);
-            }
-            _ => self.flush_tlb(),
+        const HALF: u64 = 2048;
+        let are_tables = [from, to].iter().all(|&root| self.ram.contains(root, 2 * HALF));
+        if are_tables && self.ram.same(from + HALF, &self.ram, to + HALF, HALF) {
+            self.tlb.flush_below();
+            self.marks.tables.retain(|&page| {
+                let bits = &mut self.marks.bits[page as usize];
+                *bits &= !TABLE_BELOW;
+                *bits & TABLE != 0
+            });
+            // What stays comes from this root from here on.
+            self.mark_table(to, ROOT_LEVEL, ABOVE);
+        } else {
+            self.flush_tlb();
         }
     }
     /// Drop every translation.

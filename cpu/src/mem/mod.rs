@@ -69,12 +69,13 @@ pub(crate) struct Mem {
 
 impl Mem {
     pub(crate) fn new(ram: Ram, tlb_entries: usize) -> Mem {
+        let marks = Marks::new(ram.len());
         Mem {
             ram,
             tlb: Tlb::new(tlb_entries),
             paging: PagingControl::default(),
             mmio: Mmio::default(),
-            marks: Marks::new(ram.len()),
+            marks,
             watch: watch::Watch::default(),
             points: points::Points::default(),
             fault: Fault::default(),

@@ -28,29 +28,58 @@ macro_rules! prim {
 }
 prim!(u8, u16, u32, u64, u128);
 
-/// A host mapping that holds guest RAM from guest-physical address 0 on.
-#[derive(Debug, Clone, Copy)]
+/// A handle to a host mapping that holds guest RAM from guest-physical address 0 on.
+///
+/// Reads copy out of the mapping or compare in place; no reference into it outlives a call. So a store through any handle, which
+/// translated code makes by raw address, never changes what a reference points to.
+///
+/// A handle is not copied: a second one is made with [`Ram::another`], whose caller promises that the two take turns.
+///
+/// ```compile_fail,E0382
+/// fn two_from_one(ram: everett_cpu::Ram) -> [everett_cpu::Ram; 2] {
+///     [ram, ram]
+/// }
+/// ```
+/// ```compile_fail,E0599
+/// fn two_from_one(ram: everett_cpu::Ram) -> [everett_cpu::Ram; 2] {
+///     [ram.clone(), ram]
+/// }
+/// ```
+/// ```compile_fail,E0599
+/// fn a_reference_into_guest_memory(ram: &everett_cpu::Ram) -> &[u8] {
+///     ram.slice(0, 4096)
+/// }
+/// ```
+#[derive(Debug)]
 pub struct Ram {
     base: *mut u8,
     len: u64,
 }
 
 // SAFETY: a `Ram` is an address and a length; whoever made it promised (see `Ram::new`) that the mapping outlives it and
-// that nobody else accesses it while a method runs, on whichever thread that is.
+// that nothing else accesses it while a method of the handle or of its CPU runs, on whichever thread that is.
 unsafe impl Send for Ram {}
 
 impl Ram {
     /// Describe a mapping of `len` bytes at `base`.
     ///
     /// # Safety
-    /// The mapping must stay valid, readable and writable for as long as the CPU that gets it, and while the CPU runs
-    /// nothing else may access it.
+    /// The mapping must stay valid, readable and writable for as long as the handle and the CPU that gets it. While a method of
+    /// either runs, nothing else may write to the mapping, by another handle, a device or another thread; while one that writes
+    /// runs ([`Ram::write`], [`Ram::copy_from`], a CPU's), nothing else may access it.
     ///
     /// # Panics
     /// If `len` is not a multiple of the page size or `base` is not page-aligned.
     pub unsafe fn new(base: *mut u8, len: u64) -> Ram {
         assert!(len.is_multiple_of(4096) && (base as usize).is_multiple_of(4096));
         Ram { base, len }
+    }
+    /// Another handle to the same RAM.
+    ///
+    /// # Safety
+    /// As for [`Ram::new`]: the mapping must outlive the new handle, too, and the two handles and their CPUs must take turns.
+    pub unsafe fn another(&self) -> Ram {
+        Ram { base: self.base, len: self.len }
     }
     /// Bytes of RAM.
     #[inline(always)]
@@ -85,13 +114,53 @@ impl Ram {
         // SAFETY: as in `load`.
         unsafe { self.base.add(gpa as usize).cast::<T>().write_unaligned(v) }
     }
-    /// The bytes at `gpa`, as they are now.
+    /// Copies the bytes at `gpa` into `buf`.
     ///
     /// # Panics
     /// If they are not all RAM.
-    pub fn slice(&self, gpa: u64, len: u64) -> &[u8] {
+    #[inline]
+    pub fn read(&self, gpa: u64, buf: &mut [u8]) {
+        if buf.is_empty() {
+            return;
+        }
+        assert!(self.contains(gpa, buf.len() as u64));
+        // SAFETY: in bounds; `buf` is no guest RAM of this mapping, or `copy` allows that; `Ram::new`'s promise excludes races.
+        unsafe { std::ptr::copy(self.base.add(gpa as usize), buf.as_mut_ptr(), buf.len()) }
+    }
+    /// Returns a copy of the page that has the address `gpa`. Out of bounds is a bug of the caller.
+    #[inline]
+    pub(crate) fn page(&self, gpa: u64) -> [u8; 4096] {
+        let mut page = [0; 4096];
+        self.read(gpa & !0xfff, &mut page);
+        page
+    }
+    /// Whether the bytes at `gpa` are these.
+    ///
+    /// # Panics
+    /// If they are not all RAM.
+    #[inline]
+    pub fn holds(&self, gpa: u64, bytes: &[u8]) -> bool {
+        // SAFETY: nothing but a comparison of bytes is done while the reference lives.
+        unsafe { self.bytes(gpa, bytes.len() as u64) == bytes }
+    }
+    /// Whether `len` bytes at `gpa` are those at `others` of another RAM, which may be the same.
+    ///
+    /// # Panics
+    /// If they are not all RAM.
+    pub fn same(&self, gpa: u64, other: &Ram, others: u64, len: u64) -> bool {
+        // SAFETY: as in `holds`.
+        unsafe { self.bytes(gpa, len) == other.bytes(others, len) }
+    }
+    /// A reference to guest RAM.
+    ///
+    /// # Safety
+    /// While the reference lives nothing may write to these bytes: no method of this handle, of another one or of their CPUs.
+    unsafe fn bytes(&self, gpa: u64, len: u64) -> &[u8] {
+        if len == 0 {
+            return &[];
+        }
         assert!(self.contains(gpa, len));
-        // SAFETY: in bounds; the borrow of `self` is short and the CPU that owns this `Ram` does not run meanwhile.
+        // SAFETY: in bounds; the caller's promise excludes writes, and `Ram::new`'s keeps the mapping alive.
         unsafe { std::slice::from_raw_parts(self.base.add(gpa as usize), len as usize) }
     }
     /// Write RAM without any bookkeeping.
@@ -99,9 +168,24 @@ impl Ram {
     /// # Panics
     /// If it is not all RAM.
     pub fn write(&mut self, gpa: u64, bytes: &[u8]) {
-        assert!(self.contains(gpa, bytes.len() as u64) || bytes.is_empty());
+        if bytes.is_empty() {
+            return;
+        }
+        assert!(self.contains(gpa, bytes.len() as u64));
         // SAFETY: in bounds, and `bytes` is nobody's RAM but maybe another mapping's; `Ram::new`'s promise excludes races.
         unsafe { std::ptr::copy(bytes.as_ptr(), self.base.add(gpa as usize), bytes.len()) }
+    }
+    /// Copies `len` bytes at `gpa` from another RAM, which may be the same, without any bookkeeping.
+    ///
+    /// # Panics
+    /// If it is not all RAM in both.
+    pub fn copy_from(&mut self, gpa: u64, other: &Ram, len: u64) {
+        if len == 0 {
+            return;
+        }
+        assert!(self.contains(gpa, len) && other.contains(gpa, len));
+        // SAFETY: in bounds of both, and `copy` allows overlap; `Ram::new`'s promise excludes races.
+        unsafe { std::ptr::copy(other.base.add(gpa as usize), self.base.add(gpa as usize), len as usize) }
     }
     /// Copy forward inside RAM, as memmove. Out of bounds is a bug of the caller.
     pub(super) fn copy(&self, dst: u64, src: u64, len: u64) {

@@ -10,6 +10,7 @@ use super::{
     UNLINKED, lazy,
 };
 use crate::core::Core;
+use crate::failure::caught;
 use crate::mem::{Access, Mode};
 use crate::op::{FAR_PAGE, Op, slot};
 use crate::stop::Stop;
@@ -24,6 +25,8 @@ pub(super) enum Back {
     Interpret { ops_start: u32, count: u16, n: usize, named: u64 },
     /// The next instruction is to be executed alone. RIP and the count are what they should be.
     Alone,
+    /// The CPU's own code has panicked.
+    Failed,
     /// An operation of a block has ended it.
     Stopped { ops_start: u32, n: usize, stop: Stop },
 }
@@ -55,6 +58,9 @@ impl Translator {
                 std::mem::transmute(self.routines.enter as *const ());
             enter(&raw mut *core, code)
         };
+        if core.failure.is_some() {
+            return Back::Failed;
+        }
         lazy::settle(core);
         self.back(core, word)
     }
@@ -153,6 +159,13 @@ pub(super) extern "sysv64" fn call_op(core: *mut Core, word: u64) -> u64 {
     // SAFETY: translated code passes on the `core` that it was entered with, which `run` has borrowed exclusively and does
     // not touch meanwhile.
     let core = unsafe { &mut *core };
+    // SAFETY: translated code passes a word that `handler_word` has made.
+    caught(core, |core| unsafe { op(core, word) }).unwrap_or(FAILED)
+}
+
+/// # Safety
+/// `word` is of an operation of a block that is translated, and translated code is what calls.
+unsafe fn op(core: &mut Core, word: u64) -> u64 {
     lazy::settle(core);
     note_far_page(core);
     core.icount = core.limit - core.regs[slot::LEFT as usize] - (word & 0xff);
@@ -161,6 +174,9 @@ pub(super) extern "sysv64" fn call_op(core: *mut Core, word: u64) -> u64 {
     let op = unsafe { &*(core.native.ops as *const Op).add((word >> 8) as usize) };
     (op.run)(core, op).map_or_else(stop_number, |()| 0)
 }
+
+/// What a handler has stopped for that has panicked. Translated code leaves, and [`Translator::run`] sees why.
+const FAILED: u64 = 5;
 
 fn stop_number(stop: Stop) -> u64 {
     match stop {
@@ -176,11 +192,18 @@ fn stop_number(stop: Stop) -> u64 {
 pub(super) extern "sysv64" fn call_string(core: *mut Core, word: u64) -> u64 {
     // SAFETY: as in `call_op`.
     let core = unsafe { &mut *core };
+    // SAFETY: as in `call_op`.
+    caught(core, |core| unsafe { string(core, word) }).unwrap_or(FAILED)
+}
+
+/// # Safety
+/// As for [`op`].
+unsafe fn string(core: &mut Core, word: u64) -> u64 {
     lazy::settle(core);
     note_far_page(core);
     let count = word & 0xff;
     core.icount = core.limit - core.regs[slot::LEFT as usize] - count;
-    // SAFETY: as in `call_op`.
+    // SAFETY: as in `op`.
     let op = unsafe { &*(core.native.ops as *const Op).add((word >> 8) as usize) };
     let behind = op.rip(core).wrapping_add(u64::from(op.len));
     core.rip = behind;
@@ -205,8 +228,8 @@ pub(super) extern "sysv64" fn missed(core: *mut Core, held: *const Held, va: u64
     let mode = core.mem.tlb.mode();
     // Where alignment is checked, that comes before the walk.
     if size != 0 && va & 0xfff <= 4096 - size && mode != Mode::UserAligned {
-        let walked = core.mem.translate(va, access, mode);
-        if walked.is_ok()
+        let walked = caught(core, |core| core.mem.translate(va, access, mode));
+        if walked.is_some_and(|walked| walked.is_ok())
             && let Some(host) = core.mem.tlb.host(va, access)
         {
             return host;
@@ -226,21 +249,24 @@ pub(super) extern "sysv64" fn missed_exec(core: *mut Core, va: u64) -> u64 {
     // SAFETY: as in `call_op`.
     let core = unsafe { &mut *core };
     let mode = core.mem.tlb.mode();
-    let walked = core.mem.translate(va, Access::Exec, mode);
-    u64::from(walked.is_ok() && core.mem.tlb.host(va, Access::Exec).is_some())
+    let walked = caught(core, |core| core.mem.translate(va, Access::Exec, mode));
+    u64::from(walked.is_some_and(|walked| walked.is_ok()) && core.mem.tlb.host(va, Access::Exec).is_some())
 }
 
 /// A branch went to the block at a place, and that may be new.
 pub(super) extern "sysv64" fn note_edge(core: *mut Core, to: u64) {
     // SAFETY: as in `call_op`.
     let core = unsafe { &mut *core };
-    core.note_edge(to);
+    caught(core, |core| core.note_edge(to));
 }
 
 /// The arithmetic flags as RFLAGS has them.
 pub(super) extern "sysv64" fn read_flags(core: *mut Core) -> u64 {
     // SAFETY: as in `call_op`.
     let core = unsafe { &mut *core };
-    lazy::settle(core);
-    core.flags.to_bits() | 2
+    let flags = caught(core, |core| {
+        lazy::settle(core);
+        core.flags.to_bits()
+    });
+    flags.unwrap_or(0) | 2
 }

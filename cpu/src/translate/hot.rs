@@ -6,7 +6,7 @@ use super::enter::Back;
 use crate::core::Core;
 use crate::decode::cache::{Cache, Extent};
 use crate::op::Op;
-use crate::run::{Ended, find, not_fetched, stopped};
+use crate::run::{Ended, Exit, find, not_fetched, stopped};
 
 /// New translations can be executed when they were wanted so many times as often as a block is interpreted before it is
 /// translated: for each time, all workers of a host wait for its TLBs.
@@ -124,6 +124,7 @@ impl Hot {
                 find(cache, core, Extent::Block).map_err(|stop| not_fetched(core, stop))
             }
             Back::Alone => Err(Ended::Single),
+            Back::Failed => Err(Ended::Exit(Exit::Failed)),
             Back::Stopped { ops_start, n, stop } => {
                 Err(stopped(core, &cache.ops_at(ops_start, n + 1)[n], stop))
             }

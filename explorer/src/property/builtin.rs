@@ -15,6 +15,8 @@ pub const FAILED_CHECK: &str = "failed check";
 pub const NOT_READY: &str = "not ready";
 /// A machine stopped by itself.
 pub const MACHINE_STOPPED: &str = "machine stopped";
+/// Everett's own CPU panicked: a defect of Everett's, not of the guest.
+pub const ENGINE_FAILURE: &str = "engine failure";
 /// A guest's agent is gone, or says what makes no sense.
 pub const AGENT_FAILURE: &str = "agent failure";
 /// No correct server could have told clients what they were told.
@@ -28,12 +30,13 @@ pub const NOT_CALM: &str = "not calm";
 pub const BAD_HISTORY: &str = "bad history";
 
 /// What the caller judges.
-const TOLD: [&str; 10] = [
+const TOLD: [&str; 11] = [
     SERVICE_EXIT,
     DRIVER_EXIT,
     FAILED_CHECK,
     NOT_READY,
     MACHINE_STOPPED,
+    ENGINE_FAILURE,
     AGENT_FAILURE,
     LINEARIZABILITY,
     LOST_WRITE,

@@ -140,7 +140,7 @@ impl<'s> Crew<'s> {
                 },
             };
             let done = self.run(traveller, &job);
-            let failed = traveller.host_failed();
+            let failed = traveller.has_failed();
             // Who is called off has nothing to bring.
             let called_off = done.as_ref().is_err_and(|error| error.is::<Interrupted>());
             if called_off || results.send((number, done)).is_err() {
@@ -188,6 +188,7 @@ impl<'s> Crew<'s> {
         while let Some((_, path)) = job.way.get(there) {
             let memory = stand.as_ref().map_or(&self.root, |stand| &stand.memory);
             let mut branch = traveller.branch(stand.as_deref(), path, memory, Aim::Moment, &mut watch)?;
+            self.check_engine(traveller, path)?;
             executed = executed.saturating_add(branch.instructions);
             self.account(branch.spent);
             let Some(derived) = branch.stand.take() else {
@@ -200,6 +201,7 @@ impl<'s> Crew<'s> {
         let memory = stand.as_ref().map_or(&self.root, |stand| &stand.memory);
         let path = &job.choice.path;
         let mut branch = traveller.branch(stand.as_deref(), path, memory, Aim::Whole, &mut watch)?;
+        self.check_engine(traveller, path)?;
         executed = executed.saturating_add(branch.instructions);
         self.account(branch.spent);
         if let Some(kept) = branch.stand.take() {
@@ -208,6 +210,17 @@ impl<'s> Crew<'s> {
             self.shelf.keep(&way, branch.instructions, kept);
         }
         Ok(record(self.setting, job, branch, executed, clock.elapsed_ns()))
+    }
+
+    /// A branch in which the engine panicked has no result: how far it came is not exact, and a record must be.
+    fn check_engine(&self, traveller: &Traveller<'_>, path: &Path) -> anyhow::Result<()> {
+        match traveller.engine_failure() {
+            Some(failure) => anyhow::bail!(
+                "{}: {failure}; nothing is recorded of this branch, and the exploration can be gone on with",
+                self.setting.name(path)
+            ),
+            None => Ok(()),
+        }
     }
 
     /// Where the time of all workers went so far.

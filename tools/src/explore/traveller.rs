@@ -324,11 +324,20 @@ impl<'s> Traveller<'s> {
         }
     }
 
-    /// Whether the host could not go on with one of the machines.
+    /// Whether one of the machines could not go on for a reason of the host's or the engine's: it executes nothing any more.
     #[must_use]
-    pub fn host_failed(&self) -> bool {
-        let mut ends = self.timeline.world().nodes().iter().map(|node| node.machine().end());
-        ends.any(|end| matches!(end, Some(machine::End::Host(_))))
+    pub fn has_failed(&self) -> bool {
+        let mut ends = self.timeline.world().nodes().iter().filter_map(|node| node.machine().end());
+        ends.any(machine::End::is_failure)
+    }
+
+    /// How the engine of one of the machines has failed, if one has: a defect of Everett's.
+    #[must_use]
+    pub fn engine_failure(&self) -> Option<String> {
+        self.timeline.world().nodes().iter().find_map(|node| match node.machine().end() {
+            Some(end @ machine::End::Engine(_)) => Some(format!("{}: {end}", node.machine().name())),
+            _ => None,
+        })
     }
 
     fn machines(&mut self) -> impl Iterator<Item = &mut Machine<AnyEngine>> {

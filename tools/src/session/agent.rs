@@ -224,13 +224,14 @@ impl Conversation {
         self.named_request(name, Purpose::Fault, exec, vtime_ns);
     }
 
-    /// The machine came to its end; `asked` says whether that is what it was asked for.
-    pub fn machine_ended(&mut self, vtime_ns: u64, asked: bool, why: &str) {
-        if asked {
-            self.at.phase = Phase::Done;
-        } else {
-            self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("the machine stopped: {why}"));
-        }
+    /// The machine came to its end as it was asked to.
+    pub fn machine_done(&mut self) {
+        self.at.phase = Phase::Done;
+    }
+
+    /// The machine came to its end without being asked to, against this property.
+    pub fn machine_ended(&mut self, vtime_ns: u64, property: &str, why: &str) {
+        self.broken(vtime_ns, property, format!("the machine stopped: {why}"));
     }
 
     /// Something is wrong with the machine that the agent need not know of.

@@ -147,6 +147,8 @@ pub struct EngineOptions {
     pub leak: Leak,
     /// The CPU's leak.
     pub stale_translations: bool,
+    /// CPUID panics.
+    pub panics: bool,
 }
 
 impl EngineOptions {
@@ -176,6 +178,7 @@ impl EngineOptions {
             Some(cli::Leak::HostTime) => options.leak.mmio = Some(host_time::noise),
             Some(cli::Leak::Lapic) => options.leak.lapic_bit = Some(host_time::noise),
             Some(cli::Leak::Tlb) => options.stale_translations = true,
+            Some(cli::Leak::Panic) => options.panics = true,
         }
         Ok(options)
     }
@@ -247,6 +250,7 @@ impl EngineOptions {
             None => engine.flush_when_needed(),
         }
         engine.leak_stale_translations(self.stale_translations);
+        engine.leak_panic(self.panics.then_some(0));
     }
 }
 

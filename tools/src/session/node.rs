@@ -219,7 +219,15 @@ impl NodeSession {
             Some(words) => format!("{end}: {words}"),
             None => end.to_string(),
         };
-        self.conversation.machine_ended(node.vtime(), asked, &why);
+        if asked {
+            self.conversation.machine_done();
+            return;
+        }
+        let property = match end {
+            End::Engine(_) => builtin::ENGINE_FAILURE,
+            _ => builtin::MACHINE_STOPPED,
+        };
+        self.conversation.machine_ended(node.vtime(), property, &why);
     }
 
     /// Set the guest's `CLOCK_REALTIME` forward or back, as NTP would.

@@ -464,3 +464,33 @@ fn declarations_are_checked_first() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("world.toml"), "{}", shown(&output));
 }
+
+/// A panic of the engine's ends an exploration with its message. The run directory has what was recorded before, and goes on
+/// as if nothing had been.
+#[test]
+fn an_engine_that_panics_leaves_the_run_directory_as_it_was() {
+    image();
+    let place = Place::new(WORLD);
+    let (world, whole, failed) = (place.path("world.toml"), place.path("whole"), place.path("failed"));
+    let explore = |run: &str, branches: &str, more: &[&str]| {
+        let arguments = ["explore", &world, "--seed", "3", "--branches", branches, "--jobs", "2", "-o", run];
+        place.everett(&[&arguments, more].concat())
+    };
+    let records = || fs::read(format!("{failed}/branches.jsonl")).unwrap();
+    explore(&failed, "5", &[]);
+    let before = records();
+    assert_eq!(before.iter().filter(|byte| **byte == b'\n').count(), 5);
+
+    let output = explore(&failed, "12", &["--plant", "panic"]);
+    assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
+    let text = String::from_utf8_lossy(&output.stderr);
+    let told = "engine failure, a defect of Everett: panicked with \"a planted panic of CPUID\"";
+    assert!(text.lines().any(|line| line.starts_with("everett: e2:") && line.contains(told)), "{text}");
+    assert!(records().starts_with(&before), "what was there is there");
+
+    let ended = explore(&whole, "12", &[]).status.code();
+    assert!(matches!(ended, Some(0 | 1)), "{ended:?}");
+    assert_eq!(explore(&failed, "12", &[]).status.code(), ended, "it goes on");
+    assert!(records().starts_with(&before) && records().len() > before.len());
+    assert_eq!(place.digest(&failed), place.digest(&whole));
+}

@@ -6,7 +6,7 @@ use super::branches::BranchEngine;
 use super::exits::ExitEngine;
 use super::kvm::KvmEngine;
 use super::soft::SoftEngine;
-use super::{Capabilities, Engine, Exit, TscAnchor, Until};
+use super::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
 
 /// One of the engines.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Engine for AnyEngine {
     fn icount(&self) -> u64 {
         each!(self, engine => engine.icount())
     }
-    fn failure(&self) -> Option<String> {
+    fn failure(&self) -> Option<Failure> {
         each!(self, engine => engine.failure())
     }
     fn recover(&mut self) -> bool {

@@ -19,7 +19,7 @@ use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
 
 use super::repeat::goes_on;
 use super::soft::SoftEngine;
-use super::{Capabilities, Engine, Exit, TscAnchor, Until};
+use super::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
 use crate::clock::ClockMode;
 
 /// A guest that executes so many instructions without a branch that counts and without an exit is not expected to have one
@@ -157,6 +157,9 @@ impl Engine for BranchEngine {
     }
     fn icount(&self) -> u64 {
         self.base + self.soft.branches()
+    }
+    fn failure(&self) -> Option<Failure> {
+        self.soft.failure()
     }
     fn complete_read(&mut self, value: u64) {
         self.soft.complete_read(value);

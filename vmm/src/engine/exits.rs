@@ -16,7 +16,7 @@ use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
 
 use super::repeat::goes_on;
 use super::soft::SoftEngine;
-use super::{Capabilities, Engine, Exit, TscAnchor, Until};
+use super::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
 use crate::clock::ClockMode;
 
 /// A guest that executes so many instructions without an exit is not expected to exit any more: nothing can interrupt it.
@@ -160,6 +160,9 @@ impl Engine for ExitEngine {
     }
     fn icount(&self) -> u64 {
         self.exits
+    }
+    fn failure(&self) -> Option<Failure> {
+        self.soft.failure()
     }
     fn complete_read(&mut self, value: u64) {
         self.soft.complete_read(value);

@@ -42,8 +42,10 @@ impl Lockstep {
         let (base, len) = ram::whole(&memory)?;
         // SAFETY: the mapping has this length and lives as long as `_memory`; nobody else knows of it.
         let ours = unsafe { Ram::new(base, len) };
+        // SAFETY: as above; `ours` is used only while the CPU does not run.
+        let cpus = unsafe { ours.another() };
         let caches = CacheConfig { translate_after: None, ..caches };
-        let (cpu, written, pieces) = (Cpu::new(ours, caches), BTreeSet::new(), Instants::new(PIECE, 0, 0));
+        let (cpu, written, pieces) = (Cpu::new(cpus, caches), BTreeSet::new(), Instants::new(PIECE, 0, 0));
         Some(Lockstep { cpu, theirs, ours, pieces, written, fresh: true, _memory: memory })
     }
     /// The count up to which to execute before the two are compared.
@@ -77,7 +79,7 @@ impl Lockstep {
             )));
         }
         for page in self.cpu.take_dirty_pages() {
-            if self.theirs.slice(page * PAGE, PAGE) != self.ours.slice(page * PAGE, PAGE) {
+            if !self.theirs.same(page * PAGE, &self.ours, page * PAGE, PAGE) {
                 return Err(place(format!("page {page:#x} differs")));
             }
             self.written.insert(page);
@@ -135,7 +137,7 @@ impl Lockstep {
     /// Copy memory from the other CPU's, as far as there is some.
     fn copy(&mut self, gpa: u64, len: u64) {
         let len = len.min(self.theirs.len().saturating_sub(gpa));
-        self.ours.write(gpa, self.theirs.slice(gpa, len));
+        self.ours.copy_from(gpa, &self.theirs, len);
     }
 }
 

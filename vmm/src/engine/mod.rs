@@ -76,8 +76,27 @@ pub enum Exit {
     Unsupported(&'static str),
     /// So many instructions were executed since the last of what the clock mode counts that no other is expected any more.
     NoProgress,
-    /// The host could not go on: [`Engine::failure`] says why. Nothing is executed any more.
+    /// The host or the engine itself could not go on: [`Engine::failure`] says why. Nothing is executed any more.
     Failed,
+}
+
+/// Why an engine cannot go on, which is nothing that the guest did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// The host could not: why.
+    Host(String),
+    /// The engine's own code has panicked, with this message: a defect of Everett's.
+    Engine(String),
+}
+
+impl Failure {
+    /// The reason, or the message.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        match self {
+            Failure::Host(why) | Failure::Engine(why) => why,
+        }
+    }
 }
 
 /// When a `run` ends, besides the guest's own exits.
@@ -129,8 +148,8 @@ pub trait Engine {
     /// an instruction; where something else is counted, what is left of one belongs to the exit before it. In clock mode `branch` a
     /// count is reached behind the branch that makes it.
     fn icount(&self) -> u64;
-    /// Why the host could not go on, if it could not. What the engine says after that is worth nothing.
-    fn failure(&self) -> Option<String> {
+    /// Why the engine could not go on, if it could not. What it says after that is worth nothing.
+    fn failure(&self) -> Option<Failure> {
         None
     }
     /// Whether what failed was a disturbance by the host, which another time may not come. From here on it has not failed, and

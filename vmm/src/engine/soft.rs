@@ -3,7 +3,7 @@
 
 use super::instants::Instants;
 use super::lockstep::Lockstep;
-use super::{Capabilities, Engine, Exit, TscAnchor, Until};
+use super::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
 use crate::clock::ClockMode;
 use crate::ram;
 use everett_cpu::{CacheConfig, Code, Cpu, CpuState, Edge, Hit, Ram, Request, Watchpoint};
@@ -59,7 +59,8 @@ impl SoftEngine {
         // SAFETY: the mapping is as long as the region and lives as long as `_memory`, which this engine owns. Devices
         // access guest memory only between two runs, on the thread that owns the machine.
         let ram = unsafe { Ram::new(base, len) };
-        let cpu = Cpu::sharing(ram, code);
+        // SAFETY: as above. The two are used on one thread: this one while the CPU does not run.
+        let cpu = Cpu::sharing(unsafe { ram.another() }, code);
         SoftEngine { cpu, flushes: None, lockstep: None, diverged: None, ram, _memory: memory }
     }
 
@@ -70,7 +71,8 @@ impl SoftEngine {
     /// If something was executed already.
     pub fn run_in_lockstep(&mut self, caches: CacheConfig) {
         assert_eq!(self.cpu.icount(), 0, "both begin together");
-        match Lockstep::new(self.ram, caches) {
+        // SAFETY: the engine keeps the mapping alive for its own lockstep, which looks at it while `cpu` does not run.
+        match Lockstep::new(unsafe { self.ram.another() }, caches) {
             Some(lockstep) => self.lockstep = Some(Box::new(lockstep)),
             None => self.diverged = Some("the host has no memory for a second machine in lockstep"),
         }
@@ -111,6 +113,12 @@ impl SoftEngine {
         self.cpu.leak_stale_translations(on);
     }
 
+    /// Plant a defect: the first CPUID at or after this count panics. For tests of what becomes of a panic.
+    #[doc(hidden)]
+    pub fn leak_panic(&mut self, from: Option<u64>) {
+        self.cpu.leak_panic(from);
+    }
+
     fn run_once(&mut self, until: &Until<'_>, icount: u64) -> everett_cpu::Exit {
         let to = |icount| everett_cpu::Until { icount, window: until.window, breakpoints: until.breakpoints };
         if let Some(what) = self.diverged {
@@ -121,6 +129,9 @@ impl SoftEngine {
         loop {
             let piece = to(lockstep.piece(self.cpu.icount()).min(icount));
             let exit = self.cpu.run(piece);
+            if exit == everett_cpu::Exit::Failed {
+                return exit;
+            }
             if let Err(what) = lockstep.follow(&self.cpu, piece, exit) {
                 return everett_cpu::Exit::Unsupported(diverged(&mut self.diverged, what));
             }
@@ -163,6 +174,7 @@ impl Engine for SoftEngine {
             everett_cpu::Exit::Breakpoint => Exit::Breakpoint,
             everett_cpu::Exit::Watchpoint => Exit::Watchpoint,
             everett_cpu::Exit::Unsupported(reason) => Exit::Unsupported(reason),
+            everett_cpu::Exit::Failed => Exit::Failed,
             everett_cpu::Exit::Device(request) => match request {
                 Request::MmioRead { gpa, size } => Exit::MmioRead { gpa, size },
                 Request::MmioWrite { gpa, size, value } => {
@@ -179,6 +191,9 @@ impl Engine for SoftEngine {
     }
     fn icount(&self) -> u64 {
         self.cpu.icount()
+    }
+    fn failure(&self) -> Option<Failure> {
+        self.cpu.failure().map(|message| Failure::Engine(message.to_owned()))
     }
     fn complete_read(&mut self, value: u64) {
         self.cpu.complete(value);

@@ -31,6 +31,9 @@ pub enum KvmError {
     /// What the guest executed is worth nothing, because of what the host did meanwhile. Another time it may go well.
     #[error("the host disturbed the guest: {0}")]
     Disturbed(String),
+    /// The soft CPU beside KVM has panicked, with this message: a defect of Everett's, and nothing of the host's.
+    #[error("{0}")]
+    Panic(String),
     /// An exit that nothing of ours asks for.
     #[error("KVM ended a run in an unexpected way: {0}")]
     Exit(String),

@@ -9,7 +9,7 @@ use vm_memory::{Bytes, GuestAddress};
 use super::{Machine, MachineConfig};
 use crate::boot::small_kernel;
 use crate::clock::ClockMode;
-use crate::engine::{Capabilities, Engine, Exit, TscAnchor, Until};
+use crate::engine::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
 use crate::layout::PAGE;
 use crate::ram::Ram;
 
@@ -178,9 +178,9 @@ impl Engine for FakeEngine {
     fn capabilities(&self) -> Capabilities {
         Capabilities { clock: ClockMode::Insn, breakpoints: true, disturbed: false }
     }
-    fn failure(&self) -> Option<String> {
+    fn failure(&self) -> Option<Failure> {
         let asked = self.host == HostFails::Asking && self.cpu.halted;
-        self.failure.or(asked.then_some("no registers")).map(str::to_owned)
+        self.failure.or(asked.then_some("no registers")).map(|why| Failure::Host(why.to_owned()))
     }
     fn run(&mut self, until: Until<'_>) -> Exit {
         loop {

@@ -13,7 +13,7 @@ use super::slice::latest;
 use super::stop::{End, Stop, Until};
 use super::{Machine, State};
 use crate::clock::{ClockMode, VTIME_MAX};
-use crate::engine::{self, Engine, Exit};
+use crate::engine::{self, Engine, Exit, Failure};
 use crate::layout::{PAGE, RTC_GSI, TIMER_GSI};
 use vm_memory::{Bytes, GuestAddress};
 
@@ -30,8 +30,8 @@ impl<E: Engine> Machine<E> {
             }
         }
         // An engine that failed while it was asked something has given an answer that is none.
-        if self.engine.failure().is_some() && !matches!(stopped, Err(End::Host(_))) {
-            stopped = Err(self.host_end());
+        if self.engine.failure().is_some() && !stopped.as_ref().is_err_and(End::is_failure) {
+            stopped = Err(self.failed_end());
         }
         if tries == TRIES_MAX
             && let Err(End::Host(why)) = &mut stopped
@@ -97,21 +97,25 @@ impl<E: Engine> Machine<E> {
             ClockMode::Branch => self.engine.icount(),
         };
         match self.engine.run(engine::Until { icount, window: false, breakpoints: &[] }) {
-            Exit::Failed => self.host_end(),
+            Exit::Failed => self.failed_end(),
             _ => end,
         }
     }
 
-    /// How a machine ends whose host could not go on.
-    fn host_end(&self) -> End {
-        End::Host(self.engine.failure().unwrap_or_else(|| "the engine does not say why".to_owned()))
+    /// How a machine ends whose engine could not go on.
+    fn failed_end(&self) -> End {
+        match self.engine.failure() {
+            Some(Failure::Host(why)) => End::Host(why),
+            Some(Failure::Engine(message)) => End::Engine(message),
+            None => End::Host("the engine does not say why".to_owned()),
+        }
     }
 
-    /// Whoever looks at the machine has asked the engine, and the host may have failed at that: then what is seen is worth
+    /// Whoever looks at the machine has asked the engine, which may have failed at that: then what is seen is worth
     /// nothing, and the machine is at its end.
     pub(crate) fn note_failure(&mut self) {
-        if self.engine.failure().is_some() && !matches!(self.state.end, Some(End::Host(_))) {
-            self.state.end = Some(self.host_end());
+        if self.engine.failure().is_some() && !self.state.end.as_ref().is_some_and(End::is_failure) {
+            self.state.end = Some(self.failed_end());
         }
     }
 
@@ -181,7 +185,7 @@ impl<E: Engine> Machine<E> {
                 Exit::Shutdown => return Err(End::TripleFault),
                 Exit::Unsupported(reason) => return Err(End::Unsupported(reason.to_owned())),
                 Exit::NoProgress => return Err(self.no_progress()),
-                Exit::Failed => return Err(self.host_end()),
+                Exit::Failed => return Err(self.failed_end()),
                 Exit::MmioRead { gpa, size } => {
                     let value = self.mmio_read(gpa, size, now);
                     self.record(icount, now, EntryKind::Mmio { gpa, value });

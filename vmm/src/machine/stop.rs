@@ -86,6 +86,8 @@ pub enum End {
     Host(String),
     /// In clock mode `branch`: the guest executes without end, and nothing of it counts.
     NoBranch,
+    /// The engine's own code has panicked, with this message: a defect of Everett's.
+    Engine(String),
 }
 
 impl End {
@@ -94,12 +96,22 @@ impl End {
         matches!(self, End::PowerOff | End::Reset)
     }
 
+    /// Whether the machine could not go on for no reason of the guest's: it says nothing of the guest.
+    pub fn is_failure(&self) -> bool {
+        matches!(self, End::Host(_) | End::Engine(_))
+    }
+
     /// Whether the CPU is within an instruction, or between an instruction and its exception, or where somebody lost patience:
     /// engines may be at different places of it.
     pub(crate) fn is_within_an_instruction(&self) -> bool {
         matches!(
             self,
-            End::TripleFault | End::NoProgress | End::Unsupported(_) | End::Host(_) | End::NoBranch
+            End::TripleFault
+                | End::NoProgress
+                | End::Unsupported(_)
+                | End::Host(_)
+                | End::NoBranch
+                | End::Engine(_)
         )
     }
 }
@@ -124,6 +136,7 @@ impl fmt::Display for End {
                 "no progress: the guest executes no conditional branch, and in clock mode \"branch\" no time passes without",
             ),
             End::Host(reason) => write!(f, "the host failed: {reason}"),
+            End::Engine(message) => write!(f, "engine failure, a defect of Everett: panicked with \"{message}\""),
         }
     }
 }

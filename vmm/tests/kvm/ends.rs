@@ -73,7 +73,7 @@ fn a_guest_that_does_not_exit_is_given_up_and_stays_so() -> Ran {
     for _ in 0..2 {
         let exit = kvm.run(Until { icount: u64::MAX, ..Until::default() });
         assert_eq!(exit, Exit::Failed);
-        assert!(kvm.failure().is_some_and(|why| why.contains("did not exit")));
+        assert!(kvm.failure().is_some_and(|failure| failure.why().contains("did not exit")));
     }
     Ok(())
 }

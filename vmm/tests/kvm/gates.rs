@@ -134,8 +134,8 @@ fn a_guest_that_faults_for_ever_is_given_up() -> Ran {
     });
     kvm.give_up_after(10);
     assert_eq!(kvm.run(FOREVER), Exit::Failed);
-    let why = kvm.failure().expect("a reason");
-    assert!(why.contains("did not exit in time"), "{why}");
+    let failure = kvm.failure().expect("a reason");
+    assert!(failure.why().contains("did not exit in time"), "{failure:?}");
     Ok(())
 }
 

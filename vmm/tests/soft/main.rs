@@ -6,6 +6,7 @@ mod card;
 mod ends;
 mod exact;
 mod exits;
+mod failure;
 mod golden;
 mod guest;
 mod host;

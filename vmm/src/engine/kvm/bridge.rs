@@ -7,6 +7,7 @@ use everett_cpu::{CacheConfig, Cpu, CpuState, Exit as CpuExit, Ram, Request, Unt
 
 use crate::engine::TscAnchor;
 use crate::engine::repeat::{INSTRUCTION_BYTES_MAX, repeats};
+use crate::kvm::KvmError;
 
 /// For one instruction there is nothing to cache.
 const CACHES: CacheConfig =
@@ -36,24 +37,28 @@ pub(super) enum Step {
     Device(Request),
     /// It does not end.
     Endless,
+    /// The CPU has panicked, with this message.
+    Failed(String),
 }
 
 /// Guest memory, for soft CPUs beside KVM.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Memory(Ram);
 
 impl Memory {
     /// # Safety
-    /// As [`Ram::new`], while the guest does not run.
+    /// As [`Ram::new`], while the guest does not run. The CPUs that are made here must be dropped before the mapping, and take
+    /// turns.
     pub(super) unsafe fn new(base: *mut u8, len: u64) -> Memory {
         // SAFETY: the caller's promise.
         Memory(unsafe { Ram::new(base, len) })
     }
     pub(super) fn ram(&self) -> Ram {
-        self.0
+        // SAFETY: `Memory::new`'s promise, and an engine runs one CPU at a time, on its own thread.
+        unsafe { self.0.another() }
     }
     fn cpu(&self, state: &CpuState) -> Cpu {
-        let mut cpu = Cpu::new(self.0, CACHES);
+        let mut cpu = Cpu::new(self.ram(), CACHES);
         cpu.set_state(&CpuState { icount: 0, ..state.clone() });
         cpu
     }
@@ -73,10 +78,20 @@ impl Memory {
         goes_on(&self.cpu(state), state.rip)
     }
     /// Deliver an interrupt or an exception, and execute nothing. The state behind it, and the pages that were written.
-    pub(super) fn deliver(&self, state: &CpuState, deliver: impl FnOnce(&mut Cpu)) -> (CpuState, Vec<u64>) {
+    ///
+    /// # Errors
+    /// The CPU has panicked.
+    pub(super) fn deliver(
+        &self,
+        state: &CpuState,
+        deliver: impl FnOnce(&mut Cpu),
+    ) -> Result<(CpuState, Vec<u64>), KvmError> {
         let mut cpu = self.cpu(state);
         deliver(&mut cpu);
-        (cpu.state(), cpu.take_dirty_pages())
+        match cpu.failure() {
+            Some(message) => Err(KvmError::Panic(message.to_owned())),
+            None => Ok((cpu.state(), cpu.take_dirty_pages())),
+        }
     }
     /// Read memory as the guest sees it.
     pub(super) fn read_virtual(&self, state: &CpuState, gva: u64, buf: &mut [u8]) -> usize {
@@ -108,6 +123,9 @@ impl Bridge {
                     if state.icount > ITERATIONS_MAX {
                         return Step::Endless;
                     }
+                }
+                CpuExit::Failed => {
+                    return Step::Failed(self.cpu.failure().unwrap_or_default().to_owned());
                 }
                 // A CPU that halted or died is a state like any other.
                 _ => return self.done(),

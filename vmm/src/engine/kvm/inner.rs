@@ -18,7 +18,7 @@ use super::bridge::{Bridge, Memory, Step};
 use super::stretch::Stretched;
 use super::{Counting, Parts};
 use crate::clock::ClockMode;
-use crate::engine::{Exit, TscAnchor, Until};
+use crate::engine::{Exit, Failure, TscAnchor, Until};
 use crate::kvm::{HeldTsc, KvmError, KvmExit, Processor, Queued};
 use crate::layout::PAGE;
 use crate::ram;
@@ -61,7 +61,7 @@ pub(super) struct Inner {
     written: BTreeSet<u64>,
     signals: u32,
     signals_max: Option<u32>,
-    failed: Option<String>,
+    failed: Option<Failure>,
     /// What was executed since the state was last replaced is worth nothing, and why.
     disturbed: Option<String>,
     stats: KvmStats,
@@ -113,8 +113,8 @@ impl Inner {
     pub(super) fn stats(&self) -> KvmStats {
         self.stats
     }
-    pub(super) fn failure(&self) -> Option<&str> {
-        self.failed.as_deref().or(self.disturbed.as_deref())
+    pub(super) fn failure(&self) -> Option<Failure> {
+        self.failed.clone().or_else(|| self.disturbed.clone().map(Failure::Host))
     }
     /// What it counts.
     pub(super) fn clock(&self) -> ClockMode {
@@ -138,14 +138,17 @@ impl Inner {
     /// The host cannot go on. The first reason is the one that counts.
     #[cold]
     fn fail(&mut self, error: &KvmError) {
-        let why =
-            if matches!(error, KvmError::Disturbed(_)) { &mut self.disturbed } else { &mut self.failed };
-        why.get_or_insert_with(|| error.to_string());
+        let why = error.to_string();
+        match error {
+            KvmError::Disturbed(_) => _ = self.disturbed.get_or_insert(why),
+            KvmError::Panic(_) => _ = self.failed.get_or_insert(Failure::Engine(why)),
+            _ => _ = self.failed.get_or_insert(Failure::Host(why)),
+        }
     }
     /// The same, in words.
     #[cold]
     pub(super) fn fail_for(&mut self, why: &str) {
-        self.failed.get_or_insert_with(|| why.to_owned());
+        self.failed.get_or_insert_with(|| Failure::Host(why.to_owned()));
     }
     /// What comes of it, or what to go on with if the host could not.
     fn or_fail<T>(&mut self, result: Result<T, KvmError>, otherwise: T) -> T {
@@ -264,6 +267,7 @@ impl Inner {
                 self.counted_branches(branches);
                 Ok(Some(self.ask(bridge, request)))
             }
+            Stretched::Failed(message) => Err(KvmError::Panic(message)),
             Stretched::Endless => Err(KvmError::Exit("the guest computes without a branch".to_owned())),
         }
     }
@@ -446,6 +450,7 @@ impl Inner {
                 }
                 Ok(None)
             }
+            Step::Failed(message) => Err(KvmError::Panic(message)),
             Step::Endless => Err(KvmError::Exit("a repeated instruction that does not end".to_owned())),
             Step::Device(request) => Ok(Some(self.ask(bridge, request))),
         }

@@ -45,7 +45,7 @@ use everett_cpu::state::Msrs;
 use vm_memory::bitmap::Bitmap;
 use vm_memory::{GuestMemoryMmap, MmapRegion};
 
-use super::{Capabilities, Engine, Exit, TscAnchor, Until};
+use super::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
 use crate::kvm::gates::Closed;
 use crate::kvm::processor::Real;
 use crate::kvm::state::PASSED_THROUGH;
@@ -177,8 +177,8 @@ impl Engine for KvmEngine {
         let inner = self.inner.borrow();
         Capabilities { clock: inner.clock(), breakpoints: false, disturbed: inner.can_be_disturbed() }
     }
-    fn failure(&self) -> Option<String> {
-        self.inner.borrow().failure().map(str::to_owned)
+    fn failure(&self) -> Option<Failure> {
+        self.inner.borrow().failure()
     }
     fn recover(&mut self) -> bool {
         self.inner.get_mut().recover()

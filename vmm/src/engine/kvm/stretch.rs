@@ -27,6 +27,8 @@ pub(super) enum Stretched {
     Device { bridge: Box<Bridge>, request: Request, branches: u64 },
     /// It does not end.
     Endless,
+    /// The CPU has panicked, with this message.
+    Failed(String),
 }
 
 impl Memory {
@@ -50,6 +52,9 @@ impl Memory {
                 CpuExit::Device(request) => {
                     let branches = cpu.branches();
                     return Stretched::Device { bridge: Box::new(Bridge::asking(cpu)), request, branches };
+                }
+                CpuExit::Failed => {
+                    return Stretched::Failed(cpu.failure().unwrap_or_default().to_owned());
                 }
                 // A CPU that halted or died is a state like any other.
                 _ => return done(cpu),

@@ -57,7 +57,7 @@ impl Inner {
         state: &CpuState,
         deliver: impl FnOnce(&mut Cpu),
     ) -> Result<CpuState, KvmError> {
-        let (state, written) = self.memory.deliver(state, deliver);
+        let (state, written) = self.memory.deliver(state, deliver)?;
         self.wrote(written)?;
         Ok(state)
     }

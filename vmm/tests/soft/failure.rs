@@ -1,0 +1,117 @@
+//! Panics of the engine's own code: they end a machine, with their message, and nothing else.
+
+use everett_cpu::{CacheConfig, Code};
+use everett_snapshot::Pool;
+use everett_vmm::clock::ClockMode;
+use everett_vmm::engine::any::AnyEngine;
+use everett_vmm::engine::branches::BranchEngine;
+use everett_vmm::engine::exits::ExitEngine;
+use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::machine::End;
+use everett_vmm::ram::Ram;
+use everett_vmm::{Machine, Stop, Until};
+use iced_x86::code_asm::*;
+
+use crate::guest::{UART, assemble, config_in, out};
+
+/// The message of the panic that is planted.
+const MESSAGE: &str = "a planted panic of CPUID";
+/// Rounds of the guest: enough for its code to be translated long before the panic.
+const ROUNDS: u32 = 20_000;
+/// The count of instructions from which on CPUID panics.
+const FROM: u64 = 60_000;
+
+/// Asks for CPUID again and again, tells it now and then, and halts for ever.
+fn guest() -> Vec<u8> {
+    assemble(|a| {
+        let (mut again, mut quiet) = (a.create_label(), a.create_label());
+        a.mov(r12d, ROUNDS)?;
+        a.set_label(&mut again)?;
+        a.xor(eax, eax)?;
+        a.xor(ecx, ecx)?;
+        a.cpuid()?;
+        a.add(r13, rbx)?;
+        a.test(r12d, 0xff)?;
+        a.jnz(quiet)?;
+        out(a, UART, u32::from(b'.'))?;
+        a.set_label(&mut quiet)?;
+        a.dec(r12d)?;
+        a.jnz(again)?;
+        a.cli()?;
+        a.hlt()
+    })
+}
+
+fn caches(clock: ClockMode, translate_after: Option<u32>) -> CacheConfig {
+    CacheConfig { translate_after, branches: clock == ClockMode::Branch, ..CacheConfig::default() }
+}
+
+/// A machine in this clock mode, on this code.
+fn machine(clock: ClockMode, code: &Code) -> Machine<AnyEngine> {
+    let (config, _folder) = config_in(clock, &guest());
+    let soft = |ram: &Ram| SoftEngine::sharing(ram.shared(), code);
+    let machine = Machine::new(config, |ram| {
+        Ok(match clock {
+            ClockMode::Exit => AnyEngine::Exits(Box::new(ExitEngine::new(soft(ram)))),
+            ClockMode::Branch => AnyEngine::Branches(Box::new(BranchEngine::new(soft(ram)))),
+            _ => AnyEngine::Soft(Box::new(soft(ram))),
+        })
+    });
+    machine.unwrap()
+}
+
+fn plant(machine: &mut Machine<AnyEngine>) {
+    machine.engine_mut().soft_mut().unwrap().leak_panic(Some(FROM));
+}
+
+fn translated(machine: &mut Machine<AnyEngine>) -> u64 {
+    machine.engine_mut().soft_mut().unwrap().blocks_translated()
+}
+
+/// In translated code a panic has no way up: it would abort the process.
+#[test]
+fn a_panic_in_a_handler_ends_the_machine_with_its_message() {
+    let failed = End::Engine(MESSAGE.to_owned());
+    for clock in [ClockMode::Insn, ClockMode::Exit, ClockMode::Branch] {
+        for translate_after in [Some(2), None] {
+            let code = Code::new(caches(clock, translate_after));
+            let mut machine = machine(clock, &code);
+            let before = machine.moment(&Pool::default());
+            plant(&mut machine);
+            for _ in 0..2 {
+                assert_eq!(machine.run(&Until::vtime(u64::MAX)), Stop::End(failed.clone()), "{clock:?}");
+            }
+            assert_eq!(translated(&mut machine) > 0, translate_after.is_some());
+            // Whoever looks at it finds the end, and so does whoever goes on from what was seen.
+            machine.digest();
+            let after = machine.moment(&Pool::default());
+            machine.restore(&before).unwrap();
+            assert_eq!(machine.end(), Some(&failed), "a CPU that has panicked stays so");
+
+            // Others that share its code go on, from before and from the beginning.
+            let mut other = self::machine(clock, &code);
+            other.restore(&before).unwrap();
+            assert_eq!(other.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));
+            let mut fresh = self::machine(clock, &Code::new(caches(clock, translate_after)));
+            assert_eq!(fresh.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));
+            assert_eq!(other.digest(), fresh.digest());
+            other.restore(&after).unwrap();
+            assert_eq!(other.run(&Until::vtime(u64::MAX)), Stop::End(failed.clone()));
+        }
+    }
+    assert_eq!(
+        failed.to_string(),
+        "engine failure, a defect of Everett: panicked with \"a planted panic of CPUID\""
+    );
+}
+
+#[test]
+fn a_panic_that_is_never_met_changes_nothing() {
+    let run = |from: Option<u64>| {
+        let mut machine = machine(ClockMode::Insn, &Code::new(caches(ClockMode::Insn, Some(2))));
+        machine.engine_mut().soft_mut().unwrap().leak_panic(from);
+        machine.run(&Until::vtime(u64::MAX));
+        machine.digest()
+    };
+    assert_eq!(run(None), run(Some(u64::MAX)));
+}
