@@ -18,12 +18,16 @@ const AGE_DEFAULT_S: u64 = 7 * 24 * 3600;
 const SECOND_NS: u64 = 1_000_000_000;
 
 #[derive(Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(tag = "kind")]
 enum Record<'a> {
-    CacheItem { item: &'a Item },
-    CacheRemoved { item: &'a Item, dry_run: bool },
-    CacheKept { item: &'a Item },
-    CacheTotal { folder: PathBuf, items: usize, bytes: u64 },
+    #[serde(rename = "cache_item")]
+    Item { item: &'a Item },
+    #[serde(rename = "cache_removed")]
+    Removed { item: &'a Item, dry_run: bool },
+    #[serde(rename = "cache_kept")]
+    Kept { item: &'a Item },
+    #[serde(rename = "cache_total")]
+    Total { folder: PathBuf, items: usize, bytes: u64 },
 }
 
 pub(super) fn run(ui: &Ui, args: &cli::Cache) -> anyhow::Result<Outcome> {
@@ -48,7 +52,7 @@ fn list(ui: &Ui, cache: &Cache) -> anyhow::Result<()> {
     // Packages are many, and alike.
     let mut packages: BTreeMap<Kind, (usize, Item)> = BTreeMap::new();
     for item in &items {
-        ui.record(&Record::CacheItem { item })?;
+        ui.record(&Record::Item { item })?;
         if item.kind == Kind::Package {
             let (count, sum) = packages.entry(item.kind).or_insert((0, Item { bytes: 0, ..item.clone() }));
             *count += 1;
@@ -63,7 +67,7 @@ fn list(ui: &Ui, cache: &Cache) -> anyhow::Result<()> {
     }
     let bytes = items.iter().map(|item| item.bytes).sum();
     ui.say(format!("{} in {}", show_bytes(bytes), cache.folder().display()))?;
-    ui.record(&Record::CacheTotal { folder: cache.folder().to_owned(), items: items.len(), bytes })?;
+    ui.record(&Record::Total { folder: cache.folder().to_owned(), items: items.len(), bytes })?;
     Ok(())
 }
 
@@ -88,17 +92,17 @@ fn prune(ui: &Ui, cache: &Cache, bounds: &Bounds) -> anyhow::Result<()> {
     let pruned = cache::prune(cache, bounds)?;
     let now_s = host_time::unix_s();
     for item in &pruned.removed {
-        ui.record(&Record::CacheRemoved { item, dry_run: bounds.dry_run })?;
+        ui.record(&Record::Removed { item, dry_run: bounds.dry_run })?;
         ui.say(line(item, now_s, &item.path))?;
     }
     for item in &pruned.running {
-        ui.record(&Record::CacheKept { item })?;
+        ui.record(&Record::Kept { item })?;
         ui.say(style::paint(style::FAINT, format!("{}  kept: it is in use", line(item, now_s, &item.path))))?;
     }
     let bytes = pruned.removed.iter().map(|item| item.bytes).sum();
     let done = if bounds.dry_run { "would be freed" } else { "freed" };
     ui.say(format!("{} {done}, {} left", show_bytes(bytes), show_bytes(pruned.left_bytes)))?;
-    ui.record(&Record::CacheTotal {
+    ui.record(&Record::Total {
         folder: cache.folder().to_owned(),
         items: pruned.removed.len(),
         bytes: pruned.left_bytes,

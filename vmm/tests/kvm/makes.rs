@@ -4,7 +4,7 @@
 //! instruction and its operands. Instructions of a handler that begins within such a stretch may keep the model's. What an instruction of several accesses to devices leaves is not replaced: none of those leaves a flag undefined in the
 //! guests that run here.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use everett_cpu::CpuState;
 use everett_vmm::engine::soft::SoftEngine;
@@ -89,7 +89,7 @@ impl Stretch {
 pub(crate) struct Other {
     make: Make,
     rng: Rng,
-    known: HashMap<u64, Stretch>,
+    known: BTreeMap<u64, Stretch>,
     /// Branches that the CPU counted before its state was replaced.
     branches: u64,
     /// How often a flag was not what the model leaves.
@@ -99,7 +99,7 @@ pub(crate) struct Other {
 impl Other {
     pub(crate) fn new(make: Make, seed: u64) -> Other {
         let rng = Rng::for_case(seed, 40);
-        Other { make, rng, known: HashMap::new(), branches: 0, replaced: 0 }
+        Other { make, rng, known: BTreeMap::new(), branches: 0, replaced: 0 }
     }
     /// Returns the branches that retired so far.
     pub(crate) fn branches(&self, soft: &SoftEngine) -> u64 {

@@ -79,7 +79,7 @@ fn forked(seed: u64, child: u64) -> Timeline {
 fn every_purpose_draws_other_values_after_a_fork() {
     let worlds =
         [&mut timeline(1), &mut timeline(2), &mut forked(1, 1), &mut forked(1, 2), &mut forked(2, 1)];
-    let values = worlds.map(|timeline| next(timeline));
+    let values = worlds.map(next);
     for (name, value) in values.iter().flatten() {
         let times = values.iter().filter(|values| values[name] == *value).count();
         assert_eq!(times, 1, "{name}: seeds and children share a value");
