@@ -1,4 +1,4 @@
-//! What a night costs besides its branches: the search, the journal and the commands that read it, with branches of a scripted world.
+//! Measures an exploration without its branches: the search, the journal and the commands that read it, on a scripted world.
 //!
 //! `cargo bench -p benches --bench night [-- --branches 1000000] [-- --strategy NAME] [-- --whole] [-- --json]`
 //!
@@ -96,7 +96,7 @@ fn explore(args: &Args, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a choice takes on a tree, in nanoseconds.
+/// Measures one choice on a tree, in nanoseconds.
 fn choice_ns(tree: &everett_explorer::search::Tree, strategy: StrategyKind) -> f64 {
     let strategy = strategy.strategy();
     let mut rng = ChaCha20Rng::from_seed([1; 32]);

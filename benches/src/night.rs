@@ -35,7 +35,7 @@ const STRANGE: u64 = 50;
 /// One branch in so many shows the finding.
 const FOUND: u64 = 11;
 
-/// What a run directory says of this world.
+/// Header of the run directory of this world.
 #[must_use]
 pub fn header(strategy: StrategyKind) -> Header {
     Header {
@@ -69,7 +69,7 @@ pub fn journal(folder: &Path, strategy: StrategyKind) -> Result<Journal, RunErro
     }
 }
 
-/// What the search took for itself, without the scripted branches.
+/// Cost of the search itself, without the scripted branches.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
     /// Branches so far.

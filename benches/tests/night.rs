@@ -11,7 +11,7 @@ use everett_explorer::search::strategy::StrategyKind;
 use libtest_mimic::{Arguments, Trial};
 
 const BRANCHES: u64 = 1_500;
-/// What a branch may take on the disk, in bytes.
+/// The most bytes that a branch takes on the disk.
 const BRANCH_BYTES_MAX: u64 = 2_000;
 /// Where the other process is to explore, and after how many branches it is to say so. It runs a few more, and waits.
 const FOLDER: &str = "EVERETT_TEST_NIGHT";
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), vec![night]).exit_code()
 }
 
-/// What the other process does.
+/// Runs the exploration in the other process.
 fn explore_until_killed(folder: &Path) {
     let mut journal = night::journal(folder, StrategyKind::Novelty).unwrap();
     let mut scripted = Scripted::new(1_000);

@@ -68,7 +68,7 @@ fn colour(text: &str) -> Option<usize> {
     parameters[end..].starts_with('m').then_some("\u{1b}[".len() + end + 1)
 }
 
-/// Returns JSON in which hidden characters are written as `\uXXXX`: serializers leave C1 controls as they are.
+/// Returns JSON with hidden characters escaped as `\u` and four digits. Serializers leave C1 controls as they are.
 #[must_use]
 pub fn json(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());

@@ -175,7 +175,7 @@ unsafe fn op(core: &mut Core, word: u64) -> u64 {
     (op.run)(core, op).map_or_else(stop_number, |()| 0)
 }
 
-/// What a handler has stopped for that has panicked. Translated code leaves, and [`Translator::run`] sees why.
+/// Stop number of a handler that panicked. Translated code leaves, and [`Translator::run`] reads the panic.
 const FAILED: u64 = 5;
 
 fn stop_number(stop: Stop) -> u64 {

@@ -1,4 +1,4 @@
-//! What the soft CPU computes is the same on every host: digests of its outcomes, which hosts of both makes have to have.
+//! Digests of outcomes of the soft CPU. Hosts of every make have to give the same ones.
 //!
 //! The oracle cannot see a difference between two makes of hosts in what the soft CPU leaves to the host's own instructions
 //! (arithmetic of SSE and x87, moves of translated code): the host agrees with itself. Here no host is asked. Instructions whose result

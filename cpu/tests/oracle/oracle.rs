@@ -65,7 +65,7 @@ pub(crate) struct Oracle {
     guest: Guest,
     factory: InstructionInfoFactory,
     features: Features,
-    /// What this host does otherwise than the model, and how often that was why a case was overlooked.
+    /// Differences between this host and the model, each with the number of cases that were overlooked for it.
     differences: Vec<(&'static Difference, u64)>,
 }
 
@@ -111,7 +111,7 @@ impl Oracle {
         self.guest.write(DATA, self.host.data());
         shown
     }
-    /// What this host does otherwise than the model, and in how many cases that was overlooked.
+    /// Returns the differences between this host and the model, each with the number of cases that were overlooked for it.
     pub(crate) fn differences(&self) -> &[(&'static Difference, u64)] {
         &self.differences
     }

@@ -1,4 +1,4 @@
-//! What the host CPU is like, as far as its instructions say.
+//! Features of the host CPU that its instructions show.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{__cpuid, __cpuid_count, _fxsave64};
