@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use everett_vmm::fault::{PPM, Ppm};
+use everett_fault::{PPM, Ppm};
 use serde::{Deserialize, Serialize};
 
 use crate::coverage::AbstractionConfig;

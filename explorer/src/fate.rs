@@ -4,8 +4,8 @@
 //!
 //! **Invariant.** Up to a fork a child's plan is its parent's, event by event.
 
-use everett_vmm::fault::PPM;
-use everett_vmm::streams::{Lineage, Owner, Purpose, Streams};
+use everett_fault::PPM;
+use everett_streams::{Lineage, Owner, Purpose, Streams};
 
 use crate::config::ExploreConfig;
 use crate::plan::draw::numbers::below;

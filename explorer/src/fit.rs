@@ -8,7 +8,7 @@
 //! **Invariant.** A fit is a function of what the operator asked for, and never of cores, of host time that was measured, or of
 //! results: explorations with one fit are beginnings of each other.
 
-use everett_vmm::fault::{PPM, Ppm};
+use everett_fault::{PPM, Ppm};
 
 /// Branches that an exploration with a budget of time is taken to run in a second of it.
 const BRANCHES_PER_S: u64 = 4;

@@ -2,12 +2,12 @@
 //!
 //! Map:
 //! - [`machine`]: a machine, its configuration, the run loop, the event queue, what goes out
-//! - [`engine`]: what executes instructions; [`clock`]: what vtime is; [`streams`]: where randomness comes from
+//! - [`engine`]: what executes instructions; [`clock`]: what vtime is
 //! - [`kvm`]: what an engine on `/dev/kvm` is made of
 //! - [`layout`]: addresses, ports and pins; [`ram`]: guest memory; [`disk`]: disk contents
 //! - [`boot`]: from kernel and initramfs to the first instruction; `acpi`: how the guest finds its devices
 //! - `devices`: interrupt controllers, UART, RTC, power; [`virtio`]: blk, net, rng, console
-//! - [`world`]: machines on a wire; [`fault`]: what can be done to a world, as data
+//! - [`world`]: machines on a wire
 //! - [`wire`]: the switch that joins the cards of nodes, what faults do to it, captures, a TCP/IP stack of the host's
 //! - [`digest`]: digests, trails, differences and bisection; [`leak`]: planted defects for tests of those
 //!
@@ -28,13 +28,11 @@ pub mod devices;
 pub mod digest;
 pub mod disk;
 pub mod engine;
-pub mod fault;
 pub mod kvm;
 pub mod layout;
 pub mod leak;
 pub mod machine;
 pub mod ram;
-pub mod streams;
 pub mod virtio;
 pub mod wire;
 pub mod world;

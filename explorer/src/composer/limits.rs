@@ -5,7 +5,7 @@ pub const COMMANDS_MAX: usize = 256;
 /// The most bytes of a command's name: those of a file name in Linux.
 pub const NAME_BYTES_MAX: usize = 255;
 /// The most nodes of a world.
-pub const NODES_MAX: usize = everett_vmm::world::NODES_MAX;
+pub const NODES_MAX: usize = everett_fault::limits::NODES_MAX;
 
 /// The most parallel drivers at a time. Each timeline draws its own bound, from 1 to this.
 pub const PARALLEL_MAX: u8 = 4;

@@ -1,7 +1,7 @@
 //! Every bound of coverage, by name.
 
 /// The most nodes of a world. Events of others are counted and otherwise ignored.
-pub const NODES_MAX: usize = 64;
+pub const NODES_MAX: usize = everett_fault::limits::NODES_MAX;
 /// The most other names of a node, such as its addresses.
 pub const ALIASES_MAX: usize = 16;
 /// The most bytes of a line that are read. What is beyond them does not count.

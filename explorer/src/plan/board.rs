@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use everett_vmm::fault::{Fault, FaultKind, Requests};
+use everett_fault::{Fault, FaultKind, Requests};
 
 use super::Entry;
 use super::calm::Calm;

@@ -1,6 +1,6 @@
 //! When a world is to be calm: its heals and quiet periods, and what they end.
 
-use everett_vmm::fault::Fault;
+use everett_fault::Fault;
 
 use super::{Entry, What};
 

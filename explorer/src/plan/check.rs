@@ -1,6 +1,6 @@
 //! Whether an entry is possible in a world, whatever else is in the plan.
 
-use everett_vmm::fault::{Fault, Group};
+use everett_fault::{Fault, Group};
 
 use super::limits::{AT_NS_MAX, FOR_NS_MAX};
 use super::line::Faulty;

@@ -1,6 +1,6 @@
 //! A plan as an executor walks it: starts and ends in exact order, and a place in them that a moment can hold.
 
-use everett_vmm::fault::Fault;
+use everett_fault::Fault;
 use serde::{Deserialize, Serialize};
 
 use super::calm::Calm;

@@ -13,4 +13,4 @@ pub const FOR_NS_MAX: u64 = 86_400_000_000_000;
 /// The most errors that are told of at once.
 pub const ERRORS_MAX: usize = 20;
 /// The most network faults at a time: as many as a wire is under.
-pub const NETWORK_FAULTS_MAX: usize = everett_vmm::wire::FAULTS_MAX;
+pub const NETWORK_FAULTS_MAX: usize = everett_fault::limits::NETWORK_FAULTS_MAX;

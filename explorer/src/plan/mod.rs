@@ -10,7 +10,7 @@
 //! - `events`: a plan as starts and ends in exact order, and a place in it
 //! - [`draw`]: plans drawn from the world's streams
 //!
-//! Not here: how faults are done, the catalogue of faults and the bounds of their values (`everett_vmm::fault`).
+//! Not here: how faults are done, the catalogue of faults and the bounds of their values (`everett_fault`).
 //!
 //! **Invariants.**
 //! - Every [`Plan`] passed all checks, however it came to be: of one that was parsed, drawn or put together, the executor
@@ -29,7 +29,7 @@ mod line;
 pub(crate) mod names;
 pub(crate) mod problem;
 
-use everett_vmm::fault::Fault;
+use everett_fault::Fault;
 use serde::{Deserialize, Serialize};
 
 use board::Board;

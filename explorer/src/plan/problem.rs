@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use everett_vmm::fault::FaultError;
+use everett_fault::FaultError;
 
 use crate::units::{UnitError, write_duration_ns};
 

@@ -9,7 +9,7 @@ mod walked;
 
 use std::collections::BTreeSet;
 
-use everett_vmm::fault::{
+use everett_fault::{
     DiskName, Distribution, Fault, Group, Links, PPM, PartitionMode, Requests, Restart, check,
 };
 use proptest::prelude::*;

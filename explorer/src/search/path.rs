@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use everett_vmm::streams::Lineage;
+use everett_streams::Lineage;
 use serde::{Deserialize, Serialize};
 
 /// Forks of a path.

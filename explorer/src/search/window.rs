@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZero;
 
-use everett_vmm::streams::{Lineage, Owner, Purpose, Streams};
+use everett_streams::{Lineage, Owner, Purpose, Streams};
 
 use super::strategy::Strategy;
 use super::tree::{Choice, Standing, Tree};

@@ -2,7 +2,7 @@
 
 use everett_explorer::plan::draw::draw;
 use everett_explorer::plan::limits::{AT_NS_MAX, LINES_MAX, PLAN_BYTES_MAX};
-use everett_vmm::streams::{Lineage, Owner, Streams};
+use everett_streams::{Lineage, Owner, Streams};
 use serde::Serialize;
 
 use super::{Outcome, common};

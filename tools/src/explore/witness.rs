@@ -12,7 +12,7 @@ use everett_explorer::history::Line;
 use everett_explorer::plan::{self, Plan};
 use everett_explorer::property::{Event as Seen, Hit, Judge, JudgeState, What as Saw};
 use everett_explorer::run::Evidence;
-use everett_vmm::fault::{Fault, Group};
+use everett_fault::{Fault, Group};
 use everett_vmm::wire::log::Step;
 use serde_json::Value;
 
@@ -354,7 +354,7 @@ impl<'s> Witness<'s> {
 
     fn healed(&mut self, vtime_ns: u64, id: u32) {
         let Some((kind, targets)) = self.lasting.remove(&id) else { return };
-        if kind == everett_vmm::fault::FaultKind::PowerLoss.name() {
+        if kind == everett_fault::FaultKind::PowerLoss.name() {
             for &node in &targets {
                 self.judge.observe(&Seen { vtime_ns, node: Some(node), what: Saw::Restarted });
             }

@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use everett_explorer::property::builtin;
+use everett_fault::Distribution;
 use everett_protocol::limits::PRIORITY_MAX;
 use everett_protocol::{Bytes, Operation, Port, WallClock};
+use everett_streams::Purpose;
 use everett_vmm::engine::any::AnyEngine;
-use everett_vmm::fault::Distribution;
 use everett_vmm::machine::End;
 use everett_vmm::machine::output::{Note, NoteEvent};
-use everett_vmm::streams::Purpose;
 use everett_vmm::world::Node;
 use rand_chacha::rand_core::Rng;
 use serde::{Deserialize, Serialize};

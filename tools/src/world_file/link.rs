@@ -1,6 +1,6 @@
 //! `[[link]]`: what the network between nodes is like.
 
-use everett_vmm::fault::Distribution;
+use everett_fault::Distribution;
 use everett_vmm::wire::{
     BITS_PER_S_MAX, BITS_PER_S_MIN, LATENCY_NS_MIN, LinkConfig, LinkOverride, QUEUE_BYTES_MAX,
     QUEUE_BYTES_MIN,

@@ -48,7 +48,7 @@ use cursor::{Source, Table};
 /// The longest world file, in bytes.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
 /// The most nodes a world has.
-pub const NODES_MAX: usize = 64;
+pub const NODES_MAX: usize = everett_fault::limits::NODES_MAX;
 /// When a world boots, if it does not say.
 pub const EPOCH_DEFAULT: &str = "2026-01-01T00:00:00Z";
 

@@ -7,6 +7,7 @@ use everett_cpu::CacheConfig;
 use everett_explorer::plan::draw::Span;
 use everett_explorer::search::Fork;
 use everett_explorer::search::strategy::StrategyKind;
+use everett_fault::FaultKind;
 use everett_snapshot::Pool;
 use everett_tools::moments::Stored;
 use everett_tools::session::agent::Phase;
@@ -14,7 +15,6 @@ use everett_tools::session::event::{Event, What};
 use everett_tools::session::launch::{EngineOptions, Launcher};
 use everett_tools::world_file::FileEntry;
 use everett_vmm::engine::soft::FlushSchedule;
-use everett_vmm::fault::FaultKind;
 use everett_vmm::machine::Until;
 
 use crate::explore::{explore, setting_of};

@@ -1,9 +1,9 @@
 //! Data disks as guests use them, beyond reading and writing.
 
 use everett_explorer::plan::draw::draw;
+use everett_streams::{Lineage, Owner, Streams};
 use everett_tools::session::event::{Event, What};
 use everett_tools::world_file;
-use everett_vmm::streams::{Lineage, Owner, Streams};
 use std::path::Path;
 
 use crate::support::{MS, cold_launcher, findings, launcher_of, lines, ready, told, under};

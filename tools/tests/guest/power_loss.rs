@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use everett_explorer::plan::draw::draw;
+use everett_streams::{Lineage, Owner, Streams};
 use everett_tools::images;
 use everett_tools::interrupt::Interrupt;
 use everett_tools::session::event::{Event, What};
 use everett_tools::session::launch::{EngineOptions, Launcher};
 use everett_tools::ui::Ui;
 use everett_tools::world_file;
-use everett_vmm::streams::{Lineage, Owner, Streams};
 
 use crate::support::{MS, cold_launcher, findings, lines, ready, told, under, world_file as test_world};
 

@@ -2,7 +2,7 @@
 
 use rand_chacha::rand_core::Rng;
 
-use crate::fault::{PPM, Ppm};
+use everett_fault::{PPM, Ppm};
 
 /// An even draw from 0 to `count` - 1; 0 when there is nothing to choose.
 pub(super) fn below(rng: &mut impl Rng, count: u64) -> u64 {

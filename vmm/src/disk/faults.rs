@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::draw;
-use crate::fault::distribution::DistributionError;
-use crate::fault::{Distribution, Fault, PPM, Ppm, Requests};
-use crate::streams::{Purpose, Streams};
+use everett_fault::distribution::DistributionError;
+use everett_fault::{Distribution, Fault, PPM, Ppm, Requests};
+use everett_streams::{Purpose, Streams};
 
 /// The most faults that a disk has at a time.
 pub const FAULTS_MAX: usize = 64;

@@ -38,11 +38,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use crate::fault::Requests;
-use crate::streams::Streams;
 use base::Base;
 use cache::Cache;
 use content::Content;
+use everett_fault::Requests;
+use everett_streams::Streams;
 use faults::Faults;
 use map::MappedFile;
 

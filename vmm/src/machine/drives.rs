@@ -9,9 +9,9 @@ use crate::disk::{Aborted, Disk, DiskError, PowerLoss, PowerLossOptions};
 use crate::engine::Engine;
 use crate::machine::events::EventQueue;
 use crate::ram::Ram;
-use crate::streams::{Purpose, Streams};
 use crate::virtio::Device;
 use crate::virtio::blk::Blk;
+use everett_streams::{Purpose, Streams};
 
 impl<E: Engine> Machine<E> {
     /// The disks, by their places in the configuration.

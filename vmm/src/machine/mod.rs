@@ -24,6 +24,7 @@ pub mod output;
 mod run;
 mod slice;
 pub mod stop;
+mod streams;
 
 #[cfg(test)]
 pub(crate) mod fake;
@@ -57,7 +58,6 @@ use crate::engine::{Engine, TscAnchor};
 use crate::layout::{EVENT_GSI, GENERATION_ID, PAGE, UART_GSI, VIRTIO_GSI, VIRTIO_SLOTS_MAX};
 use crate::leak::Leak;
 use crate::ram::{PageSet, Ram};
-use crate::streams::{Lineage, Owner, Purpose, Streams};
 use crate::virtio::blk::Blk;
 use crate::virtio::console::Console;
 use crate::virtio::mmio::Transport;
@@ -65,6 +65,7 @@ use crate::virtio::net::Net;
 use crate::virtio::rng::Rng;
 use crate::virtio::{Cx, Device};
 use events::EventQueue;
+use everett_streams::{Lineage, Owner, Purpose, Streams};
 use guard::Guard;
 use journal::Journal;
 use output::Output;

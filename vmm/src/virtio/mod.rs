@@ -20,7 +20,7 @@ use crate::disk::Disk;
 use crate::machine::events::{Event, EventId, EventQueue};
 use crate::machine::output::Output;
 use crate::ram::Ram;
-use crate::streams::Streams;
+use everett_streams::Streams;
 use queue::{QueueError, VirtQueue};
 
 /// What a device may touch besides its own state.

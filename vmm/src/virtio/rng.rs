@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::queue::{self, VirtQueue, part, total};
 use super::{Cx, DeviceError, on_queue};
-use crate::streams::Purpose;
+use everett_streams::Purpose;
 
 /// Entries of the queue.
 pub const QUEUE_SIZE: u16 = 64;

@@ -9,7 +9,7 @@ use crate::disk::Disk;
 use crate::machine::events::{Event, EventQueue};
 use crate::machine::output::{Note, Output};
 use crate::ram::Ram;
-use crate::streams::{Lineage, Owner, Streams};
+use everett_streams::{Lineage, Owner, Streams};
 
 /// Where queue `n` has its rings, and where its buffers are.
 const RINGS: u64 = 0x10_0000;

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use everett_fault::limits::NETWORK_FAULTS_MAX;
 use serde::{Deserialize, Serialize};
 
 use super::config::{BITS_PER_S_MAX, BITS_PER_S_MIN, Topology};
 use super::pairs::Pairs;
-use crate::fault::distribution::DistributionError;
-use crate::fault::{Distribution, Fault, Group, Links, PPM, PartitionMode, Ppm};
+use everett_fault::distribution::DistributionError;
+use everett_fault::{Distribution, Fault, Group, Links, PPM, PartitionMode, Ppm};
 
-/// Faults at a time.
-pub const FAULTS_MAX: usize = 256;
 /// How much later each frame arrives at a slow partition, in nanoseconds.
 pub const SLOW_NS: u64 = 1_000_000_000;
 
@@ -36,7 +35,7 @@ pub enum FaultError {
     #[error("fault {0} is active already")]
     Active(u64),
     /// Too many.
-    #[error("at most {FAULTS_MAX} faults at a time")]
+    #[error("at most {NETWORK_FAULTS_MAX} faults at a time")]
     TooMany,
 }
 

@@ -6,10 +6,11 @@
 
 use std::collections::BTreeSet;
 
-use super::active::{Active, Effect, FAULTS_MAX, FaultError};
+use super::active::{Active, Effect, FaultError};
 use super::log::Why;
 use super::{PORTS_MAX, Wire};
-use crate::fault::Fault;
+use everett_fault::Fault;
+use everett_fault::limits::NETWORK_FAULTS_MAX;
 
 impl Wire {
     /// A fault begins, under a number that is the caller's. Faults act in the order of their numbers.
@@ -22,7 +23,7 @@ impl Wire {
         if faults.contains_key(&id) {
             return Err(FaultError::Active(id));
         }
-        if faults.len() >= FAULTS_MAX {
+        if faults.len() >= NETWORK_FAULTS_MAX {
             return Err(FaultError::TooMany);
         }
         let at = self.change(at);

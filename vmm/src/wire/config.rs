@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fault::Distribution;
-use crate::fault::distribution::DistributionError;
 use crate::virtio::net::FRAME_BYTES_MAX;
+use everett_fault::Distribution;
+use everett_fault::distribution::DistributionError;
 
 /// Ports of a wire. Sets of them are bits of a word.
-pub const PORTS_MAX: usize = 64;
+pub const PORTS_MAX: usize = everett_fault::limits::NODES_MAX;
 /// Bytes of a node's name.
 pub const NAME_BYTES_MAX: usize = 64;
 /// The least that a link's latency may be, in nanoseconds: nodes run this far without hearing of each other.

@@ -15,8 +15,8 @@ use rand_chacha::rand_core::Rng;
 use super::active::{Effect, Faults, SLOW_NS};
 use super::config::Topology;
 use super::log::Why;
-use crate::fault::{Distribution, PPM, Ppm};
-use crate::streams::{LinkDraw, Purpose, Streams};
+use everett_fault::{Distribution, PPM, Ppm};
+use everett_streams::{LinkDraw, Purpose, Streams};
 
 /// What becomes of a frame on one direction, as far as it is drawn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The wire: an Ethernet switch and the links between it and each node's card. It knows no machines: frames go in with port
 //! and vtime, deliveries come out with port and vtime.
 //!
-//! A link joins two nodes, through the switch: what a [`Links`](crate::fault::Links) means by the frames from one to the
+//! A link joins two nodes, through the switch: what a [`Links`](everett_fault::Links) means by the frames from one to the
 //! other is one *direction*. The switch decides at once which directions a frame takes; each then has a queue with a
 //! bandwidth, a latency, and the faults that are active on it.
 //!
@@ -49,14 +49,14 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use crate::streams::{Lineage, Owner, Streams};
 use active::Faults;
-pub use active::{FAULTS_MAX, FaultError, SLOW_NS};
+pub use active::{FaultError, SLOW_NS};
 use config::Topology;
 pub use config::{
     BITS_PER_S_MAX, BITS_PER_S_MIN, ConfigError, LATENCY_NS_MIN, LinkConfig, LinkOverride, NAME_BYTES_MAX,
     PORTS_MAX, PortConfig, QUEUE_BYTES_MAX, QUEUE_BYTES_MIN, WireConfig,
 };
+use everett_streams::{Lineage, Owner, Streams};
 use flight::Flight;
 pub use flight::{BYTES_MAX, FRAMES_MAX, READY_FRAMES_MAX};
 use link::Item;

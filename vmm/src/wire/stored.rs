@@ -1,10 +1,11 @@
 //! What is checked of a wire that comes from a file, where anything may be.
 
+use everett_fault::limits::NETWORK_FAULTS_MAX;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::log::Log;
-use super::{FAULTS_MAX, State, Wire};
+use super::{State, Wire};
 
 /// Numbers and vtimes are below this, so that counting on never comes around.
 const NUMBERS_MAX: u64 = 1 << 62;
@@ -23,7 +24,7 @@ impl<'de> Deserialize<'de> for Wire {
             ("the switch's table", state.table.is_sound(ports)),
             ("the number of frames", state.next_frame < NUMBERS_MAX && state.next_seq < NUMBERS_MAX),
             ("its vtime", state.now.max(state.last.0) < NUMBERS_MAX),
-            ("the number of faults", state.faults.0.len() <= FAULTS_MAX),
+            ("the number of faults", state.faults.0.len() <= NETWORK_FAULTS_MAX),
             ("a fault", state.faults.0.values().all(|active| active.is_sound(ports))),
             ("what is on its way", state.flight.is_sound(&state.topology, state.next_seq, state.next_frame)),
         ];

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::clock::VTIME_MAX;
-use crate::fault::check::CLOCK_DRIFT_PPM_MAX as DRIFT_PPM_MAX;
+use everett_fault::check::CLOCK_DRIFT_PPM_MAX as DRIFT_PPM_MAX;
 
 const PPM: u128 = 1_000_000;
 

@@ -2,8 +2,8 @@
 
 use super::{Node, World};
 use crate::engine::Engine;
-use crate::fault::{Distribution, Ppm};
 use crate::machine::End;
+use everett_fault::{Distribution, Ppm};
 
 impl<E: Engine> World<E> {
     /// Take a node's power away. Its disks stay in the machine, as they were: what becomes of their caches is another
@@ -34,7 +34,7 @@ impl<E: Engine> World<E> {
         self.nodes[node].resume(now);
     }
 
-    /// Give a node's CPU a part of its speed; [`crate::fault::PPM`] is all of it.
+    /// Give a node's CPU a part of its speed; [`everett_fault::PPM`] is all of it.
     pub fn set_speed(&mut self, node: usize, ppm: Ppm) {
         self.nodes[node].set_speed(ppm);
     }

@@ -39,9 +39,6 @@ pub use host::PlugError;
 pub use moment::{WORLD_VERSION, WorldMoment};
 pub use node::{Node, NodeState};
 
-/// Nodes of a world: the ports of a wire.
-pub const NODES_MAX: usize = crate::wire::PORTS_MAX;
-
 /// What of a world is neither node nor wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Round {

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::clock::NodeClock;
 use crate::clock::VTIME_MAX;
 use crate::engine::Engine;
-use crate::fault::{Distribution, PPM, Ppm};
 use crate::machine::{End, Machine, Stop, Until};
-use crate::streams::Purpose;
 use crate::wire::READY_FRAMES_MAX;
+use everett_fault::{Distribution, PPM, Ppm};
+use everett_streams::Purpose;
 
 /// What of a node is neither machine nor wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,18 +5,18 @@
 //! purpose takes a new machine version; the assertion prints the new values, to be copied into [`GOLDEN`].
 
 use everett_cpu::CacheConfig;
+use everett_fault::{Distribution, Fault, Links, Requests};
 use everett_snapshot::Pool;
+use everett_streams::{Lineage, Owner, Purpose, Streams};
 use everett_vmm::clock::ClockMode;
 use everett_vmm::disk::{Disk, DiskFault, PowerLossOptions, SectorSize};
 use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::engine::branches::BranchEngine;
 use everett_vmm::engine::exits::ExitEngine;
 use everett_vmm::engine::soft::SoftEngine;
-use everett_vmm::fault::{Distribution, Fault, Links, Requests};
 use everett_vmm::layout::{VIRTIO, VIRTIO_STRIDE};
 use everett_vmm::machine::{CardConfig, DiskConfig, MachineConfig, Moment};
 use everett_vmm::ram::Ram;
-use everett_vmm::streams::{Lineage, Owner, Purpose, Streams};
 use everett_vmm::virtio::blk::Latency;
 use everett_vmm::virtio::net::Wire;
 use everett_vmm::wire::{LinkConfig, WireConfig};

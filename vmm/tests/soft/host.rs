@@ -2,8 +2,8 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use everett_streams::{Lineage, Owner, Streams};
 use everett_vmm::digest::Breakdown;
-use everett_vmm::streams::{Lineage, Owner, Streams};
 use everett_vmm::wire::endpoint::{Endpoint, EndpointConfig, EndpointDraws};
 use everett_vmm::wire::{PortConfig, WireConfig};
 use everett_vmm::world::{Captured, PlugError, World};

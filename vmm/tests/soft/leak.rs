@@ -2,10 +2,10 @@
 
 use std::convert::Infallible;
 
+use everett_fault::{Fault, Links};
 use everett_vmm::digest::bisect::Subject;
 use everett_vmm::digest::{Cause, Digest, Side, first_difference};
 use everett_vmm::engine::soft::SoftEngine;
-use everett_vmm::fault::{Fault, Links};
 use everett_vmm::machine::{Machine, Stop, Until};
 use everett_vmm::world::{WorldStop, WorldUntil};
 use iced_x86::code_asm::*;

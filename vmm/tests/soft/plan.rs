@@ -1,8 +1,8 @@
 //! Worlds of small guests, and what is done to their nodes at which vtime.
 
+use everett_fault::{Distribution, Ppm};
 use everett_snapshot::Pool;
 use everett_vmm::engine::soft::SoftEngine;
-use everett_vmm::fault::{Distribution, Ppm};
 use everett_vmm::machine::Moment;
 use everett_vmm::wire::WireConfig;
 use everett_vmm::world::{World, WorldMoment, WorldStop, WorldUntil};

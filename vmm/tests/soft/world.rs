@@ -1,10 +1,10 @@
 //! A world is the same however its run is cut, and wherever it is taken apart and put together again.
 
+use everett_fault::Distribution;
 use everett_snapshot::Pool;
 use everett_vmm::Machine;
 use everett_vmm::digest::Breakdown;
 use everett_vmm::engine::soft::SoftEngine;
-use everett_vmm::fault::Distribution;
 use everett_vmm::wire::log::{Step, StepKind, Why};
 use everett_vmm::world::{WORLD_VERSION, WorldMoment, WorldUntil};
 use proptest::prelude::*;

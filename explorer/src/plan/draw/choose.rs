@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use everett_vmm::fault::{DiskName, Distribution, Fault, Group, Links, PartitionMode, Ppm, Restart};
+use everett_fault::{DiskName, Distribution, Fault, Group, Links, PartitionMode, Ppm, Restart};
 use rand_chacha::ChaCha20Rng;
 
 use crate::plan::names::Names;

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use everett_vmm::fault::{Fault, FaultError, FaultKind, PPM};
+use everett_fault::{Fault, FaultError, FaultKind, PPM};
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 

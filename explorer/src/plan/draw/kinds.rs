@@ -7,12 +7,12 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use everett_vmm::fault::check::{
+use everett_fault::check::{
     BIT_ROT_BITS, CLOCK_DRIFT_PPM_MAX, CLOCK_STEP_NS_MAX, PRIORITIES_EVERY_NS_MIN, SLOW_CPU_PPM,
     STALL_EVERY_INSTRUCTIONS, STALL_NS_MAX,
 };
-use everett_vmm::fault::distribution::TIME_NS_MAX;
-use everett_vmm::fault::{FaultKind, PPM, Ppm, Requests};
+use everett_fault::distribution::TIME_NS_MAX;
+use everett_fault::{FaultKind, PPM, Ppm, Requests};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::limits::FOR_NS_MAX;
@@ -214,7 +214,7 @@ kinds! {
         /// Where.
         links: LinkChoice = LinkChoice::default(), within SHARES;
         /// What is left, in bits a second.
-        bits_per_s: Between<u64> = Between(100_000, 100_000_000), within everett_vmm::fault::check::BITS_PER_S;
+        bits_per_s: Between<u64> = Between(100_000, 100_000_000), within everett_fault::check::BITS_PER_S;
     }
     /// Nothing gets through.
     Partition partition: true, every 15 s {

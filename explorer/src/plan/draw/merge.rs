@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use everett_vmm::fault::Fault;
+use everett_fault::Fault;
 
 use crate::plan::calm::Calm;
 use crate::plan::limits::{

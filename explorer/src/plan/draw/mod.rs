@@ -23,8 +23,8 @@ mod span;
 
 use std::collections::BTreeMap;
 
-use everett_vmm::fault::Fault;
-use everett_vmm::streams::{Purpose, Streams};
+use everett_fault::Fault;
+use everett_streams::{Purpose, Streams};
 
 use super::board::Board;
 use super::calm::Calm;

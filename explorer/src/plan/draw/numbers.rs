@@ -2,7 +2,7 @@
 
 use rand_chacha::rand_core::Rng;
 
-use everett_vmm::fault::{PPM, Ppm};
+use everett_fault::{PPM, Ppm};
 
 /// The most mean times that one exponential draw gives: a longer one has a probability of e^-64.
 const EXPONENTIAL_MAX: u32 = 64;

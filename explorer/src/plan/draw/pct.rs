@@ -14,8 +14,8 @@
 
 use std::ops::RangeInclusive;
 
-use everett_vmm::fault::distribution::TIME_NS_MAX;
-use everett_vmm::fault::{Distribution, Fault, Group, Links};
+use everett_fault::distribution::TIME_NS_MAX;
+use everett_fault::{Distribution, Fault, Group, Links};
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use everett_vmm::fault::Requests;
+use everett_fault::Requests;
 
 use crate::units::{deserialize_duration_ns, write_duration_ns};
 

@@ -1,6 +1,6 @@
 //! Each fault's own fields: the one table of what a line about it says.
 
-use everett_vmm::fault::{DiskName, Fault, FaultKind, PPM, PartitionMode, Requests, Restart};
+use everett_fault::{DiskName, Fault, FaultKind, PPM, PartitionMode, Requests, Restart};
 
 use super::fields::{Fields, Place, Value, word};
 use super::json::Json;

@@ -12,7 +12,7 @@ mod fields;
 mod json;
 mod values;
 
-use everett_vmm::fault::FaultKind;
+use everett_fault::FaultKind;
 
 pub(super) use fields::Faulty;
 use fields::{Fields, Value};

@@ -1,6 +1,6 @@
 //! The types of values in a line: numbers, durations, distributions, groups of nodes and links.
 
-use everett_vmm::fault::{Distribution, Group, Links};
+use everett_fault::{Distribution, Group, Links};
 
 use crate::plan::problem::{Problem, quoted};
 use crate::units::{parse_duration_ns, write_duration_ns};

@@ -2,7 +2,7 @@
 //!
 //! The page is `docs/faults.md` of this repository, outside the crate: these tests need a checkout.
 
-use everett_vmm::fault::FaultKind;
+use everett_fault::FaultKind;
 
 use super::*;
 use crate::plan::draw::FaultConfig;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use everett_vmm::fault::FaultKind;
-use everett_vmm::streams::{Lineage, Owner, Streams};
+use everett_fault::FaultKind;
+use everett_streams::{Lineage, Owner, Streams};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde_json::{Map, Value, json};

@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 use everett_explorer::composer::limits::{COMMANDS_MAX, FINISH_NS_MAX, KILL_NS_MAX, LAST_NS_MAX};
 use everett_explorer::composer::{Act, Composer, ComposerState, Counts, Prefix, Start, Tally, Template};
 use everett_explorer::property::builtin;
+use everett_streams::{Lineage, Owner, Purpose, Streams};
 use everett_vmm::clock::VTIME_MAX;
-use everett_vmm::streams::{Lineage, Owner, Purpose, Streams};
 use serde::{Deserialize, Serialize};
 
 use super::director::{STOP_NS_MAX, Stage};

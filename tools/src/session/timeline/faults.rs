@@ -8,12 +8,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use everett_explorer::plan::{Cursor, Event as Due, Events, Happening, Plan};
+use everett_fault::{Fault, PPM, Restart};
 use everett_protocol::Exec;
+use everett_streams::{Lineage, Owner, Purpose, Streams};
 use everett_vmm::disk::{DiskFault, PowerLossOptions};
 use everett_vmm::engine::any::AnyEngine;
-use everett_vmm::fault::{Fault, PPM, Restart};
 use everett_vmm::machine::Machine;
-use everett_vmm::streams::{Lineage, Owner, Purpose, Streams};
 use serde::{Deserialize, Serialize};
 
 use super::director::Stage;

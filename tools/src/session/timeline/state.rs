@@ -9,11 +9,11 @@ use std::sync::Arc;
 use everett_explorer::plan::limits::LINES_MAX;
 use everett_explorer::search::{Fork, Path};
 use everett_protocol::{self as protocol, Exec, Operation, Request};
+use everett_streams::{Lineage, Owner, Streams};
 use everett_vmm::clock::VTIME_MAX;
 use everett_vmm::digest::Trail;
 use everett_vmm::digest::trail::TRAIL_INTERVAL_NS;
 use everett_vmm::engine::any::AnyEngine;
-use everett_vmm::streams::{Lineage, Owner, Streams};
 use everett_vmm::world::World;
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 //! **Invariant.** After a restart every value that is drawn follows the new lineage. An owner that is added to
 //! [`OwnerKind`] must be decided about here, or nothing compiles.
 
-use everett_vmm::streams::{Lineage, Owner, OwnerKind, Streams};
+use everett_streams::{Lineage, Owner, OwnerKind, Streams};
 
 use super::Timeline;
 

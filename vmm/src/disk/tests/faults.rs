@@ -1,8 +1,8 @@
 //! Faults: how often, how long, and on what.
 
 use super::*;
-use crate::fault::{DiskName, Distribution, Fault};
-use crate::streams::{Lineage, Owner};
+use everett_fault::{DiskName, Distribution, Fault};
+use everett_streams::{Lineage, Owner};
 
 fn error(requests: Requests, ppm: u32) -> DiskFault {
     DiskFault::Error { requests, ppm }

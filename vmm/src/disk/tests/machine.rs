@@ -5,13 +5,13 @@ use virtio_bindings::virtio_mmio as reg;
 use vm_memory::{Bytes, GuestAddress};
 
 use super::*;
-use crate::fault::Distribution;
 use crate::layout::{VIRTIO, VIRTIO_STRIDE};
 use crate::machine::fake::{FakeEngine, Op, Script};
 use crate::machine::{DiskConfig, Machine, MachineConfig, Moment, MomentError, STATE_VERSION, Until};
-use crate::streams::{Lineage, Owner};
 use crate::virtio::blk::Latency;
+use everett_fault::Distribution;
 use everett_snapshot::Pool;
+use everett_streams::{Lineage, Owner};
 
 /// The disk's slot, after console and entropy source.
 const SLOT: u64 = VIRTIO + 2 * VIRTIO_STRIDE;

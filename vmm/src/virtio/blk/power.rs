@@ -42,7 +42,7 @@ impl Blk {
         self.disk
     }
 
-    /// The same for [`Purpose`](crate::streams::Purpose): a machine has fewer disks than virtio slots.
+    /// The same for [`Purpose`](everett_streams::Purpose): a machine has fewer disks than virtio slots.
     pub(crate) fn number(&self) -> u8 {
         self.disk as u8
     }

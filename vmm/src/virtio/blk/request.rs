@@ -9,10 +9,10 @@ use virtio_bindings::virtio_blk::{
 
 use super::{RANGE_SECTORS_MAX, RANGES_MAX, SERIAL_BYTES};
 use crate::disk::{Change, Disk, SECTOR};
-use crate::fault::Requests;
 use crate::ram::Ram;
 use crate::virtio::queue::{self, Chain, QueueError, Segment, part, total};
 use crate::virtio::{DeviceError, on_queue};
+use everett_fault::Requests;
 
 /// `struct virtio_blk_req` up to the data: type, reserved, sector.
 const HEADER_BYTES: u64 = 16;

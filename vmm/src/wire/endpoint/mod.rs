@@ -31,8 +31,8 @@ use smoltcp::wire::{EthernetAddress, HardwareAddress, IpCidr};
 
 use super::{FRAMES_MAX, PortConfig};
 use crate::digest::Digest;
-use crate::streams::{Purpose, Streams};
 use card::Card;
+use everett_streams::{Purpose, Streams};
 pub use heard::{HEARD_BYTES_MAX, Heard};
 pub use neighbors::NEIGHBORS_MAX;
 use neighbors::Neighbors;

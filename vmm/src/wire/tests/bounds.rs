@@ -2,8 +2,9 @@
 
 use super::config::Topology;
 use super::*;
-use crate::fault::PartitionMode;
 use crate::virtio::net::FRAME_BYTES_MAX;
+use everett_fault::PartitionMode;
+use everett_fault::limits::NETWORK_FAULTS_MAX;
 
 #[test]
 fn frames_and_bytes_on_their_way_are_bounded() {
@@ -33,7 +34,7 @@ fn frames_and_bytes_on_their_way_are_bounded() {
 #[test]
 fn duplicates_are_bounded() {
     let mut wire = wire(2, Distribution::Constant(10 * MS));
-    for id in 0..FAULTS_MAX as u64 {
+    for id in 0..NETWORK_FAULTS_MAX as u64 {
         wire.apply(id, &Fault::Duplicate { links: Links::all(), ppm: 1_000_000 }, 0).unwrap();
     }
     for i in 0..1_000 {
@@ -43,7 +44,7 @@ fn duplicates_are_bounded() {
     assert_eq!(drain(&mut wire, S).len(), FRAMES_MAX);
     // Copies that were lost never were.
     let steps = wire.take_steps();
-    assert_eq!(drops(&steps, Why::Bound), 1_000 - FRAMES_MAX.div_ceil(FAULTS_MAX + 1));
+    assert_eq!(drops(&steps, Why::Bound), 1_000 - FRAMES_MAX.div_ceil(NETWORK_FAULTS_MAX + 1));
 }
 
 #[test]

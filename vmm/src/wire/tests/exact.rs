@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::plan::{Action, Faults, act, plan, plan_wire};
 use super::*;
-use crate::fault::PPM;
+use everett_fault::PPM;
 
 const LATENCY: u64 = 200_000;
 

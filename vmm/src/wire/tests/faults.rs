@@ -1,7 +1,8 @@
 //! Each fault against its parameters.
 
 use super::*;
-use crate::fault::{PPM, PartitionMode};
+use everett_fault::limits::NETWORK_FAULTS_MAX;
+use everett_fault::{PPM, PartitionMode};
 
 /// So many that the log holds their steps and those of copies.
 const FRAMES: u32 = 90_000;
@@ -288,7 +289,7 @@ fn what_is_no_network_fault_is_refused() {
         (Fault::Bandwidth { links: all(), bits_per_s: 0 }, FaultError::Bandwidth(0)),
         (
             Fault::Latency { links: all(), extra: Distribution::Quantiles(vec![]) },
-            FaultError::Distribution(crate::fault::distribution::DistributionError::Quantiles),
+            FaultError::Distribution(everett_fault::distribution::DistributionError::Quantiles),
         ),
     ] {
         assert_eq!(wire.apply(1, &fault, 10), Err(error));
@@ -297,7 +298,7 @@ fn what_is_no_network_fault_is_refused() {
     wire.apply(1, &loss(all(), 5), 10).unwrap();
     assert_eq!(wire.apply(1, &loss(all(), 5), 10), Err(FaultError::Active(1)));
     assert_eq!(wire.faults().collect::<Vec<_>>(), [1]);
-    for id in 2..=FAULTS_MAX as u64 {
+    for id in 2..=NETWORK_FAULTS_MAX as u64 {
         wire.apply(id, &loss(all(), 5), 10).unwrap();
     }
     assert_eq!(wire.apply(0, &loss(all(), 5), 10), Err(FaultError::TooMany));

@@ -15,7 +15,7 @@ mod sound;
 
 use super::log::{Step, StepKind, Why};
 use super::*;
-use crate::fault::{Distribution, Fault, Group, Links};
+use everett_fault::{Distribution, Fault, Group, Links};
 
 /// A millisecond, in nanoseconds.
 const MS: u64 = 1_000_000;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::fault::PartitionMode;
+use everett_fault::PartitionMode;
 
 pub(super) const PORTS: u8 = 4;
 

@@ -57,7 +57,7 @@ fn what_arrives_without_power_is_lost() {
 #[test]
 fn a_clogged_card_loses_what_it_holds() {
     let mut wire = wire(2, Distribution::Constant(LATENCY));
-    let hold = Fault::Partition { links: Links::all(), mode: crate::fault::PartitionMode::Hold };
+    let hold = Fault::Partition { links: Links::all(), mode: everett_fault::PartitionMode::Hold };
     wire.apply(1, &hold, 0).unwrap();
     wire.send(0, 0, frame(mac(1), mac(0), 60, 1));
     wire.apply(2, &Fault::Clog { node: "n0".into() }, 1).unwrap();
@@ -72,7 +72,7 @@ fn a_clogged_card_loses_what_it_holds() {
 #[test]
 fn what_a_partition_holds_has_left_its_card_when_the_clog_ends() {
     let mut wire = wire(2, Distribution::Constant(LATENCY));
-    let hold = Fault::Partition { links: Links::all(), mode: crate::fault::PartitionMode::Hold };
+    let hold = Fault::Partition { links: Links::all(), mode: everett_fault::PartitionMode::Hold };
     wire.apply(1, &hold, 0).unwrap();
     for (at, id) in [(1, 2), (4, 3)] {
         wire.apply(id, &Fault::Clog { node: "n0".into() }, at).unwrap();

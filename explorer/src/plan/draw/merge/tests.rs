@@ -1,7 +1,7 @@
 //! Latencies beside what was drawn or written.
 
-use everett_vmm::fault::{Distribution, Group, Links};
-use everett_vmm::streams::{Lineage, Owner, Streams};
+use everett_fault::{Distribution, Group, Links};
+use everett_streams::{Lineage, Owner, Streams};
 use proptest::prelude::*;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 
 use everett_explorer::search::Fork;
+use everett_streams::Purpose;
 use everett_vmm::MachineConfig;
 use everett_vmm::boot::small_kernel;
 use everett_vmm::machine::CardConfig;
-use everett_vmm::streams::Purpose;
 use everett_vmm::virtio::net::Wire;
 use everett_vmm::wire::WireConfig;
 use everett_vmm::wire::endpoint::EndpointConfig;

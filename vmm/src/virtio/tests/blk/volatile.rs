@@ -8,10 +8,10 @@ use rand_chacha::rand_core::SeedableRng;
 
 use super::{SECTORS, request, rig};
 use crate::disk::{Aborted, Disk, DiskFault, LossMode, PowerLoss, PowerLossOptions, SectorSize};
-use crate::fault::{Distribution, Requests};
 use crate::virtio::Device;
 use crate::virtio::blk::{Blk, Latency};
 use crate::virtio::testing::{Rig, streams};
+use everett_fault::{Distribution, Requests};
 
 const FLUSH: u64 = 1 << 9;
 const WRITE_NS: u64 = 15_500;

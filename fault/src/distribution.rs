@@ -154,7 +154,7 @@ mod tests {
         }
         assert!(Distribution::Quantiles(vec![(0, 1), (PPM, 1)]).check().is_ok());
     }
-    const PPM: u32 = crate::fault::PPM;
+    const PPM: u32 = crate::PPM;
 
     proptest! {
         /// No distribution panics, checked or not, and one draw takes one number.

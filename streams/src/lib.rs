@@ -6,7 +6,7 @@
 //! seed -> lineage -> lineage of a child, for each fork -> key of an owner -> key of a purpose. So no name of a node can be
 //! mistaken for another owner, nor an owner for a purpose.
 //!
-//! A position is the key *and* the word position; both are state. Nothing under `vmm` draws from anywhere else.
+//! A position is the key *and* the word position; both are state. Nothing that decides what a guest computes draws from anywhere else.
 
 mod encode;
 mod owner;
@@ -18,8 +18,6 @@ use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::Engine;
-use crate::machine::Machine;
 use encode::{Encoder, context};
 pub use owner::{Owner, OwnerKind};
 pub use purpose::{LinkDraw, Purpose};
@@ -84,23 +82,6 @@ impl Streams {
     /// Draws a number.
     pub fn next_u64(&mut self, purpose: Purpose) -> u64 {
         self.get(purpose).next_u64()
-    }
-}
-
-impl<E: Engine> Machine<E> {
-    /// The machine's streams, to look at.
-    pub fn streams(&self) -> &Streams {
-        &self.state.streams
-    }
-
-    /// The machine's stream for a purpose, for what is done to it.
-    pub fn stream(&mut self, purpose: Purpose) -> &mut ChaCha20Rng {
-        self.state.streams.get(purpose)
-    }
-
-    /// From here on everything that is drawn for this machine follows `lineage`, from the beginning.
-    pub fn restart_streams(&mut self, lineage: &Lineage) {
-        self.state.streams = Streams::new(lineage, Owner::Node(self.name()));
     }
 }
 

@@ -6,6 +6,7 @@
 //! - `check`: the bounds of each fault's values
 //! - `links`: which directions of which links a network fault is about
 //! - `distribution`: how long something takes
+//! - `limits`: bounds of a world
 //!
 //! Not here: the form in which people write faults, and plans (`everett-explorer`).
 //!
@@ -16,6 +17,7 @@
 pub mod check;
 pub mod distribution;
 pub mod kind;
+pub mod limits;
 pub mod links;
 
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 use super::*;
-use crate::fault::{DiskName, Links, Requests, Restart};
+use crate::{DiskName, Links, Requests, Restart};
 
 fn node() -> String {
     "a".to_owned()
@@ -108,10 +108,10 @@ fn argument_vectors() {
 /// One of each shape of content: what is stored comes back.
 #[test]
 fn a_fault_survives_storage() {
-    let nodes = |names: &[&str]| crate::fault::Group::Nodes(names.iter().map(|n| (*n).to_owned()).collect());
+    let nodes = |names: &[&str]| crate::Group::Nodes(names.iter().map(|n| (*n).to_owned()).collect());
     for fault in [
         Fault::Latency {
-            links: Links { from: nodes(&["a", "b"]), to: crate::fault::Group::All, both_ways: false },
+            links: Links { from: nodes(&["a", "b"]), to: crate::Group::All, both_ways: false },
             extra: Distribution::Quantiles(vec![(0, 1), (PPM, 2)]),
         },
         Fault::PowerLoss { node: node(), restart: None, tear_sectors: true },

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::OwnerKind;
 use super::encode::Encoder;
-use crate::fault::FaultKind;
+use everett_fault::FaultKind;
 
 /// Declares [`Purpose`] from one list, so that the enum, its identifiers, owners and encoding cannot differ.
 macro_rules! purposes {
