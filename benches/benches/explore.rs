@@ -8,9 +8,9 @@
 use benches::{Report, Samples};
 use clap::Parser;
 use everett_explorer::search::strategy::StrategyKind;
+use everett_host::time::Stopwatch;
 use everett_tools::cli::Cli;
 use everett_tools::commands;
-use everett_tools::host_time::Stopwatch;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};

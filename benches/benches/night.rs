@@ -15,9 +15,9 @@ use benches::{Report, Samples};
 use clap::Parser;
 use everett_explorer::search::Place;
 use everett_explorer::search::strategy::StrategyKind;
+use everett_host::time::Stopwatch;
 use everett_tools::cli::Cli;
 use everett_tools::commands;
-use everett_tools::host_time::Stopwatch;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 

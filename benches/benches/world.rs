@@ -4,14 +4,14 @@
 
 use benches::{Options, Report, Samples, host};
 use clap::Parser;
-use everett_tools::images;
-use everett_tools::interrupt::Interrupt;
-use everett_tools::session::agent::Phase;
-use everett_tools::session::launch::{EngineOptions, Launcher};
-use everett_tools::session::timeline::Timeline;
-use everett_tools::session::watching::{Watched, Watching};
-use everett_tools::ui::Ui;
-use everett_tools::world_file;
+use everett_host::interrupt::Interrupt;
+use everett_session::conversation::Phase;
+use everett_session::images;
+use everett_session::launch::{EngineOptions, Launcher};
+use everett_session::progress::Quiet;
+use everett_session::timeline::Timeline;
+use everett_session::watching::{Watched, Watching};
+use everett_session::world_file;
 use everett_vmm::machine::Until;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -104,7 +104,7 @@ fn world(work: Work) -> String {
 fn cost(text: &str, for_ns: u64, instrument: Instrument) -> anyhow::Result<(f64, f64)> {
     let folder = tempfile::tempdir()?;
     let world = world_file::parse(text, &folder.path().join("world.toml"))?;
-    let image = images::get(&Ui::new(false), &world, &Interrupt::default())?;
+    let image = images::get(&Quiet, &world, &Interrupt::default())?;
     let mut options = EngineOptions::default();
     options.caches.edges = instrument == Instrument::Edges;
     let mut launcher = Launcher {

@@ -13,7 +13,7 @@ use everett_explorer::run::{
     Evidence, Header, HistoryCount, Hit, Journal, Record, RunError, SCHEMA_VERSION, StrategyName, Why,
 };
 use everett_explorer::search::strategy::StrategyKind;
-use everett_tools::host_time::CpuClock;
+use everett_host::time::CpuClock;
 
 use crate::host::resident_bytes;
 

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use everett_fault::{PPM, Ppm};
+use everett_input::units::{Size, write_duration_ns};
 use serde::{Deserialize, Serialize};
 
 use crate::coverage::AbstractionConfig;
@@ -10,7 +11,6 @@ use crate::fit::Fit;
 use crate::plan::draw::Span;
 use crate::plan::draw::pct::DEPTH;
 use crate::search::strategy::StrategyKind;
-use crate::units::{Size, write_duration_ns};
 
 /// How long a branch is, in nanoseconds: 100 ms to an hour. Whole steps of [`GRID_NS`].
 const SEGMENT_NS: RangeInclusive<u64> = 100_000_000..=3_600_000_000_000;

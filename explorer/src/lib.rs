@@ -10,7 +10,7 @@
 //! - [`property`] and [`history`]: what must not be seen, in logs, on consoles and in what clients were told
 //! - [`run`]: the run directory, and what is known from it; [`report`]: that, told
 //! - [`shrink`]: the fewest faults that still show something
-//! - [`units`]: durations and sizes as people write them; [`suggest`]: what a misspelt name was meant to be;
+//! - [`suggest`]: what a misspelt name was meant to be;
 //!   `pattern`: names with stars and expressions that a world file gives
 //!
 //! Not here: how a fault is done (`everett-vmm`), how timelines are run, world files and terminals (`everett`, the command line).
@@ -35,4 +35,3 @@ pub mod run;
 pub mod search;
 pub mod shrink;
 pub mod suggest;
-pub mod units;

@@ -4,13 +4,15 @@
 //! clock and no network, and what that changed is packed onto a second disk. This crate has no machines, so the
 //! caller brings one: it implements [`Configure`].
 
-use crate::debian::database::record_name;
-use crate::debian::package::Package;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use everett_protocol::{
     Bytes, Exec, Join, Mount, OUT_DISK_SERIAL, Operation, Pack, ROOT_DISK_SERIAL, Root, WallClock,
 };
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+
+use crate::debian::database::record_name;
+use crate::debian::package::Package;
 
 /// The version of this procedure: a change that moves its result takes a new one.
 pub(crate) const VERSION: &str = "3";

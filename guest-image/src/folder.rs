@@ -1,7 +1,5 @@
 //! A folder of the host as a root filesystem.
 
-use crate::tree::{self, Attributes, CONTENT_BYTES_MAX, Content, Kind, OnFolder, Tree};
-use everett_input::file as input;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -9,6 +7,10 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+
+use everett_input::file as input;
+
+use crate::tree::{self, Attributes, CONTENT_BYTES_MAX, Content, Kind, OnFolder, Tree};
 
 /// A file cannot be taken over.
 #[derive(Debug, thiserror::Error)]

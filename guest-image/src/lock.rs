@@ -3,12 +3,14 @@
 //! It is written beside the world file, to be kept with it. While it is there, the same versions are used again, and
 //! a package whose content is not the recorded one is refused.
 
-use crate::apt::Exact;
-use crate::cache;
-use everett_input::file as input;
-use serde::{Deserialize, Serialize};
 use std::io::{self, Write as _};
 use std::path::Path;
+
+use everett_input::file as input;
+use serde::{Deserialize, Serialize};
+
+use crate::apt::Exact;
+use crate::cache;
 
 /// The version of the file's format.
 const VERSION: u32 = 1;

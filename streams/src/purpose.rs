@@ -1,10 +1,10 @@
 //! The purposes of streams.
 
+use everett_fault::FaultKind;
 use serde::{Deserialize, Serialize};
 
 use super::OwnerKind;
 use super::encode::Encoder;
-use everett_fault::FaultKind;
 
 /// Declares [`Purpose`] from one list, so that the enum, its identifiers, owners and encoding cannot differ.
 macro_rules! purposes {

@@ -8,9 +8,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use everett_explorer::search::strategy::StrategyKind;
 
-use crate::engines::Asked;
-use crate::session::watching::Watched;
-use crate::units;
+use everett_input::units;
+use everett_session::engines::{self, Asked};
+use everett_session::watching::Watched;
 
 /// Everett runs unmodified Linux servers in a deterministic world: the same world and seed give the same run, to the
 /// bit.
@@ -43,7 +43,7 @@ impl Cli {
     #[must_use]
     pub fn asked(&self) -> Asked {
         let patience = Duration::from_nanos(self.patience);
-        Asked { engine: self.engine, allow_inexact: self.allow_inexact, patience }
+        Asked { engine: self.engine.into(), allow_inexact: self.allow_inexact, patience }
     }
 }
 
@@ -56,6 +56,16 @@ pub enum EngineChoice {
     Soft,
     /// The host's /dev/kvm
     Kvm,
+}
+
+impl From<EngineChoice> for engines::EngineChoice {
+    fn from(choice: EngineChoice) -> engines::EngineChoice {
+        match choice {
+            EngineChoice::Auto => engines::EngineChoice::Auto,
+            EngineChoice::Soft => engines::EngineChoice::Soft,
+            EngineChoice::Kvm => engines::EngineChoice::Kvm,
+        }
+    }
 }
 
 /// The commands.

@@ -8,19 +8,21 @@
 
 mod busybox;
 
-use crate::peer;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
 use everett_guest_image::initramfs::Archive;
 use everett_guest_image::{Cache, Image, ImageSpec, Silent, build};
-use everett_tools::interrupt::Interrupt;
-use everett_tools::session::configure::SoftConfigure;
+use everett_host::interrupt::Interrupt;
+use everett_session::configure::SoftConfigure;
 use everett_vmm::boot::DEFAULT_CMDLINE;
 use everett_vmm::disk::Disk;
 use everett_vmm::virtio::blk::Latency;
 use everett_vmm::{MachineConfig, machine::DiskConfig};
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use tempfile::NamedTempFile;
+
+use crate::peer;
 
 /// Guest memory, wherever it boots.
 pub const MEMORY_MIB: u64 = 512;

@@ -3,6 +3,8 @@
 
 use std::sync::OnceLock;
 
+use everett_cpu::{CacheConfig, Code, Cpu, CpuState, Edge, Exit, Ram, TscAnchor, Until, Watchpoint};
+
 use crate::crash;
 use crate::events::{Event, Stop, stops};
 use crate::ground::answer;
@@ -11,7 +13,6 @@ use crate::layout::RAM_LEN;
 use crate::program::Program;
 use crate::rng::Rng;
 use crate::world::somewhere;
-use everett_cpu::{CacheConfig, Code, Cpu, CpuState, Edge, Exit, Ram, TscAnchor, Until, Watchpoint};
 
 /// Exits of the guest's between two stops at most.
 const EXITS_MAX: usize = 400;

@@ -1,5 +1,8 @@
 //! A guest, ready to run: tables, descriptors, handlers, code and registers.
 
+use everett_cpu::CpuState;
+use everett_cpu::state::{Segment, TableRegister};
+
 use crate::code::Code;
 use crate::ground::{KERNEL_CS, TSS_SELECTOR, descriptors, user_segments};
 use crate::handlers;
@@ -7,8 +10,6 @@ use crate::layout::*;
 use crate::rng::Rng;
 use crate::units::{function, unit};
 use crate::world::{World, somewhere};
-use everett_cpu::CpuState;
-use everett_cpu::state::{Segment, TableRegister};
 
 /// The bit of a seed whose program has instructions on vectors.
 pub(crate) const VECTORS: u64 = 1 << 48;

@@ -1,8 +1,9 @@
 //! Which edges a guest's code has.
 
+use everett_cpu::page_name;
+
 use super::harness::check;
 use super::image::*;
-use everett_cpu::page_name;
 
 #[test]
 fn edges_are_those_of_branches_that_nothing_came_between() {

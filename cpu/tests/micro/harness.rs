@@ -1,8 +1,9 @@
 //! Running a guest in every way that must make no difference.
 #![allow(unsafe_code)]
 
-use super::image::{DATA, ELSEWHERE, GDT, Guest, PML4, RAM_BYTES, STACK};
 use everett_cpu::{CacheConfig, Cpu, CpuState, Edge, Exit, Hit, Ram, Request, TscAnchor, Until, Watchpoint};
+
+use super::image::{DATA, ELSEWHERE, GDT, Guest, PML4, RAM_BYTES, STACK};
 
 /// How a guest ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

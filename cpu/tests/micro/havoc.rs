@@ -3,11 +3,12 @@
 //! Nothing here knows what should come of it. All ways of running a guest must agree, and none may panic.
 //! `EVERETT_HAVOC_GUESTS=N` runs more of them.
 
-use super::harness::{Draw, End, check, stale_translations_show};
-use super::image::*;
 use everett_cpu::state::seg;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
+
+use super::harness::{Draw, End, check, stale_translations_show};
+use super::image::*;
 
 /// Bytes of code.
 const LENGTH: u64 = 0xc00;

@@ -1,10 +1,11 @@
 //! A guest to be: RAM with page tables, descriptor tables, handlers and code, and the registers to start with.
 
-use super::harness::Outcome;
 use everett_cpu::CpuState;
 use everett_cpu::state::{Segment, TableRegister, seg};
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
+
+use super::harness::Outcome;
 
 pub(crate) const RAM_BYTES: usize = 1 << 20;
 

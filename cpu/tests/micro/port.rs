@@ -1,9 +1,10 @@
 //! Ports and memory that is not RAM: what is asked for, once each, and what comes of the answers.
 
-use super::harness::{check, check_every_count};
-use super::image::*;
 use everett_cpu::Request::{self, MmioRead, MmioWrite, PioRead, PioWrite};
 use iced_x86::code_asm::*;
+
+use super::harness::{check, check_every_count};
+use super::image::*;
 
 /// An address that is not RAM.
 const DEVICE: u64 = 0xfec0_0000;

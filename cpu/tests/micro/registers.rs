@@ -1,9 +1,10 @@
 //! Control registers, MSRs, CPUID and the TSC: which values they take, and what they show.
 
-use super::harness::{End, check};
-use super::image::*;
 use everett_cpu::state::seg;
 use iced_x86::code_asm::*;
+
+use super::harness::{End, check};
+use super::image::*;
 
 /// A guest that executes MOV CRn with `value` and then halts.
 fn write_control(n: u32, value: u64) -> Guest {

@@ -1,10 +1,11 @@
 //! Ways between rings: SYSCALL, SYSRET, SYSENTER, SYSEXIT, IRETQ, far calls and returns, call gates.
 
-use super::harness::{End, check};
-use super::image::*;
 use everett_cpu::state::seg;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
+
+use super::harness::{End, check};
+use super::image::*;
 
 #[test]
 fn syscall_and_sysret_do_what_the_msrs_say() {

@@ -1,10 +1,11 @@
 //! Segment registers and descriptors: what may be loaded, what LAR and its kin see, LDT and TSS.
 
-use super::harness::check;
-use super::image::*;
 use everett_cpu::state::seg;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
+
+use super::harness::check;
+use super::image::*;
 
 const DATA_READ_ONLY: u64 = USER_DATA_DESCRIPTOR & !(1 << 41);
 const CODE_EXECUTE_ONLY: u64 = USER_CODE_DESCRIPTOR & !(1 << 41);

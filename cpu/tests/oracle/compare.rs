@@ -1,5 +1,10 @@
 //! What must agree, and how a disagreement is printed.
 
+use std::fmt::Write;
+
+use everett_cpu::state::FpuState;
+use iced_x86::{Formatter, Instruction, IntelFormatter, Mnemonic, OpKind, Register};
+
 use crate::arena;
 use crate::encode::Encoded;
 use crate::exempt::{AfterFault, after_fault, repeats_short};
@@ -8,9 +13,6 @@ use crate::host::features::Features;
 use crate::place::Case;
 use crate::state::{End, GPR_NAMES, Outcome, RCX, flag};
 use crate::undefined::{Operands, undefined_flags, undefined_result};
-use everett_cpu::state::FpuState;
-use iced_x86::{Formatter, Instruction, IntelFormatter, Mnemonic, OpKind, Register};
-use std::fmt::Write;
 
 /// The page fault error code's bit for "the page was present".
 const PF_PRESENT: u32 = 1;

@@ -1,9 +1,10 @@
 //! What is not compared with the host, each with its reason.
 
-use crate::encode::LEN_MAX;
-use crate::state::flag;
 use everett_cpu::model;
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, MemorySize, Mnemonic, OpKind};
+
+use crate::encode::LEN_MAX;
+use crate::state::flag;
 
 /// How the decoder reads bytes: TZCNT and LZCNT are outside of the model, so their prefix means nothing.
 pub(crate) const DECODER: u32 =

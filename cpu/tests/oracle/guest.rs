@@ -2,10 +2,11 @@
 //! handlers are NOPs. Where execution lands tells which exception was raised.
 #![allow(unsafe_code)]
 
-use crate::arena::{CODE, CODE_LEN, CONST, CONST_LEN, DATA, DATA_LEN, GS_BASE, HIGH, LOW};
-use crate::state::{End, Outcome, RSP, State};
 use everett_cpu::state::{Segment, TableRegister, seg};
 use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Ram, Until};
+
+use crate::arena::{CODE, CODE_LEN, CONST, CONST_LEN, DATA, DATA_LEN, GS_BASE, HIGH, LOW};
+use crate::state::{End, Outcome, RSP, State};
 
 const PAGE: u64 = 0x1000;
 /// Guest-physical addresses.

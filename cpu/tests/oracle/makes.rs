@@ -6,13 +6,14 @@
 //!
 //! A difference overlooks outcomes, not instructions: a case that it applies to and in which both sides agree counts as compared.
 
+use everett_cpu::state::FpuState;
+use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
+
 use crate::arena::{CODE, CONST, CONST_LEN, DATA, HIGH};
 use crate::encode::{Encoded, decode};
 use crate::exempt::DECODER;
 use crate::place::Case;
 use crate::state::{End, Outcome, RCX, RSP, State, flag};
-use everett_cpu::state::FpuState;
-use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
 
 const VECTOR_UD: u8 = 6;
 const VECTOR_GP: u8 = 13;

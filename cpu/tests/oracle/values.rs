@@ -1,7 +1,8 @@
 //! Random values that find bugs: the ends of ranges, few bits, many bits, and every class of floating-point number.
 
-use crate::rng::Rng;
 use everett_cpu::state::FpuState;
+
+use crate::rng::Rng;
 
 /// An integer operand.
 pub(crate) fn integer(rng: &mut Rng) -> u64 {

@@ -1,8 +1,9 @@
 //! What guests of random code stand on, whatever the code: selectors and their descriptors, and what devices say.
 
-use crate::rng::Rng;
 use everett_cpu::state::Segment;
 use everett_cpu::{Edge, Request};
+
+use crate::rng::Rng;
 
 pub(crate) const KERNEL_CS: u16 = 0x10;
 pub(crate) const KERNEL_SS: u16 = 0x18;

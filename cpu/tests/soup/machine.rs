@@ -1,10 +1,11 @@
 //! One run of a soup.
 #![allow(unsafe_code)]
 
+use everett_cpu::{CacheConfig, Cpu, CpuState, Edge, Exit, Ram, TscAnchor, Until};
+
 use crate::ground::answer;
 use crate::rng::Rng;
 use crate::soup::{RAM_LEN, Soup, WINDOW, WINDOW_PAGES};
-use everett_cpu::{CacheConfig, Cpu, CpuState, Edge, Exit, Ram, TscAnchor, Until};
 
 /// How many instructions of a soup are executed at most.
 pub(crate) const INSTRUCTIONS_MAX: u64 = 3000;

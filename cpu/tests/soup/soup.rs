@@ -1,10 +1,11 @@
 //! What lies in memory: page tables that point anywhere, also at themselves; descriptors; handlers of which some repair
 //! and some are soup; and code out of the pieces that kernels and programs are made of, in no order.
 
-use crate::ground::{KERNEL_CS, TSS_SELECTOR, descriptors, user_segments};
-use crate::rng::Rng;
 use everett_cpu::CpuState;
 use everett_cpu::state::{Segment, TableRegister};
+
+use crate::ground::{KERNEL_CS, TSS_SELECTOR, descriptors, user_segments};
+use crate::rng::Rng;
 
 /// Bytes of RAM. What is mapped beyond is a device.
 pub(crate) const RAM_LEN: usize = 0x5_0000;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::units::write_duration_ns;
+use everett_input::units::write_duration_ns;
 
 use super::operation::{Moment, Told};
 

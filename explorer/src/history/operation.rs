@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::units::write_duration_ns;
+use everett_input::units::write_duration_ns;
 
 use super::values::V;
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::units::write_duration_ns;
+use everett_input::units::write_duration_ns;
 
 use super::limits::{HISTORY_BYTES_MAX, LINE_BYTES_MAX, OPERATIONS_MAX, PROBLEMS_MAX, QUOTED_CHARS_MAX};
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use everett_fault::FaultError;
 
-use crate::units::{UnitError, write_duration_ns};
+use everett_input::units::{UnitError, write_duration_ns};
 
 use super::limits::{AT_NS_MAX, ERRORS_MAX, LINE_BYTES_MAX, LINES_MAX, NETWORK_FAULTS_MAX, PLAN_BYTES_MAX};
 

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::coverage::text::head;
-use crate::plan::problem::quoted;
-use crate::units::write_duration_ns;
+use everett_input::units::write_duration_ns;
 
 use super::event::{Event, What};
 use super::hit::{Hit, clipped, signature};
@@ -13,6 +11,8 @@ use super::limits::{LINE_BYTES_MAX, NAME_BYTES_MAX};
 use super::properties::Properties;
 use super::rule::{Form, Rule};
 use super::state::{Calm, JudgeState};
+use crate::coverage::text::head;
+use crate::plan::problem::quoted;
 
 /// What judges a timeline, or a piece of one.
 #[derive(Debug)]

@@ -1,5 +1,14 @@
 //! The loop.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::os::fd::OwnedFd;
+
+use everett_protocol::{ExecOutput, Exit, Hello, LineSplitter, Message, Stream, Unit, VERSION};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{WaitOptions, WaitStatus, wait};
+
 use crate::boot::Booted;
 use crate::capture::Capture;
 use crate::clock::{ms, now_ns, timespec};
@@ -10,13 +19,6 @@ use crate::services::{State, Watched};
 use crate::setup::Stage;
 use crate::signals::ChildSignals;
 use crate::spawn::Started;
-use everett_protocol::{ExecOutput, Exit, Hello, LineSplitter, Message, Stream, Unit, VERSION};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
-use rustix::process::{WaitOptions, WaitStatus, wait};
-use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
-use std::os::fd::OwnedFd;
 
 /// How long a control port that the host has closed is left alone, in milliseconds of guest time.
 const HANGUP_PAUSE_MS: u64 = 100;

@@ -1,11 +1,13 @@
 //! A program's output on its way to the host.
 
-use crate::failure::{Context as _, Failure};
-use crate::ports::Ports;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
 use everett_protocol::limits::{EXEC_TEXT_BYTES_MAX, LOG_TEXT_BYTES_MAX};
 use everett_protocol::{ExecOutput, Line, LineCutter, LineText, Message, Output, Stream, Unit};
 use rustix::io::Errno;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::failure::{Context as _, Failure};
+use crate::ports::Ports;
 
 /// How much is read from a pipe at once: as much as a pipe holds.
 const READ_BYTES: usize = 64 << 10;

@@ -1,8 +1,9 @@
 //! The guest's clocks.
 
-use crate::failure::{Context as _, Failure};
 use everett_protocol::WallClock;
 use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
+
+use crate::failure::{Context as _, Failure};
 
 /// Nanoseconds of `CLOCK_MONOTONIC`.
 pub(crate) fn now_ns() -> u64 {

@@ -1,13 +1,15 @@
 //! Commands that the host asks for.
 
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use everett_protocol::{Exec, Exit, Reply, Unit};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process_group};
+
 use crate::agent::Agent;
 use crate::clock::{ms, now_ns};
 use crate::failure::{Context as _, Failure};
 use crate::spawn::{Program, start};
-use everett_protocol::{Exec, Exit, Reply, Unit};
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process_group};
-use std::os::fd::{AsFd as _, OwnedFd};
 
 /// A command that runs.
 pub(crate) struct Running {

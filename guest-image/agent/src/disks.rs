@@ -1,17 +1,19 @@
 //! Block devices by serial number, and the data disks on them.
 
-use crate::failure::{Context as _, Failure};
-use crate::kernel_log;
-use crate::users;
-use crate::virtio::Bus;
-use everett_protocol::DataDisk;
-use rustix::io::Errno;
-use rustix::mount::{MountFlags, mount};
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::os::unix::fs::chown;
 use std::path::Path;
 use std::process::{Command, Stdio};
+
+use everett_protocol::DataDisk;
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount};
+
+use crate::failure::{Context as _, Failure};
+use crate::kernel_log;
+use crate::users;
+use crate::virtio::Bus;
 
 /// How much of a disk must be zero for it to count as blank. Every filesystem that Linux mounts has its superblock
 /// within this (the farthest is btrfs's, at exactly 64 KiB, which is never made here).

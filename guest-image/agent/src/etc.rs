@@ -1,9 +1,11 @@
 //! The files in `/etc` that say who the machine is.
 
-use crate::failure::{Context as _, Failure};
-use everett_protocol::{HostEntry, Join};
 use std::fmt::Write as _;
 use std::fs;
+
+use everett_protocol::{HostEntry, Join};
+
+use crate::failure::{Context as _, Failure};
 
 /// Sets the host name and writes `/etc/hostname`.
 pub(crate) fn write_name(hostname: &str) -> Result<(), Failure> {

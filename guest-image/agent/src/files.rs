@@ -1,12 +1,14 @@
 //! Files that the host puts into the guest.
 
-use crate::failure::{Context as _, Failure};
-use crate::users;
-use everett_protocol::PutFile;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::Path;
+
+use everett_protocol::PutFile;
+
+use crate::failure::{Context as _, Failure};
+use crate::users;
 
 /// Writes a file, or a piece of one.
 pub(crate) fn put(file: &PutFile) -> Result<(), Failure> {

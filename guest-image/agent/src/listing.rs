@@ -1,11 +1,13 @@
 //! Which programs a folder holds.
 
-use crate::failure::{Context as _, Failure};
-use everett_protocol::limits::{LISTED_BYTES_MAX, LISTED_NAMES_MAX};
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+
+use everett_protocol::limits::{LISTED_BYTES_MAX, LISTED_NAMES_MAX};
+
+use crate::failure::{Context as _, Failure};
 
 /// Names of the files that somebody may execute, in byte order. A folder that does not exist has none; one that has more
 /// than may be named, or one that no text can name, is a failure: half a list would pass for a whole one.

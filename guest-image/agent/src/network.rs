@@ -1,12 +1,14 @@
 //! Bringing interfaces up, through rtnetlink.
 
-use crate::failure::{Context as _, Failure};
-use crate::netlink::{Message, NEW_ADDRESS, NEW_LINK, NEW_ROUTE, acknowledgement};
-use everett_protocol::Interface;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
+
+use everett_protocol::Interface;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
+
+use crate::failure::{Context as _, Failure};
+use crate::netlink::{Message, NEW_ADDRESS, NEW_LINK, NEW_ROUTE, acknowledgement};
 
 /// Attributes of addresses and routes (rtnetlink(7)).
 const IFA_ADDRESS: u16 = 1;

@@ -3,9 +3,6 @@
 //! That is the overlay's upper folder, whiteouts and opaque folders included: far less than all of the root, so it
 //! costs the guest next to nothing.
 
-use crate::disks;
-use crate::failure::{Context as _, Failure};
-use everett_protocol::{Pack, Reply};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -14,7 +11,12 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+
+use everett_protocol::{Pack, Reply};
 use tar::{Builder, EntryType, Header};
+
+use crate::disks;
+use crate::failure::{Context as _, Failure};
 
 /// How much is written to the device at once.
 const WRITE_BYTES: usize = 1 << 20;

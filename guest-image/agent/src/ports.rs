@@ -1,13 +1,15 @@
 //! The ports to the host: finding them by name, and what goes through them.
 
-use crate::clock::{ms, now_ns, timespec};
-use crate::failure::{Context as _, Failure};
-use everett_protocol::{Message, Output, Port, encode_message, encode_output};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, netlink};
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::os::fd::OwnedFd;
+
+use everett_protocol::{Message, Output, Port, encode_message, encode_output};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, netlink};
+
+use crate::clock::{ms, now_ns, timespec};
+use crate::failure::{Context as _, Failure};
 
 /// How long the host may take to name its ports, in milliseconds of guest time. The kernel asks for the names as
 /// soon as the driver is loaded, so this only bounds the wait on a machine that has none.

@@ -2,11 +2,13 @@
 //! (sched(7)).
 #![allow(unsafe_code)]
 
-use crate::agent::Agent;
-use crate::failure::{Context as _, Failure};
-use everett_protocol::limits::PRIORITY_MAX;
 use std::fs;
 use std::io;
+
+use everett_protocol::limits::PRIORITY_MAX;
+
+use crate::agent::Agent;
+use crate::failure::{Context as _, Failure};
 
 /// Of the agent, while services have priorities: above all of theirs. A service that spins must not keep it from giving others.
 const OWN: u8 = PRIORITY_MAX + 1;

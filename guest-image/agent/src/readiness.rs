@@ -1,15 +1,17 @@
 //! Finding out whether a service is ready.
 
-use crate::clock::ms;
-use crate::failure::{Context as _, Failure};
-use crate::spawn::{Program, start};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+
 use everett_protocol::{Exit, Readiness, ReadyCheck, Service};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::process::Pid;
-use std::net::{IpAddr, SocketAddr};
-use std::os::fd::OwnedFd;
+
+use crate::clock::ms;
+use crate::failure::{Context as _, Failure};
+use crate::spawn::{Program, start};
 
 /// How long the first connection waits for its answer, in milliseconds of guest time; each one after it waits twice as long
 /// as the one before. A service may have thrown away what came too early, and may be slow to answer, too.

@@ -1,10 +1,11 @@
 //! Doing what the host asks for.
 
+use everett_protocol::{Message, Operation, Reply, Request, Response, decode_request};
+use rustix::process::{Signal, WaitOptions, kill_process_group, waitpid};
+
 use crate::agent::Agent;
 use crate::failure::Failure;
 use crate::{clock, entropy, files, listing, pack, power};
-use everett_protocol::{Message, Operation, Reply, Request, Response, decode_request};
-use rustix::process::{Signal, WaitOptions, kill_process_group, waitpid};
 
 impl Agent {
     /// A line from the host.

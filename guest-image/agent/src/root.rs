@@ -1,15 +1,17 @@
 //! From the initramfs into the root filesystem, as `switch_root` does it.
 
-use crate::boot::mount_at;
-use crate::disks;
-use crate::failure::{Context as _, Failure};
-use everett_protocol::Root;
-use rustix::mount::{MountFlags, mount, mount_move};
 use std::ffi::CString;
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+
+use everett_protocol::Root;
+use rustix::mount::{MountFlags, mount, mount_move};
+
+use crate::boot::mount_at;
+use crate::disks;
+use crate::failure::{Context as _, Failure};
 
 /// The read-only root filesystem, the overlay's writable part, and what the two make.
 const LOWER: &str = "/.everett/lower";

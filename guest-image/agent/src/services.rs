@@ -1,14 +1,16 @@
 //! Services: started, watched, found ready, started again.
 
+use std::os::fd::AsFd as _;
+
+use everett_protocol::{ExecOutput, Exit, Exited, Message, Restart, Service, Unit};
+use rustix::process::{Pid, Signal, kill_process_group};
+
 use crate::agent::Agent;
 use crate::clock::{ms, now_ns};
 use crate::failure::{Context as _, Failure};
 use crate::readiness::Probe;
 use crate::setup::Stage;
 use crate::spawn::{Program, start};
-use everett_protocol::{ExecOutput, Exit, Exited, Message, Restart, Service, Unit};
-use rustix::process::{Pid, Signal, kill_process_group};
-use std::os::fd::AsFd as _;
 
 /// A service of this machine, running or not.
 pub(crate) struct Watched {

@@ -1,11 +1,12 @@
 //! Becoming the machine that the host describes: before the restart point, and after it.
 
+use everett_protocol::{Join, Mount, Reply};
+
 use crate::agent::Agent;
 use crate::failure::Failure;
 use crate::network::Routing;
 use crate::virtio::Bus;
 use crate::{clock, disks, entropy, etc, root};
-use everett_protocol::{Join, Mount, Reply};
 
 /// How far the machine is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,15 +1,17 @@
 //! Starting a program: its own session, a clean environment, its output in pipes, the history port if it is to have it.
 #![allow(unsafe_code)]
 
-use crate::failure::{Context as _, Failure};
-use crate::users::Identity;
-use everett_protocol::{HISTORY_FD, HISTORY_VARIABLE};
-use rustix::process::Pid;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
+
+use everett_protocol::{HISTORY_FD, HISTORY_VARIABLE};
+use rustix::process::Pid;
+
+use crate::failure::{Context as _, Failure};
+use crate::users::Identity;
 
 /// What every program gets unless its own environment says otherwise.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

@@ -1,12 +1,14 @@
 //! One package: its control files, and a reader of its data.
 
-use super::{Error, ar, control::Control};
-use crate::archive;
-use crate::compression::Format;
-use everett_input::file as input;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+
+use everett_input::file as input;
+
+use super::{Error, ar, control::Control};
+use crate::archive;
+use crate::compression::Format;
 
 /// Most bytes of a package's control files together: scripts, digests, lists.
 const CONTROL_BYTES_MAX: u64 = 64 << 20;

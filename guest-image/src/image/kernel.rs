@@ -1,5 +1,11 @@
 //! The kernel and the initramfs of an image.
 
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::Path;
+
+use everett_input::file as input;
+
 use super::packages::Packages;
 use super::{Error, ImageSpec, KernelSource};
 use crate::agent::AGENT;
@@ -10,10 +16,6 @@ use crate::kernel::modules::{Available, DEFAULT_MODULES};
 use crate::kernel::{KERNEL_BYTES_MAX, MODULE_BYTES_MAX, MODULES_BYTES_MAX, read_vmlinux, vmlinux};
 use crate::progress::{Progress, Stage};
 use crate::{initramfs, kernel};
-use everett_input::file as input;
-use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
-use std::path::Path;
 
 /// Changes when the same inputs would make another file.
 const VERSION: &str = "1";

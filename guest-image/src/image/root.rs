@@ -1,5 +1,12 @@
 //! The root filesystem of an image.
 
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+
+use everett_input::file as input;
+
 use super::kernel::Kernel;
 use super::layers::{self, Layers};
 use super::packages::{Fetched, Packages};
@@ -13,11 +20,6 @@ use crate::folder;
 use crate::progress::{Progress, Stage};
 use crate::squashfs;
 use crate::tree::{Attributes, CONTENT_BYTES_MAX, Content, Kind, OnFolder, Spool, Tree};
-use everett_input::file as input;
-use std::fs::File;
-use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
-use std::path::Path;
-use std::sync::Arc;
 
 /// Changes when the same inputs would make another file.
 const VERSION: &str = "2";

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use everett_guest_image::Cache;
+use everett_host::time;
 
 use super::{Item, Kind, list, record_of};
-use crate::host_time;
 
 /// What is to go.
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,7 +47,7 @@ pub fn prune(cache: &Cache, bounds: &Bounds) -> anyhow::Result<Pruned> {
     };
     let mut items = list(cache)?;
     items.sort_by(|a, b| (a.used_unix_s, &a.path).cmp(&(b.used_unix_s, &b.path)));
-    let now_s = host_time::unix_s();
+    let now_s = time::unix_s();
     let mut pruned = Pruned { left_bytes: items.iter().map(|item| item.bytes).sum(), ..Pruned::default() };
     for item in items {
         let old = bounds.older_than_s.is_some_and(|age_s| item.used_unix_s.saturating_add(age_s) <= now_s);

@@ -6,25 +6,26 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 
 use anyhow::{Context, bail};
+use everett_host::interrupt::Interrupt;
+use everett_host::time::Stopwatch;
 use everett_input::text::Console;
+use everett_input::units::show_duration_ns;
 use everett_protocol::{Exec, Exit};
+use everett_session::engines::{Asked, Engine};
+use everett_session::event::{Event, StreamName, What};
+use everett_session::images;
+use everett_session::launch::Launcher;
+use everett_session::show;
+use everett_session::timeline::{COMMAND, Timeline};
+use everett_session::world_file::{Clock, Workload, World};
 use everett_vmm::boot::DEFAULT_CMDLINE;
 use everett_vmm::machine::{End, MachineConfig, Stop, Until};
 use serde::Serialize;
 
+use super::engine_options::engine_options;
 use super::{Outcome, common};
 use crate::cli;
-use crate::engines::{Asked, Engine};
-use crate::host_time::Stopwatch;
-use crate::images;
-use crate::interrupt::Interrupt;
-use crate::session::event::{Event, StreamName, What};
-use crate::session::launch::{EngineOptions, Launcher};
-use crate::session::show;
-use crate::session::timeline::{COMMAND, Timeline};
 use crate::ui::{Ui, printable, style};
-use crate::units::show_duration_ns;
-use crate::world_file::{Clock, Workload, World};
 
 /// The console is looked at after so much vtime, and so is the keyboard.
 const STEP_NS: u64 = 20_000_000;
@@ -60,7 +61,7 @@ fn boot_raw(ui: &Ui, asked: Asked, args: &cli::Boot) -> anyhow::Result<Outcome> 
     if let Some(bytes) = args.memory {
         config.memory_bytes = bytes;
     }
-    let mut machine = engine.options(EngineOptions::new(&args.hidden)?).machine(config)?;
+    let mut machine = engine.options(engine_options(&args.hidden)?).machine(config)?;
     let interrupt = Interrupt::install()?;
     let mut terminal = Terminal::new(ui, true);
     let clock = Stopwatch::start();
@@ -90,7 +91,7 @@ fn boot_world(ui: &Ui, asked: Asked, args: &cli::Boot, file: &Path) -> anyhow::R
     let mut world = common::load(file)?;
     let only = Some(pick_node(&world, args.node.as_deref())?);
     let engine = Engine::choose(asked, world.clock)?;
-    let options = engine.options(EngineOptions::new(&args.hidden)?);
+    let options = engine.options(engine_options(&args.hidden)?);
     world.workload = Workload::default();
     let seed = args.seed.or(world.seed).unwrap_or(0);
     let interrupt = Interrupt::install()?;

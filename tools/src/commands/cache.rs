@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use everett_guest_image::Cache;
+use everett_host::time;
+use everett_input::units::show_bytes;
 use serde::Serialize;
 
 use super::Outcome;
 use crate::cache::{self, Bounds, Item, Kind};
 use crate::cli::{self, CacheCommand};
-use crate::host_time;
 use crate::ui::{Ui, printable, style};
-use crate::units::show_bytes;
 
 /// What goes without `--older-than` and `--keep`, in seconds since the last use.
 const AGE_DEFAULT_S: u64 = 7 * 24 * 3600;
@@ -47,7 +47,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Cache) -> anyhow::Result<Outcome> {
 
 fn list(ui: &Ui, cache: &Cache) -> anyhow::Result<()> {
     let items = cache::list(cache)?;
-    let now_s = host_time::unix_s();
+    let now_s = time::unix_s();
     ui.say(style::paint(style::HEAD, format!("{:<9}{:>11}  {:<10}{}", "what", "size", "last used", "by")))?;
     // Packages are many, and alike.
     let mut packages: BTreeMap<Kind, (usize, Item)> = BTreeMap::new();
@@ -90,7 +90,7 @@ fn age(seconds: u64) -> String {
 
 fn prune(ui: &Ui, cache: &Cache, bounds: &Bounds) -> anyhow::Result<()> {
     let pruned = cache::prune(cache, bounds)?;
-    let now_s = host_time::unix_s();
+    let now_s = time::unix_s();
     for item in &pruned.removed {
         ui.record(&Record::Removed { item, dry_run: bounds.dry_run })?;
         ui.say(line(item, now_s, &item.path))?;

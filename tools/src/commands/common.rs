@@ -8,21 +8,21 @@ use anyhow::bail;
 use everett_explorer::plan::limits::PLAN_BYTES_MAX;
 use everett_explorer::plan::{Plan, PlanErrors};
 use everett_guest_image::Cache;
+use everett_host::interrupt::Interrupt;
+use everett_input::units::show_duration_ns;
+use everett_session::engines::Engine;
+use everett_session::identity::Identity;
+use everett_session::images;
+use everett_session::launch::{EngineOptions, Launcher};
+use everett_session::moments::{self, Booted, Shelf, Wanted};
+use everett_session::restarts::Nodes;
+use everett_session::timeline::{BootError, Faults, Timeline};
+use everett_session::world_file::{self, Clock, World};
 use everett_vmm::engine::kvm::KvmEngine;
 use serde::Serialize;
 
 use crate::cli;
-use crate::engines::Engine;
-use crate::identity::Identity;
-use crate::images;
-use crate::interrupt::Interrupt;
-use crate::moments::{self, Booted, Shelf, Wanted};
-use crate::session::launch::{EngineOptions, Launcher};
-use crate::session::restarts::Nodes;
-use crate::session::timeline::{BootError, Faults, Timeline};
 use crate::ui::{Ui, style};
-use crate::units::show_duration_ns;
-use crate::world_file::{self, Clock, World};
 
 /// Say which engine runs, and why.
 pub(super) fn announce_engine(ui: &Ui, engine: &Engine) -> anyhow::Result<()> {

@@ -4,21 +4,21 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use everett_explorer::run::Finding;
+use everett_host::interrupt::Interrupt;
+use everett_host::time::Stopwatch;
+use everett_session::event::{Event, What};
+use everett_session::explore::expedition::Limits;
+use everett_session::explore::replay::{Recorded, Replayed, replay};
+use everett_session::explore::setting::Setting;
+use everett_session::explore::shrink::{Limits as ShrinkLimits, Shrunk, Wanted};
+use everett_session::explore::traveller::{Traveller, Watch};
+use everett_session::launch::EngineOptions;
+use everett_session::show;
 use serde::Serialize;
 
 use super::exploration::{self, Run};
 use super::{Outcome, common, explore, findings, shrink};
 use crate::cli;
-use crate::explore::expedition::Limits;
-use crate::explore::replay::{Recorded, Replayed, replay};
-use crate::explore::setting::Setting;
-use crate::explore::shrink::{Limits as ShrinkLimits, Shrunk, Wanted};
-use crate::explore::traveller::{Traveller, Watch};
-use crate::host_time::Stopwatch;
-use crate::interrupt::Interrupt;
-use crate::session::event::{Event, What};
-use crate::session::launch::EngineOptions;
-use crate::session::show;
 use crate::ui::{Ui, printable, style};
 
 /// The world of the demo, and the one in which no finding is right, from the project's top folder.
@@ -164,7 +164,7 @@ fn replays(ui: &Ui, setting: &Setting, run: &Run, finding: &Finding) -> anyhow::
         let clock = Stopwatch::start();
         match replay(setting, &record.path, &recorded, &mut ())? {
             Replayed::Same(branch) => {
-                let trail = crate::explore::marks::digest(&branch.marks);
+                let trail = everett_session::explore::marks::digest(&branch.marks);
                 let again = Wanted::of(&finding.hit).in_branch(&branch).is_some();
                 if trail != record.trail || !again {
                     bail!(

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use everett_host::doctor::{self, Examination, Finding, Verdict};
+use everett_session::engines::{Asked, Engine, EngineChoice};
+use everett_session::world_file::Clock;
 use serde::Serialize;
 
 use super::Outcome;
-use crate::cli::{Doctor, EngineChoice};
-use crate::doctor::{self, Examination, Finding, Verdict};
-use crate::engines::{Asked, Engine};
+use crate::cli::Doctor;
 use crate::ui::{Ui, style};
-use crate::world_file::Clock;
 
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]

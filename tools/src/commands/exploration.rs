@@ -9,19 +9,19 @@ use everett_explorer::fit::Fit;
 use everett_explorer::report::{About, Report};
 use everett_explorer::run::{Finding, Header, Merged, Reading, Record, SCHEMA_VERSION, StrategyName};
 use everett_explorer::search::strategy::StrategyKind;
+use everett_host::interrupt::Interrupt;
+use everett_session::engines::{Asked, Engine};
+use everett_session::explore::lens::Lens;
+use everett_session::explore::setting::Setting;
+use everett_session::identity::{MACHINE_VERSION, check_version};
+use everett_session::launch::{EngineKind, EngineOptions};
+use everett_session::moments::{self, Wanted};
+use everett_session::world_file::World;
 use serde_json::{Value, json};
 
 use super::common;
 use crate::cli::Id;
-use crate::engines::{Asked, Engine};
-use crate::explore::lens::Lens;
-use crate::explore::setting::Setting;
-use crate::identity::{MACHINE_VERSION, check_version};
-use crate::interrupt::Interrupt;
-use crate::moments::{self, Wanted};
-use crate::session::launch::{EngineKind, EngineOptions};
 use crate::ui::{Ui, style};
-use crate::world_file::World;
 
 /// A world that can be explored.
 pub(super) struct Explored {

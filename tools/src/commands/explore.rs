@@ -9,25 +9,25 @@ use everett_explorer::coverage::Kind;
 use everett_explorer::fit::{Fit, Length};
 use everett_explorer::report::{Promise, TestCommand, Worth};
 use everett_explorer::run::{Header, Hit, Journal, Record, Why};
+use everett_host::interrupt::Interrupt;
+use everett_host::time::Stopwatch;
+use everett_input::units::{Vtime, show_bytes, show_duration_ns};
+use everett_session::engines::{Asked, Engine};
+use everett_session::explore::crew::Before;
+use everett_session::explore::expedition::{self, Limits, Onlooker, Progress};
+use everett_session::explore::quarters::Quarter;
+use everett_session::explore::spent::Spent;
+use everett_session::identity::check_version;
+use everett_session::world_file::{Clock, World};
 use serde::Serialize;
 
 use super::Outcome;
+use super::engine_options::engine_options;
 use super::exploration::{self, Explored};
 use super::{common, findings};
 use crate::cli;
-use crate::engines::{Asked, Engine};
-use crate::explore::crew::Before;
-use crate::explore::expedition::{self, Limits, Onlooker, Progress};
-use crate::explore::quarters::Quarter;
-use crate::explore::spent::Spent;
-use crate::host_time::Stopwatch;
-use crate::identity::check_version;
-use crate::interrupt::Interrupt;
-use crate::session::launch::EngineOptions;
 use crate::ui::progress::ExploreBar;
 use crate::ui::{Ui, printable, style};
-use crate::units::{Vtime, show_bytes, show_duration_ns};
-use crate::world_file::{Clock, World};
 
 /// Of the host's memory, moments may take one part in so many, unless somebody says otherwise.
 const MEMORY_PART: u64 = 4;
@@ -90,7 +90,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Explore) -> anyhow::Result<
     fit(ui, &mut world, length, &args.output)?;
     let engine = Engine::choose(asked, world.clock)?;
     world.explore.strategy = args.strategy.unwrap_or(world.explore.strategy);
-    let options = engine.options(EngineOptions::new(&args.hidden)?);
+    let options = engine.options(engine_options(&args.hidden)?);
     let interrupt = Interrupt::install()?;
     let mut explored = exploration::prepare(ui, world, args.seed, options, &interrupt)?;
     explored.header.engine = engine.kind.name().to_owned();
@@ -247,7 +247,7 @@ fn per_minute(count: u64, seconds: f64) -> f64 {
 
 fn tell_beginning(
     ui: &Ui,
-    setting: &crate::explore::setting::Setting,
+    setting: &everett_session::explore::setting::Setting,
     journal: &Journal,
     limits: &Limits,
 ) -> anyhow::Result<()> {

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use anyhow::Context;
 use everett_explorer::run::{Finding, RunError};
+use everett_input::units::Vtime;
 use serde::Serialize;
 
 use super::Outcome;
 use super::exploration::Run;
 use crate::cli;
 use crate::ui::{Ui, printable, style};
-use crate::units::Vtime;
 
 #[derive(Serialize)]
 struct Record<'a> {

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
+use everett_host::interrupt::Interrupt;
+use everett_input::units::show_bytes;
+use everett_session::images;
 use serde::Serialize;
 
 use super::{Outcome, common};
 use crate::cli;
-use crate::images;
-use crate::interrupt::Interrupt;
 use crate::ui::Ui;
-use crate::units::show_bytes;
 
 #[derive(Serialize)]
 struct Record<'a> {

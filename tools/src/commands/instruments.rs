@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use everett_cpu::Edge;
+use everett_session::edges::Collected;
+use everett_session::edges::programs::Programs;
+use everett_session::edges::table::{Count, Names};
+use everett_session::engines::Engine;
+use everett_session::launch::{EngineKind, Launcher};
+use everett_session::symbols::Symbols;
+use everett_session::watching::{self, Watching};
+use everett_session::world_file::World;
 use serde::Serialize;
 
 use crate::cli;
-use crate::edges::Collected;
-use crate::edges::programs::Programs;
-use crate::edges::table::{Count, Names};
-use crate::engines::Engine;
-use crate::session::launch::{EngineKind, Launcher};
-use crate::session::watching::{self, Watching};
-use crate::symbols::Symbols;
 use crate::ui::{Ui, printable, style};
-use crate::world_file::World;
 
 /// Programs that are told to people.
 const PROGRAMS_SHOWN: usize = 10;

@@ -2,10 +2,10 @@
 
 use everett_explorer::plan::Plan;
 
-use crate::explore::lens::Lens;
-use crate::explore::verdict::judge_history;
-use crate::explore::witness::{Memory, Witness};
-use crate::session::event::{Event, What};
+use everett_session::event::{Event, What};
+use everett_session::explore::lens::Lens;
+use everett_session::explore::verdict::judge_history;
+use everett_session::explore::witness::{Memory, Witness};
 
 /// Judges one run as it goes.
 pub(super) struct Judge<'l> {

@@ -1,12 +1,13 @@
 //! The commands, one module each. Each takes its arguments and says how it ended.
 //!
-//! Not here: what a run is ([`crate::session`]), and how arguments look ([`crate::cli`]).
+//! Not here: what a run is (`everett-session`), and how arguments look ([`crate::cli`]).
 
 mod boot;
 mod cache;
 mod common;
 mod demo;
 mod doctor;
+mod engine_options;
 mod exploration;
 mod explore;
 mod findings;

@@ -3,6 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use everett_host::interrupt::Interrupt;
+use everett_host::time::Stopwatch;
+use everett_input::units::{Vtime, show_bytes, show_duration_ns};
+use everett_session::conversation::Phase;
+use everett_session::engines::Engine;
+use everett_session::launch::EngineOptions;
+use everett_session::moments::{Booted, Shelf, Stored, Told, check_name, waiting};
+use everett_session::timeline::Timeline;
 use everett_snapshot::file::MomentHeader;
 use everett_vmm::machine::Until;
 use serde::Serialize;
@@ -10,16 +18,8 @@ use serde::Serialize;
 use super::Outcome;
 use super::common::{self, Prepared};
 use crate::cli;
-use crate::engines::Engine;
-use crate::host_time::Stopwatch;
-use crate::interrupt::Interrupt;
-use crate::moments::{Booted, Shelf, Stored, Told, check_name, waiting};
-use crate::session::agent::Phase;
-use crate::session::launch::EngineOptions;
-use crate::session::timeline::Timeline;
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, printable, style};
-use crate::units::{Vtime, show_bytes, show_duration_ns};
 
 /// Progress is shown after so much vtime.
 const STEP_NS: u64 = 20_000_000;

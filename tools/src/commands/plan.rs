@@ -2,13 +2,13 @@
 
 use everett_explorer::plan::draw::draw;
 use everett_explorer::plan::limits::{AT_NS_MAX, LINES_MAX, PLAN_BYTES_MAX};
+use everett_input::units::show_duration_ns;
 use everett_streams::{Lineage, Owner, Streams};
 use serde::Serialize;
 
 use super::{Outcome, common};
 use crate::cli;
 use crate::ui::Ui;
-use crate::units::show_duration_ns;
 
 #[derive(Serialize)]
 struct Record<'a> {

@@ -5,6 +5,19 @@ use std::path::Path;
 use anyhow::bail;
 use everett_cpu::Edge;
 use everett_explorer::run::Record;
+use everett_host::interrupt::Interrupt;
+use everett_host::time::Stopwatch;
+use everett_input::units::{Vtime, show_duration_ns};
+use everett_session::engines::{Asked, Engine};
+use everett_session::event::{Event, What};
+use everett_session::explore::regression::Regression;
+use everett_session::explore::replay::{Recorded, Replayed, replay};
+use everett_session::explore::setting::Setting;
+use everett_session::explore::shrink::Wanted;
+use everett_session::explore::traveller::{Interrupted, Traveller, Watch};
+use everett_session::explore::witness::Found;
+use everett_session::launch::EngineOptions;
+use everett_session::show;
 use serde::Serialize;
 
 use super::Outcome;
@@ -12,21 +25,8 @@ use super::common;
 use super::exploration::{self, Run};
 use super::instruments::{self, EdgeFile};
 use crate::cli::{self, Id};
-use crate::engines::{Asked, Engine};
-use crate::explore::regression::Regression;
-use crate::explore::replay::{Recorded, Replayed, replay};
-use crate::explore::setting::Setting;
-use crate::explore::shrink::Wanted;
-use crate::explore::traveller::{Interrupted, Traveller, Watch};
-use crate::explore::witness::Found;
-use crate::host_time::Stopwatch;
-use crate::interrupt::Interrupt;
-use crate::session::event::{Event, What};
-use crate::session::launch::EngineOptions;
-use crate::session::show;
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, printable, style};
-use crate::units::{Vtime, show_duration_ns};
 
 #[derive(Serialize)]
 struct Summary<'a> {
@@ -101,7 +101,7 @@ fn again(
             Ok(Outcome::Fine)
         }
         Replayed::Same(branch) => {
-            let trail = crate::explore::marks::digest(&branch.marks);
+            let trail = everett_session::explore::marks::digest(&branch.marks);
             if trail != record.trail {
                 bail!("{name} ends with trail {trail}; {} was recorded", record.trail);
             }
@@ -198,7 +198,7 @@ fn regression(ui: &Ui, asked: Asked, args: &cli::Replay, interrupt: &Interrupt) 
         Err(error) => return Err(error),
     };
     let Some(branch) = branch else { bail!("{}: it has no timeline", file.display()) };
-    let trail = crate::explore::marks::digest(&branch.marks);
+    let trail = everett_session::explore::marks::digest(&branch.marks);
     let name = setting.name(&regression.path);
     let same = exact && trail == regression.trail;
     summary(ui, &name, branch.last_ns, Some(trail.clone()), same, &branch.testimony.found, &clock)?;

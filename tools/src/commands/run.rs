@@ -1,26 +1,27 @@
 //! `everett run`: one timeline.
 
+use everett_host::interrupt::Interrupt;
+use everett_host::time::Stopwatch;
+use everett_input::units::show_duration_ns;
+use everett_session::conversation::Phase;
+use everett_session::drive::{Ended, UNTIL_DONE_NS_MAX, Watch as _, drive, drive_until_done};
+use everett_session::engines::{Asked, Engine};
+use everett_session::explore::lens::Lens;
+use everett_session::identity::MACHINE_VERSION;
+use everett_session::launch::EngineKind;
+use everett_session::run_folder::RunFolder;
+use everett_session::timeline::Timeline;
+use everett_session::world_file::{Clock, World};
 use serde::Serialize;
 
 use super::Outcome;
 use super::common::{self, Prepared};
+use super::engine_options::engine_options;
 use super::instruments::{self, EdgeFile};
 use super::judge::Judge;
 use super::teller::{FaultCounts, Teller};
 use crate::cli;
-use crate::engines::{Asked, Engine};
-use crate::explore::lens::Lens;
-use crate::host_time::Stopwatch;
-use crate::identity::MACHINE_VERSION;
-use crate::interrupt::Interrupt;
-use crate::run_folder::RunFolder;
-use crate::session::agent::Phase;
-use crate::session::drive::{Ended, UNTIL_DONE_NS_MAX, Watch as _, drive, drive_until_done};
-use crate::session::launch::{EngineKind, EngineOptions};
-use crate::session::timeline::Timeline;
 use crate::ui::{Ui, style};
-use crate::units::show_duration_ns;
-use crate::world_file::{Clock, World};
 
 /// How a timeline went; a line of `--json`, and `run.json`.
 #[derive(Debug, Serialize)]
@@ -61,7 +62,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outc
     let plan = common::plan(args.timeline.faults.as_deref(), &world)?;
     let lens = Lens::new(&world)?;
     let judged = plan.clone().unwrap_or_default();
-    let options = engine.options(EngineOptions::new(&args.timeline.hidden)?);
+    let options = engine.options(engine_options(&args.timeline.hidden)?);
     args.output.as_deref().map_or(Ok(()), RunFolder::check_free)?;
     let interrupt = Interrupt::install()?;
     instruments::check(&args.instruments, &world, &engine)?;

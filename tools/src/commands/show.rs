@@ -1,6 +1,7 @@
 //! `everett show`: a finding or a branch with what was seen, or the digest of an exploration.
 
 use everett_explorer::run::{Evidence, Hit, Record};
+use everett_input::units::{Vtime, show_duration_ns};
 use serde::Serialize;
 
 use super::Outcome;
@@ -8,7 +9,6 @@ use super::exploration::Run;
 use super::findings;
 use crate::cli::{self, Id};
 use crate::ui::{Ui, printable, style};
-use crate::units::{Vtime, show_duration_ns};
 
 #[derive(Serialize)]
 struct Digest<'a> {

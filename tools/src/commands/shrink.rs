@@ -4,20 +4,20 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use everett_explorer::plan::What;
+use everett_host::interrupt::Interrupt;
+use everett_host::time::Stopwatch;
+use everett_input::units::{Vtime, show_duration_ns};
+use everett_session::engines::Asked;
+use everett_session::explore::regression::Regression;
+use everett_session::explore::setting::Setting;
+use everett_session::explore::shrink::{Limits, Progress, Shrunk, Step, Wanted, Why, shrink};
 use serde::Serialize;
 
 use super::exploration::Run;
 use super::{Outcome, common, explore};
 use crate::cli;
-use crate::engines::Asked;
-use crate::explore::regression::Regression;
-use crate::explore::setting::Setting;
-use crate::explore::shrink::{Limits, Progress, Shrunk, Step, Wanted, Why, shrink};
-use crate::host_time::Stopwatch;
-use crate::interrupt::Interrupt;
 use crate::ui::progress::ShrinkBar;
 use crate::ui::{Ui, printable, style};
-use crate::units::{Vtime, show_duration_ns};
 
 /// A line of `--json` each time that a better plan is found.
 #[derive(Serialize)]

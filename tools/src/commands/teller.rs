@@ -4,6 +4,12 @@ use std::collections::VecDeque;
 
 use everett_cpu::Edge;
 use everett_explorer::property::trouble;
+use everett_host::interrupt::Interrupt;
+use everett_session::drive::Watch;
+use everett_session::event::{Event, What};
+use everett_session::run_folder::RunFolder;
+use everett_session::show;
+use everett_session::world_file::World;
 use everett_vmm::digest::Digest;
 use everett_vmm::wire::log::Step;
 use everett_vmm::world::Captured;
@@ -11,14 +17,8 @@ use serde::Serialize;
 
 use super::instruments::EdgeFile;
 use super::judge::Judge;
-use crate::interrupt::Interrupt;
-use crate::run_folder::RunFolder;
-use crate::session::drive::Watch;
-use crate::session::event::{Event, What};
-use crate::session::show;
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, printable, style};
-use crate::world_file::World;
 
 /// The last lines of the console that are shown when a machine stops by itself.
 const CONSOLE_LINES: usize = 25;

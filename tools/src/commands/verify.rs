@@ -2,25 +2,25 @@
 
 use std::num::NonZero;
 
+use everett_host::interrupt::Interrupt;
+use everett_host::time::Stopwatch;
+use everett_input::units::{Vtime, show_duration_ns};
+use everett_session::bound;
+use everett_session::engines::{Asked, Engine};
+use everett_session::identity::Identity;
+use everett_session::symbols::Symbols;
+use everett_session::verify::{Job, Mismatch, Report, RunResult};
+use everett_session::world_file::Clock;
 use everett_vmm::digest::trail::TRAIL_INTERVAL_NS;
 use everett_vmm::digest::{Cause, Divergence, Side, first_difference};
 use serde::Serialize;
 
 use super::Outcome;
 use super::common::{self, Prepared};
-use crate::bound;
+use super::engine_options::engine_options;
 use crate::cli;
-use crate::engines::{Asked, Engine};
-use crate::host_time::Stopwatch;
-use crate::identity::Identity;
-use crate::interrupt::Interrupt;
-use crate::session::launch::EngineOptions;
-use crate::symbols::Symbols;
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, style};
-use crate::units::{Vtime, show_duration_ns};
-use crate::verify::{Job, Mismatch, Report, RunResult};
-use crate::world_file::Clock;
 
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
@@ -79,7 +79,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Verify) -> anyhow::Result<O
     let world = common::world(&args.timeline)?;
     let engine = Engine::choose(asked, world.clock)?;
     let plan = common::plan(args.timeline.faults.as_deref(), &world)?;
-    let options = engine.options(EngineOptions::new(&args.timeline.hidden)?);
+    let options = engine.options(engine_options(&args.timeline.hidden)?);
     let interrupt = Interrupt::install()?;
     let mut prepared = common::prepare(ui, world, options, &interrupt)?;
     common::announce_engine(ui, &engine)?;

@@ -7,13 +7,16 @@
 //! [`printable`], and [`Ui`] lets nothing through but its own colours.
 
 pub mod progress;
-pub mod style;
 
 use std::io::{self, IsTerminal, Write};
 
 pub use everett_input::text::printable;
 use everett_input::text::{self, painted};
+use everett_session::progress::{Display, Progress, Task};
+pub use everett_session::style;
 use serde::Serialize;
+
+use progress::{RunBar, StageBar};
 
 /// Where output goes.
 #[derive(Debug, Clone, Copy)]
@@ -60,5 +63,18 @@ impl Ui {
         out.write_all(line.as_bytes())?;
         out.write_all(b"\n")?;
         out.flush()
+    }
+}
+
+impl Progress for Ui {
+    fn note(&self, line: &str) -> io::Result<()> {
+        self.say(line)
+    }
+
+    fn begin(&self, task: Task) -> Box<dyn Display + '_> {
+        match task {
+            Task::Image => Box::new(StageBar::new(self)),
+            Task::Boot => Box::new(RunBar::endless(self, "booting")),
+        }
     }
 }

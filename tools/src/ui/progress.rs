@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use everett_host::time::Stopwatch;
+use everett_input::units::{Vtime, show_bytes, show_duration_ns};
+use everett_session::explore::expedition::Progress;
+use everett_session::explore::shrink::Progress as ShrinkProgress;
+use everett_session::progress::Display;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{Ui, printable};
-use crate::explore::expedition::Progress;
-use crate::explore::shrink::Progress as ShrinkProgress;
-use crate::host_time::Stopwatch;
-use crate::units::{Vtime, show_bytes, show_duration_ns};
 
 /// How far one or several runs are.
 pub struct RunBar {
@@ -171,51 +172,61 @@ impl ShrinkBar {
     }
 }
 
-/// The stages of something that takes a while: downloads, unpacking, packing.
-pub struct StageBar {
-    bar: ProgressBar,
-    seen: Vec<&'static str>,
-    clock: Stopwatch,
-}
-
-/// The longest note beside a bar, in characters.
+/// The longest line of output beside a bar, in characters.
 const NOTE_CHARACTERS_MAX: usize = 60;
 
+/// The stages of an image: downloads, unpacking, packing.
+pub struct StageBar(ProgressBar);
+
 impl StageBar {
-    /// No stage yet.
+    /// Shows no stage yet.
     #[must_use]
     pub fn new(ui: &Ui) -> StageBar {
-        StageBar { bar: bar(ui, 0, "{prefix} {bar:30} {msg}"), seen: Vec::new(), clock: Stopwatch::start() }
+        StageBar(bar(ui, 0, "{prefix} {bar:30} {msg}"))
+    }
+}
+
+impl Display for StageBar {
+    fn stage(&mut self, stage: &'static str, done: u64, total: u64, detail: Option<String>) {
+        self.0.set_prefix(stage);
+        self.0.set_length(total);
+        self.0.set_position(done);
+        let steps = if total > 1 { format!("{done}/{total}") } else { String::new() };
+        self.0.set_message(detail.unwrap_or(steps));
     }
 
-    /// `done` of `total` steps of `stage`, shown as `shown` if that says more. `total` is 0 if it is not known.
-    pub fn at(&mut self, stage: &'static str, done: u64, total: u64, shown: Option<String>) {
-        if self.seen.last() != Some(&stage) {
-            self.seen.push(stage);
-            self.bar.set_prefix(stage);
+    fn detail(&mut self, line: &str) {
+        if !self.0.is_hidden() {
+            self.0.set_message(printable(line).chars().take(NOTE_CHARACTERS_MAX).collect::<String>());
         }
-        self.bar.set_length(total);
-        self.bar.set_position(done);
-        self.bar.set_message(
-            shown.unwrap_or_else(|| if total > 1 { format!("{done}/{total}") } else { String::new() }),
-        );
     }
 
-    /// What it is doing just now.
-    pub fn note(&self, note: &str) {
-        self.bar.set_message(printable(note).chars().take(NOTE_CHARACTERS_MAX).collect::<String>());
+    fn vtime(&mut self, _: u64, _: u64) {}
+}
+
+impl Drop for StageBar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+impl Display for RunBar {
+    fn stage(&mut self, stage: &'static str, _: u64, _: u64, _: Option<String>) {
+        self.name(stage);
     }
 
-    /// Whether one of these stages was shown.
-    #[must_use]
-    pub fn has_seen(&self, stages: &[&str]) -> bool {
-        self.seen.iter().any(|stage| stages.contains(stage))
+    fn detail(&mut self, line: &str) {
+        self.say(line);
     }
 
-    /// Take it away; how long it was there.
-    pub fn clear(&self) -> String {
+    fn vtime(&mut self, vtime_ns: u64, instructions: u64) {
+        self.at(vtime_ns, instructions);
+    }
+}
+
+impl Drop for RunBar {
+    fn drop(&mut self) {
         self.bar.finish_and_clear();
-        show_duration_ns(u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 }
 

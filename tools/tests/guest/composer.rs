@@ -8,12 +8,12 @@ use everett_explorer::plan::draw::Span;
 use everett_explorer::search::Fork;
 use everett_explorer::search::strategy::StrategyKind;
 use everett_fault::FaultKind;
+use everett_session::conversation::Phase;
+use everett_session::event::{Event, What};
+use everett_session::launch::{EngineOptions, Launcher};
+use everett_session::moments::Stored;
+use everett_session::world_file::FileEntry;
 use everett_snapshot::Pool;
-use everett_tools::moments::Stored;
-use everett_tools::session::agent::Phase;
-use everett_tools::session::event::{Event, What};
-use everett_tools::session::launch::{EngineOptions, Launcher};
-use everett_tools::world_file::FileEntry;
 use everett_vmm::engine::soft::FlushSchedule;
 use everett_vmm::machine::Until;
 

@@ -1,13 +1,14 @@
 //! Data disks as guests use them, beyond reading and writing.
 
-use everett_explorer::plan::draw::draw;
-use everett_streams::{Lineage, Owner, Streams};
-use everett_tools::session::event::{Event, What};
-use everett_tools::world_file;
 use std::path::Path;
 
+use everett_explorer::plan::draw::draw;
+use everett_session::event::{Event, What};
+use everett_session::launch::{EngineOptions, Launcher};
+use everett_session::world_file;
+use everett_streams::{Lineage, Owner, Streams};
+
 use crate::support::{MS, cold_launcher, findings, launcher_of, lines, ready, told, under};
-use everett_tools::session::launch::{EngineOptions, Launcher};
 
 /// Fills a disk, gives back what it does not use any more, and then all of it.
 const WORLD: &str = r#"

@@ -1,7 +1,7 @@
 //! When the workload is over, and what comes before the checks.
 
-use everett_tools::identity::Identity;
-use everett_tools::session::event::{Event, What};
+use everett_session::event::{Event, What};
+use everett_session::identity::Identity;
 use everett_vmm::machine::Until;
 
 use crate::support::{MS, findings, launcher_of, ready, told, told_until_done, under};

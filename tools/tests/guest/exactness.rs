@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use everett_cpu::CacheConfig;
 use everett_explorer::plan::Plan;
-use everett_tools::interrupt::Interrupt;
-use everett_tools::moments::RestartPoint;
-use everett_tools::session::launch::{EngineOptions, Launcher};
-use everett_tools::session::restarts::Nodes;
-use everett_tools::session::timeline::{Faults, Restarts, SessionState};
+use everett_host::interrupt::Interrupt;
+use everett_session::launch::{EngineOptions, Launcher};
+use everett_session::moments::RestartPoint;
+use everett_session::restarts::Nodes;
+use everett_session::timeline::{Faults, Restarts, SessionState};
 use everett_vmm::digest::bisect::{Cause, Side, first_difference};
 use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::engine::soft::FlushSchedule;

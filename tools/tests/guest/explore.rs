@@ -7,17 +7,17 @@ use std::process::{Child, Command, Stdio};
 
 use everett_explorer::run::{Hit, Merged, Reading, Record};
 use everett_explorer::search::{Path as Forks, Place as At, Tree};
-use everett_tools::explore::expedition::{self, Limits, Onlooker, Outcome, Progress};
-use everett_tools::explore::setting::Setting;
-use everett_tools::explore::shrink::{Limits as ShrinkLimits, Shrunk, TooEarly, Wanted, Why, shrink};
-use everett_tools::explore::traveller::{Aim, Marks, Route, Traveller};
-use everett_tools::explore::{marks, regression::Regression};
-use everett_tools::host_time::Stopwatch;
-use everett_tools::identity::Identity;
-use everett_tools::interrupt::Interrupt;
-use everett_tools::moments::{self, Shelf, Wanted as Parts};
-use everett_tools::session::launch::{EngineOptions, Launcher};
-use everett_tools::ui::Ui;
+use everett_host::interrupt::Interrupt;
+use everett_host::time::Stopwatch;
+use everett_session::explore::expedition::{self, Limits, Onlooker, Outcome, Progress};
+use everett_session::explore::setting::Setting;
+use everett_session::explore::shrink::{Limits as ShrinkLimits, Shrunk, TooEarly, Wanted, Why, shrink};
+use everett_session::explore::traveller::{Aim, Marks, Route, Traveller};
+use everett_session::explore::{marks, regression::Regression};
+use everett_session::identity::Identity;
+use everett_session::launch::{EngineOptions, Launcher};
+use everett_session::moments::{self, Shelf, Wanted as Parts};
+use everett_session::progress::Quiet;
 use everett_vmm::leak::Leak;
 
 use crate::support::{everett_in, image, launcher_of, shown};
@@ -101,7 +101,7 @@ pub(crate) fn setting_of(mut launcher: Launcher, options: EngineOptions) -> Sett
     let digest = &image().digest;
     let identity = Identity::new(&launcher.world, std::slice::from_ref(digest));
     let shelf = Shelf::new(folder.path(), &identity, &identity);
-    let booted = moments::get(&Ui::new(false), &launcher, &shelf, Parts::Both, &Interrupt::default());
+    let booted = moments::get(&Quiet, &launcher, &shelf, Parts::Both, &Interrupt::default());
     let booted = booted.expect("it boots");
     let points = booted.restart.clone().expect("restart points");
     launcher.options = options;
@@ -292,7 +292,7 @@ fn a_path_leads_back_whatever_was_run_before() {
     // What was recorded while it was explored, from moments, is what comes without any.
     let records = outcome.merged.digest();
     let leaky = EngineOptions {
-        leak: Leak { mmio: Some(everett_tools::host_time::noise), ..Leak::default() },
+        leak: Leak { mmio: Some(everett_host::time::noise), ..Leak::default() },
         ..EngineOptions::default()
     };
     let leaky = self::setting(WORLD, leaky);

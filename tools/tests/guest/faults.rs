@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use everett_cpu::CacheConfig;
 use everett_fault::FaultKind;
+use everett_session::event::{Event, What};
+use everett_session::launch::{EngineOptions, Launcher};
+use everett_session::moments::Stored;
 use everett_snapshot::Pool;
-use everett_tools::moments::Stored;
-use everett_tools::session::event::{Event, What};
-use everett_tools::session::launch::{EngineOptions, Launcher};
 use everett_vmm::engine::soft::FlushSchedule;
 use everett_vmm::machine::Until;
 

@@ -1,13 +1,13 @@
 //! What is seen of a timeline that the timeline does not notice.
 
 use everett_cpu::CacheConfig;
-use everett_tools::edges::Collected;
-use everett_tools::edges::programs::Programs;
-use everett_tools::edges::table::Names;
-use everett_tools::session::event::{Event, What};
-use everett_tools::session::launch::{EngineOptions, Launcher};
-use everett_tools::session::watching::Watching;
-use everett_tools::symbols::Symbols;
+use everett_session::edges::Collected;
+use everett_session::edges::programs::Programs;
+use everett_session::edges::table::Names;
+use everett_session::event::{Event, What};
+use everett_session::launch::{EngineOptions, Launcher};
+use everett_session::symbols::Symbols;
+use everett_session::watching::Watching;
 use everett_vmm::digest::Digest;
 use everett_vmm::machine::Until;
 

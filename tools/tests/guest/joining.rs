@@ -1,10 +1,10 @@
 //! What comes before *ready*: files with owners and modes, and services that open their port before they serve.
 
-use everett_tools::session::agent::Phase;
-use everett_tools::session::event::What;
-use everett_tools::session::memory;
-use everett_tools::session::timeline::BootError;
-use everett_tools::world_file::FileEntry;
+use everett_session::conversation::Phase;
+use everett_session::event::What;
+use everett_session::memory;
+use everett_session::timeline::BootError;
+use everett_session::world_file::FileEntry;
 
 use crate::support::{MS, findings, launcher_of, lines, told};
 

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use everett_explorer::plan::draw::draw;
+use everett_host::interrupt::Interrupt;
+use everett_session::event::{Event, What};
+use everett_session::images;
+use everett_session::launch::{EngineOptions, Launcher};
+use everett_session::progress::Quiet;
+use everett_session::world_file;
 use everett_streams::{Lineage, Owner, Streams};
-use everett_tools::images;
-use everett_tools::interrupt::Interrupt;
-use everett_tools::session::event::{Event, What};
-use everett_tools::session::launch::{EngineOptions, Launcher};
-use everett_tools::ui::Ui;
-use everett_tools::world_file;
 
 use crate::support::{MS, cold_launcher, findings, lines, ready, told, under, world_file as test_world};
 
@@ -44,7 +44,7 @@ fn sqlite_keeps_what_it_acknowledged_unless_it_is_told_not_to_flush() {
 #[test]
 fn xfs_recovers_what_was_flushed() {
     let world = world_file::load(&test_world().with_file_name("xfs.toml")).expect("a world");
-    let image = images::get(&Ui::new(false), &world, &Interrupt::default()).expect("its image");
+    let image = images::get(&Quiet, &world, &Interrupt::default()).expect("its image");
     let (launcher, points) =
         ready(Launcher { world, files: image.files, ..cold_launcher(EngineOptions::default()) });
     const PLAN: &str = r#"

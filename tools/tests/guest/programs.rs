@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use everett_session::launch::EngineOptions;
+
 use crate::support::{MS, everett, findings, launcher, lines, run_script, shown};
-use everett_tools::session::launch::EngineOptions;
 
 #[test]
 fn python_sqlite_and_openssl_give_right_answers() {

@@ -1,7 +1,7 @@
 //! Scheduling faults: which thread runs, and for how long, is not what the guest's scheduler would have chosen.
 
-use everett_tools::session::event::What;
-use everett_tools::session::launch::Launcher;
+use everett_session::event::What;
+use everett_session::launch::Launcher;
 
 use crate::support::{MS, findings, launcher_of, lines, ready, told, under};
 

@@ -5,15 +5,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use everett_host::interrupt::Interrupt;
+use everett_session::conversation::Phase;
+use everett_session::event::Event;
+use everett_session::identity::Identity;
+use everett_session::launch::{EngineOptions, LaunchError, Launcher};
+use everett_session::moments::{self, Booted, Shelf, Stored, Wanted};
+use everett_session::progress::Quiet;
+use everett_session::timeline::Timeline;
 use everett_snapshot::{Pool, Store};
-use everett_tools::identity::Identity;
-use everett_tools::interrupt::Interrupt;
-use everett_tools::moments::{self, Booted, Shelf, Stored, Wanted};
-use everett_tools::session::agent::Phase;
-use everett_tools::session::event::Event;
-use everett_tools::session::launch::{EngineOptions, LaunchError, Launcher};
-use everett_tools::session::timeline::Timeline;
-use everett_tools::ui::Ui;
 use everett_vmm::digest::Trail;
 use everett_vmm::machine::Until;
 
@@ -169,8 +169,7 @@ fn boot_in(folder: &Path) -> (Shelf, Booted) {
     let digest = std::slice::from_ref(&image().digest);
     let world = Identity::new(&launcher.world, digest);
     let shelf = Shelf::new(folder, &world, &Identity::of_boot(&launcher.world, digest));
-    let booted =
-        moments::get(&Ui::new(false), &launcher, &shelf, Wanted::Both, &Interrupt::default()).unwrap();
+    let booted = moments::get(&Quiet, &launcher, &shelf, Wanted::Both, &Interrupt::default()).unwrap();
     (shelf, booted)
 }
 

@@ -6,18 +6,18 @@ use std::process::{Command, Output};
 use std::sync::{Arc, OnceLock};
 
 use everett_explorer::plan::Plan;
-use everett_tools::identity::Identity;
-use everett_tools::images::{self, Image};
-use everett_tools::interrupt::Interrupt;
-use everett_tools::moments::{self, Booted, RestartPoint, Shelf, Wanted};
-use everett_tools::session::drive::{Ended, Watch, drive, drive_until_done};
-use everett_tools::session::event::{Event, What};
-use everett_tools::session::launch::{EngineOptions, Launcher};
-use everett_tools::session::restarts::Nodes;
-use everett_tools::session::timeline::{Faults, Timeline};
-use everett_tools::ui::Ui;
-use everett_tools::verify::Job;
-use everett_tools::world_file;
+use everett_host::interrupt::Interrupt;
+use everett_session::drive::{Ended, Watch, drive, drive_until_done};
+use everett_session::event::{Event, What};
+use everett_session::identity::Identity;
+use everett_session::images::{self, Image};
+use everett_session::launch::{EngineOptions, Launcher};
+use everett_session::moments::{self, Booted, RestartPoint, Shelf, Wanted};
+use everett_session::progress::Quiet;
+use everett_session::restarts::Nodes;
+use everett_session::timeline::{Faults, Timeline};
+use everett_session::verify::Job;
+use everett_session::world_file;
 use everett_vmm::digest::{Digest, Trail};
 use everett_vmm::machine::{Stop, Until};
 use everett_vmm::wire::log::Step;
@@ -37,7 +37,7 @@ pub(crate) fn image() -> &'static Image {
     static IMAGE: OnceLock<Image> = OnceLock::new();
     IMAGE.get_or_init(|| {
         let world = world_file::load(&world_file()).expect("the test world");
-        images::get(&Ui::new(false), &world, &Interrupt::default()).expect("the image of the test world")
+        images::get(&Quiet, &world, &Interrupt::default()).expect("the image of the test world")
     })
 }
 
@@ -49,8 +49,8 @@ pub(crate) fn booted() -> &'static Booted {
         let folder = tempfile::tempdir().expect("a folder");
         let identity = Identity::new(&launcher.world, std::slice::from_ref(&image().digest));
         let shelf = Shelf::new(folder.path(), &identity, &identity);
-        let booted = moments::get(&Ui::new(false), &launcher, &shelf, Wanted::Both, &Interrupt::default())
-            .expect("it boots");
+        let booted =
+            moments::get(&Quiet, &launcher, &shelf, Wanted::Both, &Interrupt::default()).expect("it boots");
         (booted, folder)
     });
     booted
@@ -87,7 +87,7 @@ pub(crate) fn ready(launcher: Launcher) -> (Launcher, Arc<[RestartPoint]>) {
     let folder = tempfile::tempdir().expect("a folder");
     let identity = Identity::new(&launcher.world, std::slice::from_ref(&image().digest));
     let shelf = Shelf::new(folder.path(), &identity, &identity);
-    let booted = moments::get(&Ui::new(false), &launcher, &shelf, Wanted::Both, &Interrupt::default());
+    let booted = moments::get(&Quiet, &launcher, &shelf, Wanted::Both, &Interrupt::default());
     let booted = booted.expect("it boots");
     (Launcher { from: Some(booted.ready), ..launcher }, booted.restart.expect("restart points"))
 }

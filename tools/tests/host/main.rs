@@ -6,10 +6,10 @@ mod trials;
 use std::path::Path;
 use std::process::ExitCode;
 
-use everett_tools::doctor;
-use everett_tools::doctor::kvm::guest::{Guest, Ring};
-use everett_tools::doctor::kvm::host::{End, Host as _};
-use everett_tools::doctor::kvm::real::Real;
+use everett_host::doctor;
+use everett_host::doctor::kvm::guest::{Guest, Ring};
+use everett_host::doctor::kvm::host::{End, Host as _};
+use everett_host::doctor::kvm::real::Real;
 use everett_vmm::kvm::Host;
 use libtest_mimic::Arguments;
 

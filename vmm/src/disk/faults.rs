@@ -7,12 +7,12 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
-use super::draw;
 use everett_fault::distribution::DistributionError;
 use everett_fault::{Distribution, Fault, PPM, Ppm, Requests};
 use everett_streams::{Purpose, Streams};
+use serde::{Deserialize, Serialize};
+
+use super::draw;
 
 /// The most faults that a disk has at a time.
 pub const FAULTS_MAX: usize = 64;

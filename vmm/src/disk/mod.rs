@@ -35,14 +35,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use everett_fault::Requests;
+use everett_streams::Streams;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use base::Base;
 use cache::Cache;
 use content::Content;
-use everett_fault::Requests;
-use everett_streams::Streams;
 use faults::Faults;
 use map::MappedFile;
 

@@ -1,15 +1,17 @@
 //! The soft engine: our own CPU behind the engine trait.
 #![allow(unsafe_code)]
 
+use std::sync::Arc;
+
+use everett_cpu::{CacheConfig, Code, Cpu, CpuState, Edge, Hit, Ram, Request, Watchpoint};
+use vm_memory::bitmap::Bitmap;
+use vm_memory::{GuestMemoryMmap, MmapRegion};
+
 use super::instants::Instants;
 use super::lockstep::Lockstep;
 use super::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
 use crate::clock::ClockMode;
 use crate::ram;
-use everett_cpu::{CacheConfig, Code, Cpu, CpuState, Edge, Hit, Ram, Request, Watchpoint};
-use std::sync::Arc;
-use vm_memory::bitmap::Bitmap;
-use vm_memory::{GuestMemoryMmap, MmapRegion};
 
 /// When the CPU's caches are dropped, besides when it must: a test that they are invisible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

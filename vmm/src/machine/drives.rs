@@ -4,6 +4,8 @@
 //! drives hold; clones of it are the disks of the machine that starts next, be it a new one ([`super::DiskConfig`]) or one
 //! that goes back to a moment and then gets them ([`Machine::put_disks`]).
 
+use everett_streams::{Purpose, Streams};
+
 use super::Machine;
 use crate::disk::{Aborted, Disk, DiskError, PowerLoss, PowerLossOptions};
 use crate::engine::Engine;
@@ -11,7 +13,6 @@ use crate::machine::events::EventQueue;
 use crate::ram::Ram;
 use crate::virtio::Device;
 use crate::virtio::blk::Blk;
-use everett_streams::{Purpose, Streams};
 
 impl<E: Engine> Machine<E> {
     /// The disks, by their places in the configuration.

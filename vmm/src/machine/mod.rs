@@ -31,16 +31,9 @@ pub(crate) mod fake;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use crate::disk::{DiskMoment, DiskParts};
-pub use again::TRIES_MAX;
-pub use config::{CardConfig, DiskConfig, MachineConfig, MachineError};
-pub use guard::{ACCESSES_MAX, STORM_GAP, STORM_INTERRUPTS};
-pub use moment::{Moment, MomentError, STATE_VERSION};
-pub use slice::LATE_NS;
-pub use stop::{End, Stop, Until};
-
 use everett_cpu::{CacheConfig, CpuState, Edge, Watchpoint};
 use everett_snapshot::{Image, Pool, Tree};
+use everett_streams::{Lineage, Owner, Purpose, Streams};
 use serde::{Deserialize, Serialize};
 use vm_memory::{Bytes, GuestAddress};
 
@@ -65,11 +58,18 @@ use crate::virtio::net::Net;
 use crate::virtio::rng::Rng;
 use crate::virtio::{Cx, Device};
 use events::EventQueue;
-use everett_streams::{Lineage, Owner, Purpose, Streams};
 use guard::Guard;
 use journal::Journal;
 use output::Output;
 use slice::Slice;
+
+pub use crate::disk::{DiskMoment, DiskParts};
+pub use again::TRIES_MAX;
+pub use config::{CardConfig, DiskConfig, MachineConfig, MachineError};
+pub use guard::{ACCESSES_MAX, STORM_GAP, STORM_INTERRUPTS};
+pub use moment::{Moment, MomentError, STATE_VERSION};
+pub use slice::LATE_NS;
+pub use stop::{End, Stop, Until};
 
 /// The slot of the console.
 pub const CONSOLE_SLOT: usize = 0;

@@ -14,13 +14,13 @@ pub mod net;
 pub mod queue;
 pub mod rng;
 
+use everett_streams::Streams;
 use serde::{Deserialize, Serialize};
 
 use crate::disk::Disk;
 use crate::machine::events::{Event, EventId, EventQueue};
 use crate::machine::output::Output;
 use crate::ram::Ram;
-use everett_streams::Streams;
 use queue::{QueueError, VirtQueue};
 
 /// What a device may touch besides its own state.

@@ -1,10 +1,10 @@
 //! virtio-rng (virtio 1.2, section 5.4): bytes of the world's entropy stream.
 
+use everett_streams::Purpose;
 use serde::{Deserialize, Serialize};
 
 use super::queue::{self, VirtQueue, part, total};
 use super::{Cx, DeviceError, on_queue};
-use everett_streams::Purpose;
 
 /// Entries of the queue.
 pub const QUEUE_SIZE: u16 = 64;

@@ -1,5 +1,6 @@
 //! The driver's side of a transport, for tests: sets queues up in RAM and makes chains available, well-formed or not.
 
+use everett_streams::{Lineage, Owner, Streams};
 use virtio_bindings::virtio_mmio as reg;
 use vm_memory::{Bytes, GuestAddress};
 
@@ -9,7 +10,6 @@ use crate::disk::Disk;
 use crate::machine::events::{Event, EventQueue};
 use crate::machine::output::{Note, Output};
 use crate::ram::Ram;
-use everett_streams::{Lineage, Owner, Streams};
 
 /// Where queue `n` has its rings, and where its buffers are.
 const RINGS: u64 = 0x10_0000;

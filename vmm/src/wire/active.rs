@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use everett_fault::distribution::DistributionError;
 use everett_fault::limits::NETWORK_FAULTS_MAX;
+use everett_fault::{Distribution, Fault, Group, Links, PPM, PartitionMode, Ppm};
 use serde::{Deserialize, Serialize};
 
 use super::config::{BITS_PER_S_MAX, BITS_PER_S_MIN, Topology};
 use super::pairs::Pairs;
-use everett_fault::distribution::DistributionError;
-use everett_fault::{Distribution, Fault, Group, Links, PPM, PartitionMode, Ppm};
 
 /// How much later each frame arrives at a slow partition, in nanoseconds.
 pub const SLOW_NS: u64 = 1_000_000_000;

@@ -6,11 +6,12 @@
 
 use std::collections::BTreeSet;
 
+use everett_fault::Fault;
+use everett_fault::limits::NETWORK_FAULTS_MAX;
+
 use super::active::{Active, Effect, FaultError};
 use super::log::Why;
 use super::{PORTS_MAX, Wire};
-use everett_fault::Fault;
-use everett_fault::limits::NETWORK_FAULTS_MAX;
 
 impl Wire {
     /// A fault begins, under a number that is the caller's. Faults act in the order of their numbers.

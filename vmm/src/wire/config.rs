@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use everett_fault::Distribution;
+use everett_fault::distribution::DistributionError;
 use serde::{Deserialize, Serialize};
 
 use crate::virtio::net::FRAME_BYTES_MAX;
-use everett_fault::Distribution;
-use everett_fault::distribution::DistributionError;
 
 /// Ports of a wire. Sets of them are bits of a word.
 pub const PORTS_MAX: usize = everett_fault::limits::NODES_MAX;

@@ -9,14 +9,14 @@
 //! **Invariant.** What is drawn for a direction depends on the count of its frames and on the faults that were active on it,
 //! never on other directions; what is drawn from `Base`, not on faults at all.
 
+use everett_fault::{Distribution, PPM, Ppm};
+use everett_streams::{LinkDraw, Purpose, Streams};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::Rng;
 
 use super::active::{Effect, Faults, SLOW_NS};
 use super::config::Topology;
 use super::log::Why;
-use everett_fault::{Distribution, PPM, Ppm};
-use everett_streams::{LinkDraw, Purpose, Streams};
 
 /// What becomes of a frame on one direction, as far as it is drawn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 //! A machine counts its time from its power-on, and a crystal may be fast or slow. Both are this map from the world's vtime
 //! to the machine's: straight, exact in integers, and changed only at a place where both sides are whole.
 
+use everett_fault::check::CLOCK_DRIFT_PPM_MAX as DRIFT_PPM_MAX;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::VTIME_MAX;
-use everett_fault::check::CLOCK_DRIFT_PPM_MAX as DRIFT_PPM_MAX;
 
 const PPM: u128 = 1_000_000;
 

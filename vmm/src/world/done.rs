@@ -1,9 +1,10 @@
 //! What is done to nodes from outside.
 
+use everett_fault::{Distribution, Ppm};
+
 use super::{Node, World};
 use crate::engine::Engine;
 use crate::machine::End;
-use everett_fault::{Distribution, Ppm};
 
 impl<E: Engine> World<E> {
     /// Take a node's power away. Its disks stay in the machine, as they were: what becomes of their caches is another

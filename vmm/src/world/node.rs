@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use everett_fault::{Distribution, PPM, Ppm};
+use everett_streams::Purpose;
 use rand_chacha::rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +12,6 @@ use crate::clock::VTIME_MAX;
 use crate::engine::Engine;
 use crate::machine::{End, Machine, Stop, Until};
 use crate::wire::READY_FRAMES_MAX;
-use everett_fault::{Distribution, PPM, Ppm};
-use everett_streams::Purpose;
 
 /// What of a node is neither machine nor wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,8 @@
 //! Ends of a run that are none of the guest's: a window for an interrupt, and a host that loses patience.
 
+use everett_vmm::engine::kvm::KvmEngine;
 use everett_vmm::engine::{Engine, Exit, Until};
+use everett_vmm::kvm::Host;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 use libtest_mimic::Trial;
@@ -9,8 +11,6 @@ use vm_memory::{Bytes, GuestAddress};
 use crate::ground::{CODE, END, Guest};
 use crate::lockstep::{Gates, kvm_engine, memory, tick};
 use crate::trials::{Ran, trial};
-use everett_vmm::engine::kvm::KvmEngine;
-use everett_vmm::kvm::Host;
 
 const INTERRUPTS_ENABLED: u64 = 1 << 9;
 

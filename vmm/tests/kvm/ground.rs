@@ -1,10 +1,11 @@
 //! What programs stand on: memory, page tables, descriptors, and handlers that note what happened and go on.
 
-use crate::common::{KERNEL_CS, KERNEL_SS, TSS_SELECTOR, descriptors, user_segments};
 use everett_cpu::CpuState;
 use everett_cpu::state::{Segment, TableRegister, seg};
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
+
+use crate::common::{KERNEL_CS, KERNEL_SS, TSS_SELECTOR, descriptors, user_segments};
 
 pub(crate) const RAM_BYTES: usize = 1 << 20;
 const GDT: u64 = 0x1000;

@@ -2,6 +2,7 @@
 
 use everett_snapshot::Pool;
 use everett_vmm::engine::kvm::KvmEngine;
+use everett_vmm::kvm::Host;
 use everett_vmm::machine::{End, Moment};
 use everett_vmm::{Digest, Machine, Stop, Until};
 use iced_x86::code_asm::*;
@@ -10,7 +11,6 @@ use libtest_mimic::Trial;
 use crate::lockstep::{Gates, kvm_engine_on, tick};
 use crate::small::{DATA, UART, assemble, config, config_in_exits, count_tick, out, timer};
 use crate::trials::{Ran, trial};
-use everett_vmm::kvm::Host;
 
 const TICKS: i32 = 30;
 

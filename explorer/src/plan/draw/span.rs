@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use everett_fault::Requests;
 
-use crate::units::{deserialize_duration_ns, write_duration_ns};
+use everett_input::units::{deserialize_duration_ns, write_duration_ns};
 
 use super::config::ConfigProblem;
 

@@ -1,12 +1,11 @@
 //! The types of values in a line: numbers, durations, distributions, groups of nodes and links.
 
 use everett_fault::{Distribution, Group, Links};
-
-use crate::plan::problem::{Problem, quoted};
-use crate::units::{parse_duration_ns, write_duration_ns};
+use everett_input::units::{parse_duration_ns, write_duration_ns};
 
 use super::fields::{Fields, Place, Value};
 use super::json::Json;
+use crate::plan::problem::{Problem, quoted};
 
 /// The most bytes of a duration's text.
 const DURATION_BYTES_MAX: usize = 40;

@@ -1,9 +1,10 @@
 //! What was explored.
 
+use everett_input::units::write_duration_ns;
+
 use super::super::Report;
 use super::super::figures::{count, counted, duration};
 use super::super::span::{cell, code};
-use crate::units::write_duration_ns;
 
 /// The most nodes that are named.
 const NODES_SHOWN: usize = 16;

@@ -1,7 +1,8 @@
 //! What the cache holds, and for how long.
 
-use super::*;
 use everett_snapshot::Pool;
+
+use super::*;
 
 fn durable(disk: &Disk) -> Vec<Option<u8>> {
     let mut disk = disk.clone();

@@ -1,8 +1,8 @@
+use everett_snapshot::{PageHash, Pool};
 use proptest::prelude::*;
 
 use super::*;
 use crate::digest::LeafSum;
-use everett_snapshot::{PageHash, Pool};
 
 proptest! {
     /// Any reads and writes equal those on a plain array, for each kind of base, and hashes are those of what was written.

@@ -1,8 +1,9 @@
 //! Faults: how often, how long, and on what.
 
-use super::*;
 use everett_fault::{DiskName, Distribution, Fault};
 use everett_streams::{Lineage, Owner};
+
+use super::*;
 
 fn error(requests: Requests, ppm: u32) -> DiskFault {
     DiskFault::Error { requests, ppm }

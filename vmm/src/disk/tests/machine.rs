@@ -1,5 +1,8 @@
 //! Machines with disks: moments in the middle of writes, losses of power, and the machine that starts next.
 
+use everett_fault::Distribution;
+use everett_snapshot::Pool;
+use everett_streams::{Lineage, Owner};
 use proptest::prelude::*;
 use virtio_bindings::virtio_mmio as reg;
 use vm_memory::{Bytes, GuestAddress};
@@ -9,9 +12,6 @@ use crate::layout::{VIRTIO, VIRTIO_STRIDE};
 use crate::machine::fake::{FakeEngine, Op, Script};
 use crate::machine::{DiskConfig, Machine, MachineConfig, Moment, MomentError, STATE_VERSION, Until};
 use crate::virtio::blk::Latency;
-use everett_fault::Distribution;
-use everett_snapshot::Pool;
-use everett_streams::{Lineage, Owner};
 
 /// The disk's slot, after console and entropy source.
 const SLOT: u64 = VIRTIO + 2 * VIRTIO_STRIDE;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use everett_snapshot::Pool;
 use proptest::prelude::*;
 
 use super::*;
-use everett_snapshot::Pool;
 
 /// Requests that a mode's promise is looked for among: all subsets are tried.
 const SUBSETS_MAX: usize = 10;

@@ -1,5 +1,6 @@
 //! One block request: parsed from a chain, carried out on a disk (virtio 1.2, section 5.2.6).
 
+use everett_fault::Requests;
 use serde::{Deserialize, Serialize};
 use virtio_bindings::virtio_blk::{
     VIRTIO_BLK_S_IOERR, VIRTIO_BLK_S_OK, VIRTIO_BLK_S_UNSUPP, VIRTIO_BLK_T_DISCARD, VIRTIO_BLK_T_FLUSH,
@@ -12,7 +13,6 @@ use crate::disk::{Change, Disk, SECTOR};
 use crate::ram::Ram;
 use crate::virtio::queue::{self, Chain, QueueError, Segment, part, total};
 use crate::virtio::{DeviceError, on_queue};
-use everett_fault::Requests;
 
 /// `struct virtio_blk_req` up to the data: type, reserved, sector.
 const HEADER_BYTES: u64 = 16;

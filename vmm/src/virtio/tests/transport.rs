@@ -1,9 +1,9 @@
+use everett_streams::Purpose;
 use virtio_bindings::virtio_mmio as reg;
 
 use crate::virtio::Device;
 use crate::virtio::rng::Rng;
 use crate::virtio::testing::{Rig, streams};
-use everett_streams::Purpose;
 
 fn rng() -> Device {
     Device::Rng(Rng::default())

@@ -24,6 +24,7 @@ mod udp;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use everett_streams::{Purpose, Streams};
 use serde::{Deserialize, Serialize};
 use smoltcp::iface::{Config, Interface, SocketSet};
 use smoltcp::time::Instant;
@@ -32,12 +33,12 @@ use smoltcp::wire::{EthernetAddress, HardwareAddress, IpCidr};
 use super::{FRAMES_MAX, PortConfig};
 use crate::digest::Digest;
 use card::Card;
-use everett_streams::{Purpose, Streams};
+use neighbors::Neighbors;
+use sockets::Open;
+
 pub use heard::{HEARD_BYTES_MAX, Heard};
 pub use neighbors::NEIGHBORS_MAX;
-use neighbors::Neighbors;
 pub use ping::Pong;
-use sockets::Open;
 pub use sockets::{BUFFER_BYTES, PACKETS_MAX, PAYLOAD_BYTES_MAX, SOCKETS_MAX, SocketError, SocketId};
 pub use tcp::TcpState;
 

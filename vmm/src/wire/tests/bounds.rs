@@ -1,10 +1,11 @@
 //! Everything is bounded, and what is beyond a bound is dropped with a word.
 
+use everett_fault::PartitionMode;
+use everett_fault::limits::NETWORK_FAULTS_MAX;
+
 use super::config::Topology;
 use super::*;
 use crate::virtio::net::FRAME_BYTES_MAX;
-use everett_fault::PartitionMode;
-use everett_fault::limits::NETWORK_FAULTS_MAX;
 
 #[test]
 fn frames_and_bytes_on_their_way_are_bounded() {

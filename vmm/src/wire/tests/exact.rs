@@ -1,10 +1,10 @@
 //! Same input, same output.
 
+use everett_fault::PPM;
 use proptest::prelude::*;
 
 use super::plan::{Action, Faults, act, plan, plan_wire};
 use super::*;
-use everett_fault::PPM;
 
 const LATENCY: u64 = 200_000;
 

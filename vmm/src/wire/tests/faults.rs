@@ -1,8 +1,9 @@
 //! Each fault against its parameters.
 
-use super::*;
 use everett_fault::limits::NETWORK_FAULTS_MAX;
 use everett_fault::{PPM, PartitionMode};
+
+use super::*;
 
 /// So many that the log holds their steps and those of copies.
 const FRAMES: u32 = 90_000;

@@ -13,9 +13,10 @@ mod power;
 mod queues;
 mod sound;
 
+use everett_fault::{Distribution, Fault, Group, Links};
+
 use super::log::{Step, StepKind, Why};
 use super::*;
-use everett_fault::{Distribution, Fault, Group, Links};
 
 /// A millisecond, in nanoseconds.
 const MS: u64 = 1_000_000;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use everett_fault::PartitionMode;
 use proptest::prelude::*;
 
 use super::*;
-use everett_fault::PartitionMode;
 
 pub(super) const PORTS: u8 = 4;
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use everett_fault::{Distribution, Requests};
 use proptest::prelude::*;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -11,7 +12,6 @@ use crate::disk::{Aborted, Disk, DiskFault, LossMode, PowerLoss, PowerLossOption
 use crate::virtio::Device;
 use crate::virtio::blk::{Blk, Latency};
 use crate::virtio::testing::{Rig, streams};
-use everett_fault::{Distribution, Requests};
 
 const FLUSH: u64 = 1 << 9;
 const WRITE_NS: u64 = 15_500;

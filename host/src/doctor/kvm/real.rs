@@ -1,0 +1,144 @@
+//! The host that is here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use everett_vmm::kvm::state::PASSED_THROUGH;
+use everett_vmm::kvm::{HeldTsc, Host as Device, KvmExit, PerfCounter, SlowTsc, Ticker, Vcpu, Vm};
+use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
+
+use super::guest::{Guest, HELD_TSC, INTERRUPT_VECTOR, RAM_BYTES, Tsc};
+use super::host::{End, Host, Ran};
+use crate::doctor::perf;
+use crate::time::Stopwatch;
+
+/// Between two looks at whether a guest takes too long.
+const TICK: Duration = Duration::from_millis(5);
+/// So many looks, and it has taken too long: about a second.
+const TICKS_MAX: u64 = 200;
+
+/// `/dev/kvm`.
+#[derive(Debug)]
+pub struct Real {
+    device: Device,
+}
+
+impl Real {
+    /// Runs guests on this device.
+    #[must_use]
+    pub fn new(device: Device) -> Real {
+        Real { device }
+    }
+}
+
+/// The error as a line.
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+impl Host for Real {
+    fn capability(&mut self, number: u32) -> Result<u32, String> {
+        self.device.capability(number).map_err(text)
+    }
+
+    fn run(&mut self, guest: &Guest) -> Result<Ran, String> {
+        let memory = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), RAM_BYTES)]).map_err(text)?;
+        let memory = Arc::new(memory);
+        memory.write_slice(&guest.memory(), GuestAddress(0)).map_err(text)?;
+        let vm = Arc::new(Vm::new(&self.device, Arc::clone(&memory)).map_err(text)?);
+        let registers = guest.registers();
+        let mut vcpu = Vcpu::new(&vm, registers.msrs.apic_base).map_err(text)?;
+        if guest.filter_msrs && !vm.filter_msrs(&PASSED_THROUGH).map_err(text)? {
+            return Err("this kernel has no MSR filter".to_owned());
+        }
+        // As the engine does it.
+        let mut tsc = match guest.tsc {
+            Tsc::Slow => Some(SlowTsc::new(&vcpu).map_err(text)?),
+            Tsc::Free => None,
+        };
+        vcpu.load(&registers).map_err(text)?;
+        vm.take_dirty_pages().map_err(text)?;
+        let counting = |error: std::io::Error| perf::explain(&error);
+        let mut counter = match guest.event {
+            Some((event, after)) => {
+                let mut counter = PerfCounter::open(event).map_err(counting)?;
+                counter.start(after.unwrap_or(u64::MAX)).map_err(counting)?;
+                Some(counter)
+            }
+            None => None,
+        };
+        let mut seen =
+            Seen { overflows: guest.event.is_some_and(|(_, after)| after.is_some()), ..Seen::default() };
+        let ticker = Ticker::start(TICK).map_err(text)?;
+        let watch = Stopwatch::start();
+        if let Some(tsc) = &mut tsc {
+            tsc.hold(HELD_TSC).map_err(text)?;
+        }
+        let end = drive(&mut vcpu, guest, &ticker, &mut seen)?;
+        let moved = tsc.as_mut().map(SlowTsc::has_moved).transpose().map_err(text)?;
+        let nanoseconds = u64::try_from(watch.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let counted = match &mut counter {
+            Some(counter) => Some(counter.counted().map_err(counting)?.ok_or("all counters are taken")?),
+            None => None,
+        };
+        drop(ticker);
+        let gpr = vcpu.save().map_err(text)?.state.gpr;
+        let mut image = vec![0; RAM_BYTES];
+        memory.read_slice(&mut image, GuestAddress(0)).map_err(text)?;
+        Ok(Ran {
+            end,
+            vector: Guest::vector(&image),
+            gpr,
+            exits: seen.exits,
+            msr_exits: seen.msr_exits,
+            nanoseconds,
+            dirty: vm.take_dirty_pages().map_err(text)?,
+            counted,
+            moved,
+        })
+    }
+}
+
+#[derive(Default)]
+struct Seen {
+    exits: u64,
+    msr_exits: u64,
+    /// A signal that is no tick is the counter's.
+    overflows: bool,
+}
+
+fn drive(vcpu: &mut Vcpu, guest: &Guest, ticker: &Ticker, seen: &mut Seen) -> Result<End, String> {
+    let mut interrupt = guest.interrupt;
+    loop {
+        vcpu.request_window(interrupt);
+        let exit = vcpu.run().map_err(text)?;
+        seen.exits += 1;
+        match exit {
+            KvmExit::Halt => return Ok(End::Halted),
+            KvmExit::Shutdown => return Ok(End::Shutdown),
+            KvmExit::Failure(_) => return Ok(End::Failed),
+            KvmExit::Interrupted => {
+                seen.exits -= 1;
+                if seen.overflows && PerfCounter::has_overflowed() {
+                    return Ok(End::Overflow);
+                }
+            }
+            KvmExit::Window => {
+                if std::mem::take(&mut interrupt) {
+                    vcpu.interrupt(INTERRUPT_VECTOR).map_err(text)?;
+                }
+            }
+            KvmExit::MmioRead { .. } => vcpu.answer_mmio(0),
+            KvmExit::MsrRead { .. } | KvmExit::MsrWrite { .. } => {
+                seen.msr_exits += 1;
+                vcpu.answer_msr(Some(0));
+            }
+            KvmExit::PioRead { size, count, .. } => vcpu.port_data(size, count).fill(0),
+            KvmExit::MmioWrite { .. } | KvmExit::PioWrite { .. } | KvmExit::Priority => {}
+            KvmExit::Debug => return Ok(End::Other(format!("{exit:?}"))),
+        }
+        if ticker.ticks() > TICKS_MAX {
+            return Ok(End::TimedOut);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Reports of scripted hosts.
+
+use super::guest::{END_MARK, Guest, HELD_TSC, Ring};
+use super::host::{End, Host, Ran};
+use super::probes::{Effort, all, flags};
+use super::scripted::{raise, report};
+use super::{Report, Verdict};
+
+fn detail<'a>(report: &'a Report, name: &str) -> (Verdict, &'a str) {
+    let finding = report.findings.iter().find(|finding| finding.name == name).expect("it is looked at");
+    (finding.verdict, &finding.detail)
+}
+
+#[test]
+fn a_sound_host_is_proven() {
+    for effort in [Effort::Look, Effort::Proof] {
+        let report = report(effort, |_, _| {});
+        assert_eq!(report.unproven, Vec::<&str>::new());
+        assert!(report.findings.iter().all(|finding| finding.verdict == Verdict::Ok), "{report:#?}");
+        assert!(detail(&report, "guest counters").1.contains("up to 345 branches late"));
+    }
+}
+
+#[test]
+fn each_leak_is_found_by_name() {
+    type Leak = fn(&Guest, &mut Ran);
+    let leaks: [(&str, Leak); 11] = [
+        ("CPUID in ring 3", |guest, ran| {
+            if guest.name == "CPUID" && guest.ring == Ring::Three {
+                ran.gpr[2] ^= 1;
+            }
+        }),
+        ("CPUID in ring 0", |guest, ran| {
+            if guest.name == "CPUID" && guest.rax == 0x4000_0000 && guest.ring == Ring::Zero {
+                ran.gpr[3] = u64::from(u32::from_le_bytes(*b"KVMK"));
+            }
+        }),
+        ("RDRAND", |guest, ran| {
+            if guest.name == "RDRAND" && guest.ring == Ring::Three {
+                ran.gpr[15] = END_MARK;
+            }
+        }),
+        ("RDSEED", |guest, ran| {
+            if guest.name == "RDSEED" {
+                ran.end = End::TimedOut;
+            }
+        }),
+        ("TSC control", |guest, ran| {
+            if guest.name == "TSC held" {
+                (ran.gpr[8], ran.gpr[6]) = (9_999, 1_000_000);
+            }
+        }),
+        ("CR4.TSD", |guest, ran| {
+            if guest.name == "CR4.TSD" {
+                ran.gpr[15] = END_MARK;
+            }
+        }),
+        ("dirty log", |guest, ran| {
+            if guest.name == "dirty log" {
+                ran.dirty.pop();
+            }
+        }),
+        ("MSR filter", |guest, ran| {
+            if guest.name == "MSR filter" {
+                ran.msr_exits = 1;
+            }
+        }),
+        ("system calls", |guest, ran| {
+            if guest.name == "system calls" {
+                raise(ran, 14);
+            }
+        }),
+        ("interrupts", |guest, ran| {
+            if guest.name == "interrupts" {
+                ran.gpr[3] = 7;
+            }
+        }),
+        ("guest counters", |guest, ran| {
+            // It counts the way out of ring 3, too.
+            if guest.name == "counters" && guest.ring == Ring::Three {
+                ran.counted = Some(3 * guest.rcx + 1);
+            }
+        }),
+    ];
+    for (name, leak) in leaks {
+        let report = report(Effort::Look, leak);
+        assert_eq!(report.unproven, [name]);
+        assert_eq!(detail(&report, name).0, Verdict::Note);
+    }
+}
+
+#[test]
+fn a_leak_that_shows_once_in_fifty_runs_passes_a_look_and_no_proof() {
+    let mut runs = 0;
+    let mut leak = |guest: &Guest, ran: &mut Ran| {
+        if guest.name == "dirty log" {
+            runs += 1;
+            if runs % 50 == 0 {
+                ran.dirty.clear();
+            }
+        }
+    };
+    assert!(report(Effort::Look, &mut leak).unproven.is_empty());
+    assert_eq!(report(Effort::Proof, &mut leak).unproven, ["dirty log"]);
+}
+
+#[test]
+fn ticks_that_a_slice_crosses_are_no_leak() {
+    let mut slices = 0;
+    let report = report(Effort::Look, |guest, ran| {
+        if guest.name == "TSC held" {
+            slices += 1;
+            if slices % 4 == 0 {
+                (ran.gpr[8], ran.gpr[3], ran.gpr[6]) = (1, 77, 78);
+                ran.moved = Some(true);
+            }
+        }
+    });
+    assert!(report.unproven.is_empty());
+    assert!(detail(&report, "TSC control").1.contains("25 that a tick crossed"));
+}
+
+#[test]
+fn a_tick_of_which_nobody_knows_is_a_leak() {
+    type Leak = fn(&Guest, &mut Ran);
+    let leaks: [Leak; 2] = [
+        // It ticks, and what holds it has not noticed.
+        |guest, ran| {
+            if guest.name == "TSC held" {
+                (ran.gpr[8], ran.gpr[6]) = (1, HELD_TSC + 1);
+            }
+        },
+        // It stands still, and shows something else than was asked for.
+        |guest, ran| {
+            if guest.name == "TSC held" {
+                (ran.gpr[3], ran.gpr[6]) = (HELD_TSC + 1, HELD_TSC + 1);
+            }
+        },
+    ];
+    for leak in leaks {
+        assert_eq!(report(Effort::Look, leak).unproven, ["TSC control"]);
+    }
+}
+
+#[test]
+fn a_software_kvm_is_told() {
+    let report = report(Effort::Look, |guest, ran| match guest.name {
+        "ring 0 speed" => {
+            (ran.end, ran.nanoseconds) = (End::TimedOut, 1_000_000_000);
+            ran.gpr[1] = guest.rcx.saturating_sub(850_000);
+        }
+        "lock cmpxchg16b" | "int3" => ran.end = End::Failed,
+        _ => {}
+    });
+    assert!(detail(&report, "ring 0 speed").1.contains("million instructions a second"));
+    assert_eq!(detail(&report, "emulation gaps"), (Verdict::Note, "lock cmpxchg16b, int3"));
+    assert!(report.unproven.is_empty(), "slow, and executed by the soft CPU: neither is inexact");
+}
+
+#[test]
+fn undefined_flags_of_another_make_are_told_and_make_no_host_inexact() {
+    const AF: u64 = 1 << 4;
+    let report = report(Effort::Look, |guest, ran| {
+        // Its shifts by an immediate count set AF, as AMD's do.
+        if guest.name == flags::NAME && guest.code.windows(2).any(|code| code == [0xc1, 0xe0]) {
+            ran.gpr[8..14].iter_mut().for_each(|flags| *flags |= AF);
+        }
+    });
+    assert_eq!(report.unproven, Vec::<&str>::new());
+    let (verdict, told) = detail(&report, flags::NAME);
+    assert_eq!(verdict, Verdict::Note);
+    assert!(told.ends_with(" are as in the model; AF set by shl"), "{told}");
+    let rows = &report
+        .findings
+        .iter()
+        .find(|finding| finding.name == flags::NAME)
+        .expect("it is looked at")
+        .undefined;
+    let other: Vec<_> = rows.iter().filter(|row| !row.equal).collect();
+    assert_eq!(other.len(), 1, "{other:?}");
+    let json = serde_json::to_string(other[0]).expect("it is plain");
+    assert_eq!(json, r#"{"instruction":"shl","flag":"AF","host":"sets","model":"clears","equal":false}"#);
+}
+
+#[test]
+fn a_host_that_runs_nothing_is_a_report_all_the_same() {
+    struct Broken;
+    impl Host for Broken {
+        fn capability(&mut self, _: u32) -> Result<u32, String> {
+            Err("KVM: ask for a capability: the device is gone".to_owned())
+        }
+        fn run(&mut self, _: &Guest) -> Result<Ran, String> {
+            Err("KVM: create a virtual machine: the host is out of memory".to_owned())
+        }
+    }
+    let report = all(&mut Broken, Effort::Proof);
+    assert!(report.unproven.len() >= 8);
+    assert!(report.findings.iter().all(|finding| !finding.detail.contains('\n')));
+}

@@ -1,0 +1,13 @@
+//! Durations and sizes: reading them as people write them, and showing them.
+//!
+//! - `read`: text to nanoseconds and bytes, for world files and the command line
+//! - `show`: nanoseconds and bytes as text
+
+mod read;
+mod show;
+
+pub use read::{
+    Size, UnitError, bare_duration, bare_size, deserialize_duration_ns, parse_duration_ns, parse_size_bytes,
+    write_duration_ns,
+};
+pub use show::{Vtime, show_bytes, show_duration_ns};

@@ -1,0 +1,174 @@
+//! Commands of a test template on one machine: started, killed, and told of when they end. Which ones, and when, is decided for all
+//! machines together.
+//!
+//! To the agent a command is a service. Its name there is made of the command's place in the agent's own list: file names may have
+//! anything in them, and such names are few, whatever runs how often.
+
+use everett_explorer::composer::Prefix;
+use everett_explorer::composer::limits::{ANYTIME_MAX, PARALLEL_MAX};
+use everett_explorer::property::builtin;
+use everett_protocol::{Exit, Operation};
+
+use super::state::TestRun;
+use super::{Conversation, Phase, Purpose, What};
+use crate::agent_script::{ROUND_VARIABLE, SEED_VARIABLE, test_command};
+
+/// The most commands that run at one time.
+pub(super) const RUNS_MAX: usize = PARALLEL_MAX as usize + ANYTIME_MAX as usize;
+/// Names of services begin with this that are commands. No unit of a world file has it in its name.
+const MARK: char = '@';
+/// Linux's number of the signal that cannot be caught.
+const SIGKILL: i32 = 9;
+
+/// What a machine says that matters to what is started on all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Word {
+    /// When it said so, in nanoseconds of vtime.
+    pub vtime_ns: u64,
+    /// What.
+    pub said: Said,
+}
+
+/// What a machine says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Said {
+    /// The timeline has begun here, or goes on after a restart.
+    Begun,
+    /// A command has ended.
+    Ended {
+        /// The number of the run.
+        run: u64,
+        /// With status 0.
+        success: bool,
+        /// It was killed.
+        killed: bool,
+    },
+}
+
+impl Conversation {
+    /// What is in the template's folder on this machine.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.at.names
+    }
+
+    /// What was said since the last call.
+    pub fn take_words(&mut self) -> Vec<Word> {
+        std::mem::take(&mut self.words)
+    }
+
+    /// Whether commands can be started.
+    #[must_use]
+    pub fn takes_commands(&self) -> bool {
+        (Phase::Running..=Phase::Stopped).contains(&self.at.phase)
+    }
+
+    /// Start a command as the run with this number.
+    pub fn start_command(&mut self, run: u64, name: &str, vtime_ns: u64) {
+        let folder = self.plan.template.clone().unwrap_or_default();
+        let Some(command) = self.at.names.iter().position(|known| known == name) else {
+            // A folder on a disk can be another one after a restart.
+            let text = format!("command {name} is not in {folder} any more");
+            self.finding(vtime_ns, property(name), text);
+            return self.say_ended(run, false, false, vtime_ns);
+        };
+        let taken = |slot: &usize| self.at.runs.iter().any(|run| run.command == command && run.slot == *slot);
+        let slot = (0..).find(|slot| !taken(slot)).unwrap_or_default();
+        let test_run = TestRun { run, command, slot, killed: false };
+        let mut service = test_command(service_name(&test_run), &folder, name);
+        service.env.insert(SEED_VARIABLE.to_owned(), self.at.seed.unwrap_or_default().to_string());
+        service.env.insert(ROUND_VARIABLE.to_owned(), run.to_string());
+        self.at.runs.push(test_run);
+        self.event(vtime_ns, What::Start { unit: self.unit(&test_run), round: run });
+        self.request(Purpose::TestCommand(run), Operation::Start { services: vec![service] }, vtime_ns);
+    }
+
+    /// Kill all commands that run.
+    pub fn kill_commands(&mut self, vtime_ns: u64) {
+        let running: Vec<TestRun> = self.at.runs.iter().filter(|run| !run.killed).copied().collect();
+        for run in &mut self.at.runs {
+            run.killed = true;
+        }
+        for run in running {
+            let signal = Operation::Signal { service: service_name(&run), signal: SIGKILL };
+            self.request(Purpose::StopDriver, signal, vtime_ns);
+        }
+    }
+
+    /// The run that the agent calls so.
+    pub(super) fn run_of(&self, service: &str) -> Option<u64> {
+        self.at.runs.iter().find(|run| service_name(run) == service).map(|run| run.run)
+    }
+
+    /// What people call what the agent calls so, if it is a command; also one that has ended and left somebody who prints.
+    pub(super) fn unit_of_command(&self, service: &str) -> Option<String> {
+        let (command, slot) = service.strip_prefix(MARK)?.split_once('.')?;
+        let (command, slot) = (command.parse::<usize>().ok()?, slot.parse().ok()?);
+        let name = self.at.names.get(command)?;
+        Some(unit(name, slot))
+    }
+
+    pub(super) fn command_exited(&mut self, run: u64, exit: Exit, vtime_ns: u64) {
+        let Some(ended) = self.take_run(run) else { return };
+        if !ended.killed {
+            let unit = self.unit(&ended);
+            self.event(vtime_ns, What::exit(&unit, exit));
+            if !exit.success() {
+                // Which of those beside each other it was is chance: it is one finding.
+                let text = format!("command {} ended with {exit}", self.name(&ended));
+                self.finding(vtime_ns, self.property(&ended), text);
+            }
+        }
+        self.say_ended(run, exit.success(), ended.killed, vtime_ns);
+    }
+
+    pub(super) fn command_refused(&mut self, run: u64, message: &str, vtime_ns: u64) {
+        let Some(ended) = self.take_run(run) else { return };
+        let name = self.name(&ended);
+        let text = format!("command {name}: {}", message.replace(&service_name(&ended), name));
+        self.finding(vtime_ns, self.property(&ended), text);
+        self.say_ended(run, false, ended.killed, vtime_ns);
+    }
+
+    fn say_ended(&mut self, run: u64, success: bool, killed: bool, vtime_ns: u64) {
+        self.words.push(Word { vtime_ns, said: Said::Ended { run, success, killed } });
+    }
+
+    fn take_run(&mut self, run: u64) -> Option<TestRun> {
+        let place = self.at.runs.iter().position(|other| other.run == run)?;
+        Some(self.at.runs.remove(place))
+    }
+
+    fn name(&self, run: &TestRun) -> &str {
+        self.at.names.get(run.command).map_or("", String::as_str)
+    }
+
+    fn unit(&self, run: &TestRun) -> String {
+        unit(self.name(run), run.slot)
+    }
+
+    fn property(&self, run: &TestRun) -> &'static str {
+        property(self.name(run))
+    }
+}
+
+/// What the agent calls a run.
+fn service_name(run: &TestRun) -> String {
+    format!("{MARK}{}.{}", run.command, run.slot)
+}
+
+/// What people call a run: the command, and which one of those beside each other.
+fn unit(name: &str, slot: usize) -> String {
+    if slot == 0 { name.to_owned() } else { format!("{name}#{}", slot.saturating_add(1)) }
+}
+
+/// Which property does not hold when a command fails: those at the end are checks.
+pub(crate) fn property(name: &str) -> &'static str {
+    match Prefix::of(name) {
+        Some(Prefix::Eventually | Prefix::Finally) => builtin::FAILED_CHECK,
+        _ => builtin::DRIVER_EXIT,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,424 @@
+//! The host's end of a conversation with a guest's agent.
+//!
+//! A state machine without input or output: bytes from the guest's ports go in with their vtime, bytes for its control
+//! port and events come out. It reads no clock and draws nothing, so that what it answers, and when, is a function of
+//! what the guest said and of what it was given.
+//!
+//! * `boot`: from the agent's first word over the *restart point* to *ready*, and the beginning under a seed;
+//! * `workload`: drivers and checks; `commands`: those of a test template; `history`: what they write to the history port;
+//! * `waiting`: what a machine that is late still has to do;
+//! * [`state`]: what is kept of a conversation when its machine is stored.
+//!
+//! At two places it waits to be told to go on: at the restart point ([`Conversation::join`]) and when the services are
+//! ready ([`Conversation::begin`]). A machine stored there can go on many times.
+
+mod boot;
+mod commands;
+mod history;
+pub mod state;
+mod waiting;
+mod workload;
+
+use everett_explorer::property::builtin;
+use everett_protocol::{
+    self as protocol, Exit, LineSplitter, Message, Operation, Port, Reply, Request, Unit,
+};
+use serde::{Deserialize, Serialize};
+
+pub use commands::{Said, Word};
+
+use super::agent_script::Plan;
+use super::event::{Event, What};
+use history::HistoryLines;
+use state::Progress;
+
+/// Requests without an answer at one time; an agent that lets more pile up is not one of ours.
+pub const PENDING_MAX: usize = 4096;
+/// Commands and checks whose names are remembered: the last ones.
+pub const COMMANDS_MAX: usize = 4096;
+
+/// How far a conversation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Phase {
+    /// The agent has not said anything yet.
+    Booting,
+    /// The root is being mounted.
+    Mounting,
+    /// The *restart point*: the root is mounted, and nothing of the machine depends on when it was started, or with which
+    /// data disks and network. Waits for [`Conversation::join`].
+    Mounted,
+    /// Disks and network come, files are put, services start.
+    Joining,
+    /// Services are ready: the root of all timelines. Waits for [`Conversation::begin`].
+    Ready,
+    /// The guest's random numbers are being seeded.
+    Beginning,
+    /// Drivers run.
+    Running,
+    /// Drivers were told to end.
+    Stopping,
+    /// No driver runs any more: checks can.
+    Stopped,
+    /// Nothing more will be asked.
+    Done,
+    /// The agent cannot be used: the reason is among the findings.
+    Broken,
+}
+
+/// What an outstanding request was for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+enum Purpose {
+    Mount,
+    Join,
+    File(usize),
+    Services,
+    /// What is in the template's folder.
+    List,
+    Reseed,
+    /// What a fault does through the agent.
+    Fault,
+    Driver(usize),
+    StopDriver,
+    /// A command of the template: its run.
+    TestCommand(u64),
+    Check(usize),
+    Command,
+    PowerOff,
+    /// Priorities of a unit's threads.
+    Priorities,
+}
+
+/// The host's end.
+#[derive(Debug)]
+pub struct Conversation {
+    plan: Plan,
+    at: Progress,
+    control: LineSplitter,
+    log: LineSplitter,
+    history: HistoryLines,
+    outgoing: Vec<u8>,
+    events: Vec<Event>,
+    words: Vec<Word>,
+}
+
+impl Conversation {
+    /// Nothing was said yet.
+    #[must_use]
+    pub fn new(plan: Plan) -> Conversation {
+        let at = Progress::new(plan.drivers.len());
+        Conversation {
+            plan,
+            at,
+            control: LineSplitter::control(),
+            log: LineSplitter::log(),
+            history: HistoryLines::new(),
+            outgoing: Vec::new(),
+            events: Vec::new(),
+            words: Vec::new(),
+        }
+    }
+
+    /// How far it is.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.at.phase
+    }
+
+    /// The seed that it began under, if it has begun.
+    #[must_use]
+    pub fn seed(&self) -> Option<u64> {
+        self.at.seed
+    }
+
+    /// When the services were ready, in nanoseconds of vtime.
+    #[must_use]
+    pub fn ready_ns(&self) -> Option<u64> {
+        self.at.ready_ns
+    }
+
+    /// When it last came to rest, in nanoseconds of vtime: it began, its drivers had ended, or a check had.
+    #[must_use]
+    pub fn rest_ns(&self) -> u64 {
+        self.at.rest_ns
+    }
+
+    /// Why the phase is [`Phase::Broken`].
+    #[must_use]
+    pub fn broken_because(&self) -> Option<&str> {
+        self.at.broken.as_deref()
+    }
+
+    /// How many findings there were.
+    #[must_use]
+    pub fn findings(&self) -> u64 {
+        self.at.findings
+    }
+
+    /// What happened since the last call.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// What the guest's control port is to receive since the last call.
+    pub fn take_outgoing(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.outgoing)
+    }
+
+    /// How the command that [`Conversation::command`] started ended, once it has.
+    #[must_use]
+    pub fn command_exit(&self) -> Option<Exit> {
+        self.at.command_exit
+    }
+
+    /// The guest wrote `bytes` to `port` at `vtime_ns`.
+    pub fn received(&mut self, port: Port, bytes: &[u8], vtime_ns: u64) {
+        match port {
+            Port::Control => self.control.push(bytes),
+            Port::Log => self.log.push(bytes),
+            Port::History => return self.history(bytes, vtime_ns),
+            Port::Sdk | Port::Debug | Port::Spare => return,
+        }
+        while let Some(line) = self.control.next_line() {
+            match line.and_then(|line| protocol::decode_message(&line)) {
+                Ok(message) => self.message(message, vtime_ns),
+                Err(error) => self.finding(vtime_ns, builtin::AGENT_FAILURE, error.to_string()),
+            }
+        }
+        while let Some(line) = self.log.next_line() {
+            match line.and_then(|line| protocol::decode_output(&line)) {
+                Ok(output) => self.output(output, vtime_ns),
+                Err(error) => self.finding(vtime_ns, builtin::AGENT_FAILURE, error.to_string()),
+            }
+        }
+    }
+
+    /// The end came, but the guest does not do what it was asked: give up.
+    pub fn give_up(&mut self, vtime_ns: u64, why: &str) {
+        if !matches!(self.at.phase, Phase::Done | Phase::Broken) {
+            self.finding(vtime_ns, builtin::AGENT_FAILURE, why);
+            self.at.phase = Phase::Done;
+        }
+    }
+
+    /// Run a command in the guest; its output appears under `name`.
+    pub fn command(&mut self, name: &str, exec: protocol::Exec, vtime_ns: u64) {
+        self.named_request(name, Purpose::Command, exec, vtime_ns);
+    }
+
+    /// Do something that a fault is made of.
+    pub fn fault(&mut self, op: Operation, vtime_ns: u64) {
+        self.request(Purpose::Fault, op, vtime_ns);
+    }
+
+    /// Give the threads of a service these priorities.
+    pub fn prioritize(&mut self, service: &str, priorities: Vec<u8>, vtime_ns: u64) {
+        let op = Operation::Prioritize { service: service.to_owned(), priorities };
+        self.request(Purpose::Priorities, op, vtime_ns);
+    }
+
+    /// Whether the agent has not answered yet to priorities that it was to give.
+    pub fn is_prioritizing(&self) -> bool {
+        self.at.pending.values().any(|purpose| *purpose == Purpose::Priorities)
+    }
+
+    /// Run a command that is a fault; its output appears under `name`.
+    pub fn custom(&mut self, name: &str, exec: protocol::Exec, vtime_ns: u64) {
+        self.named_request(name, Purpose::Fault, exec, vtime_ns);
+    }
+
+    /// The machine came to its end as it was asked to.
+    pub fn machine_done(&mut self) {
+        self.at.phase = Phase::Done;
+    }
+
+    /// The machine came to its end without being asked to, against this property.
+    pub fn machine_ended(&mut self, vtime_ns: u64, property: &str, why: &str) {
+        self.broken(vtime_ns, property, format!("the machine stopped: {why}"));
+    }
+
+    /// Something is wrong with the machine that the agent need not know of.
+    pub fn noticed(&mut self, vtime_ns: u64, property: &str, text: &str) {
+        self.finding(vtime_ns, property, text);
+    }
+
+    /// Something happened on the machine that is to be told.
+    pub fn told(&mut self, vtime_ns: u64, what: What) {
+        self.event(vtime_ns, what);
+    }
+
+    /// Nothing more can be asked of this agent.
+    pub fn unusable(&mut self, vtime_ns: u64, why: &str) {
+        if !matches!(self.at.phase, Phase::Done | Phase::Broken) {
+            self.broken(vtime_ns, builtin::AGENT_FAILURE, why);
+        }
+    }
+
+    /// Whether the guest was asked to power off.
+    #[must_use]
+    pub fn is_powering_off(&self) -> bool {
+        self.at.powering_off
+    }
+
+    /// Ask the guest to power off.
+    pub fn power_off(&mut self, vtime_ns: u64) {
+        self.at.powering_off = true;
+        self.request(Purpose::PowerOff, Operation::PowerOff, vtime_ns);
+    }
+
+    fn event(&mut self, vtime_ns: u64, what: What) {
+        self.events.push(Event { vtime_ns, node: self.plan.node.clone(), what });
+    }
+
+    fn finding(&mut self, vtime_ns: u64, property: &str, text: impl Into<String>) {
+        self.at.findings = self.at.findings.saturating_add(1);
+        self.event(vtime_ns, What::finding(property, text));
+    }
+
+    fn broken(&mut self, vtime_ns: u64, property: &str, text: impl Into<String>) {
+        let text = text.into();
+        self.at.phase = Phase::Broken;
+        self.at.broken.get_or_insert_with(|| text.clone());
+        self.finding(vtime_ns, property, text);
+    }
+
+    fn request(&mut self, purpose: Purpose, op: Operation, vtime_ns: u64) {
+        if self.at.pending.len() >= PENDING_MAX {
+            return self
+                .unusable(vtime_ns, &format!("the agent leaves {PENDING_MAX} requests without an answer"));
+        }
+        let id = self.at.next_id;
+        self.at.next_id = id.saturating_add(1);
+        match protocol::encode_request(&Request { id, op }) {
+            Ok(line) => {
+                self.outgoing.extend_from_slice(&line);
+                self.at.pending.insert(id, purpose);
+            }
+            Err(error) => {
+                self.broken(vtime_ns, builtin::AGENT_FAILURE, format!("the agent cannot be asked: {error}"))
+            }
+        }
+    }
+
+    /// Run a command whose output appears under `name`: a line of output has only the request's number.
+    fn named_request(&mut self, name: &str, purpose: Purpose, exec: protocol::Exec, vtime_ns: u64) {
+        if self.at.commands.len() >= COMMANDS_MAX {
+            self.at.commands.pop_first();
+        }
+        self.at.commands.insert(self.at.next_id, name.to_owned());
+        self.request(purpose, Operation::Exec(exec), vtime_ns);
+    }
+
+    fn message(&mut self, message: Message, vtime_ns: u64) {
+        match message {
+            Message::Hello(hello) => self.hello(hello, vtime_ns),
+            Message::Ready => self.services_ready(vtime_ns),
+            Message::NotReady { service, why } => self.service_not_ready(&service, &why, vtime_ns),
+            Message::Response(response) => match self.at.pending.remove(&response.id) {
+                Some(purpose) => self.response(response.id, purpose, response.reply, vtime_ns),
+                None => self.finding(
+                    vtime_ns,
+                    builtin::AGENT_FAILURE,
+                    format!("the agent answers {}, which was not asked", response.id),
+                ),
+            },
+            Message::Output(output) => self.output(output, vtime_ns),
+            Message::Exited(exited) => self.exited(&exited, vtime_ns),
+            Message::Error { message } => {
+                self.finding(vtime_ns, builtin::AGENT_FAILURE, format!("agent: {message}"))
+            }
+        }
+    }
+
+    fn response(&mut self, id: u64, purpose: Purpose, reply: Reply, vtime_ns: u64) {
+        match (purpose, reply) {
+            (Purpose::Mount, Reply::Done) => self.mounted(vtime_ns),
+            (Purpose::Join, Reply::Done) => self.put_next(0, vtime_ns),
+            (Purpose::Join, Reply::Damaged { message }) => {
+                self.broken(vtime_ns, builtin::FILE_SYSTEM_DAMAGED, message)
+            }
+            (Purpose::File(index), Reply::Done) => self.put_next(index.saturating_add(1), vtime_ns),
+            (Purpose::Services, Reply::Done) => self.at.services_started = true,
+            (Purpose::List, Reply::Names(names)) => self.listed(names, vtime_ns),
+            (Purpose::Reseed, Reply::Done) => self.begun(vtime_ns),
+            (Purpose::Fault | Purpose::Priorities, Reply::Done) => {}
+            (Purpose::Fault, Reply::Exited(exit)) => {
+                let name = self.at.commands.get(&id).cloned().unwrap_or_default();
+                self.event(vtime_ns, What::exit(&name, exit));
+            }
+            (
+                Purpose::Driver(_) | Purpose::StopDriver | Purpose::TestCommand(_) | Purpose::PowerOff,
+                Reply::Done,
+            ) => {}
+            (Purpose::Check(index), Reply::Exited(exit)) => self.check_ended(index, exit, vtime_ns),
+            (Purpose::Command, Reply::Exited(exit)) => {
+                let name = self.at.commands.get(&id).cloned().unwrap_or_default();
+                self.event(vtime_ns, What::exit(&name, exit));
+                self.at.command_exit = Some(exit);
+            }
+            (purpose, Reply::Error { message }) => self.refused(purpose, &message, vtime_ns),
+            (purpose, reply) => {
+                self.broken(
+                    vtime_ns,
+                    builtin::AGENT_FAILURE,
+                    format!("the agent answers {purpose:?} with {reply:?}"),
+                );
+            }
+        }
+    }
+
+    /// The agent could not do what it was asked.
+    fn refused(&mut self, purpose: Purpose, message: &str, vtime_ns: u64) {
+        match purpose {
+            Purpose::Mount => self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("mount: {message}")),
+            Purpose::Join => self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("setup: {message}")),
+            Purpose::File(_) => self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("files: {message}")),
+            Purpose::Services => {
+                self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("services: {message}"))
+            }
+            Purpose::List => self.broken(vtime_ns, builtin::NOT_READY, format!("test template: {message}")),
+            Purpose::Reseed => {
+                self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("random numbers: {message}"))
+            }
+            Purpose::Fault | Purpose::Priorities => {
+                self.event(vtime_ns, What::Effect { text: format!("not done: {message}") });
+            }
+            Purpose::Driver(index) => self.driver_refused(index, message, vtime_ns),
+            // It ended by itself just before.
+            Purpose::StopDriver => {}
+            Purpose::TestCommand(run) => self.command_refused(run, message, vtime_ns),
+            Purpose::Check(index) => self.check_refused(index, message, vtime_ns),
+            Purpose::Command => {
+                self.finding(vtime_ns, builtin::AGENT_FAILURE, message);
+                self.at.command_exit = Some(Exit::Code(COMMAND_NOT_RUN));
+            }
+            Purpose::PowerOff => {
+                self.finding(vtime_ns, builtin::AGENT_FAILURE, format!("power off: {message}"))
+            }
+        }
+    }
+
+    fn output(&mut self, output: protocol::Output, vtime_ns: u64) {
+        let unit = match output.unit {
+            Unit::Service(name) => self.unit_of_command(&name).unwrap_or(name),
+            Unit::Exec(id) => self.at.commands.get(&id).cloned().unwrap_or_else(|| format!("exec {id}")),
+        };
+        let text = output.text.to_str_lossy().into_owned();
+        let (stream, truncated) = (output.stream.into(), output.truncated);
+        self.event(vtime_ns, What::Line { unit, stream, text, truncated });
+    }
+
+    fn exited(&mut self, exited: &protocol::Exited, vtime_ns: u64) {
+        let driver = self.plan.drivers.iter().position(|driver| driver.service.name == exited.service);
+        match (driver, self.run_of(&exited.service)) {
+            (Some(index), _) => self.driver_exited(index, exited.exit, vtime_ns),
+            (None, Some(run)) => self.command_exited(run, exited.exit, vtime_ns),
+            (None, None) => self.service_exited(exited, vtime_ns),
+        }
+    }
+}
+
+/// What a shell reports for a command that could not be run (POSIX, 2.8.2).
+const COMMAND_NOT_RUN: i32 = 126;
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,266 @@
+//! What is kept of a conversation when its machine is stored: all but the plan, which comes from the world file, and
+//! events and words that nobody has taken yet.
+//!
+//! **Invariant.** A conversation that goes on from its state says the same as one that was never stored. A state that
+//! comes from elsewhere is checked against the plan before anything uses it.
+
+use std::collections::BTreeMap;
+
+use everett_protocol::{self as protocol, Exit, LineSplitter, Message, PartialLine, Reply, Response};
+use everett_vmm::clock::VTIME_MAX;
+use serde::{Deserialize, Serialize};
+
+use super::commands::RUNS_MAX;
+use super::history::{HistoryLines, HistoryState};
+use super::{COMMANDS_MAX, Conversation, PENDING_MAX, Phase, Plan, Purpose};
+
+/// Why a state is none of this conversation.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// Another plan has other drivers.
+    #[error("the stored conversation has {stored} drivers, the world {planned}")]
+    Drivers {
+        /// In the state.
+        stored: usize,
+        /// In the plan.
+        planned: usize,
+    },
+    /// A request or a command that this plan does not have.
+    #[error("the stored conversation asked for {what}, which the world does not have")]
+    NotPlanned {
+        /// What.
+        what: String,
+    },
+    /// A number is out of its bounds.
+    #[error("the stored conversation has {count} {what}; at most {max} are possible")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// How many.
+        count: u64,
+        /// The bound.
+        max: u64,
+    },
+    /// Two parts of it cannot be true together.
+    #[error("the stored conversation is inconsistent: {0}")]
+    Inconsistent(&'static str),
+    /// The beginning of a line.
+    #[error("the stored conversation has the beginning of a line that is none: {0}")]
+    Line(#[from] everett_protocol::Error),
+    /// Test commands.
+    #[error("the stored conversation has a list of test commands that is none: {0}")]
+    List(#[from] everett_protocol::check::Error),
+}
+
+/// A driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) struct DriverState {
+    /// How often it was started.
+    pub(super) rounds: u64,
+    pub(super) runs: bool,
+}
+
+/// A command of the test template that runs, or was asked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct TestRun {
+    /// The number of the run.
+    pub(super) run: u64,
+    /// The command's place among the names.
+    pub(super) command: usize,
+    /// Runs of one command beside each other have different ones.
+    pub(super) slot: usize,
+    /// It was told to end.
+    pub(super) killed: bool,
+}
+
+/// How far a conversation is, in all its parts but the bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Progress {
+    pub(super) phase: Phase,
+    pub(super) next_id: u64,
+    pub(super) pending: BTreeMap<u64, Purpose>,
+    /// Names of commands, by their request's number: a line of output has only the number.
+    pub(super) commands: BTreeMap<u64, String>,
+    pub(super) services_started: bool,
+    pub(super) drivers: Vec<DriverState>,
+    /// None is started any more.
+    pub(super) no_drivers: bool,
+    /// What is in the template's folder.
+    pub(super) names: Vec<String>,
+    /// Commands of the template that run.
+    pub(super) runs: Vec<TestRun>,
+    /// The seed that it began under.
+    pub(super) seed: Option<u64>,
+    /// When the services were ready.
+    pub(super) ready_ns: Option<u64>,
+    /// When it last came to rest, in nanoseconds of vtime: it began, its drivers had ended, or a check had.
+    pub(super) rest_ns: u64,
+    /// How the last command ended.
+    pub(super) command_exit: Option<Exit>,
+    pub(super) powering_off: bool,
+    pub(super) findings: u64,
+    /// Why the phase is `Broken`.
+    pub(super) broken: Option<String>,
+}
+
+impl Progress {
+    pub(super) fn new(drivers: usize) -> Progress {
+        Progress {
+            phase: Phase::Booting,
+            next_id: 1,
+            pending: BTreeMap::new(),
+            commands: BTreeMap::new(),
+            services_started: false,
+            drivers: vec![DriverState::default(); drivers],
+            no_drivers: false,
+            names: Vec::new(),
+            runs: Vec::new(),
+            seed: None,
+            ready_ns: None,
+            rest_ns: 0,
+            command_exit: None,
+            powering_off: false,
+            findings: 0,
+            broken: None,
+        }
+    }
+
+    pub(super) fn check(&self, plan: &Plan) -> Result<(), StateError> {
+        let (stored, planned) = (self.drivers.len(), plan.drivers.len());
+        if stored != planned {
+            return Err(StateError::Drivers { stored, planned });
+        }
+        bounded("requests", self.pending.len(), PENDING_MAX)?;
+        bounded("commands", self.commands.len(), COMMANDS_MAX)?;
+        let unplanned = self.pending.values().find(|purpose| match purpose {
+            Purpose::File(index) => *index >= plan.files.len(),
+            Purpose::Driver(index) => *index >= plan.drivers.len(),
+            Purpose::Check(index) => *index >= plan.checks.len(),
+            _ => false,
+        });
+        if let Some(purpose) = unplanned {
+            return Err(StateError::NotPlanned { what: format!("{purpose:?}") });
+        }
+        let asked = self.pending.last_key_value().map(|(id, _)| *id);
+        let named = self.commands.last_key_value().map(|(id, _)| *id);
+        if asked.max(named).is_some_and(|id| id >= self.next_id) {
+            return Err(StateError::Inconsistent("a request has a number that was not given yet"));
+        }
+        if self.ready_ns.is_some_and(|at| at > VTIME_MAX) {
+            return Err(StateError::Inconsistent("it was ready after the end of time"));
+        }
+        let working = self.phase >= Phase::Ready && self.phase <= Phase::Stopped;
+        if working && self.ready_ns.is_none() {
+            return Err(StateError::Inconsistent("it runs and was never ready"));
+        }
+        if working && self.phase > Phase::Ready && self.seed.is_none() {
+            return Err(StateError::Inconsistent("it runs and has no seed"));
+        }
+        if self.phase <= Phase::Ready && self.seed.is_some() {
+            return Err(StateError::Inconsistent("it has a seed before its beginning"));
+        }
+        self.check_commands(plan)
+    }
+
+    /// What is of the test template.
+    fn check_commands(&self, plan: &Plan) -> Result<(), StateError> {
+        let fail = |what| Err(StateError::Inconsistent(what));
+        bounded("test commands", self.runs.len(), RUNS_MAX)?;
+        if plan.template.is_none() && (!self.names.is_empty() || self.is_listing()) {
+            return Err(StateError::NotPlanned { what: "a test template".to_owned() });
+        }
+        if self.phase < Phase::Ready && !self.names.is_empty() {
+            return fail("its test commands are known before they are listed");
+        }
+        if self.phase < Phase::Running && !self.runs.is_empty() {
+            return fail("a test command runs before its beginning");
+        }
+        if self.runs.iter().any(|run| run.command >= self.names.len() || run.slot >= RUNS_MAX) {
+            return fail("a test command runs that is not in the list");
+        }
+        let reply = Reply::Names(self.names.clone());
+        Ok(protocol::check::message(&Message::Response(Response { id: 0, reply }))?)
+    }
+
+    /// Whether the agent was asked what is in the template's folder.
+    pub(super) fn is_listing(&self) -> bool {
+        self.pending.values().any(|purpose| *purpose == Purpose::List)
+    }
+}
+
+fn bounded(what: &'static str, count: usize, max: usize) -> Result<(), StateError> {
+    if count > max {
+        return Err(StateError::TooMany { what, count: count as u64, max: max as u64 });
+    }
+    Ok(())
+}
+
+/// A conversation, without its plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConversationState {
+    pub(super) progress: Progress,
+    control: PartialLine,
+    log: PartialLine,
+    history: HistoryState,
+    outgoing: Vec<u8>,
+}
+
+impl ConversationState {
+    pub(crate) fn phase(&self) -> Phase {
+        self.progress.phase
+    }
+}
+
+impl Conversation {
+    /// All of it but the plan, and the events and words that wait.
+    #[must_use]
+    pub fn save(&self) -> ConversationState {
+        ConversationState {
+            progress: self.at.clone(),
+            control: self.control.partial(),
+            log: self.log.partial(),
+            history: self.history.save(),
+            outgoing: self.outgoing.clone(),
+        }
+    }
+
+    /// A conversation that goes on where the one of `state` was.
+    ///
+    /// # Errors
+    /// It is no state of a conversation with this plan.
+    pub fn resume(plan: Plan, state: ConversationState) -> Result<Conversation, StateError> {
+        let mut conversation = Conversation::new(plan);
+        conversation.restore(state)?;
+        Ok(conversation)
+    }
+
+    /// Go on where the conversation of `state` was, whatever was said here. Events and words that wait are dropped.
+    ///
+    /// # Errors
+    /// It is no state of a conversation with this plan; nothing has changed then.
+    pub fn restore(&mut self, state: ConversationState) -> Result<(), StateError> {
+        let ConversationState { mut progress, control, log, history, outgoing } = state;
+        if progress.phase <= Phase::Ready && progress.drivers.iter().all(|driver| driver.rounds == 0) {
+            // Nothing of the workload has happened: one boot serves all of them.
+            progress.drivers = vec![DriverState::default(); self.plan.drivers.len()];
+        }
+        progress.check(&self.plan)?;
+        let (mut control_lines, mut log_lines) = (LineSplitter::control(), LineSplitter::log());
+        control_lines.restore(control)?;
+        log_lines.restore(log)?;
+        self.history = HistoryLines::resume(history)?;
+        (self.at, self.control, self.log, self.outgoing) = (progress, control_lines, log_lines, outgoing);
+        self.events.clear();
+        self.words.clear();
+        Ok(())
+    }
+
+    /// The plan.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

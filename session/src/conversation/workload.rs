@@ -1,0 +1,132 @@
+//! Drivers while a timeline runs, and checks at its end.
+
+use everett_explorer::property::builtin;
+use everett_protocol::{Exit, Operation};
+
+use super::state::DriverState;
+use super::{Conversation, Phase, Purpose, What};
+use crate::agent_script::{ROUND_VARIABLE, SEED_VARIABLE};
+
+/// Linux's number of the signal that cannot be caught.
+const SIGKILL: i32 = 9;
+
+impl Conversation {
+    /// The workload's time was over at `vtime_ns`: stop the drivers. Without effect unless they run.
+    pub fn end(&mut self, vtime_ns: u64) {
+        if self.at.phase != Phase::Running {
+            return;
+        }
+        let vtime_ns = vtime_ns.max(self.at.rest_ns);
+        self.at.phase = Phase::Stopping;
+        for index in 0..self.at.drivers.len() {
+            if self.at.drivers[index].runs {
+                let service = self.plan.drivers[index].service.name.clone();
+                self.request(Purpose::StopDriver, Operation::Signal { service, signal: SIGKILL }, vtime_ns);
+            }
+        }
+        self.drivers_stopped(vtime_ns);
+    }
+
+    /// Start the drivers: all at the beginning; those that are repeated, when their machine is back.
+    pub(super) fn start_drivers(&mut self, vtime_ns: u64) {
+        for index in 0..self.at.drivers.len() {
+            if self.at.drivers[index].rounds == 0 || self.plan.drivers[index].repeat {
+                self.start_driver(index, vtime_ns);
+            }
+        }
+    }
+
+    fn start_driver(&mut self, index: usize, vtime_ns: u64) {
+        let driver = &mut self.at.drivers[index];
+        let round = driver.rounds;
+        driver.rounds = round.saturating_add(1);
+        driver.runs = true;
+        let mut service = self.plan.drivers[index].service.clone();
+        service.env.insert(SEED_VARIABLE.to_owned(), self.seed_text());
+        service.env.insert(ROUND_VARIABLE.to_owned(), round.to_string());
+        self.event(vtime_ns, What::Start { unit: service.name.clone(), round });
+        self.request(Purpose::Driver(index), Operation::Start { services: vec![service] }, vtime_ns);
+    }
+
+    /// What drivers and checks see: a timeline that runs has begun under a seed.
+    fn seed_text(&self) -> String {
+        self.at.seed.unwrap_or_default().to_string()
+    }
+
+    pub(super) fn driver_refused(&mut self, index: usize, message: &str, vtime_ns: u64) {
+        self.at.drivers[index].runs = false;
+        self.finding(vtime_ns, builtin::DRIVER_EXIT, message);
+        self.rest(vtime_ns);
+        self.drivers_stopped(vtime_ns);
+    }
+
+    pub(super) fn driver_exited(&mut self, index: usize, exit: Exit, vtime_ns: u64) {
+        self.at.drivers[index].runs = false;
+        if self.at.phase == Phase::Stopping {
+            self.drivers_stopped(vtime_ns);
+            return;
+        }
+        let driver = &self.plan.drivers[index];
+        let (name, repeat) = (driver.service.name.clone(), driver.repeat);
+        self.event(vtime_ns, What::exit(&name, exit));
+        if !exit.success() {
+            self.finding(vtime_ns, builtin::DRIVER_EXIT, format!("driver {name} ended with {exit}"));
+        }
+        if self.at.phase == Phase::Running && repeat && exit.success() {
+            self.start_driver(index, vtime_ns);
+        } else {
+            self.rest(vtime_ns);
+        }
+    }
+
+    /// A driver has ended, and is not started again.
+    fn rest(&mut self, vtime_ns: u64) {
+        if self.has_driven() {
+            self.at.rest_ns = vtime_ns;
+        }
+    }
+
+    /// True if the drivers were started, and none runs any more.
+    #[must_use]
+    pub fn has_driven(&self) -> bool {
+        let ended = |driver: &DriverState| driver.rounds > 0 && !driver.runs;
+        self.at.phase == Phase::Running && self.at.drivers.iter().all(ended)
+    }
+
+    fn drivers_stopped(&mut self, vtime_ns: u64) {
+        if self.at.phase == Phase::Stopping && self.at.drivers.iter().all(|driver| !driver.runs) {
+            self.at.phase = Phase::Stopped;
+            self.at.rest_ns = vtime_ns;
+        }
+    }
+
+    /// Whether a check runs.
+    #[must_use]
+    pub fn is_checking(&self) -> bool {
+        self.at.pending.values().any(|purpose| matches!(purpose, Purpose::Check(_)))
+    }
+
+    /// Run check number `index` of the plan.
+    pub fn check(&mut self, index: usize, vtime_ns: u64) {
+        let Some(check) = self.plan.checks.get(index) else { return };
+        let (name, mut exec) = (check.name.clone(), check.exec.clone());
+        exec.env.insert(SEED_VARIABLE.to_owned(), self.seed_text());
+        self.event(vtime_ns, What::Start { unit: name.clone(), round: 0 });
+        self.named_request(&name, Purpose::Check(index), exec, vtime_ns);
+    }
+
+    pub(super) fn check_ended(&mut self, index: usize, exit: Exit, vtime_ns: u64) {
+        let name = self.plan.checks[index].name.clone();
+        self.at.rest_ns = vtime_ns;
+        self.event(vtime_ns, What::exit(&name, exit));
+        if !exit.success() {
+            self.finding(vtime_ns, builtin::FAILED_CHECK, format!("check {name} ended with {exit}"));
+        }
+    }
+
+    pub(super) fn check_refused(&mut self, index: usize, message: &str, vtime_ns: u64) {
+        self.at.rest_ns = vtime_ns;
+        let name = self.plan.checks[index].name.clone();
+        self.finding(vtime_ns, builtin::FAILED_CHECK, format!("check {name}: {message}"));
+    }
+}

@@ -1,0 +1,199 @@
+//! Running a timeline from its beginning to its end, for whoever watches.
+
+use everett_cpu::Edge;
+use everett_vmm::digest::Digest;
+use everett_vmm::digest::trail::TRAIL_INTERVAL_NS;
+use everett_vmm::machine::{Stop, Until};
+use everett_vmm::wire::log::Step;
+use everett_vmm::world::Captured;
+
+use super::conversation::Phase;
+use super::event::Event;
+use super::timeline::{CALM_NS_MAX, Timeline};
+
+/// Watchers get a word after so much vtime: a fraction of a second of host time.
+const STEP_NS: u64 = TRAIL_INTERVAL_NS / 5;
+/// The longest that a workload runs for which nobody said how long, in nanoseconds of vtime: ten minutes.
+pub const UNTIL_DONE_NS_MAX: u64 = 600_000_000_000;
+/// What an agent gets to say what it is asked, in nanoseconds of vtime.
+const GRACE_NS: u64 = 10_000_000_000;
+
+/// Somebody who watches a timeline. Nothing they do changes it, but for ending it early.
+pub trait Watch {
+    /// Something happened.
+    ///
+    /// # Errors
+    /// The timeline ends with this error.
+    fn event(&mut self, event: &Event) -> anyhow::Result<()>;
+    /// A node's serial console got these bytes.
+    ///
+    /// # Errors
+    /// The timeline ends with this error.
+    fn console(&mut self, node: usize, bytes: &[u8]) -> anyhow::Result<()>;
+    /// What became of frames, and the frames if the world keeps them.
+    ///
+    /// # Errors
+    /// The timeline ends with this error.
+    fn wire(&mut self, steps: &[Step], frames: &[Captured]) -> anyhow::Result<()>;
+    /// The trail's next point.
+    ///
+    /// # Errors
+    /// The timeline ends with this error.
+    fn point(&mut self, vtime_ns: u64, digest: Digest) -> anyhow::Result<()>;
+    /// A node has executed these edges of code for the first time.
+    fn edges(&mut self, _node: usize, _edges: &[Edge]) {}
+    /// The timeline has executed so many instructions, and `since_ready_ns` of vtime have passed since *ready* (0 before
+    /// it). Returns whether it goes on.
+    fn at(&mut self, since_ready_ns: u64, instructions: u64) -> bool;
+}
+
+/// How a timeline ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// All was run: workload and checks, or what the guest left of them.
+    Whole,
+    /// The watcher wanted no more.
+    Cut,
+}
+
+/// Run `timeline` to *ready* if it is not there, then for `duration_ns` of vtime, then its checks. It ends at a point of
+/// the trail. A machine that does not get ready is a finding, and the end.
+///
+/// # Errors
+/// Those of the watcher; nobody has said under which seed the timeline begins.
+pub fn drive(timeline: &mut Timeline, duration_ns: u64, watch: &mut impl Watch) -> anyhow::Result<Ended> {
+    timeline.end_after(duration_ns);
+    drive_to_its_end(timeline, watch)
+}
+
+/// Run `timeline` as [`drive`] does, until its workload is done, and for [`UNTIL_DONE_NS_MAX`] of vtime at most.
+///
+/// # Errors
+/// See [`drive`].
+pub fn drive_until_done(timeline: &mut Timeline, watch: &mut impl Watch) -> anyhow::Result<Ended> {
+    timeline.end_when_done(UNTIL_DONE_NS_MAX);
+    drive_to_its_end(timeline, watch)
+}
+
+fn drive_to_its_end(timeline: &mut Timeline, watch: &mut impl Watch) -> anyhow::Result<Ended> {
+    anyhow::ensure!(timeline.seed().is_some(), "a timeline without a seed does not begin");
+    timeline.limit_boot();
+    let mut seen_points = 0;
+    // The same places wherever it starts.
+    let mut next_ns = timeline.vtime().next_multiple_of(STEP_NS);
+    loop {
+        let stop = timeline.run(&Until::vtime(next_ns));
+        let now = timeline.vtime();
+        for event in timeline.take_events() {
+            watch.event(&event)?;
+        }
+        for node in 0..timeline.world().nodes().len() {
+            let console = timeline.machine_mut(node).output().take_console();
+            if !console.is_empty() {
+                watch.console(node, &console)?;
+            }
+            let edges = timeline.machine_mut(node).take_edges();
+            if !edges.is_empty() {
+                watch.edges(node, &edges);
+            }
+        }
+        let frames = timeline.world_mut().take_captured();
+        watch.wire(&timeline.world_mut().wire().take_steps(), &frames)?;
+        for &(vtime_ns, digest) in &timeline.trail().points()[seen_points..] {
+            watch.point(vtime_ns, digest)?;
+        }
+        seen_points = timeline.trail().points().len();
+        let since_ready_ns = timeline.ready_ns().map_or(0, |ready_ns| now.saturating_sub(ready_ns));
+        if !watch.at(since_ready_ns, timeline.icount()) {
+            return Ok(Ended::Cut);
+        }
+        if matches!(stop, Stop::End(_)) {
+            return Ok(Ended::Whole);
+        }
+        let at_point = next_ns.is_multiple_of(TRAIL_INTERVAL_NS);
+        match timeline.phase() {
+            Phase::Done | Phase::Broken if at_point => return Ok(Ended::Whole),
+            Phase::Stopped if since_ready_ns > checks_end_ns(timeline, timeline.duration_ns()) => {
+                timeline.give_up("the checks did not end in time");
+            }
+            _ => {}
+        }
+        next_ns = next_ns.saturating_add(STEP_NS);
+    }
+}
+
+/// How long after *ready* the checks have ended, in nanoseconds of vtime, if the workload runs for `duration_ns`.
+pub(crate) fn checks_end_ns(timeline: &Timeline, duration_ns: u64) -> u64 {
+    let parts =
+        [CALM_NS_MAX, timeline.settle_ns(), timeline.last_commands_ns(), GRACE_NS, timeline.checks_ns()];
+    parts.into_iter().fold(duration_ns, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use everett_vmm::boot::small_kernel;
+    use everett_vmm::machine::MachineConfig;
+    use everett_vmm::wire::WireConfig;
+    use everett_vmm::world::World;
+
+    use super::*;
+    use crate::conversation::{state, tests::plan};
+    use crate::event::What;
+    use crate::launch::EngineOptions;
+
+    #[derive(Default)]
+    struct Findings(Vec<String>);
+
+    impl Watch for Findings {
+        fn event(&mut self, event: &Event) -> anyhow::Result<()> {
+            if let What::Finding { text, .. } = &event.what {
+                self.0.push(text.clone());
+            }
+            Ok(())
+        }
+        fn console(&mut self, _: usize, _: &[u8]) -> anyhow::Result<()> {
+            Ok(())
+        }
+        fn wire(&mut self, _: &[Step], _: &[Captured]) -> anyhow::Result<()> {
+            Ok(())
+        }
+        fn point(&mut self, _: u64, _: Digest) -> anyhow::Result<()> {
+            Ok(())
+        }
+        fn at(&mut self, _: u64, _: u64) -> bool {
+            true
+        }
+    }
+
+    /// A guest that halts for ever, and what its agent has said.
+    fn halting(conversation: state::ConversationState) -> Timeline {
+        let folder = tempfile::tempdir().unwrap();
+        let kernel = folder.path().join("kernel");
+        std::fs::write(&kernel, small_kernel(&[0xfb, 0xf4, 0xeb, 0xfc], 0)).unwrap();
+        let machine = EngineOptions::default().machine(MachineConfig::new(&kernel)).unwrap();
+        let world = World::new(vec![machine], WireConfig::default(), 0).unwrap();
+        let mut timeline = Timeline::new(world, vec![plan()], Vec::new());
+        timeline.begin(3).unwrap();
+        timeline.begun_with(conversation);
+        timeline
+    }
+
+    #[test]
+    fn a_conversation_that_broke_before_the_end_is_no_reason_to_wait() {
+        let mut timeline = halting(state::tests::broken());
+        timeline.end_after(1_000_000);
+        timeline.run(&Until::vtime(STEP_NS));
+        assert_eq!((timeline.phase(), timeline.vtime()), (Phase::Broken, STEP_NS));
+    }
+
+    /// It is asked to seed its random numbers.
+    #[test]
+    fn a_guest_that_never_begins_is_given_up() {
+        let mut timeline = halting(state::tests::beginning());
+        let mut findings = Findings::default();
+        assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
+        let text = "node a is not calm 10 s after the workload ended: its random numbers were not seeded, so its drivers never \
+                    started";
+        assert_eq!(findings.0, [text]);
+    }
+}

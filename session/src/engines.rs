@@ -1,0 +1,315 @@
+//! Which engine executes the guests of a world, and why, in one line.
+//!
+//! What is exact is not believed of a name: this host's KVM has to show, with small guests, everything that an exact engine needs in
+//! the world's clock mode ([`everett_host::doctor`]), and what this version's engine does not do counts as missing.
+//!
+//! **Invariant.** Only `--allow-inexact` starts an engine that did not prove exact, and whatever comes of it says so.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use everett_vmm::engine::kvm::Proved;
+
+use crate::launch::{EngineKind, EngineOptions};
+use crate::world_file::Clock;
+use everett_host::doctor::kvm;
+use everett_host::doctor::kvm::probes::Effort;
+
+/// What an exact engine needs, and one that counts exits does without: it never waits for a window, and stops nowhere else.
+const NOT_NEEDED_FOR_EXITS: [&str; 2] = ["interrupts", "guest counters"];
+/// What has to be right for a TSC that is held.
+const FOR_TSC: [&str; 2] = ["TSC control", "vCPU attributes"];
+/// What has to be right for exceptions and system calls to be left to KVM.
+const FOR_SYSTEM_CALLS: [&str; 1] = ["system calls"];
+
+/// The engine that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EngineChoice {
+    /// The fastest that is exact on this host.
+    #[default]
+    Auto,
+    /// Everett's own CPU.
+    Soft,
+    /// The host's `/dev/kvm`.
+    Kvm,
+}
+
+/// What the command line asks for.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    /// `--engine`.
+    pub engine: EngineChoice,
+    /// `--allow-inexact`.
+    pub allow_inexact: bool,
+    /// `--patience`.
+    pub patience: Duration,
+}
+
+/// The engine of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Engine {
+    /// Which.
+    #[serde(rename = "engine")]
+    pub kind: EngineKind,
+    /// What it counts.
+    pub clock: Clock,
+    /// Nothing of the host shows in what comes of it.
+    pub exact: bool,
+    /// Why this one, in one line.
+    pub why: String,
+    /// What of the host it uses.
+    #[serde(skip)]
+    pub proved: Proved,
+    /// How long a guest may go on without an exit, on kvm.
+    #[serde(skip)]
+    pub patience: Duration,
+}
+
+/// An engine that is not to be had.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// It cannot count what the clock counts.
+    #[error(
+        "--engine kvm: clock mode \"insn\" counts instructions, which /dev/kvm does not; say clock = \"branch\" or clock = \"exit\" \
+         in the world file, or use --engine soft"
+    )]
+    Instructions,
+    /// There is no counter.
+    #[error(
+        "--engine kvm: clock mode \"branch\" needs a counter of a guest's branches, and this host has shown none; say clock = \"exit\" \
+         in the world file, or use --engine soft"
+    )]
+    Branches,
+    /// It was not proved exact.
+    #[error(
+        "--engine kvm: not exact on this host, for want of: {0}; use --engine soft, or --allow-inexact, which marks every result"
+    )]
+    Inexact(String),
+}
+
+impl Engine {
+    /// What this host offers of what is asked for.
+    ///
+    /// # Errors
+    /// It is not to be had.
+    pub fn choose(asked: Asked, clock: Clock) -> Result<Engine, Refused> {
+        decide(asked, clock, || look(clock))
+    }
+
+    /// Everett's own CPU, for what no other is asked for.
+    #[must_use]
+    pub fn soft(clock: Clock) -> Engine {
+        Engine {
+            kind: EngineKind::Soft,
+            clock,
+            exact: true,
+            why: SOFT.to_owned(),
+            proved: Proved::default(),
+            patience: Duration::ZERO,
+        }
+    }
+
+    /// How machines are to be made for it.
+    #[must_use]
+    pub fn options(&self, options: EngineOptions) -> EngineOptions {
+        EngineOptions { engine: self.kind, proved: self.proved, patience: self.patience, ..options }
+    }
+
+    /// What people have to know of every result, if there is something.
+    #[must_use]
+    pub fn warning(&self) -> Option<&'static str> {
+        (!self.exact).then_some("INEXACT: the host may show in this result, and another run may give another")
+    }
+}
+
+/// What the soft engine leaves to its host's processor is defined to the last bit by the manuals of all makes; the instruction oracle
+/// (`cpu/tests/oracle`) compared it on Intel's and AMD's, and fails on a host that differs in something it does not know.
+const SOFT: &str = "exact on every x86-64 host";
+
+/// What was found out about this host.
+struct Found {
+    /// What is missing for an exact engine.
+    missing: Vec<&'static str>,
+    proved: Proved,
+}
+
+fn decide(asked: Asked, clock: Clock, look: impl FnOnce() -> Found) -> Result<Engine, Refused> {
+    let soft = |why: String| Ok(Engine { why, ..Engine::soft(clock) });
+    match (asked.engine, clock) {
+        (EngineChoice::Soft, _) => soft(SOFT.to_owned()),
+        (EngineChoice::Auto, Clock::Insn) => {
+            soft(format!("{SOFT}; clock mode \"insn\" counts instructions, which /dev/kvm does not"))
+        }
+        (EngineChoice::Kvm, Clock::Insn) => Err(Refused::Instructions),
+        (engine, Clock::Branch | Clock::Exit) => {
+            let Found { missing, proved } = look();
+            let patience = asked.patience;
+            let kvm = |exact, why| Ok(Engine { kind: EngineKind::Kvm, clock, exact, why, proved, patience });
+            let for_want_of = missing.join(", ");
+            match engine {
+                _ if missing.is_empty() => kvm(true, "the fastest that proved exact on this host".to_owned()),
+                EngineChoice::Kvm if !asked.allow_inexact => Err(Refused::Inexact(for_want_of)),
+                // Without one there is nothing that could be called a clock.
+                EngineChoice::Kvm if clock == Clock::Branch && proved.branches.is_none() => {
+                    Err(Refused::Branches)
+                }
+                EngineChoice::Kvm => {
+                    kvm(false, format!("--allow-inexact; not exact on this host, for want of: {for_want_of}"))
+                }
+                _ => soft(format!("{SOFT}; /dev/kvm is not on this one, for want of: {for_want_of}")),
+            }
+        }
+    }
+}
+
+/// What this host has for an engine that counts what this clock does. What a first look does not find wanting has to prove itself.
+fn look(clock: Clock) -> Found {
+    let seen = found(&kvm::examine(Effort::Look), clock);
+    if seen.missing.is_empty() { found(&kvm::examine(Effort::Proof), clock) } else { seen }
+}
+
+/// What a report means for a clock.
+fn found(report: &kvm::Report, clock: Clock) -> Found {
+    let needed = |name: &&str| clock != Clock::Exit || !NOT_NEEDED_FOR_EXITS.contains(name);
+    let missing = report.unproven.iter().copied().filter(needed).collect();
+    let branches = report.branches.filter(|_| clock == Clock::Branch);
+    let branches = branches.map(|branches| (branches.event, branches.margin));
+    // Of a host without a usable device nothing is known.
+    let known = report.findings.len() > 1;
+    let has = |names: &[&str]| known && !report.unproven.iter().any(|name| names.contains(name));
+    let (tsc, system_calls) = (has(&FOR_TSC), has(&FOR_SYSTEM_CALLS));
+    Found { missing, proved: Proved { branches, tsc, system_calls } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use everett_host::doctor::kvm::guest::Guest;
+    use everett_host::doctor::kvm::host::Ran;
+    use everett_host::doctor::kvm::scripted::report;
+
+    /// What is chosen where the host is sound, but for what `leak` changes.
+    fn on(
+        engine: EngineChoice,
+        allow_inexact: bool,
+        clock: Clock,
+        leak: fn(&Guest, &mut Ran),
+    ) -> Result<Engine, Refused> {
+        decide(Asked { engine, allow_inexact, patience: Duration::ZERO }, clock, || {
+            found(&report(Effort::Look, leak), clock)
+        })
+    }
+
+    fn of(
+        engine: EngineChoice,
+        allow_inexact: bool,
+        clock: Clock,
+        lacks: &[&'static str],
+    ) -> Result<Engine, Refused> {
+        let found = || Found { missing: lacks.to_vec(), proved: Proved::default() };
+        decide(Asked { engine, allow_inexact, patience: Duration::ZERO }, clock, found)
+    }
+
+    #[test]
+    fn what_is_not_proved_is_not_taken_unless_somebody_insists() {
+        use EngineChoice::{Auto, Kvm, Soft};
+        let lacks = ["RDRAND", "TSC control"];
+        let auto = of(Auto, false, Clock::Exit, &lacks).unwrap();
+        assert_eq!((auto.kind, auto.exact), (EngineKind::Soft, true));
+        assert!(auto.why.ends_with("for want of: RDRAND, TSC control"), "{}", auto.why);
+        assert_eq!(
+            of(Auto, true, Clock::Exit, &lacks).unwrap(),
+            auto,
+            "who does not ask for it does not get it"
+        );
+        let refused = of(Kvm, false, Clock::Exit, &lacks).unwrap_err().to_string();
+        assert!(refused.contains("RDRAND, TSC control") && refused.contains("--allow-inexact"), "{refused}");
+        let insists = of(Kvm, true, Clock::Exit, &lacks).unwrap();
+        assert_eq!((insists.kind, insists.exact), (EngineKind::Kvm, false));
+        assert!(insists.warning().is_some() && auto.warning().is_none());
+        assert_eq!(of(Soft, true, Clock::Exit, &lacks).unwrap().kind, EngineKind::Soft);
+    }
+
+    #[test]
+    fn what_proved_exact_is_taken_with_what_was_measured() {
+        for engine in [EngineChoice::Auto, EngineChoice::Kvm] {
+            let exits = on(engine, false, Clock::Exit, |_, _| {}).unwrap();
+            assert_eq!((exits.kind, exits.exact), (EngineKind::Kvm, true));
+            assert_eq!(exits.proved, Proved { branches: None, tsc: true, system_calls: true });
+            let branches = on(engine, false, Clock::Branch, |_, _| {}).unwrap();
+            assert_eq!((branches.kind, branches.exact), (EngineKind::Kvm, true));
+            // The scripted host's signals come 345 branches late.
+            assert_eq!(branches.proved, Proved { branches: Some((0x11c4, 2 * 345 + 1000)), ..exits.proved });
+            assert_eq!(branches.options(EngineOptions::default()).proved, branches.proved);
+        }
+    }
+
+    #[test]
+    fn a_host_whose_system_calls_stay_in_ring_3_has_them_delivered() {
+        let stays = |guest: &Guest, ran: &mut Ran| {
+            if guest.name == "system calls" {
+                ran.gpr[3] |= 3;
+            }
+        };
+        let kvm = on(EngineChoice::Kvm, true, Clock::Exit, stays).unwrap();
+        assert!(kvm.why.ends_with("for want of: system calls"), "{}", kvm.why);
+        assert_eq!(kvm.proved, Proved { branches: None, tsc: true, system_calls: false });
+    }
+
+    #[test]
+    fn a_host_without_counters_has_no_branches_and_has_exits() {
+        use EngineChoice::{Auto, Kvm};
+        let uncounted = |guest: &Guest, ran: &mut Ran| {
+            if guest.name == "counters" {
+                ran.counted = None;
+            }
+        };
+        assert_eq!(on(Auto, false, Clock::Exit, uncounted).unwrap().kind, EngineKind::Kvm);
+        let auto = on(Auto, false, Clock::Branch, uncounted).unwrap();
+        assert_eq!(auto.kind, EngineKind::Soft);
+        assert!(auto.why.ends_with("for want of: guest counters"), "{}", auto.why);
+        let refused = on(Kvm, false, Clock::Branch, uncounted).unwrap_err();
+        assert_eq!(refused, Refused::Inexact("guest counters".to_owned()));
+        assert_eq!(on(Kvm, true, Clock::Branch, uncounted), Err(Refused::Branches));
+    }
+
+    #[test]
+    fn a_counter_whose_signal_does_not_come_stops_nobody() {
+        let silent = |guest: &Guest, ran: &mut Ran| {
+            if guest.name == "skid" {
+                ran.end = everett_host::doctor::kvm::host::End::TimedOut;
+            }
+        };
+        let auto = on(EngineChoice::Auto, false, Clock::Branch, silent).unwrap();
+        assert!(auto.why.ends_with("for want of: guest counters"), "{}", auto.why);
+    }
+
+    #[test]
+    fn without_tsc_control_nothing_is_held_and_nothing_exact() {
+        let free = |guest: &Guest, ran: &mut Ran| {
+            if guest.name == "TSC held" {
+                (ran.gpr[8], ran.gpr[6]) = (9_999, 1_000_000);
+            }
+        };
+        for clock in [Clock::Exit, Clock::Branch] {
+            assert_eq!(on(EngineChoice::Auto, false, clock, free).unwrap().kind, EngineKind::Soft);
+            let insists = on(EngineChoice::Kvm, true, clock, free).unwrap();
+            assert_eq!((insists.exact, insists.proved.tsc), (false, false));
+            assert_eq!(insists.proved.branches.is_some(), clock == Clock::Branch);
+        }
+    }
+
+    #[test]
+    fn instructions_are_counted_by_soft_alone() {
+        let nobody_asks = || -> Found { unreachable!("no guest has to run for that") };
+        let asked = |engine, allow_inexact| Asked { engine, allow_inexact, patience: Duration::ZERO };
+        assert_eq!(
+            decide(asked(EngineChoice::Kvm, true), Clock::Insn, nobody_asks),
+            Err(Refused::Instructions)
+        );
+        let auto = decide(asked(EngineChoice::Auto, false), Clock::Insn, nobody_asks).unwrap();
+        assert_eq!((auto.kind, auto.exact), (EngineKind::Soft, true));
+    }
+}

@@ -1,0 +1,123 @@
+//! A branch again, from its path alone, compared with what was recorded as it goes.
+
+use std::collections::BTreeMap;
+
+use everett_cpu::Edge;
+use everett_explorer::run::{Reading, Record};
+use everett_explorer::search::Path;
+use everett_vmm::digest::Digest;
+
+use super::marks::short;
+use super::setting::Setting;
+use super::traveller::{Branch, Interrupted, Route, Traveller, Watch};
+use crate::event::Event;
+
+/// What was recorded of a path: digests by vtime.
+#[derive(Debug, Clone, Default)]
+pub struct Recorded(BTreeMap<u64, String>);
+
+impl Recorded {
+    /// Of a branch, and of those on its way, as far as a run directory has them.
+    ///
+    /// # Errors
+    /// The run directory is damaged.
+    pub fn of(reading: &Reading, record: &Record) -> anyhow::Result<Recorded> {
+        let mut marks = BTreeMap::new();
+        let mut until_ns = u64::MAX;
+        let mut next = Some(record.clone());
+        while let Some(record) = next {
+            // What comes after a fork is of the parent's own checks.
+            let of_way = record.marks.iter().filter(|(at, _)| *at <= until_ns);
+            marks.extend(of_way.map(|(at, digest)| (*at, digest.clone())));
+            until_ns = record.path.forks().last().map_or(0, |fork| fork.vtime_ns);
+            next = record.from.map(|choice| reading.get(choice)).transpose()?.flatten();
+        }
+        Ok(Recorded(marks))
+    }
+
+    /// How many places.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether nothing was recorded.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// How a replay went.
+#[derive(Debug)]
+pub enum Replayed {
+    /// All of it was run, on the recorded trail.
+    Same(Box<Branch>),
+    /// Here it left the recorded trail.
+    Left {
+        /// In nanoseconds of vtime.
+        vtime_ns: u64,
+        /// The digest that was recorded, and the one that came, both cut short.
+        recorded: String,
+        /// See there.
+        came: String,
+    },
+    /// Somebody wanted it to end here, in nanoseconds of vtime.
+    Ended(u64),
+}
+
+/// Run a path again.
+///
+/// # Errors
+/// It cannot be run.
+pub fn replay(
+    setting: &Setting,
+    path: &Path,
+    recorded: &Recorded,
+    watch: &mut dyn Watch,
+) -> anyhow::Result<Replayed> {
+    let mut compare = Compare { recorded, watch, left: None };
+    let mut traveller = Traveller::new(setting)?;
+    match traveller.journey(&Route::along(path.clone()), &mut compare) {
+        Ok(branches) => match branches.into_iter().next_back() {
+            Some(last) => Ok(Replayed::Same(Box::new(last))),
+            None => Ok(Replayed::Ended(traveller.timeline().vtime())),
+        },
+        Err(error) if error.is::<Interrupted>() => Ok(match compare.left {
+            Some((vtime_ns, recorded, came)) => Replayed::Left { vtime_ns, recorded, came },
+            None => Replayed::Ended(traveller.timeline().vtime()),
+        }),
+        Err(error) => Err(error),
+    }
+}
+
+struct Compare<'c> {
+    recorded: &'c Recorded,
+    watch: &'c mut dyn Watch,
+    left: Option<(u64, String, String)>,
+}
+
+impl Watch for Compare<'_> {
+    fn event(&mut self, event: &Event) {
+        self.watch.event(event);
+    }
+
+    fn mark(&mut self, vtime_ns: u64, digest: Digest) -> bool {
+        let came = short(digest);
+        if let Some(recorded) = self.recorded.0.get(&vtime_ns)
+            && *recorded != came
+        {
+            self.left = Some((vtime_ns, recorded.clone(), came));
+            return false;
+        }
+        self.watch.mark(vtime_ns, digest)
+    }
+
+    fn edges(&mut self, node: usize, edges: &[Edge]) {
+        self.watch.edges(node, edges);
+    }
+
+    fn at(&mut self, vtime_ns: u64) -> bool {
+        self.watch.at(vtime_ns)
+    }
+}

@@ -1,0 +1,420 @@
+//! What a branch shows, taken in as it comes: coverage, properties, histories, and what is kept as evidence.
+//!
+//! **Invariant.** What is made of a branch is a function of what was seen before it ([`Memory`]) and of what it shows, at the same
+//! stops whoever runs it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use everett_explorer::coverage::{
+    Delta, DiskEvent, Observed, Observer, ObserverState, OtherWorld, ProcessChange, What as Shown,
+};
+use everett_explorer::history::Line;
+use everett_explorer::plan::{self, Plan};
+use everett_explorer::property::{Event as Seen, Hit, Judge, JudgeState, What as Saw};
+use everett_explorer::run::Evidence;
+use everett_fault::{Fault, Group};
+use everett_input::units::Vtime;
+use everett_vmm::wire::log::Step;
+use serde_json::Value;
+
+use super::lens::Lens;
+use super::tale::Tale;
+use super::wire::arrives;
+use crate::event::{Event, What};
+use crate::show;
+use crate::timeline::Timeline;
+
+/// The last lines before a hit that are kept with it.
+const LINES_MAX: usize = 60;
+/// Bytes of such a line.
+const LINE_BYTES_MAX: usize = 512;
+/// The last messages before a hit that are kept with it.
+const PACKETS_MAX: usize = 40;
+/// The last faults before a hit that are kept with it.
+const FAULTS_MAX: usize = 60;
+
+/// What was seen on the way to a moment, as far as what comes after it depends on it.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    /// Of coverage.
+    pub observer: ObserverState,
+    /// Of properties.
+    pub judge: JudgeState,
+    /// What clients told.
+    pub tale: Tale,
+    /// When the last faults began, and their numbers in the plan.
+    begun: VecDeque<(u64, u32)>,
+    /// Faults by their number in the plan, of which coverage knows that they last.
+    lasting: BTreeMap<u32, (String, Vec<u16>)>,
+}
+
+impl Memory {
+    /// Nothing was seen.
+    #[must_use]
+    pub fn new(lens: &Lens) -> Memory {
+        Memory {
+            observer: ObserverState::new(&lens.abstraction),
+            judge: JudgeState::default(),
+            tale: Tale::default(),
+            begun: VecDeque::new(),
+            lasting: BTreeMap::new(),
+        }
+    }
+}
+
+/// A hit with what was seen before it.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// What does not hold.
+    pub hit: Hit,
+    /// What was seen before.
+    pub evidence: Evidence,
+}
+
+/// What was made of a branch.
+#[derive(Debug)]
+pub struct Testimony {
+    /// What it reached.
+    pub delta: Delta,
+    /// What does not hold on it.
+    pub found: Vec<Found>,
+    /// What is to be seen sometimes, and was.
+    pub sometimes: Vec<String>,
+    /// Faults that began.
+    pub faults: u64,
+    /// Disks that lost something that was not flushed.
+    pub losses: u64,
+    /// Messages that arrived while faults were not over for good.
+    pub messages: u64,
+    /// Bytes that programs and kernels printed.
+    pub log_bytes: u64,
+    /// Coverage has not looked at all of them.
+    pub log_cut: bool,
+}
+
+/// Takes in what a branch shows.
+pub struct Witness<'s> {
+    lens: &'s Lens,
+    plan: &'s Plan,
+    observer: Observer<'s>,
+    judge: Judge<'s>,
+    tale: Tale,
+    new_lines: Vec<Line>,
+    lasting: BTreeMap<u32, (String, Vec<u16>)>,
+    found: Vec<Found>,
+    /// Of the judge's hits, those that are among these.
+    told: usize,
+    recent: VecDeque<Event>,
+    packets: VecDeque<Step>,
+    begun: VecDeque<(u64, u32)>,
+    faults: u64,
+    losses: u64,
+    messages: u64,
+    is_calm: bool,
+    log_bytes: u64,
+    log_cut: bool,
+}
+
+impl<'s> Witness<'s> {
+    /// Of a branch that goes on from what was seen, under this plan.
+    ///
+    /// # Errors
+    /// What was seen is of another world.
+    pub fn new(lens: &'s Lens, plan: &'s Plan, memory: &Memory) -> Result<Witness<'s>, OtherWorld> {
+        Ok(Witness {
+            lens,
+            plan,
+            observer: Observer::start(&lens.abstraction, memory.observer.clone())?,
+            judge: Judge::start(&lens.properties, memory.judge.clone()),
+            tale: memory.tale.clone(),
+            new_lines: Vec::new(),
+            lasting: memory.lasting.clone(),
+            found: Vec::new(),
+            told: 0,
+            recent: VecDeque::new(),
+            packets: VecDeque::new(),
+            begun: memory.begun.clone(),
+            faults: 0,
+            losses: 0,
+            messages: 0,
+            is_calm: false,
+            log_bytes: 0,
+            log_cut: false,
+        })
+    }
+
+    /// Take what a timeline has to tell, which has come to a stop. Every event is given to `also`, too.
+    pub fn take(&mut self, timeline: &mut Timeline, also: &mut dyn FnMut(&Event)) {
+        let events = timeline.take_events();
+        let nodes = timeline.world().nodes().len();
+        for node in 0..nodes {
+            // Its lines came as events.
+            timeline.machine_mut(node).output().take_console();
+        }
+        let steps = timeline.world_mut().wire().take_steps();
+        let mut steps = steps.into_iter().peekable();
+        for event in events {
+            while let Some(step) = steps.next_if(|step| step.vtime < event.vtime_ns) {
+                self.step(step, nodes);
+            }
+            also(&event);
+            self.event(event);
+        }
+        steps.for_each(|step| self.step(step, nodes));
+    }
+
+    /// Take this.
+    pub fn hear(&mut self, event: &Event) {
+        self.event(event.clone());
+    }
+
+    /// Faults are over for good.
+    pub fn calm(&mut self, vtime_ns: u64) {
+        self.is_calm = true;
+        self.judge.calm(vtime_ns);
+        self.hits();
+    }
+
+    /// The timeline is over, checks and all.
+    pub fn over(&mut self, vtime_ns: u64) {
+        self.judge.end(vtime_ns);
+        self.hits();
+    }
+
+    /// What was found so far.
+    #[must_use]
+    pub fn found(&self) -> &[Found] {
+        &self.found
+    }
+
+    /// The history up to here.
+    pub fn tale(&mut self) -> &Tale {
+        self.tale = self.tale.and(std::mem::take(&mut self.new_lines));
+        &self.tale
+    }
+
+    /// A history is not what it should be, for this cause.
+    pub fn history_hit(&mut self, vtime_ns: u64, property: &str, cause: &str, text: &str) {
+        self.judge.observe(&Seen { vtime_ns, node: None, what: Saw::History { property, cause, text } });
+        self.hits();
+    }
+
+    /// What a child starts from.
+    pub fn memory(&mut self) -> Memory {
+        Memory {
+            tale: self.tale().clone(),
+            observer: self.observer.state().clone(),
+            judge: self.judge.state().clone(),
+            begun: self.begun.clone(),
+            lasting: self.lasting.clone(),
+        }
+    }
+
+    /// The end of the branch.
+    #[must_use]
+    pub fn finish(self) -> Testimony {
+        let (delta, _) = self.observer.finish();
+        let (_, state) = self.judge.finish();
+        Testimony {
+            delta,
+            found: self.found,
+            sometimes: state.seen().map(str::to_owned).collect(),
+            faults: self.faults,
+            losses: self.losses,
+            messages: self.messages,
+            log_bytes: self.log_bytes,
+            log_cut: self.log_cut,
+        }
+    }
+
+    fn step(&mut self, step: Step, nodes: usize) {
+        if let Some(observed) = self.lens.ports.observed(&step, nodes) {
+            self.observer.observe(&observed);
+            self.messages += u64::from(!self.is_calm && arrives(step.kind));
+            if self.packets.len() >= PACKETS_MAX {
+                self.packets.pop_front();
+            }
+            self.packets.push_back(step);
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        let node = self.lens.node(&event.node);
+        let vtime_ns = event.vtime_ns;
+        match &event.what {
+            What::Line { unit, text, .. } => {
+                let what = || Shown::LogLine { unit: unit.clone(), text: text.clone() };
+                self.log(vtime_ns, node, text.len(), what);
+                self.judge.observe(&Seen { vtime_ns, node, what: Saw::Line { unit, text } });
+            }
+            What::Kernel { text } => {
+                self.log(vtime_ns, node, text.len(), || Shown::Console(text.clone()));
+                self.judge.observe(&Seen { vtime_ns, node, what: Saw::Console(text) });
+            }
+            What::Finding { property, text } => {
+                self.judge.observe(&Seen { vtime_ns, node, what: Saw::Found { property, text } });
+            }
+            What::Start { unit, .. } => {
+                let change = ProcessChange::Started;
+                self.show(vtime_ns, node, Shown::Process { unit: unit.clone(), change });
+            }
+            What::Exit { unit, success, .. } => {
+                let change = ProcessChange::Exited { success: *success };
+                self.show(vtime_ns, node, Shown::Process { unit: unit.clone(), change });
+            }
+            What::Loss(loss) => {
+                let lost = loss.lost_anything();
+                self.losses += u64::from(lost);
+                self.show(vtime_ns, node, Shown::Disk(DiskEvent::Loss { lost }));
+            }
+            What::Fault { id, .. } => self.fault(vtime_ns, *id),
+            What::Healed { id } => self.healed(vtime_ns, *id),
+            What::History { text, .. } => self.history(vtime_ns, node, &event.node, text),
+            What::Hello { .. }
+            | What::Mounted
+            | What::Ready
+            | What::Begin { .. }
+            | What::Fork { .. }
+            | What::Effect { .. }
+            | What::Access { .. }
+            | What::End => {}
+        }
+        if self.recent.len() >= LINES_MAX {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(event);
+        self.hits();
+    }
+
+    fn show(&mut self, vtime_ns: u64, node: Option<u16>, what: Shown) {
+        self.observer.observe(&Observed { vtime_ns, node, what });
+    }
+
+    /// A line, as long as coverage looks at lines.
+    fn log(&mut self, vtime_ns: u64, node: Option<u16>, bytes: usize, what: impl FnOnce() -> Shown) {
+        self.log_bytes = self.log_bytes.saturating_add(bytes as u64);
+        if self.log_bytes <= self.lens.world.explore.log.0 {
+            self.show(vtime_ns, node, what());
+        } else {
+            self.log_cut = true;
+        }
+    }
+
+    fn history(&mut self, vtime_ns: u64, node: Option<u16>, name: &str, text: &str) {
+        self.new_lines.push(Line { vtime_ns, node: name.to_owned(), text: text.to_owned() });
+        let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(text) else { return };
+        let field = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let process = fields.get("process").and_then(Value::as_u64).unwrap_or(0);
+        self.show(vtime_ns, node, Shown::History { process, f: field("f"), kind: field("type") });
+    }
+
+    fn fault(&mut self, vtime_ns: u64, id: u32) {
+        self.faults += 1;
+        if self.begun.len() >= FAULTS_MAX {
+            self.begun.pop_front();
+        }
+        self.begun.push_back((vtime_ns, id));
+        let entry = self.plan.entries().get(id as usize);
+        let Some((entry, fault)) = entry.and_then(|entry| match &entry.what {
+            plan::What::Fault(fault) => Some((entry, fault)),
+            plan::What::Heal | plan::What::Quiet => None,
+        }) else {
+            return;
+        };
+        let (kind, targets) = (fault.kind().name().to_owned(), self.targets(fault));
+        self.show(
+            vtime_ns,
+            None,
+            Shown::Fault { kind: kind.clone(), targets: targets.clone(), begins: true },
+        );
+        let lasts = fault.kind().lasts() && !matches!(fault, Fault::PowerLoss { restart: None, .. });
+        if lasts {
+            self.lasting.insert(id, (kind, targets.clone()));
+        } else {
+            self.show(vtime_ns, None, Shown::Fault { kind, targets: targets.clone(), begins: false });
+        }
+        let what = match fault {
+            Fault::Pause { .. }
+            | Fault::SlowCpu { .. }
+            | Fault::Stalls { .. }
+            | Fault::DiskLatency { .. }
+            | Fault::DiskError { .. }
+            | Fault::DiskFull { .. } => {
+                let horizon_ns = self.lens.world.explore.horizon.0;
+                let until_ns = vtime_ns.saturating_add(entry.for_ns.unwrap_or(horizon_ns));
+                Saw::StandsStill { until_ns }
+            }
+            Fault::Reset { .. } => Saw::Restarted,
+            _ => return,
+        };
+        for node in targets {
+            self.judge.observe(&Seen { vtime_ns, node: Some(node), what });
+        }
+    }
+
+    fn healed(&mut self, vtime_ns: u64, id: u32) {
+        let Some((kind, targets)) = self.lasting.remove(&id) else { return };
+        if kind == everett_fault::FaultKind::PowerLoss.name() {
+            for &node in &targets {
+                self.judge.observe(&Seen { vtime_ns, node: Some(node), what: Saw::Restarted });
+            }
+        }
+        self.show(vtime_ns, None, Shown::Fault { kind, targets, begins: false });
+    }
+
+    /// The nodes that a fault hits: of links, those from which or to which they are.
+    fn targets(&self, fault: &Fault) -> Vec<u16> {
+        if let Some(node) = fault.node() {
+            return self.lens.node(node).into_iter().collect();
+        }
+        let Some(links) = fault.links() else { return Vec::new() };
+        let named = |group: &Group| match group {
+            Group::All => Vec::new(),
+            Group::Nodes(nodes) => nodes.iter().filter_map(|name| self.lens.node(name)).collect(),
+        };
+        let mut targets: Vec<u16> = [named(&links.from), named(&links.to)].concat();
+        if targets.is_empty() {
+            targets = (0..).take(self.lens.world.nodes.len()).collect();
+        }
+        targets.sort_unstable();
+        targets.dedup();
+        targets
+    }
+
+    /// What the judge has found gets what was seen before it.
+    fn hits(&mut self) {
+        let new: Vec<Hit> = self.judge.hits().skip(self.told).map(|(_, hit)| hit.clone()).collect();
+        if new.is_empty() {
+            return;
+        }
+        self.told += new.len();
+        let evidence = self.evidence();
+        self.found.extend(new.into_iter().map(|hit| Found { hit, evidence: evidence.clone() }));
+    }
+
+    fn evidence(&self) -> Evidence {
+        let several = self.lens.world.nodes.len() > 1;
+        let plain = |event: &Event| {
+            let line = show::line(event, several);
+            let mut line = anstream::adapter::strip_str(&line).to_string();
+            line.truncate(line.floor_char_boundary(LINE_BYTES_MAX));
+            line
+        };
+        let name = |port: u8| self.lens.world.nodes.get(usize::from(port)).map_or("?", |node| &*node.name);
+        let packet = |step: &Step| {
+            let (from, to) = (name(step.from), step.to.map_or("?", name));
+            let kind = format!("{:?}", step.kind).split([' ', '{']).next().unwrap_or_default().to_uppercase();
+            format!("{} {kind} {from} > {to} {}", Vtime(step.vtime), step.summary)
+        };
+        let fault = |&(vtime_ns, id): &(u64, u32)| {
+            let entry = self.plan.entries().get(id as usize)?;
+            let text = Plan::new(vec![entry.clone()], &self.lens.names).ok()?.write();
+            Some(format!("{} #{id} {}", Vtime(vtime_ns), text.trim_end()))
+        };
+        Evidence {
+            lines: self.recent.iter().map(plain).collect(),
+            packets: self.packets.iter().map(packet).collect(),
+            faults: self.begun.iter().filter_map(fault).collect(),
+        }
+    }
+}

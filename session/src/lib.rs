@@ -1,0 +1,53 @@
+//! Worlds that run: from a world file to machines, their agents, moments and explorations.
+//!
+//! From a file to a machine:
+//! - [`world_file`] reads world files; [`images`] builds or finds their images; [`identity`] names what a timeline is a function of
+//! - [`engines`] chooses the engine that executes guests; [`launch`] switches machines on, with at least as much memory as
+//!   [`memory`] computes
+//!
+//! A running world:
+//! - [`agent_script`] turns a node of a world file into requests; [`conversation`] exchanges them with the agent in the guest
+//! - `node` joins a machine and its conversation; [`timeline`] joins all nodes; [`drive`] runs a timeline to its end;
+//!   [`restarts`] starts nodes again; [`watching`] reports accesses to watched bytes
+//! - [`event`] is what a timeline reports; [`show`] makes lines of events, in the colours of [`style`]
+//! - [`steps`] has an agent do one thing after another; [`configure`] configures Debian packages that way
+//!
+//! What is kept and found:
+//! - [`moments`] stores booted and saved worlds; [`run_folder`] writes what a run leaves behind
+//! - [`explore`] explores with machines: workers, branches, replay, shrinking
+//! - [`verify`] compares runs; [`bound`] says what runs without a difference prove
+//! - [`symbols`] names addresses of a guest's kernel; [`edges`] names executed code
+//!
+//! [`progress`] is how long work reports to its caller; `worker` joins threads.
+//!
+//! Not here: arguments and terminals (`everett`), machines (`everett-vmm`), decisions about timelines (`everett-explorer`).
+//!
+//! **Invariant.** Everything that Everett does to a guest happens at a vtime that is a function of the timeline alone.
+
+pub mod agent_script;
+pub mod bound;
+pub mod configure;
+pub mod conversation;
+pub mod drive;
+pub mod edges;
+pub mod engines;
+pub mod event;
+pub mod explore;
+pub mod identity;
+pub mod images;
+pub mod launch;
+pub mod memory;
+pub mod moments;
+mod node;
+pub mod progress;
+pub mod restarts;
+pub mod run_folder;
+pub mod show;
+pub mod steps;
+pub mod style;
+pub mod symbols;
+pub mod timeline;
+pub mod verify;
+pub mod watching;
+mod worker;
+pub mod world_file;

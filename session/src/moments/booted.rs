@@ -1,0 +1,167 @@
+//! The restart points and *ready* of a world: from the shelf, or by booting.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use everett_host::interrupt::Interrupt;
+use everett_host::time::Stopwatch;
+use everett_snapshot::Pool;
+
+use super::restart::RestartPoint;
+use super::shelf::Shelf;
+use super::stored::Stored;
+use super::told::Told;
+use crate::conversation::Phase;
+use crate::launch::{EngineOptions, Launcher};
+use crate::progress::{Progress, Task};
+use crate::style;
+use crate::timeline::At;
+
+/// Another process is looked after so often, in nanoseconds of host time.
+const WAIT_NS: u64 = 50_000_000;
+
+/// A booted world.
+#[derive(Debug, Clone)]
+pub struct Booted {
+    /// The nodes' restart points, where they start again after a loss of power. There when they were [`Wanted`].
+    pub restart: Option<Arc<[RestartPoint]>>,
+    /// Services up: the root of all timelines.
+    pub ready: Arc<Stored>,
+    /// Where its pages are; everything that goes on from here shares them.
+    pub pool: Pool,
+}
+
+/// Which moments of a boot are read: each costs a look at all its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// *Ready* alone.
+    Ready,
+    /// The restart points, too.
+    Both,
+}
+
+/// What `launcher` starts, booted: from `shelf`, else by booting it and putting it there.
+///
+/// # Errors
+/// It does not get ready, somebody interrupts, or the host refuses.
+pub fn get(
+    progress: &dyn Progress,
+    launcher: &Launcher,
+    shelf: &Shelf,
+    wanted: Wanted,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Booted> {
+    let pool = Pool::default();
+    let at = Place { nodes: launcher.nodes().count(), pages_max: launcher.pages_max() };
+    if let Ok(Some(booted)) = stored(shelf, &pool, &at, wanted) {
+        return Ok(booted);
+    }
+    let faint = |text: String| progress.note(&style::paint(style::FAINT, text));
+    let lock = match shelf.lock(&mut waiting(progress, interrupt)) {
+        Ok(lock) => Some(lock),
+        Err(error) if interrupt.wanted() => return Err(error),
+        Err(error) => {
+            faint(format!("the boot cannot be stored: {error:#}"))?;
+            None
+        }
+    };
+    // Another process may have booted it meanwhile.
+    match stored(shelf, &pool, &at, wanted) {
+        Ok(Some(booted)) => return Ok(booted),
+        Ok(None) => {}
+        Err(error) => faint(format!("a stored boot cannot be used and is made anew: {error:#}"))?,
+    }
+    let clock = Stopwatch::start();
+    let (restart, ready) = boot(progress, launcher, &pool, interrupt)?;
+    let seconds = clock.seconds();
+    let (restart, ready) =
+        match lock.as_ref().map(|_| store(shelf, &restart, &ready, launcher.world.boot_seed)) {
+            Some(Ok(stored)) => {
+                faint(format!("booted in {seconds:.1} s, and stored; later runs start there"))?;
+                stored
+            }
+            Some(Err(error)) => {
+                faint(format!("the boot cannot be stored: {error:#}"))?;
+                (restart, ready)
+            }
+            None => (restart, ready),
+        };
+    Ok(Booted { restart: Some(restart.into()), ready: Arc::new(ready), pool })
+}
+
+type Boot = (Vec<RestartPoint>, Stored);
+
+fn store(shelf: &Shelf, restart: &[RestartPoint], ready: &Stored, seed: u64) -> anyhow::Result<Boot> {
+    let restart = restart.iter().cloned().enumerate();
+    let restart = restart.map(|(node, point)| shelf.put_restart(node, point, seed));
+    Ok((restart.collect::<Result<_, _>>()?, shelf.put_ready(ready.clone(), seed)?))
+}
+
+/// Waits for another process that boots or saves, and says so once.
+pub fn waiting<'a>(progress: &'a dyn Progress, interrupt: &'a Interrupt) -> impl FnMut() -> bool + 'a {
+    let mut told = false;
+    move || {
+        if !std::mem::replace(&mut told, true) {
+            // Somebody whose terminal is gone still waits.
+            let text = "another process boots or saves this world; waiting for it";
+            let _ = progress.note(&style::paint(style::FAINT, text));
+        }
+        Stopwatch::start().wait_for_ns(WAIT_NS, || interrupt.wanted());
+        !interrupt.wanted()
+    }
+}
+
+/// What a stored boot is compared with.
+struct Place {
+    nodes: usize,
+    pages_max: u64,
+}
+
+/// What is wanted of a stored boot; `None` when a part of it is missing.
+fn stored(shelf: &Shelf, pool: &Pool, at: &Place, wanted: Wanted) -> anyhow::Result<Option<Booted>> {
+    if !shelf.has_boot(at.nodes) {
+        return Ok(None);
+    }
+    let ready = shelf.ready(at.nodes, pool, at.pages_max)?;
+    let restart = match wanted {
+        Wanted::Ready => None,
+        Wanted::Both => {
+            let points = (0..at.nodes).map(|node| shelf.restart(node, pool, at.pages_max));
+            Some(points.collect::<anyhow::Result<Arc<[RestartPoint]>>>()?)
+        }
+    };
+    Ok(Some(Booted { restart, ready: Arc::new(ready), pool: pool.clone() }))
+}
+
+fn boot(
+    progress: &dyn Progress,
+    launcher: &Launcher,
+    pool: &Pool,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Boot> {
+    // A boot is for all; a leak that somebody plants, and what somebody watches, is for one.
+    let plain = Launcher { options: EngineOptions::default(), watching: None, ..launcher.clone() };
+    let mut timeline = plain.boot()?;
+    let mut display = progress.begin(Task::Boot);
+    let nodes = timeline.world().nodes().len();
+    let (mut told, mut full) = (Told::new(nodes), None);
+    let mut restart: Vec<Option<RestartPoint>> = vec![None; nodes];
+    let ready = timeline.run_to(Phase::Ready, &mut |timeline, at| {
+        if let At::RestartPoint(node) = at {
+            restart[node] = Some(timeline.restart_point(node, pool));
+        }
+        full = told.take(timeline).err();
+        display.vtime(timeline.vtime(), timeline.icount());
+        full.is_none() && !interrupt.wanted()
+    });
+    full.map_or(Ok(()), Err).context("the boot")?;
+    ready?;
+    told.take(&mut timeline).context("the boot")?;
+    drop(display);
+    let restart = restart
+        .into_iter()
+        .collect::<Option<Vec<_>>>()
+        .context("a node was ready before its restart point")?;
+    let (events, consoles) = told.into_parts();
+    Ok((restart, Stored::of(&mut timeline, pool, events, consoles)))
+}

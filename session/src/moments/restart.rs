@@ -1,0 +1,78 @@
+//! A node's restart point: where it starts again after a loss of power.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use everett_snapshot::file::{BaseDigest, MomentFile, MomentInfo, MomentParts};
+use everett_snapshot::{Base, Pool};
+use everett_vmm::machine::{Moment, STATE_VERSION};
+
+use super::machine_parts;
+use crate::conversation::state::ConversationState;
+
+const CONVERSATION: &str = "conversation";
+/// In its file, the machine is the only one, whichever node's it is.
+const NODE: usize = 0;
+
+/// Kernel and agent up, the root mounted, nothing else touched: no disk, no network, no service.
+#[derive(Debug, Clone)]
+pub struct RestartPoint {
+    /// The machine.
+    pub machine: Moment,
+    /// What was said with its agent.
+    pub conversation: ConversationState,
+}
+
+impl RestartPoint {
+    /// Write it to a file, for the shelf with this key.
+    ///
+    /// # Errors
+    /// The host refuses, and then there is no file.
+    pub fn write(&self, path: &Path, key: [u8; 32], seed: u64) -> anyhow::Result<()> {
+        let info = MomentInfo {
+            label: "restart point".to_owned(),
+            vtime: self.machine.vtime(),
+            seed,
+            key,
+            state_version: STATE_VERSION,
+        };
+        let conversation = postcard::to_stdvec(&self.conversation)?.into();
+        let mut parts = MomentParts {
+            states: BTreeMap::from([(CONVERSATION.to_owned(), conversation)]),
+            images: BTreeMap::new(),
+            trees: BTreeMap::new(),
+        };
+        machine_parts::put(&mut parts, NODE, &self.machine);
+        MomentFile::write(path, &info, &parts)?;
+        Ok(())
+    }
+
+    /// Read one of the shelf with this key, of a machine with at most so many pages.
+    ///
+    /// # Errors
+    /// It is of another shelf or version, or damaged.
+    pub fn read(
+        path: &Path,
+        key: [u8; 32],
+        pool: &Pool,
+        pages_max: u64,
+        bases: impl FnMut(BaseDigest) -> Option<Arc<Base>>,
+    ) -> anyhow::Result<RestartPoint> {
+        let file = MomentFile::open(path)?;
+        let (info, pages) = (&file.header().info, file.header().delta_pages);
+        if info.key != key || pages > pages_max {
+            bail!("{}: a restart point of something else", path.display());
+        }
+        let mut parts = file.read(pool, bases)?;
+        let here = || path.display().to_string();
+        let machine = machine_parts::take(&mut parts, NODE, info.state_version).with_context(here)?;
+        let conversation = machine_parts::state(&mut parts, CONVERSATION).with_context(here)?;
+        let (conversation, rest) = postcard::take_from_bytes(&conversation).with_context(here)?;
+        if !rest.is_empty() {
+            bail!("{}: bytes follow the conversation", path.display());
+        }
+        Ok(RestartPoint { machine: machine.context("there is no machine").with_context(here)?, conversation })
+    }
+}

@@ -1,0 +1,350 @@
+//! Where the moments of one world lie: a folder in the user's cache, named by a key.
+//!
+//! ```text
+//! moments/KEY/restart-NN.base restart-NN.moment   the restart point of node NN
+//!             ready-NN.base ready.moment          ready: the root of all timelines
+//!             saved/TIMELINES/NAME.moment         what the user saved, on the bases of ready, by workload
+//! ```
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use everett_snapshot::file::{
+    BASE_FORMAT, BaseDigest, MOMENT_FORMAT, MomentFile, MomentHeader, sweep_temporaries,
+};
+use everett_snapshot::{Base, BaseFile, Image, Pool};
+use everett_vmm::machine::{Moment, STATE_VERSION};
+use everett_vmm::world::WORLD_VERSION;
+
+use super::restart::RestartPoint;
+use super::stored::Stored;
+use crate::identity::{Identity, MACHINE_VERSION, check_timeline};
+use crate::timeline::state::SESSION_VERSION;
+
+const RESTART: &str = "restart";
+const READY: &str = "ready";
+/// Characters of the name of a saved moment.
+const NAME_CHARS_MAX: usize = 64;
+/// Saved moments that are listed.
+const SAVED_MAX: usize = 100_000;
+
+/// A folder of moments of one world on one image.
+#[derive(Debug, Clone)]
+pub struct Shelf {
+    folder: PathBuf,
+    /// Of the boot.
+    key: [u8; 32],
+    /// Of timelines: of the boot and the workload.
+    timelines: [u8; 32],
+}
+
+/// A saved moment in a list.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// Its name.
+    pub name: String,
+    /// What its file says.
+    pub header: MomentHeader,
+}
+
+/// Whether a name can be that of a saved moment.
+///
+/// # Errors
+/// It cannot: why, in one line.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.len() > NAME_CHARS_MAX || name.starts_with('.') || !name.chars().all(fine) {
+        return Err(format!(
+            "\"{name}\": a moment's name has 1 to {NAME_CHARS_MAX} letters, digits, \"-\", \"_\" and \".\", and does not \
+             begin with \".\""
+        ));
+    }
+    Ok(())
+}
+
+impl Shelf {
+    /// The shelf in `cache` of a world with this identity, whose boot has that one.
+    #[must_use]
+    pub fn new(cache: &Path, world: &Identity, boot: &Identity) -> Shelf {
+        let mut hasher = blake3::Hasher::new_derive_key("everett moments of a world");
+        hasher.update(MACHINE_VERSION.as_bytes());
+        for version in [STATE_VERSION, WORLD_VERSION, SESSION_VERSION, BASE_FORMAT, MOMENT_FORMAT] {
+            hasher.update(&version.to_le_bytes());
+        }
+        hasher.update(boot.hex().as_bytes());
+        let key = hasher.finalize();
+        let timelines = hasher.update(world.hex().as_bytes()).finalize();
+        let folder = cache.join("moments").join(&key.to_hex()[..16]);
+        Shelf { folder, key: *key.as_bytes(), timelines: *timelines.as_bytes() }
+    }
+
+    /// Its folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Make the folder, wait until no other process changes it, and remove what writers that were killed left in it. Others
+    /// wait until what is returned is dropped. `wait` is asked again and again whether to go on waiting.
+    ///
+    /// # Errors
+    /// The host refuses, or nobody wants to wait.
+    pub fn lock(&self, wait: &mut dyn FnMut() -> bool) -> anyhow::Result<File> {
+        let saved = self.saved_folder();
+        fs::create_dir_all(&saved).with_context(|| format!("cannot make {}", saved.display()))?;
+        let path = self.folder.join("lock");
+        let here = || format!("cannot lock {}", path.display());
+        let lock = File::options().create(true).append(true).open(&path).with_context(here)?;
+        while let Err(error) = lock.try_lock() {
+            match error {
+                TryLockError::WouldBlock if wait() => {}
+                TryLockError::WouldBlock => {
+                    bail!("interrupted while another process changes {}", self.folder.display())
+                }
+                TryLockError::Error(error) => return Err(error).with_context(here),
+            }
+        }
+        for folder in [&self.folder, &saved] {
+            // What cannot be removed is in nobody's way.
+            let _ = sweep_temporaries(folder);
+        }
+        Ok(lock)
+    }
+
+    /// Store *ready*, under the lock: each node's memory becomes a base of its own, and what is returned is on those.
+    ///
+    /// # Errors
+    /// The host refuses (a full disk, say); nothing that was stored before is lost.
+    pub fn put_ready(&self, mut stored: Stored, seed: u64) -> anyhow::Result<Stored> {
+        for (node, machine) in stored.moment.machines.iter_mut().enumerate() {
+            *machine = machine.on(Image::on(self.put_base(READY, node, machine)?));
+        }
+        stored.write(&self.ready_path(), "ready", self.key, seed)?;
+        Ok(stored)
+    }
+
+    /// Store a node's restart point, under the lock.
+    ///
+    /// # Errors
+    /// As [`Shelf::put_ready`].
+    pub fn put_restart(&self, node: usize, point: RestartPoint, seed: u64) -> anyhow::Result<RestartPoint> {
+        let base = self.put_base(RESTART, node, &point.machine)?;
+        let point = RestartPoint { machine: point.machine.on(Image::on(base)), ..point };
+        point.write(&self.restart_path(node), self.key, seed)?;
+        Ok(point)
+    }
+
+    fn put_base(&self, name: &str, node: usize, machine: &Moment) -> anyhow::Result<Arc<Base>> {
+        let path = self.base_path(name, node);
+        let digest = BaseFile::write(&path, machine.memory())?;
+        let base = Arc::new(Base::File(BaseFile::open(&path)?));
+        if base.digest() != Some(digest) {
+            bail!("{}: somebody else has replaced it", path.display());
+        }
+        Ok(base)
+    }
+
+    /// Whether a boot of so many nodes is stored, sound or not.
+    #[must_use]
+    pub fn has_boot(&self, nodes: usize) -> bool {
+        self.ready_path().is_file() && (0..nodes).all(|node| self.restart_path(node).is_file())
+    }
+
+    /// *Ready* of a world of so many nodes, with at most so many pages and blocks.
+    ///
+    /// # Errors
+    /// It is not there, damaged, or of another version.
+    pub fn ready(&self, nodes: usize, pool: &Pool, pages_max: u64) -> anyhow::Result<Stored> {
+        let bases: Vec<Arc<Base>> =
+            (0..nodes).map(|node| self.base(READY, node)).collect::<Result<_, _>>()?;
+        Stored::read(&self.ready_path(), self.key, pool, pages_max, |digest| find(&bases, digest))
+    }
+
+    /// A node's restart point, with at most so many pages and blocks.
+    ///
+    /// # Errors
+    /// As [`Shelf::ready`].
+    pub fn restart(&self, node: usize, pool: &Pool, pages_max: u64) -> anyhow::Result<RestartPoint> {
+        let base = [self.base(RESTART, node)?];
+        RestartPoint::read(&self.restart_path(node), self.key, pool, pages_max, |digest| find(&base, digest))
+    }
+
+    fn base(&self, name: &str, node: usize) -> anyhow::Result<Arc<Base>> {
+        Ok(Arc::new(Base::File(BaseFile::open(&self.base_path(name, node))?)))
+    }
+
+    /// Whether a moment can be saved under a name.
+    ///
+    /// # Errors
+    /// It is none, or there is one of that name.
+    pub fn check_free(&self, name: &str) -> anyhow::Result<()> {
+        check_name(name).map_err(anyhow::Error::msg)?;
+        if self.saved_path(name).exists() {
+            bail!("there is a moment \"{name}\" already: choose another --name, or drop it");
+        }
+        Ok(())
+    }
+
+    /// Save a moment under a name, without anybody else saving one meanwhile.
+    ///
+    /// # Errors
+    /// There is one of that name; the host refuses.
+    pub fn save(
+        &self,
+        name: &str,
+        label: &str,
+        stored: &Stored,
+        seed: u64,
+        wait: &mut dyn FnMut() -> bool,
+    ) -> anyhow::Result<MomentHeader> {
+        let _lock = self.lock(wait)?;
+        self.check_free(name)?;
+        stored.write(&self.saved_path(name), label, self.timelines, seed)
+    }
+
+    /// A saved moment of a world with at most so many pages and blocks, on the bases of `ready`.
+    ///
+    /// # Errors
+    /// There is none of that name, or it is damaged.
+    pub fn saved(&self, name: &str, pool: &Pool, pages_max: u64, ready: &Stored) -> anyhow::Result<Stored> {
+        let path = self.existing(name)?;
+        let machines = ready.moment.machines.iter();
+        let bases: Vec<Arc<Base>> = machines.map(|machine| Arc::clone(machine.memory().base())).collect();
+        Stored::read(&path, self.timelines, pool, pages_max, |digest| find(&bases, digest))
+    }
+
+    /// What the file of a saved moment says about itself.
+    ///
+    /// # Errors
+    /// There is none of that name, or it is damaged.
+    pub fn header(&self, name: &str) -> anyhow::Result<MomentHeader> {
+        Ok(MomentFile::open(&self.existing(name)?)?.header().clone())
+    }
+
+    /// All saved moments by name, and those whose files cannot be read, with why.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn list(&self) -> anyhow::Result<(Vec<Summary>, Vec<String>)> {
+        let folder = self.saved_folder();
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), Vec::new())),
+            Err(error) => return Err(error).with_context(|| folder.display().to_string()),
+        };
+        let (mut found, mut broken) = (Vec::new(), Vec::new());
+        for entry in entries.take(SAVED_MAX) {
+            let file = entry.with_context(|| folder.display().to_string())?.file_name();
+            let Some(name) = file.to_str().and_then(|name| name.strip_suffix(".moment")) else { continue };
+            if check_name(name).is_err() {
+                continue;
+            }
+            match self.header(name) {
+                Ok(header) => found.push(Summary { name: name.to_owned(), header }),
+                // Somebody has dropped it meanwhile.
+                Err(_) if !self.saved_path(name).exists() => {}
+                Err(error) => broken.push(format!("{error:#}")),
+            }
+        }
+        found.sort_by(|a, b| (a.header.info.vtime, &a.name).cmp(&(b.header.info.vtime, &b.name)));
+        broken.sort();
+        Ok((found, broken))
+    }
+
+    /// Drop a saved moment. A process that has it open keeps it.
+    ///
+    /// # Errors
+    /// There is none of that name, or it cannot be removed.
+    pub fn drop_saved(&self, name: &str) -> anyhow::Result<()> {
+        let path = self.existing(name)?;
+        fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))
+    }
+
+    fn existing(&self, name: &str) -> anyhow::Result<PathBuf> {
+        check_name(name).map_err(anyhow::Error::msg)?;
+        let path = self.saved_path(name);
+        if !path.is_file() {
+            self.check_older(name)?;
+            bail!(
+                "there is no moment \"{name}\" of this world and image; `everett moment list` shows those there are"
+            );
+        }
+        Ok(path)
+    }
+    /// Looks for a moment of this name that another machine version saved: its shelf has another key.
+    fn check_older(&self, name: &str) -> anyhow::Result<()> {
+        let shelves = self.folder.parent().into_iter().flat_map(folders);
+        let saved = shelves.flat_map(|shelf| folders(&shelf.join("saved")));
+        for path in saved.map(|folder| folder.join(format!("{name}.moment"))).take(SAVED_MAX) {
+            if path.is_file()
+                && let Ok(file) = MomentFile::open(&path)
+            {
+                check_timeline(&path, &file.header().info.label)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn saved_folder(&self) -> PathBuf {
+        self.folder.join("saved").join(&blake3::Hash::from_bytes(self.timelines).to_hex()[..16])
+    }
+    fn saved_path(&self, name: &str) -> PathBuf {
+        self.saved_folder().join(format!("{name}.moment"))
+    }
+    fn ready_path(&self) -> PathBuf {
+        self.folder.join(format!("{READY}.moment"))
+    }
+    fn restart_path(&self, node: usize) -> PathBuf {
+        self.folder.join(format!("{RESTART}-{node:02}.moment"))
+    }
+    fn base_path(&self, name: &str, node: usize) -> PathBuf {
+        self.folder.join(format!("{name}-{node:02}.base"))
+    }
+}
+
+/// The entries of a folder in the order of their names; none if it cannot be read.
+fn folders(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().take(SAVED_MAX);
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// The base with this digest.
+fn find(bases: &[Arc<Base>], digest: BaseDigest) -> Option<Arc<Base>> {
+    bases.iter().find(|base| base.digest() == Some(digest)).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use everett_snapshot::file::{MomentInfo, MomentParts};
+
+    use super::*;
+    use crate::world_file::parse;
+
+    #[test]
+    fn a_moment_of_another_machine_version_is_refused_by_its_version() {
+        let cache = tempfile::tempdir().unwrap();
+        let saved = cache.path().join("moments/0123/saved/4567");
+        fs::create_dir_all(&saved).unwrap();
+        let label = "e1:00000000:1/@5".to_owned();
+        let info = MomentInfo { label, vtime: 5, seed: 1, key: [0; 32], state_version: 3 };
+        MomentFile::write(&saved.join("a.moment"), &info, &MomentParts::default()).unwrap();
+
+        let world = parse("[[node]]\nname = \"a\"\n", Path::new("w.toml")).unwrap();
+        let identity = Identity::new(&world, &[]);
+        let shelf = Shelf::new(cache.path(), &identity, &identity);
+        let why = |name: &str| format!("{:#}", shelf.header(name).unwrap_err());
+        let (older, none) = (why("a"), why("b"));
+        assert!(older.contains("a.moment is of machine version everett-1, and this Everett's is everett-2"));
+        assert_eq!(older.lines().count(), 1);
+        assert!(none.contains("there is no moment \"b\""), "{none}");
+
+        // Nor is its file read where one of this version would be.
+        let read = Stored::read(&saved.join("a.moment"), [1; 32], &Pool::default(), 1, |_| None);
+        assert!(format!("{:#}", read.unwrap_err()).contains("machine version everett-1"));
+    }
+}

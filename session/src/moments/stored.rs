@@ -1,0 +1,121 @@
+//! One stored moment.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use everett_snapshot::file::{BaseDigest, MomentFile, MomentHeader, MomentInfo, MomentParts};
+use everett_snapshot::{Base, Pool};
+use everett_vmm::Digest;
+use everett_vmm::machine::STATE_VERSION;
+use everett_vmm::world::{WORLD_VERSION, WorldMoment};
+
+use super::machine_parts;
+use crate::event::Event;
+use crate::identity::check_timeline;
+use crate::timeline::{SessionState, Timeline};
+
+/// The states in a file, besides those of machines.
+const WORLD: &str = "world";
+const SESSION: &str = "session";
+const EVENTS: &str = "events";
+const CONSOLES: &str = "consoles";
+const DIGEST: &str = "digest";
+
+/// A timeline at a stop: its world, its session, and what was told on the way there.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    /// The world.
+    pub moment: WorldMoment,
+    /// Everything else that decides how the timeline goes on.
+    pub session: SessionState,
+    /// What had happened: whoever starts here tells it as if it had just been.
+    pub events: Vec<Event>,
+    /// What each node's serial console had shown.
+    pub consoles: Vec<Vec<u8>>,
+    /// The world's digest.
+    pub digest: Digest,
+}
+
+impl Stored {
+    /// `timeline` as it is, after these events and this on the consoles.
+    pub fn of(timeline: &mut Timeline, pool: &Pool, events: Vec<Event>, consoles: Vec<Vec<u8>>) -> Stored {
+        let session = timeline.save();
+        let digest = timeline.digest();
+        Stored { moment: timeline.world_mut().moment(pool), session, events, consoles, digest }
+    }
+
+    /// Write it to a file, for the shelf with this key.
+    ///
+    /// # Errors
+    /// The host refuses, and then there is no file.
+    pub fn write(&self, path: &Path, label: &str, key: [u8; 32], seed: u64) -> anyhow::Result<MomentHeader> {
+        let info = MomentInfo {
+            label: label.to_owned(),
+            vtime: self.moment.vtime(),
+            seed,
+            key,
+            state_version: STATE_VERSION,
+        };
+        let states = [
+            (WORLD, self.moment.state()),
+            (SESSION, self.session.to_bytes()?),
+            (EVENTS, serde_json::to_vec(&self.events)?),
+            (CONSOLES, postcard::to_stdvec(&self.consoles)?),
+            (DIGEST, self.digest.0.to_vec()),
+        ];
+        let mut parts = MomentParts {
+            states: states.into_iter().map(|(name, bytes)| (name.to_owned(), bytes.into())).collect(),
+            images: BTreeMap::new(),
+            trees: BTreeMap::new(),
+        };
+        for (node, machine) in self.moment.machines.iter().enumerate() {
+            machine_parts::put(&mut parts, node, machine);
+        }
+        Ok(MomentFile::write(path, &info, &parts)?)
+    }
+
+    /// Read one of the shelf with this key, of a machine with at most so many pages and blocks.
+    ///
+    /// # Errors
+    /// It is of another shelf or version, or damaged.
+    pub fn read(
+        path: &Path,
+        key: [u8; 32],
+        pool: &Pool,
+        pages_max: u64,
+        bases: impl FnMut(BaseDigest) -> Option<Arc<Base>>,
+    ) -> anyhow::Result<Stored> {
+        let file = MomentFile::open(path)?;
+        let info = &file.header().info;
+        if info.key != key {
+            check_timeline(path, &info.label)?;
+            bail!("{}: a moment of something else: another world, image or version", path.display());
+        }
+        let pages = file.header().delta_pages;
+        if pages > pages_max {
+            bail!("{}: {pages} pages and blocks; its machine has {pages_max}", path.display());
+        }
+        let mut parts = file.read(pool, bases)?;
+        let here = || path.display().to_string();
+        let mut machines = Vec::new();
+        while let Some(machine) =
+            machine_parts::take(&mut parts, machines.len(), info.state_version).with_context(here)?
+        {
+            machines.push(machine);
+        }
+        let mut state = |name: &str| machine_parts::state(&mut parts, name).with_context(here);
+        let (world, session) = (state(WORLD)?, state(SESSION)?);
+        let (events, consoles, digest) = (state(EVENTS)?, state(CONSOLES)?, state(DIGEST)?);
+        let digest =
+            <[u8; 32]>::try_from(&digest[..]).context("its digest has another length").with_context(here)?;
+        Ok(Stored {
+            moment: WorldMoment::from_parts(WORLD_VERSION, &world, machines).with_context(here)?,
+            session: SessionState::from_bytes(&session).with_context(here)?,
+            events: serde_json::from_slice(&events).with_context(here)?,
+            consoles: postcard::from_bytes(&consoles).with_context(here)?,
+            digest: Digest(digest),
+        })
+    }
+}

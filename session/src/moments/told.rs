@@ -1,0 +1,75 @@
+//! What is told on the way to a moment, and again by whoever starts there.
+
+use everett_vmm::machine::output::CONSOLE_BYTES_MAX;
+
+use crate::event::Event;
+use crate::timeline::Timeline;
+
+/// What the events before a moment may take, in bytes: a guest prints as much as it likes.
+const EVENTS_BYTES_MAX: usize = 256 << 20;
+
+/// More happens before a moment than is kept with one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("what happens before the moment takes more than {} MiB: it cannot be kept", EVENTS_BYTES_MAX >> 20)]
+pub struct TooMuch;
+
+/// What was told so far.
+#[derive(Debug)]
+pub struct Told {
+    events: Vec<Event>,
+    consoles: Vec<Vec<u8>>,
+    /// What the events take.
+    bytes: usize,
+}
+
+impl Told {
+    /// Nothing, of so many nodes.
+    #[must_use]
+    pub fn new(nodes: usize) -> Told {
+        Told { events: Vec::new(), consoles: vec![Vec::new(); nodes], bytes: 0 }
+    }
+
+    /// Take what there is to tell; of each console as much is kept as a machine keeps.
+    ///
+    /// # Errors
+    /// It is [`TooMuch`].
+    pub fn take(&mut self, timeline: &mut Timeline) -> Result<(), TooMuch> {
+        for (node, console) in self.consoles.iter_mut().enumerate() {
+            console.append(&mut timeline.machine_mut(node).output().take_console());
+            console.drain(..console.len().saturating_sub(CONSOLE_BYTES_MAX));
+        }
+        self.add(timeline.take_events())
+    }
+
+    fn add(&mut self, events: Vec<Event>) -> Result<(), TooMuch> {
+        self.bytes += events.iter().map(Event::bytes).sum::<usize>();
+        self.events.extend(events);
+        if self.bytes > EVENTS_BYTES_MAX { Err(TooMuch) } else { Ok(()) }
+    }
+
+    /// The events, and each node's console.
+    #[must_use]
+    pub fn into_parts(self) -> (Vec<Event>, Vec<Vec<u8>>) {
+        (self.events, self.consoles)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::What;
+
+    #[test]
+    fn events_are_kept_up_to_a_bound() {
+        let event = |bytes| Event {
+            vtime_ns: 1,
+            node: "a".to_owned(),
+            what: What::Effect { text: "x".repeat(bytes) },
+        };
+        let rest = EVENTS_BYTES_MAX - event(0).bytes();
+        let mut told = Told::new(1);
+        assert_eq!(told.add(vec![event(rest)]), Ok(()));
+        assert_eq!(told.add(vec![event(0)]), Err(TooMuch));
+        assert_eq!(told.into_parts().0.len(), 2);
+    }
+}

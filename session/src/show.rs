@@ -1,0 +1,113 @@
+//! Events as lines for people.
+
+use everett_input::text::printable;
+use everett_input::units::Vtime;
+
+use super::event::{Event, Loss, StreamName, What};
+use crate::style;
+
+/// Width of the column with the units' names; longer names push their line to the right.
+const UNIT_WIDTH: usize = 12;
+
+/// An event as one line: vtime, unit, what happened.
+#[must_use]
+pub fn line(event: &Event, several_nodes: bool) -> String {
+    let (unit, text) = match &event.what {
+        What::Hello { release } => ("guest", format!("Linux {} is up", printable(release))),
+        What::Mounted => ("guest", style::paint(style::FAINT, "the root is mounted")),
+        What::Kernel { text } => ("kernel", format!("| {}", printable(text))),
+        What::Fork { path } => ("world", format!("the timeline becomes {path}")),
+        What::Begin { seed } => ("world", format!("the timeline begins under seed {seed}")),
+        What::Ready => ("guest", "services are ready".to_owned()),
+        What::End => ("world", "the timeline's end: drivers stop, checks run".to_owned()),
+        What::Start { unit, round: 0 } => (unit.as_str(), style::paint(style::FAINT, "starts")),
+        What::Start { unit, round } => {
+            (unit.as_str(), style::paint(style::FAINT, format!("starts, round {round}")))
+        }
+        What::Line { unit, stream, text, truncated } => {
+            let mark = match stream {
+                StreamName::Stdout => "|",
+                StreamName::Stderr => "!",
+            };
+            (unit.as_str(), format!("{mark} {}{}", printable(text), cut(*truncated)))
+        }
+        What::History { text, truncated } => {
+            ("history", style::paint(style::FAINT, format!("{}{}", printable(text), cut(*truncated))))
+        }
+        What::Exit { unit, status, success: true } => {
+            (unit.as_str(), style::paint(style::FAINT, format!("ends with {}", printable(status))))
+        }
+        What::Exit { unit, status, success: false } => {
+            (unit.as_str(), style::paint(style::NOTE, format!("ends with {}", printable(status))))
+        }
+        What::Fault { id, line } => {
+            ("fault", style::paint(style::NOTE, format!("#{id} {}", printable(line))))
+        }
+        What::Loss(loss) => ("disk", style::paint(style::FAINT, lost(loss))),
+        What::Access { rip, symbol, cr3, address, size, store, value } => {
+            let by = symbol
+                .as_deref()
+                .map_or_else(|| format!("{rip:#x}"), |name| format!("{rip:#x} {}", printable(name)));
+            let did = if *store { "stores" } else { "loads" };
+            ("watch", format!("{by} {did} {value:#x} at {address:#x}, {size} bytes (cr3 {cr3:#x})"))
+        }
+        What::Effect { text } => ("fault", style::paint(style::FAINT, printable(text))),
+        What::Healed { id } => ("fault", style::paint(style::FAINT, format!("#{id} ends"))),
+        What::Finding { text, .. } => ("FOUND", style::paint(style::BAD, printable(text))),
+    };
+    let unit = printable(unit);
+    let unit = if several_nodes && !event.node.is_empty() { format!("{}/{unit}", event.node) } else { unit };
+    format!("{} {unit:UNIT_WIDTH$} {text}", style::paint(style::FAINT, Vtime(event.vtime_ns)))
+}
+
+/// The mark of a line that was cut.
+fn cut(truncated: bool) -> &'static str {
+    if truncated { " …" } else { "" }
+}
+
+/// What a loss of power did to a disk.
+fn lost(loss: &Loss) -> String {
+    let Loss { disk, unflushed, lost, in_between, torn, requests, landed, in_part } = loss;
+    let mut parts = vec![format!("of {unflushed} unflushed sectors {lost} lost what was written last")];
+    if *in_between > 0 {
+        parts.push(format!("{in_between} of them hold something in between"));
+    }
+    if *torn > 0 {
+        parts.push(format!("{torn} are torn"));
+    }
+    if *requests > 0 {
+        parts.push(format!("of {requests} requests in flight {landed} landed whole and {in_part} in part"));
+    }
+    format!("disk {disk}: {}", parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(what: What) -> String {
+        let event = Event { vtime_ns: 1_500_000_000, node: "a".to_owned(), what };
+        anstream::adapter::strip_str(&line(&event, false)).to_string()
+    }
+
+    #[test]
+    fn lines() {
+        let output = |stream, truncated| What::Line {
+            unit: "redis".to_owned(),
+            stream,
+            text: "a\x1b[31mb".to_owned(),
+            truncated,
+        };
+        assert_eq!(plain(output(StreamName::Stdout, false)), "   1.500000000 redis        | a\\u{1b}[31mb");
+        assert_eq!(plain(output(StreamName::Stderr, true)), "   1.500000000 redis        ! a\\u{1b}[31mb …");
+        let history = |truncated| What::History { text: "{\"f\":\"a\x1b\"}".to_owned(), truncated };
+        assert_eq!(plain(history(false)), "   1.500000000 history      {\"f\":\"a\\u{1b}\"}");
+        assert_eq!(plain(history(true)), "   1.500000000 history      {\"f\":\"a\\u{1b}\"} …");
+        assert_eq!(plain(What::finding("agent failure", "gone")), "   1.500000000 FOUND        gone");
+        assert_eq!(
+            plain(What::Begin { seed: 7 }),
+            "   1.500000000 world        the timeline begins under seed 7"
+        );
+        assert_eq!(plain(What::Ready), "   1.500000000 guest        services are ready");
+    }
+}

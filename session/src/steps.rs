@@ -1,0 +1,175 @@
+//! Requests to an agent, one after the other: what building an image needs of a machine.
+//!
+//! The next request is sent where the answer to the one before arrived, so a list of steps on a machine of one
+//! construction is one run.
+
+use everett_guest_image::configure::Step;
+use everett_protocol::{
+    LineSplitter, Message, Operation, Port, Reply, Request, VERSION, decode_message, encode_request,
+};
+use everett_vmm::engine::any::AnyEngine;
+use everett_vmm::machine::{Machine, Stop, Until};
+
+use everett_input::text::printable;
+
+/// A step that takes longer has gone wrong, in nanoseconds of vtime: four hours. Waiting costs the host nothing.
+const STEP_NS_MAX: u64 = 4 * 3_600_000_000_000;
+/// The host looks at a machine at least so often, in nanoseconds of vtime.
+const SLICE_NS: u64 = 100_000_000;
+/// Lines of output that an error quotes.
+const LINES_QUOTED: usize = 5;
+
+/// What somebody who waits can do.
+pub trait Attend {
+    /// A command printed a line.
+    fn line(&mut self, line: &str);
+    /// Whether to go on.
+    fn go_on(&mut self) -> bool;
+}
+
+/// Do the steps. Returns the length of the tar that the last [`Operation::Pack`] wrote.
+///
+/// # Errors
+/// One line that names the step.
+pub fn run(
+    machine: &mut Machine<AnyEngine>,
+    steps: &[Step],
+    attend: &mut dyn Attend,
+) -> Result<Option<u64>, String> {
+    let mut link = Link {
+        machine,
+        splitter: LineSplitter::control(),
+        attend,
+        recent: Vec::new(),
+        console: Vec::new(),
+        ended: false,
+    };
+    let mut packed = None;
+    link.hello().map_err(|why| format!("boot the machine: {why}"))?;
+    for (id, step) in (1..).zip(steps) {
+        let reply = link.ask(id, &step.op).map_err(|why| format!("{}: {why}", step.what))?;
+        match reply {
+            Reply::Done => {}
+            Reply::Exited(exit) if exit.success() => {}
+            Reply::Exited(exit) => return Err(format!("{}: {exit}{}", step.what, link.quote())),
+            Reply::Packed { bytes, .. } => packed = Some(bytes),
+            Reply::Error { message } => return Err(format!("{}: {message}", step.what)),
+            reply @ (Reply::Names(_) | Reply::Damaged { .. }) => {
+                return Err(format!("{}: the agent answers {reply:?}", step.what));
+            }
+        }
+    }
+    Ok(packed)
+}
+
+struct Link<'a> {
+    machine: &'a mut Machine<AnyEngine>,
+    splitter: LineSplitter,
+    attend: &'a mut dyn Attend,
+    recent: Vec<String>,
+    console: Vec<u8>,
+    /// The machine has come to its end; what it said before is still to be read.
+    ended: bool,
+}
+
+impl Link<'_> {
+    fn hello(&mut self) -> Result<(), String> {
+        match self.next_message(self.machine.vtime().saturating_add(STEP_NS_MAX))? {
+            Message::Hello(hello) if hello.version == VERSION => Ok(()),
+            Message::Hello(hello) => {
+                Err(format!("the agent speaks protocol {}, this host {VERSION}", hello.version))
+            }
+            Message::Error { message } => Err(message),
+            other => Err(format!("the agent begins with {other:?}")),
+        }
+    }
+
+    fn ask(&mut self, id: u64, op: &Operation) -> Result<Reply, String> {
+        let line = encode_request(&Request { id, op: op.clone() }).map_err(|e| e.to_string())?;
+        let last_ns = self.machine.vtime().saturating_add(STEP_NS_MAX);
+        let mut rest = &line[..];
+        while !rest.is_empty() {
+            let taken = self.machine.port_input(Port::Control as usize, rest);
+            rest = &rest[taken.min(rest.len())..];
+            if !rest.is_empty() {
+                self.step(last_ns)?;
+            }
+        }
+        loop {
+            match self.next_message(last_ns)? {
+                Message::Response(response) if response.id == id => return Ok(response.reply),
+                Message::Output(output) => {
+                    let text = output.text.to_str_lossy().into_owned();
+                    self.attend.line(&text);
+                    if self.recent.len() == LINES_QUOTED {
+                        self.recent.remove(0);
+                    }
+                    self.recent.push(text);
+                }
+                Message::Error { message } => return Err(message),
+                Message::Ready | Message::Exited(_) => {}
+                other => return Err(format!("the agent answers with {other:?}")),
+            }
+        }
+    }
+
+    fn next_message(&mut self, last_ns: u64) -> Result<Message, String> {
+        loop {
+            if let Some(line) = self.splitter.next_line() {
+                return line.and_then(|line| decode_message(&line)).map_err(|e| e.to_string());
+            }
+            self.step(last_ns)?;
+        }
+    }
+
+    /// Run to the end of the agent's next line, or a slice.
+    fn step(&mut self, last_ns: u64) -> Result<(), String> {
+        let slice_ns = self.machine.vtime().saturating_add(SLICE_NS);
+        let stop = self.machine.run(&Until::vtime(slice_ns).or_port_lines(1 << Port::Control as u8));
+        let output = self.machine.output();
+        for port in Port::ALL {
+            for write in output.take_port(port as usize) {
+                if port == Port::Control {
+                    self.splitter.push(&write.bytes);
+                }
+            }
+        }
+        output.take_notes();
+        self.console.append(&mut output.take_console());
+        let superfluous = self.console.len().saturating_sub(CONSOLE_BYTES_KEPT);
+        self.console.drain(..superfluous);
+        match stop {
+            // The answer to a request to power off may be in the splitter already.
+            Stop::End(end) if self.ended => {
+                Err(format!("the machine stopped: {end}{}", self.quote_console()))
+            }
+            Stop::End(_) => {
+                self.ended = true;
+                Ok(())
+            }
+            _ if self.machine.vtime() >= last_ns => {
+                let (output, console) = (self.quote(), self.quote_console());
+                Err(format!("no answer in four hours of virtual time{output}{console}"))
+            }
+            _ if !self.attend.go_on() => Err("interrupted".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The last lines that commands printed, for an error in one line.
+    fn quote(&self) -> String {
+        let lines: Vec<String> = self.recent.iter().map(|line| printable(line.trim())).collect();
+        if lines.is_empty() { String::new() } else { format!("; it printed: {}", lines.join(" / ")) }
+    }
+
+    fn quote_console(&self) -> String {
+        let console = String::from_utf8_lossy(&self.console);
+        let lines: Vec<&str> = console.lines().collect();
+        let last: Vec<String> =
+            lines.iter().rev().take(LINES_QUOTED).rev().map(|line| printable(line.trim())).collect();
+        if last.is_empty() { String::new() } else { format!("; its console: {}", last.join(" / ")) }
+    }
+}
+
+/// The end of the console that is kept for errors.
+const CONSOLE_BYTES_KEPT: usize = 4096;

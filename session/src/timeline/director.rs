@@ -1,0 +1,349 @@
+//! What concerns all nodes: the beginning when all are ready, the end of the workload, a time to settle, the last commands of a
+//! test template, the checks one after the other.
+//!
+//! All of it is timed by what happened, never by how far the world is when that is noticed: a cut moves that.
+//!
+//! What one node says can make the host do something at another one, or to the wire. That takes as long as a frame would: the
+//! host is as far away as the nearest node, so no node has gone further meanwhile.
+
+use everett_explorer::property::builtin;
+use everett_input::units::show_duration_ns;
+use serde::{Deserialize, Serialize};
+
+use super::{COMMAND, Timeline};
+use crate::agent_script::WorldCheck;
+use crate::conversation::Phase;
+use crate::event::{Event, What};
+
+/// How long nodes may take to come back and be calm before the checks, in nanoseconds of vtime: two minutes.
+pub const CALM_NS_MAX: u64 = 120_000_000_000;
+const NS_PER_MS: u64 = 1_000_000;
+/// What agents that are up get to stop the drivers, in nanoseconds of vtime.
+pub(super) const STOP_NS_MAX: u64 = 10_000_000_000;
+
+/// How far a timeline is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Stage {
+    /// Not all nodes are ready.
+    Booting,
+    /// All will be at this vtime: the root of all timelines.
+    Ready { at: u64 },
+    /// Drivers run, from this root on.
+    Running { root: u64 },
+    /// Drivers were told to end, and what is broken heals, until this vtime at the latest.
+    Stopping { root: u64, until: u64 },
+    /// No driver runs and all nodes are back; the world settles, and the last commands of the test template can start from this
+    /// vtime on.
+    Calm { root: u64, at: u64 },
+    /// They run.
+    Last { root: u64 },
+    /// The checks before number `next` are done, and that one starts at this vtime, unless it was started already.
+    Checking { root: u64, next: usize, at: u64, started: bool },
+    /// Nothing more is to be done.
+    Done { root: u64 },
+}
+
+impl Timeline {
+    /// How far the timeline is: what all nodes have come to.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        let conversations = || self.nodes.iter().map(|session| session.conversation.phase());
+        if conversations().any(|phase| phase == Phase::Broken) {
+            return Phase::Broken;
+        }
+        match self.course.stage {
+            Stage::Booting => conversations().min().unwrap_or(Phase::Done).min(Phase::Joining),
+            Stage::Ready { at } if self.vtime() < at => Phase::Joining,
+            Stage::Ready { .. } => Phase::Ready,
+            Stage::Running { .. } => {
+                conversations().min().unwrap_or(Phase::Done).clamp(Phase::Beginning, Phase::Running)
+            }
+            Stage::Stopping { .. } | Stage::Calm { .. } | Stage::Last { .. } => Phase::Stopping,
+            Stage::Checking { .. } => Phase::Stopped,
+            Stage::Done { .. } => Phase::Done,
+        }
+    }
+
+    /// When all services were ready, in nanoseconds of vtime: the root of the timeline.
+    #[must_use]
+    pub fn ready_ns(&self) -> Option<u64> {
+        self.course.root_ns()
+    }
+
+    /// When drivers stop and checks run, in nanoseconds of vtime; known once the services are ready.
+    #[must_use]
+    pub fn end_ns(&self) -> Option<u64> {
+        Some(self.ready_ns()?.saturating_add(self.course.duration_ns?))
+    }
+
+    /// True if the workload was to run until it is done, and was not when its time was over.
+    #[must_use]
+    pub fn was_not_done(&self) -> bool {
+        let goes_on =
+            matches!(self.course.stage, Stage::Booting | Stage::Ready { .. } | Stage::Running { .. });
+        self.until_done && !goes_on
+    }
+
+    /// How long the world is left alone before the last commands and the checks, in nanoseconds of vtime.
+    #[must_use]
+    pub fn settle_ns(&self) -> u64 {
+        self.nodes.first().map_or(0, |session| session.conversation.plan().settle_ns)
+    }
+
+    /// How long the checks may take together, in nanoseconds of vtime.
+    #[must_use]
+    pub fn checks_ns(&self) -> u64 {
+        let limit_ns = |check: &WorldCheck| match check {
+            WorldCheck::Host(check) => check.timeout_ns,
+            WorldCheck::Agent(node, number) => {
+                let check = self.nodes[*node].conversation.plan().checks.get(*number);
+                let limit_ms = check.and_then(|check| check.exec.limit_ms).unwrap_or(0);
+                limit_ms.saturating_mul(NS_PER_MS)
+            }
+        };
+        self.checks.iter().map(limit_ns).fold(0, u64::saturating_add)
+    }
+
+    /// The guest does not do what it is asked: nothing more will be asked.
+    pub fn give_up(&mut self, why: &str) {
+        if let Some(root) = self.course.root_ns()
+            && !matches!(self.course.stage, Stage::Done { .. })
+        {
+            // It concerns no node more than others.
+            self.finding_at(0, builtin::NOT_CALM, why);
+            self.course.stage = Stage::Done { root };
+        }
+    }
+
+    pub(super) fn finding_at(&mut self, node: usize, property: &str, text: &str) {
+        let vtime_ns = self.vtime();
+        if let Some(session) = self.nodes.get_mut(node) {
+            session.conversation.noticed(vtime_ns, property, text);
+            self.telling.of_host(session.conversation.take_events());
+        }
+    }
+
+    /// How long it takes until one node's word has reached another one by way of the host.
+    pub(super) fn distance_ns(&mut self) -> u64 {
+        self.world.wire().lookahead_ns()
+    }
+
+    /// The next vtime at which something is to be done that concerns all.
+    pub(super) fn next_direction_ns(&self) -> Option<u64> {
+        let earliest = |times: [Option<u64>; 3]| times.into_iter().flatten().min();
+        match self.course.stage {
+            Stage::Booting | Stage::Done { .. } => None,
+            // Nothing is directed any more, but for faults.
+            Stage::Running { .. } if self.phase() == Phase::Broken => self.next_fault_ns(),
+            _ if self.phase() == Phase::Broken => None,
+            Stage::Checking { started: true, .. } => self.talk.as_ref().map(|talk| talk.next_ns),
+            Stage::Ready { at } => Some(at),
+            Stage::Running { .. } => earliest([self.end_ns(), self.next_fault_ns(), self.next_command_ns()]),
+            Stage::Stopping { until: at, .. } | Stage::Calm { at, .. } => {
+                earliest([Some(at), self.next_command_ns(), None])
+            }
+            Stage::Last { .. } => self.next_command_ns(),
+            Stage::Checking { at, .. } => Some(at),
+        }
+    }
+
+    /// See that all are ready. Nothing is done about it here: the timeline can be stored at this place.
+    pub(super) fn observe(&mut self) {
+        if self.course.stage != Stage::Booting {
+            return;
+        }
+        let ready = self.nodes.iter().map(|session| session.conversation.ready_ns());
+        // Nothing is ready before all are.
+        if let Some(last) = ready.collect::<Option<Vec<u64>>>().and_then(|all| all.into_iter().max()) {
+            let at = last.saturating_add(self.distance_ns());
+            self.course.stage = Stage::Ready { at };
+        }
+    }
+
+    /// Do what is due. Each stage leads to the next one.
+    pub(super) fn direct(&mut self) {
+        if self.phase() == Phase::Broken {
+            return;
+        }
+        loop {
+            let before = self.course.stage;
+            self.direct_once();
+            if self.course.stage == before {
+                return;
+            }
+        }
+    }
+
+    fn direct_once(&mut self) {
+        // The world stops where something is due. A node may be far ahead: a stall took it there.
+        let now = self.world.vtime();
+        match self.course.stage {
+            Stage::Booting | Stage::Done { .. } => {}
+            Stage::Ready { at } => {
+                if at <= now
+                    && let Some(seed) = self.course.begin_with.take()
+                {
+                    self.course.stage = match self.begin_here(seed) {
+                        Ok(()) => Stage::Running { root: at },
+                        Err(why) => {
+                            self.finding_at(0, builtin::NOT_READY, &why);
+                            Stage::Done { root: at }
+                        }
+                    };
+                }
+            }
+            Stage::Running { root } => {
+                self.look_at_command();
+                self.hear_words(now);
+                self.look_whether_done(root, now);
+                if self.end_ns().is_some_and(|at| at <= now) {
+                    self.end_faults();
+                    self.stop_drivers(now);
+                    self.stop_commands(now);
+                    let up = self.nodes.iter().all(|session| session.conversation.phase() >= Phase::Ready);
+                    let until = now.saturating_add(if up { STOP_NS_MAX } else { CALM_NS_MAX });
+                    self.course.stage = Stage::Stopping { root, until };
+                } else {
+                    self.do_commands(now);
+                }
+            }
+            Stage::Stopping { root, until } => {
+                self.go_on_with_commands(now);
+                let end_ns = self.end_ns().unwrap_or(root);
+                let stopped = self.nodes.iter_mut().fold(true, |all, session| {
+                    // A node that comes back later has no drivers to stop.
+                    session.conversation.end(end_ns);
+                    all & (session.conversation.phase() >= Phase::Stopped)
+                });
+                if stopped {
+                    // Not now: how far the world is when a node says something depends on where it was cut.
+                    let last = self.nodes.iter().map(|session| session.conversation.rest_ns()).max();
+                    let at = last.unwrap_or(now).saturating_add(self.distance_ns());
+                    self.course.stage = Stage::Calm { root, at: at.saturating_add(self.settle_ns()) };
+                } else if until <= now {
+                    self.tell_who_is_not_calm(until.saturating_sub(end_ns));
+                    self.course.stage = Stage::Done { root };
+                }
+            }
+            Stage::Calm { root, at } => {
+                self.go_on_with_commands(now);
+                if at <= now {
+                    self.start_last_commands();
+                    self.course.stage = Stage::Last { root };
+                }
+            }
+            Stage::Last { root } => {
+                self.go_on_with_commands(now);
+                match self.last_commands_are_over(now) {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        self.course.stage = Stage::Checking { root, next: 0, at: now, started: false };
+                    }
+                    Err(why) => self.give_up(&why),
+                }
+            }
+            Stage::Checking { root, next, at, started: false } => match self.checks.get(next) {
+                None => self.course.stage = Stage::Done { root },
+                Some(check) if at <= now => {
+                    match check.clone() {
+                        WorldCheck::Agent(node, number) => {
+                            self.nodes[node].conversation.check(number, now);
+                        }
+                        WorldCheck::Host(check) => self.start_talk(&check),
+                    }
+                    self.course.stage = Stage::Checking { root, next, at, started: true };
+                }
+                Some(_) => {}
+            },
+            Stage::Checking { root, next, started: true, .. } => {
+                if let Some(end_ns) = self.end_of_check(next, now) {
+                    let at = end_ns.saturating_add(self.distance_ns());
+                    self.course.stage = Stage::Checking { root, next: next + 1, at, started: false };
+                }
+            }
+        }
+    }
+
+    /// Fix the end of a workload that lasts until it is done, if it is.
+    fn look_whether_done(&mut self, root: u64, now: u64) {
+        if self.until_done
+            && let Some(at) = self.done_ns(now)
+        {
+            self.until_done = false;
+            let most = self.course.duration_ns.unwrap_or(u64::MAX);
+            self.course.duration_ns = Some(at.saturating_sub(root).min(most));
+        }
+    }
+
+    /// When the workload was done, in nanoseconds of vtime, if it is: no fault is due or will end, and drivers and commands of a
+    /// test template have ended. Whenever that is noticed it is the same vtime: drivers end at a vtime of their own, and the world
+    /// stops where the last fault or command ends.
+    fn done_ns(&mut self, now: u64) -> Option<u64> {
+        if self.next_fault_ns().is_some() || !self.template_is_done() {
+            return None;
+        }
+        let distance_ns = self.distance_ns();
+        let nodes = self.nodes.iter().zip(self.world.nodes());
+        // One without power stays so: nothing is done to it any more.
+        let on = nodes.filter(|(_, node)| node.is_on()).map(|(session, _)| &session.conversation);
+        on.map(|conversation| conversation.has_driven().then(|| conversation.rest_ns()))
+            .try_fold(now, |last, rest| Some(last.max(rest?.saturating_add(distance_ns))))
+    }
+
+    fn go_on_with_commands(&mut self, now: u64) {
+        self.hear_words(now);
+        self.do_commands(now);
+    }
+
+    /// When a check that was started ended, if it has.
+    fn end_of_check(&mut self, number: usize, now: u64) -> Option<u64> {
+        match self.checks.get(number).cloned() {
+            Some(WorldCheck::Host(check)) => self.go_on_talking(&check).then_some(now),
+            Some(WorldCheck::Agent(node, _)) => {
+                let conversation = &self.nodes[node].conversation;
+                (!conversation.is_checking()).then(|| conversation.rest_ns())
+            }
+            None => Some(now),
+        }
+    }
+
+    /// For which nodes the checks have waited in vain for so many nanoseconds of vtime, and for what.
+    fn tell_who_is_not_calm(&mut self, limit_ns: u64) {
+        let vtime_ns = self.vtime();
+        for session in &mut self.nodes {
+            let phase = session.conversation.phase();
+            if phase >= Phase::Stopped {
+                continue;
+            }
+            let node = &session.conversation.plan().node;
+            let back = if phase < Phase::Ready { "is not back" } else { "is not calm" };
+            let (limit, waits) = (show_duration_ns(limit_ns), session.conversation.waits_for());
+            let text = format!("node {node} {back} {limit} after the workload ended: {waits}");
+            session.conversation.noticed(vtime_ns, builtin::NOT_CALM, &text);
+            self.telling.of_host(session.conversation.take_events());
+        }
+    }
+
+    /// The command of [`Timeline::command_when_ready`], on the first node.
+    fn look_at_command(&mut self) {
+        let Some(first) = self.nodes.first_mut() else { return };
+        let node = self.world.node_mut(0);
+        if first.conversation.phase() != Phase::Running {
+            return;
+        }
+        if let Some(exec) = self.course.command.take() {
+            first.conversation.command(COMMAND, exec, node.vtime());
+        }
+        if first.conversation.command_exit().is_some() && !first.conversation.is_powering_off() {
+            first.conversation.power_off(node.vtime());
+        }
+    }
+
+    fn stop_drivers(&mut self, now: u64) {
+        self.telling.of_host([Event { vtime_ns: now, node: String::new(), what: What::End }]);
+        for session in &mut self.nodes {
+            session.conversation.start_no_more_drivers();
+            session.conversation.end(now);
+        }
+    }
+}

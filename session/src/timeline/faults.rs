@@ -1,0 +1,414 @@
+//! A fault plan, carried out: each fault at its vtime, when the whole world is there, and healed at its end.
+//!
+//! What is done to the wire, to disks, power, clocks and CPUs needs no guest's help. A clock's step, priorities, reseeding and
+//! commands go through a node's agent; at a node without one (it has no power, or boots) they have no effect, and the log
+//! says so. So it does of faults that are due while the first command of a test template runs: it has a world without them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use everett_explorer::plan::{Cursor, Event as Due, Events, Happening, Plan};
+use everett_fault::{Fault, PPM, Restart};
+use everett_protocol::Exec;
+use everett_streams::{Lineage, Owner, Purpose, Streams};
+use everett_vmm::disk::{DiskFault, PowerLossOptions};
+use everett_vmm::engine::any::AnyEngine;
+use everett_vmm::machine::Machine;
+use serde::{Deserialize, Serialize};
+
+use super::director::Stage;
+use super::{Phase, Timeline};
+use crate::event::{Event, Loss, What};
+use crate::launch::EngineOptions;
+use crate::moments::RestartPoint;
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// How nodes start again.
+pub trait Restarts: Send + Sync {
+    /// A node's restart point.
+    ///
+    /// # Errors
+    /// It is not there: why, in one line.
+    fn warm(&self, node: usize) -> Result<&RestartPoint, String>;
+    /// A node's machine as it is switched on at this vtime of the world, with entropy of this seed, and an engine that
+    /// behaves so.
+    ///
+    /// # Errors
+    /// It cannot be made: why, in one line.
+    fn cold(
+        &self,
+        node: usize,
+        seed: u64,
+        world_ns: u64,
+        options: &EngineOptions,
+    ) -> Result<Machine<AnyEngine>, String>;
+}
+
+/// What is done to a timeline, and how its nodes start again.
+#[derive(Clone)]
+pub struct Faults {
+    plan: Arc<Plan>,
+    /// Of the plan's canonical form.
+    lines: Arc<[String]>,
+    events: Arc<Events>,
+    restarts: Arc<dyn Restarts>,
+    options: EngineOptions,
+}
+
+impl Faults {
+    /// This plan, with these ways back.
+    #[must_use]
+    pub fn new(plan: Plan, restarts: Arc<dyn Restarts>) -> Faults {
+        let lines = plan.write().lines().map(str::to_owned).collect();
+        let options = EngineOptions::default();
+        Faults { events: Arc::new(plan.events()), plan: Arc::new(plan), lines, restarts, options }
+    }
+
+    /// The same, on engines that behave so.
+    #[must_use]
+    pub fn on(self, options: EngineOptions) -> Faults {
+        Faults { options, ..self }
+    }
+
+    /// The plan.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Whether both plans are the same up to this place.
+    pub(super) fn agrees_with(&self, other: &Faults, cursor: &Cursor) -> bool {
+        self.events.agree_up_to(cursor, &other.events)
+    }
+
+    /// blake3 of the plan's canonical form.
+    #[must_use]
+    pub fn digest(&self) -> [u8; 32] {
+        *blake3::hash(self.plan.write().as_bytes()).as_bytes()
+    }
+}
+
+impl fmt::Debug for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Faults({} entries)", self.plan.entries().len())
+    }
+}
+
+/// A timeline goes on under the plan under which it has begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the timeline has begun under another fault plan, or under none")]
+pub struct OtherPlan;
+
+/// How far a plan has been carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Progress {
+    /// Of the plan.
+    pub digest: [u8; 32],
+    pub cursor: Cursor,
+    /// What lasts, by its entry's number, in the order in which it began.
+    pub active: Vec<(u32, Fault)>,
+    pub streams: Streams,
+}
+
+impl Progress {
+    pub(super) fn new(lineage: &Lineage, digest: [u8; 32]) -> Progress {
+        let streams = Streams::new(lineage, Owner::Faults);
+        Progress { digest, cursor: Cursor::default(), active: Vec::new(), streams }
+    }
+}
+
+/// A node's number in the purposes of streams. A world has at most 64 nodes.
+fn stream_number(node: usize) -> u16 {
+    u16::try_from(node).unwrap_or(u16::MAX)
+}
+
+impl Timeline {
+    /// Do this to the timeline: to be said before it begins, or where one under the same plan goes on.
+    ///
+    /// # Errors
+    /// It has begun under another plan.
+    pub fn suffer(&mut self, faults: Option<Faults>) -> Result<(), OtherPlan> {
+        let digest = faults.as_ref().map(Faults::digest);
+        let begun = self.course.faults.as_ref().map(|progress| progress.digest);
+        if self.course.begun.is_some() && begun != digest {
+            return Err(OtherPlan);
+        }
+        self.faults = faults;
+        Ok(())
+    }
+
+    /// When the plan's next event is due, while there is one: nothing is done after the workload's end.
+    pub(super) fn next_fault_ns(&self) -> Option<u64> {
+        let (faults, root) = (self.faults.as_ref()?, self.course.root_ns()?);
+        let progress = self.course.faults.as_ref()?;
+        Some(root.saturating_add(faults.events.next(&progress.cursor)?.at_ns))
+    }
+
+    /// Carry out what is due.
+    pub(super) fn do_faults(&mut self) {
+        let Some(faults) = self.faults.clone() else { return };
+        if !matches!(self.course.stage, Stage::Running { .. }) {
+            return;
+        }
+        let now = self.world.vtime();
+        let Some(since_root) = self.course.root_ns().and_then(|root| now.checked_sub(root)) else { return };
+        while let Some(due) = self
+            .course
+            .faults
+            .as_mut()
+            .and_then(|progress| faults.events.due(&mut progress.cursor, since_root))
+        {
+            self.do_fault(&faults, due);
+        }
+    }
+
+    fn do_fault(&mut self, faults: &Faults, due: &Due) {
+        match &due.what {
+            Happening::Start(fault) => {
+                let line = faults.lines.get(due.id as usize).cloned().unwrap_or_default();
+                self.tell(What::Fault { id: due.id, line });
+                let started = match self.faults_allowed() {
+                    true => self.start(faults, due.id, fault),
+                    false => Err("the first command still runs".to_owned()),
+                };
+                match started {
+                    Ok(effect) => {
+                        if let Some(text) = effect {
+                            self.tell(What::Effect { text });
+                        }
+                        // What is not to start again does not end.
+                        let for_good = matches!(fault, Fault::PowerLoss { restart: None, .. });
+                        if fault.kind().lasts()
+                            && !for_good
+                            && let Some(progress) = &mut self.course.faults
+                        {
+                            progress.active.push((due.id, fault.clone()));
+                        }
+                    }
+                    Err(why) => self.tell(What::Effect { text: format!("not done: {why}") }),
+                }
+            }
+            Happening::End => self.end_fault(faults, due.id),
+            Happening::HealAll => self.heal(faults),
+        }
+    }
+
+    /// Everything that lasts ends.
+    fn heal(&mut self, faults: &Faults) {
+        let ids: Vec<u32> =
+            self.course.faults.iter().flat_map(|progress| &progress.active).map(|&(id, _)| id).collect();
+        for id in ids {
+            self.end_fault(faults, id);
+        }
+    }
+
+    /// The workload is over: everything heals, and nothing more is done.
+    pub(super) fn end_faults(&mut self) {
+        let Some(faults) = self.faults.take() else { return };
+        self.heal(&faults);
+        // A node that was to stay off comes back for the checks, too.
+        for node in 0..self.nodes.len() {
+            if !self.world.nodes()[node].is_on() && self.nodes[node].place.switched_off {
+                self.switch_on(&faults, node, Restart::Warm);
+            }
+        }
+        self.faults = Some(faults);
+    }
+
+    fn end_fault(&mut self, faults: &Faults, id: u32) {
+        let Some(progress) = &mut self.course.faults else { return };
+        let Some(place) = progress.active.iter().position(|&(active, _)| active == id) else { return };
+        let (_, fault) = progress.active.remove(place);
+        self.tell(What::Healed { id });
+        let now = self.world.vtime();
+        let node = fault.node().and_then(|name| self.number_of(name));
+        match (&fault, node) {
+            (Fault::PowerLoss { restart: Some(restart), .. }, Some(node)) => {
+                self.switch_on(faults, node, *restart)
+            }
+            (Fault::Pause { .. }, Some(node)) => self.world.resume(node),
+            (Fault::SlowCpu { .. }, Some(node)) => self.world.set_speed(node, PPM),
+            (Fault::ClockDrift { .. }, Some(node)) => self.world.drift(node, 0),
+            (Fault::Stalls { .. }, Some(node)) => self.world.set_stalls(node, None),
+            (Fault::Priorities { unit, .. }, Some(node)) => self.nodes[node].stop_priorities(unit, now),
+            (
+                Fault::DiskError { disk, .. } | Fault::DiskLatency { disk, .. } | Fault::DiskFull { disk },
+                Some(node),
+            ) => {
+                if let Some(disk) = self.data_disk(node, disk.disk) {
+                    disk.heal(u64::from(id));
+                }
+            }
+            _ => {
+                self.world.wire().heal(u64::from(id), now);
+            }
+        }
+    }
+
+    /// Do it. What came of it, if there is something to tell; or why it is not done.
+    fn start(&mut self, faults: &Faults, id: u32, fault: &Fault) -> Result<Option<String>, String> {
+        const NO_DISK: &str = "the node has no such disk";
+        let now = self.world.vtime();
+        let Some(name) = fault.node().filter(|_| !matches!(fault, Fault::Clog { .. })) else {
+            // Done to the wire: it matters to none of it what the nodes are about.
+            let applied = self.world.wire().apply(u64::from(id), fault, now);
+            return applied.map(|()| None).map_err(|error| error.to_string());
+        };
+        let node = self.number_of(name).ok_or("there is no such node")?;
+        let number = stream_number(node);
+        let streams = &mut self.course.faults.as_mut().ok_or("there is no plan")?.streams;
+        match fault {
+            Fault::PowerLoss { tear_sectors, .. } => {
+                let options = PowerLossOptions { tear_sectors: *tear_sectors };
+                let losses = self.world.node_mut(node).machine_mut().power_loss(streams, number, options);
+                self.switch_off(node);
+                let data = losses.iter().skip(self.first_data_disk).enumerate();
+                let told = data.map(|(disk, loss)| What::Loss(Loss::of(disk, loss)));
+                let told = told.map(|what| Event { vtime_ns: now, node: name.to_owned(), what });
+                self.telling.of_host(told);
+                Ok(None)
+            }
+            Fault::Reset { restart, .. } => {
+                self.world.node_mut(node).machine_mut().reset_disks(streams, number);
+                self.switch_off(node);
+                self.switch_on(faults, node, *restart);
+                Ok(None)
+            }
+            Fault::Pause { .. } => {
+                self.world.pause(node);
+                Ok(None)
+            }
+            Fault::SlowCpu { .. } | Fault::ClockDrift { .. } | Fault::Stalls { .. } => {
+                self.disturb_cpu(node, fault);
+                Ok(None)
+            }
+            Fault::DiskError { disk, .. } | Fault::DiskLatency { disk, .. } | Fault::DiskFull { disk } => {
+                let fault = DiskFault::of(fault).ok_or(NO_DISK)?;
+                let disk = self.data_disk(node, disk.disk).ok_or(NO_DISK)?;
+                disk.apply(u64::from(id), fault).map(|()| None).map_err(|error| error.to_string())
+            }
+            Fault::BitRot { disk, bits } => {
+                let place = self.first_data_disk + disk.disk as usize;
+                let purpose = Purpose::Rot { node: number, disk: u8::try_from(place).map_err(|_| NO_DISK)? };
+                let disk = self.world.node_mut(node).machine_mut().disk_mut(place).ok_or(NO_DISK)?;
+                let flipped = disk.rot(*bits, streams.get(purpose));
+                let bits =
+                    flipped.iter().map(|flipped| format!("bit {} at {:#x}", flipped.bit, flipped.offset));
+                Ok(Some(bits.collect::<Vec<_>>().join(", ")))
+            }
+            _ if self.nodes[node].conversation.phase() < Phase::Ready
+                || !self.world.nodes()[node].is_on() =>
+            {
+                Err("the node's agent is not up".to_owned())
+            }
+            _ => {
+                self.ask(id, node, fault);
+                Ok(None)
+            }
+        }
+    }
+
+    /// What is done to a CPU and its clock while it has power.
+    fn disturb_cpu(&mut self, node: usize, fault: &Fault) {
+        match fault {
+            Fault::SlowCpu { ppm, .. } => self.world.set_speed(node, *ppm),
+            Fault::ClockDrift { ppm, .. } => self.world.drift(node, *ppm),
+            Fault::Stalls { every_instructions, stall, .. } => {
+                self.world.set_stalls(node, Some((*every_instructions, stall.clone())));
+            }
+            _ => {}
+        }
+    }
+
+    /// What goes through the agent.
+    fn ask(&mut self, id: u32, number: usize, fault: &Fault) {
+        let session = &mut self.nodes[number];
+        let node = self.world.node_mut(number);
+        match fault {
+            Fault::ClockStep { step_ns, .. } => session.step_clock(node, *step_ns),
+            Fault::Reseed { .. } => session.reseed(node),
+            Fault::Command { argv, .. } => {
+                session.conversation.custom(&format!("fault-{id}"), Exec::new(argv.clone()), node.vtime());
+            }
+            Fault::Priorities { unit, every, .. } => session.start_priorities(node, unit, every),
+            _ => {}
+        }
+    }
+
+    /// The node's machine has lost power, or is reset.
+    fn switch_off(&mut self, node: usize) {
+        // What it wrote before is heard.
+        self.listen();
+        self.world.power_off(node);
+        self.nodes[node].restart(None);
+        self.nodes[node].place.switched_off = true;
+        self.lose_commands(node);
+    }
+
+    /// Start a node again, with what its disks hold.
+    fn switch_on(&mut self, faults: &Faults, node: usize, restart: Restart) {
+        let now = self.world.vtime();
+        let Some(progress) = &mut self.course.faults else { return };
+        let seed = progress.streams.next_u64(Purpose::Restart { node: stream_number(node) });
+        let place = self.world.node_mut(node);
+        let machine = place.machine_mut();
+        let disks = machine.disks().to_vec();
+        let console = machine.output().take_console();
+        let conversation = &self.nodes[node].conversation;
+        let started = match restart {
+            Restart::Warm => faults.restarts.warm(node).and_then(|point| {
+                conversation.check_restart(&point.conversation).map_err(|error| error.to_string())?;
+                machine.restore(&point.machine).map_err(|error| error.to_string())?;
+                machine.restart_streams(&Lineage::new(seed));
+                machine.shift_clock(now / NS_PER_S);
+                Ok(Some(&point.conversation))
+            }),
+            Restart::Cold => faults.restarts.cold(node, seed, now, &faults.options).map(|cold| {
+                place.replace(cold);
+                None
+            }),
+        };
+        let put =
+            |timeline: &mut Timeline| timeline.machine_mut(node).put_disks(disks).map_err(|e| e.to_string());
+        match started.and_then(|mounted| put(self).map(|()| mounted)) {
+            Ok(mounted) => {
+                self.nodes[node].restart(mounted);
+                self.world.power_on(node);
+                self.nodes[node].limit_boot(now);
+                self.disturb_again(node);
+                // What it printed before was not shown yet.
+                self.machine_mut(node).output().console_again(&console);
+            }
+            Err(error) => {
+                let text = format!("it cannot start again: {error}");
+                self.nodes[node].conversation.unusable(now, &text);
+            }
+        }
+    }
+
+    /// What lasts is done to the node's new machine, too.
+    fn disturb_again(&mut self, node: usize) {
+        let lasting = self.course.faults.iter().flat_map(|progress| &progress.active);
+        let of_node = |fault: &&Fault| fault.node().and_then(|name| self.number_of(name)) == Some(node);
+        let lasting: Vec<Fault> = lasting.map(|(_, fault)| fault).filter(of_node).cloned().collect();
+        for fault in &lasting {
+            self.disturb_cpu(node, fault);
+        }
+    }
+
+    /// A node's data disk: those of the world file come after the root.
+    fn data_disk(&mut self, node: usize, disk: u32) -> Option<&mut everett_vmm::disk::Disk> {
+        let first = self.first_data_disk;
+        self.machine_mut(node).disk_mut(first + usize::try_from(disk).ok()?)
+    }
+
+    fn number_of(&self, name: &str) -> Option<usize> {
+        self.world.nodes().iter().position(|node| node.machine().name() == name)
+    }
+
+    fn tell(&mut self, what: What) {
+        let vtime_ns = self.world.vtime();
+        self.telling.of_host([Event { vtime_ns, node: String::new(), what }]);
+    }
+}

@@ -1,0 +1,392 @@
+//! What is kept of a timeline when its world is stored: all but the world, the plans, and events that could have been taken.
+//!
+//! **Invariants.** A timeline that goes on from its state, in a world that goes on from its own, is the same timeline.
+//! A state that comes from a file is checked before anything uses it: whatever its bytes, it is an error or a state that
+//! a timeline of these plans could have.
+
+use std::sync::Arc;
+
+use everett_explorer::plan::limits::LINES_MAX;
+use everett_explorer::search::{Fork, Path};
+use everett_protocol::{self as protocol, Exec, Operation, Request};
+use everett_streams::{Lineage, Owner, Streams};
+use everett_vmm::clock::VTIME_MAX;
+use everett_vmm::digest::Trail;
+use everett_vmm::digest::trail::TRAIL_INTERVAL_NS;
+use everett_vmm::engine::any::AnyEngine;
+use everett_vmm::world::World;
+use serde::{Deserialize, Serialize};
+
+use super::commands::Commands;
+use super::director::Stage;
+use super::faults::Progress;
+use super::talk::TalkState;
+use super::telling::Telling;
+use super::{Timeline, UNSENT_BYTES_MAX};
+use crate::agent_script::{HostCheck, Plan, WorldCheck};
+use crate::conversation::Phase;
+use crate::conversation::state::StateError as ConversationError;
+use crate::node::{Place, SessionOfNode};
+
+/// The version of the stored form.
+pub const SESSION_VERSION: u32 = 8;
+/// Most bytes of a stored session. Trails are most of it: 35 MB for a day of vtime.
+pub const SESSION_BYTES_MAX: usize = 256 << 20;
+
+/// Why a session cannot go on from a state.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// More bytes than any session has.
+    #[error("a stored session of {bytes} bytes; at most {SESSION_BYTES_MAX} are read")]
+    TooLong {
+        /// How many.
+        bytes: usize,
+    },
+    /// It was written by another version.
+    #[error("a stored session of version {0}; this version reads {SESSION_VERSION}")]
+    Version(u32),
+    /// The bytes are no session.
+    #[error("the stored session is damaged")]
+    Malformed(#[source] postcard::Error),
+    /// There is more behind it.
+    #[error("{0} bytes follow the stored session")]
+    Trailing(usize),
+    /// It is another world's.
+    #[error("the stored session is of the nodes {stored}, not {planned}")]
+    Nodes {
+        /// In the state.
+        stored: String,
+        /// In the plans.
+        planned: String,
+    },
+    /// Parts of it cannot be true.
+    #[error("the stored session is inconsistent: {0}")]
+    Inconsistent(&'static str),
+    /// The command that is to run.
+    #[error("the stored session has a command that is none: {0}")]
+    Command(String),
+    /// The conversation.
+    #[error(transparent)]
+    Conversation(#[from] ConversationError),
+}
+
+/// Where a timeline is, besides its world and its conversations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Course {
+    /// The digests so far.
+    pub trail: Trail,
+    pub stage: Stage,
+    /// The seed under which it begins when it is ready, until it does; and the one under which it has begun.
+    pub begin_with: Option<u64>,
+    pub begun: Option<u64>,
+    /// The forks behind it.
+    pub path: Path,
+    /// It begins as this child of the root moment.
+    pub fork_with: Option<Fork>,
+    /// How long the workload runs after *ready*.
+    pub duration_ns: Option<u64>,
+    /// A command to run once the timeline has begun; its node powers off after it.
+    #[serde(with = "as_json")]
+    pub command: Option<Exec>,
+    /// How far the fault plan was carried out, if there is one.
+    pub faults: Option<Progress>,
+    /// Those of the test template, if there is one and the timeline has begun.
+    pub commands: Option<Commands>,
+    /// From which each endpoint of the host's is made.
+    pub host: Streams,
+}
+
+impl Default for Course {
+    fn default() -> Course {
+        Course {
+            trail: Trail::new(TRAIL_INTERVAL_NS),
+            stage: Stage::Booting,
+            begin_with: None,
+            begun: None,
+            path: Path::default(),
+            fork_with: None,
+            duration_ns: None,
+            command: None,
+            faults: None,
+            commands: None,
+            host: Streams::new(&Lineage::new(0), Owner::Host),
+        }
+    }
+}
+
+impl Course {
+    /// When all nodes were ready.
+    pub(super) fn root_ns(&self) -> Option<u64> {
+        match self.stage {
+            Stage::Booting => None,
+            Stage::Ready { at } => Some(at),
+            Stage::Running { root }
+            | Stage::Stopping { root, .. }
+            | Stage::Calm { root, .. }
+            | Stage::Last { root }
+            | Stage::Checking { root, .. }
+            | Stage::Done { root } => Some(root),
+        }
+    }
+
+    /// The check that the host makes here, if it makes one.
+    fn talks<'c>(&self, checks: &'c [WorldCheck]) -> Option<&'c Arc<HostCheck>> {
+        match self.stage {
+            Stage::Checking { next, started: true, .. } => match checks.get(next) {
+                Some(WorldCheck::Host(check)) => Some(check),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn check(&self, checks: usize, nodes: usize, has_template: bool) -> Result<(), StateError> {
+        let fail = |what| Err(StateError::Inconsistent(what));
+        if self.trail.interval_ns() != TRAIL_INTERVAL_NS {
+            return fail("its trail has points at other distances");
+        }
+        if !self.trail.points().is_sorted_by(|(a, _), (b, _)| a < b) {
+            return fail("its trail goes back");
+        }
+        let last = self.trail.points().last().map(|&(at, _)| at);
+        let (due, next) = match self.stage {
+            Stage::Stopping { until, .. } => (Some(until), 0),
+            Stage::Calm { at, .. } => (Some(at), 0),
+            Stage::Checking { at, next, .. } => (Some(at), next),
+            _ => (None, 0),
+        };
+        if [last, self.root_ns(), due].into_iter().flatten().any(|at| at > VTIME_MAX) {
+            return fail("it has a time beyond the end of time");
+        }
+        if next > checks {
+            return fail("it has done more checks than there are");
+        }
+        let has_begun = !matches!(self.stage, Stage::Booting | Stage::Ready { .. });
+        if has_begun != self.begun.is_some() || has_begun && self.begin_with.is_some() {
+            return fail("it has begun without a seed, or not begun with one");
+        }
+        if has_begun && self.fork_with.is_some() || !has_begun && !self.path.forks().is_empty() {
+            return fail("it has become a child without having begun");
+        }
+        if self.path.forks().last().map(|fork| fork.vtime_ns).is_some_and(|at| at > VTIME_MAX) {
+            return fail("it has a time beyond the end of time");
+        }
+        if self.faults.as_ref().is_some_and(|faults| faults.active.len() > LINES_MAX) {
+            return fail("more faults are active than a plan has lines");
+        }
+        // A template that is none ends the timeline.
+        let has_commands = has_begun && has_template && !matches!(self.stage, Stage::Done { .. });
+        if has_commands && self.commands.is_none() || self.commands.is_some() && !(has_begun && has_template)
+        {
+            return fail("it has test commands and the world has not, or the other way round");
+        }
+        if let Some(commands) = &self.commands {
+            commands.check(nodes)?;
+        }
+        if let Some(exec) = &self.command {
+            let request = Request { id: 0, op: Operation::Exec(exec.clone()) };
+            protocol::check::request(&request).map_err(|error| StateError::Command(error.to_string()))?;
+        }
+        Ok(())
+    }
+}
+
+/// A command as JSON: the protocol's types leave out fields, which the stored form has no way to say.
+mod as_json {
+    use everett_protocol::Exec;
+    use serde::de::{Deserialize, Deserializer, Error as _};
+    use serde::ser::{Error as _, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(command: &Option<Exec>, to: S) -> Result<S::Ok, S::Error> {
+        let text = command.as_ref().map(serde_json::to_string).transpose();
+        text.map_err(S::Error::custom)?.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Exec>, D::Error> {
+        let text = Option::<String>::deserialize(from)?;
+        text.map(|text| serde_json::from_str(&text)).transpose().map_err(D::Error::custom)
+    }
+}
+
+/// A timeline, without its world and its plans.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionState {
+    version: u32,
+    nodes: Vec<SessionOfNode>,
+    course: Course,
+    /// What could not be told yet.
+    telling: Telling,
+    /// What a check of the host's has come to, while it makes one.
+    talk: Option<TalkState>,
+}
+
+impl SessionState {
+    /// The seed under which the timeline has begun, or will.
+    #[must_use]
+    pub fn seed(&self) -> Option<u64> {
+        self.course.begun.or(self.course.begin_with)
+    }
+
+    /// Nanoseconds of vtime at *ready*, if it is past that.
+    #[must_use]
+    pub fn ready_ns(&self) -> Option<u64> {
+        self.course.root_ns()
+    }
+
+    /// Whether the host talks to a node.
+    #[must_use]
+    pub fn talks(&self) -> bool {
+        self.talk.is_some()
+    }
+
+    /// How far each node is.
+    pub fn phases(&self) -> impl Iterator<Item = (&str, Phase)> {
+        self.nodes.iter().map(|node| (&*node.node, node.conversation.phase()))
+    }
+
+    /// The stored form.
+    ///
+    /// # Errors
+    /// It would be longer than what is read back.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, StateError> {
+        let bytes = postcard::to_stdvec(self).map_err(StateError::Malformed)?;
+        if bytes.len() > SESSION_BYTES_MAX {
+            return Err(StateError::TooLong { bytes: bytes.len() });
+        }
+        Ok(bytes)
+    }
+
+    /// The state in its stored form.
+    ///
+    /// # Errors
+    /// It is none, or one of another version.
+    pub fn from_bytes(bytes: &[u8]) -> Result<SessionState, StateError> {
+        if bytes.len() > SESSION_BYTES_MAX {
+            return Err(StateError::TooLong { bytes: bytes.len() });
+        }
+        // The version comes first, so that one of another is told from a damaged one.
+        let (version, _) = postcard::take_from_bytes::<u32>(bytes).map_err(StateError::Malformed)?;
+        if version != SESSION_VERSION {
+            return Err(StateError::Version(version));
+        }
+        let (state, rest) =
+            postcard::take_from_bytes::<SessionState>(bytes).map_err(StateError::Malformed)?;
+        if rest.is_empty() { Ok(state) } else { Err(StateError::Trailing(rest.len())) }
+    }
+
+    /// Whether the state is one that a timeline of these plans could have. The conversations check themselves.
+    fn check<'p>(
+        &self,
+        plans: impl Iterator<Item = &'p Plan>,
+        checks: &[WorldCheck],
+    ) -> Result<(), StateError> {
+        if self.version != SESSION_VERSION {
+            return Err(StateError::Version(self.version));
+        }
+        let plans: Vec<&Plan> = plans.collect();
+        let planned: Vec<&str> = plans.iter().map(|plan| &*plan.node).collect();
+        let stored: Vec<&str> = self.nodes.iter().map(|node| &*node.node).collect();
+        if planned != stored {
+            return Err(StateError::Nodes { stored: stored.join(", "), planned: planned.join(", ") });
+        }
+        self.nodes.iter().try_for_each(|node| check_place(&node.place))?;
+        if !self.telling.is_of(self.nodes.len()) {
+            return Err(StateError::Inconsistent("it has events of nodes that there are not"));
+        }
+        let has_template = plans.first().is_some_and(|plan| plan.template.is_some());
+        self.course.check(checks.len(), self.nodes.len(), has_template)?;
+        match (self.course.talks(checks), &self.talk) {
+            (Some(check), Some(talk)) if talk.is_sound(check) => Ok(()),
+            (None, None) => Ok(()),
+            _ => Err(StateError::Inconsistent("what the host says to a node, and when")),
+        }
+    }
+}
+
+fn check_place(place: &Place) -> Result<(), StateError> {
+    let Place { unsent, retry_at_ns, boot_until_ns, .. } = place;
+    let fail = |what| Err(StateError::Inconsistent(what));
+    if [*retry_at_ns, *boot_until_ns].into_iter().flatten().any(|at| at > VTIME_MAX) {
+        return fail("it has a time beyond the end of time");
+    }
+    if unsent.len() > UNSENT_BYTES_MAX {
+        return fail("more waits for the guest than ever does");
+    }
+    if unsent.is_empty() != retry_at_ns.is_none() {
+        return fail("what waits for the guest has a time, and nothing else has");
+    }
+    Ok(())
+}
+
+impl Timeline {
+    /// All of it but world, plans and the events that can be taken.
+    #[must_use]
+    pub fn save(&mut self) -> SessionState {
+        let talk = self.save_talk();
+        let nodes = self.nodes.iter().map(|session| SessionOfNode {
+            node: session.conversation.plan().node.clone(),
+            conversation: session.conversation.save(),
+            place: session.place.clone(),
+        });
+        let telling = self.telling.from(self.all_told_before());
+        SessionState {
+            version: SESSION_VERSION,
+            nodes: nodes.collect(),
+            course: self.course.clone(),
+            telling,
+            talk,
+        }
+    }
+
+    /// As if the first node had come to here in its conversation, and the timeline had begun.
+    #[cfg(test)]
+    pub(crate) fn begun_with(&mut self, conversation: crate::conversation::state::ConversationState) {
+        let mut state = self.save();
+        state.nodes[0].conversation = conversation;
+        (state.course.begun, state.course.begin_with) = (state.course.begin_with, None);
+        state.course.stage = Stage::Running { root: 1 };
+        self.restore(state).expect("a conversation of the plan");
+    }
+
+    /// A timeline that goes on where the one of `state` was, in a world that is where its world was.
+    ///
+    /// # Errors
+    /// It is no state of a timeline with these plans.
+    pub fn resume(
+        world: World<AnyEngine>,
+        plans: Vec<Plan>,
+        checks: Vec<WorldCheck>,
+        state: SessionState,
+    ) -> Result<Timeline, StateError> {
+        let mut timeline = Timeline::new(world, plans, checks);
+        timeline.restore(state)?;
+        Ok(timeline)
+    }
+
+    /// Go on where the timeline of `state` was; the caller has brought the world there. Events that nobody
+    /// has taken are dropped.
+    ///
+    /// # Errors
+    /// It is no state of a timeline with these plans; conversations before the one that refuses have gone there.
+    pub fn restore(&mut self, state: SessionState) -> Result<(), StateError> {
+        state.check(self.nodes.iter().map(|session| session.conversation.plan()), &self.checks)?;
+        for (session, then) in self.nodes.iter_mut().zip(state.nodes) {
+            session.conversation.restore(then.conversation)?;
+            session.place = then.place;
+        }
+        self.course = state.course;
+        let commands = self.course.commands.as_ref();
+        self.composing = commands.map(|commands| commands.check(self.nodes.len())).transpose()?;
+        self.telling = state.telling;
+        self.talk = None;
+        if let (Some(check), Some(talk)) = (self.course.talks(&self.checks).cloned(), state.talk)
+            && !self.talk_again(&check, &talk)
+        {
+            return Err(StateError::Inconsistent("the host cannot have come to here"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

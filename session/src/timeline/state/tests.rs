@@ -1,0 +1,167 @@
+//! Stored sessions, real and damaged. That storing changes nothing is tested where there is a guest to store.
+
+use everett_vmm::digest::Digest;
+use proptest::prelude::*;
+
+use super::*;
+use crate::conversation::Conversation;
+use crate::conversation::tests::plan;
+
+/// A trail is opaque: one with these points, by way of its stored form.
+fn trail(interval_ns: u64, points: &[u64]) -> Trail {
+    let points: Vec<_> = points.iter().map(|&at| (at, Digest([7; 32]))).collect();
+    postcard::from_bytes(&postcard::to_stdvec(&(interval_ns, points)).unwrap()).unwrap()
+}
+
+fn state() -> SessionState {
+    let conversation = Conversation::new(plan()).save();
+    let nodes = vec![SessionOfNode { node: "a".to_owned(), conversation, place: place() }];
+    let telling = Telling::default();
+    SessionState { version: SESSION_VERSION, nodes, course: course(), telling, talk: None }
+}
+
+fn place() -> Place {
+    Place {
+        unsent: b"{}\n".to_vec(),
+        retry_at_ns: Some(200_000_007),
+        boot_until_ns: None,
+        begun: None,
+        wall_ns: Some(7),
+        priorities: Vec::new(),
+        switched_off: false,
+        end_reported: false,
+        last_words: None,
+    }
+}
+
+fn course() -> Course {
+    Course {
+        trail: trail(TRAIL_INTERVAL_NS, &[0, 100_000_000, 200_000_001]),
+        stage: Stage::Running { root: 150_000_000 },
+        begin_with: None,
+        begun: Some(9),
+        duration_ns: Some(5),
+        path: "150000000.3".parse().unwrap(),
+        fork_with: None,
+        command: Some(plan().checks[0].exec.clone()),
+        faults: None,
+        commands: None,
+        host: Streams::new(&Lineage::new(9), Owner::Host),
+    }
+}
+
+fn check(state: &SessionState) -> Result<(), StateError> {
+    state.check(std::iter::once(&plan()), &[WorldCheck::Agent(0, 0)])
+}
+
+#[test]
+fn test_commands_are_there_when_the_world_has_a_template() {
+    let with = |template: Option<&str>, commands: bool, stage: Stage| {
+        let plan =
+            |node: &str| Plan { node: node.to_owned(), template: template.map(str::to_owned), ..plan() };
+        let node = |node: &str| SessionOfNode { node: node.to_owned(), ..state().nodes.remove(0) };
+        let commands = commands.then(super::super::commands::tests::commands);
+        let course = Course { commands, stage, ..course() };
+        let state = SessionState { nodes: vec![node("a"), node("b")], course, ..state() };
+        let read = SessionState::from_bytes(&state.to_bytes().unwrap()).unwrap();
+        assert_eq!(read, state);
+        read.check([&plan("a"), &plan("b")].into_iter(), &[WorldCheck::Agent(0, 0)]).is_ok()
+    };
+    let running = Stage::Running { root: 1 };
+    assert!(with(Some("/t"), true, running) && with(None, false, running));
+    assert!(!with(None, true, running) && !with(Some("/t"), false, running));
+    assert!(with(Some("/t"), false, Stage::Done { root: 1 }), "its template was none");
+    assert!(!with(Some("/t"), true, Stage::Calm { root: 1, at: u64::MAX }));
+}
+
+#[test]
+fn a_state_survives_its_stored_form() {
+    let bytes = state().to_bytes().unwrap();
+    let read = SessionState::from_bytes(&bytes).unwrap();
+    assert_eq!(read, state());
+    assert!(check(&read).is_ok());
+}
+
+#[test]
+fn another_version_is_named_and_so_is_what_follows() {
+    let other = SessionState { version: 77, ..state() }.to_bytes().unwrap();
+    assert!(matches!(SessionState::from_bytes(&other), Err(StateError::Version(77))));
+    // Whatever follows the version.
+    assert!(matches!(SessionState::from_bytes(&[78]), Err(StateError::Version(78))));
+    let mut longer = state().to_bytes().unwrap();
+    longer.extend([0, 0]);
+    assert!(matches!(SessionState::from_bytes(&longer), Err(StateError::Trailing(2))));
+    assert!(matches!(SessionState::from_bytes(&[]), Err(StateError::Malformed(_))));
+}
+
+#[test]
+fn states_that_do_not_fit_are_refused() {
+    let refused = |state: SessionState| check(&state).unwrap_err();
+    let mut other = state();
+    other.nodes[0].node = "b".to_owned();
+    assert_eq!(refused(other).to_string(), "the stored session is of the nodes b, not a");
+    for course in [
+        Course { trail: trail(0, &[]), ..course() },
+        Course { trail: trail(TRAIL_INTERVAL_NS, &[5, 5]), ..course() },
+        Course { trail: trail(TRAIL_INTERVAL_NS, &[u64::MAX]), ..course() },
+        Course { stage: Stage::Running { root: u64::MAX }, ..course() },
+        Course { stage: Stage::Stopping { root: 1, until: u64::MAX }, ..course() },
+        Course { stage: Stage::Checking { root: 1, next: 2, at: 3, started: false }, ..course() },
+        Course { stage: Stage::Booting, ..course() },
+        Course { begun: None, ..course() },
+        Course { begin_with: Some(1), ..course() },
+    ] {
+        let error = refused(SessionState { course, ..state() });
+        assert!(matches!(error, StateError::Inconsistent(_)), "{error}");
+    }
+    for place in [
+        Place { retry_at_ns: Some(u64::MAX), ..place() },
+        Place { retry_at_ns: None, ..place() },
+        Place { unsent: Vec::new(), ..place() },
+        Place { boot_until_ns: Some(u64::MAX), ..place() },
+        Place { unsent: vec![0; UNSENT_BYTES_MAX + 1], ..place() },
+    ] {
+        let mut state = state();
+        state.nodes[0].place = place;
+        let error = refused(state);
+        assert!(matches!(error, StateError::Inconsistent(_)), "{error}");
+    }
+    let argv = |argv: &[&str]| Exec::new(argv.iter().copied().map(str::to_owned).collect());
+    for command in [argv(&[]), Exec { limit_ms: Some(99_999_999_999), ..argv(&["a"]) }] {
+        let error =
+            refused(SessionState { course: Course { command: Some(command), ..course() }, ..state() });
+        assert!(matches!(error, StateError::Command(_)), "{error}");
+    }
+}
+
+proptest! {
+    /// What is read of garbage can be stored and is then read as the same, whether it passes the check or not.
+    #[test]
+    fn garbage_is_refused_or_checked(mut bytes in prop::collection::vec(any::<u8>(), 0..300), versioned: bool) {
+        if let (true, Some(first)) = (versioned, bytes.first_mut()) {
+            *first = SESSION_VERSION as u8;
+        }
+        if let Ok(state) = SessionState::from_bytes(&bytes) {
+            let _ = check(&state);
+            prop_assert_eq!(SessionState::from_bytes(&state.to_bytes().unwrap()).unwrap(), state);
+        }
+    }
+
+    /// A real state with some bytes changed is refused, or checked without a panic. What passes can be stored again.
+    #[test]
+    fn a_damaged_state_is_refused_or_checked(
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4), cut in any::<prop::sample::Index>(),
+    ) {
+        let mut bytes = state().to_bytes().unwrap();
+        prop_assert!(SessionState::from_bytes(&bytes[..cut.index(bytes.len())]).is_err());
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if let Ok(state) = SessionState::from_bytes(&bytes)
+            && check(&state).is_ok()
+        {
+            prop_assert!(state.to_bytes().is_ok());
+        }
+    }
+}

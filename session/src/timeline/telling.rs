@@ -1,0 +1,115 @@
+//! Events until they are told, in an order that does not depend on where a run is cut.
+//!
+//! Nodes take turns, and one may be ahead of another: what it said waits until the whole world has come there. At one vtime
+//! the nodes come first, in their order, and then what the host did there.
+
+use serde::de::Error as _;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::event::Event;
+
+/// Events that have not been taken.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Telling {
+    /// What happened before the moment from which a timeline goes on.
+    again: Vec<Event>,
+    waiting: Vec<(Source, Event)>,
+}
+
+/// Where an event comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+enum Source {
+    /// From what a guest did.
+    Node(usize),
+    /// From what the host did when all nodes were there.
+    Host,
+}
+
+impl Telling {
+    /// What came of a guest's own doing.
+    pub(super) fn of_node(&mut self, node: usize, events: Vec<Event>) {
+        self.waiting.extend(events.into_iter().map(|event| (Source::Node(node), event)));
+    }
+
+    /// What the host did, or what came of that.
+    pub(super) fn of_host(&mut self, events: impl IntoIterator<Item = Event>) {
+        self.waiting.extend(events.into_iter().map(|event| (Source::Host, event)));
+    }
+
+    /// Tell these first.
+    pub(super) fn again(&mut self, events: &[Event]) {
+        self.again.extend_from_slice(events);
+    }
+
+    /// Everything that happened before `end_ns`, in order. What happens later will not happen before that.
+    pub(super) fn take(&mut self, end_ns: u64) -> Vec<Event> {
+        let (mut told, waiting): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.waiting).into_iter().partition(|(_, event)| event.vtime_ns < end_ns);
+        self.waiting = waiting;
+        // Stable: events of one source keep their order.
+        told.sort_by_key(|(source, event)| (event.vtime_ns, *source));
+        let mut events = std::mem::take(&mut self.again);
+        events.extend(told.into_iter().map(|(_, event)| event));
+        events
+    }
+
+    /// What is kept of it when the world is stored: what could not be told yet.
+    pub(super) fn from(&self, end_ns: u64) -> Telling {
+        let later = self.waiting.iter().filter(|(_, event)| event.vtime_ns >= end_ns);
+        Telling { again: Vec::new(), waiting: later.cloned().collect() }
+    }
+
+    /// Whether all of it is of these nodes.
+    pub(super) fn is_of(&self, nodes: usize) -> bool {
+        self.waiting.iter().all(|(source, _)| !matches!(source, Source::Node(node) if *node >= nodes))
+    }
+}
+
+/// As JSON: events have a form for people, which the stored form has no way to say.
+impl Serialize for Telling {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        serde_json::to_string(&self.waiting).map_err(S::Error::custom)?.serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Telling {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Telling, D::Error> {
+        let text = String::deserialize(from)?;
+        let waiting = serde_json::from_str(&text).map_err(D::Error::custom)?;
+        Ok(Telling { again: Vec::new(), waiting })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::What;
+
+    fn event(vtime_ns: u64, node: &str) -> Event {
+        Event { vtime_ns, node: node.to_owned(), what: What::Ready }
+    }
+
+    #[test]
+    fn what_is_cut_is_told_in_the_same_order() {
+        let mut whole = Telling::default();
+        whole.of_node(0, vec![event(3, "a"), event(9, "a")]);
+        whole.of_node(1, vec![event(2, "b"), event(3, "b")]);
+        whole.of_host([event(3, "")]);
+        let told = whole.take(u64::MAX);
+        assert_eq!(told, [event(2, "b"), event(3, "a"), event(3, "b"), event(3, ""), event(9, "a")]);
+
+        let mut cut = Telling::default();
+        cut.again(&told[..1]);
+        cut.of_node(1, vec![event(3, "b")]);
+        let mut pieces = cut.take(3);
+        cut.of_host([event(3, "")]);
+        cut.of_node(0, vec![event(3, "a"), event(9, "a")]);
+        let stored = postcard::to_stdvec(&cut.from(3)).unwrap();
+        let mut cut: Telling = postcard::from_bytes(&stored).unwrap();
+        assert!(cut.is_of(2) && !cut.is_of(1));
+        pieces.append(&mut cut.take(4));
+        pieces.append(&mut cut.take(u64::MAX));
+        assert_eq!(pieces, told);
+    }
+}

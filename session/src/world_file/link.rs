@@ -1,0 +1,112 @@
+//! `[[link]]`: what the network between nodes is like.
+
+use everett_fault::Distribution;
+use everett_input::units;
+use everett_vmm::wire::{
+    BITS_PER_S_MAX, BITS_PER_S_MIN, LATENCY_NS_MIN, LinkConfig, LinkOverride, QUEUE_BYTES_MAX,
+    QUEUE_BYTES_MIN,
+};
+use serde::Serialize;
+
+use super::cursor::{Item, Table};
+use super::error::Error;
+use super::node::Node;
+
+/// The most links that a world describes.
+pub(super) const LINKS_MAX: usize = 4096;
+
+/// The network between nodes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Links {
+    /// What links are like.
+    pub usual: LinkConfig,
+    /// Except these.
+    pub others: Vec<LinkOverride>,
+}
+
+/// Read all links: one without nodes is the usual one, and what it says holds for the others, too.
+pub(super) fn read(items: Option<Vec<Item<'_>>>, nodes: &[Node]) -> Result<Links, Error> {
+    let mut links = Links::default();
+    let mut usual_seen = false;
+    let tables = items.unwrap_or_default().into_iter().map(|item| item.table());
+    let tables: Vec<Table<'_>> = tables.collect::<Result<_, _>>()?;
+    let is_usual = |table: &&Table<'_>| table.get("from").is_none() && table.get("to").is_none();
+    for table in tables.iter().filter(is_usual) {
+        if std::mem::replace(&mut usual_seen, true) {
+            return Err(
+                table.error("a second link without \"from\" and \"to\": only one can be the usual one")
+            );
+        }
+        table.only(&["latency", "bits_per_s", "queue"], &[])?;
+        links.usual = link(table, &LinkConfig::default())?;
+    }
+    for table in tables.iter().filter(|table| !is_usual(table)) {
+        table.only(&["from", "to", "both_ways", "latency", "bits_per_s", "queue"], &[])?;
+        let (from, to) = (node(table, "from", nodes)?, node(table, "to", nodes)?);
+        if from == to {
+            return Err(table.error(format!("a link from {from} to itself")));
+        }
+        let both_ways = table.get("both_ways").map(|item| item.bool()).transpose()?.unwrap_or(true);
+        let same = |a: &LinkOverride| {
+            (&a.from, &a.to) == (&from, &to) || (a.both_ways || both_ways) && (&a.from, &a.to) == (&to, &from)
+        };
+        if links.others.iter().any(same) {
+            return Err(table.error(format!("the link from {from} to {to} is described twice")));
+        }
+        links.others.push(LinkOverride { from, to, both_ways, link: link(table, &links.usual)? });
+    }
+    Ok(links)
+}
+
+fn node(table: &Table<'_>, key: &str, nodes: &[Node]) -> Result<String, Error> {
+    let item = table.require(key)?;
+    let name = item.str()?;
+    if !nodes.iter().any(|node| node.name == name) {
+        return Err(item.error(format!("there is no node \"{name}\"")));
+    }
+    Ok(name.to_owned())
+}
+
+fn link(table: &Table<'_>, usual: &LinkConfig) -> Result<LinkConfig, Error> {
+    let latency = match table.get("latency") {
+        None => usual.latency.clone(),
+        Some(item) => latency(&item)?,
+    };
+    let bits_per_s = match table.get("bits_per_s") {
+        None => usual.bits_per_s,
+        Some(item) => bounded(&item, item.u64()?, BITS_PER_S_MIN, BITS_PER_S_MAX)?,
+    };
+    let queue_bytes = match table.get("queue") {
+        None => usual.queue_bytes,
+        Some(item) => {
+            let bytes = item.size_bytes()?;
+            let bytes = bounded(&item, bytes, QUEUE_BYTES_MIN.into(), QUEUE_BYTES_MAX.into())?;
+            u32::try_from(bytes).unwrap_or(QUEUE_BYTES_MAX)
+        }
+    };
+    Ok(LinkConfig { latency, bits_per_s, queue_bytes })
+}
+
+/// One time, or the least and the greatest.
+fn latency(item: &Item<'_>) -> Result<Distribution, Error> {
+    let time = |item: &Item<'_>| item.duration_ns();
+    let distribution = match &item.list(2) {
+        Ok(ends) => match &ends[..] {
+            [least, most] => Distribution::Uniform(time(least)?, time(most)?),
+            _ => return Err(item.error("two times are wanted: the least and the greatest")),
+        },
+        Err(_) => Distribution::Constant(time(item)?),
+    };
+    distribution.check().map_err(|error| item.error(error.to_string()))?;
+    if distribution.least() < LATENCY_NS_MIN {
+        return Err(item.error(format!("a link takes at least {}", units::show_duration_ns(LATENCY_NS_MIN))));
+    }
+    Ok(distribution)
+}
+
+fn bounded(item: &Item<'_>, value: u64, least: u64, most: u64) -> Result<u64, Error> {
+    if (least..=most).contains(&value) {
+        return Ok(value);
+    }
+    Err(item.error(format!("{value}: from {least} to {most}")))
+}

@@ -1,0 +1,176 @@
+//! `[workload]`: the commands that drive a world once its services are up, and the checks at its end.
+
+use everett_explorer::history::Spec;
+use everett_explorer::suggest::nearest;
+use everett_input::units;
+use serde::Serialize;
+
+use super::command::{COMMAND_KEYS, Command, command, span, unit_name};
+use super::cursor::{Item, Table};
+use super::error::Error;
+use super::node::Node;
+use super::paths;
+use super::talk::{TALK_KEYS, Talk, talk};
+
+/// The most drivers, and the most checks.
+const COMMANDS_MAX: usize = 64;
+/// How long a check may take if it does not say, in nanoseconds of vtime.
+const CHECK_TIMEOUT_NS_DEFAULT: u64 = 60_000_000_000;
+
+/// How long a world is left alone before its checks if it does not say, in nanoseconds of vtime. Balancers, clients and
+/// replicas look at each other about once a second, and retry once: two seconds are enough for most to see that faults are
+/// over, and cost an idle world next to nothing.
+const SETTLE_NS_DEFAULT: u64 = 2_000_000_000;
+/// The longest that it is, in nanoseconds of vtime. The last commands of a test template have ten minutes, this included.
+const SETTLE_NS_MAX: u64 = 120_000_000_000;
+
+/// What is done to a world.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Workload {
+    /// Started together when every service is ready.
+    pub drivers: Vec<Driver>,
+    /// Run one after the other at the end, in this order.
+    pub checks: Vec<Check>,
+    /// How long the world is left alone before the last commands of a test template and the checks, in nanoseconds of vtime,
+    /// once faults are over, drivers have stopped and all nodes are back.
+    pub settle_ns: u64,
+    /// The folder in the guests that has a test template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
+    /// What the histories are of that drivers and checks write. What is made of them changes no timeline.
+    #[serde(skip)]
+    pub history: Option<Spec>,
+}
+
+/// A command that puts load on a world.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Driver {
+    /// Its name in the output.
+    pub name: String,
+    /// Where it runs.
+    pub node: String,
+    /// What is run.
+    pub command: Command,
+    /// Start it again whenever it ends, until the timeline does.
+    pub repeat: bool,
+}
+
+/// Something that says whether a world is well.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// Its name in the output.
+    pub name: String,
+    /// Where it runs, or whom the host talks to.
+    pub node: String,
+    /// What is done.
+    pub what: CheckKind,
+    /// How long it may take, in nanoseconds of vtime.
+    pub timeout_ns: u64,
+}
+
+/// What a check does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckKind {
+    /// It runs a command on the node, whose status says it.
+    Command(Command),
+    /// The host connects to the node from outside, and its answer says it.
+    Talk(Talk),
+}
+
+impl Default for Workload {
+    fn default() -> Workload {
+        let (drivers, checks, template, history) = Default::default();
+        Workload { drivers, checks, settle_ns: SETTLE_NS_DEFAULT, template, history }
+    }
+}
+
+impl Workload {
+    /// Whether the host has something to say to a node: then it is on the wire.
+    #[must_use]
+    pub fn has_host(&self) -> bool {
+        self.checks.iter().any(|check| matches!(check.what, CheckKind::Talk(_)))
+    }
+}
+
+pub(super) fn read(table: Option<Table<'_>>, nodes: &[Node]) -> Result<Workload, Error> {
+    let mut workload = Workload::default();
+    let Some(table) = table else { return Ok(workload) };
+    table.only(&["driver", "check", "history", "template", "settle"], &["composer"])?;
+    if let Some(item) = table.get("settle") {
+        let ns = item.duration_ns()?;
+        if ns > SETTLE_NS_MAX {
+            return Err(item.error(format!("at most {}", units::show_duration_ns(SETTLE_NS_MAX))));
+        }
+        workload.settle_ns = ns;
+    }
+    workload.history = table.get("history").map(|item| item.deserialize()).transpose()?;
+    workload.template = table.get("template").map(|item| paths::guest(&item, item.str()?)).transpose()?;
+    let mut names: Vec<String> = Vec::new();
+    if let Some(list) = table.get("driver") {
+        for item in list.list(COMMANDS_MAX)? {
+            let table = item.table()?;
+            table.only(&[&["name", "node", "repeat"], &COMMAND_KEYS[..]].concat(), &[])?;
+            let (name, node) = name_and_node(&table, nodes, &mut names)?;
+            let repeat = table.get("repeat").map(|item| item.bool()).transpose()?.unwrap_or(false);
+            workload.drivers.push(Driver { name, node, command: command(&table)?, repeat });
+        }
+    }
+    if let Some(list) = table.get("check") {
+        for item in list.list(COMMANDS_MAX)? {
+            let table = item.table()?;
+            table.only(&[&["name", "node", "timeout"], &COMMAND_KEYS[..], &TALK_KEYS].concat(), &[])?;
+            let (name, node) = name_and_node(&table, nodes, &mut names)?;
+            let timeout_ns = span(&table, "timeout", CHECK_TIMEOUT_NS_DEFAULT)?;
+            workload.checks.push(Check { name, node, what: check_kind(&table)?, timeout_ns });
+        }
+    }
+    Ok(workload)
+}
+
+fn check_kind(table: &Table<'_>) -> Result<CheckKind, Error> {
+    let keys = |keys: &[&str]| keys.iter().find_map(|key| table.get(key).map(|item| (item, key.to_string())));
+    if let Some(tcp) = table.get("tcp") {
+        if let Some((item, key)) = keys(&COMMAND_KEYS) {
+            return Err(item.error(format!("\"{key}\" is for a command on the node, \"tcp\" for the host")));
+        }
+        return talk(table, &tcp).map(CheckKind::Talk);
+    }
+    match keys(&TALK_KEYS) {
+        Some((item, key)) => Err(item.error(format!("\"{key}\" needs \"tcp\", the node's port"))),
+        None => Ok(CheckKind::Command(command(table)?)),
+    }
+}
+
+/// The unit's name, which no other driver, check or service may have, and its node: the only one if not named.
+fn name_and_node(
+    table: &Table<'_>,
+    nodes: &[Node],
+    names: &mut Vec<String>,
+) -> Result<(String, String), Error> {
+    let item = table.require("name")?;
+    let name = unit_name(&item)?;
+    let taken = nodes.iter().flat_map(|node| &node.services).any(|service| service.name == name);
+    if taken || names.contains(&name) {
+        return Err(item.error(format!("the name \"{name}\" is taken by another unit")));
+    }
+    names.push(name.clone());
+    let node = match (table.get("node"), nodes) {
+        (Some(item), _) => known_node(&item, nodes)?,
+        (None, [only]) => only.name.clone(),
+        (None, _) => return Err(table.error("\"node\" is missing, and the world has several")),
+    };
+    Ok((name, node))
+}
+
+fn known_node(item: &Item<'_>, nodes: &[Node]) -> Result<String, Error> {
+    let text = item.str()?;
+    if nodes.iter().any(|node| node.name == text) {
+        return Ok(text.to_owned());
+    }
+    let known: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+    Err(item.error(match nearest(text, known.iter().copied()) {
+        Some(near) => format!("no node is named \"{text}\"; did you mean \"{near}\"?"),
+        None => format!("no node is named \"{text}\"; the nodes are {}", known.join(", ")),
+    }))
+}
