@@ -2,7 +2,7 @@
 
 use everett_cpu::Edge;
 use everett_vmm::digest::Digest;
-use everett_vmm::digest::trail::TRAIL_INTERVAL_NS;
+use everett_vmm::divergence::trail::TRAIL_INTERVAL_NS;
 use everett_vmm::machine::{Stop, Until};
 use everett_vmm::wire::log::Step;
 use everett_vmm::world::Captured;

@@ -7,14 +7,13 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
-
+use everett_host::doctor::kvm;
+use everett_host::doctor::kvm::probes::Effort;
 use everett_vmm::engine::kvm::Proved;
+use serde::Serialize;
 
 use crate::launch::{EngineKind, EngineOptions};
 use crate::world_file::Clock;
-use everett_host::doctor::kvm;
-use everett_host::doctor::kvm::probes::Effort;
 
 /// What an exact engine needs, and one that counts exits does without: it never waits for a window, and stops nowhere else.
 const NOT_NEEDED_FOR_EXITS: [&str; 2] = ["interrupts", "guest counters"];

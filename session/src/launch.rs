@@ -11,8 +11,7 @@ use everett_vmm::boot::{DEFAULT_CMDLINE, EXIT_CMDLINE};
 use everett_vmm::clock::ClockMode;
 use everett_vmm::disk::{BLOCK, Disk, DiskError};
 use everett_vmm::engine::any::AnyEngine;
-use everett_vmm::engine::branches::BranchEngine;
-use everett_vmm::engine::exits::ExitEngine;
+use everett_vmm::engine::counting::CountingEngine;
 use everett_vmm::engine::kvm::{KvmEngine, Proved};
 use everett_vmm::engine::soft::{FlushSchedule, SoftEngine};
 use everett_vmm::kvm::Host;
@@ -189,10 +188,10 @@ impl EngineOptions {
     fn engine(&self, clock: ClockMode, ram: &Ram) -> Result<AnyEngine, MachineError> {
         Ok(match (self.engine, clock) {
             (EngineKind::Soft, ClockMode::Exit) => {
-                AnyEngine::Exits(Box::new(ExitEngine::new(self.soft_engine(clock, ram))))
+                AnyEngine::Counting(Box::new(CountingEngine::exits(self.soft_engine(clock, ram))))
             }
             (EngineKind::Soft, ClockMode::Branch) => {
-                AnyEngine::Branches(Box::new(BranchEngine::new(self.soft_engine(clock, ram))))
+                AnyEngine::Counting(Box::new(CountingEngine::branches(self.soft_engine(clock, ram))))
             }
             (EngineKind::Soft, _) => AnyEngine::Soft(Box::new(self.soft_engine(clock, ram))),
             (EngineKind::Kvm, _) => {

@@ -13,7 +13,7 @@ use everett_protocol::{Bytes, Operation, Port, WallClock};
 use everett_streams::Purpose;
 use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::machine::End;
-use everett_vmm::machine::output::{Note, NoteEvent};
+use everett_vmm::output::{Note, NoteEvent};
 use everett_vmm::world::Node;
 use rand_chacha::rand_core::Rng;
 use serde::{Deserialize, Serialize};

@@ -12,6 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use everett_cpu::CacheConfig;
+use everett_host::interrupt::Interrupt;
+use everett_host::time::CpuClock;
 use everett_vmm::digest::Digest;
 use everett_vmm::engine::soft::FlushSchedule;
 use everett_vmm::wire::log::Step;
@@ -22,8 +24,6 @@ use crate::event::Event;
 use crate::launch::{EngineOptions, Launcher};
 use crate::timeline::Timeline;
 use crate::worker::joined;
-use everett_host::interrupt::Interrupt;
-use everett_host::time::CpuClock;
 
 /// The scale of the distances at which a run with disturbed caches drops them, in instructions.
 const DISTURBED_FLUSH_INTERVAL: u64 = 8_000_000;

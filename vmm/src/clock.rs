@@ -16,7 +16,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::TscAnchor;
+use everett_cpu::TscAnchor;
 
 /// Nanoseconds in a second.
 pub const NANOS: u64 = 1_000_000_000;

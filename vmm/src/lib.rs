@@ -1,7 +1,8 @@
 //! One machine: its devices, its run loop and its time, above an engine that executes instructions.
 //!
 //! Map:
-//! - [`machine`]: a machine, its configuration, the run loop, the event queue, what goes out
+//! - [`machine`]: a machine, its configuration and its run loop; [`events`]: the queue of due events; [`output`]: what a
+//!   machine says to its host
 //! - [`engine`]: what executes instructions; [`clock`]: what vtime is
 //! - [`kvm`]: what an engine on `/dev/kvm` is made of
 //! - [`layout`]: addresses, ports and pins; [`ram`]: guest memory; [`disk`]: disk contents
@@ -9,7 +10,7 @@
 //! - `devices`: interrupt controllers, UART, RTC, power; [`virtio`]: blk, net, rng, console
 //! - [`world`]: machines on a wire
 //! - [`wire`]: the switch that joins the cards of nodes, what faults do to it, captures, a TCP/IP stack of the host's
-//! - [`digest`]: digests, trails, differences and bisection; [`leak`]: planted defects for tests of those
+//! - [`digest`]: names of states; [`divergence`]: trails of digests, differences and bisection; [`leak`]: planted defects for tests of those
 //!
 //! Not here: images and their contents (`guest-image`), the protocol of the guest's agent (the console's ports carry bytes),
 //! what to do with findings.
@@ -27,16 +28,20 @@ pub mod clock;
 pub mod devices;
 pub mod digest;
 pub mod disk;
+pub mod divergence;
 pub mod engine;
+pub mod events;
 pub mod kvm;
 pub mod layout;
 pub mod leak;
 pub mod machine;
+pub mod output;
 pub mod ram;
 pub mod virtio;
 pub mod wire;
 pub mod world;
 
 pub use clock::ClockMode;
-pub use digest::{Digest, Trail};
+pub use digest::Digest;
+pub use divergence::Trail;
 pub use machine::{Machine, MachineConfig, MachineError, Stop, Until};

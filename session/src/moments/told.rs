@@ -1,6 +1,6 @@
 //! What is told on the way to a moment, and again by whoever starts there.
 
-use everett_vmm::machine::output::CONSOLE_BYTES_MAX;
+use everett_vmm::output::CONSOLE_BYTES_MAX;
 
 use crate::event::Event;
 use crate::timeline::Timeline;

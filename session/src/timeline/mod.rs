@@ -30,11 +30,11 @@ use std::sync::Arc;
 use everett_host::time::CpuClock;
 use everett_protocol::{self as protocol, Exec, Exit, Port};
 use everett_vmm::clock::VTIME_MAX;
-use everett_vmm::digest::bisect::Subject;
-use everett_vmm::digest::{Digest, Trail};
+use everett_vmm::divergence::bisect::Subject;
 use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::machine::{Machine, Stop, Until};
 use everett_vmm::world::{World, WorldStop, WorldUntil};
+use everett_vmm::{Digest, Trail};
 
 use super::agent_script::{Plan, WorldCheck};
 use super::conversation::{Conversation, Phase};

@@ -69,7 +69,7 @@ fn boot_raw(ui: &Ui, asked: Asked, args: &cli::Boot) -> anyhow::Result<Outcome> 
     let end = loop {
         let next_ns = (machine.vtime() + STEP_NS).min(last_ns);
         let stop = machine.run(&Until::vtime(next_ns));
-        for port in 0..everett_vmm::virtio::console::PORTS {
+        for port in 0..everett_vmm::output::PORTS {
             machine.output().take_port(port);
         }
         machine.output().take_notes();

@@ -9,7 +9,7 @@ use everett_session::launch::{EngineOptions, Launcher};
 use everett_session::moments::RestartPoint;
 use everett_session::restarts::Nodes;
 use everett_session::timeline::{Faults, Restarts, SessionState};
-use everett_vmm::digest::bisect::{Cause, Side, first_difference};
+use everett_vmm::divergence::bisect::{Cause, Side, first_difference};
 use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::engine::soft::FlushSchedule;
 use everett_vmm::leak::Leak;

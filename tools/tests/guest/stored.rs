@@ -14,7 +14,7 @@ use everett_session::moments::{self, Booted, Shelf, Stored, Wanted};
 use everett_session::progress::Quiet;
 use everett_session::timeline::Timeline;
 use everett_snapshot::{Pool, Store};
-use everett_vmm::digest::Trail;
+use everett_vmm::Trail;
 use everett_vmm::machine::Until;
 
 use crate::support::{MS, everett_in, image, job, launcher, shown, told, world_file};

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::machine::events::{Event, EventId, EventQueue};
+use crate::events::{Event, EventId, EventQueue};
 
 /// Nanoseconds of a tick: the slowest that the specification permits.
 const TICK_NS: u64 = 100;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ioapic::IoApic;
 use super::lapic::Lapic;
-use crate::machine::events::EventQueue;
+use crate::events::EventQueue;
 
 /// The interrupt controllers of one machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

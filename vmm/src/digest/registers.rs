@@ -28,8 +28,6 @@
 use everett_cpu::CpuState;
 
 use crate::clock::ClockMode;
-use crate::engine::Engine;
-use crate::machine::{End, Machine};
 
 /// The status flags CF, PF, AF, ZF, SF and OF of RFLAGS.
 pub const STATUS_FLAGS: u64 = 0x8d5;
@@ -60,19 +58,6 @@ pub fn compared(clock: ClockMode, mut cpu: CpuState) -> CpuState {
         }
     }
     cpu
-}
-
-impl<E: Engine> Machine<E> {
-    /// Returns the registers that digests cover: [`compared`], and next to nothing of a CPU that came to its end within an instruction.
-    #[must_use]
-    pub fn compared_registers(&self) -> CpuState {
-        let clock = self.clock_mode();
-        let cpu = compared(clock, self.engine.state());
-        if clock != ClockMode::Insn && self.end().is_some_and(End::is_within_an_instruction) {
-            return CpuState { icount: cpu.icount, dead: cpu.dead, ..CpuState::default() };
-        }
-        cpu
-    }
 }
 
 #[cfg(test)]

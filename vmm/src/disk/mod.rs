@@ -287,4 +287,4 @@ impl fmt::Debug for Disk {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -2,8 +2,7 @@
 
 use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
 
-use super::branches::BranchEngine;
-use super::exits::ExitEngine;
+use super::counting::CountingEngine;
 use super::kvm::KvmEngine;
 use super::soft::SoftEngine;
 use super::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
@@ -13,10 +12,8 @@ use super::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
 pub enum AnyEngine {
     /// Our own CPU, which counts instructions.
     Soft(Box<SoftEngine>),
-    /// Our own CPU, which counts exits.
-    Exits(Box<ExitEngine>),
-    /// Our own CPU, which counts branches.
-    Branches(Box<BranchEngine>),
+    /// Our own CPU, which counts exits or branches.
+    Counting(Box<CountingEngine>),
     /// The host's processor.
     Kvm(Box<KvmEngine>),
 }
@@ -26,8 +23,7 @@ impl AnyEngine {
     pub fn soft_mut(&mut self) -> Option<&mut SoftEngine> {
         match self {
             AnyEngine::Soft(engine) => Some(engine),
-            AnyEngine::Exits(engine) => Some(engine.soft_mut()),
-            AnyEngine::Branches(engine) => Some(engine.soft_mut()),
+            AnyEngine::Counting(engine) => Some(engine.soft_mut()),
             AnyEngine::Kvm(_) => None,
         }
     }
@@ -35,7 +31,7 @@ impl AnyEngine {
     pub fn kvm(&self) -> Option<&KvmEngine> {
         match self {
             AnyEngine::Kvm(engine) => Some(engine),
-            AnyEngine::Soft(_) | AnyEngine::Exits(_) | AnyEngine::Branches(_) => None,
+            AnyEngine::Soft(_) | AnyEngine::Counting(_) => None,
         }
     }
 }
@@ -45,8 +41,7 @@ macro_rules! each {
     ($any:expr, $engine:ident => $body:expr) => {
         match $any {
             AnyEngine::Soft($engine) => $body,
-            AnyEngine::Exits($engine) => $body,
-            AnyEngine::Branches($engine) => $body,
+            AnyEngine::Counting($engine) => $body,
             AnyEngine::Kvm($engine) => $body,
         }
     };

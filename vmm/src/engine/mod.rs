@@ -5,22 +5,21 @@
 //! the instruction. It knows nothing of time either: it counts what the world's clock mode counts, retired instructions,
 //! conditional branches or finished exits, and is told what the TSC shows.
 //!
-//! - [`soft`]: our own CPU, which counts instructions; [`exits`]: the same CPU in clock mode `exit`; [`branches`]: in clock mode
-//!   `branch`
+//! - [`soft`]: our own CPU, which counts instructions; [`counting`]: the same CPU in clock modes `exit` and `branch`
 //! - [`kvm`]: the host's processor, which counts exits; [`any`]: whichever of them a machine has
 //!
 //! **Invariant.** What an engine does between two stops is a function of its state, guest memory and the arguments of
 //! the call: never of host time, of its caches, or of how often it was stopped.
 
 pub mod any;
-pub mod branches;
-pub mod exits;
+pub mod counting;
 mod instants;
 pub mod kvm;
 mod lockstep;
 mod repeat;
 pub mod soft;
 
+pub use everett_cpu::TscAnchor;
 use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
 
 use crate::clock::ClockMode;
@@ -109,21 +108,6 @@ pub struct Until<'a> {
     pub window: bool,
     /// Stop before an instruction at one of these linear addresses (sorted). None for an engine that does not stop there.
     pub breakpoints: &'a [u64],
-}
-
-/// A counter of the guest's TSC: what it shows as a function of the engine's count.
-///
-/// TSC = `tsc` + (icount - `icount`) * `num` / `den`, in whole ticks, rounded down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TscAnchor {
-    /// The count at which the TSC shows `tsc`.
-    pub icount: u64,
-    /// What it shows there.
-    pub tsc: u64,
-    /// TSC ticks per `den` of what is counted.
-    pub num: u64,
-    /// See `num`. Not zero.
-    pub den: u64,
 }
 
 /// What an engine can do.

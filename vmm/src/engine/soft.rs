@@ -213,8 +213,6 @@ impl Engine for SoftEngine {
         }
     }
     fn set_tsc(&mut self, anchor: TscAnchor) {
-        let TscAnchor { icount, tsc, num, den } = anchor;
-        let anchor = everett_cpu::TscAnchor { icount, tsc, num, den };
         self.cpu.set_tsc(anchor);
         if let Some(lockstep) = &mut self.lockstep {
             lockstep.set_tsc(anchor);

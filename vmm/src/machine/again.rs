@@ -8,10 +8,10 @@
 //! **Invariant.** A run that ends other than by the host's failure is one that nothing disturbed, from its beginning to its end.
 
 use super::journal::Mark;
-use super::output::Output;
 use super::stop::End;
 use super::{Machine, Moment};
 use crate::engine::Engine;
+use crate::output::Output;
 
 /// A run is begun so often, before its host counts as one that cannot do it.
 pub const TRIES_MAX: u32 = 3;

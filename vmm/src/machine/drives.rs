@@ -9,7 +9,7 @@ use everett_streams::{Purpose, Streams};
 use super::Machine;
 use crate::disk::{Aborted, Disk, DiskError, PowerLoss, PowerLossOptions};
 use crate::engine::Engine;
-use crate::machine::events::EventQueue;
+use crate::events::EventQueue;
 use crate::ram::Ram;
 use crate::virtio::Device;
 use crate::virtio::blk::Blk;

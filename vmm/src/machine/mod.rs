@@ -2,7 +2,7 @@
 //!
 //! - `config`: what a machine is made of
 //! - `run`: the loop; `again`: runs that the host disturbed; `bus`: which device an access goes to; `guard`: bounds on guests that go nowhere
-//! - `events`: the queue of what will happen by itself; `output`: what goes out to observers
+//! - `digest`: what a digest covers; `streams`: its random streams
 //! - `stop`: when and why a run ends; `slice`: when what is due is looked at, in clock mode `branch`
 //! - `journal`: the inputs that a CPU got, for comparing two runs
 //! - `moment`: all of it taken at a stop and brought back
@@ -15,12 +15,11 @@
 mod again;
 mod bus;
 pub mod config;
+mod digest;
 mod drives;
-pub mod events;
 mod guard;
 pub mod journal;
 mod moment;
-pub mod output;
 mod run;
 mod slice;
 pub mod stop;
@@ -48,8 +47,10 @@ use crate::digest::DigestCache;
 use crate::disk::Disk;
 use crate::engine::soft::SoftEngine;
 use crate::engine::{Engine, TscAnchor};
+use crate::events::EventQueue;
 use crate::layout::{EVENT_GSI, GENERATION_ID, PAGE, UART_GSI, VIRTIO_GSI, VIRTIO_SLOTS_MAX};
 use crate::leak::Leak;
+use crate::output::Output;
 use crate::ram::{PageSet, Ram};
 use crate::virtio::blk::Blk;
 use crate::virtio::console::Console;
@@ -57,10 +58,8 @@ use crate::virtio::mmio::Transport;
 use crate::virtio::net::Net;
 use crate::virtio::rng::Rng;
 use crate::virtio::{Cx, Device};
-use events::EventQueue;
 use guard::Guard;
 use journal::Journal;
-use output::Output;
 use slice::Slice;
 
 pub use crate::disk::{DiskMoment, DiskParts};
@@ -353,7 +352,7 @@ impl<E: Engine> Machine<E> {
         self.engine.read_virtual(gva, buf)
     }
 
-    /// Have accesses to these bytes noted ([`output::NoteEvent::Access`]), instead of those that were watched before. Nothing
+    /// Have accesses to these bytes noted ([`NoteEvent::Access`](crate::output::NoteEvent::Access)), instead of those that were watched before. Nothing
     /// that the guest does changes. Returns whether the engine can.
     pub fn watch(&mut self, points: &[Watchpoint]) -> bool {
         self.engine.set_watchpoints(points)

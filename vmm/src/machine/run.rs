@@ -7,13 +7,13 @@
 //! finished before anything else is looked at.
 
 use super::again::TRIES_MAX;
-use super::events::Event;
 use super::journal::{Entry, EntryKind};
 use super::slice::latest;
 use super::stop::{End, Stop, Until};
 use super::{Machine, State};
 use crate::clock::{ClockMode, VTIME_MAX};
 use crate::engine::{self, Engine, Exit, Failure};
+use crate::events::Event;
 use crate::layout::{PAGE, RTC_GSI, TIMER_GSI};
 use vm_memory::{Bytes, GuestAddress};
 

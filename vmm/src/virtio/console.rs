@@ -9,12 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::queue::{self, VirtQueue, total};
 use super::{Cx, DeviceError, on_queue};
+use crate::output::PORTS;
 
 /// The ports' names, by number: `/dev/virtio-ports/NAME` in the guest. Fixed: they are part of the machine version.
 pub const PORT_NAMES: [&str; PORTS] =
     ["everett.log", "everett.control", "everett.history", "everett.sdk", "everett.debug", "everett.spare"];
-/// Ports.
-pub const PORTS: usize = 6;
 /// Bytes from the host that wait in a port. More are not accepted.
 pub const INPUT_BYTES_MAX: usize = 4 << 20;
 /// Control messages that wait for the guest's buffers. A guest that makes us owe it more has lost the protocol.

@@ -239,7 +239,7 @@ impl Transport {
             Err(error) => {
                 self.status |= VIRTIO_CONFIG_S_NEEDS_RESET;
                 self.interrupt_status |= INTERRUPT_CONFIG;
-                cx.output.device_error(cx.now, cx.slot, self.device.name(), &error);
+                cx.output.device_error(cx.now, cx.slot, self.device.name(), error.to_string());
             }
         }
     }

@@ -18,8 +18,8 @@ use everett_streams::Streams;
 use serde::{Deserialize, Serialize};
 
 use crate::disk::Disk;
-use crate::machine::events::{Event, EventId, EventQueue};
-use crate::machine::output::Output;
+use crate::events::{Event, EventId, EventQueue};
+use crate::output::Output;
 use crate::ram::Ram;
 use queue::{QueueError, VirtQueue};
 

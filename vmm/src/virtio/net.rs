@@ -12,6 +12,7 @@ use virtio_bindings::virtio_net::{
 
 use super::queue::{self, VirtQueue, part, total};
 use super::{Cx, DeviceError, on_queue};
+use crate::output::Frame;
 
 /// Entries of each queue.
 pub const QUEUE_SIZE: u16 = 256;
@@ -39,17 +40,6 @@ pub enum Wire {
     Unplugged,
     /// To the owner of the machine, by `Output`.
     Attached,
-}
-
-/// A frame with its time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Frame {
-    /// When it was sent, in nanoseconds of vtime.
-    pub vtime: u64,
-    /// Which slot's card sent it.
-    pub slot: u8,
-    /// From the destination address on, without checksum.
-    pub bytes: Vec<u8>,
 }
 
 /// A network card.

@@ -7,8 +7,8 @@ use vm_memory::{Bytes, GuestAddress};
 use super::mmio::Transport;
 use super::{Cx, Device};
 use crate::disk::Disk;
-use crate::machine::events::{Event, EventQueue};
-use crate::machine::output::{Note, Output};
+use crate::events::{Event, EventQueue};
+use crate::output::{Note, Output};
 use crate::ram::Ram;
 
 /// Where queue `n` has its rings, and where its buffers are.

@@ -13,7 +13,7 @@ use everett_snapshot::Pool;
 use everett_vmm::ClockMode;
 use everett_vmm::digest::registers::compared;
 use everett_vmm::engine::any::AnyEngine;
-use everett_vmm::engine::branches::BranchEngine;
+use everett_vmm::engine::counting::CountingEngine;
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::kvm::Host;
 use everett_vmm::machine::{End, Machine, MachineConfig, MachineError, Moment, Stop, TRIES_MAX, Until};
@@ -53,7 +53,7 @@ fn engine(on: &On, ram: &Ram) -> Result<AnyEngine, MachineError> {
     Ok(match on {
         On::Soft => {
             let caches = CacheConfig { branches: true, ..CacheConfig::default() };
-            AnyEngine::Branches(Box::new(BranchEngine::new(SoftEngine::new(ram.shared(), caches))))
+            AnyEngine::Counting(Box::new(CountingEngine::branches(SoftEngine::new(ram.shared(), caches))))
         }
         On::Host(shared) => AnyEngine::Kvm(Box::new(shared.engine_on(ram)?)),
         On::Kvm(host, shared, entered) => {

@@ -5,8 +5,7 @@ use everett_cpu::{CacheConfig, CpuState};
 use everett_vmm::ClockMode;
 use everett_vmm::digest::registers::{STATUS_FLAGS, compared};
 use everett_vmm::engine::any::AnyEngine;
-use everett_vmm::engine::branches::BranchEngine;
-use everett_vmm::engine::exits::ExitEngine;
+use everett_vmm::engine::counting::CountingEngine;
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::machine::{Machine, MachineError, Stop, Until};
 use everett_vmm::ram::Ram;
@@ -32,8 +31,8 @@ fn soft(clock: ClockMode, ram: &Ram) -> AnyEngine {
     let caches = CacheConfig { branches: clock == ClockMode::Branch, ..CacheConfig::default() };
     let soft = SoftEngine::new(ram.shared(), caches);
     match clock {
-        ClockMode::Branch => AnyEngine::Branches(Box::new(BranchEngine::new(soft))),
-        _ => AnyEngine::Exits(Box::new(ExitEngine::new(soft))),
+        ClockMode::Branch => AnyEngine::Counting(Box::new(CountingEngine::branches(soft))),
+        _ => AnyEngine::Counting(Box::new(CountingEngine::exits(soft))),
     }
 }
 

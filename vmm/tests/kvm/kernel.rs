@@ -14,7 +14,7 @@ use everett_vmm::ClockMode;
 use everett_vmm::boot::{DEFAULT_CMDLINE, EXIT_CMDLINE};
 use everett_vmm::digest::registers::compared;
 use everett_vmm::engine::any::AnyEngine;
-use everett_vmm::engine::exits::ExitEngine;
+use everett_vmm::engine::counting::CountingEngine;
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::machine::{Machine, MachineConfig, MachineError, Stop, Until};
 use everett_vmm::ram::Ram;
@@ -67,7 +67,7 @@ fn compare(make: Make) -> Ran {
     let mut other = machine(&files, |ram| Ok(AnyEngine::Kvm(Box::new(shared.exits_of(ram, make, 1)?))));
     let mut plain = machine(&files, |ram| {
         let soft = SoftEngine::new(ram.shared(), CacheConfig::default());
-        Ok(AnyEngine::Exits(Box::new(ExitEngine::new(soft))))
+        Ok(AnyEngine::Counting(Box::new(CountingEngine::exits(soft))))
     });
     let (mut places, mut parted): (u64, BTreeMap<usize, u64>) = (0, BTreeMap::new());
     let (mut told, mut digests) = (0, 0);

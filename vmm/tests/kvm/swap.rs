@@ -7,7 +7,7 @@ use everett_snapshot::Pool;
 use everett_vmm::ClockMode;
 use everett_vmm::digest::registers::compared;
 use everett_vmm::engine::any::AnyEngine;
-use everett_vmm::engine::exits::ExitEngine;
+use everett_vmm::engine::counting::CountingEngine;
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::kvm::Host;
 use everett_vmm::machine::{Machine, MachineConfig, MachineError, Moment, Stop, Until};
@@ -52,7 +52,7 @@ impl Bench<'_> {
         Ok(match on {
             On::Soft => {
                 let soft = SoftEngine::new(ram.shared(), CacheConfig::default());
-                AnyEngine::Exits(Box::new(ExitEngine::new(soft)))
+                AnyEngine::Counting(Box::new(CountingEngine::exits(soft)))
             }
             On::Kvm => AnyEngine::Kvm(Box::new(kvm_engine_on(self.host, self.gates, ram)?)),
         })

@@ -3,7 +3,7 @@
 use everett_cpu::{CacheConfig, Watchpoint};
 use everett_snapshot::Pool;
 use everett_vmm::clock::BRANCH_INSTRUCTIONS;
-use everett_vmm::engine::branches::BranchEngine;
+use everett_vmm::engine::counting::CountingEngine;
 use everett_vmm::engine::soft::{FlushSchedule, SoftEngine};
 use everett_vmm::machine::journal::EntryKind;
 use everett_vmm::machine::{End, LATE_NS, Moment};
@@ -24,17 +24,17 @@ const CACHES: CacheConfig = CacheConfig {
     branches: true,
 };
 
-fn engine(ram: &Ram, caches: CacheConfig) -> BranchEngine {
-    BranchEngine::new(SoftEngine::new(ram.shared(), caches))
+fn engine(ram: &Ram, caches: CacheConfig) -> CountingEngine {
+    CountingEngine::branches(SoftEngine::new(ram.shared(), caches))
 }
-fn machine_with(code: &[u8], caches: CacheConfig) -> Machine<BranchEngine> {
+fn machine_with(code: &[u8], caches: CacheConfig) -> Machine<CountingEngine> {
     let (config, _folder) = config_in(ClockMode::Branch, code);
     Machine::new(config, |ram| Ok(engine(ram, caches))).unwrap()
 }
-fn machine(code: &[u8]) -> Machine<BranchEngine> {
+fn machine(code: &[u8]) -> Machine<CountingEngine> {
     machine_with(code, CACHES)
 }
-fn from_moment(code: &[u8], moment: &Moment) -> Machine<BranchEngine> {
+fn from_moment(code: &[u8], moment: &Moment) -> Machine<CountingEngine> {
     let (config, _folder) = config_in(ClockMode::Branch, code);
     Machine::from_moment(config, moment, |ram| Ok(engine(ram, CACHES))).unwrap()
 }
@@ -87,13 +87,13 @@ fn busy() -> Vec<u8> {
     })
 }
 
-fn finish(machine: &mut Machine<BranchEngine>) -> (u64, u64, u64, Digest) {
+fn finish(machine: &mut Machine<CountingEngine>) -> (u64, u64, u64, Digest) {
     assert_eq!(machine.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));
     (machine.icount(), machine.vtime(), machine.cpu().gpr[14], machine.digest())
 }
 
 /// When interrupts were taken: the count and the vtime.
-fn interrupts(machine: &mut Machine<BranchEngine>) -> Vec<(u64, u64)> {
+fn interrupts(machine: &mut Machine<CountingEngine>) -> Vec<(u64, u64)> {
     let journal = machine.journal().unwrap();
     let taken = journal.entries().iter().filter(|e| matches!(e.kind, EntryKind::Interrupt { .. }));
     taken.map(|e| (e.icount, e.vtime)).collect()
@@ -159,7 +159,7 @@ fn where_it_stops_who_looks_and_what_is_cached_change_nothing() {
         let engine = |ram: &Ram| {
             let mut soft = SoftEngine::new(ram.shared(), CACHES);
             soft.run_in_lockstep(CACHES);
-            BranchEngine::new(soft)
+            CountingEngine::branches(soft)
         };
         Machine::new(config, |ram| Ok(engine(ram))).unwrap()
     };
@@ -330,7 +330,7 @@ fn the_tsc_stands_still_from_one_look_to_the_next() {
         a.cli()?;
         a.hlt()
     });
-    let read = |machine: &Machine<BranchEngine>| {
+    let read = |machine: &Machine<CountingEngine>| {
         let mut bytes = [0; 40];
         assert_eq!(machine.read_virtual(DATA + 0x800, &mut bytes), 40);
         let words = bytes.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));

@@ -2,7 +2,7 @@
 
 use everett_cpu::{CacheConfig, Watchpoint};
 use everett_vmm::clock::EXIT_INSTRUCTIONS;
-use everett_vmm::engine::exits::ExitEngine;
+use everett_vmm::engine::counting::CountingEngine;
 use everett_vmm::engine::soft::{FlushSchedule, SoftEngine};
 use everett_vmm::machine::End;
 use everett_vmm::{Digest, Machine, Stop, Until};
@@ -13,10 +13,10 @@ use crate::guest::{DATA, UART, assemble, config_in_exits, count_tick, out, timer
 /// What an exit costs, in nanoseconds.
 const EXIT_NS: u64 = EXIT_INSTRUCTIONS;
 
-fn machine_with(code: &[u8], change: impl FnOnce(&mut ExitEngine)) -> Machine<ExitEngine> {
+fn machine_with(code: &[u8], change: impl FnOnce(&mut CountingEngine)) -> Machine<CountingEngine> {
     let (config, _folder) = config_in_exits(code);
     let engine = |ram: &everett_vmm::ram::Ram| {
-        let mut engine = ExitEngine::new(SoftEngine::new(ram.shared(), CacheConfig::default()));
+        let mut engine = CountingEngine::exits(SoftEngine::new(ram.shared(), CacheConfig::default()));
         change(&mut engine);
         engine
     };
@@ -24,7 +24,7 @@ fn machine_with(code: &[u8], change: impl FnOnce(&mut ExitEngine)) -> Machine<Ex
 }
 
 /// A timer of 25 us, computing for longer than that between exits that tell what the TSC shows; at last it waits.
-fn busy() -> Machine<ExitEngine> {
+fn busy() -> Machine<CountingEngine> {
     let code = assemble(|a| {
         let (mut handler, mut again, mut inner) = (a.create_label(), a.create_label(), a.create_label());
         timer(a, 25_000, handler)?;
@@ -62,12 +62,12 @@ fn busy() -> Machine<ExitEngine> {
     machine_with(&code, |_| {})
 }
 
-fn finish(machine: &mut Machine<ExitEngine>) -> (u64, u64, Digest) {
+fn finish(machine: &mut Machine<CountingEngine>) -> (u64, u64, Digest) {
     assert_eq!(machine.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));
     (machine.icount(), machine.vtime(), machine.digest())
 }
 
-fn word(machine: &Machine<ExitEngine>, at: u64) -> u64 {
+fn word(machine: &Machine<CountingEngine>, at: u64) -> u64 {
     let mut word = [0; 8];
     assert_eq!(machine.read_virtual(at, &mut word), 8);
     u64::from_le_bytes(word)

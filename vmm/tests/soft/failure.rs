@@ -4,8 +4,7 @@ use everett_cpu::{CacheConfig, Code};
 use everett_snapshot::Pool;
 use everett_vmm::clock::ClockMode;
 use everett_vmm::engine::any::AnyEngine;
-use everett_vmm::engine::branches::BranchEngine;
-use everett_vmm::engine::exits::ExitEngine;
+use everett_vmm::engine::counting::CountingEngine;
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::machine::End;
 use everett_vmm::ram::Ram;
@@ -52,8 +51,8 @@ fn machine(clock: ClockMode, code: &Code) -> Machine<AnyEngine> {
     let soft = |ram: &Ram| SoftEngine::sharing(ram.shared(), code);
     let machine = Machine::new(config, |ram| {
         Ok(match clock {
-            ClockMode::Exit => AnyEngine::Exits(Box::new(ExitEngine::new(soft(ram)))),
-            ClockMode::Branch => AnyEngine::Branches(Box::new(BranchEngine::new(soft(ram)))),
+            ClockMode::Exit => AnyEngine::Counting(Box::new(CountingEngine::exits(soft(ram)))),
+            ClockMode::Branch => AnyEngine::Counting(Box::new(CountingEngine::branches(soft(ram)))),
             _ => AnyEngine::Soft(Box::new(soft(ram))),
         })
     });

@@ -11,8 +11,7 @@ use everett_streams::{Lineage, Owner, Purpose, Streams};
 use everett_vmm::clock::ClockMode;
 use everett_vmm::disk::{Disk, DiskFault, PowerLossOptions, SectorSize};
 use everett_vmm::engine::any::AnyEngine;
-use everett_vmm::engine::branches::BranchEngine;
-use everett_vmm::engine::exits::ExitEngine;
+use everett_vmm::engine::counting::CountingEngine;
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::layout::{VIRTIO, VIRTIO_STRIDE};
 use everett_vmm::machine::{CardConfig, DiskConfig, MachineConfig, Moment};
@@ -257,8 +256,8 @@ fn node(clock: ClockMode, number: u8) -> Machine<AnyEngine> {
     let soft = |ram: &Ram| SoftEngine::new(ram.shared(), caches);
     let machine = Machine::new(config, |ram| {
         Ok(match clock {
-            ClockMode::Exit => AnyEngine::Exits(Box::new(ExitEngine::new(soft(ram)))),
-            ClockMode::Branch => AnyEngine::Branches(Box::new(BranchEngine::new(soft(ram)))),
+            ClockMode::Exit => AnyEngine::Counting(Box::new(CountingEngine::exits(soft(ram)))),
+            ClockMode::Branch => AnyEngine::Counting(Box::new(CountingEngine::branches(soft(ram)))),
             _ => AnyEngine::Soft(Box::new(soft(ram))),
         })
     });

@@ -2,7 +2,7 @@
 //! is silent.
 
 use everett_vmm::Digest;
-use everett_vmm::machine::output::NoteEvent;
+use everett_vmm::output::NoteEvent;
 use everett_vmm::wire::Delivery;
 use everett_vmm::world::Captured;
 

@@ -3,8 +3,9 @@
 use std::convert::Infallible;
 
 use everett_fault::{Fault, Links};
-use everett_vmm::digest::bisect::Subject;
-use everett_vmm::digest::{Cause, Digest, Side, first_difference};
+use everett_vmm::digest::Digest;
+use everett_vmm::divergence::bisect::Subject;
+use everett_vmm::divergence::{Cause, Side, first_difference};
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::machine::{Machine, Stop, Until};
 use everett_vmm::world::{WorldStop, WorldUntil};

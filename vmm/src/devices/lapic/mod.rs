@@ -8,7 +8,7 @@ mod vectors;
 
 use serde::{Deserialize, Serialize};
 
-use crate::machine::events::EventQueue;
+use crate::events::EventQueue;
 use timer::Timer;
 use vectors::Vectors;
 

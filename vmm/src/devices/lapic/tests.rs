@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::machine::events::Event;
+use crate::events::Event;
 
 struct Rig {
     lapic: Lapic,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::LVT_MASKED;
 use super::vectors::Vectors;
-use crate::machine::events::{Event, EventId, EventQueue};
+use crate::events::{Event, EventId, EventQueue};
 
 /// LVT bit 17: periodic. Bit 18 (TSC-deadline) is reserved in this model.
 const PERIODIC: u32 = 1 << 17;

@@ -9,7 +9,7 @@ mod calendar;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::NANOS;
-use crate::machine::events::{Event, EventId, EventQueue};
+use crate::events::{Event, EventId, EventQueue};
 use calendar::Civil;
 
 const SECONDS: u8 = 0;

@@ -3,7 +3,6 @@
 mod cache;
 mod content;
 mod faults;
-mod machine;
 mod model;
 mod space;
 
@@ -17,7 +16,7 @@ fn rng(seed: u64) -> ChaCha20Rng {
 }
 
 /// A write of whole sectors, each filled with one value.
-fn fill(disk: &Disk, first: u64, values: &[u8]) -> Change {
+pub(crate) fn fill(disk: &Disk, first: u64, values: &[u8]) -> Change {
     let size = disk.sector_size().bytes();
     let content = values.iter().flat_map(|&value| vec![value; size as usize]).collect();
     Change::Write { offset: first * size, content }
@@ -29,7 +28,7 @@ fn zeroes(disk: &Disk, first: u64, sectors: u64, takes_room: bool) -> Change {
 }
 
 /// What each sector is filled with; `None`: with more than one value.
-fn values(disk: &Disk) -> Vec<Option<u8>> {
+pub(crate) fn values(disk: &Disk) -> Vec<Option<u8>> {
     let size = disk.sector_size().bytes();
     let value = |sector: u64| {
         let mut buf = vec![0; size as usize];

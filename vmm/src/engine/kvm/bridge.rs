@@ -64,9 +64,8 @@ impl Memory {
     }
     /// Execute the next instruction.
     pub(super) fn step(&self, state: &CpuState, tsc: TscAnchor) -> Bridge {
-        let TscAnchor { tsc, num, den, .. } = tsc;
         let mut cpu = self.cpu(state);
-        cpu.set_tsc(everett_cpu::TscAnchor { icount: 0, tsc, num, den });
+        cpu.set_tsc(TscAnchor { icount: 0, ..tsc });
         Bridge { cpu, exit: false, asking: false, counted: 0 }
     }
     /// Execute what is left of a repeated instruction that belongs to an exit.

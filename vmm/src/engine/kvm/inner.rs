@@ -255,7 +255,7 @@ impl Inner {
         }
         self.stats.stretches += 1;
         let TscAnchor { tsc, .. } = self.tsc_now();
-        let tsc = everett_cpu::TscAnchor { icount: 0, tsc, num: 0, den: 1 };
+        let tsc = TscAnchor { icount: 0, tsc, num: 0, den: 1 };
         match self.memory.stretch(&state, tsc, missing, window) {
             Stretched::Done { state, written, branches } => {
                 self.counted_branches(branches);

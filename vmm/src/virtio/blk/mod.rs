@@ -23,7 +23,7 @@ use virtio_bindings::virtio_blk::{
 use super::queue::{self, QueueError, VirtQueue};
 use super::{Cx, DeviceError, on_queue};
 use crate::disk::{Disk, DiskError, SECTOR, SectorSize};
-use crate::machine::events::EventId;
+use crate::events::EventId;
 use request::{Failed, IO_ERROR, OK, Operation, Parsed};
 
 /// Entries of the queue.

@@ -5,7 +5,7 @@ use rand_chacha::rand_core::Rng;
 use super::request::{self, Operation};
 use super::{Blk, InFlight};
 use crate::disk::{Aborted, Change, Disk, LANDING_BYTES_MAX, PowerLoss, PowerLossOptions};
-use crate::machine::events::EventQueue;
+use crate::events::EventQueue;
 use crate::ram::Ram;
 use crate::virtio::queue::total;
 

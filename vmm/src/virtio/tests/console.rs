@@ -1,5 +1,6 @@
+use crate::output::PORTS;
 use crate::virtio::Device;
-use crate::virtio::console::{Console, INPUT_BYTES_MAX, PORT_NAMES, PORTS};
+use crate::virtio::console::{Console, INPUT_BYTES_MAX, PORT_NAMES};
 use crate::virtio::testing::Rig;
 
 const QUEUES: u16 = 2 + 2 * PORTS as u16;

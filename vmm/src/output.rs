@@ -1,15 +1,14 @@
 //! What a machine says to the host: console lines, port bytes, frames, and notes on what the guest did wrong.
 //!
 //! All of it is for observers: nothing here is machine state, and taking it out or leaving it changes nothing that the
-//! guest sees. Everything is bounded; the run loop stops at a full port ([`super::Stop::OutputFull`]) rather than losing
+//! guest sees. Everything is bounded; the run loop stops at a full port ([`OutputFull`](crate::machine::Stop::OutputFull)) rather than losing
 //! a byte.
 
 use everett_cpu::Hit;
+use serde::{Deserialize, Serialize};
 
-use crate::virtio::DeviceError;
-use crate::virtio::console::PORTS;
-use crate::virtio::net::Frame;
-
+/// Ports of the virtio console.
+pub const PORTS: usize = 6;
 /// Bytes of a line; the rest of a longer one is a line of its own, marked.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
 /// Raw console bytes that are kept until they are taken; older ones go first.
@@ -64,8 +63,19 @@ pub enum NoteEvent {
         /// "blk", "net", "rng" or "console".
         kind: &'static str,
         /// What the driver did.
-        error: DeviceError,
+        error: String,
     },
+}
+
+/// A frame with its time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frame {
+    /// When it was sent, in nanoseconds of vtime.
+    pub vtime: u64,
+    /// Which slot's card sent it.
+    pub slot: u8,
+    /// From the destination address on, without checksum.
+    pub bytes: Vec<u8>,
 }
 
 /// Bytes of a port with the vtime of the write.
@@ -204,8 +214,8 @@ impl Output {
         self.note(vtime, NoteEvent::Access(hit));
     }
 
-    pub(crate) fn device_error(&mut self, vtime: u64, slot: u8, kind: &'static str, error: &DeviceError) {
-        self.note(vtime, NoteEvent::Device { slot, kind, error: error.clone() });
+    pub(crate) fn device_error(&mut self, vtime: u64, slot: u8, kind: &'static str, error: String) {
+        self.note(vtime, NoteEvent::Device { slot, kind, error });
     }
 
     fn note(&mut self, vtime: u64, event: NoteEvent) {

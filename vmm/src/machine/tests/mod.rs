@@ -1,14 +1,16 @@
+mod disks;
+
 use everett_snapshot::Pool;
 use proptest::prelude::*;
 
 use super::config::MachineError;
 use super::fake::{FakeEngine, HostFails, Op, Script};
 use super::journal::EntryKind;
-use super::output::NoteEvent;
 use super::*;
 use crate::clock::NANOS;
 use crate::devices::lapic::reg;
 use crate::layout::{LAPIC, RESET_PORT, SLEEP_CONTROL_PORT, UART_PORT};
+use crate::output::NoteEvent;
 
 const VECTOR: u32 = 0x40;
 

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Digest;
 use crate::clock::VTIME_MAX;
+use crate::digest::Digest;
 use crate::engine::Engine;
 use crate::machine::{Machine, Stop, Until};
 

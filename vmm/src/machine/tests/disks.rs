@@ -1,6 +1,6 @@
 //! Machines with disks: moments in the middle of writes, losses of power, and the machine that starts next.
 
-use everett_fault::Distribution;
+use everett_fault::{Distribution, Requests};
 use everett_snapshot::Pool;
 use everett_streams::{Lineage, Owner};
 use proptest::prelude::*;
@@ -8,6 +8,9 @@ use virtio_bindings::virtio_mmio as reg;
 use vm_memory::{Bytes, GuestAddress};
 
 use super::*;
+use crate::digest::Digest;
+use crate::disk::tests::{fill, values};
+use crate::disk::{BLOCK, CACHE_BYTES_MAX, DiskFault, PowerLossOptions, SECTOR, SectorSize};
 use crate::layout::{VIRTIO, VIRTIO_STRIDE};
 use crate::machine::fake::{FakeEngine, Op, Script};
 use crate::machine::{DiskConfig, Machine, MachineConfig, Moment, MomentError, STATE_VERSION, Until};

@@ -15,7 +15,8 @@ use std::fmt;
 
 use vm_memory::{Bytes, GuestAddress};
 
-use super::{Difference, Digest, differences};
+use super::{Difference, differences};
+use crate::digest::Digest;
 use crate::engine::Engine;
 use crate::machine::journal::{Entry, EntryKind};
 use crate::machine::{Machine, Stop, Until};

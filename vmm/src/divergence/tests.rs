@@ -4,12 +4,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::*;
 use crate::clock::NANOS;
 use crate::devices::lapic::reg::TIMER_CURRENT;
+use crate::digest::Breakdown;
 use crate::layout::LAPIC;
 use crate::leak::Leak;
 use crate::machine::fake::{Defect, FakeEngine, Op, Script};
 use crate::machine::journal::EntryKind;
 use crate::machine::tests::{HANDLER, busy, timer};
-use crate::machine::{Stop, Until};
+use crate::machine::{Machine, Stop, Until};
 
 fn search(
     make: impl Fn(Side) -> Machine<FakeEngine>,

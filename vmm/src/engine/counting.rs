@@ -1,0 +1,306 @@
+//! The soft engine in clock modes `exit` and `branch`. It counts finished exits or retired conditional branches, as the kvm engine
+//! does, so that either engine can continue where the other stopped.
+//!
+//! In both modes an access to a device is finished by the next run, whatever `Until::icount` says, together with the iterations of
+//! a repeated string instruction that comes next or continues (`repeat`).
+//!
+//! - Mode `exit`: a run goes to the guest's next exit, however large `Until::icount` is. An exit is counted when its instruction is
+//!   finished, or when the exception in which it ends is delivered. At most one interrupt is taken there, and none elsewhere. The
+//!   TSC changes there and nowhere else.
+//! - Mode `branch`: a count is reached behind the branch that makes it, before anything else is executed. The CPU stops at counts
+//!   of instructions, and an instruction retires at most one branch. So the CPU is given as many instructions as branches are
+//!   missing, until none is. The TSC shows what it was set to.
+//!
+//! Watchpoints stop a run anywhere. That is an observer's stop: no interrupt is taken, and the next run continues to where this one
+//! would have stopped. Breakpoints need an engine that counts instructions.
+//!
+//! **Invariant.** The CPU's own count, of instructions, shows neither in states nor in the TSC. It bounds how long a guest may go
+//! without anything that is counted; the bound starts anew at each count, so where a run was stopped does not matter.
+
+use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
+
+use super::repeat::goes_on;
+use super::soft::SoftEngine;
+use super::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
+use crate::clock::ClockMode;
+
+/// Instructions without an exit or a counted branch after which the guest is given up: time stands still for it, and nothing can
+/// interrupt it. It takes some ten seconds of host time, and is twice what a guest needs to hash 144 MiB.
+pub const INSTRUCTIONS_MAX: u64 = 20_000_000_000;
+/// Instructions of one piece in mode `branch`: how precisely the place of the last branch is known.
+const PIECE: u64 = 1 << 20;
+
+/// What is counted, with the state that only one of the modes has.
+#[derive(Debug)]
+enum Counted {
+    Exits {
+        count: u64,
+        /// True behind an exit until something is executed or an interrupt is taken: an interrupt can be taken.
+        open: bool,
+        tsc: TscAnchor,
+    },
+    Branches {
+        /// The count at which the CPU had counted no branch.
+        base: u64,
+    },
+}
+
+/// A soft CPU that counts exits or branches.
+#[derive(Debug)]
+pub struct CountingEngine {
+    soft: SoftEngine,
+    counted: Counted,
+    /// True while an instruction waits for a device, or continues with its next iteration.
+    unfinished: bool,
+    /// True while an instruction waits for a device.
+    asking: bool,
+    /// True if an observer's stop within an unfinished instruction is to be reported when it is finished.
+    watched: bool,
+    /// The CPU's count of instructions at the last exit or branch.
+    progress: u64,
+    instructions_max: u64,
+}
+
+impl CountingEngine {
+    /// Counts the exits of this CPU's guest from here on.
+    pub fn exits(soft: SoftEngine) -> CountingEngine {
+        let tsc = TscAnchor { icount: 0, tsc: 0, num: 0, den: 1 };
+        CountingEngine::new(soft, Counted::Exits { count: 0, open: true, tsc })
+    }
+
+    /// Counts the branches of this CPU's guest from here on.
+    ///
+    /// # Panics
+    /// If the CPU was not made to count them ([`everett_cpu::CacheConfig::branches`]).
+    pub fn branches(soft: SoftEngine) -> CountingEngine {
+        assert!(soft.counts_branches(), "the CPU counts branches");
+        CountingEngine::new(soft, Counted::Branches { base: 0 })
+    }
+
+    fn new(soft: SoftEngine, counted: Counted) -> CountingEngine {
+        let progress = soft.icount();
+        CountingEngine {
+            soft,
+            counted,
+            unfinished: false,
+            asking: false,
+            watched: false,
+            progress,
+            instructions_max: INSTRUCTIONS_MAX,
+        }
+    }
+
+    /// Gives a guest up after so many instructions without anything that is counted: for tests. Part of what the guest does.
+    pub fn give_up_after(&mut self, instructions: u64) {
+        self.instructions_max = instructions;
+    }
+
+    /// The CPU, for switches of its own that change nothing.
+    pub fn soft_mut(&mut self) -> &mut SoftEngine {
+        &mut self.soft
+    }
+
+    /// Instructions executed so far, for people.
+    pub fn instructions(&self) -> u64 {
+        self.soft.icount()
+    }
+
+    /// Executes at most so many instructions. In mode `exit` the TSC stands still meanwhile.
+    fn execute(&mut self, instructions: u64, window: bool) -> Exit {
+        let (from, branches) = (self.soft.icount(), self.soft.branches());
+        if let Counted::Exits { count, tsc: TscAnchor { icount, tsc, num, den }, .. } = self.counted {
+            let passed = u128::from(count.saturating_sub(icount)) * u128::from(num) / u128::from(den);
+            let tsc = tsc.wrapping_add(passed as u64);
+            self.soft.set_tsc(TscAnchor { icount: from, tsc, num: 0, den: 1 });
+        }
+        let icount = from.saturating_add(instructions);
+        let exit = self.soft.run(Until { icount, window, breakpoints: &[] });
+        if matches!(self.counted, Counted::Branches { .. }) && self.soft.branches() != branches {
+            self.progress = self.soft.icount();
+        }
+        exit
+    }
+
+    /// Notes why the CPU stopped, other than at its count.
+    fn stopped(&mut self, exit: Exit) -> Exit {
+        match exit {
+            Exit::MmioRead { .. } | Exit::MmioWrite { .. } | Exit::PioRead { .. } | Exit::PioWrite { .. } => {
+                self.unfinished = true;
+                self.asking = true;
+            }
+            Exit::Halt if matches!(self.counted, Counted::Exits { .. }) => self.exit_is_finished(),
+            _ => {}
+        }
+        exit
+    }
+
+    /// Counts an exit, in mode `exit`; the bound on instructions starts anew.
+    fn exit_is_finished(&mut self) {
+        if let Counted::Exits { count, open, .. } = &mut self.counted {
+            *count += 1;
+            *open = true;
+        }
+        self.progress = self.soft.icount();
+        self.unfinished = false;
+    }
+
+    /// Continues the unfinished instruction until it is finished, or wants a device.
+    fn finish(&mut self) -> Option<Exit> {
+        loop {
+            // An instruction that waits for a device is finished whatever the count says, and nothing after it is begun.
+            let iteration = u64::from(!self.asking);
+            let exit = self.execute(iteration, false);
+            self.asking = false;
+            match exit {
+                Exit::Count => {}
+                Exit::Watchpoint => self.watched = true,
+                other => return Some(self.stopped(other)),
+            }
+            if !goes_on(&self.soft) {
+                self.exit_is_finished();
+                return std::mem::take(&mut self.watched).then_some(Exit::Watchpoint);
+            }
+            if self.is_given_up() {
+                return Some(Exit::NoProgress);
+            }
+        }
+    }
+
+    /// True if the guest has gone too long without anything that is counted.
+    fn is_given_up(&self) -> bool {
+        self.soft.icount() - self.progress >= self.instructions_max
+    }
+
+    fn run_to_exit(&mut self, until: &Until<'_>) -> Exit {
+        if self.icount() >= until.icount {
+            return Exit::Count;
+        }
+        if until.window && self.interruptible() {
+            return Exit::Window;
+        }
+        if self.is_given_up() {
+            return Exit::NoProgress;
+        }
+        let left = self.progress.saturating_add(self.instructions_max) - self.soft.icount();
+        let exit = self.execute(left, false);
+        self.close();
+        match exit {
+            Exit::Count => Exit::NoProgress,
+            other => self.stopped(other),
+        }
+    }
+
+    fn run_to_branch(&mut self, until: &Until<'_>) -> Exit {
+        loop {
+            let missing = until.icount.saturating_sub(self.icount());
+            if missing == 0 {
+                return Exit::Count;
+            }
+            if self.is_given_up() {
+                return Exit::NoProgress;
+            }
+            let exit = self.execute(missing.min(PIECE), until.window);
+            if exit != Exit::Count {
+                return self.stopped(exit);
+            }
+        }
+    }
+
+    /// Forbids interrupts up to the next exit, in mode `exit`.
+    fn close(&mut self) {
+        if let Counted::Exits { open, .. } = &mut self.counted {
+            *open = false;
+        }
+    }
+}
+
+impl Engine for CountingEngine {
+    fn capabilities(&self) -> Capabilities {
+        let clock = match self.counted {
+            Counted::Exits { .. } => ClockMode::Exit,
+            Counted::Branches { .. } => ClockMode::Branch,
+        };
+        Capabilities { clock, breakpoints: false, disturbed: false }
+    }
+    fn run(&mut self, until: Until<'_>) -> Exit {
+        if self.unfinished
+            && let Some(exit) = self.finish()
+        {
+            return exit;
+        }
+        match self.counted {
+            Counted::Exits { .. } => self.run_to_exit(&until),
+            Counted::Branches { .. } => self.run_to_branch(&until),
+        }
+    }
+    fn icount(&self) -> u64 {
+        match self.counted {
+            Counted::Exits { count, .. } => count,
+            Counted::Branches { base } => base + self.soft.branches(),
+        }
+    }
+    fn failure(&self) -> Option<Failure> {
+        self.soft.failure()
+    }
+    fn complete_read(&mut self, value: u64) {
+        self.soft.complete_read(value);
+    }
+    fn interruptible(&self) -> bool {
+        let boundary = match self.counted {
+            Counted::Exits { open, .. } => open,
+            Counted::Branches { .. } => !self.unfinished,
+        };
+        boundary && self.soft.interruptible()
+    }
+    fn interrupt(&mut self, vector: u8) {
+        if let Counted::Exits { open, .. } = self.counted {
+            assert!(open, "one interrupt is taken behind an exit");
+        }
+        self.close();
+        self.soft.interrupt(vector);
+    }
+    fn set_tsc(&mut self, anchor: TscAnchor) {
+        match &mut self.counted {
+            Counted::Exits { tsc, .. } => *tsc = anchor,
+            Counted::Branches { .. } => self.soft.set_tsc(TscAnchor { num: 0, ..anchor }),
+        }
+    }
+    fn state(&self) -> CpuState {
+        // Exceptions in a row are counted between instructions, which the kvm engine does not see.
+        CpuState { icount: self.icount(), exceptions: 0, ..self.soft.state() }
+    }
+    fn set_state(&mut self, state: &CpuState) {
+        let icount = self.soft.icount();
+        self.soft.set_state(&CpuState { icount, ..state.clone() });
+        let branches = self.soft.branches();
+        match &mut self.counted {
+            Counted::Exits { count, open, .. } => (*count, *open) = (state.icount, true),
+            Counted::Branches { base } => *base = state.icount - branches,
+        }
+        self.progress = icount;
+        self.unfinished = false;
+        self.asking = false;
+        self.watched = false;
+    }
+    fn memory_written(&mut self, gpa: u64, len: u64) {
+        self.soft.memory_written(gpa, len);
+    }
+    fn memory_replaced(&mut self, pages: &[u64]) {
+        self.soft.memory_replaced(pages);
+    }
+    fn take_dirty_pages(&mut self) -> Vec<u64> {
+        self.soft.take_dirty_pages()
+    }
+    fn read_virtual(&self, gva: u64, buf: &mut [u8]) -> usize {
+        self.soft.read_virtual(gva, buf)
+    }
+    fn set_watchpoints(&mut self, points: &[Watchpoint]) -> bool {
+        self.soft.set_watchpoints(points)
+    }
+    fn take_hits(&mut self) -> Vec<Hit> {
+        self.soft.take_hits()
+    }
+    fn take_edges(&mut self) -> Vec<Edge> {
+        self.soft.take_edges()
+    }
+}

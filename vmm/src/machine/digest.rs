@@ -1,0 +1,72 @@
+//! The machine's digest: which parts it covers, and the hashes that are kept from one digest to the next.
+//!
+//! In clock modes `exit` and `branch` a digest is the same on all engines. So RAM is not in it (when page tables note accesses is
+//! a processor's own business, and some note more than others), nor are registers in which makes of processors differ
+//! ([`registers`](crate::digest::registers)), nor are the registers of a CPU that came to its end within an instruction.
+
+use everett_cpu::CpuState;
+use everett_snapshot::PageHash;
+
+use super::{End, Machine};
+use crate::clock::ClockMode;
+use crate::digest::registers::compared;
+use crate::digest::{Breakdown, Digest, serialized};
+use crate::disk::{BLOCK, Disk};
+use crate::engine::Engine;
+use crate::layout::PAGE;
+
+const _: () = assert!(BLOCK == PAGE);
+
+impl<E: Engine> Machine<E> {
+    /// The digest of everything that decides what happens next.
+    pub fn digest(&mut self) -> Digest {
+        self.breakdown().total()
+    }
+
+    /// The digests of the parts.
+    pub fn breakdown(&mut self) -> Breakdown {
+        let cpu = self.compared_registers();
+        let memory = match self.clock_mode() {
+            ClockMode::Insn => {
+                self.update_memory_hashes();
+                Some(("memory".to_owned(), self.digest.memory.sum().digest()))
+            }
+            ClockMode::Exit | ClockMode::Branch => None,
+        };
+        self.note_failure();
+        let mut parts =
+            vec![("cpu".to_owned(), serialized(&cpu)), ("devices".to_owned(), serialized(&self.state))];
+        parts.extend(memory);
+        parts.extend(self.state.legacy.as_ref().map(|legacy| ("legacy".to_owned(), serialized(legacy))));
+        parts.extend(self.state.slice.as_ref().map(|slice| ("slice".to_owned(), serialized(slice))));
+        let disks = self.disk_digests();
+        parts.extend(disks.into_iter().enumerate().map(|(i, digest)| (format!("disk {i}"), digest)));
+        Breakdown { parts }
+    }
+
+    /// The digests of the disks. The engine is not involved.
+    pub(crate) fn disk_digests(&mut self) -> Vec<Digest> {
+        self.disks.iter_mut().map(Disk::digest).collect()
+    }
+
+    /// Hash the pages that were written since the last time.
+    pub(crate) fn update_memory_hashes(&mut self) {
+        for page in self.take_written_pages() {
+            // An engine names only pages of RAM.
+            let Some(content) = self.ram.page(page) else { continue };
+            // A page of zeroes has no hash, so that one that was never written equals one that is zero again.
+            self.digest.memory.set(page, PageHash::of_nonzero(content), self.memory.hash(page));
+        }
+    }
+
+    /// Returns the registers that digests cover: [`compared`], and next to nothing of a CPU that came to its end within an instruction.
+    #[must_use]
+    pub fn compared_registers(&self) -> CpuState {
+        let clock = self.clock_mode();
+        let cpu = compared(clock, self.engine.state());
+        if clock != ClockMode::Insn && self.end().is_some_and(End::is_within_an_instruction) {
+            return CpuState { icount: cpu.icount, dead: cpu.dead, ..CpuState::default() };
+        }
+        cpu
+    }
+}
