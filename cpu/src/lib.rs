@@ -7,10 +7,10 @@
 //! - `core`: the same in the form that executes
 //! - `mem/`: RAM, paging, the software TLB, coherence
 //! - `decode/`: instructions to operations, the cache of blocks
-//! - `exec/`: the handlers, by family of instructions
-//! - `interrupt`: delivery of exceptions and interrupts
+//! - `op/`: a decoded instruction with its operands
+//! - `exec/`: the handlers, by family of instructions, and delivery of exceptions and interrupts
 //! - `model`, `cpuid`, `msr`: the CPU model `v2`
-//! - `run`: the loop; `code`: what it knows of code, and who shares that; `translate/`: hot blocks as host code
+//! - `run`: the loop; `fetch`: from RIP to the next block; `exit`: why a run ends; `code`: what it knows of code, and who shares that; `translate/`: hot blocks as host code
 //! - `failure`: panics of all of that, which end the run and not the process
 //! - `edges`: which branch went where, if somebody asks
 //! - `zeroed`: tables that cost nothing where nobody has been
@@ -28,10 +28,11 @@ pub mod cpuid;
 mod decode;
 mod edges;
 mod exec;
+mod exit;
 mod failure;
+mod fetch;
 mod flags;
 mod host_fp;
-mod interrupt;
 mod mem;
 #[doc(hidden)]
 pub mod model;
@@ -46,7 +47,8 @@ mod zeroed;
 pub use crate::code::{CacheConfig, Code};
 pub use crate::core::TscAnchor;
 pub use crate::edges::{EDGES_MAX, Edge, Place, page_name};
+pub use crate::exit::Exit;
 pub use crate::mem::mmio::Request;
 pub use crate::mem::{HITS_MAX, Hit, Ram, Watchpoint};
-pub use crate::run::{Cpu, Exit, Until};
+pub use crate::run::{Cpu, Until};
 pub use crate::state::CpuState;

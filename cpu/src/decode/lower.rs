@@ -38,7 +38,7 @@ pub(crate) fn lower(i: &Instruction) -> (Op, Kind) {
         return (op, Kind::Ends);
     }
     if (0..i.op_count()).any(|n| i.op_kind(n) == iced_x86::OpKind::Memory) {
-        super::operand::memory(i, &mut op);
+        crate::op::operand::memory(i, &mut op);
     }
     let families = [
         exec::integer::lower,

@@ -1,6 +1,5 @@
 //! Decoding: from guest bytes to blocks of operations, and the cache of blocks.
 //!
-//! - [`operand`]: registers and addresses
 //! - [`lower`]: the choice of a handler
 //! - [`block`]: a straight run of instructions inside one page
 //! - [`contents`]: numbers for what pages hold
@@ -10,4 +9,3 @@ pub(crate) mod block;
 pub(crate) mod cache;
 mod contents;
 pub(crate) mod lower;
-pub(crate) mod operand;

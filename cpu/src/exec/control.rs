@@ -3,9 +3,9 @@
 //! Targets of direct branches are stored relative to the block's page, so that a block can be mapped anywhere.
 
 use crate::core::Core;
-use crate::decode::operand::{gpr, is_gpr, is_memory};
 use crate::exec::integer::{Condition, number, with_condition};
 use crate::mem::canonical;
+use crate::op::operand::{gpr, is_gpr, is_memory};
 use crate::op::{Address, CONDITIONAL, Full, Handler, JUMP, Kind, Op, STACK_SEGMENT, slot};
 use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic, OpKind};

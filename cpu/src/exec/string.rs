@@ -5,11 +5,11 @@
 //! are done in bulk; how they are cut is invisible.
 
 use crate::core::Core;
-use crate::decode::operand::segment_slot;
 use crate::exec::integer::alu::sub_flags;
 use crate::exec::integer::by_width;
 use crate::exec::integer::width::Width;
 use crate::flags::bits;
+use crate::op::operand::segment_slot;
 use crate::op::{Handler, Kind, Op};
 use crate::stop::{Flow, Stop};
 use iced_x86::{Instruction, Mnemonic};

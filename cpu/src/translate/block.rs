@@ -149,7 +149,7 @@ pub(super) struct Emitter<'e> {
     pub plain: &'e [Plain],
     /// What the host's flags hold of the guest's.
     pub in_host: InHost,
-    /// What the operands in [`super::Native`] are of, if that is known here: operation and width.
+    /// What the operands in [`crate::core::native::Native`] are of, if that is known here: operation and width.
     pub known: Option<(Operation, u8)>,
     /// See [`Emitted`].
     pub ways: Ways,

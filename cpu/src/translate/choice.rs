@@ -5,7 +5,7 @@ use iced_x86::{Code, ConditionCode, Instruction, Mnemonic, OpKind, Register};
 use super::block::ARITH;
 use super::lazy::Operation;
 use super::registers::FIXED;
-use crate::decode::operand::{gpr, is_gpr, is_immediate, is_memory, width};
+use crate::op::operand::{gpr, is_gpr, is_immediate, is_memory, width};
 use crate::op::{ADDRESS_32, Op};
 
 /// Whether a memory operand's address is the sum of slots that [`Emitter::address`] computes.

@@ -7,8 +7,8 @@ use super::block::{Emitter, Way};
 use super::choice::is_near_memory;
 use super::frame::slot as at_slot;
 use super::registers::STACK;
-use crate::decode::operand::{gpr, is_gpr, is_memory};
 use crate::edges::{self, TABLE_SHIFT};
+use crate::op::operand::{gpr, is_gpr, is_memory};
 use crate::op::{JUMP, Op, slot};
 
 impl Emitter<'_> {

@@ -1,7 +1,6 @@
 //! The way into translated code, back, and to what it calls.
 #![allow(unsafe_code)]
 
-use super::near::Near;
 use super::registers::POOL;
 use super::routines::Held;
 use super::sites::{Site, WAYS};
@@ -10,6 +9,7 @@ use super::{
     UNLINKED, lazy,
 };
 use crate::core::Core;
+use crate::core::native::Near;
 use crate::failure::caught;
 use crate::mem::{Access, Mode};
 use crate::op::{FAR_PAGE, Op, slot};
@@ -219,7 +219,7 @@ unsafe fn string(core: &mut Core, word: u64) -> u64 {
 
 /// An access of an instruction misses the TLB: `what` is its size, shifted, and whether it writes. Do what the instruction
 /// would do first, which is to walk the page tables: then the host address. 0 where nothing helps and the interpreter has to look, with all
-/// that is in the host's registers in [`super::Native`].
+/// that is in the host's registers in [`crate::core::native::Native`].
 pub(super) extern "sysv64" fn missed(core: *mut Core, held: *const Held, va: u64, what: u64) -> u64 {
     // SAFETY: as in `call_op`.
     let core = unsafe { &mut *core };

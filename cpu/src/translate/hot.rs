@@ -5,8 +5,9 @@ use super::block::Expected;
 use super::enter::Back;
 use crate::core::Core;
 use crate::decode::cache::{Cache, Extent};
+use crate::exit::Exit;
+use crate::fetch::{Ended, find, not_fetched, stopped};
 use crate::op::Op;
-use crate::run::{Ended, Exit, find, not_fetched, stopped};
 
 /// New translations can be executed when they were wanted so many times as often as a block is interpreted before it is
 /// translated: for each time, all workers of a host wait for its TLBs.

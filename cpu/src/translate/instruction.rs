@@ -7,7 +7,7 @@ use super::block::{ARITH, Emitter, GUEST_RSP, InHost};
 use super::choice::{is_logic, is_second_byte, leaves_all_in_host, needs_carry, operation, writes_whole};
 use super::enter::handler_word;
 use super::lazy::Operation;
-use crate::decode::operand::{gpr, is_gpr, is_immediate, is_memory, width};
+use crate::op::operand::{gpr, is_gpr, is_immediate, is_memory, width};
 use crate::op::{Op, slot};
 
 impl Emitter<'_> {

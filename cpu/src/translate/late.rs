@@ -6,8 +6,8 @@ use super::asm::{Alu, Asm, Host, R10, R11, R13, R15};
 use super::block::{Emitter, InHost};
 use super::frame::slot as at_slot;
 use super::lazy::{self, Operation};
-use crate::decode::operand::is_immediate;
 use crate::flags::bits;
+use crate::op::operand::is_immediate;
 use crate::op::slot;
 
 /// Have the host compute the flags of an operation from its operands, as far as a condition looks. Whether it can. R10 and R11

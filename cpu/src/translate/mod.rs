@@ -51,7 +51,6 @@ mod late;
 mod lazy;
 mod links;
 mod memory;
-mod near;
 mod operands;
 mod registers;
 mod routines;
@@ -67,7 +66,6 @@ use crate::zeroed::Zeroed;
 use block::{Expected, Places, Source, Translation};
 use links::Links;
 use memory::CodeMemory;
-use near::{Near, Returns};
 use routines::Routines;
 use sites::Sites;
 
@@ -104,25 +102,6 @@ const STOPPED: u8 = 7;
 const STOP_SHIFT: u8 = 48;
 /// A block's end that is no instruction.
 const NO_SITE: u32 = u32::MAX;
-
-/// What translated code needs and leaves besides the CPU's slots.
-#[derive(Debug, Default)]
-pub(crate) struct Native {
-    /// Where operations lie.
-    ops: u64,
-    /// Host registers at a site that was left, by their numbers.
-    hosts: [u64; 16],
-    /// The host's XMM registers there.
-    vectors: [u128; 16],
-    /// The last calls, for returns to find their way.
-    returns: Returns,
-    /// The offset of the last one.
-    top: u64,
-    /// What else is known of where code lies.
-    near: Option<Near>,
-    /// [`Translator::generation`] of the code that they are of.
-    generation: u64,
-}
 
 /// Where the code at a place ([`crate::decode::cache::place`]) is translated to.
 #[derive(Debug, Clone, Copy, Zeroable)]

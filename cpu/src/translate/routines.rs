@@ -15,12 +15,11 @@ use super::frame::{EPOCH, MIDDLE, RIP, TABLE, field, slot};
 use super::late;
 use super::lazy::{self, Operation};
 use super::memory::CodeMemory;
-use super::near::{HOP_MASK, HOP_SHIFT, Hop, PAGE_MASK, PAGE_SHIFT, Page, RETURNS, Return};
 use super::registers::{FIXED, POOL, STACK};
 use super::{
-    FULL, JUMP_MASK, JUMP_SHIFT, Jump, MISSED, MISSED_FAR, NEXT, Native, SECOND, STOP_SHIFT, STOPPED,
-    UNLINKED,
+    FULL, JUMP_MASK, JUMP_SHIFT, Jump, MISSED, MISSED_FAR, NEXT, SECOND, STOP_SHIFT, STOPPED, UNLINKED,
 };
+use crate::core::native::{HOP_MASK, HOP_SHIFT, Hop, Native, PAGE_MASK, PAGE_SHIFT, Page, RETURNS, Return};
 use crate::core::{Core, cr0, cr4};
 use crate::edges::{NUMBER_ROTATION, TABLE_MASK, TABLE_SHIFT};
 use crate::mem::tlb;

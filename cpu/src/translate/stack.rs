@@ -8,7 +8,7 @@ use iced_x86::{Instruction, Mnemonic};
 use super::asm::R13;
 use super::block::{Emitter, GUEST_RSP, InHost};
 use super::routines::STACK_WORDS_MAX;
-use crate::decode::operand::{gpr, is_gpr, is_immediate};
+use crate::op::operand::{gpr, is_gpr, is_immediate};
 
 impl Emitter<'_> {
     /// Translate the pushes or pops from instruction `n` on at once. How many there were; 0 where it is not worth it.

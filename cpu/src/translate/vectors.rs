@@ -13,8 +13,8 @@ use super::choice::is_near_memory;
 use super::frame::field;
 use super::instruction::{named, on_r13};
 use crate::core::Core;
-use crate::decode::operand::{gpr, is_memory};
 use crate::op::Op;
+use crate::op::operand::{gpr, is_memory};
 
 /// Where an XMM register lies. The host wants the address to be a multiple of 16, as a `u128`'s is.
 pub(super) const fn place(n: u8) -> i32 {

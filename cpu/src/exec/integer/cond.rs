@@ -3,8 +3,8 @@
 use super::width::Width;
 use super::{by_memory, by_width};
 use crate::core::Core;
-use crate::decode::operand::{gpr, is_memory, width};
 use crate::flags::Flags;
+use crate::op::operand::{gpr, is_memory, width};
 use crate::op::{Address, Full, Handler, Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{ConditionCode, Instruction};

@@ -33,7 +33,7 @@ macro_rules! by_width {
 /// Choose a handler with a memory operand by width, address form and type parameters.
 macro_rules! by_memory {
     ($op:expr, $width:expr, $f:ident $(, $t:ty)*) => {
-        match ($crate::decode::operand::is_near($op), $width) {
+        match ($crate::op::operand::is_near($op), $width) {
             (true, 1) => $f::<u8, $crate::op::Near $(, $t)*> as $crate::op::Handler,
             (true, 2) => $f::<u16, $crate::op::Near $(, $t)*>,
             (true, 4) => $f::<u32, $crate::op::Near $(, $t)*>,

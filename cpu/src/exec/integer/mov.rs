@@ -3,7 +3,7 @@
 use super::width::Width;
 use super::{by_memory, by_width};
 use crate::core::Core;
-use crate::decode::operand::{gpr, is_gpr, is_immediate, is_memory, is_near, width};
+use crate::op::operand::{gpr, is_gpr, is_immediate, is_memory, is_near, width};
 use crate::op::{Address, Handler, Kind, Op, slot};
 use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};
@@ -166,7 +166,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
             if width(i, 0) == 8 && is_near(op) { lea_near } else { by_width!(i.op0_register().size(), lea) }
         }
         Mnemonic::Xlatb => {
-            op.seg = crate::decode::operand::segment_slot(i.memory_segment());
+            op.seg = crate::op::operand::segment_slot(i.memory_segment());
             op.imm = u64::from(i.memory_base() == iced_x86::Register::EBX);
             xlat
         }

@@ -2,7 +2,7 @@
 
 use super::width::Width;
 use crate::core::Core;
-use crate::decode::operand::{gpr, is_gpr, is_immediate, is_memory};
+use crate::op::operand::{gpr, is_gpr, is_immediate, is_memory};
 use crate::op::{Address, Full, Handler, Kind, Op, STACK_SEGMENT};
 use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};

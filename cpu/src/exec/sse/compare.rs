@@ -3,10 +3,10 @@
 use super::float::{self, Format};
 use super::operand::{load, merge, set_xmm, usable, xmm, xmm_op};
 use crate::core::Core;
-use crate::decode::operand::is_memory;
 use crate::flags::{Flags, bits};
 use crate::host_fp::sse as host;
 use crate::mem::Prim;
+use crate::op::operand::is_memory;
 use crate::op::{Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};

@@ -6,9 +6,9 @@ use super::operand::{
 };
 use super::shuffle;
 use crate::core::Core;
-use crate::decode::operand::is_memory;
 use crate::flags::{Flags, bits};
 use crate::mem::Prim;
+use crate::op::operand::is_memory;
 use crate::op::{Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};

@@ -5,7 +5,7 @@ use super::operand::{
 };
 use super::{lanes, shuffle};
 use crate::core::Core;
-use crate::decode::operand::is_immediate;
+use crate::op::operand::is_immediate;
 use crate::op::{Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};

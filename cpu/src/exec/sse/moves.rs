@@ -4,8 +4,8 @@ use super::operand::{
     enter_mmx, handler, load, merge, mm, mm_op, mmx_usable, set_mm, set_xmm, usable, xmm, xmm_op,
 };
 use crate::core::Core;
-use crate::decode::operand::{gpr, is_gpr, is_memory, is_near, segment_slot, width};
 use crate::mem::Prim;
+use crate::op::operand::{gpr, is_gpr, is_memory, is_near, segment_slot, width};
 use crate::op::{ADDRESS_32, Address, Full, Kind, Near, Op, slot};
 use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};

@@ -118,7 +118,7 @@ macro_rules! xmm_op {
             set_xmm($core, $o.dst, r);
             Ok(())
         }
-        $op.run = if $crate::decode::operand::is_memory($i, 1) { mem } else { reg };
+        $op.run = if $crate::op::operand::is_memory($i, 1) { mem } else { reg };
         Some($crate::op::Kind::Straight)
     }};
 }
@@ -143,7 +143,7 @@ macro_rules! mm_op {
             set_mm($core, $o.dst, r as u64);
             Ok(())
         }
-        $op.run = if $crate::decode::operand::is_memory($i, 1) { mem } else { reg };
+        $op.run = if $crate::op::operand::is_memory($i, 1) { mem } else { reg };
         Some($crate::op::Kind::Straight)
     }};
 }

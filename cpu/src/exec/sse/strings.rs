@@ -2,8 +2,8 @@
 
 use super::operand::{load_unaligned, set_xmm, usable, xmm};
 use crate::core::Core;
-use crate::decode::operand::is_memory;
 use crate::flags::{Flags, bits};
+use crate::op::operand::is_memory;
 use crate::op::{Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};

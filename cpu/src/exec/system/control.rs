@@ -3,9 +3,9 @@
 use super::table::umip;
 use super::{MEMORY, ring0, single_operand, source16, store16};
 use crate::core::{Core, cr0, cr4};
-use crate::decode::operand::gpr;
 use crate::mem::PHYSICAL_BITS;
 use crate::mem::mmio::Request;
+use crate::op::operand::gpr;
 use crate::op::{Handler, Kind, Op};
 use crate::stop::{Flow, Stop};
 use iced_x86::{Code, Instruction, Mnemonic, Register};

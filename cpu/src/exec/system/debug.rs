@@ -2,7 +2,7 @@
 
 use super::ring0;
 use crate::core::{Core, cr4};
-use crate::decode::operand::gpr;
+use crate::op::operand::gpr;
 use crate::op::{Kind, Op};
 use crate::stop::{Flow, Stop, vector};
 use iced_x86::{Code, Instruction, Register};

@@ -1,8 +1,8 @@
 //! INT n, INT3 and INT1: exceptions that an instruction asks for.
 
 use crate::core::Core;
+use crate::exec::interrupt::Event;
 use crate::flags::bits;
-use crate::interrupt::Event;
 use crate::op::{Kind, Op};
 use crate::stop::{Flow, Stop, vector};
 use iced_x86::{Instruction, Mnemonic};

@@ -11,7 +11,7 @@
 //! - [`port`]: IN, OUT, INS, OUTS
 //! - [`misc`]: CPUID, MSRs, TSC, HLT, cache and TLB maintenance
 //!
-//! Delivery of exceptions and interrupts is in `crate::interrupt`. 32-bit code segments are not modelled: whatever would
+//! Delivery of exceptions and interrupts is in `crate::exec::interrupt`. 32-bit code segments are not modelled: whatever would
 //! enter one ends the run and says so.
 
 mod control;
@@ -28,7 +28,7 @@ mod syscall;
 mod table;
 
 use crate::core::Core;
-use crate::decode::operand::{gpr, is_memory};
+use crate::op::operand::{gpr, is_memory};
 use crate::op::{Kind, Op};
 use crate::state::Unsupported;
 use crate::stop::{Flow, Stop};

@@ -3,10 +3,10 @@
 use super::flag::io_privileged;
 use super::{SIZE, set_register};
 use crate::core::Core;
-use crate::decode::operand::segment_slot;
 use crate::flags::bits;
 use crate::mem::Mode;
 use crate::mem::mmio::Request;
+use crate::op::operand::segment_slot;
 use crate::op::{Kind, Op};
 use crate::stop::{Flow, Stop};
 use iced_x86::{Instruction, Mnemonic, OpKind};

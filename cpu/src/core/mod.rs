@@ -2,13 +2,16 @@
 //!
 //! [`crate::state::CpuState`] is the same as plain data. Nothing here is a cache except `mem`'s TLB and the late flags.
 
-use crate::edges::Edges;
+pub(crate) mod edges;
+pub(crate) mod native;
+pub(crate) mod slot;
+
 use crate::flags::{Flags, bits};
 use crate::mem::{Mem, Mode, PagingControl};
-use crate::op::{Op, STACK_OPERAND, slot};
 use crate::state::{CpuState, Dead, FpuState, MXCSR_MASK, Msrs, Segment, TableRegister, Unsupported, seg};
 use crate::stop::{Fault, Flow, Stop, vector};
-use crate::translate::Native;
+use edges::Edges;
+use native::Native;
 
 /// CR0 bits.
 pub(crate) mod cr0 {
@@ -59,7 +62,7 @@ pub struct TscAnchor {
 /// Registers and memory of one virtual CPU.
 #[derive(Debug)]
 pub(crate) struct Core {
-    /// General registers, then the slots of `op::slot`.
+    /// General registers, then the slots of [`slot`].
     pub regs: [u64; slot::COUNT],
     /// The next instruction; valid between blocks and set by control flow.
     pub rip: u64,
@@ -218,15 +221,6 @@ impl Core {
     pub(crate) fn gp(&mut self) -> Stop {
         self.raise_with(vector::GP, 0)
     }
-    /// The stop of an explicit memory operand in an instruction that accesses the stack as well: whether its address
-    /// fault is #SS does not depend on the stack access.
-    #[cold]
-    pub(crate) fn operand_stop(&mut self, op: &Op, stop: Stop) -> Stop {
-        if std::mem::take(&mut self.mem.fault.non_canonical) && op.aux & STACK_OPERAND != 0 {
-            self.mem.fault.vector = vector::SS;
-        }
-        stop
-    }
     /// End the run: this is not modelled.
     #[cold]
     pub(crate) fn unsupported(&mut self, what: Unsupported) {
@@ -236,13 +230,6 @@ impl Core {
     #[cold]
     pub(crate) fn ud(&mut self) -> Stop {
         self.raise(vector::UD)
-    }
-    /// The TSC at an instruction of the current block.
-    pub(crate) fn read_tsc(&self, op: &Op) -> u64 {
-        let now = self.icount + u64::from(op.idx);
-        let since = u128::from(now.saturating_sub(self.tsc.icount));
-        let ticks = since * u128::from(self.tsc.num) / u128::from(self.tsc.den);
-        self.tsc.tsc.wrapping_add(ticks as u64).wrapping_add(self.msrs.tsc_offset)
     }
     /// For an instruction that reads memory after it has stored, or stores several values: it is executed alone, where no
     /// store asks for a second try. What is left of a first one could be what the second reads.

@@ -1,53 +1,14 @@
-//! A decoded instruction, ready to run: a handler and its operands, 32 bytes.
+//! A decoded instruction, ready to run: a handler and its operands, 32 bytes; `operand` fills in the latter.
+
+pub(crate) mod operand;
 
 use crate::core::Core;
-use crate::stop::Flow;
+pub(crate) use crate::core::slot;
+pub(crate) use crate::core::slot::FAR_PAGE;
+use crate::stop::{Flow, Stop, vector};
 
 /// What executes an operation.
 pub(crate) type Handler = fn(&mut Core, &Op) -> Flow;
-
-/// How far the second of the two pages that RIP-relative operands name lies from the first.
-pub(crate) const FAR_PAGE: u64 = 1 << 30;
-
-/// Register slots beyond the sixteen general ones, so that every address is the same sum of slots.
-pub(crate) mod slot {
-    /// Always zero.
-    pub(crate) const ZERO: u8 = 16;
-    /// Linear address of the page that the block lies on, for RIP-relative operands and branch targets.
-    pub(crate) const PAGE: u8 = 17;
-    /// FS base.
-    pub(crate) const FS: u8 = 18;
-    /// GS base.
-    pub(crate) const GS: u8 = 19;
-    /// `PAGE` plus [`FAR_PAGE`](super::FAR_PAGE), for displacements that do not fit otherwise.
-    pub(crate) const PAGE_FAR: u8 = 20;
-    /// What only translated code uses, and means nothing outside of it: how many instructions are left before the limit,
-    pub(crate) const LEFT: u8 = 24;
-    /// what late flags are the operands of,
-    pub(crate) const KIND: u8 = 25;
-    /// the first of them,
-    pub(crate) const X: u8 = 26;
-    /// the second,
-    pub(crate) const Y: u8 = 27;
-    /// where the numbers of pages' contents are,
-    pub(crate) const CONTENTS: u8 = 28;
-    /// where the table of jumps is, which is seldom looked into and lies beyond the reach of one byte,
-    pub(crate) const JUMPS: u8 = 32;
-    /// where the last pages are,
-    pub(crate) const PAGES: u8 = 21;
-    /// where the last jumps are,
-    pub(crate) const HOPS: u8 = 22;
-    /// where RAM begins,
-    pub(crate) const RAM: u8 = 30;
-    /// and where the table of edges is.
-    pub(crate) const EDGES: u8 = 23;
-    /// The place of a near branch whose target has not been fetched yet, or 0 ([`crate::edges`]).
-    pub(crate) const FROM: u8 = 31;
-    /// Conditional branches that retired, if they are counted.
-    pub(crate) const BRANCHES: u8 = 29;
-    /// How many there are.
-    pub(crate) const COUNT: usize = 33;
-}
 
 /// `Op::scale` bit: the address is cut to 32 bits (prefix 67).
 pub(crate) const ADDRESS_32: u8 = 0x80;
@@ -157,5 +118,24 @@ impl Address for Full {
     #[inline(always)]
     fn of(core: &Core, op: &Op) -> u64 {
         op.ea(core)
+    }
+}
+
+impl Core {
+    /// The stop of an explicit memory operand in an instruction that accesses the stack as well: whether its address
+    /// fault is #SS does not depend on the stack access.
+    #[cold]
+    pub(crate) fn operand_stop(&mut self, op: &Op, stop: Stop) -> Stop {
+        if std::mem::take(&mut self.mem.fault.non_canonical) && op.aux & STACK_OPERAND != 0 {
+            self.mem.fault.vector = vector::SS;
+        }
+        stop
+    }
+    /// The TSC at an instruction of the current block.
+    pub(crate) fn read_tsc(&self, op: &Op) -> u64 {
+        let now = self.icount + u64::from(op.idx);
+        let since = u128::from(now.saturating_sub(self.tsc.icount));
+        let ticks = since * u128::from(self.tsc.num) / u128::from(self.tsc.den);
+        self.tsc.tsc.wrapping_add(ticks as u64).wrapping_add(self.msrs.tsc_offset)
     }
 }

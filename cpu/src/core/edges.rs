@@ -1,0 +1,184 @@
+//! The table of edges that were executed, as data ([`crate::edges`]).
+
+use crate::zeroed::Zeroed;
+
+/// So many edges are noted between two calls of [`Edges::forget`]; a guest that has more makes its code up.
+pub const EDGES_MAX: usize = 1 << 19;
+/// The table of edges has so many entries, minus one: half of them are free at least.
+pub(crate) const TABLE_MASK: usize = 2 * EDGES_MAX - 1;
+/// The binary logarithm of an entry's bytes.
+pub(crate) const TABLE_SHIFT: u8 = 3;
+/// See [`number`].
+pub(crate) const NUMBER_ROTATION: u8 = 13;
+/// The bits of a place that are an offset in a page.
+pub(crate) const OFFSET: u64 = 0xfff;
+
+/// An instruction, by what its page holds: 52 bits of a digest of that, and the offset in the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place(u64);
+
+impl Place {
+    /// The name of its page ([`page_name`]).
+    #[must_use]
+    pub fn page(self) -> u64 {
+        self.0 >> 12
+    }
+    /// The offset in its page, in bytes.
+    #[must_use]
+    pub fn offset(self) -> u16 {
+        (self.0 & OFFSET) as u16
+    }
+    /// Both in one word: the page's name in bits 12 to 63.
+    #[must_use]
+    pub fn word(self) -> u64 {
+        self.0
+    }
+}
+
+/// What a page of code is called in a [`Place`], by its 4096 bytes: 52 bits of their BLAKE3 digest.
+#[must_use]
+pub fn page_name(bytes: &[u8]) -> u64 {
+    let digest = blake3::hash(bytes);
+    u64::from_le_bytes(std::array::from_fn(|i| digest.as_bytes()[i])) >> 12
+}
+
+/// A branch that went somewhere for the first time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Edge {
+    /// The branch.
+    pub from: Place,
+    /// Where it went: what follows it, if it was not taken.
+    pub to: Place,
+    /// The linear address of that.
+    pub address: u64,
+    /// At CPL 3.
+    pub user: bool,
+}
+
+/// The edges that were seen.
+#[derive(Debug)]
+pub(crate) struct Edges {
+    /// By [`number`], at [`first_slot`] or the next one that was free. 0 is none.
+    table: Zeroed<u64>,
+    seen: usize,
+    fresh: Vec<Edge>,
+}
+
+const _: () = assert!(size_of::<u64>() == 1 << TABLE_SHIFT);
+
+/// What an edge is told by. Two edges between the same two pages have two numbers, as the offsets stay apart; any others are
+/// as good as sure to. `translate::routines::edge` computes the same.
+pub(crate) fn number(from: u64, to: u64) -> u64 {
+    from.rotate_left(u32::from(NUMBER_ROTATION)) ^ to
+}
+
+/// Where in the table an edge is looked for first; `translate::routines::edge` computes the same.
+pub(crate) fn first_slot(number: u64) -> usize {
+    (number ^ number >> 12) as usize & TABLE_MASK
+}
+
+impl Edges {
+    pub(crate) fn new() -> Edges {
+        Edges { table: Zeroed::new(TABLE_MASK + 1), seen: 0, fresh: Vec::new() }
+    }
+    /// Where translated code finds the table.
+    pub(crate) fn table_address(&self) -> u64 {
+        self.table.as_ptr() as u64
+    }
+    /// Edges that were seen first since they were taken last, in this order.
+    pub(crate) fn take(&mut self) -> Vec<Edge> {
+        std::mem::take(&mut self.fresh)
+    }
+    /// None was seen.
+    pub(crate) fn forget(&mut self) {
+        if self.seen > 0 {
+            self.table.fill(0);
+            self.seen = 0;
+        }
+        self.fresh.clear();
+    }
+    /// Whether an edge is a new one. When there is room for no more, none is; and the one whose number is 0 never is, here as in
+    /// translated code.
+    fn insert(&mut self, number: u64) -> bool {
+        if number == 0 {
+            return false;
+        }
+        let mut slot = first_slot(number);
+        while self.table[slot] != 0 && self.table[slot] != number {
+            slot = (slot + 1) & TABLE_MASK;
+        }
+        let new = self.table[slot] == 0 && self.seen < EDGES_MAX;
+        if new {
+            self.table[slot] = number;
+            self.seen += 1;
+        }
+        new
+    }
+    pub(crate) fn note(&mut self, from: u64, to: u64, address: u64, user: bool) {
+        if self.insert(number(from, to)) {
+            self.fresh.push(Edge { from: Place(from), to: Place(to), address, user });
+        }
+    }
+}
+
+/// The word of a place on a page of this name.
+pub(crate) fn word(page_name: u64, offset: u64) -> u64 {
+    page_name << 12 | offset & OFFSET
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edges_that_are_looked_for_at_one_place_are_noted_once_each() {
+        let mut edges = Edges::new();
+        let a = (word(5, 0x10), word(5, 0x20));
+        let b = (1..).map(|n| (a.0, word(n, 0x20)));
+        let slot = |edge: (u64, u64)| first_slot(number(edge.0, edge.1));
+        let b = b.filter(|b| *b != a).find(|b| slot(*b) == slot(a));
+        let b = b.expect("tables have an end");
+        for _ in 0..3 {
+            edges.note(a.0, a.1, 1, true);
+            edges.note(b.0, b.1, 2, false);
+        }
+        let taken: Vec<_> = edges.take().iter().map(|e| (e.from.word(), e.to.word(), e.address)).collect();
+        assert_eq!(taken, [(a.0, a.1, 1), (b.0, b.1, 2)]);
+        assert!(edges.take().is_empty());
+        edges.forget();
+        edges.note(a.0, a.1, 1, true);
+        assert_eq!(edges.take().len(), 1);
+    }
+
+    #[test]
+    fn the_number_of_no_edge_is_never_new() {
+        let mut edges = Edges::new();
+        let from = word(5, 0x10);
+        edges.note(from, from.rotate_left(u32::from(NUMBER_ROTATION)), 1, true);
+        assert!(edges.take().is_empty());
+    }
+
+    #[test]
+    fn when_there_is_room_for_no_more_none_is_new() {
+        let mut edges = Edges::new();
+        for n in 1..=EDGES_MAX as u64 + 5 {
+            edges.note(word(n, 0x10), word(n, 0x20), n, true);
+        }
+        assert_eq!(edges.take().len(), EDGES_MAX);
+        edges.note(word(1, 0x10), word(1, 0x20), 1, true);
+        assert!(edges.take().is_empty());
+        edges.forget();
+        edges.note(word(1, 0x10), word(1, 0x20), 1, true);
+        assert_eq!(edges.take().len(), 1);
+    }
+
+    #[test]
+    fn a_page_is_called_by_its_bytes() {
+        let mut page = [0; 4096];
+        let zero = page_name(&page);
+        page[4095] = 1;
+        assert_ne!(page_name(&page), zero);
+        let place = Place(word(zero, 0x123));
+        assert_eq!((place.page(), place.offset()), (zero, 0x123));
+    }
+}

@@ -1,0 +1,113 @@
+//! From RIP to the next block, and what becomes of a block that ends other than by going on.
+
+use crate::core::Core;
+use crate::decode::cache::{Cache, Extent, Guess};
+use crate::exit::Exit;
+use crate::mem::Access;
+use crate::op::{Op, STACK_SEGMENT};
+use crate::state::Unsupported;
+use crate::stop::{Stop, vector};
+
+/// How a block or an instruction ended, for the outer loop.
+pub(crate) enum Ended {
+    /// Look at limits and interrupts again.
+    Check,
+    /// Execute the next instruction alone.
+    Single,
+    /// The run is over.
+    Exit(Exit),
+}
+
+/// The index of the block at RIP.
+#[inline(always)]
+pub(crate) fn find(cache: &mut Cache, core: &mut Core, extent: Extent) -> Result<usize, Stop> {
+    let rip = core.rip;
+    let gpa = match core.mem.exec_gpa(rip) {
+        Some(gpa) => gpa,
+        None => fetch(core, rip)?,
+    };
+    match cache.find(&core.mem, gpa, extent) {
+        Some(index) => Ok(index),
+        None => find_slow(cache, core, gpa, extent),
+    }
+}
+
+/// The index of the block at RIP, if it was guessed.
+#[inline(always)]
+pub(crate) fn guessed(cache: &Cache, core: &Core, guess: Guess) -> Option<usize> {
+    cache.guessed(&core.mem, guess, core.mem.exec_gpa(core.rip)?)
+}
+
+#[cold]
+#[inline(never)]
+fn fetch(core: &mut Core, rip: u64) -> Result<u64, Stop> {
+    let mode = core.mem.tlb.mode();
+    let gpa = core.mem.translate(rip, Access::Exec, mode)?;
+    if !core.mem.ram.contains(gpa & !0xfff, 4096) {
+        core.unsupported(Unsupported::FetchOutsideRam);
+        return Err(Stop::Exit);
+    }
+    Ok(gpa)
+}
+
+#[cold]
+#[inline(never)]
+fn find_slow(cache: &mut Cache, core: &mut Core, gpa: u64, extent: Extent) -> Result<usize, Stop> {
+    let next_page = (core.rip | 0xfff).wrapping_add(1);
+    let mut outside = false;
+    let found = cache.find_or_decode(&mut core.mem, gpa, extent, |mem| {
+        if let Some(page) = mem.exec_gpa(next_page) {
+            return Ok(page);
+        }
+        let mode = mem.tlb.mode();
+        let page = mem.translate(next_page, Access::Exec, mode)?;
+        if mem.ram.contains(page & !0xfff, 4096) {
+            return Ok(page);
+        }
+        outside = true;
+        Err(Stop::Exit)
+    });
+    if outside {
+        core.unsupported(Unsupported::FetchOutsideRam);
+    }
+    found
+}
+
+/// The fetch of the next instruction failed.
+#[cold]
+pub(crate) fn not_fetched(core: &mut Core, stop: Stop) -> Ended {
+    if stop == Stop::Fault {
+        let fault = core.mem.fault;
+        core.deliver_fault(fault, core.rip);
+    }
+    Ended::Check
+}
+
+/// An instruction ended other than by going on.
+#[cold]
+#[inline(never)]
+pub(crate) fn stopped(core: &mut Core, op: &Op, stop: Stop) -> Ended {
+    core.icount += u64::from(op.idx);
+    if stop == Stop::Leave {
+        core.icount += 1;
+        return Ended::Check;
+    }
+    core.rip = op.rip(core);
+    match stop {
+        Stop::Leave => Ended::Check,
+        Stop::Single => Ended::Single,
+        Stop::Fault => {
+            let mut fault = core.mem.fault;
+            if fault.non_canonical && op.aux & STACK_SEGMENT != 0 {
+                fault.vector = vector::SS;
+            }
+            core.deliver_fault(fault, core.rip);
+            Ended::Check
+        }
+        Stop::Exit => match core.mem.mmio.pending {
+            // Outside of a step the shadow and trap rules do not apply, and the request is served all the same.
+            Some(request) => Ended::Exit(Exit::Device(request)),
+            None => Ended::Check,
+        },
+    }
+}
