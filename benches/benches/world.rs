@@ -7,10 +7,11 @@ use clap::Parser;
 use everett_host::interrupt::Interrupt;
 use everett_session::conversation::Phase;
 use everett_session::images;
-use everett_session::launch::{EngineOptions, Launcher};
+use everett_session::launch::Launcher;
+use everett_session::machines::EngineOptions;
 use everett_session::progress::Quiet;
 use everett_session::timeline::Timeline;
-use everett_session::watching::{Watched, Watching};
+use everett_session::watching::Watched;
 use everett_session::world_file;
 use everett_vmm::machine::Until;
 use std::fmt::Write as _;
@@ -120,7 +121,7 @@ fn cost(text: &str, for_ns: u64, instrument: Instrument) -> anyhow::Result<(f64,
     if instrument == Instrument::Watch {
         let watched = |node| format!("n{node}:{NOBODYS:#x}:rw").parse().map_err(anyhow::Error::msg);
         let watched: Vec<Watched> = (0..NODES).map(watched).collect::<anyhow::Result<_>>()?;
-        launcher.watching = Watching::new(&watched, &launcher)?;
+        launcher.watch(&watched)?;
     }
     let mut timeline: Timeline = launcher.start(1)?;
     timeline.end_after(u64::MAX);

@@ -13,7 +13,7 @@ use everett_vmm::machine::{DiskConfig, Machine, MachineConfig};
 use everett_vmm::virtio::blk::Latency;
 use tempfile::NamedTempFile;
 
-use super::launch::EngineOptions;
+use super::machines::EngineOptions;
 use super::steps::{self, Attend};
 use crate::identity::MACHINE_VERSION;
 

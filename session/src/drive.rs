@@ -139,7 +139,7 @@ mod tests {
     use super::*;
     use crate::conversation::{state, tests::plan};
     use crate::event::What;
-    use crate::launch::EngineOptions;
+    use crate::machines::EngineOptions;
 
     #[derive(Default)]
     struct Findings(Vec<String>);

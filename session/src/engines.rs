@@ -12,7 +12,7 @@ use everett_host::doctor::kvm::probes::Effort;
 use everett_vmm::engine::kvm::Proved;
 use serde::Serialize;
 
-use crate::launch::{EngineKind, EngineOptions};
+use crate::machines::{EngineKind, EngineOptions};
 use crate::world_file::Clock;
 
 /// What an exact engine needs, and one that counts exits does without: it never waits for a window, and stops nowhere else.

@@ -13,7 +13,7 @@ use tempfile::NamedTempFile;
 
 use crate::configure::SoftConfigure;
 use crate::identity::Identity;
-use crate::launch::BootFiles;
+use crate::machines::BootFiles;
 use crate::progress::{self, Task};
 use crate::style;
 use crate::world_file::{Root, World};

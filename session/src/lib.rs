@@ -2,8 +2,8 @@
 //!
 //! From a file to a machine:
 //! - [`world_file`] reads world files; [`images`] builds or finds their images; [`identity`] names what a timeline is a function of
-//! - [`engines`] chooses the engine that executes guests; [`launch`] switches machines on, with at least as much memory as
-//!   [`memory`] computes
+//! - [`engines`] chooses the engine that executes guests; [`machines`] makes machines on it; [`launch`] switches a world's
+//!   machines on, with at least as much memory as [`memory`] computes
 //!
 //! A running world:
 //! - [`agent_script`] turns a node of a world file into requests; [`conversation`] exchanges them with the agent in the guest
@@ -13,7 +13,7 @@
 //! - [`steps`] has an agent do one thing after another; [`configure`] configures Debian packages that way
 //!
 //! What is kept and found:
-//! - [`moments`] stores booted and saved worlds; [`run_folder`] writes what a run leaves behind
+//! - [`booted`] boots worlds, or finds them booted; [`moments`] stores booted and saved worlds; [`run_folder`] writes what a run leaves behind
 //! - [`explore`] explores with machines: workers, branches, replay, shrinking
 //! - [`verify`] compares runs; [`bound`] says what runs without a difference prove
 //! - [`symbols`] names addresses of a guest's kernel; [`edges`] names executed code
@@ -25,6 +25,7 @@
 //! **Invariant.** Everything that Everett does to a guest happens at a vtime that is a function of the timeline alone.
 
 pub mod agent_script;
+pub mod booted;
 pub mod bound;
 pub mod configure;
 pub mod conversation;
@@ -36,6 +37,7 @@ pub mod explore;
 pub mod identity;
 pub mod images;
 pub mod launch;
+pub mod machines;
 pub mod memory;
 pub mod moments;
 mod node;

@@ -4,7 +4,7 @@ use std::fs;
 
 use everett_vmm::boot::Kernel;
 
-use super::launch::BootFiles;
+use super::machines::BootFiles;
 
 /// What Debian's cloud kernel needs besides its own image and its initramfs, in bytes, to get to a root filesystem without
 /// running out of memory. Measured by booting: 70 MiB are too little for an image whose least comes to 72.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::machine::Machine;
 
-use super::launch::{EngineOptions, Launcher};
+use super::launch::Launcher;
+use super::machines::EngineOptions;
 use super::timeline::Restarts;
-use crate::moments::RestartPoint;
+use crate::timeline::restart_point::RestartPoint;
 
 const NS_PER_S: u64 = 1_000_000_000;
 

@@ -21,7 +21,8 @@ use everett_vmm::world::Captured;
 
 use crate::drive::{Ended, Watch, drive};
 use crate::event::Event;
-use crate::launch::{EngineOptions, Launcher};
+use crate::launch::Launcher;
+use crate::machines::EngineOptions;
 use crate::timeline::Timeline;
 use crate::worker::joined;
 

@@ -1,13 +1,13 @@
 //! What somebody wants to see of machines that nothing else shows: who accesses some bytes. Timelines are the same with and
 //! without.
 
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use everett_cpu::Watchpoint;
 
-use super::launch::Launcher;
 use crate::symbols::Symbols;
 use crate::world_file::Node;
 
@@ -72,16 +72,20 @@ pub struct Watching {
 }
 
 impl Watching {
-    /// What `watched` means for the world of a launcher; nothing, if it is empty.
+    /// Resolves `watched` for these nodes, which boot this kernel; `None` if it is empty.
     ///
     /// # Errors
     /// There is no such node, it is not said which one, or there are too many.
-    pub fn new(watched: &[Watched], launcher: &Launcher) -> anyhow::Result<Option<Arc<Watching>>> {
+    pub fn new<'n>(
+        watched: &[Watched],
+        nodes: impl Iterator<Item = &'n Node>,
+        kernel: &Path,
+    ) -> anyhow::Result<Option<Arc<Watching>>> {
         if watched.is_empty() {
             return Ok(None);
         }
-        let points = by_node(watched, launcher.nodes())?;
-        Ok(Some(Arc::new(Watching { points, kernel: Symbols::of_file(&launcher.files.kernel) })))
+        let points = by_node(watched, nodes)?;
+        Ok(Some(Arc::new(Watching { points, kernel: Symbols::of_file(kernel) })))
     }
 
     /// What is watched of a node.

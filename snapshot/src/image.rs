@@ -10,7 +10,7 @@ use std::iter::Peekable;
 use std::sync::Arc;
 
 use crate::base::Base;
-use crate::page::{PageBytes, PageHash, PageRef, Pool, is_zero};
+use crate::page::{PageBytes, PageHash, PageRef, PageSource, Pool, is_zero};
 use crate::tree::{Entry, Iter, Tree};
 
 /// An image.
@@ -198,12 +198,11 @@ impl<B: Iterator<Item = u64>> Iterator for Merged<'_, B> {
     }
 }
 
-const _: fn() = || {
-    fn shared<T: Send + Sync>() {}
-    shared::<Image>();
-    shared::<Pool>();
-    shared::<PageRef>();
-    shared::<Tree>();
-    shared::<crate::store::Store<u64, Image>>();
-    shared::<crate::file::MomentFile>();
-};
+impl PageSource for Image {
+    fn pages(&self) -> u64 {
+        self.pages()
+    }
+    fn present(&self) -> impl Iterator<Item = (u64, PageHash, &PageBytes)> {
+        self.present()
+    }
+}

@@ -3,10 +3,11 @@
 //! Map, from the bottom up:
 //! - [`page`]: immutable 4 KiB pages, each content stored once ([`Pool`])
 //! - [`tree`]: a persistent map from page number to page, copied along the path that changes
+//! - [`file`](mod@file): files of pages, checked, written atomically; bases on disk
 //! - [`base`](mod@base): what lies under an image: zeroes or a mapped file
 //! - [`image`]: a base under a tree: all of a memory or of a disk, cheap to fork and to compare
 //! - [`store`]: values that can be derived again from their parents, kept within a budget of bytes
-//! - [`file`](mod@file): bases and moments on disk, checked, written atomically
+//! - [`moment`]: moments on disk
 //!
 //! Not here: registers and devices (a moment's state is bytes that the caller reads), where dirty pages come from, what is
 //! worth keeping.
@@ -21,13 +22,25 @@
 pub mod base;
 pub mod file;
 pub mod image;
+pub mod moment;
 pub mod page;
 pub mod store;
 pub mod tree;
 
 pub use base::Base;
-pub use file::{BaseFile, FileError, MomentFile};
+pub use file::{BaseFile, FileError};
 pub use image::Image;
+pub use moment::MomentFile;
 pub use page::{PAGE, PageBytes, PageHash, PageRef, Pool, PoolStats};
 pub use store::{DeriveError, Store, StoreError};
 pub use tree::{Entry, Tree};
+
+const _: fn() = || {
+    fn shared<T: Send + Sync>() {}
+    shared::<Image>();
+    shared::<Pool>();
+    shared::<PageRef>();
+    shared::<Tree>();
+    shared::<Store<u64, Image>>();
+    shared::<MomentFile>();
+};

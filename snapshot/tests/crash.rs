@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 
-use everett_snapshot::file::{MomentInfo, MomentParts, TEMPORARY_PREFIX, sweep_temporaries};
+use everett_snapshot::file::{TEMPORARY_PREFIX, sweep_temporaries};
+use everett_snapshot::moment::{MomentInfo, MomentParts};
 use everett_snapshot::{BaseFile, Image, MomentFile, PAGE, Pool};
 use libtest_mimic::{Arguments, Trial};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -10,12 +10,14 @@ use everett_snapshot::Pool;
 
 use super::lens::Lens;
 use super::witness::{Memory, Witness};
+use crate::booted::Booted;
 use crate::event::What;
 use crate::identity::Identity;
 use crate::launch::Launcher;
-use crate::moments::{Booted, RestartPoint, Stored};
+use crate::moments::Stored;
 use crate::restarts::Nodes;
 use crate::timeline::Faults;
+use crate::timeline::restart_point::RestartPoint;
 use crate::world_file::World;
 
 /// What all branches of an exploration share.

@@ -3,7 +3,7 @@
 //! Parts are named, and names are ordered as text: there are fewer than a hundred nodes and disks.
 
 use anyhow::{Context, anyhow};
-use everett_snapshot::file::MomentParts;
+use everett_snapshot::moment::MomentParts;
 use everett_vmm::machine::{DiskParts, Moment};
 
 fn machine_name(node: usize) -> String {

@@ -1,29 +1,21 @@
-//! A node's restart point: where it starts again after a loss of power.
+//! Restart points in files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use everett_snapshot::file::{BaseDigest, MomentFile, MomentInfo, MomentParts};
+use everett_snapshot::file::BaseDigest;
+use everett_snapshot::moment::{MomentFile, MomentInfo, MomentParts};
 use everett_snapshot::{Base, Pool};
-use everett_vmm::machine::{Moment, STATE_VERSION};
+use everett_vmm::machine::STATE_VERSION;
 
 use super::machine_parts;
-use crate::conversation::state::ConversationState;
+use crate::timeline::restart_point::RestartPoint;
 
 const CONVERSATION: &str = "conversation";
 /// In its file, the machine is the only one, whichever node's it is.
 const NODE: usize = 0;
-
-/// Kernel and agent up, the root mounted, nothing else touched: no disk, no network, no service.
-#[derive(Debug, Clone)]
-pub struct RestartPoint {
-    /// The machine.
-    pub machine: Moment,
-    /// What was said with its agent.
-    pub conversation: ConversationState,
-}
 
 impl RestartPoint {
     /// Write it to a file, for the shelf with this key.

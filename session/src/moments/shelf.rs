@@ -12,16 +12,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use everett_snapshot::file::{
-    BASE_FORMAT, BaseDigest, MOMENT_FORMAT, MomentFile, MomentHeader, sweep_temporaries,
-};
+use everett_snapshot::file::{BASE_FORMAT, BaseDigest, sweep_temporaries};
+use everett_snapshot::moment::{MOMENT_FORMAT, MomentFile, MomentHeader};
 use everett_snapshot::{Base, BaseFile, Image, Pool};
 use everett_vmm::machine::{Moment, STATE_VERSION};
 use everett_vmm::world::WORLD_VERSION;
 
-use super::restart::RestartPoint;
 use super::stored::Stored;
 use crate::identity::{Identity, MACHINE_VERSION, check_timeline};
+use crate::timeline::restart_point::RestartPoint;
 use crate::timeline::state::SESSION_VERSION;
 
 const RESTART: &str = "restart";
@@ -320,7 +319,7 @@ fn find(bases: &[Arc<Base>], digest: BaseDigest) -> Option<Arc<Base>> {
 
 #[cfg(test)]
 mod tests {
-    use everett_snapshot::file::{MomentInfo, MomentParts};
+    use everett_snapshot::moment::{MomentInfo, MomentParts};
 
     use super::*;
     use crate::world_file::parse;

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use everett_snapshot::file::{BaseDigest, MomentFile, MomentHeader, MomentInfo, MomentParts};
+use everett_snapshot::file::BaseDigest;
+use everett_snapshot::moment::{MomentFile, MomentHeader, MomentInfo, MomentParts};
 use everett_snapshot::{Base, Pool};
 use everett_vmm::Digest;
 use everett_vmm::machine::STATE_VERSION;

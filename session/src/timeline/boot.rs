@@ -10,7 +10,7 @@ use everett_vmm::machine::{Stop, Until};
 use super::faults::Progress;
 use super::{NodeSession, Phase, Timeline};
 use crate::event::{Event, What};
-use crate::moments::RestartPoint;
+use crate::timeline::restart_point::RestartPoint;
 
 /// Whoever waits for a boot gets a word after so much vtime.
 const STEP_NS: u64 = 20_000_000;

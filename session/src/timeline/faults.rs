@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use super::director::Stage;
 use super::{Phase, Timeline};
 use crate::event::{Event, Loss, What};
-use crate::launch::EngineOptions;
-use crate::moments::RestartPoint;
+use crate::machines::EngineOptions;
+use crate::timeline::restart_point::RestartPoint;
 
 const NS_PER_S: u64 = 1_000_000_000;
 

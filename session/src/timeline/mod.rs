@@ -20,6 +20,7 @@ mod commands;
 mod director;
 mod faults;
 mod fork;
+pub mod restart_point;
 pub mod state;
 mod streams;
 mod talk;

@@ -22,7 +22,7 @@ pub const TEMPORARY_PREFIX: &str = ".everett-temporary-";
 const ATTEMPTS_MAX: u32 = 1000;
 
 /// A file that is being written.
-pub(super) struct Temporary<'a> {
+pub(crate) struct Temporary<'a> {
     file: File,
     path: PathBuf,
     /// Where it will be.
@@ -31,7 +31,7 @@ pub(super) struct Temporary<'a> {
 }
 
 /// Write a file through `write`. It is under `target` when this returns without an error, and durable.
-pub(super) fn write_atomically<T>(
+pub(crate) fn write_atomically<T>(
     target: &Path,
     write: impl FnOnce(&Temporary<'_>) -> Result<T, FileError>,
 ) -> Result<T, FileError> {
@@ -75,15 +75,15 @@ impl<'a> Temporary<'a> {
     }
 
     /// Write bytes at an offset.
-    pub(super) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
+    pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
         self.file.write_all_at(bytes, offset).map_err(FileError::io(self.target, "write"))
     }
     /// Make it this long; what was not written is a hole.
-    pub(super) fn set_len(&self, bytes: u64) -> Result<(), FileError> {
+    pub(crate) fn set_len(&self, bytes: u64) -> Result<(), FileError> {
         self.file.set_len(bytes).map_err(FileError::io(self.target, "write"))
     }
     /// Where it will be, for errors.
-    pub(super) fn target(&self) -> &'a Path {
+    pub(crate) fn target(&self) -> &'a Path {
         self.target
     }
 }

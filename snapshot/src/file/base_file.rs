@@ -12,8 +12,7 @@ use super::atomic::write_atomically;
 use super::map::MappedFile;
 use super::presence::Presence;
 use super::{BaseDigest, FileError, ZSTD_LEVEL, check_kind, checksum, decompress, wire};
-use crate::image::Image;
-use crate::page::{PAGE, PageBytes, PageHash, ZEROES, is_zero};
+use crate::page::{PAGE, PageBytes, PageHash, PageSource, ZEROES, is_zero};
 
 /// The version of the format.
 pub const BASE_FORMAT: u32 = 1;
@@ -46,7 +45,7 @@ impl BaseFile {
     /// # Errors
     /// When the image has more than [`BASE_PAGES_MAX`] pages or the host refuses (a full disk, say). What was under this
     /// name before is still there then, and no other file is.
-    pub fn write(path: &Path, image: &Image) -> Result<BaseDigest, FileError> {
+    pub fn write(path: &Path, image: &impl PageSource) -> Result<BaseDigest, FileError> {
         let pages = image.pages();
         FileError::at_most(path, "pages", pages, BASE_PAGES_MAX)?;
         let presence = Presence::new(pages, image.present().map(|(index, _, _)| index));

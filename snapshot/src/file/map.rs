@@ -10,14 +10,14 @@ use memmap2::Mmap;
 
 /// A mapped file, which stays open. An empty one has no mapping.
 #[derive(Debug)]
-pub(super) struct MappedFile {
+pub(crate) struct MappedFile {
     file: Arc<File>,
     map: Option<Mmap>,
 }
 
 impl MappedFile {
     /// Map a whole file. The caller promises that nobody truncates or changes it while it is mapped (see the module above).
-    pub(super) fn open(path: &Path) -> io::Result<MappedFile> {
+    pub(crate) fn open(path: &Path) -> io::Result<MappedFile> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() {
@@ -32,10 +32,10 @@ impl MappedFile {
         };
         Ok(MappedFile { file: Arc::new(file), map })
     }
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         self.map.as_deref().unwrap_or(&[])
     }
-    pub(super) fn file(&self) -> &Arc<File> {
+    pub(crate) fn file(&self) -> &Arc<File> {
         &self.file
     }
 }

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::base::Base;
 use crate::image::Image;
+use crate::moment::{IMAGE_PAGES_MAX, MomentFile, MomentInfo, MomentParts};
 use crate::page::{PAGE, PageBytes, Pool};
 use crate::tree::{Entry, Tree};
 

@@ -55,3 +55,10 @@ impl fmt::Debug for PageHash {
         write!(f, "PageHash({self})")
     }
 }
+/// Numbered pages of which many may be zeroes.
+pub trait PageSource {
+    /// Number of pages.
+    fn pages(&self) -> u64;
+    /// The pages that are not zero, ascending by number, each with its hash.
+    fn present(&self) -> impl Iterator<Item = (u64, PageHash, &PageBytes)>;
+}

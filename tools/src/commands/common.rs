@@ -10,11 +10,13 @@ use everett_explorer::plan::{Plan, PlanErrors};
 use everett_guest_image::Cache;
 use everett_host::interrupt::Interrupt;
 use everett_input::units::show_duration_ns;
+use everett_session::booted::{self, Booted, Wanted};
 use everett_session::engines::Engine;
 use everett_session::identity::Identity;
 use everett_session::images;
-use everett_session::launch::{EngineOptions, Launcher};
-use everett_session::moments::{self, Booted, Shelf, Wanted};
+use everett_session::launch::Launcher;
+use everett_session::machines::EngineOptions;
+use everett_session::moments::Shelf;
 use everett_session::restarts::Nodes;
 use everett_session::timeline::{BootError, Faults, Timeline};
 use everett_session::world_file::{self, Clock, World};
@@ -192,7 +194,7 @@ impl Prepared {
             // Nobody has to wait for a boot to learn that there is no such moment.
             self.shelf.header(name)?;
         }
-        let booted = moments::get(ui, &self.launcher, &self.shelf, Wanted::Ready, interrupt)?;
+        let booted = booted::get(ui, &self.launcher, &self.shelf, Wanted::Ready, interrupt)?;
         let stored = match from {
             None => Arc::clone(&booted.ready),
             Some(name) => {
@@ -244,7 +246,7 @@ impl Prepared {
         interrupt: &Interrupt,
     ) -> anyhow::Result<()> {
         let Some(plan) = plan else { return Ok(()) };
-        let points = match moments::get(ui, &self.launcher, &self.shelf, Wanted::Both, interrupt) {
+        let points = match booted::get(ui, &self.launcher, &self.shelf, Wanted::Both, interrupt) {
             Ok(booted) => booted.restart.unwrap_or_default(),
             // As in `start_as_asked`: the timeline tells it, and does not get to where a plan begins.
             Err(error) if matches!(error.downcast_ref(), Some(BootError::Useless { .. })) => Arc::default(),

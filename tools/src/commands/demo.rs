@@ -12,7 +12,7 @@ use everett_session::explore::replay::{Recorded, Replayed, replay};
 use everett_session::explore::setting::Setting;
 use everett_session::explore::shrink::{Limits as ShrinkLimits, Shrunk, Wanted};
 use everett_session::explore::traveller::{Traveller, Watch};
-use everett_session::launch::EngineOptions;
+use everett_session::machines::EngineOptions;
 use everett_session::show;
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! How the engine executes, from the command line's switches.
 
 use everett_host::time;
-use everett_session::launch::EngineOptions;
+use everett_session::machines::EngineOptions;
 use everett_vmm::engine::soft::FlushSchedule;
 
 use crate::cli::{Hidden, Leak, SoftMode};

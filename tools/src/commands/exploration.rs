@@ -10,12 +10,12 @@ use everett_explorer::report::{About, Report};
 use everett_explorer::run::{Finding, Header, Merged, Reading, Record, SCHEMA_VERSION, StrategyName};
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::interrupt::Interrupt;
+use everett_session::booted::{self, Wanted};
 use everett_session::engines::{Asked, Engine};
 use everett_session::explore::lens::Lens;
 use everett_session::explore::setting::Setting;
 use everett_session::identity::{MACHINE_VERSION, check_version};
-use everett_session::launch::{EngineKind, EngineOptions};
-use everett_session::moments::{self, Wanted};
+use everett_session::machines::{EngineKind, EngineOptions};
 use everett_session::world_file::World;
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ pub(super) fn prepare(
     // Nobody has to wait for an image to learn that a property is none.
     Lens::new(&world)?;
     let mut prepared = common::prepare(ui, world, options, interrupt)?;
-    let booted = moments::get(ui, &prepared.launcher, &prepared.shelf, Wanted::Both, interrupt)?;
+    let booted = booted::get(ui, &prepared.launcher, &prepared.shelf, Wanted::Both, interrupt)?;
     let points = booted.restart.clone().context("the world has no restart points")?;
     let seed = prepared.seed(seed);
     prepared.launcher.from = None;

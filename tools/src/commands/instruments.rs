@@ -9,9 +9,10 @@ use everett_session::edges::Collected;
 use everett_session::edges::programs::Programs;
 use everett_session::edges::table::{Count, Names};
 use everett_session::engines::Engine;
-use everett_session::launch::{EngineKind, Launcher};
+use everett_session::launch::Launcher;
+use everett_session::machines::EngineKind;
 use everett_session::symbols::Symbols;
-use everett_session::watching::{self, Watching};
+use everett_session::watching;
 use everett_session::world_file::World;
 use serde::Serialize;
 
@@ -33,7 +34,7 @@ pub(super) fn check(args: &cli::Instruments, world: &World, engine: &Engine) -> 
 /// Have machines show what is asked for.
 pub(super) fn attach(args: &cli::Instruments, launcher: &mut Launcher) -> anyhow::Result<()> {
     launcher.options.caches.edges = args.edges.is_some();
-    launcher.watching = Watching::new(&args.watch, launcher)?;
+    launcher.watch(&args.watch)?;
     Ok(())
 }
 

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::units::{Vtime, show_bytes, show_duration_ns};
+use everett_session::booted::{Booted, waiting};
 use everett_session::conversation::Phase;
 use everett_session::engines::Engine;
-use everett_session::launch::EngineOptions;
-use everett_session::moments::{Booted, Shelf, Stored, Told, check_name, waiting};
+use everett_session::machines::EngineOptions;
+use everett_session::moments::{Shelf, Stored, Told, check_name};
 use everett_session::timeline::Timeline;
-use everett_snapshot::file::MomentHeader;
+use everett_snapshot::moment::MomentHeader;
 use everett_vmm::machine::Until;
 use serde::Serialize;
 

@@ -16,7 +16,7 @@ use everett_session::explore::setting::Setting;
 use everett_session::explore::shrink::Wanted;
 use everett_session::explore::traveller::{Interrupted, Traveller, Watch};
 use everett_session::explore::witness::Found;
-use everett_session::launch::EngineOptions;
+use everett_session::machines::EngineOptions;
 use everett_session::show;
 use serde::Serialize;
 

@@ -8,7 +8,7 @@ use everett_session::drive::{Ended, UNTIL_DONE_NS_MAX, Watch as _, drive, drive_
 use everett_session::engines::{Asked, Engine};
 use everett_session::explore::lens::Lens;
 use everett_session::identity::MACHINE_VERSION;
-use everett_session::launch::EngineKind;
+use everett_session::machines::EngineKind;
 use everett_session::run_folder::RunFolder;
 use everett_session::timeline::Timeline;
 use everett_session::world_file::{Clock, World};

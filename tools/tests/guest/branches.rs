@@ -1,6 +1,6 @@
 //! Clock mode `branch`: a stock kernel boots, keeps time, preempts who only computes, and repeats.
 
-use everett_session::launch::EngineOptions;
+use everett_session::machines::EngineOptions;
 use everett_vmm::clock::ClockMode;
 use everett_vmm::engine::soft::FlushSchedule;
 

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use everett_explorer::plan::draw::draw;
 use everett_session::event::{Event, What};
-use everett_session::launch::{EngineOptions, Launcher};
+use everett_session::launch::Launcher;
+use everett_session::machines::EngineOptions;
 use everett_session::world_file;
 use everett_streams::{Lineage, Owner, Streams};
 

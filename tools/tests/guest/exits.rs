@@ -1,6 +1,6 @@
 //! Clock mode `exit`: a stock kernel boots without a TSC, its time is the HPET's, and it repeats.
 
-use everett_session::launch::EngineOptions;
+use everett_session::machines::EngineOptions;
 use everett_vmm::clock::ClockMode;
 use everett_vmm::engine::soft::FlushSchedule;
 

@@ -9,14 +9,16 @@ use everett_explorer::run::{Hit, Merged, Reading, Record};
 use everett_explorer::search::{Path as Forks, Place as At, Tree};
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
+use everett_session::booted::{self, Wanted as Parts};
 use everett_session::explore::expedition::{self, Limits, Onlooker, Outcome, Progress};
 use everett_session::explore::setting::Setting;
 use everett_session::explore::shrink::{Limits as ShrinkLimits, Shrunk, TooEarly, Wanted, Why, shrink};
 use everett_session::explore::traveller::{Aim, Marks, Route, Traveller};
 use everett_session::explore::{marks, regression::Regression};
 use everett_session::identity::Identity;
-use everett_session::launch::{EngineOptions, Launcher};
-use everett_session::moments::{self, Shelf, Wanted as Parts};
+use everett_session::launch::Launcher;
+use everett_session::machines::EngineOptions;
+use everett_session::moments::Shelf;
 use everett_session::progress::Quiet;
 use everett_vmm::leak::Leak;
 
@@ -101,7 +103,7 @@ pub(crate) fn setting_of(mut launcher: Launcher, options: EngineOptions) -> Sett
     let digest = &image().digest;
     let identity = Identity::new(&launcher.world, std::slice::from_ref(digest));
     let shelf = Shelf::new(folder.path(), &identity, &identity);
-    let booted = moments::get(&Quiet, &launcher, &shelf, Parts::Both, &Interrupt::default());
+    let booted = booted::get(&Quiet, &launcher, &shelf, Parts::Both, &Interrupt::default());
     let booted = booted.expect("it boots");
     let points = booted.restart.clone().expect("restart points");
     launcher.options = options;

@@ -5,9 +5,9 @@ use everett_session::edges::Collected;
 use everett_session::edges::programs::Programs;
 use everett_session::edges::table::Names;
 use everett_session::event::{Event, What};
-use everett_session::launch::{EngineOptions, Launcher};
+use everett_session::launch::Launcher;
+use everett_session::machines::EngineOptions;
 use everett_session::symbols::Symbols;
-use everett_session::watching::Watching;
 use everett_vmm::digest::Digest;
 use everett_vmm::machine::Until;
 
@@ -88,7 +88,7 @@ fn who_reads_a_descriptor_is_told_and_does_not_notice() {
     let table = plain.start(3).unwrap().machine(0).cpu().idtr.base;
     let gate = table + TIMER_VECTOR * GATE_BYTES;
     let watched = |text: &str, launcher: &mut Launcher| {
-        launcher.watching = Watching::new(&[text.parse().unwrap()], launcher).unwrap();
+        launcher.watch(&[text.parse().unwrap()]).unwrap();
         run(launcher, DURATION_NS)
     };
     let accesses = |events: &[Event]| -> Vec<(u64, What)> {
@@ -116,9 +116,9 @@ fn who_reads_a_descriptor_is_told_and_does_not_notice() {
     let (_, events, _) = watched(&format!("{gate:#x}+16:w"), &mut with(CacheConfig::default(), false));
     assert_eq!(accesses(&events), []);
     let mut launcher = with(CacheConfig::default(), false);
-    let error = Watching::new(&["nobody:0x1000".parse().unwrap()], &launcher).unwrap_err().to_string();
+    let error = launcher.watch(&["nobody:0x1000".parse().unwrap()]).unwrap_err().to_string();
     assert!(error.contains("nobody"), "{error}");
-    launcher.watching = Watching::new(&[], &launcher).unwrap();
+    launcher.watch(&[]).unwrap();
     assert!(launcher.watching.is_none());
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use everett_session::launch::EngineOptions;
+use everett_session::machines::EngineOptions;
 
 use crate::support::{MS, everett, findings, launcher, lines, run_script, shown};
 

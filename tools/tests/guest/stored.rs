@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use everett_host::interrupt::Interrupt;
+use everett_session::booted::{self, Booted, Wanted};
 use everett_session::conversation::Phase;
 use everett_session::event::Event;
 use everett_session::identity::Identity;
-use everett_session::launch::{EngineOptions, LaunchError, Launcher};
-use everett_session::moments::{self, Booted, Shelf, Stored, Wanted};
+use everett_session::launch::{LaunchError, Launcher};
+use everett_session::machines::EngineOptions;
+use everett_session::moments::{Shelf, Stored};
 use everett_session::progress::Quiet;
 use everett_session::timeline::Timeline;
 use everett_snapshot::{Pool, Store};
@@ -169,7 +171,7 @@ fn boot_in(folder: &Path) -> (Shelf, Booted) {
     let digest = std::slice::from_ref(&image().digest);
     let world = Identity::new(&launcher.world, digest);
     let shelf = Shelf::new(folder, &world, &Identity::of_boot(&launcher.world, digest));
-    let booted = moments::get(&Quiet, &launcher, &shelf, Wanted::Both, &Interrupt::default()).unwrap();
+    let booted = booted::get(&Quiet, &launcher, &shelf, Wanted::Both, &Interrupt::default()).unwrap();
     (shelf, booted)
 }
 

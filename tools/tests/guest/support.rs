@@ -7,14 +7,17 @@ use std::sync::{Arc, OnceLock};
 
 use everett_explorer::plan::Plan;
 use everett_host::interrupt::Interrupt;
+use everett_session::booted::{self, Booted, Wanted};
 use everett_session::drive::{Ended, Watch, drive, drive_until_done};
 use everett_session::event::{Event, What};
 use everett_session::identity::Identity;
 use everett_session::images::{self, Image};
-use everett_session::launch::{EngineOptions, Launcher};
-use everett_session::moments::{self, Booted, RestartPoint, Shelf, Wanted};
+use everett_session::launch::Launcher;
+use everett_session::machines::EngineOptions;
+use everett_session::moments::Shelf;
 use everett_session::progress::Quiet;
 use everett_session::restarts::Nodes;
+use everett_session::timeline::restart_point::RestartPoint;
 use everett_session::timeline::{Faults, Timeline};
 use everett_session::verify::Job;
 use everett_session::world_file;
@@ -50,7 +53,7 @@ pub(crate) fn booted() -> &'static Booted {
         let identity = Identity::new(&launcher.world, std::slice::from_ref(&image().digest));
         let shelf = Shelf::new(folder.path(), &identity, &identity);
         let booted =
-            moments::get(&Quiet, &launcher, &shelf, Wanted::Both, &Interrupt::default()).expect("it boots");
+            booted::get(&Quiet, &launcher, &shelf, Wanted::Both, &Interrupt::default()).expect("it boots");
         (booted, folder)
     });
     booted
@@ -87,7 +90,7 @@ pub(crate) fn ready(launcher: Launcher) -> (Launcher, Arc<[RestartPoint]>) {
     let folder = tempfile::tempdir().expect("a folder");
     let identity = Identity::new(&launcher.world, std::slice::from_ref(&image().digest));
     let shelf = Shelf::new(folder.path(), &identity, &identity);
-    let booted = moments::get(&Quiet, &launcher, &shelf, Wanted::Both, &Interrupt::default());
+    let booted = booted::get(&Quiet, &launcher, &shelf, Wanted::Both, &Interrupt::default());
     let booted = booted.expect("it boots");
     (Launcher { from: Some(booted.ready), ..launcher }, booted.restart.expect("restart points"))
 }

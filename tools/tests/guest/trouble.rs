@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use everett_session::launch::EngineOptions;
+use everett_session::machines::EngineOptions;
 use everett_vmm::machine::{End, Stop};
 
 use crate::support::{

@@ -18,7 +18,7 @@ use super::super::faults::Progress;
 use super::*;
 use crate::agent_script::{HostCheck, Plan, host_port};
 use crate::conversation::tests::plan;
-use crate::launch::EngineOptions;
+use crate::machines::EngineOptions;
 
 /// Two guests that halt for ever, with faults, test commands, and a port for the host.
 fn timeline(seed: u64) -> Timeline {

@@ -7,15 +7,14 @@ use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_snapshot::Pool;
 
-use super::restart::RestartPoint;
-use super::shelf::Shelf;
-use super::stored::Stored;
-use super::told::Told;
 use crate::conversation::Phase;
-use crate::launch::{EngineOptions, Launcher};
+use crate::launch::Launcher;
+use crate::machines::EngineOptions;
+use crate::moments::{Shelf, Stored, Told};
 use crate::progress::{Progress, Task};
 use crate::style;
 use crate::timeline::At;
+use crate::timeline::restart_point::RestartPoint;
 
 /// Another process is looked after so often, in nanoseconds of host time.
 const WAIT_NS: u64 = 50_000_000;

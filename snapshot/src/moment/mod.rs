@@ -1,9 +1,35 @@
-//! A moment on disk: states, which are bytes of the caller's, and what its images have over their bases. The layout is in
-//! the module above.
+//! Moments on disk: states, which are bytes of the caller's, and what images have over their bases.
 //!
 //! - `head`: what is known without decoding the rest; `write`, `read`: the rest
 //!
-//! Not here: the contents of bases, which are files of their own, and what the states mean.
+//! A moment file:
+//!
+//! ```text
+//!          0   8  magic "EVERMMNT"
+//!          8   4  format version
+//!         12   4  H: bytes of the head
+//!         16  32  blake3 of bytes 0..16 and 48..H
+//!         48   H  state version (4), vtime (8), seed (8), key (32), bytes of states (8), entries of images and trees (8),
+//!                 distinct pages (8), bytes of the file (8), directory: stored bytes (8), bytes (8), blake3 as stored (32);
+//!                 label: bytes (4) and UTF-8
+//!          H      chunks, one after the other, each zstd: all states behind each other in pieces of 256 KiB, then the
+//!                 distinct pages, 64 to a chunk, in the order in which the directory first names them
+//!        end      directory, zstd
+//! ```
+//!
+//! and its directory (varint: LEB128):
+//!
+//! ```text
+//! each chunk:  stored bytes (4), blake3 as stored (32)
+//! states:      count (4); each: name, bytes (8)
+//! images:      count (4); each: name, base: 0, or 1 and its digest (32); pages (8), entries
+//! trees:       count (4); each: name, entries
+//! name:        bytes (2), UTF-8; ascending within each kind
+//! entries:     count (8); each: varint of how many page numbers after the one before were left out,
+//!              varint 0: a page of zeroes, n + 1: distinct page n
+//! ```
+//!
+//! Not here: the contents of bases, which are files of their own ([`crate::file`]), and what the states mean.
 
 mod head;
 mod read;
@@ -14,9 +40,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::map::MappedFile;
-use super::{BaseDigest, FileError};
 use crate::base::Base;
+use crate::file::map::MappedFile;
+use crate::file::{BaseDigest, FileError};
 use crate::image::Image;
 use crate::page::{PAGE, Pool};
 use crate::tree::Tree;
