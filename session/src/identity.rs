@@ -1,4 +1,4 @@
-//! What a timeline is a function of, as one name: `e2:<identity>:<seed>/<path>` (`docs/ARCHITECTURE.md`, "Exactness").
+//! What a timeline is a function of, as one name: `e2:<identity>:<seed>/<path>` (`docs/design/exactness.md`).
 
 use std::fmt;
 use std::path::Path;

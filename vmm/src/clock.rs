@@ -1,4 +1,4 @@
-//! Virtual time: what `vtime` is as a function of what the guest executed (`docs/ARCHITECTURE.md`, "Time").
+//! Virtual time: what `vtime` is as a function of what the guest executed (`docs/design/time.md`).
 //!
 //! Each mode counts something, and the engine's count is of that:
 //!
