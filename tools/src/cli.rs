@@ -12,34 +12,34 @@ use everett_input::units;
 use everett_session::engines::{self, Asked};
 use everett_session::watching::Watched;
 
-/// Everett runs unmodified Linux servers in a deterministic world: the same world and seed give the same run, to the
+/// Everett runs unmodified Linux servers in a deterministic simulation: the same world and seed give the same run, to the
 /// bit.
 #[derive(Debug, Parser)]
 #[command(
     name = "everett",
     version,
-    after_help = "Exit status: 0 fine, 1 something was found, 2 could not run."
+    after_help = "Exit status: 0 if all is well, 1 if something was found, 2 if the command could not run."
 )]
 pub struct Cli {
-    /// Print one JSON object a line instead of text
+    /// Print JSON lines instead of text
     #[arg(long, global = true)]
     pub json: bool,
-    /// What executes guest code
+    /// Engine that executes guest code (ignored by moment and demo, which use soft)
     #[arg(long, global = true, value_name = "ENGINE", default_value = "auto")]
     pub engine: EngineChoice,
-    /// Run on /dev/kvm with --engine kvm though it did not prove exact here; every result is marked
+    /// With --engine kvm: run even if /dev/kvm did not prove exact on this host; every result is marked
     #[arg(long, global = true)]
     pub allow_inexact: bool,
-    /// On /dev/kvm: give up a guest that computes for so long without an exit, of the host's time
+    /// On /dev/kvm: host time after which a guest that computes without an exit is given up
     #[arg(long, global = true, value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "60s")]
     pub patience: u64,
-    /// What to do
+    /// The command
     #[command(subcommand)]
     pub command: Command,
 }
 
 impl Cli {
-    /// Which engine is asked for.
+    /// Returns the engine that the arguments ask for.
     #[must_use]
     pub fn asked(&self) -> Asked {
         let patience = Duration::from_nanos(self.patience);
@@ -47,10 +47,10 @@ impl Cli {
     }
 }
 
-/// What executes guest code.
+/// Engine that executes guest code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum EngineChoice {
-    /// The fastest that proved exact on this host
+    /// The fastest engine that proved exact on this host
     Auto,
     /// Everett's own x86-64 CPU; exact on every host
     Soft,
@@ -71,7 +71,7 @@ impl From<EngineChoice> for engines::EngineChoice {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show what this host can do, and which engine that means
+    /// Show the capabilities of this host and the engine that follows from them
     Doctor(Doctor),
     /// Build images: kernel, initramfs, root filesystem
     #[command(subcommand)]
@@ -82,35 +82,53 @@ pub enum Command {
     Boot(Boot),
     /// Run one timeline
     Run(Run),
-    /// Run one timeline again and again, and compare
+    /// Run one timeline several times and compare the runs
     Verify(Verify),
     /// Save, list, show, restore and drop moments of a timeline
     #[command(subcommand)]
     Moment(Moment),
     /// Draw a fault plan for a world: JSON lines for --faults
     Plan(Plan),
-    /// Fork timelines of a world, do other things to each, and look for what must not be seen
+    /// Fork timelines of a world, inject different faults into each, and look for findings
     Explore(Explore),
     /// List what an exploration found
     Findings(RunFolder),
-    /// Show a finding or a branch of an exploration, or the digest of all of it
+    /// Show a finding or a branch, or the digest of the whole exploration
     Show(Show),
-    /// Run a finding or a branch again, exactly, and compare it with what was recorded
+    /// Replay a finding or a branch exactly, and compare it with the record
     Replay(Replay),
     /// Find the fewest faults that still show a finding
     Shrink(Shrink),
-    /// Say what an exploration covered, found, and never reached
+    /// Report what an exploration covered, found and never reached
     Report(Report),
-    /// Explore a real cluster until it loses acknowledged writes; replay, shrink and tell it
+    /// Explore a real cluster until it loses acknowledged writes; replay, shrink and explain it
     Demo(Demo),
+    /// Print completions for a shell
+    Completions(Completions),
+    /// Write man pages into a folder
+    Man(Man),
+}
+
+/// `everett completions`
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+/// `everett man`
+#[derive(Debug, Args)]
+pub struct Man {
+    /// The folder; it is made if it does not exist
+    pub folder: PathBuf,
 }
 
 /// `everett doctor`
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// Look at /dev/kvm alone, and so hard that what holds only most of the time does not pass
+    /// Examine only /dev/kvm, each property a hundred times
     ///
-    /// Takes minutes. Ends with status 0 if everything that an exact kvm engine needs was shown, else with 1.
+    /// Takes minutes. The exit status is 0 if every property that an exact kvm engine needs held, else 1.
     #[arg(long)]
     pub prove: bool,
 }
@@ -128,7 +146,7 @@ pub enum Image {
 /// `everett cache`
 #[derive(Debug, Args)]
 pub struct Cache {
-    /// What to do; without it, list what lies in the cache
+    /// The command; without one, the contents of the cache are listed
     #[command(subcommand)]
     pub command: Option<CacheCommand>,
 }
@@ -136,24 +154,24 @@ pub struct Cache {
 /// `everett cache …`
 #[derive(Debug, Subcommand)]
 pub enum CacheCommand {
-    /// Remove what was not used for some time; never what a running process uses
+    /// Remove items that were not used for some time; never those that a running process uses
     Prune {
-        /// Remove what was last used so long ago, such as 12h or 7d; 7d without this and --keep
+        /// Remove items unused for this long, such as 12h or 7d [default without --keep: 7d]
         #[arg(long, value_name = "AGE", value_parser = parse_age_ns)]
         older_than: Option<u64>,
-        /// Remove what was used longest ago, until the cache has at most this size, such as 2G
+        /// Remove the least recently used items until the cache has at most this size, such as 2G
         #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes)]
         keep: Option<u64>,
-        /// Remove saved moments, too, with the boots that they need
+        /// Also remove saved moments, with the boots that they need
         #[arg(long)]
         saved_moments: bool,
-        /// Remove nothing; say what would be
+        /// Remove nothing; list what would be removed
         #[arg(long)]
         dry_run: bool,
     },
 }
 
-/// A duration that may be in days.
+/// Parses a duration that may be in days.
 fn parse_age_ns(text: &str) -> Result<u64, units::UnitError> {
     const DAY_NS: u64 = 24 * 3_600_000_000_000;
     match text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok()) {
@@ -172,19 +190,19 @@ pub struct Boot {
     /// The world file
     #[arg(required_unless_present = "kernel")]
     pub world: Option<PathBuf>,
-    /// Which node, if the world has several
+    /// The node, if the world has several
     #[arg(long, value_name = "NAME", requires = "world")]
     pub node: Option<String>,
     /// Boot this vmlinux or bzImage instead of the image's
     #[arg(long, value_name = "FILE")]
     pub kernel: Option<PathBuf>,
-    /// Boot with this initramfs instead of the image's; nobody answers its agent then
+    /// Boot with this initramfs instead of the image's; there is no conversation with its agent then
     #[arg(long, value_name = "FILE")]
     pub initramfs: Option<PathBuf>,
-    /// Add to the kernel's command line
+    /// Text added to the kernel's command line
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub cmdline: String,
-    /// RAM without a world, such as 256M
+    /// RAM of a machine without a world, such as 256M
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes, conflicts_with = "world")]
     pub memory: Option<u64>,
     /// The seed
@@ -193,7 +211,7 @@ pub struct Boot {
     /// Stop at this vtime; without it the guest runs until it powers off, or Ctrl-C
     #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns)]
     pub duration_ns: Option<u64>,
-    /// Run this in the guest, then power off
+    /// Command to run in the guest before it powers off
     #[arg(last = true, value_name = "COMMAND")]
     pub argv: Vec<String>,
     /// Switches that only tests use
@@ -201,24 +219,24 @@ pub struct Boot {
     pub hidden: Hidden,
 }
 
-/// Which timeline.
+/// A timeline.
 #[derive(Debug, Clone, Args)]
 pub struct Timeline {
     /// The world file
     pub world: PathBuf,
-    /// The seed; the world file's, or 0, without it
+    /// The seed [default: the world file's, else 0]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// The seed under which the machine boots, up to where its services are ready; the world file's, or 0, without it
+    /// The seed of the boot, up to ready [default: the world file's, else 0]
     #[arg(long, value_name = "N")]
     pub boot_seed: Option<u64>,
-    /// Boot from power-on, instead of starting where a stored boot is ready
+    /// Start at power-on instead of at the stored boot
     #[arg(long)]
     pub cold: bool,
     /// Start from this saved moment of the timeline
     #[arg(long, value_name = "MOMENT", conflicts_with = "cold")]
     pub from: Option<String>,
-    /// Do to the world what this fault plan says (JSON lines; see docs/faults.md)
+    /// Fault plan to carry out (JSON lines; see docs/faults.md)
     #[arg(long, value_name = "FILE")]
     pub faults: Option<PathBuf>,
     /// Switches that only tests use
@@ -229,12 +247,12 @@ pub struct Timeline {
 /// `everett moment …`
 #[derive(Debug, Subcommand)]
 pub enum Moment {
-    /// Run a timeline to a place, and save the machine as it is there
+    /// Run a timeline to a vtime and save the world there
     Save {
-        /// Which timeline
+        /// The timeline
         #[command(flatten)]
         place: Place,
-        /// What to call it; the seed and the vtime, without it
+        /// Name of the moment [default: made of the seed and the vtime]
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
     },
@@ -243,14 +261,14 @@ pub enum Moment {
         /// The world file
         world: PathBuf,
     },
-    /// Show what a saved moment is, after checking every byte of it
+    /// Check every byte of a saved moment and show what it is
     Show {
         /// The world file
         world: PathBuf,
         /// Its name
         moment: String,
     },
-    /// Restore a saved moment into a machine, and check that it is the machine that was saved
+    /// Restore a saved moment into machines and check that they equal those that were saved
     Restore {
         /// The world file
         world: PathBuf,
@@ -271,16 +289,16 @@ pub enum Moment {
 pub struct Place {
     /// The world file
     pub world: PathBuf,
-    /// The seed; the world file's, or 0, without it
+    /// The seed [default: the world file's, else 0]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// How much vtime after the services are ready
+    /// Vtime after ready
     #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
     pub at: u64,
     /// Start from this saved moment of the timeline
     #[arg(long, value_name = "MOMENT")]
     pub from: Option<String>,
-    /// Do to the world what this fault plan says (JSON lines; see docs/faults.md)
+    /// Fault plan to carry out (JSON lines; see docs/faults.md)
     #[arg(long, value_name = "FILE")]
     pub faults: Option<PathBuf>,
 }
@@ -288,33 +306,33 @@ pub struct Place {
 /// `everett run`
 #[derive(Debug, Args)]
 pub struct Run {
-    /// Which timeline
+    /// The timeline
     #[command(flatten)]
     pub timeline: Timeline,
-    /// How much vtime, from where the services are ready; without it, until the workload is done
+    /// Vtime of the workload, from ready on [default: until it is done]
     #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, display_order = 3)]
     pub duration_ns: Option<u64>,
-    /// End when the workload is done, 10 minutes of vtime after ready at the latest: the default without --for
+    /// End when the workload is done, at the latest 10 minutes of vtime after ready: the default without --for
     ///
-    /// It is done when the drivers have ended, each driver and anytime_ command of a test template has ended at least once, and
-    /// the fault plan is carried out. A driver with repeat = true never ends: then --for says how long it runs.
+    /// The workload is done when the drivers have ended, each driver and anytime_ command of a test template has ended at least
+    /// once, and the fault plan is carried out. A driver with repeat = true never ends; use --for with it.
     #[arg(long, conflicts_with = "duration_ns", display_order = 3)]
     pub until_done: bool,
     /// Write run.json, events.jsonl, trail.jsonl, wire.jsonl, wire.pcapng and consoles into this new folder
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// What is seen of it besides
+    /// Instruments
     #[command(flatten)]
     pub instruments: Instruments,
 }
 
-/// What is seen of a timeline that it does not notice.
+/// Instruments that observe a timeline without changing it.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Instruments {
-    /// Tell who stores to these bytes of a node (w), loads from them (r), or both (rw): n1:0xffffffff82a12340+8:w
+    /// Report stores to these bytes of a node (w), loads (r), or both (rw): n1:0xffffffff82a12340+8:w
     #[arg(long, value_name = "NODE:ADDRESS+BYTES:rw")]
     pub watch: Vec<Watched>,
-    /// Write into this new file which branches of programs and kernel went where (JSON lines)
+    /// New file for the executed edges (branches) of programs and kernel (JSON lines)
     #[arg(long, value_name = "FILE")]
     pub edges: Option<PathBuf>,
 }
@@ -322,12 +340,12 @@ pub struct Instruments {
 /// `everett plan`
 #[derive(Debug, Args)]
 pub struct Plan {
-    /// The world file; its [faults] table says which faults, how often and how strong
+    /// The world file; its [faults] table sets kinds, rates and strengths
     pub world: PathBuf,
-    /// The seed; the world file's, or 0, without it
+    /// The seed [default: the world file's, else 0]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// How much vtime after the services are ready
+    /// Vtime after ready
     #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "20s")]
     pub duration_ns: u64,
 }
@@ -335,19 +353,19 @@ pub struct Plan {
 /// `everett verify`
 #[derive(Debug, Args)]
 pub struct Verify {
-    /// Which timeline
+    /// The timeline
     #[command(flatten)]
     pub timeline: Timeline,
-    /// How much vtime, from where the services are ready
+    /// Vtime of the workload, from ready on
     #[arg(
         long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "20s",
         display_order = 3
     )]
     pub duration_ns: u64,
-    /// How often to run it
+    /// Number of runs
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     pub runs: u32,
-    /// How many runs at a time; without it, one a core
+    /// Runs at a time [default: one a core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
 }
@@ -355,41 +373,41 @@ pub struct Verify {
 /// `everett explore`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Without --budget and --branches it goes on until Ctrl-C. A run directory that is there is gone on with, \
-                        if it is of the same world and seed. Where the world file does not say how many branches are in \
-                        flight and how many are checked, that fits --branches or --budget; see docs/exploring.md."
+    after_help = "Without --budget and --branches the exploration runs until Ctrl-C. An existing run directory of the same \
+                        world and seed is resumed. Where the world file does not set in_flight and checks, both follow \
+                        from --branches or --budget; see docs/exploring.md."
 )]
 pub struct Explore {
-    /// The world file; its [explore], [faults] and [[property]] tables say how, and what for
+    /// The world file, with its [explore], [faults] and [[property]] tables
     pub world: PathBuf,
-    /// The seed; the world file's, or 0, without it
+    /// The seed [default: the world file's, else 0]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// The run directory
     #[arg(short, long, value_name = "RUN")]
     pub output: PathBuf,
-    /// End after so much time
+    /// End after this much host time
     #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
     pub budget: Option<u64>,
-    /// End after so many branches
+    /// End after this number of branches
     #[arg(long, value_name = "N")]
     pub branches: Option<u64>,
     /// End with the first branch on which something is found
     #[arg(long)]
     pub until_found: bool,
-    /// How many branches at a time; without it, one a core
+    /// Branches at a time [default: one a core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
-    /// What moments may take of memory; without it, a quarter of the host's
+    /// Memory for moments [default: a quarter of the host's]
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes)]
     pub memory: Option<u64>,
-    /// From where branches go on, instead of what the world file says: uniform, novelty or pct
+    /// Strategy that chooses where branches continue, instead of the world file's: uniform, novelty or pct
     #[arg(long, value_name = "STRATEGY")]
     pub strategy: Option<StrategyKind>,
     /// Switches that only tests use
     #[command(flatten)]
     pub hidden: Hidden,
-    /// Wait so many milliseconds before each third branch
+    /// Milliseconds to wait before each third branch
     #[arg(long, hide = true, value_name = "MS", default_value_t = 0)]
     pub slow_branches_ms: u64,
 }
@@ -406,12 +424,12 @@ pub struct RunFolder {
 pub struct Show {
     /// The run directory
     pub run: PathBuf,
-    /// A finding's number, or b and a branch's
+    /// Number of a finding, or of a branch as in b17
     pub id: Option<Id>,
-    /// One digest of the tree, its findings and its coverage
+    /// Print one digest of the tree, its findings and its coverage
     #[arg(long, conflicts_with = "id")]
     pub digest: bool,
-    /// Only of the first branches
+    /// Cover only this number of branches
     #[arg(long, value_name = "N", requires = "digest")]
     pub branches: Option<u64>,
 }
@@ -419,24 +437,24 @@ pub struct Show {
 /// `everett replay`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit status: 1 when what was found is found again, 0 when it is not, and for branches on which nothing was \
-                        found; 2 when it leaves the recorded trail."
+    after_help = "Exit status: 1 if the finding shows again, 0 if it does not or the branch had none, 2 if the run leaves the \
+                        recorded trail."
 )]
 pub struct Replay {
     /// The run directory, or a regression file
     pub run: PathBuf,
-    /// A finding's number, or b and a branch's
+    /// Number of a finding, or of a branch as in b17
     pub id: Option<Id>,
-    /// Of a regression file: the world file, if it is neither where it was nor beside the regression file
+    /// The world file of a regression file that has been moved away from it
     #[arg(long, value_name = "PATH")]
     pub world: Option<PathBuf>,
-    /// Stop at this vtime since the world was switched on
+    /// Stop at this vtime, counted from power-on
     #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
     pub until: Option<u64>,
-    /// Say nothing but how it ended
+    /// Print only how it ended
     #[arg(short, long)]
     pub quiet: bool,
-    /// What is seen of it besides
+    /// Instruments
     #[command(flatten)]
     pub instruments: Instruments,
 }
@@ -446,15 +464,15 @@ pub struct Replay {
 pub struct Shrink {
     /// The run directory
     pub run: PathBuf,
-    /// A finding's number
+    /// Number of the finding
     pub id: u32,
-    /// End after so much time with the best plan so far, as Ctrl-C does; the regression file says that it is not minimal
+    /// End after this much host time with the best plan so far; the regression file says that it is not minimal
     #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
     pub budget: Option<u64>,
-    /// How many runs at a time; without it, one a core
+    /// Runs at a time [default: one a core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
-    /// Where to write the regression file; into the run directory without it
+    /// Regression file to write [default: in the run directory]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -464,7 +482,7 @@ pub struct Shrink {
 pub struct Report {
     /// The run directory
     pub run: PathBuf,
-    /// Write report.md and report.json into this folder instead of printing
+    /// Folder for report.md and report.json [default: print]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
 }
@@ -498,12 +516,12 @@ pub struct Demo {
     /// The seed
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub seed: u64,
-    /// Where the run directory is made; a temporary folder without it
+    /// Run directory [default: a temporary folder]
     #[arg(short, long, value_name = "RUN")]
     pub output: Option<PathBuf>,
 }
 
-/// How Everett's own CPU executes guest code. Nothing of it shows in a timeline.
+/// How Everett's own CPU executes guest code. Timelines do not depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum SoftMode {
     /// Translate hot code to host code
@@ -511,18 +529,18 @@ pub enum SoftMode {
     Translate,
     /// Interpret all of it
     Interp,
-    /// Do both, compare registers and memory all the time, and stop where they differ; for tests of Everett itself
+    /// Do both, compare registers and memory continuously, and stop at a difference; for tests of Everett itself
     Lockstep,
 }
 
-/// How the engine executes, and hidden switches that break determinism or disturb caches on purpose: only tests use those, to
-/// show that a gate can fail.
+/// How the engine executes. The hidden switches break determinism or disturb caches on purpose; tests use them to show that
+/// verification can fail.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Hidden {
-    /// How Everett's own CPU executes guest code; timelines are the same
+    /// How Everett's own CPU executes guest code; timelines do not depend on it
     #[arg(long, value_name = "MODE", default_value = "translate")]
     pub soft_mode: SoftMode,
-    /// Plant a leak that verification must find
+    /// Leak to plant, which verification must find
     #[arg(long, hide = true, value_name = "LEAK")]
     pub plant: Option<Leak>,
     /// Size of the soft engine's TLB, in entries
@@ -531,7 +549,7 @@ pub struct Hidden {
     /// Size of the soft engine's block cache, in blocks
     #[arg(long, hide = true, value_name = "N")]
     pub block_cache: Option<usize>,
-    /// Drop every engine cache at instants drawn from this seed
+    /// Seed of the instants at which every engine cache is dropped
     #[arg(long, hide = true, value_name = "SEED")]
     pub flush_caches: Option<u64>,
 }

@@ -12,6 +12,7 @@ mod exploration;
 mod explore;
 mod findings;
 mod image;
+mod install;
 mod instruments;
 mod judge;
 mod moment;
@@ -73,6 +74,8 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Shrink(args) => shrink::run(&ui, asked, args),
         Command::Report(args) => findings::report(&ui, args),
         Command::Demo(args) => demo::run(&ui, args),
+        Command::Completions(args) => install::completions(args),
+        Command::Man(args) => install::man(&ui, args),
     }
 }
 
