@@ -38,7 +38,7 @@ impl Segment {
 pub struct TableRegister {
     /// Linear base address.
     pub base: u64,
-    /// Limit in bytes, minus one.
+    /// Limit: size of the table in bytes, minus one.
     pub limit: u16,
 }
 

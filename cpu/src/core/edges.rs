@@ -2,8 +2,8 @@
 
 use crate::zeroed::Zeroed;
 
-/// Maximum number of edges recorded between two calls of [`Edges::forget`]. Only a guest that generates code without
-/// end has more.
+/// Maximum number of edges recorded between two calls of [`Cpu::forget_edges`](crate::Cpu::forget_edges). Only a guest
+/// that generates code without end has more.
 pub const EDGES_MAX: usize = 1 << 19;
 /// Index mask of the edge table. The table has twice [`EDGES_MAX`] entries, so at least half of them are free.
 pub(crate) const TABLE_MASK: usize = 2 * EDGES_MAX - 1;

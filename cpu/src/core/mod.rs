@@ -235,8 +235,8 @@ impl Core {
         self.raise(vector::UD)
     }
     /// Returns `Err(Stop::Single)` unless the instruction is executed alone. Called by instructions that read memory
-    /// after a store, or that store several values. Alone, no store of theirs can ask for a second execution;
-    /// otherwise the second execution could read what the first one had stored.
+    /// after a store, or that store several values. If executed alone, none of their
+    /// stores can require a second execution, which could read what the first one had stored.
     pub(crate) fn alone(&self) -> Flow {
         if self.mem.single { Ok(()) } else { Err(Stop::Single) }
     }

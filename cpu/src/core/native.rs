@@ -108,6 +108,6 @@ pub(crate) struct Native {
     pub top: u64,
     /// Recent jumps and pages. `None` until translated code first runs.
     pub near: Option<Near>,
-    /// `Translator::generation` of the code that these tables refer to.
+    /// Generation (`Translator::generation`) of the code that these tables refer to.
     pub generation: u64,
 }

@@ -33,7 +33,7 @@ const FILLED_PART: usize = 8;
 /// Key bit that every block has, so that a zeroed entry is not a block. A new cache then uses no host memory until it
 /// is filled.
 const PRESENT: u64 = 1 << 62;
-/// Key bit of an instruction on two pages. Its translation and bytes are checked at each use.
+/// Key bit of an instruction on two pages. The address of its second page and its bytes are checked at each use.
 const STRADDLES: u64 = 1 << 61;
 /// Mask of the key bits that hold the place.
 const PLACE: u64 = STRADDLES - 1;
@@ -396,8 +396,8 @@ mod tests {
         };
         const GPA: u64 = 0x5000;
         const TWIN: u64 = 0x7000;
-        // One-byte instructions: NOP, then XCHG EAX, ECX and so on, each followed by HLT. Each returns once, and has
-        // a twin on another page.
+        // One-byte instructions: NOP, then XCHG EAX, ECX and so on, each followed by HLT. Each comes back
+        // once, and has a twin on another page.
         for round in (0..8u8).chain(0..8) {
             for gpa in [GPA, TWIN] {
                 memory[gpa as usize] = 0x90 + round;

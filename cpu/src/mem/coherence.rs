@@ -10,7 +10,6 @@
 //! **Invariant.** A page carries `TABLE` if a live TLB entry was derived from it, or if code was found by way of it
 //! in the current epoch ([`Tlb::epoch`](super::tlb::Tlb::epoch)), even if the TLB entry is gone. A page whose
 //! contents have a number carries `CODE`. A page with either mark has no write tag in the TLB.
-//! `CODE`. A page with either has no write tag in the TLB.
 
 use super::{Mem, Ram};
 use crate::zeroed::Zeroed;

@@ -103,7 +103,7 @@ impl Ram {
     pub(crate) fn base_address(&self) -> u64 {
         self.base as u64
     }
-    /// Loads from RAM. The caller must ensure that the address is in bounds.
+    /// Loads from RAM. Panics if out of bounds, which is a bug of the caller.
     #[inline(always)]
     pub(crate) fn load<T: Prim>(&self, gpa: u64) -> T {
         assert!(self.contains(gpa, T::SIZE));
@@ -111,7 +111,7 @@ impl Ram {
         // races.
         unsafe { self.base.add(gpa as usize).cast::<T>().read_unaligned() }
     }
-    /// Stores to RAM without any bookkeeping. The caller must ensure that the address is in bounds.
+    /// Stores to RAM without any bookkeeping. Panics if out of bounds, which is a bug of the caller.
     #[inline(always)]
     pub(super) fn store<T: Prim>(&self, gpa: u64, v: T) {
         assert!(self.contains(gpa, T::SIZE));
@@ -132,7 +132,7 @@ impl Ram {
         // races.
         unsafe { std::ptr::copy(self.base.add(gpa as usize), buf.as_mut_ptr(), buf.len()) }
     }
-    /// Returns a copy of the page that contains `gpa`. The caller must ensure that the page is in bounds.
+    /// Returns a copy of the page that contains `gpa`. Panics if out of bounds, which is a bug of the caller.
     #[inline]
     pub(crate) fn page(&self, gpa: u64) -> [u8; 4096] {
         let mut page = [0; 4096];
@@ -195,13 +195,13 @@ impl Ram {
         // SAFETY: in bounds of both, and `copy` allows overlap. The promise of `Ram::new` excludes races.
         unsafe { std::ptr::copy(other.base.add(gpa as usize), self.base.add(gpa as usize), len as usize) }
     }
-    /// Copies within RAM, as memmove does. The caller must ensure that both ranges are in bounds.
+    /// Copies within RAM, as memmove does. Panics if out of bounds, which is a bug of the caller.
     pub(super) fn copy(&self, dst: u64, src: u64, len: u64) {
         assert!(self.contains(dst, len) && self.contains(src, len));
         // SAFETY: both ranges are in bounds, and `copy` allows overlap.
         unsafe { std::ptr::copy(self.base.add(src as usize), self.base.add(dst as usize), len as usize) }
     }
-    /// Fills a range with a byte. The caller must ensure that it is in bounds.
+    /// Fills a range with a byte. Panics if out of bounds, which is a bug of the caller.
     pub(super) fn fill(&self, dst: u64, byte: u8, len: u64) {
         assert!(self.contains(dst, len));
         // SAFETY: in bounds.

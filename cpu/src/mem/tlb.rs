@@ -75,7 +75,7 @@ pub(crate) struct Tlb {
     used: [u64; 4],
     /// Binary logarithm of the number of entries in a part.
     part_shift: u32,
-    /// True if the kernel-mode table may hold addresses in the lower half, or would if nothing was bypassed.
+    /// True if the kernel-mode table may hold addresses in the lower half, or would if `bypass` were off.
     kernel_below: bool,
     /// For each mode, its current epoch (see `epoch`). No two modes have the same.
     epochs: [u64; 4],
@@ -155,8 +155,8 @@ impl Tlb {
     #[inline(always)]
     fn entry(&self, va: u64) -> &Entry {
         debug_assert!(self.index(va) < self.entries.len());
-        // SAFETY: `base` is mode * (mask + 1) with mode < 4, the rest of the index is at most `mask`, and there are 4
-        // * (mask + 1) entries.
+        // SAFETY: `base` is mode * (mask + 1) with mode < 4, the rest of the index is at most `mask`, and each of
+        // the 4 tables has mask + 1 entries.
         unsafe { self.entries.get_unchecked(self.index(va)) }
     }
     /// Loads a `T` if all of it lies within one page and hits.
@@ -224,8 +224,8 @@ impl Tlb {
         let e = self.entry(va);
         if e.write == va & PAGE_MASK { Some(va.wrapping_add(e.addend)) } else { None }
     }
-    /// Enters the translation of a page for the current mode, unless that mode is not cached. `host` is the host
-    /// address of the page.
+    /// Fills the entry of a page for the current mode, unless that mode is not cached. `host` is the host address of
+    /// the page.
     pub(crate) fn fill(&mut self, va: u64, host: u64, allow: Allow) {
         self.kernel_below |= self.mode == Mode::Kernel && (va as i64) >= 0;
         if self.bypass || self.mode == Mode::UserAligned {

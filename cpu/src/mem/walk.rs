@@ -21,7 +21,7 @@ const LARGE: u64 = 1 << 7;
 const NO_EXECUTE: u64 = 1 << 63;
 /// Bits of an entry that hold the physical address of the next table or of the page.
 pub(super) const ADDRESS: u64 = ((1 << PHYSICAL_BITS) - 1) & !0xfff;
-/// Bits between the physical address width and 51 are reserved.
+/// Reserved bits of an entry: from the physical address width to bit 51.
 const RESERVED: u64 = ((1 << 52) - 1) & !((1 << PHYSICAL_BITS) - 1);
 
 /// Page fault error code bits (SDM vol. 3A, 4.7).

@@ -1,7 +1,7 @@
 //! Encoder for the few host instructions that translated blocks contain besides those of the guest.
 //!
-//! It encodes instructions (SDM vol. 2A, chapter 2) and resolves jumps within one block. It knows nothing of guest
-//! instructions.
+//! Encodes instructions (SDM vol. 2A, chapter 2) and resolves jumps within one block. Knows nothing of guest
+//! instructions. The doc comment of a method shows the effect of the instruction that it appends.
 
 /// A host register, by its number in encodings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

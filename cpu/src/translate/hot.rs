@@ -9,8 +9,8 @@ use crate::exit::Exit;
 use crate::fetch::{Ended, find, not_fetched, stopped};
 use crate::op::Op;
 
-/// Pending translations are published after this many times `after` lookups that missed them. Each publication makes
-/// all worker threads of the host wait for a flush of its TLBs.
+/// Factor from [`Hot`]'s `after` to the number of missed lookups after which pending translations are published. Each
+/// publication makes all worker threads wait for a flush of the host's TLBs.
 const WANTED_FACTOR: u32 = 8;
 
 /// Translated blocks of one code cache. The translator is created with the first hot block, so that a CPU that

@@ -1,4 +1,4 @@
-//! Translation of hot blocks to host code. It executes the same as the interpreter, faster.
+//! Translation of hot blocks to host code. It has the same effect as the interpreter, but is faster.
 //!
 //! Guest and host have the same architecture. So most instructions are executed as they are, on other registers, with
 //! memory operands replaced by host addresses that a lookup in the software TLB yields.
@@ -22,11 +22,11 @@
 //!   throughout. The second is tables whose addresses are in the CPU's slots, at indices that are masked to the
 //!   tables' lengths. The third is guest RAM, by way of a TLB entry whose tag has matched for the first and the last
 //!   byte: the same check, on the same entries, as in `mem::tlb`.
-//! - Translated code jumps only to addresses that this module placed. Within a block that is the block itself. Other
-//!   targets are [`routines`], the functions of [`enter`], and blocks. Addresses of blocks come from [`links`], from
-//!   the jump table, which only [`Translator`] writes, and from the tables of `core::native`, which get them from the
-//!   former two. No guest address is ever used as a jump target on the host's stack or in these tables. All stored
-//!   targets are forgotten when all code is.
+//! - Translated code jumps only to addresses that this module placed. Its targets are positions within
+//!   the same block, [`routines`], the functions of [`enter`], and other blocks. Addresses of blocks come from
+//!   [`links`], from the jump table, which only [`Translator`] writes, and from the tables of `core::native`, which
+//!   get them from the former two. Neither these tables nor the host's stack ever hold a guest address as a jump
+//!   target. All stored targets are dropped when all code is.
 //! - Translated code changes the host's arithmetic flags and the registers that the entry routine has saved, and no
 //!   other state of the host.
 //! - The decoder, the handlers' operands and the translation read the same bytes. A translation is found only by the
@@ -85,24 +85,24 @@ const JUMP_MASK: usize = (1 << 18) - 1;
 /// Binary logarithm of the size of a [`Jump`] in bytes.
 const JUMP_SHIFT: u8 = 4;
 
-/// Low byte of the word with which translated code returns, the reason for leaving. For this one, execution continues
-/// at RIP.
+/// Reason for leaving, in the low byte of the word with which translated code returns: execution continues at RIP.
 const NEXT: u8 = 0;
-/// The target of a block's exit is not linked. Bits 8-39: offset of the exit's site.
+/// Reason: the target of a block's exit is not linked. Bits 8-39: offset of the exit's site.
 const UNLINKED: u8 = 1;
-/// The block does not fit before the limit, but was charged for. Bits 8-39: offset of the site.
+/// Reason: the block does not fit before the limit, but was charged for. Bits 8-39: offset of the site.
 const FULL: u8 = 2;
-/// The interpreter executes the rest of a block. Bits 8-39: number of the translation. Bits 40-47: first instruction
-/// to interpret.
+/// Reason: the interpreter must execute the rest of a block. Bits 8-39: number of the translation. Bits 40-47: first
+/// instruction to interpret.
 const INTERPRET: u8 = 3;
-/// The interpreter executes the rest of a block. Bits 8-39: offset of the site, i.e. of the code behind the call.
+/// Reason: the interpreter must execute the instruction of a site and the rest of its block. Bits 8-39: offset of the
+/// site, i.e. of the code behind the call.
 const MISSED: u8 = 4;
-/// The interpreter executes the rest of a block. Bits 8-39: number of the site. For [`NO_SITE`], execution continues
-/// at RIP instead.
+/// Reason: a jump to another page faults, and the interpreter must execute it. Bits 8-39: number of the site. For
+/// [`NO_SITE`], execution continues at RIP instead.
 const MISSED_FAR: u8 = 5;
-/// The block's second page is not the one with which it was translated. Bits 8-39: offset of the site.
+/// Reason: the block's second page is not the one with which it was translated. Bits 8-39: offset of the site.
 const SECOND: u8 = 6;
-/// A handler ended the block. Bits 8-39: offset of the site. Bits 48-55: number of the `Stop`.
+/// Reason: a handler ended the block. Bits 8-39: offset of the site. Bits 48-55: number of the `Stop`.
 const STOPPED: u8 = 7;
 /// Position of the stop's number in the word.
 const STOP_SHIFT: u8 = 48;
