@@ -86,7 +86,7 @@ pub(super) fn writes_whole(i: &Instruction) -> bool {
     whole && i.op0_register().size() >= 4
 }
 
-/// True if [`Emitter::plain`](super::block::Emitter::plain) can translate the instruction.
+/// True if [`Emitter::plain`](super::block::Emitter::plain()) can translate the instruction.
 fn can_be_plain(i: &Instruction, op: &Op) -> bool {
     let simple = |k: u32| match i.op_kind(k) {
         OpKind::Register => i.op_register(k).is_gpr(),
@@ -154,7 +154,7 @@ fn is_absolute_move(i: &Instruction) -> bool {
 /// Treatment of an instruction of a block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plain {
-    /// True if [`Emitter::plain`](super::block::Emitter::plain) translates it.
+    /// True if [`Emitter::plain`](super::block::Emitter::plain()) translates it.
     pub translated: bool,
     /// True if its flags may be observed other than by translated code that reads the host's flags.
     pub seen: bool,
