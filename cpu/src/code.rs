@@ -1,26 +1,27 @@
-//! What is known of code that was executed, and the sizes of what CPUs keep. None of it can be seen by a guest.
+//! Decoded and translated code that CPUs can share, and the sizes of their caches. Guests can observe neither.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::decode::cache::Cache;
 use crate::translate::Hot;
 
-/// Sizes of the CPU's caches, and what is noted of the code in them. They change how fast a guest runs, and nothing else.
+/// Sizes of the CPU's caches, and the instruments that are on. They affect the speed of a guest, never its results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheConfig {
-    /// Entries of the software TLB, for each privilege mode. A power of two, at least two.
+    /// Entries of the software TLB for each privilege mode. A power of two, at least two.
     pub tlb_entries: usize,
     /// Entries of the block cache. A power of two.
     pub block_entries: usize,
-    /// A block is translated to host code when it was interpreted so often; never, without a number.
+    /// Number of interpreted executions after which a block is translated to host code. `None`: blocks are never
+    /// translated.
     pub translate_after: Option<u32>,
-    /// Note the edges of code that are executed ([`crate::Cpu::take_edges`]).
+    /// True if edges of executed code are recorded ([`crate::Cpu::take_edges`]).
     pub edges: bool,
-    /// Count the conditional branches that retire ([`crate::Cpu::branches`]).
+    /// True if retired conditional branches are counted ([`crate::Cpu::branches`]).
     pub branches: bool,
 }
 
-/// So often a block is interpreted before a translation is worth its time.
+/// Default for [`CacheConfig::translate_after`]: after this many executions a translation pays for itself.
 const TRANSLATE_AFTER: u32 = 50;
 
 impl Default for CacheConfig {
@@ -35,24 +36,24 @@ impl Default for CacheConfig {
     }
 }
 
-/// Decoded and translated code. CPUs that execute the same programs can share it, one at a time: while one runs, the others
-/// wait. Nothing that a guest can see depends on who shares it.
+/// Handle to decoded and translated code. CPUs that execute the same programs can share it, one at a time: while one
+/// runs, the others wait. Guests cannot observe with whom their code is shared.
 #[derive(Debug, Clone)]
 pub struct Code {
     caches: CacheConfig,
     known: Arc<Mutex<Known>>,
 }
 
-/// What is known of code that was executed.
+/// Code caches behind a [`Code`].
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) cache: Cache,
-    /// Nothing is translated without.
+    /// Translated blocks. `None` if translation is off.
     pub(crate) hot: Option<Hot>,
 }
 
 impl Code {
-    /// No code yet.
+    /// Creates empty caches.
     pub fn new(caches: CacheConfig) -> Code {
         let known = Known {
             cache: Cache::new(caches.block_entries, caches.edges),
@@ -60,7 +61,7 @@ impl Code {
         };
         Code { caches, known: Arc::new(Mutex::new(known)) }
     }
-    /// The sizes that it was made with.
+    /// Returns the configuration of these caches.
     pub fn caches(&self) -> CacheConfig {
         self.caches
     }

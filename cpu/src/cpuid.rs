@@ -1,17 +1,18 @@
 //! CPUID of the model `v2` (SDM vol. 2A, CPUID).
 //!
-//! A Westmere by signature, so that kernels take the paths that they take on plain x86-64-v2 hardware, with what makes a
-//! guest's time exact added:
+//! The signature is a Westmere's, so that kernels take the same paths as on plain x86-64-v2 hardware. To make
+//! the guest's time exact, the model adds:
 //!
-//! - leaves 15h and 16h give the TSC's, the APIC timer's and the core's frequency, so that nothing is calibrated;
-//! - the TSC is invariant, and the APIC timer always runs (ARAT);
-//! - IA32_ARCH_CAPABILITIES says what is true of a CPU that does not speculate: none of the known leaks. A guest that
-//!   runs with mitigations on then needs few of them;
-//! - the hypervisor bit is set, and there are no hypervisor leaves. It is a virtual machine, and kernels then neither
-//!   look for microcode nor work around errata of the real part.
+//! - Leaves 15h and 16h give the frequencies of the TSC, the APIC timer and the core, so that the guest calibrates
+//!   nothing.
+//! - The TSC is invariant, and the APIC timer always runs (ARAT).
+//! - IA32_ARCH_CAPABILITIES describes a CPU that does not speculate and has none of the known leaks. A guest that
+//!   runs with mitigations on then needs few of them.
+//! - The hypervisor bit is set, but hypervisor leaves are absent. Kernels treat the CPU as virtual: they neither look
+//!   for microcode nor work around errata of the real part.
 //!
-//! Absent on purpose: XSAVE and all that needs it, RDRAND, RDSEED, PCID, x2APIC, TSC-deadline, TSC_ADJUST, MONITOR, machine
-//! check, performance counters, thermal sensors.
+//! Absent on purpose: XSAVE and all that needs it, RDRAND, RDSEED, PCID, x2APIC, TSC-deadline, TSC_ADJUST, MONITOR,
+//! machine check, performance counters, thermal sensors.
 
 use crate::mem::PHYSICAL_BITS;
 
@@ -19,14 +20,14 @@ use crate::mem::PHYSICAL_BITS;
 const SIGNATURE: u32 = 0x0002_06c2;
 const LEAF_MAX: u32 = 0x16;
 const EXTENDED_MAX: u32 = 0x8000_0008;
-/// The crystal's, the TSC's and the APIC timer's frequency.
+/// Frequency of the crystal, the TSC and the APIC timer.
 const CRYSTAL_HZ: u32 = 1_000_000_000;
 const CORE_MHZ: u32 = 1000;
 const LINEAR_BITS: u32 = 48;
-/// 48 bytes of text, padded with zeros.
+/// Processor brand string: 48 bytes of text, padded with zeros.
 const BRAND: &[u8; 48] =
     b"Everett v2\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
-/// IA32_APIC_BASE: the APIC is enabled.
+/// Enable bit of IA32_APIC_BASE.
 const APIC_ENABLED: u64 = 1 << 11;
 
 const fn bits(list: &[u32]) -> u32 {
@@ -43,9 +44,9 @@ const fn bits(list: &[u32]) -> u32 {
 const FEATURES_C: u32 = bits(&[0, 9, 13, 19, 20, 23, 31]);
 /// Leaf 1 EDX: FPU, DE, PSE, TSC, MSR, PAE, CX8, SEP, MTRR, PGE, CMOV, PAT, PSE36, CLFSH, MMX, FXSR, SSE, SSE2.
 const FEATURES_D: u32 = bits(&[0, 2, 3, 4, 5, 6, 8, 11, 12, 13, 15, 16, 17, 19, 23, 24, 25, 26]);
-/// Leaf 1 EDX: the local APIC, as long as it is enabled.
+/// Leaf 1 EDX: the local APIC. Set only while the APIC is enabled.
 const FEATURE_APIC: u32 = 1 << 9;
-/// Leaf 7 EBX: the x87 data pointer is kept for exceptions only, SMEP, no x87 CS and DS, SMAP.
+/// Leaf 7 EBX: x87 data pointer updated on exceptions only, SMEP, x87 CS and DS deprecated, SMAP.
 const STRUCTURED_B: u32 = bits(&[6, 7, 13, 20]);
 /// Leaf 7 ECX: UMIP.
 const STRUCTURED_C: u32 = bits(&[2]);
@@ -56,7 +57,7 @@ const EXTENDED_C: u32 = bits(&[0]);
 /// Leaf 80000001h EDX: SYSCALL, NX, 1 GiB pages, RDTSCP, long mode.
 const EXTENDED_D: u32 = bits(&[11, 20, 26, 27, 29]);
 
-/// One row of the model's CPUID.
+/// One row of the model's CPUID table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leaf {
     /// EAX of the request.
@@ -67,8 +68,8 @@ pub struct Leaf {
     pub registers: [u32; 4],
 }
 
-/// The rows that are not zero, for whoever lets something else execute CPUID. Leaves within a range that are not here are
-/// zero, leaves beyond the last one show the last basic one.
+/// Returns the rows that are not all zero, for an engine such as KVM that executes CPUID itself. A leaf that is
+/// within a range but missing here is zero. A leaf beyond the last one returns the data of the last basic leaf.
 pub fn leaves(apic_base: u64) -> Vec<Leaf> {
     let numbers = (0..=LEAF_MAX).chain(0x8000_0000..=EXTENDED_MAX);
     let rows = numbers.flat_map(|number| {
@@ -88,7 +89,8 @@ pub fn leaves(apic_base: u64) -> Vec<Leaf> {
     rows.filter(|row| row.registers != [0; 4]).collect()
 }
 
-/// EAX, EBX, ECX and EDX for a leaf and subleaf. A leaf beyond the last one shows the last basic one, as Intel's do.
+/// Returns EAX, EBX, ECX and EDX for a leaf and subleaf. A leaf beyond the last one returns the last basic leaf, as
+/// on Intel CPUs.
 pub(crate) fn leaf(eax: u32, ecx: u32, apic_base: u64) -> [u32; 4] {
     match eax {
         0 => [LEAF_MAX, word(b"Genu"), word(b"ntel"), word(b"ineI")],
@@ -97,7 +99,7 @@ pub(crate) fn leaf(eax: u32, ecx: u32, apic_base: u64) -> [u32; 4] {
             // EBX: CLFLUSH line of 8 x 8 bytes, one logical processor, APIC ID 0.
             [SIGNATURE, 8 << 8 | 1 << 16, FEATURES_C, FEATURES_D | apic]
         }
-        // Descriptors: TLBs as Westmere's, 64-byte prefetch, and "caches are in leaf 4".
+        // Descriptors: TLBs as in Westmere, 64-byte prefetch, and "caches are in leaf 4".
         2 => [0x5503_5a01, 0x00f0_b2ff, 0, 0x00ca_0000],
         4 => cache(ecx),
         // ARAT.
@@ -129,9 +131,9 @@ fn brand(part: usize) -> [u32; 4] {
     [at(0), at(4), at(8), at(12)]
 }
 
-/// Leaf 4: caches of Westmere's sizes. C libraries choose copy strategies by them.
+/// Leaf 4: caches of Westmere's sizes. C libraries choose their copy strategies by these sizes.
 fn cache(subleaf: u32) -> [u32; 4] {
-    /// EAX: type, level, self-initialising; one sharer. EBX: ways and 64-byte lines.
+    /// EAX: type, level, self-initialising, one logical processor per cache. EBX: ways and 64-byte lines.
     fn one(kind: u32, level: u32, ways: u32, sets: u32) -> [u32; 4] {
         [kind | level << 5 | 1 << 8, (ways - 1) << 22 | 63, sets - 1, 0]
     }
@@ -147,7 +149,7 @@ fn cache(subleaf: u32) -> [u32; 4] {
     }
 }
 
-/// Leaf 0Bh: one thread in one core. EDX is the APIC ID.
+/// Leaf 0Bh: one core with one thread. EDX is the APIC ID.
 fn topology(subleaf: u32) -> [u32; 4] {
     match subleaf {
         0 => [0, 1, 1 << 8, 0],
@@ -199,7 +201,7 @@ mod tests {
             for ecx in 0..4 {
                 let found =
                     rows.iter().find(|r| r.leaf == eax && r.subleaf.is_none_or(|subleaf| subleaf == ecx));
-                // Subleaves of 0Bh beyond the last show their own number, by a rule and not by a row.
+                // Subleaves of 0Bh beyond the last return their own number by a rule, so they have no row.
                 if (eax, ecx > 1) != (0xb, true) {
                     assert_eq!(found.map_or([0; 4], |r| r.registers), leaf(eax, ecx, BASE), "{eax:x} {ecx}");
                 }

@@ -1,16 +1,17 @@
-//! Edges of the guest's code: which near branch went where, of binaries that nobody has instrumented.
+//! Recording of branch edges in guest code, for coverage of binaries without instrumentation.
 //!
-//! An edge is a near branch (Jcc, JMP, CALL, RET, LOOP, JRCXZ), taken or not, and the instruction that was fetched next. Both
-//! are told by what their page holds and where they lie in it. So an edge of a program is the same edge in every process, at
-//! every base address, on every machine. Where an interrupt, an exception or a device's write to memory comes between the two
-//! there is no edge: so the target of a branch within a page is on the page that the branch was on.
+//! An edge is a pair: a near branch (Jcc, JMP, CALL, RET, LOOP, JRCXZ), taken or not, and the instruction fetched
+//! next. Both are identified by the contents of their page and their offset in it. So an edge of a program is the
+//! same in every process, at every base address, on every machine. If an interrupt, an exception or a device's write
+//! to memory comes between the two, no edge is recorded. Therefore the target of a branch within a page is on the
+//! same page as the branch.
 //!
-//! A branch leaves its place in [`slot::FROM`]; the next block takes it from there. The interpreter does so in
-//! [`Core::depart`] and [`Core::arrive`]; translated code looks at the first place of an edge in the table of all edges itself,
-//! where it can before the branch leaves anything, and calls for those that are not there.
+//! A branch stores its place in [`slot::FROM`], and the next block consumes it. The interpreter does both in
+//! [`Core::depart`] and [`Core::arrive`]. Translated code first checks one slot of the edge table itself, if possible
+//! before the branch stores anything, and calls [`Core::note_edge`] only if the edge is not in that slot.
 //!
-//! **Invariants.** Which edges are noted, and in which order, depends on what the guest executes and on nothing else: not on
-//! where runs stop, on caches, or on what is translated. Where they are not asked for, translated code has no trace of them.
+//! **Invariants.** The set of recorded edges and their order depend only on what the guest executes: not on the ends
+//! of runs, on caches, or on what is translated. If edges are off, translated code contains nothing for them.
 
 use crate::core::Core;
 pub use crate::core::edges::{EDGES_MAX, Edge, Place, page_name};
@@ -20,8 +21,8 @@ pub(crate) use crate::core::edges::{
 use crate::op::{JUMP, Op, slot};
 
 impl Core {
-    /// The last instruction of a block at a place has retired: count it, and note where the next one comes from, as far as
-    /// either is asked for.
+    /// Called after the last instruction of the block named `block` has retired. Counts a conditional branch and
+    /// stores the place of a branch, if these are enabled.
     #[inline(always)]
     pub(crate) fn retire(&mut self, last: &Op, block: u64) {
         if self.branches && last.is_conditional() {
@@ -37,14 +38,14 @@ impl Core {
             self.regs[slot::FROM as usize] = block & !OFFSET | u64::from(last.off);
         }
     }
-    /// A block at a place was fetched.
+    /// Called when the block named `block` is fetched. Records an edge if a branch led to it.
     #[inline(always)]
     pub(crate) fn arrive(&mut self, block: u64) {
         if self.regs[slot::FROM as usize] != 0 {
             self.note_edge(block);
         }
     }
-    /// The same, where something has departed. The block's page is the one in [`slot::PAGE`].
+    /// Records the edge from the pending branch to the block named `to`, which lies on the page in [`slot::PAGE`].
     pub(crate) fn note_edge(&mut self, to: u64) {
         let from = std::mem::take(&mut self.regs[slot::FROM as usize]);
         let address = self.regs[slot::PAGE as usize] | to & OFFSET;
@@ -53,7 +54,7 @@ impl Core {
             edges.note(from, to, address, user);
         }
     }
-    /// What comes next is no branch's doing.
+    /// Discards the pending branch, because something else determines the next instruction.
     pub(crate) fn stray(&mut self) {
         self.regs[slot::FROM as usize] = 0;
     }

@@ -1,26 +1,29 @@
-//! Why a run ended.
+//! Reasons for the end of a run.
 
 use crate::mem::mmio::Request;
 
-/// Why a run ended.
+/// Reason for the end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// The count was reached, exactly.
+    /// The requested instruction count was reached, exactly.
     Count,
-    /// An interrupt can be taken now.
+    /// An external interrupt can be taken now.
     Window,
     /// HLT retired.
     Halt,
-    /// The guest needs a device. Answer with [`Cpu::complete`](crate::Cpu::complete) (for writes: any value), then run again.
+    /// The guest accesses a device. Answer with [`Cpu::complete`](crate::Cpu::complete) (for writes, any value), then
+    /// run again.
     Device(Request),
-    /// A triple fault.
+    /// The guest caused a triple fault.
     Shutdown,
-    /// An instruction at a breakpoint is next.
+    /// The next instruction is at a breakpoint.
     Breakpoint,
-    /// A watchpoint was met, by what came last ([`Cpu::take_hits`](crate::Cpu::take_hits)).
+    /// The last instruction, interrupt or exception accessed watched bytes
+    /// ([`Cpu::take_hits`](crate::Cpu::take_hits)).
     Watchpoint,
-    /// Something that is not modelled; the reason names it.
+    /// The guest used a feature that is not modelled; the string names it.
     Unsupported(&'static str),
-    /// The CPU's own code has panicked ([`Cpu::failure`](crate::Cpu::failure)): a defect of Everett's. Nothing is executed any more.
+    /// The CPU's own code panicked ([`Cpu::failure`](crate::Cpu::failure)): a defect of Everett. The CPU executes
+    /// nothing more.
     Failed,
 }

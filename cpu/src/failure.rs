@@ -1,15 +1,16 @@
-//! Panics of the CPU's own code: a defect of Everett's, which ends the run and not the process.
+//! Containment of panics in the CPU's own code. Such a panic is a defect of Everett; it ends the run, not the
+//! process.
 //!
-//! Handlers run below translated code, through which nothing can unwind, and on threads that have other machines. So a panic is
-//! caught where translated code calls ([`crate::translate`]), and otherwise where a run begins. The CPU executes nothing from there
-//! on: whatever was changed halfway is worth nothing.
+//! Handlers run below translated code, through which nothing can unwind, and on threads that also run other machines.
+//! So panics are caught in the functions that translated code calls ([`crate::translate`]), and otherwise where a run
+//! begins. After a panic the CPU executes nothing more, because its state may be half changed.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::core::Core;
 
-/// Calls `act`. None if it panics, or has before: [`Core::failure`] says with which message.
+/// Calls `act`. Returns `None` if it panics; [`Core::failure`] then holds the message of the first panic.
 #[inline]
 pub(crate) fn caught<T>(core: &mut Core, act: impl FnOnce(&mut Core) -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(|| act(core))) {
@@ -21,7 +22,7 @@ pub(crate) fn caught<T>(core: &mut Core, act: impl FnOnce(&mut Core) -> T) -> Op
     }
 }
 
-/// The first panic is the one that counts.
+/// Stores the message of a panic, unless an earlier one is stored already.
 #[cold]
 #[inline(never)]
 fn note(core: &mut Core, payload: &(dyn Any + Send)) {

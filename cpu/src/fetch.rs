@@ -1,4 +1,4 @@
-//! From RIP to the next block, and what becomes of a block that ends other than by going on.
+//! The lookup of the block at RIP, and the handling of blocks that end early.
 
 use crate::core::Core;
 use crate::decode::cache::{Cache, Extent, Guess};
@@ -8,17 +8,17 @@ use crate::op::{Op, STACK_SEGMENT};
 use crate::state::Unsupported;
 use crate::stop::{Stop, vector};
 
-/// How a block or an instruction ended, for the outer loop.
+/// Outcome of a block or an instruction, for the run loop.
 pub(crate) enum Ended {
-    /// Look at limits and interrupts again.
+    /// The run loop checks limits and interrupts, then continues.
     Check,
-    /// Execute the next instruction alone.
+    /// The next instruction must be executed alone.
     Single,
-    /// The run is over.
+    /// The run ends.
     Exit(Exit),
 }
 
-/// The index of the block at RIP.
+/// Returns the index of the block at RIP. Decodes it if it is not cached.
 #[inline(always)]
 pub(crate) fn find(cache: &mut Cache, core: &mut Core, extent: Extent) -> Result<usize, Stop> {
     let rip = core.rip;
@@ -32,7 +32,7 @@ pub(crate) fn find(cache: &mut Cache, core: &mut Core, extent: Extent) -> Result
     }
 }
 
-/// The index of the block at RIP, if it was guessed.
+/// Returns the index of the block at RIP if it is the guessed one.
 #[inline(always)]
 pub(crate) fn guessed(cache: &Cache, core: &Core, guess: Guess) -> Option<usize> {
     cache.guessed(&core.mem, guess, core.mem.exec_gpa(core.rip)?)
@@ -73,7 +73,7 @@ fn find_slow(cache: &mut Cache, core: &mut Core, gpa: u64, extent: Extent) -> Re
     found
 }
 
-/// The fetch of the next instruction failed.
+/// Handles a failed fetch of the next instruction.
 #[cold]
 pub(crate) fn not_fetched(core: &mut Core, stop: Stop) -> Ended {
     if stop == Stop::Fault {
@@ -83,7 +83,7 @@ pub(crate) fn not_fetched(core: &mut Core, stop: Stop) -> Ended {
     Ended::Check
 }
 
-/// An instruction ended other than by going on.
+/// Handles an instruction that ended its block early.
 #[cold]
 #[inline(never)]
 pub(crate) fn stopped(core: &mut Core, op: &Op, stop: Stop) -> Ended {
@@ -105,7 +105,7 @@ pub(crate) fn stopped(core: &mut Core, op: &Op, stop: Stop) -> Ended {
             Ended::Check
         }
         Stop::Exit => match core.mem.mmio.pending {
-            // Outside of a step the shadow and trap rules do not apply, and the request is served all the same.
+            // The shadow and trap rules of `step` do not apply here, but the machine serves the request all the same.
             Some(request) => Ended::Exit(Exit::Device(request)),
             None => Ended::Check,
         },

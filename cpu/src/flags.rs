@@ -1,12 +1,12 @@
-//! Arithmetic flags, computed late.
+//! Arithmetic flags in lazy form.
 //!
-//! Most flags are never read. An arithmetic instruction leaves three words from which each flag is one or two host
-//! instructions away, whatever the operation and width were:
+//! Most flags are never read. So an arithmetic instruction leaves three words, from which one or two host
+//! instructions compute any flag, independent of the operation and width:
 //!
-//! - `res`: the result, sign-extended from its width. ZF is `res == 0`; SF and PF start from its sign and low byte.
-//! - `carry`: bit 63 is CF, bit 62 the carry into the top bit, so that OF is their difference.
-//! - `aux`: bit 4 is AF. Bit 63 inverts SF and bits 8-15 invert the low byte for PF, so that *any* set of flags (POPF,
-//!   SAHF, IRET) can be expressed.
+//! - `res`: the result, sign-extended from its width. ZF is `res == 0`; SF and PF derive from its sign and low byte.
+//! - `carry`: bit 63 is CF and bit 62 is the carry into the top bit. OF is set if the two differ.
+//! - `aux`: bit 4 is AF. Bit 63 inverts SF and bits 8-15 invert the low byte for PF, so that *any* set of flags
+//!   (POPF, SAHF, IRET) can be expressed.
 
 /// RFLAGS bits.
 pub(crate) mod bits {
@@ -28,7 +28,7 @@ pub(crate) mod bits {
     pub(crate) const ARITH: u64 = CF | PF | AF | ZF | SF | OF;
 }
 
-/// The six arithmetic flags in their late form.
+/// The six arithmetic flags in lazy form.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Flags {
     pub res: u64,
@@ -37,19 +37,20 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    /// After a logical operation: CF, OF and AF clear.
+    /// Returns the flags after a logical operation: CF, OF and AF are clear.
     #[inline(always)]
     pub(crate) fn logic(res: u64) -> Flags {
         Flags { res, carry: 0, aux: 0 }
     }
-    /// From the bits of RFLAGS.
+    /// Converts the bits of RFLAGS to lazy form.
     pub(crate) fn from_bits(f: u64) -> Flags {
         let cf = f & bits::CF != 0;
         let of = f & bits::OF != 0;
         let zf = f & bits::ZF != 0;
         let sf = f & bits::SF != 0;
         let pf = f & bits::PF != 0;
-        // A result with the right ZF, sign clear and even parity of its low byte; the rest by inversion.
+        // Start from a result with the right ZF, a clear sign and even parity of its low byte. Inversion yields the
+        // others.
         let res = if zf { 0 } else { 0x3 };
         let mut aux = f & bits::AF;
         if sf {
@@ -76,7 +77,7 @@ impl Flags {
     pub(crate) fn of(&self) -> bool {
         ((self.carry ^ (self.carry << 1)) as i64) < 0
     }
-    /// SF != OF, the signed "less".
+    /// True if SF != OF: the signed "less".
     #[inline(always)]
     pub(crate) fn lt(&self) -> bool {
         ((self.res ^ self.aux ^ self.carry ^ (self.carry << 1)) as i64) < 0
@@ -85,7 +86,7 @@ impl Flags {
     pub(crate) fn pf(&self) -> bool {
         ((self.res as u8) ^ ((self.aux >> 8) as u8)).count_ones() & 1 == 0
     }
-    /// The bits as RFLAGS has them.
+    /// Returns the flags as bits of RFLAGS.
     #[inline]
     pub(crate) fn to_bits(self) -> u64 {
         (self.cf() as u64)
@@ -95,18 +96,18 @@ impl Flags {
             | ((self.sf() as u64) << 7)
             | ((self.of() as u64) << 11)
     }
-    /// The same flags with CF replaced.
+    /// Returns the same flags with CF replaced.
     #[inline(always)]
     pub(crate) fn with_cf(self, cf: bool) -> Flags {
         let of = self.of();
         Flags { carry: ((cf as u64) << 63) | (((cf ^ of) as u64) << 62), ..self }
     }
-    /// The same flags with CF and OF replaced.
+    /// Returns the same flags with CF and OF replaced.
     #[inline(always)]
     pub(crate) fn with_cf_of(self, cf: bool, of: bool) -> Flags {
         Flags { carry: ((cf as u64) << 63) | (((cf ^ of) as u64) << 62), ..self }
     }
-    /// A result with its own SF, ZF and PF, AF clear, and the given CF and OF.
+    /// Returns the flags of a result: SF, ZF and PF derive from it, AF is clear, CF and OF are given.
     #[inline(always)]
     pub(crate) fn result(res: u64, cf: bool, of: bool) -> Flags {
         Flags { res, carry: ((cf as u64) << 63) | (((cf ^ of) as u64) << 62), aux: 0 }

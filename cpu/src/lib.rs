@@ -1,26 +1,30 @@
-//! The soft x86-64 CPU: executes guest instructions on guest RAM, exactly and countably, on any x86-64 host.
+//! The soft x86-64 CPU: executes guest instructions on guest RAM, on any x86-64 host, and counts them exactly.
 //!
-//! It knows memory and registers only. Devices, interrupt controllers and time are outside: an access to an address that
-//! is not RAM ends [`Cpu::run`], the caller answers, and the next `run` finishes the instruction.
+//! The crate knows memory and registers only. Devices, interrupt controllers and time are outside: an access to an
+//! address that is not RAM ends [`Cpu::run`], the caller answers it, and the next `run` finishes the instruction.
 //!
 //! - [`state`]: the architectural state as plain data
-//! - `core`: the same in the form that executes
+//! - `core`: the same state in the form that handlers work on
 //! - `mem/`: RAM, paging, the software TLB, coherence
-//! - `decode/`: instructions to operations, the cache of blocks
+//! - `decode/`: guest bytes to operations, and the block cache
 //! - `op/`: a decoded instruction with its operands
 //! - `exec/`: the handlers, by family of instructions, and delivery of exceptions and interrupts
 //! - `model`, `cpuid`, `msr`: the CPU model `v2`
-//! - `run`: the loop; `fetch`: from RIP to the next block; `exit`: why a run ends; `code`: what it knows of code, and who shares that; `translate/`: hot blocks as host code
-//! - `failure`: panics of all of that, which end the run and not the process
-//! - `edges`: which branch went where, if somebody asks
-//! - `zeroed`: tables that cost nothing where nobody has been
+//! - `run`: the run loop
+//! - `fetch`: the lookup of the next block
+//! - `exit`: reasons for the end of a run
+//! - `code`: decoded and translated code, which CPUs can share
+//! - `translate/`: translation of hot blocks to host code
+//! - `failure`: containment of panics in the CPU's own code; a panic ends the run, not the process
+//! - `edges`: recording of branch edges, if enabled
+//! - `zeroed`: large tables whose untouched parts use no host memory
 //!
 //! **Invariants.**
-//! - What a guest computes is a function of its state and RAM: never of the sizes or contents of caches, of where a run
-//!   was stopped, or of the host.
-//! - The count is exact: a run stops between two instructions of the guest, and an iteration of a repeated string
+//! - A guest's results are a function of its state and RAM. They do not depend on the sizes or contents of caches, on
+//!   where a run was stopped, or on the host.
+//! - The instruction count is exact: a run stops between two guest instructions. Each iteration of a repeated string
 //!   instruction counts as one.
-//! - No input panics: whatever bytes a guest executes end in guest exceptions or in an [`Exit`].
+//! - No input panics: any bytes that a guest executes lead to guest exceptions or to an [`Exit`].
 
 mod code;
 mod core;

@@ -1,8 +1,8 @@
-//! The named CPU model `v2`: x86-64-v2 and nothing more. What an instruction needs, and what CPUID says.
+//! The instruction sets of the CPU model `v2`: x86-64-v2 and nothing more.
 
 use iced_x86::{CpuidFeature, Instruction};
 
-/// Whether the model has everything that the instruction needs.
+/// True if the model has every feature that the instruction needs.
 pub fn has(i: &Instruction) -> bool {
     i.cpuid_features().iter().all(|f| {
         use CpuidFeature::*;

@@ -1,4 +1,4 @@
-//! The run loop: find a block, execute it, deal with how it ended.
+//! The run loop: finds a block, executes it, and handles the way it ended.
 
 use crate::code::{CacheConfig, Code, Known};
 use crate::core::{Core, TscAnchor};
@@ -14,18 +14,19 @@ use crate::state::{CpuState, Dead};
 use crate::stop::Fault;
 use crate::translate::Hot;
 
-/// When a run ends, besides the guest's own exits.
+/// Conditions that end a run, in addition to the guest's own exits.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Until<'a> {
-    /// Stop at this count, absolute.
+    /// Absolute instruction count at which the run stops.
     pub icount: u64,
-    /// Stop at the first boundary at which an external interrupt can be taken.
+    /// True if the run stops at the first instruction boundary at which an external interrupt can be taken.
     pub window: bool,
-    /// Stop before an instruction at one of these linear addresses (sorted), the run's first instruction excepted.
+    /// Sorted linear addresses. The run stops before an instruction at one of them, except before its first
+    /// instruction.
     pub breakpoints: &'a [u64],
 }
 
-/// One virtual CPU.
+/// One vCPU.
 #[derive(Debug)]
 pub struct Cpu {
     core: Core,
@@ -33,111 +34,112 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// A CPU on `ram`, in the default state.
+    /// Creates a CPU on `ram`, in the default state, with code caches of its own.
     pub fn new(ram: Ram, caches: CacheConfig) -> Cpu {
         Cpu::sharing(ram, &Code::new(caches))
     }
-    /// The same, which shares its code with others.
+    /// Creates a CPU on `ram`, in the default state, that shares the caches of `code` with other CPUs.
     pub fn sharing(ram: Ram, code: &Code) -> Cpu {
         let mut core = Core::new(Mem::new(ram, code.caches().tlb_entries));
         core.edges = code.caches().edges.then(|| Box::new(Edges::new()));
         core.branches = code.caches().branches;
         Cpu { core, code: code.clone() }
     }
-    /// Instructions retired.
+    /// Returns the number of retired instructions.
     pub fn icount(&self) -> u64 {
         self.core.icount
     }
-    /// Conditional branches (Jcc, LOOP, JRCXZ) retired since the state was last replaced, taken or not. Zero, unless
-    /// [`CacheConfig::branches`] asks for them.
+    /// Returns the number of conditional branches (Jcc, LOOP, JRCXZ), taken or not, that retired since the state was
+    /// last replaced. Zero unless [`CacheConfig::branches`] is set.
     pub fn branches(&self) -> u64 {
         self.core.regs[slot::BRANCHES as usize]
     }
-    /// Whether they are counted.
+    /// True if retired conditional branches are counted.
     pub fn counts_branches(&self) -> bool {
         self.core.branches
     }
-    /// The architectural state.
+    /// Returns the architectural state.
     pub fn state(&self) -> CpuState {
         self.core.save_state()
     }
-    /// Replace the architectural state, the count included.
+    /// Replaces the architectural state, including the instruction count.
     pub fn set_state(&mut self, state: &CpuState) {
         self.core.load_state(state);
     }
-    /// Edges of code that were executed for the first time since [`Cpu::forget_edges`], in this order, and were not taken yet.
-    /// None, unless [`CacheConfig::edges`] asks for them; [`EDGES_MAX`](crate::EDGES_MAX) at most.
+    /// Returns the edges that were first executed since [`Cpu::forget_edges`] and not taken yet, in execution order.
+    /// Empty unless [`CacheConfig::edges`] is set; at most [`EDGES_MAX`](crate::EDGES_MAX) edges.
     pub fn take_edges(&mut self) -> Vec<Edge> {
         self.core.edges.as_mut().map_or_else(Vec::new, |edges| edges.take())
     }
-    /// From here on every edge is executed for the first time.
+    /// Forgets all recorded edges, so that each edge counts as new when it is next executed.
     pub fn forget_edges(&mut self) {
         self.core.stray();
         if let Some(edges) = &mut self.core.edges {
             edges.forget();
         }
     }
-    /// Watch bytes, instead of those that were watched before. The guest does the same as without. A run ends behind an
-    /// instruction, interrupt or exception that accesses them.
+    /// Replaces all watchpoints. The guest behaves the same with and without them. A run ends after the instruction,
+    /// interrupt or exception that accesses watched bytes.
     pub fn set_watchpoints(&mut self, points: &[Watchpoint]) {
         self.core.mem.set_watchpoints(points);
     }
-    /// Who accessed what is watched, since the last call.
+    /// Returns the accesses to watched bytes since the last call.
     pub fn take_hits(&mut self) -> Vec<Hit> {
         self.core.mem.take_hits()
     }
-    /// Set what RDTSC shows.
+    /// Sets the relation between the instruction count and the TSC.
     pub fn set_tsc(&mut self, anchor: TscAnchor) {
         self.core.tsc = anchor;
     }
-    /// Answer the request of the last [`Exit::Device`].
+    /// Supplies the answer to the request of the last [`Exit::Device`].
     pub fn complete(&mut self, value: u64) {
         self.core.mem.mmio.answer(value);
     }
-    /// Whether an external interrupt would be taken now.
+    /// True if an external interrupt can be taken now.
     pub fn interruptible(&self) -> bool {
         self.core.interruptible() && !self.core.mem.mmio.in_progress()
     }
-    /// Take an external interrupt.
+    /// Delivers an external interrupt.
     ///
     /// # Panics
-    /// If the CPU is not [`interruptible`](Cpu::interruptible).
+    /// Panics if the CPU is not [`interruptible`](Cpu::interruptible).
     pub fn interrupt(&mut self, vector: u8) {
         assert!(self.interruptible(), "an interrupt was injected into a CPU that cannot take one");
         self.core.halted = false;
         caught(&mut self.core, |core| core.deliver_interrupt(vector));
     }
-    /// Deliver an exception before the next instruction, for whoever has another CPU that was about to. CR2 is as it should
-    /// be already, if it is a page fault.
+    /// Delivers an exception before the next instruction. The KVM engine uses this for an exception that its own vCPU
+    /// was about to deliver. For a page fault, CR2 must already hold the faulting address.
     pub fn exception(&mut self, vector: u8, error: Option<u32>) {
         self.core.mem.fault_address = self.core.cr2;
         let rip = self.core.rip;
         let fault = Fault { vector, error, non_canonical: false };
         caught(&mut self.core, |core| core.deliver_fault(fault, rip));
     }
-    /// Somebody other than this CPU wrote RAM.
+    /// Notes that something other than this CPU wrote `len` bytes of RAM at `gpa`.
     pub fn memory_written(&mut self, gpa: u64, len: u64) {
         self.core.stray();
         self.core.mem.written_outside(gpa, len);
     }
-    /// Pages written since the last call, ascending page numbers.
+    /// Returns the numbers of the pages that were written since the last call, ascending.
     pub fn take_dirty_pages(&mut self) -> Vec<u64> {
         self.core.mem.take_dirty()
     }
-    /// A restore replaced the contents of these pages. Decoded code of other pages stays, and so does what was decoded
-    /// from these where the bytes come back. Nothing counts as written since the last [`Cpu::take_dirty_pages`].
+    /// Notes that a restore replaced the contents of these pages. Decoded code of other pages is kept. Code of the
+    /// replaced pages is found again if the same bytes come back. After this call no page counts as written since the
+    /// last [`Cpu::take_dirty_pages`].
     ///
     /// # Panics
-    /// If one is not a page of RAM.
+    /// Panics if one of the numbers is not a page of RAM.
     pub fn memory_replaced(&mut self, pages: &[u64]) {
         self.core.stray();
         self.core.mem.replaced(pages);
     }
-    /// How many blocks of code were decoded since the beginning, by all that share it: what a warm cache saves.
+    /// Returns the number of blocks decoded so far by all CPUs that share the code. A warm cache keeps it low.
     pub fn blocks_decoded(&self) -> u64 {
         self.code.lock().cache.decoded()
     }
-    /// Read guest memory by linear address, without side effects. Returns how many bytes could be read.
+    /// Reads guest memory by linear address, without side effects. Returns the number of bytes that could be read.
     pub fn read_virtual(&self, gva: u64, buf: &mut [u8]) -> usize {
         let mut done = 0;
         while done < buf.len() {
@@ -153,32 +155,32 @@ impl Cpu {
         }
         done
     }
-    /// How many blocks were translated to host code since the beginning, by all that share them.
+    /// Returns the number of blocks translated to host code so far by all CPUs that share the code.
     pub fn blocks_translated(&self) -> u64 {
         self.code.lock().hot.as_ref().map_or(0, Hot::made)
     }
-    /// Drop everything that is cached. Changes nothing that a guest can see; for tests of exactly that.
+    /// Drops all cached TLB entries and decoded blocks. The guest cannot observe it; tests use it to verify that.
     pub fn flush_caches(&mut self) {
         self.core.mem.flush_tlb();
         self.code.lock().cache.flush();
     }
-    /// Plant a defect: stores to page tables leave stale translations behind. For tests of the determinism checks.
+    /// Plants a defect, for tests of the determinism checks: stores to page tables leave stale TLB entries behind.
     #[doc(hidden)]
     pub fn leak_stale_translations(&mut self, on: bool) {
         self.core.mem.leak_stale_tlb = on;
     }
 
-    /// Plant a defect: the first CPUID at or after this count panics. For tests of what becomes of a panic.
+    /// Plants a defect, for tests of panic containment: the first CPUID at or after this instruction count panics.
     #[doc(hidden)]
     pub fn leak_panic(&mut self, from: Option<u64>) {
         self.core.panics_from = from;
     }
-    /// The message of the panic after which nothing is executed any more.
+    /// Returns the message of the panic that stopped this CPU for good, if there was one.
     pub fn failure(&self) -> Option<&str> {
         self.core.failure.as_deref()
     }
 
-    /// Run until one of the ends in `until` or an exit of the guest's.
+    /// Runs until a condition of `until` holds or the guest causes an exit.
     pub fn run(&mut self, until: Until<'_>) -> Exit {
         let Cpu { core, code } = self;
         if core.failure.is_some() {
@@ -189,7 +191,7 @@ impl Cpu {
         match exit.filter(|_| core.failure.is_none()) {
             Some(exit) => exit,
             None => {
-                // Others may share it, and it may have been changed halfway.
+                // The panic may have left the shared cache half changed.
                 known.cache.flush();
                 Exit::Failed
             }
@@ -197,7 +199,7 @@ impl Cpu {
     }
 }
 
-/// See [`Cpu::run`].
+/// Implements [`Cpu::run`].
 fn run(core: &mut Core, code: &mut Known, until: Until<'_>) -> Exit {
     (core.limit, core.window) = (until.icount, until.window);
     let mut single = false;
@@ -225,7 +227,7 @@ fn run(core: &mut Core, code: &mut Known, until: Until<'_>) -> Exit {
             if until.window && core.interruptible() {
                 return Exit::Window;
             }
-            // An instruction that was found to need a block of its own has not been executed yet.
+            // With `single`, this instruction has passed the check before, and has not executed since.
             if !first && !single && until.breakpoints.binary_search(&core.rip).is_ok() {
                 return Exit::Breakpoint;
             }
@@ -253,7 +255,8 @@ fn run(core: &mut Core, code: &mut Known, until: Until<'_>) -> Exit {
     }
 }
 
-/// Execute blocks for as long as nothing needs a look. With `NOTES`, note their edges or count their branches.
+/// Executes blocks until one ends in a way that the run loop must handle. With `NOTES`, records their edges and
+/// counts their branches.
 fn blocks<const NOTES: bool>(core: &mut Core, code: &mut Known) -> Ended {
     let Known { cache, hot } = code;
     let mut index = match find(cache, core, Extent::Block) {
@@ -309,8 +312,8 @@ fn blocks<const NOTES: bool>(core: &mut Core, code: &mut Known) -> Ended {
     }
 }
 
-/// Execute one instruction, with everything that may happen around it. With `single`, it may store to code and to
-/// page tables.
+/// Executes one instruction together with its debug, trap and shadow rules. With `single`, the instruction may store
+/// to code and to page tables.
 fn step(core: &mut Core, cache: &mut Cache, limit: u64, single: bool) -> Ended {
     let shadow = std::mem::take(&mut core.shadow);
     let trap = core.rflags & bits::TF != 0;
@@ -319,7 +322,7 @@ fn step(core: &mut Core, cache: &mut Cache, limit: u64, single: bool) -> Ended {
         return Ended::Check;
     }
     core.mem.mmio.rewind();
-    // One iteration of a repeated instruction when each one has to be looked at: a store to code may change the
+    // One iteration of a repeated instruction, if each iteration must be checked: a store to code may change the
     // instruction itself.
     let watched = core.dr7 & 0xff != 0;
     let one = single || shadow || trap || watched || core.mem.mmio.in_progress();

@@ -1,7 +1,7 @@
-//! The architectural state of one virtual CPU, as plain data: what a moment stores and a digest covers.
+//! The architectural state of one vCPU as plain data. Moments store it and digests cover it.
 //!
-//! Canonical: two CPUs that a guest cannot tell apart have equal values here. Caches, lazy flags and TLBs are not part
-//! of it.
+//! The form is canonical: two CPUs that a guest cannot tell apart have equal values here. Caches, lazy flags and TLBs
+//! are not part of it.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub struct Segment {
     pub selector: u16,
     /// Hidden base address.
     pub base: u64,
-    /// Hidden limit in bytes, granularity applied.
+    /// Hidden limit in bytes, with granularity applied.
     pub limit: u32,
     /// Access rights as bits 8-23 of the descriptor's second word, shifted right by 8: type, S, DPL, P, AVL, L, D/B, G.
     pub access: u16,
@@ -23,11 +23,11 @@ impl Segment {
     pub fn dpl(&self) -> u8 {
         ((self.access >> 5) & 3) as u8
     }
-    /// The present bit.
+    /// True if the present bit is set.
     pub fn present(&self) -> bool {
         self.access & 0x80 != 0
     }
-    /// The L bit: 64-bit code.
+    /// True if the L bit is set: 64-bit code.
     pub fn long(&self) -> bool {
         self.access & 0x2000 != 0
     }
@@ -38,11 +38,11 @@ impl Segment {
 pub struct TableRegister {
     /// Linear base address.
     pub base: u64,
-    /// Limit in bytes, minus one.
+    /// Limit: size of the table in bytes, minus one.
     pub limit: u16,
 }
 
-/// Model-specific registers that hold state of their own.
+/// Model-specific registers that have state of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Msrs {
     /// IA32_STAR.
@@ -69,7 +69,7 @@ pub struct Msrs {
     pub misc_enable: u64,
     /// IA32_TSC_AUX.
     pub tsc_aux: u64,
-    /// What the guest added to the TSC by writing it.
+    /// Amount that the guest added to the TSC by writing it.
     pub tsc_offset: u64,
     /// IA32_MTRR_DEF_TYPE.
     pub mtrr_def_type: u64,
@@ -97,7 +97,7 @@ impl Default for Msrs {
             misc_enable: 1,
             tsc_aux: 0,
             tsc_offset: 0,
-            // As firmware leaves it: enabled, everything write-back.
+            // The value that firmware leaves: MTRRs enabled, all memory write-back.
             mtrr_def_type: 0x806,
             mtrr_var: [0; 16],
             mtrr_fixed: [0; 11],
@@ -164,7 +164,7 @@ pub mod seg {
     pub const GS: usize = 5;
 }
 
-/// Something that the CPU does not model, and that ended the run.
+/// A feature that the CPU does not model, and whose use ended the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unsupported {
     /// The guest entered a 32-bit code segment.
@@ -175,12 +175,12 @@ pub enum Unsupported {
     FetchOutsideRam,
     /// The IDT, a descriptor table, the TSS or the stack of a delivery is not in RAM.
     DeliveryOutsideRam,
-    /// A handler faults before its first instruction retires, again and again.
+    /// A handler faulted again and again before its first instruction retired.
     EndlessExceptions,
 }
 
 impl Unsupported {
-    /// For people.
+    /// Returns the description for the operator.
     pub fn reason(self) -> &'static str {
         match self {
             Unsupported::Code32Bit => "32-bit code",
@@ -196,16 +196,16 @@ impl Unsupported {
     }
 }
 
-/// Why a CPU executes nothing any more. Only another state gets it going again.
+/// Reason for which a CPU executes nothing more until its state is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Dead {
     /// A triple fault.
     Shutdown,
-    /// Something that is not modelled.
+    /// The guest used a feature that is not modelled.
     Unsupported(Unsupported),
 }
 
-/// Everything that a guest can observe of its CPU, and the count of what it did.
+/// Everything that a guest can observe of its CPU, and the instruction count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuState {
     /// Instructions retired.
@@ -246,18 +246,19 @@ pub struct CpuState {
     pub msrs: Msrs,
     /// x87 and SSE.
     pub fpu: FpuState,
-    /// In HLT, waiting for an interrupt.
+    /// True after HLT, while the CPU waits for an interrupt.
     pub halted: bool,
-    /// Interrupts are held off for one instruction (after STI or MOV SS).
+    /// True in an interrupt shadow: interrupts are held off for one instruction after STI or MOV SS.
     pub shadow: bool,
-    /// Exceptions since the last instruction retired; a bound ends a chain of them.
+    /// Exceptions since the last retired instruction. Their number is bounded, so an endless chain of them ends the
+    /// run.
     pub exceptions: u32,
-    /// Executes nothing any more.
+    /// Set if the CPU executes nothing more.
     pub dead: Option<Dead>,
 }
 
 impl Default for CpuState {
-    /// A CPU in long mode, CPL 0, with paging structures at zero: the loader fills in the rest.
+    /// Returns a CPU in long mode at CPL 0, with all paging structures at address zero. The loader fills in the rest.
     fn default() -> Self {
         let data = Segment { selector: 0x18, base: 0, limit: 0xffff_ffff, access: 0xc093 };
         let code = Segment { selector: 0x10, base: 0, limit: 0xffff_ffff, access: 0xa09b };

@@ -1,20 +1,22 @@
-//! How a handler ends other than by going on to the next instruction, and the faults of the architecture.
+//! The ways in which a handler ends a block early, and the exceptions of the architecture.
 
-/// Why the run loop gets control back in the middle of a block. Small, so that a `Result` stays in a register.
+/// Reason for which the run loop gets control back in the middle of a block. Small, so that a `Result` stays in a
+/// register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// The instruction retired; look at interrupts, limits and translations again before the next one.
+    /// The instruction retired. Interrupts, limits and address translation must be checked again before the next one.
     Leave,
-    /// The instruction raised an exception ([`crate::core::Core::fault`]); it has not retired and changed nothing.
+    /// The instruction raised an exception ([`crate::mem::Mem::fault`]). It has not retired and has changed nothing.
     Fault,
-    /// The instruction needs the machine ([`crate::core::Core::exit`]); it has not retired and changed nothing. It is
-    /// executed again when the answer is there.
+    /// The instruction needs an answer from the machine ([`crate::mem::mmio::Mmio::pending`]). It has not retired and
+    /// has changed nothing. It is executed again once the answer is available.
     Exit,
-    /// The instruction is about to store to a page with code or page tables: execute it alone, in a block of one.
+    /// The instruction must be executed alone, in a block of one, for example because it stores to a page with code
+    /// or page tables.
     Single,
 }
 
-/// What handlers return.
+/// Result of a handler.
 pub(crate) type Flow = Result<(), Stop>;
 
 /// An exception to be delivered (SDM vol. 3A, chapter 6).
@@ -24,7 +26,8 @@ pub(crate) struct Fault {
     pub vector: u8,
     /// Error code, for the vectors that push one.
     pub error: Option<u32>,
-    /// A general protection fault from a non-canonical address: #SS instead when the reference was to the stack.
+    /// True for a general protection fault caused by a non-canonical address. It becomes #SS if the access was to the
+    /// stack.
     pub non_canonical: bool,
 }
 

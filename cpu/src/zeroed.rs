@@ -1,5 +1,6 @@
-//! Tables that start as zeroes and cost the host nothing where nobody has been: a new CPU next to a big guest must not
-//! pay for the size of the guest. (A zeroed `Vec` is lazy too, until the allocator recycles memory and clears it by hand.)
+//! Zero-initialised tables whose untouched parts use no host memory: the cost of a new CPU must not depend on the
+//! size of its guest's RAM. A zeroed `Vec` is lazy as well, but only until the allocator recycles memory and clears
+//! it explicitly.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
@@ -8,11 +9,11 @@ use std::ops::{Deref, DerefMut};
 use bytemuck::Zeroable;
 use memmap2::{Advice, MmapMut};
 
-/// Tables of at least so many bytes are asked for in large pages: they are looked into at random, and a miss of the host's TLB
-/// costs more than the miss of its cache.
+/// Tables of at least this size ask the host for large pages. They are accessed at random, and a miss in the host's
+/// TLB costs more than a miss in its cache.
 const LARGE_BYTES: usize = 2 << 20;
 
-/// A table of fixed length in anonymous memory of its own. `T` has no drop glue: entries are never dropped.
+/// A table of fixed length in its own anonymous mapping. Entries are never dropped; `T` has no drop glue.
 #[derive(Debug)]
 pub(crate) struct Zeroed<T> {
     map: MmapMut,
@@ -21,14 +22,15 @@ pub(crate) struct Zeroed<T> {
 }
 
 impl<T: Zeroable + Copy> Zeroed<T> {
-    /// `len` zero entries. As with any allocation, the process ends when the host has no memory for it.
+    /// Creates a table of `len` zero entries. As with any allocation, the process ends if the host has no memory for
+    /// it.
     pub(crate) fn new(len: usize) -> Zeroed<T> {
-        // A mapping has at least one byte, and is aligned for every type that is no larger than a page.
+        // A mapping has at least one byte, and is aligned for every type whose alignment is at most a page.
         const { assert!(align_of::<T>() <= 4096 && size_of::<T>() > 0) };
         let layout = std::alloc::Layout::array::<T>(len.max(1)).unwrap_or_else(|_| too_long(len));
         let map = MmapMut::map_anon(layout.size()).unwrap_or_else(|_| std::alloc::handle_alloc_error(layout));
         if layout.size() >= LARGE_BYTES {
-            // A host without large pages is slower, and that is all.
+            // Failure is harmless: without large pages the table is only slower.
             let _ = map.advise(Advice::HugePage);
         }
         Zeroed { map, len, entries: PhantomData }
@@ -45,8 +47,9 @@ impl<T: Zeroable + Copy> Deref for Zeroed<T> {
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        // SAFETY: the mapping is aligned and has room for `len` entries (`new`), all of which are initialised: zero is a
-        // value of `T`, and what else is there was written as a `T`. It lives as long as `self`, which is borrowed.
+        // SAFETY: the mapping is aligned for `T` and has room for `len` entries (`new`). All of them are initialised:
+        // zero is a valid `T` (`Zeroable`), and any other content was written as a `T`. The mapping lives as long as
+        // `self`, which is borrowed.
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.len) }
     }
 }
@@ -54,7 +57,7 @@ impl<T: Zeroable + Copy> Deref for Zeroed<T> {
 impl<T: Zeroable + Copy> DerefMut for Zeroed<T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as in `deref`; `self` is borrowed exclusively.
+        // SAFETY: as in `deref`; in addition, `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.map.as_mut_ptr().cast(), self.len) }
     }
 }

@@ -1,64 +1,65 @@
-//! The table of edges that were executed, as data ([`crate::edges`]).
+//! The table of recorded branch edges ([`crate::edges`]).
 
 use crate::zeroed::Zeroed;
 
-/// So many edges are noted between two calls of [`Edges::forget`]; a guest that has more makes its code up.
+/// Maximum number of edges recorded between two calls of [`Cpu::forget_edges`](crate::Cpu::forget_edges). Only a guest
+/// that generates code without end has more.
 pub const EDGES_MAX: usize = 1 << 19;
-/// The table of edges has so many entries, minus one: half of them are free at least.
+/// Index mask of the edge table. The table has twice [`EDGES_MAX`] entries, so at least half of them are free.
 pub(crate) const TABLE_MASK: usize = 2 * EDGES_MAX - 1;
-/// The binary logarithm of an entry's bytes.
+/// Binary logarithm of the size of a table entry in bytes.
 pub(crate) const TABLE_SHIFT: u8 = 3;
-/// See [`number`].
+/// Left rotation of the source in an edge's [`number`], in bits.
 pub(crate) const NUMBER_ROTATION: u8 = 13;
-/// The bits of a place that are an offset in a page.
+/// Mask of the bits of a place that hold the offset in the page.
 pub(crate) const OFFSET: u64 = 0xfff;
 
-/// An instruction, by what its page holds: 52 bits of a digest of that, and the offset in the page.
+/// Identity of an instruction: 52 bits of a digest of its page's contents, and its offset in the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place(u64);
 
 impl Place {
-    /// The name of its page ([`page_name`]).
+    /// Returns the name of the page ([`page_name`]).
     #[must_use]
     pub fn page(self) -> u64 {
         self.0 >> 12
     }
-    /// The offset in its page, in bytes.
+    /// Returns the offset in the page, in bytes.
     #[must_use]
     pub fn offset(self) -> u16 {
         (self.0 & OFFSET) as u16
     }
-    /// Both in one word: the page's name in bits 12 to 63.
+    /// Returns both in one word: the page's name in bits 12 to 63, the offset in bits 0 to 11.
     #[must_use]
     pub fn word(self) -> u64 {
         self.0
     }
 }
 
-/// What a page of code is called in a [`Place`], by its 4096 bytes: 52 bits of their BLAKE3 digest.
+/// Returns the name of a page of code in a [`Place`]: 52 bits of the BLAKE3 digest of its 4096 bytes.
 #[must_use]
 pub fn page_name(bytes: &[u8]) -> u64 {
     let digest = blake3::hash(bytes);
     u64::from_le_bytes(std::array::from_fn(|i| digest.as_bytes()[i])) >> 12
 }
 
-/// A branch that went somewhere for the first time.
+/// A branch edge, recorded when it was first executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Edge {
     /// The branch.
     pub from: Place,
-    /// Where it went: what follows it, if it was not taken.
+    /// The instruction that was executed next. It follows the branch directly if that was not taken.
     pub to: Place,
-    /// The linear address of that.
+    /// Linear address of `to`.
     pub address: u64,
-    /// At CPL 3.
+    /// True if executed at CPL 3.
     pub user: bool,
 }
 
-/// The edges that were seen.
+/// The edges recorded so far.
 #[derive(Debug)]
 pub(crate) struct Edges {
-    /// By [`number`], at [`first_slot`] or the next one that was free. 0 is none.
+    /// Hash table of edge numbers with linear probing from [`first_slot`]. 0 is an empty entry.
     table: Zeroed<u64>,
     seen: usize,
     fresh: Vec<Edge>,
@@ -66,13 +67,15 @@ pub(crate) struct Edges {
 
 const _: () = assert!(size_of::<u64>() == 1 << TABLE_SHIFT);
 
-/// What an edge is told by. Two edges between the same two pages have two numbers, as the offsets stay apart; any others are
-/// as good as sure to. `translate::routines::edge` computes the same.
+/// Returns the number that identifies an edge. Two different edges between the same two pages always have different
+/// numbers, as their offsets stay apart; a collision of others is very unlikely. `translate::routines::edge` computes
+/// the same number.
 pub(crate) fn number(from: u64, to: u64) -> u64 {
     from.rotate_left(u32::from(NUMBER_ROTATION)) ^ to
 }
 
-/// Where in the table an edge is looked for first; `translate::routines::edge` computes the same.
+/// Returns the slot of the table at which the search for an edge begins. `translate::routines::edge` computes the
+/// same slot.
 pub(crate) fn first_slot(number: u64) -> usize {
     (number ^ number >> 12) as usize & TABLE_MASK
 }
@@ -81,15 +84,15 @@ impl Edges {
     pub(crate) fn new() -> Edges {
         Edges { table: Zeroed::new(TABLE_MASK + 1), seen: 0, fresh: Vec::new() }
     }
-    /// Where translated code finds the table.
+    /// Returns the host address of the table, for translated code.
     pub(crate) fn table_address(&self) -> u64 {
         self.table.as_ptr() as u64
     }
-    /// Edges that were seen first since they were taken last, in this order.
+    /// Returns the edges that were recorded since the last call, in execution order.
     pub(crate) fn take(&mut self) -> Vec<Edge> {
         std::mem::take(&mut self.fresh)
     }
-    /// None was seen.
+    /// Forgets all recorded edges.
     pub(crate) fn forget(&mut self) {
         if self.seen > 0 {
             self.table.fill(0);
@@ -97,8 +100,8 @@ impl Edges {
         }
         self.fresh.clear();
     }
-    /// Whether an edge is a new one. When there is room for no more, none is; and the one whose number is 0 never is, here as in
-    /// translated code.
+    /// Inserts an edge number. Returns true if it is new. Returns false if the table is full, and for the number 0,
+    /// which translated code also takes for known.
     fn insert(&mut self, number: u64) -> bool {
         if number == 0 {
             return false;
@@ -121,7 +124,7 @@ impl Edges {
     }
 }
 
-/// The word of a place on a page of this name.
+/// Returns the word of the place at `offset` in the page of this name.
 pub(crate) fn word(page_name: u64, offset: u64) -> u64 {
     page_name << 12 | offset & OFFSET
 }

@@ -1,6 +1,7 @@
-//! The state that handlers work on: registers in the form that executes fast, and memory.
+//! The state that handlers work on: memory, and registers in the form that executes fast.
 //!
-//! [`crate::state::CpuState`] is the same as plain data. Nothing here is a cache except `mem`'s TLB and the late flags.
+//! [`crate::state::CpuState`] is the same state as plain data. The only derived forms here are the TLB in `mem` and
+//! the lazy flags.
 
 pub(crate) mod edges;
 pub(crate) mod native;
@@ -46,37 +47,37 @@ pub(crate) mod efer {
     pub(crate) const NXE: u64 = 1 << 11;
 }
 
-/// What the TSC shows as a function of the instruction count.
+/// Linear function from the instruction count to the TSC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TscAnchor {
-    /// The count at which the TSC shows `tsc`.
+    /// Instruction count at which the TSC is `tsc`.
     pub icount: u64,
-    /// What it shows there.
+    /// Value of the TSC at `icount`.
     pub tsc: u64,
-    /// Ticks per `den` instructions.
+    /// TSC ticks per `den` instructions.
     pub num: u64,
-    /// See `num`; not zero.
+    /// Denominator of the rate; not zero.
     pub den: u64,
 }
 
-/// Registers and memory of one virtual CPU.
+/// Registers and memory of one vCPU.
 #[derive(Debug)]
 pub(crate) struct Core {
-    /// General registers, then the slots of [`slot`].
+    /// General registers, followed by the slots of [`slot`].
     pub regs: [u64; slot::COUNT],
-    /// The next instruction; valid between blocks and set by control flow.
+    /// Address of the next instruction. Valid between blocks, and set by control flow.
     pub rip: u64,
-    /// Arithmetic flags.
+    /// Arithmetic flags in lazy form.
     pub flags: Flags,
-    /// The rest of RFLAGS.
+    /// All other bits of RFLAGS.
     pub rflags: u64,
     /// Current privilege level.
     pub cpl: u8,
     /// Instructions retired before the current block.
     pub icount: u64,
-    /// Where `run` has to stop; repeated string instructions look at it.
+    /// Instruction count at which the run must stop. Repeated string instructions check it.
     pub limit: u64,
-    /// The run ends where an external interrupt can be taken.
+    /// True if the run ends as soon as an external interrupt can be taken.
     pub window: bool,
     pub mem: Mem,
     pub seg: [Segment; 6],
@@ -97,21 +98,22 @@ pub(crate) struct Core {
     pub halted: bool,
     pub shadow: bool,
     pub tsc: TscAnchor,
-    /// The instruction cleared RFLAGS.TF by entering a handler, so that a single step does not end there.
+    /// True if the instruction cleared RFLAGS.TF by entering a handler, so that it must not end with a single-step
+    /// trap.
     pub no_trap: bool,
-    /// The count at the last exception, and how many there have been at that count.
+    /// Instruction count at the last exception, and the number of exceptions at that count.
     pub exceptions_at: (u64, u32),
-    /// Executes nothing any more.
+    /// Set if the CPU executes nothing more until its state is replaced.
     pub dead: Option<Dead>,
-    /// The message of a panic in the CPU's own code. Executes nothing any more, whatever state it gets.
+    /// Message of a panic in the CPU's own code. If set, the CPU executes nothing more, whatever state it is given.
     pub failure: Option<Box<str>>,
-    /// A planted defect: the first CPUID at or after this count panics.
+    /// Planted defect for tests: the first CPUID at or after this instruction count panics.
     pub panics_from: Option<u64>,
-    /// Edges of code, if they are asked for.
+    /// Recorded edges, if recording is on.
     pub edges: Option<Box<Edges>>,
-    /// Conditional branches are counted, in [`slot::BRANCHES`].
+    /// True if conditional branches are counted, in [`slot::BRANCHES`].
     pub branches: bool,
-    /// What translated code leaves behind; nothing of it means anything outside of that.
+    /// State of translated code. Meaningless outside of it.
     pub native: Native,
 }
 
@@ -157,18 +159,18 @@ impl Core {
         core.load_state(&CpuState::default());
         core
     }
-    /// RFLAGS, whole.
+    /// Returns the complete RFLAGS.
     pub(crate) fn rflags(&self) -> u64 {
         self.rflags | self.flags.to_bits()
     }
-    /// Set RFLAGS, whole; reserved bits are forced.
+    /// Sets the complete RFLAGS. Reserved bits get their fixed values.
     pub(crate) fn set_rflags(&mut self, v: u64) {
         let known = bits::TF | bits::IF | bits::DF | bits::IOPL | bits::NT | bits::RF | bits::AC | bits::ID;
         self.flags = Flags::from_bits(v);
         self.rflags = (v & known) | 2;
         self.update_mode();
     }
-    /// Choose the rules for memory accesses: after any change of CPL, RFLAGS.AC or CR0.AM.
+    /// Selects the TLB mode. Must be called after any change of CPL, RFLAGS.AC or CR0.AM.
     pub(crate) fn update_mode(&mut self) {
         let ac = self.rflags & bits::AC != 0;
         let mode = match (self.cpl == 3, ac) {
@@ -179,7 +181,8 @@ impl Core {
         };
         self.mem.tlb.set_mode(mode);
     }
-    /// Hand the paging registers to memory and drop all translations: after any change of CR0, CR3, CR4 or EFER.
+    /// Passes the paging registers to memory and flushes the TLB. Must be called after any change of CR0, CR3, CR4 or
+    /// EFER.
     pub(crate) fn update_paging(&mut self) {
         let new = PagingControl {
             cr3: self.cr3,
@@ -191,11 +194,11 @@ impl Core {
         self.mem.set_paging(new);
         self.update_mode();
     }
-    /// Hand the debug registers to memory: after any change of them.
+    /// Passes the debug registers to memory. Must be called after any change of them.
     pub(crate) fn update_watch(&mut self) {
         self.mem.set_watch(&self.dr, self.dr7);
     }
-    /// FS and GS bases live in slots while executing.
+    /// Sets the base of a segment. The bases of FS and GS are also kept in slots.
     pub(crate) fn set_segment_base(&mut self, which: usize, base: u64) {
         self.seg[which].base = base;
         match which {
@@ -204,44 +207,45 @@ impl Core {
             _ => {}
         }
     }
-    /// Raise an exception without an error code.
+    /// Raises an exception without an error code.
     #[cold]
     pub(crate) fn raise(&mut self, vector: u8) -> Stop {
         self.mem.fault = Fault { vector, error: None, non_canonical: false };
         Stop::Fault
     }
-    /// Raise an exception with an error code.
+    /// Raises an exception with an error code.
     #[cold]
     pub(crate) fn raise_with(&mut self, vector: u8, error: u32) -> Stop {
         self.mem.fault = Fault { vector, error: Some(error), non_canonical: false };
         Stop::Fault
     }
-    /// #GP(0).
+    /// Raises #GP(0).
     #[cold]
     pub(crate) fn gp(&mut self) -> Stop {
         self.raise_with(vector::GP, 0)
     }
-    /// End the run: this is not modelled.
+    /// Ends the run, because the guest used a feature that is not modelled.
     #[cold]
     pub(crate) fn unsupported(&mut self, what: Unsupported) {
         self.dead = Some(Dead::Unsupported(what));
     }
-    /// #UD.
+    /// Raises #UD.
     #[cold]
     pub(crate) fn ud(&mut self) -> Stop {
         self.raise(vector::UD)
     }
-    /// For an instruction that reads memory after it has stored, or stores several values: it is executed alone, where no
-    /// store asks for a second try. What is left of a first one could be what the second reads.
+    /// Returns `Err(Stop::Single)` unless the instruction is executed alone. Called by instructions that read memory
+    /// after a store, or that store several values. If executed alone, none of their
+    /// stores can require a second execution, which could read what the first one had stored.
     pub(crate) fn alone(&self) -> Flow {
         if self.mem.single { Ok(()) } else { Err(Stop::Single) }
     }
-    /// Whether an external interrupt could be taken before the next instruction.
+    /// True if an external interrupt could be taken before the next instruction.
     pub(crate) fn interruptible(&self) -> bool {
         self.rflags & bits::IF != 0 && !self.shadow && self.dead.is_none()
     }
 
-    /// The architectural state as data.
+    /// Returns the architectural state as data.
     pub(crate) fn save_state(&self) -> CpuState {
         let mut gpr = [0; 16];
         gpr.copy_from_slice(&self.regs[..16]);
@@ -271,7 +275,7 @@ impl Core {
             dead: self.dead,
         }
     }
-    /// Replace the architectural state and drop what was derived from the old one.
+    /// Replaces the architectural state and drops everything derived from the old one.
     pub(crate) fn load_state(&mut self, s: &CpuState) {
         self.icount = s.icount;
         self.regs = [0; slot::COUNT];
@@ -295,7 +299,7 @@ impl Core {
         self.dr7 = s.dr7;
         self.msrs = s.msrs.clone();
         self.fpu = s.fpu.clone();
-        // Bits that the model has not would be a fault of the host's when they are loaded.
+        // Bits outside the model's mask would fault on the host when loaded into its MXCSR.
         self.fpu.mxcsr &= MXCSR_MASK;
         self.halted = s.halted;
         self.shadow = s.shadow;

@@ -1,33 +1,34 @@
-//! State of translated code that lies beside the CPU's registers, where R15 reaches it. None of it means anything outside of
-//! translated code (`crate::translate`).
+//! State of translated code beside the CPU's registers, within reach of R15. Meaningless outside of translated code
+//! (`crate::translate`).
 //!
-//! Calls, jumps and pages are remembered so that code finds its way to other pages without a page walk.
-//! Each entry was true in an *epoch* ([`crate::mem::tlb::Tlb::epoch`]), and is true for as long as that is the current one: no paging
-//! entry by which code was found has changed since, nor what a page of code holds, nor the mode that says who may execute it. A
-//! walk of the page tables would find the same, and would set no accessed bit that is not set. Epochs belong to one CPU. In an
-//! exploration of Redis a kernel's last for a million instructions, a process's for fifty thousand.
+//! Three tables cache recent calls, jumps and pages, so that translated code reaches other pages without a page walk.
+//! Each entry carries the *epoch* ([`crate::mem::tlb::Tlb::epoch`]) in which it was made, and is valid while that
+//! epoch is current. Within an epoch three things stay the same: the paging entries by which code was found, the
+//! contents of pages of code, and the mode that determines what may be executed. So a page walk would find the same
+//! page, and would not set any accessed bit. Epochs belong to one CPU. In an exploration of Redis an epoch of the
+//! kernel mode lasted about a million instructions, one of the user mode fifty thousand.
 
 use bytemuck::Zeroable;
 
 use crate::zeroed::Zeroed;
 
-/// A call that was executed, and what is behind it.
+/// An executed call.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub(crate) struct Return {
-    /// The return address.
+    /// Return address.
     pub va: u64,
-    /// The epoch of the call. None is 0.
+    /// Epoch of the call. No epoch is 0.
     pub epoch: u64,
-    /// The address of its code, or 0 if that was not known.
+    /// Host address of the translation at the return address, or 0 if it was not known.
     pub code: u64,
     _unused: u64,
 }
 
-/// So many calls are remembered: a power of two.
+/// Capacity of the ring of calls. A power of two.
 pub(crate) const RETURNS: usize = 64;
 
-/// The last calls, in a ring.
+/// Ring of the most recent calls.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Returns(pub [Return; RETURNS]);
@@ -38,47 +39,47 @@ impl Default for Returns {
     }
 }
 
-/// A jump that was executed.
+/// An executed jump.
 #[derive(Debug, Clone, Copy, Zeroable)]
 #[repr(C)]
 pub(crate) struct Hop {
-    /// Where it went.
+    /// Linear address of the target.
     pub va: u64,
-    /// The epoch.
+    /// Epoch of the jump.
     pub epoch: u64,
-    /// The address of the code there.
+    /// Host address of the target's translation.
     pub code: u64,
     _unused: u64,
 }
 
-/// So many jumps are remembered, minus one.
+/// Index mask of the table of jumps.
 pub(crate) const HOP_MASK: usize = (1 << 14) - 1;
-/// The binary logarithm of a [`Hop`]'s bytes.
+/// Binary logarithm of the size of a [`Hop`] in bytes.
 pub(crate) const HOP_SHIFT: u8 = 5;
 
 const _: () = assert!(size_of::<Hop>() == 1 << HOP_SHIFT);
 
-/// A page that code was executed on.
+/// A page from which code was executed.
 #[derive(Debug, Clone, Copy, Zeroable)]
 #[repr(C)]
 pub(crate) struct Page {
-    /// Its address.
+    /// Linear address of the page.
     pub va: u64,
-    /// The epoch.
+    /// Epoch of the execution.
     pub epoch: u64,
-    /// The number of what it holds.
+    /// Number of the page's contents.
     pub number: u64,
     _unused: u64,
 }
 
-/// So many pages are remembered, minus one.
+/// Index mask of the table of pages.
 pub(crate) const PAGE_MASK: usize = (1 << 10) - 1;
-/// The binary logarithm of a [`Page`]'s bytes.
+/// Binary logarithm of the size of a [`Page`] in bytes.
 pub(crate) const PAGE_SHIFT: u8 = 5;
 
 const _: () = assert!(size_of::<Page>() == 1 << PAGE_SHIFT);
 
-/// Jumps and pages, by their addresses; `translate::routines` computes where.
+/// Tables of recent jumps and pages, indexed by a hash of the address that `translate::routines` computes.
 #[derive(Debug)]
 pub(crate) struct Near {
     pub hops: Zeroed<Hop>,
@@ -86,27 +87,27 @@ pub(crate) struct Near {
 }
 
 impl Near {
-    /// Nothing is known.
+    /// Creates empty tables.
     pub(crate) fn new() -> Near {
         Near { hops: Zeroed::new(HOP_MASK + 1), pages: Zeroed::new(PAGE_MASK + 1) }
     }
 }
 
-/// What translated code needs and leaves besides the CPU's slots.
+/// State that translated code needs or leaves behind, besides the CPU's slots.
 #[derive(Debug, Default)]
 pub(crate) struct Native {
-    /// Where operations lie.
+    /// Host address of the cache's operations.
     pub ops: u64,
-    /// Host registers at a site that was left, by their numbers.
+    /// Host registers at the site where translated code was left, by register number.
     pub hosts: [u64; 16],
-    /// The host's XMM registers there.
+    /// Host XMM registers at that site.
     pub vectors: [u128; 16],
-    /// The last calls, for returns to find their way.
+    /// Most recent calls, by which returns find their target.
     pub returns: Returns,
-    /// The offset of the last one.
+    /// Offset of the most recent call in `returns`, in bytes.
     pub top: u64,
-    /// What else is known of where code lies.
+    /// Recent jumps and pages. `None` until translated code first runs.
     pub near: Option<Near>,
-    /// `Translator::generation` of the code that they are of.
+    /// Generation (`Translator::generation`) of the code that these tables refer to.
     pub generation: u64,
 }

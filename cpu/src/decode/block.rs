@@ -1,30 +1,31 @@
-//! Building a block: decode until control flow, the page's end, or a bound.
+//! Building of a block: decodes up to control flow, the end of the page, or a bound.
 
 use super::lower::{lower, too_long};
 use crate::exec::system::flag::sti_within;
 use crate::op::{Kind, Op};
 use iced_x86::{Decoder, DecoderError, DecoderOptions, Mnemonic};
 
-/// The most instructions in a block; `Op::idx` counts them.
+/// Maximum number of instructions in a block. `Op::idx` counts them.
 pub(crate) const BLOCK_INSTRUCTIONS_MAX: usize = 64;
-/// The longest instruction (SDM vol. 2A, 2.3.11).
+/// Maximum length of an instruction in bytes (SDM vol. 2A, 2.3.11).
 pub(crate) const INSTRUCTION_BYTES_MAX: usize = 15;
 
-/// TZCNT, LZCNT and MOVBE are outside the model: their encodings mean BSF, BSR and nothing.
+/// TZCNT, LZCNT and MOVBE are outside the model: the encodings of the first two mean BSF and BSR, that of MOVBE is
+/// undefined.
 pub(crate) const OPTIONS: u32 =
     DecoderOptions::NO_MPFX_0FBC | DecoderOptions::NO_MPFX_0FBD | DecoderOptions::NO_WBNOINVD;
 
-/// How decoding ended.
+/// Reason for the end of decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// After control flow, at the bound, or exactly at the end of the bytes.
+    /// Control flow, the bound, or the exact end of the bytes was reached.
     Complete,
-    /// An instruction continues beyond the bytes. It is not part of the block.
+    /// The next instruction continues beyond the bytes. It is not part of the block.
     Straddles,
 }
 
-/// Whether fifteen bytes that are no instruction would be the beginning of one without those of their prefixes that
-/// change nothing: then only their number is wrong.
+/// True if fifteen bytes that do not decode would be a valid instruction without their redundant prefixes. Then the
+/// only fault is the length, which raises #GP instead of #UD.
 fn only_too_long(bytes: &[u8]) -> bool {
     let is_prefix =
         |b: u8| matches!(b, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
@@ -41,7 +42,7 @@ fn only_too_long(bytes: &[u8]) -> bool {
             keep(needed);
         }
     }
-    // The last of these two counts, and REX only right before the opcode.
+    // Of REP and REPNE the last one counts. REX counts only directly before the opcode.
     if let Some(&repeat) = prefixes.iter().rfind(|&&b| b == 0xf2 || b == 0xf3) {
         keep(repeat);
     }
@@ -52,9 +53,10 @@ fn only_too_long(bytes: &[u8]) -> bool {
     !Decoder::new(64, &short, OPTIONS).decode().is_invalid()
 }
 
-/// Decode `bytes`, which lie at `offset` of a page, into `ops`. Returns the bytes that were used.
+/// Decodes `bytes`, which lie at `offset` of a page, and appends operations to `ops`. Returns the number of bytes
+/// used.
 ///
-/// At most `max` instructions. When the first one straddles, nothing is produced.
+/// Decodes at most `max` instructions. If the first one straddles the end of the bytes, appends nothing.
 pub(crate) fn decode(bytes: &[u8], offset: u16, max: usize, ops: &mut Vec<Op>) -> (usize, End) {
     let mut decoder = Decoder::with_ip(64, bytes, u64::from(offset), OPTIONS);
     let mut count = 0;

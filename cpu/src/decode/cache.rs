@@ -1,11 +1,12 @@
-//! The cache of decoded blocks, direct-mapped by what their page holds and where they lie in it, with a second place for what
-//! was pushed out of the first. Only a miss looks there.
+//! The cache of decoded blocks. It is direct-mapped by the content number of a block's page and the offset in the
+//! page. A victim slot holds the block last evicted from each slot; only a miss looks there.
 //!
-//! A page of code has the number of its content for as long as nobody writes it ([`super::contents`]). So a block is found by
-//! that number only if it is what would be decoded: it survives restores, and is found on other pages with the same bytes, of
-//! this memory and of others. Where a page was written next to a block, the block is copied rather than decoded.
+//! A page of code has the number of its contents until it is written ([`super::contents`]). A block found by that
+//! number is therefore exactly the block that decoding would yield. It survives restores, and is found for other
+//! pages with the same bytes, in this memory and in others. After a write to another part of the page, the block is
+//! copied rather than decoded again.
 //!
-//! **Invariant.** What executes equals what decoding afresh at each instruction would execute.
+//! **Invariant.** The executed operations equal those that decoding afresh at each instruction would yield.
 
 use bytemuck::Zeroable;
 
@@ -16,92 +17,94 @@ use crate::mem::Mem;
 use crate::op::Op;
 use crate::zeroed::Zeroed;
 
-/// Which decoding of an address.
+/// Extent of a decoded block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// As many instructions as belong together.
+    /// All instructions up to the block's end.
     Block = 0,
-    /// Exactly one.
+    /// Exactly one instruction.
     Single = 1,
 }
 
-/// Enough bytes for an instruction that begins on the first page.
+/// Enough bytes for an instruction that begins on the first page and ends on the second.
 const STRADDLING_BYTES: usize = 2 * INSTRUCTION_BYTES_MAX;
-/// When fewer than one in so many slots were filled, they are cleared one by one.
+/// If fewer than one in this many slots are filled, a flush clears them one by one.
 const FILLED_PART: usize = 8;
-/// Set in the key of every block, so that a block of zeroes is none: a new cache costs no memory before it is used.
+/// Key bit that every block has, so that a zeroed entry is not a block. A new cache then uses no host memory until it
+/// is filled.
 const PRESENT: u64 = 1 << 62;
-/// Set in the key of an instruction on two pages: its translation and bytes are checked each time.
+/// Key bit of an instruction on two pages. The address of its second page and its bytes are checked at each use.
 const STRADDLES: u64 = 1 << 61;
-/// The bits of a key that say where.
+/// Mask of the key bits that hold the place.
 const PLACE: u64 = STRADDLES - 1;
 
 /// A decoded block. Its operations and bytes lie in the cache's arenas.
 #[derive(Debug, Clone, Copy, Zeroable)]
 pub(crate) struct Block {
-    /// The page's content and the offset in it, with the extent in bit 63, [`PRESENT`] and [`STRADDLES`].
+    /// Place of the block ([`place`]), with [`STRADDLES`], [`PRESENT`] and, in bit 63, the extent.
     key: u64,
     ops_start: u32,
     bytes_start: u32,
-    /// Instructions.
+    /// Number of instructions.
     pub count: u16,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u16,
-    /// Where the block was that came after it last: a guess, which is looked at while this one executes.
+    /// Slot of the block that was executed after this one the last time. A guess, which is prefetched while this
+    /// block executes.
     next: u32,
-    /// How often it was executed, until it is translated.
+    /// Number of executions, until the block is translated.
     pub heat: u32,
-    /// The number of its translation, or 0.
+    /// Number of the block's translation, or 0.
     pub translated: u32,
 }
 
 impl Block {
-    /// Where its operations begin in the arena.
+    /// Returns the index of the block's first operation in the arena.
     pub(crate) fn ops_start(&self) -> u32 {
         self.ops_start
     }
-    /// What its page holds, and where in it.
+    /// Returns the block's place: content number of its page, and offset in it.
     pub(crate) fn place(&self) -> u64 {
         self.key & PLACE
     }
-    /// Whether its bytes are on two pages.
+    /// True if the block's bytes are on two pages.
     #[inline(always)]
     pub(crate) fn straddles(&self) -> bool {
         self.key & STRADDLES != 0
     }
 }
 
-/// What the page at `gpa` holds, and where in it: no block's, if it is not known as code.
+/// Returns the place of `gpa`: the content number of its page in bits 12 and up, the offset in bits 0 to 11. If the
+/// page is not known as code the number is 0, which no block has.
 #[inline(always)]
 pub(crate) fn place(mem: &Mem, gpa: u64) -> u64 {
     mem.content(gpa) << 12 | gpa & 0xfff
 }
 
-/// Which block may come next.
+/// Slot and key of the block that is expected next.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Guess {
     index: usize,
     key: u64,
 }
 
-/// Decoded code.
+/// Cache of decoded blocks.
 pub(crate) struct Cache {
     blocks: Zeroed<Block>,
-    /// What was pushed out of the slot of the same number.
+    /// The block last evicted from the slot with the same index.
     victims: Zeroed<Block>,
     mask: usize,
     ops: Vec<Op>,
     bytes: Vec<u8>,
     ops_max: usize,
-    /// Slots that were filled since the last flush: clearing them is cheaper than clearing all. No longer noted when they
-    /// are too many for that.
+    /// Slots filled since the last flush, as clearing only these is cheaper than clearing all. Not continued once the
+    /// list is too long for that.
     filled: Vec<u32>,
-    /// Blocks that were decoded, for people.
+    /// Number of decoded blocks, for statistics.
     decoded: u64,
     flushes: u64,
     contents: Contents,
-    /// Of the block in each slot and of the one that was pushed out of it: the word of its place ([`crate::edges`]), if
-    /// edges are asked for.
+    /// Words of the places ([`crate::edges`]) of the block in each slot and of its victim, if edges are recorded.
     named: Option<Zeroed<[u64; 2]>>,
 }
 
@@ -112,7 +115,7 @@ impl std::fmt::Debug for Cache {
 }
 
 impl Cache {
-    /// `entries` blocks: a power of two. With `named`, their places have words.
+    /// Creates a cache of `entries` blocks, a power of two. With `named`, keeps the words of their places for edges.
     pub(crate) fn new(entries: usize, named: bool) -> Cache {
         assert!(entries.is_power_of_two());
         let ops_max = (entries * 16).max(4 * BLOCK_INSTRUCTIONS_MAX);
@@ -130,7 +133,7 @@ impl Cache {
             named: named.then(|| Zeroed::new(entries)),
         }
     }
-    /// Forget everything.
+    /// Drops all blocks.
     pub(crate) fn flush(&mut self) {
         if self.filled.len() < self.blocks.len() / FILLED_PART {
             for slot in self.filled.drain(..) {
@@ -146,94 +149,94 @@ impl Cache {
         self.bytes.clear();
         self.flushes += 1;
     }
-    /// Forget which blocks are translated, and how often each was executed.
+    /// Forgets the translations and execution counts of all blocks.
     pub(crate) fn forget_translations(&mut self) {
         for block in self.blocks.iter_mut().chain(self.victims.iter_mut()).filter(|block| block.key != 0) {
             (block.translated, block.heat) = (0, 0);
         }
     }
-    /// How many blocks were decoded since the beginning.
+    /// Returns the number of blocks decoded so far.
     pub(crate) fn decoded(&self) -> u64 {
         self.decoded
     }
-    /// The key of a block at a place.
+    /// Returns the key of a block at a place.
     #[inline(always)]
     fn key(place: u64, extent: Extent) -> u64 {
         place | PRESENT | (extent as u64) << 63
     }
-    /// The operations of a block.
+    /// Returns the operations of a block.
     #[inline(always)]
     pub(crate) fn ops(&self, b: &Block) -> &[Op] {
         &self.ops[b.ops_start as usize..b.ops_start as usize + b.count as usize]
     }
-    /// The index where a block at `gpa` would be.
+    /// Returns the slot for a key.
     #[inline(always)]
     fn slot(&self, key: u64) -> usize {
         ((key ^ (key >> 12) ^ (key >> 63)) as usize) & self.mask
     }
-    /// The block at `gpa` if it is there. Blocks on two pages are never found here.
+    /// Returns the slot of the block at `gpa` if it is cached. Never finds blocks on two pages.
     #[inline(always)]
     pub(crate) fn find(&self, mem: &Mem, gpa: u64, extent: Extent) -> Option<usize> {
         let key = Cache::key(place(mem, gpa), extent);
         let slot = self.slot(key);
         (self.blocks[slot].key == key).then_some(slot)
     }
-    /// The key of the block that came after the block of this index last. Reading it early is what it is good for: the host
-    /// fetches the entry while the block executes.
+    /// Returns the slot and key of the block that followed `b` the last time. Reading them early lets the host
+    /// prefetch the entry while `b` executes.
     #[inline(always)]
     pub(crate) fn guess(&self, b: &Block) -> Guess {
         let index = b.next as usize & self.mask;
         Guess { index, key: self.blocks[index].key }
     }
-    /// The block at `gpa`, if that is what was guessed.
+    /// Returns the slot of the block at `gpa` if the guess was right.
     #[inline(always)]
     pub(crate) fn guessed(&self, mem: &Mem, guess: Guess, gpa: u64) -> Option<usize> {
         let key = Cache::key(place(mem, gpa), Extent::Block);
-        // The entry may have been filled anew since.
+        // The slot may have been refilled since the guess was made.
         (guess.key == key && self.blocks[guess.index].key == key).then_some(guess.index)
     }
-    /// The place of what came after a block, if that is known.
+    /// Returns the place of the block that followed `b` the last time, if known.
     pub(crate) fn successor(&self, b: &Block) -> Option<u64> {
         let next = &self.blocks[b.next as usize & self.mask];
         (next.key != 0).then(|| next.place())
     }
-    /// One block came after another.
+    /// Notes that the block at `index` was executed after the one at `before`.
     #[inline(always)]
     pub(crate) fn follows(&mut self, before: usize, index: usize) {
         self.blocks[before].next = index as u32;
     }
-    /// Operations of a block, by where they begin.
+    /// Returns `count` operations from an index in the arena.
     pub(crate) fn ops_at(&self, start: u32, count: usize) -> &[Op] {
         &self.ops[start as usize..start as usize + count]
     }
-    /// Where all operations begin.
+    /// Returns the host address of the first operation in the arena.
     pub(crate) fn ops_pointer(&self) -> *const Op {
         self.ops.as_ptr()
     }
-    /// The bytes of a block.
+    /// Returns the bytes of a block.
     pub(crate) fn bytes(&self, b: &Block) -> &[u8] {
         &self.bytes[b.bytes_start as usize..b.bytes_start as usize + usize::from(b.len)]
     }
-    /// A block by its index, to be changed in what is known of its execution.
+    /// Returns the block in a slot, for updates of its execution counts and translation.
     pub(crate) fn block_mut(&mut self, index: usize) -> &mut Block {
         &mut self.blocks[index]
     }
-    /// How often everything was forgotten.
+    /// Returns the number of flushes so far.
     pub(crate) fn flushes(&self) -> u64 {
         self.flushes
     }
-    /// The word of a block's place; 0 if edges are not asked for.
+    /// Returns the word of a block's place, or 0 if edges are off.
     #[inline(always)]
     pub(crate) fn named(&self, index: usize) -> u64 {
         self.named.as_ref().map_or(0, |named| named[index][0])
     }
-    /// A block by its index.
+    /// Returns the block in a slot.
     #[inline(always)]
     pub(crate) fn block(&self, index: usize) -> &Block {
         &self.blocks[index]
     }
-    /// Find or decode the block at `gpa`. `second` translates the following page and is called only if an instruction
-    /// straddles; what it returns in error is passed on.
+    /// Finds or decodes the block at `gpa`. Calls `second` to translate the address of the following page, only if an
+    /// instruction straddles, and passes its error on.
     pub(crate) fn find_or_decode<E>(
         &mut self,
         mem: &mut Mem,
@@ -254,9 +257,10 @@ impl Cache {
             }
             return Ok(slot);
         }
-        // The next page is looked at only if the instruction goes on there: translating it can fault and sets A bits.
+        // The next page is accessed only if the instruction continues there: translating its address can fault and
+        // sets A bits.
         let straddling = key | STRADDLES;
-        // It has the same slot.
+        // A straddling block has the same slot.
         let old = self.blocks[slot];
         if old.key == straddling {
             let page = second(mem)?;
@@ -288,7 +292,7 @@ impl Cache {
             return Ok(self.decode_straddling(mem, gpa, straddling, page));
         }
         self.bytes.extend_from_slice(&page_rest[..used]);
-        // Everything may have been forgotten meanwhile, but not what the page holds.
+        // The cache may have been flushed above, but the page still has its content number.
         self.put(
             mem,
             gpa,
@@ -306,7 +310,7 @@ impl Cache {
         );
         Ok(slot)
     }
-    /// The bytes from `gpa` to the end of its page and the first ones of the page at `second`.
+    /// Returns the bytes from `gpa` to the end of its page, followed by the first ones of the page at `second`.
     fn straddling_bytes(&self, mem: &Mem, gpa: u64, second: u64) -> [u8; STRADDLING_BYTES] {
         let mut both = [0u8; STRADDLING_BYTES];
         let first = (4096 - (gpa & 0xfff) as usize).min(INSTRUCTION_BYTES_MAX);
@@ -342,7 +346,7 @@ impl Cache {
         );
         slot
     }
-    /// Fill a slot; what was there moves to the second place.
+    /// Fills a slot. Its previous block becomes the victim.
     fn put(&mut self, mem: &Mem, gpa: u64, slot: usize, block: Block) {
         if self.filled.len() < self.blocks.len() / FILLED_PART {
             self.filled.push(slot as u32);
@@ -353,14 +357,14 @@ impl Cache {
             named[slot] = [edges::word(name, gpa), named[slot][0]];
         }
     }
-    /// Give the page at `gpa` the number of what it holds, if it has none.
+    /// Gives the page at `gpa` the number of its contents, if it has none.
     fn know(&mut self, mem: &mut Mem, gpa: u64) {
         if mem.content(gpa) == 0 {
             let number = self.contents.number(&mem.ram().page(gpa));
             mem.mark_code(gpa, number);
         }
     }
-    /// The block that was at `gpa` before the page was written, if its bytes are still there.
+    /// Returns the block that was at `gpa` before the page was written, if its bytes are unchanged.
     fn before(&self, mem: &Mem, gpa: u64, extent: Extent) -> Option<Block> {
         let key = Cache::key(mem.content_before(gpa) << 12 | gpa & 0xfff, extent);
         let slot = self.slot(key);
@@ -378,7 +382,7 @@ mod tests {
     #[test]
     fn code_that_was_rewritten_is_never_taken_for_the_old_one() {
         let mut memory = Zeroed::<u8>::new(1 << 16);
-        // SAFETY: the mapping outlives `mem`, and is written by nobody else while a method of it runs.
+        // SAFETY: the mapping outlives `mem`, and nothing else writes to it while a method of `mem` runs.
         let ram = unsafe { Ram::new(memory.as_mut_ptr(), 1 << 16) };
         let mut mem = Mem::new(ram, 16);
         let mut cache = Cache::new(16, false);
@@ -392,13 +396,14 @@ mod tests {
         };
         const GPA: u64 = 0x5000;
         const TWIN: u64 = 0x7000;
-        // NOP; then XCHG EAX, ECX; and so on: one byte each, then a HLT. Each comes back once, and has a twin.
+        // One-byte instructions: NOP, then XCHG EAX, ECX and so on, each followed by HLT. Each comes back
+        // once, and has a twin on another page.
         for round in (0..8u8).chain(0..8) {
             for gpa in [GPA, TWIN] {
                 memory[gpa as usize] = 0x90 + round;
                 memory[gpa as usize + 1] = 0xf4;
                 mem.written_outside(gpa, 2);
-                // And again, from the cache.
+                // The second time the block comes from the cache.
                 for _ in 0..2 {
                     assert_eq!(bytes_at(&mut cache, &mut mem, gpa), [0x90 + round, 0xf4]);
                 }
@@ -407,7 +412,7 @@ mod tests {
         }
         let decoded = cache.decoded();
         assert_eq!(decoded, 8);
-        // Something else on the page: the block is copied.
+        // A write elsewhere on the page: the block is copied, not decoded.
         memory[GPA as usize + 0x100] = 1;
         mem.written_outside(GPA, 1);
         assert_eq!(bytes_at(&mut cache, &mut mem, GPA), [0x97, 0xf4]);
@@ -419,7 +424,7 @@ mod tests {
     fn flushing_forgets_everything_however_much_there_is() {
         let mut memory = Zeroed::<u8>::new(1 << 16);
         memory.fill(0xf4);
-        // SAFETY: as above.
+        // SAFETY: as in the test above.
         let ram = unsafe { Ram::new(memory.as_mut_ptr(), 1 << 16) };
         let mut mem = Mem::new(ram, 16);
         for filled in [1, 7, 8, 9, 64, 300] {

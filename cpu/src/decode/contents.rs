@@ -1,14 +1,15 @@
-//! Names for what pages of code hold: pages with the same bytes have the same number, whichever page of whichever memory it is.
+//! Numbers for the contents of pages of code. Pages with the same bytes have the same number, in any memory that
+//! shares the code.
 //!
-//! **Invariant.** A number stands for the same 4096 bytes for ever; it is not zero, and is not given twice.
+//! **Invariant.** A number stands for the same 4096 bytes for ever. It is not zero, and is not reused.
 
 use std::collections::BTreeMap;
 
-/// So many contents are remembered. Pages keep their numbers when they are forgotten, but others with the same bytes get
-/// another one.
+/// Maximum number of remembered contents; beyond it all are forgotten. Pages keep their numbers, but other pages with
+/// the same bytes then get new ones.
 const CONTENTS_MAX: usize = 1 << 16;
 
-/// All contents that were seen lately.
+/// Numbers of recently seen contents, by their BLAKE3 digest.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     numbers: BTreeMap<[u8; 32], u64>,
@@ -16,7 +17,7 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    /// The number of a page's bytes.
+    /// Returns the number for the bytes of a page.
     pub(super) fn number(&mut self, page: &[u8]) -> u64 {
         debug_assert_eq!(page.len(), 4096);
         let hash = *blake3::hash(page).as_bytes();
@@ -48,7 +49,7 @@ mod tests {
             assert_eq!(contents.number(&page), number);
             first = if n == 0 { number } else { first };
         }
-        // All but the last were forgotten.
+        // All but the last contents were forgotten.
         page[100..108].fill(0);
         assert!(contents.number(&page) > first);
     }

@@ -1,13 +1,14 @@
-//! From a decoded instruction to an [`Op`]: which handler, which operands.
+//! The conversion of a decoded instruction to an [`Op`]: choice of the handler, and its operands.
 //!
-//! Each family of instructions under `exec/` has its own `lower`, which knows its mnemonics and leaves the rest alone.
+//! Each family of instructions under `exec/` has its own `lower`, which handles the mnemonics of the family and
+//! declines all others.
 
 use crate::exec;
 use crate::model;
 use crate::op::{Kind, Op, slot};
 use iced_x86::{Instruction, Mnemonic};
 
-/// An operation that raises #UD.
+/// Returns an operation that raises #UD.
 pub(crate) fn undefined() -> Op {
     Op {
         run: exec::undefined,
@@ -26,12 +27,13 @@ pub(crate) fn undefined() -> Op {
     }
 }
 
-/// An operation that raises #GP(0): the instruction is longer than 15 bytes (SDM vol. 3A, 6.15, interrupt 13).
+/// Returns an operation that raises #GP(0): the instruction is longer than 15 bytes (SDM vol. 3A, 6.15, interrupt
+/// 13).
 pub(crate) fn too_long() -> Op {
     Op { run: exec::too_long, ..undefined() }
 }
 
-/// Lower one instruction. What is not in the CPU model, or not valid, becomes #UD.
+/// Lowers one instruction. An instruction that is invalid or outside the CPU model becomes #UD.
 pub(crate) fn lower(i: &Instruction) -> (Op, Kind) {
     let mut op = undefined();
     if i.mnemonic() == Mnemonic::INVALID || !model::has(i) || !lock_allowed(i) {
@@ -56,7 +58,8 @@ pub(crate) fn lower(i: &Instruction) -> (Op, Kind) {
     (undefined(), Kind::Ends)
 }
 
-/// LOCK is valid only before a read-modify-write of memory (SDM vol. 2A, LOCK); the decoder has checked which.
+/// True unless a LOCK prefix is invalid: LOCK requires a read-modify-write of memory (SDM vol. 2A, LOCK). The decoder
+/// has already checked the mnemonic.
 fn lock_allowed(i: &Instruction) -> bool {
     !i.has_lock_prefix() || i.op_kind(0) == iced_x86::OpKind::Memory
 }

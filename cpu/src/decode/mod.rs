@@ -1,9 +1,9 @@
-//! Decoding: from guest bytes to blocks of operations, and the cache of blocks.
+//! Decoding of guest bytes to blocks of operations, and the cache of blocks.
 //!
-//! - [`lower`]: the choice of a handler
-//! - [`block`]: a straight run of instructions inside one page
-//! - [`contents`]: numbers for what pages hold
-//! - [`cache`]: blocks by the number of their page, and where they lie in it
+//! - [`lower`]: the choice of a handler for an instruction
+//! - [`block`]: decoding of a straight run of instructions within one page
+//! - [`contents`]: numbers for the contents of pages
+//! - [`cache`]: blocks, indexed by the content number of their page and their offset in it
 
 pub(crate) mod block;
 pub(crate) mod cache;

@@ -1,4 +1,4 @@
-//! Packed integer arithmetic on values, by the host's SSE2.
+//! Packed integer arithmetic on values, by the host's SSE2 instructions.
 #![allow(unsafe_code)]
 
 use super::vector::{bits, vector};

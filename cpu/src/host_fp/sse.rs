@@ -1,7 +1,8 @@
 //! SSE and SSE2 arithmetic under a given MXCSR.
 //!
-//! `mxcsr` is what the instruction runs under. Callers mask all exceptions in it; the status that comes back is MXCSR
-//! after the instruction, so with the flags clear before, exactly those that it raised.
+//! `mxcsr` is the value under which the instruction runs; the functions mask all exceptions in it. The returned
+//! status is MXCSR after the instruction. If the flags were clear before, they are exactly those that the instruction
+//! raised.
 #![allow(unsafe_code)]
 
 use super::vector::{bits, vector};
@@ -14,7 +15,8 @@ const HOST: u32 = 0x1f80;
 /// MXCSR bits 7-12: all exceptions masked.
 pub(crate) const MASKS: u32 = 0x1f80;
 
-/// Two vector operands, one vector result. Scalar instructions use and replace the low element of `a`.
+/// Defines functions with two vector operands and one vector result. Scalar instructions use and replace the low
+/// element of `a`.
 macro_rules! two_operands {
     ($($name:ident $instruction:literal)*) => {$(
         #[doc = concat!("`", $instruction, "`: the result and MXCSR afterwards.")]
@@ -22,8 +24,8 @@ macro_rules! two_operands {
         pub(crate) fn $name(mxcsr: u32, a: u128, b: u128) -> (u128, u32) {
             let mut status = mxcsr | MASKS;
             let mut r: __m128i = vector(a);
-            // SAFETY: baseline SSE2. All exceptions are masked; the host's MXCSR is back before the block ends; memory
-            // touched is `status` and a constant.
+            // SAFETY: baseline SSE2. All exceptions are masked, the host's MXCSR is restored before the block ends,
+            // and the only memory touched is `status` and a constant.
             unsafe {
                 asm!(
                     "ldmxcsr [{status}]",
@@ -59,7 +61,7 @@ two_operands! {
     cvtss2sd "cvtss2sd" cvtsd2ss "cvtsd2ss"
 }
 
-/// An ordered compare that sets RFLAGS.
+/// Defines ordered compares that set RFLAGS.
 macro_rules! compares {
     ($($name:ident $instruction:literal)*) => {$(
         #[doc = concat!("`", $instruction, "`: ZF, PF and CF in their RFLAGS places, and MXCSR afterwards.")]
@@ -92,7 +94,7 @@ compares! {
     comiss "comiss" comisd "comisd" ucomiss "ucomiss" ucomisd "ucomisd"
 }
 
-/// To a general register.
+/// Defines conversions to a general register.
 macro_rules! to_integer {
     ($($name:ident $instruction:literal $modifier:literal)*) => {$(
         #[doc = concat!("`", $instruction, "` to a general register, and MXCSR afterwards.")]
@@ -126,7 +128,7 @@ to_integer! {
     cvttsd2si32 "cvttsd2si" ":e" cvttsd2si64 "cvttsd2si" ":r"
 }
 
-/// From a general register into the low element; the result is zero above it.
+/// Defines conversions from a general register into the low element. The rest of the result is zero.
 macro_rules! from_integer {
     ($($name:ident $instruction:literal $modifier:literal)*) => {$(
         #[doc = concat!("`", $instruction, "` from a general register, and MXCSR afterwards.")]
@@ -170,10 +172,10 @@ mod tests {
         assert_eq!(divsd(0x1f80, ONE, THREE), (0x3fd5_5555_5555_5555, 0x1fa0));
         assert_eq!(divsd(0x5f80, ONE, THREE), (0x3fd5_5555_5555_5556, 0x5fa0));
         assert_eq!(divsd(0x1f80, ONE, 0), (0x7ff0 << 48, 0x1f84));
-        // A denormal operand: noted, or taken for zero.
+        // A denormal operand sets DE, or counts as zero under DAZ.
         assert_eq!(addsd(0x1f80, ONE, 1), (ONE, 0x1fa2));
         assert_eq!(addsd(0x1fc0, ONE, 1), (ONE, 0x1fc0));
-        // A tiny result: kept, or flushed.
+        // A tiny result is kept, or becomes zero under FTZ.
         let least = 0x0010_0000_0000_0000;
         assert_eq!(mulsd(0x1f80, least, 0x3fe0 << 48), (least >> 1, 0x1f80));
         assert_eq!(mulsd(0x9f80, least, 0x3fe0 << 48), (0, 0x9fb0));

@@ -1,16 +1,16 @@
-//! Between `u128`, which registers and memory are made of, and the host's vector type, which intrinsics take.
+//! Conversion between `u128`, the type of registers and memory, and the host's vector type, which intrinsics take.
 #![allow(unsafe_code)]
 
 use core::arch::x86_64::__m128i;
 
-/// As a host vector.
+/// Converts to the host's vector type.
 #[inline(always)]
 pub(crate) fn vector(x: u128) -> __m128i {
     // SAFETY: both are sixteen bytes of plain data, and every bit pattern is valid for either.
     unsafe { core::mem::transmute::<u128, __m128i>(x) }
 }
 
-/// From a host vector.
+/// Converts from the host's vector type.
 #[inline(always)]
 pub(crate) fn bits(x: __m128i) -> u128 {
     // SAFETY: as in `vector`.

@@ -1,20 +1,20 @@
 //! x87 arithmetic under a given control word, unmasked exceptions included.
 //!
-//! Each function returns what the instruction left in its destination and the status word after it: its flags were clear
-//! before, its TOP is the host's and means nothing. When an unmasked exception kept the instruction from completing, the
-//! destination still has its old value and the status word says so.
+//! Each function returns the destination and the status word after the instruction. The status flags were clear
+//! before it; TOP is the host's and meaningless. If an unmasked exception kept the instruction from completing, the
+//! destination has its old value and the status word shows the exception.
 //!
-//! The host's register stack is empty before and after each block, and its control word is the default one: `fninit`
-//! ends each. An unmasked exception becomes pending in the host's x87 and is cleared by `fnclex` before the next
-//! instruction that would deliver it.
+//! The host's register stack is empty before and after each block of assembly, and its control word is the default
+//! one, because each block ends with `fninit`. An unmasked exception becomes pending in the host's x87 unit, and
+//! `fnclex` clears it before the next instruction that would deliver it.
 #![allow(unsafe_code)]
 
 use core::arch::asm;
 
-/// A register's content: significand, then sign and exponent.
+/// Contents of a register: significand, then sign and exponent.
 pub(crate) type Extended = (u64, u16);
 
-/// The same as it lies in memory.
+/// Memory image of a register.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 struct Image {
@@ -33,11 +33,11 @@ impl From<Image> for Extended {
     }
 }
 
-/// One block: load, run under the control word, take the status, and leave nothing behind.
+/// Emits one block: loads, runs the instruction under the control word, takes the status, and resets the x87 unit.
 macro_rules! block {
     ($load:literal, $run:expr, $store:literal, $cw:ident, $sw:ident, $($operands:tt)*) => {
-        // SAFETY: x87 is part of x86-64. The stack is empty and all exceptions are masked before and after; operands
-        // are local variables of the right size; all eight stack registers are declared as clobbered.
+        // SAFETY: x87 is part of x86-64. The stack is empty and all exceptions are masked before and after. Operands
+        // are local variables of the right size. All eight stack registers are declared as clobbered.
         unsafe {
             asm!(
                 $load,
@@ -127,7 +127,7 @@ unary! {
     round "frndint"
 }
 
-/// `fscale`: `a` by two to the truncated `b`.
+/// `fscale`: multiplies `a` by two to the power of the truncated `b`.
 pub(crate) fn scale(cw: u16, a: Extended, b: Extended) -> (Extended, u16) {
     let (mut a, b) = (Image::from(a), Image::from(b));
     let sw: u16;
@@ -138,7 +138,7 @@ pub(crate) fn scale(cw: u16, a: Extended, b: Extended) -> (Extended, u16) {
     (a.into(), sw)
 }
 
-/// `fxtract`: exponent and significand of `a`. Meaningless when an unmasked exception was raised.
+/// `fxtract`: returns the exponent and the significand of `a`. Meaningless if an unmasked exception was raised.
 pub(crate) fn extract(cw: u16, a: Extended) -> (Extended, Extended, u16) {
     let mut a = Image::from(a);
     let mut exponent = Image::default();
@@ -169,7 +169,7 @@ compare! {
     ucom "fucom st(1)"
 }
 
-/// `fcom` with a single-precision source in memory: the status word.
+/// `fcom` with a single-precision source in memory: returns the status word.
 pub(crate) fn com_single(cw: u16, a: Extended, b: u32) -> u16 {
     let a = Image::from(a);
     let sw: u16;
@@ -177,7 +177,7 @@ pub(crate) fn com_single(cw: u16, a: Extended, b: u32) -> u16 {
     sw
 }
 
-/// `fcom` with a double-precision source in memory: the status word.
+/// `fcom` with a double-precision source in memory: returns the status word.
 pub(crate) fn com_double(cw: u16, a: Extended, b: u64) -> u16 {
     let a = Image::from(a);
     let sw: u16;
@@ -191,7 +191,7 @@ macro_rules! load {
         pub(crate) fn $name(cw: u16, b: $t) -> (Extended, u16) {
             let mut a = Image::default();
             let sw: u16;
-            // What `fstp` finds under an exception that kept the load from completing is the zero.
+            // The zero is for `fstp`, if an exception keeps the load from completing.
             block!(
                 "fldz", concat!($instruction, " [{b}]"), "fstp tbyte ptr [{a}]",
                 cw, sw, a = in(reg) &mut a, b = in(reg) &b,
@@ -229,7 +229,7 @@ store! {
     store_bcd u128, "fbstp tbyte ptr"
 }
 
-/// The host's own transcendental functions, to compare ours with.
+/// The host's own transcendental functions, for comparison with the CPU's.
 #[cfg(test)]
 pub(crate) mod functions {
     use super::{Extended, Image, asm};
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(r, (1 << 63, (0x7ffe * 2 - 0x3fff - 24576) as u16));
         let (v, status) = store_single(0x340, huge);
         assert_eq!((v, status & 0x88), (0, 0x88));
-        // The next operation starts afresh, on an empty stack and without anything pending.
+        // The next operation starts with an empty stack and nothing pending.
         for _ in 0..20 {
             let (r, status) = add(MASKED, ONE, ONE);
             assert_eq!((r, status & 0xff), ((1 << 63, 0x4000), 0));

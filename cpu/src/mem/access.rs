@@ -1,11 +1,11 @@
-//! Loads and stores by linear address. The hit path is inlined into every handler; the rest is cold.
+//! Loads and stores by linear address. The TLB hit path is inlined into every handler; everything else is cold.
 
 use super::coherence::{CODE, TABLE};
 use super::mmio::Request;
 use super::{Mem, Mode, Prim, canonical};
 use crate::stop::{Fault, Stop, vector};
 
-/// Why memory is accessed.
+/// Kind of a memory access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Load.
@@ -17,7 +17,7 @@ pub(crate) enum Access {
 }
 
 impl Mem {
-    /// Load from linear address `va`.
+    /// Loads from linear address `va`.
     #[inline(always)]
     pub(crate) fn load<T: Prim>(&mut self, va: u64) -> Result<T, Stop> {
         match self.tlb.load(va) {
@@ -28,7 +28,7 @@ impl Mem {
             }
         }
     }
-    /// Store to linear address `va`.
+    /// Stores to linear address `va`.
     #[inline(always)]
     pub(crate) fn store<T: Prim>(&mut self, va: u64, v: T) -> Result<(), Stop> {
         if self.tlb.store(va, v) {
@@ -37,8 +37,8 @@ impl Mem {
         let mode = self.tlb.mode();
         self.store_slow(va, v, mode)
     }
-    /// Replace the value at `va` by a function of it. The function may be called again when the instruction restarts;
-    /// what it returns beside the new value is to be committed by the caller, after success.
+    /// Replaces the value at `va` by a function of it. If the instruction restarts, the function is called again. So
+    /// the caller must commit the function's second result only after success.
     #[inline(always)]
     pub(crate) fn update<T: Prim, R>(&mut self, va: u64, f: impl FnOnce(T) -> (T, R)) -> Result<R, Stop> {
         match self.tlb.update(va, f) {
@@ -52,7 +52,7 @@ impl Mem {
             }
         }
     }
-    /// Check that `size` bytes at `va` may be written, without writing.
+    /// Checks that `size` bytes at `va` may be written, without writing.
     pub(crate) fn probe_write(&mut self, va: u64, size: u64) -> Result<(), Stop> {
         let mode = self.tlb.mode();
         self.check_alignment(va, size, mode)?;
@@ -63,14 +63,15 @@ impl Mem {
         Ok(())
     }
 
-    /// Check that the byte at `va` may be read, without reading.
+    /// Checks that the byte at `va` may be read, without reading.
     pub(crate) fn probe_read(&mut self, va: u64) -> Result<(), Stop> {
         let mode = self.tlb.mode();
         self.translate(va, Access::Read, mode).map(drop)
     }
 
-    /// #AC. Address faults come first; 16-byte operands have their own rule (#GP, or none);
-    /// x87 numbers of ten bytes are aligned to eight.
+    /// Raises #AC if alignment is checked and `va` is misaligned. A non-canonical address raises its own fault
+    /// instead. 16-byte operands are exempt: their instructions raise #GP or need no alignment. Ten-byte x87 numbers
+    /// must be aligned to eight.
     fn check_alignment(&mut self, va: u64, size: u64, mode: Mode) -> Result<(), Stop> {
         let mask = if size == 10 { 7 } else { size - 1 };
         if mode == Mode::UserAligned && size <= 10 && va & mask != 0 && canonical(va) {
@@ -92,7 +93,8 @@ impl Mem {
         Ok(loaded)
     }
 
-    /// Load what lies at these physical addresses, the second of which is that of the second page.
+    /// Loads from translated physical addresses. `second` is the start of the second page, if the access crosses into
+    /// it.
     fn load_translated<T: Prim>(&mut self, va: u64, first: u64, second: u64) -> Result<T, Stop> {
         let in_first = T::SIZE.min(4096 - (va & 0xfff));
         if in_first == T::SIZE && self.ram.contains(first, T::SIZE) {
@@ -106,7 +108,8 @@ impl Mem {
         Ok(T::narrow(low | high << (8 * in_first)))
     }
 
-    /// Both pages of an access, the first one's faults first.
+    /// Translates both pages of an access, the first one first. The second address is 0 if the access lies within one
+    /// page.
     fn translate_span(&mut self, va: u64, size: u64, access: Access, mode: Mode) -> Result<(u64, u64), Stop> {
         let first = self.translate(va, access, mode)?;
         if va & 0xfff <= 4096 - size {
@@ -116,7 +119,7 @@ impl Mem {
         Ok((first, second))
     }
 
-    /// Up to 16 bytes inside one page.
+    /// Loads up to 16 bytes within one page, from RAM or from a device.
     fn load_physical(&mut self, gpa: u64, size: u64) -> Result<u128, Stop> {
         let mut v = 0u128;
         let mut done = 0;
@@ -162,7 +165,8 @@ impl Mem {
         Ok(())
     }
 
-    /// A store that would drop decoded code or translations is done in a block of its own.
+    /// Returns `Err(Stop::Single)` for a store that would drop decoded code or TLB entries: it must be executed
+    /// alone.
     fn check_marked(&mut self, gpa: u64, v: u128, size: u64) -> Result<(), Stop> {
         if self.single || !self.ram.contains(gpa, size) {
             return Ok(());
@@ -174,7 +178,8 @@ impl Mem {
         Ok(())
     }
 
-    /// The first and last paging entries that a store changes, if any of them was present.
+    /// Returns the addresses of the first and last paging entries that a store touches, if it changes one that was
+    /// present.
     fn changes_entry(&self, gpa: u64, v: u128, size: u64) -> Option<(u64, u64)> {
         let (first, last) = (gpa & !7, (gpa + size - 1) & !7);
         let mut at = first;
@@ -227,7 +232,7 @@ impl Mem {
     }
 }
 
-/// The largest power of two, at most 8, that fits: a bus access.
+/// Returns the size of the next bus access: the largest power of two, at most 8, that is not above `left`.
 fn piece(_at: u64, left: u64) -> u64 {
     match left {
         8.. => 8,

@@ -1,6 +1,7 @@
-//! Runs of repeated string instructions, as far as they stay inside one page on each side.
+//! Bulk execution of repeated string instructions, within one page on each side.
 //!
-//! These do what the same number of single iterations would do, or nothing: they serve only addresses that hit the TLB.
+//! Each function has the same effect as that number of single iterations, or none. It serves only addresses that hit
+//! the TLB.
 
 use super::Mem;
 
@@ -8,8 +9,8 @@ impl Mem {
     fn host_to_gpa(&self, host: u64) -> u64 {
         host - self.ram.base_address()
     }
-    /// Copy up to `len` bytes upwards, element by element of `size` bytes. Returns the bytes copied, a multiple of
-    /// `size`, maybe none.
+    /// Copies up to `len` bytes upwards, in elements of `size` bytes. Returns the number of bytes copied: a multiple
+    /// of `size`, possibly 0.
     pub(crate) fn copy_up(&mut self, dst: u64, src: u64, len: u64, size: u64) -> u64 {
         let (Some(to), Some(from)) = (self.tlb.write_host(dst), self.tlb.read_host(src)) else { return 0 };
         let room = (4096 - (dst & 0xfff)).min(4096 - (src & 0xfff));
@@ -18,7 +19,8 @@ impl Mem {
         if to > from && to - from < len {
             return 0;
         }
-        // The other overlap is safe only if no element is overwritten before it is read, in units of an element.
+        // With the other overlap an element must not be overwritten before it is read. That holds from a distance of
+        // one element on.
         if from > to && from - to < size {
             return 0;
         }
@@ -26,7 +28,8 @@ impl Mem {
         self.ram.copy(to, from, len);
         len
     }
-    /// Fill up to `len` bytes upwards with a repeated element. Returns the bytes written, a multiple of `size`.
+    /// Fills up to `len` bytes upwards with a repeated element. Returns the number of bytes written: a multiple of
+    /// `size`.
     pub(crate) fn fill_up(&mut self, dst: u64, value: u64, len: u64, size: u64) -> u64 {
         let Some(to) = self.tlb.write_host(dst) else { return 0 };
         let len = len.min(4096 - (dst & 0xfff)) / size * size;

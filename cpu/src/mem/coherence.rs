@@ -1,37 +1,38 @@
-//! Marks on physical pages, and what a store to a marked page drops.
+//! Marks on physical pages, and the cached data that a store to a marked page drops.
 //!
-//! x86 lets a CPU cache translations and requires software to invalidate them. Which stale ones survive would depend on
-//! the size of the TLB, so there are none here: a page that was walked as a page table is marked, and a store that
-//! changes a present entry drops what came from it. Pages with decoded code are marked likewise.
+//! x86 permits a CPU to keep stale TLB entries until software invalidates them. Which of them survive would depend on
+//! the size of the TLB, so this CPU keeps none. A page that was walked as a page table is marked, and a store that
+//! changes a present entry drops everything derived from it. Pages with decoded code are marked likewise.
 //!
-//! Tables of the upper half of the address space outlive a change of CR3 ([`Mem::root_changes`]): kernels have them in common.
+//! Kernels share the upper half of the address space between processes, so the TLB entries of that half can survive a
+//! change of CR3 ([`Mem::root_changes`]).
 //!
-//! **Invariant.** Every page that a live TLB entry was derived from carries `TABLE`, and so does every one by which code was found in
-//! the current epoch ([`Tlb::epoch`](super::tlb::Tlb::epoch)), whether its entry is still there or not. A page whose content has a number carries
-//! `CODE`. A page with either has no write tag in the TLB.
+//! **Invariant.** A page carries `TABLE` if a live TLB entry was derived from it, or if code was found by way of it
+//! in the current epoch ([`Tlb::epoch`](super::tlb::Tlb::epoch)), even if the TLB entry is gone. A page whose
+//! contents have a number carries `CODE`. A page with either mark has no write tag in the TLB.
 
 use super::{Mem, Ram};
 use crate::zeroed::Zeroed;
 
-/// Code was decoded from this page.
+/// Mark of a page from which code was decoded.
 pub(super) const CODE: u8 = 1;
-/// This page was walked as a paging structure, for an address below the middle of the address space.
+/// Mark of a page that was walked as a paging structure for an address in the lower half of the address space.
 const TABLE_BELOW: u8 = 2;
-/// The same, for an address above it.
+/// Mark of a page that was walked as a paging structure for an address in the upper half.
 const TABLE_ABOVE: u8 = 8;
-/// Either.
+/// Mask of both paging-structure marks.
 pub(super) const TABLE: u8 = TABLE_BELOW | TABLE_ABOVE;
-/// This page was written since the dirty pages were last taken.
+/// Mark of a page that was written since the dirty pages were last taken.
 pub(super) const DIRTY: u8 = 4;
 
 /// `Marks::table_use` of a table that was reached at several levels or for several address ranges.
 const MANY: u64 = u64::MAX;
-/// The level of the root.
+/// Level of the root table.
 const ROOT_LEVEL: u32 = 4;
-/// The first address above the middle.
+/// First address of the upper half.
 const ABOVE: u64 = 0xffff << 48 | 1 << 47;
 
-/// Whether an address, which is canonical, lies above the middle of the address space.
+/// True if a canonical address lies in the upper half of the address space.
 fn is_above(va: u64) -> bool {
     va >= ABOVE
 }
@@ -39,17 +40,17 @@ fn is_above(va: u64) -> bool {
 #[derive(Debug)]
 pub(super) struct Marks {
     bits: Zeroed<u8>,
-    /// For pages with `CODE`: the number of what they hold ([`crate::decode::contents`]); 0 for others.
+    /// Number of the page's contents ([`crate::decode::contents`]) for pages with `CODE`, otherwise 0.
     content: Zeroed<u64>,
-    /// What pages held before they were written.
+    /// Number of the contents that the page had before its last write, or 0.
     content_before: Zeroed<u64>,
-    /// For pages with `TABLE`: the first address that the table maps, plus its level; or `MANY`.
+    /// For pages with `TABLE`: the first address that the table maps, plus the table's level; or `MANY`.
     table_use: Zeroed<u64>,
     tables: Vec<u32>,
     dirty: Vec<u32>,
-    /// The TLB epoch in which the page last got a write tag.
+    /// TLB epoch (`epoch` below) in which the page last got a write tag.
     write_epoch: Zeroed<u32>,
-    /// Counts flushes; write tags of an older epoch are gone.
+    /// Number of TLB flushes. Write tags of an older epoch are gone.
     epoch: u32,
 }
 
@@ -74,20 +75,20 @@ impl Mem {
     pub(super) fn marks_of(&self, gpa: u64) -> u8 {
         self.marks.bits[(gpa >> 12) as usize]
     }
-    /// The number of what a page of RAM holds, or 0 if it is not known as code.
+    /// Returns the number of a page's contents, or 0 if the page is not known as code.
     #[inline(always)]
     pub(crate) fn content(&self, gpa: u64) -> u64 {
         self.marks.content[(gpa >> 12) as usize]
     }
-    /// The number of what it held before it was written, or 0.
+    /// Returns the number of the contents that the page had before it was written, or 0.
     pub(crate) fn content_before(&self, gpa: u64) -> u64 {
         self.marks.content_before[(gpa >> 12) as usize]
     }
-    /// Where translated code finds the numbers of all pages.
+    /// Returns the host address of the table of content numbers, for translated code.
     pub(crate) fn contents_address(&self) -> u64 {
         self.marks.content.as_ptr() as u64
     }
-    /// Mark a page of RAM as a source of decoded code, with the number of what it holds.
+    /// Marks a page of RAM as a source of decoded code, with the number of its contents.
     pub(crate) fn mark_code(&mut self, gpa: u64, content: u64) {
         let page = (gpa >> 12) as usize;
         self.marks.content[page] = content;
@@ -96,7 +97,7 @@ impl Mem {
             self.forbid_writes(page);
         }
     }
-    /// Mark a page of RAM as a table of `level` (1 is the lowest) that was reached for `va`.
+    /// Marks a page of RAM as a paging structure of `level` (1 is the lowest) that was walked for `va`.
     pub(super) fn mark_table(&mut self, gpa: u64, level: u32, va: u64) {
         let page = (gpa >> 12) as usize;
         let span = va & !((1u64 << (12 + 9 * level)) - 1) | u64::from(level);
@@ -116,7 +117,8 @@ impl Mem {
             self.tlb.drop_writes_to(self.ram.base_address() + ((page as u64) << 12));
         }
     }
-    /// Whether a write tag may be given to the page, which is about to be written or is dirty already.
+    /// Returns true, and notes it, if the page may have a write tag: it is dirty and carries neither `CODE` nor
+    /// `TABLE`.
     pub(super) fn allow_write_tag(&mut self, gpa: u64) -> bool {
         let page = (gpa >> 12) as usize;
         if self.marks.bits[page] & (CODE | TABLE | DIRTY) == DIRTY {
@@ -125,7 +127,7 @@ impl Mem {
         }
         false
     }
-    /// Bookkeeping of a write to a page by anyone, paging entries' changes aside.
+    /// Does the bookkeeping of a write to a page by anyone, except for changes of paging entries.
     #[inline]
     pub(super) fn note_write(&mut self, gpa: u64) {
         let page = (gpa >> 12) as usize;
@@ -143,7 +145,7 @@ impl Mem {
         self.marks.content_before[page] = std::mem::take(&mut self.marks.content[page]);
         self.tlb.code_changes();
     }
-    /// Mark a page as dirty ahead of a write tag.
+    /// Marks a page as dirty before it gets a write tag.
     pub(super) fn note_dirty_only(&mut self, gpa: u64) {
         let page = (gpa >> 12) as usize;
         if self.marks.bits[page] & DIRTY == 0 {
@@ -151,7 +153,7 @@ impl Mem {
             self.marks.dirty.push(page as u32);
         }
     }
-    /// Drop what was derived from the paging entry at `gpa`, which changed and was present.
+    /// Drops everything derived from the paging entry at `gpa`, which was present and has changed.
     pub(super) fn entry_changed(&mut self, gpa: u64) {
         let used = self.marks.table_use[(gpa >> 12) as usize];
         if used != MANY && used & 7 == 1 {
@@ -160,8 +162,9 @@ impl Mem {
             self.flush_tlb();
         }
     }
-    /// The root of the page tables changes. Kernels map the same above the middle of every address space: where all entries
-    /// of the two roots for it are equal, a walk finds the same, and has nothing to set, so that what is known stays.
+    /// Handles a change of the root of the page tables. Kernels map the same upper half into every address space. If
+    /// the entries of both roots are equal there, a page walk finds the same pages and has no bits to set, so TLB
+    /// entries for the upper half are kept. Otherwise the TLB is flushed.
     pub(super) fn root_changes(&mut self, from: u64, to: u64) {
         const HALF: u64 = 2048;
         let are_tables = [from, to].iter().all(|&root| self.ram.contains(root, 2 * HALF));
@@ -172,13 +175,13 @@ impl Mem {
                 *bits &= !TABLE_BELOW;
                 *bits & TABLE != 0
             });
-            // What stays comes from this root from here on.
+            // From here on the remaining entries are derived from this root.
             self.mark_table(to, ROOT_LEVEL, ABOVE);
         } else {
             self.flush_tlb();
         }
     }
-    /// Drop every translation.
+    /// Drops all TLB entries.
     pub(crate) fn flush_tlb(&mut self) {
         self.tlb.flush();
         self.marks.epoch = self.marks.epoch.wrapping_add(1).max(1);
@@ -186,7 +189,7 @@ impl Mem {
             self.marks.bits[page as usize] &= !TABLE;
         }
     }
-    /// Somebody other than the CPU wrote RAM.
+    /// Notes that something other than the CPU wrote RAM.
     pub(crate) fn written_outside(&mut self, gpa: u64, len: u64) {
         let end = gpa.saturating_add(len).min(self.ram.len());
         let mut page = gpa & !0xfff;
@@ -198,7 +201,7 @@ impl Mem {
             page += 4096;
         }
     }
-    /// The contents of these pages of RAM were replaced by a restore, and nothing counts as written since.
+    /// Notes that a restore replaced the contents of these pages. Afterwards no page counts as written.
     pub(crate) fn replaced(&mut self, pages: &[u64]) {
         for &page in pages {
             let page = page as usize;
@@ -211,7 +214,7 @@ impl Mem {
         }
         self.flush_tlb();
     }
-    /// Pages written since the last call, ascending.
+    /// Returns the numbers of the pages written since the last call, ascending.
     pub(crate) fn take_dirty(&mut self) -> Vec<u64> {
         let mut pages: Vec<u64> = self.marks.dirty.iter().map(|&p| u64::from(p)).collect();
         pages.sort_unstable();
@@ -221,7 +224,7 @@ impl Mem {
         self.tlb.drop_writes();
         pages
     }
-    /// Guest RAM.
+    /// Returns guest RAM.
     pub(crate) fn ram(&self) -> &Ram {
         &self.ram
     }

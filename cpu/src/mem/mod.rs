@@ -1,15 +1,16 @@
-//! Guest memory through the eyes of the CPU: RAM, paging, the software TLB and what keeps it coherent.
+//! Guest memory as the CPU sees it: RAM, paging, the software TLB and its coherence.
 //!
 //! - [`ram`]: the host mapping (raw pointers)
-//! - [`tlb`]: the cache from guest page to host address (raw pointers)
+//! - [`tlb`]: the cache from guest pages to host addresses (raw pointers)
 //! - [`walk`]: 4-level paging, permissions, accessed and dirty bits
-//! - [`coherence`]: marks on physical pages; what a store to code or to a page table drops
+//! - [`coherence`]: marks on physical pages, and the effect of stores to code and page tables
 //! - [`access`]: loads and stores of all widths: hit, miss, page-crossing, MMIO
-//! - [`watch`]: data breakpoints of the guest's; [`points`]: watchpoints of the host's
-//! - [`bulk`]: runs of repeated string instructions inside a page
+//! - [`watch`]: data breakpoints that the guest sets
+//! - [`points`]: watchpoints that the operator sets
+//! - [`bulk`]: bulk execution of repeated string instructions within a page
 //!
 //! **Invariant.** Results equal those of a CPU without a TLB: a store to a paging entry takes effect for the next
-//! instruction, invalidated or not.
+//! instruction, with or without an invalidation.
 
 pub(crate) mod access;
 mod bulk;
@@ -33,7 +34,7 @@ use coherence::Marks;
 use mmio::Mmio;
 use tlb::Tlb;
 
-/// The registers that paging depends on.
+/// Register state that paging depends on.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PagingControl {
     pub cr3: u64,
@@ -47,7 +48,7 @@ pub(crate) struct PagingControl {
     pub nxe: bool,
 }
 
-/// Memory of one CPU.
+/// Memory of one vCPU.
 #[derive(Debug)]
 pub(crate) struct Mem {
     pub(crate) ram: Ram,
@@ -57,13 +58,13 @@ pub(crate) struct Mem {
     marks: Marks,
     watch: watch::Watch,
     points: points::Points,
-    /// The exception of the last `Stop::Fault`.
+    /// Exception of the last `Stop::Fault`.
     pub(crate) fault: Fault,
-    /// The linear address of the last page fault.
+    /// Linear address of the last page fault.
     pub(crate) fault_address: u64,
-    /// One instruction is being executed alone, so that it may store to code and page tables.
+    /// True while one instruction is executed alone, so that it may store to code and page tables.
     pub(crate) single: bool,
-    /// Planted leak, for tests of the determinism checks only: paging stores leave stale translations behind.
+    /// Planted defect, for tests of the determinism checks: stores to page tables leave stale TLB entries behind.
     pub(crate) leak_stale_tlb: bool,
 }
 
@@ -84,22 +85,22 @@ impl Mem {
             leak_stale_tlb: false,
         }
     }
-    /// Change the registers that paging depends on.
+    /// Replaces the register state that paging depends on.
     pub(crate) fn set_paging(&mut self, new: PagingControl) {
         self.paging = new;
         self.flush_tlb();
     }
-    /// Change CR3 alone.
+    /// Replaces CR3 only.
     pub(crate) fn set_root(&mut self, cr3: u64) {
         let old = std::mem::replace(&mut self.paging.cr3, cr3);
         self.root_changes(old & walk::ADDRESS, cr3 & walk::ADDRESS);
     }
-    /// The guest-physical address of code that may be executed, if the TLB has it.
+    /// Returns the guest-physical address of `va` if the TLB has it as executable.
     #[inline(always)]
     pub(crate) fn exec_gpa(&self, va: u64) -> Option<u64> {
         Some(self.tlb.exec_host(va)? - self.ram.base_address())
     }
-    /// #GP(0) for an address that is not canonical.
+    /// Raises #GP(0) for a non-canonical address.
     #[cold]
     pub(crate) fn non_canonical(&mut self) -> Stop {
         self.fault = Fault { vector: vector::GP, error: Some(0), non_canonical: true };
@@ -113,7 +114,7 @@ impl Mem {
     }
 }
 
-/// Whether bits 63-47 are all equal.
+/// True if the address is canonical: bits 63-47 are all equal.
 #[inline(always)]
 pub(crate) fn canonical(va: u64) -> bool {
     ((va as i64) << 16 >> 16) as u64 == va

@@ -1,27 +1,27 @@
-//! Watchpoints of the host's: it wants to know who accesses these bytes, and the guest must not notice.
+//! Watchpoints that the operator sets on guest memory, invisible to the guest.
 //!
-//! The pages they lie on get no read and write tags in the TLB, so that every access to them comes by here, from translated
-//! code too. Everything else is as fast as without. An instruction that is about to touch such bytes is executed alone, as
-//! one that stores to code is; the run ends behind it.
+//! Watched pages get no read and write tags in the TLB, so every access to them takes the slow path, even from
+//! translated code. All other accesses are as fast as without watchpoints. An instruction that is about to touch
+//! watched bytes is executed alone, like a store to code, and the run ends after it.
 //!
-//! **Invariant.** What the guest does is the same with and without watchpoints.
+//! **Invariant.** The guest behaves the same with and without watchpoints.
 
 use super::Mem;
 use crate::stop::Stop;
 
-/// Hits that are kept until they are taken; later ones are lost.
+/// Maximum number of hits kept until they are taken; later ones are lost.
 pub const HITS_MAX: usize = 1 << 16;
 
-/// Bytes that are watched.
+/// A range of watched bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watchpoint {
-    /// The first one's linear address, in whatever address space.
+    /// Linear address of the first byte, in any address space.
     pub address: u64,
-    /// How many there are; not zero.
+    /// Length in bytes; not zero.
     pub len: u64,
-    /// Loads count.
+    /// True if loads are reported.
     pub loads: bool,
-    /// Stores count.
+    /// True if stores are reported.
     pub stores: bool,
 }
 
@@ -34,55 +34,56 @@ impl Watchpoint {
     }
 }
 
-/// An access that met a watchpoint.
+/// An access to watched bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hit {
-    /// The instruction, or the one before which an interrupt or exception was delivered that did it.
+    /// Address of the instruction that made the access. For the delivery of an interrupt or exception, address of the
+    /// instruction before which it was delivered.
     pub rip: u64,
-    /// The paging root at that time: CR3.
+    /// Paging root (CR3) at the time of the access.
     pub cr3: u64,
     /// Linear address of the access.
     pub address: u64,
-    /// Bytes.
+    /// Size of the access in bytes.
     pub size: u8,
-    /// A store.
+    /// True for a store.
     pub store: bool,
-    /// What was loaded or stored: its low eight bytes.
+    /// Low eight bytes of the loaded or stored value.
     pub value: u64,
 }
 
-/// All watchpoints, and who met them.
+/// All watchpoints and their hits.
 #[derive(Debug, Default)]
 pub(super) struct Points {
     points: Vec<Watchpoint>,
     hits: Vec<Hit>,
-    /// So many of them have ended a run.
+    /// Number of hits that have already ended a run.
     told: usize,
-    /// Who does the accesses that come now.
+    /// Address of the instruction to which accesses are attributed.
     rip: u64,
 }
 
 impl Mem {
-    /// Replace all watchpoints.
+    /// Replaces all watchpoints.
     pub(crate) fn set_watchpoints(&mut self, points: &[Watchpoint]) {
         self.points.points = points.to_vec();
         self.flush_tlb();
     }
-    /// Accesses from here on are those of the instruction at `rip`.
+    /// Attributes all accesses from here on to the instruction at `rip`.
     pub(crate) fn accesses_are_of(&mut self, rip: u64) {
         self.points.rip = rip;
     }
-    /// Whether accesses to the page of an address have to come by here.
+    /// True if the page of `va` has watched bytes, so that accesses to it must take the slow path.
     pub(super) fn page_is_watched(&self, va: u64) -> bool {
         let (first, last) = (va & !0xfff, va | 0xfff);
         self.points.points.iter().any(|point| point.meets(first, last))
     }
-    /// Whether the instruction has to be executed alone because of an access that it is about to make.
+    /// Returns `Err(Stop::Single)` if the access is watched and the instruction is not executed alone yet.
     #[inline]
     pub(super) fn check_watched(&self, va: u64, size: u64, store: bool) -> Result<(), Stop> {
         if !self.single && self.is_watched(va, size, store) { Err(Stop::Single) } else { Ok(()) }
     }
-    /// An access was made.
+    /// Records the access if it is watched.
     #[inline]
     pub(super) fn note_watched(&mut self, va: u64, size: u64, store: bool, value: u128) {
         if self.is_watched(va, size, store) && self.points.hits.len() < HITS_MAX {
@@ -101,20 +102,20 @@ impl Mem {
         let last = va.wrapping_add(size - 1);
         self.points.points.iter().any(|p| if store { p.stores } else { p.loads } && p.meets(va, last))
     }
-    /// Whether one was met since this was asked last.
+    /// True if there were hits since the last call.
     pub(crate) fn tell_hits(&mut self) -> bool {
         let all = self.points.hits.len();
         std::mem::replace(&mut self.points.told, all) < all
     }
-    /// How many accesses met a watchpoint since they were taken.
+    /// Returns the number of hits that were not taken yet.
     pub(crate) fn hits(&self) -> usize {
         self.points.hits.len()
     }
-    /// An instruction will be executed again: its accesses do not count yet.
+    /// Drops all hits but the first `count`, because the instruction will be executed again.
     pub(crate) fn keep_hits(&mut self, count: usize) {
         self.points.hits.truncate(count);
     }
-    /// All that met a watchpoint since the last call.
+    /// Returns the hits since the last call.
     pub(crate) fn take_hits(&mut self) -> Vec<Hit> {
         self.points.told = 0;
         std::mem::take(&mut self.points.hits)

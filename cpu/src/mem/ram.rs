@@ -1,13 +1,14 @@
-//! Guest RAM as the CPU sees it: one host mapping from guest-physical address 0. All raw pointers live in this folder.
+//! Guest RAM as the CPU sees it: one host mapping from guest-physical address 0. All raw pointers to it are in this
+//! directory.
 #![allow(unsafe_code)]
 
 /// A fixed-width integer that can be loaded from and stored to guest memory.
 pub(crate) trait Prim: Copy + Eq + 'static {
     /// Width in bytes.
     const SIZE: u64;
-    /// Zero-extend.
+    /// Zero-extends to 128 bits.
     fn widen(self) -> u128;
-    /// Truncate.
+    /// Truncates from 128 bits.
     fn narrow(v: u128) -> Self;
 }
 
@@ -30,10 +31,10 @@ prim!(u8, u16, u32, u64, u128);
 
 /// A handle to a host mapping that holds guest RAM from guest-physical address 0 on.
 ///
-/// Reads copy out of the mapping or compare in place; no reference into it outlives a call. So a store through any handle, which
-/// translated code makes by raw address, never changes what a reference points to.
+/// Reads copy out of the mapping or compare in place, and no reference into it outlives a call. So a store through
+/// any handle, including those that translated code makes by raw address, never changes the target of a reference.
 ///
-/// A handle is not copied: a second one is made with [`Ram::another`], whose caller promises that the two take turns.
+/// Handles cannot be copied. [`Ram::another`] makes a second one; its caller promises that the two take turns.
 ///
 /// ```compile_fail,E0382
 /// fn two_from_one(ram: everett_cpu::Ram) -> [everett_cpu::Ram; 2] {
@@ -56,58 +57,61 @@ pub struct Ram {
     len: u64,
 }
 
-// SAFETY: a `Ram` is an address and a length; whoever made it promised (see `Ram::new`) that the mapping outlives it and
-// that nothing else accesses it while a method of the handle or of its CPU runs, on whichever thread that is.
+// SAFETY: a `Ram` is an address and a length. The caller of `Ram::new` promised that the mapping outlives it, and
+// that nothing else accesses the mapping while a method of the handle or of its CPU runs, on any thread.
 unsafe impl Send for Ram {}
 
 impl Ram {
-    /// Describe a mapping of `len` bytes at `base`.
+    /// Creates a handle to a mapping of `len` bytes at `base`.
     ///
     /// # Safety
-    /// The mapping must stay valid, readable and writable for as long as the handle and the CPU that gets it. While a method of
-    /// either runs, nothing else may write to the mapping, by another handle, a device or another thread; while one that writes
-    /// runs ([`Ram::write`], [`Ram::copy_from`], a CPU's), nothing else may access it.
+    /// The mapping must stay valid, readable and writable as long as the handle and the CPU that gets it exist. While
+    /// a method of either runs, nothing else may write to the mapping: no other handle, device or thread. While a
+    /// method that writes runs ([`Ram::write`], [`Ram::copy_from`], those of a CPU), nothing else may access the
+    /// mapping at all.
     ///
     /// # Panics
-    /// If `len` is not a multiple of the page size or `base` is not page-aligned.
+    /// Panics if `len` is not a multiple of the page size or `base` is not page-aligned.
     pub unsafe fn new(base: *mut u8, len: u64) -> Ram {
         assert!(len.is_multiple_of(4096) && (base as usize).is_multiple_of(4096));
         Ram { base, len }
     }
-    /// Another handle to the same RAM.
+    /// Returns another handle to the same RAM.
     ///
     /// # Safety
-    /// As for [`Ram::new`]: the mapping must outlive the new handle, too, and the two handles and their CPUs must take turns.
+    /// As for [`Ram::new`]: the mapping must outlive the new handle as well, and the two handles and their CPUs must
+    /// take turns.
     pub unsafe fn another(&self) -> Ram {
         Ram { base: self.base, len: self.len }
     }
-    /// Bytes of RAM.
+    /// Returns the size of RAM in bytes.
     #[inline(always)]
     pub fn len(&self) -> u64 {
         self.len
     }
-    /// Whether there is none.
+    /// True if the size is zero.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// Whether `size` bytes at `gpa` are RAM.
+    /// True if all `size` bytes at `gpa` are RAM.
     #[inline(always)]
     pub fn contains(&self, gpa: u64, size: u64) -> bool {
         gpa < self.len && size <= self.len - gpa
     }
-    /// Host address of guest-physical 0, as a number to compute translations with.
+    /// Returns the host address of guest-physical address 0, as a number for address computations.
     #[inline(always)]
     pub(crate) fn base_address(&self) -> u64 {
         self.base as u64
     }
-    /// Load from RAM. Out of bounds is a bug of the caller.
+    /// Loads from RAM. Panics if out of bounds, which is a bug of the caller.
     #[inline(always)]
     pub(crate) fn load<T: Prim>(&self, gpa: u64) -> T {
         assert!(self.contains(gpa, T::SIZE));
-        // SAFETY: in bounds by the assertion; any bit pattern is a `T`; `Ram::new`'s promise excludes races.
+        // SAFETY: in bounds by the assertion; any bit pattern is a valid `T`; the promise of `Ram::new` excludes
+        // races.
         unsafe { self.base.add(gpa as usize).cast::<T>().read_unaligned() }
     }
-    /// Store to RAM without any bookkeeping. Out of bounds is a bug of the caller.
+    /// Stores to RAM without any bookkeeping. Panics if out of bounds, which is a bug of the caller.
     #[inline(always)]
     pub(super) fn store<T: Prim>(&self, gpa: u64, v: T) {
         assert!(self.contains(gpa, T::SIZE));
@@ -117,83 +121,87 @@ impl Ram {
     /// Copies the bytes at `gpa` into `buf`.
     ///
     /// # Panics
-    /// If they are not all RAM.
+    /// Panics if they are not all RAM.
     #[inline]
     pub fn read(&self, gpa: u64, buf: &mut [u8]) {
         if buf.is_empty() {
             return;
         }
         assert!(self.contains(gpa, buf.len() as u64));
-        // SAFETY: in bounds; `buf` is no guest RAM of this mapping, or `copy` allows that; `Ram::new`'s promise excludes races.
+        // SAFETY: in bounds. If `buf` overlaps the mapping, `copy` allows that. The promise of `Ram::new` excludes
+        // races.
         unsafe { std::ptr::copy(self.base.add(gpa as usize), buf.as_mut_ptr(), buf.len()) }
     }
-    /// Returns a copy of the page that has the address `gpa`. Out of bounds is a bug of the caller.
+    /// Returns a copy of the page that contains `gpa`. Panics if out of bounds, which is a bug of the caller.
     #[inline]
     pub(crate) fn page(&self, gpa: u64) -> [u8; 4096] {
         let mut page = [0; 4096];
         self.read(gpa & !0xfff, &mut page);
         page
     }
-    /// Whether the bytes at `gpa` are these.
+    /// True if RAM holds `bytes` at `gpa`.
     ///
     /// # Panics
-    /// If they are not all RAM.
+    /// Panics if the range is not all RAM.
     #[inline]
     pub fn holds(&self, gpa: u64, bytes: &[u8]) -> bool {
-        // SAFETY: nothing but a comparison of bytes is done while the reference lives.
+        // SAFETY: while the reference lives, only the comparison runs.
         unsafe { self.bytes(gpa, bytes.len() as u64) == bytes }
     }
-    /// Whether `len` bytes at `gpa` are those at `others` of another RAM, which may be the same.
+    /// True if `len` bytes at `gpa` equal those at `others` in `other`, which may be the same RAM.
     ///
     /// # Panics
-    /// If they are not all RAM.
+    /// Panics if the ranges are not all RAM.
     pub fn same(&self, gpa: u64, other: &Ram, others: u64, len: u64) -> bool {
         // SAFETY: as in `holds`.
         unsafe { self.bytes(gpa, len) == other.bytes(others, len) }
     }
-    /// A reference to guest RAM.
+    /// Returns a reference to guest RAM.
     ///
     /// # Safety
-    /// While the reference lives nothing may write to these bytes: no method of this handle, of another one or of their CPUs.
+    /// While the reference lives, nothing may write to these bytes: no method of this handle, of another one, or of
+    /// their CPUs.
     unsafe fn bytes(&self, gpa: u64, len: u64) -> &[u8] {
         if len == 0 {
             return &[];
         }
         assert!(self.contains(gpa, len));
-        // SAFETY: in bounds; the caller's promise excludes writes, and `Ram::new`'s keeps the mapping alive.
+        // SAFETY: in bounds. The caller's promise excludes writes, and the promise of `Ram::new` keeps the mapping
+        // alive.
         unsafe { std::slice::from_raw_parts(self.base.add(gpa as usize), len as usize) }
     }
-    /// Write RAM without any bookkeeping.
+    /// Writes RAM without any bookkeeping.
     ///
     /// # Panics
-    /// If it is not all RAM.
+    /// Panics if the range is not all RAM.
     pub fn write(&mut self, gpa: u64, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
         assert!(self.contains(gpa, bytes.len() as u64));
-        // SAFETY: in bounds, and `bytes` is nobody's RAM but maybe another mapping's; `Ram::new`'s promise excludes races.
+        // SAFETY: in bounds. If `bytes` overlaps the mapping, `copy` allows that. The promise of `Ram::new` excludes
+        // races.
         unsafe { std::ptr::copy(bytes.as_ptr(), self.base.add(gpa as usize), bytes.len()) }
     }
-    /// Copies `len` bytes at `gpa` from another RAM, which may be the same, without any bookkeeping.
+    /// Copies `len` bytes at `gpa` from `other`, which may be the same RAM, without any bookkeeping.
     ///
     /// # Panics
-    /// If it is not all RAM in both.
+    /// Panics if the range is not all RAM in both.
     pub fn copy_from(&mut self, gpa: u64, other: &Ram, len: u64) {
         if len == 0 {
             return;
         }
         assert!(self.contains(gpa, len) && other.contains(gpa, len));
-        // SAFETY: in bounds of both, and `copy` allows overlap; `Ram::new`'s promise excludes races.
+        // SAFETY: in bounds of both, and `copy` allows overlap. The promise of `Ram::new` excludes races.
         unsafe { std::ptr::copy(other.base.add(gpa as usize), self.base.add(gpa as usize), len as usize) }
     }
-    /// Copy forward inside RAM, as memmove. Out of bounds is a bug of the caller.
+    /// Copies within RAM, as memmove does. Panics if out of bounds, which is a bug of the caller.
     pub(super) fn copy(&self, dst: u64, src: u64, len: u64) {
         assert!(self.contains(dst, len) && self.contains(src, len));
-        // SAFETY: both ranges in bounds; `copy` allows overlap.
+        // SAFETY: both ranges are in bounds, and `copy` allows overlap.
         unsafe { std::ptr::copy(self.base.add(src as usize), self.base.add(dst as usize), len as usize) }
     }
-    /// Fill with a byte. Out of bounds is a bug of the caller.
+    /// Fills a range with a byte. Panics if out of bounds, which is a bug of the caller.
     pub(super) fn fill(&self, dst: u64, byte: u8, len: u64) {
         assert!(self.contains(dst, len));
         // SAFETY: in bounds.

@@ -1,29 +1,30 @@
-//! The software TLB: from a guest page to the host address of its bytes.
+//! The software TLB: maps a guest page to the host address of its bytes.
 //!
-//! An entry has a tag for each kind of access, so that permissions are checked by the same comparison that finds the
-//! page. There is a table for each [`Mode`]; which one applies changes with CPL and RFLAGS.AC only.
+//! An entry has one tag for each kind of access, so the comparison that finds the page also checks its permissions.
+//! Each [`Mode`] has its own table. The current mode changes only with CPL, RFLAGS.AC and CR0.AM.
 //!
-//! **Invariant.** An entry exists only while the paging entries it came from are unchanged (`super::coherence` sees to
-//! it). A write tag exists only for pages that carry neither a code nor a page-table mark and are already marked dirty.
+//! **Invariant.** An entry exists only while the paging entries from which it was derived are unchanged;
+//! `super::coherence` ensures this. A write tag exists only for pages that carry neither a code nor a page-table mark
+//! and are already marked dirty.
 #![allow(unsafe_code)]
 
 use super::Access;
 use super::ram::Prim;
 
 pub(crate) const PAGE_MASK: u64 = !0xfff;
-/// A tag that no address gives: tags of addresses have twelve zero bits.
+/// Tag that matches no address: the tags of addresses have twelve zero bits.
 const NONE: u64 = 1;
 
-/// Whose rules apply to an access.
+/// Set of rules for memory accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// CPL 0-2, user pages forbidden when SMAP is on.
+    /// CPL 0-2. User pages are forbidden if SMAP is on.
     Kernel = 0,
-    /// CPL 0-2 with RFLAGS.AC set: SMAP suspended.
+    /// CPL 0-2 with RFLAGS.AC set: SMAP is suspended.
     KernelAc = 1,
     /// CPL 3.
     User = 2,
-    /// CPL 3 with alignment checks: never cached, so that each access is looked at.
+    /// CPL 3 with alignment checks. Never cached, so that each access takes the slow path.
     UserAligned = 3,
 }
 
@@ -37,7 +38,7 @@ struct Entry {
     addend: u64,
 }
 
-/// Where translated code finds the parts of an entry, and the binary logarithm of its bytes.
+/// Offsets of the fields of an entry, and the binary logarithm of its size in bytes, for translated code.
 pub(crate) const READ: usize = std::mem::offset_of!(Entry, read);
 pub(crate) const WRITE: usize = std::mem::offset_of!(Entry, write);
 pub(crate) const EXEC: usize = std::mem::offset_of!(Entry, exec);
@@ -47,10 +48,10 @@ const _: () = assert!(size_of::<Entry>() == 1 << ENTRY_SHIFT);
 
 const EMPTY: Entry = Entry { read: NONE, write: NONE, exec: NONE, addend: 0 };
 
-/// A table is flushed in so many parts: one that was hardly used is not worth its length.
+/// Number of parts in which a table is flushed: a flush skips the unused parts of a mostly empty table.
 const PARTS: u32 = u64::BITS;
 
-/// What a fill allows.
+/// Kinds of access that a new entry permits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Allow {
     pub read: bool,
@@ -61,33 +62,33 @@ pub(crate) struct Allow {
 #[derive(Debug)]
 pub(crate) struct Tlb {
     entries: Vec<Entry>,
-    /// The address of the current mode's first entry, for translated code.
+    /// Host address of the current mode's first entry, for translated code.
     pub(crate) table: u64,
-    /// Entries a mode, minus one; a power of two minus one.
+    /// Entries per mode, minus one; one less than a power of two.
     mask: usize,
     /// Index of the current mode's first entry.
     base: usize,
     mode: Mode,
-    /// Every access misses: the table of `Mode::UserAligned` stands in for all, and it is never filled.
+    /// True if every access misses: the table of `Mode::UserAligned`, which is never filled, is used for all modes.
     bypass: bool,
-    /// By mode, which 64ths of the table may hold anything since they were flushed.
+    /// For each mode, the parts (64ths) of the table that may hold entries since their last flush.
     used: [u64; 4],
-    /// The binary logarithm of entries in a 64th.
+    /// Binary logarithm of the number of entries in a part.
     part_shift: u32,
-    /// The kernel's table may hold addresses below the middle, or would if anything was cached.
+    /// True if the kernel-mode table may hold addresses in the lower half, or would if `bypass` were off.
     kernel_below: bool,
-    /// By mode, a number that changes when what was known of where code lies may not hold any more. No two modes have the same.
+    /// For each mode, its current epoch (see `epoch`). No two modes have the same.
     epochs: [u64; 4],
-    /// The last one that was given.
+    /// Last epoch number that was issued.
     last_epoch: u64,
-    /// The current mode's, for translated code: as long as it is the same, the code at an address that was executed is
-    /// there and may be executed.
+    /// Epoch of the current mode, for translated code. While it is unchanged, code that was executed at an address is
+    /// still there and may still be executed.
     pub(crate) epoch: u64,
 }
 
 impl Tlb {
-    /// `entries` a mode: a power of two, and at least two. With a single one an access that leaves its page would find the
-    /// tag of its last byte in the entry of its first.
+    /// Creates a TLB with `entries` per mode: a power of two, at least two. With a single entry, an access across two
+    /// pages would find the tag of its last byte in the entry of its first.
     pub(crate) fn new(entries: usize) -> Tlb {
         assert!(entries.is_power_of_two() && entries > 1);
         let mut tlb = Tlb {
@@ -108,7 +109,7 @@ impl Tlb {
         tlb.set_mode(Mode::Kernel);
         tlb
     }
-    /// Entries a mode, minus one.
+    /// Returns the number of entries per mode, minus one.
     pub(crate) fn mask(&self) -> usize {
         self.mask
     }
@@ -122,10 +123,10 @@ impl Tlb {
         let table = if self.bypass { Mode::UserAligned } else { mode };
         self.base = (table as usize) * (self.mask + 1);
         self.table = &raw const self.entries[self.base] as u64;
-        // Of the mode itself: it says who may execute what.
+        // The epoch depends on the mode itself, even with `bypass`: the mode determines what may be executed.
         self.epoch = self.epochs[mode as usize];
     }
-    /// Code may lie elsewhere from here on, in all modes or in all but the kernel's.
+    /// Begins new epochs, because code may be at another address: in all modes, or in all but `Mode::Kernel`.
     fn code_moves(&mut self, kernel: bool) {
         for mode in (0..4).filter(|&mode| kernel || mode != Mode::Kernel as usize) {
             self.last_epoch += 1;
@@ -133,16 +134,16 @@ impl Tlb {
         }
         self.set_mode(self.mode);
     }
-    /// Some page does not hold the code any more that it held.
+    /// Begins new epochs, because a page of code no longer holds the same code.
     pub(crate) fn code_changes(&mut self) {
         self.code_moves(true);
     }
-    /// Let every access miss, or not.
+    /// Sets whether every access misses.
     pub(crate) fn bypass(&mut self, on: bool) {
         self.bypass = on;
         self.set_mode(self.mode);
     }
-    /// Whether every access misses.
+    /// True if every access misses.
     #[inline(always)]
     pub(crate) fn bypassed(&self) -> bool {
         self.bypass
@@ -154,22 +155,23 @@ impl Tlb {
     #[inline(always)]
     fn entry(&self, va: u64) -> &Entry {
         debug_assert!(self.index(va) < self.entries.len());
-        // SAFETY: `base` is mode * (mask + 1) with mode < 4, the rest is at most `mask`, and there are 4 * (mask + 1).
+        // SAFETY: `base` is mode * (mask + 1) with mode < 4, the rest of the index is at most `mask`, and each of
+        // the 4 tables has mask + 1 entries.
         unsafe { self.entries.get_unchecked(self.index(va)) }
     }
-    /// A hit for all of `T` within one page, or nothing.
+    /// Loads a `T` if all of it lies within one page and hits.
     #[inline(always)]
     pub(crate) fn load<T: Prim>(&self, va: u64) -> Option<T> {
         let e = self.entry(va);
         if e.read == va.wrapping_add(T::SIZE - 1) & PAGE_MASK {
             let p = va.wrapping_add(e.addend) as *const T;
             // SAFETY: the tag matches for the first and the last byte, so both lie in the page whose host address the
-            // entry holds; entries are filled from `Ram` only.
+            // entry holds. Entries are filled from `Ram` only.
             return Some(unsafe { p.read_unaligned() });
         }
         None
     }
-    /// Whether the store hit and was done.
+    /// Stores a `T` if all of it lies within one page and hits. Returns true if so.
     #[inline(always)]
     pub(crate) fn store<T: Prim>(&self, va: u64, v: T) -> bool {
         let e = self.entry(va);
@@ -181,13 +183,14 @@ impl Tlb {
         }
         false
     }
-    /// Read, modify, write in one page that may be written; the function back on a miss.
+    /// Reads, modifies and writes a `T` if all of it lies within one writable page that hits. Returns the function on
+    /// a miss.
     #[inline(always)]
     pub(crate) fn update<T: Prim, R, F: FnOnce(T) -> (T, R)>(&self, va: u64, f: F) -> Result<R, F> {
         let e = self.entry(va);
         if e.write == va.wrapping_add(T::SIZE - 1) & PAGE_MASK {
             let p = va.wrapping_add(e.addend) as *mut T;
-            // SAFETY: as in `load`; pages that may be written may be read.
+            // SAFETY: as in `load`; writable pages are readable.
             let (v, r) = f(unsafe { p.read_unaligned() });
             // SAFETY: as in `load`.
             unsafe { p.write_unaligned(v) };
@@ -195,13 +198,13 @@ impl Tlb {
         }
         Err(f)
     }
-    /// The host address of the page at `va` if it may be executed.
+    /// Returns the host address of `va` if the TLB has it as executable.
     #[inline(always)]
     pub(crate) fn exec_host(&self, va: u64) -> Option<u64> {
         let e = self.entry(va);
         if e.exec == va & PAGE_MASK { Some(va.wrapping_add(e.addend)) } else { None }
     }
-    /// The host address of `va` if it may be accessed in this way without notice.
+    /// Returns the host address of `va` if the TLB permits this access without the slow path.
     pub(crate) fn host(&self, va: u64, access: Access) -> Option<u64> {
         match access {
             Access::Read => self.read_host(va),
@@ -209,19 +212,20 @@ impl Tlb {
             Access::Exec => self.exec_host(va),
         }
     }
-    /// The host address of `va` if it may be read.
+    /// Returns the host address of `va` if the TLB has it as readable.
     #[inline(always)]
     pub(crate) fn read_host(&self, va: u64) -> Option<u64> {
         let e = self.entry(va);
         if e.read == va & PAGE_MASK { Some(va.wrapping_add(e.addend)) } else { None }
     }
-    /// The host address of `va` if it may be written without notice.
+    /// Returns the host address of `va` if the TLB has it as writable.
     #[inline(always)]
     pub(crate) fn write_host(&self, va: u64) -> Option<u64> {
         let e = self.entry(va);
         if e.write == va & PAGE_MASK { Some(va.wrapping_add(e.addend)) } else { None }
     }
-    /// Enter a translation for the current mode, if that is cached at all. `host` is the host address of the page.
+    /// Fills the entry of a page for the current mode, unless that mode is not cached. `host` is the host address of
+    /// the page.
     pub(crate) fn fill(&mut self, va: u64, host: u64, allow: Allow) {
         self.kernel_below |= self.mode == Mode::Kernel && (va as i64) >= 0;
         if self.bypass || self.mode == Mode::UserAligned {
@@ -238,7 +242,7 @@ impl Tlb {
             addend: host.wrapping_sub(page),
         };
     }
-    /// Drop whatever is cached for one page, in all modes.
+    /// Drops the entries for one page in all modes.
     pub(crate) fn drop_page(&mut self, va: u64) {
         self.code_moves(self.kernel_below || (va as i64) < 0);
         let page = va & PAGE_MASK;
@@ -250,7 +254,7 @@ impl Tlb {
             }
         }
     }
-    /// Drop the write tags of every entry that maps this host page.
+    /// Drops the write tags of all entries that map a host page.
     pub(crate) fn drop_writes_to(&mut self, host: u64) {
         self.for_each_used(|e| {
             if e.write != NONE && e.write.wrapping_add(e.addend) == host {
@@ -258,7 +262,7 @@ impl Tlb {
             }
         });
     }
-    /// Drop all write tags.
+    /// Drops all write tags.
     pub(crate) fn drop_writes(&mut self) {
         self.for_each_used(|e| e.write = NONE);
     }
@@ -271,7 +275,7 @@ impl Tlb {
             }
         }
     }
-    /// Drop everything.
+    /// Drops all entries.
     pub(crate) fn flush(&mut self) {
         self.code_moves(true);
         self.clear();
@@ -280,7 +284,8 @@ impl Tlb {
         self.for_each_used(|e| *e = EMPTY);
         (self.used, self.kernel_below) = ([0; 4], false);
     }
-    /// Drop everything, except for what the kernel alone sees above the middle of the address space.
+    /// Drops all entries except those of kernel mode for the upper half of the address space. If kernel mode may have
+    /// entries for the lower half, drops all.
     pub(crate) fn flush_below(&mut self) {
         self.code_moves(self.kernel_below);
         let kept = if self.kernel_below { 0 } else { std::mem::take(&mut self.used[Mode::Kernel as usize]) };

@@ -1,20 +1,20 @@
 //! Data breakpoints: DR0-DR3 with R/W 01 or 11 (SDM vol. 3B, 18.2).
 //!
-//! While one is enabled the TLB is bypassed, so that every access comes by here, and the run loop executes one
+//! While one is enabled, the TLB is bypassed so that every access takes the slow path, and the run loop executes one
 //! instruction at a time. Guests without data breakpoints pay nothing.
 
 use super::Mem;
 
-/// What one debug register watches.
+/// Range of addresses that a debug register watches.
 #[derive(Debug, Clone, Copy)]
 struct Area {
     first: u64,
     last: u64,
-    /// R/W 01: stores only.
+    /// True for R/W 01: only stores hit.
     stores_only: bool,
 }
 
-/// The enabled data breakpoints and which of them the current instruction met.
+/// The enabled data breakpoints, and DR6 bits of those that the current instruction hit.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     areas: [Option<Area>; 4],
@@ -22,13 +22,13 @@ pub(super) struct Watch {
 }
 
 impl Mem {
-    /// Take over the debug registers.
+    /// Copies the data breakpoints from the debug registers.
     pub(crate) fn set_watch(&mut self, dr: &[u64; 4], dr7: u64) {
         for (n, &address) in dr.iter().enumerate() {
             let enabled = dr7 >> (2 * n) & 3 != 0;
             let kind = dr7 >> (16 + 4 * n) & 3;
             let size = [1, 2, 8, 4][(dr7 >> (18 + 4 * n) & 3) as usize];
-            // R/W 10 is for I/O and needs CR4.DE, which nothing here has use for; such a breakpoint never hits.
+            // R/W 10 is for I/O and needs CR4.DE, which the guests have no use for. Such a breakpoint never hits.
             self.watch.areas[n] = (enabled && kind & 1 != 0).then(|| {
                 let first = address & !(size - 1);
                 Area { first, last: first + (size - 1), stores_only: kind == 1 }
@@ -38,7 +38,7 @@ impl Mem {
         let any = self.watch.areas.iter().any(Option::is_some);
         self.tlb.bypass(any);
     }
-    /// An access happens.
+    /// Notes the breakpoints that an access hits.
     #[inline]
     pub(super) fn note_access(&mut self, va: u64, size: u64, store: bool) {
         if !self.tlb.bypassed() {
@@ -55,7 +55,7 @@ impl Mem {
             }
         }
     }
-    /// DR6 bits of the breakpoints that were met since the last call.
+    /// Returns the DR6 bits of the breakpoints that were hit since the last call.
     pub(crate) fn take_watch_hits(&mut self) -> u64 {
         std::mem::take(&mut self.watch.hits)
     }

@@ -1,9 +1,9 @@
-//! Operands: from the decoder's registers and memory references to slots of an [`Op`].
+//! Conversion of the decoder's registers and memory references to slots of an [`Op`].
 
 use crate::op::{ADDRESS_32, FAR_PAGE, Op, STACK_OPERAND, STACK_SEGMENT, slot};
 use iced_x86::{Instruction, OpKind, Register};
 
-/// The slot of a general register of any width. 8-bit high registers have bit 4 set.
+/// Returns the slot of a general register of any width. 8-bit high registers have bit 4 set.
 pub(crate) fn gpr(r: Register) -> u8 {
     match r {
         Register::AH => 0x10,
@@ -14,17 +14,17 @@ pub(crate) fn gpr(r: Register) -> u8 {
     }
 }
 
-/// Whether operand `n` is a general register.
+/// True if operand `n` is a general register.
 pub(crate) fn is_gpr(i: &Instruction, n: u32) -> bool {
     i.op_kind(n) == OpKind::Register && i.op_register(n).is_gpr()
 }
 
-/// Whether operand `n` is in memory.
+/// True if operand `n` is in memory.
 pub(crate) fn is_memory(i: &Instruction, n: u32) -> bool {
     i.op_kind(n) == OpKind::Memory
 }
 
-/// Whether operand `n` is an immediate.
+/// True if operand `n` is an immediate.
 pub(crate) fn is_immediate(i: &Instruction, n: u32) -> bool {
     matches!(
         i.op_kind(n),
@@ -40,7 +40,7 @@ pub(crate) fn is_immediate(i: &Instruction, n: u32) -> bool {
     )
 }
 
-/// Width of operand `n` in bytes, register or memory.
+/// Returns the width of operand `n`, a register or memory, in bytes.
 pub(crate) fn width(i: &Instruction, n: u32) -> usize {
     match i.op_kind(n) {
         OpKind::Register => i.op_register(n).size(),
@@ -48,8 +48,8 @@ pub(crate) fn width(i: &Instruction, n: u32) -> usize {
     }
 }
 
-/// Enter the memory operand's address into `op`. The decoder's addresses are relative to the page that the instruction
-/// starts on, so RIP-relative ones become relative to the page slot.
+/// Stores the memory operand's address in `op`. The decoder's addresses are relative to the page on which the
+/// instruction starts, so RIP-relative ones become relative to the page slot.
 pub(crate) fn memory(i: &Instruction, op: &mut Op) {
     op.index = slot::ZERO;
     op.scale = 0;
@@ -81,14 +81,14 @@ pub(crate) fn memory(i: &Instruction, op: &mut Op) {
     }
 }
 
-/// Whether address faults of the memory operand are #SS: its base is RSP or RBP and neither FS nor GS overrides. An
-/// SS, DS, ES or CS prefix changes nothing in 64-bit mode, not even this.
+/// True if address faults of the memory operand are #SS: its base is RSP or RBP, and neither FS nor GS overrides the
+/// segment. In 64-bit mode a prefix for SS, DS, ES or CS has no effect, not even on this.
 pub(crate) fn is_stack_operand(i: &Instruction) -> bool {
     use Register::{EBP, ESP, FS, GS, RBP, RSP};
     matches!(i.memory_base(), RSP | RBP | ESP | EBP) && !matches!(i.memory_segment(), FS | GS)
 }
 
-/// The slot that holds a segment's base: in 64-bit mode only FS and GS have one (SDM vol. 1, 3.4.4).
+/// Returns the slot of a segment's base. In 64-bit mode only FS and GS have one (SDM vol. 1, 3.4.4).
 pub(crate) fn segment_slot(segment: Register) -> u8 {
     match segment {
         Register::FS => slot::FS,
@@ -97,7 +97,7 @@ pub(crate) fn segment_slot(segment: Register) -> u8 {
     }
 }
 
-/// Whether the address is just base and displacement.
+/// True if the address consists of base and displacement only.
 pub(crate) fn is_near(op: &Op) -> bool {
     op.index == slot::ZERO && op.scale == 0 && op.seg == slot::ZERO
 }

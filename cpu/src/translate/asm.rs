@@ -1,7 +1,7 @@
-//! The few host instructions that translated blocks are made of, besides those of the guest itself.
+//! Encoder for the few host instructions that translated blocks contain besides those of the guest.
 //!
-//! Here is how they are encoded (SDM vol. 2A, chapter 2), and jumps forward within one block. Which ones make a guest's
-//! instruction is not known here.
+//! Encodes instructions (SDM vol. 2A, chapter 2) and resolves jumps within one block. Knows nothing of guest
+//! instructions. The doc comment of a method shows the effect of the instruction that it appends.
 
 /// A host register, by its number in encodings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,28 +36,28 @@ pub(super) const BELOW: u8 = 2;
 pub(super) const EQUAL: u8 = 4;
 pub(super) const NOT_EQUAL: u8 = 5;
 
-/// A place in the code that is not known yet.
+/// A position in the code that may not be known yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Label(usize);
 
-/// Where an unknown place is.
+/// Position of an unbound label.
 const UNBOUND: usize = usize::MAX;
 
-/// Code in the making.
+/// Code under construction.
 #[derive(Debug, Default)]
 pub(super) struct Asm {
     code: Vec<u8>,
-    /// Where it will lie.
+    /// Address at which the code will be placed.
     origin: u64,
     labels: Vec<usize>,
-    /// Places of 32-bit displacements, and what they lead to.
+    /// Positions of 32-bit displacements, and the labels to which they lead.
     fixups: Vec<(usize, Label)>,
-    /// The same, of 8 bits.
+    /// Positions of 8-bit displacements, and the labels to which they lead.
     short: Vec<(usize, Label)>,
 }
 
 impl Asm {
-    /// Begin code that will lie at `origin`.
+    /// Begins new code that will be placed at `origin`.
     pub(super) fn clear(&mut self, origin: u64) {
         self.origin = origin;
         self.code.clear();
@@ -65,7 +65,7 @@ impl Asm {
         self.fixups.clear();
         self.short.clear();
     }
-    /// The code, with all jumps resolved.
+    /// Returns the code, with all jumps resolved.
     pub(super) fn finish(&mut self) -> &[u8] {
         for &(at, label) in &self.fixups {
             let target = self.labels[label.0];
@@ -85,14 +85,14 @@ impl Asm {
         self.labels.push(UNBOUND);
         Label(self.labels.len() - 1)
     }
-    /// Where the next instruction will lie.
+    /// Returns the address of the next instruction.
     pub(super) fn here(&self) -> u64 {
         self.origin + self.code.len() as u64
     }
     pub(super) fn bind(&mut self, label: Label) {
         self.labels[label.0] = self.code.len();
     }
-    /// Instructions that were encoded elsewhere.
+    /// Appends instructions that were encoded elsewhere.
     pub(super) fn raw(&mut self, bytes: &[u8]) {
         self.code.extend_from_slice(bytes);
     }
@@ -103,7 +103,7 @@ impl Asm {
             self.code.push(rex);
         }
     }
-    /// ModRM, SIB and displacement of `[base + disp]`.
+    /// Appends ModRM, SIB and displacement of `[base + disp]`.
     fn at(&mut self, reg: u8, base: Host, disp: i32) {
         let short = i8::try_from(disp);
         // RBP and R13 need a displacement, RSP and R12 a SIB byte.
@@ -145,11 +145,11 @@ impl Asm {
         self.code.push((dst.0 & 7) << 3 | 4);
         self.code.push(3 << 6 | (index.0 & 7) << 3 | base.0 & 7);
     }
-    /// dst = [base + disp], 32 bits, the rest clear.
+    /// dst = [base + disp], 32 bits, zero-extended.
     pub(super) fn load32(&mut self, dst: Host, base: Host, disp: i32) {
         self.on_memory(false, 0x8b, dst.0, base, disp);
     }
-    /// dst = [base + disp], `1 << log2` bytes, the rest clear.
+    /// dst = [base + disp], `1 << log2` bytes, zero-extended.
     pub(super) fn load_by_width(&mut self, log2: u8, dst: Host, base: Host, disp: i32) {
         match log2 {
             0 | 1 => {
@@ -175,35 +175,35 @@ impl Asm {
         self.on_memory(false, 0xc6, 0, base, disp);
         self.code.push(imm);
     }
-    /// XMM register `n` = [base + disp], which is aligned.
+    /// XMM register `n` = [base + disp]. The address must be aligned to 16.
     pub(super) fn load_vector(&mut self, n: u8, base: Host, disp: i32) {
         self.rex(false, n, 0, base.0);
         self.code.extend_from_slice(&[0x0f, 0x28]);
         self.at(n, base, disp);
     }
-    /// [base + disp], which is aligned, = XMM register `n`.
+    /// [base + disp] = XMM register `n`. The address must be aligned to 16.
     pub(super) fn store_vector(&mut self, base: Host, disp: i32, n: u8) {
         self.rex(false, n, 0, base.0);
         self.code.extend_from_slice(&[0x0f, 0x29]);
         self.at(n, base, disp);
     }
-    /// [base + disp] & imm, one byte, for the flags.
+    /// Flags of [base + disp] & imm, one byte.
     pub(super) fn test_memory(&mut self, base: Host, disp: i32, imm: u8) {
         self.rex(false, 0, 0, base.0);
         self.code.push(0xf6);
         self.at(0, base, disp);
         self.code.push(imm);
     }
-    /// CF = a bit of [base + disp]; the other flags are what they like.
+    /// CF = a bit of [base + disp]. The other flags are undefined.
     pub(super) fn bit_test(&mut self, base: Host, disp: i32, bit: u8) {
         self.rex(true, 0, 0, base.0);
         self.code.extend_from_slice(&[0x0f, 0xba]);
         self.at(4, base, disp);
         self.code.push(bit);
     }
-    /// dst & imm, the low byte, for the flags.
+    /// Flags of dst & imm, the low byte.
     pub(super) fn test_byte(&mut self, dst: Host, imm: u8) {
-        // A prefix, so that numbers 4-7 are low bytes.
+        // With a REX prefix, numbers 4-7 are low bytes.
         self.code.push(0x40 | dst.0 >> 3);
         self.code.extend_from_slice(&[0xf6, 0xc0 | dst.0 & 7, imm]);
     }
@@ -223,7 +223,7 @@ impl Asm {
             self.code.extend_from_slice(&imm.to_le_bytes());
         }
     }
-    /// dst = base + disp; no flags.
+    /// dst = base + disp. Changes no flags.
     pub(super) fn add_to(&mut self, dst: Host, base: Host, disp: i32) {
         if disp == 0 {
             self.copy(dst, base);
@@ -231,7 +231,7 @@ impl Asm {
             self.on_memory(true, 0x8d, dst.0, base, disp);
         }
     }
-    /// dst = base + (index << scale) + disp; no flags. The index is not RSP.
+    /// dst = base + (index << scale) + disp. Changes no flags. The index must not be RSP.
     pub(super) fn sum(&mut self, dst: Host, base: Host, index: Host, scale: u8, disp: i32) {
         debug_assert_ne!(index, RSP);
         self.rex(true, dst.0, index.0, base.0);
@@ -240,7 +240,7 @@ impl Asm {
         self.code.push(scale << 6 | (index.0 & 7) << 3 | base.0 & 7);
         self.code.extend_from_slice(&disp.to_le_bytes());
     }
-    /// dst = index << scale + disp; no flags.
+    /// dst = (index << scale) + disp. Changes no flags. The index must not be RSP.
     pub(super) fn scaled(&mut self, dst: Host, index: Host, scale: u8, disp: i32) {
         debug_assert_ne!(index, RSP);
         self.rex(true, dst.0, index.0, 0);
@@ -255,7 +255,7 @@ impl Asm {
             self.code.push(0x66);
         }
         if log2 == 0 {
-            // A prefix, so that numbers 4-7 are low bytes.
+            // With a REX prefix, numbers 4-7 are low bytes.
             self.code.push(0x40 | (dst.0 >> 3) << 2 | src.0 >> 3);
             self.code.push((op as u8) << 3 | 2);
             self.code.push(0xc0 | (dst.0 & 7) << 3 | src.0 & 7);
@@ -280,7 +280,7 @@ impl Asm {
             }
         }
     }
-    /// dst &= imm, 32 bits, the rest clear.
+    /// dst &= imm, 32 bits, zero-extended.
     pub(super) fn and32(&mut self, dst: Host, imm: u32) {
         self.on_register(false, 0x81, Alu::And as u8, dst);
         self.code.extend_from_slice(&imm.to_le_bytes());
@@ -294,14 +294,14 @@ impl Asm {
         self.on_memory(true, 0x83, op as u8, base, disp);
         self.code.push(imm as u8);
     }
-    /// dst = an address near the code.
+    /// dst = an address within reach of a 32-bit displacement from the code.
     pub(super) fn address(&mut self, dst: Host, address: u64) {
         self.rex(true, dst.0, 0, 0);
         self.code.push(0x8d);
         self.code.push((dst.0 & 7) << 3 | 5);
         self.displacement(address);
     }
-    /// dst = where that lies.
+    /// dst = address of a label.
     pub(super) fn address_of(&mut self, dst: Host, label: Label) {
         self.rex(true, dst.0, 0, 0);
         self.code.push(0x8d);
@@ -309,13 +309,13 @@ impl Asm {
         self.fixups.push((self.code.len(), label));
         self.code.extend_from_slice(&[0; 4]);
     }
-    /// What lies between an address near the code and the end of the instruction, which this completes.
+    /// Appends the displacement to a nearby address. It must be the last part of its instruction.
     fn displacement(&mut self, address: u64) {
         let disp = address.wrapping_sub(self.here() + 4) as i64;
         debug_assert!(i32::try_from(disp).is_ok());
         self.code.extend_from_slice(&(disp as i32).to_le_bytes());
     }
-    /// a & b, for the flags, in `1 << log2` bytes.
+    /// Flags of a & b, in `1 << log2` bytes.
     pub(super) fn test(&mut self, log2: u8, a: Host, b: Host) {
         if log2 == 1 {
             self.code.push(0x66);
@@ -333,12 +333,12 @@ impl Asm {
         self.on_register(true, 0xc1, 5, dst);
         self.code.push(count);
     }
-    /// dst >>= count, 32 bits, the rest clear.
+    /// dst >>= count, 32 bits, zero-extended.
     pub(super) fn shift_right32(&mut self, dst: Host, count: u8) {
         self.on_register(false, 0xc1, 5, dst);
         self.code.push(count);
     }
-    /// dst ^= src, 32 bits, the rest clear.
+    /// dst ^= src, 32 bits, zero-extended.
     pub(super) fn xor32(&mut self, dst: Host, src: Host) {
         self.on_register(false, 0x33, dst.0, src);
     }
@@ -361,12 +361,12 @@ impl Asm {
     pub(super) fn extend32(&mut self, dst: Host, src: Host) {
         self.on_register(true, 0x63, dst.0, src);
     }
-    /// dst = the low 16 bits of src, sign-extended to 32; the rest clear.
+    /// dst = the low 16 bits of src, sign-extended to 32 bits, then zero-extended.
     pub(super) fn extend16(&mut self, dst: Host, src: Host) {
         self.rex(false, dst.0, 0, src.0);
         self.code.extend_from_slice(&[0x0f, 0xbf, 0xc0 | (dst.0 & 7) << 3 | src.0 & 7]);
     }
-    /// dst = src, 32 bits, the rest clear.
+    /// dst = src, 32 bits, zero-extended.
     pub(super) fn copy32(&mut self, dst: Host, src: Host) {
         self.on_register(false, 0x8b, dst.0, src);
     }
@@ -379,11 +379,11 @@ impl Asm {
         self.rex(false, 0, 0, reg.0);
         self.code.push(0x58 | reg.0 & 7);
     }
-    /// The host's flags to the stack.
+    /// Pushes the host's flags.
     pub(super) fn push_flags(&mut self) {
         self.code.push(0x9c);
     }
-    /// The host's flags from the stack.
+    /// Pops the host's flags.
     pub(super) fn pop_flags(&mut self) {
         self.code.push(0x9d);
     }
@@ -394,12 +394,12 @@ impl Asm {
         self.rex(false, 0, 0, to.0);
         self.code.extend_from_slice(&[0xff, 0xd0 | to.0 & 7]);
     }
-    /// Call code near this one.
+    /// Calls code at a nearby address.
     pub(super) fn call_to(&mut self, address: u64) {
         self.code.push(0xe8);
         self.displacement(address);
     }
-    /// Go to code near this one.
+    /// Jumps to code at a nearby address.
     pub(super) fn jump_to(&mut self, address: u64) {
         self.code.push(0xe9);
         self.displacement(address);
@@ -408,24 +408,24 @@ impl Asm {
         self.rex(false, 0, 0, to.0);
         self.code.extend_from_slice(&[0xff, 0xe0 | to.0 & 7]);
     }
-    /// Go to an address near the code if condition `cc` holds.
+    /// Jumps to a nearby address if condition `cc` holds.
     pub(super) fn jump_to_if(&mut self, cc: u8, address: u64) {
         self.code.extend_from_slice(&[0x0f, 0x80 | cc]);
         self.displacement(address);
     }
-    /// Go there, over a few instructions, if condition `cc` holds.
+    /// Jumps to a label at most 127 bytes away if condition `cc` holds.
     pub(super) fn jump_short_if(&mut self, cc: u8, to: Label) {
         self.code.push(0x70 | cc);
         self.short.push((self.code.len(), to));
         self.code.push(0);
     }
-    /// Go there.
+    /// Jumps to a label.
     pub(super) fn jump(&mut self, to: Label) {
         self.code.push(0xe9);
         self.fixups.push((self.code.len(), to));
         self.code.extend_from_slice(&[0; 4]);
     }
-    /// Go there if condition `cc` holds.
+    /// Jumps to a label if condition `cc` holds.
     pub(super) fn jump_if(&mut self, cc: u8, to: Label) {
         self.code.extend_from_slice(&[0x0f, 0x80 | cc]);
         self.fixups.push((self.code.len(), to));
@@ -438,7 +438,7 @@ mod tests {
     use super::*;
     use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 
-    /// What the host would execute, in words.
+    /// Returns the disassembly of code.
     fn text(code: &[u8]) -> String {
         let mut decoder = Decoder::with_ip(64, code, 0, DecoderOptions::NONE);
         let mut formatter = IntelFormatter::new();

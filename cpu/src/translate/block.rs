@@ -1,9 +1,10 @@
-//! A block's translation: guest instructions to host code, one after the other.
+//! Translation of one block: guest instructions to host code, one after the other.
 //!
-//! An instruction is either translated, or left to its handler within the block, or, where a block ends in a way that is
-//! not known here, left to the interpreter with all that follows. The same holds for whatever is out of the ordinary: an
-//! access that misses the software TLB leaves the block with everything as it was before the instruction, and the
-//! interpreter executes it and the rest. So exceptions, devices, stores to code and page tables are the interpreter's.
+//! An instruction is translated, or its handler is called within the block. If a block ends in a way that is not
+//! handled here, the interpreter executes its end. The interpreter also handles every exceptional case: an access
+//! that misses the software TLB leaves the block with the state before the instruction, and the interpreter executes
+//! that instruction and the rest of the block. So only the interpreter deals with exceptions, devices, and stores to
+//! code and page tables.
 
 use iced_x86::{Decoder, Encoder, Instruction, RflagsBits};
 
@@ -26,49 +27,49 @@ pub(super) const GUEST_RSP: u8 = 4;
 pub(super) const ARITH: u32 =
     RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::CF | RflagsBits::PF;
 
-/// What is to be translated.
+/// A block to translate.
 pub(super) struct Source<'s> {
-    /// The block's bytes.
+    /// Bytes of the block.
     pub bytes: &'s [u8],
-    /// Its operations.
+    /// Operations of the block.
     pub ops: &'s [Op],
-    /// Where its operations begin in the cache's arena.
+    /// Index of the block's first operation in the cache's arena.
     pub ops_start: u32,
-    /// The number of its translation.
+    /// Number of the translation.
     pub id: u32,
-    /// What its page holds, and where in it the block begins.
+    /// Place of the block: content number of its page, and its offset in the page.
     pub place: u64,
-    /// What else is known.
+    /// Facts known about the block's surroundings.
     pub expected: Expected,
 }
 
-/// What is known of where a block is.
+/// Facts known about the surroundings of a block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Expected {
-    /// The word of its place if edges are asked for, or 0.
+    /// Word of the block's place if edges are recorded, otherwise 0.
     pub named: u64,
-    /// The number of what the next page holds, if its only instruction goes on there.
+    /// Content number of the next page, if the block's only instruction continues there.
     pub second: Option<u64>,
-    /// The place of the block that came after it the last time.
+    /// Place of the block that was executed next the last time.
     pub next: Option<u64>,
-    /// It ends with a branch that is to be counted.
+    /// True if the block ends with a branch that must be counted.
     pub counts: bool,
 }
 
-/// Where things are that translated code refers to.
+/// Addresses that translated code refers to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Places<'p> {
-    /// Where all code begins.
+    /// Start of the memory for translated code.
     pub base: u64,
-    /// Where this block's will lie.
+    /// Address at which this block's code will be placed.
     pub next: u64,
-    /// What all share.
+    /// Addresses of the shared routines.
     pub routines: Routines,
-    /// What is translated.
+    /// Addresses of existing translations.
     pub links: &'p Links,
 }
 
-/// Which of the arithmetic flags the host's flags hold.
+/// The arithmetic flags of the guest that the host's flags currently hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InHost {
     Nothing,
@@ -83,29 +84,30 @@ pub(super) struct Translation {
     registers: Registers,
 }
 
-/// Where a block goes on: two ways at most that are known.
+/// Known exits of a block: at most two.
 pub(super) type Ways = [Option<Way>; 2];
 
-/// A jump to another block, on the page that is current then.
+/// A jump to another block on the page that is current at that point.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Way {
-    /// Its place.
+    /// Place of the target block.
     pub place: u64,
-    /// Where the displacement lies that would lead there, and the label that it leads to as long as there is no translation.
+    /// For a target without a translation: the address of the jump's displacement, and the label to which it leads
+    /// for now.
     pub open: Option<(u64, Label)>,
 }
 
-/// A block's code, for whoever places it.
+/// Code of a block, before it is placed.
 #[derive(Debug)]
 pub(super) struct Emitted<'e> {
-    /// The code, for where [`Places::next`] is.
+    /// The code, valid only at the address [`Places::next`].
     pub code: &'e [u8],
-    /// Where it goes on.
+    /// Known exits of the block.
     pub ways: Ways,
 }
 
 impl Translation {
-    /// Translate.
+    /// Translates one block.
     pub(super) fn translate(
         &mut self,
         source: &Source<'_>,
@@ -145,13 +147,13 @@ pub(super) struct Emitter<'e> {
     pub source: &'e Source<'e>,
     pub places: &'e Places<'e>,
     pub instructions: &'e [Instruction],
-    /// Which of them are translated, and who sees the flags that they leave.
+    /// For each instruction, whether it is translated and whether its flags are observed.
     pub plain: &'e [Plain],
-    /// What the host's flags hold of the guest's.
+    /// Guest flags that the host's flags hold at this point.
     pub in_host: InHost,
-    /// What the operands in [`crate::core::native::Native`] are of, if that is known here: operation and width.
+    /// Operation and width of the operands stored for lazy flags, if known at this point.
     pub known: Option<(Operation, u8)>,
-    /// See [`Emitted`].
+    /// Known exits so far, as in [`Emitted`].
     pub ways: Ways,
 }
 
@@ -183,7 +185,7 @@ impl Emitter<'_> {
             self.registers.unpin();
         }
         if !ended {
-            // The bound of a block, or the end of its page.
+            // The block ends at its maximum length or at the end of its page.
             self.registers.save(self.asm);
             let next = u32::from(self.source.ops[last].off) + u32::from(self.source.ops[last].len);
             self.go_on(next as i32, 0, None);
@@ -200,7 +202,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether the block fits before the next stop.
+    /// Emits the start of a block: it charges the instructions against the limit, checks the second page and records
+    /// an edge. Returns the label of the code for a block that does not fit before the limit.
     fn begin(&mut self) -> Label {
         let full = self.asm.label();
         let count = self.source.ops.len() as i8;
@@ -211,8 +214,8 @@ impl Emitter<'_> {
         full
     }
 
-    /// Whether the page that an instruction goes on on is the one it was translated with: the way here tells of the first one
-    /// only.
+    /// Emits the check that the second page of a straddling instruction is the one with which it was translated. The
+    /// lookup of the block has checked the first page only.
     fn other_page(&mut self) {
         if let Some(second) = self.source.expected.second {
             self.asm.load(R13, R15, at_slot(slot::PAGE));
@@ -223,7 +226,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Tell where the branch before this block was, if edges are asked for. No register is held yet.
+    /// Emits the recording of the edge that led to this block, if edges are on. No register is held yet.
     fn arrive(&mut self) {
         if self.source.expected.named != 0 {
             let nowhere = self.asm.label();
@@ -236,12 +239,13 @@ impl Emitter<'_> {
         }
     }
 
-    /// The routine that was just called may find that instruction `n` is the interpreter's.
+    /// Adds a site after a call of a routine that may leave instruction `n` to the interpreter.
     pub(super) fn site(&mut self, n: usize) {
         let at = (self.asm.here() - self.places.base) as u32;
         self.sites.add(at, self.source.id, n, self.registers);
     }
-    /// The number of a site for a jump by instruction `n`, if it is one. All registers are saved.
+    /// Returns the number of a new site for a jump by instruction `n`, or [`NO_SITE`] if no instruction does it. All
+    /// registers must be saved.
     pub(super) fn site_of_jump(&mut self, n: Option<usize>) -> u32 {
         n.map_or(NO_SITE, |n| {
             let number = self.sites.next();
@@ -249,7 +253,7 @@ impl Emitter<'_> {
             number
         })
     }
-    /// Leave before instruction `n`, which the interpreter executes.
+    /// Emits code that leaves the block before instruction `n`, for the interpreter.
     pub(super) fn interpret(&mut self, n: usize) {
         self.registers.save(self.asm);
         self.asm.set(R11, leave_word(INTERPRET, self.source.id, n as u32));
@@ -257,7 +261,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The word that tells why translated code was left.
+/// Returns the word that tells the reason for which translated code was left.
 fn leave_word(why: u8, id: u32, n: u32) -> u64 {
     u64::from(why) | u64::from(id) << 8 | u64::from(n) << 40
 }

@@ -1,4 +1,4 @@
-//! Which instructions of a block are translated, and whose flags somebody sees.
+//! The choice of the instructions of a block that are translated, and the analysis of which flags are observed.
 
 use iced_x86::{Code, ConditionCode, Instruction, Mnemonic, OpKind, Register};
 
@@ -8,12 +8,13 @@ use super::registers::FIXED;
 use crate::op::operand::{gpr, is_gpr, is_immediate, is_memory, width};
 use crate::op::{ADDRESS_32, Op};
 
-/// Whether a memory operand's address is the sum of slots that [`Emitter::address`] computes.
+/// True if the instruction has a memory operand whose address [`Emitter::address`](super::block::Emitter::address)
+/// can compute.
 pub(super) fn is_near_memory(i: &Instruction, op: &Op) -> bool {
     (0..i.op_count()).any(|k| is_memory(i, k)) && op.scale & ADDRESS_32 == 0
 }
 
-/// What late flags an instruction leaves.
+/// Returns the operation that describes an instruction's flags in lazy form, if there is one.
 pub(super) fn operation(i: &Instruction) -> Option<Operation> {
     Some(match i.mnemonic() {
         Mnemonic::Add | Mnemonic::Sub | Mnemonic::Cmp | Mnemonic::Neg if names_second_byte(i) => {
@@ -41,12 +42,12 @@ pub(super) fn operation(i: &Instruction) -> Option<Operation> {
     })
 }
 
-/// Bitwise operations, which leave AF undefined.
+/// True for bitwise operations, which leave AF undefined.
 pub(super) fn is_logic(i: &Instruction) -> bool {
     matches!(i.mnemonic(), Mnemonic::And | Mnemonic::Or | Mnemonic::Xor | Mnemonic::Test)
 }
 
-/// AH, CH, DH or BH.
+/// True for AH, CH, DH and BH.
 pub(super) fn is_second_byte(register: Register) -> bool {
     matches!(register, Register::AH | Register::BH | Register::CH | Register::DH)
 }
@@ -55,8 +56,9 @@ fn names_second_byte(i: &Instruction) -> bool {
     (0..i.op_count()).any(|k| i.op_kind(k) == OpKind::Register && is_second_byte(i.op_register(k)))
 }
 
-/// Whether an instruction can be encoded without a prefix that leaves no name for second bytes: where its registers are. No other
-/// byte that the guest can name beside one needs it.
+/// True if an instruction can be encoded without a REX prefix, with which second bytes (AH and so on) have no name.
+/// All its registers must then be second bytes, or be held in host registers 0 to 7. No other byte register that the
+/// guest can combine with a second byte needs the prefix.
 fn needs_no_prefix(i: &Instruction) -> bool {
     let register = |register: Register| {
         let host = FIXED.get(usize::from(gpr(register)));
@@ -65,25 +67,26 @@ fn needs_no_prefix(i: &Instruction) -> bool {
     (0..i.op_count()).all(|k| is_immediate(i, k) || is_gpr(i, k) && register(i.op_register(k)))
 }
 
-/// Whether an instruction needs CF: to read it, or because it leaves it as it is among flags that it writes.
+/// True if an instruction needs the old CF, either as an input or because it leaves CF unchanged while it writes
+/// other flags.
 pub(super) fn needs_carry(i: &Instruction) -> bool {
     matches!(i.mnemonic(), Mnemonic::Inc | Mnemonic::Dec | Mnemonic::Adc | Mnemonic::Sbb)
 }
 
-/// Whether the first operand is a register that is written without being read, all of it.
+/// True if the first operand is a register that is written completely without being read.
 pub(super) fn writes_whole(i: &Instruction) -> bool {
     let same = is_gpr(i, 1) && gpr(i.op1_register()) & 15 == gpr(i.op0_register());
     let whole = match i.mnemonic() {
         Mnemonic::Mov | Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd => !same,
         Mnemonic::Imul => i.op_count() == 3 && !same,
-        // Zero, whatever it was.
+        // The result is zero, whatever the register held.
         Mnemonic::Xor => same,
         _ => false,
     };
     whole && i.op0_register().size() >= 4
 }
 
-/// Whether [`Emitter::plain`] can translate it.
+/// True if [`Emitter::plain`](super::block::Emitter::plain()) can translate the instruction.
 fn can_be_plain(i: &Instruction, op: &Op) -> bool {
     let simple = |k: u32| match i.op_kind(k) {
         OpKind::Register => i.op_register(k).is_gpr(),
@@ -97,7 +100,7 @@ fn can_be_plain(i: &Instruction, op: &Op) -> bool {
         Mnemonic::Mov => !is_absolute_move(i),
         Mnemonic::Lea => i.op0_register().size() >= 4 && op.scale & ADDRESS_32 == 0,
         Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Not => true,
-        // Hosts differ in how much of memory the form of 16 bits reads.
+        // Hosts differ in how many bytes the 16-bit form reads from memory.
         Mnemonic::Movsxd => i.op0_register().size() >= 4,
         Mnemonic::Add
         | Mnemonic::Sub
@@ -112,7 +115,7 @@ fn can_be_plain(i: &Instruction, op: &Op) -> bool {
         Mnemonic::Xchg => !names_second_byte(i) && is_gpr(i, 1) && i.op0_register() != i.op1_register(),
         Mnemonic::Inc | Mnemonic::Dec | Mnemonic::Adc | Mnemonic::Sbb => true,
         Mnemonic::Cmpxchg | Mnemonic::Xadd => is_memory(i, 0),
-        // Their flags are translated only where nobody sees them.
+        // These are translated only if their flags are not observed.
         Mnemonic::Imul => i.op_count() >= 2,
         Mnemonic::Shl | Mnemonic::Sal | Mnemonic::Shr | Mnemonic::Sar if !is_immediate(i, 1) => {
             is_gpr(i, 0) && width(i, 0) >= 4
@@ -122,7 +125,7 @@ fn can_be_plain(i: &Instruction, op: &Op) -> bool {
             is_gpr(i, 0) && !names_second_byte(i) && is_immediate(i, 1) && {
                 let bits = 8 * width(i, 0) as u64;
                 let count = i.immediate(1) & if bits == 64 { 63 } else { 31 };
-                // Beyond the width hardware does as it likes.
+                // Beyond the width, the hardware's flags are undefined.
                 count == i.immediate(1) && (1..bits).contains(&count)
             }
         }
@@ -133,7 +136,7 @@ fn can_be_plain(i: &Instruction, op: &Op) -> bool {
     }
 }
 
-/// MOV of the accumulator from or to an absolute address.
+/// True for MOV of the accumulator from or to an absolute address.
 fn is_absolute_move(i: &Instruction) -> bool {
     matches!(
         i.code(),
@@ -148,16 +151,17 @@ fn is_absolute_move(i: &Instruction) -> bool {
     )
 }
 
-/// How an instruction of a block is dealt with.
+/// Treatment of an instruction of a block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plain {
-    /// By [`Emitter::plain`].
+    /// True if [`Emitter::plain`](super::block::Emitter::plain()) translates it.
     pub translated: bool,
-    /// Somebody may look at the flags that it leaves, other than by the host's own.
+    /// True if its flags may be observed other than by translated code that reads the host's flags.
     pub seen: bool,
 }
 
-/// Decide for all instructions of a block, from the last to the first: what one leaves is seen or not by those behind it.
+/// Decides for all instructions of a block, from the last to the first, because the observers of an instruction's
+/// flags come after it.
 pub(super) fn plain(instructions: &[Instruction], ops: &[Op]) -> Vec<Plain> {
     let mut all = vec![Plain { translated: false, seen: true }; ops.len()];
     for n in (0..ops.len()).rev() {
@@ -170,7 +174,7 @@ pub(super) fn plain(instructions: &[Instruction], ops: &[Op]) -> Vec<Plain> {
     all
 }
 
-/// Whether somebody may look at the flags that instruction `n` leaves, other than by the host's own.
+/// True if the flags of instruction `n` may be observed other than by translated code that reads the host's flags.
 fn flags_are_seen(n: usize, instructions: &[Instruction], all: &[Plain]) -> bool {
     let mut read = false;
     for (i, plain) in instructions.iter().zip(all).skip(n + 1) {
@@ -178,7 +182,7 @@ fn flags_are_seen(n: usize, instructions: &[Instruction], all: &[Plain]) -> bool
             return true;
         }
         read |= i.rflags_read() & ARITH != 0;
-        // A shift by CL may leave them as they are, but is translated only where nobody sees what there is then.
+        // A shift by CL may leave the flags unchanged, but is translated only if its flags are not observed.
         if i.rflags_modified() & ARITH == ARITH {
             return read && !leaves_all_in_host(&instructions[n]);
         }
@@ -186,17 +190,17 @@ fn flags_are_seen(n: usize, instructions: &[Instruction], all: &[Plain]) -> bool
     true
 }
 
-/// Whether the host's flags hold all of what a translated instruction leaves.
+/// True if the host's flags hold all flags that a translated instruction leaves.
 pub(super) fn leaves_all_in_host(i: &Instruction) -> bool {
     match operation(i) {
         Some(Operation::Shl | Operation::Shr | Operation::Sar) => i.immediate(1) == 1,
-        // All but CF, which it leaves as it is.
+        // CF is not among them, because the instruction leaves it unchanged.
         Some(Operation::Host) if i.rflags_modified() & ARITH != ARITH => false,
         operation => operation.is_some(),
     }
 }
 
-/// Whether an instruction goes on to the next one whatever happens.
+/// True if an instruction always continues with the next one.
 fn is_quiet(i: &Instruction, plain: Plain) -> bool {
     let no_memory = (0..i.op_count()).all(|k| !is_memory(i, k));
     (no_memory || i.mnemonic() == Mnemonic::Lea) && plain.translated
@@ -209,7 +213,7 @@ mod tests {
     use crate::decode::block::{OPTIONS, decode};
     use iced_x86::Decoder;
 
-    /// Whether the flags of each instruction of a block are seen, and whether it is translated.
+    /// Returns for each instruction of a block whether its flags are observed, and whether it is translated.
     fn choices(bytes: &[u8]) -> Vec<(bool, bool)> {
         let mut ops = Vec::new();
         decode(bytes, 0, 64, &mut ops);
@@ -220,19 +224,20 @@ mod tests {
 
     #[test]
     fn flags_are_seen_until_others_are_there() {
-        // add eax, ebx; add eax, ecx; then the block's end.
+        // add eax, ebx; add eax, ecx; end of the block.
         assert_eq!(choices(&[0x01, 0xd8, 0x01, 0xc8]), [(false, true), (true, true)]);
-        // Between them a load, which can fault.
+        // A load between them, which can fault.
         assert_eq!(choices(&[0x01, 0xd8, 0x8b, 0x0f, 0x01, 0xc8])[0], (true, true));
-        // cmp eax, ebx; setl cl; add eax, ecx: the host knows.
+        // cmp eax, ebx; setl cl; add eax, ecx: SETL reads the host's flags.
         assert_eq!(choices(&[0x39, 0xd8, 0x0f, 0x9c, 0xc1, 0x01, 0xc8])[0], (false, true));
         // shl eax, 5; setl cl; add eax, ecx: hosts differ in OF.
         assert_eq!(choices(&[0xc1, 0xe0, 0x05, 0x0f, 0x9c, 0xc1, 0x01, 0xc8])[0], (true, true));
-        // shl eax, cl or imul eax, ebx: only where nobody looks.
+        // shl eax, cl or imul eax, ebx: translated only if their flags are not observed.
         assert_eq!(choices(&[0xd3, 0xe0, 0x01, 0xc8])[0], (false, true));
         assert_eq!(choices(&[0xd3, 0xe0])[0], (true, false));
         assert_eq!(choices(&[0x0f, 0xaf, 0xc3])[0], (true, false));
-        // cmp eax, ebx; rol eax, 3; sete cl; add eax, ecx: what ROL leaves is for its handler, which sees what CMP left.
+        // cmp eax, ebx; rol eax, 3; sete cl; add eax, ecx: ROL is left to its handler, which observes the flags of
+        // CMP.
         assert_eq!(
             choices(&[0x39, 0xd8, 0xc1, 0xc0, 0x03, 0x0f, 0x94, 0xc1, 0x01, 0xc8])[..2],
             [(true, true), (true, false)]
@@ -244,8 +249,9 @@ mod tests {
         // adc dh, bl; movzx edi, bh.
         assert_eq!(choices(&[0x04, 0xe9, 0x10, 0xde])[..2], [(false, true), (true, true)]);
         assert!(choices(&[0x0f, 0xb6, 0xff])[0].1);
-        // movzx esp, ah: RSP is in a register that has no name next to AH; mov [rdi], ah: so is its address. movsxd ax, [rdi] reads
-        // two bytes or four; shl ax, 20 is beyond its width; shl ah, 3 would have flags of a register's second byte.
+        // movzx esp, ah: RSP is held in a register that has no name beside AH. mov [rdi], ah: the same holds for its
+        // address register. movsxd ax, [rdi] reads two or four bytes. shl ax, 20 is beyond the width. shl ah, 3 would
+        // need the flags of a second byte.
         for bytes in [
             &[0x0f, 0xb6, 0xe4][..],
             &[0x88, 0x27],

@@ -1,4 +1,4 @@
-//! How a block ends: branches, calls and returns, and the ways to the next block.
+//! The ends of blocks: branches, calls and returns, and the ways to the next block.
 
 use iced_x86::{Code, Instruction, Mnemonic, OpKind};
 
@@ -12,7 +12,7 @@ use crate::op::operand::{gpr, is_gpr, is_memory};
 use crate::op::{JUMP, Op, slot};
 
 impl Emitter<'_> {
-    /// The last instruction, which decides what comes next.
+    /// Emits the last instruction, which determines the next block.
     pub(super) fn end(&mut self, i: &Instruction, n: usize) {
         let op = &self.source.ops[n];
         let after = i32::from(op.off) + i32::from(op.len);
@@ -55,7 +55,8 @@ impl Emitter<'_> {
                 self.target(i, op, n);
                 self.asm.copy(R9, R13);
                 if is_memory(i, 0) {
-                    // The return address may overwrite the operand: nothing is left to the interpreter behind that.
+                    // The return address may overwrite the operand. So from here on nothing may be left to the
+                    // interpreter.
                     self.asm.call_to(self.places.routines.executable);
                     self.site(n);
                 }
@@ -86,8 +87,8 @@ impl Emitter<'_> {
             _ => self.interpret(n),
         }
     }
-    /// Count the branch, if that is asked for: it retires, or faults without anything between, which takes it back. No flags are
-    /// changed, and no register but R11.
+    /// Emits the count of a branch, if branches are counted. The branch then retires, or faults with nothing in
+    /// between, which undoes the count. Changes no flags, and no register but R11.
     fn count_branch(&mut self) {
         if self.source.expected.counts {
             self.asm.load(R11, R15, at_slot(slot::BRANCHES));
@@ -95,8 +96,8 @@ impl Emitter<'_> {
             self.asm.store(R15, at_slot(slot::BRANCHES), R11);
         }
     }
-    /// Tell the next block where the branch was, if edges are asked for: it retires, or faults without anything between. No
-    /// flags are changed, and no register but R11.
+    /// Emits the store of the branch's place for the next block, if edges are recorded. The branch then retires, or
+    /// faults with nothing in between. Changes no flags, and no register but R11.
     fn depart(&mut self, op: &Op) {
         if self.source.expected.named != 0 {
             debug_assert!(op.aux & JUMP != 0);
@@ -105,8 +106,8 @@ impl Emitter<'_> {
             self.asm.store(R15, at_slot(slot::FROM), R11);
         }
     }
-    /// A direct branch to an offset from the page's start: an edge that is known here, if that is on this page. All registers
-    /// are saved.
+    /// Emits a direct branch to an offset from the start of the page. Within the page the edge is known here, so it
+    /// is looked up first. All registers must be saved.
     fn branch(&mut self, op: &Op, offset: i32, way: usize, n: Option<usize>) {
         if self.source.expected.named != 0 && in_page(offset) {
             let place = |offset: u64| self.source.expected.named & !0xfff | offset;
@@ -123,7 +124,7 @@ impl Emitter<'_> {
         }
         self.go_on(offset, way, n);
     }
-    /// R13 = where an indirect branch leads.
+    /// R13 = target of an indirect branch.
     fn target(&mut self, i: &Instruction, op: &Op, n: usize) {
         if is_memory(i, 0) {
             self.address(op);
@@ -134,8 +135,8 @@ impl Emitter<'_> {
             self.asm.copy(R13, host);
         }
     }
-    /// Store a return address below the stack pointer, which stays as it is; R14 = what it is to be. R9 keeps its value. All
-    /// registers are saved, and no longer held.
+    /// Emits the store of a return address below the stack pointer, which stays unchanged; R14 = its new value.
+    /// Preserves R9. All registers must be saved, and are no longer held afterwards.
     fn push_return(&mut self, after: i32, n: usize) {
         self.asm.add_to(R14, STACK, -8);
         self.asm.copy(R13, R14);
@@ -146,7 +147,7 @@ impl Emitter<'_> {
         self.code_behind(after);
         self.asm.call_to(self.places.routines.called);
     }
-    /// R12 = where the code behind a call is, or 0 if that is not known here.
+    /// R12 = address of the translation behind a call, or 0 if it cannot be known here.
     fn code_behind(&mut self, after: i32) {
         if !in_page(after) {
             return self.asm.set(R12, 0);
@@ -165,23 +166,23 @@ impl Emitter<'_> {
         };
         self.ways[1] = Some(Way { place, open });
     }
-    /// The place of an offset in the page.
+    /// Returns the place of an offset in the page.
     fn place_at(&self, offset: i32) -> u64 {
         self.source.place & !0xfff | offset as u64
     }
-    /// Where the block at a place is translated to.
+    /// Returns the address of the translation at a place.
     fn code_at(&self, place: u64) -> Option<u64> {
         let there = self.places.links.code(place);
         there.or_else(|| (place == self.source.place).then_some(self.places.next))
     }
-    /// Go on at an offset from the page's start. All registers are saved.
+    /// Emits a jump to an offset from the start of the page. All registers must be saved.
     pub(super) fn go_on(&mut self, offset: i32, way: usize, n: Option<usize>) {
         if !in_page(offset) {
             return self.far_direct(n, false, offset, way);
         }
         self.go_to(None, self.place_at(offset), way);
     }
-    /// Go on at a place on the page that is current, if there is a condition and it holds, or if there is none.
+    /// Emits a jump to a place on the page that is current at that point, conditional if `condition` is given.
     fn go_to(&mut self, condition: Option<u8>, place: u64, way: usize) {
         let open = match (self.code_at(place), condition) {
             (Some(code), Some(condition)) => {
@@ -203,17 +204,18 @@ impl Emitter<'_> {
         };
         self.ways[way] = Some(Way { place, open });
     }
-    /// Go to the linear address in R13, whatever page that is on; with `stack`, R14 is the stack pointer then. All registers
-    /// are saved. `n` is the instruction that does it, which the interpreter executes where the address is not canonical.
+    /// Emits a jump to the linear address in R13, on any page. With `stack`, the stack pointer is set from R14. All
+    /// registers must be saved. `n` is the jumping instruction, which the interpreter executes if the address is not
+    /// canonical.
     fn far(&mut self, n: Option<usize>, stack: bool) {
         let site = self.site_of_jump(n);
         self.asm.set(R11, u64::from(site));
         self.asm.call_to(self.places.routines.hop[usize::from(stack)]);
-        // Here and not in the routine, so that the host's predictor can tell one from the other.
+        // Not in the routine, so that the host predicts each of these jumps separately.
         self.asm.jump_register(R12);
     }
-    /// The same for an offset from the page's start, which is on another page. If that holds what it did the last time, the jump
-    /// leads to one place.
+    /// Emits a jump to an offset from the start of the page that is on another page. If that page has the same
+    /// contents as the last time, the jump is direct.
     fn far_direct(&mut self, n: Option<usize>, stack: bool, offset: i32, way: usize) {
         self.asm.load(R13, R15, at_slot(slot::PAGE));
         self.asm.add_to(R13, R13, offset);
@@ -227,7 +229,7 @@ impl Emitter<'_> {
         self.asm.call_to(self.places.routines.direct[usize::from(stack)]);
         self.go_to(None, place, way);
     }
-    /// The same for a return. R14 is the stack pointer then.
+    /// Emits a return to the linear address in R13. The stack pointer is set from R14.
     fn far_back(&mut self, n: usize) {
         let site = self.site_of_jump(Some(n));
         self.asm.set(R11, u64::from(site));
@@ -236,7 +238,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Whether an offset from the page's start is in it.
+/// True if an offset from the start of the page is within the page.
 fn in_page(offset: i32) -> bool {
     (0..4096).contains(&offset)
 }

@@ -1,4 +1,4 @@
-//! The way into translated code, back, and to what it calls.
+//! Entry to translated code, its return, and the functions that it calls.
 #![allow(unsafe_code)]
 
 use super::registers::POOL;
@@ -15,24 +15,24 @@ use crate::mem::{Access, Mode};
 use crate::op::{FAR_PAGE, Op, slot};
 use crate::stop::Stop;
 
-/// How translated code came back.
+/// Outcome of translated code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Back {
-    /// RIP and the count are what they should be.
+    /// Execution continues at RIP. RIP and the instruction count are up to date.
     Next,
-    /// The rest of a block is to be interpreted: where its operations begin, how many there are, the next one, and what the
-    /// block's place is called.
+    /// The rest of a block must be interpreted: index of its first operation, their number, the next operation, and
+    /// the word of the block's place.
     Interpret { ops_start: u32, count: u16, n: usize, named: u64 },
-    /// The next instruction is to be executed alone. RIP and the count are what they should be.
+    /// The next instruction must be executed alone. RIP and the instruction count are up to date.
     Alone,
     /// The CPU's own code has panicked.
     Failed,
-    /// An operation of a block has ended it.
+    /// A handler ended its block at operation `n`.
     Stopped { ops_start: u32, n: usize, stop: Stop },
 }
 
 impl Translator {
-    /// Execute a translation and whatever it leads to. RIP is the block's.
+    /// Executes a translation and all that it leads to. RIP must be the block's.
     #[inline]
     pub(super) fn run(&mut self, core: &mut Core, id: u32, ops: *const Op) -> Back {
         core.regs[slot::PAGE as usize] = core.rip & !0xfff;
@@ -50,9 +50,10 @@ impl Translator {
         core.regs[slot::HOPS as usize] = near.hops.as_ptr() as u64;
         core.regs[slot::PAGES as usize] = near.pages.as_ptr() as u64;
         let code = self.get(id).code;
-        // SAFETY: `enter` is the way in, which takes these arguments and keeps to the ABI: what it has to save it saves,
-        // and the stack is as it was. `code` is a translation, of which the module's head tells why it stays within
-        // `core` and its tables. `core` is borrowed exclusively, and so is all that it owns.
+        // SAFETY: `enter` is the entry routine. It takes these arguments and keeps to the ABI: it saves the registers
+        // that it must preserve, and returns with the stack as it was. `code` is a translation; the module's
+        // documentation explains why it stays within `core` and its tables. `core` is borrowed exclusively, and so is
+        // all that it owns.
         let word = unsafe {
             let enter: extern "sysv64" fn(*mut Core, u64) -> u64 =
                 std::mem::transmute(self.routines.enter as *const ());
@@ -64,7 +65,7 @@ impl Translator {
         lazy::settle(core);
         self.back(core, word)
     }
-    /// What the word that translated code left with means.
+    /// Interprets the word with which translated code returned.
     #[inline]
     fn back(&self, core: &mut Core, word: u64) -> Back {
         let number = (word >> 8) as u32;
@@ -87,7 +88,7 @@ impl Translator {
             MISSED => self.interpret_from(core, self.sites.find(number)),
             MISSED_FAR => {
                 let site = self.sites.get(number);
-                // The branch does not retire, but faults.
+                // The branch was counted, but it faults and does not retire.
                 core.regs[slot::BRANCHES as usize] -= u64::from(self.get(site.block).counts);
                 self.interpret_from(core, site)
             }
@@ -128,7 +129,8 @@ impl Translator {
         let block = self.leaves(core, id);
         Back::Interpret { ops_start: block.ops_start, count: block.count, n, named: block.named }
     }
-    /// A block that was counted when it was entered, and is not done: as the interpreter has it within one.
+    /// Sets the state to that within a block that was charged for at its start and is not finished, as the
+    /// interpreter has it.
     fn leaves(&self, core: &mut Core, id: u32) -> &Translated {
         let block = self.get(id);
         core.icount = core.limit - core.regs[slot::LEFT as usize] - u64::from(block.count);
@@ -138,39 +140,40 @@ impl Translator {
     }
 }
 
-/// Translated code keeps the first of the two pages that operands name; here is the other one for handlers.
+/// Sets [`slot::PAGE_FAR`] for handlers. Translated code maintains only [`slot::PAGE`].
 #[inline(always)]
 fn note_far_page(core: &mut Core) {
     core.regs[slot::PAGE_FAR as usize] = core.regs[slot::PAGE as usize].wrapping_add(FAR_PAGE);
 }
 
-/// The linear address of an offset in the current page.
+/// Returns the linear address of an offset in the current page.
 fn at(core: &Core, offset: u16) -> u64 {
     core.regs[slot::PAGE as usize].wrapping_add(u64::from(offset))
 }
 
-/// What `routines::handler` is told: the index of an operation, and how many its block has.
+/// Returns the argument of `routines::handler`: an operation's index, and the number of operations in its block.
 pub(super) fn handler_word(index: u32, count: usize) -> u64 {
     u64::from(index) << 8 | count as u64
 }
 
-/// Have a handler execute an operation. 0, or why it stopped.
+/// Calls the handler of an operation. Returns 0, or the number of its stop.
 pub(super) extern "sysv64" fn call_op(core: *mut Core, word: u64) -> u64 {
-    // SAFETY: translated code passes on the `core` that it was entered with, which `run` has borrowed exclusively and does
-    // not touch meanwhile.
+    // SAFETY: translated code passes the `core` with which it was entered. `run` has borrowed it exclusively and does
+    // not touch it meanwhile.
     let core = unsafe { &mut *core };
-    // SAFETY: translated code passes a word that `handler_word` has made.
+    // SAFETY: translated code passes a word that `handler_word` returned.
     caught(core, |core| unsafe { op(core, word) }).unwrap_or(FAILED)
 }
 
 /// # Safety
-/// `word` is of an operation of a block that is translated, and translated code is what calls.
+/// `word` must refer to an operation of a translated block, and the caller must be translated code.
 unsafe fn op(core: &mut Core, word: u64) -> u64 {
     lazy::settle(core);
     note_far_page(core);
     core.icount = core.limit - core.regs[slot::LEFT as usize] - (word & 0xff);
-    // SAFETY: `native.ops` is where the cache's operations begin, and the word has the index of one of a block's, which was
-    // there when the block was translated. The cache is only ever cleared together with all translations, and not now.
+    // SAFETY: `native.ops` is the address of the cache's first operation, and the word holds the index of an
+    // operation that was in the cache when its block was translated. The cache is only ever cleared together with all
+    // translations, and not while they run.
     let op = unsafe { &*(core.native.ops as *const Op).add((word >> 8) as usize) };
     (op.run)(core, op).map_or_else(stop_number, |()| 0)
 }
@@ -187,8 +190,8 @@ fn stop_number(stop: Stop) -> u64 {
     }
 }
 
-/// The same for a repeated string instruction, which counts its iterations and is the last of its block. 1 stands for one that is
-/// to be executed further, from RIP on.
+/// Calls the handler of a repeated string instruction, which counts its own iterations and is the last of its block.
+/// Returns 0, the number of its stop, or 1 if the instruction is not finished and must continue from RIP.
 pub(super) extern "sysv64" fn call_string(core: *mut Core, word: u64) -> u64 {
     // SAFETY: as in `call_op`.
     let core = unsafe { &mut *core };
@@ -217,16 +220,16 @@ unsafe fn string(core: &mut Core, word: u64) -> u64 {
     }
 }
 
-/// An access of an instruction misses the TLB: `what` is its size, shifted, and whether it writes. Do what the instruction
-/// would do first, which is to walk the page tables: then the host address. 0 where nothing helps and the interpreter has to look, with all
-/// that is in the host's registers in [`crate::core::native::Native`].
+/// Handles an access that misses the TLB. `what` is its size shifted left by one, plus 1 for a write. Does the page
+/// walk with which the instruction itself would begin, and returns the host address. Returns 0 if that does not help
+/// and the interpreter must execute the instruction; [`crate::core::native::Native`] then holds the host's registers.
 pub(super) extern "sysv64" fn missed(core: *mut Core, held: *const Held, va: u64, what: u64) -> u64 {
     // SAFETY: as in `call_op`.
     let core = unsafe { &mut *core };
     let size = what >> 1;
     let access = if what & 1 == 0 { Access::Read } else { Access::Write };
     let mode = core.mem.tlb.mode();
-    // Where alignment is checked, that comes before the walk.
+    // With alignment checks, #AC comes before the walk.
     if size != 0 && va & 0xfff <= 4096 - size && mode != Mode::UserAligned {
         let walked = caught(core, |core| core.mem.translate(va, access, mode));
         if walked.is_some_and(|walked| walked.is_ok())
@@ -235,7 +238,7 @@ pub(super) extern "sysv64" fn missed(core: *mut Core, held: *const Held, va: u64
             return host;
         }
     }
-    // SAFETY: `routines::miss` has pushed these registers, and passes where.
+    // SAFETY: `routines::miss` has pushed these registers, and passes their address.
     let held = unsafe { &*held };
     core.native.vectors = held.vectors;
     for (host, &value) in POOL.iter().zip(&held.general) {
@@ -244,7 +247,7 @@ pub(super) extern "sysv64" fn missed(core: *mut Core, held: *const Held, va: u64
     0
 }
 
-/// The next block's page is not known as executable. Whether it is.
+/// Walks the page tables for the next block's page. Returns 1 if it is now known as executable, otherwise 0.
 pub(super) extern "sysv64" fn missed_exec(core: *mut Core, va: u64) -> u64 {
     // SAFETY: as in `call_op`.
     let core = unsafe { &mut *core };
@@ -253,14 +256,14 @@ pub(super) extern "sysv64" fn missed_exec(core: *mut Core, va: u64) -> u64 {
     u64::from(walked.is_some_and(|walked| walked.is_ok()) && core.mem.tlb.host(va, Access::Exec).is_some())
 }
 
-/// A branch went to the block at a place, and that may be new.
+/// Records the edge from the pending branch to the block at a place, if it is new.
 pub(super) extern "sysv64" fn note_edge(core: *mut Core, to: u64) {
     // SAFETY: as in `call_op`.
     let core = unsafe { &mut *core };
     caught(core, |core| core.note_edge(to));
 }
 
-/// The arithmetic flags as RFLAGS has them.
+/// Returns the arithmetic flags as bits of RFLAGS.
 pub(super) extern "sysv64" fn read_flags(core: *mut Core) -> u64 {
     // SAFETY: as in `call_op`.
     let core = unsafe { &mut *core };

@@ -1,4 +1,4 @@
-//! When a block is translated, and what comes after translated code was left.
+//! The decision to translate a block, and the continuation after translated code.
 
 use super::Translator;
 use super::block::Expected;
@@ -9,17 +9,18 @@ use crate::exit::Exit;
 use crate::fetch::{Ended, find, not_fetched, stopped};
 use crate::op::Op;
 
-/// New translations can be executed when they were wanted so many times as often as a block is interpreted before it is
-/// translated: for each time, all workers of a host wait for its TLBs.
+/// Factor from [`Hot`]'s `after` to the number of missed lookups after which pending translations are published. Each
+/// publication makes all worker threads wait for a flush of the host's TLBs.
 const WANTED_FACTOR: u32 = 8;
 
-/// Translated blocks of one CPU. There is nothing before a block is hot, so that a CPU that executes little costs little.
+/// Translated blocks of one code cache. The translator is created with the first hot block, so that a CPU that
+/// executes little costs little.
 #[derive(Debug)]
 pub(crate) struct Hot {
     translator: Option<Translator>,
-    /// A block is translated when it was interpreted so often.
+    /// Number of interpreted executions after which a block is translated.
     after: u32,
-    /// [`Cache::flushes`] at which the translations were made.
+    /// Number of flushes ([`Cache::flushes`]) at the time when the translations were made.
     flushes: u64,
 }
 
@@ -27,12 +28,13 @@ impl Hot {
     pub(crate) fn new(after: u32) -> Hot {
         Hot { translator: None, after, flushes: 0 }
     }
-    /// How many blocks were translated since the beginning.
+    /// Returns the number of blocks translated so far.
     pub(crate) fn made(&self) -> u64 {
         self.translator.as_ref().map_or(0, Translator::made)
     }
-    /// Execute the translation of a block, if it has one or gets one now, and whatever that leads to. Then the next block, or
-    /// why there is none. The block fits before the limit.
+    /// Executes the translation of a block and all that it leads to. Translates the block first if it has become hot.
+    /// Returns the next block, or the reason for the end. Returns `None` if the block must be interpreted. The block
+    /// must fit before the limit.
     #[inline]
     pub(crate) fn execute(
         &mut self,
@@ -56,7 +58,8 @@ impl Hot {
         let back = translator.run(core, id, cache.ops_pointer());
         Some(self.goes_on(cache, core, back))
     }
-    /// None if the host allows no code to be made.
+    /// Translates a block. Returns `None` if the host does not permit executable memory, or if the block's second
+    /// page is not known as code.
     #[cold]
     #[inline(never)]
     fn translate(&mut self, cache: &mut Cache, core: &Core, index: usize) -> Option<u32> {
@@ -65,7 +68,7 @@ impl Hot {
             self.translator = Translator::new(core.mem.tlb.mask(), wanted_max);
         }
         let Some(translator) = &mut self.translator else {
-            // It will not allow it later.
+            // The host will not permit it later, either.
             self.after = u32::MAX;
             return None;
         };
@@ -74,7 +77,7 @@ impl Hot {
             translator.clear();
         }
         if !translator.has_room() {
-            // All begins anew.
+            // All translations are dropped.
             translator.clear();
             cache.forget_translations();
         }

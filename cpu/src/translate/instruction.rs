@@ -1,4 +1,5 @@
-//! Instructions that go on to the next one: as they are on other registers, by hand, or left to their handlers.
+//! Instructions that continue with the next one: re-encoded on other registers, emitted by hand, or left to their
+//! handlers.
 
 use iced_x86::{Code, ConditionCode, Encoder, Instruction, Mnemonic, OpKind, Register};
 
@@ -11,7 +12,8 @@ use crate::op::operand::{gpr, is_gpr, is_immediate, is_memory, width};
 use crate::op::{Op, slot};
 
 impl Emitter<'_> {
-    /// An instruction whose operands are all it says, and which the host executes as it is, on other registers.
+    /// Emits an instruction that the host executes as it is, on other registers. Its explicit operands must be its
+    /// only ones, except for the accumulator of CMPXCHG.
     pub(super) fn plain(&mut self, i: &Instruction, n: usize) {
         let op = &self.source.ops[n];
         let memory = (0..i.op_count()).find(|&k| is_memory(i, k));
@@ -40,7 +42,8 @@ impl Emitter<'_> {
             let register = i.op_register(k);
             let load = !(k == 0 && writes_whole(i));
             let host = self.registers.get(self.asm, gpr(register) & 15, load);
-            // The second byte of a register that is bound to its namesake has its name already.
+            // The second byte of a fixed register is named correctly already, because the host register is the
+            // namesake.
             if !is_second_byte(register) {
                 out.set_op_register(k, named(host, register.size()));
             }
@@ -87,13 +90,13 @@ impl Emitter<'_> {
                     self.known = None;
                 }
             }
-            // Nobody sees what it leaves.
+            // The flags that it leaves are not observed.
             _ if i.rflags_modified() & ARITH != 0 => (self.in_host, self.known) = (InHost::Nothing, None),
             _ => {}
         }
     }
-    /// Encode an instruction of the guest's on the host's registers, for [`Emitter::emit_encoded`]. Whether it has an encoding,
-    /// which all that is chosen has.
+    /// Encodes a guest instruction on host registers, for [`Emitter::emit_encoded`]. Returns true if it has an
+    /// encoding, as every chosen instruction does.
     pub(super) fn encode(&mut self, i: &Instruction) -> bool {
         let encoded = self.encoder.encode(i, 0).is_ok();
         debug_assert!(encoded, "{i} has no encoding");
@@ -102,7 +105,7 @@ impl Emitter<'_> {
         }
         encoded
     }
-    /// Let the host execute it here.
+    /// Appends the encoded instruction.
     pub(super) fn emit_encoded(&mut self) {
         let mut code = self.encoder.take_buffer();
         self.asm.raw(&code);
@@ -110,7 +113,7 @@ impl Emitter<'_> {
         self.encoder.set_buffer(code);
     }
     fn lea(&mut self, i: &Instruction, op: &Op) {
-        // Its segment base does not count.
+        // LEA ignores the segment base.
         let near = Op { seg: slot::ZERO, ..*op };
         self.address(&near);
         let dst = gpr(i.op0_register());
@@ -122,7 +125,7 @@ impl Emitter<'_> {
         }
         self.registers.wrote(dst);
     }
-    /// Instructions with operands that they do not name. Whether it was one.
+    /// Emits an instruction with implicit operands. Returns false if it is none of those handled here.
     pub(super) fn special(&mut self, i: &Instruction, n: usize) -> bool {
         match i.mnemonic() {
             Mnemonic::Push if i.stack_pointer_increment() == -8 && (is_gpr(i, 0) || is_immediate(i, 0)) => {
@@ -175,11 +178,11 @@ impl Emitter<'_> {
         true
     }
 
-    /// Have an instruction's handler execute it.
+    /// Emits a call of the instruction's handler.
     pub(super) fn handler(&mut self, n: usize) {
         self.call(n, self.places.routines.handler);
     }
-    /// The same, by a routine.
+    /// Emits a call of the instruction's handler by way of `routine`.
     pub(super) fn call(&mut self, n: usize, routine: u64) {
         self.registers.save(self.asm);
         self.registers.forget();
@@ -192,8 +195,8 @@ impl Emitter<'_> {
     }
 }
 
-/// Take away what means nothing here, and may mean something on some host: nobody else is there to be locked out, addresses
-/// have their segments already, and the rest are hints.
+/// Removes prefixes that have no effect here but may have one on some host. LOCK is not needed with one vCPU, segment
+/// bases are already added to addresses, and all others are hints.
 fn without_prefixes(i: &mut Instruction) {
     i.set_has_lock_prefix(false);
     i.set_has_xacquire_prefix(false);
@@ -203,7 +206,7 @@ fn without_prefixes(i: &mut Instruction) {
     i.set_segment_prefix(Register::None);
 }
 
-/// The memory operand is where R13 points.
+/// Makes R13 the address of the memory operand.
 pub(super) fn on_r13(i: &mut Instruction) {
     i.set_memory_base(Register::R13);
     i.set_memory_index(Register::None);
@@ -213,7 +216,7 @@ pub(super) fn on_r13(i: &mut Instruction) {
     i.set_segment_prefix(Register::None);
 }
 
-/// A host register as the decoder names it, in so many bytes.
+/// Returns the decoder's name of a host register, for a width in bytes.
 pub(super) fn named(host: Host, bytes: usize) -> Register {
     let n = u32::from(host.0);
     match bytes {

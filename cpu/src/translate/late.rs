@@ -1,4 +1,4 @@
-//! Flags within a block: when the host has them, when operands are stored for later, and how the host gets them back.
+//! Flags within a block: tracking of those in the host's flags, storing of operands for later, and recomputation.
 
 use iced_x86::{Instruction, Mnemonic};
 
@@ -10,8 +10,8 @@ use crate::flags::bits;
 use crate::op::operand::is_immediate;
 use crate::op::slot;
 
-/// Have the host compute the flags of an operation from its operands, as far as a condition looks. Whether it can. R10 and R11
-/// are not kept.
+/// Emits the computation of an operation's flags from its stored operands, as far as conditions can read them.
+/// Returns false if that is not possible. Clobbers R10 and R11.
 pub(super) fn compute(asm: &mut Asm, operation: Operation, log2: u8) -> bool {
     match operation {
         Operation::Logic => {
@@ -30,19 +30,20 @@ pub(super) fn compute(asm: &mut Asm, operation: Operation, log2: u8) -> bool {
             asm.push(R10);
             asm.pop_flags();
         }
-        // Hosts differ in what the longer ones leave.
+        // Hosts differ in the flags that shifts by more than one leave.
         Operation::Shl | Operation::Shr | Operation::Sar => return false,
     }
     true
 }
 
-/// CF, where the operand is what the host's flags were.
+/// CF = guest's CF, for stored operands that are the host's flags.
 pub(super) fn carry_of_host(asm: &mut Asm) {
     asm.bit_test(R15, at_slot(slot::X), 0);
 }
 
 impl Emitter<'_> {
-    /// Have the host's flags be the guest's, as far as a condition looks. Registers keep their values, and R13 as well.
+    /// Sets the host's flags to the guest's, as far as the condition reads them. Preserves the general registers that
+    /// hold guest registers, and R13.
     pub(super) fn need_flags(&mut self, condition: u8) {
         let overflow = matches!(condition, 0 | 1 | 12..=15);
         match (self.in_host, self.known) {
@@ -53,7 +54,8 @@ impl Emitter<'_> {
         }
         self.in_host = InHost::All;
     }
-    /// Have the host's CF be the guest's, and its other flags whatever they are. Registers keep their values, and R13 as well.
+    /// Sets the host's CF to the guest's; its other flags are undefined. Preserves the general registers that hold
+    /// guest registers, and R13.
     pub(super) fn need_carry(&mut self) {
         match (self.in_host, self.known) {
             (InHost::All | InHost::AllButOverflow, _) => {}
@@ -62,24 +64,24 @@ impl Emitter<'_> {
             _ => self.ask(self.places.routines.carry),
         }
     }
-    /// Have a routine find flags that nobody knows here.
+    /// Emits a call of a routine that computes flags whose operation is not known here.
     fn ask(&mut self, routine: u64) {
-        // It preserves general registers only.
+        // The routine preserves general registers only.
         self.registers.vectors.save(self.asm);
         self.registers.vectors.forget();
         self.asm.call_to(routine);
-        // They may be where the interpreter has them now.
+        // The routine may have moved the flags to where the interpreter keeps them.
         self.known = None;
     }
-    /// Say what the operands are of that were stored.
+    /// Emits the store of the operation and width of the stored operands.
     pub(super) fn keep_kind(&mut self, operation: Operation, log2: u8) {
-        // Storing the same number again would change nothing.
+        // The stored number is the same already.
         if self.known != Some((operation, log2)) {
             self.asm.store8_imm(R15, at_slot(slot::KIND), lazy::kind(operation, log2));
         }
         self.known = Some((operation, log2));
     }
-    /// Store what an operation's flags will be computed from, before it is done.
+    /// Emits the stores of an operation's operands for lazy flags, before the operation itself.
     pub(super) fn keep_operands(
         &mut self,
         i: &Instruction,
@@ -108,13 +110,13 @@ impl Emitter<'_> {
                     let host = self.operand(log2, hosts[1]);
                     self.asm.store(R15, at_slot(slot::Y), host);
                 } else {
-                    // A shift by one, which has no operand for it.
+                    // A shift by one has no operand for the count.
                     self.asm.store_imm(R15, at_slot(slot::Y), 1);
                 }
             }
         }
     }
-    /// TEST's result, which it does not keep.
+    /// Emits the store of the result of TEST, which TEST itself does not keep.
     pub(super) fn keep_test(&mut self, i: &Instruction, log2: u8, hosts: &[Option<Host>; 3]) {
         let host = self.operand(log2, hosts[0]);
         if hosts[0].is_some() && hosts[0] == hosts[1] {
@@ -129,7 +131,7 @@ impl Emitter<'_> {
         }
         self.asm.store(R15, at_slot(slot::X), R10);
     }
-    /// The register with an operand; what is in memory comes to R10.
+    /// Returns the register that holds an operand. An operand in memory is loaded into R10.
     pub(super) fn operand(&mut self, log2: u8, host: Option<Host>) -> Host {
         host.unwrap_or_else(|| {
             self.asm.load_by_width(log2, R10, R13, 0);
@@ -140,7 +142,8 @@ impl Emitter<'_> {
         let host = self.operand(log2, host);
         self.asm.store(R15, at_slot(slot::X), host);
     }
-    /// Store the host's flags, which are all the guest's; AF is to be clear where hosts differ in it.
+    /// Emits the store of the host's flags, all of which are the guest's. With `clear_af`, AF is cleared, because
+    /// hosts differ in it.
     pub(super) fn keep_host_flags(&mut self, clear_af: bool) {
         self.asm.push_flags();
         self.asm.pop(R10);

@@ -1,6 +1,6 @@
-//! Flags that translated code has left behind as operands: what they are is computed only if somebody asks.
+//! Lazy flags of translated code: it leaves operands, from which flags are computed only when they are read.
 //!
-//! **Invariant.** Outside of translated code the kind is [`NONE`] and [`crate::core::Core::flags`] holds.
+//! **Invariant.** Outside of translated code the kind is [`NONE`], and [`crate::core::Core::flags`] is up to date.
 
 use crate::core::Core;
 use crate::exec::integer::alu::{add_flags, sub_flags};
@@ -9,14 +9,14 @@ use crate::exec::integer::width::Width;
 use crate::flags::{Flags, bits};
 use crate::op::slot;
 
-/// What the operands are of.
+/// Operation that left the stored operands x and y.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     /// x + y.
     Add,
     /// x - y.
     Sub,
-    /// x is the result of a logical operation.
+    /// x is the result of a bitwise operation.
     Logic,
     /// x << y.
     Shl,
@@ -24,19 +24,19 @@ pub(super) enum Operation {
     Shr,
     /// x >> y, signed.
     Sar,
-    /// x is what the host's flags were behind it.
+    /// x is the host's flags after the operation.
     Host,
 }
 
-/// No operation: the flags are where the interpreter has them.
+/// Kind for no stored operands: [`crate::core::Core::flags`] is up to date.
 pub(super) const NONE: u8 = 0;
 
-/// The number of an operation in `1 << log2` bytes.
+/// Returns the kind of an operation in `1 << log2` bytes.
 pub(super) fn kind(operation: Operation, log2: u8) -> u8 {
     1 + (operation as u8) * 4 + log2
 }
 
-/// Put the flags where the interpreter has them.
+/// Moves the flags to [`Core::flags`], where the interpreter keeps them.
 #[inline]
 pub(super) fn settle(core: &mut Core) {
     let kind = std::mem::take(&mut core.regs[slot::KIND as usize]) as u8;
@@ -51,7 +51,7 @@ pub(super) fn settle(core: &mut Core) {
     }
 }
 
-/// Of the host's flags, those that are the guest's.
+/// Mask of the host's flags that belong to the guest.
 pub(super) const GUEST_FLAGS: u32 = bits::ARITH as u32;
 
 fn flags<W: Width>(kind: u8, x: u64, y: u64) -> Flags {

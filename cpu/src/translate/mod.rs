@@ -1,43 +1,46 @@
-//! Hot blocks as host code: what the interpreter does, faster.
+//! Translation of hot blocks to host code. It has the same effect as the interpreter, but is faster.
 //!
-//! Guest and host are the same architecture, so most instructions are executed as they are, on other registers, with
-//! memory operands replaced by host addresses that a look into the software TLB gives.
+//! Guest and host have the same architecture. So most instructions are executed as they are, on other registers, with
+//! memory operands replaced by host addresses that a lookup in the software TLB yields.
 //!
-//! - [`asm`]: the host instructions around those of the guest
-//! - [`registers`]: which host register holds which guest register
-//! - [`lazy`]: flags as operands, and [`late`]: flags within a block
-//! - [`choice`]: which instructions are translated
-//! - [`block`]: a block's translation, of [`instruction`]s, runs of pushes and pops on the [`stack`], [`vectors`], their
-//!   [`operands`], and how it [`ends`]
-//! - [`memory`]: executable memory, and [`frame`]: the CPU's state as code sees it
-//! - [`links`]: jumps whose end is known when they are made, and [`near`]: what is remembered for the others
-//! - [`routines`]: code that all translations share, and [`sites`]: the places that it is called from
-//! - [`hot`]: when blocks are translated, and what comes after translated code
-//! - [`enter`]: the way in and the ways back
+//! - [`asm`]: encoding of the host instructions around those of the guest
+//! - [`registers`]: assignment of guest registers to host registers
+//! - [`lazy`]: flags kept as operands, and [`late`]: flags within a block
+//! - [`choice`]: the choice of the instructions that are translated
+//! - [`block`]: translation of a block, from [`instruction`]s, runs of pushes and pops on the [`stack`], [`vectors`],
+//!   their [`operands`], and the block's [`ends`]
+//! - [`memory`]: executable memory, and [`frame`]: offsets of the CPU's state in translated code
+//! - [`links`]: direct jumps between translations; `core::native`: caches of recent targets for all other jumps
+//! - [`routines`]: code that all translations share, and [`sites`]: the places from which it is called
+//! - [`hot`]: the decision to translate a block, and the continuation after translated code
+//! - [`enter`]: entry to translated code, its return, and the functions that it calls
 //!
-//! **Why nothing escapes.** A translation is made of instructions that this folder emits and of guest instructions that
-//! are on a list (`choice::can_be_plain`, `vectors::LISTED`), none of which is control flow or privileged, re-encoded with registers and
-//! memory operands of our choice. So:
-//! - All memory that translated code reads or writes is [`crate::core::Core`], which R15 points into for as long as it
-//!   runs, tables whose addresses the CPU's slots hold, at indices that are masked to their lengths, and guest RAM by an
-//!   entry of the TLB whose tag has matched for the first and last byte: the same check, on the same entries, as
-//!   `mem::tlb`'s.
-//! - It goes to addresses that this folder placed: within a block, to [`routines`], to blocks by [`links`], by the table of jumps,
-//!   which [`Translator`] alone writes, by what is [`near`], which gets its addresses from there and from links, and to the
-//!   functions of [`enter`]. No address of the guest's is ever on the host's stack or in one of those as one to go to. All of them
-//!   are forgotten when all code is.
-//! - It changes the host's arithmetic flags and registers that the way in has saved, and no other state of the host.
-//! - The decoder, the handlers' operands and the translation read the same bytes, and a translation is only ever found by
-//!   the number of what its page holds, which a page loses when it is written. A jump within a page leads to what is there, for
-//!   that page is not written while its code runs: such stores are the interpreter's. All other ways compare the number, or an
-//!   address and the epoch in which the number was compared. What is on a second page is compared by the block itself.
+//! **Why translated code is confined.** A translation consists of instructions that this module emits, and of guest
+//! instructions on a list (`choice::can_be_plain`, `vectors::LISTED`). None of the listed instructions is privileged
+//! or control flow, and all are re-encoded with registers and memory operands of our choice. Therefore:
+//! - Translated code accesses only three kinds of memory. The first is [`crate::core::Core`], into which R15 points
+//!   throughout. The second is tables whose addresses are in the CPU's slots, at indices that are masked to the
+//!   tables' lengths. The third is guest RAM, by way of a TLB entry whose tag has matched for the first and the last
+//!   byte: the same check, on the same entries, as in `mem::tlb`.
+//! - Translated code jumps only to addresses that this module placed. Its targets are positions within
+//!   the same block, [`routines`], the functions of [`enter`], and other blocks. Addresses of blocks come from
+//!   [`links`], from the jump table, which only [`Translator`] writes, and from the tables of `core::native`, which
+//!   get them from the former two. Neither these tables nor the host's stack ever hold a guest address as a jump
+//!   target. All stored targets are dropped when all code is.
+//! - Translated code changes the host's arithmetic flags and the registers that the entry routine has saved, and no
+//!   other state of the host.
+//! - The decoder, the handlers' operands and the translation read the same bytes. A translation is found only by the
+//!   content number of its page, which a page loses when it is written. A jump within a page leads to current code,
+//!   because the page is not written while its code runs: the interpreter executes such stores. All other jumps
+//!   compare the number, or an address and the epoch in which the number was compared. A block that continues on a
+//!   second page compares that page's number itself.
 //!
 //! **Invariants.**
-//! - Whatever is out of the ordinary is the interpreter's: a translation ends before it with the state of that moment. The one
-//!   thing that is done before, a walk of the page tables, is what the instruction itself would begin with.
-//! - Counts are exact: a block is entered only if it fits before the limit, and one that is left early is charged for what
-//!   it did.
-//! - Nothing that a guest can see depends on what is translated, when, or where it lies.
+//! - The interpreter handles every exceptional case: the translation ends before the instruction, with the state of
+//!   that point. Only a page walk may have happened, with which the instruction itself would begin.
+//! - Counts are exact: a block is entered only if it fits before the limit. A block that is left early is charged for
+//!   the instructions that it executed.
+//! - The guest cannot observe which blocks are translated, when, or at which address.
 
 mod asm;
 mod block;
@@ -71,39 +74,42 @@ use sites::Sites;
 
 pub(crate) use hot::Hot;
 
-/// What there is room for, in bytes of code.
+/// Size of the memory for translated code, in bytes.
 const CODE_BYTES: usize = 32 << 20;
-/// A block's translation is smaller, whatever it does.
+/// Upper bound of the size of one block's translation, in bytes.
 const BLOCK_BYTES_MAX: usize = 64 << 10;
-/// Translations at most.
+/// Maximum number of translations.
 const BLOCKS_MAX: usize = 1 << 18;
-/// The table of jumps has so many entries, minus one.
+/// Index mask of the jump table.
 const JUMP_MASK: usize = (1 << 18) - 1;
-/// The binary logarithm of an entry's bytes.
+/// Binary logarithm of the size of a [`Jump`] in bytes.
 const JUMP_SHIFT: u8 = 4;
 
-/// Why translated code was left, in the word's low byte. Go on at RIP.
+/// Reason for leaving, in the low byte of the word with which translated code returns: execution continues at RIP.
 const NEXT: u8 = 0;
-/// Nothing is known of the block to which the way at the offset in bits 8-39 leads.
+/// Reason: the target of a block's exit is not linked. Bits 8-39: offset of the exit's site.
 const UNLINKED: u8 = 1;
-/// The block at the site with that offset was charged for, and does not fit before the limit.
+/// Reason: the block does not fit before the limit, but was charged for. Bits 8-39: offset of the site.
 const FULL: u8 = 2;
-/// The interpreter executes the rest of the block with the number in bits 8-39, from the instruction in bits 40-47.
+/// Reason: the interpreter must execute the rest of a block. Bits 8-39: number of the translation. Bits 40-47: first
+/// instruction to interpret.
 const INTERPRET: u8 = 3;
-/// The same, from a site whose code goes on at the offset in bits 8-39.
+/// Reason: the interpreter must execute the instruction of a site and the rest of its block. Bits 8-39: offset of the
+/// site, i.e. of the code behind the call.
 const MISSED: u8 = 4;
-/// The same, from the site with the number in bits 8-39; RIP holds for [`NO_SITE`].
+/// Reason: a jump to another page faults, and the interpreter must execute it. Bits 8-39: number of the site. For
+/// [`NO_SITE`], execution continues at RIP instead.
 const MISSED_FAR: u8 = 5;
-/// The block at the site with that offset goes on on a page that is not the one it was translated with.
+/// Reason: the block's second page is not the one with which it was translated. Bits 8-39: offset of the site.
 const SECOND: u8 = 6;
-/// A handler has ended the block at such a site, for the reason in bits 48-55.
+/// Reason: a handler ended the block. Bits 8-39: offset of the site. Bits 48-55: number of the `Stop`.
 const STOPPED: u8 = 7;
-/// Where the reason is.
+/// Position of the stop's number in the word.
 const STOP_SHIFT: u8 = 48;
-/// A block's end that is no instruction.
+/// Site number of a jump that is no guest instruction, at the end of a block without control flow.
 const NO_SITE: u32 = u32::MAX;
 
-/// Where the code at a place ([`crate::decode::cache::place`]) is translated to.
+/// Jump table entry: address of the translation for a place ([`crate::decode::cache::place`]).
 #[derive(Debug, Clone, Copy, Zeroable)]
 #[repr(C)]
 struct Jump {
@@ -113,10 +119,11 @@ struct Jump {
 
 const _: () = assert!(size_of::<Jump>() == 1 << JUMP_SHIFT);
 
-/// What is found by the place of no block: of code that is not known as such. A zero entry would be.
+/// Empty jump table entry. `place` is `u64::MAX`, which no block has; a zeroed entry would match place 0, which
+/// stands for a page without known code.
 const NOWHERE: Jump = Jump { place: u64::MAX, code: 0 };
 
-/// The slot of the table of jumps for a place; `routines::far` computes the same.
+/// Returns the slot of the jump table for a place. `routines::far` computes the same.
 fn jump_slot(place: u64) -> usize {
     (place as usize ^ place as usize >> 12) & JUMP_MASK
 }
@@ -128,43 +135,44 @@ struct Translated {
     ops_start: u32,
     count: u16,
     len: u16,
-    /// Its offset in its page.
+    /// Offset of the block within its page.
     offset: u16,
-    /// The word of its place, if edges are asked for ([`crate::edges`]).
+    /// Word of the block's place if edges are recorded, otherwise 0 ([`crate::edges`]).
     named: u64,
-    /// It counts the branch that it ends with.
+    /// True if the block's final branch increments the branch counter.
     counts: bool,
-    /// Offsets in the page where it goes on.
+    /// Offsets within the page of the block's known exits.
     leads_to: [u16; 2],
 }
 
-/// Translated blocks.
+/// All translated blocks.
 #[derive(Debug)]
 struct Translator {
     memory: CodeMemory,
-    /// How much of `memory` is routines.
+    /// Bytes of `memory` that the routines occupy, which are never dropped.
     kept: usize,
     routines: Routines,
-    /// By number from 1.
+    /// Translations, by number; the first has number 1.
     blocks: Vec<Translated>,
-    /// Those up to this number can be executed.
+    /// Highest block number that is published, i.e. mapped executable.
     published: u32,
-    /// How often others could have been, if they were; so often at most, then they are published.
+    /// Number of lookups that missed only because the block was not yet published. At `wanted_max` the pending blocks
+    /// are published.
     wanted: u32,
     wanted_max: u32,
     sites: Sites,
     links: Links,
-    /// By place, where the translation is.
+    /// Jump table: addresses of translations, by place.
     jumps: Zeroed<Jump>,
     translation: Translation,
     made: u64,
-    /// Counts how often all was forgotten, from 1.
+    /// Number of times that all translations were dropped, plus 1.
     generation: u64,
 }
 
 impl Translator {
-    /// Translations for memory with a TLB of so many entries, minus one. They are published when they were wanted so often.
-    /// None where the host allows no code to be made.
+    /// Creates a translator for a TLB with `tlb_mask + 1` entries per mode. Pending translations are published after
+    /// `wanted_max` lookups that missed them. Returns `None` if the host does not permit executable memory.
     fn new(tlb_mask: usize, wanted_max: u32) -> Option<Translator> {
         let mut memory = CodeMemory::new(CODE_BYTES)?;
         let routines = Routines::new(&mut memory, tlb_mask);
@@ -188,15 +196,15 @@ impl Translator {
             generation: 1,
         })
     }
-    /// How many blocks were translated since the beginning.
+    /// Returns the number of blocks translated so far.
     fn made(&self) -> u64 {
         self.made
     }
-    /// Whether there is room for one more.
+    /// True if there is room for one more block.
     fn has_room(&self) -> bool {
         self.memory.room() >= BLOCK_BYTES_MAX && self.blocks.len() < BLOCKS_MAX
     }
-    /// Forget all translations. Whoever has numbers of some forgets them, too.
+    /// Drops all translations. The caller must also forget all numbers of translations.
     fn clear(&mut self) {
         if !self.blocks.is_empty() {
             self.memory.clear(self.kept);
@@ -209,7 +217,7 @@ impl Translator {
             self.jumps[jump_slot(0)] = NOWHERE;
         }
     }
-    /// Translate a block; there must be room. Its number, which is not 0.
+    /// Translates a block and returns its number, which is not 0. The caller must ensure that there is room.
     fn translate(&mut self, block: &Block, ops: &[Op], bytes: &[u8], expected: Expected) -> u32 {
         let id = self.blocks.len() as u32 + 1;
         let place = block.place();
@@ -246,7 +254,7 @@ impl Translator {
         self.made += 1;
         id
     }
-    /// Whether a translation can be executed by now.
+    /// True if a translation is published and can be executed.
     #[inline]
     fn is_ready(&mut self, id: u32) -> bool {
         id <= self.published || self.is_ready_now()
@@ -265,7 +273,8 @@ impl Translator {
     fn get(&self, id: u32) -> &Translated {
         &self.blocks[id as usize - 1]
     }
-    /// Translated code led to the block at a place. If that is translated, it goes there at once the next time.
+    /// Notes that translated code led to the block at `place`. If the block's translation is published, the jump
+    /// table leads there directly the next time.
     fn follows(&mut self, place: u64, id: u32) {
         if id != 0 && id <= self.published {
             self.jumps[jump_slot(place)] = Jump { place, code: self.get(id).code };

@@ -1,4 +1,4 @@
-//! Memory operands: their addresses, and the host addresses that become of them.
+//! Memory operands: their linear addresses, and the conversion to host addresses.
 
 use super::asm::{Alu, R13, R15};
 use super::block::{Emitter, InHost};
@@ -31,11 +31,12 @@ impl Emitter<'_> {
             self.in_host = InHost::Nothing;
         }
     }
-    /// R13 = the host address of so many bytes (a power of two) at the linear address in R13, or leave to the interpreter.
+    /// Emits the conversion of the linear address in R13 to a host address, for an access of `size` bytes, a power of
+    /// two. On failure the interpreter executes instruction `n`.
     pub(super) fn check(&mut self, size: usize, write: bool, n: usize) {
         self.check_with(Width::of(size), write, n);
     }
-    /// The same for sixteen bytes that must be aligned.
+    /// Like [`Emitter::check`] for sixteen bytes that must be aligned.
     pub(super) fn check_aligned(&mut self, write: bool, n: usize) {
         self.check_with(Width::Aligned, write, n);
     }

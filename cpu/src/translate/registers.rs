@@ -1,31 +1,32 @@
-//! Which host register holds which guest register.
+//! Assignment of guest registers to host registers.
 //!
-//! Half of the guest's registers are *fixed*: in all translated code one host register holds each of them, RSP's is [`STACK`] and the
-//! others' are their namesakes, which instructions name without saying so. Blocks hand them on to each other, and routines store them
-//! before anything else than translated code looks.
+//! Half of the guest's registers are *fixed*: in all translated code the same host register holds each of them.
+//! [`STACK`] holds RSP; each of the others is in its namesake, because some instructions name it implicitly. Blocks
+//! pass fixed registers on to each other, and routines store them before any code outside of translations can look at
+//! them.
 //!
-//! The other half, R8 to R15, is held by few host registers within one block: loaded where first needed, stored at the
-//! block's end or where somebody else has to see it.
+//! The other half, R8 to R15, shares few host registers within a block. Each is loaded at its first use, and stored
+//! at the block's end or before other code must see it.
 
 use super::asm::{Asm, Host, R15};
 use super::frame::slot;
 use super::vectors::Vectors;
 
-/// Where the guest's RSP is; RSP is the host's own.
+/// Host register of the guest's RSP. The host needs its own RSP.
 pub(super) const STACK: Host = Host(8);
-/// The host registers of the guest's first ones.
+/// Host registers of the fixed guest registers, RAX to RDI.
 pub(super) const FIXED: [Host; 8] = [Host(0), Host(1), Host(2), Host(3), STACK, Host(5), Host(6), Host(7)];
-/// Hosts for all other guest registers. Between two instructions at a block's end they hold nothing.
+/// Host registers for all other guest registers. At the end of a block, once registers are saved, they are free.
 pub(super) const POOL: [Host; 3] = [Host(9), Host(12), Host(14)];
 
-/// The state of all registers at one place in a block.
+/// State of all registers at one position in a block.
 #[derive(Debug, Default)]
 pub(super) struct Registers {
-    /// Of those that are not fixed.
+    /// Host register of each guest register that is not fixed.
     host_of: [Option<Host>; 16],
-    /// Guest registers that are not fixed and whose value is in their host register only.
+    /// Guest registers that are not fixed and whose value is only in their host register.
     dirty: u16,
-    /// Guest registers that the current instruction needs.
+    /// Guest registers that the current instruction uses.
     pinned: u16,
     used_at: [u32; 16],
     now: u32,
@@ -36,7 +37,8 @@ impl Registers {
     pub(super) fn clear(&mut self) {
         *self = Registers::default();
     }
-    /// The host register of a guest's, with its value unless it is about to be written whole. No flags are changed.
+    /// Returns the host register of a guest register. With `load` it holds the guest's value; otherwise the caller
+    /// must write all of it. Changes no flags.
     pub(super) fn get(&mut self, asm: &mut Asm, guest: u8, load: bool) -> Host {
         if let Some(&host) = FIXED.get(usize::from(guest)) {
             return host;
@@ -61,7 +63,7 @@ impl Registers {
         let oldest = (0..16)
             .filter(|&g| self.host_of[usize::from(g)].is_some() && self.pinned & 1 << g == 0)
             .min_by_key(|&g| self.used_at[usize::from(g)]);
-        // An instruction needs three registers at most, besides those that it names without saying so: which are fixed.
+        // An instruction uses at most three registers besides implicit ones, and those are fixed.
         let victim = oldest.expect("an instruction needs no more registers than there are");
         let host = self.host_of[usize::from(victim)].take().unwrap_or(POOL[0]);
         if self.dirty & 1 << victim != 0 {
@@ -70,22 +72,23 @@ impl Registers {
         }
         host
     }
-    /// A guest register was changed in its host register.
+    /// Notes that a guest register was changed in its host register.
     pub(super) fn wrote(&mut self, guest: u8) {
         if usize::from(guest) >= FIXED.len() {
             debug_assert!(self.host_of[usize::from(guest)].is_some());
             self.dirty |= 1 << guest;
         }
     }
-    /// The instruction is over.
+    /// Releases the registers of the current instruction at its end.
     pub(super) fn unpin(&mut self) {
         self.pinned = 0;
     }
-    /// What has to be stored for others to see everything that is not fixed: guest registers and where they are.
+    /// Returns the guest registers that are not fixed and must be stored before other code can see them, with their
+    /// host registers.
     pub(super) fn unsaved(&self) -> impl Iterator<Item = (u8, Host)> + '_ {
         (0..16).filter(|g| self.dirty & 1 << g != 0).filter_map(|g| Some((g, self.host_of[usize::from(g)]?)))
     }
-    /// Store all that was changed and is not fixed. No flags are changed.
+    /// Emits the stores of all changed registers that are not fixed. Changes no flags.
     pub(super) fn save(&mut self, asm: &mut Asm) {
         for (guest, host) in self.unsaved() {
             asm.store(R15, slot(guest), host);
@@ -93,7 +96,7 @@ impl Registers {
         self.dirty = 0;
         self.vectors.save(asm);
     }
-    /// Somebody else used the host's registers. What was changed has been stored.
+    /// Forgets all assignments, because other code used the host's registers. All changes must have been stored.
     pub(super) fn forget(&mut self) {
         debug_assert_eq!(self.dirty, 0);
         self.host_of = [None; 16];

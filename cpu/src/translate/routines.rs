@@ -1,9 +1,9 @@
-//! Code that all translations share: the way in and out, accesses to guest memory, jumps to other pages, and calls of what is
-//! not translated. Being called for them, a translation stays small: on a guest that does many different things, how fast
-//! it runs is decided by how much of its code the host's caches hold.
+//! Code that all translations share: entry and exit, accesses to guest memory, jumps to other pages, and calls of
+//! handlers. Calling it keeps translations small. The speed of a guest that does many different things depends on how
+//! much of its translated code fits into the host's caches.
 //!
-//! Registers: R15 is in the middle of the CPU's state ([`super::frame`]). R10, R11 and R13 hold nothing for long, and at a block's end
-//! neither do R9, R12 and R14. The others hold guest registers ([`super::registers`]).
+//! Register use: R15 points into the middle of the CPU's state ([`super::frame`]). R10, R11 and R13 are scratch. At
+//! the end of a block R9, R12 and R14 are scratch as well. The others hold guest registers ([`super::registers`]).
 
 use std::mem::offset_of;
 
@@ -25,10 +25,10 @@ use crate::edges::{NUMBER_ROTATION, TABLE_MASK, TABLE_SHIFT};
 use crate::mem::tlb;
 use crate::op::slot::{CONTENTS, EDGES, FROM, HOPS, JUMPS, KIND, LEFT, PAGE, PAGES, RAM};
 
-/// What the host's ABI wants to be saved.
+/// Host registers that the ABI requires a function to preserve.
 const SAVED: [Host; 6] = [Host(3), Host(5), R12, R13, R14, R15];
 
-/// How wide an access is; the number is the binary logarithm of its bytes, or 5.
+/// Width of an access. The number is the binary logarithm of its bytes, or 5 for `Aligned`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Width {
     Byte,
@@ -36,7 +36,7 @@ pub(super) enum Width {
     Dword,
     Qword,
     Vector,
-    /// A vector, at a multiple of 16.
+    /// A vector at an address that must be a multiple of 16.
     Aligned,
 }
 
@@ -44,7 +44,7 @@ impl Width {
     const ALL: [Width; 6] =
         [Width::Byte, Width::Word, Width::Dword, Width::Qword, Width::Vector, Width::Aligned];
 
-    /// For so many bytes: a power of two up to 16.
+    /// Returns the width for a number of bytes: a power of two up to 16.
     pub(super) fn of(bytes: usize) -> Width {
         Width::ALL[bytes.trailing_zeros().min(4) as usize]
     }
@@ -53,68 +53,73 @@ impl Width {
     }
 }
 
-/// So many words are pushed or popped at once.
+/// Maximum number of words in one run of pushes or pops.
 pub(super) const STACK_WORDS_MAX: usize = 8;
 
-/// What the host's registers hold where an access misses.
+/// Values of the host's registers at an access that missed.
 #[repr(C)]
 pub(super) struct Held {
     pub vectors: [u128; 16],
-    /// As [`POOL`] numbers them.
+    /// General registers, in the order of [`POOL`].
     pub general: [u64; POOL.len()],
 }
 
-/// Bytes of all XMM registers.
+/// Size of all XMM registers in bytes.
 const VECTOR_BYTES: i32 = 16 * 16;
-/// What [`missed`] is asked for where nothing helps.
+/// Request to [`missed`] if a page walk cannot help and the interpreter must execute the instruction.
 const IMPOSSIBLE: u64 = 0;
 
-/// Where each of them lies.
+/// Addresses of all routines.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Routines {
-    /// `extern fn(core, code) -> word`.
+    /// Entry to translated code: `extern fn(core, code) -> word`.
     pub enter: u64,
-    /// R11 is the word that tells why.
+    /// Leaves translated code. R11 is the word that tells the reason.
     pub leave: u64,
-    /// By [`Width`]: R13 = the host address of what is at the linear address in R13, to be read.
+    /// For each [`Width`]: replaces the linear address in R13 by the host address, for a read.
     pub read: [u64; Width::ALL.len()],
-    /// The same, to be written.
+    /// For each [`Width`]: replaces the linear address in R13 by the host address, for a write.
     pub write: [u64; Width::ALL.len()],
-    /// As `read` and `write`, for so many words of the stack.
+    /// As `read` (0) and `write` (1), for a number of words on the stack.
     pub stack: [[u64; STACK_WORDS_MAX + 1]; 2],
-    /// Go on if the linear address in R13 is known to be executable. R13 is not kept.
+    /// Returns if the TLB has the linear address in R13 as executable, otherwise leaves the instruction to the
+    /// interpreter. Clobbers R13.
     pub executable: u64,
-    /// Go on if the guest may use XMM registers.
+    /// Returns if the guest may use XMM registers, otherwise leaves the instruction to the interpreter.
     pub vectors: u64,
-    /// Get ready to go to the linear address in R13: R12 = its code. R11 is the site. The second one does the same; R14 is the
-    /// stack pointer from then on.
+    /// Prepares a jump to the linear address in R13: R12 = address of its translation. R11 is the number of the site.
+    /// The second variant also sets the stack pointer from R14.
     pub hop: [u64; 2],
-    /// As these, for a page that is expected to hold what R12 is the number of. Does not come back if it holds something else.
+    /// As `hop`, for a page whose contents are expected to have the number in R12. If they do not, it jumps to the
+    /// target itself and does not return.
     pub direct: [u64; 2],
-    /// A call is about to be made: its return address is in R10, and R12 where the code behind it is, or 0. R9 and R14 are kept.
+    /// Records a call. R10 is the return address; R12 is the address of the translation there, or 0. R9 and R14 are
+    /// preserved.
     pub called: u64,
     /// As the second `hop`, for a return.
     pub returns: u64,
-    /// Have a handler execute an operation: R11 is its index, and the instructions of its block.
+    /// Calls the handler of an operation. R11 is a `handler_word`: the operation's index, and the number of
+    /// instructions in its block.
     pub handler: u64,
-    /// The same for a repeated string instruction.
+    /// As `handler`, for a repeated string instruction.
     pub string: u64,
-    /// Go on if the page at R13 holds what R11 is the number of, and may be executed.
+    /// Returns if the page at the linear address in R13 is executable and its contents have the number in R11.
+    /// Otherwise leaves with `SECOND`.
     pub second: u64,
-    /// A branch at the place in R10, which is not kept, went to the one in R11.
+    /// Records the edge from the place in R10 to the one in R11, unless it is known. Clobbers R10.
     pub edge: u64,
-    /// The host's flags become the guest's, as far as a condition looks.
+    /// Sets the host's flags to the guest's, as far as conditions can read them.
     pub flags: u64,
-    /// The host's CF becomes the guest's.
+    /// Sets the host's CF to the guest's.
     pub carry: u64,
-    /// The block does not fit before the limit; it was charged for.
+    /// Leaves with `FULL`: the block does not fit before the limit, but was charged for.
     pub full: u64,
-    /// Nothing is known of where it leads here.
+    /// Leaves with `UNLINKED`: the target of this exit is not linked.
     pub unlinked: u64,
 }
 
 impl Routines {
-    /// Emit all. `mask` is the TLB's entries, minus one.
+    /// Emits all routines. `mask` is the number of TLB entries per mode, minus one.
     pub(super) fn new(memory: &mut CodeMemory, mask: usize) -> Routines {
         let (mut asm, mut routines) = (Asm::default(), Routines::default());
         let base = memory.base();
@@ -166,12 +171,13 @@ impl Routines {
     }
 }
 
-/// Load the guest registers that are fixed. No flags are changed.
+/// Emits loads of all fixed guest registers. Changes no flags.
 fn fill(asm: &mut Asm) {
     FIXED.iter().zip(0..).for_each(|(&host, guest)| asm.load(host, R15, slot(guest)));
 }
 
-/// Store them: for others to see, and because a call does not preserve all of them. No flags are changed.
+/// Emits stores of all fixed guest registers, so that other code can see them and because a call does not preserve
+/// all. Changes no flags.
 fn spill(asm: &mut Asm) {
     FIXED.iter().zip(0..).for_each(|(&host, guest)| asm.store(R15, slot(guest), host));
 }
@@ -193,14 +199,14 @@ fn leave(asm: &mut Asm) {
     asm.ret();
 }
 
-/// Leave with R11, shifted, and a reason.
+/// Emits an exit whose word is R11, shifted, plus a reason.
 fn leave_with(asm: &mut Asm, why: u8, shift: u8, leave: u64) {
     asm.shift_left(R11, shift);
     asm.alu_imm(Alu::Add, R11, i32::from(why));
     asm.jump_to(leave);
 }
 
-/// `entry` = the address of the TLB's entry for the address in R13.
+/// `entry` = address of the TLB entry for the linear address in R13.
 fn entry(asm: &mut Asm, entry: Host, mask: usize) {
     asm.copy32(entry, R13);
     asm.shift_right32(entry, 12 - tlb::ENTRY_SHIFT);
@@ -238,7 +244,8 @@ fn executable(asm: &mut Asm, mask: usize, miss: u64) {
     asm.jump_if(NOT_EQUAL, unknown);
     asm.ret();
     asm.bind(unknown);
-    // No walk: the page would count as accessed, and what comes before the jump may yet fault.
+    // No page walk here: it would mark the page as accessed, but the rest of the instruction before the jump may
+    // still fault.
     asm.set(R10, IMPOSSIBLE);
     asm.jump_to(miss);
 }
@@ -256,7 +263,7 @@ fn vectors(asm: &mut Asm, miss: u64) {
     asm.jump_to(miss);
 }
 
-/// An access misses the TLB. R10 tells which one.
+/// Emits the handling of an access that misses the TLB. R10 describes the access as [`missed`] expects it.
 fn miss(asm: &mut Asm, base: u64, leave: u64) {
     spill(asm);
     POOL.iter().rev().for_each(|&reg| asm.push(reg));
@@ -282,17 +289,17 @@ fn miss(asm: &mut Asm, base: u64, leave: u64) {
     leave_with(asm, MISSED, 8, leave);
 }
 
-/// `at` = the offset of the code that would be returned to.
+/// `at` = offset of the code to which the routine would have returned. Pops the return address.
 fn leave_from_site(asm: &mut Asm, at: Host, base: u64) {
     asm.pop(at);
     asm.set(R10, base);
     asm.alu(Alu::Sub, at, R10);
 }
 
-/// Where the last calls are, and the offset of the last one.
+/// Offsets from R15 of the ring of calls, and of the offset of its most recent entry.
 const RETURNS_AT: i32 = field(offset_of!(Core, native) + offset_of!(Native, returns));
 const TOP: i32 = field(offset_of!(Core, native) + offset_of!(Native, top));
-/// Offsets of calls wrap around.
+/// Mask with which offsets in the ring wrap around.
 const RETURNS_MASK: u32 = ((RETURNS - 1) * size_of::<Return>()) as u32;
 const _: () = assert!(RETURNS.is_power_of_two() && size_of::<Return>().is_power_of_two());
 
@@ -332,13 +339,13 @@ fn returns(asm: &mut Asm, elsewhere: u64) {
     asm.jump_to(elsewhere);
 }
 
-/// `entry` = the entry of the last jumps for the linear address in R13.
+/// `entry` = address of the entry for the linear address in R13 in the table of recent jumps.
 fn hop_entry(asm: &mut Asm, entry: Host) {
     entry_for(asm, entry, R13, HOP_MASK, HOP_SHIFT, HOPS);
 }
 
-/// `entry` = the address of the entry for a key, in the table that a slot has the address of: as `super::jump_slot` and
-/// [`crate::edges`] find theirs.
+/// `entry` = address of the entry for a key, in the table whose address is in a slot. `super::jump_slot` and
+/// [`crate::edges`] compute the same index.
 fn entry_for(asm: &mut Asm, entry: Host, key: Host, mask: usize, shift: u8, table: u8) {
     asm.copy(entry, key);
     asm.shift_right(entry, 12);
@@ -367,7 +374,7 @@ fn hop(asm: &mut Asm, stack: bool, elsewhere: u64) {
     asm.jump_to(elsewhere);
 }
 
-/// `entry` = the entry of the last pages for the linear address in R13.
+/// `entry` = address of the entry for the linear address in R13 in the table of recent pages.
 fn page_entry(asm: &mut Asm, entry: Host) {
     asm.copy32(entry, R13);
     asm.shift_right32(entry, 12 - PAGE_SHIFT);
@@ -400,7 +407,8 @@ fn direct(asm: &mut Asm, stack: bool, hop: u64, far: u64) {
     }
 }
 
-/// What `hop` is for, where it does not know.
+/// Emits the slow path of `hop`: looks in the TLB and the jump table, and updates the tables of recent pages and
+/// jumps.
 fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
     let (again, unknown, behind) = (asm.label(), asm.label(), asm.label());
     asm.bind(again);
@@ -415,7 +423,7 @@ fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
     asm.store(R15, slot(PAGE), R10);
     asm.load(R12, R12, tlb::ADDEND as i32);
     asm.alu(Alu::Add, R12, R13);
-    // R9 = the place, as `decode::cache::place` has it.
+    // R9 = the place, as computed by `decode::cache::place`.
     asm.alu_memory(Alu::Sub, R12, R15, slot(RAM));
     asm.copy(R9, R12);
     asm.and32(R9, 0xfff);
@@ -440,7 +448,7 @@ fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
     asm.store(R14, offset_of!(Hop, code) as i32, R12);
     asm.ret();
 
-    // Nothing is known of the code there.
+    // The code there has no known translation.
     asm.bind(behind);
     asm.add_to(RSP, RSP, 8);
     asm.store(R15, RIP, R13);
@@ -448,14 +456,14 @@ fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
     asm.jump_to(leave);
 
     asm.bind(unknown);
-    // Where the run stops nobody fetches any more.
+    // If the run stops here, the next instruction must not be fetched.
     let failed = asm.label();
     asm.alu_memory_imm(Alu::Cmp, R15, slot(LEFT), 0);
     asm.jump_if(EQUAL, failed);
     walk_for_code(asm, again);
     asm.bind(failed);
     asm.add_to(RSP, RSP, 8);
-    // All that the instruction does is done, unless it faults itself.
+    // The instruction has taken effect, unless it faults itself because the target is not canonical.
     asm.store(R15, RIP, R13);
     let fault = asm.label();
     asm.copy(R10, R13);
@@ -472,8 +480,8 @@ fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
     leave_with(asm, MISSED_FAR, 8, leave);
 }
 
-/// In a routine: walk the page tables for code at the linear address in R13, and look again if it may be executed. R11 is kept, and
-/// what a call preserves.
+/// Emits, within a routine, a page walk for code at the linear address in R13, and a jump to `again` if it may be
+/// executed. Preserves R11 and the registers that a call preserves.
 fn walk_for_code(asm: &mut Asm, again: Label) {
     spill(asm);
     asm.push(R11);
@@ -487,7 +495,7 @@ fn walk_for_code(asm: &mut Asm, again: Label) {
     asm.jump_if(NOT_EQUAL, again);
 }
 
-/// Call a function of [`super::enter`] with the word in R11. R13 = what comes back.
+/// Emits a call of a function of [`super::enter`] with the word in R11. R13 = its result.
 fn call(asm: &mut Asm, function: u64) {
     spill(asm);
     asm.add_to(RDI, R15, -MIDDLE);
@@ -500,7 +508,7 @@ fn call(asm: &mut Asm, function: u64) {
     fill(asm);
 }
 
-/// An operation has ended its block, for the reason in R13.
+/// Emits an exit for an operation that ended its block. R13 is the number of the `Stop`.
 fn stopped(asm: &mut Asm, base: u64, leave: u64) {
     asm.shift_left(R13, STOP_SHIFT - 8);
     leave_from_site(asm, R11, base);
@@ -549,7 +557,7 @@ fn second(asm: &mut Asm, mask: usize, base: u64, leave: u64) {
     asm.jump_if(NOT_EQUAL, other);
     asm.ret();
     asm.bind(unknown);
-    // The walk is what fetching the instruction begins with.
+    // Fetching the instruction would begin with the same page walk.
     walk_for_code(asm, again);
     asm.bind(other);
     leave_from_site(asm, R11, base);
@@ -558,7 +566,7 @@ fn second(asm: &mut Asm, mask: usize, base: u64, leave: u64) {
 
 fn edge(asm: &mut Asm) {
     let unknown = asm.label();
-    // As `crate::edges` does it.
+    // The same computation as in `crate::edges`.
     asm.rotate_left(R10, NUMBER_ROTATION);
     asm.alu(Alu::Xor, R10, R11);
     entry_for(asm, R9, R10, TABLE_MASK, TABLE_SHIFT, EDGES);
@@ -571,7 +579,7 @@ fn edge(asm: &mut Asm) {
     asm.ret();
 }
 
-/// What flags are usually left of, most usual first.
+/// The most frequent kinds of lazy flags, the most frequent first.
 const USUAL: [(Operation, u8); 11] = [
     (Operation::Sub, 3),
     (Operation::Logic, 3),
@@ -603,7 +611,7 @@ fn flags(asm: &mut Asm, unusual: u64) {
     }
 }
 
-/// The flags of INC and DEC go round in loops with the CF that was there before.
+/// Emits `carry`. A fast path serves loops in which INC or DEC passes the old CF on.
 fn carry(asm: &mut Asm, unusual: u64) {
     let other = asm.label();
     asm.load_by_width(0, R10, R15, slot(KIND));
@@ -617,7 +625,7 @@ fn carry(asm: &mut Asm, unusual: u64) {
 
 fn unusual_flags(asm: &mut Asm) {
     spill(asm);
-    // The only one of the others that a call does not preserve.
+    // Of the registers that hold guest state besides the fixed ones, only R9 is not preserved by a call.
     asm.push(R9);
     asm.add_to(RDI, R15, -MIDDLE);
     asm.set(RAX, read_flags as *const () as u64);

@@ -1,48 +1,48 @@
-//! Places in translated code from which there may be no way on: which instruction of which block that is, and where its guest
-//! registers are.
+//! Sites: places in translated code from which execution may have to continue elsewhere. A site tells the instruction
+//! and block to which it belongs, and the location of guest registers.
 
 use super::registers::Registers;
 use crate::decode::block::BLOCK_INSTRUCTIONS_MAX;
 
-/// No instruction: the block does not fit before the limit.
+/// Pseudo-instruction of a site for a block that does not fit before the limit.
 pub(super) const FULL: usize = BLOCK_INSTRUCTIONS_MAX;
-/// Nor are these: nothing is known of where the block leads.
+/// Pseudo-instructions of the sites of a block's two unlinked exits.
 pub(super) const WAYS: [usize; 2] = [FULL + 1, FULL + 2];
 
-/// What has to be known where an instruction cannot be executed here.
+/// State that is needed if execution cannot continue at a site.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Site {
-    /// The offset of the code behind it: where it would go on.
+    /// Offset of the code behind the site, at which execution would continue.
     at: u32,
-    /// The number of its block's translation.
+    /// Number of the block's translation.
     pub block: u32,
-    /// The instruction of the block, or [`FULL`] or one of [`WAYS`].
+    /// Index of the instruction in the block, or [`FULL`] or one of [`WAYS`].
     pub n: u8,
-    /// Guest registers whose value is in their host register only.
+    /// Guest registers whose value is only in their host register.
     dirty: u16,
-    /// Which host register that is: four bits for each guest register.
+    /// Host registers of the guest registers in `dirty`: four bits for each guest register.
     hosts: u64,
-    /// XMM registers of which the same is true. They are in their namesakes.
+    /// XMM registers whose value is only in the host's register of the same number.
     pub vectors: u16,
 }
 
 impl Site {
-    /// Guest registers and the host registers that they are in, where only those have their values.
+    /// Returns the guest registers whose value is only in a host register, with that register.
     pub(super) fn unsaved(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let (dirty, hosts) = (self.dirty, self.hosts);
         (0..16).filter(move |g| dirty & 1 << g != 0).map(move |g| (g, (hosts >> (4 * g) & 15) as usize))
     }
 }
 
-/// All sites, in the order of their code.
+/// All sites, sorted by offset.
 #[derive(Debug, Default)]
 pub(super) struct Sites {
     sites: Vec<Site>,
-    /// By stretch of code, the number of its first site or of a later one's.
+    /// For each stretch of code, a lower bound of the number of its first site.
     first: Vec<u32>,
 }
 
-/// The binary logarithm of a stretch's bytes: a few sites.
+/// Binary logarithm of the size of a stretch in bytes. A stretch holds a few sites.
 const STRETCH_SHIFT: u8 = 8;
 
 impl Sites {
@@ -50,11 +50,11 @@ impl Sites {
         self.sites.clear();
         self.first.clear();
     }
-    /// The number that the next site gets.
+    /// Returns the number that the next site will get.
     pub(super) fn next(&self) -> u32 {
         self.sites.len() as u32
     }
-    /// Add a site behind all others.
+    /// Appends a site. Its offset must not be lower than that of any other.
     pub(super) fn add(&mut self, at: u32, block: u32, n: usize, registers: &Registers) {
         debug_assert!(self.sites.last().is_none_or(|last| last.at <= at));
         let vectors = registers.vectors.dirty;
@@ -72,10 +72,10 @@ impl Sites {
     pub(super) fn get(&self, number: u32) -> Site {
         self.sites[number as usize]
     }
-    /// The site whose code goes on at an offset.
+    /// Returns the site whose code continues at an offset.
     ///
     /// # Panics
-    /// If there is none.
+    /// Panics if no site has this offset.
     pub(super) fn find(&self, at: u32) -> Site {
         let first = self.first[(at >> STRETCH_SHIFT) as usize] as usize;
         let found = self.sites[first..].iter().take_while(|site| site.at <= at).find(|site| site.at == at);

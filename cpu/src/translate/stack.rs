@@ -1,7 +1,7 @@
-//! Runs of pushes and of pops, as functions begin and end: one look into the TLB for all of them.
+//! Runs of pushes and of pops, as at the start and end of functions: one TLB lookup for the whole run.
 //!
-//! If they all lie on one page, what the first one finds holds for the others. If not, or if there is anything else to be said
-//! against the first, the interpreter executes them one by one.
+//! If all words lie on one page, the lookup for the run covers each of them. If not, or if the lookup fails for any
+//! reason, the interpreter executes the instructions one by one.
 
 use iced_x86::{Instruction, Mnemonic};
 
@@ -11,7 +11,8 @@ use super::routines::STACK_WORDS_MAX;
 use crate::op::operand::{gpr, is_gpr, is_immediate};
 
 impl Emitter<'_> {
-    /// Translate the pushes or pops from instruction `n` on at once. How many there were; 0 where it is not worth it.
+    /// Emits a run of pushes or pops from instruction `n` on. Returns its length, or 0 if a run is too short to be
+    /// worthwhile.
     pub(super) fn stack_run(&mut self, n: usize) -> usize {
         let run = |belongs: fn(&Instruction) -> bool| {
             self.instructions[n..].iter().take(STACK_WORDS_MAX).take_while(|i| belongs(i)).count()
@@ -56,7 +57,8 @@ impl Emitter<'_> {
         }
         words
     }
-    /// R13 = the host address of so many words from the linear address in R13 on, or leave to the interpreter.
+    /// Emits the conversion of the linear address in R13 to a host address, for `words` words. On failure the
+    /// interpreter executes from instruction `n` on.
     fn check_stack(&mut self, words: usize, write: bool, n: usize) {
         self.asm.call_to(self.places.routines.stack[usize::from(write)][words]);
         self.site(n);
@@ -64,7 +66,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The push of something other than the stack pointer, which changes in between.
+/// True for a push of anything but the stack pointer, whose value changes within a run.
 fn is_push(i: &Instruction) -> bool {
     let value = is_immediate(i, 0) || is_gpr(i, 0) && gpr(i.op0_register()) != GUEST_RSP;
     i.mnemonic() == Mnemonic::Push && i.stack_pointer_increment() == -8 && value

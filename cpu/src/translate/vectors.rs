@@ -1,7 +1,7 @@
 //! XMM registers in translated code: moves and packed integers, which the host executes as they are.
 //!
-//! A guest's XMM register is held by its namesake, from its first use in a block to where somebody else has to see it. What
-//! depends on MXCSR is not here.
+//! The host's XMM register of the same number holds the guest's, from its first use in a block until other code must
+//! see it. Instructions that depend on MXCSR are not translated.
 
 use std::mem::offset_of;
 
@@ -16,37 +16,40 @@ use crate::core::Core;
 use crate::op::Op;
 use crate::op::operand::{gpr, is_memory};
 
-/// Where an XMM register lies. The host wants the address to be a multiple of 16, as a `u128`'s is.
+/// Returns the displacement of an XMM register from R15. Its address must be a multiple of 16, as that of a `u128`
+/// is.
 pub(super) const fn place(n: u8) -> i32 {
     field(offset_of!(Core, fpu.xmm) + 16 * n as usize)
 }
 
-/// Which XMM registers the host's hold.
+/// State of the host's XMM registers at one position in a block.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Vectors {
     held: u16,
-    /// Those whose value is nowhere else.
+    /// Registers whose value is only in the host's register.
     pub dirty: u16,
-    /// The guest may use them: that was looked at in this block.
+    /// True if this block has checked that the guest may use XMM registers.
     pub usable: bool,
 }
 
 impl Vectors {
-    /// Store all that was changed. No flags are changed.
+    /// Emits the stores of all changed registers. Changes no flags.
     pub(super) fn save(&mut self, asm: &mut Asm) {
         for n in (0..16).filter(|n| self.dirty & 1 << n != 0) {
             asm.store_vector(R15, place(n), n);
         }
         self.dirty = 0;
     }
-    /// Somebody else used the host's registers, and may have changed whether the guest may.
+    /// Forgets all registers, because other code used the host's, and may have changed whether the guest may use
+    /// them.
     pub(super) fn forget(&mut self) {
         debug_assert_eq!(self.dirty, 0);
         *self = Vectors::default();
     }
 }
 
-/// Whether the host has what an instruction needs. What is translated shows nowhere, so hosts may differ.
+/// True if the host supports an instruction. Hosts may differ in it, because the guest cannot observe what is
+/// translated.
 fn host_has(i: &Instruction) -> bool {
     i.cpuid_features().iter().all(|feature| match feature {
         CpuidFeature::SSE | CpuidFeature::SSE2 | CpuidFeature::X64 => true,
@@ -58,13 +61,13 @@ fn host_has(i: &Instruction) -> bool {
     })
 }
 
-/// A memory operand of sixteen bytes that need not be aligned.
+/// True for instructions whose memory operand of sixteen bytes need not be aligned.
 fn is_unaligned(mnemonic: Mnemonic) -> bool {
     use Mnemonic::*;
     matches!(mnemonic, Movups | Movupd | Movdqu | Lddqu)
 }
 
-/// Whether the first operand is a register that is written without being read, all of it.
+/// True if the first operand is a register that is written completely without being read.
 fn writes_whole(i: &Instruction) -> bool {
     use Mnemonic::*;
     let moves = match i.mnemonic() {
@@ -76,7 +79,7 @@ fn writes_whole(i: &Instruction) -> bool {
     moves && i.op0_register() != i.op1_register()
 }
 
-/// What is translated.
+/// Mnemonics that are translated.
 const LISTED: &[Mnemonic] = {
     use Mnemonic::*;
     &[
@@ -93,7 +96,7 @@ const LISTED: &[Mnemonic] = {
     ]
 };
 
-/// Whether [`Emitter::vector`] can translate it.
+/// True if [`Emitter::vector`] can translate the instruction.
 pub(super) fn can_be_vector(i: &Instruction, op: &Op) -> bool {
     let operand = |k: u32| match i.op_kind(k) {
         OpKind::Register => i.op_register(k).is_xmm() || i.op_register(k).is_gpr(),
@@ -151,7 +154,7 @@ impl Emitter<'_> {
             }
         }
     }
-    /// Have the host's XMM register hold the guest's.
+    /// Makes the host's XMM register hold the guest's. With `load`, its value is loaded.
     fn hold(&mut self, register: Register, load: bool) {
         let n = register.number() as u8;
         let vectors = &mut self.registers.vectors;
