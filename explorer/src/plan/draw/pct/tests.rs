@@ -95,7 +95,7 @@ proptest! {
         prop_assert_eq!(Plan::new(entries.clone(), &names).map(|plan| plan.entries().to_vec()), Ok(entries));
     }
 
-    /// Whatever the settings, span and world, the entries form a valid plan.
+    /// Entries form a valid plan under any settings, in any span and world.
     #[test]
     fn what_is_odd_is_safe(
         seed: u64, count in prop_oneof![0usize..4, 250usize..300], depth: u32, least: u64, most: u64, shift in 0u32..64,
