@@ -86,14 +86,14 @@ impl ExploreConfig {
         self.checks.get_or_insert(fit.checks);
     }
 
-    /// Returns K. If it was neither given nor fitted, returns that of an exploration without an end.
+    /// Returns K. If it was neither given nor fitted, returns the K of an exploration without an end.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.in_flight.unwrap_or(Fit::default().in_flight)
     }
 
-    /// Returns the share of branches that are followed by checks, in ppm. If it was neither given nor fitted, returns that
-    /// of an exploration without an end.
+    /// Returns the share of branches that are followed by checks, in ppm. If it was neither given nor fitted, returns the
+    /// share of an exploration without an end.
     #[must_use]
     pub fn checks(&self) -> Ppm {
         self.checks.unwrap_or(Fit::default().checks)

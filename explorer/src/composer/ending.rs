@@ -33,7 +33,7 @@ impl Composer<'_> {
         self.state.now_ns.saturating_add(ns)
     }
 
-    /// Returns the vtime of the next step after the workload's end, or `None` if there is none before an event.
+    /// Returns the vtime of the next step after the workload's end. `None` before that end, and once [`Act::Over`] was returned.
     pub(super) fn ending_due(&self) -> Option<u64> {
         let idle = self.state.runs.is_empty();
         let (at_once, until_ns) = match self.state.phase {

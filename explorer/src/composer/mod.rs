@@ -12,12 +12,11 @@
 //!
 //! Phases of a timeline, in order:
 //!
-//! | phase | runs | goes on when |
+//! | phase | runs | ends when |
 //! |---|---|---|
 //! | first | one `first_` command, if there is any | it has ended, with any result |
 //! | driving | drivers and `anytime_` | the caller stops the workload |
-//! | finishing, before `finally_` | nothing new | all have ended; if one was killed or takes too long, goes on with killing
-//! |
+//! | finishing, before `finally_` | nothing new | all have ended; killing follows if one was killed or takes too long |
 //! | killing, before `eventually_` | nothing new, and the rest is killed | nothing runs |
 //! | last | the `eventually_` command, or all `finally_` ones in turn | over |
 //!

@@ -146,7 +146,7 @@ impl<'t> Composer<'t> {
         acts
     }
 
-    /// Reports that a run has ended. Unknown runs, such as those lost with their node, are ignored.
+    /// Notes that a run has ended. Unknown runs, such as those lost with their node, are ignored.
     ///
     /// A run that was killed neither succeeded nor failed. The same holds for one that fails while all are being killed,
     /// since that may be its reaction to the kill.
@@ -161,21 +161,21 @@ impl<'t> Composer<'t> {
         self.remove(|other| other.run == run, killed);
     }
 
-    /// Reports that a node has lost power, and all of its runs with it. It is down until [`up`](Composer::up).
+    /// Notes that a node has lost power, and all of its runs with it. It is down until [`up`](Composer::up).
     pub fn lost(&mut self, node: u16, now_ns: u64) {
         self.pass(now_ns);
         self.down(node);
         self.remove(|run| run.node == node, true);
     }
 
-    /// Reports that no commands can be started on a node. Commands that run there continue.
+    /// Notes that no commands can be started on a node. Commands that run there continue.
     pub fn down(&mut self, node: u16) {
         if self.template.uses(node) {
             self.state.down.insert(node);
         }
     }
 
-    /// Reports that commands can be started on a node again.
+    /// Notes that commands can be started on a node again.
     pub fn up(&mut self, node: u16) {
         self.unblock(|state| {
             state.down.remove(&node);

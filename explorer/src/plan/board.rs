@@ -1,7 +1,7 @@
 //! Checks that faults do not conflict: the resources that each fault needs or holds.
 //!
-//! A node is on, off or paused, and only one fault at a time can switch it off or pause it. Faults that need the agent need
-//! a running node. Each setting of a node (its speed, its clock, a disk's latency, …) can be held by one fault at a time.
+//! A node is on, off or paused, and only one fault at a time can switch it off or pause it. Resets and faults that need the
+//! agent need a running node. Each setting of a node (its speed, its clock, a disk's latency, …) can be held by one fault at a time.
 //! Network faults combine freely, with two exceptions: a card can be clogged only once at a time, and the number of network
 //! faults at a time is bounded.
 
@@ -50,8 +50,8 @@ impl Board {
     /// Enters a fault. It must not start before any fault that was entered earlier.
     ///
     /// # Errors
-    /// Returns the field and the problem if the fault conflicts with an entered one, starts in a quiet period or lasts into
-    /// one. Nothing is entered then.
+    /// Returns the field and the problem if the fault conflicts with an entered one, exceeds the maximum number of network
+    /// faults, starts in a quiet period, or lasts beyond the next heal or quiet period. Nothing is entered then.
     pub(super) fn admit(
         &mut self,
         line: usize,

@@ -130,7 +130,7 @@ pub enum Problem {
     /// A string is too long for a duration, or has characters that no duration has.
     #[error("{0} is not a duration; write one such as \"1.5s\"")]
     NoDuration(String),
-    /// A time is later, or a duration is longer, than a day.
+    /// A time is later than a day, or a duration is longer than a day.
     #[error("is beyond a day ({})", write_duration_ns(AT_NS_MAX))]
     BeyondADay,
     /// A duration is 0.
@@ -148,7 +148,7 @@ pub enum Problem {
     /// A power loss without a restart has a duration.
     #[error("a node that never restarts stays off for good")]
     NeverRestarts,
-    /// A fault lasts into a quiet period.
+    /// A fault lasts beyond the beginning of a heal or quiet period.
     #[error("lasts until {end}, beyond the {what} of line {line} at {at}", end = write_duration_ns(*.end_ns), at = write_duration_ns(*.at_ns))]
     Crosses { end_ns: u64, what: &'static str, line: usize, at_ns: u64 },
     /// A fault starts in a quiet period.
@@ -157,7 +157,7 @@ pub enum Problem {
     /// The node is off or paused.
     #[error("{node} is {state} since line {line}")]
     NotRunning { node: String, state: &'static str, line: usize },
-    /// The target is already under such a fault.
+    /// Another fault still holds the resource.
     #[error("is still under the {fault} of line {line}")]
     Busy { fault: &'static str, line: usize },
 }

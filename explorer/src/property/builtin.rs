@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn each_has_a_name_of_its_own() {
         assert_eq!(names().collect::<BTreeSet<_>>().len(), names().count());
-        // `FileSystem` is the last variant. This fails if a variant is added after it but not to the list.
+        // `FileSystem` is the last variant. A variant that is added after it must be added to `TROUBLES`, and named here.
         assert_eq!(TROUBLES.len(), Trouble::FileSystem as usize + 1);
         assert!(TROUBLES.is_sorted_by(|a, b| a < b));
     }

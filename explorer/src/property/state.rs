@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::excuse::Excuses;
 use super::limits::{HITS_MAX, HITS_OF_PROPERTY_MAX};
 
-/// Summary of earlier events as far as judging depends on them.
+/// Summary of the earlier events on which judging depends.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JudgeState {

@@ -87,7 +87,9 @@ impl fmt::Display for Worth {
                 Ok(())
             }
             None if findings > 0 => Ok(()),
-            None => f.write_str("; no subtree had checks, so problems that only checks show are not ruled out"),
+            None => {
+                f.write_str("; no subtree had checks, so problems that only checks show are not ruled out")
+            }
         }
     }
 }

@@ -20,7 +20,7 @@ pub trait Ledger {
     /// Takes in a result. The results of all earlier choices were taken in before.
     fn take(&mut self, choice: u64, outcome: Self::Outcome) -> Standing;
 
-    /// Returns the estimated share of unseen coverage in what is reached next, in parts of a million.
+    /// Returns the estimated share of new points among those that are reached next, in parts of a million.
     fn unseen_ppm(&self) -> u32;
 }
 

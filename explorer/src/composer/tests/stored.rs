@@ -160,7 +160,7 @@ fn states_that_cannot_be_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// A damaged state is refused, or the timeline goes on by the rules and ends.
+    /// A damaged state is refused, or the timeline continues by the rules and ends.
     #[test]
     fn spoilt_states_are_refused_or_go_on(
         template in templates(), world in worlds(), which: prop::sample::Index,

@@ -12,7 +12,7 @@ const PPM: u64 = 1_000_000;
 /// there.
 ///
 /// A share of the branches starts at the root moment instead. It is at least [`Novelty::fresh_ppm`] and grows as the unseen
-/// share falls: where the vocabulary is small and known, novelty tells nothing, and following it is worse than drawing
+/// share falls: where the vocabulary is small and known, novelty gives no guidance, and following it is worse than drawing
 /// afresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Novelty {
