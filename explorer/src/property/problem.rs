@@ -8,7 +8,7 @@ use super::limits::{NAME_BYTES_MAX, PROPERTIES_MAX, UNIT_BYTES_MAX};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum PropertyError {
-    /// There are more than [`PROPERTIES_MAX`] properties.
+    /// A world declares more than [`PROPERTIES_MAX`] properties.
     #[error("at most {PROPERTIES_MAX} properties")]
     TooMany,
     /// A property is invalid.

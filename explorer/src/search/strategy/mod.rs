@@ -21,8 +21,8 @@ pub use uniform::Uniform;
 
 /// Choice of the moments at which branches start.
 pub trait Strategy {
-    /// Returns the moment at which the next branch starts. `unseen_ppm` is the estimated share of new points among
-    /// those that are reached next, in parts of a million.
+    /// Returns the moment at which the next branch starts. `unseen_ppm` is the estimated probability that the
+    /// next point is new, in parts of a million.
     fn choose(&self, tree: &Tree, unseen_ppm: u32, rng: &mut ChaCha20Rng) -> Place;
 }
 
