@@ -1,4 +1,4 @@
-//! How a world is explored: the `[explore]` table of a world file.
+//! Configuration of an exploration: the `[explore]` table of a world file.
 
 use std::ops::RangeInclusive;
 
@@ -12,42 +12,42 @@ use crate::plan::draw::Span;
 use crate::plan::draw::pct::DEPTH;
 use crate::search::strategy::StrategyKind;
 
-/// How long a branch is, in nanoseconds: 100 ms to an hour. Whole steps of [`GRID_NS`].
+/// Bounds of a branch's length, in nanoseconds: 100 ms to an hour. The length is a multiple of [`GRID_NS`].
 const SEGMENT_NS: RangeInclusive<u64> = 100_000_000..=3_600_000_000_000;
-/// How far branches lead, in nanoseconds: up to a day.
+/// Maximum distance of the horizon from the root moment, in nanoseconds: a day.
 const HORIZON_NS_MAX: u64 = 86_400_000_000_000;
-/// Branches end on a grid, in nanoseconds.
+/// Grid of branch lengths, in nanoseconds.
 pub const GRID_NS: u64 = 20_000_000;
-/// How many branches may be chosen before the first one's result is known.
+/// Bounds of K, the number of branches that may be chosen before the first one's result is known.
 const IN_FLIGHT: RangeInclusive<u64> = 1..=65_536;
 
-/// How a world is explored.
+/// Configuration of an exploration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct ExploreConfig {
-    /// How long a branch is.
+    /// Length of a branch (a segment).
     pub segment: Span,
-    /// How far from the root moment branches lead.
+    /// Distance of the horizon from the root moment. No branch runs beyond it.
     pub horizon: Span,
-    /// How many branches are followed by the checks, besides those that reach the horizon. What fits the exploration's length if
-    /// it is not given: [`ExploreConfig::fit`].
+    /// Share of branches that are followed by the checks, in ppm. Branches that reach the horizon are always checked. If
+    /// absent, [`ExploreConfig::fit`] chooses the share by the exploration's length.
     pub checks: Option<Ppm>,
-    /// Each kind of fault is on in half of the subtrees.
+    /// True if swarm testing is on: each kind of fault is enabled in half of the subtrees.
     pub swarm: bool,
-    /// From where branches go on.
+    /// Strategy that chooses where branches start.
     pub strategy: StrategyKind,
-    /// Of strategy `pct`: bugs of this depth are looked for.
+    /// Bug depth that strategy `pct` looks for.
     pub depth: u32,
-    /// How many branches may be chosen before the first one's result is known: K. What fits the exploration's length if it is not
-    /// given.
+    /// K, the number of branches that may be chosen before the first one's result is known. If absent,
+    /// [`ExploreConfig::fit`] chooses it by the exploration's length.
     pub in_flight: Option<u32>,
-    /// How much log of a branch coverage looks at.
+    /// Maximum size of a branch's log that coverage reads.
     pub log: Size,
-    /// Built-in properties that are not judged.
+    /// Names of built-in properties that are not judged.
     pub ignore: Vec<String>,
-    /// Groups of nodes of which each is as good as the other.
+    /// Groups of interchangeable nodes.
     pub interchangeable: Vec<Vec<String>>,
-    /// What is taken for the state of the world.
+    /// Definition of the world's abstract state.
     pub state: AbstractionConfig,
 }
 
@@ -69,39 +69,40 @@ impl Default for ExploreConfig {
     }
 }
 
-/// A setting that cannot be.
+/// Invalid setting of the `[explore]` table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {what}")]
 pub struct ExploreError {
-    /// Which.
+    /// Key of the setting.
     pub key: &'static str,
-    /// Why.
+    /// Reason.
     pub what: String,
 }
 
 impl ExploreConfig {
-    /// Take from a fit what is not given.
+    /// Fills in the settings that are absent from a fit.
     pub fn fit(&mut self, fit: Fit) {
         self.in_flight.get_or_insert(fit.in_flight);
         self.checks.get_or_insert(fit.checks);
     }
 
-    /// K. That of an exploration without an end if nothing was given or fitted.
+    /// Returns K. If it was neither given nor fitted, returns the K of an exploration without an end.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.in_flight.unwrap_or(Fit::default().in_flight)
     }
 
-    /// The share of branches that are followed by checks, likewise.
+    /// Returns the share of branches that are followed by checks, in ppm. If it was neither given nor fitted, returns the
+    /// share of an exploration without an end.
     #[must_use]
     pub fn checks(&self) -> Ppm {
         self.checks.unwrap_or(Fit::default().checks)
     }
 
-    /// Whether the numbers make sense.
+    /// Checks that the numbers are within their bounds.
     ///
     /// # Errors
-    /// The first that does not.
+    /// Returns an error for the first setting that is not.
     pub fn check(&self) -> Result<(), ExploreError> {
         let fail = |key, what: String| Err(ExploreError { key, what });
         let Span(segment) = self.segment;

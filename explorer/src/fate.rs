@@ -1,8 +1,9 @@
-//! What becomes of a timeline on a path: which faults it meets, and how its last branch ends.
+//! Fates: the fault plan of the timeline at a path, and the end of its last branch.
 //!
-//! All of it is a function of the world's tables, the seed and the path, so that a path alone is enough to run a branch again.
+//! A fate is a function of the world's tables, the seed and the path. A path alone is therefore enough to run a branch
+//! again.
 //!
-//! **Invariant.** Up to a fork a child's plan is its parent's, event by event.
+//! **Invariant.** Up to a fork, a child's plan equals its parent's, event by event.
 
 use everett_fault::PPM;
 use everett_streams::{Lineage, Owner, Purpose, Streams};
@@ -15,34 +16,34 @@ use crate::plan::{Names, Plan};
 use crate::search::strategy::StrategyKind;
 use crate::search::{Fork, Path};
 
-/// What fates are a function of, besides paths.
+/// Inputs of fates besides the path.
 #[derive(Debug, Clone, Copy)]
 pub struct Fates<'w> {
-    /// How the world is explored.
+    /// Configuration of the exploration.
     pub explore: &'w ExploreConfig,
-    /// Which faults are drawn.
+    /// Table of faults to draw from.
     pub faults: &'w FaultConfig,
-    /// What they can be done to.
+    /// Names of the world, i.e. the possible targets of faults.
     pub names: &'w Names,
-    /// The seed.
+    /// Seed of the exploration.
     pub seed: u64,
-    /// The root moment, in nanoseconds of vtime.
+    /// Virtual time of the root moment, in nanoseconds.
     pub root_ns: u64,
 }
 
-/// How a branch ends.
+/// End of a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct End {
-    /// Where, in nanoseconds of vtime.
+    /// Virtual time of the end, in nanoseconds.
     pub at_ns: u64,
-    /// Other branches can go on from there.
+    /// True if other branches can start at the end, i.e. it lies before the horizon.
     pub open: bool,
-    /// It is followed by the checks.
+    /// True if the branch is followed by the checks.
     pub checked: bool,
 }
 
 impl Fates<'_> {
-    /// What is done to the timeline of a path, for good or until it forks again.
+    /// Returns the fault plan of the timeline at a path. It is valid up to the timeline's next fork.
     #[must_use]
     pub fn plan(&self, path: &Path) -> Plan {
         let mut lineage = Lineage::new(self.seed);
@@ -67,7 +68,7 @@ impl Fates<'_> {
         plan
     }
 
-    /// How the last branch of a path ends; the root has no end.
+    /// Returns the end of a path's last branch, or `None` for the root moment's empty path.
     #[must_use]
     pub fn end(&self, path: &Path) -> Option<End> {
         let last = path.forks().last()?;

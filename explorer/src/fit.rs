@@ -1,38 +1,40 @@
-//! How many branches are in flight, and how many are followed by checks, where the world leaves that open: what fits the length of
-//! the exploration that is asked for.
+//! Fits: the number of branches in flight and the share of checked branches, chosen by the length of the exploration where
+//! the world file does not set them.
 //!
-//! With K branches in flight, the first K are chosen before anything is known, so they all begin at the root moment. A short
-//! exploration with a large K is one layer of branches. K grows with the square root of the number of branches, so that a longer
-//! exploration has more layers as well as wider ones. Few branches reach the horizon in a short one, so more of them are checked.
+//! With K branches in flight, the first K are chosen before any result is known, so they all begin at the root moment. A
+//! short exploration with a large K is therefore a single layer of branches. K grows with the square root of the number of
+//! branches, so that a longer exploration has both more and wider layers. In a short exploration few branches reach the
+//! horizon, so more of them are checked.
 //!
-//! **Invariant.** A fit is a function of what the operator asked for, and never of cores, of host time that was measured, or of
-//! results: explorations with one fit are beginnings of each other.
+//! **Invariant.** A fit is a function of the length that the operator asked for. It does not depend on the number of cores,
+//! on measured host time or on results. Of two explorations with one fit, the shorter one is a beginning of the longer one.
 
 use everett_fault::{PPM, Ppm};
 
-/// Branches that an exploration with a budget of time is taken to run in a second of it.
+/// Assumed number of branches per second in an exploration whose length is given as host time.
 const BRANCHES_PER_S: u64 = 4;
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// How long an exploration is to be.
+/// Length of an exploration, as the operator asked for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Length {
-    /// At most so many branches.
+    /// Maximum number of branches.
     pub branches: Option<u64>,
-    /// At most so many nanoseconds of host time.
+    /// Maximum host time, in nanoseconds.
     pub host_ns: Option<u64>,
 }
 
-/// What fits a length.
+/// Settings that fit an exploration's length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fit {
-    /// K: how many branches may be chosen before the first one's result is known.
+    /// K, the number of branches that may be chosen before the first one's result is known.
     pub in_flight: u32,
-    /// How many branches are followed by the checks, besides those that reach the horizon.
+    /// Share of branches that are followed by the checks, in ppm. Branches that reach the horizon are always checked.
     pub checks: Ppm,
 }
 
-/// From how many branches on which fit is taken, the longest first. K is at most the square root of the branches, and at least 8.
+/// Fits with the minimum number of branches for each, longest exploration first. K is at most the square root of the number
+/// of branches, but at least 8.
 const FITS: [(u64, Fit); 4] = [
     (4096, Fit { in_flight: 64, checks: PPM / 8 }),
     (1024, Fit { in_flight: 32, checks: PPM / 4 }),
@@ -41,14 +43,14 @@ const FITS: [(u64, Fit); 4] = [
 ];
 
 impl Default for Fit {
-    /// That of an exploration without an end.
+    /// Returns the fit of an exploration without an end.
     fn default() -> Fit {
         FITS[0].1
     }
 }
 
 impl Fit {
-    /// What fits an exploration of this length; of two limits the one that is likely to end it counts.
+    /// Returns the fit of an exploration of this length. Of two limits, the one that is likely to be reached first counts.
     #[must_use]
     pub fn of(length: Length) -> Fit {
         let in_time = length.host_ns.map(|ns| (ns / NS_PER_S).saturating_mul(BRANCHES_PER_S));
@@ -74,7 +76,7 @@ mod tests {
         assert_eq!((of(0, None), of(150, None), of(255, None)), ((8, 2), (8, 2), (8, 2)));
         assert_eq!((of(256, None), of(1023, None)), ((16, 4), (16, 4)));
         assert_eq!((of(1024, None), of(4095, None), of(4096, None)), ((32, 4), (32, 4), (64, 8)));
-        // Of time, a quarter of a second is a branch.
+        // Host time counts as four branches a second.
         assert_eq!(
             (of(None, 60), of(None, 240), of(None, 600), of(None, 3600)),
             ((8, 2), (16, 4), (32, 4), (64, 8))
@@ -85,7 +87,7 @@ mod tests {
         );
     }
 
-    /// At least twice as many layers as a branch can be deep in by chance: what the fit is for.
+    /// Layers are the purpose of a fit: an exploration of 64 branches or more has at least 8 layers of K branches.
     #[test]
     fn there_are_always_layers() {
         for branches in [64, 150, 256, 1_000, 1_024, 5_000, 1_000_000] {

@@ -1,24 +1,25 @@
-//! What is done to worlds, and when; which timelines are worth a run; and what is made of what they show.
+//! Everett's exploration logic that needs no machine: fault plans, the search tree, coverage, checks of results and reports.
 //!
 //! Map:
-//! - [`plan`]: fault plans: reading, checking, writing, walking and drawing them
-//! - [`config`]: how a world is explored, as its file says it; [`fate`]: what becomes of a timeline on a path: its plan, its end
-//! - [`search`]: the tree of timelines, and from where the next one goes on
-//! - [`expedition`]: an exploration as it goes: choosing, handing out, writing down, taking in
-//! - [`coverage`]: what timelines reached, and how much may be left
-//! - [`composer`]: which commands of a test template run when
-//! - [`property`] and [`history`]: what must not be seen, in logs, on consoles and in what clients were told
-//! - [`run`]: the run directory, and what is known from it; [`report`]: that, told
-//! - [`shrink`]: the fewest faults that still show something
-//! - [`suggest`]: what a misspelt name was meant to be;
-//!   `pattern`: names with stars and expressions that a world file gives
+//! - [`plan`]: reading, checking, writing, walking and drawing fault plans
+//! - [`config`]: the `[explore]` table of a world file; [`fate`]: fault plan and end of the timeline at a path
+//! - [`search`]: the tree of timelines and the choice of the next branch
+//! - [`expedition`]: the course of an exploration: choosing branches, handing them out, recording and merging results
+//! - [`fit`]: numbers of branches in flight and of checked branches that fit an exploration's length
+//! - [`coverage`]: points that timelines reached, and estimates of what is unseen
+//! - [`composer`]: the schedule of a test template's commands
+//! - [`property`] and [`history`]: checks of logs, consoles and clients' histories
+//! - [`run`]: the run directory and the state derived from it; [`report`]: the same as JSON and Markdown
+//! - [`shrink`]: reduction to the fewest faults that still reproduce a finding
+//! - [`suggest`]: suggestions for misspelt names; `pattern`: name patterns and regular expressions of world files
 //!
-//! Not here: how a fault is done (`everett-vmm`), how timelines are run, world files and terminals (`everett`, the command line).
+//! Not here: applying faults (`everett-vmm`), running timelines and reading world files (`everett-session`), terminals
+//! (`tools/`).
 //!
 //! **Invariants.**
-//! - What is decided is a function of what was read and of the world's streams: no host time, no unordered map, no floats. Figures
-//!   that are only shown may be floats.
-//! - Text is untrusted: whatever its bytes, it becomes a value or errors that say where, and takes bounded memory.
+//! - Decisions are functions of the input and of the world's streams. They use no host time, no unordered map and no floats.
+//!   Figures that are only shown may be floats.
+//! - Text is untrusted. Any bytes become either a value or errors that name the place, and take bounded memory.
 
 pub mod composer;
 pub mod config;

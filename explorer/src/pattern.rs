@@ -1,26 +1,26 @@
-//! What world files say names and lines are to look like: names with stars, and regular expressions within bounds.
+//! Patterns of world files: names with `*` wildcards, and regular expressions of bounded size.
 //!
-//! Not here: what is looked at, and what follows from it.
+//! Not here: the texts that are matched, and the consequences of a match.
 
 use regex::{Regex, RegexBuilder};
 
-/// The most bytes of an expression.
+/// Maximum length of a regular expression, in bytes.
 pub const REGEX_BYTES_MAX: usize = 1024;
-/// The most bytes that a compiled expression, or the automata built lazily from it, may take.
+/// Maximum size of a compiled expression, in bytes. The automata that are built lazily from it have the same limit.
 pub const REGEX_SIZE_MAX: usize = 1 << 20;
 
-/// Why there is no such expression.
+/// Reason why a regular expression is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ExpressionError {
-    /// It is too long.
+    /// The expression is longer than [`REGEX_BYTES_MAX`].
     #[error("at most {REGEX_BYTES_MAX} bytes")]
     Long,
-    /// It cannot be compiled, or would be too large.
+    /// The expression has a syntax error, or would be too large when compiled.
     #[error("{0}")]
     Refused(String),
 }
 
-/// A regular expression. What it is to match takes linear time.
+/// Compiles a regular expression. Matching takes time linear in the text.
 pub(crate) fn expression(text: &str) -> Result<Regex, ExpressionError> {
     if text.len() > REGEX_BYTES_MAX {
         return Err(ExpressionError::Long);
@@ -32,7 +32,7 @@ pub(crate) fn expression(text: &str) -> Result<Regex, ExpressionError> {
         .map_err(|error| ExpressionError::Refused(one_line(&error)))
 }
 
-/// An error without the drawing of where it is.
+/// Returns a regex error's message on one line, without the drawing that marks the position.
 fn one_line(error: &regex::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once("\nerror: ") {
@@ -41,7 +41,7 @@ fn one_line(error: &regex::Error) -> String {
     }
 }
 
-/// Whether a name fits a pattern in which `*` stands for any characters.
+/// Returns true if `name` matches `pattern`, in which `*` stands for any number of characters.
 pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
@@ -73,7 +73,7 @@ mod tests {
         assert!(expression(&"a".repeat(REGEX_BYTES_MAX)).is_ok());
     }
 
-    /// All ways in which the stars can be filled.
+    /// Tries every way to fill the stars.
     fn fits_slowly(pattern: &[char], name: &[char]) -> bool {
         match pattern.split_first() {
             None => name.is_empty(),

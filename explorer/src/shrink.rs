@@ -1,38 +1,38 @@
-//! The fewest of many items that still show something: delta debugging (Zeller and Hildebrandt, "Simplifying and Isolating
+//! Delta debugging: finds few items that still reproduce a finding (Zeller and Hildebrandt, "Simplifying and Isolating
 //! Failure-Inducing Input", 2002).
 //!
-//! Whoever shrinks runs the sets of a round, at once or one after the other, and says which was the first that shows it. So the
-//! result does not depend on how many ran at a time.
+//! The caller runs the sets of a round, in parallel or one after the other, and reports the first set in the round's order
+//! that reproduces the finding. The result therefore does not depend on how many sets ran at a time.
 //!
-//! **Invariants.** What is kept shows it. At the end it does not without any one of the items that are kept.
+//! **Invariants.** The kept items reproduce the finding. At the end, they no longer do if any single one is removed.
 
 use std::collections::BTreeSet;
 
-/// Items that are made fewer, by their places.
+/// State of a reduction. Items are named by their indices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shrink {
     kept: Vec<usize>,
-    /// Into how many parts what is kept is cut; 0: whether nothing at all shows it is not known yet.
+    /// Number of parts into which the kept items are cut. 0 until the empty set has been tried.
     parts: usize,
-    /// Sets that do not show it.
+    /// Sets that do not reproduce the finding.
     tried: BTreeSet<Vec<usize>>,
     over: bool,
 }
 
 impl Shrink {
-    /// So many items, which show it together.
+    /// Starts with `items` items, which together reproduce the finding.
     #[must_use]
     pub fn new(items: usize) -> Shrink {
         Shrink { kept: (0..items).collect(), parts: 0, tried: BTreeSet::new(), over: items == 0 }
     }
 
-    /// The items that are kept, in their order.
+    /// Returns the kept items, in ascending order.
     #[must_use]
     pub fn kept(&self) -> &[usize] {
         &self.kept
     }
 
-    /// The sets that are to be tried next, the smaller ones first; none at the end.
+    /// Returns the sets to try next: first the parts, then their complements. Empty at the end.
     #[must_use]
     pub fn round(&self) -> Vec<Vec<usize>> {
         if self.over {
@@ -45,12 +45,13 @@ impl Shrink {
         let without =
             |part: &Vec<usize>| self.kept.iter().copied().filter(|item| !part.contains(item)).collect();
         let others: Vec<Vec<usize>> = parts.iter().map(without).collect();
-        // Of two parts each is what the other leaves.
+        // With two parts, each is the complement of the other.
         let others = if parts.len() > 2 { others } else { Vec::new() };
         parts.into_iter().chain(others).filter(|set| !self.tried.contains(set)).collect()
     }
 
-    /// All sets of the round were tried, or all before the first that shows it: this one, if there is one.
+    /// Takes the outcome of a round: the index of the first set that reproduces the finding, or `None` if no set of the
+    /// round does. All sets before that index were tried.
     pub fn tell(&mut self, shows: Option<usize>) {
         let mut round = self.round();
         if round.is_empty() && !self.over {
@@ -62,7 +63,7 @@ impl Shrink {
                 let parts =
                     if set.len() < self.kept.len().div_ceil(2) { 2 } else { self.parts.saturating_sub(1) };
                 self.parts = parts.clamp(2, set.len().max(2));
-                // That nothing at all does not show it is known, or this is nothing at all.
+                // Either the empty set is known not to reproduce the finding, or this is the empty set.
                 self.over = set.len() <= 1;
                 self.kept = set;
             }
@@ -82,14 +83,14 @@ impl Shrink {
         }
     }
 
-    /// Rounds of which everything is known are no rounds.
+    /// Skips rounds whose sets have all been tried.
     fn skip(&mut self) {
         while !self.over && self.round().is_empty() {
             self.finer();
         }
     }
 
-    /// What is kept in as many parts, as even as can be.
+    /// Cuts the kept items into `parts` parts of as equal sizes as possible.
     fn cut(&self) -> Vec<Vec<usize>> {
         let (len, parts) = (self.kept.len(), self.parts.clamp(1, self.kept.len().max(1)));
         let at = |part: usize| len * part / parts;
@@ -103,7 +104,7 @@ mod tests {
 
     use super::*;
 
-    /// What is kept at the end, and how many sets were tried.
+    /// Returns the kept items at the end, and the number of sets that were tried.
     fn shrink(items: usize, shows: impl Fn(&[usize]) -> bool) -> (Vec<usize>, usize) {
         let (mut shrink, mut tried) = (Shrink::new(items), 0);
         loop {
@@ -118,7 +119,7 @@ mod tests {
     }
 
     proptest! {
-        /// Where all of some items are needed, just these are kept.
+        /// If the finding needs all of some items, exactly these are kept.
         #[test]
         fn what_is_needed_is_kept(items in 0..80usize, needed in prop::collection::btree_set(0..80usize, 0..6)) {
             let needed: Vec<usize> = needed.into_iter().filter(|&item| item < items).collect();
@@ -127,7 +128,7 @@ mod tests {
             prop_assert!(tried <= items * items + 3 * items + 1, "{} of {}", tried, items);
         }
 
-        /// Whatever shows it: what is kept does, and does not without any one item.
+        /// For any set of reproducing sets: the kept items reproduce, and do not without any single one.
         #[test]
         fn no_item_is_kept_in_vain(items in 1..12usize, shown in prop::collection::vec(any::<bool>(), 1 << 12)) {
             let bits = |set: &[usize]| set.iter().fold(0usize, |bits, item| bits | 1 << item);

@@ -1,9 +1,10 @@
-//! What a misspelt name was meant to be.
+//! Suggestions for misspelt names.
 
-/// The known name that `name` was probably meant to be. Of several equally near ones, the first in the alphabet.
+/// Returns the known name that is nearest to `name`, or `None` if all are too different. Ties go to the first in
+/// alphabetical order.
 #[must_use]
 pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    // A third of the letters may be wrong, and one of any two; more than that is a different word.
+    // Up to a third of the letters may differ, and one letter of a name of two. Beyond that it is a different word.
     let letters = name.chars().count();
     let most = if letters < 2 { 0 } else { (letters / 3).max(1) };
     known

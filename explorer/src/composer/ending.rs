@@ -1,4 +1,4 @@
-//! From the workload's end to the timeline's: what is waited for, what is killed, and the commands that come last.
+//! From the workload's end to the timeline's: waiting for commands, killing them, and the last commands.
 
 use rand_chacha::ChaCha20Rng;
 
@@ -9,7 +9,7 @@ use super::state::{Phase, Stopping};
 use super::timeline::{Act, Composer};
 
 impl Composer<'_> {
-    /// The workload is over.
+    /// Enters the first phase after the workload.
     pub(super) fn end_workload(&mut self) {
         match self.state.ending {
             Stopping::Finally if !self.state.killed => {
@@ -20,7 +20,7 @@ impl Composer<'_> {
         }
     }
 
-    /// End with an `eventually_` command, if there is one and there was a workload.
+    /// Goes on to an `eventually_` command if the template has one and there was a workload. Otherwise ends the timeline.
     fn end_without_finally(&mut self) {
         self.state.phase = if self.state.worked && self.template.has(Prefix::Eventually) {
             Phase::Killing { until_ns: self.in_ns(KILL_NS_MAX), told: false }
@@ -33,7 +33,7 @@ impl Composer<'_> {
         self.state.now_ns.saturating_add(ns)
     }
 
-    /// When something happens after the workload's end.
+    /// Returns the vtime of the next step after the workload's end. `None` before that end, and once [`Act::Over`] was returned.
     pub(super) fn ending_due(&self) -> Option<u64> {
         let idle = self.state.runs.is_empty();
         let (at_once, until_ns) = match self.state.phase {
@@ -52,7 +52,7 @@ impl Composer<'_> {
         Some(if at_once { self.state.now_ns } else { until_ns })
     }
 
-    /// Do what is due.
+    /// Performs the step that is due.
     pub(super) fn ending_step(&mut self, rng: &mut ChaCha20Rng) -> Option<Act> {
         let idle = self.state.runs.is_empty();
         let last_ns = self.in_ns(LAST_NS_MAX);
@@ -86,7 +86,7 @@ impl Composer<'_> {
                 self.state.phase = Phase::Finally { until_ns, started: started + 1 };
                 self.start(command, rng).map(Act::Start)
             }
-            // The last command has ended, or it is too late for more.
+            // The last command has ended, or there is no time for more.
             Phase::Killing { .. } | Phase::Eventually { .. } | Phase::Finally { .. } => {
                 self.state.phase = Phase::Over { told: false };
                 None
@@ -99,7 +99,7 @@ impl Composer<'_> {
         }
     }
 
-    /// The `finally_` command that comes after so many.
+    /// Returns the `finally_` command with this index among the `finally_` commands.
     fn finally(&self, started: usize) -> Option<usize> {
         self.template.with(|prefix| prefix == Prefix::Finally).nth(started)
     }

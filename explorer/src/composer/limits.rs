@@ -1,28 +1,28 @@
-//! Every bound of the composer, by name.
+//! Bounds of the composer.
 
-/// The most test commands of a template.
+/// Maximum number of test commands in a template.
 pub const COMMANDS_MAX: usize = 256;
-/// The most bytes of a command's name: those of a file name in Linux.
+/// Maximum length of a command's name, in bytes: that of a file name in Linux.
 pub const NAME_BYTES_MAX: usize = 255;
-/// The most nodes of a world.
+/// Maximum number of nodes in a world.
 pub const NODES_MAX: usize = everett_fault::limits::NODES_MAX;
 
-/// The most parallel drivers at a time. Each timeline draws its own bound, from 1 to this.
+/// Maximum number of parallel drivers at a time. Each timeline draws its own bound, from 1 to this.
 pub const PARALLEL_MAX: u8 = 4;
-/// The most `anytime_` commands at a time.
+/// Maximum number of `anytime_` commands at a time.
 pub const ANYTIME_MAX: u8 = 2;
-/// The longest drawn pause between two starts, in nanoseconds of vtime: 200 ms.
+/// Maximum drawn pause between two starts, in nanoseconds of vtime: 200 ms.
 pub const PAUSE_NS_MAX: u64 = 200_000_000;
-/// How long a drawn command waits until it can start, in nanoseconds of vtime: 10 s. Then one that can start goes first: a command
-/// that hangs must not keep the whole workload waiting for the one that is to be alone.
+/// Time for which a drawn command waits until it can start, in nanoseconds of vtime: 10 s. After that, a command that can
+/// start goes first. A command that hangs must not keep the whole workload waiting for one that has to run alone.
 pub const PATIENCE_NS: u64 = 10_000_000_000;
 
-/// How long commands may take to finish by themselves before `finally_` ones, in nanoseconds of vtime: 60 s.
+/// Maximum time for commands to end by themselves before `finally_` commands, in nanoseconds of vtime: 60 s.
 pub const FINISH_NS_MAX: u64 = 60_000_000_000;
-/// How long it may take until all that was to be killed is gone, in nanoseconds of vtime: 10 s.
+/// Maximum time until killed commands are gone, in nanoseconds of vtime: 10 s.
 pub const KILL_NS_MAX: u64 = 10_000_000_000;
-/// How long the `eventually_` command, or all `finally_` ones together, may take, in nanoseconds of vtime: 600 s.
+/// Maximum time for the `eventually_` command, or for all `finally_` commands together, in nanoseconds of vtime: 600 s.
 pub const LAST_NS_MAX: u64 = 600_000_000_000;
 
-/// The highest number of a run. Timelines end long before.
+/// Highest number of a run. Timelines end long before.
 pub const RUN_MAX: u64 = 1 << 48;

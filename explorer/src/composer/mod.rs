@@ -1,30 +1,31 @@
-//! The composer: which commands of a test template run when. Templates are those of Antithesis: a folder of executables whose names
-//! begin with what they are.
+//! The composer: the schedule of a test template's commands. Templates are those of Antithesis: a folder of executables
+//! whose names begin with their type.
 //!
-//! - `limits`: every bound by name
-//! - `prefix`: what a name says; `template`: the commands of a folder, on all nodes
-//! - `state`: all that a timeline's composer knows; `sound`: whether one that was stored can be
-//! - `timeline`: the events of a timeline; `start`: what starts next; `ending`: from the workload's end to the timeline's
-//! - `tally`: what has become of commands
+//! - `limits`: bounds
+//! - `prefix`: types of commands; `template`: the commands of a folder, on all nodes
+//! - `state`: the state of a timeline's composer; `sound`: validation of stored states
+//! - `timeline`: the events of a timeline; `start`: the choice of commands to start; `ending`: from the workload's end to
+//!   the timeline's
+//! - `tally`: counts of commands and their results
 //!
-//! Not here: where templates are found, how a command is run and killed, when a workload is over, how faults stop.
+//! Not here: finding templates, running and killing commands, the end of the workload, and stopping faults.
 //!
-//! A timeline, from the top:
+//! Phases of a timeline, in order:
 //!
-//! | phase | runs | goes on when |
+//! | phase | runs | ends when |
 //! |---|---|---|
-//! | first | one `first_` command, if there is any | it has ended, however |
+//! | first | one `first_` command, if there is any | it has ended, with any result |
 //! | driving | drivers and `anytime_` | the caller stops the workload |
-//! | finishing, before `finally_` | nothing new | all have ended; killing, if one was killed or takes too long |
+//! | finishing, before `finally_` | nothing new | all have ended; killing follows if one was killed or takes too long |
 //! | killing, before `eventually_` | nothing new, and the rest is killed | nothing runs |
 //! | last | the `eventually_` command, or all `finally_` ones in turn | over |
 //!
 //! **Invariants.**
-//! - What a composer does is a function of the template, of the state that it went on from, of the calls and of the stream.
+//! - The composer's actions are a function of the template, its initial state, the calls and the random stream.
 //! - A serial or singleton driver has no other driver beside it, and a singleton starts once. A `first_`, `eventually_` or
-//!   `finally_` command has nothing beside it. A `finally_` command follows only on commands that all ended by themselves.
-//! - Once the workload was stopped, the timeline ends within [`limits::FINISH_NS_MAX`], [`limits::KILL_NS_MAX`] and
-//!   [`limits::LAST_NS_MAX`] together, whatever commands do.
+//!   `finally_` command has nothing beside it. `finally_` commands run only if all commands before them ended by themselves.
+//! - After the workload was stopped, the timeline ends within the sum of [`limits::FINISH_NS_MAX`], [`limits::KILL_NS_MAX`]
+//!   and [`limits::LAST_NS_MAX`], whatever commands do.
 
 mod ending;
 pub mod limits;

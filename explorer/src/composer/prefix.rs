@@ -1,30 +1,30 @@
-//! What the name of a test command says about when it runs.
+//! Prefixes of test commands' names. They say when a command runs.
 
 use std::fmt;
 
-/// The prefix of a test command's name.
+/// Prefix of a test command's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Prefix {
-    /// Exactly one of these, before all others, alone and without faults.
+    /// Exactly one of these runs, before all others, alone and without faults.
     First,
-    /// Repeated, beside other parallel ones and itself.
+    /// Runs repeatedly, beside other parallel drivers and itself.
     ParallelDriver,
-    /// Repeated, the only driver while it runs.
+    /// Runs repeatedly, as the only driver at the time.
     SerialDriver,
-    /// Once, the only driver while it runs.
+    /// Runs once, as the only driver at the time.
     SingletonDriver,
-    /// Whatever drivers run.
+    /// Runs repeatedly, beside any drivers.
     Anytime,
-    /// After the workload, when all others were killed; the timeline ends with it.
+    /// Runs after the workload, once all others were killed. The timeline ends with it.
     Eventually,
-    /// After the workload, if all others finished; the timeline ends with these.
+    /// Run after the workload, if all others ended by themselves. The timeline ends with them.
     Finally,
-    /// No command: a file that commands use.
+    /// Not a command, but a file that commands use.
     Helper,
 }
 
 impl Prefix {
-    /// All of them.
+    /// All prefixes.
     pub const ALL: [Prefix; 8] = [
         Prefix::First,
         Prefix::ParallelDriver,
@@ -36,7 +36,7 @@ impl Prefix {
         Prefix::Helper,
     ];
 
-    /// The prefix of a file's name. `None` if it has none of these, or nothing behind it.
+    /// Returns the prefix of a file name. `None` if it has none, or nothing after it.
     #[must_use]
     pub fn of(file_name: &str) -> Option<Prefix> {
         let is = |prefix: &Prefix| {
@@ -45,7 +45,7 @@ impl Prefix {
         Prefix::ALL.into_iter().find(is)
     }
 
-    /// As it is written, with its underscore.
+    /// Returns the prefix as it is written, with its underscore.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -60,13 +60,13 @@ impl Prefix {
         }
     }
 
-    /// Whether it is one of the three drivers.
+    /// Returns true for the three types of drivers.
     #[must_use]
     pub fn is_driver(self) -> bool {
         self == Prefix::ParallelDriver || self.is_alone()
     }
 
-    /// Whether no driver runs beside it.
+    /// Returns true for drivers beside which no other driver runs.
     pub(super) fn is_alone(self) -> bool {
         matches!(self, Prefix::SerialDriver | Prefix::SingletonDriver)
     }

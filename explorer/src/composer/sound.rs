@@ -1,4 +1,4 @@
-//! Whether a state that comes from storage can be that of a timeline.
+//! Validation of composer states that come from storage.
 
 use super::limits::{
     ANYTIME_MAX, FINISH_NS_MAX, KILL_NS_MAX, LAST_NS_MAX, PARALLEL_MAX, PAUSE_NS_MAX, RUN_MAX,
@@ -7,13 +7,14 @@ use super::prefix::Prefix;
 use super::state::{ComposerState, Phase, Stopping, Track};
 use super::template::Template;
 
-/// A state that no timeline of the template comes to.
+/// Error for a state that no timeline of the template can reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the composer's state is not one of this test template")]
+#[error("the stored composer state does not fit this test template")]
 pub struct Unsound;
 
 impl ComposerState {
-    /// Whether a timeline of this template can be in this state. It says yes of another template's that this one's could be in.
+    /// Returns true if a timeline of this template can be in this state. This includes states of other templates that this
+    /// template's timelines could be in.
     #[must_use]
     pub fn is_sound(&self, template: &Template) -> bool {
         self.is_drawn_soundly(template) && self.runs_exist(template) && self.phase_is_sound(template)
@@ -97,17 +98,17 @@ impl ComposerState {
         }
     }
 
-    /// Whether what runs is one command with this prefix.
+    /// Returns true if exactly one command runs, and it has this prefix.
     fn is_alone(&self, template: &Template, prefix: Prefix) -> bool {
         self.runs.len() == 1 && self.count(template, |other| other == prefix) == 1
     }
 
-    /// Whether what runs can be left over from before the end of the workload.
+    /// Returns true if the running commands can be left over from before the workload's end.
     fn is_before_last(&self, template: &Template) -> bool {
         self.is_workload(template) || self.is_alone(template, Prefix::First)
     }
 
-    /// Whether what runs may run side by side as a workload.
+    /// Returns true if the running commands may run side by side in a workload.
     fn is_workload(&self, template: &Template) -> bool {
         let parallel = self.count(template, |prefix| prefix == Prefix::ParallelDriver);
         let alone = self.count(template, Prefix::is_alone);

@@ -1,4 +1,4 @@
-//! What starts next while the workload goes on.
+//! The choice of commands to start, up to the workload's end.
 
 use rand_chacha::ChaCha20Rng;
 
@@ -9,7 +9,7 @@ use super::timeline::Composer;
 use crate::plan::draw::numbers::below;
 
 impl Composer<'_> {
-    /// When something is to be drawn or started before the workload's end.
+    /// Returns the vtime of the next draw or start before the workload's end.
     pub(super) fn start_due(&self) -> Option<u64> {
         match self.state.phase {
             Phase::First { started: false } => self.has_node(Prefix::First).next().map(|_| self.state.now_ns),
@@ -18,7 +18,7 @@ impl Composer<'_> {
         }
     }
 
-    /// Draw or start what is due.
+    /// Draws or starts the command that is due.
     pub(super) fn start_step(&mut self, rng: &mut ChaCha20Rng) -> Option<Start> {
         if let Phase::First { started } = &mut self.state.phase {
             *started = true;
@@ -38,7 +38,7 @@ impl Composer<'_> {
         };
         let mut command = next.command;
         if !self.may_start(track, command) {
-            // It has waited long enough.
+            // It has waited for `PATIENCE_NS`. Start one that can start now instead.
             let commands: Vec<usize> = self.startable(track).collect();
             command = one(&commands, rng)?;
         }
@@ -46,7 +46,7 @@ impl Composer<'_> {
         self.start(command, rng)
     }
 
-    /// When something is to be drawn or started on a track.
+    /// Returns the vtime of the next draw or start on a track.
     fn track_due(&self, track: Track) -> Option<u64> {
         match self.state.next(track) {
             None => self.ever(track).next().map(|_| self.state.now_ns),
@@ -58,18 +58,18 @@ impl Composer<'_> {
         }
     }
 
-    /// The commands of a track that can start now or later.
+    /// Returns the commands of a track that can start now or later.
     fn ever(&self, track: Track) -> impl Iterator<Item = usize> {
         let commands = self.template.with(move |prefix| track.has(prefix));
         commands.filter(|command| !self.state.spent.contains(command) && self.is_up(*command))
     }
 
-    /// The commands of a track that can start now.
+    /// Returns the commands of a track that can start now.
     fn startable(&self, track: Track) -> impl Iterator<Item = usize> {
         self.ever(track).filter(move |command| self.may_start(track, *command))
     }
 
-    /// Whether a command of a track could start now: a node of its own is up, and nothing runs that it must not be beside of.
+    /// Returns true if a command of a track can start now: one of its nodes is up, and the running commands permit it.
     pub(super) fn may_start(&self, track: Track, command: usize) -> bool {
         let Some(prefix) = self.template.prefix(command).filter(|prefix| track.has(*prefix)) else {
             return false;
@@ -91,19 +91,19 @@ impl Composer<'_> {
         room && self.is_up(command)
     }
 
-    /// The commands with a prefix that have a node which is up.
+    /// Returns the commands with this prefix that have a node which is up.
     pub(super) fn has_node(&self, prefix: Prefix) -> impl Iterator<Item = usize> {
         self.template.with(move |other| other == prefix).filter(|command| self.is_up(*command))
     }
 
-    /// Whether a command has a node which is up.
+    /// Returns true if a command has a node which is up.
     pub(super) fn is_up(&self, command: usize) -> bool {
         self.template
             .command(command)
             .is_some_and(|command| command.nodes().iter().any(|node| !self.state.down.contains(node)))
     }
 
-    /// Start a command on one of its nodes that are up.
+    /// Starts a command on one of its nodes that are up.
     pub(super) fn start(&mut self, number: usize, rng: &mut ChaCha20Rng) -> Option<Start> {
         let command = self.template.command(number)?;
         let nodes: Vec<u16> = command.nodes().difference(&self.state.down).copied().collect();
@@ -122,7 +122,7 @@ impl Composer<'_> {
     }
 }
 
-/// Evenly one of them.
+/// Returns one of the elements, all equally likely.
 pub(super) fn one<T: Copy>(of: &[T], rng: &mut ChaCha20Rng) -> Option<T> {
     of.get(below(rng, of.len() as u64) as usize).copied()
 }

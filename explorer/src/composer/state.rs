@@ -1,4 +1,4 @@
-//! All that a timeline's composer knows but the template, as plain data.
+//! The state of a timeline's composer, as plain data. It does not include the template.
 
 use std::collections::BTreeSet;
 
@@ -7,30 +7,31 @@ use serde::{Deserialize, Serialize};
 use super::prefix::Prefix;
 use super::template::Template;
 
-/// A command that is to be started, or runs.
+/// Command that is to be started, or runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Start {
-    /// The number of the run. Numbers rise along a timeline.
+    /// Number of the run. Numbers increase along a timeline.
     pub run: u64,
-    /// The number of the command in its template.
+    /// Number of the command in its template.
     pub command: usize,
-    /// The number of the node that runs it.
+    /// Number of the node that runs it.
     pub node: u16,
 }
 
-/// How a timeline is to end.
+/// Planned end of a timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Stopping {
-    /// With all `finally_` commands, once what runs has finished.
+    /// All `finally_` commands run, once the running commands have ended.
     Finally,
-    /// With an `eventually_` command, once what runs was killed.
+    /// An `eventually_` command runs, once the running commands were killed.
     Eventually,
-    /// With the workload.
+    /// The timeline ends with its workload.
     Nothing,
 }
 
-/// Where on its way a timeline is. Times are the latest at which a phase ends.
+/// Phase of a timeline. `until_ns` is the latest vtime at which the phase ends; `told` is true if its action was returned to
+/// the caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Phase {
     First { started: bool },
@@ -42,7 +43,7 @@ pub(super) enum Phase {
     Over { told: bool },
 }
 
-/// Drivers and `anytime_` commands follow each other independently.
+/// Sequence of commands. Drivers and `anytime_` commands are scheduled independently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Track {
     Drivers,
@@ -52,7 +53,7 @@ pub(super) enum Track {
 impl Track {
     pub(super) const ALL: [Track; 2] = [Track::Drivers, Track::Anytime];
 
-    /// Whether commands with this prefix are on it.
+    /// Returns true if commands with this prefix belong to the track.
     pub(super) fn has(self, prefix: Prefix) -> bool {
         match self {
             Track::Drivers => prefix.is_driver(),
@@ -61,45 +62,46 @@ impl Track {
     }
 }
 
-/// What was drawn to start next on a track.
+/// Command that was drawn to start next on a track.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Next {
     pub(super) command: usize,
-    /// Not before this.
+    /// Earliest vtime of the start.
     pub(super) at_ns: u64,
-    /// The pause before it, which is made again when something else kept it from starting.
+    /// Pause before the start. It is repeated if the start had to wait for something else.
     pub(super) pause_ns: u64,
 }
 
-/// The state of a timeline's composer. One that was stored belongs to the template that it was made for: see
+/// State of a timeline's composer. A stored state is valid only for the template that it was made for: see
 /// [`ComposerState::is_sound`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ComposerState {
-    /// The latest vtime that was told of.
+    /// Latest vtime that the caller reported, in nanoseconds.
     pub(super) now_ns: u64,
     pub(super) phase: Phase,
-    /// What was drawn for this timeline: how many parallel drivers run at a time, and how it is to end.
+    /// Maximum number of parallel drivers at a time, drawn for this timeline.
     pub(super) parallel: u8,
+    /// Planned end, drawn for this timeline.
     pub(super) ending: Stopping,
     pub(super) drivers: Option<Next>,
     pub(super) anytime: Option<Next>,
-    /// What runs, by number.
+    /// Running commands, sorted by number.
     pub(super) runs: Vec<Start>,
     pub(super) next_run: u64,
-    /// Singletons that were started.
+    /// Singleton drivers that were started.
     pub(super) spent: BTreeSet<usize>,
-    /// Nodes that get no commands.
+    /// Nodes on which no commands are started.
     pub(super) down: BTreeSet<u16>,
-    /// A driver was started, or an `anytime_` command where there are no drivers.
+    /// True if a driver was started, or an `anytime_` command in a template without drivers.
     pub(super) worked: bool,
-    /// A command did not end by itself.
+    /// True if a command did not end by itself.
     pub(super) killed: bool,
 }
 
 impl ComposerState {
-    /// What runs now, by number.
+    /// Returns the running commands, sorted by number.
     #[must_use]
     pub fn runs(&self) -> &[Start] {
         &self.runs
@@ -119,7 +121,7 @@ impl ComposerState {
         }
     }
 
-    /// How many run whose prefix is such.
+    /// Returns the number of running commands whose prefix satisfies `is`.
     pub(super) fn count(&self, template: &Template, is: impl Fn(Prefix) -> bool) -> usize {
         self.runs.iter().filter(|run| template.prefix(run.command).is_some_and(&is)).count()
     }

@@ -1,4 +1,4 @@
-//! What has become of commands, for the properties that hold of every test template: each command succeeds at least once, and
+//! Counts of commands and their results, for the properties of every test template: each command succeeds at least once, and
 //! none ever fails.
 
 use std::collections::BTreeMap;
@@ -9,35 +9,36 @@ use super::limits::COMMANDS_MAX;
 use super::prefix::Prefix;
 use super::template::{Command, Template, TemplateError, prefix_of};
 
-/// How often a command started, and how it ended by itself. What was killed or lost with its node counts as started only.
+/// Number of starts of a command, and of its ends by result. A command that was killed or lost with its node counts as
+/// started only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counts {
-    /// It was started.
+    /// Number of starts.
     pub started: u64,
-    /// It exited with 0.
+    /// Number of exits with status 0.
     pub succeeded: u64,
-    /// It exited with something else.
+    /// Number of exits with another status.
     pub failed: u64,
 }
 
-/// Counts by the names of a template's commands, those that never started among them.
+/// Counts for each command of a template, including those that never started.
 ///
-/// A piece of a timeline has a tally of its own, in which a command may end that was started in an earlier one.
+/// Each piece of a timeline has its own tally. A command may end in another piece than the one in which it was started.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "BTreeMap<String, Counts>")]
 pub struct Tally(BTreeMap<String, Counts>);
 
 impl Tally {
-    /// No command has started.
+    /// Creates a tally in which all counts are 0.
     #[must_use]
     pub fn new(template: &Template) -> Tally {
         let names = template.commands().iter().map(Command::name);
         Tally(names.map(|name| (name.to_owned(), Counts::default())).collect())
     }
 
-    /// Add what another piece or timeline of the same template counted. Sums do not depend on the order. Names beyond those that a
-    /// template can have are left out.
+    /// Adds the counts of another piece or timeline of the same template. The sums do not depend on the order. Names beyond
+    /// the maximum number of commands are ignored.
     pub fn merge(&mut self, other: &Tally) {
         for (name, more) in &other.0 {
             if self.0.len() < COMMANDS_MAX || self.0.contains_key(name) {
@@ -49,7 +50,7 @@ impl Tally {
         }
     }
 
-    /// What was counted since an earlier place of the same timeline.
+    /// Returns the counts since an earlier point of the same timeline.
     #[must_use]
     pub fn since(&self, earlier: &Tally) -> Tally {
         let since = |(name, counts): (&String, &Counts)| {
@@ -64,23 +65,23 @@ impl Tally {
         Tally(self.0.iter().map(since).collect())
     }
 
-    /// The counts of a command, if it is one of the template's.
+    /// Returns the counts of a command, or `None` if the template does not have it.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Counts> {
         self.0.get(name).copied()
     }
 
-    /// All commands by name.
+    /// Returns all commands by name, with their counts.
     pub fn commands(&self) -> impl Iterator<Item = (&str, Counts)> {
         self.0.iter().map(|(name, counts)| (name.as_str(), *counts))
     }
 
-    /// The commands that never succeeded, which each should do sometimes.
+    /// Returns the commands that never succeeded. Each should do so at least once.
     pub fn never_succeeded(&self) -> impl Iterator<Item = (&str, Counts)> {
         self.commands().filter(|(_, counts)| counts.succeeded == 0)
     }
 
-    /// The commands that failed, which none ever should.
+    /// Returns the commands that failed. None should.
     pub fn ever_failed(&self) -> impl Iterator<Item = (&str, Counts)> {
         self.commands().filter(|(_, counts)| counts.failed > 0)
     }
@@ -148,7 +149,7 @@ mod tests {
             both.merge(&b);
             let later = both.since(&a);
             for (name, counts) in later.commands() {
-                // What has reached the highest number goes no further.
+                // Counts saturate at the highest number.
                 let more = b.get(name).unwrap_or_default();
                 prop_assert_eq!((counts.started, counts.succeeded), (more.started, more.succeeded));
                 prop_assert!(counts.failed == more.failed || both.get(name).unwrap().failed == u64::MAX);

@@ -1,4 +1,4 @@
-//! A test template: the commands of a folder, on all nodes that have them.
+//! Test templates: the commands of a folder, on all nodes that have them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use super::limits::{COMMANDS_MAX, NAME_BYTES_MAX, NODES_MAX};
 use super::prefix::Prefix;
 use crate::plan::problem::quoted;
 
-/// A test command. The same name on several nodes is one command.
+/// Test command. The same name on several nodes is one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
     name: String,
@@ -15,55 +15,55 @@ pub struct Command {
 }
 
 impl Command {
-    /// The name of its file.
+    /// Returns the name of the command's file.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What its name says about when it runs; never [`Prefix::Helper`].
+    /// Returns the prefix of the name; never [`Prefix::Helper`].
     #[must_use]
     pub fn prefix(&self) -> Prefix {
         self.prefix
     }
 
-    /// The nodes that have it, at least one.
+    /// Returns the nodes that have the command; at least one.
     #[must_use]
     pub fn nodes(&self) -> &BTreeSet<u16> {
         &self.nodes
     }
 }
 
-/// The commands of a test template, by name. A command's place among them is its number.
+/// Commands of a test template, sorted by name. A command's index is its number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     commands: Vec<Command>,
 }
 
-/// Why files are no test template.
+/// Reason why files are not a test template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// What no file is called.
-    #[error("{} is no name of a file", quoted(.0))]
+    /// A string cannot be a file name.
+    #[error("{} is not a file name", quoted(.0))]
     NoFileName(String),
-    /// A file that is neither a command nor a helper.
-    #[error("{} is no test command: its name must be one of {} and something behind it", quoted(.0), prefixes())]
+    /// A file is neither a command nor a helper.
+    #[error("{} is not a test command: its name must start with one of {} and have at least one more character", quoted(.0), prefixes())]
     NoPrefix(String),
-    /// A name that is too long.
+    /// A name is too long.
     #[error("the name {} has more than {NAME_BYTES_MAX} bytes", quoted(.0))]
     NameTooLong(String),
-    /// More commands than are possible.
+    /// The template has more than [`COMMANDS_MAX`] commands.
     #[error("a test template has at most {COMMANDS_MAX} commands, and {} is one more", quoted(.0))]
     TooManyCommands(String),
-    /// A node that no world has.
+    /// A node's number is not below [`NODES_MAX`].
     #[error("{} is on node number {node}, and a world has at most {NODES_MAX} nodes", quoted(.name))]
     NoNode {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// The node's number, from 0.
+        /// Number of the node, from 0.
         node: u16,
     },
-    /// Nothing that makes a workload.
+    /// No command makes a workload.
     #[error(
         "there is no driver: a test template needs a parallel_driver_, serial_driver_, singleton_driver_ or anytime_ command"
     )]
@@ -74,7 +74,7 @@ fn prefixes() -> String {
     Prefix::ALL.map(Prefix::as_str).join(", ")
 }
 
-/// The prefix of something that is called so.
+/// Returns the prefix of a file name.
 pub(super) fn prefix_of(name: &str) -> Result<Prefix, TemplateError> {
     if matches!(name, "" | "." | "..") || name.contains(['/', '\0']) {
         return Err(TemplateError::NoFileName(name.to_owned()));
@@ -86,10 +86,11 @@ pub(super) fn prefix_of(name: &str) -> Result<Prefix, TemplateError> {
 }
 
 impl Template {
-    /// A template of these executables, each with the number of the node that has it, in any order. Helpers are ignored.
+    /// Creates a template from executables, each with the number of a node that has it, in any order. Helpers are ignored.
     ///
     /// # Errors
-    /// The first thing that is wrong with them.
+    /// Returns an error for the first invalid name or node number, if there are too many commands, or if no command is a
+    /// driver or `anytime_` command.
     pub fn new(files: impl IntoIterator<Item = (u16, String)>) -> Result<Template, TemplateError> {
         let mut commands: BTreeMap<String, Command> = BTreeMap::new();
         for (node, name) in files {
@@ -114,35 +115,35 @@ impl Template {
         Ok(template)
     }
 
-    /// The commands by their numbers.
+    /// Returns the commands in the order of their numbers.
     #[must_use]
     pub fn commands(&self) -> &[Command] {
         &self.commands
     }
 
-    /// A command by its number.
+    /// Returns the command with this number.
     #[must_use]
     pub fn command(&self, number: usize) -> Option<&Command> {
         self.commands.get(number)
     }
 
-    /// What a command's name says; of a number that none has, nothing.
+    /// Returns the prefix of the command with this number.
     pub(super) fn prefix(&self, number: usize) -> Option<Prefix> {
         self.command(number).map(Command::prefix)
     }
 
-    /// The numbers of the commands whose prefix is such.
+    /// Returns the numbers of the commands whose prefix satisfies `is`.
     pub(super) fn with(&self, is: impl Fn(Prefix) -> bool) -> impl Iterator<Item = usize> {
         let such = self.commands.iter().enumerate().filter(move |(_, command)| is(command.prefix));
         such.map(|(number, _)| number)
     }
 
-    /// Whether there is a command with this prefix.
+    /// Returns true if there is a command with this prefix.
     pub(super) fn has(&self, prefix: Prefix) -> bool {
         self.with(|other| other == prefix).next().is_some()
     }
 
-    /// Whether a node has any of the commands.
+    /// Returns true if a node has any of the commands.
     pub(super) fn uses(&self, node: u16) -> bool {
         self.commands.iter().any(|command| command.nodes.contains(&node))
     }
@@ -190,8 +191,8 @@ mod tests {
         let error = |files: &[(u16, &str)]| template(files).unwrap_err().to_string();
         assert_eq!(
             error(&[(0, "anytime_a"), (0, "run.sh")]),
-            "\"run.sh\" is no test command: its name must be one of first_, parallel_driver_, serial_driver_, \
-             singleton_driver_, anytime_, eventually_, finally_, helper_ and something behind it"
+            "\"run.sh\" is not a test command: its name must start with one of first_, parallel_driver_, serial_driver_, \
+             singleton_driver_, anytime_, eventually_, finally_, helper_ and have at least one more character"
         );
         for name in ["", ".", "..", "a/first_x", "first_\0"] {
             assert_eq!(template(&[(0, name)]), Err(TemplateError::NoFileName(name.to_owned())));

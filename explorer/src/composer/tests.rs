@@ -1,4 +1,4 @@
-//! What the tests of the composer share: templates, and a stream.
+//! Shared parts of the tests of the composer: templates, a stream and steps.
 
 mod caller;
 mod drawn;
@@ -24,19 +24,19 @@ fn rng(seed: u64) -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(seed)
 }
 
-/// What starts, in the order of starting.
+/// Returns the started commands, in the order of their starts.
 fn starts(acts: &[Act]) -> Vec<Start> {
     let start = |act: &Act| if let Act::Start(start) = act { Some(*start) } else { None };
     acts.iter().filter_map(start).collect()
 }
 
-/// Let time go to the next thing that is due, and do it.
+/// Advances to the next due time, and performs what is due.
 fn step(composer: &mut Composer<'_>, rng: &mut ChaCha20Rng) -> (u64, Vec<Act>) {
     let due_ns = composer.due().expect("something is due");
     (due_ns, composer.act(due_ns, rng))
 }
 
-/// As [`step`], until something starts.
+/// Repeats [`step`] until a command starts.
 fn next_start(composer: &mut Composer<'_>, rng: &mut ChaCha20Rng) -> (u64, Start) {
     loop {
         let (now_ns, acts) = step(composer, rng);

@@ -1,4 +1,4 @@
-//! The events of a timeline: what the caller tells, when it is to ask, and what it is to do.
+//! The events of a timeline: the caller's reports, the times of its next calls, and the actions that it has to perform.
 
 use rand_chacha::ChaCha20Rng;
 
@@ -10,22 +10,22 @@ use super::tally::Tally;
 use super::template::Template;
 use crate::plan::draw::numbers::below;
 
-/// What the caller is to do.
+/// Action that the caller has to perform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     /// Start a command.
     Start(Start),
-    /// Kill all commands that run, and tell of the end of each.
+    /// Kill all running commands, and report the end of each.
     KillAll,
-    /// Nothing: the timeline is over. What still runs, because nothing follows on it or because it cannot be killed, is left to the
-    /// caller.
+    /// No action: the timeline is over. Some commands may still run, because no other command follows or because they cannot
+    /// be killed. They are left to the caller.
     Over,
 }
 
-/// The composer of a timeline. See the module.
+/// Composer of a timeline. See the module's documentation.
 ///
-/// The caller asks [`due`](Composer::due) after everything it tells, and calls [`act`](Composer::act) at that time. Vtimes do not
-/// go back: an earlier one than the last counts as the last.
+/// The caller asks [`due`](Composer::due) after every report, and calls [`act`](Composer::act) at that time. Vtimes do not
+/// go back: one that is earlier than the last counts as the last.
 #[derive(Debug)]
 pub struct Composer<'t> {
     pub(super) template: &'t Template,
@@ -34,7 +34,7 @@ pub struct Composer<'t> {
 }
 
 impl<'t> Composer<'t> {
-    /// The beginning of a timeline, with all nodes up.
+    /// Starts a timeline, with all nodes up.
     #[must_use]
     pub fn begin(template: &'t Template, now_ns: u64, rng: &mut ChaCha20Rng) -> Composer<'t> {
         let phase =
@@ -58,10 +58,10 @@ impl<'t> Composer<'t> {
         composer
     }
 
-    /// Go on from a state. The tally starts at nothing.
+    /// Continues a timeline from a state. The tally starts at 0.
     ///
     /// # Errors
-    /// It is not one of this template's timelines.
+    /// Returns an error if no timeline of this template can be in this state.
     pub fn go_on(template: &'t Template, state: ComposerState) -> Result<Composer<'t>, Unsound> {
         if !state.is_sound(template) {
             return Err(Unsound);
@@ -69,8 +69,8 @@ impl<'t> Composer<'t> {
         Ok(Composer { template, state, tally: Tally::new(template) })
     }
 
-    /// From here on this is a timeline of its own: draw anew what is drawn once a timeline, so that those which go on from one
-    /// moment do not all have one bound and one ending.
+    /// Makes this a timeline of its own: draws the bound of parallel drivers and, before the workload's end, the planned end
+    /// again. Timelines that continue from one moment would all have the same ones otherwise.
     pub fn fork(&mut self, rng: &mut ChaCha20Rng) {
         self.state.parallel = 1 + below(rng, PARALLEL_MAX.into()) as u8;
         if self.is_stopped() {
@@ -85,44 +85,44 @@ impl<'t> Composer<'t> {
         };
     }
 
-    /// What is to be stored, and what this piece of the timeline counted.
+    /// Returns the state to be stored, and the counts of this piece of the timeline.
     #[must_use]
     pub fn finish(self) -> (ComposerState, Tally) {
         (self.state, self.tally)
     }
 
-    /// The state so far.
+    /// Returns the current state.
     #[must_use]
     pub fn state(&self) -> &ComposerState {
         &self.state
     }
 
-    /// What was counted so far in this piece of the timeline.
+    /// Returns the counts so far in this piece of the timeline.
     #[must_use]
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// Whether faults may be injected: while drivers run, and neither before nor after.
+    /// Returns true if faults may be injected: while drivers run, and neither before nor after.
     #[must_use]
     pub fn faults_allowed(&self) -> bool {
         self.state.phase == Phase::Driving
     }
 
-    /// Whether the workload was stopped.
+    /// Returns true if the workload was stopped.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         !matches!(self.state.phase, Phase::First { .. } | Phase::Driving)
     }
 
-    /// Whether [`Act::Over`] was told.
+    /// Returns true if [`Act::Over`] was returned.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.state.phase == Phase::Over { told: true }
     }
 
-    /// The vtime at which [`act`](Composer::act) is to be called, in nanoseconds; at once if that has passed. `None`: not before
-    /// something else was told.
+    /// Returns the vtime at which [`act`](Composer::act) is to be called next, in nanoseconds. If it has passed, `act` is
+    /// due at once. `None` if nothing is due before the next report.
     #[must_use]
     pub fn due(&self) -> Option<u64> {
         let due_ns = match self.state.phase {
@@ -132,11 +132,11 @@ impl<'t> Composer<'t> {
         due_ns.map(|due_ns| due_ns.max(self.state.now_ns))
     }
 
-    /// What the caller is to do at this vtime, in this order. Called too early it is nothing.
+    /// Returns the actions that the caller has to perform at this vtime, in this order. None if called too early.
     pub fn act(&mut self, now_ns: u64, rng: &mut ChaCha20Rng) -> Vec<Act> {
         self.pass(now_ns);
         let mut acts = Vec::new();
-        // Nothing ends in here: bounds on what runs, and phases that only go forward, end the loop.
+        // The loop ends, because no run ends in it: the number of running commands is bounded, and phases only go forward.
         while self.due().is_some_and(|due_ns| due_ns <= self.state.now_ns) {
             match self.state.phase {
                 Phase::First { .. } | Phase::Driving => acts.extend(self.start_step(rng).map(Act::Start)),
@@ -146,10 +146,10 @@ impl<'t> Composer<'t> {
         acts
     }
 
-    /// A run has ended. Of runs that there are not, for one that was lost, nothing is taken.
+    /// Notes that a run has ended. Unknown runs, such as those lost with their node, are ignored.
     ///
-    /// A run that somebody killed neither succeeded nor failed. Nor did one that fails when all are to be killed: that may be its
-    /// answer.
+    /// A run that was killed neither succeeded nor failed. The same holds for one that fails while all are being killed,
+    /// since that may be its reaction to the kill.
     pub fn ended(&mut self, run: u64, now_ns: u64, exit_success: bool, killed: bool) {
         self.pass(now_ns);
         let killed = killed || !exit_success && matches!(self.state.phase, Phase::Killing { .. });
@@ -161,29 +161,29 @@ impl<'t> Composer<'t> {
         self.remove(|other| other.run == run, killed);
     }
 
-    /// A node has lost its power, and with it all that ran there. It is down until [`up`](Composer::up).
+    /// Notes that a node has lost power, and all of its runs with it. It is down until [`up`](Composer::up).
     pub fn lost(&mut self, node: u16, now_ns: u64) {
         self.pass(now_ns);
         self.down(node);
         self.remove(|run| run.node == node, true);
     }
 
-    /// A node gets no commands from here on; what runs there goes on.
+    /// Notes that no commands can be started on a node. Commands that run there continue.
     pub fn down(&mut self, node: u16) {
         if self.template.uses(node) {
             self.state.down.insert(node);
         }
     }
 
-    /// A node gets commands again.
+    /// Notes that commands can be started on a node again.
     pub fn up(&mut self, node: u16) {
         self.unblock(|state| {
             state.down.remove(&node);
         });
     }
 
-    /// The workload is over: no driver starts from here on. Says how the timeline is to end; it ends otherwise if commands do not
-    /// finish by themselves. Once stopped, a timeline stays so.
+    /// Stops the workload: no driver starts from here on. Returns the planned end of the timeline. The actual end differs if
+    /// commands do not end by themselves. A stopped timeline stays stopped.
     pub fn stop(&mut self, now_ns: u64) -> Stopping {
         self.pass(now_ns);
         if !self.is_stopped() {
@@ -202,7 +202,7 @@ impl<'t> Composer<'t> {
         self.state.now_ns = self.state.now_ns.max(now_ns);
     }
 
-    /// Take runs away, which ended by themselves or did not.
+    /// Removes runs. `killed` is true if they did not end by themselves.
     fn remove(&mut self, which: impl Fn(&Start) -> bool, killed: bool) {
         self.unblock(|state| {
             let before = state.runs.len();
@@ -217,8 +217,8 @@ impl<'t> Composer<'t> {
         });
     }
 
-    /// A change by which something may come to be able to start that had to wait. It does not start at once, but after its pause:
-    /// timelines differ in what follows on an end, too.
+    /// Applies a change that may let a waiting command start. That command does not start at once, but after its pause, so
+    /// that timelines also differ in what follows the end of a run.
     fn unblock(&mut self, change: impl FnOnce(&mut ComposerState)) {
         let waits = Track::ALL
             .map(|track| self.state.next(track).is_some_and(|next| !self.may_start(track, next.command)));

@@ -1,8 +1,9 @@
-//! Which faults can be on at once: what each takes hold of, and whether that is free.
+//! Checks that faults do not conflict: the resources that each fault needs or holds.
 //!
-//! A node is on, off or paused, and one thing at a time makes it so; what needs the agent needs a node that runs. Of the
-//! knobs of a node (its speed, its clock, a disk's latency, …) each has one setting at a time. Network faults go together
-//! however they are mixed, but for a card that is clogged twice, and for as many as a wire has.
+//! A node is on, off or paused, and only one fault at a time can switch it off or pause it. Resets and faults that need the
+//! agent need a running node. Each setting of a node (its speed, its clock, a disk's latency, …) can be held by one fault at a time.
+//! Network faults combine freely, with two exceptions: a card can be clogged only once at a time, and the number of network
+//! faults at a time is bounded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,8 @@ use super::limits::NETWORK_FAULTS_MAX;
 use super::names::Names;
 use super::problem::{Problem, quoted};
 
-/// Something of which there is one, by the index of its node, disk or unit among the world's names.
+/// Resource that one fault at a time can hold, by the index of its node among the world's names, its disk's number, or its
+/// unit's index among the node's units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Slot {
     Running(usize),
@@ -32,20 +34,24 @@ enum Slot {
 struct Hold {
     line: usize,
     kind: FaultKind,
-    /// `None`: to the end of the run.
+    /// Virtual time at which the fault ends. `None` if it lasts to the end of the run.
     end_ns: Option<u64>,
 }
 
-/// What is held, as of the last entry.
+/// Resources that are held, as of the last entry.
 #[derive(Debug, Default)]
 pub(super) struct Board {
     held: BTreeMap<Slot, Hold>,
-    /// Network faults: when they end, and their lines.
+    /// End and line of each network fault.
     network: BTreeSet<(u64, usize)>,
 }
 
 impl Board {
-    /// Enter a fault that starts, after all that start before it. On an error, which says the field, nothing is entered.
+    /// Enters a fault. It must not start before any fault that was entered earlier.
+    ///
+    /// # Errors
+    /// Returns the field and the problem if the fault conflicts with an entered one, exceeds the maximum number of network
+    /// faults, starts in a quiet period, or lasts beyond the next heal or quiet period. Nothing is entered then.
     pub(super) fn admit(
         &mut self,
         line: usize,
@@ -67,7 +73,7 @@ impl Board {
         }
         let of_network = fault.links().is_some() || matches!(fault, Fault::Clog { .. });
         if of_network {
-            // What ends here has made room.
+            // Faults that end now no longer count.
             self.network = self.network.split_off(&(at_ns.saturating_add(1), 0));
             if self.network.len() >= NETWORK_FAULTS_MAX {
                 let since = self.network.iter().map(|&(_, line)| line).min().unwrap_or(line);
@@ -107,7 +113,8 @@ fn busy(slot: Slot, hold: &Hold, fault: &Fault) -> (&'static str, Problem) {
     }
 }
 
-/// What a fault needs to be free when it starts, and what it holds as long as it lasts. `None` if nothing.
+/// Returns the resource that a fault needs to be free when it starts, and those that it holds while it lasts. `None` if it
+/// neither needs nor holds any.
 fn slots(fault: &Fault, names: &Names) -> Option<(Option<Slot>, Vec<Slot>)> {
     let name = fault.node()?;
     let node = names.nodes().position(|other| other == name)?;

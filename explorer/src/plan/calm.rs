@@ -1,31 +1,31 @@
-//! When a world is to be calm: its heals and quiet periods, and what they end.
+//! Heals and quiet periods of a plan, and the ends that they give to faults.
 
 use everett_fault::Fault;
 
 use super::{Entry, What};
 
-/// A heal, or a quiet period.
+/// Heal or quiet period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Period {
     pub(super) at_ns: u64,
-    /// The first time at which something may start again. A heal's is its own.
+    /// First virtual time at which a fault may start again. A heal's is its own time.
     pub(super) end_ns: u64,
     pub(super) line: usize,
-    /// What it is, for errors.
+    /// Word for the period in errors.
     pub(super) name: &'static str,
 }
 
-/// All of a plan.
+/// All heals and quiet periods of a plan.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Calm {
-    /// In order of time.
+    /// Sorted by time.
     periods: Vec<Period>,
-    /// For each period, which of those up to it ends last.
+    /// For each period, the index of the one that ends last among those up to it.
     last: Vec<usize>,
 }
 
 impl Calm {
-    /// Of entries in order of time, with their lines.
+    /// Collects the periods of entries, which are in order of time and come with their lines.
     pub(super) fn of<'e>(entries: impl Iterator<Item = (usize, &'e Entry)>) -> Calm {
         let mut calm = Calm::default();
         for (line, entry) in entries {
@@ -43,19 +43,20 @@ impl Calm {
         calm
     }
 
-    /// The quiet period in which this time lies; of several, the one that ends last.
+    /// Returns the quiet period in which this time lies. If there are several, returns the one that ends last.
     pub(super) fn around(&self, at_ns: u64) -> Option<&Period> {
         let begun = self.periods.partition_point(|period| period.at_ns <= at_ns);
         let last = &self.periods[self.last[begun.checked_sub(1)?]];
         (last.end_ns > at_ns).then_some(last)
     }
 
-    /// The first heal or quiet period that begins after this time. What starts with one starts after it.
+    /// Returns the first heal or quiet period that begins after this time. A fault that starts at the time of a heal starts
+    /// after that heal.
     pub(super) fn next(&self, at_ns: u64) -> Option<&Period> {
         self.periods.get(self.periods.partition_point(|period| period.at_ns <= at_ns))
     }
 
-    /// When a fault ends. `None`: at once, or not before the end of the run.
+    /// Returns the time at which a fault ends. `None` if it does not last, or lasts to the end of the run.
     pub(super) fn end(&self, at_ns: u64, for_ns: Option<u64>, fault: &Fault) -> Option<u64> {
         if !fault.kind().lasts() || matches!(fault, Fault::PowerLoss { restart: None, .. }) {
             return None;
@@ -83,7 +84,7 @@ mod tests {
 
     #[test]
     fn around_and_next() {
-        // A long period with a short one and a heal inside, another heal behind.
+        // A long period that contains a short one and a heal, and another heal after it.
         let calm = calm(&[(10, Some(100)), (20, Some(5)), (30, None), (200, None)]);
         let around = |at| calm.around(at).map(|p| p.line);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Whether an entry is possible in a world, whatever else is in the plan.
+//! Checks of a single entry against a world, independent of the other entries.
 
 use everett_fault::{Fault, Group};
 
@@ -8,7 +8,7 @@ use super::names::Names;
 use super::problem::Problem;
 use super::{Entry, What};
 
-/// Tell what is wrong with an entry, but nothing about fields that are known to be wrong.
+/// Reports the errors of an entry. Fields that already have an error are skipped.
 pub(super) fn entry(entry: &Entry, names: &Names, faulty: &mut Faulty) {
     let mut found: Vec<(&'static str, Problem)> = Vec::new();
     if entry.at_ns > AT_NS_MAX {
@@ -58,7 +58,8 @@ fn targets(fault: &Fault, names: &Names, found: &mut Vec<(&'static str, Problem)
             }
             found.extend(nodes.iter().filter_map(|node| Some((field, names.check_node(node).err()?))));
         }
-        // A link joins two nodes: there is none only if both groups are the same single one, or the world has none.
+        // A link joins two nodes. There is none if both groups consist of the same single node, or if the world has no
+        // nodes.
         let alone = |group: &Group| match group {
             Group::All => names.nodes().take(2).map(str::to_owned).collect::<Vec<_>>(),
             Group::Nodes(nodes) => nodes.iter().take(2).cloned().collect(),

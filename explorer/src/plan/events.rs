@@ -1,4 +1,4 @@
-//! A plan as an executor walks it: starts and ends in exact order, and a place in them that a moment can hold.
+//! A plan as an executor walks it: starts and ends in exact order, and a cursor that moments store.
 
 use everett_fault::Fault;
 use serde::{Deserialize, Serialize};
@@ -6,30 +6,30 @@ use serde::{Deserialize, Serialize};
 use super::calm::Calm;
 use super::{Entry, What};
 
-/// Something that happens.
+/// Start or end of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// When, in nanoseconds of vtime after *ready*.
+    /// Virtual time, in nanoseconds after *ready*.
     pub at_ns: u64,
-    /// Which entry of the plan it belongs to, from 0: a start and its end have the same.
+    /// Index of the event's entry in the plan. A start and its end have the same.
     pub id: u32,
-    /// What.
+    /// Kind of event.
     pub what: Happening,
 }
 
-/// What happens.
+/// Kind of event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Happening {
-    /// A fault starts. One that does not last is over with it and has no end.
+    /// A fault starts. Faults that do not last have no end event.
     Start(Fault),
-    /// The fault with this id ends.
+    /// The fault of this entry ends.
     End,
-    /// All that can end has ended: the world heals. For how long nothing is done to it, the plan's entry says.
+    /// The world heals: all faults that can end have ended. For a quiet period, the plan's entry has its length.
     HealAll,
 }
 
 impl Happening {
-    /// At one time, faults end before the world heals, and others start after that.
+    /// Order of events at one time: faults end, then the world heals, then faults start.
     fn rank(&self) -> u8 {
         match self {
             Happening::End => 0,
@@ -45,7 +45,7 @@ pub struct Events {
     list: Vec<Event>,
 }
 
-/// A place in the events of a plan: how many of them have happened.
+/// Position in the events of a plan: the number of events that have happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Cursor {
     happened: u64,
@@ -70,13 +70,13 @@ impl Events {
         Events { list }
     }
 
-    /// All of them. An event's index is its sequence number.
+    /// Returns all events. An event's index is its sequence number.
     #[must_use]
     pub fn all(&self) -> &[Event] {
         &self.list
     }
 
-    /// Whether what has happened up to this place is the same in both.
+    /// Returns true if both have the same events before this cursor.
     #[must_use]
     pub fn agree_up_to(&self, cursor: &Cursor, other: &Events) -> bool {
         let happened = usize::try_from(cursor.happened).unwrap_or(usize::MAX);
@@ -86,13 +86,14 @@ impl Events {
         }
     }
 
-    /// The event that happens next.
+    /// Returns the next event.
     #[must_use]
     pub fn next(&self, cursor: &Cursor) -> Option<&Event> {
         self.list.get(usize::try_from(cursor.happened).ok()?)
     }
 
-    /// The next event if its time has come, in nanoseconds after *ready*; the cursor passes it. Call until there is none.
+    /// Returns the next event if it is due at `now_ns`, in nanoseconds after *ready*, and moves the cursor past it. Call
+    /// this until it returns `None`.
     pub fn due(&self, cursor: &mut Cursor, now_ns: u64) -> Option<&Event> {
         let event = self.next(cursor).filter(|event| event.at_ns <= now_ns)?;
         cursor.happened += 1;

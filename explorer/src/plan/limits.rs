@@ -1,16 +1,16 @@
-//! Every bound of a plan, by name.
+//! Bounds of a plan.
 
-/// The most bytes of a plan.
+/// Maximum size of a plan, in bytes.
 pub const PLAN_BYTES_MAX: usize = 8 << 20;
-/// The most lines of a plan, empty ones and comments among them.
+/// Maximum number of lines, including empty ones and comments.
 pub const LINES_MAX: usize = 20_000;
-/// The most bytes of a line, without its end.
+/// Maximum length of a line without its end, in bytes.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
-/// The latest time at which something may start, in nanoseconds after *ready*: a day.
+/// Latest start of an entry, in nanoseconds after *ready*: a day.
 pub const AT_NS_MAX: u64 = 86_400_000_000_000;
-/// The longest that something may last, in nanoseconds: a day.
+/// Maximum duration of an entry, in nanoseconds: a day.
 pub const FOR_NS_MAX: u64 = 86_400_000_000_000;
-/// The most errors that are told of at once.
+/// Maximum number of errors that are reported at once.
 pub const ERRORS_MAX: usize = 20;
-/// The most network faults at a time: as many as a wire is under.
+/// Maximum number of network faults at a time, as on the wire.
 pub const NETWORK_FAULTS_MAX: usize = everett_fault::limits::NETWORK_FAULTS_MAX;

@@ -1,23 +1,22 @@
-//! Fault plans: what is done to a world when, as data that is drawn, written by hand or edited.
+//! Fault plans: the faults of a world over time, as data that is drawn, written by hand or edited.
 //!
-//! A plan is JSON lines, one entry a line; empty lines and lines that start with `#` are comments. `docs/faults.md` is the
+//! A plan is JSON lines, one entry per line. Empty lines and lines that start with `#` are comments. `docs/faults.md` is the
 //! user's page about it.
 //!
-//! - `limits`: every bound by name; `names`: what of a world can be named
+//! - `limits`: bounds; `names`: names of a world that entries refer to
 //! - `line`: one line, from text to an [`Entry`] and back
-//! - `check`: whether an entry is possible in a world; `calm` and `board`: whether entries go together
-//! - `problem`: what can be wrong
-//! - `events`: a plan as starts and ends in exact order, and a place in it
+//! - `check`: checks of a single entry; `calm` and `board`: checks of entries against each other
+//! - `problem`: errors
+//! - `events`: a plan as starts and ends in exact order, and a cursor into it
 //! - [`draw`]: plans drawn from the world's streams
 //!
-//! Not here: how faults are done, the catalogue of faults and the bounds of their values (`everett_fault`).
+//! Not here: applying faults, the catalogue of faults and the bounds of their values (`everett_fault`).
 //!
 //! **Invariants.**
-//! - Every [`Plan`] passed all checks, however it came to be: of one that was parsed, drawn or put together, the executor
-//!   may assume that every name exists, that nothing lasts into a quiet period, and that no node is switched off twice.
-//! - A plan is in the order of time, entries of one time in the order in which they were given. An entry's place in it is
-//!   its id.
-//! - What [`Plan::write`] gives is parsed as the same plan.
+//! - Every [`Plan`] passed all checks, whether it was parsed, drawn or built from entries. The executor may assume that
+//!   every name exists, that no fault lasts into a quiet period, and that no node is switched off twice.
+//! - Entries are in order of time. Entries of one time keep the order in which they were given. An entry's index is its id.
+//! - The output of [`Plan::write`] is parsed as the same plan.
 
 mod board;
 mod calm;
@@ -40,39 +39,39 @@ pub use events::{Cursor, Event, Events, Happening};
 pub use names::{Names, NodeNames};
 pub use problem::{PlanError, PlanErrors, Problem};
 
-/// What is done, when and for how long.
+/// Entry of a plan: a fault, a heal or a quiet period.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// When, in nanoseconds of vtime after *ready*.
+    /// Start, in nanoseconds of vtime after *ready*.
     pub at_ns: u64,
-    /// For how long, in nanoseconds. `None` of what lasts: until the next heal or quiet period, else the end of the run.
+    /// Duration, in nanoseconds. If `None`, a lasting fault ends at the next heal or quiet period, or with the run.
     pub for_ns: Option<u64>,
-    /// What.
+    /// Content of the entry.
     pub what: What,
 }
 
-/// What an entry says.
+/// Content of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
-    /// Something is done to the world.
+    /// A fault starts.
     Fault(Fault),
     /// Everything heals.
     Heal,
-    /// Everything heals, and nothing is done for the entry's time.
+    /// Everything heals, and no fault starts for the entry's duration.
     Quiet,
 }
 
-/// A fault plan for a world.
+/// Fault plan of a world.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
     entries: Vec<Entry>,
 }
 
 impl Plan {
-    /// Read a plan for the world with these names.
+    /// Reads a plan for a world with these names.
     ///
     /// # Errors
-    /// All that is wrong with it, up to a bound.
+    /// Returns all errors of the plan, at most [`limits::ERRORS_MAX`].
     pub fn parse(text: &str, names: &Names) -> Result<Plan, PlanErrors> {
         let mut draft = Draft::default();
         if let Some(fits) = text.as_bytes().get(..limits::PLAN_BYTES_MAX)
@@ -82,7 +81,7 @@ impl Plan {
             return Err(PlanErrors::sorted(draft.errors));
         }
         for (i, text) in text.lines().enumerate() {
-            // Errors are told in the order of lines: those beyond the bound would not be.
+            // Errors are sorted by line and then cut, so those of later lines would not be reported.
             if draft.errors.len() > limits::ERRORS_MAX {
                 break;
             }
@@ -103,10 +102,10 @@ impl Plan {
         draft.finish(names)
     }
 
-    /// A plan from entries. In errors, an entry's place counts as its line.
+    /// Builds a plan from entries. In errors, an entry's position counts as its line.
     ///
     /// # Errors
-    /// All that is wrong with them, up to a bound.
+    /// Returns all errors of the entries, at most [`limits::ERRORS_MAX`].
     pub fn new(entries: Vec<Entry>, names: &Names) -> Result<Plan, PlanErrors> {
         let mut draft = Draft::default();
         for (i, entry) in entries.into_iter().enumerate() {
@@ -122,34 +121,35 @@ impl Plan {
         draft.finish(names)
     }
 
-    /// The entries in order. An entry's index is its id.
+    /// Returns the entries in order. An entry's index is its id.
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// The plan as text, in canonical form: one line an entry, with all of its fields.
+    /// Returns the plan as text in canonical form: one line per entry, with all of its fields.
     #[must_use]
     pub fn write(&self) -> String {
         self.entries.iter().map(|entry| line::write(entry) + "\n").collect()
     }
 
-    /// What an executor does, in exact order.
+    /// Returns the events of the plan, in exact order.
     #[must_use]
     pub fn events(&self) -> Events {
         Events::of(&self.entries)
     }
 }
 
-/// A plan that is being put together.
+/// Plan under construction.
 #[derive(Default)]
 struct Draft {
-    /// Entries that are right by themselves, with their lines.
+    /// Entries that are valid by themselves, with their lines.
     entries: Vec<(usize, Entry)>,
-    /// Bytes of these in canonical form.
+    /// Size of these entries in canonical form, in bytes.
     bytes: usize,
     errors: Vec<PlanError>,
-    /// A line that cannot be used may have been a heal, without which nothing can be said about how long others last.
+    /// True if an invalid line may have been a heal or a quiet period. The ends of other faults are unknown then, and checks
+    /// of entries against each other are skipped.
     healing_unclear: bool,
 }
 
@@ -161,7 +161,7 @@ impl Draft {
     fn add(&mut self, line: usize, entry: Option<Entry>, mut faulty: Faulty, names: &Names) {
         if let Some(entry) = &entry {
             check::entry(entry, names, &mut faulty);
-            // What was short enough as it was written may not be so in canonical form, and could not be read back.
+            // An entry that is short enough as written can be too long in canonical form, which could then not be read back.
             if faulty.is_empty() {
                 let before = self.bytes;
                 let bytes = line::write(entry).len();

@@ -1,4 +1,4 @@
-//! What a world has that a plan can name.
+//! Names of a world that a plan can refer to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,16 +6,16 @@ use crate::suggest;
 
 use super::problem::{Problem, quoted, some_of};
 
-/// What one node has.
+/// Disks and units of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeNames {
-    /// How many data disks.
+    /// Number of data disks.
     pub disks: u32,
-    /// Its units: the services that the agent starts.
+    /// Units: the services that the agent starts.
     pub units: BTreeSet<String>,
 }
 
-/// The nodes of a world and what each has.
+/// Nodes of a world with their disks and units.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Names {
     nodes: BTreeMap<String, NodeNames>,
@@ -28,18 +28,18 @@ impl FromIterator<(String, NodeNames)> for Names {
 }
 
 impl Names {
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn count(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The nodes' names, in the order of the alphabet.
+    /// Returns the names of the nodes, in alphabetical order.
     pub fn nodes(&self) -> impl Iterator<Item = &str> + Clone {
         self.nodes.keys().map(String::as_str)
     }
 
-    /// What a node has, if there is one of this name.
+    /// Returns the disks and units of a node, or `None` if no node has this name.
     #[must_use]
     pub fn node(&self, name: &str) -> Option<&NodeNames> {
         self.nodes.get(name)
@@ -57,7 +57,7 @@ impl Names {
             Some(has) if disk >= has.disks => {
                 Err(Problem::NoDisk { node: quoted(node), disk, disks: has.disks })
             }
-            // A node that does not exist is an error of its own.
+            // A node that does not exist is reported separately.
             _ => Ok(()),
         }
     }
@@ -74,7 +74,7 @@ impl Names {
     }
 }
 
-/// What to say after a name that does not exist: the nearest one, or all.
+/// Returns the hint after an unknown name: the nearest known name, or `all` followed by a list of the known names.
 pub(crate) fn hint<'k>(name: &str, known: impl Iterator<Item = &'k str> + Clone, all: &str) -> String {
     match suggest::nearest(name, known.clone()) {
         Some(near) => format!("did you mean {}?", quoted(near)),

@@ -1,4 +1,4 @@
-//! What can be wrong with a plan, as one line for each error.
+//! Errors of a plan, each as one line.
 
 use std::fmt;
 
@@ -8,28 +8,28 @@ use everett_input::units::{UnitError, write_duration_ns};
 
 use super::limits::{AT_NS_MAX, ERRORS_MAX, LINE_BYTES_MAX, LINES_MAX, NETWORK_FAULTS_MAX, PLAN_BYTES_MAX};
 
-/// The most characters of a name or value of the plan's that an error repeats.
+/// Maximum length of a name or value that an error quotes, in characters.
 const QUOTED_CHARS_MAX: usize = 48;
-/// The most names that an error lists.
+/// Maximum number of names that an error lists.
 const LISTED_MAX: usize = 24;
 
-/// All that is wrong with a plan, by line. At most [`ERRORS_MAX`] are told of.
+/// Errors of a plan, sorted by line. At most [`ERRORS_MAX`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanErrors {
-    /// At least one, in the order of the lines.
+    /// Errors in the order of the lines; at least one.
     pub errors: Vec<PlanError>,
-    /// There are more.
+    /// True if there are more errors than [`ERRORS_MAX`].
     pub more: bool,
 }
 
-/// One error.
+/// Error of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct PlanError {
-    /// The line, from 1. Of a plan that was not read from text: the entry, from 1.
+    /// Line number from 1, or the entry's number from 1 if the plan was not read from text.
     pub line: usize,
-    /// The field, such as `links.from`; empty for the whole line.
+    /// Path of the field, such as `links.from`; empty for the whole line.
     pub field: String,
-    /// What is wrong with it.
+    /// Problem with the field or line.
     pub what: Problem,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Display for PlanErrors {
 }
 
 impl PlanErrors {
-    /// Errors in any order.
+    /// Sorts errors by line and keeps the first [`ERRORS_MAX`].
     pub(super) fn sorted(mut errors: Vec<PlanError>) -> PlanErrors {
         errors.sort_by_key(|error| error.line);
         let more = errors.len() > ERRORS_MAX;
@@ -64,7 +64,7 @@ impl PlanErrors {
     }
 }
 
-/// What is wrong with a line or a field. Names and values in it are quoted and shortened.
+/// Problem with a line or a field. Names and values in its message are quoted and shortened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum Problem {
@@ -74,108 +74,108 @@ pub enum Problem {
     /// The plan has too many lines.
     #[error("a plan has at most {LINES_MAX} lines")]
     TooManyLines,
-    /// More network faults at once than a wire can have.
+    /// More network faults are active at once than a wire supports.
     #[error(
         "at most {NETWORK_FAULTS_MAX} network faults at a time, and as many are active since line {since} and later"
     )]
     TooManyAtOnce { since: usize },
-    /// The line is too long, as it is or in canonical form.
+    /// The line is too long, as written or in canonical form.
     #[error("a line has at most {LINE_BYTES_MAX} bytes")]
     LineTooLong,
-    /// Not JSON.
+    /// The line is not JSON.
     #[error("not JSON: {0}")]
     NotJson(String),
-    /// A value of another type.
+    /// A value has the wrong type.
     #[error("expected {expected}, found {found}")]
     Type { expected: &'static str, found: &'static str },
-    /// A field that is needed.
+    /// A required field is missing.
     #[error("is missing")]
     Missing,
-    /// A field twice.
+    /// A field is given twice.
     #[error("is given twice")]
     Twice,
-    /// A field that nobody reads.
+    /// A field is unknown.
     #[error("unknown field; {0}")]
     UnknownField(String),
-    /// A fault that does not exist.
+    /// The fault does not exist.
     #[error("there is no fault {name}; {hint}")]
     NoFault { name: String, hint: String },
-    /// A node that does not exist.
+    /// The node does not exist.
     #[error("there is no node {name}; {hint}")]
     NoNode { name: String, hint: String },
-    /// A disk that does not exist.
+    /// The disk does not exist.
     #[error("node {node} has no data disk {disk}: it has {disks}, counted from 0")]
     NoDisk { node: String, disk: u32, disks: u32 },
-    /// A unit that does not exist.
+    /// The unit does not exist.
     #[error("node {node} has no unit {name}; {hint}")]
     NoUnit { node: String, name: String, hint: String },
-    /// A word that is none of those known here.
-    #[error("{found} is none of {words}")]
+    /// A word is not one of those that the field accepts.
+    #[error("{found} is not one of {words}")]
     NoneOf { found: String, words: String },
-    /// A list with nothing in it.
+    /// A list is empty.
     #[error("names no node")]
     NoNodes,
-    /// Links of which there are none in this world.
+    /// The groups have no links between them.
     #[error("there is no link between two nodes among these")]
     NoLinks,
-    /// A number below zero.
+    /// A number is negative.
     #[error("must not be negative")]
     Negative,
-    /// A number that no value holds.
+    /// A number is too large for its type.
     #[error("is too large")]
     TooLarge,
-    /// A duration that cannot be read.
+    /// A duration cannot be parsed.
     #[error(transparent)]
     Unit(#[from] UnitError),
-    /// A duration that is no text of one.
-    #[error("{0} is no duration; write one such as \"1.5s\"")]
+    /// A string is too long for a duration, or has characters that no duration has.
+    #[error("{0} is not a duration; write one such as \"1.5s\"")]
     NoDuration(String),
-    /// A time beyond the bound.
+    /// A time is later than a day, or a duration is longer than a day.
     #[error("is beyond a day ({})", write_duration_ns(AT_NS_MAX))]
     BeyondADay,
-    /// A duration of nothing.
-    #[error("must be longer than nothing")]
+    /// A duration is 0.
+    #[error("must be longer than 0")]
     Zero,
-    /// A distribution with not exactly one form.
+    /// A distribution does not have exactly one form.
     #[error("give one of \"constant\", \"uniform\" and \"quantiles\"")]
     DistributionForm,
-    /// A value that is out of the fault's bounds.
+    /// A value is outside the bounds of its fault.
     #[error(transparent)]
     Value(#[from] FaultError),
-    /// A duration of something that is over at once.
-    #[error("{0} is over at once and cannot last")]
+    /// An entry that does not last has a duration.
+    #[error("{0} is instantaneous and takes no duration")]
     NothingLasts(&'static str),
-    /// A duration of a power loss without a restart.
+    /// A power loss without a restart has a duration.
     #[error("a node that never restarts stays off for good")]
     NeverRestarts,
-    /// A fault that lasts into a quiet period.
+    /// A fault lasts beyond the beginning of a heal or quiet period.
     #[error("lasts until {end}, beyond the {what} of line {line} at {at}", end = write_duration_ns(*.end_ns), at = write_duration_ns(*.at_ns))]
     Crosses { end_ns: u64, what: &'static str, line: usize, at_ns: u64 },
-    /// A fault that starts in a quiet period.
+    /// A fault starts in a quiet period.
     #[error("starts in the quiet period of line {line}, which lasts until {end}", end = write_duration_ns(*.end_ns))]
     InQuiet { line: usize, end_ns: u64 },
-    /// A node that is off or paused.
+    /// The node is off or paused.
     #[error("{node} is {state} since line {line}")]
     NotRunning { node: String, state: &'static str, line: usize },
-    /// Something that is already under a fault of the kind.
+    /// Another fault still holds the resource.
     #[error("is still under the {fault} of line {line}")]
     Busy { fault: &'static str, line: usize },
 }
 
-/// A text of somebody's in quotes, on one line and not too long.
+/// Returns foreign text in quotes, on one line, and cut to [`QUOTED_CHARS_MAX`] characters.
 pub(crate) fn quoted(text: &str) -> String {
     let short: String = text.chars().take(QUOTED_CHARS_MAX).collect();
     if short.len() < text.len() { format!("{short:?}…") } else { format!("{short:?}") }
 }
 
-/// A name without quotes where that is clear.
+/// Returns a name, in quotes only if it has unusual characters or is too long.
 pub(super) fn bare(name: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
     let clear = (1..=QUOTED_CHARS_MAX).contains(&name.len()) && name.bytes().all(plain);
     if clear { name.to_owned() } else { quoted(name) }
 }
 
-/// Names in a row, the first of them if there are many.
+/// Returns a list of names, cut after [`LISTED_MAX`].
 pub(super) fn some_of<'n>(names: impl Iterator<Item = &'n str>) -> String {
     let mut text = String::new();
     for (i, name) in names.enumerate() {

@@ -1,4 +1,4 @@
-//! What the tests of plans share: a world, and any faults in it.
+//! Shared parts of the tests of plans: a world, and generators of faults and entries.
 
 mod bad_lines;
 mod documented;
@@ -30,7 +30,7 @@ fn parse(text: &str) -> Result<Plan, PlanErrors> {
     Plan::parse(text, &names())
 }
 
-/// The errors of a plan, as they are shown.
+/// Returns the errors of a plan as they are shown.
 fn told(text: &str) -> String {
     parse(text).expect_err(text).to_string()
 }
@@ -55,7 +55,7 @@ fn links() -> impl Strategy<Value = Links> {
     })
 }
 
-/// Times from `least` to `most`, in all forms.
+/// Generates distributions of times from `least` to `most`, in all forms.
 fn times(least: u64, most: u64) -> impl Strategy<Value = Distribution> {
     let time = move || least..=most;
     let points = prop::collection::vec((1..PPM, time()), 0..4);
@@ -71,7 +71,7 @@ fn times(least: u64, most: u64) -> impl Strategy<Value = Distribution> {
     ]
 }
 
-/// Any fault that is possible in the world.
+/// Generates faults that are possible in the world.
 fn fault() -> impl Strategy<Value = Fault> {
     let any_time = || times(0, 86_400_000_000_000);
     let modes = prop::sample::select(vec![PartitionMode::Drop, PartitionMode::Hold, PartitionMode::Slow]);
@@ -116,7 +116,7 @@ fn fault() -> impl Strategy<Value = Fault> {
     ]
 }
 
-/// Any entry that is possible by itself. Times are few, so that entries meet.
+/// Generates entries that are valid by themselves. They share few times, so that they conflict.
 fn entry() -> impl Strategy<Value = Entry> {
     let what = prop_oneof![
         16 => fault().prop_map(What::Fault),
@@ -133,7 +133,7 @@ fn entry() -> impl Strategy<Value = Entry> {
     })
 }
 
-/// A plan of what is left of some entries when those that cannot go together are taken out.
+/// Builds a plan from entries. Conflicting ones are removed.
 fn mended(mut entries: Vec<Entry>) -> Plan {
     loop {
         match Plan::new(entries.clone(), &names()) {

@@ -1,37 +1,38 @@
-//! Properties that every world has, unless it ignores them by name.
+//! Built-in properties. Every world has them, unless it ignores them by name.
 //!
-//! Kernels' troubles are judged here. The others are names for what the caller judged, so that there is one list of what can be
-//! ignored: a name that is not on it is judged as well, but no world can switch it off.
+//! Problems of kernels are judged here. The other names are for results that the caller judges, so that one list has
+//! everything that can be ignored. The caller may use a name that is not on the list. Such a property is judged as well, but
+//! no world can ignore it.
 
 use super::kernel::Trouble;
 
-/// A service ended that should not have.
+/// A service ended unexpectedly.
 pub const SERVICE_EXIT: &str = "service exit";
-/// A driver of the workload ended in failure.
+/// A driver of the workload failed.
 pub const DRIVER_EXIT: &str = "driver exit";
 /// A check of the workload failed.
 pub const FAILED_CHECK: &str = "failed check";
-/// A machine does not get ready.
+/// A machine did not become ready.
 pub const NOT_READY: &str = "not ready";
 /// A machine stopped by itself.
 pub const MACHINE_STOPPED: &str = "machine stopped";
-/// A machine that starts again does not mount a file system that it had made before.
+/// A restarted machine cannot mount a file system that it had made before.
 pub const FILE_SYSTEM_DAMAGED: &str = "file system damaged";
-/// Everett's own CPU panicked: a defect of Everett's, not of the guest.
+/// Everett's own CPU panicked. This is a defect of Everett, not of the guest.
 pub const ENGINE_FAILURE: &str = "engine failure";
-/// A guest's agent is gone, or says what makes no sense.
+/// A guest's agent is gone, or sends invalid messages.
 pub const AGENT_FAILURE: &str = "agent failure";
-/// No correct server could have told clients what they were told.
+/// The answers that clients got cannot come from any correct server.
 pub const LINEARIZABILITY: &str = "linearizability";
-/// A write was acknowledged and is gone.
+/// An acknowledged write is gone.
 pub const LOST_WRITE: &str = "lost write";
 
-/// When nothing is done to a world any more it comes to rest, and its checks can run.
+/// The world did not become calm after its faults ended, so its checks could not run.
 pub const NOT_CALM: &str = "not calm";
-/// A history has lines that cannot be used.
+/// A history has invalid lines.
 pub const BAD_HISTORY: &str = "bad history";
 
-/// What the caller judges.
+/// Properties that the caller judges.
 const TOLD: [&str; 12] = [
     SERVICE_EXIT,
     DRIVER_EXIT,
@@ -59,7 +60,7 @@ const TROUBLES: [Trouble; 9] = [
     Trouble::FileSystem,
 ];
 
-/// The names of all of them.
+/// Returns the names of all built-in properties.
 pub fn names() -> impl Iterator<Item = &'static str> + Clone {
     TROUBLES.into_iter().map(Trouble::name).chain(TOLD)
 }
@@ -73,7 +74,7 @@ mod tests {
     #[test]
     fn each_has_a_name_of_its_own() {
         assert_eq!(names().collect::<BTreeSet<_>>().len(), names().count());
-        // The last of the enum: whoever adds a trouble behind it has to add it to the list.
+        // `FileSystem` is the last variant. A variant that is added after it must be added to `TROUBLES`, and named here.
         assert_eq!(TROUBLES.len(), Trouble::FileSystem as usize + 1);
         assert!(TROUBLES.is_sorted_by(|a, b| a < b));
     }

@@ -1,31 +1,32 @@
-//! What a world file declares.
+//! Declared properties, as a world file has them.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// A `[[property]]` table. Exactly one of `never`, `eventually` and `sometimes` is given: an expression over lines.
+/// A `[[property]]` table. Exactly one of `never`, `eventually` and `sometimes` is given: a regular expression for lines.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct PropertyConfig {
-    /// Its name in reports: 1 to 64 of `a-z A-Z 0-9 - _ .` and spaces. No other property has it.
+    /// Name in reports: 1 to 64 of `a-z A-Z 0-9 - _ .` and spaces, unique among all properties.
     pub name: String,
-    /// A line that matches is a hit.
+    /// Expression that no line may match. Each matching line is a hit.
     #[serde(default)]
     pub never: Option<String>,
-    /// Whenever faults have ended for good, a line that matches must come before the timeline ends: none is a hit.
+    /// Expression that a line must match after faults have ended for good and before the timeline ends. It is a hit if none
+    /// does.
     #[serde(default)]
     pub eventually: Option<String>,
-    /// At least one timeline of an exploration must have a line that matches. Never a hit.
+    /// Expression that a line of at least one timeline must match. Never a hit.
     #[serde(default)]
     pub sometimes: Option<String>,
-    /// The units whose lines it is about; `*` stands for any characters. All if it is not given.
+    /// Pattern for units whose lines are judged; `*` stands for any characters. If absent, lines of all units are.
     #[serde(default)]
     pub unit: Option<String>,
-    /// The nodes whose lines it is about. All if it is not given.
+    /// Nodes whose lines are judged. If absent, those of all nodes are.
     #[serde(default)]
     pub nodes: Option<BTreeSet<String>>,
-    /// It is about lines of kernels' consoles, and not about programs' output.
+    /// True if lines of kernels' consoles are judged instead of programs' output.
     #[serde(default)]
     pub console: bool,
 }

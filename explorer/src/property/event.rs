@@ -1,49 +1,49 @@
-//! What is judged.
+//! Events that are judged.
 
-/// Something that happened on a timeline. Events come in the order of the world.
+/// Event of a timeline. Events come in the order of the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event<'t> {
-    /// When, in nanoseconds of vtime.
+    /// Virtual time of the event, in nanoseconds.
     pub vtime_ns: u64,
-    /// On which node, by its index in the world.
+    /// Node of the event, by its index in the world.
     pub node: Option<u16>,
-    /// What.
+    /// Content of the event.
     pub what: What<'t>,
 }
 
-/// What happened.
+/// Content of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What<'t> {
     /// A program printed a line.
     Line {
-        /// Its name.
+        /// Name of the program.
         unit: &'t str,
-        /// The line, without its end.
+        /// Line without its end.
         text: &'t str,
     },
     /// The node's kernel printed a line.
     Console(&'t str),
-    /// The caller found something wrong.
+    /// The caller found a problem.
     Found {
-        /// As what, of [`builtin`](super::builtin).
+        /// Property that is violated, usually one of [`builtin`](super::builtin).
         property: &'t str,
-        /// What, in one line.
+        /// Description in one line.
         text: &'t str,
     },
-    /// The node stands still: it is paused, stalled, slowed down or cut off.
+    /// The node does not run normally: it is paused, stalled, slowed down or cut off.
     StandsStill {
-        /// Until when, in nanoseconds of vtime.
+        /// End of that state, in nanoseconds of vtime.
         until_ns: u64,
     },
-    /// The node has started again.
+    /// The node has restarted.
     Restarted,
-    /// A history was found wrong.
+    /// A history violates a property.
     History {
-        /// As what, of [`builtin`](super::builtin).
+        /// Property that is violated, usually one of [`builtin`](super::builtin).
         property: &'t str,
-        /// Its cause, which stands for the text in the signature: two histories with one cause are one finding.
+        /// Cause of the violation. It replaces the text in the signature: two histories with the same cause are one finding.
         cause: &'t str,
-        /// What, in one line.
+        /// Description in one line.
         text: &'t str,
     },
 }

@@ -1,4 +1,4 @@
-//! What faults explain: a machine that stood still for a time says that it hung.
+//! Excuses: kernel messages that faults explain. A machine that stood still for a time reports that it hung.
 
 use std::collections::BTreeMap;
 
@@ -6,29 +6,29 @@ use serde::{Deserialize, Serialize};
 
 use super::kernel::Trouble;
 
-/// The longest of Linux's watchdog periods: a hung task is told after so much time (`kernel.hung_task_timeout_secs`), in
-/// nanoseconds.
+/// Longest of Linux's watchdog periods, in nanoseconds: a hung task is reported after this time
+/// (`kernel.hung_task_timeout_secs`).
 pub const WATCHDOG_NS: u64 = 120_000_000_000;
 
-/// Until when each node's watchdogs may bark.
+/// For each node, the vtime until which messages of its watchdogs are excused.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Excuses {
     until_ns: BTreeMap<u16, u64>,
 }
 
 impl Excuses {
-    /// The node stands still, or stood, until this vtime.
+    /// Notes that a node stands still, or stood still, until this vtime.
     pub fn stood_still(&mut self, node: u16, until_ns: u64) {
         let until = self.until_ns.entry(node).or_default();
         *until = (*until).max(until_ns.saturating_add(WATCHDOG_NS));
     }
 
-    /// The node has started again, and remembers nothing.
+    /// Notes that a node has restarted. Its kernel has no memory of the standstill.
     pub fn restarted(&mut self, node: u16) {
         self.until_ns.remove(&node);
     }
 
-    /// Whether that is an effect of what was done to the node.
+    /// Returns true if this problem is explained by a standstill of the node.
     #[must_use]
     pub fn explain(&self, node: u16, trouble: Trouble, vtime_ns: u64) -> bool {
         trouble.is_of_watchdogs() && self.until_ns.get(&node).is_some_and(|until| vtime_ns <= *until)

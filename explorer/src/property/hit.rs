@@ -1,4 +1,4 @@
-//! What was seen that must not be, or not seen that must.
+//! Hits: violations of properties.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,34 +7,34 @@ use crate::coverage::{World, template};
 
 use super::limits::{LINE_BYTES_MAX, TEXT_BYTES_MAX};
 
-/// How many bytes of a hash a signature shows.
+/// Length of a signature, in bytes of a hash.
 const SIGNATURE_BYTES: usize = 8;
 
-/// A property that a timeline does not have.
+/// Violation of a property on a timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hit {
-    /// Its name.
+    /// Name of the property.
     pub property: String,
-    /// Which of its hits, in 16 hexadecimal digits: two that differ only in numbers, times, ids and nodes are the same, and so
-    /// are two wrong histories with one cause.
+    /// Signature in 16 hexadecimal digits. Hits of a property that differ only in numbers, times, ids and nodes have the
+    /// same signature. So have wrong histories with the same cause.
     pub signature: String,
-    /// What was seen, at most [`TEXT_BYTES_MAX`] bytes of it. It may have any characters.
+    /// Text that violates the property, cut to [`TEXT_BYTES_MAX`] bytes. It may have any characters.
     pub text: String,
-    /// When, in nanoseconds of vtime.
+    /// Virtual time of the violation, in nanoseconds.
     pub vtime_ns: u64,
-    /// On which node, by its index in the world.
+    /// Node of the violation, by its index in the world.
     pub node: Option<u16>,
 }
 
-/// The start of a text, as a hit has it.
+/// Returns the beginning of a text, at most [`TEXT_BYTES_MAX`] bytes.
 pub(super) fn clipped(text: &str) -> String {
     head(text, TEXT_BYTES_MAX).to_owned()
 }
 
-/// The signature of a text that hits a property.
+/// Returns the signature of a text that violates a property.
 pub(super) fn signature(property: &str, text: &str, world: &World) -> String {
-    // Names of nodes first: where a name is `n1`, its number would be masked and its letter would not.
+    // Names of nodes are masked first. Otherwise only the number of a name such as `n1` would be masked, and not its letter.
     let masked = template(&world.mask(head(text, LINE_BYTES_MAX)));
     let mut hasher = blake3::Hasher::new_derive_key("everett 1 signature of a hit");
     for part in [property, masked.as_str()] {

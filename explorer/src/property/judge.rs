@@ -1,4 +1,4 @@
-//! One timeline's events, one after the other, and what hits a property in them.
+//! Judging: finds the hits in the events of one timeline.
 
 use std::collections::BTreeSet;
 
@@ -14,25 +14,25 @@ use super::state::{Calm, JudgeState};
 use crate::coverage::text::head;
 use crate::plan::problem::quoted;
 
-/// What judges a timeline, or a piece of one.
+/// Judge of a timeline, or of a piece of one.
 #[derive(Debug)]
 pub struct Judge<'a> {
     properties: &'a Properties,
     state: JudgeState,
     hits: Vec<Hit>,
-    /// For each hit, how many events had come by then.
+    /// For each hit, the number of events observed up to and including its own.
     after: Vec<u64>,
     observed: u64,
 }
 
 impl<'a> Judge<'a> {
-    /// Go on from a state.
+    /// Continues from a state.
     #[must_use]
     pub fn start(properties: &'a Properties, state: JudgeState) -> Judge<'a> {
         Judge { properties, state, hits: Vec::new(), after: Vec::new(), observed: 0 }
     }
 
-    /// The next event. Returns what it hits.
+    /// Judges the next event. Returns its hits.
     pub fn observe(&mut self, event: &Event<'_>) -> &[Hit] {
         let before = self.hits.len();
         self.observed = self.observed.saturating_add(1);
@@ -59,14 +59,14 @@ impl<'a> Judge<'a> {
         self.hits.get(before..).unwrap_or_default()
     }
 
-    /// Faults have ended for good, at this vtime: from here on, what must come eventually has to come. If they had ended before
-    /// and went on, what came in between does not count.
+    /// Marks the end of all faults, at this vtime. From here on, each `eventually` property needs a matching line. If faults
+    /// had ended before and went on, earlier matches no longer count.
     pub fn calm(&mut self, now_ns: u64) {
         self.state.calm = Some(Calm { since_ns: now_ns, came: BTreeSet::new() });
     }
 
-    /// The timeline has ended, at this vtime: what had to come in its calm and did not is a hit. Without a calm, or once it was
-    /// judged, nothing had to. Returns the hits.
+    /// Ends the timeline, at this vtime, and returns the hits: `eventually` properties without a matching line since the
+    /// calm began. There are none without a calm, or if it was judged already.
     pub fn end(&mut self, now_ns: u64) -> &[Hit] {
         let before = self.hits.len();
         let properties = self.properties;
@@ -81,24 +81,24 @@ impl<'a> Judge<'a> {
         self.hits.get(before..).unwrap_or_default()
     }
 
-    /// What was hit so far, each with how many events had come by then, its own included.
+    /// Returns the hits so far. Each comes with the number of events observed up to and including its own.
     pub fn hits(&self) -> impl Iterator<Item = (u64, &Hit)> {
         self.after.iter().copied().zip(&self.hits)
     }
 
-    /// Where the timeline is: what was seen so far, and what a child inherits.
+    /// Returns the current state, which a child inherits.
     #[must_use]
     pub fn state(&self) -> &JudgeState {
         &self.state
     }
 
-    /// All that was hit since the start, and the state from which a child goes on.
+    /// Returns all hits since the start, and the state that a child inherits.
     #[must_use]
     pub fn finish(self) -> (Vec<Hit>, JudgeState) {
         (self.hits, self.state)
     }
 
-    /// What is of no node of the world excuses nothing, and takes no memory.
+    /// Returns the node if the world has it. Events of other nodes are ignored: they excuse nothing and use no memory.
     fn existing(&self, node: Option<u16>) -> Option<u16> {
         node.filter(|node| usize::from(*node) < self.properties.world().len())
     }
@@ -132,7 +132,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether a line that matches would change anything: most are not looked at for what has come already.
+    /// Returns false if a match would change nothing. Rules that have been matched already are skipped.
     fn waits_for(&self, rule: &Rule) -> bool {
         match rule.form() {
             Form::Never => true,
@@ -145,7 +145,7 @@ impl<'a> Judge<'a> {
         self.hit_as(property, text, text, vtime_ns, node);
     }
 
-    /// A hit whose signature is made of `cause` instead of its text.
+    /// Adds a hit whose signature is made from `cause` instead of its text.
     fn hit_as(&mut self, property: &str, cause: &str, text: &str, vtime_ns: u64, node: Option<u16>) {
         let property = head(property, NAME_BYTES_MAX);
         if self.properties.ignores(property) {

@@ -1,36 +1,36 @@
-//! What Linux prints on its console when something is wrong with it, or with a program.
+//! Problems that Linux reports on its console, of its own or of programs.
 //!
-//! The words are those of the kernel's sources (`kernel/panic.c`, `arch/x86/kernel/dumpstack.c`, `arch/x86/mm/fault.c`,
+//! The phrases are those of the kernel's sources (`kernel/panic.c`, `arch/x86/kernel/dumpstack.c`, `arch/x86/mm/fault.c`,
 //! `kernel/watchdog.c`, `kernel/hung_task.c`, `kernel/rcu/tree_stall.h`, `mm/oom_kill.c`, `fs/ext4/super.c`, `fs/xfs`).
 
 use serde::{Deserialize, Serialize};
 
-/// What is wrong.
+/// Problem that a console line reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trouble {
-    /// The kernel gave up.
+    /// The kernel panicked.
     Panic,
-    /// The kernel touched what it must not, or met a bug that it checks for.
+    /// The kernel made an invalid access, or detected a bug.
     Oops,
-    /// The kernel warns of itself.
+    /// The kernel printed a warning about itself.
     Warning,
-    /// A CPU has not been given back for many seconds.
+    /// A CPU was not yielded for many seconds.
     SoftLockup,
-    /// A task has waited for many seconds without being interruptible.
+    /// A task waited uninterruptibly for many seconds.
     HungTask,
-    /// A CPU has not passed through a quiescent state for many seconds.
+    /// A CPU had no quiescent state for many seconds.
     RcuStall,
-    /// Memory is gone, and a program with it.
+    /// Memory ran out and a program was killed.
     OutOfMemory,
-    /// A program touched what it must not.
+    /// A program made an invalid access.
     Crash,
-    /// A file system has found itself damaged, or cannot go on.
+    /// A file system is damaged or was shut down.
     FileSystem,
 }
 
 impl Trouble {
-    /// How a property of it is called.
+    /// Returns the name of the built-in property for this problem.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -46,14 +46,14 @@ impl Trouble {
         }
     }
 
-    /// Whether a machine that stands still for a time prints this, however sound it is.
+    /// Returns true if a correct machine reports this problem after it stood still for a time.
     #[must_use]
     pub fn is_of_watchdogs(self) -> bool {
         matches!(self, Trouble::SoftLockup | Trouble::HungTask | Trouble::RcuStall)
     }
 }
 
-/// Begin lines, after the time.
+/// Beginnings of lines, after the time.
 const BEGINNINGS: [(&str, Trouble); 17] = [
     ("Kernel panic - not syncing", Trouble::Panic),
     ("watchdog: BUG: soft lockup", Trouble::SoftLockup),
@@ -74,13 +74,13 @@ const BEGINNINGS: [(&str, Trouble); 17] = [
     ("traps: ", Trouble::Crash),
 ];
 
-/// What a console line tells, if it tells of trouble.
+/// Returns the problem that a console line reports, if any.
 #[must_use]
 pub fn trouble(line: &str) -> Option<Trouble> {
     let text = without_time(line);
     let begins = BEGINNINGS.into_iter().find(|(beginning, _)| text.starts_with(beginning));
     if let Some((_, trouble)) = begins {
-        // Stalls have other words of the same kind behind `INFO`.
+        // Other messages about stalls also begin with `rcu: INFO: `, so this one must contain "stall".
         return Some(trouble).filter(|trouble| *trouble != Trouble::RcuStall || text.contains("stall"));
     }
     if text.starts_with("INFO: task ") && text.contains(" blocked for more than ") {
@@ -97,7 +97,7 @@ pub fn trouble(line: &str) -> Option<Trouble> {
     (aborted && (text.contains("rror") || text.contains("Aborting"))).then_some(Trouble::FileSystem)
 }
 
-/// The line without `[   12.345678] `, and without the level that a console may show before it.
+/// Returns the line without its time, such as `[   12.345678] `, and without the level that a console may show before it.
 fn without_time(line: &str) -> &str {
     let line = line.trim_ascii_start();
     let level = line.strip_prefix('<').and_then(|rest| rest.split_once('>'));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     proptest! {
-        /// Only lines with the kernel's words tell of trouble.
+        /// Only lines with the kernel's phrases report a problem.
         #[test]
         fn no_line_is_too_odd(line in "\\PC{0,60}|<?[0-9]{0,2}>?\\[? {0,3}[0-9.]{0,9}\\]? ?BUG: \\PC{0,9}") {
             let others = ["INFO: task ", "]: segfault at ", "XFS (", "JBD2: ", "Aborting journal"];

@@ -1,17 +1,17 @@
-//! Every bound of properties, by name. Those of expressions are `REGEX_BYTES_MAX` and `REGEX_SIZE_MAX`.
+//! Bounds of properties. Those of expressions are `REGEX_BYTES_MAX` and `REGEX_SIZE_MAX`.
 
 pub use crate::coverage::limits::LINE_BYTES_MAX;
 pub use crate::pattern::{REGEX_BYTES_MAX, REGEX_SIZE_MAX};
 
-/// The most properties that a world declares.
+/// Maximum number of properties that a world declares.
 pub const PROPERTIES_MAX: usize = 64;
-/// The most bytes of a property's name. One that the caller gives is clipped to them.
+/// Maximum length of a property's name, in bytes. Names from the caller are cut to it.
 pub const NAME_BYTES_MAX: usize = 64;
-/// The most bytes of a pattern for units.
+/// Maximum length of a pattern for units, in bytes.
 pub const UNIT_BYTES_MAX: usize = 64;
-/// The most bytes of a hit's text; longer ones are clipped.
+/// Maximum length of a hit's text, in bytes. Longer ones are cut.
 pub const TEXT_BYTES_MAX: usize = 1024;
-/// The most hits of a path from the root, which are also the most signatures that it remembers; others are counted.
+/// Maximum number of hits, and of remembered signatures, on a path from the root. Further hits are only counted.
 pub const HITS_MAX: usize = 1024;
-/// The most hits of one property among these, so that a noisy one leaves room for others.
+/// Maximum number of hits of one property among these, so that a noisy property leaves room for others.
 pub const HITS_OF_PROPERTY_MAX: usize = 64;

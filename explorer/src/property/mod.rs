@@ -1,20 +1,21 @@
-//! Properties: what must not be seen on a timeline, judged event by event, and what must.
+//! Properties: conditions on a timeline's events, judged event by event.
 //!
-//! - `limits`: every bound by name
-//! - `config`: what a world file declares; `rule`: a declared property that was checked; `problem`: what can be wrong
-//! - [`builtin`]: properties that every world has; `kernel`: what Linux prints when something is wrong with it, or with a
-//!   program; `excuse`: what of that faults explain
-//! - `properties`: all that hold in a world; `event`: what is judged; `judge` and `state`: judging, and what a child
-//!   timeline inherits; `hit`: what was seen
+//! - `limits`: bounds
+//! - `config`: properties as a world file declares them; `rule`: a declared property after its checks; `problem`: errors of
+//!   declarations
+//! - [`builtin`]: properties that every world has; `kernel`: problems that Linux reports on its console; `excuse`: reports
+//!   that faults explain
+//! - `properties`: all properties of a world; `event`: events to be judged; `judge` and `state`: judging, and the state that
+//!   a child timeline inherits; `hit`: violations
 //!
-//! Not here: operation histories ([`crate::history`]), what a workload's own checks say, and when a world is calm: the caller
-//! tells.
+//! Not here: operation histories ([`crate::history`]), results of a workload's own checks, and the decision when a world is
+//! calm. The caller reports them.
 //!
 //! **Invariants.**
-//! - What is judged is a function of the [`Properties`], the [`JudgeState`] it started from and the events in their order. A
-//!   timeline that is cut in pieces, each started from the last one's state, has the hits that it has in one piece.
+//! - Results are a function of the [`Properties`], the initial [`JudgeState`] and the events in their order. A timeline that
+//!   is cut in pieces, each started from the last one's state, has the same hits as in one piece.
 //! - No two hits of a path from the root have the same property and signature.
-//! - Texts that come from a world are of any kind and length: memory is bounded, and nothing fails.
+//! - Texts from a world can be of any kind and length. Memory is bounded, and judging cannot fail.
 
 pub mod builtin;
 mod config;

@@ -1,56 +1,56 @@
-//! What can be wrong with declared properties, as one line.
+//! Errors of declared properties, each as one line.
 
 use crate::coverage::WorldError;
 
 use super::limits::{NAME_BYTES_MAX, PROPERTIES_MAX, UNIT_BYTES_MAX};
 
-/// What is wrong. Names in it are quoted.
+/// Error of the declared properties of a world. Names in it are quoted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum PropertyError {
-    /// Too many properties.
+    /// A world declares more than [`PROPERTIES_MAX`] properties.
     #[error("at most {PROPERTIES_MAX} properties")]
     TooMany,
-    /// A property that is wrong.
+    /// A property is invalid.
     #[error("property {name}: {problem}")]
     Property { name: String, problem: PropertyProblem },
-    /// Something to ignore that does not exist.
+    /// A property to be ignored does not exist.
     #[error("ignore: there is no built-in property {name}; {hint}")]
     Ignore { name: String, hint: String },
-    /// Nodes that no world has.
+    /// The nodes are invalid.
     #[error(transparent)]
     Nodes(#[from] WorldError),
 }
 
-/// What is wrong with a property.
+/// Problem with a property.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum PropertyProblem {
-    /// A name that is none.
+    /// The name has an invalid length or character.
     #[error("name: 1 to {NAME_BYTES_MAX} of a-z, A-Z, 0-9, ' ', '-', '_', '.'")]
     Name,
-    /// A name of two properties.
+    /// Two properties have this name.
     #[error("name: another property has it")]
     NameTwice,
-    /// A name of one that is there anyway.
+    /// A built-in property has this name.
     #[error("name: a built-in property has it")]
     NameOfBuiltIn,
-    /// Nothing that it says, or more than one thing.
+    /// None or several of `never`, `eventually` and `sometimes` are given.
     #[error("give exactly one of \"never\", \"eventually\" and \"sometimes\"")]
     Form,
-    /// An expression that is none, or too large.
+    /// The expression is invalid or too large.
     #[error("{key}: {why}")]
     Expression { key: &'static str, why: String },
-    /// A pattern that is empty or too long.
+    /// The pattern for units is empty or too long.
     #[error("unit: must have from 1 to {UNIT_BYTES_MAX} bytes")]
     Unit,
-    /// Units on a console.
-    #[error("unit: lines of a console have none")]
+    /// A property of console lines has a pattern for units.
+    #[error("unit: console lines have no unit")]
     UnitOfConsole,
-    /// A list with nothing in it.
-    #[error("nodes: names no node; leave it out for all")]
+    /// The list of nodes is empty.
+    #[error("nodes: the list is empty; leave it out for all nodes")]
     NoNodes,
-    /// A node that does not exist.
+    /// A node does not exist.
     #[error("nodes: there is no node {name}; {hint}")]
     NoNode { name: String, hint: String },
 }

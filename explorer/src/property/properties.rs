@@ -1,4 +1,4 @@
-//! All properties that hold in a world.
+//! All properties of a world.
 
 use std::collections::BTreeSet;
 
@@ -13,20 +13,21 @@ use super::limits::{NAME_BYTES_MAX, PROPERTIES_MAX};
 use super::problem::{PropertyError, PropertyProblem};
 use super::rule::{Form, Rule};
 
-/// Declared properties that passed all checks, and the built-in ones that are not ignored.
+/// Declared properties after their checks, and the names of ignored built-in ones.
 #[derive(Debug)]
 pub struct Properties {
-    /// For the names of nodes in texts.
+    /// Masks the names of nodes in texts.
     world: World,
     rules: Vec<Rule>,
     ignored: BTreeSet<String>,
 }
 
 impl Properties {
-    /// Those of a world that declares these, ignores the built-in ones of these names, and has these nodes.
+    /// Creates the properties of a world with these nodes, which declares `configs` and ignores the built-in properties in
+    /// `ignore`.
     ///
     /// # Errors
-    /// The first thing that is wrong with them.
+    /// Returns an error for the first invalid declaration or unknown name.
     pub fn new(
         configs: &[PropertyConfig],
         ignore: &[String],
@@ -56,12 +57,12 @@ impl Properties {
         Ok(Properties { world, rules, ignored: ignore.iter().cloned().collect() })
     }
 
-    /// The names of those that at least one timeline must show.
+    /// Returns the names of the declared `sometimes` properties.
     pub fn sometimes(&self) -> impl Iterator<Item = &str> {
         self.rules.iter().filter(|rule| rule.form() == Form::Sometimes).map(Rule::name)
     }
 
-    /// Whether a world ignores a built-in property.
+    /// Returns true if the world ignores this built-in property.
     #[must_use]
     pub fn ignores(&self, name: &str) -> bool {
         self.ignored.contains(name)

@@ -1,4 +1,4 @@
-//! A declared property that was checked.
+//! Declared properties after their checks.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::config::PropertyConfig;
 use super::limits::{NAME_BYTES_MAX, UNIT_BYTES_MAX};
 use super::problem::PropertyProblem;
 
-/// What a line that matches means.
+/// Meaning of a matching line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Never,
@@ -21,13 +21,13 @@ pub(super) enum Form {
     Sometimes,
 }
 
-/// A property.
+/// Declared property.
 #[derive(Debug)]
 pub(super) struct Rule {
     name: String,
     form: Form,
     regex: Regex,
-    /// A pattern for units.
+    /// Pattern for units.
     unit: Option<String>,
     /// Indices of nodes.
     nodes: Option<BTreeSet<u16>>,
@@ -77,12 +77,12 @@ impl Rule {
         self.form
     }
 
-    /// The expression as it was written.
+    /// Returns the expression as it was written.
     pub(super) fn expression(&self) -> &str {
         self.regex.as_str()
     }
 
-    /// Whether it is about this line, of a unit or of a console.
+    /// Returns true if the rule matches this line. `unit` is `None` for console lines.
     pub(super) fn matches(&self, node: Option<u16>, unit: Option<&str>, text: &str) -> bool {
         let of_source = match (unit, &self.unit) {
             (None, _) => self.console,

@@ -1,4 +1,4 @@
-//! What a child timeline inherits from its parent.
+//! The state of a judge, which a child timeline inherits from its parent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,44 +7,44 @@ use serde::{Deserialize, Serialize};
 use super::excuse::Excuses;
 use super::limits::{HITS_MAX, HITS_OF_PROPERTY_MAX};
 
-/// All that judging depends on of what was before.
+/// Summary of the earlier events on which judging depends.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JudgeState {
     pub(super) excuses: Excuses,
-    /// By property, the signatures that were told.
+    /// Signatures of reported hits, by property.
     had: BTreeMap<String, BTreeSet<String>>,
-    /// How many hits were not told for want of room.
+    /// Number of hits that were not reported because of a bound.
     beyond: u64,
-    /// Properties of which one timeline suffices, and which this one has shown.
+    /// `sometimes` properties that this path has shown.
     pub(super) seen: BTreeSet<String>,
-    /// The calm that has begun, until the timeline ends.
+    /// Calm that has begun. `None` before it, and after the timeline's end.
     pub(super) calm: Option<Calm>,
 }
 
-/// The time after all faults.
+/// Time after all faults have ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Calm {
-    /// Its beginning, in nanoseconds of vtime.
+    /// Beginning, in nanoseconds of vtime.
     pub(super) since_ns: u64,
-    /// Properties whose lines have come.
+    /// `eventually` properties that have had a matching line.
     pub(super) came: BTreeSet<String>,
 }
 
 impl JudgeState {
-    /// The names of properties, of those that some timeline must show, that this one has shown.
+    /// Returns the names of the `sometimes` properties that this path has shown.
     pub fn seen(&self) -> impl Iterator<Item = &str> {
         self.seen.iter().map(String::as_str)
     }
 
-    /// How often something hit that was neither told before nor is told: beyond the bounds, and not told apart.
+    /// Returns the number of hits that were not reported because of a bound. Repeated ones are counted each time.
     #[must_use]
     pub fn beyond(&self) -> u64 {
         self.beyond
     }
 
-    /// Whether a hit is to be told, which it is once.
+    /// Returns true if a hit is to be reported. That is only the case once for each signature, and within the bounds.
     pub(super) fn tells(&mut self, property: &str, signature: &str) -> bool {
         let had = self.had.get(property);
         if had.is_some_and(|had| had.contains(signature)) {

@@ -1,4 +1,4 @@
-//! What the tests of properties share: a world, and timelines in it.
+//! Shared parts of the tests of properties: a world, and timelines in it.
 
 mod declared;
 mod drawn;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Names of which no two look alike.
+/// Names of nodes, no two of which have the same form.
 fn nodes() -> Vec<String> {
     ["alpha", "beta", "n1"].map(str::to_owned).into()
 }
@@ -34,13 +34,13 @@ fn console(node: u16, text: &str) -> Event<'_> {
     event(7, node, What::Console(text))
 }
 
-/// The properties that events hit, from nothing.
+/// Returns the properties that events violate, from an empty state.
 fn hit(properties: &Properties, events: &[Event<'_>]) -> Vec<String> {
     let mut judge = Judge::start(properties, JudgeState::default());
     events.iter().flat_map(|event| judge.observe(event).to_vec()).map(|hit| hit.property).collect()
 }
 
-/// The one hit of an event, from nothing.
+/// Returns the single hit of an event, from an empty state.
 fn only(properties: &Properties, event: &Event<'_>) -> Hit {
     let mut judge = Judge::start(properties, JudgeState::default());
     let [hit] = judge.observe(event) else { panic!("{event:?}") };

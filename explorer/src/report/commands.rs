@@ -1,4 +1,4 @@
-//! What became of a test template's commands.
+//! Results of a test template's commands.
 
 use serde::Serialize;
 
@@ -6,24 +6,24 @@ use super::figures::counted;
 use crate::composer::Counts;
 use crate::run::Merged;
 
-/// A command of a test template over all branches.
+/// Command of a test template, over all branches.
 ///
-/// One that runs where timelines fork can end on each of them, so that ends need not be fewer than starts.
+/// A command that runs at a fork can end on each of the children. There can therefore be more ends than starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TestCommand {
-    /// Its name.
+    /// Name of the command.
     pub name: String,
-    /// How often it was started, and how it ended by itself.
+    /// Number of starts, and of ends by result.
     #[serde(flatten)]
     pub counts: Counts,
-    /// The first choice on which it succeeded, if there is one.
+    /// First choice on which the command succeeded.
     pub first: Option<u64>,
-    /// On how many branches it succeeded.
+    /// Number of branches on which it succeeded.
     pub branches: u64,
 }
 
 impl TestCommand {
-    /// Those of an exploration, by name; none without a test template.
+    /// Returns the commands of an exploration, by name. Empty without a test template.
     #[must_use]
     pub fn all(merged: &Merged) -> Vec<TestCommand> {
         let commands = merged.commands().all().map(|(name, counts, seen)| TestCommand {
@@ -35,19 +35,19 @@ impl TestCommand {
         commands.collect()
     }
 
-    /// Whether it was started or ended, and never succeeded.
+    /// Returns true if the command was started or ended, but never succeeded.
     #[must_use]
     pub fn is_fruitless(&self) -> bool {
         self.counts.succeeded == 0 && !self.is_unused()
     }
 
-    /// Whether it was never started.
+    /// Returns true if the command was never started.
     #[must_use]
     pub fn is_unused(&self) -> bool {
         self.counts == Counts::default()
     }
 
-    /// How often it did what, for one that never succeeded.
+    /// Returns a text with the counts of a command that never succeeded.
     #[must_use]
     pub fn counts_told(&self) -> String {
         let Counts { started, failed, .. } = self.counts;

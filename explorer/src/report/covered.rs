@@ -1,4 +1,4 @@
-//! What was covered, and what may be left.
+//! Coverage, and estimates of what is unseen.
 
 use serde::Serialize;
 
@@ -7,32 +7,32 @@ use crate::coverage::{Coverage, Kind};
 
 const PPM: u128 = 1_000_000;
 
-/// Coverage of one kind.
+/// Coverage of one kind of points.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CoveredKind {
-    /// The kind.
+    /// Kind of points.
     pub kind: Kind,
-    /// Points that were reached.
+    /// Number of points that were reached.
     pub points: u64,
-    /// How many of them by one branch alone.
+    /// Number of points that only one branch reached.
     pub once: u64,
-    /// How many of them first in the last quarter of the branches.
+    /// Number of points that were first reached in the last quarter of the branches.
     pub recent: u64,
-    /// How many more there are likely to be, at the least: Chao's estimate.
+    /// Lower bound of the number of unseen points: Chao's estimate.
     pub more: u64,
-    /// The probability that the next point that is hit was never reached, in parts of a million: Good and Turing's estimate.
-    /// `None` if there are no points.
+    /// Probability that the next point that is hit is new, in parts of a million: the Good-Turing estimate. `None` if there
+    /// are no points.
     pub unseen_ppm: Option<u32>,
-    /// How it grew.
+    /// Growth curve.
     pub growth: Vec<GrowthPoint>,
 }
 
-/// A point of the growth curve.
+/// Sample of the growth curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct GrowthPoint {
-    /// After so many branches,
+    /// Number of branches.
     pub branches: u64,
-    /// so many points were reached.
+    /// Number of points that these branches reached.
     pub points: u64,
 }
 
@@ -61,7 +61,7 @@ impl CoveredKind {
     }
 }
 
-/// The points after so many branches, as far as the curve has it: of samples, the last that is no later.
+/// Returns the number of points after this many branches, according to the last sample that is not later.
 pub(super) fn points_at(growth: &[GrowthPoint], branches: u64) -> u64 {
     let after = growth.partition_point(|point| point.branches <= branches);
     after.checked_sub(1).and_then(|i| growth.get(i)).map_or(0, |point| point.points)

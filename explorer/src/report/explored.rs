@@ -1,31 +1,31 @@
-//! How much was run.
+//! Size of an exploration.
 
 use serde::Serialize;
 
 use crate::run::{Cost, Merged, Totals};
 
-/// How much was run.
+/// Size of an exploration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Explored {
-    /// Branches.
+    /// Number of branches.
     pub branches: u64,
-    /// Branches from the root moment: each heads a subtree.
+    /// Number of branches that start at the root moment. Each heads a subtree.
     pub subtrees: u64,
-    /// How many branches had an epilogue with checks.
+    /// Number of branches that were followed by checks.
     pub checked: u64,
-    /// How many could not be run to their end.
+    /// Number of branches that could not be run to their end.
     pub broken: u64,
-    /// Time, in nanoseconds of vtime.
+    /// Virtual time, in nanoseconds.
     pub vtime_ns: u64,
     /// CPU time and instructions.
     pub cost: Cost,
-    /// Instructions that the host executed.
+    /// Number of instructions that the host actually executed. It is higher than in `cost` if parts were run again.
     pub executed: u64,
-    /// Faults that were done.
+    /// Number of faults that were applied.
     pub faults: u64,
-    /// Times that a disk lost unflushed writes with its machine's power.
+    /// Number of times that a disk lost unflushed writes when its machine lost power.
     pub losses: u64,
-    /// Bytes of logs.
+    /// Size of all logs, in bytes.
     pub log_bytes: u64,
 }
 

@@ -1,6 +1,6 @@
-//! Numbers for people: three digits that count, and a unit.
+//! Numbers for people, with three significant digits and a unit.
 
-/// A count: in full below a million, with commas.
+/// Formats a count. Below a million it is in full, with commas.
 pub(super) fn count(n: u64) -> String {
     const NAMES: [(&str, u64); 5] = [
         ("quintillion", 1_000_000_000_000_000_000),
@@ -15,12 +15,12 @@ pub(super) fn count(n: u64) -> String {
     }
 }
 
-/// A count with its noun: `1 branch`, `2 branches`.
+/// Formats a count with its noun: `1 branch`, `2 branches`.
 pub(super) fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(n), if n == 1 { one } else { many })
 }
 
-/// A time in a unit in which it is neither tiny nor huge.
+/// Formats a duration in a suitable unit.
 pub(super) fn duration(ns: u64) -> String {
     const UNITS: [(&str, u64); 6] = [
         ("h", 3_600_000_000_000),
@@ -30,7 +30,7 @@ pub(super) fn duration(ns: u64) -> String {
         ("us", 1_000),
         ("ns", 1),
     ];
-    // Two minutes are 120 s: below that, seconds are what people compare.
+    // Durations below two minutes are in seconds, which are easier to compare.
     let large = |unit: u64| if unit >= UNITS[1].1 { 2 * unit } else { unit };
     match UNITS.into_iter().find(|(_, unit)| ns >= large(*unit)) {
         Some(("ns", _)) | None => format!("{ns} ns"),
@@ -38,12 +38,12 @@ pub(super) fn duration(ns: u64) -> String {
     }
 }
 
-/// A vtime as a run's output has it: seconds since the machine booted.
+/// Formats a vtime as in a run's output: seconds since the machine booted.
 pub(super) fn vtime(ns: u64) -> String {
     format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 
-/// A share of a million, in percent.
+/// Formats a share in ppm as a percentage.
 pub(super) fn percent(ppm: u32) -> String {
     match ppm {
         1..1_000 => "< 0.1 %".to_owned(),
@@ -51,7 +51,7 @@ pub(super) fn percent(ppm: u32) -> String {
     }
 }
 
-/// A rate.
+/// Formats a rate.
 pub(super) fn rate(rate: f64) -> String {
     match rate {
         ..0.01 => format!("{rate:.1e}"),
@@ -65,7 +65,7 @@ fn commas(n: u64) -> String {
     if n < 1_000 { n.to_string() } else { format!("{},{:03}", commas(n / 1_000), n % 1_000) }
 }
 
-/// How many units a number has.
+/// Formats `n / unit` with three significant digits.
 fn three_digits(n: u64, unit: u64) -> String {
     let rounded = |scale: u64| (u128::from(n) * u128::from(scale) + u128::from(unit) / 2) / u128::from(unit);
     let (hundredths, tenths) = (rounded(100), rounded(10));

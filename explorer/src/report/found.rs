@@ -1,4 +1,4 @@
-//! What was found, and how findable it is.
+//! Findings, and how often the search finds them.
 
 use serde::Serialize;
 
@@ -6,57 +6,57 @@ use crate::coverage::statistics::{Findability, Fraction, Prior};
 use crate::run::{Cost, Finding, Hit, Merged};
 use crate::search::Path;
 
-/// The chance to miss a bug that is still there which a clean time is given for: one in twenty.
+/// Probability of missing a bug that is still present, for which a clean time is given: 5 %.
 const ALPHA: f64 = 0.05;
-/// Rates of CPU time are for an hour.
+/// Unit of rates in CPU time: an hour.
 const HOUR_NS: f64 = 3.6e12;
-/// Rates of instructions are for a trillion.
+/// Unit of rates in instructions: a trillion.
 const TRILLION: f64 = 1e12;
 
-/// Something that was found.
+/// Finding.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Found {
-    /// Its number, from 1.
+    /// Number of the finding, from 1.
     pub id: u32,
-    /// The first hit.
+    /// First hit.
     pub hit: Hit,
-    /// The choice that led there.
+    /// Choice with the first hit.
     pub first: u64,
-    /// Its path.
+    /// Path of that choice.
     pub path: Path,
-    /// How many branches show it.
+    /// Number of branches with a hit.
     pub branches: u64,
-    /// How many subtrees do.
+    /// Number of subtrees with a hit.
     pub subtrees: u64,
-    /// How findable it is.
+    /// Rates at which it is found.
     pub findable: Findable,
 }
 
-/// How findable something is.
+/// Rates at which something is found.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Findable {
-    /// Where the next branch went on from depended on what was found: the rates are those of this search, not of the world.
+    /// True if the start of branches depended on results. The rates are then those of this search, not of the world.
     pub adaptive: bool,
-    /// What the exploration had cost with the first hit.
+    /// Cost of the exploration up to the first hit.
     pub first: Cost,
-    /// In CPU time, in nanoseconds; the rate is for an hour.
+    /// In CPU time, in nanoseconds; the rate is per hour.
     pub cpu: Pace,
-    /// In instructions; the rate is for a trillion.
+    /// In instructions; the rate is per trillion.
     pub instructions: Pace,
 }
 
-/// How often something was hit.
+/// Frequency of hits in one unit of cost.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Pace {
-    /// What all subtrees took, each up to its first hit.
+    /// Cost of all subtrees, each up to its first hit.
     pub time: u64,
-    /// How many had a hit.
+    /// Number of subtrees with a hit.
     pub hits: u64,
-    /// Hits in a unit.
+    /// Hits per unit.
     pub rate: Option<f64>,
-    /// The mean time until a hit.
+    /// Mean cost until a hit.
     pub mean: Option<u64>,
-    /// A bug that is still there stays unseen for so long with a probability of a twentieth.
+    /// Clean cost after which a bug that is still present would have been missed with a probability of 5 %.
     pub clean: Option<u64>,
 }
 
@@ -89,7 +89,7 @@ impl Pace {
             mean: findability
                 .mean_time()
                 .map(|Fraction { numerator, denominator }| numerator / denominator.max(1)),
-            // More than a number holds becomes the greatest.
+            // The cast saturates.
             clean: findability.clean_time_needed(Prior::default(), ALPHA).map(|time| time as u64),
         }
     }

@@ -1,23 +1,23 @@
-//! What a report cannot tell since a bound was met, or something went wrong.
+//! Data that a report lacks because of a bound or a failure.
 
 use serde::Serialize;
 
 use crate::run::{Merged, Totals};
 
-/// How often something is missing, by why. All are 0 as a rule.
+/// Counts of missing data, by cause. Normally all are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Missing {
-    /// Branches that are recorded and wait for an earlier one.
+    /// Branches that are recorded, but wait for an earlier one.
     pub waiting: u64,
     /// Branches that could not be run to their end.
     pub broken: u64,
     /// Branches whose logs were cut off.
     pub logs_cut: u64,
-    /// Branches that reached more points than a branch can.
+    /// Branches that reached more points than can be recorded for one.
     pub deltas_full: u64,
     /// Times that a point was reached for which coverage had no room.
     pub points: u64,
-    /// Branches that have as many hits as are kept, and may have had more.
+    /// Branches with the maximum number of hits. They may have had more.
     pub hits_full: u64,
     /// Hits of findings for which there was no room.
     pub findings: u64,
@@ -27,7 +27,7 @@ pub struct Missing {
     pub strange: u64,
     /// Lines of operation histories that could not be read.
     pub history_problems: u64,
-    /// A record could not be taken in, and none after it: a defect.
+    /// True if a record could not be merged, nor any after it. This is a defect of Everett.
     pub stray: bool,
 }
 
@@ -49,7 +49,7 @@ impl Missing {
         }
     }
 
-    /// What is missing, a line each.
+    /// Returns a line for each cause.
     pub(super) fn lines(&self) -> Vec<String> {
         let Missing { waiting, broken, logs_cut, deltas_full, points, hits_full, .. } = *self;
         let Missing { findings, sometimes, strange, history_problems, stray, .. } = *self;

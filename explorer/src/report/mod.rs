@@ -1,15 +1,17 @@
-//! What an exploration found, what it covered and what it did not, to be read.
+//! Reports of an exploration: findings, coverage and gaps, as JSON and Markdown.
 //!
-//! - `explored`: how much was run; `covered`: coverage and what may be left; `found`: findings and how findable they are
-//! - `worth`: how thorough it was; `promise`: what random priorities promise; `commands`: what became of test commands; `missing`: what the report cannot tell since a bound was met
+//! - `explored`: size of the exploration; `covered`: coverage and estimates of what is unseen; `found`: findings and their
+//!   rates
+//! - `worth`: thoroughness of the exploration; `promise`: the guarantee of random priorities; `commands`: results of test
+//!   commands; `missing`: data that the report lacks because of a bound
 //! - `figures` and `sparkline`: numbers for people; `span`: texts of guests in Markdown
 //! - `markdown`: the report as text
 //!
-//! Not here: what the numbers are made of ([`crate::run`], [`crate::coverage`]), and where reports are written.
+//! Not here: the data ([`crate::run`], [`crate::coverage`]), and the place where reports are written.
 //!
 //! **Invariants.**
 //! - A report decides nothing, so its figures may be floats.
-//! - Texts of worlds are told in code spans and blocks that they cannot leave, with controls escaped.
+//! - Texts of worlds are in code spans and blocks that they cannot leave, with control characters escaped.
 
 mod commands;
 mod covered;
@@ -38,56 +40,56 @@ pub use worth::Worth;
 use crate::coverage::{Gaps, Kind};
 use crate::run::{End, Header, HistoryCount, Merged};
 
-/// The format of reports in JSON.
+/// Format version of reports in JSON.
 pub const REPORT_VERSION: u32 = 1;
 
-/// What a report tells that neither a header nor records say.
+/// Parts of a report that come neither from the header nor from records.
 #[derive(Debug, Clone, Copy)]
 pub struct About<'a> {
-    /// The run directory, as commands name it.
+    /// Run directory, as commands name it.
     pub run: &'a str,
-    /// How the exploration ended, if it did.
+    /// End of the exploration, if it has ended.
     pub end: Option<&'a End>,
-    /// Branches that are recorded and could not be merged yet, since an earlier one is missing.
+    /// Number of branches that are recorded but not merged, because an earlier one is missing.
     pub waiting: u64,
-    /// What was not covered, if that is known.
+    /// Gaps of coverage, if known.
     pub gaps: Option<&'a Gaps>,
-    /// The `sometimes` properties that are declared.
+    /// Names of the declared `sometimes` properties.
     pub sometimes: &'a BTreeSet<String>,
 }
 
-/// What an exploration came to.
+/// Report of an exploration.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// The format: [`REPORT_VERSION`].
+    /// Format version: [`REPORT_VERSION`].
     pub report_version: u32,
-    /// The run directory.
+    /// Run directory.
     pub run: String,
-    /// What was explored. The world itself is left to the run directory.
+    /// Header of the exploration without its world, which is in the run directory.
     pub header: Header,
-    /// How it ended; nothing if it goes on, or was killed.
+    /// End of the exploration. `None` if it is running or was killed.
     pub end: Option<End>,
-    /// How much was run.
+    /// Size of the exploration.
     pub explored: Explored,
-    /// How thorough it was.
+    /// Thoroughness of the exploration.
     pub worth: Worth,
-    /// What was found.
+    /// Findings.
     pub findings: Vec<Found>,
-    /// What was covered, by kind.
+    /// Coverage by kind of points.
     pub coverage: Vec<CoveredKind>,
-    /// What random priorities promise, if nodes have some.
+    /// Guarantee of random priorities. `None` if nodes have none.
     pub promise: Option<Promise>,
-    /// What was not, if that is known.
+    /// Gaps of coverage, if known.
     pub gaps: Option<Gaps>,
-    /// The `sometimes` properties that were seen.
+    /// `sometimes` properties that were seen.
     pub sometimes: Vec<Sometimes>,
-    /// Declared `sometimes` properties that were not.
+    /// Declared `sometimes` properties that were not seen.
     pub never: Vec<String>,
-    /// The commands of the test template, if there is one.
+    /// Commands of the test template. Empty without one.
     pub commands: Vec<TestCommand>,
-    /// What clients asked for and were told.
+    /// Operation histories of clients.
     pub histories: Histories,
-    /// What is not in this report since a bound was met.
+    /// Data that this report lacks because of a bound or a failure.
     pub missing: Missing,
     /// [`Merged::digest`], in hexadecimal digits.
     pub digest: String,
@@ -95,30 +97,30 @@ pub struct Report {
     pub chain: String,
 }
 
-/// A `sometimes` property that was seen.
+/// `sometimes` property that was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Sometimes {
-    /// Its name.
+    /// Name of the property.
     pub name: String,
-    /// The first choice that led there.
+    /// First choice on which it was seen.
     pub first: u64,
-    /// In how many branches.
+    /// Number of branches on which it was seen.
     pub branches: u64,
 }
 
-/// All operation histories.
+/// Operation histories of all branches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Histories {
-    /// How many branches have one.
+    /// Number of branches with a history.
     pub branches: u64,
-    /// How many of these have keys of which nothing is known.
+    /// Number of these branches with keys whose check remained undecided.
     pub branches_unknown: u64,
-    /// All together.
+    /// Counts over all histories.
     pub count: HistoryCount,
 }
 
 impl Report {
-    /// What is known of an exploration.
+    /// Creates the report of an exploration.
     #[must_use]
     pub fn of(header: &Header, merged: &Merged, about: &About<'_>) -> Report {
         let adaptive = !header.strategy.is_uniform();
@@ -153,15 +155,15 @@ impl Report {
         }
     }
 
-    /// All of it as JSON.
+    /// Returns the report as JSON.
     ///
     /// # Errors
-    /// None that a report has: the library's.
+    /// Returns an error if serialization fails, which no report causes.
     pub fn json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self)
     }
 
-    /// All of it as Markdown that reads well as it is, long lists cut.
+    /// Returns the report as Markdown that is also readable as plain text. Long lists are cut.
     #[must_use]
     pub fn markdown(&self) -> String {
         markdown::write(self)

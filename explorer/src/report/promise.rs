@@ -1,4 +1,4 @@
-//! What random priorities promise of an exploration under strategy `pct`.
+//! The guarantee of random priorities in an exploration under strategy `pct`.
 
 use std::fmt;
 
@@ -7,26 +7,27 @@ use serde::Serialize;
 use crate::plan::draw::pct::Guarantee;
 use crate::run::{Header, Merged};
 
-/// What random priorities promise.
+/// Guarantee of random priorities.
 ///
-/// A run is a subtree: its first branch draws priorities under a key of its own. Branches that go on from there keep the latencies
-/// that last and get more of them, so that they are no runs of their own. A run's messages are those of the timeline that has the
-/// most, since the times at which priorities change are drawn for all the time up to the horizon.
+/// A run is a subtree: its first branch draws priorities under a key of its own. Later branches of the subtree keep the
+/// latencies that last and get more of them, so they are not independent runs. The number of messages of a run is that of
+/// the timeline with the most, because the times of priority changes are drawn over the whole time up to the horizon.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Promise {
-    /// What it is made of.
+    /// Parameters of the bound.
     #[serde(flatten)]
     pub guarantee: Guarantee,
-    /// How likely a run finds such a bug, at the least. 0 if nothing is promised.
+    /// Lower bound of the probability that a run finds the bug. 0 if there is no bound.
     pub probability: f64,
-    /// How likely one of all runs does.
+    /// Lower bound of the probability that at least one run finds the bug.
     pub accumulated: f64,
-    /// A timeline came to the horizon. Before, a run may have more messages than were counted, and less is promised.
+    /// True if a timeline reached the horizon. Before that, a run may have more messages than were counted, and the true
+    /// bound is lower.
     pub whole: bool,
 }
 
 impl Promise {
-    /// That of an exploration, if nodes have random priorities in it.
+    /// Returns the guarantee of an exploration, or `None` if its nodes have no random priorities.
     #[must_use]
     pub fn of(header: &Header, merged: &Merged) -> Option<Promise> {
         let depth = header.world.pointer("/explore/depth").and_then(serde_json::Value::as_u64);
@@ -46,9 +47,7 @@ impl fmt::Display for Promise {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.guarantee.fmt(f)?;
         if !self.whole {
-            f.write_str(
-                "; no timeline came to the horizon, up to which there may be more messages than that",
-            )?;
+            f.write_str("; no timeline reached the horizon, so a run may have more messages than that")?;
         }
         Ok(())
     }

@@ -1,30 +1,30 @@
-//! Texts of guests in Markdown: code spans and blocks that they cannot leave, whatever they are.
+//! Texts of guests in Markdown, in code spans and blocks that no text can leave.
 
 use crate::run::one_line;
 
-/// The most bytes of a path that are told in full.
+/// Maximum length of a path that is shown in full, in bytes.
 const PATH_BYTES_MAX: usize = 200;
 
-/// A code span.
+/// Returns a code span.
 pub(super) fn code(text: &str) -> String {
     let text = one_line(text);
     if text.is_empty() {
         return "(empty)".to_owned();
     }
     let fence = "`".repeat(longest_run(&text) + 1);
-    // A backtick at an end would join the fence; of two spaces at both ends one would be taken away.
+    // A backtick at an end would join the fence. Of two spaces at both ends, one would be removed.
     let edge = |c: Option<char>| c == Some('`') || c == Some(' ');
     let pad = if edge(text.chars().next()) || edge(text.chars().last()) { " " } else { "" };
     format!("{fence}{pad}{text}{pad}{fence}")
 }
 
-/// A code span within a table.
+/// Returns a code span for a table.
 pub(super) fn cell(text: &str) -> String {
-    // A bar ends a cell, in code too, and whether a backslash helps depends on what is before it.
+    // A bar ends a cell even in code, and the effect of a backslash depends on the characters before it.
     code(&one_line(text).replace('|', "\\u{7c}"))
 }
 
-/// A block of lines.
+/// Returns a code block of lines.
 pub(super) fn block<'t>(lines: impl IntoIterator<Item = &'t str>) -> String {
     let lines: Vec<String> = lines.into_iter().flat_map(str::lines).map(one_line).collect();
     let run = lines.iter().map(|line| longest_run(line)).max().unwrap_or(0);
@@ -37,7 +37,7 @@ pub(super) fn block<'t>(lines: impl IntoIterator<Item = &'t str>) -> String {
     block + &fence + "\n"
 }
 
-/// A word of a command line.
+/// Quotes a word for a shell command if necessary.
 pub(super) fn word(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./:+,@%=".contains(&b);
     if !text.is_empty() && text.bytes().all(plain) {
@@ -47,7 +47,7 @@ pub(super) fn word(text: &str) -> String {
     }
 }
 
-/// A path in a code span; of a long one its two ends.
+/// Returns a path in a code span. Of a long path, only the first and last fork are shown.
 pub(super) fn path(path: &crate::search::Path) -> String {
     let text = path.to_string();
     if text.len() <= PATH_BYTES_MAX {
@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// The text of a code span that is all of this, as CommonMark reads it.
+    /// Returns the text of a code span as CommonMark reads it, or `None` if it is not one code span as a whole.
     fn read(span: &str) -> Option<String> {
         let fence = span.len() - span.trim_start_matches('`').len();
         let inner = span.get(fence..span.len().checked_sub(fence)?)?;
@@ -92,7 +92,7 @@ mod tests {
         fn a_span_says_the_text(text in "[`a\\\\| ]{1,12}|\\PC{1,20}") {
             let expected = one_line(&text);
             let read = read(&code(&text));
-            // Nothing but spaces is told as it can be.
+            // A text that consists only of spaces may differ.
             prop_assert!(read.as_ref() == Some(&expected) || expected.trim_matches(' ').is_empty(), "{:?}", read);
         }
 

@@ -1,12 +1,12 @@
-//! A curve in one line of text.
+//! Growth curve as one line of text.
 
 use super::covered::{GrowthPoint, points_at};
 
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// The most characters of a curve.
+/// Maximum width of a curve, in characters.
 const WIDTH_MAX: u64 = 24;
 
-/// A curve that rises, from its first branches to its last; empty if there are none.
+/// Returns the curve from its first branches to its last. Empty if there are no samples.
 pub(super) fn sparkline(growth: &[GrowthPoint]) -> String {
     let Some(last) = growth.last() else { return String::new() };
     let width = last.branches.min(WIDTH_MAX);
@@ -39,7 +39,7 @@ mod tests {
         assert_eq!(curve(&[1, 2, 3, 4, 5, 6, 7]), "▂▃▄▅▆▇█");
         assert_eq!(curve(&[9; 100]), "█".repeat(24));
         assert_eq!(curve(&(1..=48).collect::<Vec<u64>>()).chars().count(), 24);
-        // Samples may be few: the last one that is there holds.
+        // Between samples, the last earlier one counts.
         let few = [GrowthPoint { branches: 4, points: 1 }, GrowthPoint { branches: 8, points: 2 }];
         assert_eq!(sparkline(&few), "▁▁▁▅▅▅▅█");
     }

@@ -1,4 +1,4 @@
-//! How thorough an exploration was, and what it is worth that it found nothing.
+//! Thoroughness of an exploration, and the meaning of finding nothing.
 
 use std::fmt;
 
@@ -8,34 +8,34 @@ use super::figures::{count, counted};
 use crate::coverage::statistics::{CONFIDENCE, probability_below};
 use crate::run::{Header, Merged};
 
-/// How thorough an exploration was.
+/// Thoroughness of an exploration.
 ///
-/// A trial is a subtree: its first branch is drawn under a key of its own, and what goes on from it is not independent of it. Many
-/// properties are judged by checks alone, so only subtrees with a check count.
+/// A trial is a subtree: its first branch is drawn under a key of its own, and later branches are not independent of it.
+/// Many properties are judged only by checks, so only subtrees with a check count.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Worth {
-    /// Branches.
+    /// Number of branches.
     pub branches: u64,
-    /// How many of them were followed by checks.
+    /// Number of branches that were followed by checks.
     pub checked: u64,
-    /// Faults that were done.
+    /// Number of faults that were applied.
     pub faults: u64,
-    /// The most branches that one timeline has, one after the other.
+    /// Maximum number of branches on a timeline.
     pub depth: u64,
-    /// How many it would have at the horizon.
+    /// Number of branches on a timeline that reaches the horizon.
     pub depth_max: u64,
-    /// Subtrees in which a branch was followed by checks.
+    /// Number of subtrees in which a branch was followed by checks.
     pub subtrees_checked: u64,
-    /// Findings.
+    /// Number of findings.
     pub findings: u64,
-    /// If nothing was found: the share of subtrees like these that show something is below this, at a confidence of 95 %.
+    /// If nothing was found: upper bound of the share of such subtrees with a finding, at a confidence of 95 %.
     pub finding_below: Option<f64>,
-    /// Where branches went on from depended on what was found, so the bound is a guide.
+    /// True if the start of branches depended on results. The bound is then only a guide.
     pub adaptive: bool,
 }
 
 impl Worth {
-    /// That of an exploration.
+    /// Returns the thoroughness of an exploration.
     #[must_use]
     pub fn of(header: &Header, merged: &Merged) -> Worth {
         let totals = merged.totals();
@@ -87,7 +87,9 @@ impl fmt::Display for Worth {
                 Ok(())
             }
             None if findings > 0 => Ok(()),
-            None => f.write_str("; without checks, \"nothing found\" says nothing of what only checks show"),
+            None => {
+                f.write_str("; no subtree had checks, so problems that only checks show are not ruled out")
+            }
         }
     }
 }
@@ -123,6 +125,6 @@ mod tests {
         let found = Worth { findings: 1, finding_below: None, ..worth() };
         assert_eq!(found.to_string(), thorough);
         let unchecked = Worth { subtrees_checked: 0, finding_below: None, ..worth() }.to_string();
-        assert!(unchecked.contains("says nothing of what only checks show"), "{unchecked}");
+        assert!(unchecked.contains("problems that only checks show are not ruled out"), "{unchecked}");
     }
 }

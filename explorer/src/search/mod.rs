@@ -1,15 +1,16 @@
-//! The search: a tree of timelines that grows from a root moment, in an order that depends on nothing but the seed.
+//! The search: a tree of timelines that grows from a root moment, in an order that depends on nothing but the seed and
+//! results.
 //!
-//! - `path`: where a timeline lies in the tree, as text
-//! - `tree`: the branches in the order of choice
-//! - `weights`: how much the branches of the tree weigh, with sums that are kept
-//! - `window`: what is chosen when, and what is known by then
-//! - [`strategy`]: from where the next branch goes on
+//! - `path`: position of a timeline in the tree, also as text
+//! - `tree`: the branches in the order of choices
+//! - `weights`: weights of branches with running sums
+//! - `window`: the order of choices, and the results that each choice may use
+//! - [`strategy`]: the choice of where the next branch starts
 //!
-//! Not here: how a branch is run, and what is made of it.
+//! Not here: how a branch is run and judged.
 //!
 //! **Invariants.**
-//! - Choice n depends on the seed, the strategy and the results of choices up to n - K, and on nothing else.
+//! - Choice n depends only on the seed, the strategy and the results of choices up to n - K.
 //! - A search of fewer branches is the beginning of one of more.
 
 mod path;

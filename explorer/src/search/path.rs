@@ -1,4 +1,4 @@
-//! Where a timeline lies in the tree of all: the forks that lead to it, from the root moment on.
+//! Position of a timeline in the tree: the forks that lead to it from the root moment.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,44 +6,45 @@ use std::str::FromStr;
 use everett_streams::Lineage;
 use serde::{Deserialize, Serialize};
 
-/// Forks of a path.
+/// Maximum number of forks in a path.
 pub const FORKS_MAX: usize = 4096;
 
-/// A timeline becomes a child here.
+/// Point at which a timeline becomes a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Fork {
-    /// When, in nanoseconds of vtime.
+    /// Virtual time of the fork, in nanoseconds.
     pub vtime_ns: u64,
-    /// Which child of that moment, from 1.
+    /// Number of the child among those of the moment, from 1.
     pub child: u64,
 }
 
-/// The forks from a root moment to a timeline. As text `VTIME.CHILD/VTIME.CHILD/…`; the root's is empty.
+/// Forks from a root moment to a timeline. The text form is `VTIME.CHILD/VTIME.CHILD/…`; the root's is empty.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Path(Vec<Fork>);
 
-/// Why a text is no path.
+/// Reason why a text is not a path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// A part of it is none.
+    /// A part of the text is not a fork.
     #[error(
         "\"{0}\" is no fork: a vtime in nanoseconds, a dot and a child's number from 1 on, as in 4500000000.7"
     )]
     Fork(String),
-    /// Time does not go back.
+    /// A fork is not later than the one before it.
     #[error("the fork {1} comes no later than {0}, which it follows")]
     Order(Fork, Fork),
-    /// More than there ever are.
+    /// The path has more than [`FORKS_MAX`] forks.
     #[error("more than {FORKS_MAX} forks")]
     TooLong,
 }
 
 impl Path {
-    /// The path of what a fork makes of this one.
+    /// Returns this path extended by a fork.
     ///
     /// # Errors
-    /// It comes too early, has no number, or is one too many.
+    /// Returns an error if the fork is not later than the last one, if its child number is 0, or if the path already has
+    /// [`FORKS_MAX`] forks.
     pub fn child(&self, fork: Fork) -> Result<Path, PathError> {
         let mut path = self.clone();
         path.push(fork)?;
@@ -64,19 +65,19 @@ impl Path {
         Ok(())
     }
 
-    /// The lineage of the timeline at the path's end, whose root moment began under `seed`.
+    /// Returns the lineage of the timeline at the path's end, for a root moment that began under `seed`.
     #[must_use]
     pub fn lineage(&self, seed: u64) -> Lineage {
         self.0.iter().fold(Lineage::new(seed), |lineage, fork| lineage.child(fork.vtime_ns, fork.child))
     }
 
-    /// The forks in their order.
+    /// Returns the forks in their order.
     #[must_use]
     pub fn forks(&self) -> &[Fork] {
         &self.0
     }
 
-    /// The path without its last fork; none of the root.
+    /// Returns the path without its last fork, or `None` for the root.
     #[must_use]
     pub fn parent(&self) -> Option<Path> {
         self.0.split_last().map(|(_, before)| Path(before.to_vec()))
@@ -103,7 +104,7 @@ impl FromStr for Fork {
     type Err = PathError;
 
     fn from_str(text: &str) -> Result<Fork, PathError> {
-        // One text a fork: no sign, no leading zero.
+        // Each fork has exactly one text: no sign, no leading zero.
         let number = |digits: &str| {
             let plain =
                 digits.bytes().all(|b| b.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
@@ -173,7 +174,7 @@ mod tests {
             }
         }
 
-        /// What is accepted is written as it was.
+        /// An accepted text is written back unchanged.
         #[test]
         fn there_is_one_text_for_a_path(text in "[0-9./ +-]{0,24}|\\PC{0,8}") {
             if let Ok(path) = text.parse::<Path>() {

@@ -1,4 +1,4 @@
-//! A make-believe world: a branch's result is a function of its path.
+//! Tests of the search on a simulated world, in which a branch's result is a function of its path.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
@@ -11,14 +11,14 @@ use super::strategy::{Novelty, Pct, Strategy as Chooses, StrategyKind, Uniform};
 use super::*;
 use crate::plan::draw::numbers::below;
 
-/// What a branch came to.
+/// Result of a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Outcome {
     standing: Standing,
     points: Vec<u8>,
 }
 
-/// What was reached first by which choice, in their order.
+/// Choices in the order in which their results were taken, and all points reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Seen {
     taken: Vec<u64>,
@@ -54,7 +54,7 @@ fn run(choice: &Choice) -> Outcome {
     Outcome { standing, points }
 }
 
-/// A search with so many workers, whose branches take as long as `dice` says.
+/// Runs a search with `workers` workers. The generator seeded with `dice` decides which running branch ends next.
 fn explore<S: Chooses>(
     strategy: S,
     seed: u64,
@@ -86,7 +86,7 @@ fn explore<S: Chooses>(
         }
         let done = running.swap_remove(dice.next_u64() as usize % running.len());
         search.deliver(done.number, run(&done));
-        // Somebody is late, and says what is known.
+        // A second result for the same choice is ignored.
         search.deliver(done.number, Outcome { points: vec![77], ..run(&done) });
     }
     search.finish(u64::MAX)
@@ -112,7 +112,7 @@ proptest! {
         let (long, _) = explore(strategy, seed, in_flight, branches, 3, 5);
         let (short, _) = explore(strategy, seed, in_flight, shorter, 2, 6);
         for (a, b) in short.branches().iter().zip(long.branches()) {
-            // Children come later.
+            // The number of children is not compared: the longer search adds some later.
             prop_assert_eq!((a.from, a.fork, a.subtree, a.standing), (b.from, b.fork, b.subtree, b.standing));
         }
     }
@@ -143,7 +143,7 @@ proptest! {
     }
 }
 
-/// A strategy in the simplest way: it looks at all of the tree for each choice.
+/// A strategy in its simplest form: each choice looks at the whole tree.
 struct Naive(StrategyKind);
 
 impl Chooses for Naive {
@@ -189,7 +189,7 @@ impl Chooses for Naive {
 }
 
 proptest! {
-    /// Sums that are kept choose what sums over all of the tree do.
+    /// Running sums lead to the same choices as sums over the whole tree.
     #[test]
     fn kept_sums_change_no_choice(
         seed: u64, in_flight in 1..20u32, branches in 0..400u64,
@@ -201,7 +201,8 @@ proptest! {
     }
 }
 
-/// A choice among many costs what one among few does, within a small factor; it would cost thousands of times as much.
+/// A choice in a large tree costs about as much as in a small one. Looking at all branches would cost thousands of times as
+/// much.
 #[test]
 fn a_choice_looks_at_few_branches() {
     let mut tree = Tree::new(ROOT_NS);
@@ -212,21 +213,21 @@ fn a_choice_looks_at_few_branches() {
     let mut rng = ChaCha20Rng::from_seed([9; 32]);
     for kind in StrategyKind::ALL {
         let strategy = kind.strategy();
-        // Looking at all of them would be 2 * 10^11 steps for each strategy.
+        // Looking at all branches would take 2 * 10^11 steps for each strategy.
         let drawn =
             (0..1_000_000).filter(|_| strategy.choose(&tree, 1_000_000, &mut rng) != Place::Root).count();
         assert!(drawn > 400_000, "{kind}: {drawn}");
     }
 }
 
-/// How often each place is chosen in a tree.
+/// Returns how often each place is chosen in 10,000 draws.
 fn shares<S: Chooses>(tree: &Tree, strategy: &S, unseen_ppm: u32) -> impl Fn(Place) -> u32 + use<S> {
     let mut rng = ChaCha20Rng::from_seed([9; 32]);
     let drawn: Vec<Place> = (0..10_000).map(|_| strategy.choose(tree, unseen_ppm, &mut rng)).collect();
     move |place| drawn.iter().filter(|other| **other == place).count() as u32
 }
 
-/// Three branches from the root moment and one from the first of them, with these rewards; the last is not open.
+/// Three branches from the root moment and one from the first of them, with these rewards. The third branch is not open.
 fn small(rewards: [u64; 4]) -> Tree {
     let mut tree = Tree::new(ROOT_NS);
     for (number, reward) in (0..).zip(rewards) {
@@ -282,7 +283,7 @@ fn kinds_are_their_strategies() {
 #[test]
 fn novelty_follows_what_is_new_and_decays() {
     let strategy = Novelty { fresh_ppm: 200_000 };
-    // The first has one child: a reward of 8 counts as 2.
+    // The first branch has one child, so its reward of 8 counts as 2.
     let share = shares(&small([8, 1, 50, 1]), &strategy, 1_000_000);
     let near =
         |place, expected: u32| assert!(share(place).abs_diff(expected) < 250, "{place:?}: {}", share(place));
@@ -308,7 +309,7 @@ fn where_little_is_unseen_branches_are_fresh_draws() {
 fn what_cannot_be_gone_on_from_is_not() {
     let mut tree = Tree::new(ROOT_NS);
     tree.add(Place::Root);
-    // Time that does not go on would make a path that is none.
+    // An end at the time of the fork would lead to an invalid path.
     tree.settle(0, Standing { open_ns: Some(ROOT_NS), reward: 1, instructions: 0 });
     assert_eq!(tree.open().count(), 0);
     for nowhere in [Place::After(0), Place::After(9)] {

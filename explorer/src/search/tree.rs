@@ -1,78 +1,79 @@
-//! The branches of an exploration in the order in which they were chosen, and what has become of them.
+//! The branches of an exploration in the order of choices, and their results.
 
 use std::collections::BTreeMap;
 
 use super::path::{Fork, Path, PathError};
 use super::weights::{Weights, weight};
 
-/// A moment from which a branch can go on.
+/// Moment from which a branch can start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     /// The root moment.
     Root,
-    /// The end of the branch of this number.
+    /// The end of the branch with this number.
     After(u64),
 }
 
-/// A branch that is to be run.
+/// Branch to be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// Its place in the order, from 0.
+    /// Position in the order of choices, from 0.
     pub number: u64,
-    /// Where it begins.
+    /// Moment at which the branch starts.
     pub from: Place,
-    /// Its path.
+    /// Path of the branch.
     pub path: Path,
 }
 
-/// What a strategy may know of a branch that was run.
+/// Result of a branch that strategies may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// The moment at its end, in nanoseconds of vtime, unless no branch can go on from there.
+    /// Virtual time of the moment at the branch's end, in nanoseconds. `None` if no branch can start there.
     pub open_ns: Option<u64>,
-    /// How much it reached that no branch before it had.
+    /// Number of coverage points that no earlier branch reached.
     pub reward: u64,
-    /// What it cost, in instructions.
+    /// Cost of the branch, in instructions.
     pub instructions: u64,
 }
 
 /// A branch of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Branch {
-    /// Where it began.
+    /// Moment at which the branch starts.
     pub from: Place,
-    /// Where it left that.
+    /// Fork at which it leaves that moment.
     pub fork: Fork,
-    /// The branch from the root moment that it goes on from, itself if it is one.
+    /// Number of the branch that starts at the root moment and leads to this one; its own number if it starts there itself.
     pub subtree: u64,
-    /// Branches from the root moment to here.
+    /// Number of branches from the root moment to the end of this one.
     pub depth: u32,
-    /// Branches that go on from it.
+    /// Number of branches that start at its end.
     pub children: u64,
-    /// What has become of it, once that may be known.
+    /// Result of the branch. `None` until strategies may use it.
     pub standing: Option<Standing>,
 }
 
-/// All branches that were chosen. See the module.
+/// All branches that were chosen. See the module's documentation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
     root_ns: u64,
     root_children: u64,
     branches: Vec<Branch>,
-    /// Those from which others can go on, in the order in which that became known.
+    /// Numbers of the open branches, i.e. those at whose end others can start, in the order in which their results were
+    /// taken.
     open: Vec<u64>,
-    /// By branch, its place in that order; [`NOWHERE`] if it has none.
+    /// Index of each branch in `open`, or [`NOWHERE`].
     places: Vec<u32>,
-    /// What those weigh, in the same order.
+    /// Weights of the open branches, in the order of `open`.
     weights: Weights,
-    /// Those of each depth, in the same order.
+    /// Numbers of the open branches by depth, in the order of `open`.
     by_depth: BTreeMap<u32, Vec<u64>>,
 }
 
 const NOWHERE: u32 = u32::MAX;
 
 impl Tree {
-    /// A root moment at this vtime, and no branch.
+    /// Creates a tree with a root moment at this virtual time and no branches.
     #[must_use]
     pub fn new(root_ns: u64) -> Tree {
         Tree {
@@ -86,19 +87,19 @@ impl Tree {
         }
     }
 
-    /// The branches by their numbers.
+    /// Returns the branches in the order of their numbers.
     #[must_use]
     pub fn branches(&self) -> &[Branch] {
         &self.branches
     }
 
-    /// A branch by its number.
+    /// Returns the branch with this number.
     #[must_use]
     pub fn branch(&self, number: u64) -> Option<&Branch> {
         self.branches.get(usize::try_from(number).ok()?)
     }
 
-    /// Branches from whose end others can go on, in the order in which that became known.
+    /// Returns the open branches, i.e. those at whose end others can start, in the order in which their results were taken.
     pub fn open(&self) -> impl Iterator<Item = (u64, &Branch, Standing)> {
         self.open.iter().filter_map(|&number| {
             let branch = self.branch(number)?;
@@ -106,46 +107,46 @@ impl Tree {
         })
     }
 
-    /// How many branches there are from whose end others can go on.
+    /// Returns the number of open branches.
     #[must_use]
     pub fn open_count(&self) -> u64 {
         self.open.len() as u64
     }
 
-    /// One of these, by its place in their order.
+    /// Returns the number of the open branch at this index.
     #[must_use]
     pub fn open_at(&self, place: u64) -> Option<u64> {
         self.open.get(usize::try_from(place).ok()?).copied()
     }
 
-    /// The sum of their weights: of what each reached first, divided by the square of one more than how many go on from it.
+    /// Returns the sum of the open branches' weights. A weight is the branch's reward divided by (children + 1)^2.
     #[must_use]
     pub fn weight(&self) -> u64 {
         self.weights.total()
     }
 
-    /// The first of these up to which weights have a sum of more than `drawn`.
+    /// Returns the first open branch at which the running sum of weights exceeds `drawn`.
     #[must_use]
     pub fn open_at_weight(&self, drawn: u64) -> Option<u64> {
         self.open.get(self.weights.find(drawn)?).copied()
     }
 
-    /// These of each depth at which there are some, with the depth.
+    /// Returns the numbers of the open branches by depth. Depths without open branches are absent.
     #[must_use]
     pub fn open_by_depth(&self) -> &BTreeMap<u32, Vec<u64>> {
         &self.by_depth
     }
 
-    /// Branches that go on from the root moment: each heads a subtree.
+    /// Returns the number of branches that start at the root moment. Each heads a subtree.
     #[must_use]
     pub fn subtrees(&self) -> u64 {
         self.root_children
     }
 
-    /// The path of a branch.
+    /// Returns the path to a place.
     ///
     /// # Errors
-    /// It is longer than paths are.
+    /// Returns an error if the path would have more than [`super::FORKS_MAX`] forks.
     pub fn path(&self, of: Place) -> Result<Path, PathError> {
         let mut forks = Vec::new();
         let mut place = of;
@@ -157,7 +158,7 @@ impl Tree {
         forks.iter().rev().try_fold(Path::default(), |path, &fork| path.child(fork))
     }
 
-    /// Add the next branch; from the root moment if there is nothing to go on from at `from`.
+    /// Adds the next branch. It starts at the root moment if no branch can start at `from`.
     pub(super) fn add(&mut self, from: Place) -> Choice {
         let number = self.branches.len() as u64;
         let from = if self.end_ns(from).is_some() { from } else { Place::Root };
@@ -175,17 +176,17 @@ impl Tree {
         self.weigh_again(from);
         self.places.push(NOWHERE);
         self.branches.push(Branch { from, fork, subtree, depth, children: 0, standing: None });
-        // What can be gone on from has a path with room for one more.
+        // This does not fail: a place at which branches can start has a path with room for one more fork.
         let path = self.path(Place::After(number)).unwrap_or_default();
         Choice { number, from, path }
     }
 
-    /// What has become of a branch.
+    /// Records a branch's result.
     pub(super) fn settle(&mut self, number: u64, standing: Standing) {
         let Some(branch) = usize::try_from(number).ok().and_then(|i| self.branches.get_mut(i)) else {
             return;
         };
-        // Each child is later than what it goes on from, and paths have an end.
+        // A child must fork later than its parent did, and a path has at most `FORKS_MAX` forks.
         let later = standing.open_ns.is_some_and(|at| at > branch.fork.vtime_ns);
         let room = (branch.depth as usize) < super::path::FORKS_MAX;
         let open_ns = standing.open_ns.filter(|_| later && room);
@@ -201,7 +202,7 @@ impl Tree {
         }
     }
 
-    /// One more branch goes on from a place.
+    /// Lowers the weight of a place at which one more branch starts.
     fn weigh_again(&mut self, from: Place) {
         let Place::After(number) = from else { return };
         let Some(i) = usize::try_from(number).ok() else { return };
@@ -214,7 +215,7 @@ impl Tree {
         }
     }
 
-    /// When the moment of a place is, if branches can go on from there.
+    /// Returns the virtual time of a place, in nanoseconds, or `None` if no branch can start there.
     fn end_ns(&self, place: Place) -> Option<u64> {
         match place {
             Place::Root => Some(self.root_ns),

@@ -1,18 +1,18 @@
-//! Weights of the branches from which others can go on, with sums that are kept: a draw looks at as many of them as the logarithm of
-//! how many there are.
+//! Weights of open branches with running sums. A draw looks at a number of sums that is logarithmic in the number of
+//! branches.
 
-/// A branch's weight is a whole number of these, so that quotients of small rewards differ.
+/// Factor of weights, so that quotients of small rewards differ.
 const UNIT: u64 = 1 << 16;
-/// More reward than this weighs no more: the weights of a billion branches have a sum.
+/// Greatest reward that counts. With this bound the sum of a billion weights fits 64 bits.
 const REWARD_MAX: u64 = 1 << 17;
 
-/// The weight of a branch: what it reached first, the less the more branches go on from it.
+/// Returns the weight of a branch: its reward divided by (children + 1)^2, scaled by [`UNIT`].
 pub(super) fn weight(reward: u64, children: u64) -> u64 {
     reward.min(REWARD_MAX) * UNIT / children.saturating_add(1).saturating_pow(2)
 }
 
-/// A row of weights as a Fenwick tree: the sum at each place is of as many weights up to it as the lowest bit of its number, counted
-/// from 1, says.
+/// Sequence of weights as a Fenwick tree: entry n, counted from 1, is the sum of the last 2^k weights up to n, where 2^k is
+/// the lowest set bit of n.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Weights {
     sums: Vec<u64>,
@@ -20,7 +20,7 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    /// Add a weight at the end.
+    /// Appends a weight.
     pub(super) fn push(&mut self, weight: u64) {
         let number = self.sums.len() + 1;
         let (mut sum, mut below) = (weight, number - 1);
@@ -32,7 +32,7 @@ impl Weights {
         self.total += weight;
     }
 
-    /// Take something from the weight at a place; at most all of it.
+    /// Lowers the weight at `place` by `by`, which is at most that weight.
     pub(super) fn lower(&mut self, place: usize, by: u64) {
         let mut number = place + 1;
         while let Some(sum) = self.sums.get_mut(number - 1) {
@@ -42,12 +42,12 @@ impl Weights {
         self.total -= by;
     }
 
-    /// The sum of all.
+    /// Returns the sum of all weights.
     pub(super) fn total(&self) -> u64 {
         self.total
     }
 
-    /// The first place at which the sum of all weights up to it is more than `drawn`; none if that is no less than the total.
+    /// Returns the first place at which the running sum exceeds `drawn`, or `None` if `drawn` is not below the total.
     pub(super) fn find(&self, mut drawn: u64) -> Option<usize> {
         if drawn >= self.total {
             return None;

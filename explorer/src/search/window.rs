@@ -1,7 +1,8 @@
-//! The order of an exploration: which branch is chosen when, and what is known by then.
+//! The order of an exploration: the sequence of choices, and the results that each of them may use.
 //!
-//! Choice n is made when exactly the results of the choices up to n - K have been taken in, in their order. So what is chosen does
-//! not depend on how many workers there are, how long branches take, or in which order they end. K branches can run at a time.
+//! Choice n is made when exactly the results of the choices up to n - K have been taken in, in their order. Choices
+//! therefore do not depend on the number of workers, on how long branches take, or on the order in which they end. K
+//! branches can run at a time.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -11,30 +12,30 @@ use everett_streams::{Lineage, Owner, Purpose, Streams};
 use super::strategy::Strategy;
 use super::tree::{Choice, Standing, Tree};
 
-/// What is made of results, in the order of choices.
+/// Consumer of results, in the order of choices.
 pub trait Ledger {
-    /// What a worker brings back.
+    /// Result that a worker delivers.
     type Outcome;
 
-    /// Take a result in. All of choices before it were.
+    /// Takes in a result. The results of all earlier choices were taken in before.
     fn take(&mut self, choice: u64, outcome: Self::Outcome) -> Standing;
 
-    /// How much of what is reached from here on will be new, in parts of a million, as far as can be estimated.
+    /// Returns the estimated share of new points among those that are reached next, in parts of a million.
     fn unseen_ppm(&self) -> u32;
 }
 
-/// What a search can do next.
+/// Next step of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     /// Run this branch.
     Run(Choice),
-    /// First the result of this choice is wanted.
+    /// Deliver the result of this choice first.
     Wait(u64),
-    /// All have been chosen.
+    /// All branches have been chosen.
     Over,
 }
 
-/// An exploration that goes on. See the module.
+/// A running search. See the module's documentation.
 #[derive(Debug)]
 pub struct Search<S, L: Ledger> {
     seed: u64,
@@ -43,14 +44,14 @@ pub struct Search<S, L: Ledger> {
     strategy: S,
     tree: Tree,
     ledger: L,
-    /// Results that wait for earlier ones.
+    /// Delivered results that wait for earlier ones.
     waiting: BTreeMap<u64, L::Outcome>,
-    /// How many results have been taken in.
+    /// Number of results that have been taken in.
     taken: u64,
 }
 
 impl<S: Strategy, L: Ledger> Search<S, L> {
-    /// A search of so many branches at the most, from a root moment at `root_ns`.
+    /// Creates a search of at most `branches_max` branches from a root moment at `root_ns`.
     pub fn new(
         seed: u64,
         root_ns: u64,
@@ -71,32 +72,33 @@ impl<S: Strategy, L: Ledger> Search<S, L> {
         }
     }
 
-    /// Choose the next branch.
+    /// Chooses the next branch.
     pub fn choose(&mut self) -> Next {
         let number = self.tree.branches().len() as u64;
         if number >= self.branches_max {
             return Next::Over;
         }
-        // Of the results that are there, those that this choice may know and no others.
+        // Takes in exactly the results that this choice may use.
         while self.taken + self.in_flight <= number {
             let Some(outcome) = self.waiting.remove(&self.taken) else { return Next::Wait(self.taken) };
             self.take(outcome);
         }
-        // Each choice has a stream of its own: what one draws moves no other.
+        // Each choice has a stream of its own, so the draws of one do not affect another.
         let mut streams = Streams::new(&Lineage::new(self.seed), Owner::Search);
         let rng = streams.get(Purpose::Choice { number });
         let from = self.strategy.choose(&self.tree, self.ledger.unseen_ppm(), rng);
         Next::Run(self.tree.add(from))
     }
 
-    /// A branch has been run. One that was not chosen, or whose result is there, changes nothing.
+    /// Delivers the result of a branch. Results of branches that were not chosen, and second results, are ignored.
     pub fn deliver(&mut self, choice: u64, outcome: L::Outcome) {
         if (self.taken..self.tree.branches().len() as u64).contains(&choice) {
             self.waiting.entry(choice).or_insert(outcome);
         }
     }
 
-    /// Take in what is there, up to the first result that is missing, and at most so many in all: nothing more is chosen.
+    /// Ends the search: takes in results up to the first missing one, at most `most` in all, and returns the tree and the
+    /// ledger.
     pub fn finish(mut self, most: u64) -> (Tree, L) {
         while self.taken < most
             && let Some(outcome) = self.waiting.remove(&self.taken)
@@ -106,12 +108,12 @@ impl<S: Strategy, L: Ledger> Search<S, L> {
         (self.tree, self.ledger)
     }
 
-    /// The tree so far.
+    /// Returns the tree so far.
     pub fn tree(&self) -> &Tree {
         &self.tree
     }
 
-    /// What was made of results so far.
+    /// Returns the ledger so far.
     pub fn ledger(&self) -> &L {
         &self.ledger
     }

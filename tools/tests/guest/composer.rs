@@ -309,7 +309,7 @@ fn a_file_that_is_no_command_ends_the_timeline_before_it_begins() {
     let found = findings(&events);
     assert!(
         found.len() == 1
-            && found[0].starts_with(&format!("test template {FOLDER}: \"run.sh\" is no test command")),
+            && found[0].starts_with(&format!("test template {FOLDER}: \"run.sh\" is not a test command")),
         "{found:?}"
     );
     assert!(!events.iter().any(|event| matches!(event.what, What::Start { .. })));

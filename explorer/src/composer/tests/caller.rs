@@ -1,4 +1,4 @@
-//! A caller with make-believe nodes: commands take their time, fail, hang and are killed; nodes come and go.
+//! Simulated caller: commands take time, fail, hang and are killed, and nodes go down and come back.
 
 use proptest::prelude::*;
 use rand_chacha::rand_core::Rng;
@@ -8,19 +8,19 @@ use super::*;
 
 const NODES: u16 = 3;
 
-/// What a world does to commands. Shares are in percent.
+/// Behaviour of commands and nodes in a simulated world. Shares are in percent.
 #[derive(Debug, Clone)]
 pub(super) struct World {
     pub(super) seed: u64,
     pub(super) stop_ns: u64,
-    /// How long commands take.
+    /// Maximum time that a command takes.
     pub(super) takes_ns_max: u64,
     pub(super) fails: u64,
     pub(super) hangs: u64,
     pub(super) killed: u64,
-    /// These cannot be killed.
+    /// Share of commands that cannot be killed.
     pub(super) stubborn: u64,
-    /// The mean time between changes of nodes; none if there are no changes.
+    /// Mean time between changes of nodes. `None` if nodes never change.
     pub(super) changes_ns: Option<u64>,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn worlds() -> impl Strategy<Value = World> {
     )
 }
 
-/// A world in which everything works and takes little time.
+/// A world in which no command fails and all end within two seconds.
 pub(super) fn calm(seed: u64, stop_ns: u64) -> World {
     let takes_ns_max = 2 * S;
     World { seed, stop_ns, takes_ns_max, fails: 0, hangs: 0, killed: 0, stubborn: 0, changes_ns: None }
@@ -55,7 +55,7 @@ pub(super) fn templates() -> impl Strategy<Value = Template> {
     files.prop_filter_map("no driver", |files| Template::new(files).ok())
 }
 
-/// What was done when.
+/// Actions of the composer with their vtimes.
 pub(super) type Log = Vec<(u64, Act)>;
 
 struct Run {
@@ -72,7 +72,7 @@ pub(super) struct Caller<'t> {
     rng: ChaCha20Rng,
     composer: Option<Composer<'t>>,
     pub(super) rules: Rules<'t>,
-    /// Of the pieces before this.
+    /// Tally of the pieces before the current one.
     tally: Tally,
     runs: Vec<Run>,
     change_ns: u64,
@@ -101,14 +101,15 @@ impl<'t> Caller<'t> {
         caller
     }
 
-    /// Go on to the end, through storage after each of these many events. Says what it ended with.
+    /// Runs to the end of the timeline. The composer goes through storage after each event for which `cuts` returns true.
+    /// Returns the numbers of `finally_` and `eventually_` commands.
     pub(super) fn run(&mut self, cuts: impl Fn(usize) -> bool) -> (u64, u64) {
         let (mut is_stopped, mut last_ns) = (false, 0);
         for event in 0.. {
             assert!(event < 100_000, "it does not end");
             let ended = self.runs.iter().map(|run| run.ends_ns).min().unwrap_or(u64::MAX);
             let stop = if is_stopped { u64::MAX } else { self.world.stop_ns };
-            // Of nodes that come and go the composer is told, but not when.
+            // The composer is told of nodes that go down and come back, but not when.
             let due = self.composer().due().map(|due_ns| due_ns.max(last_ns));
             let now_ns = [ended, stop, self.change_ns, due.unwrap_or(u64::MAX)].into_iter().min().unwrap();
             assert!(now_ns >= last_ns, "time does not go back");
@@ -183,7 +184,7 @@ impl<'t> Caller<'t> {
                     self.rules.kill_all();
                     for i in 0..self.runs.len() {
                         let (stubborn, soon) = (self.roll(100), self.roll(5 * MS));
-                        // Some say that they were killed, and some exit with whatever they like.
+                        // Half of the killed commands report that they were killed, the others exit with a failure.
                         let killed = self.roll(2) == 0;
                         if stubborn >= self.world.stubborn {
                             let run = &mut self.runs[i];
@@ -203,7 +204,7 @@ impl<'t> Caller<'t> {
         let run = self.runs.remove(first);
         self.rules.ended(run.start, run.success, run.killed);
         self.composer().ended(run.start.run, now_ns, run.success, run.killed);
-        // Nobody knows it any more.
+        // The run has ended, so a second end is ignored.
         let before = self.composer().state().clone();
         self.composer().ended(run.start.run, now_ns, false, true);
         assert_eq!(self.composer().state(), &before);

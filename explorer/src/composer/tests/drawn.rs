@@ -1,4 +1,4 @@
-//! Any template in any world: no rule is broken, and it does not matter where a timeline is cut.
+//! Properties of any template in any world: no rule is broken, and cutting a timeline changes nothing.
 
 use proptest::prelude::*;
 
@@ -23,7 +23,8 @@ proptest! {
         prop_assert_eq!(&pieces.states, &whole.states);
     }
 
-    /// Where nothing goes wrong, everything gets its turn, and timelines end with what there is.
+    /// In a world without trouble every command gets its turn, and timelines end with the last commands that the template
+    /// has.
     #[test]
     fn everything_happens_where_all_is_well(template in templates(), seed: u64) {
         let world = calm(seed, 300 * S);
@@ -54,7 +55,7 @@ proptest! {
     }
 }
 
-/// The worlds above are worth something: of each sort of timeline there are many.
+/// The generators above produce many timelines of each sort.
 #[test]
 fn all_sorts_are_drawn() {
     use proptest::strategy::ValueTree;

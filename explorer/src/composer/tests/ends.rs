@@ -1,4 +1,4 @@
-//! How timelines end, by hand.
+//! Handwritten tests of the ends of timelines.
 
 use super::*;
 
@@ -6,7 +6,7 @@ const FINALLY: &[(u16, &str)] = &[(0, "parallel_driver_a"), (1, "finally_b"), (0
 const BOTH: &[(u16, &str)] =
     &[(0, "parallel_driver_a"), (0, "finally_b"), (0, "eventually_c"), (0, "eventually_d")];
 
-/// A timeline that is to end like this, with one run of the driver that goes on; and that run's start.
+/// Returns a timeline with this planned end, in which one run of the driver is running, and the start of that run.
 fn driven(template: &Template, ending: Stopping) -> (Composer<'_>, ChaCha20Rng, u64, Start) {
     for seed in 0.. {
         let mut rng = rng(seed);
@@ -93,7 +93,7 @@ fn what_does_not_finish_is_killed_for_an_eventually_command() {
     assert_eq!(step(&mut composer, &mut rng), (at_ns + S, vec![Act::Over]));
 }
 
-/// Once one command was killed, the others need not finish any more.
+/// Once one command was killed, the composer no longer waits for the others to end.
 #[test]
 fn a_kill_while_others_finish_is_answered_at_once() {
     let template =
@@ -116,7 +116,7 @@ fn one_eventually_command_runs_when_all_was_killed() {
         let mut rng = rng(seed);
         composer.stop(now_ns);
         assert_eq!(step(&mut composer, &mut rng), (now_ns, vec![Act::KillAll]));
-        // How it exits says nothing any more.
+        // After the kill, the exit status no longer counts.
         composer.ended(start.run, now_ns + MS, false, false);
         assert_eq!(composer.tally().ever_failed().count(), 0);
         let (_, acts) = step(&mut composer, &mut rng);
@@ -176,7 +176,7 @@ fn the_last_commands_wait_for_a_node() {
 
 #[test]
 fn where_nothing_worked_there_is_nothing_to_look_at() {
-    // A first command still runs, of which `eventually_` has nothing to say.
+    // Only a `first_` command ran, so there is no workload for `eventually_` to check.
     let files = template(&[(0, "first_a"), (0, "serial_driver_b"), (0, "eventually_c"), (1, "anytime_d")]);
     let mut rng = rng(0);
     let mut composer = Composer::begin(&files, 0, &mut rng);
@@ -184,13 +184,13 @@ fn where_nothing_worked_there_is_nothing_to_look_at() {
     assert_eq!(composer.stop(S), Stopping::Nothing);
     assert_eq!(step(&mut composer, &mut rng), (S, vec![Act::Over]));
 
-    // Where there are no drivers, anytime_ is the workload.
+    // In a template without drivers, `anytime_` commands are the workload.
     let files = template(&[(0, "anytime_a"), (0, "eventually_b")]);
     let mut composer = Composer::begin(&files, 0, &mut rng);
     next_start(&mut composer, &mut rng);
     assert_eq!(composer.stop(S), Stopping::Eventually);
 
-    // Finally waits for a first command as for any other.
+    // `finally_` commands wait for a `first_` command as for any other.
     let files = template(&[(0, "first_a"), (0, "serial_driver_b"), (0, "finally_c")]);
     let mut composer = Composer::begin(&files, 0, &mut rng);
     let (_, first) = next_start(&mut composer, &mut rng);

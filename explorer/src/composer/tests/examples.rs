@@ -1,4 +1,4 @@
-//! Workloads by hand.
+//! Handwritten tests of workloads.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ fn one_first_command_runs_alone_and_without_faults() {
         assert_eq!((now_ns, start.run), (7, 0), "at once");
         seen.insert((template.commands()[start.command].name(), start.node));
         assert_eq!((composer.due(), composer.faults_allowed()), (None, false), "however long it takes");
-        // It fails, is killed, or goes with its node: what comes after it comes.
+        // Whether it fails, is killed or is lost with its node, the next command follows.
         match seed % 3 {
             0 => composer.ended(0, 9, false, false),
             1 => composer.ended(0, 9, true, true),
@@ -61,7 +61,7 @@ fn parallel_drivers_run_up_to_a_bound_that_timelines_draw() {
             }
         }
         bounds[count] += 1;
-        // One ends a second later: the next has its pause, too.
+        // One run ends a second later. The next one starts after its own pause.
         composer.ended(0, last_ns + S, true, false);
         let (now_ns, _) = next_start(&mut composer, &mut rng);
         pauses.push(now_ns - last_ns - S);
@@ -73,7 +73,7 @@ fn parallel_drivers_run_up_to_a_bound_that_timelines_draw() {
     assert!(*pauses.iter().max().unwrap() > PAUSE_NS_MAX * 9 / 10);
 }
 
-/// Starts on a timeline of which nothing ends.
+/// Returns the starts on a timeline in which no run ends.
 fn all_starts(composer: &mut Composer<'_>, rng: &mut ChaCha20Rng) -> Vec<(u64, Start)> {
     let mut all = Vec::new();
     while composer.due().is_some() {
@@ -106,7 +106,7 @@ fn anytime_commands_run_beside_serial_drivers_and_nothing_else_does() {
     assert!(firsts.iter().all(|count| (70..130).contains(count)), "each may be first: {firsts:?}");
 }
 
-/// A serial driver was drawn and waits for a parallel one that hangs.
+/// A serial driver was drawn, and waits for a parallel one that hangs.
 #[test]
 fn what_hangs_does_not_hold_up_the_workload() {
     let template = template(&[(0, "parallel_driver_a"), (0, "serial_driver_b")]);
@@ -193,7 +193,7 @@ fn commands_run_on_nodes_that_are_up() {
     assert!(on(&mut composer)[1] > 0);
 }
 
-/// What was drawn to start on a node that goes down does not keep others waiting for ever.
+/// A command that was drawn for a node that went down does not keep others waiting for ever.
 #[test]
 fn another_goes_first_when_a_node_stays_down() {
     let template = template(&[(0, "serial_driver_a"), (1, "serial_driver_b")]);
@@ -207,7 +207,7 @@ fn another_goes_first_when_a_node_stays_down() {
     }
 }
 
-/// Timelines that go on from one moment have bounds and endings of their own.
+/// Timelines that continue from one moment draw bounds and planned ends of their own.
 #[test]
 fn a_fork_draws_anew() {
     let template = template(&[(0, "parallel_driver_a"), (0, "finally_b"), (0, "eventually_c")]);

@@ -1,10 +1,10 @@
-//! The rules, as somebody sees them who only hears what is to be done and what has ended.
+//! The rules, checked from the outside: by the composer's actions and the ends of runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 
-/// What was seen of a timeline, and what follows from it.
+/// Observed events of a timeline, and the facts derived from them.
 #[derive(Debug)]
 pub(super) struct Rules<'t> {
     template: &'t Template,
@@ -12,10 +12,10 @@ pub(super) struct Rules<'t> {
     up: BTreeSet<u16>,
     last_run: Option<u64>,
     counts: BTreeMap<String, Counts>,
-    /// Of commands, by number: how often they were started.
+    /// Number of starts for each command, by its number.
     started: BTreeMap<usize, u64>,
     stopped_ns: Option<u64>,
-    /// Some run did not end by itself before the last commands.
+    /// True if a run before the last commands did not end by itself.
     killed: bool,
     kill_all: bool,
 }
@@ -49,7 +49,7 @@ impl<'t> Rules<'t> {
         self.template.commands().iter().any(|command| command.prefix() == prefix)
     }
 
-    /// There was a workload, so that an `eventually_` command has something to look at.
+    /// Returns true if there was a workload, so that an `eventually_` command has something to check.
     pub(super) fn worked(&self) -> bool {
         let drives = self.template.commands().iter().any(|command| command.prefix().is_driver());
         self.starts_of(|prefix| prefix.is_driver() || prefix == Prefix::Anytime && !drives) > 0
@@ -91,7 +91,7 @@ impl<'t> Rules<'t> {
             Prefix::Finally => {
                 assert!(self.running.is_empty() && !self.killed && !self.kill_all);
                 assert_eq!(self.starts_of(|other| other == Prefix::Eventually), 0);
-                // All before it, and none twice.
+                // All `finally_` commands with lower numbers have started, and this one has not.
                 let names = self.template.commands().iter().enumerate();
                 let mut before = names.filter(|(number, c)| c.prefix() == prefix && *number <= start.command);
                 assert!(
@@ -105,7 +105,7 @@ impl<'t> Rules<'t> {
         self.counts.get_mut(command.name()).unwrap().started += 1;
     }
 
-    /// A run is gone, for which the composer was told this.
+    /// Notes the end of a run, as it was reported to the composer.
     pub(super) fn ended(&mut self, start: Start, success: bool, killed: bool) {
         let prefix = self.running.remove(&start.run).expect("it ran");
         let killed = killed || !success && self.kill_all && prefix != Prefix::Eventually;
@@ -136,14 +136,14 @@ impl<'t> Rules<'t> {
         };
     }
 
-    /// Whether faults may be injected now.
+    /// Returns true if faults may be injected now.
     pub(super) fn faults_allowed(&self) -> bool {
         let first = self.starts_of(|prefix| prefix == Prefix::First) > 0
             && self.of(|prefix| prefix == Prefix::First) == 0;
         self.stopped_ns.is_none() && (first || !self.has(Prefix::First))
     }
 
-    /// The timeline is over. Says what it ended with: that many commands of each sort.
+    /// Checks the end of the timeline. Returns the numbers of `finally_` and `eventually_` commands that started.
     pub(super) fn over(&self, now_ns: u64, tally: &Tally) -> (u64, u64) {
         let stopped_ns = self.stopped_ns.expect("it was stopped");
         assert!(now_ns <= stopped_ns + FINISH_NS_MAX + KILL_NS_MAX + LAST_NS_MAX);
@@ -154,7 +154,7 @@ impl<'t> Rules<'t> {
         (of(Prefix::Finally), of(Prefix::Eventually))
     }
 
-    /// How often commands that are such were started.
+    /// Returns the number of starts of commands whose prefix satisfies `is`.
     pub(super) fn count(&self, is: impl Fn(Prefix) -> bool) -> u64 {
         self.starts_of(is)
     }

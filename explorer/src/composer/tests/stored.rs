@@ -1,4 +1,4 @@
-//! Stored states that are not what was stored.
+//! Tests of stored states that were damaged.
 
 use proptest::prelude::*;
 use rand_chacha::rand_core::Rng;
@@ -18,7 +18,7 @@ const FILES: &[(u16, &str)] = &[
     (0, "singleton_driver_g"),
 ];
 
-/// A parallel driver runs, the singleton is spent, and what starts next is drawn.
+/// A state in which a parallel driver runs, the singleton was started, and the next command is drawn.
 fn stored() -> Value {
     json!({
         "now_ns": 1000, "phase": "Driving", "parallel": 2, "ending": "Finally",
@@ -154,13 +154,13 @@ fn states_that_cannot_be_are_refused() {
     let other = template(&[(0, "parallel_driver_x")]);
     let state: ComposerState = serde_json::from_value(stored()).unwrap();
     let told = Composer::go_on(&other, state).unwrap_err().to_string();
-    assert_eq!(told, "the composer's state is not one of this test template");
+    assert_eq!(told, "the stored composer state does not fit this test template");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Whatever storage holds, what is taken for sound goes on by the rules and ends.
+    /// A damaged state is refused, or the timeline continues by the rules and ends.
     #[test]
     fn spoilt_states_are_refused_or_go_on(
         template in templates(), world in worlds(), which: prop::sample::Index,

@@ -1,4 +1,4 @@
-//! Drawing one fault of each kind: its target and its values, in the order of its fields.
+//! Draws of one fault of each kind: its target and its values, in the order of its fields.
 
 use std::collections::BTreeSet;
 
@@ -15,18 +15,18 @@ use super::kinds::{
 use super::numbers::{below, between, chance};
 use super::span::{Between, Number, Span};
 
-/// A kind of which faults are drawn.
+/// Kind of which faults are drawn.
 pub(super) trait Choose: Kind {
-    /// Draw a fault, and for how long it lasts if it does. `None` if the world has nothing to which it could be done: then
-    /// it never has.
+    /// Draws a fault and its duration. The duration is `None` for faults that do not last. Returns `None` if the world has
+    /// no target for this kind; then it never has.
     fn choose(&self, dice: &mut Dice<'_>) -> Option<(Fault, Option<u64>)>;
 }
 
-/// A stream, and what there is to choose from.
+/// Random stream and the targets to choose from.
 pub(super) struct Dice<'d> {
     pub(super) rng: &'d mut ChaCha20Rng,
     pub(super) names: &'d Names,
-    /// To which nodes it may be done.
+    /// Nodes that may be targets. `None` if all may.
     pub(super) nodes: Option<&'d BTreeSet<String>>,
 }
 
@@ -70,13 +70,13 @@ impl<'d> Dice<'d> {
             return None;
         }
         if chance(self.rng, choice.everywhere) {
-            // All links that any of them has.
+            // All links of any target node.
             let from = self
                 .nodes
                 .map_or(Group::All, |_| Group::Nodes(group.into_iter().map(str::to_owned).collect()));
             return Some(Links { from, ..Links::all() });
         }
-        // One node as often as more; the first of a shuffle.
+        // A single node in half of the cases, otherwise 1 to `most` nodes. They are the first ones of a shuffle.
         let most = group.len().min(self.names.count() / 2).max(1) as u64;
         let size = if chance(self.rng, 500_000) { 1 } else { 1 + below(self.rng, most) } as usize;
         for i in 0..size {
@@ -113,7 +113,7 @@ impl<'d> Dice<'d> {
     }
 }
 
-/// `Kind |self, dice| lasts => fault`.
+/// One line a kind: `Kind |self, dice| duration => fault`.
 macro_rules! choose {
     ($($Kind:ident |$this:ident, $dice:ident| $lasts:expr => $fault:expr;)*) => {$(
         impl Choose for $Kind {

@@ -1,4 +1,4 @@
-//! What of the `[faults]` table is not about one kind, and what can be wrong with the table.
+//! Settings of the `[faults]` table that are common to all kinds, and errors of the table.
 
 use std::ops::RangeInclusive;
 
@@ -15,22 +15,22 @@ pub use super::kinds::FaultConfig;
 use super::numbers::chance;
 use super::span::{Bounded, Span};
 
-/// The mean time between faults of a kind, in nanoseconds: 100 ms to 1,000 days.
+/// Bounds of the mean time between faults of a kind, in nanoseconds: 100 ms to 1,000 days.
 pub(super) const EVERY_NS: RangeInclusive<u64> = 100_000_000..=86_400_000_000_000_000;
-/// How often kinds are drawn until one of them is on: a single one is off so often with a probability of 2^-64.
+/// Maximum number of draws until at least one kind is on. A single kind is off in all of them with a probability of 2^-64.
 const SWARM_TRIES: usize = 64;
-/// The time between quiet periods, in nanoseconds: 10 s to a day.
+/// Bounds of the time between the beginnings of quiet periods, in nanoseconds: 10 s to a day.
 pub(super) const QUIET_EVERY_NS: RangeInclusive<u64> = 10_000_000_000..=AT_NS_MAX;
 
-/// Quiet periods: everything heals, and nothing is done for a while, so that checks that need calm can run.
+/// Quiet periods: everything heals and no fault starts for a while, so that checks that need calm can run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Quiet {
-    /// Whether there are any.
+    /// True if there are quiet periods.
     pub enabled: bool,
-    /// The time from the beginning of one to that of the next; the first is that long after `start`.
+    /// Time from the beginning of one period to that of the next. The first begins this long after `start`.
     pub every: Span,
-    /// How long each is.
+    /// Length of a period.
     #[serde(rename = "for")]
     pub lasts: Span,
 }
@@ -41,48 +41,48 @@ impl Default for Quiet {
     }
 }
 
-/// Something that is wrong with the table.
+/// Error of the `[faults]` table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {what}")]
 pub struct ConfigError {
-    /// Where, such as `partition.for`.
+    /// Key, such as `partition.for`.
     pub key: String,
-    /// What.
+    /// Problem with its value.
     pub what: ConfigProblem,
 }
 
-/// What can be wrong with a setting.
+/// Problem with a setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigProblem {
-    /// Too small or too large.
+    /// A value is too small or too large.
     #[error("must be from {least} to {most}, not {found}")]
     Bounds {
-        /// What it is.
+        /// Value that was found.
         found: String,
-        /// The least that is allowed.
+        /// Minimum.
         least: String,
-        /// The most that is allowed.
+        /// Maximum.
         most: String,
     },
-    /// A range with nothing in it.
+    /// The first value of a range is above the second.
     #[error("the first of the two must not be above the second")]
     Range,
-    /// Quiet periods without anything between them.
+    /// A quiet period lasts until the next one begins.
     #[error("quiet periods must end before the next one begins")]
     AlwaysQuiet,
-    /// A node that does not exist.
+    /// A node does not exist.
     #[error(transparent)]
     Name(#[from] Problem),
-    /// A command that is none.
+    /// A command is invalid.
     #[error(transparent)]
     Command(#[from] FaultError),
 }
 
 impl FaultConfig {
-    /// Whether the table makes sense in a world. Drawing from one that does not is safe: what is impossible is left out.
+    /// Checks the table against the names of a world. Drawing from an invalid table is safe: impossible faults are left out.
     ///
     /// # Errors
-    /// All that is wrong with it.
+    /// Returns all errors of the table.
     pub fn check(&self, names: &Names) -> Result<(), Vec<ConfigError>> {
         let mut found = Vec::new();
         let mut tell = |key: &str, what: Result<(), ConfigProblem>| {
@@ -119,12 +119,13 @@ impl FaultConfig {
         if found.is_empty() { Ok(()) } else { Err(found) }
     }
 
-    /// Whether faults of a kind are drawn.
+    /// Returns true if faults of this kind are drawn.
     pub(super) fn draws(&self, common: &Common<'_>) -> bool {
         common.enabled && self.only.as_ref().is_none_or(|only| only.contains(&common.kind))
     }
 
-    /// The same with each kind on or off, one as likely as the other, but never all off (swarm testing: Groce et al., ISSTA 2012).
+    /// Returns the table with a random subset of its kinds. Each kind is on with a probability of 1/2, but at least one is
+    /// on (swarm testing: Groce et al., ISSTA 2012).
     #[must_use]
     pub fn swarm(&self, rng: &mut ChaCha20Rng) -> FaultConfig {
         let kinds = self.kinds().into_iter().map(|kind| kind.common());
@@ -135,7 +136,7 @@ impl FaultConfig {
         FaultConfig { only: Some(only.unwrap_or(drawn)), ..self.clone() }
     }
 
-    /// The kinds that are drawn.
+    /// Returns the kinds that are drawn.
     pub fn enabled(&self) -> impl Iterator<Item = FaultKind> {
         self.kinds()
             .into_iter()
@@ -144,7 +145,7 @@ impl FaultConfig {
             .map(|kind| kind.kind)
     }
 
-    /// How many nodes may be down at once.
+    /// Returns the maximum number of nodes that may be down at once.
     pub(super) fn down_max(&self, nodes: usize) -> usize {
         let minority = (nodes.saturating_sub(1) / 2).max(1);
         self.max_down.map_or(minority, |most| usize::try_from(most).unwrap_or(usize::MAX))

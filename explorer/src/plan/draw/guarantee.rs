@@ -1,4 +1,4 @@
-//! What random priorities promise, as it is shown.
+//! The guarantee of random priorities, as it is shown.
 
 use std::fmt;
 
@@ -6,33 +6,33 @@ use serde::Serialize;
 
 use crate::coverage::statistics::Pct;
 
-/// Runs with random priorities, each with priorities of its own.
+/// Parameters of the guarantee for a number of runs, each of which drew its own priorities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Guarantee {
-    /// n: chains, which are the nodes.
+    /// n: number of chains, i.e. nodes.
     pub chains: u64,
-    /// k: messages of a run.
+    /// k: number of messages in a run.
     pub messages: u64,
-    /// d: how many orders of two events the bug needs.
+    /// d: number of ordered pairs of events that the bug needs.
     pub depth: u32,
-    /// How many runs there were.
+    /// Number of runs.
     pub runs: u64,
 }
 
 impl Guarantee {
-    /// The bound that full ordering would have: p = 1 / (n k^(d-1)) a run.
+    /// Returns the bound that would hold if latency ordered messages fully: p = 1 / (n k^(d-1)) for one run.
     #[must_use]
     pub fn bound(&self) -> Pct {
         Pct { chains: self.chains, events: self.messages, depth: self.depth }
     }
 
-    /// p, for show. 0 if nothing is promised.
+    /// Returns p as a float, only to be shown. 0 if there is no bound.
     #[must_use]
     pub fn probability(&self) -> f64 {
         self.bound().runs_expected().map_or(0.0, |runs| 1.0 / runs as f64)
     }
 
-    /// The probability that at least one of the runs finds the bug: 1 - (1 - p)^runs, for show.
+    /// Returns the probability that at least one of the runs finds the bug, 1 - (1 - p)^runs. Only to be shown.
     #[must_use]
     pub fn accumulated(&self) -> f64 {
         self.bound().accumulated(self.runs)
@@ -58,7 +58,7 @@ impl fmt::Display for Guarantee {
     }
 }
 
-/// A probability that never looks like a certainty that it is not.
+/// Formats a probability. Neither 0 % nor 100 % is shown unless it is exact.
 fn percent(probability: f64) -> String {
     let percent = 100.0 * probability;
     if percent > 0.0 && percent < 0.1 {

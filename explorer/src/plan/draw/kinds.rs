@@ -1,8 +1,8 @@
-//! The settings of each kind of fault, with their defaults and bounds: one table.
+//! The settings of each kind of fault with their defaults and bounds, as one table.
 //!
-//! The defaults are for a world in which everything is to be tried: often what networks and machines do to a cluster
-//! (partitions, crashes, pauses, slow and lossy links), now and then what clocks and schedulers do, rarely what disks do. A
-//! minute of vtime sees about a dozen faults. Off by default is only what most software does not claim to survive.
+//! The defaults suit a world in which everything is to be tested. Faults of networks and machines (partitions, crashes,
+//! pauses, slow and lossy links) are frequent, faults of clocks and schedulers are occasional, and faults of disks are rare.
+//! A minute of vtime has about a dozen faults. Only kinds that most software does not claim to survive are off by default.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -20,16 +20,16 @@ use crate::plan::limits::FOR_NS_MAX;
 use super::config::{ConfigError, EVERY_NS, Quiet};
 use super::span::{Between, Bounded, Span};
 
-/// How long a fault may last.
+/// Bounds of a fault's duration, in nanoseconds.
 const LASTS: RangeInclusive<u64> = 1..=FOR_NS_MAX;
-/// Times that a fault adds.
+/// Bounds of a latency that a fault adds, in nanoseconds.
 const TIMES: RangeInclusive<u64> = 0..=TIME_NS_MAX;
-/// Shares.
+/// Bounds of shares, in ppm.
 const SHARES: RangeInclusive<u64> = 0..=PPM as u64;
-/// How many commands a world may choose from.
+/// Bounds of the number of commands that a world may choose from.
 const COMMANDS: RangeInclusive<u64> = 0..=64;
 
-/// What all kinds have.
+/// Settings that all kinds have.
 pub(super) struct Common<'c> {
     pub(super) kind: FaultKind,
     pub(super) enabled: bool,
@@ -40,18 +40,18 @@ pub(super) struct Common<'c> {
 /// The settings of one kind.
 pub(super) trait Kind {
     fn common(&self) -> Common<'_>;
-    /// Tell of settings that are out of their bounds.
+    /// Reports settings that are out of bounds.
     fn check(&self, found: &mut Vec<ConfigError>);
 }
 
-/// Which links a network fault is drawn for: those of one node to all others, of a group to the others, or all. Groups are
-/// at most half of the world.
+/// Choice of links for a network fault: those between one node and all others, between a group and the others, or all. A
+/// group is at most half of the world.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct LinkChoice {
-    /// How often only one direction is meant.
+    /// Probability that only one direction is affected, in ppm.
     pub one_way: Ppm,
-    /// How often all links of the world are.
+    /// Probability that all links of the target nodes are affected, in ppm.
     pub everywhere: Ppm,
 }
 
@@ -77,11 +77,11 @@ macro_rules! kinds {
             #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
             #[serde(default, deny_unknown_fields, expecting = "a table")]
             pub struct $Kind {
-                /// Whether any are drawn.
+                /// True if faults of this kind are drawn.
                 pub enabled: bool,
-                /// The mean time from one to the next, in the whole world.
+                /// Mean time from one fault to the next, in the whole world.
                 pub every: Span,
-                /// To which nodes it is done; to any, if absent.
+                /// Nodes that may be targets. If absent, all may.
                 pub nodes: Option<BTreeSet<String>>,
                 $($(#[$field_about])* pub $field: $type,)*
             }
@@ -112,27 +112,28 @@ macro_rules! kinds {
         )*
 
         impl FaultConfig {
-            /// All kinds, in the order of the catalogue.
+            /// Returns all kinds, in the order of the catalogue.
             pub(super) fn kinds(&self) -> Vec<&dyn super::choose::Choose> {
                 vec![$(&self.$key),*]
             }
         }
 
-        /// Which faults are drawn, how often, how strong: the `[faults]` table of a world file.
+        /// The `[faults]` table of a world file: kinds of faults with their frequency and strength.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default, deny_unknown_fields, expecting = "a table")]
         pub struct FaultConfig {
-            /// If given, only faults of these kinds are drawn.
+            /// Kinds to which drawing is restricted. If absent, all enabled kinds are drawn.
             pub only: Option<Vec<FaultKind>>,
-            /// Nothing is done before this time after *ready*.
+            /// Time after *ready* before which no fault starts.
             pub start: Span,
             /// Quiet periods.
             pub quiet: Quiet,
-            /// How long the world is quiet at the end of the horizon. Nothing: faults may go on to the end.
+            /// Length of the quiet period at the end of the horizon. If 0, faults may last to the end.
             pub calm_end: Span,
-            /// How many nodes may be off, paused or recovering at once. If absent, a minority, but at least one.
+            /// Maximum number of nodes that are off, paused or recovering at once. If absent, a minority of the nodes, but
+            /// at least one.
             pub max_down: Option<u32>,
-            /// For how long a node that was started again counts as recovering.
+            /// Time for which a restarted node counts as recovering.
             pub recovery: Span,
             $($(#[$about])* pub $key: $Kind,)*
         }
@@ -154,183 +155,183 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Frames take longer.
+    /// Frames arrive later.
     Latency latency: true, every 30 s {
-        /// For how long.
+        /// Duration of a fault.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::s(1), Span::s(15)), within LASTS;
-        /// Where.
+        /// Affected links.
         links: LinkChoice = LinkChoice::default(), within SHARES;
-        /// How much longer: a fault draws its least and its most from this range.
+        /// Added latency. A fault draws its minimum and its maximum from this range.
         extra: Between<Span> = Between(Span::ms(1), Span::ms(500)), within TIMES;
     }
     /// Frames are lost.
     Loss loss: true, every 45 s {
-        /// For how long.
+        /// Duration of a fault.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::s(1), Span::s(15)), within LASTS;
-        /// Where.
+        /// Affected links.
         links: LinkChoice = LinkChoice::default(), within SHARES;
-        /// How many.
+        /// Share of frames that are lost, in ppm.
         ppm: Between<Ppm> = Between(10_000, 500_000), within SHARES;
     }
     /// Frames arrive twice.
     Duplicate duplicate: true, every 90 s {
-        /// For how long.
+        /// Duration of a fault.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::s(1), Span::s(15)), within LASTS;
-        /// Where.
+        /// Affected links.
         links: LinkChoice = LinkChoice::default(), within SHARES;
-        /// How many.
+        /// Share of frames that are duplicated, in ppm.
         ppm: Between<Ppm> = Between(10_000, 300_000), within SHARES;
     }
-    /// Frames are overtaken.
+    /// Frames are overtaken by later ones.
     Reorder reorder: true, every 90 s {
-        /// For how long.
+        /// Duration of a fault.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::s(1), Span::s(15)), within LASTS;
-        /// Where.
+        /// Affected links.
         links: LinkChoice = LinkChoice::default(), within SHARES;
-        /// How many are held back.
+        /// Share of frames that are held back, in ppm.
         ppm: Between<Ppm> = Between(10_000, 300_000), within SHARES;
-        /// For how long: a fault draws its least and its most from this range.
+        /// Time for which a frame is held back. A fault draws its minimum and its maximum from this range.
         hold: Between<Span> = Between(Span::ms(1), Span::ms(100)), within TIMES;
     }
-    /// A bit of a frame flips.
+    /// One bit of a frame flips.
     Corrupt corrupt: true, every 180 s {
-        /// For how long.
+        /// Duration of a fault.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::s(1), Span::s(10)), within LASTS;
-        /// Where.
+        /// Affected links.
         links: LinkChoice = LinkChoice::default(), within SHARES;
-        /// How many frames.
+        /// Share of frames that are corrupted, in ppm.
         ppm: Between<Ppm> = Between(1_000, 50_000), within SHARES;
     }
-    /// Links are slower.
+    /// Links have less bandwidth.
     Bandwidth bandwidth: true, every 180 s {
-        /// For how long.
+        /// Duration of a fault.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::s(1), Span::s(15)), within LASTS;
-        /// Where.
+        /// Affected links.
         links: LinkChoice = LinkChoice::default(), within SHARES;
-        /// What is left, in bits a second.
+        /// Remaining bandwidth, in bits per second.
         bits_per_s: Between<u64> = Between(100_000, 100_000_000), within everett_fault::check::BITS_PER_S;
     }
-    /// Nothing gets through.
+    /// Links carry no frames.
     Partition partition: true, every 15 s {
-        /// For how long.
+        /// Duration of a fault.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::ms(500), Span::s(20)), within LASTS;
-        /// Where.
+        /// Affected links.
         links: LinkChoice = LinkChoice::default(), within SHARES;
-        /// How often frames wait for the end instead of being lost.
+        /// Probability that frames are held until the end instead of being lost, in ppm.
         hold: Ppm = 150_000, within SHARES;
-        /// How often, of the others, frames come late.
+        /// Probability that frames arrive late instead of being lost, in ppm, where they are not held.
         slow: Ppm = 100_000, within SHARES;
     }
-    /// A node's card neither sends nor receives.
+    /// A node's network card neither sends nor receives.
     Clog clog: true, every 120 s {
-        /// For how long.
+        /// Duration of a fault.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::ms(500), Span::s(10)), within LASTS;
     }
-    /// A node loses power, and starts again.
+    /// A node loses power and starts again.
     PowerLoss power_loss: true, every 30 s {
-        /// How long it stays off.
+        /// Time for which the node stays off.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::ms(100), Span::s(15)), within LASTS;
-        /// How long a node that was started again is left alone.
+        /// Minimum time from a node's restart to its next power loss.
         up: Span = Span::s(0), within 0..=FOR_NS_MAX;
-        /// How often it executes the whole boot, which takes the host much longer.
+        /// Probability of a cold restart, in ppm. It executes the whole boot, which takes the host much longer.
         cold: Ppm = 0, within SHARES;
-        /// Sectors may be torn inside. Correct software relies on whole ones.
+        /// True if sectors may be torn inside. Correct software relies on whole ones.
         tear_sectors: bool = false,;
     }
     /// A node is reset.
     Reset reset: true, every 90 s {
-        /// How often it executes the whole boot, which takes the host much longer.
+        /// Probability of a cold restart, in ppm. It executes the whole boot, which takes the host much longer.
         cold: Ppm = 0, within SHARES;
     }
-    /// A node executes nothing.
+    /// A node stops executing.
     Pause pause: true, every 45 s {
-        /// For how long. Beyond ten seconds kernels begin to complain.
+        /// Duration of a fault. Kernels begin to complain about more than ten seconds.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::ms(100), Span::ms(9_500)), within LASTS;
     }
     /// A node's CPU is slower.
     SlowCpu slow_cpu: true, every 90 s {
-        /// For how long.
+        /// Duration of a fault.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::s(1), Span::s(15)), within LASTS;
-        /// What is left of its speed.
+        /// Remaining speed, in ppm.
         ppm: Between<Ppm> = Between(20_000, 500_000), within numbers(SLOW_CPU_PPM);
     }
     /// Requests to a disk fail.
     DiskError disk_error: true, every 300 s {
-        /// For how long.
+        /// Duration of a fault.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::ms(100), Span::s(5)), within LASTS;
-        /// Which requests; a fault draws one of these.
+        /// Types of requests that fail. A fault draws one of these.
         requests: Vec<Requests> = vec![Requests::Read, Requests::Write, Requests::Flush, Requests::All], within 1..=16;
-        /// How many of them.
+        /// Share of these requests that fail, in ppm.
         ppm: Between<Ppm> = Between(10_000, PPM), within SHARES;
     }
     /// Requests to a disk take longer.
     DiskLatency disk_latency: true, every 120 s {
-        /// For how long.
+        /// Duration of a fault.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::s(1), Span::s(15)), within LASTS;
-        /// How much longer: a fault draws its least and its most from this range.
+        /// Added latency. A fault draws its minimum and its maximum from this range.
         extra: Between<Span> = Between(Span::ms(1), Span::ms(500)), within TIMES;
     }
-    /// A disk has no room.
+    /// A disk has no free space.
     DiskFull disk_full: true, every 300 s {
-        /// For how long.
+        /// Duration of a fault.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::s(1), Span::s(10)), within LASTS;
     }
     /// Bits of a disk flip. Off by default: few programs claim to survive it.
     BitRot bit_rot: false, every 300 s {
-        /// How many.
+        /// Number of bits.
         bits: Between<u32> = Between(1, 64), within numbers(BIT_ROT_BITS);
     }
-    /// A clock runs fast or slow, the one as often as the other.
+    /// A clock runs fast or slow, both equally likely.
     ClockDrift clock_drift: true, every 90 s {
-        /// For how long.
+        /// Duration of a fault.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::s(5), Span::s(30)), within LASTS;
-        /// By how much.
+        /// Drift, in ppm.
         ppm: Between<u32> = Between(100, 50_000), within 0..=CLOCK_DRIFT_PPM_MAX.unsigned_abs().into();
     }
-    /// A clock is set, forward as often as back.
+    /// A clock is set forward or back, both equally likely.
     ClockStep clock_step: true, every 60 s {
-        /// By how much.
+        /// Size of the step.
         step: Between<Span> = Between(Span::ms(10), Span::s(300)), within 0..=CLOCK_STEP_NS_MAX.unsigned_abs();
     }
-    /// Time is stolen from a node.
+    /// A node is stalled again and again, as a virtual machine whose time is stolen.
     Stalls stalls: true, every 60 s {
-        /// For how long.
+        /// Duration of a fault.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::s(1), Span::s(15)), within LASTS;
-        /// Instructions from one stall to the next, in the mean.
+        /// Mean number of instructions from one stall to the next.
         every_instructions: Between<u64> = Between(100_000, 100_000_000), within STALL_EVERY_INSTRUCTIONS;
-        /// How long each is: a fault draws its least and its most from this range.
+        /// Length of a stall. A fault draws its minimum and its maximum from this range.
         stall: Between<Span> = Between(Span::ms(1), Span::ms(10)), within 0..=STALL_NS_MAX;
     }
-    /// The threads of a unit get drawn priorities.
+    /// The threads of a unit get random priorities.
     Priorities priorities: true, every 120 s {
-        /// For how long.
+        /// Duration of a fault.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::s(1), Span::s(15)), within LASTS;
-        /// From one change to the next: a fault draws its least and its most from this range.
+        /// Time from one change to the next. A fault draws its minimum and its maximum from this range.
         change: Between<Span> = Between(Span::ms(10), Span::s(1)), within PRIORITIES_EVERY_NS_MIN..=TIME_NS_MAX;
     }
-    /// The kernel draws its randomness anew.
+    /// The kernel's random number generator is reseeded.
     Reseed reseed: true, every 300 s {
     }
-    /// A command of the user's runs; none unless some are given.
+    /// A command of the operator's runs. No faults of this kind are drawn unless commands are given.
     Command command: true, every 30 s {
-        /// Programs and their arguments; a fault draws one of these.
+        /// Commands with their arguments. A fault draws one of these.
         argv: Vec<Vec<String>> = Vec::new(), within COMMANDS;
     }
 }

@@ -1,7 +1,7 @@
-//! Latencies entered into a plan that was drawn before, as far as there is room for them.
+//! Merges latencies into a finished plan where there is room for them.
 //!
-//! Not here: other faults. Latencies hold nothing of which there is one, so that two of them, or one and anything else, are in each
-//! other's way only by how many network faults there can be at a time.
+//! Not here: other faults. A latency holds no exclusive resource. It conflicts with other faults only through the maximum
+//! number of network faults at a time.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,10 @@ use crate::plan::line::{self, Faulty};
 use crate::plan::names::Names;
 use crate::plan::{Entry, Plan, What, check};
 
-/// The plan with all of its entries, and those of the latencies `more` that fit. They are cut at heals and quiet periods, in
-/// which nothing is done, and go on after them. Entries of other faults, entries that are wrong, and those for which there is no
-/// room are dropped, one by one, the earliest being entered first.
+/// Returns `plan` with all of its entries, and as many of the latencies `more` as fit.
+///
+/// Latencies are cut at heals and quiet periods, and continue after them. Entries of other faults and invalid entries are
+/// dropped. Pieces without room are dropped one by one; the earliest is entered first.
 #[must_use]
 pub fn merge(plan: &Plan, more: &[Entry], names: &Names) -> Plan {
     let calm = Calm::of(plan.entries().iter().enumerate());
@@ -55,17 +56,17 @@ pub fn merge(plan: &Plan, more: &[Entry], names: &Names) -> Plan {
             }
         }
     }
-    // What the plan has stays before what is new at the same time.
+    // The sort is stable: at one time, the plan's own entries come first.
     entries.sort_by_key(|entry| entry.at_ns);
     Plan { entries }
 }
 
-/// The times between heals and quiet periods, in which something can be done from their beginning to their end.
+/// Returns the spans between heals and quiet periods, from beginning to end.
 fn gaps(calm: &Calm) -> impl Iterator<Item = (u64, u64)> {
     let mut from_ns = Some(0);
     std::iter::from_fn(move || {
         let mut begin_ns = from_ns?;
-        // Of quiet periods that overlap, the next may begin before this one ends.
+        // Quiet periods can overlap: the next may begin before this one ends.
         while let Some(quiet) = calm.around(begin_ns) {
             begin_ns = quiet.end_ns;
         }
@@ -75,7 +76,7 @@ fn gaps(calm: &Calm) -> impl Iterator<Item = (u64, u64)> {
     })
 }
 
-/// What of a latency lies between two times.
+/// Returns the part of a latency that lies between two times, or `None` if there is none.
 fn piece(entry: &Entry, from_ns: u64, to_ns: u64) -> Option<Entry> {
     let end_ns = entry.at_ns.saturating_add(entry.for_ns.unwrap_or(FOR_NS_MAX)).min(to_ns);
     let at_ns = Some(entry.at_ns.max(from_ns)).filter(|at_ns| *at_ns <= AT_NS_MAX)?;
@@ -83,7 +84,7 @@ fn piece(entry: &Entry, from_ns: u64, to_ns: u64) -> Option<Entry> {
     Some(Entry { at_ns, for_ns: Some(for_ns), what: entry.what.clone() })
 }
 
-/// How many network faults there are at a time: from each of these times to the next.
+/// Number of network faults over time: each key starts a step that lasts to the next key.
 #[derive(Debug, Default)]
 struct Load {
     steps: BTreeMap<u64, usize>,
@@ -94,13 +95,13 @@ impl Load {
         self.steps.range(..=ns).next_back().map_or(0, |(_, count)| *count)
     }
 
-    /// The most from one time to before another.
+    /// Returns the maximum in `from_ns..to_ns`.
     fn most(&self, from_ns: u64, to_ns: u64) -> usize {
         let later = self.steps.range(from_ns..to_ns.max(from_ns)).map(|(_, count)| *count);
         later.fold(self.at(from_ns), usize::max)
     }
 
-    /// One more from one time to before another.
+    /// Adds one in `from_ns..to_ns`.
     fn add(&mut self, from_ns: u64, to_ns: u64) {
         if from_ns >= to_ns {
             return;

@@ -1,16 +1,16 @@
-//! Plans drawn from the world's streams, as the `[faults]` table of a world file wants them.
+//! Plans drawn from the world's streams according to the `[faults]` table of a world file.
 //!
 //! - `kinds`: each kind's settings, defaults and bounds; `config`: the rest of the table; `span`: types of settings
-//! - `numbers`: draws; `choose`: drawing one fault of a kind
-//! - [`pct`]: latencies by drawn priorities of the nodes, as one more source of entries; `merge`: both in one plan;
-//!   `guarantee`: what such priorities would promise
+//! - `numbers`: random numbers; `choose`: the draw of one fault of each kind
+//! - [`pct`]: latencies by random priorities of the nodes, as another source of entries; `merge`: both in one plan;
+//!   `guarantee`: the bound that priorities would give
 //!
 //! **Invariants.**
-//! - Each kind draws from a stream of its own, keyed by its name, and what it draws depends on its own settings, `start` and
-//!   the world's names alone: a change of one kind's settings moves no other. What was drawn and cannot be, because of the
-//!   other kinds, the limit of nodes that are down or a quiet period, is left out or cut short, and nothing is drawn in
-//!   its place.
-//! - What is drawn passes the checks of a plan that was read, whatever the settings.
+//! - Each kind draws from a stream of its own, keyed by its name. Its draws depend only on its own settings, on `start` and
+//!   on the world's names, so a change of one kind's settings does not affect the draws of another. A drawn fault that is
+//!   impossible because of other kinds, the limit of nodes that are down or a quiet period is left out or cut short, and
+//!   nothing is drawn in its place.
+//! - A drawn plan passes the checks of a plan that was read, whatever the settings.
 
 mod choose;
 mod config;
@@ -42,23 +42,24 @@ pub use kinds::{
 };
 pub use span::{Between, Span};
 
-/// What was drawn.
+/// Result of a draw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drawn {
     /// The plan.
     pub plan: Plan,
-    /// The plan was full before all was drawn: from here on, in nanoseconds after *ready*, nothing was.
+    /// If the plan was full before all faults were drawn: the time from which on nothing was entered, in nanoseconds after
+    /// *ready*.
     pub full_at_ns: Option<u64>,
 }
 
-/// Draw a plan for the first `horizon_ns` nanoseconds after *ready*, at most [`AT_NS_MAX`].
+/// Draws a plan for the first `horizon_ns` nanoseconds after *ready*, at most [`AT_NS_MAX`].
 #[must_use]
 pub fn draw(config: &FaultConfig, names: &Names, horizon_ns: u64, streams: &mut Streams) -> Drawn {
     draw_on(config, names, &Plan::default(), 0, horizon_ns, streams)
 }
 
-/// Draw what follows a beginning: of `plan`, drawn for the same horizon and quiet periods, what starts before `from_ns` is
-/// kept, and what comes from there on is drawn.
+/// Draws the continuation of a plan. Entries of `plan` that start before `from_ns` are kept, and faults from then on are
+/// drawn. `plan` must have been drawn for the same horizon and quiet periods.
 #[must_use]
 pub fn draw_on(
     config: &FaultConfig,
@@ -79,7 +80,7 @@ pub fn draw_on(
     let enabled = config.kinds().into_iter().filter(|kind| config.draws(&kind.common()));
     let start_ns = config.start.0.max(from_ns);
     let mut waiting: Vec<Waiting<'_>> = enabled.map(|kind| Waiting::new(kind, start_ns, streams)).collect();
-    // The earliest, and of several at one time the first in the catalogue.
+    // The earliest kind. Ties go to the first in the catalogue.
     while let Some((i, at_ns)) = waiting.iter().map(|kind| kind.at_ns).enumerate().min_by_key(|(_, at)| *at) {
         if at_ns >= horizon_ns {
             break;
@@ -114,7 +115,7 @@ fn quiet_periods(config: &FaultConfig, horizon_ns: u64) -> Vec<Entry> {
     periods
 }
 
-/// A kind whose next fault has a time, but nothing else yet.
+/// Kind whose next fault has a time, but no values yet.
 struct Waiting<'c> {
     kind: &'c dyn Choose,
     stream: Purpose,
@@ -137,7 +138,7 @@ impl<'c> Waiting<'c> {
         self.at_ns = self.at_ns.saturating_add(ns);
     }
 
-    /// The fault, and on to the time of the next one.
+    /// Draws the fault, and advances to the time of the next one.
     fn next(&mut self, names: &Names, streams: &mut Streams) -> Option<(Fault, Option<u64>)> {
         let rng = streams.get(self.stream);
         let drawn = self.kind.choose(&mut Dice { rng, names, nodes: self.kind.common().nodes });
@@ -146,15 +147,15 @@ impl<'c> Waiting<'c> {
     }
 }
 
-/// A plan into which faults are entered in order of time, as far as they can be.
+/// Plan into which faults are entered in order of time. Conflicting ones are left out.
 struct Drawing<'c> {
     config: &'c FaultConfig,
     names: &'c Names,
     calm: Calm,
     board: Board,
-    /// Until when each node is off, paused or recovering.
+    /// For each node, the time until which it is off, paused or recovering.
     down: BTreeMap<String, u64>,
-    /// When each node was started again last.
+    /// For each node, the time of its last restart.
     started: BTreeMap<String, u64>,
     entries: Vec<Entry>,
     bytes: usize,
@@ -168,7 +169,7 @@ impl<'c> Drawing<'c> {
         Drawing { config, names, calm, board: Board::default(), down, started, entries: quiet, bytes }
     }
 
-    /// Whether another entry could be one too many.
+    /// Returns true if another entry could exceed the bounds of a plan.
     fn is_full(&self) -> bool {
         self.entries.len() >= LINES_MAX || self.bytes > PLAN_BYTES_MAX - LINE_BYTES_MAX - 1
     }
@@ -182,7 +183,7 @@ impl<'c> Drawing<'c> {
         self.put(Entry { at_ns, for_ns, what: What::Fault(fault.clone()) }, &fault);
     }
 
-    /// Enter a fault that comes after all others, if it is possible beside them.
+    /// Enters a fault that starts after all others, unless it conflicts with them.
     fn put(&mut self, entry: Entry, fault: &Fault) {
         let mut faulty = Faulty::default();
         check::entry(&entry, self.names, &mut faulty);
@@ -206,7 +207,7 @@ impl<'c> Drawing<'c> {
         others.count() >= self.config.down_max(self.names.count())
     }
 
-    /// Whether a node is to lose power that was just started.
+    /// Returns true if the fault is a power loss of a node that restarted too recently.
     fn too_soon(&self, at_ns: u64, fault: &Fault) -> bool {
         let Fault::PowerLoss { node, .. } = fault else { return false };
         self.started.get(node).is_some_and(|ns| at_ns < ns.saturating_add(self.config.power_loss.up.0))

@@ -1,24 +1,25 @@
-//! Draws, in integers only, so that a plan is the same on every host.
+//! Random numbers. They are computed with integers only, so that a plan is the same on every host.
 
 use rand_chacha::rand_core::Rng;
 
 use everett_fault::{PPM, Ppm};
 
-/// The most mean times that one exponential draw gives: a longer one has a probability of e^-64.
+/// Maximum result of an exponential draw, in mean times. A longer one has a probability of e^-64.
 const EXPONENTIAL_MAX: u32 = 64;
 
-/// Evenly one of 0 to `n - 1`; 0 if there is none. Spans here are far below 2^64, so that the error is far below 1 ppm.
+/// Returns a uniform number from 0 to `n - 1`, or 0 if `n` is 0. Callers' `n` are far below 2^64, so that the error is far
+/// below 1 ppm.
 pub(crate) fn below(rng: &mut impl Rng, n: u64) -> u64 {
     ((u128::from(rng.next_u64()) * u128::from(n)) >> 64) as u64
 }
 
-/// Yes, so many times in a million.
+/// Returns true with a probability of `ppm` in a million.
 pub(super) fn chance(rng: &mut impl Rng, ppm: Ppm) -> bool {
     below(rng, u64::from(PPM)) < u64::from(ppm)
 }
 
-/// From `least` to `most`, both included, with each doubling as likely as the next: a range from 1 ms to 10 s gives
-/// milliseconds, tenths and seconds alike. `least` if there is nothing between. Two numbers are drawn in any case.
+/// Returns a number from `least` to `most`, both included. Each doubling is equally likely: a range from 1 ms to 10 s gives
+/// milliseconds, tenths of a second and seconds alike. Returns `least` if `most` is smaller. Always draws two numbers.
 pub(super) fn between(rng: &mut impl Rng, least: u64, most: u64) -> u64 {
     let most = most.max(least);
     let base = least.max(1);
@@ -29,10 +30,10 @@ pub(super) fn between(rng: &mut impl Rng, least: u64, most: u64) -> u64 {
     from + below(rng, (to - from).saturating_add(1))
 }
 
-/// The time to the next of events that come independently of each other, `mean` apart in the mean.
+/// Returns the time to the next of independent events that are `mean` apart on average.
 ///
-/// John von Neumann's way, which only compares: draw numbers as long as they descend. The first of a row of odd length is
-/// the fraction; each row of even length before it counts as one more whole.
+/// This is John von Neumann's method, which only compares: draw numbers while they descend. The first of a sequence of odd
+/// length is the fraction, and each sequence of even length before it adds a whole mean.
 pub(super) fn exponential(rng: &mut impl Rng, mean: u64) -> u64 {
     for whole in 0..EXPONENTIAL_MAX {
         let first = rng.next_u64();
@@ -68,7 +69,7 @@ mod tests {
     fn waits_are_exponential() {
         let (mut rng, mean, draws) = (rng(), 1_000_000u64, 100_000u64);
         let mut waits: Vec<u64> = (0..draws).map(|_| exponential(&mut rng, mean)).collect();
-        // The mean of the draws is off by mean/sqrt(draws) in one standard deviation: four are allowed.
+        // The mean of the draws has a standard deviation of mean/sqrt(draws). Four are allowed.
         let sum: u64 = waits.iter().sum();
         assert!((sum / draws).abs_diff(mean) < 4 * mean / 316, "{}", sum / draws);
         waits.sort_unstable();

@@ -1,16 +1,15 @@
-//! Random priorities (probabilistic concurrency testing: Burckhardt et al., ASPLOS 2010; of messages: Ozkan et al., OOPSLA
-//! 2018) as entries of a fault plan, so that they are replayed and shrunk as all others are.
+//! Random priorities (probabilistic concurrency testing: Burckhardt et al., ASPLOS 2010; for messages: Ozkan et al., OOPSLA
+//! 2018). They are entries of a fault plan, so they are replayed and shrunk like all others.
 //!
-//! The chains are the world's nodes: what each sends is in order by itself. They get a random order, and the lower a chain's
-//! priority is, the later its frames come: by so many steps as there are chains above it. At d-1 random times one chain falls
-//! below all others. What is not touched stays: a chain that falls moves no other.
+//! The chains are the world's nodes, since the frames that one node sends are in order by themselves. Chains get a random
+//! order. The latency of a chain's frames is one step for each chain with a higher priority. At d-1 random times one chain
+//! falls below all others. A fall does not change the latency of other chains.
 //!
-//! Not here: whether there is room for the entries beside others (`super::merge`), and what they promise
-//! (`super::guarantee`).
+//! Not here: the merge with other entries (`super::merge`), and the guarantee (`super::guarantee`).
 //!
 //! **Invariants.**
-//! - Entries are latencies of what one node sends. No two of one node overlap, and they pass the checks of a plan.
-//! - What is drawn is a function of the number of nodes, the settings, the span and the stream. More depth only adds falls.
+//! - Entries are latencies of frames that one node sends. No two of one node overlap, and they pass the checks of a plan.
+//! - Draws are a function of the number of nodes, the settings, the span and the stream. More depth only adds falls.
 
 use std::ops::RangeInclusive;
 
@@ -30,20 +29,22 @@ use super::span::{Between, Bounded, Span};
 pub use super::guarantee::Guarantee;
 pub use super::merge::merge;
 
-/// How many orders of two events a bug may need. Beyond a handful, nothing is promised within a lifetime.
+/// Bounds of d, the number of ordered pairs of events that a bug needs. Beyond a handful, the bound says nothing within a
+/// lifetime.
 pub(crate) const DEPTH: RangeInclusive<u64> = 1..=16;
-/// What a chain's frames come later than those of the one above it, in nanoseconds: 1 us to 10 s.
+/// Bounds of the latency between one priority and the next lower one, in nanoseconds: 1 us to 10 s.
 const STEP_NS: RangeInclusive<u64> = 1_000..=10_000_000_000;
-/// Chains that are ordered: each may be under a fault of its own. Nodes beyond them have the highest priority.
+/// Maximum number of ordered chains, since each may need a network fault of its own. Nodes beyond them have the highest
+/// priority.
 const CHAINS_MAX: usize = NETWORK_FAULTS_MAX;
 
-/// How priorities are drawn.
+/// Configuration of random priorities.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct PctConfig {
-    /// d: how many orders of two events the bug needs that is looked for. There are d-1 falls.
+    /// d: number of ordered pairs of events that the bug needs. There are d-1 falls.
     pub depth: u32,
-    /// The latency from one priority to the next lower one: drawn once from this range.
+    /// Latency between one priority and the next lower one. It is drawn once from this range.
     pub step: Between<Span>,
 }
 
@@ -54,10 +55,10 @@ impl Default for PctConfig {
 }
 
 impl PctConfig {
-    /// Whether the settings make sense. Drawing from others is safe: they are taken for the nearest that do.
+    /// Checks the settings. Drawing with invalid settings is safe: they are clamped to their bounds.
     ///
     /// # Errors
-    /// All that is wrong with them.
+    /// Returns all errors of the settings.
     pub fn check(&self) -> Result<(), Vec<ConfigError>> {
         let error = |key: &str, what: ConfigProblem| ConfigError { key: key.to_owned(), what };
         let depth = self.depth.check(&DEPTH).err().map(|what| error("depth", what));
@@ -67,8 +68,9 @@ impl PctConfig {
     }
 }
 
-/// Draw priorities for a span, in nanoseconds after *ready*, and their entries in order of time. None if there are no two nodes,
-/// or the span is empty. The span ends at [`AT_NS_MAX`] at the latest.
+/// Draws priorities for a span, in nanoseconds after *ready*, and returns their entries in order of time.
+///
+/// The span is cut at [`AT_NS_MAX`]. The result is empty if the world has fewer than two nodes or the span is empty.
 #[must_use]
 pub fn entries(
     names: &Names,
@@ -85,7 +87,7 @@ pub fn entries(
     Priorities::draw(nodes.len(), config, from_ns, to_ns, rng).entries(&nodes)
 }
 
-/// A chain has a level from one time to another. Level 0 is the highest priority.
+/// Span of time in which a chain has one level. Level 0 is the highest priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stretch {
     chain: usize,
@@ -94,20 +96,20 @@ struct Stretch {
     to_ns: u64,
 }
 
-/// What was drawn.
+/// Drawn priorities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Priorities {
     from_ns: u64,
     to_ns: u64,
     step_ns: u64,
-    /// Chains by their indices, the one of the highest priority first.
+    /// Indices of chains, highest priority first.
     order: Vec<usize>,
-    /// When which of them falls below all others, in order of time.
+    /// Times and chains of the falls below all others, in order of time.
     falls: Vec<(u64, usize)>,
 }
 
 impl Priorities {
-    /// Of at least one chain, for a span that is not empty.
+    /// Draws priorities for at least one chain and a span that is not empty.
     fn draw(
         chains: usize,
         config: &PctConfig,
@@ -134,7 +136,7 @@ impl Priorities {
         Priorities { from_ns, to_ns, step_ns, order, falls }
     }
 
-    /// Who has which level when. In order of time, and then of priority at the beginning.
+    /// Returns the levels of the chains over time, sorted by time and then by initial priority.
     fn stretches(&self) -> Vec<Stretch> {
         let (from_ns, to_ns) = (self.from_ns, self.to_ns);
         let first = |(level, &chain)| Stretch { chain, level, from_ns, to_ns };
@@ -142,7 +144,7 @@ impl Priorities {
         let mut lowest = last.len().saturating_sub(1) as u64;
         let mut all = Vec::with_capacity(last.len() + self.falls.len());
         for &(at_ns, chain) in &self.falls {
-            // Who is below all others already cannot fall.
+            // The lowest chain cannot fall.
             let Some(stretch) =
                 last.iter_mut().find(|stretch| stretch.chain == chain && stretch.level < lowest)
             else {

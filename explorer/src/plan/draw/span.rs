@@ -1,4 +1,4 @@
-//! Settings of the `[faults]` table: durations with units, and ranges.
+//! Types of settings in the `[faults]` table: durations with units, and ranges.
 
 use std::ops::RangeInclusive;
 
@@ -10,18 +10,18 @@ use everett_input::units::{deserialize_duration_ns, write_duration_ns};
 
 use super::config::ConfigProblem;
 
-/// A duration in nanoseconds, written with its unit: `"1.5s"`.
+/// Duration in nanoseconds, written with its unit: `"1.5s"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub u64);
 
 impl Span {
-    /// So many milliseconds.
+    /// Returns a span of `ms` milliseconds.
     #[must_use]
     pub const fn ms(ms: u64) -> Span {
         Span(ms.saturating_mul(1_000_000))
     }
 
-    /// So many seconds.
+    /// Returns a span of `s` seconds.
     #[must_use]
     pub const fn s(s: u64) -> Span {
         Span(s.saturating_mul(1_000_000_000))
@@ -40,12 +40,11 @@ impl<'de> Deserialize<'de> for Span {
     }
 }
 
-/// A range from the first to the second, both included, from which a value is drawn for each fault, each doubling being as
-/// likely as the next.
+/// Range from which each fault draws a value, both ends included. Each doubling is equally likely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Between<T>(pub T, pub T);
 
-/// A number that a setting can be.
+/// Number of a setting.
 pub(super) trait Number: Copy {
     fn number(self) -> u64;
     fn show(number: u64) -> String {
@@ -75,7 +74,7 @@ impl Number for u64 {
     }
 }
 
-/// A setting with bounds.
+/// Setting with bounds.
 pub(super) trait Bounded {
     fn check(&self, bounds: &RangeInclusive<u64>) -> Result<(), ConfigProblem>;
 }
@@ -103,7 +102,7 @@ impl<T: Number> Bounded for Between<T> {
     }
 }
 
-/// The number of elements is what has bounds.
+/// The bounds apply to the number of elements.
 impl Bounded for Vec<Requests> {
     fn check(&self, bounds: &RangeInclusive<u64>) -> Result<(), ConfigProblem> {
         (self.len() as u64).check(bounds)

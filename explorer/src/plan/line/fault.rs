@@ -1,4 +1,4 @@
-//! Each fault's own fields: the one table of what a line about it says.
+//! The fields of each fault: one table for reading and one for writing.
 
 use everett_fault::{DiskName, Fault, FaultKind, PPM, PartitionMode, Requests, Restart};
 
@@ -6,7 +6,7 @@ use super::fields::{Fields, Place, Value, word};
 use super::json::Json;
 use super::values::SignedNs;
 
-/// Read the fields of a fault of this kind.
+/// Reads the fields of a fault of this kind.
 pub(super) fn read(kind: FaultKind, f: &mut Fields<'_, '_>) -> Fault {
     match kind {
         FaultKind::Latency => Fault::Latency { links: f.take("links"), extra: f.take("extra") },
@@ -62,7 +62,7 @@ fn disk(f: &mut Fields<'_, '_>) -> DiskName {
     DiskName { node: f.take("node"), disk: f.take_or("disk", 0) }
 }
 
-/// The fields of a fault, all of them, in the order in which the catalogue has them.
+/// Returns all fields of a fault, in the order of the catalogue.
 pub(super) fn write(fault: &Fault) -> Vec<(&'static str, Json)> {
     match fault {
         Fault::Latency { links, extra } => vec![("links", links.write()), ("extra", extra.write())],
@@ -108,7 +108,7 @@ fn on_disk<const N: usize>(disk: &DiskName, more: [(&'static str, Json); N]) -> 
     [("node", disk.node.write()), ("disk", disk.disk.write())].into_iter().chain(more).collect()
 }
 
-/// A value that is written as one of a few words.
+/// Implements [`Value`] for a type whose values are written as one of a few words.
 macro_rules! words {
     ($type:ty, $first:expr, $($word:literal = $value:expr),+) => {
         impl Value for $type {

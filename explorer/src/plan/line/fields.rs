@@ -1,17 +1,17 @@
-//! Taking an object apart, field by field, so that everything that is wrong with it is told at once.
+//! Reading of an object field by field, so that all of its errors are reported at once.
 //!
-//! What cannot be read gets a stand-in and an error; whoever reads goes on. The stand-ins never get out: an entry with an
-//! error is dropped.
+//! A value that cannot be read is replaced by a placeholder and an error, and reading continues. Placeholders never get out:
+//! an entry with an error is dropped.
 
 use crate::plan::names::hint;
 use crate::plan::problem::{Problem, bare, some_of};
 
 use super::json::Json;
 
-/// The most errors that are kept of a line.
+/// Maximum number of errors that are kept for a line.
 const LINE_ERRORS_MAX: usize = crate::plan::limits::ERRORS_MAX + 1;
 
-/// Errors of a line: the field's path and what is wrong with it.
+/// Errors of a line: the path of the field, and its problem.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct Faulty(Vec<(String, Problem)>);
 
@@ -26,7 +26,7 @@ impl Faulty {
         self.0.is_empty()
     }
 
-    /// Whether something is wrong with this field or inside of it.
+    /// Returns true if this field, or a value inside it, has an error.
     pub(in crate::plan) fn has(&self, field: &str) -> bool {
         let inside = |rest: &str| rest.is_empty() || rest.starts_with(['.', '[']);
         self.0.iter().any(|(path, _)| path.strip_prefix(field).is_some_and(inside))
@@ -37,7 +37,7 @@ impl Faulty {
     }
 }
 
-/// Where a value stands, and where to say what is wrong with it.
+/// Path of a value in its line, and the list for its errors.
 pub(super) struct Place<'e> {
     pub(super) path: String,
     pub(super) errors: &'e mut Faulty,
@@ -57,20 +57,20 @@ impl Place<'_> {
     }
 }
 
-/// A type of values, as lines have them.
+/// Type of a value in a line.
 pub(super) trait Value {
-    /// What stands in for one that cannot be read.
+    /// Returns the placeholder for a value that cannot be read.
     fn stand_in() -> Self;
-    /// Read one, or tell the place what is wrong.
+    /// Reads a value, or reports an error and returns a placeholder.
     fn read(json: &Json, place: &mut Place<'_>) -> Self;
-    /// In canonical form.
+    /// Returns the value in canonical form.
     fn write(&self) -> Json;
 }
 
-/// The fields of an object, of which some have been taken.
+/// Fields of an object, and the names of those that have been read.
 pub(super) struct Fields<'j, 'e> {
     entries: &'j [(String, Json)],
-    /// The object's path with a dot after it; empty at the top.
+    /// Path of the object with a dot after it; empty at the top.
     prefix: String,
     taken: Vec<&'static str>,
     pub(super) errors: &'e mut Faulty,
@@ -86,7 +86,7 @@ impl<'j, 'e> Fields<'j, 'e> {
         Fields { entries, prefix, taken: Vec::new(), errors: place.errors }
     }
 
-    /// A field that may be absent.
+    /// Reads an optional field.
     pub(super) fn maybe<T: Value>(&mut self, name: &'static str) -> Option<T> {
         self.taken.push(name);
         let mut found = self.entries.iter().filter(|(field, _)| field == name);
@@ -100,7 +100,7 @@ impl<'j, 'e> Fields<'j, 'e> {
         Some(T::read(json, &mut place))
     }
 
-    /// A field that must be there.
+    /// Reads a required field.
     pub(super) fn take<T: Value>(&mut self, name: &'static str) -> T {
         self.maybe(name).unwrap_or_else(|| {
             self.errors.add(format!("{}{name}", self.prefix), Problem::Missing);
@@ -108,12 +108,12 @@ impl<'j, 'e> Fields<'j, 'e> {
         })
     }
 
-    /// A field with a default.
+    /// Reads a field with a default.
     pub(super) fn take_or<T: Value>(&mut self, name: &'static str, default: T) -> T {
         self.maybe(name).unwrap_or(default)
     }
 
-    /// No other fields are known.
+    /// Reports all fields that were not read as unknown.
     pub(super) fn finish(self) {
         let known = self.taken.iter().copied();
         for (field, _) in self.entries.iter().filter(|(field, _)| !self.taken.contains(&field.as_str())) {
@@ -123,7 +123,7 @@ impl<'j, 'e> Fields<'j, 'e> {
     }
 }
 
-/// One of a few words.
+/// Reads one of a few words.
 pub(super) fn word<T: Copy>(words: &[(&'static str, T)], json: &Json, place: &mut Place<'_>) -> Option<T> {
     let Json::Text(text) = json else {
         place.expected("a string", json);

@@ -1,18 +1,19 @@
-//! JSON as it stands in a line: fields in their order and also twice, whole numbers apart from fractions. A plan is read
-//! strictly, and a library's value would have dropped what is wrong.
+//! JSON of a line. Objects keep the order of their fields and duplicate fields, and whole numbers differ from fractions.
+//!
+//! Plans are read strictly, and `serde_json::Value` would drop what must be reported.
 
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-/// A JSON value.
+/// JSON value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::plan) enum Json {
     Null,
     Bool(bool),
     Whole(i128),
-    /// A number that is not whole, or beyond 64 bits. Nothing in a plan is one.
+    /// Number that is not whole or has more than 64 bits. No field accepts it.
     Fraction,
     Text(String),
     List(Vec<Json>),
@@ -20,7 +21,7 @@ pub(in crate::plan) enum Json {
 }
 
 impl Json {
-    /// What it is, for errors.
+    /// Returns the name of the value's type, for errors.
     pub(in crate::plan) fn kind(&self) -> &'static str {
         match self {
             Json::Null => "null",

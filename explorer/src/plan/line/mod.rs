@@ -1,11 +1,12 @@
 //! One line of a plan: from text to an entry and back.
 //!
-//! - `json`: JSON as it stands in the line; `fields`: taking it apart; `values`: types of values
-//! - `fault`: each fault's own fields
+//! - `json`: the line as JSON; `fields`: reading of its fields; `values`: types of values
+//! - `fault`: the fields of each fault
 //!
-//! Not here: what only the world can tell (`super::check`), and how entries go together (`super::board`).
+//! Not here: checks against the world (`super::check`) and against other entries (`super::board`).
 //!
-//! **Invariant.** [`write`] gives each entry one form, with all of its fields; what it gives is read as the same entry.
+//! **Invariant.** [`write`] gives each entry exactly one form, with all of its fields. Reading that form gives the same
+//! entry.
 
 mod fault;
 mod fields;
@@ -23,12 +24,12 @@ use super::names::hint;
 use super::problem::{Problem, quoted};
 use super::{Entry, What};
 
-/// The words that are no faults.
+/// Values of `fault` that are not faults.
 const HEAL: &str = "heal";
 const QUIET: &str = "quiet";
 
-/// Read a line. What it returns is an entry only if there were no errors; with errors it says what of it could be read,
-/// or nothing if not even which fault it is about.
+/// Reads a line. The entry is valid only if no errors were added. Otherwise it holds the readable fields, or is `None` if
+/// not even the kind of the fault is known.
 pub(super) fn read(text: &str, errors: &mut Faulty) -> Option<Entry> {
     let entries = match serde_json::from_str(text) {
         Ok(Json::Object(entries)) => entries,
@@ -67,14 +68,14 @@ fn no_fault(name: &str) -> Problem {
     Problem::NoFault { name: quoted(name), hint: hint(name, known, "the faults are") }
 }
 
-/// The library's message counts lines of its own, of which there is always one.
+/// Cuts the line number off, because the library always counts a single line.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let what = text.split(" at line ").next().unwrap_or(&text);
     format!("{what} at column {}", error.column())
 }
 
-/// An entry's canonical line, without its end.
+/// Returns the canonical line of an entry, without a line end.
 pub(super) fn write(entry: &Entry) -> String {
     let mut fields = vec![("at", Ns(entry.at_ns).write())];
     fields.extend(entry.for_ns.map(|ns| ("for", Ns(ns).write())));
@@ -87,7 +88,7 @@ pub(super) fn write(entry: &Entry) -> String {
 }
 
 impl What {
-    /// Its name, as lines have it.
+    /// Returns the name of the fault, heal or quiet period, as it is written in lines.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! The types of values in a line: numbers, durations, distributions, groups of nodes and links.
+//! Types of values in a line: numbers, durations, distributions, groups of nodes, and links.
 
 use everett_fault::{Distribution, Group, Links};
 use everett_input::units::{parse_duration_ns, write_duration_ns};
@@ -7,10 +7,10 @@ use super::fields::{Fields, Place, Value};
 use super::json::Json;
 use crate::plan::problem::{Problem, quoted};
 
-/// The most bytes of a duration's text.
+/// Maximum length of a duration's text, in bytes.
 const DURATION_BYTES_MAX: usize = 40;
 
-/// A duration in nanoseconds: text with a unit, or a number of nanoseconds.
+/// Duration in nanoseconds. In text it is a string with a unit, or a number of nanoseconds.
 pub(super) struct Ns(pub(super) u64);
 
 impl Value for Ns {
@@ -33,7 +33,7 @@ impl Value for Ns {
     }
 }
 
-/// A duration either way, in nanoseconds.
+/// Duration with a sign, in nanoseconds.
 pub(super) struct SignedNs(pub(super) i64);
 
 impl Value for SignedNs {
@@ -61,7 +61,7 @@ impl Value for SignedNs {
 }
 
 fn duration(text: &str) -> Result<u64, Problem> {
-    // The text becomes part of an error, which is one line.
+    // The text becomes part of an error, which must be a single line.
     if text.len() > DURATION_BYTES_MAX || text.chars().any(|c| c.is_control() || c == '"') {
         return Err(Problem::NoDuration(quoted(text)));
     }
@@ -174,7 +174,7 @@ impl<T: Value> Value for Vec<T> {
     }
 }
 
-/// Two values in a list.
+/// List of two values.
 impl<A: Value, B: Value> Value for (A, B) {
     fn stand_in() -> (A, B) {
         (A::stand_in(), B::stand_in())
@@ -197,7 +197,7 @@ impl<A: Value, B: Value> Value for (A, B) {
     }
 }
 
-/// A duration alone is a constant one.
+/// A distribution is an object with one form. A duration alone is a constant one.
 impl Value for Distribution {
     fn stand_in() -> Distribution {
         Distribution::Constant(0)
@@ -237,7 +237,7 @@ impl Value for Distribution {
     }
 }
 
-/// `"all"`, or a list of nodes.
+/// A group is `"all"` or a list of nodes.
 impl Value for Group {
     fn stand_in() -> Group {
         Group::All
@@ -271,7 +271,7 @@ impl Value for Group {
     }
 }
 
-/// `"all"`, or who sends and who receives.
+/// Links are `"all"`, or an object with senders and receivers.
 impl Value for Links {
     fn stand_in() -> Links {
         Links::all()

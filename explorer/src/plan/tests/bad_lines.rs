@@ -1,8 +1,8 @@
-//! Lines that are wrong, and what exactly is said about each.
+//! Tests of invalid lines and of the exact errors.
 
 use super::*;
 
-/// One line, and its errors without `line 1: `.
+/// Lines with their errors. The prefix `line 1: ` is left out.
 const LINES: &[(&str, &[&str])] = &[
     // Not an entry at all.
     ("{", &["not JSON: EOF while parsing an object at column 1"]),
@@ -11,7 +11,7 @@ const LINES: &[(&str, &[&str])] = &[
     ("[1]", &["expected an object, found a list"]),
     ("null", &["expected an object, found null"]),
     ("{}", &["at: is missing", "fault: is missing"]),
-    // Which fault.
+    // Unknown faults.
     (
         r#"{"at":"1s","fault":"partiton"}"#,
         &[r#"fault: there is no fault "partiton"; did you mean "partition"?"#],
@@ -63,32 +63,32 @@ const LINES: &[(&str, &[&str])] = &[
         r#"{"at":"1d","fault":"heal"}"#,
         &[r#"at: "1d" has the unknown unit "d"; the units are ns, us, ms, s, m, h"#],
     ),
-    (r#"{"at":"1\n2s","fault":"heal"}"#, &[r#"at: "1\n2s" is no duration; write one such as "1.5s""#]),
+    (r#"{"at":"1\n2s","fault":"heal"}"#, &[r#"at: "1\n2s" is not a duration; write one such as "1.5s""#]),
     (r#"{"at":"1s","for":"25h","fault":"pause","node":"n1"}"#, &["for: is beyond a day (86400s)"]),
-    (r#"{"at":"1s","for":0,"fault":"pause","node":"n1"}"#, &["for: must be longer than nothing"]),
+    (r#"{"at":"1s","for":0,"fault":"pause","node":"n1"}"#, &["for: must be longer than 0"]),
     (r#"{"at":"1s","for":null,"fault":"pause","node":"n1"}"#, &["for: expected a duration, found null"]),
-    // What lasts.
+    // Durations.
     (
         r#"{"at":"1s","for":"1s","fault":"reset","node":"n1"}"#,
-        &["for: reset is over at once and cannot last"],
+        &["for: reset is instantaneous and takes no duration"],
     ),
     (
         r#"{"at":"1s","for":"1s","fault":"bit_rot","node":"n1","bits":1}"#,
-        &["for: bit_rot is over at once and cannot last"],
+        &["for: bit_rot is instantaneous and takes no duration"],
     ),
     (
         r#"{"at":"1s","for":"1s","fault":"clock_step","node":"n1","step":"-1s"}"#,
-        &["for: clock_step is over at once and cannot last"],
+        &["for: clock_step is instantaneous and takes no duration"],
     ),
     (
         r#"{"at":"1s","for":"1s","fault":"reseed","node":"n1"}"#,
-        &["for: reseed is over at once and cannot last"],
+        &["for: reseed is instantaneous and takes no duration"],
     ),
     (
         r#"{"at":"1s","for":"1s","fault":"command","node":"n1","argv":["sync"]}"#,
-        &["for: command is over at once and cannot last"],
+        &["for: command is instantaneous and takes no duration"],
     ),
-    (r#"{"at":"1s","for":"1s","fault":"heal"}"#, &["for: heal is over at once and cannot last"]),
+    (r#"{"at":"1s","for":"1s","fault":"heal"}"#, &["for: heal is instantaneous and takes no duration"]),
     (r#"{"at":"1s","fault":"quiet"}"#, &["for: is missing"]),
     (
         r#"{"at":"1s","for":"1s","fault":"power_loss","node":"n1","restart":"never"}"#,
@@ -167,11 +167,11 @@ const LINES: &[(&str, &[&str])] = &[
     ),
     (
         r#"{"at":"1s","fault":"partition","links":"all","mode":"lose"}"#,
-        &[r#"mode: "lose" is none of drop, hold, slow"#],
+        &[r#"mode: "lose" is not one of drop, hold, slow"#],
     ),
     (
         r#"{"at":"1s","fault":"reset","node":"n1","restart":"never"}"#,
-        &[r#"restart: "never" is none of warm, cold"#],
+        &[r#"restart: "never" is not one of warm, cold"#],
     ),
     (
         r#"{"at":"1s","fault":"disk_error","node":"n1","requests":["read"]}"#,
@@ -225,14 +225,14 @@ const LINES: &[(&str, &[&str])] = &[
         r#"{"at":"1s","fault":"latency","links":"all","extra":"25h"}"#,
         &["extra: 90000000000000 ns: at most a day (86400000000000 ns)"],
     ),
-    // Several at once.
+    // Several errors at once.
     (
         r#"{"at":"-1s","for":"1s","fault":"reset","node":"n9","restart":"hot","color":1}"#,
         &[
             "at: must not be negative",
-            r#"restart: "hot" is none of warm, cold"#,
+            r#"restart: "hot" is not one of warm, cold"#,
             "color: unknown field; the fields here are at, for, fault, node, restart",
-            "for: reset is over at once and cannot last",
+            "for: reset is instantaneous and takes no duration",
             r#"node: there is no node "n9"; did you mean "n1"?"#,
         ],
     ),
@@ -266,7 +266,7 @@ fn at_most_twenty_errors_are_told() {
     let shown = more.to_string();
     assert_eq!(shown.lines().count(), 21);
     assert!(shown.ends_with("line 10: fault: is missing\nthere are more errors"), "{shown}");
-    // One line alone has no more than that either.
+    // The bound holds for a single line, too.
     let fields: String = (0..500).map(|i| format!(",\"f{i}\":1")).collect();
     let one = parse(&format!("{{\"at\":0,\"fault\":\"heal\"{fields}}}")).unwrap_err();
     assert_eq!((one.errors.len(), one.more), (20, true));
@@ -304,10 +304,10 @@ fn bounds_of_the_whole() {
     assert_eq!(errors, "line 20001: a plan has at most 20000 lines");
 }
 
-/// A plan that could be read but would be too large as it is written would not be what it is when it is read again.
+/// A plan that can be read but is too large in canonical form could not be written and read back.
 #[test]
 fn what_is_only_too_large_in_canonical_form_is_refused() {
-    // A name of 32,000 quotes takes twice as much when it is written, and a world may have any names.
+    // A name of 32,000 quotes takes twice as many bytes when it is written. Worlds may have any names here.
     let names: Names =
         ["a", "b"].map(|name| (name.repeat(32_000), NodeNames::default())).into_iter().collect();
     let group = |name: &str| Group::Nodes([name.repeat(32_000)].into());
@@ -326,7 +326,7 @@ fn what_is_only_too_large_in_canonical_form_is_refused() {
     assert_eq!(errors, "line 1: a line has at most 65536 bytes");
 }
 
-/// The pieces of which lines are made, in any order.
+/// Generates lines from fragments in any order.
 fn scraps() -> impl Strategy<Value = String> {
     let scrap = prop::sample::select(vec![
         "{",
@@ -361,13 +361,13 @@ fn scraps() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Whatever the text, it becomes a plan or errors, each on one line of its own and in order.
+    /// Any text becomes a plan or errors, each on one line and sorted.
     #[test]
     fn any_text_is_a_plan_or_errors(text in prop_oneof![scraps(), "\\PC{0,80}", "(?s).{0,80}"]) {
         check_any(&text)?;
     }
 
-    /// The same for plans in which some bytes were changed.
+    /// So does a valid plan in which some bytes were changed.
     #[test]
     fn any_damage_is_a_plan_or_errors(plan in plan(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
         let mut bytes = plan.write().into_bytes();

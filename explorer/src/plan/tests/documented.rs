@@ -1,4 +1,4 @@
-//! The user's page is right: its examples are plans, and it has all faults with their defaults.
+//! Tests that the user's page is right: its examples are valid plans, and it has all faults with their defaults.
 //!
 //! The page is `docs/faults.md` of this repository, outside the crate: these tests need a checkout.
 
@@ -9,7 +9,7 @@ use crate::plan::draw::FaultConfig;
 
 const PAGE: &str = include_str!("../../../../docs/faults.md");
 
-/// The blocks of the page that are marked with this language.
+/// Returns the code blocks of the page in this language.
 fn blocks(language: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut block: Option<String> = None;
@@ -45,7 +45,7 @@ fn each_fault_has_a_heading_of_its_own() {
     assert_eq!(headings, expected);
 }
 
-/// The table of all settings, as the page shows it, is the one that applies without it.
+/// The page's table of all settings equals the defaults.
 #[test]
 fn the_defaults_are_those_of_the_page() {
     let tables = blocks("toml");

@@ -1,4 +1,4 @@
-//! Drawn plans.
+//! Tests of drawn plans.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::plan::draw::{Drawn, FaultConfig, Span, draw};
 
 const S: u64 = 1_000_000_000;
 
-/// `count` nodes, of which each has one disk and one unit more than the one before.
+/// A world of `count` nodes. Each has one disk and one unit more than the one before.
 fn world(count: u32) -> Names {
     let node = |i: u32| {
         let units = (0..i).map(|unit| format!("u{unit}")).collect();
@@ -26,13 +26,13 @@ fn drawn(config: &FaultConfig, names: &Names, horizon_ns: u64, seed: u64) -> Pla
     draw(config, names, horizon_ns, &mut Streams::new(&Lineage::new(seed), Owner::Plan)).plan
 }
 
-/// All kinds off but these.
+/// Returns a table in which only these kinds are drawn.
 fn only(kinds: &[FaultKind]) -> FaultConfig {
     let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
     serde_json::from_value(json!({ "only": names, "quiet": { "enabled": false } })).unwrap()
 }
 
-/// Any settings that have the right types, sensible or not.
+/// Returns settings of the right types with arbitrary values, valid or not.
 fn wild(seed: u64) -> FaultConfig {
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let mut number = move |most: u64| {
@@ -91,7 +91,7 @@ fn faults(plan: &Plan) -> impl Iterator<Item = (&Entry, &Fault)> {
     })
 }
 
-/// The most nodes that are off or paused at once, by looking at each time at which one becomes so.
+/// Returns the maximum number of nodes that are off or paused at once, by looking at each time at which one becomes so.
 fn most_down(plan: &Plan) -> usize {
     let down = |fault: &Fault| matches!(fault, Fault::PowerLoss { .. } | Fault::Pause { .. });
     let spans: Vec<(u64, u64)> = faults(plan)
@@ -136,7 +136,7 @@ proptest! {
         prop_assert_eq!(drawn(&config, &names, horizon, seed), plan);
     }
 
-    /// All links of the catalogue's kinds are drawn for groups that have a node that is meant.
+    /// A fault's links are those of target nodes only.
     #[test]
     fn groups_are_of_the_nodes_that_are_meant(seed: u64, count in 2u32..7) {
         let mut config = only(&[FaultKind::Partition]);
@@ -150,7 +150,7 @@ proptest! {
                     nodes.len() <= (count as usize / 2).max(1) && nodes.iter().all(|n| n == "n0" || n == "n1")
                 }
             };
-            // Or all links of those that are meant.
+            // Or all links of the target nodes.
             let everywhere = links.to == Group::All && links.both_ways
                 && Group::Nodes(config.partition.nodes.clone().unwrap()) == links.from;
             prop_assert!(everywhere || group(&links.from) || group(&links.to), "{:?}", links);
@@ -195,10 +195,10 @@ fn the_defaults_try_everything_that_software_claims_to_survive() {
     }
 }
 
-/// Drawing a kind more often, or not at all, moves only what it is in the way of.
+/// A change of one kind's frequency, or switching it off, affects others only through conflicts.
 #[test]
 fn kinds_do_not_move_each_other() {
-    // One of these may be where another cannot: on a node that is off, or as one too many that are.
+    // These kinds conflict with each other: they need a running node, or count as nodes that are down.
     let entangled = |kind: FaultKind| {
         kind.needs_agent() || matches!(kind, FaultKind::PowerLoss | FaultKind::Reset | FaultKind::Pause)
     };
@@ -236,7 +236,7 @@ fn faults_come_as_often_as_they_should() {
     assert!(count.abs_diff(4_000) < 253, "{count}");
 }
 
-/// With one node down at a time, the next goes down only when the one before has recovered.
+/// With a limit of one node, the next goes down only after the one before has recovered.
 #[test]
 fn a_node_that_recovers_counts_as_down() {
     let mut config = only(&[FaultKind::PowerLoss, FaultKind::Reset, FaultKind::Pause]);
@@ -277,7 +277,7 @@ fn a_plan_stops_at_its_bounds() {
     assert_eq!(plan.entries().len(), limits::LINES_MAX);
     assert!(full_at_ns >= plan.entries().last().map(|entry| entry.at_ns) && full_at_ns.is_some());
     assert!(parse_in(&plan, &world(3)));
-    // Names so long that bytes run out first.
+    // Names are so long that the bound of bytes is reached first.
     let names: Names =
         ["a", "b"].map(|name| (name.repeat(20_000), NodeNames::default())).into_iter().collect();
     let plan = drawn(&config, &names, u64::MAX, 1);
@@ -289,7 +289,7 @@ fn parse_in(plan: &Plan, names: &Names) -> bool {
     Plan::parse(&plan.write(), names).as_ref() == Ok(plan)
 }
 
-/// Pins what is drawn: a change here moves every exploration.
+/// Pins the draws: a change here changes every exploration.
 #[test]
 fn the_draws_are_pinned() {
     let text = drawn(&FaultConfig::default(), &world(3), 20 * S, 1).write();
@@ -339,7 +339,7 @@ fn a_table_is_read_strictly_and_written_back() {
     }
 }
 
-/// Settings that have no sense, and what is said about them.
+/// Invalid settings and their errors.
 #[test]
 fn senseless_settings_are_told() {
     let wrong = |text: &str| -> Vec<String> {

@@ -1,8 +1,8 @@
-//! Which entries go together, against an oracle that compares each with each.
+//! Tests of conflicts between entries, against an oracle that compares each with each.
 
 use super::*;
 
-/// Whole plans by their lines, and what is said.
+/// Plans by their lines, and their errors.
 const PLANS: &[(&[&str], &str)] = &[
     (
         &[
@@ -34,7 +34,7 @@ const PLANS: &[(&[&str], &str)] = &[
          line 4: node: \"n3\" is paused since line 2\n\
          line 7: node: \"n3\" is off since line 5",
     ),
-    // A heal does not bring back what never restarts.
+    // A heal does not restart a node whose power loss is permanent.
     (
         &[
             r#"{"at":"1s","fault":"power_loss","node":"n1","restart":"never"}"#,
@@ -99,7 +99,7 @@ fn mistakes_of_lines_and_of_the_whole_are_told_together() {
          line 3: node: there is no node \"n4\"; did you mean \"n1\"?\n\
          line 4: node: \"n1\" is off since line 1"
     );
-    // A line that may have been a heal leaves open how long the first power loss lasts.
+    // If an invalid line may have been a heal, the end of the first power loss is unknown.
     let open = r#"{"at":"1s","fault":"power_loss","node":"n1"}"#;
     let again = r#"{"at":"9s","fault":"power_loss","node":"n1"}"#;
     assert!(parse(&format!("{open}\n{{\"at\":\"5s\",\"fault\":\"heal\"}}\n{again}")).is_ok());
@@ -109,7 +109,7 @@ fn mistakes_of_lines_and_of_the_whole_are_told_together() {
     }
 }
 
-/// When a fault ends, by looking at all entries.
+/// Returns the end of a fault, by looking at all entries.
 fn end(entries: &[Entry], entry: &Entry, fault: &Fault) -> Option<u64> {
     let never = matches!(fault, Fault::PowerLoss { restart: None, .. });
     let healed =
@@ -121,7 +121,7 @@ fn end(entries: &[Entry], entry: &Entry, fault: &Fault) -> Option<u64> {
     }
 }
 
-/// Whether a fault that lasts leaves no place for another that starts.
+/// Returns true if a lasting fault conflicts with another that starts.
 fn excludes(on: &Fault, starts: &Fault) -> bool {
     use Fault::*;
     let same_node = on.node() == starts.node();
@@ -150,7 +150,7 @@ fn excludes(on: &Fault, starts: &Fault) -> bool {
     }
 }
 
-/// The lines of entries that cannot be where they are.
+/// Returns the lines of entries that are in conflict.
 fn oracle(entries: &[Entry]) -> Vec<usize> {
     let mut order: Vec<(usize, &Entry)> = entries.iter().enumerate().collect();
     order.sort_by_key(|(line, entry)| (entry.at_ns, *line));
@@ -198,7 +198,7 @@ fn a_wire_is_under_so_many_faults_at_a_time() {
     };
     let most = limits::NETWORK_FAULTS_MAX;
     let mut lines: Vec<String> = (0..most).map(|i| line(i, 1_000)).collect();
-    // The first ends where the next one begins.
+    // The first fault ends where the next one begins.
     lines.push(line(1_000, 1));
     assert!(Plan::parse(&lines.join("\n"), &names()).is_ok());
     lines[most] = line(999, 1);

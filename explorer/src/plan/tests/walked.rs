@@ -1,4 +1,4 @@
-//! Events and cursors.
+//! Tests of events and cursors.
 
 use super::*;
 
@@ -69,13 +69,13 @@ fn a_cursor_passes_what_is_due() {
         assert_eq!(events.due(cursor, 10).unwrap().what, Happening::End);
         assert_eq!((events.due(cursor, u64::MAX), events.next(cursor)), (None, None));
     }
-    // A cursor from elsewhere may say anything.
+    // A cursor from storage may have any value.
     let mut far: Cursor = postcard::from_bytes(&postcard::to_stdvec(&u64::MAX).unwrap()).unwrap();
     assert_eq!((events.next(&far), events.due(&mut far, u64::MAX)), (None, None));
 }
 
 proptest! {
-    /// What executors rely on: order, each end after its start, nothing on when the world heals but what never restarts.
+    /// Executors rely on this: order, each end after its start, and at a heal only permanent power losses remain.
     #[test]
     fn events_are_what_the_plan_says(plan in plan(), steps in prop::collection::vec(0u64..10, 0..12)) {
         let events = plan.events();
@@ -112,7 +112,7 @@ proptest! {
         }
         prop_assert!(seen.iter().all(|&times| times == 1));
         prop_assert!(on.values().all(|entry| entry.for_ns.is_none()));
-        // However a run is cut into calls, a cursor gives each event once, at the first call at or after its time.
+        // However a run is cut into calls, a cursor returns each event once, in the first call at or after its time.
         let (mut cursor, mut now, mut walked) = (Cursor::default(), 0u64, Vec::new());
         for step in steps.into_iter().chain([u64::MAX]) {
             let before = now;

@@ -1,4 +1,4 @@
-//! What can be declared, and what is refused.
+//! Tests of valid and invalid declarations.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn errors_name_the_property_and_the_key() {
         ),
         (
             json!({ "name": "p", "never": "a", "unit": "a", "console": true }),
-            "property \"p\": unit: lines of a console have none",
+            "property \"p\": unit: console lines have no unit",
         ),
         (
             json!({ "name": "p", "never": "a", "nodes": ["alpah"] }),
@@ -48,7 +48,7 @@ fn errors_name_the_property_and_the_key() {
         ),
         (
             json!({ "name": "p", "never": "a", "nodes": [] }),
-            "property \"p\": nodes: names no node; leave it out for all",
+            "property \"p\": nodes: the list is empty; leave it out for all nodes",
         ),
     ] {
         assert_eq!(refused(json!([declared])), error);

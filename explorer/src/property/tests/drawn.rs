@@ -1,4 +1,4 @@
-//! Any timeline, in one piece and in two, against a judge that looks at everything again.
+//! Properties of any timeline, in one piece and in two, compared with a judge that looks at all earlier events each time.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A step of a timeline.
+/// Step of a timeline.
 #[derive(Debug, Clone)]
 enum Step {
     Line(u16, &'static str, String),
@@ -66,7 +66,7 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Steps on three nodes, and on one that does not exist.
+/// Generates steps on three nodes, and on one that does not exist.
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let unit = prop::sample::select(vec!["red", "rd", "blue"]);
     let step = prop_oneof![
@@ -81,7 +81,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..60)
 }
 
-/// Steps are so far apart that a watchdog's period ends between some.
+/// Time between steps. It is long enough that a watchdog's period ends between some.
 const APART_NS: u64 = WATCHDOG_NS / 10;
 
 fn go(judge: &mut Judge<'_>, at: u64, step: &Step) -> Vec<Hit> {
@@ -111,7 +111,7 @@ fn run(properties: &Properties, state: JudgeState, first: usize, steps: &[Step])
     (hits, state)
 }
 
-/// The properties that a step hits, told or not, by looking back at all steps before it.
+/// Returns the properties that a step violates, reported or not, by looking back at all earlier steps.
 fn expected(steps: &[Step], now: usize) -> Vec<&'static str> {
     let before = &steps[..now];
     let mut hit = Vec::new();
@@ -150,7 +150,7 @@ fn expected(steps: &[Step], now: usize) -> Vec<&'static str> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
-    /// The invariant on which the exploration of a tree stands. The state goes through its stored forms, as it does there.
+    /// Exploration of a tree relies on this invariant. The state goes through its stored forms, as it does there.
     #[test]
     fn pieces_hit_what_the_whole_hits(steps in steps(), cut in 0usize..60) {
         let world = world();
@@ -165,7 +165,7 @@ proptest! {
         prop_assert_eq!(last, end);
     }
 
-    /// What is told is what hits, each signature the first time.
+    /// Reported hits are the expected ones, each signature only the first time.
     #[test]
     fn what_hits_is_told_once(steps in steps()) {
         let world = world();
@@ -181,7 +181,7 @@ proptest! {
                 prop_assert!(told.insert((hit.property.clone(), hit.signature.clone())), "twice: {:?}", hit);
                 prop_assert!(hit.text.len() <= limits::TEXT_BYTES_MAX && hit.vtime_ns == now as u64 * APART_NS);
             }
-            // What is not told was.
+            // Hits that are not reported now were reported before.
             for name in rest {
                 prop_assert!(told.iter().any(|(property, _)| property == name), "{} at {:?}", name, step);
             }
@@ -193,7 +193,7 @@ proptest! {
         prop_assert_eq!(judge.state().seen().collect::<Vec<_>>(), expected);
     }
 
-    /// The same line has the same signature on any node that it names.
+    /// A line has the same signature whichever node it names.
     #[test]
     fn nodes_do_not_matter(before in text(), after in text(), number in 0u32..1000) {
         let properties = properties(json!([{ "name": "p", "never": "" }]), &[]);

@@ -1,4 +1,4 @@
-//! What hits a property, and what does not.
+//! Tests of events that violate a property, and of events that do not.
 
 use super::*;
 
@@ -47,7 +47,7 @@ fn what_is_built_in_can_be_ignored() {
         hit(&properties(json!([]), &["kernel panic", "failed check", "lost write"]), &events),
         ["hung task", "else"]
     );
-    // A program that prints what kernels print is none.
+    // The same text printed by a program is not a kernel's report.
     assert_eq!(hit(&properties(json!([]), &[]), &[line(0, "dmesg", PANIC)]), [""; 0]);
 }
 
@@ -118,7 +118,7 @@ fn what_some_timeline_must_show() {
     assert_eq!(child.state().seen().collect::<Vec<_>>(), ["vote"]);
 }
 
-/// The same bug has one signature, wherever and whenever it comes, and two bugs have two.
+/// A bug has one signature, independent of place and time, and two bugs have two.
 #[test]
 fn signatures_are_of_what_is_said() {
     let properties =
@@ -129,11 +129,11 @@ fn signatures_are_of_what_is_said() {
     assert_eq!(first, of(&line(2, "v", "13:M 02 Jan 2026 10:00:07.500 # node beta lost peer n1 after 17 s")));
     assert_ne!(first, of(&line(0, "u", "# node alpha left peer beta after 5 s")));
     assert_ne!(of(&line(0, "u", "a peer")), of(&line(0, "u", "a quorum")));
-    // What is said is the same, but not of what.
+    // The text is the same, but the property differs.
     let found = |property| event(1, None, What::Found { property, text: "same" });
     assert_ne!(of(&found("service exit")), of(&found("failed check")));
     assert_ne!(of(&found("a")), of(&event(1, None, What::Found { property: "as", text: "ame" })));
-    // Of histories it is the cause: texts show lists and values.
+    // Signatures of histories are made from the cause, because texts show lists and values.
     let history = |cause, text| event(1, None, What::History { property: "lost write", cause, text });
     assert_eq!(
         of(&history("an add", "add of 1: read of []")),
@@ -171,21 +171,21 @@ fn hits_have_bounds() {
     }
     assert_eq!(judge.hits().count(), limits::HITS_OF_PROPERTY_MAX);
     assert_eq!(judge.state().beyond(), 100 - limits::HITS_OF_PROPERTY_MAX as u64);
-    // What was told is not counted when it comes again.
+    // A reported hit is not counted again.
     judge.observe(&line(0, "u", &letters(0)));
     assert_eq!(judge.state().beyond(), 100 - limits::HITS_OF_PROPERTY_MAX as u64);
     for i in 0..2_000 {
         judge.observe(&event(1, None, What::Found { property: &letters(i), text: "x" }));
     }
     assert_eq!(judge.hits().count(), limits::HITS_MAX);
-    // Longer than the bound, with a character across it.
+    // The text is longer than the bound, and one of its characters lies across it.
     let long = "ä".repeat(limits::TEXT_BYTES_MAX);
     let hit = only(&properties, &line(0, "u", &format!("x{long}")));
     assert_eq!(hit.text.len(), limits::TEXT_BYTES_MAX - 1);
     let name = "ß".repeat(limits::NAME_BYTES_MAX);
     let hit = only(&properties, &event(1, None, What::Found { property: &name, text: "x" }));
     assert_eq!(hit.property.len(), limits::NAME_BYTES_MAX);
-    // What is beyond a line's bound is not looked at.
+    // The part of a line beyond the bound is not judged.
     let padded = format!("{}\nneedle", "\n".repeat(limits::LINE_BYTES_MAX));
     assert_eq!(super::hit(&properties, &[line(0, "u", &padded)]), [""; 0]);
 }

@@ -1,4 +1,4 @@
-//! What was covered, how it grew, and what may be left.
+//! Section on coverage, its growth, and estimates of what is unseen.
 
 use std::fmt::Write;
 
@@ -40,16 +40,16 @@ pub(super) fn write(report: &Report) -> String {
                 percent(unseen_ppm),
             );
         }
-        None => text += "\nNothing was covered, so nothing is known of what was not.\n",
+        None => text += "\nNo points were reached, so the unseen share cannot be estimated.\n",
     }
     if report.header.strategy.is_uniform() {
         return text;
     }
-    text += "Branches went on where something new was: the estimates are this search's, and adaptive.\n";
+    text += "The strategy extended branches that reached something new, so the estimates are adaptive: they hold for this search only.\n";
     text
 }
 
-/// What points of a kind are called: one, and many.
+/// Returns the name of a kind of points, in singular and plural.
 fn name(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::State => ("state", "states"),

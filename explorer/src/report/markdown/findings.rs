@@ -1,4 +1,4 @@
-//! What was found, and how to go on with it.
+//! Section on findings, and commands to continue with each.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::super::span::{block, code, path, word};
 use super::super::{Findable, Report};
 use crate::run::Evidence;
 
-/// Findings that are told of in full.
+/// Maximum number of findings that are shown in full.
 const FINDINGS_SHOWN: usize = 50;
 
 pub(super) fn write(report: &Report) -> String {
@@ -51,7 +51,7 @@ fn finding(report: &Report, found: &Found) -> String {
     }
     let run = word(&report.run);
     let commands = [format!("everett replay {run} {id}"), format!("everett shrink {run} {id}")];
-    let _ = write!(text, "\nTo see it again, and with as few faults as it takes:\n\n");
+    let _ = write!(text, "\nTo reproduce it, and to reduce it to the fewest faults:\n\n");
     text + &block(commands.iter().map(String::as_str))
 }
 

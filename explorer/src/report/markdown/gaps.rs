@@ -1,4 +1,4 @@
-//! What was not seen although it could have been.
+//! Section on gaps: possible faults, orders and values that were not seen.
 
 use std::fmt::Write;
 
@@ -7,9 +7,9 @@ use super::super::figures::{count, counted};
 use super::super::span::code;
 use crate::coverage::{FaultGap, Gaps, OrderGap, ValueGap};
 
-/// Lines of each list.
+/// Maximum number of lines of each list.
 const SHOWN: usize = 20;
-/// `sometimes` properties and test commands that are named.
+/// Maximum number of `sometimes` properties and of test commands that are listed.
 const NAMES_SHOWN: usize = 100;
 
 pub(super) fn write(report: &Report) -> String {
@@ -29,15 +29,15 @@ pub(super) fn write(report: &Report) -> String {
     commands(&mut text, report);
     match &report.gaps {
         Some(gaps) => of(&mut text, gaps),
-        None => text += "\nWhich faults, orders and values were not seen is not known here.\n",
+        None => text += "\nIt is not known which faults, orders and values were not seen.\n",
     }
     if text.len() == empty {
-        text += "\nAll that could be told of was seen.\n";
+        text += "\nEverything that can be listed here was seen.\n";
     }
     text
 }
 
-/// Test commands that never succeeded.
+/// Writes the test commands that never succeeded.
 fn commands(text: &mut String, report: &Report) {
     let all = count(report.commands.len() as u64);
     let fruitless = report.commands.iter().filter(|command| command.is_fruitless());
@@ -55,7 +55,7 @@ fn of(text: &mut String, gaps: &Gaps) {
     let Gaps { faults, orders, values } = gaps;
     let lines = by_phase(&faults.first);
     let title = format!("Faults that never began in a phase that was seen, {}", count(faults.count));
-    // Faults of one phase share a line: how many lines the rest would take is not known.
+    // Faults of one phase share a line, so the number of lines for the rest is unknown.
     let listed = faults.first.len() as u64;
     let all = lines.len() as u64 + faults.count.saturating_sub(listed);
     list(text, &title, &lines, all, SHOWN);
@@ -63,11 +63,11 @@ fn of(text: &mut String, gaps: &Gaps) {
     let title = format!("Orders of events of which only the reverse was seen, {}", count(orders.count));
     list(text, &title, &lines, orders.count, SHOWN);
     let lines: Vec<String> = values.first.iter().map(value).collect();
-    let title = format!("Declared values that nothing had, {}", count(values.count));
+    let title = format!("Declared values that were never seen, {}", count(values.count));
     list(text, &title, &lines, values.count, SHOWN);
 }
 
-/// A line a phase, with its faults. Gaps of one phase follow each other.
+/// Returns a line for each phase, with its faults. Gaps of one phase must be adjacent.
 fn by_phase(gaps: &[FaultGap]) -> Vec<String> {
     let phases = gaps.chunk_by(|a, b| a.phase == b.phase);
     let line = |gaps: &[FaultGap]| {
@@ -89,7 +89,7 @@ fn value(gap: &ValueGap) -> String {
     format!("{} is {} (rule {})", code(&gap.variable), code(&gap.value), code(&gap.rule))
 }
 
-/// The first of a list; nothing if it is empty.
+/// Writes the beginning of a list, or nothing if it is empty.
 fn list(text: &mut String, title: &str, lines: &[String], all: u64, most: usize) {
     let (shown, _) = super::first(lines, most);
     if shown.is_empty() {

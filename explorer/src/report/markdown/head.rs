@@ -1,4 +1,4 @@
-//! What was explored.
+//! Section on the exploration and its size.
 
 use everett_input::units::write_duration_ns;
 
@@ -6,10 +6,10 @@ use super::super::Report;
 use super::super::figures::{count, counted, duration};
 use super::super::span::{cell, code};
 
-/// The most nodes that are named.
+/// Maximum number of nodes that are listed.
 const NODES_SHOWN: usize = 16;
 
-/// How many faults were done, and what losses of power cost.
+/// Returns a text with the number of faults, and of disks' lost writes.
 fn faults(done: u64, losses: u64) -> String {
     let done = match done {
         1 => "1 was done".to_owned(),

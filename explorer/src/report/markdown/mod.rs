@@ -1,8 +1,9 @@
-//! A report as Markdown.
+//! Report as Markdown.
 //!
-//! - `head`: what was explored; `findings`, `coverage`, `gaps`; `rest`: what is promised, histories, and what is missing
+//! - `head`: the exploration and its size; `findings`, `coverage`, `gaps`; `rest`: the guarantee of random priorities,
+//!   histories, missing data and digests
 //!
-//! Not here: numbers. What is not in the [`Report`] is not told.
+//! Not here: the numbers. All of them come from the [`Report`].
 
 mod coverage;
 mod findings;
@@ -12,7 +13,7 @@ mod rest;
 
 use super::Report;
 
-/// The whole report.
+/// Returns the whole report.
 pub(super) fn write(report: &Report) -> String {
     let sections = [
         head::write(report),
@@ -28,7 +29,7 @@ pub(super) fn write(report: &Report) -> String {
     sections.join("\n")
 }
 
-/// The first of a list, and how many more there are.
+/// Returns the first `most` elements of a list, and the number of the others.
 fn first<T>(all: &[T], most: usize) -> (&[T], u64) {
     let shown = all.get(..most).unwrap_or(all);
     (shown, (all.len() - shown.len()) as u64)

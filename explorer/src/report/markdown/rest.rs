@@ -1,4 +1,4 @@
-//! What random priorities promise, operation histories, what is missing, and what to compare with.
+//! Sections on the guarantee of random priorities, operation histories, missing data, and digests to compare.
 
 use std::fmt::Write;
 
@@ -6,15 +6,15 @@ use super::super::Report;
 use super::super::figures::{count, counted};
 use crate::run::HistoryCount;
 
-/// What random priorities promise; nothing if nodes have none.
+/// Returns the section on the guarantee of random priorities. Empty if nodes have none.
 pub(super) fn promise(report: &Report) -> String {
     match &report.promise {
-        Some(promise) => format!("## Random priorities\n\nWhat they promise is a {promise}.\n"),
+        Some(promise) => format!("## Random priorities\n\nTheir guarantee is a {promise}.\n"),
         None => String::new(),
     }
 }
 
-/// What clients asked for and were told; nothing if they did not say.
+/// Returns the section on operation histories. Empty if there are none.
 pub(super) fn histories(report: &Report) -> String {
     let histories = &report.histories;
     if histories.branches == 0 {
@@ -33,7 +33,7 @@ pub(super) fn histories(report: &Report) -> String {
     if unknown > 0 {
         let _ = writeln!(
             text,
-            "Of {} in {} it is unknown whether all is as it should be: the check took more than it may.",
+            "{} in {} remained undecided: the check exceeded its budget.",
             counted(unknown, "key", "keys"),
             counted(histories.branches_unknown, "branch", "branches"),
         );
@@ -41,20 +41,20 @@ pub(super) fn histories(report: &Report) -> String {
     text
 }
 
-/// What is missing; nothing if nothing is.
+/// Returns the section on missing data. Empty if nothing is missing.
 pub(super) fn missing(report: &Report) -> String {
     let lines = report.missing.lines();
     if lines.is_empty() {
         return String::new();
     }
-    let mut text = "## Missing\n\nWhat this report cannot tell:\n\n".to_owned();
+    let mut text = "## Missing\n\nThis report does not include:\n\n".to_owned();
     for line in lines {
         let _ = writeln!(text, "* {line}");
     }
     text
 }
 
-/// What two explorations of one world have in common.
+/// Returns the section on digests, which are equal for equal explorations.
 pub(super) fn exactly(report: &Report) -> String {
     format!(
         "## Digests\n\nThe same exploration has the same digests, with any number of workers, on any host.\n\n    all    {}\n    chain  {} \

@@ -1,4 +1,4 @@
-//! Reports of explorations that were made by hand.
+//! Tests of reports of handmade explorations.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -18,7 +18,7 @@ fn merged(records: &[Record]) -> Merged {
     merged
 }
 
-/// Eight branches in three subtrees; the words are a guest's.
+/// Returns records of eight branches in three subtrees. `word` is part of all texts from guests.
 fn records(word: &str) -> Vec<Record> {
     let froms = [None, None, Some(0), Some(2), None, Some(1), Some(3), Some(4)];
     let paths = [
@@ -62,7 +62,7 @@ fn records(word: &str) -> Vec<Record> {
     records[2].sometimes = vec![format!("elected {word}")];
     records[1].history =
         Some(HistoryCount { operations: 12_000, acknowledged: 11_200, failed: 300, problems: 7, unknown: 5 });
-    // A command's name is a file's.
+    // A command's name is a file name.
     let named = |prefix: &str| format!("{prefix}of {}", word.replace(['/', '\0'], "|"));
     let (fails, hangs) = (named("anytime_"), named("parallel_driver_"));
     let early =
@@ -130,8 +130,8 @@ fn a_report_of_nothing() {
     for line in [
         "**Nothing was found** in 0 branches of 0 subtrees. The exploration goes on, or was killed: it can be resumed.",
         "| states | 0 |  | 0 | 0 | 0 | ? |",
-        "Nothing was covered, so nothing is known of what was not.",
-        "Which faults, orders and values were not seen is not known here.",
+        "No points were reached, so the unseen share cannot be estimated.",
+        "It is not known which faults, orders and values were not seen.",
     ] {
         assert!(text.lines().any(|other| other == line), "{line}\n{text}");
     }
@@ -142,7 +142,8 @@ fn a_report_of_nothing() {
     assert_eq!((&json["end"], &json["coverage"][0]["unseen_ppm"]), (&Value::Null, &Value::Null));
 }
 
-/// Under `pct` the promise is of the nodes, the longest timeline's messages, the declared depth and the subtrees.
+/// Under `pct` the guarantee is computed from the nodes, the longest timeline's messages, the declared depth and the
+/// subtrees.
 #[test]
 fn random_priorities_promise_something() {
     let of = |header: &Header, records: &[Record]| {
@@ -156,10 +157,10 @@ fn random_priorities_promise_something() {
     };
     let (pct, mut records) = (named("pct"), records("x"));
     let text = of(&pct, &records).markdown();
-    // Four branches of 20 messages follow each other.
-    let line = "What they promise is a heuristic: latency orders messages only in tendency; if it ordered them fully, a run would find \
+    // The longest timeline has four branches with 20 messages each.
+    let line = "Their guarantee is a heuristic: latency orders messages only in tendency; if it ordered them fully, a run would find \
                 a bug of depth 2 among 80 messages of 2 nodes with a probability of at least 1/160, and 3 runs with 1.9 %; no \
-                timeline came to the horizon, up to which there may be more messages than that.";
+                timeline reached the horizon, so a run may have more messages than that.";
     assert!(text.contains(&format!("\n## Random priorities\n\n{line}\n\n## Not seen\n")), "{text}");
     records[7].open_ns = None;
     let report = of(&pct, &records);
@@ -196,9 +197,9 @@ fn the_numbers_by_hand() {
     let [lost, oops] = report.findings.as_slice() else { panic!("{:?}", report.findings) };
     assert_eq!((lost.id, lost.first, lost.branches, lost.subtrees), (1, 3, 2, 1));
     assert_eq!((oops.id, oops.first, oops.branches, oops.subtrees), (2, 5, 1, 1));
-    // The first four minutes of work were 1 + 2 + 3 + 4.
+    // The first four branches cost 1 + 2 + 3 + 4 minutes.
     assert_eq!(lost.findable.first.cpu_ns, 10 * MINUTE_NS);
-    // The first subtree's 1 + 3 + 4 until then, and all of the others: 2 + 6 and 5 + 8.
+    // The first subtree's 1 + 3 + 4 up to its hit, and all of the others: 2 + 6 and 5 + 8.
     let pace = lost.findable.cpu;
     assert_eq!((pace.time, pace.hits, pace.mean), (29 * MINUTE_NS, 1, Some(29 * MINUTE_NS)));
     assert!((pace.rate.unwrap() - 60.0 / 29.0).abs() < 1e-9);
@@ -206,9 +207,9 @@ fn the_numbers_by_hand() {
     assert_eq!(pace.clean, Some(19 * 29 * MINUTE_NS));
     assert_eq!(lost.findable.instructions.time, 29_000_000_000);
     let states = &report.coverage[0];
-    // 0, 0, 2, 3, 3, 0, 3, 1: of four states two were seen once, none twice.
+    // 0, 0, 2, 3, 3, 0, 3, 1: two of four states were seen once, none twice.
     assert_eq!((states.points, states.once, states.more, states.unseen_ppm), (4, 2, 1, Some(250_000)));
-    // The state 1 came last.
+    // State 1 was reached last.
     assert_eq!((states.recent, report.coverage[1].recent), (1, 0));
     assert_eq!(states.growth.len(), 8);
     assert_eq!(report.never, ["failed over x"]);
@@ -237,12 +238,12 @@ fn json_has_what_markdown_cuts() {
     let text = report.markdown();
     assert_eq!(text.matches("\n### ").count(), 50);
     assert!(text.contains("\nAnd 12 more, which the report has in JSON.\n"));
-    assert!(text.contains("\nDeclared values that nothing had, 1,234:\n"));
+    assert!(text.contains("\nDeclared values that were never seen, 1,234:\n"));
     assert_eq!(text.matches("* `role` is `candidate x`").count(), 20);
     assert!(text.contains("\n* … and more, which"));
 }
 
-/// The lines of a text that are not in code blocks, and how many blocks there are.
+/// Returns the lines of a text that are outside code blocks, and the number of blocks.
 fn outside(text: &str) -> (Vec<&str>, usize) {
     let mut fence: Option<&str> = None;
     let mut blocks = 0;
@@ -266,7 +267,7 @@ fn outside(text: &str) -> (Vec<&str>, usize) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever guests say, the report has the same lines: none is cut, none begins, and nothing is left of a block.
+    /// Texts of guests do not change the lines of a report: none is cut, none is added, and nothing leaves a block.
     #[test]
     fn guests_do_not_write_the_report(word in "[`~|#*<>_\\\\\\[\\]]{1,12}|```[a-z]{0,5}|(?s).{1,12}|\\PC{0,12}") {
         let (nasty, plain) = (report(&word).markdown(), report("x").markdown());
@@ -276,7 +277,7 @@ proptest! {
         prop_assert_eq!(nasty.len(), plain.len());
         for (nasty, plain) in nasty.into_iter().zip(plain) {
             let start = |line: &str| line.split('`').next().unwrap_or_default().to_owned();
-            // Coverage counts what guests say, and digests are of that.
+            // Coverage counts texts of guests, and digests cover them.
             let counted = plain.starts_with("| ") || plain.starts_with("    ") || plain.starts_with("About ");
             prop_assert!(counted || start(nasty) == start(plain), "{} {}", nasty, plain);
             prop_assert_eq!(nasty.matches('|').count() >= plain.matches('|').count(), true);

@@ -10,7 +10,7 @@ use crate::plan::problem::quoted;
 
 use super::{Novelty, Pct, Strategy, Uniform};
 
-/// Which strategy, as world files and the command line have it.
+/// Strategy by its name in world files and on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StrategyKind {
@@ -23,7 +23,7 @@ pub enum StrategyKind {
     Pct,
 }
 
-/// A strategy that does not exist.
+/// Name that is not a strategy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no strategy {name}; {hint}")]
 #[expect(missing_docs, reason = "the message says what the fields are")]
@@ -33,10 +33,10 @@ pub struct NoStrategy {
 }
 
 impl StrategyKind {
-    /// All of them.
+    /// All strategies.
     pub const ALL: [StrategyKind; 3] = [StrategyKind::Uniform, StrategyKind::Novelty, StrategyKind::Pct];
 
-    /// Its name.
+    /// Returns the name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl StrategyKind {
         }
     }
 
-    /// The strategy.
+    /// Returns the strategy.
     #[must_use]
     pub fn strategy(self) -> Box<dyn Strategy + Send> {
         match self {

@@ -1,8 +1,9 @@
-//! Strategies: from where the next branch goes on.
+//! Strategies: the choice of the moment at which the next branch starts.
 //!
-//! A strategy is a function of the tree, of how much is still unseen, and of draws. It keeps nothing: an exploration that is
-//! resumed chooses as it would have. What a choice costs grows with the logarithm of the tree: sums over it are the tree's to keep
-//! (`super::weights`). Nothing here knows host time, caches, or how long a branch took but in instructions.
+//! A strategy is a function of the tree, of the estimated unseen share, and of draws. It has no state, so a resumed
+//! exploration makes the same choices. The cost of a choice is logarithmic in the size of the tree: the tree keeps the sums
+//! that it needs (`super::weights`). No strategy uses host time, caches, or any cost of a branch other than its
+//! instructions.
 
 mod kind;
 mod novelty;
@@ -18,9 +19,10 @@ pub use novelty::Novelty;
 pub use pct::Pct;
 pub use uniform::Uniform;
 
-/// From where branches go on.
+/// Choice of the moments at which branches start.
 pub trait Strategy {
-    /// From where the next branch goes on, in a tree of which so many parts of a million of what is reached next will be new.
+    /// Returns the moment at which the next branch starts. `unseen_ppm` is the estimated probability that the
+    /// next point is new, in parts of a million.
     fn choose(&self, tree: &Tree, unseen_ppm: u32, rng: &mut ChaCha20Rng) -> Place;
 }
 

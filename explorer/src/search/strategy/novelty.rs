@@ -1,4 +1,4 @@
-//! Where something new was reached there may be more of it.
+//! Strategy `novelty`: prefers moments whose branches reached something new.
 
 use rand_chacha::ChaCha20Rng;
 
@@ -8,12 +8,15 @@ use crate::search::tree::{Place, Tree};
 
 const PPM: u64 = 1_000_000;
 
-/// A moment is picked by what its branch reached first, the less the more often it was picked. A share of branches is fresh
-/// draws from the root moment, at least [`Novelty::fresh_ppm`], and the more the less is still unseen: where the vocabulary is
-/// small and known, novelty says nothing, and following it loses to drawing.
+/// Picks a moment by the reward of its branch. The weight falls with the square of the number of branches that already start
+/// there.
+///
+/// A share of the branches starts at the root moment instead. It is at least [`Novelty::fresh_ppm`] and grows as the unseen
+/// share falls: where the vocabulary is small and known, novelty gives no guidance, and following it is worse than drawing
+/// afresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Novelty {
-    /// The least share of fresh draws, in parts of a million.
+    /// Minimum share of branches that start at the root moment, in parts of a million.
     pub fresh_ppm: u32,
 }
 
@@ -23,7 +26,8 @@ impl Default for Novelty {
     }
 }
 
-/// The mass of what is unseen from which on there is no more than the least share of fresh draws: a twentieth.
+/// Unseen share from which on only the minimum share of branches starts at the root moment: a twentieth, in parts of a
+/// million.
 const UNSEEN_PPM_PLENTY: u64 = 50_000;
 
 impl Novelty {
@@ -40,7 +44,7 @@ impl Strategy for Novelty {
             return Place::Root;
         }
         let drawn = below(rng, tree.weight());
-        // There is none if nothing reached anything new.
+        // `None` if no open branch has a reward.
         tree.open_at_weight(drawn).map_or(Place::Root, Place::After)
     }
 }

@@ -1,4 +1,4 @@
-//! The strategy beside random priorities, which are in the fault plan (`crate::plan::draw::pct`).
+//! Strategy `pct`: random priorities. The priorities themselves are part of the fault plan (`crate::plan::draw::pct`).
 
 use rand_chacha::ChaCha20Rng;
 
@@ -6,8 +6,8 @@ use super::Strategy;
 use crate::plan::draw::numbers::below;
 use crate::search::tree::{Place, Tree};
 
-/// Half of the branches are fresh draws from the root moment, of which the promise of random priorities speaks; the others go on
-/// from the end of any branch, each as likely as the next. Nothing is remembered: each run draws priorities of its own.
+/// Starts half of the branches at the root moment. The guarantee of random priorities holds for these. The others start at
+/// the end of any open branch, all equally likely. The strategy has no state: each run draws priorities of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pct;
 

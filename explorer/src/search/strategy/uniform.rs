@@ -1,4 +1,4 @@
-//! No preference: the yardstick for every other strategy.
+//! Strategy `uniform`: no preference. It is the baseline for the others.
 
 use rand_chacha::ChaCha20Rng;
 
@@ -6,9 +6,9 @@ use super::Strategy;
 use crate::plan::draw::numbers::below;
 use crate::search::tree::{Place, Tree};
 
-/// Each depth of the tree is as likely as the next, and within it each moment.
+/// Picks each depth of the tree with equal probability, and each moment within a depth.
 ///
-/// Drawing evenly among all moments would hardly ever leave the depth at which there are most of them.
+/// A uniform draw among all moments would hardly ever leave the depth with the most of them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Uniform;
 

@@ -1,4 +1,4 @@
-//! Latencies beside what was drawn or written.
+//! Tests of merging latencies into drawn and written plans.
 
 use everett_fault::{Distribution, Group, Links};
 use everett_streams::{Lineage, Owner, Streams};
@@ -32,7 +32,8 @@ fn plan(entries: Vec<Entry>) -> Plan {
     Plan::new(entries, &world(2)).unwrap()
 }
 
-/// When the entries are that a plan has and another has not. All of the other's must be there, in their order.
+/// Returns the entries that `merged` has in addition to those of `plan`. Asserts that all entries of `plan` are there in
+/// their order.
 fn added<'p>(merged: &'p Plan, plan: &Plan) -> Vec<&'p Entry> {
     let mut of_plan = plan.entries().iter().peekable();
     let added = merged.entries().iter().filter(|entry| of_plan.next_if_eq(entry).is_none()).collect();
@@ -73,7 +74,7 @@ fn what_cannot_be_is_dropped_by_itself() {
     let wrong = [other, nowhere, latency(3, 0), latency(AT_NS_MAX + 1, 1), calm(4, None), latency(5, 1)];
     let merged = merge(&plan, &wrong, &world(2));
     assert_eq!(times(&added(&merged, &plan)), [(5, 6)]);
-    // Its second piece would begin later than anything may.
+    // Its second piece would begin after the latest time at which a fault may start.
     let merged = merge(&plan, &[latency(7, FOR_NS_MAX)], &world(2));
     assert_eq!(times(&added(&merged, &plan)), [(7, AT_NS_MAX - 1)]);
 }
@@ -84,10 +85,10 @@ fn there_is_room_for_the_plan_first() {
     let full = plan((0..NETWORK_FAULTS_MAX as u64).map(|i| latency(100 + i, 1_000)).collect());
     let more = [latency(0, 356), latency(0, 355), latency(1, 2_000), latency(1_100, 9), latency(1_099, 9)];
     let merged = merge(&full, &more, &world(2));
-    // The last of the plan's begins at 355, and the first ends at 1100.
+    // The last fault of the plan begins at 355, and the first ends at 1100.
     assert_eq!(times(&added(&merged, &full)), [(0, 355), (1_100, 1_109)]);
     assert_eq!(Plan::new(merged.entries().to_vec(), &world(2)), Ok(merged));
-    // A card that is clogged counts as well, also without an end.
+    // A clogged card counts as a network fault, too, even without an end.
     let clog =
         |node: &str| Entry { what: What::Fault(Fault::Clog { node: node.to_owned() }), ..latency(9, None) };
     let many = (0..NETWORK_FAULTS_MAX as u64 - 1).map(|_| latency(5, 10)).chain([clog("n0")]).collect();
@@ -116,7 +117,7 @@ fn busy(every_s: u64, quiet_s: u64) -> FaultConfig {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
-    /// Also where there is hardly room: `crowd` faults last from the beginning to the first calm.
+    /// Room is scarce as well: `crowd` faults last from the beginning to the first calm.
     #[test]
     fn merged_plans_pass_the_checks(
         seed: u64, count in 2u32..6, every in 10u64..40, quiet in 0u64..9, horizon in 1..90 * S, default: bool,
@@ -139,7 +140,7 @@ proptest! {
             let meant = more.iter().filter(|entry| lasts(entry, at)).map(|entry| &entry.what);
             let meant: Vec<&What> = meant.filter(|_| calm.around(at).is_none()).collect();
             prop_assert!(there.iter().all(|what| meant.contains(what)), "at {}", at);
-            // Where there is room, all are.
+            // Where there is room, all latencies are entered.
             if crowd == 0 {
                 prop_assert_eq!(there.len(), meant.len(), "at {}", at);
             }

@@ -1,4 +1,4 @@
-//! Drawn priorities, and the entries that are made of them.
+//! Tests of drawn priorities and of their entries.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ fn config(depth: u32, least: u64, most: u64) -> PctConfig {
     PctConfig { depth, step: Between(Span(least), Span(most)) }
 }
 
-/// The sender and the latency of an entry.
+/// Returns the sender and the latency of an entry.
 fn sent(entry: &Entry) -> (&str, u64) {
     let What::Fault(Fault::Latency { links, extra: Distribution::Constant(ns) }) = &entry.what else {
         panic!("{entry:?}")
@@ -32,7 +32,7 @@ fn sent(entry: &Entry) -> (&str, u64) {
     (nodes.first().unwrap(), *ns)
 }
 
-/// By chain, its latency at a time.
+/// Returns the latency of each chain at a time.
 fn latencies(entries: &[Entry], names: &Names, at: u64) -> Vec<u64> {
     let mut by_node: BTreeMap<&str, u64> = names.nodes().map(|node| (node, 0)).collect();
     for entry in entries.iter().filter(|e| e.at_ns <= at && at < e.at_ns + e.for_ns.unwrap()) {
@@ -43,7 +43,7 @@ fn latencies(entries: &[Entry], names: &Names, at: u64) -> Vec<u64> {
     by_node.into_values().collect()
 }
 
-/// By chain, its level at a time, from the beginning on.
+/// Computes the level of each chain at a time from the falls since the beginning.
 fn levels(drawn: &Priorities, at: u64) -> Vec<u64> {
     let mut levels = vec![0; drawn.order.len()];
     for (level, &chain) in drawn.order.iter().enumerate() {
@@ -64,7 +64,7 @@ fn an_example() {
     let drawn = Priorities { from_ns: S, to_ns: 20 * S, step_ns: 10, order, falls };
     let entries = drawn.entries(&["a", "b", "c"]);
     let told: Vec<_> = entries.iter().map(|e| (e.at_ns / S, e.for_ns.unwrap() / S, sent(e))).collect();
-    // `c` has the highest priority, falls, and cannot fall again; then `a` falls below it.
+    // `c` has the highest priority, falls, and cannot fall again. Then `a` falls below it.
     assert_eq!(told, [(1, 8, ("a", 10)), (1, 19, ("b", 20)), (4, 16, ("c", 30)), (9, 11, ("a", 40))]);
 }
 
@@ -73,7 +73,7 @@ proptest! {
     fn entries_are_what_was_drawn(
         seed: u64, count in 2usize..9, depth in 1u32..9, from in 0..5 * S, span in 1..10 * S, few: bool,
     ) {
-        // Sometimes a span so short that falls meet each other and its beginning.
+        // Some spans are so short that falls coincide with each other and with the beginning.
         let to = from + if few { 1 + span % 4 } else { span };
         let (names, config) = (world(count), config(depth, 1_000_000, 50_000_000));
         let drawn = Priorities::draw(count, &config, from, to, &mut rng(seed));
@@ -95,7 +95,7 @@ proptest! {
         prop_assert_eq!(Plan::new(entries.clone(), &names).map(|plan| plan.entries().to_vec()), Ok(entries));
     }
 
-    /// No settings, span or world make entries that are no plan.
+    /// Entries form a valid plan under any settings, in any span and world.
     #[test]
     fn what_is_odd_is_safe(
         seed: u64, count in prop_oneof![0usize..4, 250usize..300], depth: u32, least: u64, most: u64, shift in 0u32..64,
@@ -117,7 +117,7 @@ proptest! {
     }
 }
 
-/// Each order is as likely as the next, as are times and chains of falls.
+/// All orders are equally likely, and so are times and chains of falls.
 #[test]
 fn draws_are_even() {
     let (mut rng, config, runs) = (rng(7), config(2, 1_000, 1_000_000), 24_000usize);
