@@ -1,4 +1,4 @@
-//! What is checked of a wire that comes from a file, where anything may be.
+//! Validation of a wire that comes from a file, which is not trusted.
 
 use everett_fault::limits::NETWORK_FAULTS_MAX;
 use serde::de::Error as _;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::log::Log;
 use super::{State, Wire};
 
-/// Numbers and vtimes are below this, so that counting on never comes around.
+/// Upper bound of numbers and vtimes, so that counting on from them never overflows.
 const NUMBERS_MAX: u64 = 1 << 62;
 
 impl Serialize for Wire {

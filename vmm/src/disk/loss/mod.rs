@@ -7,7 +7,7 @@
 //! first draws a [`LossMode`]. Each mode picks one of its versions for each sector, so all modes are legal; they differ
 //! in which versions go together. A loss of power that loses nothing is legal, too, but finds nothing. It is left to one
 //! mode with a probability of 1 in [`ALL_KEPT_IN`]; in the other modes at least one sector loses its newest version, if
-//! there is a sector for which that is possible.
+//! some sector can lose it.
 //!
 //! - `fate`: the version that each sector gets; `landing`: the sectors of a request in flight that land
 //!
