@@ -2,7 +2,7 @@
 //! It knows no machines: frames go in with port and vtime, deliveries come out with port and vtime.
 //!
 //! A link joins two nodes, through the switch. The frames from one of the two to the other are one *direction*, which is
-//! what a [`Links`](everett_fault::Links) selects. The switch decides at once which directions a frame takes. Each
+//! selected by a [`Links`](everett_fault::Links). The switch decides at once which directions a frame takes. Each
 //! direction has a queue with a bandwidth, a latency, and the faults that are active on it.
 //!
 //! Map:
