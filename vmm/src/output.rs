@@ -29,6 +29,7 @@ const UNKNOWN_NOTED_MAX: u64 = 32;
 pub struct Note {
     /// Nanoseconds of vtime.
     pub vtime: u64,
+    /// Content of the note.
     pub event: NoteEvent,
 }
 

@@ -19,7 +19,9 @@ const PM_TIMER_MASK: u128 = 0xff_ffff;
 /// Request of the guest to the platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PowerRequest {
+    /// Switch the machine off (S5).
     Off,
+    /// Reset the machine.
     Reset,
 }
 

@@ -59,7 +59,7 @@ pub enum DiskMomentError {
     #[error("its state cannot be read: {0}")]
     Encoding(String),
     /// A disk cannot have this size.
-    #[error("{bytes} bytes in sectors of {sector}: no disk has that")]
+    #[error("a disk cannot have {bytes} bytes in sectors of {sector} bytes")]
     Make {
         /// Size of the disk in bytes.
         bytes: u64,
@@ -67,7 +67,7 @@ pub enum DiskMomentError {
         sector: u64,
     },
     /// A block lies beyond the end of the disk.
-    #[error("block {block} of a disk of {blocks} blocks")]
+    #[error("block {block} is beyond the end of a disk of {blocks} blocks")]
     Block {
         /// Number of the block.
         block: u64,
@@ -162,7 +162,7 @@ impl Make {
         }
         match (self.base, other.base) {
             (Some(a), Some(b)) if a != b => {
-                differ("what a disk is based on", &crate::digest::Digest(a), &crate::digest::Digest(b))
+                differ("base of a disk", &crate::digest::Digest(a), &crate::digest::Digest(b))
             }
             _ => None,
         }

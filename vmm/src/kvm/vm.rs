@@ -90,7 +90,7 @@ impl Vm {
             memory_size: bytes,
             userspace_addr: self.base,
         };
-        uninterrupted("give it memory", || {
+        uninterrupted("set the guest's memory", || {
             // SAFETY: the mapping has this length (or the length is zero, which removes it) and outlives the machine:
             // `Vm` owns both, and each vCPU owns the `Vm`. While the guest writes there, no other code does, as for
             // `everett_cpu::Ram`.

@@ -199,7 +199,7 @@ impl Console {
         if self.owed.len() >= CONTROL_MESSAGES_MAX {
             return Err(DeviceError::Request {
                 queue: CONTROL_TRANSMIT,
-                reason: "is one control message too many",
+                reason: "comes while 1024 control messages are unread",
             });
         }
         match event {

@@ -17,7 +17,7 @@ pub const SLOW_NS: u64 = 1_000_000_000;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
     /// The fault is one of a machine.
-    #[error("this fault is done to a node, not to the network")]
+    #[error("this fault applies to a node, not to the network")]
     NotOurs,
     /// No port has this node name.
     #[error("there is no node called {0}")]

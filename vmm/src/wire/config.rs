@@ -91,13 +91,13 @@ pub enum ConfigError {
     #[error("two nodes are called {0}")]
     NameTwice(String),
     /// A card's MAC address is a group address or zero.
-    #[error("{0}: its MAC address is not one card's")]
+    #[error("{0}: its MAC address is a group address or zero")]
     Mac(String),
     /// Two cards have the same MAC address.
     #[error("{0} and {1} have the same MAC address")]
     MacTwice(String, String),
     /// A link names a node that does not exist.
-    #[error("a link of {0}: there is no such node")]
+    #[error("a link names {0}, which is not a node")]
     UnknownNode(String),
     /// A link joins a node to itself.
     #[error("a link from {0} to itself")]
@@ -109,7 +109,7 @@ pub enum ConfigError {
     #[error("latency of {0}: {1}")]
     Latency(String, DistributionError),
     /// A latency can be less than [`LATENCY_NS_MIN`].
-    #[error("latency of {0}: {1} ns at the least, {LATENCY_NS_MIN} ns are needed")]
+    #[error("latency of {0}: its minimum of {1} ns is below {LATENCY_NS_MIN} ns")]
     TooClose(String, u64),
     /// A bandwidth is out of bounds.
     #[error("bandwidth of {0}: {1} bits a second; from {BITS_PER_S_MIN} to {BITS_PER_S_MAX}")]

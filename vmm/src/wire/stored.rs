@@ -26,10 +26,13 @@ impl<'de> Deserialize<'de> for Wire {
             ("its vtime", state.now.max(state.last.0) < NUMBERS_MAX),
             ("the number of faults", state.faults.0.len() <= NETWORK_FAULTS_MAX),
             ("a fault", state.faults.0.values().all(|active| active.is_sound(ports))),
-            ("what is on its way", state.flight.is_sound(&state.topology, state.next_seq, state.next_frame)),
+            (
+                "its frames on their way",
+                state.flight.is_sound(&state.topology, state.next_seq, state.next_frame),
+            ),
         ];
         match sound.into_iter().find(|(_, sound)| !sound) {
-            Some((what, _)) => Err(D::Error::custom(format_args!("a wire with {what} out of bounds"))),
+            Some((what, _)) => Err(D::Error::custom(format_args!("stored wire: {what} out of bounds"))),
             None => Ok(Wire { state, log: Log::default() }),
         }
     }

@@ -79,7 +79,7 @@ impl WorldMoment {
     fn check(&self) -> Result<(), &'static str> {
         let Between { nodes, wire, round } = &self.between;
         if nodes.len() != self.machines.len() || wire.ports().len() < nodes.len() {
-            return Err("it has another number of nodes than of machines");
+            return Err("the numbers of nodes and of machines differ");
         }
         if !nodes.iter().all(|node| node.clock.is_sound()) {
             return Err("a node's clock");

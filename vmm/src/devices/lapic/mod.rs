@@ -59,6 +59,7 @@ pub struct Message {
     pub logical: bool,
     /// Delivery mode, 0-7. Only fixed (0) and lowest priority (1) interrupt this CPU.
     pub mode: u8,
+    /// Interrupt vector, 0-255; below 16 is illegal.
     pub vector: u8,
     /// True for level-triggered.
     pub level: bool,

@@ -164,7 +164,7 @@ fn self_ipis_arrive_and_illegal_vectors_are_errors() {
     let mut rig = Rig::new();
     rig.write(reg::LVT_ERROR, 0xfe);
     rig.write(reg::ICR_LOW, 0x000c_0000 | 0x80);
-    assert_eq!(rig.lapic.pending(), None, "all but self is nobody");
+    assert_eq!(rig.lapic.pending(), None, "\"all excluding self\" has no receiver");
     rig.write(reg::ICR_LOW, 0x0004_0000 | 0x80);
     assert_eq!(rig.take(), Some(0x80));
     rig.write(reg::EOI, 0);

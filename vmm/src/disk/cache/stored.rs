@@ -13,10 +13,12 @@ const WRITES_MAX: u64 = 1 << 62;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
     /// The number of writes exceeds the bound.
-    #[error("{0} writes: no disk completes as many")]
+    #[error("its number of writes, {0}, is more than {WRITES_MAX}")]
     Writes(u64),
     /// A record's write precedes that of the record before it, or has not completed.
-    #[error("version {record} is of write {write}, after write {after} and before write {before}")]
+    #[error(
+        "version {record} is of write {write}; it must be of write {after} or later, and before write {before}"
+    )]
     Order {
         /// Index of the record.
         record: usize,
@@ -38,10 +40,10 @@ pub enum LogError {
         sectors: u8,
     },
     /// The versions exceed [`CACHE_BYTES_MAX`].
-    #[error("versions of more than {CACHE_BYTES_MAX} bytes")]
+    #[error("its versions exceed {CACHE_BYTES_MAX} bytes")]
     TooMuch,
     /// The contents do not have the length that the head names.
-    #[error("contents of {found} bytes; its versions have {named}")]
+    #[error("its contents have {found} bytes; its versions need {named}")]
     Content {
         /// Bytes found.
         found: usize,

@@ -36,7 +36,7 @@ fn faults_are_about_their_requests_and_end() {
     disk.apply(2, DiskFault::Full).unwrap();
     assert!(!disk.fails(Requests::Write, 0, &mut streams) && !disk.fails(Requests::Flush, 0, &mut streams));
     assert_eq!(disk.extra_ns(0, &mut streams), 0);
-    assert_eq!(streams, fresh, "what no fault is about draws nothing");
+    assert_eq!(streams, fresh, "a request without faults draws nothing");
     assert!(disk.fails(Requests::Read, 0, &mut streams));
     assert!(disk.heal(1) && !disk.heal(1));
     assert!(!disk.fails(Requests::Read, 0, &mut streams));
@@ -142,5 +142,5 @@ fn rot_is_durable_and_at_once() {
     let mut small = Disk::zeroed(SECTOR).unwrap();
     small.write(0, &[1; 512]);
     let flipped = small.rot(u32::MAX, &mut rng(0));
-    assert_eq!(flipped.len(), 4096, "all bits that there are");
+    assert_eq!(flipped.len(), 4096, "all bits");
 }

@@ -59,7 +59,7 @@ fn extremes_are_drawn() {
     for extreme in [0, 1, 2, SECTORS - 1, SECTORS] {
         assert!(counts.get(&extreme).is_some_and(|&count| count >= 3), "{extreme} lost: {counts:?}");
     }
-    assert!(counts.len() > 200, "and much in between");
+    assert!(counts.len() > 200, "and many counts in between");
 }
 
 #[test]

@@ -86,10 +86,10 @@ impl EndpointDraws {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
     /// The MAC address is a group address or zero.
-    #[error("its MAC address is not one card's")]
+    #[error("its MAC address is a group address or zero")]
     Mac,
     /// The IP address is a group, broadcast or unspecified address, or the prefix is too long.
-    #[error("{0}/{1} is not one machine's address")]
+    #[error("{0}/{1} is not the address of a single machine")]
     Address(IpAddr, u8),
 }
 

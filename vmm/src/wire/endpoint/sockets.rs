@@ -32,16 +32,16 @@ pub enum SocketError {
     #[error("at most {SOCKETS_MAX} sockets")]
     TooMany,
     /// The address or port is invalid, or not in this network.
-    #[error("{0} cannot be talked to")]
+    #[error("{0} is not an address of a node in the endpoint's network")]
     Address(SocketAddr),
     /// The port is 0.
-    #[error("port 0 is no port")]
+    #[error("port 0 cannot be used")]
     Port,
     /// The connection neither takes nor gives bytes any more.
     #[error("the connection is closed")]
     Closed,
     /// The socket's queue is full.
-    #[error("no room: at most {BUFFER_BYTES} bytes and {PACKETS_MAX} packets wait")]
+    #[error("the socket's queue is full: at most {BUFFER_BYTES} bytes and {PACKETS_MAX} packets")]
     Full,
     /// The payload is too long for a packet.
     #[error("{0} bytes: at most {PAYLOAD_BYTES_MAX}")]

@@ -70,7 +70,7 @@ fn duplication_follows_its_share_and_comes_after_the_original() {
     assert_eq!(steps.iter().filter(|step| step.kind == StepKind::Deliver).count(), FRAMES as usize);
     for pair in arrived.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
         assert_eq!(pair[0].2, pair[1].2);
-        assert_eq!(pair[1].1 - pair[0].1, SENDING + LATENCY, "once more the way, behind the original");
+        assert_eq!(pair[1].1 - pair[0].1, SENDING + LATENCY, "one more latency after the original");
     }
 }
 

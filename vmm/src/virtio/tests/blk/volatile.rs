@@ -182,7 +182,7 @@ fn a_full_disk_fails_what_needs_room() {
     assert_eq!(request(&mut rig, 1, 7, (at, 1024, false)).0, 1, "the next one was not");
     submit(&mut rig, 9, 8, 1, 9);
     let (loss, found) = after_loss(&rig, Some(LossMode::AllKept));
-    assert_eq!((loss.in_flight.requests, found[8]), (0, 0), "nor does it land when power goes");
+    assert_eq!((loss.in_flight.requests, found[8]), (0, 0), "nor does it land at a loss of power");
     for (kind, flags, status) in [(11, 0u32, 0), (13, 1, 0), (13, 0, 1)] {
         let range = [&8u64.to_le_bytes()[..], &8u32.to_le_bytes(), &flags.to_le_bytes()].concat();
         let table = rig.buffer(&range);
