@@ -27,8 +27,9 @@ use crate::layout::{
 const OEM: [u8; 6] = *b"EVERET";
 const TABLE: [u8; 8] = *b"EVERETT1";
 const REVISION: u32 = 1;
-/// IA-PC boot flags (ACPI 5.2.9.3): VGA not present, no ASPM control. Clear: legacy devices, 8042, "no RTC".
+/// IA-PC boot flag (ACPI 5.2.9.3): VGA is not present. The flags for legacy devices, an 8042 and "no RTC" stay clear.
 const BOOT_NO_VGA: u16 = 1 << 2;
+/// IA-PC boot flag: no ASPM control.
 const BOOT_NO_ASPM: u16 = 1 << 4;
 
 /// Returns all tables of a machine with `virtio_slots` virtio devices, as they lie at [`ACPI`]; the RSDP is first.

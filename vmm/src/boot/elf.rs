@@ -11,23 +11,23 @@ use crate::ram::Ram;
 /// Defect of a kernel file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ElfError {
-    /// Not an ELF file at all.
+    /// The file has no ELF header.
     NotElf,
-    /// A bzImage: a valid kernel, but compressed.
+    /// The file is a bzImage: a valid kernel, but compressed.
     BzImage,
-    /// ELF, but not 64-bit little-endian x86.
+    /// The ELF file is not for 64-bit little-endian x86.
     WrongMachine,
-    /// Not an executable (an object file or a core).
+    /// The ELF file is not an executable, but an object file or a core, for example.
     NotExecutable,
     /// Headers or contents lie beyond the end of the file.
     Truncated,
-    /// No loadable segment.
+    /// The file has no loadable segment.
     NoSegments,
     /// A segment lies outside RAM or below 1 MiB, in the area of the boot data.
     OutsideRam {
-        /// Physical address.
+        /// Physical address of the segment.
         start: u64,
-        /// Bytes.
+        /// Length of the segment in bytes.
         bytes: u64,
         /// Bytes of RAM.
         ram_bytes: u64,

@@ -28,13 +28,15 @@ mod offset {
     pub(super) const E820_TABLE: u64 = 0x2d0;
 }
 
-/// E820 types.
+/// E820 type of usable RAM.
 const E820_RAM: u32 = 1;
+/// E820 type of a reserved range.
 const E820_RESERVED: u32 = 2;
+/// E820 type of ACPI tables.
 const E820_ACPI: u32 = 3;
-/// `SETUP_RNG_SEED`.
+/// Type of the `setup_data` entry with the boot seed.
 const SETUP_RNG_SEED: u32 = 9;
-/// Boot protocol 2.15.
+/// Version of the boot protocol: 2.15.
 const PROTOCOL: u16 = 0x20f;
 /// Loader type of a loader without an assigned number.
 const LOADER_UNDEFINED: u8 = 0xff;

@@ -35,18 +35,25 @@ pub trait Counter: Debug + Send {
 const PERF_TYPE_RAW: u32 = 4;
 /// Bits of `read_format`: the time for which the event was enabled, and for which it was on a counter.
 const TIMES: u64 = 0b11;
-/// Bits of `flags`: begin stopped; always on a counter or not at all; do not count the host.
+/// Bit of `flags`: begin stopped.
 const DISABLED: u64 = 1;
+/// Bit of `flags`: always on a counter, or not at all.
 const PINNED: u64 = 1 << 2;
+/// Bit of `flags`: do not count the host.
 const EXCLUDE_HOST: u64 = 1 << 19;
-/// Requests PERF_EVENT_IOC_ENABLE, _DISABLE, _RESET and _PERIOD.
+/// PERF_EVENT_IOC_ENABLE.
 const ENABLE: libc::c_ulong = 0x2400;
+/// PERF_EVENT_IOC_DISABLE.
 const DISABLE: libc::c_ulong = 0x2401;
+/// PERF_EVENT_IOC_RESET.
 const RESET: libc::c_ulong = 0x2403;
+/// PERF_EVENT_IOC_PERIOD.
 const PERIOD: libc::c_ulong = 0x4008_2404;
-/// Requests of `fcntl` for the signal and its receiver (include/uapi/asm-generic/fcntl.h).
+/// Command of `fcntl` that sets the signal (include/uapi/asm-generic/fcntl.h).
 const F_SETSIG: libc::c_int = 10;
+/// Command of `fcntl` that sets the receiver of the signal.
 const F_SETOWN_EX: libc::c_int = 15;
+/// Type of a receiver that is a thread.
 const F_OWNER_TID: libc::c_int = 0;
 /// Maximum period: a count that is never reached.
 const PERIOD_MAX: u64 = 1 << 40;

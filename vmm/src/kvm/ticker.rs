@@ -1,6 +1,6 @@
 //! Signals that take control back from a guest that does not exit: a repeating one, and one that is set for each use.
 //!
-//! The signal repeats, so if it comes before KVM is entered only one is lost. The number of ticks bounds how long
+//! The signal repeats, so one that comes before KVM is entered is the only one lost. The number of ticks bounds how long
 //! something runs by the host's clock; no guest's state may depend on it.
 #![allow(unsafe_code)]
 

@@ -24,7 +24,7 @@ pub(super) struct Item {
     pub(super) copy: bool,
     /// True if bits of it were flipped.
     pub(super) flipped: bool,
-    /// True if its sender's card was clogged when it was sent, so that it has not left the card.
+    /// True while it waits in its sender's card, which is clogged.
     pub(super) in_card: bool,
     /// Drawn latencies: see `Fate`.
     pub(super) transit: u64,

@@ -19,8 +19,9 @@ use crate::virtio::net::FRAME_BYTES_MAX;
 
 /// Value of if_tsresol: 10^-9 seconds.
 const NANOSECONDS: u8 = 9;
-/// Values of epb_flags, bits 0 and 1: direction of a packet.
+/// Value of epb_flags, bits 0 and 1, for a received packet.
 const INBOUND: u32 = 1;
+/// Value of epb_flags, bits 0 and 1, for a sent packet.
 const OUTBOUND: u32 = 2;
 
 /// Writer of a capture.

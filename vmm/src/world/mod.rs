@@ -2,7 +2,7 @@
 //!
 //! - `node`: a machine with its clock and its power; `clock`: conversion between the world's vtime and a node's
 //! - `rounds`: conservative discrete-event simulation: how far each node runs, and when frames change hands
-//! - `done`: what the owner does to nodes: power, pauses, speed, drift, stalls; `host`: the endpoint that talks to nodes
+//! - `done`: the owner's actions on nodes: power, pauses, speed, drift, stalls; `host`: the endpoint that talks to nodes
 //! - `moment`: the whole world stored at a stop and restored; `digest`: the whole world in one hash
 //!
 //! **Rounds.** Nodes run one after the other in the order of their numbers, each up to the round's *horizon*. The horizon

@@ -31,7 +31,7 @@ impl<E: Engine> World<E> {
             }
             self.run_host(target);
             self.round.now = self.round.now.max(target);
-            // Sent before the owner acts at this vtime, whose later actions must not affect these frames.
+            // Before the owner acts at this vtime: its actions must not affect frames that were already sent.
             self.send();
             self.unplug_ended();
             if self.round.now >= end {

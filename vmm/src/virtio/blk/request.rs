@@ -125,7 +125,7 @@ pub(super) fn get_id(request: &Parsed, serial: &[u8; SERIAL_BYTES], ram: &Ram) -
     queue::write(ram, &request.data, serial)
 }
 
-/// Returns the changes of a request that writes, if it is allowed and the disk has room for them.
+/// Returns the changes of a write, discard or write-zeroes request, or the status with which it fails.
 pub(super) fn changes(
     request: &Parsed,
     disk: &Disk,
