@@ -190,7 +190,7 @@ impl Wire {
         }
     }
 
-    /// Returns the number of frames on their way, including those that faults hold.
+    /// Returns the number of frames on their way, including those that faults hold and those that were not fetched.
     #[must_use]
     pub fn frames_on_way(&self) -> usize {
         let flight = &self.state.flight;
