@@ -1,15 +1,16 @@
-//! Virtual time: what `vtime` is as a function of what the guest executed (`docs/design/time.md`).
+//! Virtual time: vtime as a function of the instructions that the guest executed (`docs/design/time.md`).
 //!
-//! Each mode counts something, and the engine's count is of that:
+//! The clock mode says which units the engine counts:
 //!
 //! - `insn`: retired instructions;
-//! - `exit`: exits that the guest causes by itself (an access to a device, HLT), each when its instruction is finished. One
-//!   stands for [`EXIT_INSTRUCTIONS`] instructions. Between two of them no time passes and the TSC stands still;
+//! - `exit`: exits that the guest causes by itself (an access to a device, HLT), counted when the instruction is
+//!   finished. One exit stands for [`EXIT_INSTRUCTIONS`] instructions. Between two exits no time passes and the TSC
+//!   stands still;
 //! - `branch`: retired conditional branches, each of which stands for [`BRANCH_INSTRUCTIONS`] instructions.
 //!
-//! vtime = anchor + count x instructions of each x 1e9 / cpu_hz, rounded down. The anchor lies where both sides are
-//! whole, so no remainder is ever lost: skipping idle time moves the anchor to an exact nanosecond; a stall moves
-//! it in time and leaves its count where it was.
+//! vtime = anchor + count x instructions per unit x 1e9 / cpu_hz, rounded down. The anchor lies where both sides are
+//! whole, so no remainder is ever lost. Skipping idle time moves the anchor to an exact nanosecond; a stall moves the
+//! anchor in time and leaves its count unchanged.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,16 +21,17 @@ use everett_cpu::TscAnchor;
 
 /// Nanoseconds in a second.
 pub const NANOS: u64 = 1_000_000_000;
-/// The guest's TSC frequency, in Hz, as CPUID leaf 0x15 states it.
+/// Frequency of the guest's TSC in Hz, as CPUID leaf 0x15 states it.
 pub const TSC_HZ: u64 = NANOS;
-/// The default of instructions a second.
+/// Default CPU speed, in instructions per second.
 pub const CPU_HZ_DEFAULT: u64 = NANOS;
-/// The bounds of instructions a second: below, nothing boots; above, several instructions share one TSC tick.
+/// Bounds of the CPU speed, in instructions per second. Below them nothing boots; above them several instructions share
+/// one TSC tick.
 pub const CPU_HZ: std::ops::RangeInclusive<u64> = 1_000_000..=100_000_000_000;
-/// The latest vtime, in nanoseconds: 146 years.
+/// Greatest vtime, in nanoseconds: 146 years.
 pub const VTIME_MAX: u64 = u64::MAX / 4;
 
-/// What moves vtime. A world has one; it is part of its identity.
+/// Unit that advances vtime. A world has one mode, which is part of its identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ClockMode {
@@ -42,16 +44,17 @@ pub enum ClockMode {
     Branch,
 }
 
-/// How many instructions an exit stands for: ten microseconds at the default speed. About what lies between two exits of a
-/// busy server, and many times what an exit costs a host, so that nothing waits longer for a device than it would there.
+/// Instructions that one exit stands for: ten microseconds at the default speed.
+/// This is about the number of instructions between two exits of a busy server, and many times the cost of an exit on the
+/// host, so no guest waits longer for a device than it would there.
 pub const EXIT_INSTRUCTIONS: u64 = 10_000;
 
-/// How many instructions a conditional branch stands for: as many as Redis under load and its kernel execute for each (8.1), so that time
-/// goes as fast as in `insn`.
+/// Instructions that one conditional branch stands for.
+/// Redis under load and its kernel execute 8.1 instructions per branch, so time advances as fast as in `insn`.
 pub const BRANCH_INSTRUCTIONS: u64 = 8;
 
 impl ClockMode {
-    /// Instructions that one of what it counts stands for.
+    /// Returns the number of instructions that one counted unit stands for.
     fn weight(self) -> u64 {
         match self {
             ClockMode::Insn => 1,
@@ -59,7 +62,7 @@ impl ClockMode {
             ClockMode::Branch => BRANCH_INSTRUCTIONS,
         }
     }
-    /// What it counts, in the singular.
+    /// Returns the name of the counted unit, in the singular.
     pub fn unit(self) -> &'static str {
         match self {
             ClockMode::Insn => "instruction",
@@ -67,7 +70,7 @@ impl ClockMode {
             ClockMode::Branch => "conditional branch",
         }
     }
-    /// The same, in the plural.
+    /// Returns the name of the counted unit, in the plural.
     pub fn units(self) -> &'static str {
         match self {
             ClockMode::Insn => "instructions",
@@ -77,16 +80,16 @@ impl ClockMode {
     }
 }
 
-/// Why a clock could not be made.
+/// Error of a clock's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClockError {
-    /// No such mode.
+    /// Unknown clock mode.
     #[error("unknown clock mode \"{0}\"; use \"insn\", \"branch\" or \"exit\"")]
     Unknown(String),
-    /// Too slow or too fast.
+    /// Frequency outside [`CPU_HZ`].
     #[error("cpu_hz = {hz}: it must be from {} to {}", CPU_HZ.start(), CPU_HZ.end())]
     Frequency {
-        /// What was asked for.
+        /// Frequency that was asked for, in Hz.
         hz: u64,
     },
 }
@@ -118,17 +121,17 @@ impl fmt::Display for ClockMode {
 pub struct Clock {
     mode: ClockMode,
     cpu_hz: u64,
-    /// At present: a slow CPU has less than its `cpu_hz`.
+    /// Current speed in Hz; below `cpu_hz` while a slow-CPU fault lasts.
     speed_hz: u64,
     anchor_icount: u64,
     anchor_ns: u64,
 }
 
 impl Clock {
-    /// A clock at vtime 0 and count 0.
+    /// Creates a clock at vtime 0 and count 0.
     ///
     /// # Errors
-    /// When `cpu_hz` is outside [`CPU_HZ`].
+    /// Returns an error if `cpu_hz` is outside [`CPU_HZ`].
     pub fn new(mode: ClockMode, cpu_hz: u64) -> Result<Clock, ClockError> {
         if !CPU_HZ.contains(&cpu_hz) {
             return Err(ClockError::Frequency { hz: cpu_hz });
@@ -136,21 +139,21 @@ impl Clock {
         Ok(Clock { mode, cpu_hz, speed_hz: cpu_hz, anchor_icount: 0, anchor_ns: 0 })
     }
 
-    /// vtime, in nanoseconds, at this count.
+    /// Returns the vtime, in nanoseconds, at a count.
     pub fn vtime(&self, icount: u64) -> u64 {
         let counted = u128::from(icount.saturating_sub(self.anchor_icount));
         let ns = counted * self.count_ns() / u128::from(self.speed_hz);
         u64::try_from(ns).unwrap_or(VTIME_MAX).saturating_add(self.anchor_ns).min(VTIME_MAX)
     }
 
-    /// The least count at which vtime is `vtime` or later.
+    /// Returns the least count at which vtime is `vtime` or later.
     pub fn icount_at(&self, vtime: u64) -> u64 {
         let ns = u128::from(vtime.saturating_sub(self.anchor_ns));
         let counted = (ns * u128::from(self.speed_hz)).div_ceil(self.count_ns());
         u64::try_from(counted).unwrap_or(u64::MAX).saturating_add(self.anchor_icount)
     }
 
-    /// Time passes up to `vtime` without an instruction: the CPU is idle at `icount`. Never moves backwards.
+    /// Advances time to `vtime` without an instruction, because the CPU is idle at `icount`. Never moves time backwards.
     pub fn skip_to(&mut self, icount: u64, vtime: u64) {
         let vtime = vtime.min(VTIME_MAX);
         if vtime > self.vtime(icount) {
@@ -159,39 +162,39 @@ impl Clock {
         }
     }
 
-    /// `ns` pass without the CPU, as if another machine had the host's core.
+    /// Advances time by `ns` without the CPU, as if another machine had the host's core.
     pub fn stall(&mut self, ns: u64) {
         self.anchor_ns = self.anchor_ns.saturating_add(ns).min(VTIME_MAX);
     }
 
-    /// From `icount` on the CPU executes `hz` instructions a second, brought into [`CPU_HZ`]. What of a nanosecond has passed
-    /// is lost: less than an instruction.
+    /// Sets the speed from `icount` on to `hz` instructions per second, clamped to [`CPU_HZ`].
+    /// A fraction of a nanosecond that has passed is lost, which is less than the time of one instruction.
     pub fn set_speed(&mut self, icount: u64, hz: u64) {
         (self.anchor_icount, self.anchor_ns) = (icount, self.vtime(icount));
         self.speed_hz = hz.clamp(*CPU_HZ.start(), *CPU_HZ.end());
     }
 
-    /// Whether a stored clock is one.
+    /// True if a stored clock is valid.
     pub(crate) fn is_sound(&self) -> bool {
         CPU_HZ.contains(&self.cpu_hz) && CPU_HZ.contains(&self.speed_hz) && self.anchor_ns <= VTIME_MAX
     }
 
-    /// What the TSC shows: vtime in ticks of [`TSC_HZ`].
+    /// Returns the anchor from which the TSC is computed: vtime in ticks of [`TSC_HZ`].
     pub fn tsc(&self) -> TscAnchor {
         let num = TSC_HZ * self.mode.weight();
         TscAnchor { icount: self.anchor_icount, tsc: self.anchor_ns, num, den: self.speed_hz }
     }
 
-    /// Nanoseconds that one of what is counted takes at 1 Hz.
+    /// Returns the nanoseconds that one counted unit takes at 1 Hz.
     fn count_ns(&self) -> u128 {
         u128::from(NANOS) * u128::from(self.mode.weight())
     }
 
-    /// Instructions a second when nothing slows the CPU down.
+    /// Returns the configured speed in instructions per second, without faults that slow the CPU down.
     pub fn cpu_hz(&self) -> u64 {
         self.cpu_hz
     }
-    /// What moves this clock.
+    /// Returns the clock mode.
     pub fn mode(&self) -> ClockMode {
         self.mode
     }
@@ -226,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_remainder_is_never_lost() {
-        // Three instructions take one nanosecond: a stall in the middle of a nanosecond keeps the third that was used.
+        // Three instructions take one nanosecond. A stall in the middle of a nanosecond keeps the third that has passed.
         let mut clock = Clock::new(ClockMode::Insn, 3 * NANOS).unwrap();
         assert_eq!((clock.vtime(2), clock.vtime(3), clock.vtime(4)), (0, 1, 1));
         clock.stall(10);
@@ -251,7 +254,7 @@ mod tests {
             prop_assert!(n <= at || clock.vtime(n - 1) < vtime);
         }
 
-        /// A change of speed moves time by less than an instruction, and what was stays.
+        /// A change of speed moves time by less than an instruction and does not change the past.
         #[test]
         fn a_change_of_speed_begins_here(hz in CPU_HZ, slow in any::<u64>(), at in 0u64..1 << 40, ahead in 0u64..1 << 40) {
             let mut clock = Clock::new(ClockMode::Insn, hz).unwrap();

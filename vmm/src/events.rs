@@ -1,30 +1,30 @@
-//! What will happen by itself: timers and device completions, in order of (vtime, sequence).
+//! Queue of scheduled events (timers and device completions), in the order of (vtime, sequence).
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Names a scheduled event, and is its place in the order.
+/// Identity of a scheduled event, which is also its position in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct EventId {
-    /// When, in nanoseconds of vtime.
+    /// Time at which the event is due, in nanoseconds of vtime.
     pub vtime: u64,
-    /// Order among equals: the order of scheduling.
+    /// Order of scheduling, which decides between events of equal vtime.
     pub sequence: u64,
 }
 
-/// What is due.
+/// Scheduled event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
     /// The LAPIC timer expires.
     LapicTimer,
     /// The RTC's next alarm, update or periodic interrupt.
     Rtc,
-    /// A virtio device finishes something; the token is the device's.
+    /// A virtio device finishes something; only the device knows what its token means.
     Virtio {
-        /// Which slot.
+        /// The device's slot.
         slot: u8,
-        /// Which of its requests.
+        /// The device's token for its request or frame.
         token: u64,
     },
     /// The HPET's first timer matches.
@@ -39,31 +39,31 @@ pub struct EventQueue {
 }
 
 impl EventQueue {
-    /// Schedule at an absolute vtime.
+    /// Schedules an event at an absolute vtime, in nanoseconds.
     pub fn schedule(&mut self, vtime: u64, event: Event) -> EventId {
         let id = EventId { vtime, sequence: self.next_sequence };
         self.next_sequence += 1;
         self.due.insert(id, event);
         id
     }
-    /// Forget an event. One that already happened is forgotten already.
+    /// Removes an event. Does nothing if the event has already been taken.
     pub fn cancel(&mut self, id: EventId) {
         self.due.remove(&id);
     }
-    /// When the next event is due.
+    /// Returns the vtime of the next event.
     pub fn next_vtime(&self) -> Option<u64> {
         self.due.first_key_value().map(|(id, _)| id.vtime)
     }
-    /// Take the next event that is due at `now` or before.
+    /// Takes the next event that is due at `now` or before.
     pub fn pop_due(&mut self, now: u64) -> Option<(EventId, Event)> {
         let entry = self.due.first_entry()?;
         (entry.key().vtime <= now).then(|| entry.remove_entry())
     }
-    /// Scheduled events.
+    /// Returns the number of scheduled events.
     pub fn len(&self) -> usize {
         self.due.len()
     }
-    /// Whether nothing is scheduled.
+    /// True if no event is scheduled.
     pub fn is_empty(&self) -> bool {
         self.due.is_empty()
     }

@@ -1,93 +1,93 @@
-//! What a machine says to the host: console lines, port bytes, frames, and notes on what the guest did wrong.
+//! Output of a machine: console lines, port bytes, frames, and notes on guest errors.
 //!
-//! All of it is for observers: nothing here is machine state, and taking it out or leaving it changes nothing that the
-//! guest sees. Everything is bounded; the run loop stops at a full port ([`OutputFull`](crate::machine::Stop::OutputFull)) rather than losing
-//! a byte.
+//! All of it is for observers. None of it is machine state: taking it or leaving it changes nothing that the guest sees.
+//! Everything is bounded. When a port's buffer is full the run loop stops
+//! ([`OutputFull`](crate::machine::Stop::OutputFull)) rather than lose a byte.
 
 use everett_cpu::Hit;
 use serde::{Deserialize, Serialize};
 
-/// Ports of the virtio console.
+/// Number of ports of the virtio console.
 pub const PORTS: usize = 6;
-/// Bytes of a line; the rest of a longer one is a line of its own, marked.
+/// Maximum bytes of a line. A longer line is cut, and its rest is a line of its own.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
-/// Raw console bytes that are kept until they are taken; older ones go first.
+/// Maximum raw console bytes that are kept until they are taken. The oldest are dropped first.
 pub const CONSOLE_BYTES_MAX: usize = 16 << 20;
-/// Bytes of one port that are kept until they are taken; then the run stops.
+/// Maximum bytes of one port that are kept until they are taken. At this bound the run stops.
 pub const PORT_BYTES_MAX: usize = 64 << 20;
-/// What a write costs besides its bytes: many small ones must not evade the bound.
+/// Bytes that a write counts besides its content, so that many small writes cannot evade the bound.
 const WRITE_OVERHEAD_BYTES: usize = 64;
-/// Notes that are kept until they are taken; later ones are counted.
+/// Maximum number of notes that are kept until they are taken. Later ones are lost and counted.
 pub const NOTES_MAX: usize = 100_000;
-/// Frames that are kept until they are taken; later ones are lost and counted.
+/// Maximum number of frames that are kept until they are taken. Later ones are lost and counted.
 pub const FRAMES_MAX: usize = 65_536;
-/// Accesses to addresses without a device that are noted one by one.
+/// Number of accesses to addresses without a device that are noted one by one.
 const UNKNOWN_NOTED_MAX: u64 = 32;
 
-/// Something worth telling, with its vtime.
+/// Observation for the host, with its vtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// Nanoseconds.
+    /// Nanoseconds of vtime.
     pub vtime: u64,
-    /// What.
+    /// Content of the note.
     pub event: NoteEvent,
 }
 
-/// See [`Note`].
+/// Content of a [`Note`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoteEvent {
-    /// A line on the serial console, without its end. `cut`: it goes on in the next one.
+    /// A line on the serial console, without its end.
     Console {
-        /// Its bytes; a guest may print anything.
+        /// Bytes of the line. A guest may print anything.
         text: Vec<u8>,
-        /// It was longer than [`LINE_BYTES_MAX`].
+        /// True if the line was longer than [`LINE_BYTES_MAX`] and continues in the next note.
         cut: bool,
     },
-    /// The guest accessed an address or a port where there is nothing. Noted for the first few.
+    /// The guest accessed an address or a port without a device. Only the first accesses are noted.
     Unknown {
-        /// A port, not a guest-physical address.
+        /// True for an I/O port, false for a guest-physical address.
         port: bool,
-        /// Which.
+        /// Port number or guest-physical address.
         address: u64,
-        /// Bytes.
+        /// Bytes of the access.
         size: u8,
-        /// What it wrote; `None` for a read.
+        /// Value that was written; `None` for a read.
         value: Option<u64>,
     },
-    /// Bytes that the host watches were accessed.
+    /// The guest accessed bytes that a watchpoint covers.
     Access(Hit),
     /// A virtio device needs a reset because of what its driver did.
     Device {
-        /// Slot.
+        /// The device's slot.
         slot: u8,
         /// "blk", "net", "rng" or "console".
         kind: &'static str,
-        /// What the driver did.
+        /// Error of the driver.
         error: String,
     },
 }
 
-/// A frame with its time.
+/// Ethernet frame that a guest sent, with its vtime.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frame {
-    /// When it was sent, in nanoseconds of vtime.
+    /// Time of sending, in nanoseconds of vtime.
     pub vtime: u64,
-    /// Which slot's card sent it.
+    /// Slot of the card that sent it.
     pub slot: u8,
-    /// From the destination address on, without checksum.
+    /// Content from the destination address on, without the checksum.
     pub bytes: Vec<u8>,
 }
 
-/// Bytes of a port with the vtime of the write.
+/// Bytes of one write to a port, with its vtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortWrite {
-    /// Nanoseconds.
+    /// Nanoseconds of vtime.
     pub vtime: u64,
-    /// What was written at once.
+    /// Bytes of the write.
     pub bytes: Vec<u8>,
 }
 
-/// Everything that waits for the host.
+/// All output of a machine that has not been taken.
 #[derive(Debug, Clone, Default)]
 pub struct Output {
     console: Vec<u8>,
@@ -96,7 +96,7 @@ pub struct Output {
     notes_lost: u64,
     ports: [Vec<PortWrite>; PORTS],
     port_bytes: [usize; PORTS],
-    /// Bit i: port i got the end of a line since the run loop last looked.
+    /// Ports that got the end of a line since the run loop last looked; bit i stands for port i.
     port_lines: u8,
     frames: Vec<Frame>,
     frames_lost: u64,
@@ -104,46 +104,46 @@ pub struct Output {
 }
 
 impl Output {
-    /// Raw bytes of the serial console since the last call.
+    /// Takes the raw bytes of the serial console since the last call.
     pub fn take_console(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.console)
     }
-    /// Notes since the last call.
+    /// Takes the notes since the last call.
     pub fn take_notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)
     }
-    /// What the guest wrote to a port since the last call.
+    /// Takes the guest's writes to a port since the last call.
     pub fn take_port(&mut self, port: usize) -> Vec<PortWrite> {
         let Some(writes) = self.ports.get_mut(port) else { return Vec::new() };
         self.port_bytes[port] = 0;
         std::mem::take(writes)
     }
-    /// Frames that the guest sent since the last call.
+    /// Takes the frames that the guest sent since the last call.
     pub fn take_frames(&mut self) -> Vec<Frame> {
         std::mem::take(&mut self.frames)
     }
-    /// A console line that has no end yet.
+    /// Returns the console line that has no end yet.
     pub fn partial_line(&self) -> &[u8] {
         &self.line
     }
-    /// The machine goes on from another moment, at which the console had begun this line.
+    /// Drops all output when the machine continues from another moment. `line` is the console line that was begun there.
     pub(crate) fn restart(&mut self, line: Vec<u8>) {
         *self = Output { line, ..Output::default() };
     }
-    /// Show the console of the way to the moment from which this machine goes on as if it had just been.
+    /// Replaces the raw console bytes with those of the run up to the moment from which this machine continues.
     pub fn console_again(&mut self, bytes: &[u8]) {
         self.console = bytes.to_vec();
     }
-    /// Accesses to addresses and ports where there is nothing.
+    /// Returns the number of accesses to addresses and ports without a device.
     pub fn unknown_accesses(&self) -> u64 {
         self.unknown
     }
-    /// Notes and frames that were lost because nobody took earlier ones.
+    /// Returns the numbers of notes and of frames that were lost because earlier ones were not taken.
     pub fn lost(&self) -> (u64, u64) {
         (self.notes_lost, self.frames_lost)
     }
 
-    /// A byte on the serial line.
+    /// Records a byte of the serial line.
     pub(crate) fn serial(&mut self, vtime: u64, byte: u8) {
         if self.console.len() >= CONSOLE_BYTES_MAX {
             self.console.drain(..CONSOLE_BYTES_MAX / 2);
@@ -173,17 +173,17 @@ impl Output {
         self.ports[port].push(PortWrite { vtime, bytes: bytes.to_vec() });
     }
 
-    /// Which ports got the end of a line since the last call, as bits.
+    /// Takes the set of ports (as bits) that got the end of a line since the last call.
     pub(crate) fn take_port_lines(&mut self) -> u8 {
         std::mem::take(&mut self.port_lines)
     }
 
-    /// Whether one of these ports (bits) got the end of a line.
+    /// True if one of these ports (bits) got the end of a line.
     pub(crate) fn has_port_lines(&self, ports: u8) -> bool {
         self.port_lines & ports != 0
     }
 
-    /// The first port that holds more than it should until somebody takes it.
+    /// Returns the first port that holds [`PORT_BYTES_MAX`] bytes or more.
     pub(crate) fn full_port(&self) -> Option<usize> {
         self.port_bytes.iter().position(|&bytes| bytes >= PORT_BYTES_MAX)
     }

@@ -1,5 +1,5 @@
-//! The differentiated definition block: devices with their resources, `\_S5`, and the two that talk to the guest about
-//! generations.
+//! The differentiated definition block: devices with their resources, `\_S5`, and the generation ID with its event
+//! device.
 
 use acpi_tables::Aml;
 use acpi_tables::aml::{
@@ -14,16 +14,16 @@ use crate::layout::{
     EVENT_GSI, GENERATION_ID, RTC_GSI, RTC_PORT, UART_GSI, UART_PORT, VIRTIO, VIRTIO_GSI, VIRTIO_STRIDE,
 };
 
-/// An edge-triggered, active-high interrupt of the device's own.
+/// Returns an edge-triggered, active-high, exclusive interrupt.
 fn edge(gsi: u8) -> Interrupt {
     Interrupt::new(true, true, false, false, u32::from(gsi))
 }
-/// A level-triggered, active-high interrupt of the device's own.
+/// Returns a level-triggered, active-high, exclusive interrupt.
 fn level(gsi: u8) -> Interrupt {
     Interrupt::new(true, false, false, false, u32::from(gsi))
 }
 
-/// The DSDT of a machine with `virtio_slots` virtio devices.
+/// Returns the DSDT of a machine with `virtio_slots` virtio devices.
 pub(super) fn table(virtio_slots: usize) -> Sdt {
     let mut devices = Vec::new();
     processor(&mut devices);
@@ -95,7 +95,7 @@ fn virtio(slot: usize, aml: &mut Vec<u8>) {
     .to_aml_bytes(aml);
 }
 
-/// The generation ID, and the generic event device that says when it changed (ACPI 5.6.9).
+/// Appends the generation ID, and the generic event device that signals its changes (ACPI 5.6.9).
 fn generation(aml: &mut Vec<u8>) {
     let address = GENERATION_ID as u32;
     Device::new(

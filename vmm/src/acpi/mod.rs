@@ -1,10 +1,11 @@
-//! ACPI tables: how the guest finds its devices (ACPI 6.5). Hardware-reduced: no SCI, no fixed events, no PIC, no PIT.
+//! ACPI tables, by which the guest finds its devices (ACPI 6.5). Hardware-reduced: no SCI, no fixed events, no PIC, no
+//! PIT.
 //!
-//! RSDP, XSDT, FADT, MADT and DSDT in one block at [`ACPI`]. The FADT still announces the PM timer by its extended
-//! address, which Linux honours on hardware-reduced platforms too; the DSDT is in [`dsdt`].
+//! RSDP, XSDT, FADT, MADT and DSDT lie in one block at [`ACPI`]. The FADT still announces the PM timer by its extended
+//! address, which Linux honours on hardware-reduced platforms, too. The DSDT is in [`dsdt`].
 //!
-//! With *legacy* devices (`crate::devices::legacy`) the platform is not hardware-reduced: it has PM1 blocks and an SCI that never
-//! comes, two PICs, and an HPET with its table.
+//! With *legacy* devices (`crate::devices::legacy`) the platform is not hardware-reduced: it has PM1 blocks and an SCI
+//! that never occurs, two PICs, and an HPET with its table.
 
 mod dsdt;
 
@@ -26,17 +27,18 @@ use crate::layout::{
 const OEM: [u8; 6] = *b"EVERET";
 const TABLE: [u8; 8] = *b"EVERETT1";
 const REVISION: u32 = 1;
-/// IA-PC boot flags (ACPI 5.2.9.3): VGA not present, no ASPM control. No legacy devices, no 8042; there is an RTC.
+/// IA-PC boot flag (ACPI 5.2.9.3): VGA is not present. The flags for legacy devices, an 8042 and "no RTC" stay clear.
 const BOOT_NO_VGA: u16 = 1 << 2;
+/// IA-PC boot flag: no ASPM control.
 const BOOT_NO_ASPM: u16 = 1 << 4;
 
-/// All tables for a machine with `virtio_slots` virtio devices, as they lie at [`ACPI`]: the RSDP is first.
+/// Returns all tables of a machine with `virtio_slots` virtio devices, as they lie at [`ACPI`]; the RSDP is first.
 ///
 /// # Panics
-/// If they do not fit into [`ACPI_BYTES`]: the slots are bounded by us, not by the guest.
+/// Panics if the tables do not fit into [`ACPI_BYTES`]. Everett bounds the number of slots, not the guest.
 pub(crate) fn tables(virtio_slots: usize, legacy: bool) -> Vec<u8> {
     let mut block = Block { bytes: Vec::new() };
-    // The RSDP is first and points to the XSDT, which comes when its addresses are known.
+    // The RSDP is first and points to the XSDT, so it is written last, when the XSDT's address is known.
     block.bytes.resize(Rsdp::len(), 0);
 
     let dsdt = block.append(&bytes(&dsdt::table(virtio_slots)));
@@ -61,7 +63,7 @@ struct Block {
 }
 
 impl Block {
-    /// Append a table, aligned. Returns its guest-physical address.
+    /// Appends a table, aligned to 16 bytes. Returns its guest-physical address.
     fn append(&mut self, table: &[u8]) -> u64 {
         self.bytes.resize(self.bytes.len().next_multiple_of(16), 0);
         let gpa = ACPI + self.bytes.len() as u64;
@@ -113,19 +115,20 @@ fn fadt(dsdt: u64, legacy: bool) -> acpi_tables::fadt::FADT {
 }
 
 fn madt() -> MADT {
-    // Addresses fit: both are below 4 GiB.
+    // Both addresses are below 4 GiB, so the casts lose nothing.
     let mut madt = MADT::new(OEM, TABLE, REVISION, LocalInterruptController::Address(LAPIC as u32));
     madt.add_structure(ProcessorLocalApic::new(0, 0, EnabledStatus::Enabled));
     madt.add_structure(IoApic::new(0, IOAPIC as u32, 0));
     madt
 }
 
-/// The same with two PICs (PCAT_COMPAT), ISA's IRQ 0 at the pin where the HPET replaces the PIT, and an SCI that is active high: its
-/// line is never driven, which by ISA's rule would be an interrupt without end. `acpi_tables` knows none of these.
+/// Returns the MADT with two PICs (PCAT_COMPAT) and interrupt source overrides for the timer and the SCI.
+/// ISA's IRQ 0 is at the pin at which the HPET replaces the PIT. The SCI is active high: its line is never driven, which
+/// by ISA's rule would be an endless interrupt. `acpi_tables` has none of these.
 fn legacy_madt() -> Vec<u8> {
-    /// Interrupt source override: type 2, 10 bytes; bus ISA, IRQ, pin, and polarity and trigger as ISA has them.
+    /// Interrupt source override (type 2, 10 bytes): bus ISA, IRQ 0, its pin, polarity and trigger as on ISA.
     const TIMER: [u8; 10] = [2, 10, 0, 0, TIMER_GSI, 0, 0, 0, 0, 0];
-    /// Active high, level.
+    /// Interrupt source override: active high, level-triggered.
     const SCI: [u8; 10] = [2, 10, 0, SCI_GSI, SCI_GSI, 0, 0, 0, 0b1101, 0];
     const LENGTH: usize = 4;
     const CHECKSUM: usize = 9;
@@ -134,27 +137,27 @@ fn legacy_madt() -> Vec<u8> {
     table.extend(SCI);
     table.extend(TIMER);
     table[FLAGS] |= 1;
-    // A few dozen bytes.
+    // The table has only a few dozen bytes, so its length fits into one byte.
     table[LENGTH] = table.len() as u8;
     table[CHECKSUM] = 0;
     table[CHECKSUM] = table.iter().fold(0u8, |sum, byte| sum.wrapping_sub(*byte));
     table
 }
 
-/// The HPET's table (IA-PC HPET specification 1.0a, 3.2.4).
+/// Returns the HPET's table (IA-PC HPET specification 1.0a, 3.2.4).
 fn hpet() -> Sdt {
     let mut table = Sdt::new(*b"HPET", 36, 1, OEM, TABLE, REVISION);
-    // Event timer block: as its capabilities' lower half.
+    // Event timer block ID: the lower half of the capabilities register.
     table.append_slice(&(CAPABILITIES as u32).to_le_bytes());
-    // Memory, 64 bits wide, and where.
+    // Address: memory, 64 bits wide.
     table.append_slice(&[0, 64, 0, 0]);
     table.append_slice(&HPET.to_le_bytes());
-    // Number, the least count that loses nothing, no page protection.
+    // HPET number, minimum tick that loses no interrupt, no page protection.
     table.append_slice(&[0, 100, 0, 0]);
     table
 }
 
-/// A definition block with this AML.
+/// Returns a definition block with this AML.
 fn definition_block(aml: &[u8]) -> Sdt {
     let mut table = Sdt::new(*b"DSDT", 36, 2, OEM, TABLE, REVISION);
     table.append_slice(aml);

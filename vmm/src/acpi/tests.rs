@@ -10,7 +10,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
 }
-/// The table at a guest-physical address, by its own length.
+/// Returns the table at a guest-physical address, as long as its own length field says.
 fn table_at(block: &[u8], gpa: u64) -> &[u8] {
     let start = (gpa - ACPI) as usize;
     &block[start..start + u32_at(block, start + 4) as usize]

@@ -1,4 +1,5 @@
-//! An uncompressed Linux kernel as an ELF64 executable: checked, then copied to the physical addresses it asks for.
+//! Loader of an uncompressed Linux kernel: checks an ELF64 executable and copies it to the physical addresses it asks
+//! for.
 
 use std::fmt;
 
@@ -7,33 +8,33 @@ use vm_memory::{Bytes, GuestAddress};
 use crate::layout::HIGH_RAM;
 use crate::ram::Ram;
 
-/// What is wrong with a kernel file.
+/// Defect of a kernel file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ElfError {
-    /// Not an ELF file at all.
+    /// The file has no ELF header.
     NotElf,
-    /// A bzImage: valid, but compressed.
+    /// The file is a bzImage: a valid kernel, but compressed.
     BzImage,
-    /// ELF, but not 64-bit little-endian x86.
+    /// The ELF file is not for 64-bit little-endian x86.
     WrongMachine,
-    /// Not an executable (an object file or a core).
+    /// The ELF file is not an executable, but an object file or a core, for example.
     NotExecutable,
-    /// Headers or contents lie beyond the file's end.
+    /// Headers or contents lie beyond the end of the file.
     Truncated,
-    /// No loadable segment.
+    /// The file has no loadable segment.
     NoSegments,
-    /// A segment lies outside RAM or in the area that the boot data needs.
+    /// A segment lies outside RAM or below 1 MiB, in the area of the boot data.
     OutsideRam {
-        /// Physical address.
+        /// Physical address of the segment.
         start: u64,
-        /// Bytes.
+        /// Length of the segment in bytes.
         bytes: u64,
         /// Bytes of RAM.
         ram_bytes: u64,
     },
-    /// The entry point is in no loaded segment.
+    /// The entry point lies in no loaded segment.
     Entry {
-        /// The entry point.
+        /// Address of the entry point.
         entry: u64,
     },
 }
@@ -57,9 +58,9 @@ impl fmt::Display for ElfError {
     }
 }
 
-/// Program headers that are looked at. Kernels have four or five.
+/// Maximum number of program headers that are read. Kernels have four or five.
 const SEGMENTS_MAX: u16 = 64;
-/// The ELF64 file header.
+/// Bytes of the ELF64 file header.
 const HEADER_BYTES: usize = 64;
 const PT_LOAD: u32 = 1;
 
@@ -71,7 +72,7 @@ struct Segment {
     memory_bytes: u64,
 }
 
-/// A parsed kernel.
+/// Parsed kernel file.
 #[derive(Debug)]
 pub struct Kernel {
     file: Vec<u8>,
@@ -80,10 +81,10 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Check a kernel file.
+    /// Checks a kernel file.
     ///
     /// # Errors
-    /// When it is not an executable ELF64 file for x86-64 with all its parts inside.
+    /// Returns an error if the file is not an executable ELF64 file for x86-64, or if a part of it lies beyond its end.
     pub fn parse(file: Vec<u8>) -> Result<Kernel, ElfError> {
         if file.get(..4) != Some(b"\x7fELF") {
             let bzimage = file.get(0x202..0x206) == Some(b"HdrS");
@@ -96,7 +97,7 @@ impl Kernel {
         if file.get(4..6) != Some(&[2, 1]) || u16_at(&file, 0x12)? != 62 {
             return Err(ElfError::WrongMachine);
         }
-        // ET_EXEC, or ET_DYN for a relocatable one.
+        // ET_EXEC, or ET_DYN for a relocatable kernel.
         if !(2..=3).contains(&u16_at(&file, 0x10)?) {
             return Err(ElfError::NotExecutable);
         }
@@ -135,10 +136,10 @@ impl Kernel {
         Ok(Kernel { file, segments, entry })
     }
 
-    /// Copy the segments into RAM, which is zero before (so `.bss` is, too).
+    /// Copies the segments into RAM, which is zero before, so `.bss` is zero, too.
     ///
     /// # Errors
-    /// When a segment does not lie between 1 MiB and the end of RAM.
+    /// Returns an error if a segment does not lie between 1 MiB and the end of RAM.
     pub fn load(&self, ram: &Ram) -> Result<(), ElfError> {
         for s in &self.segments {
             let outside =
@@ -153,11 +154,11 @@ impl Kernel {
         Ok(())
     }
 
-    /// Physical address of the first instruction.
+    /// Returns the physical address of the first instruction.
     pub fn entry(&self) -> u64 {
         self.entry
     }
-    /// First physical address above the kernel.
+    /// Returns the first physical address above the kernel.
     pub fn end(&self) -> u64 {
         self.segments.iter().map(|s| s.paddr.saturating_add(s.memory_bytes)).max().unwrap_or(HIGH_RAM)
     }

@@ -1,8 +1,8 @@
-//! From files to a machine that is about to execute the kernel's first instruction, by Linux's 64-bit boot protocol
-//! (Documentation/arch/x86/boot.rst and zero-page.rst): no firmware, no real mode.
+//! Boot of a machine: from files to the kernel's first instruction.
 //!
-//! The kernel is an uncompressed ELF64 `vmlinux`; unpacking a bzImage is the image builder's work. Everything read here
-//! comes from the user and may be malformed: each error names the file.
+//! Follows Linux's 64-bit boot protocol (Documentation/arch/x86/boot.rst and zero-page.rst): no firmware, no real mode.
+//! The kernel is an uncompressed ELF64 `vmlinux`; the image builder unpacks bzImages. All files come from the user and
+//! may be malformed: each error names the file.
 
 mod cmdline;
 mod elf;
@@ -23,21 +23,21 @@ use vm_memory::{Bytes, GuestAddress};
 use crate::layout::{ACPI, BOOT_PARAMS, GENERATION_ID, HIGH_RAM, PAGE, RAM_BYTES_MAX};
 use crate::ram::Ram;
 
-/// Bytes of the seed for the guest's random generator.
+/// Bytes of the seed of the guest's random generator.
 pub const BOOT_SEED_BYTES: usize = 32;
 
-/// Why a machine cannot be booted from these files.
+/// Error of booting a machine from its files.
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
     /// A file cannot be read.
     #[error("cannot read {0}")]
     Read(#[from] everett_input::file::Error),
-    /// A kernel that is not one.
+    /// The kernel file is not a valid kernel.
     #[error("{}: {reason}", path.display())]
     Kernel {
-        /// The file.
+        /// Path of the kernel.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Defect of the file.
         reason: elf::ElfError,
     },
     /// The initramfs and the kernel do not fit into RAM together.
@@ -47,62 +47,63 @@ pub enum BootError {
         path.display()
     )]
     InitramfsTooLarge {
-        /// The file.
+        /// Path of the initramfs.
         path: PathBuf,
-        /// Its length.
+        /// Length of the initramfs in bytes.
         bytes: u64,
-        /// First free address above the kernel.
+        /// First free guest-physical address above the kernel.
         kernel_end: u64,
         /// Bytes of RAM.
         ram_bytes: u64,
     },
-    /// An initramfs without content.
+    /// The initramfs is empty.
     #[error("{}: the initramfs is empty", path.display())]
     InitramfsEmpty {
-        /// The file.
+        /// Path of the initramfs.
         path: PathBuf,
     },
-    /// A command line that the kernel would cut or misread.
+    /// The kernel would cut or misread the command line.
     #[error("kernel command line: {0}")]
     Cmdline(&'static str),
-    /// A structure did not fit where the layout has it: more devices than the tables can name, say.
+    /// A structure does not fit into its place in the layout, for example because of more devices than the tables can
+    /// name.
     #[error("{what} of {bytes} bytes do not fit at {gpa:#x}")]
     Placement {
-        /// What.
+        /// Name of the structure.
         what: &'static str,
-        /// Its length.
+        /// Length of the structure in bytes.
         bytes: u64,
-        /// Where it should go.
+        /// Its guest-physical address.
         gpa: u64,
     },
 }
 
-/// What to boot.
+/// Files and command line to boot.
 #[derive(Debug, Clone, Copy)]
 pub struct BootFiles<'a> {
-    /// `vmlinux`.
+    /// Path of an uncompressed `vmlinux`.
     pub kernel: &'a Path,
-    /// Uncompressed cpio archive, if any.
+    /// Path of an uncompressed cpio archive, if any.
     pub initramfs: Option<&'a Path>,
     /// Kernel command line.
     pub cmdline: &'a str,
 }
 
-/// What goes into RAM besides the files.
+/// Data that is put into RAM besides the files.
 #[derive(Debug, Clone, Copy)]
 pub struct BootData<'a> {
-    /// ACPI tables, the RSDP first.
+    /// ACPI tables; the RSDP is first.
     pub acpi: &'a [u8],
-    /// Seed for the guest's random generator.
+    /// Seed of the guest's random generator.
     pub seed: &'a [u8; BOOT_SEED_BYTES],
     /// The VM generation ID.
     pub generation: &'a [u8; 16],
 }
 
-/// Put everything into RAM. Returns the CPU at the kernel's entry.
+/// Puts files and data into RAM. Returns the CPU's state at the kernel's entry.
 ///
 /// # Errors
-/// When a file cannot be read or is not what it should be, or does not fit.
+/// Returns an error if a file cannot be read or is malformed, or if something does not fit into RAM.
 pub fn load(ram: &Ram, files: &BootFiles<'_>, data: &BootData<'_>) -> Result<CpuState, BootError> {
     let bad_kernel = |reason| BootError::Kernel { path: files.kernel.to_owned(), reason };
     let kernel = Kernel::parse(read(files.kernel)?).map_err(bad_kernel)?;
@@ -123,7 +124,7 @@ fn read(path: &Path) -> Result<Vec<u8>, BootError> {
     Ok(everett_input::file::read(path, RAM_BYTES_MAX)?)
 }
 
-/// Put the initramfs at the top of RAM. Returns its address and length.
+/// Puts the initramfs at the top of RAM. Returns its address and its length in bytes.
 fn load_initramfs(ram: &Ram, path: &Path, kernel_end: u64) -> Result<(u64, u64), BootError> {
     let content = read(path)?;
     let bytes = content.len() as u64;

@@ -1,4 +1,4 @@
-//! The CPU as the 64-bit boot protocol wants it: long mode, flat segments, the low 4 GiB mapped one to one.
+//! CPU state that the 64-bit boot protocol requires: long mode, flat segments, an identity map of the low 4 GiB.
 
 use everett_cpu::CpuState;
 use everett_cpu::state::{Segment, TableRegister};
@@ -8,16 +8,16 @@ use super::BootError;
 use crate::layout::{GDT, PAGE, PAGE_TABLES};
 use crate::ram::Ram;
 
-/// Present and writable.
+/// Flags of a table entry: present, writable.
 const TABLE: u64 = 3;
-/// Present, writable, a 2 MiB page.
+/// Flags of a 2 MiB page: present, writable, large.
 const LARGE: u64 = 0x83;
-/// Page directories: one maps 1 GiB.
+/// Number of page directories. Each maps 1 GiB.
 const DIRECTORIES: u64 = 4;
-/// Null, unused, code at 0x10 (`__BOOT_CS`), data at 0x18 (`__BOOT_DS`).
+/// GDT: null, unused, code at 0x10 (`__BOOT_CS`), data at 0x18 (`__BOOT_DS`).
 const GDT_ENTRIES: [u64; 4] = [0, 0, 0x00af_9b00_0000_ffff, 0x00cf_9300_0000_ffff];
 
-/// Write page tables and GDT. Returns a CPU that uses them.
+/// Writes page tables and GDT. Returns a CPU state that uses them.
 pub(super) fn write(ram: &Ram) -> Result<CpuState, BootError> {
     let set = |gpa: u64, value: u64| {
         ram.memory().write_obj(value, GuestAddress(gpa)).map_err(|_| BootError::Placement {

@@ -1,11 +1,11 @@
-//! A kernel file of one segment, for guests of a few instructions: what tests and benches run instead of Linux.
+//! A kernel file of one segment, for guests of a few instructions, which tests and benches run instead of Linux.
 
-/// Where its code is loaded and entered.
+/// Guest-physical address at which the code is loaded and entered.
 pub const SMALL_KERNEL_ENTRY: u64 = 0x100_0000;
-/// Where the code lies in the file: behind the ELF header and one program header.
+/// Offset of the code in the file: after the ELF header and one program header.
 const CODE_OFFSET: u64 = 120;
 
-/// An ELF file that loads `code` at [`SMALL_KERNEL_ENTRY`], with `bss` bytes of zeroes after it.
+/// Returns an ELF file that loads `code` at [`SMALL_KERNEL_ENTRY`], with `bss` bytes of zeroes after it.
 pub fn small_kernel(code: &[u8], bss: u64) -> Vec<u8> {
     let mut file = b"\x7fELF\x02\x01\x01".to_vec();
     file.resize(16, 0);

@@ -28,20 +28,22 @@ mod offset {
     pub(super) const E820_TABLE: u64 = 0x2d0;
 }
 
-/// E820 types.
+/// E820 type of usable RAM.
 const E820_RAM: u32 = 1;
+/// E820 type of a reserved range.
 const E820_RESERVED: u32 = 2;
+/// E820 type of ACPI tables.
 const E820_ACPI: u32 = 3;
-/// `SETUP_RNG_SEED`.
+/// Type of the `setup_data` entry with the boot seed.
 const SETUP_RNG_SEED: u32 = 9;
-/// Boot protocol 2.15.
+/// Version of the boot protocol: 2.15.
 const PROTOCOL: u16 = 0x20f;
-/// A loader without an assigned number.
+/// Loader type of a loader without an assigned number.
 const LOADER_UNDEFINED: u8 = 0xff;
-/// LOADED_HIGH.
+/// LOADED_HIGH, a bit of the load flags.
 const LOADFLAGS: u8 = 1;
 
-/// Write the zero page and what it points to. `initramfs` is its address and length.
+/// Writes the zero page and the structures that it points to. `initramfs` is its address and length.
 pub(super) fn write(
     ram: &Ram,
     cmdline: &[u8],
@@ -70,7 +72,7 @@ pub(super) fn write(
     page.set(offset::INITRD_ADDR_MAX, (ram.len() - 1) as u32)?;
     page.set(offset::SETUP_DATA, SETUP_DATA)?;
     if let Some((gpa, bytes)) = initramfs {
-        // Both fit: RAM ends below 4 GiB.
+        // Both fit into 32 bits: RAM ends below 4 GiB.
         page.set(offset::RAMDISK_IMAGE, gpa as u32)?;
         page.set(offset::RAMDISK_SIZE, bytes as u32)?;
     }
@@ -85,7 +87,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// The guest's memory map: start, end, type.
+/// Returns the guest's memory map as (start, end, type).
 fn memory_map(ram_bytes: u64) -> [(u64, u64, u32); 5] {
     [
         (0, LOW_RAM_END, E820_RAM),
@@ -99,7 +101,7 @@ fn memory_map(ram_bytes: u64) -> [(u64, u64, u32); 5] {
 struct Page<'a>(&'a Ram);
 
 impl Page<'_> {
-    /// Integers are little-endian as the host's are: this is an x86 host, too.
+    /// Writes an integer at an offset of the zero page, little-endian as on the x86 host.
     fn set<T: ByteValued>(&self, offset: u64, value: T) -> Result<(), BootError> {
         let gpa = BOOT_PARAMS + offset;
         self.0.memory().write_obj(value, GuestAddress(gpa)).map_err(|_| BootError::Placement {

@@ -1,16 +1,18 @@
-//! The high precision event timer (IA-PC HPET specification 1.0a): a counter of 10 MHz and three comparators of 32 bits, the first of
-//! which interrupts in the place of the PIT's (legacy replacement).
+//! The high precision event timer (IA-PC HPET specification 1.0a): a 10 MHz counter and three 32-bit comparators.
+//! The first comparator interrupts in place of the PIT (legacy replacement); the others never interrupt.
 //!
-//! Nothing ticks: the counter is a function of vtime, and the next match is scheduled. Each read of the counter is an access to a
-//! device, which is what this timer is there for: in clock mode `exit` no other clock moves while a guest looks at it.
+//! Nothing ticks: the counter is a function of vtime, and the next match is scheduled. Each read of the counter is an
+//! access to a device, which is the purpose of this timer: in clock mode `exit` no other clock advances while a guest
+//! polls it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::events::{Event, EventId, EventQueue};
 
-/// Nanoseconds of a tick: the slowest that the specification permits.
+/// Nanoseconds per tick, the slowest rate that the specification permits.
 const TICK_NS: u64 = 100;
-/// Revision, three timers, a counter of 64 bits, legacy replacement, a vendor; and the period in femtoseconds.
+/// Capabilities register: revision, three timers, 64-bit counter, legacy replacement, vendor; the tick's period in
+/// femtoseconds in the upper half.
 pub const CAPABILITIES: u64 = 0x8086_a201 | (TICK_NS * 1_000_000) << 32;
 const ENABLED: u32 = 1;
 const REPLACES_LEGACY: u32 = 1 << 1;
@@ -19,11 +21,12 @@ const TIMERS: usize = 3;
 const INTERRUPTS: u32 = 1 << 2;
 const PERIODIC: u32 = 1 << 3;
 const SETS_VALUE: u32 = 1 << 6;
-/// What software can set of a timer: its type, interrupts, period, 32 bits.
+/// Bits of a timer's configuration that software can write: trigger type, interrupt enable, periodic, value set, 32-bit
+/// mode.
 const TIMER_WRITABLE: u32 = 1 << 1 | INTERRUPTS | PERIODIC | SETS_VALUE | 1 << 8;
-/// The first timer can be periodic.
+/// Capability bit of the first timer: it can be periodic.
 const CAN_BE_PERIODIC: u32 = 1 << 4;
-/// The shortest period, in ticks: with shorter ones nothing but ticks would happen in a machine that waits.
+/// Minimum period, in ticks. With a shorter one, an idle machine would do nothing but handle ticks.
 const PERIOD_MIN: u32 = 100;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,11 +36,11 @@ struct Timer {
     period: u32,
 }
 
-/// The timer's registers, and what they mean in vtime.
+/// The timer's registers, and the vtime at which the counter was set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hpet {
     config: u32,
-    /// What the counter showed at `since_ns`, from where on it counts if it does.
+    /// Counter value at `since_ns`, from which it counts while it is enabled.
     count: u64,
     since_ns: u64,
     timers: [Timer; TIMERS],
@@ -50,7 +53,7 @@ impl Hpet {
         self.count.wrapping_add(passed)
     }
 
-    /// Load from a register: 4 bytes, or 8 at a multiple of them. Others show zeroes.
+    /// Reads a register: 4 bytes at a multiple of 4, or 8 at a multiple of 8. Any other access reads zero.
     pub fn read(&self, offset: u64, size: u8, now: u64) -> u64 {
         let whole = self.register(offset & !7, now);
         match (size, offset % 8) {
@@ -80,7 +83,7 @@ impl Hpet {
         (number < TIMERS).then_some(number)
     }
 
-    /// Store to a register. Of accesses of 8 bytes the lower half counts, but for the counter.
+    /// Writes a register. Only the lower half of an 8-byte access is used, except for the counter.
     pub fn write(&mut self, offset: u64, size: u8, value: u64, now: u64, events: &mut EventQueue) {
         if !matches!((size, offset % 8), (8, 0) | (4, 0 | 4)) {
             return;
@@ -91,7 +94,7 @@ impl Hpet {
                 self.restart(self.counter(now), now);
                 self.config = low & (ENABLED | REPLACES_LEGACY);
             }
-            // Stopped, software may set it.
+            // Software may set the counter while it is stopped.
             0xf0 if size == 8 => self.restart(value, now),
             0xf0 => self.restart(self.counter(now) & !0xffff_ffff | u64::from(low), now),
             0xf4 => self.restart(self.counter(now) & 0xffff_ffff | u64::from(low) << 32, now),
@@ -114,7 +117,7 @@ impl Hpet {
         (self.count, self.since_ns) = (count, now);
     }
 
-    /// The first timer's match is due, and interrupts: else it would not have been scheduled.
+    /// Handles the first timer's match, which is due. Only a match that interrupts is scheduled.
     pub fn expired(&mut self, now: u64, events: &mut EventQueue) {
         self.armed = None;
         let counter = self.counter(now) as u32;
@@ -122,7 +125,7 @@ impl Hpet {
         self.arm(now, events);
     }
 
-    /// Schedule the next match that interrupts.
+    /// Schedules the first timer's next match, if it interrupts.
     fn arm(&mut self, now: u64, events: &mut EventQueue) {
         if let Some(id) = self.armed.take() {
             events.cancel(id);
@@ -137,7 +140,7 @@ impl Hpet {
             0 => 1 << 32,
             ticks => u64::from(ticks),
         };
-        // The tick that shows it, counted from where the counter's anchor is.
+        // The tick of the match, relative to the counter value at `since_ns`.
         let ticks = counter.wrapping_sub(self.count).saturating_add(ahead);
         let at = self.since_ns.saturating_add(ticks.saturating_mul(TICK_NS));
         self.armed = Some(events.schedule(at, Event::Hpet));
@@ -153,7 +156,7 @@ impl Timer {
             self.period = value.max(PERIOD_MIN);
         }
     }
-    /// Behind a match: the next one, if there is a period, is the first that the counter has not passed.
+    /// Moves a periodic comparator past `counter`, in whole periods. Called after a match.
     fn advance(&mut self, counter: u32) {
         if self.config & PERIODIC != 0 && self.period != 0 {
             let missed = counter.wrapping_sub(self.comparator) / self.period;

@@ -1,4 +1,4 @@
-//! LAPIC and IOAPIC on one bus: lines in, a vector for the CPU out.
+//! LAPIC and IOAPIC on one bus: takes interrupt lines, yields vectors for the CPU.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,27 +9,27 @@ use crate::events::EventQueue;
 /// The interrupt controllers of one machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interrupts {
-    /// The CPU's.
+    /// The CPU's interrupt controller.
     pub lapic: Lapic,
-    /// The devices'.
+    /// The devices' interrupt controller.
     pub ioapic: IoApic,
 }
 
 impl Interrupts {
-    /// Drive the line of a pin.
+    /// Sets the line of a pin high or low.
     pub fn set_line(&mut self, pin: u8, high: bool) {
         if let Some(message) = self.ioapic.set_line(pin, high) {
             self.lapic.deliver(message);
         }
     }
 
-    /// Drive the line of a pin high and low again: an edge.
+    /// Drives the line of a pin high and low again, which is an edge.
     pub fn pulse(&mut self, pin: u8) {
         self.set_line(pin, true);
         self.set_line(pin, false);
     }
 
-    /// Store to the LAPIC.
+    /// Writes a LAPIC register. An end of interrupt goes on to the IOAPIC.
     pub fn write_lapic(&mut self, offset: u64, size: u8, value: u32, now: u64, events: &mut EventQueue) {
         if let Some(vector) = self.lapic.write(offset, size, value, now, events) {
             let lapic = &mut self.lapic;
@@ -37,7 +37,7 @@ impl Interrupts {
         }
     }
 
-    /// Store to the IOAPIC.
+    /// Writes an IOAPIC register.
     pub fn write_ioapic(&mut self, offset: u64, size: u8, value: u32) {
         if let Some(message) = self.ioapic.write(offset, size, value) {
             self.lapic.deliver(message);

@@ -1,15 +1,16 @@
-//! The I/O APIC (82093AA data sheet): 24 pins, an index and a data window.
+//! The I/O APIC (82093AA data sheet): 24 pins, and an index and a data register.
 //!
-//! A pin is a level. An edge pin sends a message when its line becomes active, and nothing is kept while it is masked; a
-//! level pin sends while its line is active and its remote IRR is clear, and the end of interrupt clears that.
+//! A pin has a level. An edge-triggered pin sends a message when its line becomes active; an edge that comes while the
+//! pin is masked is lost. A level-triggered pin sends while its line is active and its remote IRR is clear; the end of
+//! interrupt clears remote IRR.
 
 use serde::{Deserialize, Serialize};
 
 use super::lapic::Message;
 
-/// Interrupt pins.
+/// Number of interrupt pins.
 pub const PINS: usize = 24;
-/// Version 0x11 and the index of the last redirection entry.
+/// Version register: version 0x11, and the index of the last redirection entry in bits 16-23.
 const VERSION: u32 = ((PINS as u32 - 1) << 16) | 0x11;
 
 const REMOTE_IRR: u64 = 1 << 14;
@@ -17,7 +18,7 @@ const LEVEL: u64 = 1 << 15;
 const MASKED: u64 = 1 << 16;
 const ACTIVE_LOW: u64 = 1 << 13;
 const LOGICAL: u64 = 1 << 11;
-/// Delivery status and remote IRR are read-only; the rest of bits 0-16 and the destination can be written.
+/// Writable bits of a redirection entry: bits 0-16 and the destination, except delivery status and remote IRR.
 const WRITABLE: u64 = 0xff00_0000_0001_afff;
 
 /// The I/O APIC.
@@ -26,7 +27,7 @@ pub struct IoApic {
     id: u32,
     index: u32,
     entries: [u64; PINS],
-    /// Bit i: the line of pin i is high.
+    /// Line levels: bit i is set if the line of pin i is high.
     lines: u32,
 }
 
@@ -37,7 +38,7 @@ impl Default for IoApic {
 }
 
 impl IoApic {
-    /// Load from a register: doublewords at offset 0 (index) and 0x10 (data), anything else is zero.
+    /// Reads a register: a doubleword at offset 0 (index) or 0x10 (data). Any other access reads zero.
     pub fn read(&self, offset: u64, size: u8) -> u32 {
         match (offset, size) {
             (0, 4) => self.index,
@@ -54,7 +55,7 @@ impl IoApic {
         }
     }
 
-    /// Store to a register. Returns the message that a pin sends because of it.
+    /// Writes a register. Returns the message that a pin sends because of the write.
     pub fn write(&mut self, offset: u64, size: u8, value: u32) -> Option<Message> {
         match (offset, size) {
             (0, 4) => self.index = value & 0xff,
@@ -68,10 +69,10 @@ impl IoApic {
         None
     }
 
-    /// The line of a pin goes high or low. Returns the message that the pin sends because of it.
+    /// Sets the line of a pin high or low. Returns the message that the pin sends because of it.
     ///
     /// # Panics
-    /// If there is no such pin: lines are wired by us, not by the guest.
+    /// Panics if `pin` is not below [`PINS`]. Everett's code chooses the pins, not the guest.
     pub fn set_line(&mut self, pin: u8, high: bool) -> Option<Message> {
         let pin = usize::from(pin);
         let before = self.active(pin);
@@ -87,7 +88,7 @@ impl IoApic {
         (rising && self.entries[pin] & MASKED == 0).then(|| self.message(pin))
     }
 
-    /// The CPU finished the level interrupt `vector`. Calls `send` for each pin that is still active.
+    /// Handles the CPU's end of interrupt for `vector`. Calls `send` for each level-triggered pin that is still active.
     pub fn end_of_interrupt(&mut self, vector: u8, mut send: impl FnMut(Message)) {
         for pin in 0..PINS {
             let entry = self.entries[pin];
@@ -109,7 +110,7 @@ impl IoApic {
         };
         self.entries[pin] = new & WRITABLE | old & REMOTE_IRR;
         if self.entries[pin] & LEVEL == 0 {
-            // An edge pin has no remote IRR. Linux switches to edge and back to clear a stuck one.
+            // An edge-triggered pin has no remote IRR. Linux switches to edge and back to clear a stuck one.
             self.entries[pin] &= !REMOTE_IRR;
             return None;
         }

@@ -1,9 +1,10 @@
-//! What machines in clock modes `exit` and `branch` have besides: a PC's older devices, for kernels that must not look at the TSC.
+//! Older PC devices of machines in clock modes `exit` and `branch`, for kernels that must not use the TSC.
 //!
-//! A kernel without a TSC takes its time from the HPET, whose every read is an exit, and its ticks from it, too, for nothing
-//! tells it the LAPIC timer's frequency. Linux has an HPET tick only on platforms that are not hardware-reduced and have a PIC, so
-//! there are ACPI's fixed registers and the masks of two PICs. Neither ever interrupts. And a kernel without a TSC shuffles its
-//! address space by a PIT, which is there and stands still: the boot seed is mixed in as well.
+//! A kernel without a TSC takes its time from the HPET, every read of which is an exit. It takes its ticks from the HPET,
+//! too, because nothing tells it the LAPIC timer's frequency. Linux uses HPET ticks only on platforms that are not
+//! hardware-reduced and have a PIC, so these machines have ACPI's fixed PM1 registers and the masks of two PICs; neither
+//! ever interrupts. A kernel without a TSC also randomises its address space by a PIT's count. The PIT exists and
+//! stands still; the kernel mixes in the boot seed as well.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,33 +12,33 @@ use super::hpet::Hpet;
 use super::power::SLEEP_TYPE_S5;
 use crate::layout::{PIC_PORTS, PIT_PORT, PM1_CONTROL_PORT, PM1_EVENT_PORT};
 
-/// The PIT's control port.
+/// Last port of the PIT, its control port.
 const PIT_LAST_PORT: u16 = PIT_PORT + 3;
-/// PM1 control: the platform is in ACPI mode, and always was.
+/// SCI_EN of PM1 control, always set: the platform is in ACPI mode from the start.
 const SCI_ENABLED: u16 = 1;
 const SLEEP_ENABLE: u16 = 1 << 13;
 
-/// The devices.
+/// The legacy devices' state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Legacy {
-    /// The timer.
+    /// The high precision event timer.
     pub hpet: Hpet,
-    /// The PICs' interrupt masks.
+    /// Interrupt masks of the two PICs.
     masks: [u8; 2],
     pm1_enable: u16,
     pm1_control: u16,
 }
 
 impl Legacy {
-    /// Load from a port. None of these: nothing.
+    /// Reads a port. Returns `None` if the port is not one of these devices'.
     pub fn read(&self, port: u16, size: u8) -> Option<u64> {
         Some(match (port, size) {
-            // Nothing is requested and nothing in service.
+            // No interrupt is requested and none is in service.
             (port, 1) if port == PIC_PORTS[0] || port == PIC_PORTS[1] => 0,
             (port, 1) if port == PIC_PORTS[0] + 1 => self.masks[0].into(),
             (port, 1) if port == PIC_PORTS[1] + 1 => self.masks[1].into(),
             (PIT_PORT..=PIT_LAST_PORT, 1) => 0,
-            // Status: nothing happened.
+            // Status: no event happened.
             (PM1_EVENT_PORT, 2) => 0,
             (PM1_EVENT_PORT, 4) => u64::from(self.pm1_enable) << 16,
             (port, 2) if port == PM1_EVENT_PORT + 2 => self.pm1_enable.into(),
@@ -46,7 +47,8 @@ impl Legacy {
         })
     }
 
-    /// Store to a port. None of these: nothing; else whether the guest switches itself off.
+    /// Writes a port. Returns `None` if the port is not one of these devices', else true if the guest switches itself
+    /// off.
     pub fn write(&mut self, port: u16, size: u8, value: u32) -> Option<bool> {
         match (port, size) {
             (port, 1) if port == PIC_PORTS[0] || port == PIC_PORTS[1] => {}

@@ -1,9 +1,9 @@
-//! The machine's own devices: interrupt controllers, UART, RTC, ACPI's fixed registers; and for clock mode
-//! `exit` those of an older PC ([`legacy`]). Virtio is in `crate::virtio`.
+//! The machine's own devices: interrupt controllers, UART, RTC and ACPI's fixed registers.
+//! In clock modes `exit` and `branch` also an older PC's devices ([`legacy`]). Virtio devices are in `crate::virtio`.
 //!
-//! A device is plain state (serde) with functions on it. It knows its registers and vtime as an argument; it knows
-//! neither its address nor the CPU. It schedules what will happen by itself in the machine's event queue and shows an
-//! interrupt line; the machine samples the line after each access and event.
+//! A device is plain state (serde) with functions on it. It knows its registers, and gets vtime as an argument; it knows
+//! neither its address nor the CPU. It schedules its future events in the machine's event queue and exposes an interrupt
+//! line, which the machine samples after each access and each event.
 //!
 //! **Invariant.** No guest input makes a device panic or keep more than its named bounds.
 

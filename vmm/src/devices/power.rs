@@ -1,38 +1,38 @@
-//! ACPI's fixed registers: sleep control and status (HW-reduced), reset, and the PM timer.
+//! ACPI's fixed registers: sleep control and status (hardware-reduced), reset, and the PM timer.
 
 use serde::{Deserialize, Serialize};
 
 use crate::clock::NANOS;
 use crate::layout::{PM_TIMER_PORT, RESET_PORT, RESET_VALUE, SLEEP_CONTROL_PORT, SLEEP_STATUS_PORT};
 
-/// Sleep type of `\_S5`, soft off, as the DSDT states it.
+/// Sleep type of `\_S5` (soft off), as the DSDT states it.
 pub const SLEEP_TYPE_S5: u8 = 5;
-/// SLP_EN in the sleep control register.
+/// SLP_EN, a bit of the sleep control register.
 const SLEEP_ENABLE: u8 = 1 << 5;
-/// WAK_STS in the sleep status register.
+/// WAK_STS, a bit of the sleep status register.
 const WAKE_STATUS: u8 = 1 << 7;
-/// The PM timer's frequency in Hz (ACPI 4.8.2.1).
+/// Frequency of the PM timer in Hz (ACPI 4.8.2.1).
 const PM_TIMER_HZ: u128 = 3_579_545;
-/// It counts in 24 bits: TMR_VAL_EXT is clear.
+/// Mask of the PM timer's 24 bits: TMR_VAL_EXT is clear.
 const PM_TIMER_MASK: u128 = 0xff_ffff;
 
-/// What the guest asked the platform to do.
+/// Request of the guest to the platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PowerRequest {
-    /// Soft off.
+    /// Switch the machine off (S5).
     Off,
-    /// Reset.
+    /// Reset the machine.
     Reset,
 }
 
-/// The registers.
+/// The fixed registers' state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Power {
     sleep_control: u8,
 }
 
 impl Power {
-    /// Load from a port of this block.
+    /// Reads a port of this block; `now` is the vtime in nanoseconds.
     pub fn read(&self, port: u16, now: u64) -> u32 {
         match port {
             SLEEP_CONTROL_PORT => u32::from(self.sleep_control),
@@ -42,7 +42,7 @@ impl Power {
         }
     }
 
-    /// Store to a port of this block.
+    /// Writes a port of this block. Returns the request that the write makes, if any.
     pub fn write(&mut self, port: u16, value: u8) -> Option<PowerRequest> {
         match port {
             SLEEP_CONTROL_PORT => {

@@ -1,17 +1,17 @@
-//! What lies under the written blocks: bytes that never change, shared by every machine that has them.
+//! Base of a disk: immutable content under the written blocks, shared by all machines that use it.
 
 use std::sync::Arc;
 
 use super::map::MappedFile;
 
-/// A base.
+/// Content of a base.
 #[derive(Debug, Clone)]
 pub(super) enum Base {
-    /// Zeroes, as many as the disk has.
+    /// Zeroes, for the whole disk.
     Zero,
-    /// These.
+    /// Bytes in memory.
     Bytes(Arc<[u8]>),
-    /// Those of a file, and zeroes up to a whole sector.
+    /// Content of a file, then zeroes up to a whole sector.
     File(Arc<MappedFile>),
 }
 
@@ -24,7 +24,7 @@ impl Base {
         }
     }
 
-    /// Read. What lies beyond the end is zero.
+    /// Reads. Bytes beyond the end are zero.
     pub(super) fn read(&self, offset: u64, buf: &mut [u8]) {
         let content = self.bytes();
         let start = usize::try_from(offset).unwrap_or(usize::MAX).min(content.len());
@@ -33,7 +33,7 @@ impl Base {
         buf[len..].fill(0);
     }
 
-    /// Whether there is something else than zeroes in a range.
+    /// True if a range holds a byte other than zero.
     pub(super) fn has_content(&self, offset: u64, len: u64) -> bool {
         let content = self.bytes();
         let end = usize::try_from(offset.saturating_add(len)).unwrap_or(usize::MAX).min(content.len());
@@ -41,7 +41,7 @@ impl Base {
         content[start..end].iter().any(|&byte| byte != 0)
     }
 
-    /// blake3 of it, as the base of a disk of so many bytes. For a file this reads all of it.
+    /// Returns the blake3 digest of the base of a disk of `disk_bytes` bytes. For a file this reads the whole file.
     pub(super) fn digest(&self, disk_bytes: u64) -> [u8; 32] {
         let hash = match self {
             Base::Zero => blake3::hash(&disk_bytes.to_le_bytes()),

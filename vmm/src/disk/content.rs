@@ -1,10 +1,11 @@
-//! What reads see: the base under the blocks that were written since.
+//! The content that reads see: the base, and over it the written blocks.
 //!
-//! Blocks of the last moment are a persistent tree of immutable pages, which moments share; those written since are the
-//! disk's own until [`Content::moment`] adds them to the tree. Their hashes are kept up for the digest.
+//! The blocks of the last moment are a persistent tree of immutable pages, which moments share. Blocks written since
+//! belong to the disk alone until [`Content::moment`] adds them to the tree. Their hashes are kept up to date for the
+//! digest.
 //!
-//! **Invariant.** Which blocks count as written depends on what was written only, never on when moments were taken: a
-//! block of zeroes that was written stays written, since on a thin device it has room.
+//! **Invariant.** The set of written blocks depends only on the writes, never on when moments were taken. A block stays
+//! written after zeroes were written to it, because on a thin-provisioned device it still occupies room.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
@@ -17,17 +18,17 @@ use super::{BLOCK, Block, ZEROES};
 use crate::digest::LeafSum;
 use crate::digest::leaves::Leaves;
 
-/// Base and written blocks.
+/// Base and written blocks of a disk.
 #[derive(Clone)]
 pub(super) struct Content {
     base: Base,
     base_digest: Option<[u8; 32]>,
     bytes: u64,
-    /// Written up to the last moment.
+    /// Blocks written up to the last moment.
     stored: Tree,
-    /// Written since. `None`: zeroes.
+    /// Blocks written since the last moment; `None` for a block of zeroes.
     recent: BTreeMap<u64, Option<Arc<Block>>>,
-    /// Written since the hashes were last kept up.
+    /// Blocks written since the hashes were last updated.
     dirty: BTreeSet<u64>,
     leaves: Leaves,
 }
@@ -52,7 +53,7 @@ impl Content {
         self.bytes
     }
 
-    /// Read. What lies beyond the end is zero.
+    /// Reads. Bytes beyond the end are zero.
     pub(super) fn read(&self, offset: u64, buf: &mut [u8]) {
         for_blocks(offset, buf.len() as u64, |block, at, range| {
             let part = &mut buf[range];
@@ -63,13 +64,13 @@ impl Content {
         });
     }
 
-    /// Write. What lies beyond the end is dropped.
+    /// Writes. Bytes beyond the end are dropped.
     pub(super) fn write(&mut self, offset: u64, content: &[u8]) {
         let len = (content.len() as u64).min(self.bytes.saturating_sub(offset));
         for_blocks(offset, len, |block, at, range| self.write_block(block, at, &content[range]));
     }
 
-    /// Write to one block, in which it must fit.
+    /// Writes to one block. The part must fit into it.
     pub(super) fn write_block(&mut self, block: u64, at: usize, part: &[u8]) {
         match <&Block>::try_from(part) {
             Ok(whole) => {
@@ -80,7 +81,7 @@ impl Content {
         }
     }
 
-    /// Zero a part of one block. A whole block of zeroes costs no memory.
+    /// Zeroes a part of one block. A whole block of zeroes costs no memory.
     pub(super) fn zero_block(&mut self, block: u64, at: usize, len: usize) {
         if len < BLOCK as usize {
             self.block_mut(block)[at..at + len].fill(0);
@@ -90,7 +91,7 @@ impl Content {
         self.recent.insert(block, None);
     }
 
-    /// A block that was written at some time.
+    /// Returns the content of a block that was ever written, else `None`.
     pub(super) fn written(&self, block: u64) -> Option<&Block> {
         match self.recent.get(&block) {
             Some(Some(content)) => Some(content),
@@ -102,17 +103,18 @@ impl Content {
         }
     }
 
-    /// Whether a thin device has room for a block: it was written, or the base has something there.
+    /// True if a thin-provisioned device has room for a block: it was written, or the base has content there.
     pub(super) fn allocated(&self, block: u64) -> bool {
         self.written(block).is_some() || self.base.has_content(block * BLOCK, BLOCK)
     }
 
-    /// The numbers of blocks that were written at some time, ascending.
+    /// Returns the numbers of all blocks that were ever written, in ascending order.
     pub(super) fn written_blocks(&self) -> BTreeSet<u64> {
         self.stored.iter().map(|(block, _)| block).chain(self.recent.keys().copied()).collect()
     }
 
-    /// What a part of a block has, to be kept while the block changes. Whole blocks are shared, parts are copied.
+    /// Returns the present content of a part of a block, to be kept while the block changes. Whole blocks are shared,
+    /// parts copied.
     pub(super) fn before(&self, block: u64, at: usize, len: usize) -> Before {
         if len == BLOCK as usize {
             match (self.recent.get(&block), self.stored.get(block)) {
@@ -128,7 +130,7 @@ impl Content {
         Before::of(buf)
     }
 
-    /// Keep up the hashes of blocks.
+    /// Updates the hashes of the blocks that were written since the last call.
     pub(super) fn update_hashes(&mut self) {
         for block in std::mem::take(&mut self.dirty) {
             let hash_now = match self.recent.get(&block) {
@@ -140,13 +142,13 @@ impl Content {
         }
     }
 
-    /// The sum of the hashes of all written blocks.
+    /// Returns the sum of the hashes of all written blocks.
     pub(super) fn sum(&mut self) -> LeafSum {
         self.update_hashes();
         self.leaves.sum()
     }
 
-    /// The written blocks as they are now, for a moment, and the sum of their hashes.
+    /// Returns the written blocks for a moment, and the sum of their hashes. Recent blocks are added to `pool`.
     pub(super) fn moment(&mut self, pool: &Pool) -> (Tree, LeafSum) {
         self.update_hashes();
         for (block, content) in std::mem::take(&mut self.recent) {
@@ -161,7 +163,7 @@ impl Content {
         (self.stored.clone(), sum)
     }
 
-    /// Go to where a moment of this disk was.
+    /// Restores the content to a moment of this disk.
     pub(super) fn restore(&mut self, stored: &Tree, sum: LeafSum) {
         self.stored = stored.clone();
         self.recent.clear();
@@ -169,15 +171,15 @@ impl Content {
         self.leaves.moment(sum);
     }
 
-    /// The digest of the base if it is known without reading the base.
+    /// Returns the digest of the base if it is known without reading the base.
     pub(super) fn known_base_digest(&self) -> Option<[u8; 32]> {
         self.base_digest
     }
-    /// The digest of the base is this one.
+    /// Sets the digest of the base.
     pub(super) fn base_digest_is(&mut self, digest: Option<[u8; 32]>) {
         self.base_digest = digest;
     }
-    /// The digest of the base, computed the first time.
+    /// Returns the digest of the base, which the first call computes.
     pub(super) fn base_digest(&mut self) -> [u8; 32] {
         *self.base_digest.get_or_insert_with(|| self.base.digest(self.bytes))
     }
@@ -192,13 +194,13 @@ impl Content {
             }
             self.recent.insert(block, Some(Arc::new(content)));
         }
-        // Present by the lines above; a block that somebody shares is copied here.
+        // The lines above have inserted it. A block that is shared with another clone is copied here.
         let content = self.recent.entry(block).or_default().get_or_insert_with(|| Arc::new(*ZEROES));
         Arc::make_mut(content)
     }
 }
 
-/// The hash of a written block of a moment.
+/// Returns the hash of a written block of a moment.
 pub(super) fn hash(entry: &Entry) -> PageHash {
     match entry {
         Entry::Zero => *HASH_OF_ZEROES,
@@ -206,7 +208,7 @@ pub(super) fn hash(entry: &Entry) -> PageHash {
     }
 }
 
-/// Call `f(block, offset in the block, range in the buffer)` for each block that a range of the disk touches.
+/// Calls `f(block, offset in the block, range in the buffer)` for each block that a range of the disk touches.
 pub(super) fn for_blocks(offset: u64, len: u64, mut f: impl FnMut(u64, usize, std::ops::Range<usize>)) {
     let mut done = 0;
     while done < len {

@@ -1,26 +1,27 @@
-//! Draws: integers only, so that they are the same on every host. Each takes one number from the stream.
+//! Draws from random streams, with integers only, so that they are equal on every host. Each takes one number from the
+//! stream.
 
 use rand_chacha::rand_core::Rng;
 
 use everett_fault::{PPM, Ppm};
 
-/// An even draw from 0 to `count` - 1; 0 when there is nothing to choose.
+/// Draws a number from 0 to `count` - 1, all equally likely; 0 if `count` is 0.
 pub(super) fn below(rng: &mut impl Rng, count: u64) -> u64 {
     ((u128::from(rng.next_u64()) * u128::from(count)) >> 64) as u64
 }
 
-/// Whether something happens that does so `ppm` times in a million.
+/// Draws true with a probability of `ppm` in a million.
 pub(super) fn hits(rng: &mut impl Rng, ppm: Ppm) -> bool {
     below(rng, PPM.into()) < u64::from(ppm)
 }
 
-/// A coin.
+/// Draws true or false, equally likely.
 pub(super) fn coin(rng: &mut impl Rng) -> bool {
     rng.next_u64() >> 63 == 1
 }
 
-/// Odds of one event among many: seldom, evenly and nearly always are as likely as each other, since of many events with
-/// even odds nearly as many happen as do not, always.
+/// Draws the odds for a group of events: rare, even and almost certain odds are equally likely.
+/// With fixed even odds, about half of many events would always happen, and the extremes never.
 pub(super) fn odds(rng: &mut impl Rng) -> Ppm {
     const ODDS: [Ppm; 9] = [4_000, 16_000, 62_500, 250_000, 500_000, 750_000, 937_500, 984_000, 996_000];
     ODDS[below(rng, ODDS.len() as u64) as usize]

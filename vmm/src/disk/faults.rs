@@ -1,9 +1,9 @@
-//! What is wrong with a disk while a fault lasts: requests that fail, take longer, or find no room.
+//! Faults of a disk: requests fail, take longer, or find no room.
 //!
-//! Faults belong to the drive, not to the machine that it is in: they stay when the machine loses power. Bit rot is no
+//! Faults belong to the drive, not to its machine: they persist when the machine loses power. Bit rot is not part of this
 //! state, since it happens at once ([`super::Disk::rot`]).
 //!
-//! **Invariant.** Nothing is drawn for a request that no fault is about, and the stream is not even opened.
+//! **Invariant.** No number is drawn for a request to which no fault applies; the stream is not even opened.
 
 use std::collections::BTreeMap;
 
@@ -14,45 +14,45 @@ use serde::{Deserialize, Serialize};
 
 use super::draw;
 
-/// The most faults that a disk has at a time.
+/// Maximum number of faults that a disk has at a time.
 pub const FAULTS_MAX: usize = 64;
 
-/// Something wrong with a disk.
+/// Fault of a disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DiskFault {
-    /// Requests fail. A write that fails lands in no sector, a flush that fails covers nothing.
+    /// Requests fail. A failing write changes no sector, and a failing flush covers nothing.
     Error {
-        /// Which requests.
+        /// Kind of requests that fail.
         requests: Requests,
-        /// How many of them.
+        /// Probability that a request fails, in parts per million.
         ppm: Ppm,
     },
-    /// Requests take longer, by a drawn time each, in nanoseconds.
+    /// Requests take longer, each by a time that is drawn.
     Latency {
-        /// How much.
+        /// Distribution of the additional latency, in nanoseconds.
         extra: Distribution,
     },
-    /// There is no room for blocks of 4 KiB that were never written, as on a thin-provisioned device whose pool is full:
-    /// requests that write to one fail. Discarding needs no room, nor does a write of zeroes that may unmap.
+    /// 4 KiB blocks that were never written have no room, as on a thin-provisioned device whose pool is full. Requests
+    /// that write to one fail. A discard needs no room, nor does a write of zeroes that may unmap.
     Full,
 }
 
-/// Why a fault cannot be done to a disk.
+/// Error of applying a fault to a disk.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DiskFaultError {
-    /// More than all.
+    /// The probability exceeds a million.
     #[error("{0} ppm of requests: at most {PPM}")]
     Ppm(Ppm),
-    /// The distribution of latencies is none.
+    /// The distribution of latencies is invalid.
     #[error("latency: {0}")]
     Latency(#[from] DistributionError),
-    /// There are too many.
+    /// The disk has [`FAULTS_MAX`] faults.
     #[error("more than {FAULTS_MAX} faults of one disk at a time")]
     TooMany,
 }
 
 impl DiskFault {
-    /// The catalogue's fault, if it is one that a disk has for a while.
+    /// Returns the disk fault of a fault in the catalogue, if it is one that lasts for a while on a disk.
     #[must_use]
     pub fn of(fault: &Fault) -> Option<DiskFault> {
         match fault {
@@ -65,10 +65,10 @@ impl DiskFault {
         }
     }
 
-    /// Whether it is one.
+    /// Checks the fault's parameters.
     ///
     /// # Errors
-    /// It is not: why.
+    /// Returns an error if the probability exceeds a million or the distribution is invalid.
     pub fn check(&self) -> Result<(), DiskFaultError> {
         match self {
             DiskFault::Error { ppm, .. } if *ppm > PPM => Err(DiskFaultError::Ppm(*ppm)),
@@ -78,7 +78,7 @@ impl DiskFault {
     }
 }
 
-/// The faults that a disk has now, by the names that whoever applied them gave.
+/// Active faults of a disk, by the names that the callers gave them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Faults {
     active: BTreeMap<u64, DiskFault>,
@@ -102,7 +102,7 @@ impl Faults {
     pub(super) fn active(&self) -> &BTreeMap<u64, DiskFault> {
         &self.active
     }
-    /// Whether all of them are faults, and no more than there may be.
+    /// Checks the parameters of all faults, and their number.
     pub(super) fn check(&self) -> Result<(), DiskFaultError> {
         if self.active.len() > FAULTS_MAX {
             return Err(DiskFaultError::TooMany);
@@ -110,7 +110,8 @@ impl Faults {
         self.active.values().try_for_each(DiskFault::check)
     }
 
-    /// Whether a request of this kind to the machine's disk number `disk` fails. One draw for each fault that is about it, whatever the others said.
+    /// True if a request of this kind to the machine's disk number `disk` fails. Draws once for each fault that applies,
+    /// even if an earlier one has already made the request fail.
     pub(super) fn fails(&self, kind: Requests, disk: u8, streams: &mut Streams) -> bool {
         let mut fails = false;
         for fault in self.active.values() {
@@ -122,7 +123,7 @@ impl Faults {
         }
         fails
     }
-    /// How much longer a request to the machine's disk number `disk` takes, in nanoseconds.
+    /// Returns the additional latency of a request to the machine's disk number `disk`, in nanoseconds.
     pub(super) fn extra_ns(&self, disk: u8, streams: &mut Streams) -> u64 {
         self.active.values().fold(0u64, |sum, fault| match fault {
             DiskFault::Latency { extra } => {
@@ -131,7 +132,7 @@ impl Faults {
             DiskFault::Error { .. } | DiskFault::Full => sum,
         })
     }
-    /// Whether there is no room.
+    /// True if blocks that were never written have no room.
     pub(super) fn full(&self) -> bool {
         self.active.values().any(|fault| *fault == DiskFault::Full)
     }

@@ -1,23 +1,23 @@
-//! Disks: what is on them, what of it would survive a loss of power, and what is wrong with them.
+//! Disks: their contents, the writes that would not survive a loss of power, and their faults.
 //!
-//! The base of a disk is immutable and shared by every machine that has it; blocks of 4 KiB that were written belong to the
-//! disk. Writes of a guest are volatile until a flush covers them: reads see the newest version of each sector, and what a
-//! sector holds after a loss of power is one of its versions since the last covering flush. A disk is a value: it outlives
+//! The base of a disk is immutable and shared by all machines that use it; the 4 KiB blocks that were written belong to
+//! the disk. A guest's writes are volatile until a flush covers them: reads return the newest version of each sector, and
+//! after a loss of power a sector holds one of its versions since the last covering flush. A disk is a value: it outlives
 //! its machine, and a clone costs what was written since the last moment.
 //!
-//! - `base`, `map`: what lies under the written blocks; `content`: what reads see
-//! - `write`: what requests write; `cache`: the versions that are not durable yet
-//! - `loss`: what becomes of them when power goes, and of requests in flight
+//! - `base`, `map`: the content under the written blocks; `content`: the content that reads see
+//! - `write`: changes that requests make; `cache`: the versions that are not durable yet
+//! - `loss`: the effect of a loss of power on these versions and on requests in flight
 //! - `faults`: errors, latency, no room; `rot`: bits that flip; `draw`: draws
 //! - `moment`: a disk at a stop
 //!
-//! Not here: requests, their bounds and their latency (`virtio::blk`), when a fault begins and ends.
+//! Not here: requests, their bounds and their latency (`virtio::blk`); when a fault begins and ends.
 //!
 //! **Invariants.**
 //! - Logical sectors are atomic unless tearing is asked for.
-//! - A flush makes durable exactly the writes that had completed when it was submitted (virtio 1.2, 5.2.6), and more only
-//!   where the cache has no room.
-//! - Nothing is drawn but for a fault that is there, for bit rot, and when power is lost or a machine reset.
+//! - A flush makes durable exactly the writes that had completed when it was submitted (virtio 1.2, 5.2.6). Other writes
+//!   become durable only when the cache has no room.
+//! - Random numbers are drawn only for an active fault, for bit rot, at a loss of power and at a reset of the machine.
 
 mod base;
 mod cache;
@@ -55,68 +55,68 @@ pub(crate) use write::Change;
 
 /// Bytes of a block, the unit of copy-on-write.
 pub const BLOCK: u64 = 4096;
-/// Bytes of a sector, the unit in which requests count (virtio 1.2, 5.2.6). See [`SectorSize`] for what is atomic.
+/// Bytes of a sector, the unit in which requests count (virtio 1.2, 5.2.6). The atomic unit is [`SectorSize`].
 pub const SECTOR: u64 = 512;
-/// The largest disk: 16 TiB.
+/// Maximum size of a disk, in bytes: 16 TiB.
 pub const DISK_BYTES_MAX: u64 = 1 << 44;
 
-/// Why a disk could not be opened.
+/// Error of opening or configuring a disk.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
     /// The file cannot be opened or mapped.
     #[error("cannot open disk image {}", path.display())]
     Open {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The host's error.
         #[source]
         source: std::io::Error,
     },
-    /// The size is not one that a disk can have.
+    /// The size is zero, too large, or not whole sectors.
     #[error(
         "disk {name}: {bytes} bytes: a disk has whole sectors of {SECTOR} bytes, at least one and at most 16 TiB"
     )]
     Size {
-        /// Which disk.
+        /// Name of the disk.
         name: String,
-        /// What it would have.
+        /// Size in bytes.
         bytes: u64,
     },
-    /// The size is not one of whole logical sectors.
+    /// The size is not a multiple of the logical sector size.
     #[error("a disk of {bytes} bytes has no whole sectors of {sector} bytes")]
     Sectors {
-        /// What it has.
+        /// Size of the disk in bytes.
         bytes: u64,
         /// Bytes of a logical sector.
         sector: u64,
     },
-    /// The serial does not fit.
+    /// The serial is too long or not printable ASCII.
     #[error("disk serial \"{0}\": at most 20 bytes of printable ASCII")]
     Serial(String),
-    /// A machine gets disks that are not those that it was made with.
+    /// A machine is given disks other than those it was made with.
     #[error("{what}: {given} given, {machine} in the machine")]
     Other {
-        /// What differs.
+        /// Property that differs.
         what: &'static str,
-        /// In the disks that were given.
+        /// The property in the given disks.
         given: String,
-        /// In the machine.
+        /// The property in the machine's disks.
         machine: String,
     },
 }
 
-/// Bytes of a logical sector: what a drive writes as a whole or not at all.
+/// Size of a logical sector, which a drive writes as a whole or not at all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SectorSize {
     /// 512 bytes.
     #[default]
     Bytes512,
-    /// 4096 bytes. Requests must be aligned to them.
+    /// 4096 bytes. Requests must be aligned to this size.
     Bytes4096,
 }
 
 impl SectorSize {
-    /// In bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn bytes(self) -> u64 {
         match self {
@@ -126,7 +126,7 @@ impl SectorSize {
     }
 }
 
-/// One disk.
+/// Disk: content, volatile write cache and faults.
 #[derive(Clone)]
 pub struct Disk {
     content: Content,
@@ -139,28 +139,29 @@ type Block = [u8; BLOCK as usize];
 const ZEROES: &Block = &[0; BLOCK as usize];
 
 impl Disk {
-    /// An empty disk: zeroes.
+    /// Creates an empty disk, which holds zeroes.
     ///
     /// # Errors
-    /// When it has no such size.
+    /// Returns an error if a disk cannot have this size.
     pub fn zeroed(bytes: u64) -> Result<Disk, DiskError> {
         Disk::new(Base::Zero, bytes, "zeroed")
     }
 
-    /// A disk with this content.
+    /// Creates a disk with this content.
     ///
     /// # Errors
-    /// When its length is no size of a disk.
+    /// Returns an error if a disk cannot have the content's length.
     pub fn from_bytes(content: Arc<[u8]>) -> Result<Disk, DiskError> {
         let bytes = content.len() as u64;
         Disk::new(Base::Bytes(content), bytes, "in memory")
     }
 
-    /// A disk whose base is a file, rounded up to whole sectors. The file is mapped, never written, and must not change
-    /// while the disk lives; `digest` is its blake3, computed when it is wanted and not given.
+    /// Creates a disk whose base is a file, rounded up to whole sectors.
+    /// The file is mapped, never written, and must not change while the disk lives. `digest` is its blake3; if it is not
+    /// given, it is computed when it is first needed.
     ///
     /// # Errors
-    /// When it cannot be mapped or has no size of a disk.
+    /// Returns an error if the file cannot be mapped or a disk cannot have its size.
     pub fn open(path: &Path, digest: Option<[u8; 32]>) -> Result<Disk, DiskError> {
         let file =
             MappedFile::open(path).map_err(|source| DiskError::Open { path: path.to_owned(), source })?;
@@ -178,10 +179,10 @@ impl Disk {
         Ok(Disk { content, sector, cache: Cache::default(), faults: Faults::default() })
     }
 
-    /// The same disk with logical sectors of this size. What is in its cache becomes durable.
+    /// Returns the disk with logical sectors of this size. The content of its cache becomes durable.
     ///
     /// # Errors
-    /// When it does not have whole ones.
+    /// Returns an error if the disk's size is not a multiple of this sector size.
     pub fn with_sectors(mut self, sector: SectorSize) -> Result<Disk, DiskError> {
         let bytes = self.len();
         if !bytes.is_multiple_of(sector.bytes()) {
@@ -191,88 +192,89 @@ impl Disk {
         Ok(Disk { sector, ..self })
     }
 
-    /// Bytes.
+    /// Returns the size in bytes.
     pub fn len(&self) -> u64 {
         self.content.bytes()
     }
-    /// Always false: there is at least a sector.
+    /// Returns false: a disk has at least one sector.
     pub fn is_empty(&self) -> bool {
         false
     }
-    /// The size of its logical sectors.
+    /// Returns the size of its logical sectors.
     pub fn sector_size(&self) -> SectorSize {
         self.sector
     }
-    /// Whether `len` bytes at `offset` are on the disk.
+    /// True if `len` bytes at `offset` are on the disk.
     pub fn contains(&self, offset: u64, len: u64) -> bool {
         offset.checked_add(len).is_some_and(|end| end <= self.len())
     }
 
-    /// Read the newest versions. What lies beyond the end is zero.
+    /// Reads the newest versions. Bytes beyond the end are zero.
     pub fn read(&self, offset: u64, buf: &mut [u8]) {
         self.content.read(offset, buf);
     }
 
-    /// Write by the host's hand, durably, and all that was written before with it. What lies beyond the end is dropped.
+    /// Writes on behalf of the host. This write and all earlier ones become durable. Bytes beyond the end are dropped.
     pub fn write(&mut self, offset: u64, content: &[u8]) {
         self.cache.clear();
         self.content.write(offset, content);
     }
 
-    /// The numbers of blocks that were written at some time, ascending.
+    /// Returns the numbers of all blocks that were ever written, in ascending order.
     pub fn written_blocks(&self) -> BTreeSet<u64> {
         self.content.written_blocks()
     }
 
-    /// Bytes of versions in the cache: of what sectors held before writes that no flush has covered.
+    /// Returns the bytes of old versions in the cache, i.e. of sectors as they were before writes that no flush has
+    /// covered.
     pub fn cached_bytes(&self) -> u64 {
         self.cache.bytes()
     }
 
-    /// Do something to the disk, under a name. Whatever had that name ends.
+    /// Begins a fault with the name `id`, which replaces the fault of that name, if any.
     ///
     /// # Errors
-    /// It is no fault, or there are too many.
+    /// Returns an error if the fault's parameters are invalid, or if the disk would have more than [`FAULTS_MAX`] faults.
     pub fn apply(&mut self, id: u64, fault: DiskFault) -> Result<(), DiskFaultError> {
         self.faults.apply(id, fault)
     }
-    /// End the fault with this name. Returns whether there was one.
+    /// Ends the fault with this name. Returns false if there is none.
     pub fn heal(&mut self, id: u64) -> bool {
         self.faults.heal(id)
     }
-    /// End all faults. What they did stays done.
+    /// Ends all faults. Their past effects remain.
     pub fn heal_all(&mut self) {
         self.faults.heal_all();
     }
-    /// The faults that it has.
+    /// Returns the active faults by name.
     pub fn faults(&self) -> &BTreeMap<u64, DiskFault> {
         self.faults.active()
     }
-    /// Whether a request of this kind fails.
+    /// True if a fault makes a request of this kind fail.
     pub(crate) fn fails(&self, kind: Requests, disk: u8, streams: &mut Streams) -> bool {
         self.faults.fails(kind, disk, streams)
     }
-    /// How much longer a request takes, in nanoseconds.
+    /// Returns the additional latency of a request due to faults, in nanoseconds.
     pub(crate) fn extra_ns(&self, disk: u8, streams: &mut Streams) -> u64 {
         self.faults.extra_ns(disk, streams)
     }
 
-    /// blake3 of the base.
+    /// Returns the blake3 digest of the base.
     pub fn base_digest(&mut self) -> [u8; 32] {
         self.content.base_digest()
     }
 
-    /// The digest of all of it. Costs what changed since the last.
+    /// Returns the digest of the whole disk. Costs time by the changes since the last call.
     pub(crate) fn digest(&mut self) -> Digest {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.base_digest()).update(&self.content.sum().digest().0);
         hasher.update(&self.sector.bytes().to_le_bytes()).update(&self.cache.digest().0);
-        // Plain data: there is nothing in it that cannot be written.
+        // Plain data, which postcard can always encode.
         hasher.update(&postcard::to_stdvec(&self.faults).unwrap_or_default());
         Digest(*hasher.finalize().as_bytes())
     }
 
-    /// What is unflushed, for people who compare two runs.
+    /// Describes the unflushed writes, for people who compare two runs.
     pub(crate) fn cache_text(&mut self) -> String {
         let digest = self.cache.digest();
         format!("{:?}, digest {digest}", self.cache)

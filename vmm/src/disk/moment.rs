@@ -1,7 +1,7 @@
-//! A disk at a stop: blocks, cache and faults, and what disk it is a moment of.
+//! A moment of a disk: blocks, cache and faults, and the properties that identify the disk.
 //!
-//! Taking one costs what was written since the last; the cache is shared, not copied. In a file the blocks are a tree of
-//! pages, and all else is one string of bytes.
+//! Taking one costs what was written since the last one; the cache is shared, not copied. In a file the blocks are a tree
+//! of pages, and the rest is one string of bytes.
 
 use std::fmt;
 
@@ -14,37 +14,37 @@ use super::faults::{DiskFaultError, Faults};
 use super::{BLOCK, DISK_BYTES_MAX, Disk, SectorSize};
 use crate::digest::LeafSum;
 
-/// What a disk is, whatever is on it.
+/// Fixed properties of a disk, independent of its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Make {
     pub(crate) bytes: u64,
     pub(crate) sector: SectorSize,
-    /// blake3 of the base, where it was known: not of a large image that nobody hashed.
+    /// blake3 of the base if it was known. It is not computed for this, since hashing a large image is slow.
     pub(crate) base: Option<[u8; 32]>,
 }
 
-/// Where a disk was.
+/// State of a disk at a stop.
 #[derive(Debug, Clone)]
 pub struct DiskMoment {
-    /// The blocks that were written: what differs from its base.
+    /// Written blocks, i.e. the difference from the base.
     pub blocks: Tree,
-    /// The sum of their hashes.
+    /// Sum of the blocks' hashes.
     pub sum: LeafSum,
     pub(crate) make: Make,
     cache: Cache,
     faults: Faults,
 }
 
-/// A moment of a disk as a file has it.
+/// Moment of a disk in the form of a file.
 #[derive(Debug, Clone)]
 pub struct DiskParts {
-    /// The blocks.
+    /// Written blocks.
     pub blocks: Tree,
-    /// All else.
+    /// Encoded properties, faults and cache.
     pub state: Vec<u8>,
 }
 
-/// The head of [`DiskParts::state`]; the contents of the cache follow.
+/// Head of [`DiskParts::state`]; the contents of the cache follow it.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     make: Make,
@@ -52,63 +52,63 @@ struct Stored {
     cache: Head,
 }
 
-/// Why something stored is no moment of a disk.
+/// Defect of a stored moment of a disk.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DiskMomentError {
-    /// The bytes do not say anything.
+    /// The bytes cannot be decoded.
     #[error("its state cannot be read: {0}")]
     Encoding(String),
-    /// There is no such disk.
-    #[error("{bytes} bytes in sectors of {sector}: no disk has that")]
+    /// A disk cannot have this size.
+    #[error("a disk cannot have {bytes} bytes in sectors of {sector} bytes")]
     Make {
-        /// Its size.
+        /// Size of the disk in bytes.
         bytes: u64,
-        /// Its sectors' size.
+        /// Size of its sectors in bytes.
         sector: u64,
     },
-    /// A block lies beyond the end.
-    #[error("block {block} of a disk of {blocks} blocks")]
+    /// A block lies beyond the end of the disk.
+    #[error("block {block} is beyond the end of a disk of {blocks} blocks")]
     Block {
-        /// Which.
+        /// Number of the block.
         block: u64,
-        /// How many there are.
+        /// Number of blocks of the disk.
         blocks: u64,
     },
-    /// The cache.
+    /// The stored cache is invalid.
     #[error("its cache: {0}")]
     Cache(#[from] LogError),
-    /// The faults.
+    /// The stored faults are invalid.
     #[error("its faults: {0}")]
     Faults(#[from] DiskFaultError),
 }
 
 impl DiskMoment {
-    /// Bytes of versions in the cache, which no flush has covered.
+    /// Returns the bytes of versions in the cache that no flush has covered.
     pub fn cached_bytes(&self) -> u64 {
         self.cache.bytes()
     }
 
-    /// Whether both have the same cache, as the same object.
+    /// True if both moments share one cache object.
     #[cfg(test)]
     pub(super) fn shares_cache_with(&self, other: &DiskMoment) -> bool {
         self.cache.shares(&other.cache)
     }
 
-    /// What a file has of it.
+    /// Returns the form that is stored in a file.
     #[must_use]
     pub fn to_parts(&self) -> DiskParts {
         let (cache, contents) = self.cache.to_parts(self.make.sector);
         let stored = Stored { make: self.make.clone(), faults: self.faults.clone(), cache };
-        // Plain data: there is nothing in it that cannot be written.
+        // Plain data, which postcard can always encode.
         let mut state = postcard::to_stdvec(&stored).unwrap_or_default();
         state.extend(contents);
         DiskParts { blocks: self.blocks.clone(), state }
     }
 
-    /// A moment from a file, which is not trusted.
+    /// Restores a moment from a file, which is not trusted.
     ///
     /// # Errors
-    /// When it is none of any disk.
+    /// Returns an error if the parts are not a valid moment of some disk.
     pub fn from_parts(parts: &DiskParts) -> Result<DiskMoment, DiskMomentError> {
         let encoding = |error: postcard::Error| DiskMomentError::Encoding(error.to_string());
         let (stored, contents): (Stored, _) = postcard::take_from_bytes(&parts.state).map_err(encoding)?;
@@ -129,19 +129,19 @@ impl DiskMoment {
 }
 
 impl Disk {
-    /// What disk this is.
+    /// Returns the disk's fixed properties.
     pub(crate) fn make(&self) -> Make {
         Make { bytes: self.len(), sector: self.sector, base: self.content.known_base_digest() }
     }
 
-    /// A moment of it. Blocks that were written since the last one are added to `pool`.
+    /// Takes a moment of the disk. Blocks that were written since the last one are added to `pool`.
     pub(crate) fn moment(&mut self, pool: &Pool) -> DiskMoment {
         let (blocks, sum) = self.content.moment(pool);
         let (cache, faults) = (self.cache.clone(), self.faults.clone());
         DiskMoment { blocks, sum, make: self.make(), cache, faults }
     }
 
-    /// Go to where a moment of a disk of this make was.
+    /// Restores the disk to a moment of a disk with the same properties.
     pub(crate) fn restore(&mut self, then: &DiskMoment) {
         self.content.restore(&then.blocks, then.sum);
         self.cache.clone_from(&then.cache);
@@ -150,7 +150,7 @@ impl Disk {
 }
 
 impl Make {
-    /// What tells it from a disk of another make, in both: bases are compared where both are known.
+    /// Returns the first property that differs, with both values. Bases are compared only if both digests are known.
     pub(crate) fn difference(&self, other: &Make) -> Option<(&'static str, String, String)> {
         let differ =
             |what, a: &dyn fmt::Display, b: &dyn fmt::Display| Some((what, a.to_string(), b.to_string()));
@@ -162,7 +162,7 @@ impl Make {
         }
         match (self.base, other.base) {
             (Some(a), Some(b)) if a != b => {
-                differ("what a disk is based on", &crate::digest::Digest(a), &crate::digest::Digest(b))
+                differ("base of a disk", &crate::digest::Digest(a), &crate::digest::Digest(b))
             }
             _ => None,
         }

@@ -1,4 +1,4 @@
-//! Bit rot: bits of what was written flip, durably and at once.
+//! Bit rot: bits of written blocks flip, durably and at once.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,22 @@ use rand_chacha::rand_core::Rng;
 use super::cache::{Before, Record};
 use super::{BLOCK, Disk, draw};
 
-/// The most bits that flip at a time.
+/// Maximum number of bits that flip at a time.
 pub const ROT_BITS_MAX: u32 = 1 << 16;
 
-/// A bit that flipped.
+/// Bit that flipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlippedBit {
-    /// Where its byte is on the disk.
+    /// Offset of its byte on the disk.
     pub offset: u64,
-    /// Which bit of it.
+    /// Number of the bit within the byte, 0-7.
     pub bit: u8,
 }
 
 impl Disk {
-    /// Flip `bits` drawn bits (at most [`ROT_BITS_MAX`]) in drawn blocks of 4 KiB that were written at some time; a bit
-    /// that is drawn twice flips once. The cells are bad, so a bit flips in each version that its sector may come to hold
-    /// after a loss of power. What is written there from now on is as it should be.
+    /// Flips `bits` random bits (at most [`ROT_BITS_MAX`]) in random 4 KiB blocks that were ever written.
+    /// A bit that is drawn twice flips once. The medium itself is damaged, so a bit flips in every version that its
+    /// sector may hold after a loss of power. Later writes to it are stored correctly.
     pub fn rot(&mut self, bits: u32, rng: &mut impl Rng) -> Vec<FlippedBit> {
         let blocks: Vec<u64> = self.content.written_blocks().into_iter().collect();
         let mut masks: BTreeMap<u64, u8> = BTreeMap::new();
@@ -49,7 +49,7 @@ impl Disk {
     }
 }
 
-/// A record with what flipped in its sectors.
+/// Returns a record with the flipped bits of its sectors.
 fn flipped(record: &Record, size: u64, masks: &BTreeMap<u64, u8>) -> Record {
     let (start, len) = (record.sector * size, u64::from(record.sectors) * size);
     let mut range = masks.range(start..start + len).peekable();

@@ -1,32 +1,32 @@
-//! What requests write: each changes some ranges, and leaves behind what was there.
+//! Writes of requests: each request changes some ranges and keeps their old content in the cache.
 
 use super::cache::Record;
 use super::content::for_blocks;
 use super::{BLOCK, Disk, ZEROES};
 
-/// What a request writes to one range. Offsets and lengths are those of whole logical sectors on the disk.
+/// Change that a request makes to one range. Offset and length are multiples of the logical sector size, within the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// This.
+    /// Content is written.
     Write {
-        /// Where, in bytes.
+        /// Offset in bytes.
         offset: u64,
-        /// What.
+        /// Bytes to write.
         content: Vec<u8>,
     },
-    /// Zeroes.
+    /// Zeroes are written.
     Zero {
-        /// Where, in bytes.
+        /// Offset in bytes.
         offset: u64,
-        /// How many.
+        /// Length in bytes.
         len: u64,
-        /// Whether this takes room on a thin device. Where it does not, blocks that were never written stay so.
+        /// True if this takes room on a thin-provisioned device. If false, blocks that were never written remain so.
         takes_room: bool,
     },
 }
 
 impl Change {
-    /// How many bytes it changes.
+    /// Returns the number of bytes that it changes.
     pub(crate) fn bytes(&self) -> u64 {
         self.range().1
     }
@@ -39,7 +39,7 @@ impl Change {
 }
 
 impl Disk {
-    /// Whether there is room for what a request writes.
+    /// True if the disk has room for these changes.
     pub(crate) fn has_room(&self, changes: &[Change]) -> bool {
         let fits = |change: &Change| {
             let (offset, len) = change.range();
@@ -50,7 +50,7 @@ impl Disk {
         !self.faults.full() || changes.iter().all(fits)
     }
 
-    /// A request that writes completes: its versions are volatile. Returns its number.
+    /// Applies a request that writes and completes now. The changes are volatile. Returns the number of the write.
     pub(crate) fn complete(&mut self, changes: &[Change]) -> u64 {
         let write = self.cache.number();
         for change in changes {
@@ -58,16 +58,17 @@ impl Disk {
         }
         write
     }
-    /// A flush that is submitted now covers writes with numbers below this.
+    /// Returns the number below which a flush that is submitted now covers all writes.
     pub(crate) fn completed(&self) -> u64 {
         self.cache.completed()
     }
-    /// A flush completes that covers writes with numbers below this.
+    /// Completes a flush, which makes writes with numbers below `covers` durable.
     pub(crate) fn flush(&mut self, covers: u64) {
         self.cache.flush(covers, self.sector);
     }
 
-    /// Bring in one change of a write, and keep what was there. `bounded`: as the cache has room.
+    /// Applies one change of a write and keeps the old content in the cache. If `bounded`, the cache is destaged to its
+    /// bound.
     pub(super) fn change(&mut self, write: u64, change: &Change, bounded: bool) {
         let size = self.sector.bytes();
         let (offset, len) = change.range();
@@ -81,7 +82,7 @@ impl Disk {
             if !takes_room && before.part(0, range.len()) == new && self.content.written(block).is_none() {
                 return;
             }
-            // Also when it changes nothing: what is there may be lost where this write survives.
+            // Recorded even if the bytes are equal: the old content may be lost where this write survives.
             let sector = (block * BLOCK + at as u64) / size;
             let sectors = (range.len() as u64 / size) as u8;
             self.cache.push(Record { write, sector, sectors, before }, self.sector);

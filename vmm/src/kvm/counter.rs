@@ -1,12 +1,12 @@
-//! A count of the conditional branches that a guest retires, and a signal when there were so many: the narrow side of a
-//! processor's counters, so that tests can put others in their place.
+//! A counter of the conditional branches that a guest retires, which signals at a given count, behind a narrow trait so
+//! that tests can replace it.
 //!
-//! The signal comes late, by as much as the host makes of it, or not at all: it is there to get control back, and nothing else
-//! is concluded from it. What was counted is asked for, each time that the guest was left.
+//! The signal comes late, by an amount that depends on the host, or not at all. It only takes control back, and nothing
+//! else is concluded from it. The count is read each time that the guest was left.
 //!
-//! Which event it is depends on the processor: 0x01c4 on Intel's up to Comet Lake, 0x11c4 from Ice Lake on, 0xd1 on AMD's Zen
-//! (whose counts are exact only with bit 54 of MSR 0xc0011020 set, which a host's administrator does). Guests find out which
-//! one counts here (`everett doctor`); no name is asked.
+//! The event depends on the processor: 0x01c4 on Intel up to Comet Lake, 0x11c4 from Ice Lake on, 0xd1 on AMD Zen (whose
+//! counts are exact only if bit 54 of MSR 0xc0011020 is set, which the host's administrator does). Guests find out by
+//! running which event counts on this host (`everett doctor`); the processor's name is not used.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -18,45 +18,52 @@ use std::os::fd::AsRawFd;
 use super::error::KvmError;
 use super::perf::{self, Attributes, EXCLUDE_HV};
 
-/// Counts what the guest retires.
+/// Counter of the branches that the guest retires.
 pub trait Counter: Debug + Send {
-    /// Count from 0 on from here, and interrupt this thread some time after so many.
+    /// Restarts the count at 0, and signals this thread some time after `after` branches.
     ///
     /// # Errors
-    /// The host has none, or no longer.
+    /// Returns an error if the host has no counter, or has taken it away.
     fn arm(&mut self, after: u64) -> Result<(), KvmError>;
-    /// How many there were since [`Counter::arm`], each once.
+    /// Returns the number of branches since [`Counter::arm`], each counted once.
     ///
     /// # Errors
-    /// [`KvmError::Disturbed`] where some were not counted.
+    /// Returns [`KvmError::Disturbed`] if some branches were not counted.
     fn read(&mut self) -> Result<u64, KvmError>;
 }
 
 const PERF_TYPE_RAW: u32 = 4;
-/// Bits of `read_format`: how long the event was wanted, and how long it was on a counter.
+/// Bits of `read_format`: the time for which the event was enabled, and for which it was on a counter.
 const TIMES: u64 = 0b11;
-/// Bits of `flags`: begin stopped; always on a counter or not at all; do not count the host.
+/// Bit of `flags`: begin stopped.
 const DISABLED: u64 = 1;
+/// Bit of `flags`: always on a counter, or not at all.
 const PINNED: u64 = 1 << 2;
+/// Bit of `flags`: do not count the host.
 const EXCLUDE_HOST: u64 = 1 << 19;
-/// PERF_EVENT_IOC_ENABLE, _DISABLE, _RESET and _PERIOD.
+/// PERF_EVENT_IOC_ENABLE.
 const ENABLE: libc::c_ulong = 0x2400;
+/// PERF_EVENT_IOC_DISABLE.
 const DISABLE: libc::c_ulong = 0x2401;
+/// PERF_EVENT_IOC_RESET.
 const RESET: libc::c_ulong = 0x2403;
+/// PERF_EVENT_IOC_PERIOD.
 const PERIOD: libc::c_ulong = 0x4008_2404;
-/// Of `fcntl`, with who gets the signal (include/uapi/asm-generic/fcntl.h).
+/// Command of `fcntl` that sets the signal (include/uapi/asm-generic/fcntl.h).
 const F_SETSIG: libc::c_int = 10;
+/// Command of `fcntl` that sets the receiver of the signal.
 const F_SETOWN_EX: libc::c_int = 15;
+/// Type of a receiver that is a thread.
 const F_OWNER_TID: libc::c_int = 0;
-/// So many never come.
+/// Maximum period: a count that is never reached.
 const PERIOD_MAX: u64 = 1 << 40;
 
-/// A counter of the processor's, for guests that this thread runs.
+/// Counter of the processor, for guests that this thread runs.
 #[derive(Debug)]
 pub struct PerfCounter {
     event: u64,
     file: File,
-    /// It counts what this thread does.
+    /// Thread whose guests it counts.
     thread: libc::pid_t,
 }
 
@@ -65,15 +72,15 @@ fn done(answer: libc::c_int) -> io::Result<()> {
 }
 
 fn this_thread() -> libc::pid_t {
-    // SAFETY: it only tells.
+    // SAFETY: the call has no preconditions and changes nothing.
     unsafe { libc::gettid() }
 }
 
 impl PerfCounter {
-    /// Count a raw event in guests that this thread runs, and nowhere else.
+    /// Opens a counter of a raw event in guests that this thread runs, and nowhere else.
     ///
     /// # Errors
-    /// When the host has no such counter, or allows none.
+    /// Returns an error if the host has no such counter, or does not allow it.
     pub fn open(event: u64) -> io::Result<PerfCounter> {
         let file = perf::open(Attributes {
             type_: PERF_TYPE_RAW,
@@ -89,20 +96,20 @@ impl PerfCounter {
         Ok(counter)
     }
 
-    /// Whether a signal of this thread's counters has come since the last call.
+    /// True if a signal of this thread's counters has come since the last call.
     pub fn has_overflowed() -> bool {
         OVERFLOWED.replace(false)
     }
 
-    /// Count from 0 on, and send a signal some time after so many.
+    /// Restarts the count at 0, and sends a signal some time after `after` events.
     ///
     /// # Errors
-    /// When the host does not take it.
+    /// Returns an error if the host refuses.
     pub fn start(&mut self, after: u64) -> io::Result<()> {
         if self.thread != this_thread() {
             *self = PerfCounter::open(self.event)?;
         }
-        // A signal of the stretch before says nothing of this one.
+        // A signal of the previous stretch must not count for this one.
         OVERFLOWED.set(false);
         let period = after.clamp(1, PERIOD_MAX);
         let fd = self.file.as_raw_fd();
@@ -115,15 +122,15 @@ impl PerfCounter {
         }
     }
 
-    /// How many there were since it was started; nothing if some were not counted.
+    /// Returns the number of events since the counter was started; `None` if some were not counted.
     ///
     /// # Errors
-    /// When the host does not tell.
+    /// Returns an error if the host cannot read the counter.
     pub fn counted(&mut self) -> io::Result<Option<u64>> {
         let mut bytes = [0; 24];
         match self.file.read_exact(&mut bytes) {
             Ok(()) => {}
-            // How a pinned counter says that it lost its place on the processor.
+            // A pinned counter reports in this way that it lost its place on the processor.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             Err(error) => return Err(error),
         }

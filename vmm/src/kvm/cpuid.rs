@@ -1,17 +1,17 @@
-//! The CPU model's CPUID as KVM takes it.
+//! The CPU model's CPUID in the form that KVM takes.
 //!
-//! The table is the soft CPU's. What lies beyond the last leaf shows the last basic one there; KVM does the same for a
-//! CPU of this vendor. KVM sets the APIC bit by IA32_APIC_BASE as the soft CPU does.
+//! The table is the soft CPU's. A leaf beyond the last one shows the last basic leaf; KVM does the same for a CPU of this
+//! vendor. KVM sets the APIC bit by IA32_APIC_BASE as the soft CPU does.
 
 use everett_cpu::cpuid::leaves;
 use kvm_bindings::{CpuId, KVM_CPUID_FLAG_SIGNIFCANT_INDEX, kvm_cpuid_entry2};
 
 use super::error::KvmError;
 
-/// The table for a vCPU.
+/// Returns the table for a vCPU.
 ///
 /// # Errors
-/// When it has more rows than KVM takes.
+/// Returns an error if it has more rows than KVM takes.
 pub fn table(apic_base: u64) -> Result<CpuId, KvmError> {
     let entries: Vec<kvm_cpuid_entry2> = leaves(apic_base)
         .into_iter()
@@ -38,9 +38,9 @@ mod tests {
         let table = table(0xfee0_0900).unwrap();
         let row =
             |leaf| table.as_slice().iter().find(|row| row.function == leaf).copied().unwrap_or_default();
-        // x2APIC and the TSC deadline.
+        // Bits of x2APIC and the TSC deadline.
         assert_eq!(row(1).ecx & (1 << 21 | 1 << 24), 0);
-        // RDRAND, RDSEED, TSC_ADJUST.
+        // Bits of RDRAND, RDSEED, TSC_ADJUST.
         assert_eq!((row(1).ecx & 1 << 30, row(7).ebx & (1 << 18 | 1 << 1)), (0, 0));
         assert!(table.as_slice().iter().all(|row| row.function >> 8 != 0x40_0000));
     }

@@ -1,22 +1,22 @@
-//! What can go wrong with KVM, in one line each.
+//! Errors of KVM, one line each.
 
 use std::io;
 
 use vmm_sys_util::errno;
 
-/// Why KVM did not do what it was asked for.
+/// Reason for which KVM did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum KvmError {
-    /// There is no such device.
+    /// The device does not exist.
     #[error("/dev/kvm does not exist: this host offers no virtualisation, or its kvm module is not loaded")]
     Absent,
-    /// The user may not open it.
+    /// The user may not open the device.
     #[error("/dev/kvm: permission denied; membership in the group that owns it (often kvm) is needed")]
     Denied,
-    /// Another interface than the one that there has been since 2007.
+    /// The interface is not version 12, the only one since 2007.
     #[error("/dev/kvm has API version {0}, and 12 is the only one known")]
     Version(i32),
-    /// A capability without which nothing works.
+    /// A required capability is missing.
     #[error("this host's KVM lacks {0}")]
     Lacks(&'static str),
     /// Guest memory is not one region from address 0.
@@ -28,33 +28,33 @@ pub enum KvmError {
     /// KVM has no such MSR.
     #[error("this host's KVM cannot read the guest's MSR {0:#x}")]
     MsrRead(u32),
-    /// What the guest executed is worth nothing, because of what the host did meanwhile. Another time it may go well.
+    /// The host disturbed the guest, so the result of the run is discarded. Another attempt may succeed.
     #[error("the host disturbed the guest: {0}")]
     Disturbed(String),
-    /// The soft CPU beside KVM has panicked, with this message: a defect of Everett's, and nothing of the host's.
+    /// The soft CPU beside KVM has panicked with this message: a defect of Everett, not of the host.
     #[error("{0}")]
     Panic(String),
-    /// An exit that nothing of ours asks for.
+    /// KVM returned an exit that is neither known nor asked for.
     #[error("KVM ended a run in an unexpected way: {0}")]
     Exit(String),
     /// A request failed.
     #[error("KVM: {what}: {}", explain(source))]
     Request {
-        /// What was wanted.
+        /// Request that failed.
         what: &'static str,
-        /// Why it failed.
+        /// The host's error.
         source: io::Error,
     },
 }
 
 impl KvmError {
-    /// The request for `what` has just failed with this error.
+    /// Returns the error of the request `what`.
     pub(crate) fn request(what: &'static str, error: errno::Error) -> KvmError {
         KvmError::Request { what, source: io::Error::from_raw_os_error(error.errno()) }
     }
 }
 
-/// The usual reasons in the words of this interface, others in the system's.
+/// Explains the usual error numbers in terms of KVM, others in the system's words.
 fn explain(error: &io::Error) -> String {
     let known = match error.raw_os_error() {
         Some(libc::ENOMEM) => "the host is out of memory, or has no room for another virtual machine",
@@ -70,11 +70,11 @@ fn explain(error: &io::Error) -> String {
     known.to_owned()
 }
 
-/// How often a request that a signal interrupted is made again. Signals that come faster than the kernel makes a virtual
-/// machine would keep it busy for ever.
+/// Maximum number of attempts of a request that signals interrupt.
+/// Signals that come faster than the kernel creates a virtual machine would otherwise interrupt it forever.
 const TRIES_MAX: u32 = 1000;
 
-/// Make a request that may wait in the kernel, again if a signal interrupts it.
+/// Makes a request that may wait in the kernel, and repeats it if a signal interrupts it.
 pub(crate) fn uninterrupted<T>(
     what: &'static str,
     mut request: impl FnMut() -> Result<T, errno::Error>,
@@ -88,9 +88,9 @@ pub(crate) fn uninterrupted<T>(
     }
 }
 
-/// The result of a request, with what was wanted in the error.
+/// Result of a request whose error can be given the request's name.
 pub(crate) trait Wanted<T> {
-    /// Name what was wanted.
+    /// Names the request in the error.
     fn wanted(self, what: &'static str) -> Result<T, KvmError>;
 }
 

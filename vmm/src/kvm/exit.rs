@@ -1,4 +1,4 @@
-//! Why a vCPU stopped, read from the page that KVM shares, and the answers that are written there.
+//! Exits of a vCPU, read from the page that KVM shares, and the answers that are written there.
 #![allow(unsafe_code)]
 
 use kvm_bindings::{
@@ -10,30 +10,30 @@ use kvm_bindings::{
 
 use super::error::KvmError;
 
-/// The longest instruction there is.
+/// Maximum length of an instruction, in bytes.
 const INSTRUCTION_BYTES_MAX: usize = 15;
-/// Where data of port accesses lies in the shared pages: the second page, by definition of the interface.
+/// Offset of the data of port accesses in the shared pages: the second page, by definition of the interface.
 const DATA_PAGE: u64 = 4096;
 
-/// An instruction that KVM cannot execute.
+/// Instruction that KVM cannot execute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failure {
-    /// `KVM_INTERNAL_ERROR_*`. Only emulation can be made up for.
+    /// Kind of failure, `KVM_INTERNAL_ERROR_*`. The soft CPU can replace only emulation.
     pub suberror: u32,
-    /// The instruction's bytes, as far as KVM says.
+    /// Bytes of the instruction, if KVM tells them.
     pub bytes: [u8; INSTRUCTION_BYTES_MAX],
-    /// How many.
+    /// Number of bytes that KVM tells.
     pub len: u8,
 }
 
 impl Failure {
-    /// Whether an instruction is what KVM failed at.
+    /// True if KVM failed to emulate an instruction.
     pub fn is_emulation(&self) -> bool {
         self.suberror == KVM_INTERNAL_ERROR_EMULATION
     }
 }
 
-/// Why a vCPU stopped.
+/// Reason for which a vCPU stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KvmExit {
     /// A load from an address that is not RAM.
@@ -52,32 +52,32 @@ pub enum KvmExit {
         /// Zero-extended.
         value: u64,
     },
-    /// IN, or so many iterations of INS.
+    /// IN, or `count` iterations of INS.
     PioRead {
         /// Port.
         port: u16,
         /// Bytes: 1, 2 or 4.
         size: u8,
-        /// How many values are wanted.
+        /// Number of values to read.
         count: u32,
     },
-    /// OUT, or so many iterations of OUTS.
+    /// OUT, or `count` iterations of OUTS.
     PioWrite {
         /// Port.
         port: u16,
         /// Bytes: 1, 2 or 4.
         size: u8,
-        /// How many values there are.
+        /// Number of values written.
         count: u32,
     },
-    /// RDMSR of an MSR that the filter holds back, or that KVM has not.
+    /// RDMSR of an MSR that the filter denies or that KVM does not have.
     MsrRead {
-        /// Which.
+        /// Number of the MSR.
         index: u32,
     },
-    /// WRMSR of one, or of a value that KVM does not take.
+    /// WRMSR of an MSR that the filter denies or that KVM does not have, or of a value that KVM refuses.
     MsrWrite {
-        /// Which.
+        /// Number of the MSR.
         index: u32,
         /// The value.
         value: u64,
@@ -94,12 +94,12 @@ pub enum KvmExit {
     Interrupted,
     /// A debug exception that the host asked for.
     Debug,
-    /// KVM failed at an instruction.
+    /// KVM failed to execute an instruction.
     Failure(Failure),
 }
 
 impl KvmExit {
-    /// Whether the instruction is finished by the next entry only.
+    /// True if the instruction is finished only by the next entry.
     pub fn is_unfinished(&self) -> bool {
         use KvmExit::*;
         matches!(
@@ -114,7 +114,7 @@ impl KvmExit {
     }
 }
 
-/// What the last run ended with.
+/// Returns the exit of the last run.
 pub(super) fn read(run: &kvm_run) -> Result<KvmExit, KvmError> {
     let exit = &run.__bindgen_anon_1;
     Ok(match run.exit_reason {
@@ -174,13 +174,14 @@ pub(super) fn read(run: &kvm_run) -> Result<KvmExit, KvmError> {
 
 fn failure(run: &kvm_run) -> Failure {
     // SAFETY: the exit reason is an internal error, of which this variant is the longer form: the fields up to `ndata`
-    // are those of all, and what lies behind is looked at only if that says so.
+    // are common to all forms, and the fields after them are read only if `ndata` and the flags say that they are
+    // present.
     let failed = unsafe { run.__bindgen_anon_1.emulation_failure };
     let mut failure = Failure { suberror: failed.suberror, bytes: [0; INSTRUCTION_BYTES_MAX], len: 0 };
     let flag = u64::from(KVM_INTERNAL_ERROR_EMULATION_FLAG_INSTRUCTION_BYTES);
-    // The flags are one word, the instruction's length and bytes are two.
+    // The flags take one word, the instruction's length and bytes take two.
     if failure.is_emulation() && failed.ndata >= 3 && failed.flags & flag != 0 {
-        // SAFETY: the flag says that the instruction's bytes are there.
+        // SAFETY: the flag says that the instruction's bytes are present.
         let instruction = unsafe { failed.__bindgen_anon_1.__bindgen_anon_1 };
         failure.len = instruction.insn_size.min(INSTRUCTION_BYTES_MAX as u8);
         failure.bytes = instruction.insn_bytes;
@@ -188,29 +189,29 @@ fn failure(run: &kvm_run) -> Failure {
     failure
 }
 
-/// The data of a port access: `count * size` bytes.
+/// Returns the data of a port access: `count * size` bytes.
 ///
 /// # Panics
-/// If the last exit was none.
+/// Panics if the last exit was not a port access.
 pub(super) fn port_data(run: &mut kvm_run, size: u8, count: u32) -> &mut [u8] {
     assert_eq!(run.exit_reason, KVM_EXIT_IO, "the last exit was a port access");
     let len = usize::from(size) * count as usize;
     assert!(len as u64 <= DATA_PAGE);
     let start = std::ptr::from_mut(run).cast::<u8>();
-    // SAFETY: `read` has seen that the data lies in the page behind the one that `run` begins, which KVM shares as well
-    // (the mapping has KVM_GET_VCPU_MMAP_SIZE bytes, at least three pages on x86), and nobody writes it until the next
-    // entry.
+    // SAFETY: `read` has checked that the data lies in the page after the one that `run` begins. KVM shares that page,
+    // too (the mapping has KVM_GET_VCPU_MMAP_SIZE bytes, at least three pages on x86), and it is not written until the
+    // next entry.
     unsafe { std::slice::from_raw_parts_mut(start.add(DATA_PAGE as usize), len) }
 }
 
-/// Answer a load.
+/// Answers a load.
 pub(super) fn answer_mmio(run: &mut kvm_run, value: u64) {
     if run.exit_reason == KVM_EXIT_MMIO {
         run.__bindgen_anon_1.mmio.data = value.to_le_bytes();
     }
 }
 
-/// Answer RDMSR with a value or, as WRMSR, with #GP.
+/// Answers RDMSR with a value, and RDMSR or WRMSR with #GP for `None`.
 pub(super) fn answer_msr(run: &mut kvm_run, value: Option<u64>) {
     if matches!(run.exit_reason, KVM_EXIT_X86_RDMSR | KVM_EXIT_X86_WRMSR) {
         // SAFETY: the exit reason names this variant.

@@ -1,20 +1,22 @@
-//! A virtual CPU whose gates are closed: exceptions, INT and SYSCALL end its run with a triple fault before they happen, and
-//! the soft CPU does them.
+//! A vCPU with closed gates: exceptions, INT and SYSCALL end its run with a triple fault before they happen, and the soft
+//! CPU executes them.
 //!
-//! For hosts that do some of these wrongly: there is a software KVM whose SYSCALL stays in ring 3. KVM is shown an interrupt
-//! descriptor table too short for a gate, and a SYSCALL that leads where nothing is mapped. Either is a fault that cannot be delivered,
-//! nor can the double fault that comes of it (SDM volume 3, 6.15): the guest shuts down, with its registers as they were before the
-//! instruction and RF set, or as they are behind a trap and RF clear. Those that SYSCALL changes are where SYSCALL saves them.
+//! For hosts that execute some of these wrongly: there is a software KVM on which SYSCALL stays in ring 3. KVM is shown
+//! an interrupt descriptor table that is too short for a gate, and a SYSCALL target where nothing is mapped. Either is a
+//! fault that cannot be delivered, and neither can the resulting double fault (SDM volume 3, 6.15), so the guest shuts
+//! down. For a fault, its registers are then as before the instruction, with RF set; for a trap, they are as after it,
+//! with RF clear. The registers that SYSCALL changes are where SYSCALL saves them.
 //!
-//! What this does not hide:
-//! - SIDT shows the short table. LIDT opens the gates until registers are next loaded, and SYSCALL is a page fault until then.
+//! Not hidden from the guest:
+//! - SIDT shows the short table. LIDT opens the gates until registers are next loaded, and SYSCALL is a page fault until
+//!   then.
 //! - A program that jumps to [`NOWHERE`] is taken for one that makes a system call, with flags of its choice.
 //! - The guest's own breakpoints are lost.
 //! - AMD's processors lose their registers when a guest shuts down (APM volume 2, 15.14.3).
 //!
-//! So it is for hosts that could not be exact without it either.
+//! So this is only for hosts that could not be exact without it either.
 //!
-//! **Invariant.** States that are saved have the guest's table and target of SYSCALL, never what KVM was shown.
+//! **Invariant.** Saved states have the guest's table and SYSCALL target, never those that KVM was shown.
 
 use everett_cpu::CpuState;
 use everett_cpu::state::{Segment, TableRegister, seg};
@@ -24,29 +26,29 @@ use super::exit::KvmExit;
 use super::processor::Processor;
 use super::state::{Queued, Saved};
 
-/// Too short for the first gate, and a limit that nobody else has.
+/// Limit of the shown table: too short for the first gate, and one that no real table has.
 const CLOSED: u16 = 6;
-/// Where SYSCALL leads: the last page, which kernels leave unmapped for the sake of errors that look like pointers.
+/// Shown target of SYSCALL: the last page, which kernels leave unmapped because error codes look like pointers into it.
 const NOWHERE: u64 = 0xffff_ffff_ffff_f000;
-/// Bytes of SYSCALL.
+/// Length of SYSCALL in bytes.
 const SYSCALL_BYTES: u64 = 2;
-/// RFLAGS.RF: how faults are told from traps.
+/// RFLAGS.RF, which distinguishes faults (set) from traps (clear).
 pub const RESUME: u64 = 1 << 16;
 const RCX: usize = 1;
 const R11: usize = 11;
 
-/// What of the guest's KVM is not shown.
+/// Guest values that KVM is not shown.
 #[derive(Debug, Clone, Copy, Default)]
 struct Gates {
     idtr: TableRegister,
     lstar: u64,
-    /// As it was loaded: the page fault at [`NOWHERE`] leaves its address there.
+    /// CR2 as it was loaded: the page fault at [`NOWHERE`] overwrites it.
     cr2: u64,
     star: u64,
 }
 
 impl Gates {
-    /// What KVM is shown of a state.
+    /// Stores the hidden values of a state and returns the state that KVM is shown.
     fn close(&mut self, state: &CpuState) -> CpuState {
         let msrs = &state.msrs;
         *self = Gates { idtr: state.idtr, lstar: msrs.lstar, star: msrs.star, cr2: state.cr2 };
@@ -56,9 +58,9 @@ impl Gates {
         shown
     }
 
-    /// What the guest has.
+    /// Returns the guest's own state from one that KVM has saved.
     fn open(&self, mut state: CpuState) -> CpuState {
-        // Else the guest has loaded another one.
+        // If they differ, the guest has loaded another table.
         if state.idtr == (TableRegister { limit: CLOSED, ..self.idtr }) {
             state.idtr = self.idtr;
         }
@@ -69,7 +71,8 @@ impl Gates {
             state.rip = state.gpr[RCX].wrapping_sub(SYSCALL_BYTES);
             state.rflags = state.gpr[R11] | RESUME;
             state.cr2 = self.cr2;
-            // On a processor that does it right; kernels make no system calls, so it was a program's.
+            // On a processor that executes SYSCALL correctly, CS is the kernel's by now. Kernels make no system calls, so
+            // it was a program's.
             if state.seg[seg::CS].selector & 3 == 0 {
                 let of_programs = |from_star, access| {
                     let selector = (self.star >> 48) as u16;
@@ -88,7 +91,7 @@ impl Gates {
     }
 }
 
-/// A processor behind closed gates.
+/// Processor with closed gates.
 #[derive(Debug)]
 pub struct Closed {
     cpu: Box<dyn Processor>,
@@ -96,7 +99,7 @@ pub struct Closed {
 }
 
 impl Closed {
-    /// Close this processor's gates.
+    /// Closes this processor's gates.
     pub fn new(cpu: Box<dyn Processor>) -> Closed {
         Closed { cpu, gates: Gates::default() }
     }
@@ -194,7 +197,7 @@ mod tests {
         let mut gates = Gates::default();
         let mut state = gates.close(&guest());
         state.seg[seg::CS].selector = 0x10;
-        // As the processor leaves it: behind SYSCALL, masked, and with the address that it could not fetch from.
+        // As the processor leaves it: after SYSCALL, with masked flags, and with the address of the failed fetch in CR2.
         (state.gpr[RCX], state.gpr[R11]) = (0x1002, 0x246);
         (state.rip, state.rflags, state.cr2) = (NOWHERE, RESUME | 2, NOWHERE);
         let saved = gates.open(state);

@@ -1,4 +1,4 @@
-//! The device `/dev/kvm` and what it says that it can do.
+//! The device `/dev/kvm` and its capabilities.
 
 use kvm_bindings::{
     KVM_API_VERSION, KVM_CAP_DEBUGREGS, KVM_CAP_EXT_CPUID, KVM_CAP_IMMEDIATE_EXIT, KVM_CAP_USER_MEMORY,
@@ -10,7 +10,7 @@ use vmm_sys_util::errno;
 
 use super::error::{KvmError, uninterrupted};
 
-/// Without these nothing here works. Linux has had all of them since 4.13.
+/// Capabilities that are required. Linux has had all of them since 4.13.
 const NEEDED: [(u32, &str); 6] = [
     (KVM_CAP_USER_MEMORY, "user memory"),
     (KVM_CAP_EXT_CPUID, "CPUID tables"),
@@ -27,10 +27,10 @@ pub struct Host {
 }
 
 impl Host {
-    /// Open the device, and look whether it has what is needed.
+    /// Opens the device and checks its capabilities.
     ///
     /// # Errors
-    /// When it is not there, may not be opened, or lacks something.
+    /// Returns an error if the device does not exist, may not be opened, or lacks a capability.
     pub fn open() -> Result<Host, KvmError> {
         let kvm = Kvm::new().map_err(|error| match error.errno() {
             libc::ENOENT => KvmError::Absent,
@@ -51,10 +51,10 @@ impl Host {
         Ok(host)
     }
 
-    /// What KVM says about a capability (`KVM_CAP_*`): zero is no.
+    /// Returns KVM's answer about a capability (`KVM_CAP_*`); zero means no.
     ///
     /// # Errors
-    /// When it does not answer.
+    /// Returns an error if KVM does not answer.
     pub fn capability(&self, number: u32) -> Result<u32, KvmError> {
         let answer = self.kvm.check_extension_raw(u64::from(number));
         u32::try_from(answer).map_err(|_| KvmError::request("ask for a capability", errno::Error::last()))

@@ -1,4 +1,4 @@
-//! The requests that `kvm-ioctls` has no method for, or whose error number it loses.
+//! Requests for which `kvm-ioctls` has no method, or whose error number it loses.
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -24,22 +24,22 @@ fn done(answer: i32) -> Result<(), errno::Error> {
     if answer < 0 { Err(errno::Error::last()) } else { Ok(()) }
 }
 
-/// Queue an external interrupt. The vCPU has to be ready for one.
+/// Queues an external interrupt. The vCPU must be ready for one.
 pub(super) fn interrupt(vcpu: &VcpuFd, vector: u8) -> Result<(), errno::Error> {
     let interrupt = kvm_interrupt { irq: u32::from(vector) };
-    // SAFETY: the descriptor is a vCPU's, and the kernel reads one `kvm_interrupt` at an address that is one's.
+    // SAFETY: the descriptor is a vCPU's, and the kernel reads one `kvm_interrupt` at the address of a valid one.
     done(unsafe { ioctl_with_ref(&vcpu.as_raw_fd(), KVM_INTERRUPT(), &interrupt) })
 }
 
-/// Set how fast the guest's TSC goes.
+/// Sets the frequency of the guest's TSC, in kHz.
 pub(super) fn set_tsc_khz(vcpu: &VcpuFd, khz: u32) -> Result<(), errno::Error> {
     // SAFETY: the descriptor is a vCPU's, and the argument is a number.
     done(unsafe { ioctl_with_val(&vcpu.as_raw_fd(), KVM_SET_TSC_KHZ(), u64::from(khz)) })
 }
 
-/// Another descriptor of the same vCPU.
+/// Returns another descriptor of the same vCPU.
 pub(super) fn duplicate(vcpu: &VcpuFd) -> Result<OwnedFd, errno::Error> {
-    // SAFETY: the descriptor is a vCPU's, and the new one is nobody else's.
+    // SAFETY: the descriptor is a vCPU's, and the new one has no other owner.
     unsafe {
         let fd = libc::fcntl(vcpu.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 0);
         done(fd)?;
@@ -47,7 +47,7 @@ pub(super) fn duplicate(vcpu: &VcpuFd) -> Result<OwnedFd, errno::Error> {
     }
 }
 
-/// `KVM_GET_MSRS` and `KVM_SET_MSRS` for one.
+/// Argument of `KVM_GET_MSRS` and `KVM_SET_MSRS` for one MSR.
 #[repr(C)]
 struct OneMsr {
     nmsrs: u32,
@@ -55,12 +55,12 @@ struct OneMsr {
     entry: kvm_msr_entry,
 }
 
-/// What the guest's TSC shows now.
+/// Returns the present value of the guest's TSC.
 pub(super) fn read_tsc(vcpu: &OwnedFd) -> Result<u64, errno::Error> {
     let entry = kvm_msr_entry { index: TSC, ..Default::default() };
     let mut one = OneMsr { nmsrs: 1, pad: 0, entry };
-    // SAFETY: the descriptor is a vCPU's. The kernel reads a `kvm_msrs`, which is how this begins, and reads and writes as many
-    // entries behind it as that says.
+    // SAFETY: the descriptor is a vCPU's. The kernel reads a `kvm_msrs`, with which `OneMsr` begins, and reads and writes
+    // as many entries after it as `nmsrs` says, which is one.
     let answer = unsafe { ioctl_with_mut_ref(&vcpu.as_raw_fd(), KVM_GET_MSRS(), &mut one) };
     match answer {
         1 => Ok(one.entry.data),
@@ -69,7 +69,7 @@ pub(super) fn read_tsc(vcpu: &OwnedFd) -> Result<u64, errno::Error> {
     }
 }
 
-/// The attribute that is the TSC's offset, at this address.
+/// Returns the attribute for the TSC's offset, which is read or written at this address.
 fn offset_at(offset: *const u64) -> kvm_device_attr {
     kvm_device_attr {
         flags: 0,
@@ -79,18 +79,20 @@ fn offset_at(offset: *const u64) -> kvm_device_attr {
     }
 }
 
-/// What is added to the guest's TSC.
+/// Returns the offset that is added to the guest's TSC.
 pub(super) fn tsc_offset(vcpu: &OwnedFd) -> Result<u64, errno::Error> {
     let mut offset = 0u64;
     let attribute = offset_at(&raw mut offset);
-    // SAFETY: the descriptor is a vCPU's. The kernel reads an attribute and writes eight bytes where that says, which is ours.
+    // SAFETY: the descriptor is a vCPU's. The kernel reads an attribute and writes eight bytes at its address, which is
+    // our `offset`.
     done(unsafe { ioctl_with_ref(&vcpu.as_raw_fd(), KVM_GET_DEVICE_ATTR(), &attribute) })?;
     Ok(offset)
 }
 
-/// Change it.
+/// Sets the offset that is added to the guest's TSC.
 pub(super) fn set_tsc_offset(vcpu: &OwnedFd, offset: u64) -> Result<(), errno::Error> {
     let attribute = offset_at(&raw const offset);
-    // SAFETY: the descriptor is a vCPU's. The kernel reads an attribute and eight bytes where that says, which are ours.
+    // SAFETY: the descriptor is a vCPU's. The kernel reads an attribute and eight bytes at its address, which is our
+    // `offset`.
     done(unsafe { ioctl_with_ref(&vcpu.as_raw_fd(), KVM_SET_DEVICE_ATTR(), &attribute) })
 }

@@ -1,20 +1,21 @@
-//! `/dev/kvm`: one virtual machine with one virtual CPU on it, as the kvm engine and the probes of a host need them.
+//! `/dev/kvm`: one virtual machine with one vCPU, for the kvm engine and the probes of a host.
 //!
 //! - [`host`]: the device and its capabilities; [`vm`]: a machine, its memory, its log of written pages
-//! - [`vcpu`]: a CPU that runs; [`exit`]: why it stopped, and the answers; [`state`]: its registers
-//! - [`cpuid`]: the CPU model as KVM takes it; [`ticker`]: a signal that gets control back from a guest that does not exit
-//! - [`processor`]: a CPU as the kvm engine sees it; [`counter`]: of its branches; [`tsc`]: its TSC, which stands still. All three are
-//!   traits, since few hosts have all of it
-//! - [`gates`]: a CPU that leaves exceptions and system calls to us
-//! - [`perf`]: counters as the host's kernel gives them
-//! - `ioctl`: the requests that `kvm-ioctls` has no method for; [`error`]: what can go wrong, in one line each
+//! - [`vcpu`]: a vCPU that runs; [`exit`]: its exits and their answers; [`state`]: its registers
+//! - [`cpuid`]: the CPU model as KVM takes it; [`ticker`]: a signal that takes control back from a guest that does not
+//!   exit
+//! - [`processor`]: a vCPU as the kvm engine uses it; [`counter`]: a counter of its branches; [`tsc`]: its TSC, which is
+//!   held still. All three are traits, because few hosts have all of it
+//! - [`gates`]: a vCPU that leaves exceptions and system calls to the soft CPU
+//! - [`perf`]: performance counters of the host's kernel
+//! - `ioctl`: requests for which `kvm-ioctls` has no method; [`error`]: errors, one line each
 //!
-//! Not here: what an exit means to a machine (`engine::kvm`), what a host is good for (`everett doctor`).
+//! Not here: the meaning of an exit for a machine (`engine::kvm`), checks of a host (`everett doctor`).
 //!
 //! **Invariants.**
-//! - No request fails silently: each one's error number becomes a [`KvmError`] that names the request.
-//! - KVM has no interrupt controller and no timer: interrupts, HLT and time are the machine's.
-//! - Memory that KVM knows is kept alive by the machine that knows it.
+//! - No request fails silently: each error number becomes a [`KvmError`] that names the request.
+//! - KVM has no interrupt controller and no timer: interrupts, HLT and time are handled by the machine.
+//! - Memory that KVM knows is kept alive by the [`Vm`] that uses it.
 
 pub mod counter;
 pub mod cpuid;

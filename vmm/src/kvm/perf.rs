@@ -1,11 +1,11 @@
-//! Asking the host's kernel for a performance counter (perf_event_open(2)): for the engine, and for whoever examines a host.
+//! Performance counters of the host's kernel (perf_event_open(2)), for the engine and for checks of a host.
 #![allow(unsafe_code)]
 
 use std::fs::File;
 use std::io;
 use std::os::fd::FromRawFd;
 
-/// The beginning of `struct perf_event_attr` (PERF_ATTR_SIZE_VER0 of include/uapi/linux/perf_event.h).
+/// Beginning of `struct perf_event_attr` (PERF_ATTR_SIZE_VER0 of include/uapi/linux/perf_event.h).
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 #[allow(missing_docs, reason = "they are the kernel's")]
@@ -23,19 +23,19 @@ pub struct Attributes {
     pub config1: u64,
 }
 
-/// Bit of `flags`: do not count a hypervisor.
+/// Bit of `flags`: do not count the hypervisor.
 pub const EXCLUDE_HV: u64 = 1 << 6;
 /// PERF_FLAG_FD_CLOEXEC.
 const FD_CLOEXEC: libc::c_ulong = 1 << 3;
 
-/// A counter of this thread's, on whichever CPU it runs.
+/// Opens a counter of the calling thread, on any CPU on which it runs.
 ///
 /// # Errors
-/// When the host has no such counter, or allows none.
+/// Returns an error if the host has no such counter, or does not allow it.
 pub fn open(attributes: Attributes) -> io::Result<File> {
     let attributes = Attributes { size: size_of::<Attributes>() as u32, ..attributes };
-    // SAFETY: the kernel reads `size` bytes of `attributes`, which live until the call returns, and gives a new
-    // descriptor that nobody else owns: this thread (0), any CPU (-1), no group (-1).
+    // SAFETY: the kernel reads `size` bytes of `attributes`, which live until the call returns, and returns a new
+    // descriptor that has no other owner. The arguments mean this thread (0), any CPU (-1), no group (-1).
     unsafe {
         let fd = libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1, -1, FD_CLOEXEC);
         if fd < 0 {

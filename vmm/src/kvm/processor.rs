@@ -1,7 +1,7 @@
-//! What the kvm engine asks of a virtual CPU: the narrow side of `/dev/kvm`, so that tests can put another host in its place.
+//! The vCPU as the kvm engine uses it: a narrow trait for `/dev/kvm`, so that tests can replace the host.
 //!
-//! The contract is [`Vcpu`]'s: an exit whose instruction is unfinished is finished by [`Processor::finish`], before registers
-//! are saved or replaced.
+//! The contract is [`Vcpu`]'s: an exit whose instruction is unfinished is finished by [`Processor::finish`], before
+//! registers are saved or replaced.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use super::state::{Queued, Saved};
 use super::vcpu::Vcpu;
 use super::vm::Vm;
 
-/// A virtual CPU and its memory, as [`Vcpu`] and [`Vm`] are.
+/// Virtual CPU and its memory, with the functions of [`Vcpu`] and [`Vm`].
 #[allow(clippy::missing_errors_doc, reason = "the host refuses, in each case")]
 pub trait Processor: Debug + Send {
-    /// Whether exceptions, interrupts and system calls are its own business. Else the first and the last end a run with
-    /// [`KvmExit::Shutdown`] before they happen, and [`Processor::interrupt`] is an error.
+    /// True if it delivers exceptions, interrupts and system calls itself. If false, exceptions and system calls end a
+    /// run with [`KvmExit::Shutdown`] before they happen, and [`Processor::interrupt`] is an error.
     fn delivers(&self) -> bool {
         true
     }
@@ -56,7 +56,7 @@ pub trait Processor: Debug + Send {
     fn forget_memory(&mut self) -> Result<(), KvmError>;
 }
 
-/// A virtual CPU of `/dev/kvm`.
+/// Virtual CPU of `/dev/kvm`.
 #[derive(Debug)]
 pub struct Real {
     vcpu: Vcpu,
@@ -64,7 +64,7 @@ pub struct Real {
 }
 
 impl Real {
-    /// This CPU of this machine.
+    /// Combines a machine and its vCPU.
     pub fn new(vm: Arc<Vm>, vcpu: Vcpu) -> Real {
         Real { vcpu, vm }
     }

@@ -1,8 +1,7 @@
-//! A signal that comes again and again to one thread, so that it gets control back from a guest that does not exit; and one that
-//! is set anew each time.
+//! Signals that take control back from a guest that does not exit: a repeating one, and one that is set for each use.
 //!
-//! The signal repeats, so one that comes before KVM is entered is only one lost. How many there were bounds how long
-//! something runs, by the host's clock: no guest's state may depend on it.
+//! The signal repeats, so one that comes before KVM is entered is the only one lost. The number of ticks bounds how long
+//! something runs by the host's clock; no guest's state may depend on it.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, OnceCell};
@@ -20,7 +19,7 @@ extern "C" fn tick(_: libc::c_int) {
     TICKS.set(TICKS.get().wrapping_add(1));
 }
 
-/// One of the signals that nobody has a use for.
+/// Returns the number of a signal that is otherwise unused.
 fn signal() -> libc::c_int {
     libc::SIGRTMIN() + 5
 }
@@ -28,8 +27,8 @@ fn signal() -> libc::c_int {
 fn install() -> Result<(), i32> {
     static INSTALLED: OnceLock<Result<(), i32>> = OnceLock::new();
     *INSTALLED.get_or_init(|| {
-        // SAFETY: all zeroes is a valid `sigaction`; the handler touches a thread-local integer and nothing else. Calls of
-        // other libraries are restarted, KVM_RUN is not.
+        // SAFETY: all zeroes is a valid `sigaction`; the handler touches a thread-local integer and nothing else. System
+        // calls of other libraries are restarted (SA_RESTART), KVM_RUN is not.
         let answer = unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = tick as extern "C" fn(libc::c_int) as usize;
@@ -40,12 +39,12 @@ fn install() -> Result<(), i32> {
     })
 }
 
-/// Ticks for the thread that made it, until it is dropped.
+/// Repeating signal to the thread that created it, until it is dropped.
 #[derive(Debug)]
 pub struct Ticker {
     _timer: Timer,
     before: u64,
-    /// Ticks are counted by thread.
+    /// Not `Send`: ticks are counted by thread.
     _here: PhantomData<*const ()>,
 }
 
@@ -54,35 +53,35 @@ thread_local! {
 }
 
 impl Ticker {
-    /// See to it that this thread has one for as long as it lives. The first that is asked for says how often it ticks.
+    /// Ensures that this thread has a ticker for as long as it lives. The first call determines the interval.
     ///
     /// # Errors
-    /// When the host has no timer for it.
+    /// Returns an error if the host has no timer for it.
     pub fn of_this_thread(interval: Duration) -> io::Result<()> {
         OWN.with(|own| {
             if own.get().is_none() {
-                // Nobody else has set it meanwhile: it is this thread's.
+                // Only this thread can set it, so it is still empty.
                 let _ = own.set(Ticker::start(interval)?);
             }
             Ok(())
         })
     }
-    /// Begin to tick.
+    /// Starts to tick.
     ///
     /// # Errors
-    /// When the host has no timer for it.
+    /// Returns an error if the host has no timer for it.
     pub fn start(interval: Duration) -> io::Result<Ticker> {
         let timer = Timer::new()?;
         timer.set(interval.max(LEAST), interval.max(LEAST))?;
         Ok(Ticker { _timer: timer, before: TICKS.get(), _here: PhantomData })
     }
-    /// How often it ticked.
+    /// Returns the number of ticks so far.
     pub fn ticks(&self) -> u64 {
         TICKS.get().wrapping_sub(self.before)
     }
 }
 
-/// A signal to the thread that made it, when it is set.
+/// Signal to the thread that created it, once it is set.
 #[derive(Debug)]
 pub struct Alarm {
     timer: Timer,
@@ -90,42 +89,42 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// One that is not set.
+    /// Creates an alarm that is not set.
     ///
     /// # Errors
-    /// When the host has no timer for it.
+    /// Returns an error if the host has no timer for it.
     pub fn new() -> io::Result<Alarm> {
-        // SAFETY: it only tells.
+        // SAFETY: the call has no preconditions and changes nothing.
         let thread = unsafe { libc::gettid() };
         Ok(Alarm { timer: Timer::new()?, thread })
     }
-    /// Whether it would wake whoever asks.
+    /// True if it would signal the calling thread.
     pub fn is_of_this_thread(&self) -> bool {
-        // SAFETY: it only tells.
+        // SAFETY: the call has no preconditions and changes nothing.
         self.thread == unsafe { libc::gettid() }
     }
-    /// Ring after this time, and again and again.
+    /// Sets it to signal after the time `first`, and then repeatedly after each `again`.
     ///
     /// # Errors
-    /// When the host does not take it.
+    /// Returns an error if the host refuses.
     pub fn set(&mut self, first: Duration, again: Duration) -> io::Result<()> {
         self.timer.set(first.max(LEAST), again.max(LEAST))
     }
-    /// Do not ring.
+    /// Clears it, so that it does not signal.
     pub fn clear(&mut self) {
-        // A timer that was set can be cleared; one that rings all the same only gets control back too early.
+        // A timer that was set can be cleared. A signal that comes all the same only takes control back too early.
         let _ = self.timer.set(Duration::ZERO, Duration::ZERO);
     }
 }
 
-/// Nothing at all would be never.
+/// Minimum time of a timer, because zero would switch it off.
 const LEAST: Duration = Duration::from_nanos(1);
 
-/// A timer of the kernel's that sends the signal to the thread that made it.
+/// Timer of the kernel that sends the signal to the thread that created it.
 #[derive(Debug)]
 struct Timer(libc::timer_t);
 
-// SAFETY: a timer is a number of the process's, which every thread can set and delete.
+// SAFETY: a timer is a number that belongs to the process; every thread can set and delete it.
 unsafe impl Send for Timer {}
 
 impl Timer {
@@ -142,7 +141,7 @@ impl Timer {
         };
         if made == 0 { Ok(Timer(timer)) } else { Err(io::Error::last_os_error()) }
     }
-    /// Ring after `first`, and then again and again; not at all if that is zero.
+    /// Signals after `first`, and then repeatedly after each `again`; never if `first` is zero.
     fn set(&self, first: Duration, again: Duration) -> io::Result<()> {
         let spec = |time: Duration| libc::timespec {
             tv_sec: time.as_secs() as libc::time_t,
@@ -157,7 +156,7 @@ impl Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        // SAFETY: the timer is ours and is not used again. A signal that is on its way finds its handler.
+        // SAFETY: the timer is ours and is not used again. A signal that is pending still finds its handler.
         unsafe { libc::timer_delete(self.0) };
     }
 }
@@ -167,7 +166,8 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    // These tests wait for signals, without a limit: on a slow host they are slow, and a signal that never comes is a hang.
+    // These tests wait for signals without a limit: on a slow host they are slow, and a signal that never comes is a
+    // hang.
 
     fn wait_for(ticks: u64) {
         while TICKS.get() < ticks {
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn it_ticks() {
         let ticker = Ticker::start(Duration::from_millis(1)).unwrap();
-        // The other thread runs all the while, and no signal goes there.
+        // The other thread runs all the time, and receives no signal.
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let other = scope.spawn(|| {
@@ -207,7 +207,7 @@ mod tests {
         alarm.set(interval, interval).unwrap();
         wait_for(before + 3);
         alarm.clear();
-        // What had rung was delivered on the way out of that call. Steps that take a hundred intervals on any processor:
+        // Pending signals were delivered when that call returned. These steps take a hundred intervals on any processor:
         let before = TICKS.get();
         (0..10_000_000).for_each(|step| {
             std::hint::black_box(step);

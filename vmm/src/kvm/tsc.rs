@@ -1,11 +1,11 @@
-//! A guest's TSC that stands still: the narrow side of TSC control, so that tests can put another in its place.
+//! Holding a guest's TSC still, behind a narrow trait so that tests can replace it.
 //!
-//! KVM cannot trap RDTSC. But a TSC of 1 kHz ticks once in a millisecond, and its offset can be set at each entry, so that it
-//! shows what it should until the next tick. A signal gets control back before that. Whether a tick came all the same is seen
-//! afterwards, and then what was executed is worth nothing.
+//! KVM cannot trap RDTSC. But a TSC of 1 kHz ticks only once per millisecond, and its offset can be set at each entry, so
+//! that it shows the required value until the next tick. A signal takes control back before that. If a tick came all the
+//! same, this is detected afterwards, and the result of the run is discarded.
 //!
-//! Host time is read here, for when the next tick comes. It decides how long the guest runs until somebody looks, and nothing
-//! that a guest can see.
+//! This module reads host time to find out when the next tick comes. That decides how long the guest runs before the
+//! engine checks, and nothing that a guest can see.
 #![allow(unsafe_code)]
 
 use std::fmt::Debug;
@@ -17,52 +17,54 @@ use super::ioctl;
 use super::ticker::Alarm;
 use super::vcpu::Vcpu;
 
-/// Holds a guest's TSC.
+/// Holds a guest's TSC at a value.
 pub trait HeldTsc: Debug + Send {
-    /// From the next entry on it shows this. The guest is to be entered now, and left at the next signal.
+    /// Sets the value that the TSC shows from the next entry on. The guest must be entered now, and left at the next
+    /// signal.
     ///
     /// # Errors
-    /// The host does not take it.
+    /// Returns an error if the host refuses.
     fn hold(&mut self, tsc: u64) -> Result<(), KvmError>;
-    /// Whether it may have shown something else since.
+    /// True if the TSC may have shown another value since [`HeldTsc::hold`].
     ///
     /// # Errors
-    /// The host does not tell.
+    /// Returns an error if the host cannot read the TSC.
     fn has_moved(&mut self) -> Result<bool, KvmError>;
 }
 
 const KHZ: u32 = 1;
-/// Between two ticks.
+/// Time between two ticks.
 const TICK: Duration = Duration::from_millis(1);
-/// Control is back so long before a tick, if the host is quick; signals that are lost come again in a third of that.
+/// Time before a tick at which the signal comes, if the host is quick. A lost signal is repeated after a third of it.
 const EARLY: Duration = Duration::from_micros(90);
-/// When the next tick comes is looked at anew after so many.
+/// Number of ticks after which the time of the next tick is measured again.
 const TICKS_KNOWN: u64 = 500;
-/// Readings of a TSC that does not tick, before it counts as one that never will.
+/// Maximum number of readings while waiting for a tick. After them the TSC counts as one that never ticks.
 const READINGS_MAX: u32 = 10_000_000;
 
-/// The TSC of a vCPU, slowed down.
+/// TSC of a vCPU, slowed down to 1 kHz.
 #[derive(Debug)]
 pub struct SlowTsc {
     vcpu: OwnedFd,
     held: u64,
-    /// Of the host's TSC: when a tick came, and how many cycles there are to the next.
+    /// Reading of the host's TSC at a past tick.
     ticked: u64,
+    /// Cycles of the host's TSC between two ticks.
     cycles: u64,
     alarm: Option<Alarm>,
 }
 
-/// The host's TSC.
+/// Returns the host's TSC.
 fn cycles() -> u64 {
-    // SAFETY: every x86-64 processor has it.
+    // SAFETY: every x86-64 processor has RDTSC.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
 impl SlowTsc {
-    /// Slow this CPU's TSC down.
+    /// Slows this vCPU's TSC down.
     ///
     /// # Errors
-    /// The host has no TSC control, or no timers.
+    /// Returns an error if the host has no TSC control or no timers.
     pub fn new(vcpu: &Vcpu) -> Result<SlowTsc, KvmError> {
         vcpu.set_tsc_khz(KHZ)?;
         let vcpu = ioctl::duplicate(&vcpu.fd).wanted("hold a second descriptor of the virtual CPU")?;
@@ -76,7 +78,7 @@ impl SlowTsc {
     fn shown(&self) -> Result<u64, KvmError> {
         ioctl::read_tsc(&self.vcpu).wanted("read the guest's TSC")
     }
-    /// Wait for a tick: when it came.
+    /// Waits for a tick. Returns the host's TSC at that time.
     fn next_tick(&self) -> Result<u64, KvmError> {
         let before = self.shown()?;
         for _ in 0..READINGS_MAX {
@@ -86,7 +88,7 @@ impl SlowTsc {
         }
         Err(KvmError::Lacks("a TSC that ticks"))
     }
-    /// How long it is to the next tick.
+    /// Returns the time to the next tick.
     fn left(&mut self) -> Result<Duration, KvmError> {
         let since = cycles().saturating_sub(self.ticked);
         if since / self.cycles > TICKS_KNOWN {

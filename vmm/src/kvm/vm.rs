@@ -1,4 +1,4 @@
-//! A virtual machine: its memory, the log of the pages that its guest wrote, and which MSRs it asks us about.
+//! A virtual machine: its memory, the log of the pages that its guest wrote, and the filter of MSRs.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -18,17 +18,18 @@ use super::error::{KvmError, uninterrupted};
 use super::host::Host;
 use crate::ram;
 
-/// Three pages that some Intel processors need for real mode. Between the devices and the end of the first 4 GiB.
+/// Address of three pages that some Intel processors need for real mode, between the devices and the end of the first 4
+/// GiB.
 const TSS_ADDRESS: usize = 0xfffb_d000;
 const SLOT: u32 = 0;
 const PAGE: u64 = 4096;
 
-/// A virtual machine.
+/// Virtual machine of KVM.
 #[derive(Debug)]
 pub struct Vm {
-    // Before the memory, so that KVM lets go of it first.
+    // Before the memory, so that KVM releases the memory first.
     fd: VmFd,
-    /// Where guest memory is in this process.
+    /// Address of guest memory in this process.
     base: u64,
     bytes: u64,
     triple_fault_events: bool,
@@ -37,10 +38,10 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// A machine on guest memory of one region from address 0, whose written pages are logged.
+    /// Creates a machine on guest memory, which must be one region from address 0. Its written pages are logged.
     ///
     /// # Errors
-    /// When KVM refuses any of it.
+    /// Returns an error if the memory has another shape or KVM refuses a request.
     pub fn new<B>(host: &Host, memory: Arc<GuestMemoryMmap<B>>) -> Result<Vm, KvmError>
     where
         B: Bitmap + Send + Sync + 'static,
@@ -59,10 +60,10 @@ impl Vm {
             uninterrupted("enable a capability", || fd.enable_cap(&request))?;
             Ok::<bool, KvmError>(true)
         };
-        // Failures in ring 3 too are ours to execute; without this they are #UD to the guest.
+        // Emulation failures in ring 3 are for the soft CPU, too. Without this capability they are #UD to the guest.
         enable(KVM_CAP_EXIT_ON_EMULATION_FAILURE, 1)?;
         let triple_fault_events = enable(KVM_CAP_X86_TRIPLE_FAULT_EVENT, 1)?;
-        // Before a filter is installed, or what it refuses is #GP to the guest.
+        // Enabled before a filter is installed; otherwise a refused access is #GP to the guest.
         let reasons = KVM_MSR_EXIT_REASON_FILTER | KVM_MSR_EXIT_REASON_INVAL | KVM_MSR_EXIT_REASON_UNKNOWN;
         let filters_msrs = enable(KVM_CAP_X86_USER_SPACE_MSR, u64::from(reasons))?
             && host.capability(KVM_CAP_X86_MSR_FILTER)? != 0;
@@ -71,11 +72,11 @@ impl Vm {
         Ok(vm)
     }
 
-    /// Something else than the guest replaced memory: forget all translations that came from its page tables, and note
-    /// nothing as written.
+    /// Makes KVM forget all translations from the guest's page tables, and the log of written pages. Called after memory
+    /// was replaced from outside the guest.
     ///
     /// # Errors
-    /// When KVM does not take the memory away or back.
+    /// Returns an error if KVM refuses to remove the memory or to add it again.
     pub fn forget_memory(&self) -> Result<(), KvmError> {
         self.set_memory(0)?;
         self.set_memory(self.bytes)
@@ -89,20 +90,21 @@ impl Vm {
             memory_size: bytes,
             userspace_addr: self.base,
         };
-        uninterrupted("give it memory", || {
-            // SAFETY: the mapping has this length (or nothing is given) and outlives the machine: `Vm` owns both, and each
-            // vCPU owns the `Vm`. What the guest writes there is written by nobody else meanwhile, as for
+        uninterrupted("set the guest's memory", || {
+            // SAFETY: the mapping has this length (or the length is zero, which removes it) and outlives the machine:
+            // `Vm` owns both, and each vCPU owns the `Vm`. While the guest writes there, no other code does, as for
             // `everett_cpu::Ram`.
             unsafe { self.fd.set_user_memory_region(region) }
         })
     }
 
-    /// Let no MSR access of the guest's through but to those which KVM keeps as our model does. There is at least one.
+    /// Denies the guest direct access to all MSRs except `allowed`, which must not be empty. KVM must keep these as our
+    /// model does.
     ///
-    /// Returns whether this host can: if not, KVM's own idea of MSRs shows.
+    /// Returns false if this host has no filter: then KVM's own model of MSRs is visible to the guest.
     ///
     /// # Errors
-    /// When KVM refuses the filter.
+    /// Returns an error if KVM refuses the filter.
     pub fn filter_msrs(&self, allowed: &[u32]) -> Result<bool, KvmError> {
         if !self.filters_msrs {
             return Ok(false);
@@ -122,10 +124,11 @@ impl Vm {
         Ok(true)
     }
 
-    /// Pages that the guest wrote since the last call, ascending. What this process wrote is not among them.
+    /// Takes the pages that the guest wrote since the last call, in ascending order. Writes of this process are not
+    /// included.
     ///
     /// # Errors
-    /// When KVM does not answer.
+    /// Returns an error if KVM fails to return the log.
     pub fn take_dirty_pages(&self) -> Result<Vec<u64>, KvmError> {
         let words = uninterrupted("read the log of written pages", || {
             self.fd.get_dirty_log(SLOT, self.bytes as usize)
@@ -137,7 +140,7 @@ impl Vm {
                 word &= word - 1;
             }
         }
-        // The bitmap is whole words long.
+        // The bitmap consists of whole words, so it may extend beyond the end.
         pages.retain(|page| page * PAGE < self.bytes);
         Ok(pages)
     }
@@ -145,7 +148,7 @@ impl Vm {
     pub(super) fn create_vcpu(&self) -> Result<VcpuFd, KvmError> {
         uninterrupted("create a virtual CPU", || self.fd.create_vcpu(0))
     }
-    /// Whether a pending triple fault is a part of the events that are read and set.
+    /// True if a pending triple fault is part of the events that are read and set.
     pub(super) fn has_triple_fault_events(&self) -> bool {
         self.triple_fault_events
     }

@@ -1,12 +1,12 @@
 //! Guest RAM: one host mapping from guest-physical address 0, shared by engine, devices and loader.
 //!
-//! Devices and loader write through [`Ram::memory`], which notes the pages ([`PageLog`]); the machine hands them to
-//! the engine before it runs again. What the engine itself writes, it tracks itself. Only a restore replaces pages
-//! without a note ([`Ram::replace`]): the machine tells the engine about those in its own way.
+//! Devices and the loader write through [`Ram::memory`], which logs the written pages ([`PageLog`]); the machine hands
+//! these to the engine before it runs again. The engine tracks its own writes. Only a restore replaces pages without
+//! logging them ([`Ram::replace`]); the machine tells the engine about those separately.
 //!
-//! - `page_log`: which pages were written through `vm-memory`
-//! - `page_set`: a set of pages that costs what is in it
-//! - `raw`: whole pages by pointer (`unsafe`)
+//! - `page_log`: log of the pages that were written through `vm-memory`
+//! - `page_set`: a set of pages whose operations cost time by its content, not by the size of RAM
+//! - `raw`: access to whole pages by pointer (`unsafe`)
 
 mod page_log;
 mod page_set;
@@ -24,36 +24,36 @@ use vm_memory::{FileOffset, GuestAddress, GuestMemoryMmap, GuestRegionMmap};
 
 use crate::layout::{PAGE, RAM_BYTES_MAX, RAM_BYTES_MIN};
 
-/// Guest memory as `vm-memory` sees it.
+/// Guest memory as a `vm-memory` type.
 pub type Memory = GuestMemoryMmap<PageLog>;
 
-/// Why RAM could not be made.
+/// Error of creating RAM.
 #[derive(Debug, thiserror::Error)]
 pub enum RamError {
-    /// The size is out of bounds or not whole pages.
+    /// The size is out of bounds or not a multiple of the page size.
     #[error(
         "memory of {bytes} bytes: it must be a multiple of {PAGE} from {} MiB to {} MiB",
         RAM_BYTES_MIN >> 20,
         RAM_BYTES_MAX >> 20
     )]
     Size {
-        /// What was asked for.
+        /// Size that was asked for, in bytes.
         bytes: u64,
     },
-    /// The file that was to be mapped is too short, or the offset is none of a page.
+    /// The file to be mapped is too short, or the offset is not a multiple of the page size.
     #[error("{bytes} bytes of guest memory are not in the file at offset {offset}")]
     File {
-        /// What was asked for.
+        /// Size that was asked for, in bytes.
         bytes: u64,
-        /// Where it should be.
+        /// Offset in the file.
         offset: u64,
     },
-    /// The host did not give it.
+    /// The host refused the mapping.
     #[error("the host cannot map {bytes} bytes of guest memory")]
     Map {
-        /// What was asked for.
+        /// Size that was asked for, in bytes.
         bytes: u64,
-        /// Why.
+        /// The host's error.
         #[source]
         source: MmapRegionError,
     },
@@ -68,19 +68,22 @@ pub struct Ram {
 }
 
 impl Ram {
-    /// Map `bytes` of zeroed RAM.
+    /// Maps `bytes` of zeroed RAM.
     ///
     /// # Errors
-    /// When the size is outside the bounds of [`crate::layout`] or the host refuses.
+    /// Returns an error if the size is outside the bounds of [`crate::layout`] or not whole pages, or if the host refuses
+    /// the mapping.
     pub fn new(bytes: u64) -> Result<Ram, RamError> {
         Ram::map(bytes, None)
     }
 
-    /// Map `bytes` of a file, from `offset` on, as RAM that is private to this mapping: what a guest writes never gets
-    /// to the file, and pages that it only reads are the host's page cache, shared by all that map the same file.
+    /// Maps `bytes` of a file, from `offset` on, as private RAM.
+    /// The guest's writes never reach the file. Pages that it only reads are the host's page cache, shared by all
+    /// mappings of the file.
     ///
     /// # Errors
-    /// As [`Ram::new`], and when the file is too short.
+    /// Returns the errors of [`Ram::new`], and an error if the file is too short or `offset` is not a multiple of the
+    /// page size.
     pub fn on_file(bytes: u64, file: Arc<File>, offset: u64) -> Result<Ram, RamError> {
         let long_enough = |file: &File| {
             let end = offset.checked_add(bytes)?;
@@ -111,33 +114,33 @@ impl Ram {
         Ok(Ram { memory: Arc::new(memory), log, bytes })
     }
 
-    /// The memory for checked reads and writes by address.
+    /// Returns the memory for checked reads and writes by address.
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
-    /// Bytes of RAM.
+    /// Returns the bytes of RAM.
     pub fn len(&self) -> u64 {
         self.bytes
     }
-    /// Always false: there is at least [`RAM_BYTES_MIN`].
+    /// Returns false: RAM has at least [`RAM_BYTES_MIN`] bytes.
     pub fn is_empty(&self) -> bool {
         false
     }
-    /// The same memory for an engine, which keeps it alive.
+    /// Returns the same memory for an engine, which keeps it alive.
     pub fn shared(&self) -> Arc<Memory> {
         Arc::clone(&self.memory)
     }
-    /// Pages that devices or the loader wrote since the last call, ascending.
+    /// Takes the pages that devices or the loader wrote since the last call, in ascending order.
     pub fn take_device_writes(&self) -> Vec<u64> {
         self.log.take()
     }
-    /// Whether there are any, cheaply.
+    /// True if devices or the loader wrote pages since [`Ram::take_device_writes`]. Costs one load.
     pub fn has_device_writes(&self) -> bool {
         self.log.any()
     }
 }
 
-/// Private, and untouched guest pages cost the host nothing.
+/// Flags of a private mapping whose untouched pages cost the host nothing.
 const PRIVATE: i32 = libc::MAP_PRIVATE | libc::MAP_NORESERVE;
 const ANONYMOUS: i32 = libc::MAP_ANONYMOUS;
 

@@ -1,4 +1,4 @@
-//! Which pages were written through `vm-memory`: a bitmap with a summary, so that draining it costs what was written.
+//! Log of pages written through `vm-memory`: a bitmap with a summary, so that draining costs time by the pages written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -7,7 +7,7 @@ use vm_memory::bitmap::{Bitmap, RefSlice, WithBitmapSlice};
 
 use crate::layout::PAGE;
 
-/// The log. Clones share it. Relaxed ordering suffices: one machine belongs to one thread at a time.
+/// Log of written pages. Clones share it. Relaxed ordering suffices: a machine belongs to one thread at a time.
 #[derive(Debug, Clone, Default)]
 pub struct PageLog {
     shared: Arc<Shared>,
@@ -16,15 +16,15 @@ pub struct PageLog {
 #[derive(Debug, Default)]
 struct Shared {
     any: AtomicBool,
-    /// Bit i of word w: some bit of `pages[64 * w + i]` is set.
+    /// Summary of `pages`: bit i of word w is set if `pages[64 * w + i]` is not zero.
     summary: Vec<AtomicU64>,
-    /// Bit i of word w: page 64 * w + i was written.
+    /// Written pages: bit i of word w is set if page 64 * w + i was written.
     pages: Vec<AtomicU64>,
     count: u64,
 }
 
 impl PageLog {
-    /// A log for `bytes` of memory.
+    /// Creates a log for `bytes` of memory.
     pub fn new(bytes: u64) -> PageLog {
         let count = bytes.div_ceil(PAGE);
         let words = |n: u64| (0..n.div_ceil(64)).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
@@ -33,12 +33,12 @@ impl PageLog {
         PageLog { shared: Arc::new(Shared { any: AtomicBool::new(false), summary, pages, count }) }
     }
 
-    /// Whether anything was written since the last [`PageLog::take`].
+    /// True if a page was written since the last [`PageLog::take`].
     pub fn any(&self) -> bool {
         self.shared.any.load(Relaxed)
     }
 
-    /// The pages written since the last call, ascending.
+    /// Takes the pages written since the last call, in ascending order.
     pub fn take(&self) -> Vec<u64> {
         let mut taken = Vec::new();
         if !self.shared.any.swap(false, Relaxed) {
@@ -55,7 +55,7 @@ impl PageLog {
     }
 }
 
-/// Indices of the set bits, ascending.
+/// Returns the indices of the set bits, in ascending order.
 fn bits(mut word: u64) -> impl Iterator<Item = u64> {
     std::iter::from_fn(move || {
         (word != 0).then(|| {

@@ -1,6 +1,6 @@
-//! A set of page numbers: adding and clearing cost what is in it, not how much RAM there is.
+//! A set of page numbers: adding and clearing cost time by the set's content, not by the size of RAM.
 
-/// The set. It remembers the order in which pages came.
+/// Set of page numbers that remembers the order of insertion.
 #[derive(Debug, Clone, Default)]
 pub struct PageSet {
     bits: Vec<u64>,
@@ -8,11 +8,11 @@ pub struct PageSet {
 }
 
 impl PageSet {
-    /// An empty set for pages below `pages`.
+    /// Creates an empty set for page numbers below `pages`.
     pub fn new(pages: u64) -> PageSet {
         PageSet { bits: vec![0; pages.div_ceil(64) as usize], pages: Vec::new() }
     }
-    /// Add a page. One beyond the bound is not added.
+    /// Adds a page. A page beyond the bound is ignored.
     pub fn insert(&mut self, page: u64) {
         if let Some(word) = self.bits.get_mut((page / 64) as usize)
             && *word & 1 << (page % 64) == 0
@@ -21,11 +21,11 @@ impl PageSet {
             self.pages.push(page);
         }
     }
-    /// The pages, in the order in which they came.
+    /// Returns the pages in the order of insertion.
     pub fn pages(&self) -> &[u64] {
         &self.pages
     }
-    /// Remove all.
+    /// Removes all pages.
     pub fn clear(&mut self) {
         for page in self.pages.drain(..) {
             self.bits[(page / 64) as usize] = 0;

@@ -1,7 +1,7 @@
-//! Whole pages of RAM by pointer, for digests and restores: the paths where a copy too many is felt.
+//! Whole pages of RAM by pointer, for digests and restores, where an extra copy costs noticeable time.
 //!
-//! Nobody else accesses RAM meanwhile: an engine runs only inside [`Engine::run`](crate::engine::Engine::run), devices
-//! only between two of those, and all of it on the one thread that has the machine.
+//! No other code accesses RAM meanwhile: an engine runs only inside [`Engine::run`](crate::engine::Engine::run), devices
+//! run only between two such calls, and all of it happens on the one thread that owns the machine.
 #![allow(unsafe_code)]
 
 use vm_memory::bitmap::Bitmap;
@@ -10,10 +10,10 @@ use vm_memory::{GuestAddress, GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRe
 use super::Ram;
 use crate::layout::PAGE;
 
-/// A page's content.
+/// Content of one page.
 pub(super) type PageBytes = [u8; PAGE as usize];
 
-/// Where guest memory of one region from address 0 begins on the host, and its bytes; nothing, if it has another shape.
+/// Returns the host address and the length in bytes of guest memory that is one region from address 0; else `None`.
 pub(crate) fn whole<B: Bitmap + 'static>(memory: &GuestMemoryMmap<B>) -> Option<(*mut u8, u64)> {
     let region = memory.iter().next()?;
     let alone = memory.num_regions() == 1 && region.start_addr() == GuestAddress(0);
@@ -22,7 +22,7 @@ pub(crate) fn whole<B: Bitmap + 'static>(memory: &GuestMemoryMmap<B>) -> Option<
 }
 
 impl Ram {
-    /// The content of page number `page`; `None` beyond the end.
+    /// Returns the content of page number `page`; `None` beyond the end of RAM.
     pub(crate) fn page(&self, page: u64) -> Option<&PageBytes> {
         let pointer = self.pointer(page)?;
         // SAFETY: `pointer` is the start of a page of the mapping, which lives as long as `self`. Nothing writes RAM while
@@ -30,8 +30,8 @@ impl Ram {
         Some(unsafe { &*pointer })
     }
 
-    /// Replace the content of page number `page`, zeroes for `None`, without a note in the log. Beyond the end nothing
-    /// happens.
+    /// Replaces the content of page number `page` (with zeroes for `None`) without logging it. Does nothing beyond the
+    /// end of RAM.
     pub(crate) fn replace(&mut self, page: u64, content: Option<&PageBytes>) {
         let Some(pointer) = self.pointer(page) else { return };
         match content {
@@ -43,10 +43,10 @@ impl Ram {
         }
     }
 
-    /// The host address of a page of RAM.
+    /// Returns the host address of a page of RAM.
     fn pointer(&self, page: u64) -> Option<*mut PageBytes> {
         let address = page.checked_mul(PAGE).filter(|&address| address < self.bytes)?;
-        // RAM is one region of whole pages, so a page that starts in it lies in it.
+        // RAM is one region of whole pages, so a page that starts in it lies in it entirely.
         self.memory.get_host_address(GuestAddress(address)).ok().map(<*mut u8>::cast)
     }
 }

@@ -1,7 +1,7 @@
-//! virtio-console with multiport (virtio 1.2, section 5.3): six named ports, no console among them.
+//! virtio-console with multiport (virtio 1.2, section 5.3): six named ports, none of which is a console.
 //!
-//! What the guest writes to a port is taken at once, so a write returns when the host has it. What the host writes waits in
-//! a bounded buffer until the guest has opened the port and given it buffers.
+//! The guest's writes to a port are taken at once, so a write returns when the host has it. The host's writes wait in a
+//! bounded buffer until the guest has opened the port and supplied buffers.
 
 use std::collections::VecDeque;
 
@@ -11,14 +11,15 @@ use super::queue::{self, VirtQueue, total};
 use super::{Cx, DeviceError, on_queue};
 use crate::output::PORTS;
 
-/// The ports' names, by number: `/dev/virtio-ports/NAME` in the guest. Fixed: they are part of the machine version.
+/// Names of the ports, by number: `/dev/virtio-ports/NAME` in the guest. Fixed, as part of the machine version.
 pub const PORT_NAMES: [&str; PORTS] =
     ["everett.log", "everett.control", "everett.history", "everett.sdk", "everett.debug", "everett.spare"];
-/// Bytes from the host that wait in a port. More are not accepted.
+/// Maximum bytes from the host that wait in a port. Further bytes are refused.
 pub const INPUT_BYTES_MAX: usize = 4 << 20;
-/// Control messages that wait for the guest's buffers. A guest that makes us owe it more has lost the protocol.
+/// Maximum number of control messages that wait for the guest's buffers. A guest that causes more does not follow the
+/// protocol.
 const CONTROL_MESSAGES_MAX: usize = 1024;
-/// The most bytes in one buffer that the guest writes to a port.
+/// Maximum bytes in one buffer that the guest writes to a port.
 const WRITE_BYTES_MAX: u64 = 1 << 20;
 
 const RECEIVE_SIZE: u16 = 32;
@@ -39,7 +40,7 @@ mod control {
     pub(super) const PORT_NAME: u16 = 7;
 }
 
-/// The sizes of the queues: port 0, control, ports 1 to 5; receive before transmit.
+/// Returns the sizes of the queues: port 0, control, ports 1 to 5; receive before transmit.
 pub(super) fn queue_sizes() -> Vec<u16> {
     let mut sizes = vec![RECEIVE_SIZE, TRANSMIT_SIZE, CONTROL_SIZE, CONTROL_SIZE];
     for _ in 1..PORTS {
@@ -48,12 +49,12 @@ pub(super) fn queue_sizes() -> Vec<u16> {
     sizes
 }
 
-/// The receive queue of a port.
+/// Returns the receive queue of a port.
 fn receive_queue(port: usize) -> u16 {
     if port == 0 { 0 } else { 2 + 2 * port as u16 }
 }
 
-/// The port and direction of a queue; `None` for the control queues.
+/// Returns the port of a queue, and true if it transmits; `None` for the control queues.
 fn port_of(queue: u16) -> Option<(usize, bool)> {
     let transmit = queue & 1 == 1;
     match queue / 2 {
@@ -65,7 +66,7 @@ fn port_of(queue: u16) -> Option<(usize, bool)> {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Port {
-    /// The guest's side is open.
+    /// True if the guest has opened its side.
     open: bool,
     input: VecDeque<u8>,
 }
@@ -74,12 +75,12 @@ struct Port {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Console {
     ports: [Port; PORTS],
-    /// Messages for the guest: encoded.
+    /// Encoded control messages that wait for the guest's buffers.
     owed: VecDeque<Vec<u8>>,
 }
 
 impl Console {
-    /// Queue bytes for a port. Returns how many were accepted: all, or as many as fit.
+    /// Queues bytes for a port. Returns the number of bytes accepted: all, or as many as fit.
     pub(crate) fn input(&mut self, port: usize, bytes: &[u8]) -> usize {
         let Some(port) = self.ports.get_mut(port) else { return 0 };
         let taken = bytes.len().min(INPUT_BYTES_MAX.saturating_sub(port.input.len()));
@@ -87,11 +88,11 @@ impl Console {
         taken
     }
 
-    /// Whether a program in the guest has the port open.
+    /// True if a program in the guest has the port open.
     pub fn is_open(&self, port: usize) -> bool {
         self.ports.get(port).is_some_and(|port| port.open)
     }
-    /// Bytes that wait for the guest in a port.
+    /// Returns the number of bytes that wait for the guest in a port.
     pub fn waiting(&self, port: usize) -> usize {
         self.ports.get(port).map_or(0, |port| port.input.len())
     }
@@ -100,7 +101,7 @@ impl Console {
         F_MULTIPORT
     }
 
-    /// `struct virtio_console_config`: cols, rows, max_nr_ports, emerg_wr.
+    /// Returns `struct virtio_console_config`: cols, rows, max_nr_ports, emerg_wr.
     pub(super) fn config(&self) -> Vec<u8> {
         let mut config = vec![0; 4];
         config.extend((PORTS as u32).to_le_bytes());
@@ -108,7 +109,7 @@ impl Console {
         config
     }
 
-    /// What the host queued stays: it was written for the next reader, whoever that is.
+    /// Closes the ports and drops control messages. Input that the host queued stays, for the next reader of the port.
     pub(super) fn reset(&mut self) {
         self.owed.clear();
         for port in &mut self.ports {
@@ -127,14 +128,14 @@ impl Console {
             Some((_, false)) => self.flush_input(queues, cx),
             None if queue == CONTROL_TRANSMIT => {
                 let used = self.take_control(queues, cx)?;
-                // The answers, and input for ports that opened.
+                // Sends the answers, and the input of ports that were opened.
                 Ok(self.flush_input(queues, cx)? | used)
             }
             None => self.flush_input(queues, cx),
         }
     }
 
-    /// Hand over control messages and input as far as the guest has buffers.
+    /// Hands control messages and input to the guest while it has buffers.
     pub(super) fn flush_input(
         &mut self,
         queues: &mut [VirtQueue],
@@ -178,7 +179,7 @@ impl Console {
         Ok(interrupt)
     }
 
-    /// Read `struct virtio_console_control { le32 id; le16 event; le16 value; }` messages of the guest.
+    /// Reads the guest's messages: `struct virtio_console_control { le32 id; le16 event; le16 value; }`.
     fn take_control(&mut self, queues: &mut [VirtQueue], cx: &mut Cx<'_>) -> Result<bool, DeviceError> {
         let Some(buffers) = queues.get_mut(usize::from(CONTROL_TRANSMIT)) else { return Ok(false) };
         let mut interrupt = false;
@@ -198,7 +199,7 @@ impl Console {
         if self.owed.len() >= CONTROL_MESSAGES_MAX {
             return Err(DeviceError::Request {
                 queue: CONTROL_TRANSMIT,
-                reason: "is one control message too many",
+                reason: "comes while 1024 control messages are unread",
             });
         }
         match event {

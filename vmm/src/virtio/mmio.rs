@@ -1,7 +1,7 @@
 //! The virtio-mmio transport, version 2 (virtio 1.2, section 4.2).
 //!
-//! Registers are doublewords at their own offsets; other widths and offsets read zero and ignore writes, except in the
-//! configuration space, which takes bytes, words and doublewords.
+//! Registers are doublewords at their own offsets. Other widths and offsets read zero and ignore writes, except in the
+//! configuration space, which can be read as bytes, words and doublewords.
 
 use serde::{Deserialize, Serialize};
 use virtio_bindings::virtio_config::{
@@ -17,11 +17,11 @@ use super::{Cx, Device, DeviceError};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"virt");
 const VERSION: u32 = 2;
-/// "EVRT".
+/// Vendor ID, "EVRT".
 const VENDOR: u32 = u32::from_le_bytes(*b"EVRT");
-/// Interrupt status: used buffers.
+/// Interrupt status bit: buffers were used.
 const INTERRUPT_USED: u32 = 1;
-/// Interrupt status: configuration change, or the device needs a reset.
+/// Interrupt status bit: the configuration changed, or the device needs a reset.
 const INTERRUPT_CONFIG: u32 = 2;
 /// Offset of the configuration space.
 const CONFIG: u64 = reg::VIRTIO_MMIO_CONFIG as u64;
@@ -49,7 +49,7 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// A slot with this device.
+    /// Creates a slot with this device.
     pub fn new(device: Device) -> Transport {
         let queues = device.queue_sizes().into_iter().map(VirtQueue::new).collect();
         Transport {
@@ -65,20 +65,20 @@ impl Transport {
         }
     }
 
-    /// The device in the slot.
+    /// Returns the device in the slot.
     pub fn device(&self) -> &Device {
         &self.device
     }
-    /// The interrupt line.
+    /// True if the interrupt line is high.
     pub fn line(&self) -> bool {
         self.interrupt_status != 0
     }
-    /// Whether the driver finished setting the device up, and it works.
+    /// True if the driver has finished setting the device up and the device needs no reset.
     pub fn running(&self) -> bool {
         self.status & (VIRTIO_CONFIG_S_DRIVER_OK | VIRTIO_CONFIG_S_NEEDS_RESET) == VIRTIO_CONFIG_S_DRIVER_OK
     }
 
-    /// Load from a register.
+    /// Reads a register.
     pub fn read(&self, offset: u64, size: u8) -> u64 {
         if offset >= CONFIG {
             return self.read_config(offset - CONFIG, size);
@@ -103,10 +103,10 @@ impl Transport {
         })
     }
 
-    /// Store to a register.
+    /// Writes a register.
     pub fn write(&mut self, offset: u64, size: u8, value: u64, cx: &mut Cx<'_>) {
         if size != 4 || offset >= CONFIG {
-            // No field of these devices' configuration can be written.
+            // No configuration field of these devices is writable.
             return;
         }
         let value = value as u32;
@@ -122,7 +122,7 @@ impl Transport {
         }
     }
 
-    /// An event of the device is due.
+    /// Handles an event of the device that is due.
     pub fn event(&mut self, token: u64, cx: &mut Cx<'_>) {
         if self.running() {
             let result = self.device.event(token, &mut self.queues, cx);
@@ -132,7 +132,7 @@ impl Transport {
         }
     }
 
-    /// The device, for what the host does to it. What the host adds takes effect by [`Transport::event`].
+    /// Returns the device for changes by the host. Input that the host adds takes effect at [`Transport::event`].
     pub(crate) fn device_mut(&mut self) -> &mut Device {
         &mut self.device
     }
@@ -156,7 +156,7 @@ impl Transport {
         }
     }
 
-    /// Status bits are only added; zero resets (2.1 and 3.1).
+    /// Adds status bits. The driver cannot clear single bits; writing zero resets the device (2.1 and 3.1).
     fn set_status(&mut self, value: u32, cx: &mut Cx<'_>) {
         if value == 0 {
             self.reset(cx);
@@ -254,7 +254,7 @@ impl Transport {
     }
 }
 
-/// The half of a feature word that a select register names.
+/// Returns the half of a feature word that a select register names.
 fn half(word: u64, select: u32) -> u32 {
     match select {
         0 => word as u32,

@@ -1,11 +1,12 @@
 //! Virtio 1.2 over MMIO: the transport, queues, and the devices blk, net, rng and console.
 //!
-//! [`mmio::Transport`] owns the registers, the queues and one [`Device`]. A device is plain state; what it touches
-//! besides comes as a [`Cx`]. Work starts at a queue notification and ends at once or, with a latency, at an event.
+//! [`mmio::Transport`] owns the registers, the queues and one [`Device`]. A device is plain state; everything else that
+//! it accesses comes as a [`Cx`]. Work starts at a queue notification and completes at once or, with a latency, at an
+//! event.
 //!
-//! **Invariant.** The guest is an attacker. A queue outside RAM, a descriptor chain that loops, lies about its length or
-//! lacks what its device needs ends in an error status where the device has one, else in DEVICE_NEEDS_RESET: never in a
-//! panic, an unbounded loop or unbounded memory.
+//! **Invariant.** The guest is an attacker. A queue outside RAM, or a descriptor chain that loops, lies about its length
+//! or lacks what its device needs, ends in an error status where the device has one, else in DEVICE_NEEDS_RESET: never in
+//! a panic, an unbounded loop or unbounded memory.
 
 pub mod blk;
 pub mod console;
@@ -23,59 +24,59 @@ use crate::output::Output;
 use crate::ram::Ram;
 use queue::{QueueError, VirtQueue};
 
-/// What a device may touch besides its own state.
+/// Everything that a device may access besides its own state.
 pub struct Cx<'a> {
-    /// Nanoseconds of vtime.
+    /// Current vtime, in nanoseconds.
     pub now: u64,
-    /// Which slot the device is in, for its events.
+    /// Slot of the device, for its events.
     pub slot: u8,
     /// Guest memory.
     pub ram: &'a Ram,
     /// The machine's disks, by index.
     pub disks: &'a mut [Disk],
-    /// What will happen by itself.
+    /// Queue of scheduled events.
     pub events: &'a mut EventQueue,
-    /// Randomness.
+    /// Random streams of the machine.
     pub streams: &'a mut Streams,
-    /// What goes out to the host.
+    /// Output to the host.
     pub output: &'a mut Output,
 }
 
 impl Cx<'_> {
-    /// Schedule this device's event `token`.
+    /// Schedules this device's event `token` at a vtime.
     pub fn schedule(&mut self, vtime: u64, token: u64) -> EventId {
         self.events.schedule(vtime, Event::Virtio { slot: self.slot, token })
     }
 }
 
-/// Why a device cannot go on before the driver resets it.
+/// Error that stops a device until the driver resets it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
-    /// A queue is broken.
+    /// A queue is malformed.
     #[error("queue {queue}: {source}")]
     Queue {
-        /// Which.
+        /// Number of the queue.
         queue: u16,
-        /// How.
+        /// Defect of the queue.
         #[source]
         source: QueueError,
     },
     /// A request lacks what the device needs to answer it.
     #[error("queue {queue}: a request {reason}")]
     Request {
-        /// Which.
+        /// Number of the queue.
         queue: u16,
-        /// What is wrong with it.
+        /// Defect of the request, as the rest of a sentence.
         reason: &'static str,
     },
 }
 
-/// Attach the queue's number to its errors.
+/// Attaches the queue's number to an error.
 pub(crate) fn on_queue<T>(queue: u16, result: Result<T, QueueError>) -> Result<T, DeviceError> {
     result.map_err(|source| DeviceError::Queue { queue, source })
 }
 
-/// The devices behind one transport. An enum, not a trait object: state is stored and compared as a value.
+/// Device behind a transport. An enum rather than a trait object, because state is stored and compared as a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Device {
     /// Block device.
@@ -89,7 +90,7 @@ pub enum Device {
 }
 
 impl Device {
-    /// Device ID (virtio 1.2, section 5).
+    /// Returns the device ID (virtio 1.2, section 5).
     pub fn id(&self) -> u32 {
         match self {
             Device::Net(_) => 1,
@@ -98,7 +99,7 @@ impl Device {
             Device::Rng(_) => 4,
         }
     }
-    /// A name for logs and digests.
+    /// Returns the device's name for logs and digests.
     pub fn name(&self) -> &'static str {
         match self {
             Device::Net(_) => "net",
@@ -107,7 +108,7 @@ impl Device {
             Device::Rng(_) => "rng",
         }
     }
-    /// What a driver cannot change: devices of one make may take each other's state.
+    /// Returns the properties that a driver cannot change. Devices with equal ones may take each other's state.
     pub(crate) fn make(&self) -> (&'static str, Vec<u8>) {
         let own = match self {
             Device::Blk(d) => d.make(),
@@ -116,7 +117,7 @@ impl Device {
         };
         (self.name(), own)
     }
-    /// Feature bits of the device's own, besides the transport's.
+    /// Returns the device's own feature bits, without the transport's.
     pub(crate) fn features(&self) -> u64 {
         match self {
             Device::Blk(d) => d.features(),
@@ -125,14 +126,14 @@ impl Device {
             Device::Console(d) => d.features(),
         }
     }
-    /// The driver took these features.
+    /// Handles the features that the driver accepted.
     pub(crate) fn negotiated(&mut self, features: u64) {
         match self {
             Device::Blk(d) => d.negotiated(features),
             Device::Net(_) | Device::Rng(_) | Device::Console(_) => {}
         }
     }
-    /// The largest size of each queue.
+    /// Returns the maximum size of each queue.
     pub(crate) fn queue_sizes(&self) -> Vec<u16> {
         match self {
             Device::Blk(_) => vec![blk::QUEUE_SIZE],
@@ -141,7 +142,7 @@ impl Device {
             Device::Console(_) => console::queue_sizes(),
         }
     }
-    /// The configuration space.
+    /// Returns the configuration space.
     pub(crate) fn config(&self) -> Vec<u8> {
         match self {
             Device::Blk(d) => d.config(),
@@ -150,7 +151,7 @@ impl Device {
             Device::Console(d) => d.config(),
         }
     }
-    /// Back to the state before the driver came. Events of the device are cancelled.
+    /// Resets the device to its state before a driver used it.
     pub(crate) fn reset(&mut self, cx: &mut Cx<'_>) {
         match self {
             Device::Blk(d) => d.reset(cx),
@@ -159,7 +160,7 @@ impl Device {
             Device::Console(d) => d.reset(),
         }
     }
-    /// The driver made buffers available on a queue. Returns whether used buffers want an interrupt.
+    /// Handles buffers that the driver made available on a queue. Returns true if used buffers need an interrupt.
     pub(crate) fn notify(
         &mut self,
         queue: u16,
@@ -173,7 +174,7 @@ impl Device {
             Device::Console(d) => d.notify(queue, queues, cx),
         }
     }
-    /// An event that the device scheduled is due. Returns whether used buffers want an interrupt.
+    /// Handles an event that the device scheduled and that is due. Returns true if used buffers need an interrupt.
     pub(crate) fn event(
         &mut self,
         token: u64,

@@ -1,7 +1,9 @@
 //! virtio-net (virtio 1.2, section 5.1): one receive and one transmit queue, no offloads.
 //!
-//! Frames that the guest sends go to the wire that it is attached to, with their vtime; frames for it arrive at a vtime that
-//! the wire chose. What the wire does in between is not this device's business.
+//! Frames that the guest sends go to the attached wire, with their vtime. Frames for the guest arrive at a vtime that the
+//! wire chose.
+//!
+//! Not here: what the wire does in between (`crate::wire`).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,31 +16,33 @@ use super::queue::{self, VirtQueue, part, total};
 use super::{Cx, DeviceError, on_queue};
 use crate::output::Frame;
 
-/// Entries of each queue.
+/// Maximum size of each queue.
 pub const QUEUE_SIZE: u16 = 256;
-/// Bytes of an Ethernet frame with a VLAN tag, without its checksum.
+/// Maximum bytes of a frame: an Ethernet frame with a VLAN tag, without its checksum.
 pub const FRAME_BYTES_MAX: usize = 1518;
-/// The MTU that the driver is told.
+/// MTU that the driver is told.
 const MTU: u16 = 1500;
-/// `struct virtio_net_hdr_v1`.
+/// Bytes of `struct virtio_net_hdr_v1`.
 const HEADER_BYTES: u64 = 12;
-/// Frames that wait because the driver has given no buffers. More are dropped, as a card's FIFO would.
+/// Maximum number of received frames that wait for the driver's buffers. More are dropped, as a card's FIFO would do.
 pub const BACKLOG_FRAMES_MAX: usize = 256;
-/// Frames that have come to this card while its machine was stalled or paused. More are dropped.
+/// Maximum number of frames that are due to arrive at this card. They can pile up while its machine is stalled or paused.
+/// More are dropped.
 pub const ARRIVING_FRAMES_MAX: usize = 65_536;
-/// Frames that the card sends in one millisecond of its machine's vtime: one in 61 ns. More are dropped.
+/// Maximum number of frames that the card sends in one millisecond of its machine's vtime: one per 61 ns. More are
+/// dropped.
 pub const FRAMES_PER_MS_MAX: u32 = 16_384;
 const NS_PER_MS: u64 = 1_000_000;
 
 const RECEIVE: u16 = 0;
 const TRANSMIT: u16 = 1;
 
-/// Where frames go that the guest sends.
+/// Destination of the frames that the guest sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wire {
-    /// Nowhere: a cable with nothing at its other end.
+    /// None: a cable whose other end is not plugged in.
     Unplugged,
-    /// To the owner of the machine, by `Output`.
+    /// The owner of the machine, through `Output`.
     Attached,
 }
 
@@ -48,41 +52,41 @@ pub struct Net {
     mac: [u8; 6],
     wire: Wire,
     next_token: u64,
-    /// On the wire, by event token.
+    /// Frames on the wire, by event token.
     arriving: BTreeMap<u64, Vec<u8>>,
-    /// Arrived, waiting for a buffer.
+    /// Frames that arrived and wait for a buffer.
     backlog: VecDeque<Vec<u8>>,
-    /// The millisecond in which it sent last, and how many frames.
+    /// Millisecond in which the card sent last, and the number of frames sent in it.
     sending: (u64, u32),
-    /// Frames lost for want of room, a buffer or a valid length, or sent too fast.
+    /// Number of frames lost because of missing room or buffers, a bad length, or sending too fast.
     dropped: u64,
 }
 
 impl Net {
-    /// A card.
+    /// Creates a card.
     pub fn new(mac: [u8; 6], wire: Wire) -> Net {
         let (arriving, backlog) = (BTreeMap::new(), VecDeque::new());
         Net { mac, wire, next_token: 0, arriving, backlog, sending: (0, 0), dropped: 0 }
     }
 
-    /// Its hardware address.
+    /// Returns the card's hardware address.
     pub fn mac(&self) -> [u8; 6] {
         self.mac
     }
 
-    /// What a driver cannot change.
+    /// Returns the properties that a driver cannot change.
     pub(super) fn make(&self) -> Vec<u8> {
         let mut make = self.mac.to_vec();
         make.push(u8::from(self.wire == Wire::Attached));
         make
     }
 
-    /// Frames lost for want of room, a buffer or a valid length, or sent too fast.
+    /// Returns the number of frames lost because of missing room or buffers, a bad length, or sending too fast.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// A frame will arrive at vtime `at`. Returns false when it is too long or too many are on the way.
+    /// Schedules the arrival of a frame at vtime `at`. Returns false if it is too long or too many frames are on the way.
     pub(crate) fn deliver(&mut self, at: u64, bytes: Vec<u8>, cx: &mut Cx<'_>) -> bool {
         if bytes.len() > FRAME_BYTES_MAX || self.arriving.len() >= ARRIVING_FRAMES_MAX {
             self.dropped = self.dropped.saturating_add(1);
@@ -99,7 +103,7 @@ impl Net {
         1 << VIRTIO_NET_F_MAC | 1 << VIRTIO_NET_F_STATUS | 1 << VIRTIO_NET_F_MTU
     }
 
-    /// `struct virtio_net_config`: mac, status, max_virtqueue_pairs, mtu.
+    /// Returns `struct virtio_net_config`: mac, status, max_virtqueue_pairs, mtu.
     pub(super) fn config(&self) -> Vec<u8> {
         let mut config = self.mac.to_vec();
         config.extend((VIRTIO_NET_S_LINK_UP as u16).to_le_bytes());
@@ -108,7 +112,7 @@ impl Net {
         config
     }
 
-    /// Frames on the wire keep arriving; those that waited for the old driver's buffers are lost.
+    /// Drops the frames that waited for the old driver's buffers. Frames on the wire keep arriving.
     pub(super) fn reset(&mut self, _: &mut Cx<'_>) {
         self.dropped = self.dropped.saturating_add(self.backlog.len() as u64);
         self.backlog.clear();
@@ -123,7 +127,7 @@ impl Net {
         if queue == TRANSMIT { self.transmit(queues, cx) } else { self.receive(queues, cx) }
     }
 
-    /// A frame arrives.
+    /// Receives the frame with this token, which arrives now.
     pub(super) fn event(
         &mut self,
         token: u64,
@@ -139,7 +143,7 @@ impl Net {
         self.receive(queues, cx)
     }
 
-    /// A frame arrived while no driver was running.
+    /// Drops the frame with this token, which arrives while no driver is running.
     pub(super) fn lose(&mut self, token: u64) {
         if self.arriving.remove(&token).is_some() {
             self.dropped = self.dropped.saturating_add(1);
@@ -153,7 +157,7 @@ impl Net {
             let Some(chain) = on_queue(RECEIVE, buffers.pop(cx.ram))? else { break };
             let Some(frame) = self.backlog.pop_front() else { break };
             let mut content = vec![0; HEADER_BYTES as usize];
-            // num_buffers, the header's last field: the frame is in one chain.
+            // num_buffers, the header's last field: the frame lies in one chain.
             content[10] = 1;
             content.extend(frame);
             let fits = total(&chain.writable) >= content.len() as u64;
@@ -169,7 +173,7 @@ impl Net {
         Ok(interrupt)
     }
 
-    /// Whether one more frame can be sent in this millisecond.
+    /// True if one more frame can be sent in this millisecond. Counts it.
     fn has_time(&mut self, now: u64) -> bool {
         let (ms, sent) = &mut self.sending;
         if *ms != now / NS_PER_MS {

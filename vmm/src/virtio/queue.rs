@@ -1,7 +1,7 @@
-//! A split virtqueue (virtio 1.2, section 2.7): `virtio-queue` for the rings, and a strict reading of the chains.
+//! A split virtqueue (virtio 1.2, section 2.7): `virtio-queue` for the rings, and strict parsing of descriptor chains.
 //!
-//! The crate ends a chain silently where it is malformed. Here a chain is collected whole, bounded, and refused when it
-//! does not end by itself; what a device gets is a list of segments that lie in RAM.
+//! The crate silently ends a chain where it is malformed. Here a chain is collected whole, bounded, and refused if it
+//! does not end properly. A device gets a list of segments, all of which lie in RAM.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use virtio_queue::{Queue, QueueOwnedT, QueueState, QueueT};
@@ -9,10 +9,10 @@ use vm_memory::{Bytes, GuestAddress};
 
 use crate::ram::Ram;
 
-/// The most descriptors in a chain, indirect ones included. Linux uses at most a queue's size.
+/// Maximum number of descriptors in a chain, including indirect ones. Linux uses at most a queue's size.
 pub const CHAIN_SEGMENTS_MAX: usize = 1024;
 
-/// What is wrong with a queue.
+/// Defect of a queue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QueueError {
     /// The rings do not lie in RAM.
@@ -24,13 +24,13 @@ pub enum QueueError {
     /// A chain does not end, or leaves its table.
     #[error("descriptor chain {head} does not end properly")]
     Chain {
-        /// Its first descriptor.
+        /// Index of its first descriptor.
         head: u16,
     },
     /// A chain is longer than [`CHAIN_SEGMENTS_MAX`].
     #[error("descriptor chain {head} has more than {CHAIN_SEGMENTS_MAX} descriptors")]
     ChainTooLong {
-        /// Its first descriptor.
+        /// Index of its first descriptor.
         head: u16,
     },
     /// A buffer does not lie in RAM.
@@ -38,43 +38,43 @@ pub enum QueueError {
     Segment {
         /// Guest-physical address.
         addr: u64,
-        /// Bytes.
+        /// Length in bytes.
         len: u32,
     },
     /// A device-readable buffer follows a device-writable one.
     #[error("descriptor chain {head} has a readable part after a writable one")]
     Order {
-        /// Its first descriptor.
+        /// Index of its first descriptor.
         head: u16,
     },
 }
 
-/// One buffer of a chain. Lies in RAM.
+/// One buffer of a chain. It lies in RAM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
     /// Guest-physical address.
     pub addr: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u32,
 }
 
-/// A descriptor chain: what the device reads, then what it writes.
+/// Descriptor chain: the parts that the device reads, then the parts that it writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chain {
-    /// Names the chain in the used ring.
+    /// Index of the first descriptor, which identifies the chain in the used ring.
     pub head: u16,
-    /// Device-readable.
+    /// Device-readable segments.
     pub readable: Vec<Segment>,
-    /// Device-writable.
+    /// Device-writable segments.
     pub writable: Vec<Segment>,
 }
 
-/// Total bytes of some segments.
+/// Returns the total bytes of some segments.
 pub fn total(segments: &[Segment]) -> u64 {
     segments.iter().map(|s| u64::from(s.len)).sum()
 }
 
-/// The part of `segments` from byte `skip` on, at most `bytes` long.
+/// Returns the part of `segments` from byte `skip` on, at most `bytes` long.
 pub fn part(segments: &[Segment], mut skip: u64, mut bytes: u64) -> Vec<Segment> {
     let mut taken = Vec::new();
     for segment in segments {
@@ -93,7 +93,7 @@ pub fn part(segments: &[Segment], mut skip: u64, mut bytes: u64) -> Vec<Segment>
     taken
 }
 
-/// Copy out of segments, up to `bytes`.
+/// Copies up to `bytes` bytes out of segments.
 pub fn read(ram: &Ram, segments: &[Segment], bytes: u64) -> Result<Vec<u8>, QueueError> {
     let parts = part(segments, 0, bytes);
     let mut buf = vec![0; total(&parts) as usize];
@@ -108,7 +108,7 @@ pub fn read(ram: &Ram, segments: &[Segment], bytes: u64) -> Result<Vec<u8>, Queu
     Ok(buf)
 }
 
-/// Copy into segments from their beginning. Returns how many bytes fitted.
+/// Copies `content` into segments from their beginning. Returns the number of bytes that fitted.
 pub fn write(ram: &Ram, segments: &[Segment], content: &[u8]) -> Result<u32, QueueError> {
     let mut at = 0;
     for &Segment { addr, len } in segments {
@@ -128,32 +128,32 @@ pub struct VirtQueue {
 }
 
 impl VirtQueue {
-    /// A queue of at most `max_size` entries.
+    /// Creates a queue of at most `max_size` entries.
     ///
     /// # Panics
-    /// If that is not a power of two: sizes are constants of the devices.
+    /// Panics if `max_size` is not a power of two. Sizes are constants of the devices.
     pub fn new(max_size: u16) -> VirtQueue {
         VirtQueue { ring: Queue::new(max_size).unwrap_or_else(|e| panic!("queue size {max_size}: {e}")) }
     }
 
-    /// The crate's queue, for the transport's registers.
+    /// Returns the crate's queue, for the transport's registers.
     pub(crate) fn ring(&mut self) -> &mut Queue {
         &mut self.ring
     }
-    /// Whether the driver set it up.
+    /// True if the driver has set up the queue.
     pub fn ready(&self) -> bool {
         self.ring.ready()
     }
-    /// The size that the driver chose.
+    /// Returns the size that the driver chose.
     pub fn size(&self) -> u16 {
         self.ring.size()
     }
-    /// The largest size.
+    /// Returns the maximum size.
     pub fn max_size(&self) -> u16 {
         self.ring.max_size()
     }
 
-    /// Make it ready if its rings lie in RAM.
+    /// Makes the queue ready if its rings lie in RAM.
     pub(crate) fn enable(&mut self, ram: &Ram, event_idx: bool) -> Result<(), QueueError> {
         self.ring.set_event_idx(event_idx);
         self.ring.set_ready(true);
@@ -164,7 +164,7 @@ impl VirtQueue {
         Err(QueueError::OutsideRam)
     }
 
-    /// The next available chain, if any.
+    /// Takes the next available chain, if any.
     pub fn pop(&mut self, ram: &Ram) -> Result<Option<Chain>, QueueError> {
         if !self.ring.ready() {
             return Ok(None);
@@ -201,18 +201,19 @@ impl VirtQueue {
         if ended { Ok(Some(chain)) } else { Err(QueueError::Chain { head }) }
     }
 
-    /// Return a chain with `len` bytes written. Returns whether the driver wants an interrupt.
+    /// Returns a chain to the driver with `len` bytes written. Returns true if the driver wants an interrupt.
     pub fn push_used(&mut self, ram: &Ram, head: u16, len: u32) -> Result<bool, QueueError> {
         if !self.ring.ready() {
             return Ok(false);
         }
         let memory = ram.memory();
         self.ring.add_used(memory, head, len).map_err(|_| QueueError::Chain { head })?;
-        // Asked after each chain, so that the crate's count of chains since the last time is not state.
+        // Asked after each chain, so that the crate's count of chains since the last question is not state.
         self.ring.needs_notification(memory).map_err(|_| QueueError::OutsideRam)
     }
 
-    /// Ask for a notification when more becomes available. The guest does not run meanwhile, so nothing can be missed.
+    /// Asks the driver for a notification when more buffers become available.
+    /// The guest does not run meanwhile, so no buffer can be missed.
     pub fn want_notification(&mut self, ram: &Ram) -> Result<(), QueueError> {
         if !self.ring.ready() {
             return Ok(());
@@ -222,7 +223,7 @@ impl VirtQueue {
     }
 }
 
-/// The stored form: the rings' configuration and positions.
+/// Stored form of a queue: the rings' configuration and positions.
 #[derive(Serialize, Deserialize)]
 struct Image {
     max_size: u16,

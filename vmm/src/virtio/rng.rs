@@ -1,4 +1,4 @@
-//! virtio-rng (virtio 1.2, section 5.4): bytes of the world's entropy stream.
+//! virtio-rng (virtio 1.2, section 5.4): gives the guest bytes of the world's entropy stream.
 
 use everett_streams::Purpose;
 use serde::{Deserialize, Serialize};
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 use super::queue::{self, VirtQueue, part, total};
 use super::{Cx, DeviceError, on_queue};
 
-/// Entries of the queue.
+/// Maximum size of the queue.
 pub const QUEUE_SIZE: u16 = 64;
-/// The most bytes for one request; a driver that asks for more gets fewer.
+/// Maximum bytes per request; a driver that asks for more gets fewer.
 pub const REQUEST_BYTES_MAX: u64 = 4096;
 
-/// The entropy source. Its position is the stream's.
+/// Entropy source. The position in its random stream is part of the stream, not of this device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rng {
-    /// Bytes given so far.
+    /// Number of bytes given so far.
     given: u64,
 }
 

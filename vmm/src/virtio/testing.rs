@@ -1,4 +1,5 @@
-//! The driver's side of a transport, for tests: sets queues up in RAM and makes chains available, well-formed or not.
+//! The driver's side of a transport, for tests: sets up queues in RAM and makes well-formed or malformed chains
+//! available.
 
 use everett_streams::{Lineage, Owner, Streams};
 use virtio_bindings::virtio_mmio as reg;
@@ -11,21 +12,22 @@ use crate::events::{Event, EventQueue};
 use crate::output::{Note, Output};
 use crate::ram::Ram;
 
-/// Where queue `n` has its rings, and where its buffers are.
+/// Address of the rings of queue 0; each further queue is `RING_BYTES` above.
 const RINGS: u64 = 0x10_0000;
 const RING_BYTES: u64 = 0x1_0000;
+/// Address of the first buffer.
 const BUFFERS: u64 = 0x100_0000;
 
 pub(super) const NEXT: u16 = 1;
 pub(super) const WRITE: u16 = 2;
 pub(super) const INDIRECT: u16 = 4;
 
-/// The streams that a rig starts with.
+/// Returns the random streams with which a rig starts.
 pub(super) fn streams() -> Streams {
     Streams::new(&Lineage::new(1), Owner::Node("test"))
 }
 
-/// A machine around one transport.
+/// Machine around one transport.
 pub(super) struct Rig {
     pub(super) transport: Transport,
     pub(super) ram: Ram,
@@ -34,16 +36,16 @@ pub(super) struct Rig {
     pub(super) streams: Streams,
     pub(super) output: Output,
     pub(super) now: u64,
-    /// Features that the driver does not take though it is offered them. Event indices: the tests count interrupts.
+    /// Features that the driver declines. By default event indices, because the tests count interrupts.
     pub(super) declined: u64,
     size: u16,
-    /// Per queue: next available index, next used index seen.
+    /// For each queue: the next available index, and the used index up to which the driver has read.
     positions: Vec<(u16, u16)>,
     next_buffer: u64,
 }
 
 impl Rig {
-    /// A transport as after reset.
+    /// Creates a rig with a transport after reset.
     pub(super) fn new(device: Device, disks: Vec<Disk>) -> Rig {
         Rig {
             transport: Transport::new(device),
@@ -60,7 +62,7 @@ impl Rig {
         }
     }
 
-    /// A transport with a running driver that has `queues` queues of `size`.
+    /// Creates a rig with a running driver that has `queues` queues of `size` entries.
     pub(super) fn running(device: Device, disks: Vec<Disk>, queues: u16, size: u16) -> Rig {
         let mut rig = Rig::new(device, disks);
         rig.start(queues, size);
@@ -131,7 +133,7 @@ impl Rig {
         act(&mut self.transport, &mut cx)
     }
 
-    /// Let time pass, event by event.
+    /// Advances time to `to`, event by event.
     pub(super) fn advance(&mut self, to: u64) {
         while let Some((id, event)) = self.events.pop_due(to) {
             self.now = id.vtime;
@@ -141,7 +143,7 @@ impl Rig {
         self.now = to;
     }
 
-    /// A fresh buffer with this content. Returns its address.
+    /// Puts `content` into a new buffer. Returns its address.
     pub(super) fn buffer(&mut self, content: &[u8]) -> u64 {
         let at = self.next_buffer;
         self.next_buffer += (content.len() as u64).next_multiple_of(4096);
@@ -170,7 +172,7 @@ impl Rig {
         memory.write_obj(next, GuestAddress(at + 14)).unwrap();
     }
 
-    /// Make a chain available whose head is `head`, and notify.
+    /// Makes the chain with first descriptor `head` available and notifies the device.
     pub(super) fn submit(&mut self, queue: u16, head: u16) {
         let (next, _) = self.positions[usize::from(queue)];
         let available = Rig::rings(queue) + 0x8000;
@@ -181,7 +183,7 @@ impl Rig {
         self.set(reg::VIRTIO_MMIO_QUEUE_NOTIFY, queue.into());
     }
 
-    /// A chain of these parts (address, length, writable) from descriptor `head` on.
+    /// Submits a chain of these parts (address, length, writable), which uses the descriptors from `head` on.
     pub(super) fn chain(&mut self, queue: u16, head: u16, parts: &[(u64, u32, bool)]) {
         for (i, &(addr, len, writable)) in parts.iter().enumerate() {
             let last = i + 1 == parts.len();
@@ -192,7 +194,7 @@ impl Rig {
         self.submit(queue, head);
     }
 
-    /// Used elements since the last call: head and length.
+    /// Takes the used elements since the last call: head and length.
     pub(super) fn used(&mut self, queue: u16) -> Vec<(u32, u32)> {
         let ring = Rig::rings(queue) + 0xc000;
         let memory = self.ram.memory();
@@ -214,7 +216,7 @@ impl Rig {
     pub(super) fn notes(&mut self) -> Vec<Note> {
         self.output.take_notes()
     }
-    /// Read and acknowledge the interrupt status.
+    /// Reads and acknowledges the interrupt status.
     pub(super) fn interrupt(&mut self) -> u32 {
         let status = self.get(reg::VIRTIO_MMIO_INTERRUPT_STATUS);
         self.set(reg::VIRTIO_MMIO_INTERRUPT_ACK, status);

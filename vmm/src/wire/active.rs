@@ -1,4 +1,4 @@
-//! The faults that a wire is under, with ports in place of names.
+//! Faults that are active on a wire, with ports in place of names.
 
 use std::collections::BTreeMap;
 
@@ -10,36 +10,36 @@ use serde::{Deserialize, Serialize};
 use super::config::{BITS_PER_S_MAX, BITS_PER_S_MIN, Topology};
 use super::pairs::Pairs;
 
-/// How much later each frame arrives at a slow partition, in nanoseconds.
+/// Latency that a slow partition adds to each frame, in nanoseconds.
 pub const SLOW_NS: u64 = 1_000_000_000;
 
-/// Why a fault cannot be done to a wire.
+/// Error of applying a fault to a wire.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
-    /// It is done to a machine.
-    #[error("this fault is done to a node, not to the network")]
+    /// The fault is one of a machine.
+    #[error("this fault applies to a node, not to the network")]
     NotOurs,
-    /// A name that no port has.
+    /// No port has this node name.
     #[error("there is no node called {0}")]
     UnknownNode(String),
-    /// More than always.
+    /// The probability exceeds a million.
     #[error("{0} parts per million: at most {PPM}")]
     Ppm(Ppm),
-    /// No distribution.
+    /// The distribution is invalid.
     #[error(transparent)]
     Distribution(#[from] DistributionError),
-    /// A bandwidth beyond the bounds.
+    /// The bandwidth is out of bounds.
     #[error("{0} bits a second; from {BITS_PER_S_MIN} to {BITS_PER_S_MAX}")]
     Bandwidth(u64),
-    /// A number that is in use.
+    /// The fault's number is in use.
     #[error("fault {0} is active already")]
     Active(u64),
-    /// Too many.
+    /// Too many faults are active.
     #[error("at most {NETWORK_FAULTS_MAX} faults at a time")]
     TooMany,
 }
 
-/// What a fault does to a frame.
+/// Effect of a fault on a frame.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Effect {
     Latency(Distribution),
@@ -54,7 +54,7 @@ pub(super) enum Effect {
     Clog(u8),
 }
 
-/// A fault: what, and to frames of which directions.
+/// Active fault: its effect, and the directions to which it applies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Active {
     pub(super) pairs: Pairs,
@@ -62,7 +62,7 @@ pub(super) struct Active {
 }
 
 impl Active {
-    /// A fault of the catalogue, for these ports.
+    /// Translates a fault of the catalogue for these ports.
     pub(super) fn resolve(fault: &Fault, topology: &Topology) -> Result<Active, FaultError> {
         let (links, effect) = match fault {
             Fault::Latency { links, extra } => (links, Effect::Latency(extra.clone())),
@@ -98,7 +98,7 @@ impl Active {
         Ok(Active { pairs: resolve(links, topology)?, effect })
     }
 
-    /// Whether it could be a fault of these ports.
+    /// True if this can be a fault of a wire with `ports` ports.
     pub(super) fn is_sound(&self, ports: usize) -> bool {
         let clogged = match self.effect {
             Effect::Clog(port) => usize::from(port) < ports,
@@ -139,32 +139,32 @@ fn resolve(links: &Links, topology: &Topology) -> Result<Pairs, FaultError> {
     Ok(Pairs::choose(topology.ports().len(), |from, to| links.contains(name(from), name(to))))
 }
 
-/// The faults that a wire is under, by number.
+/// Active faults of a wire, by number.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Faults(pub(super) BTreeMap<u64, Active>);
 
 impl Faults {
-    /// What happens to frames of one direction, in the order of the faults' numbers.
+    /// Iterates over the effects on frames of one direction, in the order of the faults' numbers.
     pub(super) fn of(&self, from: u8, to: u8) -> impl Iterator<Item = &Effect> {
         self.0.values().filter(move |active| active.pairs.contains(from, to)).map(|active| &active.effect)
     }
 
-    /// Whether frames of this direction wait at their sender's end.
+    /// True if frames of this direction wait at their sender's end.
     pub(super) fn holds(&self, from: u8, to: u8) -> bool {
         self.of(from, to).any(|effect| matches!(effect, Effect::Hold | Effect::Clog(_)))
     }
 
-    /// Whether frames of this direction are dropped by a partition.
+    /// True if a partition drops frames of this direction.
     pub(super) fn cuts(&self, from: u8, to: u8) -> bool {
         self.of(from, to).any(|effect| matches!(effect, Effect::Drop))
     }
 
-    /// Whether this port's card does nothing.
+    /// True if this port's card is clogged: it neither sends nor receives.
     pub(super) fn clogs(&self, port: u8) -> bool {
         self.0.values().any(|active| active.effect == Effect::Clog(port))
     }
 
-    /// What faults leave of a link's bandwidth, in bits a second.
+    /// Returns the bandwidth of a link under the active faults, in bits per second.
     pub(super) fn bandwidth(&self, from: u8, to: u8, link: u64) -> u64 {
         let faults = self.of(from, to).filter_map(|effect| match effect {
             Effect::Bandwidth(rate) => Some(*rate),

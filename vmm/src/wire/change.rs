@@ -1,8 +1,8 @@
-//! Faults begin and end, nodes lose power and get it back.
+//! Changes of a wire: faults begin and end, nodes lose power and get it back.
 //!
-//! A change happens after what arrives at its vtime. Faults are about frames that are sent while they last. Partitions, clogs
-//! and bandwidth are also about frames that are in a queue when they begin, and a clogged node gets nothing, whenever it was
-//! sent. What has left its queue otherwise arrives.
+//! A change takes effect after the arrivals of its vtime. A fault applies to frames that are sent while it lasts.
+//! Partitions, clogs and bandwidth also apply to frames that are in a queue when they begin, and a clogged node receives
+//! no frame, regardless of when the frame was sent. All other frames that have left their queue arrive.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,11 @@ use super::log::Why;
 use super::{PORTS_MAX, Wire};
 
 impl Wire {
-    /// A fault begins, under a number that is the caller's. Faults act in the order of their numbers.
+    /// Begins a fault under a number that the caller chooses. Faults act in the order of their numbers.
     ///
     /// # Errors
-    /// When it is none for this wire, or too much: why. Then nothing has changed.
+    /// Returns an error, and changes nothing, if the fault is invalid for this wire, the number is in use, or too many
+    /// faults are active.
     pub fn apply(&mut self, id: u64, fault: &Fault, at: u64) -> Result<(), FaultError> {
         let active = Active::resolve(fault, &self.state.topology)?;
         let faults = &self.state.faults.0;
@@ -37,7 +38,7 @@ impl Wire {
         Ok(())
     }
 
-    /// A fault ends. What only it held goes on. Returns false when there is no such fault.
+    /// Ends a fault. Frames that only this fault held continue. Returns false if no fault has this number.
     pub fn heal(&mut self, id: u64, at: u64) -> bool {
         let at = self.change(at);
         let Some(gone) = self.state.faults.0.remove(&id) else { return false };
@@ -45,20 +46,21 @@ impl Wire {
         true
     }
 
-    /// All faults end.
+    /// Ends all faults.
     pub fn heal_all(&mut self, at: u64) {
         let at = self.change(at);
         let gone: Vec<Active> = std::mem::take(&mut self.state.faults.0).into_values().collect();
         self.ended(&gone, at);
     }
 
-    /// The numbers of the faults that are active.
+    /// Iterates over the numbers of the active faults.
     pub fn faults(&self) -> impl Iterator<Item = u64> {
         self.state.faults.0.keys().copied()
     }
 
-    /// The node at `port` loses power. What was in its card is lost; what is on its way goes on. From here on it sends
-    /// nothing, and what arrives for it is lost. The switch forgets its addresses.
+    /// Takes the power from the node at `port`.
+    /// Frames in its card are lost; frames on their way continue. From now on it sends nothing, frames that arrive for it
+    /// are lost, and the switch forgets its addresses.
     pub fn detach(&mut self, port: u8, at: u64) {
         let at = self.change(at);
         self.state.attached &= !(1 << (port % PORTS_MAX as u8));
@@ -72,13 +74,13 @@ impl Wire {
         }
     }
 
-    /// The node at `port` has power.
+    /// Gives the node at `port` power.
     pub fn attach(&mut self, port: u8, at: u64) {
         self.change(at);
         self.state.attached |= 1 << (port % PORTS_MAX as u8);
     }
 
-    /// Something changes at `at`: what arrives until then has.
+    /// Advances the wire to a change at `at`: all arrivals until then are decided. Returns the vtime of the change.
     fn change(&mut self, at: u64) -> u64 {
         debug_assert!(at >= self.state.now.max(self.state.last.0), "{at} after {}", self.state.now);
         let at = at.max(self.state.now).max(self.state.last.0);
@@ -88,7 +90,8 @@ impl Wire {
         at
     }
 
-    /// Nothing more gets through: what is in queues waits before them, or is lost.
+    /// Stops the directions of a fault: frames in their queues wait before the queue, or are lost in a partition that
+    /// drops.
     fn cut(&mut self, active: &Active, at: u64) {
         let state = &mut self.state;
         let queues =
@@ -105,7 +108,7 @@ impl Wire {
         }
     }
 
-    /// These faults have ended.
+    /// Releases and requeues the frames of faults that have ended.
     fn ended(&mut self, gone: &[Active], at: u64) {
         self.requeue(gone, at);
         if gone.iter().any(|active| matches!(active.effect, Effect::Hold | Effect::Clog(_))) {
@@ -114,7 +117,7 @@ impl Wire {
         }
     }
 
-    /// What is in queues is sent at another bandwidth from here on, if any of these faults is about that.
+    /// Sends the frames in queues at a new bandwidth from now on, if any of these faults limits bandwidth.
     fn requeue(&mut self, changed: &[Active], at: u64) {
         let bandwidths: Vec<&Active> =
             changed.iter().filter(|active| matches!(active.effect, Effect::Bandwidth(_))).collect();
@@ -128,7 +131,8 @@ impl Wire {
         }
     }
 
-    /// What waits at receivers that are clogged no longer arrives, and nothing of its directions before it.
+    /// Lets frames that waited at formerly clogged receivers arrive, after the lookahead. Frames behind them in their
+    /// directions arrive no earlier.
     fn release_up(&mut self, at: u64) {
         let state = &mut self.state;
         let faults = &state.faults;
@@ -142,7 +146,7 @@ impl Wire {
         state.flight.not_before(&state.topology, &directions, floor);
     }
 
-    /// What waits at senders and need not gets into their queues, which have room for it.
+    /// Moves frames that no fault holds any more from their senders' ends into the queues. These have room for them.
     fn release_back(&mut self, at: u64) {
         let faults = &self.state.faults;
         self.state.flight.held_back.leave_cards(|port| faults.clogs(port));

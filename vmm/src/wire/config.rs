@@ -1,4 +1,4 @@
-//! What a wire joins: ports, the links between them, and what of that is refused.
+//! Configuration of a wire: its ports, the links between them, and their validation.
 
 use std::collections::BTreeMap;
 
@@ -8,43 +8,43 @@ use serde::{Deserialize, Serialize};
 
 use crate::virtio::net::FRAME_BYTES_MAX;
 
-/// Ports of a wire. Sets of them are bits of a word.
+/// Maximum number of ports of a wire. Sets of ports are bits of a 64-bit word.
 pub const PORTS_MAX: usize = everett_fault::limits::NODES_MAX;
-/// Bytes of a node's name.
+/// Maximum bytes of a node's name.
 pub const NAME_BYTES_MAX: usize = 64;
-/// The least that a link's latency may be, in nanoseconds: nodes run this far without hearing of each other.
+/// Minimum latency of a link, in nanoseconds. Nodes run for at least this time without a message from each other.
 pub const LATENCY_NS_MIN: u64 = 1_000;
-/// The slowest that a link may be, in bits a second.
+/// Minimum bandwidth of a link, in bits per second.
 pub const BITS_PER_S_MIN: u64 = 1_000;
-/// The fastest that a link may be, in bits a second.
+/// Maximum bandwidth of a link, in bits per second.
 pub const BITS_PER_S_MAX: u64 = 1_000_000_000_000;
-/// The shortest queue of a link's direction, in bytes: one frame.
+/// Minimum queue length of a link's direction, in bytes: one frame.
 pub const QUEUE_BYTES_MIN: u32 = FRAME_BYTES_MAX as u32;
-/// The longest queue of a link's direction, in bytes.
+/// Maximum queue length of a link's direction, in bytes.
 pub const QUEUE_BYTES_MAX: u32 = 16 << 20;
 
-/// What is plugged into a port.
+/// Node that is plugged into a port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortConfig {
     /// The node's name: letters, digits, dots, dashes and underscores.
     pub name: String,
-    /// Its card's address. The switch learns addresses from frames; this one is for captures, and to be told apart.
+    /// Address of its card, for captures and to check that cards differ. The switch learns addresses from frames instead.
     pub mac: [u8; 6],
 }
 
-/// Each direction of a link.
+/// Properties of each direction of a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkConfig {
-    /// How long a frame is on its way once its last bit was sent, in nanoseconds.
+    /// Time from the sending of a frame's last bit to its arrival, in nanoseconds.
     pub latency: Distribution,
-    /// Bits a second. Counted are a frame's own bytes, without preamble, checksum and gap.
+    /// Bandwidth in bits per second. Only a frame's own bytes count, without preamble, checksum and gap.
     pub bits_per_s: u64,
-    /// Bytes that may wait, with the frame that is being sent. What does not fit is dropped.
+    /// Maximum bytes in the queue, including the frame that is being sent. A frame that does not fit is dropped.
     pub queue_bytes: u32,
 }
 
 impl Default for LinkConfig {
-    /// Two machines in one hall.
+    /// Returns a link between two machines in one data centre.
     fn default() -> LinkConfig {
         LinkConfig {
             latency: Distribution::Uniform(100_000, 150_000),
@@ -54,77 +54,77 @@ impl Default for LinkConfig {
     }
 }
 
-/// A link that is unlike the others.
+/// Link that differs from the default one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkOverride {
-    /// Who sends.
+    /// Name of the sending node.
     pub from: String,
-    /// Who receives.
+    /// Name of the receiving node.
     pub to: String,
-    /// The other direction, too.
+    /// True if the opposite direction has these properties, too.
     pub both_ways: bool,
-    /// What it is like.
+    /// Properties of the link.
     pub link: LinkConfig,
 }
 
-/// What a wire joins.
+/// Ports and links of a wire.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WireConfig {
-    /// In the order of their numbers.
+    /// Ports, in the order of their numbers.
     pub ports: Vec<PortConfig>,
-    /// What links are like.
+    /// Default properties of links.
     pub link: LinkConfig,
-    /// Except these.
+    /// Links that differ.
     pub overrides: Vec<LinkOverride>,
 }
 
-/// Why a wire cannot be.
+/// Defect of a wire's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// Too many ports.
+    /// The wire has too many ports.
     #[error("{0} ports: at most {PORTS_MAX}")]
     Ports(usize),
-    /// No name for a node.
+    /// A node's name is invalid.
     #[error("{0:?}: a node's name has 1 to {NAME_BYTES_MAX} letters, digits, dots, dashes and underscores")]
     Name(String),
-    /// A name twice.
+    /// Two nodes have the same name.
     #[error("two nodes are called {0}")]
     NameTwice(String),
-    /// A card's address that is for groups, or nobody's.
-    #[error("{0}: its MAC address is not one card's")]
+    /// A card's MAC address is a group address or zero.
+    #[error("{0}: its MAC address is a group address or zero")]
     Mac(String),
-    /// An address twice.
+    /// Two cards have the same MAC address.
     #[error("{0} and {1} have the same MAC address")]
     MacTwice(String, String),
-    /// A name that no port has.
-    #[error("a link of {0}: there is no such node")]
+    /// A link names a node that does not exist.
+    #[error("a link names {0}, which is not a node")]
     UnknownNode(String),
-    /// From a node to itself.
+    /// A link joins a node to itself.
     #[error("a link from {0} to itself")]
     ToItself(String),
-    /// Described twice.
+    /// A link is configured twice.
     #[error("the link from {0} to {1} is described twice")]
     LinkTwice(String, String),
-    /// No distribution.
+    /// A latency's distribution is invalid.
     #[error("latency of {0}: {1}")]
     Latency(String, DistributionError),
-    /// Frames would arrive too soon.
-    #[error("latency of {0}: {1} ns at the least, {LATENCY_NS_MIN} ns are needed")]
+    /// A latency can be less than [`LATENCY_NS_MIN`].
+    #[error("latency of {0}: its minimum of {1} ns is below {LATENCY_NS_MIN} ns")]
     TooClose(String, u64),
-    /// A bandwidth beyond the bounds.
+    /// A bandwidth is out of bounds.
     #[error("bandwidth of {0}: {1} bits a second; from {BITS_PER_S_MIN} to {BITS_PER_S_MAX}")]
     Bandwidth(String, u64),
-    /// A queue beyond the bounds.
+    /// A queue length is out of bounds.
     #[error("queue of {0}: {1} bytes; from {QUEUE_BYTES_MIN} to {QUEUE_BYTES_MAX}")]
     Queue(String, u32),
 }
 
-/// A configuration that was checked, and what follows from it.
+/// Validated configuration, with derived tables.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "WireConfig", into = "WireConfig")]
 pub(super) struct Topology {
     config: WireConfig,
-    /// For each direction, which link it belongs to: 0 for the usual one, i for override i - 1.
+    /// Link of each direction: 0 for the default link, i for override i - 1.
     table: Vec<u16>,
     lookahead: u64,
 }
@@ -142,17 +142,17 @@ impl Topology {
         self.config.ports.iter().position(|port| port.name == name).map(|port| port as u8)
     }
 
-    /// How many directions there are, those from nodes to themselves among them.
+    /// Returns the number of directions, including those from nodes to themselves.
     pub(super) fn directions(&self) -> usize {
         self.table.len()
     }
 
-    /// The number of a direction.
+    /// Returns the number of a direction.
     pub(super) fn direction(&self, from: u8, to: u8) -> usize {
         usize::from(from) * self.config.ports.len() + usize::from(to)
     }
 
-    /// What a direction is like.
+    /// Returns the properties of a direction.
     pub(super) fn link(&self, direction: usize) -> &LinkConfig {
         let number = self.table.get(direction).map_or(0, |&number| usize::from(number));
         match number.checked_sub(1).and_then(|other| self.config.overrides.get(other)) {
@@ -161,7 +161,7 @@ impl Topology {
         }
     }
 
-    /// The least latency of all links.
+    /// Returns the least latency of all links, in nanoseconds.
     pub(super) fn lookahead(&self) -> u64 {
         self.lookahead
     }

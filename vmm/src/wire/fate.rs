@@ -1,13 +1,14 @@
-//! What is drawn for a frame that the switch sends down a link.
+//! Draws for a frame that the switch sends down a link.
 //!
-//! Each direction has streams of its own, keyed by the ports of its ends and by what is drawn ([`LinkDraw`]): `Base` for the
-//! link's latency, one for each kind of fault, and `Copy` for what becomes of extra copies. Each frame of a direction takes one
-//! draw from `Base`, and for each fault that is active on the direction, in the order of their numbers, a fixed count from its kind's
-//! stream: one for latency, loss and duplication, two for reordering (whether, how long) and corruption (whether, which bit).
-//! They are taken whatever else becomes of the frame: whether it is lost, held or finds the queue full.
+//! Each direction has streams of its own, keyed by the ports of its ends and by the kind of draw ([`LinkDraw`]): `Base`
+//! for the link's latency, one for each kind of fault, and `Copy` for extra copies. Each frame of a direction takes one
+//! draw from `Base`. For each fault that is active on the direction, in the order of the faults' numbers, it takes a
+//! fixed count of draws from the stream of the fault's kind: one for latency, loss and duplication, two for reordering
+//! (if it happens, and for how long) and corruption (if it happens, and which bit). These draws are taken even if the
+//! frame is lost, held or finds the queue full.
 //!
-//! **Invariant.** What is drawn for a direction depends on the count of its frames and on the faults that were active on it,
-//! never on other directions; what is drawn from `Base`, not on faults at all.
+//! **Invariant.** The draws for a direction depend only on the number of its frames and on the faults that were active on
+//! it, never on other directions. The draws from `Base` do not depend on faults at all.
 
 use everett_fault::{Distribution, PPM, Ppm};
 use everett_streams::{LinkDraw, Purpose, Streams};
@@ -18,24 +19,24 @@ use super::active::{Effect, Faults, SLOW_NS};
 use super::config::Topology;
 use super::log::Why;
 
-/// What becomes of a frame on one direction, as far as it is drawn.
+/// Drawn outcome of a frame on one direction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Fate {
-    /// It is lost.
+    /// Reason for which it is lost, if it is.
     pub(super) lost: Option<Why>,
-    /// The link's latency, in nanoseconds.
+    /// Latency of the link, in nanoseconds.
     pub(super) transit: u64,
-    /// How much longer faults make it, in nanoseconds. `None` if none is about that.
+    /// Latency that faults add, in nanoseconds. `None` if no fault adds latency.
     pub(super) late: Option<u64>,
-    /// It leaves the order of the others and arrives by this much later, in nanoseconds.
+    /// Additional time, in nanoseconds, of a frame that leaves the order of the others and may be overtaken.
     pub(super) aside: Option<u64>,
-    /// Bits that flip, from the frame's first.
+    /// Numbers of the bits that flip, counted from the frame's first.
     pub(super) flips: Vec<u64>,
-    /// Extra copies.
+    /// Outcomes of extra copies.
     pub(super) copies: Vec<Fate>,
 }
 
-/// The streams of one direction.
+/// Random streams of one direction.
 struct Draws<'a> {
     streams: &'a mut Streams,
     from: u8,
@@ -55,12 +56,12 @@ impl Draws<'_> {
         self.below(draw, PPM.into()) < u64::from(ppm)
     }
 
-    /// A number below `bound`, off evenness by less than `bound` / 2^64.
+    /// Draws a number below `bound`. The bias is less than `bound` / 2^64.
     fn below(&mut self, draw: LinkDraw, bound: u64) -> u64 {
         ((u128::from(self.stream(draw).next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Whether a frame is held back, and for how long.
+    /// Draws if a frame is held back, and for how long. Takes two draws in any case.
     fn reorder(&mut self, draw: LinkDraw, fate: &mut Fate, ppm: Ppm, hold: &Distribution) {
         let happens = self.happens(draw, ppm);
         let time = self.time(draw, hold);
@@ -69,7 +70,7 @@ impl Draws<'_> {
         }
     }
 
-    /// Whether a bit of a frame flips, and which.
+    /// Draws if a bit of a frame flips, and which one. Takes two draws in any case.
     fn corrupt(&mut self, draw: LinkDraw, fate: &mut Fate, ppm: Ppm, bits: u64) {
         let happens = self.happens(draw, ppm);
         let bit = self.below(draw, bits);
@@ -79,7 +80,7 @@ impl Draws<'_> {
     }
 }
 
-/// Draw what becomes of the next frame from one port to another, of `bits` bits.
+/// Draws the outcome of the next frame, of `bits` bits, from one port to another.
 pub(super) fn draw(
     streams: &mut Streams,
     topology: &Topology,
@@ -103,11 +104,11 @@ pub(super) fn draw(
             Effect::Drop => fate.lost = Some(Why::Partition),
             Effect::Hold => held = true,
             Effect::Slow => slow = true,
-            // What these do depends on when, and is not drawn.
+            // The effect of these depends on the time and is not drawn.
             Effect::Bandwidth(_) | Effect::Clog(_) => (),
         }
     }
-    // Of partitions that slow one is as good as several, and one that holds goes before them.
+    // Several slow partitions act as one, and a partition that holds takes precedence over them.
     if slow && !held {
         later(&mut fate, SLOW_NS);
     }
@@ -115,7 +116,7 @@ pub(super) fn draw(
         fate.lost = Some(Why::Loss);
     }
     for _ in 0..copies {
-        // The copy takes the way once more, out of order: it comes after its original, wherever the others are.
+        // The copy travels the link once more, out of order: it arrives after its original, regardless of other frames.
         let again = draws.time(LinkDraw::Copy, latency);
         let mut copy = Fate { transit: fate.transit, late: fate.late, aside: Some(again), ..Fate::default() };
         for effect in faults.of(from, to) {

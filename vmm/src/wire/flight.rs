@@ -1,7 +1,7 @@
 //! Frames on their way: in a card's queue, on a link, held by a fault, or arrived and not yet fetched.
 //!
-//! What is counted against the bounds and against the queues follows the vtimes of what is done to the wire, never when
-//! somebody fetches: `settle` alone forgets what has left a queue or arrived.
+//! The counts against the bounds and the queues follow the vtimes of calls to the wire, never the times of fetching: only
+//! `settle` discounts frames that have left a queue or arrived.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,11 +13,12 @@ use super::link::{Direction, Item};
 use super::switch::HEADER_BYTES;
 use crate::virtio::net::FRAME_BYTES_MAX;
 
-/// Frames on their way, those that a fault holds among them. More are dropped.
+/// Maximum number of frames on their way, including those held at their sender's end. More are dropped. Frames held at
+/// their receiver's end have a bound of their own, of the same size.
 pub const FRAMES_MAX: usize = 65_536;
-/// Bytes on their way. More are dropped.
+/// Maximum bytes of frames on their way, with the same two bounds as [`FRAMES_MAX`]. More are dropped.
 pub const BYTES_MAX: u64 = 64 << 20;
-/// Frames that have arrived and were not fetched. More are dropped: the owner of a wire fetches.
+/// Maximum number of arrived frames that were not fetched. More are dropped, but the wire's owner normally fetches them.
 pub const READY_FRAMES_MAX: usize = 1 << 20;
 
 /// Frames that a fault holds, in the order in which they were put on their way.
@@ -28,7 +29,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Hold an item. It is given back if there is no room.
+    /// Holds an item. Returns it as the error if there is no room.
     pub(super) fn push(&mut self, item: Item) -> Result<(), Item> {
         let bytes = self.bytes.saturating_add(item.bytes.len() as u64);
         if self.items.len() >= FRAMES_MAX || bytes > BYTES_MAX {
@@ -39,7 +40,7 @@ impl Held {
         Ok(())
     }
 
-    /// Take those that are meant, in order.
+    /// Takes the items for which `meant` is true, in order.
     pub(super) fn take(&mut self, meant: impl Fn(&Item) -> bool) -> Vec<Item> {
         let taken: Vec<Item> =
             self.items.extract_if(.., |_, item| meant(item)).map(|(_, item)| item).collect();
@@ -47,7 +48,8 @@ impl Held {
         taken
     }
 
-    /// What else holds these once their cards are not clogged holds them behind their cards.
+    /// Marks items as having left their cards unless the cards are clogged. Other faults may hold them further, after the
+    /// card.
     pub(super) fn leave_cards(&mut self, clogged: impl Fn(u8) -> bool) {
         for item in self.items.values_mut() {
             item.in_card &= clogged(item.from);
@@ -66,29 +68,29 @@ impl Held {
     }
 }
 
-/// What has left a queue, or will have.
+/// Frame that will leave a queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Departure {
     direction: u16,
     bytes: u32,
 }
 
-/// See the module.
+/// All frames on their way (see the module).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Flight {
     directions: Vec<Direction>,
-    /// On their way, by when they arrive and their place in the order.
+    /// Items on their way, by arrival vtime and sequence number.
     way: BTreeMap<(u64, u64), Item>,
-    /// Bytes of each that counts against the bounds, by when it arrives and its place in the order.
+    /// Bytes of each item that counts against the bounds, by arrival vtime and sequence number.
     counted: BTreeMap<(u64, u64), u32>,
     counted_bytes: u64,
-    /// What counts against the queues, by when it leaves them and its place in the order.
+    /// Frames that count against the queues, by the vtime at which they leave, and sequence number.
     departures: BTreeMap<(u64, u64), Departure>,
-    /// Held at their sender's end.
+    /// Items held at their sender's end.
     pub(super) held_back: Held,
-    /// Held at their receiver's end.
+    /// Items held at their receiver's end.
     pub(super) held_up: Held,
-    /// Arrived, in order.
+    /// Arrived frames that were not fetched, in order.
     pub(super) ready: VecDeque<Delivery>,
 }
 
@@ -97,18 +99,18 @@ impl Flight {
         Flight { directions: vec![Direction::default(); directions], ..Flight::default() }
     }
 
-    /// Bytes in a direction's queue.
+    /// Returns the bytes in a direction's queue.
     pub(super) fn queued(&self, direction: usize) -> u64 {
         self.directions.get(direction).map_or(0, |direction| direction.queued)
     }
 
-    /// Whether one more frame of so many bytes may be on its way.
+    /// True if one more frame of `bytes` bytes may be put on its way.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
         let total = self.counted_bytes.saturating_add(self.held_back.bytes).saturating_add(bytes as u64);
         self.counted.len() + self.held_back.items.len() < FRAMES_MAX && total <= BYTES_MAX
     }
 
-    /// It is `at`: what has left a queue or arrived no longer counts.
+    /// Discounts the frames that have left a queue or arrived by `at`.
     pub(super) fn settle(&mut self, at: u64) {
         while let Some(first) = self.counted.first_entry()
             && first.key().0 <= at
@@ -129,7 +131,7 @@ impl Flight {
         }
     }
 
-    /// The item enters its direction's queue at `at`.
+    /// Puts an item into its direction's queue at `at`.
     pub(super) fn launch(&mut self, mut item: Item, at: u64, direction: usize, bits_per_s: u64) {
         if let Some(state) = self.directions.get_mut(direction) {
             let depart = state.sent(&item, at, bits_per_s);
@@ -144,21 +146,21 @@ impl Flight {
         self.departures.insert((item.depart, item.seq), departure);
     }
 
-    /// The item arrives at `due`.
+    /// Puts an item on its way, to arrive at `due`.
     pub(super) fn put(&mut self, due: u64, item: Item) {
         self.counted.insert((due, item.seq), item.bytes.len() as u32);
         self.counted_bytes = self.counted_bytes.saturating_add(item.bytes.len() as u64);
         self.way.insert((due, item.seq), item);
     }
 
-    /// The next item that arrives at or before `until`, with when it does.
+    /// Takes the next item that arrives at or before `until`, with its vtime of arrival.
     pub(super) fn arrive(&mut self, until: u64) -> Option<(u64, Item)> {
         let first = self.way.first_entry().filter(|first| first.key().0 <= until)?;
         let ((due, _), item) = first.remove_entry();
         Some((due, item))
     }
 
-    /// What is on its way, by when it arrives.
+    /// Iterates over the items on their way, by their vtimes of arrival.
     pub(super) fn way(&self) -> impl Iterator<Item = (u64, &Item)> {
         self.way.iter().map(|(&(due, _), item)| (due, item))
     }
@@ -174,7 +176,8 @@ impl Flight {
         taken
     }
 
-    /// Take what is still in the queues of these directions at `at`, each queue's in its order, and empty the queues.
+    /// Takes the items that are still in the queues of these directions at `at`, in each queue's order, and empties the
+    /// queues.
     pub(super) fn take_queued(
         &mut self,
         topology: &Topology,
@@ -199,7 +202,7 @@ impl Flight {
                 *state = Direction { free_at: at, queued: state.queued, ..Direction::default() };
             }
         }
-        // What has left a queue is still before whatever leaves it now.
+        // Items that have already left a queue remain ahead of those that leave it from now on.
         for (&(due, _), item) in &self.way {
             let direction = topology.direction(item.from, item.to);
             if queues.contains_key(&direction)
@@ -211,8 +214,8 @@ impl Flight {
         queues
     }
 
-    /// The queue of a direction, which is empty, gets these, in this order, at another bandwidth. The first was being sent:
-    /// it leaves no later than it would have.
+    /// Refills a direction's empty queue with these items, in this order, at another bandwidth.
+    /// The first item was being sent: it leaves no later than it would have.
     pub(super) fn requeue(&mut self, direction: usize, items: Vec<Item>, at: u64, bits_per_s: u64) {
         for (i, mut item) in items.into_iter().enumerate() {
             let Some(state) = self.directions.get_mut(direction) else { continue };
@@ -224,7 +227,7 @@ impl Flight {
         }
     }
 
-    /// What is in order on these directions does not arrive before `floor`.
+    /// Delays the items in order on these directions so that they arrive no earlier than `floor`.
     pub(super) fn not_before(&mut self, topology: &Topology, directions: &BTreeSet<usize>, floor: u64) {
         let meant = |item: &Item| directions.contains(&topology.direction(item.from, item.to));
         for (_, mut item) in self.take(|due, item| due < floor && item.aside.is_none() && meant(item)) {
@@ -239,7 +242,8 @@ impl Flight {
         }
     }
 
-    /// Whether a wire like this could hold it, when it has numbered items below `items` and frames below `frames`.
+    /// True if a wire with this topology can be in this state. Its sequence numbers are below `items`, its frames below
+    /// `frames`.
     pub(super) fn is_sound(&self, topology: &Topology, items: u64, frames: u64) -> bool {
         let ports = topology.ports().len();
         let bytes = |items: &mut dyn Iterator<Item = usize>| items.sum::<usize>() as u64;

@@ -1,28 +1,29 @@
-//! What became of frames, for observers: the moves of network models in model checking.
+//! Outcomes of frames, for observers: the moves of network models in model checking.
 //!
-//! A frame that the switch sends down a link is one message from one node to another. Four things can become of it:
+//! A frame that the switch sends down a link is one message from one node to another. It has one of four outcomes:
 //!
 //! - DELIVER: it arrives;
 //! - DUPLICATE: an extra copy of it arrives;
-//! - DROP: it never does. [`Why`] says why;
-//! - TIMEOUT: it arrives so late that whoever waited for it has given up, or it still had not when the log was closed. Late
-//!   is [`TIMEOUT_NS`] after it was sent: Linux's least retransmission timeout.
+//! - DROP: it never arrives, for the reason in [`Why`];
+//! - TIMEOUT: it arrives so late that its receiver has stopped waiting, or has not arrived when the log is closed. A
+//!   frame is late [`TIMEOUT_NS`] after it was sent, which is Linux's minimum retransmission timeout.
 //!
-//! An extra copy is DUPLICATE however late it is, and one that is lost never was. A frame that waits at a partition makes
-//! no move until it goes on.
+//! An extra copy is a DUPLICATE even if it is late; the loss of an extra copy is not logged. A frame that waits at a
+//! partition makes no move until it continues.
 //!
-//! **Invariant.** The log is no state: it is not stored, not compared, and nothing that the wire does depends on it.
+//! **Invariant.** The log is not state: it is neither stored nor compared, and the wire's behaviour does not depend on
+//! it.
 
 use serde::Serialize;
 
 use super::summary::Summary;
 
-/// How late a frame is that counts as TIMEOUT, in nanoseconds: TCP_RTO_MIN.
+/// Latency from which a frame counts as TIMEOUT, in nanoseconds: TCP_RTO_MIN.
 pub const TIMEOUT_NS: u64 = 200_000_000;
-/// Steps that are kept until they are taken; later ones are counted.
+/// Maximum number of steps that are kept until they are taken. Later ones are lost and counted.
 pub const STEPS_MAX: usize = 100_000;
 
-/// What became of a frame.
+/// Outcome of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepKind {
@@ -32,14 +33,14 @@ pub enum StepKind {
     Duplicate,
     /// It never arrives.
     Drop {
-        /// Why.
+        /// Reason of the loss.
         why: Why,
     },
-    /// It arrived too late, or not as long as the log was open.
+    /// It arrived too late, or had not arrived when the log was closed.
     Timeout,
 }
 
-/// Why a frame never arrives.
+/// Reason for which a frame never arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
@@ -49,40 +50,40 @@ pub enum Why {
     Partition,
     /// The link's queue was full.
     QueueFull,
-    /// Its receiver was off when it arrived, or its sender before it had left the card.
+    /// Its receiver had no power when it arrived, or its sender lost power before the frame had left the card.
     Detached,
-    /// It is too short or too long for a frame.
+    /// It is too short or too long for an Ethernet frame.
     Length,
-    /// Its destination is behind the port it came from.
+    /// Its destination is behind the port from which it came.
     Own,
-    /// More frames or bytes on their way than a wire holds.
+    /// The wire already holds its maximum of frames or bytes.
     Bound,
 }
 
-/// One move.
+/// One move: the outcome of one frame for one receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// Which.
+    /// Outcome.
     pub kind: StepKind,
-    /// When, in nanoseconds of vtime.
+    /// Time of the outcome, in nanoseconds of vtime.
     pub vtime: u64,
-    /// When the frame was sent.
+    /// Time at which the frame was sent, in nanoseconds of vtime.
     pub sent_at: u64,
-    /// By which port.
+    /// Port that sent it.
     pub from: u8,
-    /// To which port; `None` for a frame that the switch sent nowhere.
+    /// Port to which it was sent; `None` for a frame that the switch sent nowhere.
     pub to: Option<u8>,
-    /// Its number: frames are counted as they are sent. A flooded frame makes a move for each receiver.
+    /// Number of the frame, in the order of sending. A flooded frame makes one move for each receiver.
     pub frame: u64,
-    /// Its bytes.
+    /// Length of the frame in bytes.
     pub len: u32,
-    /// A fault flipped bits of it.
+    /// True if a fault flipped bits of it.
     pub flipped: bool,
-    /// What it says.
+    /// Summary of its content.
     pub summary: Summary,
 }
 
-/// Steps that wait for an observer.
+/// Steps that have not been taken.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Log {
     steps: Vec<Step>,
@@ -100,7 +101,7 @@ impl Log {
 
     pub(super) fn take(&mut self) -> Vec<Step> {
         let mut steps = std::mem::take(&mut self.steps);
-        // What arrives is known before what is sent meanwhile.
+        // Arrivals are logged in advance, before frames that are sent in the meantime.
         steps.sort_by_key(|step| step.vtime);
         steps
     }

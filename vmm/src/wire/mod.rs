@@ -1,33 +1,33 @@
-//! The wire: an Ethernet switch and the links between it and each node's card. It knows no machines: frames go in with port
-//! and vtime, deliveries come out with port and vtime.
+//! The wire: an Ethernet switch and the links between it and each node's card.
+//! It knows no machines: frames go in with port and vtime, deliveries come out with port and vtime.
 //!
-//! A link joins two nodes, through the switch: what a [`Links`](everett_fault::Links) means by the frames from one to the
-//! other is one *direction*. The switch decides at once which directions a frame takes; each then has a queue with a
-//! bandwidth, a latency, and the faults that are active on it.
+//! A link joins two nodes, through the switch. The frames from one of the two to the other are one *direction*, which is
+//! selected by a [`Links`](everett_fault::Links). The switch decides at once which directions a frame takes. Each
+//! direction has a queue with a bandwidth, a latency, and the faults that are active on it.
 //!
 //! Map:
-//! - `config`: ports and links; `switch`: which port a frame goes to
-//! - `link`: one direction: its queue, its order; `flight`: everything that is on its way, and bounds
-//! - `active`: faults with ports for names (`pairs`: sets of directions); `fate`: what is drawn for a frame
+//! - `config`: ports and links; `switch`: choice of the port that gets a frame
+//! - `link`: one direction, its queue and its order; `flight`: all frames on their way, and bounds
+//! - `active`: active faults, with ports in place of names (`pairs`: sets of directions); `fate`: the draws for a frame
 //! - `send`: from a card into the queues; `arrive`: out of a link; `change`: faults and power begin and end
-//! - [`log`]: what became of frames; [`summary`]: what they say; [`pcapng`]: captures
-//! - [`endpoint`]: a host's own TCP/IP stack at a port
-//! - `stored`: what is checked of a wire that comes from a file
+//! - [`log`]: outcomes of frames; [`summary`]: their content in a line; [`pcapng`]: captures
+//! - [`endpoint`]: the host's own TCP/IP stack at a port
+//! - `stored`: validation of a wire that comes from a file
 //!
 //! Not here: cards ([`crate::virtio::net`]), the order in which nodes run, when faults begin and end.
 //!
-//! **Calls** come in the order of their vtimes: frames by (vtime, port), and changes at a vtime after the frames of that
-//! vtime that come before it. [`Wire::pop_due`] may be ahead of frames by [`Wire::lookahead_ns`], up to the next change: what
-//! arrives until then is decided.
+//! **Calls** come in the order of their vtimes: frames by (vtime, port), and a change at some vtime after the frames of
+//! that vtime that precede it. [`Wire::pop_due`] may be ahead of frames by [`Wire::lookahead_ns`], up to the next change:
+//! arrivals until then are already decided.
 //!
 //! **Invariants.**
-//! - A delivery is never earlier than its frame's sending plus [`Wire::lookahead_ns`]. Faults only ever add. What faults
-//!   held arrives no earlier than their end plus as much.
+//! - A delivery is never earlier than its frame's sending plus [`Wire::lookahead_ns`], since faults only add latency.
+//!   Frames that faults held arrive no earlier than the faults' end plus the same time.
 //! - Frames of one direction arrive in the order in which they were sent, unless a fault reorders them.
-//! - What arrives, and when, is a function of configuration, seed, and what was done to the wire at which vtime: not of
-//!   when deliveries are fetched, and not of the log.
-//! - What faults do to one direction moves no draw of another (`fate`).
-//! - Everything is bounded. What is beyond a bound is dropped, and the log says so.
+//! - Arrivals and their times are a function of configuration, seed, and the calls with their vtimes. They do not depend
+//!   on when deliveries are fetched, nor on the log.
+//! - Faults on one direction move no draw of another (`fate`).
+//! - Everything is bounded. A frame beyond a bound is dropped, and the log says so.
 
 mod active;
 mod arrive;
@@ -65,38 +65,38 @@ use summary::Summary;
 use switch::Table;
 pub use switch::{HEADER_BYTES, MACS_PER_PORT_MAX};
 
-/// A frame arrives.
+/// Frame that arrives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
-    /// When, in nanoseconds of vtime.
+    /// Time of arrival, in nanoseconds of vtime.
     pub at: u64,
-    /// At which port.
+    /// Port at which it arrives.
     pub port: u8,
-    /// The frame's number.
+    /// Number of the frame.
     pub frame: u64,
-    /// From the destination address on, without checksum.
+    /// Content from the destination address on, without the checksum.
     pub bytes: Vec<u8>,
 }
 
-/// Everything that decides what a wire does next.
+/// All state that decides a wire's behaviour.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct State {
     topology: Topology,
     streams: Streams,
-    /// The last frame's vtime and port.
+    /// Vtime and port of the last frame.
     last: (u64, u8),
-    /// Up to where deliveries are decided.
+    /// Vtime up to which deliveries are decided.
     now: u64,
     next_frame: u64,
     next_seq: u64,
-    /// Bit i: a node that has power is at port i.
+    /// Ports with power: bit i is set if the node at port i has power.
     attached: u64,
     table: Table,
     faults: Faults,
     flight: Flight,
 }
 
-/// A switch and its links. Stored, it is its state, without the log; two are equal if they will do the same.
+/// Switch with its links. Its stored form is its state without the log; two wires are equal if they will behave equally.
 #[derive(Debug, Clone)]
 pub struct Wire {
     state: State,
@@ -112,10 +112,10 @@ impl PartialEq for Wire {
 impl Eq for Wire {}
 
 impl Wire {
-    /// A wire on which nothing has happened. All ports have power.
+    /// Creates a wire on which nothing has happened. All ports have power.
     ///
     /// # Errors
-    /// When the configuration is none: why.
+    /// Returns an error if the configuration is invalid.
     pub fn new(config: WireConfig, seed: u64) -> Result<Wire, ConfigError> {
         let topology = Topology::try_from(config)?;
         let flight = Flight::new(topology.directions());
@@ -134,53 +134,53 @@ impl Wire {
         Ok(Wire { state, log: Log::default() })
     }
 
-    /// What is plugged in where.
+    /// Returns the configuration of the ports.
     #[must_use]
     pub fn ports(&self) -> &[PortConfig] {
         self.state.topology.ports()
     }
 
-    /// The port of a node.
+    /// Returns the port of a node.
     #[must_use]
     pub fn port(&self, node: &str) -> Option<u8> {
         self.state.topology.port(node)
     }
 
-    /// The least time from a frame's sending to its arrival, in nanoseconds: the least latency of all links.
+    /// Returns the minimum time from a frame's sending to its arrival, in nanoseconds: the least latency of all links.
     #[must_use]
     pub fn lookahead_ns(&self) -> u64 {
         self.state.topology.lookahead()
     }
 
-    /// Up to which vtime, in nanoseconds, something was done to it or fetched. A world that brings a wire back is not behind.
+    /// Returns the vtime, in nanoseconds, up to which the wire was used. A world that restores a wire is not behind this.
     #[must_use]
     pub fn vtime(&self) -> u64 {
         self.state.now.max(self.state.last.0)
     }
 
-    /// From here on everything that is drawn for the wire follows `lineage`, from the beginning.
+    /// Restarts the wire's random streams under `lineage`.
     pub fn restart_streams(&mut self, lineage: &Lineage) {
         self.state.streams = Streams::new(lineage, Owner::Wire);
     }
 
-    /// The wire's streams, to look at.
+    /// Returns the wire's random streams.
     #[must_use]
     pub fn streams(&self) -> &Streams {
         &self.state.streams
     }
 
-    /// What became of frames since the last call, in the order of vtime.
+    /// Takes the steps of the log since the last call, in the order of vtime.
     pub fn take_steps(&mut self) -> Vec<Step> {
         self.log.take()
     }
 
-    /// Steps that were lost because nobody took earlier ones.
+    /// Returns the number of steps that were lost because earlier ones were not taken.
     #[must_use]
     pub fn steps_lost(&self) -> u64 {
         self.log.lost()
     }
 
-    /// The log is closed at `at`: whatever is still on its way and late, or held by a fault, makes its move: TIMEOUT.
+    /// Closes the log at `at`: frames that are held by a fault, or are on their way and late, make the move TIMEOUT.
     pub fn close_log(&mut self, at: u64) {
         let flight = &self.state.flight;
         let late = flight.way().map(|(_, item)| item).filter(|item| is_late(item.sent_at, at));
@@ -190,7 +190,7 @@ impl Wire {
         }
     }
 
-    /// Frames on their way, those that faults hold among them.
+    /// Returns the number of frames on their way, including those that faults hold and those that were not fetched.
     #[must_use]
     pub fn frames_on_way(&self) -> usize {
         let flight = &self.state.flight;
@@ -200,13 +200,13 @@ impl Wire {
             + flight.ready.len()
     }
 
-    /// Whether the node at `port` has power.
+    /// True if the node at `port` has power.
     #[must_use]
     pub fn is_attached(&self, port: u8) -> bool {
         self.state.attached >> (port % PORTS_MAX as u8) & 1 != 0
     }
 
-    /// An item never arrives. An extra copy that does not never was.
+    /// Logs that an item never arrives. The loss of an extra copy is not logged.
     fn lose(&mut self, item: &Item, at: u64, why: Why) {
         if !item.copy {
             self.log.push(step(item, at, StepKind::Drop { why }));

@@ -1,5 +1,6 @@
-//! Captures in pcap-ng (draft-ietf-opsawg-pcapng), for Wireshark and its like: an interface for each node, where what it
-//! sent is outbound and what it got is inbound. Packets are in the order in which they are written.
+//! Captures in pcap-ng (draft-ietf-opsawg-pcapng), for Wireshark and similar tools.
+//! Each node is an interface; the frames that it sent are outbound, those that it received inbound. Packets are in the
+//! order in which they are written.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -16,13 +17,14 @@ use super::log::{Step, StepKind};
 use super::{Delivery, PortConfig};
 use crate::virtio::net::FRAME_BYTES_MAX;
 
-/// if_tsresol: 10^-9 seconds.
+/// Value of if_tsresol: 10^-9 seconds.
 const NANOSECONDS: u8 = 9;
-/// epb_flags, bits 0 and 1: which way a packet went.
+/// Value of epb_flags, bits 0 and 1, for a received packet.
 const INBOUND: u32 = 1;
+/// Value of epb_flags, bits 0 and 1, for a sent packet.
 const OUTBOUND: u32 = 2;
 
-/// Writes a capture.
+/// Writer of a capture.
 pub struct PcapNg<W: Write> {
     writer: PcapNgWriter<W>,
     epoch: Duration,
@@ -30,10 +32,10 @@ pub struct PcapNg<W: Write> {
 }
 
 impl<W: Write> PcapNg<W> {
-    /// A capture of a world that began `epoch_s` seconds after 1970.
+    /// Begins a capture of a world that started `epoch_s` seconds after 1970.
     ///
     /// # Errors
-    /// What `out` says.
+    /// Returns the errors of `out`.
     pub fn new(out: W, ports: &[PortConfig], epoch_s: u64) -> io::Result<PcapNg<W>> {
         let mut writer = PcapNgWriter::with_endianness(out, Endianness::Little).map_err(io_error)?;
         for port in ports {
@@ -51,10 +53,10 @@ impl<W: Write> PcapNg<W> {
         Ok(PcapNg { writer, epoch: Duration::from_secs(epoch_s), interfaces: ports.len() })
     }
 
-    /// The card at `port` sent frame number `frame`. What `steps` say of its loss becomes comments.
+    /// Writes frame number `frame`, which the card at `port` sent. Its losses in `steps` become comments.
     ///
     /// # Errors
-    /// What the writer says.
+    /// Returns the errors of the writer, and an error if no port has this number.
     pub fn sent(&mut self, port: u8, at: u64, frame: u64, bytes: &[u8], steps: &[Step]) -> io::Result<()> {
         let drops =
             steps.iter().filter(|step| step.frame == frame && matches!(step.kind, StepKind::Drop { .. }));
@@ -62,25 +64,26 @@ impl<W: Write> PcapNg<W> {
         self.packet(port, at, bytes, bytes.len(), OUTBOUND, options)
     }
 
-    /// A frame arrived.
+    /// Writes a frame that arrived.
     ///
     /// # Errors
-    /// What the writer says.
+    /// Returns the errors of the writer, and an error if no port has this number.
     pub fn delivered(&mut self, delivery: &Delivery) -> io::Result<()> {
         let Delivery { at, port, bytes, .. } = delivery;
         self.packet(*port, *at, bytes, bytes.len(), INBOUND, vec![])
     }
 
-    /// A frame that was lost after it had been sent, with none of its bytes and with why, where it should have arrived.
+    /// Writes a frame that was lost after it had been sent, at the port where it should have arrived: without its bytes,
+    /// and with the reason as a comment.
     ///
     /// # Errors
-    /// What the writer says.
+    /// Returns the errors of the writer, and an error if no port has this number.
     pub fn lost(&mut self, step: &Step) -> io::Result<()> {
         let port = step.to.unwrap_or(step.from);
         self.packet(port, step.vtime, &[], step.len as usize, INBOUND, vec![comment(step)])
     }
 
-    /// What it was written to.
+    /// Returns the output of the writer.
     pub fn into_inner(self) -> W {
         self.writer.into_inner()
     }
@@ -102,7 +105,7 @@ impl<W: Write> PcapNg<W> {
             interface_id: port.into(),
             timestamp: self.epoch.saturating_add(Duration::from_nanos(at)),
             original_len: u32::try_from(original).unwrap_or(u32::MAX),
-            // A guest may send more than a frame holds.
+            // A guest may send more bytes than a frame holds.
             data: Cow::Borrowed(bytes.get(..FRAME_BYTES_MAX).unwrap_or(bytes)),
             options,
         };

@@ -1,4 +1,4 @@
-//! From a card into the queues.
+//! Sending of frames: from a card into the queues.
 
 use super::Wire;
 use super::fate::{self, Fate};
@@ -8,7 +8,7 @@ use super::summary::Summary;
 use super::switch::{self, Route};
 use crate::virtio::net::FRAME_BYTES_MAX;
 
-/// A frame as it was sent.
+/// Frame as it was sent.
 struct Sent {
     frame: u64,
     port: u8,
@@ -16,7 +16,7 @@ struct Sent {
 }
 
 impl Wire {
-    /// The card at `port` sends a frame. Frames come in the order of (vtime, port). Returns the frame's number.
+    /// Sends a frame from the card at `port`. Calls come in the order of (vtime, port). Returns the frame's number.
     pub fn send(&mut self, port: u8, at: u64, bytes: Vec<u8>) -> u64 {
         let state = &mut self.state;
         debug_assert!((at, port) >= state.last, "{:?} after {:?}", (at, port), state.last);
@@ -72,7 +72,7 @@ impl Wire {
         }
     }
 
-    /// The item gets into its direction's queue, or waits before it. Returns false when it is lost.
+    /// Puts the item into its direction's queue, or holds it before the queue. Returns false if it is lost.
     fn enter(&mut self, mut item: Item, at: u64) -> bool {
         let state = &mut self.state;
         if !state.flight.has_room(item.bytes.len()) {
@@ -102,7 +102,7 @@ impl Wire {
         true
     }
 
-    /// The item gets into its direction's queue.
+    /// Puts the item into its direction's queue.
     pub(super) fn launch(&mut self, item: Item, at: u64) {
         let state = &mut self.state;
         let direction = state.topology.direction(item.from, item.to);
@@ -111,7 +111,7 @@ impl Wire {
         state.flight.launch(item, at, direction, bits_per_s);
     }
 
-    /// A frame that the switch sends nowhere.
+    /// Logs a frame that the switch sends nowhere.
     fn lose_sent(&mut self, sent: &Sent, bytes: &[u8], why: Why) {
         self.log.push(Step {
             kind: StepKind::Drop { why },
@@ -127,7 +127,7 @@ impl Wire {
     }
 }
 
-/// A frame with its fate, before it has a place in the order.
+/// Builds an item from a frame and its drawn outcome. It has no sequence number yet.
 fn item(sent: &Sent, to: u8, fate: &Fate, mut bytes: Vec<u8>) -> Item {
     for &bit in &fate.flips {
         link::flip(&mut bytes, bit);

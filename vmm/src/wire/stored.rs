@@ -1,4 +1,4 @@
-//! What is checked of a wire that comes from a file, where anything may be.
+//! Validation of a wire that comes from a file, which is not trusted.
 
 use everett_fault::limits::NETWORK_FAULTS_MAX;
 use serde::de::Error as _;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::log::Log;
 use super::{State, Wire};
 
-/// Numbers and vtimes are below this, so that counting on never comes around.
+/// Upper bound of numbers and vtimes, so that counting on from them never overflows.
 const NUMBERS_MAX: u64 = 1 << 62;
 
 impl Serialize for Wire {
@@ -26,10 +26,13 @@ impl<'de> Deserialize<'de> for Wire {
             ("its vtime", state.now.max(state.last.0) < NUMBERS_MAX),
             ("the number of faults", state.faults.0.len() <= NETWORK_FAULTS_MAX),
             ("a fault", state.faults.0.values().all(|active| active.is_sound(ports))),
-            ("what is on its way", state.flight.is_sound(&state.topology, state.next_seq, state.next_frame)),
+            (
+                "its frames on their way",
+                state.flight.is_sound(&state.topology, state.next_seq, state.next_frame),
+            ),
         ];
         match sound.into_iter().find(|(_, sound)| !sound) {
-            Some((what, _)) => Err(D::Error::custom(format_args!("a wire with {what} out of bounds"))),
+            Some((what, _)) => Err(D::Error::custom(format_args!("stored wire: {what} out of bounds"))),
             None => Ok(Wire { state, log: Log::default() }),
         }
     }

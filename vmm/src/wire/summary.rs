@@ -1,4 +1,4 @@
-//! What a frame says, in a line. Whatever its bytes are: guests send anything, and faults flip bits.
+//! Summary of a frame in one line. Accepts any bytes: guests send anything, and faults flip bits.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -9,19 +9,19 @@ use etherparse::{
 use etherparse::{icmpv4, icmpv6};
 use serde::Serialize;
 
-/// What a frame says.
+/// Content of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Summary {
     /// ARP for IPv4 over Ethernet (RFC 826).
     Arp {
-        /// 1 asks, 2 answers.
+        /// Operation: 1 for a request, 2 for a reply.
         operation: u16,
-        /// Whose address the sender has.
+        /// MAC address of the sender.
         sender_mac: [u8; 6],
-        /// Which address the sender has.
+        /// IPv4 address of the sender.
         sender: Ipv4Addr,
-        /// Which address it is about.
+        /// IPv4 address that the packet asks or tells about.
         target: Ipv4Addr,
     },
     /// IPv4 or IPv6.
@@ -30,17 +30,17 @@ pub enum Summary {
         from: IpAddr,
         /// Destination address.
         to: IpAddr,
-        /// What is in it.
+        /// Content of the packet.
         payload: Payload,
     },
-    /// Something else, or not enough of it.
+    /// Another protocol, or a truncated frame.
     Other {
-        /// EtherType, after VLAN tags; 0 for what is no frame.
+        /// EtherType, after VLAN tags; 0 if the bytes are not a frame.
         ether_type: u16,
     },
 }
 
-/// What is in an IP packet.
+/// Content of an IP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Payload {
@@ -50,7 +50,7 @@ pub enum Payload {
         from_port: u16,
         /// Destination port.
         to_port: u16,
-        /// From bit 0: FIN, SYN, RST, PSH, ACK, URG, ECE, CWR (RFC 9293, section 3.1).
+        /// Flags, from bit 0: FIN, SYN, RST, PSH, ACK, URG, ECE, CWR (RFC 9293, section 3.1).
         flags: u8,
         /// Sequence number.
         seq: u32,
@@ -70,7 +70,7 @@ pub enum Payload {
     },
     /// ICMP or ICMPv6.
     Icmp {
-        /// It is ICMPv6.
+        /// True for ICMPv6.
         v6: bool,
         /// Type.
         kind: u8,
@@ -79,20 +79,20 @@ pub enum Payload {
     },
     /// A fragment without a transport header.
     Fragment,
-    /// Another protocol, or not enough of one.
+    /// Another protocol, or a truncated packet.
     Other {
-        /// Its number.
+        /// Protocol number.
         protocol: u8,
     },
 }
 
 /// Names of the flags, from bit 0.
 const FLAGS: [&str; 8] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"];
-/// Where the flags are in a TCP header.
+/// Offset of the flags in a TCP header.
 const FLAGS_OFFSET: usize = 13;
 
 impl Summary {
-    /// What a frame says.
+    /// Summarizes a frame.
     #[must_use]
     pub fn of(frame: &[u8]) -> Summary {
         let Ok(packet) = LaxSlicedPacket::from_ethernet(frame) else {

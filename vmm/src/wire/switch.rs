@@ -1,31 +1,31 @@
-//! Which port a frame goes to: a learning switch (IEEE 802.1D, 7.8), without ageing.
+//! A learning switch (IEEE 802.1D, 7.8), without ageing: chooses the port that gets a frame.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Addresses that the switch knows behind one port. More are not learned: frames to them are flooded.
+/// Maximum number of addresses that the switch learns behind one port. Frames to further addresses are flooded.
 pub const MACS_PER_PORT_MAX: usize = 64;
-/// Destination and source address and type.
+/// Bytes of an Ethernet header: destination, source and type.
 pub const HEADER_BYTES: usize = 14;
 
-/// Where a frame goes.
+/// Destination of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Route {
-    /// To this port.
+    /// One port.
     Port(u8),
-    /// To all ports but its own.
+    /// All ports except the frame's own.
     Flood,
-    /// Back to where it came from.
+    /// The port from which the frame came.
     Own,
 }
 
-/// Which address was last seen behind which port.
+/// Port behind which each address was last seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Table(BTreeMap<[u8; 6], u8>);
 
 impl Table {
-    /// A frame with this destination and source came in by `port`.
+    /// Learns from a frame that came in at `port`, and returns its route.
     pub(super) fn route(&mut self, port: u8, destination: [u8; 6], source: [u8; 6]) -> Route {
         self.learn(port, source);
         if is_group(destination) {
@@ -42,14 +42,14 @@ impl Table {
         if is_group(source) || source == [0; 6] || self.0.get(&source) == Some(&port) {
             return;
         }
-        // It is not where it was, whether or not there is room to know where it is.
+        // The address has left its old port even if there is no room to learn the new one.
         self.0.remove(&source);
         if self.behind(port) < MACS_PER_PORT_MAX {
             self.0.insert(source, port);
         }
     }
 
-    /// A port's cable was pulled.
+    /// Forgets the addresses behind a port, whose node lost power.
     pub(super) fn forget(&mut self, port: u8) {
         self.0.retain(|_, behind| *behind != port);
     }
@@ -58,19 +58,19 @@ impl Table {
         self.0.values().filter(|&&behind| behind == port).count()
     }
 
-    /// Whether `ports` ports could have taught it this.
+    /// True if a switch of `ports` ports can have learned this table.
     pub(super) fn is_sound(&self, ports: usize) -> bool {
         self.0.iter().all(|(&mac, &port)| usize::from(port) < ports && !is_group(mac) && mac != [0; 6])
             && (0..ports).all(|port| self.behind(port as u8) <= MACS_PER_PORT_MAX)
     }
 }
 
-/// Broadcast and multicast.
+/// True for broadcast and multicast addresses.
 fn is_group(mac: [u8; 6]) -> bool {
     mac[0] & 1 != 0
 }
 
-/// A frame's destination and source, if it is long enough to be one.
+/// Returns a frame's destination and source, or `None` if it is shorter than a header.
 pub(super) fn addresses(frame: &[u8]) -> Option<([u8; 6], [u8; 6])> {
     if frame.len() < HEADER_BYTES {
         return None;

@@ -1,7 +1,7 @@
-//! A node's own clock: what it shows at which vtime of the world.
+//! A node's own clock: the map between the world's vtime and the machine's.
 //!
-//! A machine counts its time from its power-on, and a crystal may be fast or slow. Both are this map from the world's vtime
-//! to the machine's: straight, exact in integers, and changed only at a place where both sides are whole.
+//! A machine counts its time from its power-on, and its crystal may be fast or slow. Both are one map from the world's
+//! vtime to the machine's: linear, exact in integers, and changed only where both sides are whole nanoseconds.
 
 use everett_fault::check::CLOCK_DRIFT_PPM_MAX as DRIFT_PPM_MAX;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::clock::VTIME_MAX;
 
 const PPM: u128 = 1_000_000;
 
-/// A node's clock against the world's.
+/// Node's clock relative to the world's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeClock {
     world_ns: u64,
@@ -19,18 +19,18 @@ pub struct NodeClock {
 }
 
 impl NodeClock {
-    /// A clock that shows 0 at this vtime of the world.
+    /// Creates a clock that shows 0 at this vtime of the world.
     #[must_use]
     pub fn started(world_ns: u64) -> NodeClock {
         NodeClock { world_ns, local_ns: 0, drift_ppm: 0 }
     }
 
-    /// Local nanoseconds in a million of the world's.
+    /// Returns the local nanoseconds per million of the world's nanoseconds.
     fn rate(&self) -> u128 {
         u128::from(1_000_000u32.saturating_add_signed(self.drift_ppm.clamp(-DRIFT_PPM_MAX, DRIFT_PPM_MAX)))
     }
 
-    /// The world's vtime when the clock shows `local_ns`.
+    /// Returns the world's vtime at which the clock shows `local_ns`.
     #[must_use]
     pub fn world(&self, local_ns: u64) -> u64 {
         if self.drift_ppm == 0 {
@@ -40,7 +40,7 @@ impl NodeClock {
         saturated(local * PPM / self.rate()).saturating_add(self.world_ns).min(VTIME_MAX)
     }
 
-    /// The least that the clock shows at the world's vtime `world_ns` or later.
+    /// Returns the least time that the clock shows at the world's vtime `world_ns` or later.
     #[must_use]
     pub fn local(&self, world_ns: u64) -> u64 {
         if self.drift_ppm == 0 {
@@ -50,13 +50,14 @@ impl NodeClock {
         saturated((world * self.rate()).div_ceil(PPM)).saturating_add(self.local_ns).min(VTIME_MAX)
     }
 
-    /// From where the clock shows `local_ns` on, it drifts by `ppm` parts per million, up to [`DRIFT_PPM_MAX`].
+    /// Sets the drift from the local time `local_ns` on, in parts per million, clamped to [`DRIFT_PPM_MAX`] in both
+    /// directions.
     pub fn drift(&mut self, local_ns: u64, ppm: i32) {
         let world_ns = self.world(local_ns);
         *self = NodeClock { world_ns, local_ns, drift_ppm: ppm.clamp(-DRIFT_PPM_MAX, DRIFT_PPM_MAX) };
     }
 
-    /// Whether a stored clock is one.
+    /// True if a stored clock is valid.
     pub(super) fn is_sound(&self) -> bool {
         self.drift_ppm.unsigned_abs() <= DRIFT_PPM_MAX.unsigned_abs()
             && self.world_ns.max(self.local_ns) <= VTIME_MAX
@@ -83,7 +84,7 @@ mod tests {
     }
 
     proptest! {
-        /// A node that runs to what its clock shows at a vtime is there, and not a nanosecond too far.
+        /// A node that runs to its clock's time at a vtime has reached that vtime, and is not a nanosecond too far.
         #[test]
         fn the_inverse_is_the_first(start in 0u64..1 << 50, local in 0u64..1 << 50, ppm: i32, at in 0u64..1 << 50) {
             let mut clock = NodeClock::started(start);
@@ -95,7 +96,7 @@ mod tests {
             prop_assert!(first <= local || clock.world(first - 1) < world);
         }
 
-        /// Changing nothing on the way changes nothing, but for what is below a nanosecond.
+        /// A new anchor with the same drift changes times by at most a nanosecond.
         #[test]
         fn an_anchor_in_between_is_within_a_nanosecond(ppm in -DRIFT_PPM_MAX..DRIFT_PPM_MAX, a in 0u64..1 << 40, b in 0u64..1 << 40) {
             let mut clock = NodeClock::started(0);

@@ -1,16 +1,16 @@
-//! All of a world in one hash.
+//! Digest of a world.
 
 use super::{Node, World};
 use crate::digest::{Breakdown, Digest, serialized};
 use crate::engine::Engine;
 
 impl<E: Engine> World<E> {
-    /// The digest of everything that decides what happens next.
+    /// Returns the digest of all state that decides the world's further behaviour.
     pub fn digest(&mut self) -> Digest {
         self.breakdown().total()
     }
 
-    /// The digests of the parts: each node's machine with its clock, then what is between them.
+    /// Returns the digests of the parts: each node's machine and its clock and power, then wire, round and host.
     pub fn breakdown(&mut self) -> Breakdown {
         let mut between = self.between().into_iter();
         let mut parts = Vec::new();
@@ -21,7 +21,7 @@ impl<E: Engine> World<E> {
         Breakdown { parts }
     }
 
-    /// The digests of what is between the machines: the nodes' clocks first, in their order.
+    /// Returns the digests of everything but the machines: the nodes' clocks first, in their order.
     pub fn between(&self) -> Vec<(String, Digest)> {
         let nodes = self.nodes.iter();
         let of_node =

@@ -1,43 +1,43 @@
-//! The host's own machine on a world's wire: it is there while somebody talks to nodes from outside.
+//! The host's own endpoint on a world's wire, which is plugged in while the session or a test talks to nodes.
 //!
-//! Its port is the wire's after those of the nodes, and unplugged while there is no endpoint.
+//! Its port comes after those of the nodes, and is unplugged while there is no endpoint.
 
 use super::World;
 use crate::engine::Engine;
 use crate::wire::endpoint::Endpoint;
 
-/// Why an endpoint cannot be plugged in.
+/// Error of plugging in an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PlugError {
-    /// A node's port, or none of the wire.
+    /// The port belongs to a node or does not exist.
     #[error("port {0} of the wire is not the host's")]
     Port(u8),
-    /// There is an endpoint.
+    /// An endpoint is already plugged in.
     #[error("the host is plugged in already")]
     Taken,
-    /// The wire is of a moment at which it was not.
+    /// No endpoint was plugged in when the wire's moment was taken.
     #[error("the host was not plugged in")]
     Out,
 }
 
 impl<E: Engine> World<E> {
-    /// Plug an endpoint into its port: its time begins now. It is no part of a moment: see [`World::plug_again`].
+    /// Plugs an endpoint into its port; its time begins now. It is not part of moments: see [`World::plug_again`].
     ///
     /// # Errors
-    /// There is no such port for it, or there is one.
+    /// Returns an error if its port is not the host's, or an endpoint is already plugged in.
     pub fn plug(&mut self, mut endpoint: Endpoint) -> Result<(), PlugError> {
         self.check_plug(&endpoint)?;
-        // What is asked of it from here on happens now.
+        // From here on, calls to it take effect now.
         endpoint.poll(self.round.now.saturating_sub(1), &mut |_, _| {});
         self.wire.attach(endpoint.port(), self.round.now);
         self.host = Some(endpoint);
         Ok(())
     }
 
-    /// Plug in what the host was, made again ([`Endpoint::hear_again`]), where a moment was taken with its plug in.
+    /// Plugs in a rebuilt endpoint ([`Endpoint::hear_again`]) after the restore of a moment at which one was plugged in.
     ///
     /// # Errors
-    /// As [`World::plug`], or the moment had none.
+    /// Returns the errors of [`World::plug`], and an error if the moment had no endpoint.
     pub fn plug_again(&mut self, endpoint: Endpoint) -> Result<(), PlugError> {
         self.check_plug(&endpoint)?;
         if !self.wire.is_attached(endpoint.port()) {
@@ -55,12 +55,12 @@ impl<E: Engine> World<E> {
         if self.host.is_some() { Err(PlugError::Taken) } else { Ok(()) }
     }
 
-    /// The endpoint that is plugged in. Ask something of it only at a stop at a vtime.
+    /// Returns the endpoint that is plugged in. Call its functions only at a stop at a vtime.
     pub fn host(&mut self) -> Option<&mut Endpoint> {
         self.host.as_mut()
     }
 
-    /// Pull the endpoint's plug. What it had not sent yet it never sends.
+    /// Unplugs the endpoint and returns it. Frames that it had not sent yet are dropped.
     pub fn unplug(&mut self) -> Option<Endpoint> {
         let endpoint = self.host.take()?;
         self.round.sent.retain(|&(_, port, _)| port != endpoint.port());
@@ -68,7 +68,7 @@ impl<E: Engine> World<E> {
         Some(endpoint)
     }
 
-    /// The endpoint does what it has to do before `target`.
+    /// Runs the endpoint up to `target`, exclusively.
     pub(super) fn run_host(&mut self, target: u64) {
         let (Some(host), Some(last)) = (&mut self.host, target.checked_sub(1)) else { return };
         let (port, sent) = (host.port(), &mut self.round.sent);

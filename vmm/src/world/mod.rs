@@ -1,23 +1,24 @@
 //! A world: machines on a wire, interleaved exactly.
 //!
-//! - `node`: a machine with its clock and its power; `clock`: the world's vtime against a node's
-//! - `rounds`: conservative discrete-event simulation: who runs how far, and when frames change hands
-//! - `done`: what is done to nodes from outside: power, pauses, speed, drift, stalls; `host`: who talks to them from outside
-//! - `moment`: all of it taken at a stop and brought back; `digest`: all of it in one hash
+//! - `node`: a machine with its clock and its power; `clock`: conversion between the world's vtime and a node's
+//! - `rounds`: conservative discrete-event simulation: how far each node runs, and when frames change hands
+//! - `done`: the owner's actions on nodes: power, pauses, speed, drift, stalls; `host`: the endpoint that talks to nodes
+//! - `moment`: the whole world stored at a stop and restored; `digest`: the whole world in one hash
 //!
-//! **Rounds.** Nodes run one after the other in the order of their numbers, each up to the round's *horizon*. The horizon is
-//! so near that nothing that a node sends in the round can reach another one in it: the first vtime at which any node does
-//! something or a frame arrives, and the wire's least latency after that. What arrives before it is given to the nodes first,
-//! each of which takes a frame when it has come to where that arrives. At the end the frames that were sent before it are put
-//! on the wire in the order of (vtime, node, order of sending). What the owner does comes in between rounds.
+//! **Rounds.** Nodes run one after the other in the order of their numbers, each up to the round's *horizon*. The horizon
+//! is so near that no frame that a node sends in the round can reach another node within it: it is the first vtime at
+//! which any node acts or a frame arrives, plus the wire's least latency. Frames that arrive before it are given to the
+//! nodes first; each node takes a frame when it has come to the frame's arrival. At the end of the round, the frames that
+//! were sent before the horizon are put on the wire, in the order of (vtime, node, order of sending). The owner acts
+//! between rounds.
 //!
 //! **Invariants.**
-//! - Rounds leave no trace. A run may be cut anywhere, and so many rounds become more: every frame is sent, and every one is
-//!   taken, at the same place in the same order. At a stop at a vtime the state of a world is the same however it came there.
-//! - At a stop at a vtime every node that runs has come to it, and to no later boundary than it must; what was sent before it
-//!   is on the wire, and what arrived before it is at its node.
-//! - What is done to a world between two runs is done at [`World::vtime`], or to one node at its own place. Whoever acts on
-//!   more than one node in answer to what a node did acts a lookahead after that or later.
+//! - Rounds leave no trace. A run may be cut anywhere, which adds rounds: every frame is still sent and taken at the same
+//!   place in the same order. At a stop at a vtime, the state of a world does not depend on how it got there.
+//! - At a stop at a vtime, every running node has come to it, and to no later instruction boundary than necessary. Frames
+//!   that were sent before it are on the wire, and frames that arrived before it are at their nodes.
+//! - Between two runs, the owner acts on a world at [`World::vtime`], or on one node at that node's own place. An owner
+//!   that acts on more than one node in answer to what a node did does so at least a lookahead after that.
 
 mod clock;
 mod digest;
@@ -39,13 +40,14 @@ pub use host::PlugError;
 pub use moment::{WORLD_VERSION, WorldMoment};
 pub use node::{Node, NodeState};
 
-/// What of a world is neither node nor wire.
+/// State of a world besides its nodes and its wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Round {
-    /// Every node that runs has come to here.
+    /// Vtime to which every running node has come.
     now: u64,
-    /// Sent and not yet on the wire, with the world's vtime and the node's number: in the order of these two. A card's own
-    /// rate ([`FRAMES_PER_MS_MAX`](crate::virtio::net::FRAMES_PER_MS_MAX)) bounds it.
+    /// Frames that were sent and are not on the wire yet: the world's vtime, the node's number and the bytes, in the
+    /// order of the first two.
+    /// The sending rate of a card ([`FRAMES_PER_MS_MAX`](crate::virtio::net::FRAMES_PER_MS_MAX)) bounds them.
     sent: Vec<(u64, u8, Vec<u8>)>,
 }
 
@@ -54,13 +56,13 @@ pub struct World<E: Engine> {
     nodes: Vec<Node<E>>,
     wire: Wire,
     round: Round,
-    /// The host's own machine, while it is there.
+    /// The host's own machine, while it is plugged in.
     host: Option<Endpoint>,
-    /// Frames for an observer, if there is one.
+    /// Frames for an observer, if frames are captured.
     capture: Option<Capture>,
 }
 
-/// Bytes of frames that are kept until an observer takes them. More are lost to it.
+/// Maximum bytes of frames that are kept until an observer takes them. Later frames are lost to it.
 pub const CAPTURE_BYTES_MAX: usize = 256 << 20;
 
 /// Frames that an observer has not taken.
@@ -83,26 +85,26 @@ impl Capture {
     }
 }
 
-/// A frame at a node's card, with its number on the wire.
+/// Frame at a node's card, with its number on the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Captured {
-    /// It was sent.
+    /// A card sent it.
     Sent {
-        /// By which port.
+        /// Port that sent it.
         port: u8,
-        /// When, in nanoseconds of vtime.
+        /// Time of sending, in nanoseconds of vtime.
         at: u64,
-        /// Its number.
+        /// Number of the frame.
         frame: u64,
-        /// From the destination address on.
+        /// Content from the destination address on.
         bytes: Vec<u8>,
     },
-    /// It arrived.
+    /// It arrived at a card.
     Delivered(Delivery),
 }
 
 impl Captured {
-    /// When it was sent, or arrived, in nanoseconds of vtime.
+    /// Returns the time of sending or arrival, in nanoseconds of vtime.
     #[must_use]
     pub fn at(&self) -> u64 {
         match self {
@@ -112,41 +114,43 @@ impl Captured {
     }
 }
 
-/// When a run of a world ends.
+/// Conditions at which a run of a world ends.
 #[derive(Debug, Clone, Copy)]
 pub struct WorldUntil<'a> {
-    /// At this vtime, in nanoseconds.
+    /// Vtime at which it ends, in nanoseconds.
     pub vtime: u64,
-    /// Bit i: after the instruction with which a guest ended a line on console port i.
+    /// Ports whose lines end the run: bit i stops it after the instruction with which a guest ended a line on console
+    /// port i.
     pub port_lines: u8,
-    /// The node that the rest is about.
+    /// Node to which the remaining conditions apply.
     pub node: usize,
-    /// When exactly so many instructions of that node have retired, whatever machine it was.
+    /// Exact number of instructions retired by that node at which the run ends; restarts of its machine do not reset it.
     pub icount: u64,
-    /// Before an instruction of that node at one of these linear addresses. Sorted.
+    /// Linear addresses, sorted: the run ends before an instruction of that node at one of them.
     pub breakpoints: &'a [u64],
 }
 
-/// Why a run of a world ended.
+/// Reason for which a run of a world ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorldStop {
     /// The vtime was reached.
     Time,
-    /// A node stopped before it. Others may have run further or less far, within the round.
+    /// A node stopped before the vtime. Other nodes are at other places within the round.
     Node {
-        /// Which.
+        /// Number of the node.
         node: usize,
-        /// Why.
+        /// Reason of its stop.
         stop: Stop,
     },
 }
 
 impl<E: Engine> World<E> {
-    /// A world of machines that have just been switched on, at vtime 0, with a card each in the wire's first ports, in this
-    /// order. Ports that `wire` has already come after them, for [`World::plug`]. `seed` is the wire's.
+    /// Creates a world at vtime 0 of machines that have just been switched on.
+    /// Their cards are in the wire's first ports, in this order. The ports that `wire` already has come after them, for
+    /// [`World::plug`]. `seed` is the wire's.
     ///
     /// # Errors
-    /// The wire cannot be.
+    /// Returns an error if the wire's configuration is invalid.
     pub fn new(machines: Vec<Machine<E>>, mut wire: WireConfig, seed: u64) -> Result<World<E>, ConfigError> {
         wire.ports.splice(..0, machines.iter().map(port_of));
         let mut wire = Wire::new(wire, seed)?;
@@ -158,54 +162,54 @@ impl<E: Engine> World<E> {
         Ok(World { nodes, wire, round, host: None, capture: None })
     }
 
-    /// Nanoseconds of vtime: every node that runs has come to here.
+    /// Returns the vtime, in nanoseconds, to which every running node has come.
     pub fn vtime(&self) -> u64 {
         self.round.now
     }
-    /// The nodes, by number.
+    /// Returns the nodes, by number.
     pub fn nodes(&self) -> &[Node<E>] {
         &self.nodes
     }
-    /// A node.
+    /// Returns a node.
     ///
     /// # Panics
-    /// There is none of that number.
+    /// Panics if no node has this number.
     pub fn node_mut(&mut self, node: usize) -> &mut Node<E> {
         &mut self.nodes[node]
     }
-    /// All nodes, by number.
+    /// Iterates over all nodes, by number.
     pub fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node<E>> {
         self.nodes.iter_mut()
     }
-    /// The wire, for its log and its faults.
+    /// Returns the wire, for its log and its faults.
     pub fn wire(&mut self) -> &mut Wire {
         &mut self.wire
     }
-    /// Keep frames for [`World::take_captured`] from here on, or do not.
+    /// Switches the capture of frames for [`World::take_captured`] on or off.
     pub fn capture(&mut self, on: bool) {
         self.capture = on.then(Capture::default);
     }
-    /// Frames since the last call, if they are kept, in the order of their vtimes: at most [`CAPTURE_BYTES_MAX`] bytes of
-    /// them. After a stop at a vtime none is missing that lies before it.
+    /// Takes the frames captured since the last call, in the order of their vtimes: at most [`CAPTURE_BYTES_MAX`] bytes.
+    /// After a stop at a vtime, all frames before it are captured.
     pub fn take_captured(&mut self) -> Vec<Captured> {
         let Some(capture) = &mut self.capture else { return Vec::new() };
         capture.bytes = 0;
         let mut frames = std::mem::take(&mut capture.frames);
-        // Within a round those that arrive are known before those that are sent.
+        // Within a round, arrivals are captured before frames that are sent.
         frames.sort_by_key(Captured::at);
         frames
     }
-    /// Frames that were lost to the observer because nobody took earlier ones.
+    /// Returns the number of frames that the observer lost because earlier ones were not taken.
     pub fn captured_lost(&self) -> u64 {
         self.capture.as_ref().map_or(0, |capture| capture.lost)
     }
-    /// Instructions retired by all nodes.
+    /// Returns the number of instructions retired by all nodes.
     pub fn icount(&self) -> u64 {
         self.nodes.iter().map(Node::retired).fold(0, u64::saturating_add)
     }
 }
 
-/// A machine's place on the wire.
+/// Returns the configuration of a machine's port.
 fn port_of<E: Engine>(machine: &Machine<E>) -> PortConfig {
     PortConfig { name: machine.name().to_owned(), mac: machine.mac().unwrap_or([2, 0, 0, 0, 0, 0]) }
 }

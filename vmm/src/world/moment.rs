@@ -1,4 +1,4 @@
-//! Moments of a world: a moment of each machine, and what is between them.
+//! Moments of a world: a moment of each machine, and the state between the machines.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,15 +10,15 @@ use crate::engine::Engine;
 use crate::machine::{Machine, Moment, MomentError};
 use crate::wire::Wire;
 
-/// The version of the stored form of what is between machines.
+/// Version of the stored form of the state between machines.
 pub const WORLD_VERSION: u32 = 3;
 
-/// Where a world was.
+/// State of a world at a stop.
 #[derive(Debug, Clone)]
 pub struct WorldMoment {
-    /// The machines, by number.
+    /// Moments of the machines, by number.
     pub machines: Vec<Moment>,
-    /// What is between them.
+    /// State of nodes, wire and round.
     between: Between,
 }
 
@@ -30,7 +30,8 @@ struct Between {
 }
 
 impl WorldMoment {
-    /// Nanoseconds of vtime: every node that runs had come to here. A world of one need not wait for its round to end.
+    /// Returns the vtime, in nanoseconds, to which every running node had come. A world of one node need not be at the
+    /// end of a round.
     pub fn vtime(&self) -> u64 {
         let now = self.between.round.now;
         match (&*self.machines, &*self.between.nodes) {
@@ -39,16 +40,16 @@ impl WorldMoment {
         }
     }
 
-    /// What is between the machines, in the form of [`WORLD_VERSION`].
+    /// Returns the state between the machines, in the form of [`WORLD_VERSION`].
     pub fn state(&self) -> Vec<u8> {
-        // Plain data: there is nothing in it that cannot be written.
+        // Plain data, which postcard can always encode.
         postcard::to_stdvec(&self.between).unwrap_or_default()
     }
 
-    /// A moment from its parts, as a file has them.
+    /// Restores a moment from its parts in a file.
     ///
     /// # Errors
-    /// The state is of another version, or none of a world of these machines.
+    /// Returns an error if the state is of another version, or invalid for these machines.
     pub fn from_parts(version: u32, state: &[u8], machines: Vec<Moment>) -> Result<WorldMoment, MomentError> {
         if version != WORLD_VERSION {
             return Err(MomentError::Version(version));
@@ -64,7 +65,7 @@ impl WorldMoment {
         Ok(moment)
     }
 
-    /// Whether it is a moment of machines with these names.
+    /// Checks that it is a moment of machines with these names.
     fn check_names<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<(), MomentError> {
         let here: Vec<&str> = names.collect();
         let ports = self.between.wire.ports().iter().take(self.machines.len());
@@ -78,7 +79,7 @@ impl WorldMoment {
     fn check(&self) -> Result<(), &'static str> {
         let Between { nodes, wire, round } = &self.between;
         if nodes.len() != self.machines.len() || wire.ports().len() < nodes.len() {
-            return Err("it has another number of nodes than of machines");
+            return Err("the numbers of nodes and of machines differ");
         }
         if !nodes.iter().all(|node| node.clock.is_sound()) {
             return Err("a node's clock");
@@ -97,10 +98,10 @@ impl WorldMoment {
 }
 
 impl<E: Engine> World<E> {
-    /// A world that is where `moment` was, of machines that are where its machines were.
+    /// Creates a world at `moment`, of machines that are already at its moments of machines.
     ///
     /// # Errors
-    /// There are other machines than those of the moment.
+    /// Returns an error if the machines' names differ from the moment's.
     pub fn from_moment(machines: Vec<Machine<E>>, moment: &WorldMoment) -> Result<World<E>, MomentError> {
         moment.check_names(machines.iter().map(Machine::name))?;
         let Between { nodes, wire, round } = &moment.between;
@@ -110,21 +111,22 @@ impl<E: Engine> World<E> {
         Ok(World { nodes: nodes.collect(), wire, round, host: None, capture: None })
     }
 
-    /// Take a moment, here. Pages that were written since the last one are added to `pool`. An endpoint of the host's is no part
-    /// of it: whoever plugged it in makes it again ([`World::plug_again`]).
+    /// Takes a moment. Pages that were written since the last one are added to `pool`.
+    /// An endpoint of the host is not part of it: its owner rebuilds it ([`World::plug_again`]).
     pub fn moment(&mut self, pool: &Pool) -> WorldMoment {
         let machines = self.nodes.iter_mut().map(|node| node.machine.moment(pool)).collect();
         let nodes = self.nodes.iter().map(|node| node.state.clone()).collect();
         let mut wire = self.wire.clone();
-        // What observers have not taken is no part of it.
+        // Log steps that observers have not taken are not part of it.
         wire.take_steps();
         WorldMoment { machines, between: Between { nodes, wire, round: self.round.clone() } }
     }
 
-    /// Go to where `moment` was.
+    /// Restores the world to `moment`.
     ///
     /// # Errors
-    /// When the moment is none of a world like this one. Machines before the one that refuses have gone there.
+    /// Returns an error if the moment is not of a world like this one. Machines before the one that fails have been
+    /// restored then.
     pub fn restore(&mut self, moment: &WorldMoment) -> Result<(), MomentError> {
         moment.check_names(self.nodes.iter().map(|node| node.machine.name()))?;
         for (node, then) in self.nodes.iter_mut().zip(&moment.machines) {
@@ -136,7 +138,7 @@ impl<E: Engine> World<E> {
         self.host = None;
         self.wire = moment.between.wire.clone();
         self.round = moment.between.round.clone();
-        // What was captured is of the way that is left.
+        // Captured frames belong to the timeline that is left.
         self.take_captured();
         Ok(())
     }

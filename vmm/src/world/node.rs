@@ -1,4 +1,4 @@
-//! A machine in a world: its clock, its power, and what is done to its CPU.
+//! A machine in a world: its clock, its power, and faults of its CPU.
 
 use std::collections::VecDeque;
 
@@ -13,25 +13,26 @@ use crate::engine::Engine;
 use crate::machine::{End, Machine, Stop, Until};
 use crate::wire::READY_FRAMES_MAX;
 
-/// What of a node is neither machine nor wire.
+/// State of a node besides its machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeState {
     pub(super) clock: NodeClock,
     pub(super) paused: bool,
     pub(super) stalls: Option<Stalls>,
-    /// Frames that arrive in this round, with the world's vtime: in the order in which they do.
+    /// Frames that arrive in this round, with the world's vtime, in the order of arrival.
     pub(super) arriving: VecDeque<(u64, Vec<u8>)>,
-    /// Instructions that its machines have retired: those before this one, and what this one's count was when it started.
+    /// Instructions retired by its earlier machines.
     retired_before: u64,
+    /// Count of the present machine when it started.
     started_at: u64,
 }
 
-/// Time is stolen at drawn instructions.
+/// Stalls: time is stolen at drawn instructions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stalls {
     every: u64,
     stall: Distribution,
-    /// The count at which the next one comes.
+    /// Count at which the next stall comes.
     next: u64,
 }
 
@@ -42,7 +43,7 @@ pub struct Node<E: Engine> {
 }
 
 impl NodeState {
-    /// Whether a stored state is one.
+    /// True if a stored state is valid.
     pub(super) fn is_sound(&self) -> bool {
         let stalls = self.stalls.as_ref();
         stalls.is_none_or(|stalls| stalls.every > 0 && stalls.stall.check().is_ok())
@@ -59,47 +60,48 @@ impl<E: Engine> Node<E> {
         Node { machine, state }
     }
 
-    /// The machine.
+    /// Returns the machine.
     pub fn machine(&self) -> &Machine<E> {
         &self.machine
     }
-    /// The machine, for its output and for what a host does to it.
+    /// Returns the machine, for its output and for actions of the host.
     pub fn machine_mut(&mut self) -> &mut Machine<E> {
         &mut self.machine
     }
-    /// Its clock against the world's.
+    /// Returns the node's clock relative to the world's.
     pub fn clock(&self) -> &NodeClock {
         &self.state.clock
     }
-    /// The world's vtime to which the node has come, in nanoseconds.
+    /// Returns the world's vtime to which the node has come, in nanoseconds.
     pub fn vtime(&self) -> u64 {
         self.state.clock.world(self.machine.vtime())
     }
-    /// Instructions retired by this node, whatever machine it was: a restart point's own are not counted again.
+    /// Returns the number of instructions retired by this node's machines. Those before a restart point are not counted
+    /// again.
     pub fn retired(&self) -> u64 {
         let now = self.machine.icount().saturating_sub(self.state.started_at);
         self.state.retired_before.saturating_add(now)
     }
-    /// The machine's count when the node has retired so many.
+    /// Returns the machine's count at which the node has retired `retired` instructions.
     fn count_of(&self, retired: u64) -> u64 {
         let more = retired.saturating_sub(self.state.retired_before);
         if retired == u64::MAX { u64::MAX } else { self.state.started_at.saturating_add(more) }
     }
-    /// Whether it executes: it has power and did not come to an end of its own.
+    /// True if it has power and its machine has not come to its own end.
     pub fn is_on(&self) -> bool {
         self.machine.end().is_none()
     }
-    /// Whether it is paused.
+    /// True if it is paused.
     pub fn is_paused(&self) -> bool {
         self.state.paused
     }
 
-    /// Whether the world must wait for this node.
+    /// True if the node executes, so that the world must wait for it.
     pub(super) fn runs(&self) -> bool {
         self.is_on() && !self.state.paused
     }
 
-    /// The world's vtime before which the node does nothing that others could notice.
+    /// Returns the world's vtime before which the node does nothing that other nodes can notice.
     pub(super) fn next_activity(&self) -> u64 {
         if !self.runs() {
             return VTIME_MAX;
@@ -110,8 +112,8 @@ impl<E: Engine> Node<E> {
         own.min(arrives)
     }
 
-    /// Run to the world's vtime `world_ns`, or to a stop that `until` asks for, with the node's own count. `None`: it is
-    /// there, or does not run.
+    /// Runs to the world's vtime `world_ns` or to a stop of `until`, whose count is the node's. Returns `None` if the
+    /// node is at that vtime or does not run.
     pub(super) fn run_to(&mut self, world_ns: u64, until: &Until<'_>) -> Option<Stop> {
         let last = self.count_of(until.icount);
         loop {
@@ -120,19 +122,19 @@ impl<E: Engine> Node<E> {
                 return None;
             }
             if self.stall_if_due() {
-                // The machine is elsewhere: what arrived meanwhile comes first.
+                // The stall moved the machine in time: frames that arrived meanwhile come first.
                 continue;
             }
             let next = self.state.stalls.as_ref().map_or(u64::MAX, |stalls| stalls.next);
             let arrives = self.state.arriving.front().map_or(VTIME_MAX, |&(at, _)| at);
             let vtime = self.state.clock.local(world_ns.min(arrives));
             if self.machine.vtime() >= vtime {
-                // A clock at its end shows no more.
+                // A clock at its maximum does not advance any more.
                 return None;
             }
             let stop = self.machine.run(&Until { vtime, icount: next.min(last), ..*until });
             match stop {
-                // Idle: where time ends, nothing comes any more.
+                // Idle at the greatest vtime: nothing happens any more.
                 Stop::Idle if vtime == VTIME_MAX => return None,
                 Stop::Time | Stop::Idle => {}
                 Stop::Count if self.machine.icount() < last => {}
@@ -141,8 +143,9 @@ impl<E: Engine> Node<E> {
         }
     }
 
-    /// The card takes what arrives until where the machine is, and not before it is there: the machine's own order of what
-    /// happens does not depend on when the world knew of it. A paused node's card works on.
+    /// Gives the card the frames that arrived up to the machine's present place, and no later ones.
+    /// The machine's order of events thus does not depend on when the world knew of the frames. A paused node's card
+    /// keeps working.
     fn take_arrived(&mut self) {
         let here = self.machine.vtime();
         while let Some((at, _)) = self.state.arriving.front() {
@@ -155,7 +158,7 @@ impl<E: Engine> Node<E> {
         }
     }
 
-    /// Returns whether it stalled.
+    /// Applies a stall that is due. Returns true if the machine stalled.
     fn stall_if_due(&mut self) -> bool {
         let icount = self.machine.icount();
         let Some(stalls) = self.state.stalls.as_mut().filter(|stalls| stalls.next <= icount) else {
@@ -167,7 +170,7 @@ impl<E: Engine> Node<E> {
         true
     }
 
-    /// Steal time at drawn instructions from here on, or stop that.
+    /// Begins to steal time at drawn instructions, or stops it.
     pub(super) fn set_stalls(&mut self, stalls: Option<(u64, Distribution)>) {
         let icount = self.machine.icount();
         self.state.stalls = stalls.map(|(every, stall)| {
@@ -176,18 +179,18 @@ impl<E: Engine> Node<E> {
         });
     }
 
-    /// From here on the CPU has this part of its speed.
+    /// Sets the CPU's speed, in parts per million of its normal speed, from now on.
     pub(super) fn set_speed(&mut self, ppm: Ppm) {
         let whole = u128::from(self.machine.state().clock.cpu_hz());
         self.machine.set_speed(u64::try_from(whole * u128::from(ppm) / u128::from(PPM)).unwrap_or(u64::MAX));
     }
 
-    /// Execute nothing until [`Node::resume`].
+    /// Stops execution until [`Node::resume`].
     pub(super) fn pause(&mut self) {
         self.state.paused = true;
     }
 
-    /// Go on at the world's vtime `world_ns`: for the guest the time since the pause has passed at once.
+    /// Continues at the world's vtime `world_ns`. For the guest, the time since the pause passes at once.
     pub(super) fn resume(&mut self, world_ns: u64) {
         if std::mem::take(&mut self.state.paused) {
             let missed = self.state.clock.local(world_ns).saturating_sub(self.machine.vtime());
@@ -195,7 +198,7 @@ impl<E: Engine> Node<E> {
         }
     }
 
-    /// No power from here on. Faults of the CPU and the clock end with it.
+    /// Ends the machine for lack of power. Faults of the CPU and the clock end with it.
     pub(super) fn power_off(&mut self, end: End) {
         self.state.retired_before = self.retired();
         self.state.started_at = self.machine.icount();
@@ -205,14 +208,14 @@ impl<E: Engine> Node<E> {
         self.state.arriving.clear();
     }
 
-    /// Put another machine in its place, observed as this one was.
+    /// Replaces the machine by another one, which is observed in the same way.
     pub fn replace(&mut self, machine: Machine<E>) {
         let observed = self.machine.journal().is_some();
         self.machine = machine;
         self.machine.keep_journal(observed);
     }
 
-    /// The machine is another one, or was brought elsewhere: its time began at the world's vtime `world_ns`.
+    /// Starts the time of a new or restored machine at the world's vtime `world_ns`.
     pub(super) fn started(&mut self, world_ns: u64) {
         self.state.clock = NodeClock::started(world_ns);
         self.state.started_at = self.machine.icount();
@@ -221,7 +224,7 @@ impl<E: Engine> Node<E> {
     }
 }
 
-/// The count at which the next stall comes: after 1 to twice `every` instructions.
+/// Returns the count at which the next stall comes: 1 to twice `every` instructions from now.
 fn next_stall(icount: u64, every: u64, rng: &mut impl Rng) -> u64 {
     let span = every.clamp(1, u64::MAX / 2) * 2;
     let drawn = ((u128::from(rng.next_u64()) * u128::from(span)) >> 64) as u64;

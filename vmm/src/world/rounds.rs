@@ -1,4 +1,4 @@
-//! Who runs how far, and when frames change hands.
+//! Rounds: how far each node runs, and when frames change hands.
 
 use super::{Captured, World, WorldStop, WorldUntil};
 use crate::clock::VTIME_MAX;
@@ -7,12 +7,13 @@ use crate::machine::Until;
 use crate::wire::Delivery;
 use crate::wire::endpoint::Endpoint;
 
-/// No round is longer, in nanoseconds, however far apart nodes are: what they send in it is kept until its end.
+/// Maximum length of a round, in nanoseconds, however large the lookahead is, since the frames sent in a round are kept
+/// until its end.
 const ROUND_NS_MAX: u64 = 1_000_000;
 
 impl<E: Engine> World<E> {
-    /// Run until one of the ends in `until`, or until a node stops for a reason of its own. A node that has come to its end
-    /// is told once, and the world goes on without it.
+    /// Runs until a condition in `until` holds, or until a node stops for a reason of its own.
+    /// A node that has come to its end is reported once, and the world continues without it.
     pub fn run(&mut self, until: &WorldUntil<'_>) -> WorldStop {
         let end = until.vtime.min(VTIME_MAX);
         let all = Until::vtime(VTIME_MAX).or_port_lines(until.port_lines);
@@ -30,7 +31,7 @@ impl<E: Engine> World<E> {
             }
             self.run_host(target);
             self.round.now = self.round.now.max(target);
-            // Before the owner does anything here: what comes later may not change what has been sent.
+            // Before the owner acts at this vtime: its actions must not affect frames that were already sent.
             self.send();
             self.unplug_ended();
             if self.round.now >= end {
@@ -39,7 +40,7 @@ impl<E: Engine> World<E> {
         }
     }
 
-    /// How far nodes can run before anything that one of them does from here on can reach another one.
+    /// Returns the vtime up to which nodes can run before an action of one of them can reach another.
     fn horizon(&mut self) -> u64 {
         let now = self.round.now;
         let active = self.nodes.iter().map(|node| node.next_activity()).min().unwrap_or(VTIME_MAX);
@@ -52,7 +53,7 @@ impl<E: Engine> World<E> {
         first.saturating_add(round).min(unplugged.unwrap_or(VTIME_MAX)).max(now)
     }
 
-    /// What arrives before `target` is decided: give it to the nodes.
+    /// Gives the frames that arrive before `target` to the nodes. These arrivals are decided.
     fn hand_over(&mut self, target: u64) {
         let Some(last) = target.checked_sub(1) else { return };
         while let Some(delivery) = self.wire.pop_due(last) {
@@ -68,7 +69,7 @@ impl<E: Engine> World<E> {
         }
     }
 
-    /// Take what a node has sent.
+    /// Takes the frames that a node has sent.
     fn collect(&mut self, number: usize) {
         let node = &mut self.nodes[number];
         let frames = node.machine.output().take_frames();
@@ -78,12 +79,12 @@ impl<E: Engine> World<E> {
         let sent = &mut self.round.sent;
         let frames = frames.into_iter();
         sent.extend(frames.map(|frame| (node.state.clock.world(frame.vtime), number as u8, frame.bytes)));
-        // Stable: frames of one node keep their order.
+        // The sort is stable, so frames of one node keep their order.
         sent.sort_by_key(|&(at, node, _)| (at, node));
     }
 
-    /// Put on the wire what was sent before now: no node can send anything earlier any more. A node may be an instruction
-    /// ahead, and what it sent there waits.
+    /// Puts the frames that were sent before now on the wire. No node can send anything earlier any more.
+    /// A node may be an instruction ahead of now; frames that it sent there wait.
     fn send(&mut self) {
         let now = self.round.now;
         let later = self.round.sent.partition_point(|&(at, ..)| at < now);
@@ -96,14 +97,15 @@ impl<E: Engine> World<E> {
         }
     }
 
-    /// When the wire notices that a node has come to an end of its own: as late as anything that it did last.
+    /// Returns the vtime at which the wire notices that a node has come to its own end: a lookahead after its last
+    /// action.
     fn unplugged_at(&self, number: usize) -> Option<u64> {
         let node = &self.nodes[number];
         let ended = !node.is_on() && self.wire.is_attached(number as u8);
         ended.then(|| node.vtime().saturating_add(self.wire.lookahead_ns()))
     }
 
-    /// A node that came to an end of its own gets nothing any more.
+    /// Unplugs the nodes that came to their own end, so that no frame reaches them any more.
     fn unplug_ended(&mut self) {
         let now = self.round.now;
         for number in 0..self.nodes.len() {

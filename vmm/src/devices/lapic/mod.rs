@@ -1,7 +1,7 @@
-//! The local APIC in xAPIC mode (SDM vol. 3A, chapter 11): registers by MMIO, one CPU with ID 0.
+//! The local APIC in xAPIC mode (SDM vol. 3A, chapter 11): MMIO registers of one CPU with APIC ID 0.
 //!
-//! There is no x2APIC and no TSC-deadline mode; the LINT pins, the thermal and the performance entries can be programmed
-//! but nothing drives them. The bus to the IOAPIC is `devices::interrupts`.
+//! It has no x2APIC and no TSC-deadline mode. The LINT, thermal and performance entries can be programmed, but nothing
+//! drives them. `devices::interrupts` connects it to the IOAPIC.
 
 mod timer;
 mod vectors;
@@ -30,38 +30,38 @@ pub(crate) mod reg {
     pub(crate) const ICR_HIGH: u64 = 0x310;
     pub(crate) const LVT_TIMER: u64 = 0x320;
     pub(crate) const LVT_THERMAL: u64 = 0x330;
-    /// Performance, LINT0 and LINT1 lie between these two.
+    /// The entries for performance counters, LINT0 and LINT1 lie between `LVT_THERMAL` and this one.
     pub(crate) const LVT_ERROR: u64 = 0x370;
     pub(crate) const TIMER_INITIAL: u64 = 0x380;
     pub(crate) const TIMER_CURRENT: u64 = 0x390;
     pub(crate) const TIMER_DIVIDE: u64 = 0x3e0;
 }
 
-/// Version 0x14 with six local vector table entries.
+/// Version register: version 0x14 with six local vector table entries.
 const VERSION: u32 = 0x0005_0014;
 /// Mask bit of a local vector table entry.
 pub(crate) const LVT_MASKED: u32 = 1 << 16;
 /// Software enable in the spurious vector register.
 const SVR_ENABLE: u32 = 1 << 8;
-/// ESR: an illegal vector was received.
+/// ESR bit: an illegal vector was received.
 const ESR_RECEIVE_ILLEGAL: u32 = 1 << 6;
-/// ESR: an illegal vector was to be sent.
+/// ESR bit: an illegal vector was about to be sent.
 const ESR_SEND_ILLEGAL: u32 = 1 << 5;
-/// ESR: a reserved register was accessed.
+/// ESR bit: a reserved register was accessed.
 const ESR_ILLEGAL_REGISTER: u32 = 1 << 7;
 
-/// Where a message of the IOAPIC or an IPI goes, and how.
+/// Interrupt message: an IPI, or sent by the IOAPIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
     /// Destination field: an APIC ID or a logical mask.
     pub destination: u8,
-    /// Logical destination mode.
+    /// True for logical destination mode.
     pub logical: bool,
-    /// Delivery mode, 0-7: only fixed (0) and lowest priority (1) interrupt the CPU here.
+    /// Delivery mode, 0-7. Only fixed (0) and lowest priority (1) interrupt this CPU.
     pub mode: u8,
-    /// Vector.
+    /// Interrupt vector, 0-255; below 16 is illegal.
     pub vector: u8,
-    /// Level-triggered.
+    /// True for level-triggered.
     pub level: bool,
 }
 
@@ -80,15 +80,15 @@ pub struct Lapic {
     esr_latched: u32,
     icr_low: u32,
     icr_high: u32,
-    /// Thermal, performance, LINT0, LINT1, error.
+    /// LVT entries of thermal, performance, LINT0, LINT1 and error.
     lvt: [u32; 5],
     timer: Timer,
-    /// Messages in a delivery mode that nothing models (NMI, SMI, INIT, start-up, ExtINT).
+    /// Number of received messages in a delivery mode that is not modelled (NMI, SMI, INIT, start-up, ExtINT).
     unmodelled: u64,
 }
 
 impl Default for Lapic {
-    /// As after reset (SDM vol. 3A, 11.4.7.1).
+    /// Returns the state after reset (SDM vol. 3A, 11.4.7.1).
     fn default() -> Lapic {
         Lapic {
             id: 0,
@@ -111,7 +111,7 @@ impl Default for Lapic {
 }
 
 impl Lapic {
-    /// Load from a register. Only aligned doublewords are defined; anything else reads zero.
+    /// Reads a register. Only aligned doublewords are defined; any other access reads zero.
     pub fn read(&mut self, offset: u64, size: u8, now: u64) -> u32 {
         if size != 4 || !offset.is_multiple_of(16) {
             return 0;
@@ -144,7 +144,7 @@ impl Lapic {
         }
     }
 
-    /// Store to a register. Returns the vector whose end of interrupt is broadcast to the IOAPIC, if any.
+    /// Writes a register. Returns the vector whose end of interrupt is broadcast to the IOAPIC, if any.
     pub fn write(
         &mut self,
         offset: u64,
@@ -176,7 +176,7 @@ impl Lapic {
             }
             reg::LVT_THERMAL..=reg::LVT_ERROR => {
                 let index = ((offset - reg::LVT_THERMAL) / 16) as usize;
-                // LINT pins have polarity, remote IRR and trigger bits; the rest vector, mode and mask.
+                // LINT entries have polarity, remote IRR and trigger bits; the others have only vector, mode and mask.
                 let writable = if (2..=3).contains(&index) { 0x1_a7ff } else { 0x1_07ff };
                 let masked = if self.enabled() { 0 } else { LVT_MASKED };
                 self.lvt[index] = value & writable | masked;
@@ -190,14 +190,14 @@ impl Lapic {
         None
     }
 
-    /// The timer's event is due.
+    /// Handles the timer's event, which is due now.
     pub fn timer_expired(&mut self) {
         if let Some(vector) = self.timer.expired() {
             self.accept(vector, false);
         }
     }
 
-    /// The vector to deliver now: the highest requested one, if its class beats the processor priority.
+    /// Returns the vector to deliver now: the highest requested one, if its class is above the processor priority.
     pub fn pending(&self) -> Option<u8> {
         if !self.enabled() {
             return None;
@@ -205,15 +205,15 @@ impl Lapic {
         self.irr.highest().filter(|&vector| vector >> 4 > self.ppr() >> 4)
     }
 
-    /// The CPU takes the interrupt that [`Lapic::pending`] named.
+    /// Marks the vector that [`Lapic::pending`] returned as taken by the CPU.
     pub fn acknowledge(&mut self, vector: u8, now: u64, events: &mut EventQueue) {
         self.irr.clear(vector);
         self.isr.set(vector);
-        // A periodic timer whose request was still pending waits to be armed again.
+        // The timer arms no periodic expiry while its request is pending, so it may have to be armed now.
         self.timer.taken(vector, now, &self.irr, events);
     }
 
-    /// A message from the bus. Ignored when it is not for this APIC.
+    /// Accepts a message from the bus. A message for another APIC is ignored.
     pub fn deliver(&mut self, message: Message) {
         if !self.is_destination(message.destination, message.logical) {
             return;
@@ -224,12 +224,12 @@ impl Lapic {
         }
     }
 
-    /// Messages in delivery modes that are not modelled.
+    /// Returns the number of messages in delivery modes that are not modelled.
     pub fn unmodelled(&self) -> u64 {
         self.unmodelled
     }
 
-    /// Lose the highest request, for the planted leak of that name.
+    /// Drops the highest requested interrupt, for the planted leak `lapic_bit`.
     pub(crate) fn lose_request(&mut self, now: u64, events: &mut EventQueue) {
         if let Some(vector) = self.irr.highest() {
             self.irr.clear(vector);
@@ -241,7 +241,8 @@ impl Lapic {
         self.svr & SVR_ENABLE != 0
     }
 
-    /// Processor priority (11.8.3.1): the higher class of task priority and of the highest vector in service.
+    /// Returns the processor priority (11.8.3.1): the higher class of the task priority and of the highest vector in
+    /// service.
     fn ppr(&self) -> u8 {
         let task = self.tpr as u8;
         let service = self.isr.highest().unwrap_or(0);
@@ -271,7 +272,7 @@ impl Lapic {
     }
 
     fn set_svr(&mut self, value: u32, now: u64, events: &mut EventQueue) {
-        // No EOI-broadcast suppression and no focus checking: vector and enable bit only.
+        // Vector and enable bit only: EOI-broadcast suppression and focus checking do not exist.
         self.svr = value & 0x1ff;
         if !self.enabled() {
             // Software disable masks every local vector (11.4.7.2).
@@ -297,9 +298,9 @@ impl Lapic {
         }
     }
 
-    /// A write to the low half of the interrupt command register sends an IPI (11.6.1).
+    /// Sends an IPI, which a write to the low half of the interrupt command register asks for (11.6.1).
     fn send(&mut self, value: u32) {
-        // Delivery status (bit 12) is always idle: the message has arrived before the next instruction.
+        // Delivery status (bit 12) is always idle: the message arrives before the next instruction.
         self.icr_low = value & 0x000c_cfff;
         let vector = value as u8;
         let mode = (value >> 8 & 7) as u8;
@@ -317,7 +318,7 @@ impl Lapic {
         match value >> 18 & 3 {
             0 => self.deliver(message),
             1 | 2 => self.deliver(Message { destination: 0xff, ..message }),
-            // All but self: there is nobody else.
+            // "All excluding self": there is no other CPU.
             _ => {}
         }
     }

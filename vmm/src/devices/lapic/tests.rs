@@ -29,7 +29,7 @@ impl Rig {
         self.lapic.acknowledge(vector, self.now, &mut self.events);
         Some(vector)
     }
-    /// Let time pass, event by event. Returns how many expiries there were.
+    /// Advances time to `to`, event by event. Returns the number of expiries.
     fn advance(&mut self, to: u64) -> usize {
         let mut expiries = 0;
         while let Some((id, event)) = self.events.pop_due(to) {
@@ -164,7 +164,7 @@ fn self_ipis_arrive_and_illegal_vectors_are_errors() {
     let mut rig = Rig::new();
     rig.write(reg::LVT_ERROR, 0xfe);
     rig.write(reg::ICR_LOW, 0x000c_0000 | 0x80);
-    assert_eq!(rig.lapic.pending(), None, "all but self is nobody");
+    assert_eq!(rig.lapic.pending(), None, "\"all excluding self\" has no receiver");
     rig.write(reg::ICR_LOW, 0x0004_0000 | 0x80);
     assert_eq!(rig.take(), Some(0x80));
     rig.write(reg::EOI, 0);
@@ -182,7 +182,7 @@ fn self_ipis_arrive_and_illegal_vectors_are_errors() {
 }
 
 proptest! {
-    /// Whatever a guest writes, in whatever order: no panic, bounded events, and the state survives storage.
+    /// Any accesses in any order cause no panic and bounded events, and the state survives storage.
     #[test]
     fn garbage_is_harmless(
         accesses in proptest::collection::vec((any::<u16>(), any::<u32>(), 0u8..4, 0u64..1_000, any::<bool>()), 1..300)

@@ -1,8 +1,8 @@
 //! The LAPIC timer (SDM vol. 3A, 11.5.4): one-shot and periodic, counting at 1 GHz over the divisor.
 //!
-//! Nothing ticks. The counter is a function of vtime, and only an expiry that can change something is scheduled: not a
-//! masked one, and not a periodic one whose interrupt is still requested (it would set a bit that is set). So even a
-//! period of one nanosecond costs at most one event for each interrupt that the guest takes.
+//! Nothing ticks: the counter is a function of vtime, and only an expiry that can change something is scheduled. A masked
+//! expiry is not scheduled, nor is a periodic one whose interrupt is still requested, since it would set a bit that is
+//! set. So even a period of one nanosecond costs at most one event for each interrupt that the guest takes.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,16 +10,16 @@ use super::LVT_MASKED;
 use super::vectors::Vectors;
 use crate::events::{Event, EventId, EventQueue};
 
-/// LVT bit 17: periodic. Bit 18 (TSC-deadline) is reserved in this model.
+/// LVT bit 17: periodic mode. Bit 18 (TSC-deadline) is reserved in this model.
 const PERIODIC: u32 = 1 << 17;
 
-/// The timer's registers, and what they mean in vtime.
+/// The timer's registers, and the vtime at which the counter was set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Timer {
     lvt: u32,
     divide_config: u32,
     initial: u32,
-    /// The count that the counter showed at `start_ns`. Zero: stopped.
+    /// Count that the counter showed at `start_ns`. Zero if the timer is stopped.
     start_count: u32,
     start_ns: u64,
     armed: Option<EventId>,
@@ -42,7 +42,7 @@ impl Timer {
         self.divide_config
     }
 
-    /// The current count register.
+    /// Returns the current count register.
     pub(super) fn current(&self, now: u64) -> u32 {
         let elapsed = now.saturating_sub(self.start_ns) / self.divisor();
         let start = u64::from(self.start_count);
@@ -52,7 +52,7 @@ impl Timer {
         if !self.periodic() || self.initial == 0 || self.start_count == 0 {
             return 0;
         }
-        // The count reloads as it reaches zero: it shows `initial` at each expiry.
+        // The count reloads as it reaches zero, so it shows `initial` at each expiry.
         self.initial - ((elapsed - start) % u64::from(self.initial)) as u32
     }
 
@@ -61,7 +61,7 @@ impl Timer {
         let count = self.current(now);
         self.lvt = value & (0xff | LVT_MASKED | PERIODIC);
         if was_periodic != self.periodic() {
-            // Only the reload differs: the count goes on from where it is.
+            // Only the reload behaviour changes: the count continues from its present value.
             self.restart(count, now);
         }
         self.arm(now, irr, events);
@@ -80,13 +80,13 @@ impl Timer {
         self.arm(now, irr, events);
     }
 
-    /// The armed expiry is due. Returns the vector to request.
+    /// Handles the armed expiry, which is due. Returns the vector to request.
     pub(super) fn expired(&mut self) -> Option<u8> {
         self.armed = None;
         (self.lvt & LVT_MASKED == 0).then_some(self.lvt as u8)
     }
 
-    /// The CPU took `vector`.
+    /// Arms the next periodic expiry if the CPU took the timer's `vector`.
     pub(super) fn taken(&mut self, vector: u8, now: u64, irr: &Vectors, events: &mut EventQueue) {
         if self.periodic() && vector == self.lvt as u8 {
             self.arm(now, irr, events);
@@ -98,7 +98,7 @@ impl Timer {
         self.start_ns = now;
     }
 
-    /// Schedule the next expiry after `now`, if it can change something.
+    /// Schedules the next expiry after `now`, if it can change something.
     fn arm(&mut self, now: u64, irr: &Vectors, events: &mut EventQueue) {
         if let Some(id) = self.armed.take() {
             events.cancel(id);
@@ -122,7 +122,7 @@ impl Timer {
         self.lvt & PERIODIC != 0
     }
 
-    /// Nanoseconds a count: bits 0, 1 and 3 of the divide configuration register.
+    /// Returns the nanoseconds per count, from bits 0, 1 and 3 of the divide configuration register.
     fn divisor(&self) -> u64 {
         match self.divide_config & 3 | (self.divide_config >> 1 & 4) {
             7 => 1,

@@ -1,12 +1,12 @@
-//! Seconds since 1970 to civil date and back, in the proleptic Gregorian calendar.
+//! Conversion between seconds since 1970 and civil dates, in the proleptic Gregorian calendar.
 
 /// A date and time of day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Civil {
     pub(super) year: i64,
-    /// 1-12.
+    /// Month, 1-12.
     pub(super) month: u8,
-    /// 1-31.
+    /// Day of the month, 1-31.
     pub(super) day: u8,
     pub(super) hour: u8,
     pub(super) minute: u8,
@@ -14,9 +14,9 @@ pub(super) struct Civil {
 }
 
 const DAY: i64 = 86_400;
-/// Days in 400 years.
+/// Days in 400 years, after which the calendar repeats.
 const ERA: i64 = 146_097;
-/// Days from 0000-03-01 to 1970-01-01: years are counted from March so that the leap day is the last of a year.
+/// Days from 0000-03-01 to 1970-01-01. Years are counted from March, so that the leap day is the last day of a year.
 const EPOCH: i64 = 719_468;
 
 impl Civil {
@@ -38,7 +38,7 @@ impl Civil {
         }
     }
 
-    /// Fields out of range, as a guest may write them, carry over.
+    /// Returns the seconds since 1970. Fields out of range, which a guest may write, carry over into the next field.
     pub(super) fn to_unix(self) -> i64 {
         let month = i64::from(self.month);
         let year = self.year - i64::from(month <= 2);
@@ -50,7 +50,7 @@ impl Civil {
         days * DAY + i64::from(self.hour) * 3600 + i64::from(self.minute) * 60 + i64::from(self.second)
     }
 
-    /// 1 for Sunday to 7 for Saturday.
+    /// Returns the day of the week, from 1 for Sunday to 7 for Saturday.
     pub(super) fn weekday(self) -> u8 {
         ((self.to_unix().div_euclid(DAY) + 4).rem_euclid(7) + 1) as u8
     }

@@ -1,8 +1,7 @@
-//! The real-time clock (MC146818) at ports 0x70 and 0x71: the world's epoch plus vtime, with alarm, update-ended and
-//! periodic interrupts.
+//! The real-time clock (MC146818) at ports 0x70 and 0x71, with alarm, update-ended and periodic interrupts.
 //!
-//! The time is a function of vtime; only an interrupt that is enabled is scheduled. An interrupt whose flag is still set
-//! is not: the line is high and cannot rise again before the guest reads register C.
+//! It shows the world's epoch plus vtime, so it needs no ticks: only enabled interrupts are scheduled. An interrupt whose
+//! flag is still set is not scheduled, because the line is high and cannot rise again before the guest reads register C.
 
 mod calendar;
 
@@ -23,7 +22,7 @@ const REG_A: u8 = 10;
 const REG_B: u8 = 11;
 const REG_C: u8 = 12;
 const REG_D: u8 = 13;
-/// The century, as ACPI's FADT announces it.
+/// Register of the century, as ACPI's FADT announces it.
 pub const CENTURY: u8 = 0x32;
 
 const A_UPDATING: u8 = 0x80;
@@ -35,7 +34,7 @@ const B_BINARY: u8 = 4;
 const B_24_HOURS: u8 = 2;
 const C_IRQ: u8 = 0x80;
 const D_VALID: u8 = 0x80;
-/// The update-in-progress bit is set for this long before each second, in nanoseconds.
+/// Time before each second during which the update-in-progress bit is set, in nanoseconds.
 const UPDATE_NS: u64 = 244_000;
 const SECONDS_A_DAY: i64 = 86_400;
 
@@ -46,29 +45,29 @@ const MEMORY_BYTES: usize = 128;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rtc {
     index: u8,
-    /// What the clock shows at vtime 0, in seconds since 1970.
+    /// Time that the clock shows at vtime 0, in seconds since 1970.
     base_s: i64,
-    /// While the guest holds the clock with SET: the second it stands at.
+    /// Time at which the clock stands while the guest holds it with SET, in seconds since 1970; `None` while it runs.
     held_s: Option<i64>,
     reg_a: u8,
     reg_b: u8,
     flags: u8,
-    /// Alarm seconds, minutes, hours, as written.
+    /// Alarm seconds, minutes and hours, as the guest wrote them.
     alarm: [u8; 3],
     memory: Vec<u8>,
     armed: Option<EventId>,
 }
 
-/// Which interrupts are due next: nanoseconds of vtime and register C's flag.
+/// Next interrupt: its vtime in nanoseconds, and the flags of register C that it sets.
 type Due = (u64, u8);
 
 impl Rtc {
-    /// From here on it shows so many seconds more.
+    /// Moves the clock forward by `seconds` (backward if negative) from now on.
     pub fn shift(&mut self, seconds: i64) {
         self.base_s = self.base_s.saturating_add(seconds);
     }
 
-    /// A clock that shows `epoch_s` (seconds since 1970) at vtime 0.
+    /// Creates a clock that shows `epoch_s` (seconds since 1970) at vtime 0.
     pub fn new(epoch_s: i64) -> Rtc {
         Rtc {
             index: 0,
@@ -83,12 +82,12 @@ impl Rtc {
         }
     }
 
-    /// Whether this is the state of an RTC: one that was stored may come from anywhere.
+    /// True if this is a valid state of an RTC. A stored state may come from anywhere, so it is checked before use.
     pub fn is_sound(&self) -> bool {
         self.index < 0x80 && self.memory.len() == MEMORY_BYTES
     }
 
-    /// Load from the index (0) or data (1) port.
+    /// Reads the index port (0) or the data port (1).
     pub fn read(&mut self, port: u16, now: u64, events: &mut EventQueue) -> u8 {
         if port == 0 {
             return 0xff;
@@ -119,10 +118,10 @@ impl Rtc {
         }
     }
 
-    /// Store to the index (0) or data (1) port.
+    /// Writes the index port (0) or the data port (1).
     pub fn write(&mut self, port: u16, value: u8, now: u64, events: &mut EventQueue) {
         if port == 0 {
-            // Bit 7 is the NMI gate; there is no NMI.
+            // Bit 7 masks NMIs on a PC; this machine has none.
             self.index = value & 0x7f;
             return;
         }
@@ -138,12 +137,12 @@ impl Rtc {
         self.arm(now, events);
     }
 
-    /// The interrupt line.
+    /// True if the interrupt line is high.
     pub fn line(&self) -> bool {
         self.flags & self.reg_b & 0x70 != 0
     }
 
-    /// The armed interrupt is due.
+    /// Handles the scheduled interrupt, which is due at `now`.
     pub fn expired(&mut self, now: u64, events: &mut EventQueue) {
         self.armed = None;
         if let Some((_, flag)) = self.next_due(now.saturating_sub(1)).filter(|&(at, _)| at <= now) {
@@ -159,7 +158,7 @@ impl Rtc {
         self.armed = self.next_due(now).map(|(at, _)| events.schedule(at, Event::Rtc));
     }
 
-    /// The first moment after `now` at which an enabled interrupt would raise a flag that is not set yet.
+    /// Returns the first vtime after `now` at which an enabled interrupt would set a flag that is not set yet.
     fn next_due(&self, now: u64) -> Option<Due> {
         let wanted = |enable: u8| self.reg_b & enable != 0 && self.flags & enable == 0;
         let second = (now / NANOS + 1) * NANOS;
@@ -180,12 +179,12 @@ impl Rtc {
             }
         }
         let at = due.iter().map(|&(at, _)| at).min()?;
-        // Flags that are due together are raised together.
+        // Flags that are due at the same time are set together.
         Some((at, due.iter().filter(|&&(t, _)| t == at).fold(0, |flags, &(_, flag)| flags | flag)))
     }
 
-    /// The first periodic interrupt after `now` (register A's rate; data sheet, table 3): the k-th comes k periods of
-    /// 2^(rate - 1) / 32768 s after the start, rounded up.
+    /// Returns the vtime of the first periodic interrupt after `now` (register A's rate; data sheet, table 3).
+    /// The k-th interrupt comes k periods of 2^(rate - 1) / 32768 s after vtime 0, rounded up.
     fn next_periodic(&self, now: u64) -> Option<u64> {
         let rate = match self.reg_a & 15 {
             0 => return None,
@@ -197,8 +196,9 @@ impl Rtc {
         u64::try_from((next * period).div_ceil(unit)).ok()
     }
 
-    /// Seconds from `second` to the first one that the alarm matches; each field matches anything from 0xc0 up. Looks one
-    /// day ahead, and skips whole hours and minutes that cannot match.
+    /// Returns the seconds from `second` to the first second that the alarm matches, or `None` if there is none within
+    /// one day.
+    /// An alarm field from 0xc0 up matches any value. The search skips whole hours and minutes that cannot match.
     fn alarm_wait(&self, second: i64) -> Option<u64> {
         let matches = |alarm: u8, shown: u8| alarm >= 0xc0 || alarm == shown;
         let next = |at: i64, unit: i64| (at.div_euclid(unit) + 1) * unit;
@@ -218,7 +218,7 @@ impl Rtc {
         None
     }
 
-    /// What the clock shows, in seconds since 1970.
+    /// Returns the time that the clock shows, in seconds since 1970.
     fn seconds(&self, now: u64) -> i64 {
         self.held_s.unwrap_or_else(|| self.base_s.saturating_add((now / NANOS) as i64))
     }
@@ -262,7 +262,7 @@ impl Rtc {
             (value >> 4).wrapping_mul(10).wrapping_add(value & 15)
         }
     }
-    /// In 12-hour mode bit 7 means afternoon, and noon and midnight are 12.
+    /// Encodes an hour. In 12-hour mode bit 7 means afternoon, and noon and midnight are 12.
     fn encode_hour(&self, hour: u8) -> u8 {
         if self.reg_b & B_24_HOURS != 0 {
             return self.encode(hour);

@@ -1,22 +1,22 @@
-//! A persistent queue: what goes in first comes out first, and clones share whatever neither changes afterwards.
+//! A persistent queue (first in, first out): clones share the items that neither of them changes afterwards.
 //!
-//! Items lie in chunks behind counted references. A clone costs two counts; the first push after it copies the chunk that
-//! is not full yet, the first full or emptied chunk after it the list of chunks.
+//! Items lie in reference-counted chunks. A clone increments two counts. The first push after it copies the chunk that is
+//! not full yet; the first chunk that is filled or emptied after it copies the list of chunks.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Items of a chunk.
+/// Items per chunk.
 const CHUNK: usize = 128;
 
-/// The queue.
+/// Persistent queue.
 #[derive(Debug, Clone)]
 pub(super) struct Fifo<T> {
     /// Full chunks.
     full: Arc<VecDeque<Arc<Vec<T>>>>,
-    /// The last chunk, which has room.
+    /// Last chunk, which is not full.
     open: Arc<Vec<T>>,
-    /// Items at the front of the first chunk (the open one if no other is there) that have left.
+    /// Number of removed items at the front of the first chunk, which is `open` if `full` is empty.
     gone: usize,
 }
 
@@ -27,12 +27,12 @@ impl<T> Default for Fifo<T> {
 }
 
 impl<T: Clone> Fifo<T> {
-    /// How many items are in it.
+    /// Returns the number of items in the queue.
     pub(super) fn len(&self) -> usize {
         self.full.len() * CHUNK + self.open.len() - self.gone
     }
 
-    /// Add one at the end.
+    /// Adds an item at the end.
     pub(super) fn push(&mut self, item: T) {
         let open = Arc::make_mut(&mut self.open);
         open.push(item);
@@ -41,12 +41,12 @@ impl<T: Clone> Fifo<T> {
         }
     }
 
-    /// The first.
+    /// Returns the first item.
     pub(super) fn front(&self) -> Option<&T> {
         self.full.front().unwrap_or(&self.open).get(self.gone)
     }
 
-    /// Take the first out. What is left of its chunk keeps it alive until the whole chunk has left.
+    /// Removes the first item. Its chunk is freed only when all items of the chunk are removed.
     pub(super) fn drop_front(&mut self) {
         let Some(first) = self.full.front() else {
             self.gone = (self.gone + 1).min(self.open.len());
@@ -67,7 +67,7 @@ impl<T: Clone> Fifo<T> {
         Arc::ptr_eq(&self.full, &other.full) && Arc::ptr_eq(&self.open, &other.open)
     }
 
-    /// All of them but the first `start`, from the first to the last. Those that are left out cost nothing.
+    /// Iterates over all items but the first `start`. Chunks of skipped items are not visited.
     pub(super) fn iter_from(&self, start: usize) -> impl Iterator<Item = &T> {
         let at = self.gone + start;
         let chunk = (at / CHUNK).min(self.full.len());
@@ -90,7 +90,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Any calls on any of three versions equal those on a plain queue, and versions are independent.
+        /// Any calls on any of three versions equal those on a plain queue, and the versions are independent.
         #[test]
         fn equals_a_queue(steps in proptest::collection::vec((0usize..3, 0usize..3, 0u8..5, 1usize..200), 0..60)) {
             let mut versions: [(Fifo<usize>, VecDeque<usize>); 3] = Default::default();
@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    /// A clone shares its chunks, and a change copies one of them.
+    /// A clone shares its chunks, and a change copies only one of them.
     #[test]
     fn clones_share() {
         let mut fifo: Fifo<usize> = (0..10 * CHUNK + 5).collect();

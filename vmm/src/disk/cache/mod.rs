@@ -1,16 +1,16 @@
-//! The volatile write cache: what of the content would not survive a loss of power.
+//! The volatile write cache: the versions that decide what a sector may hold after a loss of power.
 //!
-//! The content has the newest version of each sector. The cache is a log of what sectors had *before* each write that no
-//! flush has covered, in the order of completion. The versions of a sector are thus the `before`s of its records (the first
-//! of which is what is durable) and the content itself. A flush drops the front of the log, up to the last write that it
-//! covers: then the next record's `before` is what the last covered write left. Destaging does the same, one record at a
-//! time. Nobody looks a sector up before power is lost, so there is no index.
+//! The content has the newest version of each sector. The cache is a log of the content that sectors had *before* each
+//! write that no flush has covered, in the order of completion. The versions of a sector are thus the `before`s of its
+//! records (the first one is the durable version) and the content itself. A flush drops the front of the log, up to the
+//! last write that it covers: the next record's `before` is then the result of the last covered write. Destaging does the
+//! same, one record at a time. No sector is looked up before power is lost, so the log has no index.
 //!
 //! - `fifo`: a queue that clones share; `record`: an entry; `stored`: the form in files
 //!
 //! **Invariants.**
 //! - Numbers of writes never descend along the log, and all are below the next number.
-//! - The contents in the log have at most [`CACHE_BYTES_MAX`] bytes between two requests.
+//! - The versions in the log have at most [`CACHE_BYTES_MAX`] bytes between two requests.
 
 mod fifo;
 mod record;
@@ -27,59 +27,60 @@ use super::SectorSize;
 use crate::digest::{Digest, LeafSum};
 use fifo::Fifo;
 
-/// The most bytes of versions that a disk holds back: a drive's memory. Beyond it the oldest become durable.
+/// Maximum bytes of versions that a disk holds back, like a drive's cache memory. Beyond it the oldest become durable.
 pub const CACHE_BYTES_MAX: u64 = 64 << 20;
 
-/// The cache of one disk.
+/// Write cache of one disk.
 #[derive(Clone, Default)]
 pub(super) struct Cache {
     log: Fifo<Record>,
     /// Bytes of sectors in the log.
     bytes: u64,
-    /// The number of the next write.
+    /// Number of the next write.
     next: u64,
-    /// The sum of the first `hashed` records: they are hashed when a digest wants them, as most are gone by then.
+    /// Sum of the hashes of the first `hashed` records. Records are hashed only when a digest is taken, as most are gone
+    /// by then.
     sum: LeafSum,
     hashed: usize,
 }
 
 impl Cache {
-    /// The number of a write that completes now.
+    /// Returns the number of a write that completes now.
     pub(super) fn number(&mut self) -> u64 {
         self.next += 1;
         self.next - 1
     }
-    /// All writes that have completed have numbers below this.
+    /// Returns the number below which all writes have completed.
     pub(super) fn completed(&self) -> u64 {
         self.next
     }
-    /// Records in the log.
+    /// Returns the number of records in the log.
     pub(super) fn len(&self) -> usize {
         self.log.len()
     }
-    /// Bytes of sectors in the log.
+    /// Returns the bytes of sectors in the log.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
-    /// The log, oldest first.
+    /// Iterates over the log, oldest record first.
     pub(super) fn records(&self) -> impl Iterator<Item = &Record> {
         self.log.iter_from(0)
     }
 
-    /// A write is about to change sectors.
+    /// Appends a record. Called before a write changes the sectors.
     pub(super) fn push(&mut self, record: Record, size: SectorSize) {
         self.bytes += u64::from(record.sectors) * size.bytes();
         self.log.push(record);
     }
 
-    /// What does not fit becomes durable, oldest first.
+    /// Makes the oldest versions durable until the rest fits into [`CACHE_BYTES_MAX`].
     pub(super) fn destage(&mut self, size: SectorSize) {
         while self.bytes > CACHE_BYTES_MAX {
             self.drop_front(size);
         }
     }
 
-    /// Writes with numbers below `covers` become durable.
+    /// Makes writes with numbers below `covers` durable.
     pub(super) fn flush(&mut self, covers: u64, size: SectorSize) {
         if covers >= self.next {
             self.clear();
@@ -89,20 +90,20 @@ impl Cache {
         }
     }
 
-    /// All writes become durable.
+    /// Makes all writes durable.
     pub(super) fn clear(&mut self) {
         if self.len() > 0 {
             *self = Cache { next: self.next, ..Cache::default() };
         }
     }
 
-    /// Change what the log has.
+    /// Replaces each record by `f` of it.
     pub(super) fn map(&mut self, f: impl FnMut(&Record) -> Record) {
         let log = self.log.iter_from(0).map(f).collect();
         *self = Cache { log, bytes: self.bytes, next: self.next, ..Cache::default() };
     }
 
-    /// The digest of all of it. Costs what came since the last.
+    /// Returns the digest of the cache. Costs time by the records added since the last call.
     pub(super) fn digest(&mut self) -> Digest {
         for record in self.log.iter_from(self.hashed) {
             self.sum.add(record.write, record.hash());

@@ -1,4 +1,4 @@
-//! One entry of the log: what a few sectors had before a write.
+//! One entry of the log: the content of a few sectors before a write.
 
 use std::sync::Arc;
 
@@ -6,29 +6,29 @@ use everett_snapshot::{PageHash, PageRef};
 
 use crate::disk::{BLOCK, Block, ZEROES};
 
-/// What some sectors had, which all lie in one block.
+/// Content of some sectors, all of which lie in one block.
 ///
-/// **Invariant.** Zeroes are always `Zero`, so that equal contents have one hash.
+/// **Invariant.** Zeroes are always `Zero`, so that equal contents have equal hashes.
 #[derive(Debug, Clone)]
 pub(in crate::disk) enum Before {
-    /// Zeroes.
+    /// Only zeroes.
     Zero,
-    /// A whole block, which a moment has, too.
+    /// A whole block that a moment holds, too.
     Page(PageRef),
-    /// These bytes.
+    /// Any other bytes.
     Bytes(Arc<[u8]>),
 }
 
 impl Before {
-    /// A copy of at most a block.
+    /// Copies at most one block.
     pub(in crate::disk) fn of(content: &[u8]) -> Before {
         if is_zero(content) { Before::Zero } else { Before::Bytes(content.into()) }
     }
-    /// A whole block, shared.
+    /// Shares a whole block.
     pub(in crate::disk) fn of_shared(content: &Arc<Block>) -> Before {
         if is_zero(&content[..]) { Before::Zero } else { Before::Bytes(Arc::<Block>::clone(content)) }
     }
-    /// `len` bytes of it, from `at` on. There are none beyond its end.
+    /// Returns `len` bytes from `at` on, or none if the range exceeds the content.
     pub(in crate::disk) fn part(&self, at: usize, len: usize) -> &[u8] {
         let content = match self {
             Before::Zero => &ZEROES[..],
@@ -39,26 +39,26 @@ impl Before {
     }
 }
 
-/// Whether there is nothing but zeroes in at most a block.
+/// True if `content`, which is at most one block, has only zeroes.
 fn is_zero(content: &[u8]) -> bool {
     *content == ZEROES[..content.len().min(BLOCK as usize)]
 }
 
-/// What a run of sectors had before a write.
+/// Content of a run of sectors before a write.
 #[derive(Debug, Clone)]
 pub(in crate::disk) struct Record {
-    /// Which write: requests are numbered in the order of completion.
+    /// Number of the write. Requests are numbered in the order of completion.
     pub(in crate::disk) write: u64,
-    /// The first sector, in logical sectors.
+    /// Number of the first logical sector.
     pub(in crate::disk) sector: u64,
-    /// How many: they lie in one block.
+    /// Number of sectors. All of them lie in one block.
     pub(in crate::disk) sectors: u8,
-    /// What was there.
+    /// Content before the write.
     pub(in crate::disk) before: Before,
 }
 
 impl Record {
-    /// A hash of all of it, for digests.
+    /// Returns a hash of the whole record, for digests.
     pub(super) fn hash(&self) -> PageHash {
         let content = match &self.before {
             Before::Zero => [0; 32],

@@ -1,55 +1,58 @@
-//! The cache in a file: a head, and all contents that are not zeroes one after the other. Files are not trusted.
+//! The cache in a file: a head, then all contents that are not zeroes, one after the other. Files are not trusted.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Before, CACHE_BYTES_MAX, Cache, Record};
 use crate::disk::{BLOCK, SectorSize};
 
-/// Numbers of writes are below this: no disk completes as many, and none that begins below it comes to the end of `u64`.
+/// Upper bound of write numbers in a file. No disk completes this many writes, and a disk that starts below it never
+/// exhausts `u64`.
 const WRITES_MAX: u64 = 1 << 62;
 
-/// Why a stored cache is none.
+/// Defect of a stored cache.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
-    /// Too many writes.
-    #[error("{0} writes: no disk completes as many")]
+    /// The number of writes exceeds the bound.
+    #[error("its number of writes, {0}, is more than {WRITES_MAX}")]
     Writes(u64),
-    /// A record is of a write before that of the record before it, or of one that is to come.
-    #[error("version {record} is of write {write}, after write {after} and before write {before}")]
+    /// A record's write precedes that of the record before it, or has not completed.
+    #[error(
+        "version {record} is of write {write}; it must be of write {after} or later, and before write {before}"
+    )]
     Order {
-        /// Which record.
+        /// Index of the record.
         record: usize,
-        /// Its write.
+        /// Number of its write.
         write: u64,
-        /// That of the record before it.
+        /// Number of the previous record's write.
         after: u64,
-        /// The next write of the disk.
+        /// Number of the disk's next write.
         before: u64,
     },
-    /// A record's sectors are not on the disk, or not in one block.
+    /// A record's sectors are beyond the end of the disk, or not in one block.
     #[error("version {record}: {sectors} sectors from {sector} on are not on the disk, or not in one block")]
     Sectors {
-        /// Which record.
+        /// Index of the record.
         record: usize,
-        /// The first.
+        /// Number of the first sector.
         sector: u64,
-        /// How many.
+        /// Number of sectors.
         sectors: u8,
     },
-    /// More than a cache holds.
-    #[error("versions of more than {CACHE_BYTES_MAX} bytes")]
+    /// The versions exceed [`CACHE_BYTES_MAX`].
+    #[error("its versions exceed {CACHE_BYTES_MAX} bytes")]
     TooMuch,
-    /// The contents are not those that the head names.
-    #[error("contents of {found} bytes; its versions have {named}")]
+    /// The contents do not have the length that the head names.
+    #[error("its contents have {found} bytes; its versions need {named}")]
     Content {
-        /// Bytes there are.
+        /// Bytes found.
         found: usize,
-        /// Bytes there should be.
+        /// Bytes that the head names.
         named: usize,
     },
 }
 
-/// A cache without its contents.
+/// Stored form of a cache without its contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::disk) struct Head {
     next: u64,
@@ -65,7 +68,7 @@ struct RecordHead {
 }
 
 impl Cache {
-    /// Its stored form.
+    /// Returns the stored form: the head and the contents.
     pub(in crate::disk) fn to_parts(&self, size: SectorSize) -> (Head, Vec<u8>) {
         let mut content = Vec::new();
         let mut records = Vec::with_capacity(self.log.len());
@@ -79,10 +82,10 @@ impl Cache {
         (Head { next: self.next, records }, content)
     }
 
-    /// A cache of a disk of so many bytes.
+    /// Restores the cache of a disk of `disk_bytes` bytes.
     ///
     /// # Errors
-    /// When it is none.
+    /// Returns an error if the stored form is invalid.
     pub(in crate::disk) fn from_parts(
         head: &Head,
         content: &[u8],
@@ -143,7 +146,7 @@ mod tests {
         assert_eq!((cache.len(), cache.bytes(), cache.completed()), (3, 5120, 10));
         let (head, again) = cache.to_parts(SIZE);
         assert_eq!((&head.records[..], &again), (&records[..], &content));
-        // Zeroes are zeroes, however they are stored.
+        // Zeroes are stored as `zero` even if the file has them as bytes.
         let zero = RecordHead { zero: true, ..record(1, 3, 2) };
         let mut stored = decode(std::slice::from_ref(&zero), &[]).unwrap();
         let mut as_bytes = decode(&[record(1, 3, 2)], &[0; 1024]).unwrap();
@@ -176,7 +179,7 @@ mod tests {
         assert_eq!(Cache::from_parts(&head, &[], SIZE, DISK_BYTES).unwrap_err(), LogError::Writes(u64::MAX));
     }
 
-    /// Versions cost what they would hold, whether they are zeroes or not: a head cannot name more than fits.
+    /// A version counts with its full size even if it is zeroes, so a head cannot name more than fits.
     #[test]
     fn too_much_is_refused() {
         let zero = RecordHead { zero: true, ..record(1, 0, 8) };

@@ -1,4 +1,4 @@
-//! Which of its versions each sector holds after a loss of power.
+//! Choice of the version that each sector holds after a loss of power.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,26 +10,26 @@ use crate::disk::cache::Record;
 use crate::disk::content::Content;
 use crate::disk::draw;
 
-/// So often a choice is drawn anew that loses nothing.
+/// Maximum number of draws in search of a choice that loses data.
 const LOSS_DRAWS_MAX: usize = 8;
 
-/// All versions of all sectors that are not durable, or were in flight.
+/// All versions of all sectors that are not durable or were in flight.
 pub(super) struct Versions<'a> {
-    /// In write order. Those in flight are last.
+    /// Records in the order of writing, with requests in flight last.
     records: &'a [Record],
-    /// The number of the first write that was in flight.
+    /// Number of the first write that was in flight.
     first_in_flight: u64,
-    /// Bytes of a sector.
+    /// Bytes per logical sector.
     size: u64,
-    /// For each sector the records that it is in, ascending. Version `i` is what the `i`th of them has, the last version
-    /// is the content.
+    /// Indices of the records of each sector, ascending. Version `i` of a sector is the `before` of its `i`th record; the
+    /// last version is the content.
     sectors: BTreeMap<u64, Vec<usize>>,
 }
 
-/// A sector with its versions.
+/// One sector with its versions.
 struct Sector<'a> {
     versions: Vec<&'a [u8]>,
-    /// Which of them is the newest that completed.
+    /// Index of the newest version that a completed write made.
     completed: usize,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Versions<'a> {
         Versions { records, first_in_flight, size, sectors }
     }
 
-    /// Draw what each sector holds, let the content hold it, and count.
+    /// Chooses the version of each sector, writes it to the content, and counts the losses in `loss`.
     pub(super) fn decide(
         &self,
         content: &mut Content,
@@ -58,7 +58,7 @@ impl<'a> Versions<'a> {
             _ => self.lose(mode, content, rng),
         };
         let torn_ppm = options.tear_sectors.then(|| draw::odds(rng));
-        // Of each request in flight, the sectors in which it is found, and all that it writes.
+        // For each request in flight: the number of sectors that hold its data, and of sectors that it writes.
         let mut landed: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
         let mut newest = vec![0; self.size as usize];
         for ((&number, records), chosen) in self.sectors.iter().zip(chosen) {
@@ -97,8 +97,9 @@ impl<'a> Versions<'a> {
         Sector { versions, completed }
     }
 
-    /// Which version each sector holds, and in one of them not the newest that completed, if there is one that had an older
-    /// one and holds something else: after some draws in vain, the oldest in all, which each mode allows.
+    /// Chooses versions such that at least one sector loses data, if that is possible.
+    /// A sector loses data if it holds an older version than the newest completed one and the two differ. If
+    /// [`LOSS_DRAWS_MAX`] draws find no such choice, every sector gets its oldest version, which each mode allows.
     fn lose(&self, mode: LossMode, content: &Content, rng: &mut impl Rng) -> Vec<usize> {
         let completed = |records: &Vec<usize>| {
             records.iter().filter(|&&record| self.records[record].write < self.first_in_flight).count()
@@ -118,7 +119,7 @@ impl<'a> Versions<'a> {
             .unwrap_or_else(|| vec![0; completed.len()])
     }
 
-    /// Whether a version of a sector is other than the newest that completed.
+    /// True if a version of a sector differs from the newest completed one.
     fn differs(&self, number: u64, records: &[usize], version: usize, content: &Content) -> bool {
         let mut newest = vec![0; self.size as usize];
         content.read(number * self.size, &mut newest);
@@ -126,7 +127,7 @@ impl<'a> Versions<'a> {
         sector.versions[version] != sector.versions[sector.completed]
     }
 
-    /// Which version each sector holds, in the order of sectors.
+    /// Returns the version of each sector, in the order of sectors.
     fn choose(&self, mode: LossMode, rng: &mut impl Rng) -> Vec<usize> {
         let kept = match mode {
             LossMode::AllLost => vec![0; self.records.len()],
@@ -150,7 +151,7 @@ impl<'a> Versions<'a> {
         self.sectors.iter().map(newest).collect()
     }
 
-    /// Of each record the sectors, as bits, that survive when a prefix does.
+    /// Returns for each record the sectors, as bits, that survive if a prefix of the writes does.
     fn prefix(&self, rng: &mut impl Rng) -> Vec<u8> {
         if draw::coin(rng) {
             let writes: BTreeSet<u64> = self.records.iter().map(|record| record.write).collect();
@@ -168,7 +169,7 @@ impl<'a> Versions<'a> {
         self.records.iter().map(take).collect()
     }
 
-    /// The same when each request survives or does not.
+    /// Returns the surviving sectors if each request survives whole or not at all.
     fn requests(&self, rng: &mut impl Rng) -> Vec<u8> {
         let survive_ppm = draw::odds(rng);
         let (mut last, mut survives) = (None, false);
@@ -181,7 +182,7 @@ impl<'a> Versions<'a> {
         self.records.iter().map(&mut bits).collect()
     }
 
-    /// The same when all that completed survives, and requests in flight land as they may.
+    /// Returns the surviving sectors if everything that completed survives and each request in flight lands by its draw.
     fn landed(&self, rng: &mut impl Rng) -> Vec<u8> {
         let mut kept = Vec::with_capacity(self.records.len());
         for records in self.records.chunk_by(|a, b| a.write == b.write) {
@@ -204,7 +205,8 @@ impl<'a> Versions<'a> {
 }
 
 impl Sector<'_> {
-    /// Replace a part of the outcome by that of another version, which is drawn. Returns whether it is neither of them now.
+    /// Replaces a part of the outcome by that of another version, which is drawn. Returns true if the result equals
+    /// neither.
     fn tear(&self, chosen: usize, outcome: &mut [u8], rng: &mut impl Rng) -> bool {
         let other = draw::below(rng, self.versions.len() as u64 - 1) as usize;
         let other = self.versions[other + usize::from(other >= chosen)];

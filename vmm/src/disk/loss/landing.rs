@@ -1,24 +1,24 @@
-//! Which sectors of a request in flight land.
+//! Choice of the sectors that a request in flight writes before it is aborted.
 
 use rand_chacha::rand_core::Rng;
 
 use crate::disk::draw;
 
-/// What is drawn for one request.
+/// Draw for one request in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Landing {
-    /// None.
+    /// No sector lands.
     Nowhere,
-    /// All.
+    /// All sectors land.
     Whole,
-    /// The first so many.
+    /// The first sectors land, up to this number.
     Prefix(u64),
-    /// A fair coin for each.
+    /// A fair coin decides for each sector.
     Each,
 }
 
 impl Landing {
-    /// Each kind is as likely.
+    /// Draws a landing; the four kinds are equally likely.
     pub(super) fn draw(rng: &mut impl Rng, sectors: u64) -> Landing {
         match draw::below(rng, 4) {
             0 => Landing::Nowhere,
@@ -28,7 +28,7 @@ impl Landing {
         }
     }
 
-    /// Whether the sector with this number lands: to be asked once for each.
+    /// Returns a function that is true if the sector with this number lands. It must be called once per sector, in order.
     pub(super) fn sectors(self, rng: &mut impl Rng) -> impl FnMut(u64) -> bool {
         move |number| match self {
             Landing::Nowhere => false,

@@ -1,14 +1,15 @@
-//! What becomes of unflushed versions when power goes, and of requests in flight then or at a reset.
+//! Effect of a loss of power on unflushed versions, and of a loss of power or a reset on requests in flight.
 //!
-//! A drive writes its cache back in any order. When power goes, a sector may therefore hold any of its versions since the
-//! last covering flush: the durable one, each value that a completed write gave it, and the value of a request that was in
-//! flight, which the drive may have begun. Which sectors of a request in flight land is open, too. Fair coins for each
-//! sector would be legal, and useless: of many sectors nearly half are lost then, always. So each loss draws a [`LossMode`]
-//! first. Each mode picks for each sector one of its versions, so all of them are legal; they differ in what goes together.
-//! A loss that loses nothing is legal, too, and finds nothing: that is what one mode in [`ALL_KEPT_IN`] is for, and in the
-//! others at least one sector is not what was written last, where there is one that need not be.
+//! A drive writes its cache back in any order. After a loss of power, a sector may therefore hold any of its versions
+//! since the last covering flush: the durable one, each value that a completed write gave it, and the value of a request
+//! in flight, which the drive may have begun. Any subset of the sectors of a request in flight may land, too. A fair coin
+//! for each sector would be legal but useless: of many sectors, always about half would be lost. So each loss of power
+//! first draws a [`LossMode`]. Each mode picks one of its versions for each sector, so all modes are legal; they differ
+//! in which versions go together. A loss of power that loses nothing is legal, too, but finds nothing. It is left to one
+//! mode with a probability of 1 in [`ALL_KEPT_IN`]; in the other modes at least one sector loses its newest version, if
+//! some sector can lose it.
 //!
-//! - `fate`: which version each sector gets; `landing`: which sectors of a request in flight land
+//! - `fate`: the version that each sector gets; `landing`: the sectors of a request in flight that land
 //!
 //! Not here: which requests are in flight (`virtio::blk`).
 
@@ -20,45 +21,46 @@ use rand_chacha::rand_core::Rng;
 use super::{Change, Disk, draw};
 use landing::Landing;
 
-/// The most bytes of all requests in flight that land when power goes or the machine is reset. A request that does not fit
-/// any more, in the order of submission, lands nowhere, which it may.
+/// Maximum bytes of all requests in flight that can land at a loss of power or a reset.
+/// Requests are counted in the order of submission. One that does not fit any more does not land, which is legal.
 pub const LANDING_BYTES_MAX: u64 = 64 << 20;
 
-/// One loss of power in so many keeps all that was written.
+/// One loss of power in this many keeps all completed writes.
 const ALL_KEPT_IN: u64 = 32;
 
-/// How power is lost.
+/// Options of a loss of power.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PowerLossOptions {
-    /// Sectors may be torn inside: up to a drawn byte they hold one version, from there on another. Correct software relies
-    /// on whole sectors.
+    /// True if sectors may be torn: up to a drawn byte they hold one version, from there on another. Correct software
+    /// relies on whole sectors.
     pub tear_sectors: bool,
 }
 
-/// What goes together in a loss of power.
+/// Rule by which a loss of power combines the versions of sectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LossMode {
-    /// Nothing that was unflushed survives, nothing in flight lands: a drive that had written back nothing yet.
+    /// No unflushed write survives and no request in flight lands, as in a drive that had not written anything back yet.
     AllLost,
-    /// All that completed survives; each request in flight lands not at all, whole, up to a drawn sector, or in drawn
-    /// sectors: a drive that had just caught up.
+    /// All completed writes survive, as in a drive that had just written everything back. Each request in flight lands
+    /// not at all, whole, up to a drawn sector, or in drawn sectors.
     AllKept,
-    /// A prefix in write order survives, with requests in flight last: a drive that writes back in order. Cut between two
-    /// requests or, as often, between any two sectors.
+    /// A prefix in write order survives, as in a drive that writes back in order; requests in flight come last. The cut
+    /// is between two requests or, equally often, between any two sectors.
     Prefix,
-    /// Each request survives whole or not at all, with drawn odds, whatever came before or after it. A sector holds the
-    /// newest of those that survive: a drive that writes back whole requests in any order.
+    /// Each request survives whole or not at all, with drawn odds and independently of the others, as in a drive that
+    /// writes back whole requests in any order. A sector holds the newest of its surviving requests.
     Requests,
-    /// Each sector holds any of its versions, whatever others do: the newest with drawn odds, else an even draw.
+    /// Each sector independently holds any of its versions: the newest with drawn odds, else any, all equally likely.
     Sectors,
 }
 
 impl LossMode {
-    /// All of them.
+    /// All modes.
     pub const ALL: [LossMode; 5] =
         [LossMode::AllKept, LossMode::AllLost, LossMode::Prefix, LossMode::Requests, LossMode::Sectors];
 
-    /// [`LossMode::AllKept`] once in [`ALL_KEPT_IN`], and each of the others as often as any other.
+    /// Draws a mode: [`LossMode::AllKept`] with probability 1 in [`ALL_KEPT_IN`], else one of the others, all equally
+    /// likely.
     fn draw(rng: &mut impl Rng) -> LossMode {
         let rest = LossMode::ALL.len() as u64 - 1;
         match draw::below(rng, ALL_KEPT_IN) {
@@ -68,44 +70,44 @@ impl LossMode {
     }
 }
 
-/// What a loss of power did to one disk. Counts are of logical sectors; versions are told apart by content.
+/// Effect of a loss of power on one disk. Counts are of logical sectors; versions are distinguished by content.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PowerLoss {
-    /// What was drawn. `None`: nothing was unflushed or in flight, and nothing was drawn.
+    /// Mode that was drawn. `None` if no write was unflushed or in flight, so that nothing was drawn.
     pub mode: Option<LossMode>,
-    /// Sectors with versions of completed writes that differ from what was durable.
+    /// Number of sectors with versions of completed writes that differ from the durable version.
     pub unflushed: u64,
-    /// Of these, those that hold an older version than the newest that completed.
+    /// Number of these sectors that hold an older version than the newest completed one.
     pub lost_newest: u64,
-    /// Of these, those that hold neither the newest version that completed nor the durable one, but one in between.
+    /// Number of these sectors that hold neither the newest completed version nor the durable one, but one in between.
     pub in_between: u64,
-    /// Sectors that hold a part of one version and a part of another.
+    /// Number of sectors that hold a part of one version and a part of another.
     pub torn: u64,
-    /// What became of requests in flight.
+    /// Outcome of the requests in flight.
     pub in_flight: Aborted,
 }
 
 impl PowerLoss {
-    /// Whether anything is gone that a guest had been told was written.
+    /// True if the disk lost data that the guest had been told was written.
     #[must_use]
     pub fn lost_anything(&self) -> bool {
         self.lost_newest > 0 || self.torn > 0
     }
 }
 
-/// What became of requests that write and were in flight.
+/// Outcome of writing requests that were in flight.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Aborted {
-    /// How many there were.
+    /// Number of requests.
     pub requests: u64,
-    /// How many are found in all sectors that they write.
+    /// Number of requests whose data is in all sectors that they write.
     pub landed: u64,
-    /// How many are found in some of them: they landed in part, or another one landed over them.
+    /// Number of requests whose data is in some of their sectors: they landed in part, or a later one landed over them.
     pub in_part: u64,
 }
 
 impl Aborted {
-    /// One landed in so many of so many sectors.
+    /// Counts a request that landed in `landed` of its `sectors` sectors.
     fn count(&mut self, landed: u64, sectors: u64) {
         self.requests += 1;
         self.landed += u64::from(landed == sectors);
@@ -114,8 +116,8 @@ impl Aborted {
 }
 
 impl Disk {
-    /// Power is lost while these requests are in flight, in the order of submission. Afterwards the cache is empty, and what
-    /// reads see is durable. Faults stay.
+    /// Applies a loss of power while these requests are in flight, in the order of submission.
+    /// Afterwards the cache is empty and the content is durable. Faults remain.
     pub(crate) fn power_loss(
         &mut self,
         rng: &mut impl Rng,
@@ -125,7 +127,7 @@ impl Disk {
         self.power_loss_in(rng, options, in_flight, LossMode::draw)
     }
 
-    /// The same in a mode that is drawn in another way.
+    /// Does the same, with a mode that is drawn by `mode`.
     pub(super) fn power_loss_in<R: Rng>(
         &mut self,
         rng: &mut R,
@@ -134,7 +136,7 @@ impl Disk {
         mode: impl FnOnce(&mut R) -> LossMode,
     ) -> PowerLoss {
         let first_in_flight = self.completed();
-        // One more version each. Nothing is destaged by it, since any of them may have come to nothing.
+        // Each request in flight adds a version. These destage nothing, because any of these requests may not land.
         for changes in in_flight {
             let write = self.cache.number();
             changes.iter().for_each(|change| self.change(write, change, false));
@@ -148,15 +150,15 @@ impl Disk {
             let versions = fate::Versions::new(&records, first_in_flight, self.sector.bytes());
             versions.decide(&mut self.content, mode, options, rng, &mut loss);
         }
-        // What discards what was never written is there, whatever became of it.
+        // A request that only discards unwritten blocks changes nothing, so it counts as landed in any case.
         let nothing_to_do = in_flight.len() as u64 - loss.in_flight.requests;
         (0..nothing_to_do).for_each(|_| loss.in_flight.count(0, 0));
         loss
     }
 
-    /// The machine around the drive is reset while these requests are in flight. They are aborted, each after it landed not
-    /// at all, whole, up to a drawn sector, or in drawn sectors. The drive keeps its cache, where they are the newest
-    /// versions.
+    /// Aborts these requests, which are in flight at a reset of the machine around the drive.
+    /// Each one lands not at all, whole, up to a drawn sector, or in drawn sectors. The drive keeps its cache, in which
+    /// they are the newest versions.
     pub(crate) fn abort(&mut self, rng: &mut impl Rng, in_flight: &[Vec<Change>]) -> Aborted {
         let mut aborted = Aborted::default();
         let size = self.sector.bytes();
@@ -182,7 +184,7 @@ impl Disk {
 }
 
 impl Change {
-    /// `len` bytes of it, from `at` on.
+    /// Returns the change of `len` bytes from `at` on.
     fn part(&self, at: u64, len: u64) -> Change {
         match self {
             Change::Write { offset, content } => {

@@ -1,4 +1,4 @@
-//! What the cache holds, and for how long.
+//! Content of the cache, and how long versions stay in it.
 
 use everett_snapshot::Pool;
 
@@ -21,7 +21,7 @@ fn a_flush_covers_what_had_completed_when_it_was_submitted() {
     assert_eq!(durable(&disk)[..4], [Some(0); 4]);
     disk.flush(first);
     assert_eq!(durable(&disk)[..4], [Some(1), Some(1), Some(1), Some(0)]);
-    // Flushes complete in any order; an earlier one takes nothing back.
+    // Flushes complete in any order; an earlier one does not undo a later one.
     disk.flush(second);
     disk.flush(first);
     assert_eq!(durable(&disk)[..4], [Some(1), Some(2), Some(2), Some(0)]);
@@ -32,7 +32,7 @@ fn a_flush_covers_what_had_completed_when_it_was_submitted() {
     assert_eq!(loss, PowerLoss::default());
 }
 
-/// A write of what is there already is a write: it may survive where what was there does not.
+/// A write of equal bytes is a version of its own: it may survive where the older write of these bytes does not.
 #[test]
 fn the_same_again_is_a_version() {
     let mut disk = Disk::zeroed(16 * SECTOR).unwrap();
@@ -47,7 +47,7 @@ fn the_same_again_is_a_version() {
         assert_eq!(loss.lost_anything(), values[..9] != [Some(1); 9]);
         seen.insert((values[0], values[1], values[8]));
     }
-    // With both requests nothing would be lost.
+    // The fourth combination, in which both requests survive, would lose nothing.
     assert_eq!(seen.len(), 3);
 }
 
@@ -57,7 +57,7 @@ fn nothing_to_lose_draws_nothing() {
     let mut disk = Disk::zeroed(1 << 20).unwrap();
     disk.write(0, &[1; 4096]);
     let (mut used, mut fresh) = (rng(5), rng(5));
-    // To discard what was never written is nothing, either.
+    // A discard of unwritten blocks draws nothing, either.
     let discard = vec![zeroes(&disk, 8, 8, false)];
     let loss = disk.power_loss(&mut used, PowerLossOptions::default(), &[discard]);
     assert_eq!((loss.mode, loss.lost_anything()), (None, false));
@@ -65,12 +65,12 @@ fn nothing_to_lose_draws_nothing() {
     assert_eq!(used.next_u64(), fresh.next_u64());
 }
 
-/// Beyond the bound the oldest versions become durable, one run of sectors after the other.
+/// Beyond the bound the oldest versions become durable, record by record.
 #[test]
 fn the_oldest_versions_are_destaged() {
     let blocks = CACHE_BYTES_MAX / BLOCK;
     let mut disk = Disk::zeroed(2 * CACHE_BYTES_MAX).unwrap();
-    // Block 0 has an older version and a newest one, which is not among the oldest.
+    // Block 0 has an old version and a newest one, which is not among the oldest.
     disk.complete(&[fill(&disk, 0, &[100; 8])]);
     disk.complete(&[fill(&disk, 8, &[101; 8])]);
     disk.complete(&[fill(&disk, 0, &[102; 8])]);
@@ -80,7 +80,7 @@ fn the_oldest_versions_are_destaged() {
     assert_eq!(disk.cached_bytes(), CACHE_BYTES_MAX, "it is full");
     assert_eq!(durable(&disk)[..24], [Some(0); 24]);
     let sector = |disk: &Disk, number: u64| durable(disk)[number as usize];
-    // A sector more: what goes is a whole record, as it was written.
+    // One more sector destages a whole record, as it was written.
     disk.complete(&[fill(&disk, 8 * blocks, &[104])]);
     assert_eq!(disk.cached_bytes(), CACHE_BYTES_MAX - BLOCK + SECTOR);
     assert_eq!((sector(&disk, 0), sector(&disk, 7), sector(&disk, 8)), (Some(100), Some(100), Some(0)));
@@ -88,16 +88,16 @@ fn the_oldest_versions_are_destaged() {
     assert_eq!((sector(&disk, 0), sector(&disk, 8)), (Some(100), Some(101)));
     disk.complete(&[fill(&disk, 8 * blocks + 16, &[104; 8])]);
     assert_eq!((sector(&disk, 0), sector(&disk, 16)), (Some(102), Some(0)));
-    // One request that is larger than all of it: its own first blocks become durable.
+    // One request that is larger than the whole cache: its own first blocks become durable.
     disk.complete(&[fill(&disk, 8, &vec![105; 8 * blocks as usize + 8])]);
     assert_eq!(disk.cached_bytes(), CACHE_BYTES_MAX);
     assert_eq!((sector(&disk, 15), sector(&disk, 16)), (Some(105), Some(103)));
-    // Zeroes are versions, too.
+    // Zeroes count as versions, too.
     disk.complete(&[zeroes(&disk, 0, 16 * blocks, true)]);
     assert!(disk.cached_bytes() <= CACHE_BYTES_MAX);
 }
 
-/// Going on after a file is going on: destaging and digests are the same.
+/// A disk restored from a file behaves like the original: destaging and digests are equal.
 #[test]
 fn a_full_cache_survives_storage() {
     let mut disk = Disk::zeroed(2 * CACHE_BYTES_MAX).unwrap();
@@ -115,7 +115,7 @@ fn a_full_cache_survives_storage() {
     assert_eq!(durable(&other), durable(&disk));
 }
 
-/// Disks that look alike and would not survive alike have other digests.
+/// Disks with equal content but different durable versions have different digests.
 #[test]
 fn the_digest_covers_what_is_not_durable() {
     let digest = |first: u8, flush: bool, size| {
@@ -134,7 +134,7 @@ fn the_digest_covers_what_is_not_durable() {
     assert!(all.iter().all(|of_size| of_size.iter().all(|(values, _)| *values == of_size[0].0)));
 }
 
-/// A moment shares the cache: however much is in it, a moment keeps nothing but what changes later.
+/// A moment shares the cache: it keeps alive only what changes later.
 #[test]
 fn moments_share_the_cache() {
     let mut disk = Disk::zeroed(1 << 20).unwrap();

@@ -5,7 +5,7 @@ use super::*;
 use crate::digest::LeafSum;
 
 proptest! {
-    /// Any reads and writes equal those on a plain array, for each kind of base, and hashes are those of what was written.
+    /// Any reads and writes equal those on a plain array, for each kind of base, and hashes cover the written blocks.
     #[test]
     fn equals_an_array(
         base in 0u8..3,
@@ -61,7 +61,7 @@ proptest! {
         oracle.resize(10 * BLOCK as usize, 0);
         let (blocks, _) = oracle.as_chunks::<{ BLOCK as usize }>();
         let leaf = |&block: &u64| (block, PageHash::of(&blocks[block as usize]));
-        // Beyond its end the base has nothing that a hash could show.
+        // Bytes of the last block beyond the end of the disk count as zeroes in its hash.
         prop_assert_eq!(disk.content.sum(), LeafSum::of(touched.iter().map(leaf)));
     }
 }
@@ -78,7 +78,7 @@ fn sizes_and_files_are_checked() {
     assert_eq!(Disk::zeroed(8192).unwrap().with_sectors(SectorSize::Bytes4096).unwrap().len(), 8192);
 }
 
-/// What is written is written, whatever it was and whether a moment was taken.
+/// Written blocks count as written for any content, with or without a moment in between.
 #[test]
 fn written_blocks_do_not_depend_on_moments() {
     let changes = |disk: &Disk| {

@@ -1,4 +1,4 @@
-//! Faults: how often, how long, and on what.
+//! Faults: their frequency, their duration, and the requests to which they apply.
 
 use everett_fault::{DiskName, Distribution, Fault};
 use everett_streams::{Lineage, Owner};
@@ -22,7 +22,7 @@ fn errors_come_as_often_as_they_should() {
         disk.apply(3, error(Requests::Write, ppm)).unwrap();
         let mut streams = streams();
         let failed = (0..100_000).filter(|_| disk.fails(Requests::Write, 0, &mut streams)).count();
-        // Four standard deviations.
+        // Within four standard deviations.
         assert!((least..=most).contains(&failed), "{ppm} ppm: {failed}");
     }
 }
@@ -36,7 +36,7 @@ fn faults_are_about_their_requests_and_end() {
     disk.apply(2, DiskFault::Full).unwrap();
     assert!(!disk.fails(Requests::Write, 0, &mut streams) && !disk.fails(Requests::Flush, 0, &mut streams));
     assert_eq!(disk.extra_ns(0, &mut streams), 0);
-    assert_eq!(streams, fresh, "what no fault is about draws nothing");
+    assert_eq!(streams, fresh, "a request without faults draws nothing");
     assert!(disk.fails(Requests::Read, 0, &mut streams));
     assert!(disk.heal(1) && !disk.heal(1));
     assert!(!disk.fails(Requests::Read, 0, &mut streams));
@@ -109,7 +109,7 @@ fn a_full_disk_has_room_where_it_was_written() {
     assert!(room(&disk, 8, 8), "room that was taken stays taken");
 }
 
-/// Bits flip in what was written, in each version, and nowhere else.
+/// Bits flip only in written blocks, and in each version.
 #[test]
 fn rot_is_durable_and_at_once() {
     let mut seen = BTreeSet::new();
@@ -121,7 +121,7 @@ fn rot_is_durable_and_at_once() {
         let before = disk.clone();
         let flipped = disk.rot(3, &mut rng(seed));
         assert!((1..=3).contains(&flipped.len()) && flipped.is_sorted());
-        // Whatever becomes of the cache, it is as without the rot, but for the bits.
+        // For any fate of the cache, the disk equals one without the rot, except for the flipped bits.
         for mode in [LossMode::AllLost, LossMode::AllKept, LossMode::Sectors] {
             let (mut with, mut without) = (disk.clone(), before.clone());
             assert_eq!(lose(&mut with, mode, seed, &[]).mode, lose(&mut without, mode, seed, &[]).mode);
@@ -142,5 +142,5 @@ fn rot_is_durable_and_at_once() {
     let mut small = Disk::zeroed(SECTOR).unwrap();
     small.write(0, &[1; 512]);
     let flipped = small.rot(u32::MAX, &mut rng(0));
-    assert_eq!(flipped.len(), 4096, "all bits that there are");
+    assert_eq!(flipped.len(), 4096, "all bits");
 }

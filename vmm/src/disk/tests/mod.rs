@@ -1,4 +1,4 @@
-//! Disks against naive models: lists of everything that was written, and when.
+//! Tests of disks against naive models: lists of everything that was written, and when.
 
 mod cache;
 mod content;
@@ -15,7 +15,7 @@ fn rng(seed: u64) -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(seed)
 }
 
-/// A write of whole sectors, each filled with one value.
+/// Returns a write of whole sectors, each filled with one value.
 pub(crate) fn fill(disk: &Disk, first: u64, values: &[u8]) -> Change {
     let size = disk.sector_size().bytes();
     let content = values.iter().flat_map(|&value| vec![value; size as usize]).collect();
@@ -27,7 +27,7 @@ fn zeroes(disk: &Disk, first: u64, sectors: u64, takes_room: bool) -> Change {
     Change::Zero { offset: first * size, len: sectors * size, takes_room }
 }
 
-/// What each sector is filled with; `None`: with more than one value.
+/// Returns the value that fills each sector; `None` for a sector with more than one value.
 pub(crate) fn values(disk: &Disk) -> Vec<Option<u8>> {
     let size = disk.sector_size().bytes();
     let value = |sector: u64| {
@@ -38,7 +38,7 @@ pub(crate) fn values(disk: &Disk) -> Vec<Option<u8>> {
     (0..disk.len() / size).map(value).collect()
 }
 
-/// Lose power in this mode.
+/// Applies a loss of power in this mode.
 fn lose(disk: &mut Disk, mode: LossMode, seed: u64, in_flight: &[Vec<Change>]) -> PowerLoss {
     disk.power_loss_in(&mut rng(seed), PowerLossOptions::default(), in_flight, |_| mode)
 }

@@ -1,4 +1,5 @@
-//! Any interleaving of writes, flushes, losses of power, resets and moments against a list of all that was written.
+//! Any interleaving of writes, flushes, losses of power, resets and moments, against a list of everything that was
+//! written.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +8,27 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Requests that a mode's promise is looked for among: all subsets are tried.
+/// Maximum number of requests for which a mode's promise is checked, because all subsets are tried.
 const SUBSETS_MAX: usize = 10;
 
-/// What a request writes: sectors and values, in order.
+/// Sectors and values that a request writes, in order.
 type Writes = Vec<(u64, u8)>;
 
-/// Everything that was written since power was last lost, with nothing forgotten.
+/// Everything that was written since the last loss of power; nothing is dropped.
 #[derive(Debug, Clone)]
 struct Oracle {
-    /// What was on the disk then.
+    /// Content of the disk after that loss of power.
     first: Vec<u8>,
-    /// Writes that completed, in order: the number that the disk gave them, and what they wrote.
+    /// Completed writes, in order: the number that the disk gave them, and the values they wrote.
     completed: Vec<(u64, Writes)>,
-    /// Writes below this were covered by a flush that completed.
+    /// Number below which a completed flush covers all writes.
     covered: u64,
-    /// Submitted, in order.
+    /// Submitted writes, in order.
     in_flight: Vec<(Vec<Change>, Writes)>,
-    /// Flushes that have not completed: what they cover.
+    /// Flushes that have not completed: the number below which each covers writes.
     flushes: Vec<u64>,
-    /// After a reset nobody knows which sectors requests landed in on the way: more seems legal than is.
+    /// True after a reset. The sectors in which requests landed are unknown then, so the oracle allows more than is
+    /// legal.
     guesses: bool,
 }
 
@@ -35,7 +37,7 @@ impl Oracle {
         let (completed, in_flight, flushes) = (Vec::new(), Vec::new(), Vec::new());
         Oracle { first, completed, covered: 0, in_flight, flushes, guesses: false }
     }
-    /// The disk after these of its writes.
+    /// Returns the disk's content after these writes.
     fn after<'a>(&self, writes: impl IntoIterator<Item = &'a Writes>) -> Vec<u8> {
         let mut disk = self.first.clone();
         writes.into_iter().flatten().for_each(|&(sector, value)| disk[sector as usize] = value);
@@ -48,12 +50,12 @@ impl Oracle {
         let covered = self.completed.iter().filter(|(number, _)| *number < self.covered);
         self.after(covered.map(|(_, writes)| writes))
     }
-    /// Requests that no flush covered, with those in flight last.
+    /// Returns the writes that no flush covers, with those in flight last.
     fn open(&self) -> Vec<&Writes> {
         let uncovered = self.completed.iter().filter(|(number, _)| *number >= self.covered);
         uncovered.map(|(_, writes)| writes).chain(self.in_flight.iter().map(|(_, writes)| writes)).collect()
     }
-    /// What each sector may hold after a loss of power.
+    /// Returns the values that each sector may hold after a loss of power.
     fn legal(&self) -> Vec<BTreeSet<u8>> {
         let mut legal: Vec<BTreeSet<u8>> = self.durable().into_iter().map(|value| [value].into()).collect();
         self.open().into_iter().flatten().for_each(|&(sector, value)| {
@@ -62,7 +64,7 @@ impl Oracle {
         legal
     }
 
-    /// Whether a mode kept its promise.
+    /// True if the content is one that the mode allows.
     fn kept_promise(&self, mode: LossMode, disk: &[u8]) -> bool {
         let (durable, newest, open) = (self.durable(), self.newest(), self.open());
         let after = |writes: &mut dyn Iterator<Item = (u64, u8)>| {
@@ -102,7 +104,7 @@ enum Step {
         sectors: u64,
         value: u8,
     },
-    /// Two ranges in one request.
+    /// Discards two ranges in one request.
     Discard {
         first: u64,
         sectors: u64,
@@ -110,7 +112,7 @@ enum Step {
     },
     Complete(usize),
     Flush,
-    /// It completes, or fails.
+    /// The flush with this index completes, or fails.
     FlushDone(usize, bool),
     PowerLoss {
         seed: u64,
@@ -141,7 +143,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..80)
 }
 
-/// A disk, the same disk that nobody observes, and the oracle.
+/// A disk, the same disk without observers, and the oracle.
 #[derive(Clone)]
 struct Model {
     disk: Disk,
@@ -204,7 +206,7 @@ impl Model {
                 self.both(|disk| disk.abort(&mut rng(seed), &changes));
                 self.oracle.flushes.clear();
                 self.oracle.guesses = true;
-                // Each may have been there for a moment; what is there now is the newest.
+                // Each value may have been there in between; the present value is the newest.
                 let number = self.disk.completed().saturating_sub(1);
                 let mut legal: BTreeMap<u64, BTreeSet<u8>> = BTreeMap::new();
                 let newest = self.oracle.newest();
@@ -256,7 +258,7 @@ impl Model {
         }
         assert_eq!(found.iter().filter(|value| value.is_none()).count() as u64, loss.torn);
         if loss.torn > 0 {
-            // Whoever relies on whole sectors begins anew.
+            // After torn sectors the model starts anew, because the oracle relies on whole sectors.
             let content = vec![7; self.disk.len() as usize];
             self.both(|disk| disk.write(0, &content));
             self.oracle = Oracle::new(vec![7; found.len()]);

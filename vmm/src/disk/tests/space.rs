@@ -1,10 +1,10 @@
-//! Losses of power cover what is legal: every version, every combination that a mode promises, and the extremes.
+//! Losses of power reach every legal outcome: every version, every combination that a mode promises, and the extremes.
 
 use std::collections::BTreeMap;
 
 use super::*;
 
-/// Two sectors, the first with three completed versions, the second with one, and a write to both in flight.
+/// Returns two sectors, the first with three completed versions, the second with one, and a write to both in flight.
 fn scene() -> (Disk, Vec<Vec<Change>>) {
     let mut disk = Disk::zeroed(8 * SECTOR).unwrap();
     disk.write(0, &[10; 1024]);
@@ -32,14 +32,14 @@ fn every_legal_combination_is_drawn() {
     assert_eq!(seen[&LossMode::AllLost], pairs(&[(10, 10)]));
     assert_eq!(seen[&LossMode::AllKept], pairs(&[(13, 11), (14, 11), (13, 14), (14, 14)]));
     assert_eq!(seen[&LossMode::Prefix], pairs(&[(10, 10), (11, 10), (12, 10), (13, 10)]));
-    // But for those in which nothing that completed is lost.
+    // Except outcomes in which no completed write is lost.
     let lost = |&(a, b): &(u8, u8)| a < 13 || b < 11;
     let whole = (10..=13).flat_map(|a| [(a, 10), (a, 11)]).filter(lost).collect();
     assert_eq!(seen[&LossMode::Requests], whole);
     assert_eq!(seen[&LossMode::Sectors], all.into_iter().filter(lost).collect());
 }
 
-/// With many sectors, losses are not all alike: all, nothing, one, all but one are lost now and then.
+/// Of many sectors, the number that is lost varies: all, none, one, and all but one occur.
 #[test]
 fn extremes_are_drawn() {
     const SECTORS: u64 = 256;
@@ -59,7 +59,7 @@ fn extremes_are_drawn() {
     for extreme in [0, 1, 2, SECTORS - 1, SECTORS] {
         assert!(counts.get(&extreme).is_some_and(|&count| count >= 3), "{extreme} lost: {counts:?}");
     }
-    assert!(counts.len() > 200, "and much in between");
+    assert!(counts.len() > 200, "and many counts in between");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn aborted_requests_land_in_any_part() {
         assert_eq!(aborted.landed, u64::from(landed == 3) + zeroed);
         assert_eq!(aborted.in_part, u64::from(landed == 1 || landed == 2));
         *seen.entry(values).or_insert(0) += 1;
-        // They are versions like others: not durable before a flush, and durable after one.
+        // Landed sectors are versions like others: volatile before a flush, durable after it.
         let mut flushed = disk.clone();
         flushed.flush(flushed.completed());
         assert_eq!(flushed.cached_bytes(), 0);

@@ -1,4 +1,4 @@
-//! Interrupts, exceptions and the shadow that holds interrupts off for one instruction.
+//! Pending interrupts and exceptions, and the shadow that blocks interrupts for one instruction.
 
 use everett_cpu::CpuState;
 use kvm_bindings::{
@@ -11,14 +11,14 @@ use crate::kvm::vcpu::Vcpu;
 
 const INTERRUPTS_ENABLED: u64 = 1 << 9;
 
-/// What a CPU is about to deliver before its next instruction.
+/// Events that a vCPU will deliver before its next instruction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Queued {
-    /// An external interrupt.
+    /// Vector of an external interrupt.
     pub interrupt: Option<u8>,
-    /// An exception and its error code.
+    /// Vector of an exception, and its error code if it has one.
     pub exception: Option<(u8, Option<u32>)>,
-    /// A triple fault.
+    /// True for a triple fault.
     pub triple_fault: bool,
 }
 
@@ -32,7 +32,7 @@ impl Vcpu {
             events.flags |= KVM_VCPUEVENT_VALID_TRIPLE_FAULT;
         }
         if state.shadow {
-            // A processor refuses to be entered with STI's shadow and interrupts disabled.
+            // A processor refuses entry with STI's shadow and interrupts disabled.
             let enabled = state.rflags & INTERRUPTS_ENABLED != 0;
             let shadow = if enabled { KVM_X86_SHADOW_INT_STI } else { KVM_X86_SHADOW_INT_MOV_SS };
             events.interrupt.shadow = shadow as u8;
@@ -44,7 +44,7 @@ impl Vcpu {
         let events = self.fd.get_vcpu_events().wanted("read pending events")?;
         let (interrupt, exception) = (events.interrupt, events.exception);
         let queued = Queued {
-            // INT n that is being delivered is not external, but is delivered likewise.
+            // INT n that is being delivered is not external, but is delivered in the same way.
             interrupt: (interrupt.injected != 0).then_some(interrupt.nr),
             exception: (exception.injected != 0 || exception.pending != 0).then(|| {
                 let error = exception.error_code;

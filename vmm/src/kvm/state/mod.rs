@@ -2,18 +2,19 @@
 //!
 //! - `registers`: general and control registers; `segments`: descriptors; `fpu`: x87 and SSE; `msrs`; `events`
 //!
-//! What [`CpuState`] has and KVM has not, and who keeps it instead:
-//! - `icount`, `exceptions`, `dead`, and `halted` (HLT exits): the engine
-//! - `msrs.tsc_offset`: KVM's offset is the TSC's against the host's, ours is what the guest wrote: the engine
-//! - the reason of a shadow: KVM tells STI's from MOV SS's, and gets STI's where interrupts are enabled
+//! Parts of [`CpuState`] that KVM does not hold:
+//! - `icount`, `exceptions`, `dead`, and `halted` (HLT exits): the engine keeps them
+//! - `msrs.tsc_offset`: the engine keeps it. KVM's offset is relative to the host's TSC, ours is the value that the guest
+//!   wrote
+//! - the reason of a shadow: KVM distinguishes STI's from MOV SS's, and gets STI's if interrupts are enabled
 //!
-//! What KVM has and [`CpuState`] has not:
+//! Parts of KVM's state that [`CpuState`] does not hold:
 //! - interrupts and exceptions that are about to be delivered ([`Queued`]): the engine delivers them first
-//! - CR8, which is the local APIC's and thus a device's
-//! - NMI, SMM, XCR0, PDPTRs, guest debugging: always at their reset values, and written so with each state
+//! - CR8, which belongs to the local APIC, i.e. to a device
+//! - NMI, SMM, XCR0, PDPTRs, guest debugging: always at their reset values, which are written with each state
 //!
-//! **Invariant.** A CPU into which a state is loaded is the same whatever it did before: each record is written whole, with
-//! all VALID bits set.
+//! **Invariant.** A vCPU into which a state is loaded does not depend on what it did before: each record is written
+//! whole, with all VALID bits set.
 
 mod events;
 mod fpu;
@@ -30,22 +31,23 @@ use kvm_bindings::{KVM_MP_STATE_RUNNABLE, kvm_mp_state};
 use super::error::{KvmError, Wanted};
 use super::vcpu::Vcpu;
 
-/// What a vCPU holds.
+/// State of a vCPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Saved {
-    /// Its registers. What KVM does not hold is as in [`CpuState::default`].
+    /// Registers. Parts that KVM does not hold are as in [`CpuState::default`].
     pub state: CpuState,
-    /// What is about to be delivered.
+    /// Events that are about to be delivered.
     pub queued: Queued,
 }
 
 impl Vcpu {
-    /// Replace everything.
+    /// Replaces the whole state.
     ///
     /// # Errors
-    /// When KVM does not take it.
+    /// Returns an error if KVM refuses a part of it.
     pub fn load(&mut self, state: &CpuState) -> Result<(), KvmError> {
-        // CPUID decides which bits CR4 has, CR0 and CR4 what EFER may be, and setting registers drops exceptions.
+        // The order matters: CPUID decides which bits CR4 has, CR0 and CR4 which values EFER may have, and setting
+        // registers drops exceptions.
         self.fd.set_sregs(&registers::system(state)).wanted("set control registers")?;
         self.load_fpu(&state.fpu)?;
         self.load_msrs(&state.msrs)?;
@@ -56,10 +58,10 @@ impl Vcpu {
         self.fd.set_mp_state(runnable).wanted("make the virtual CPU runnable")
     }
 
-    /// Everything. An exit that is unfinished has to be finished first.
+    /// Returns the whole state. An unfinished exit must be finished first.
     ///
     /// # Errors
-    /// When KVM does not tell.
+    /// Returns an error if KVM cannot read a part of it.
     pub fn save(&self) -> Result<Saved, KvmError> {
         let mut state = CpuState { fpu: self.save_fpu()?, ..CpuState::default() };
         registers::read_general(&mut state, &self.fd.get_regs().wanted("read registers")?);
@@ -71,10 +73,10 @@ impl Vcpu {
         Ok(Saved { state, queued })
     }
 
-    /// General and control registers alone: where the guest is, and what is there.
+    /// Returns general and control registers only: the place of the guest, and its paging.
     ///
     /// # Errors
-    /// When KVM does not give them.
+    /// Returns an error if KVM cannot read them.
     pub fn save_place(&self) -> Result<CpuState, KvmError> {
         let mut state = CpuState::default();
         registers::read_general(&mut state, &self.fd.get_regs().wanted("read registers")?);
@@ -82,10 +84,10 @@ impl Vcpu {
         Ok(state)
     }
 
-    /// What is about to be delivered.
+    /// Returns the events that are about to be delivered.
     ///
     /// # Errors
-    /// When KVM does not tell.
+    /// Returns an error if KVM cannot read them.
     pub fn queued(&self) -> Result<Queued, KvmError> {
         let (_, queued) = self.save_events()?;
         Ok(queued)

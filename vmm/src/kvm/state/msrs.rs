@@ -1,7 +1,7 @@
 //! Model-specific registers.
 //!
-//! Kept by KVM: those of SYSCALL and SYSENTER, PAT, MTRRs, MISC_ENABLE, TSC_AUX, the microcode's revision. The bases of FS and
-//! GS are with the segments, EFER and APIC_BASE with the control registers.
+//! KVM keeps those of SYSCALL and SYSENTER, PAT, MTRRs, MISC_ENABLE, TSC_AUX and the microcode revision. The bases of FS
+//! and GS are with the segments, EFER and APIC_BASE with the control registers.
 
 use everett_cpu::msr::number::*;
 use everett_cpu::msr::{MISC_FAST_STRINGS, MISC_FIXED};
@@ -11,10 +11,11 @@ use kvm_bindings::kvm_msr_entry;
 use crate::kvm::error::{KvmError, Wanted};
 use crate::kvm::vcpu::Vcpu;
 
-/// MSRs that the guest reads and writes without us: KVM keeps them as the model does, and kernels use them all the time.
+/// MSRs that the guest reads and writes without an exit. KVM keeps them as the model does, and kernels use them all the
+/// time.
 pub const PASSED_THROUGH: [u32; 4] = [FS_BASE, GS_BASE, KERNEL_GS_BASE, EFER];
 
-/// Each MSR with its field.
+/// Returns each MSR with its field.
 fn fields(m: &mut Msrs) -> Vec<(u32, &mut u64)> {
     let mut all = vec![
         (BIOS_SIGN_ID, &mut m.bios_sign_id),
@@ -47,7 +48,7 @@ impl Vcpu {
         let list =
             kvm_bindings::Msrs::from_entries(&entries).map_err(|_| KvmError::Lacks("room for MSRs"))?;
         let done = self.fd.set_msrs(&list).wanted("set MSRs")?;
-        // KVM stops at the first one that it does not take.
+        // KVM stops at the first MSR that it refuses.
         match entries.get(done) {
             Some(refused) => Err(KvmError::MsrWrite(refused.index, refused.data)),
             None => Ok(()),

@@ -38,7 +38,7 @@ pub(super) fn system(state: &CpuState) -> kvm_sregs {
         cr2: state.cr2,
         cr3: state.cr3,
         cr4: state.cr4,
-        // The local APIC's, which is ours.
+        // CR8 belongs to the local APIC, which the machine emulates.
         cr8: 0,
         efer: state.efer,
         apic_base: state.msrs.apic_base,

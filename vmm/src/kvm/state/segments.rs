@@ -1,12 +1,12 @@
 //! Segment registers with their hidden parts.
 //!
-//! A register with a null selector has a hidden part that nothing can see in 64-bit mode but the bases of FS and GS. Hosts
-//! leave different things there; ours is zero with the selector's RPL as DPL, as the soft CPU has it.
+//! The hidden part of a register with a null selector is invisible in 64-bit mode, except for the bases of FS and GS.
+//! Hosts leave different values there; the canonical form is zero with the selector's RPL as DPL, as in the soft CPU.
 
 use everett_cpu::state::Segment;
 use kvm_bindings::kvm_segment;
 
-/// The type of a local descriptor table.
+/// Descriptor type of a local descriptor table.
 const LDT: u16 = 2;
 
 pub(super) fn to_kvm(s: &Segment) -> kvm_segment {
@@ -45,7 +45,7 @@ fn is_null(s: &kvm_segment) -> bool {
     s.unusable != 0 || s.present == 0
 }
 
-/// The canonical form of a segment register. Only FS and GS have a base with a null selector.
+/// Returns the canonical form of a segment register. With a null selector only FS and GS have a base.
 pub(super) fn segment_or_null(s: &kvm_segment, has_base: bool) -> Segment {
     if !is_null(s) {
         return from_kvm(s);
@@ -54,7 +54,8 @@ pub(super) fn segment_or_null(s: &kvm_segment, has_base: bool) -> Segment {
     Segment { selector: s.selector, base, limit: 0, access: (s.selector & 3) << 5 }
 }
 
-/// The canonical form of LDTR: with a null selector it keeps the type, for those who look at the hidden part.
+/// Returns the canonical form of LDTR. With a null selector it keeps the type, which some code reads from the hidden
+/// part.
 pub(super) fn local_table(s: &kvm_segment) -> Segment {
     if is_null(s) { Segment { selector: s.selector, base: 0, limit: 0, access: LDT } } else { from_kvm(s) }
 }

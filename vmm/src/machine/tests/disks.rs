@@ -199,8 +199,8 @@ fn disks_of_another_make_are_refused() {
     let larger = large.clone().with_sectors(SectorSize::Bytes4096).unwrap();
     for (moment, disk, expected) in [
         (moment.clone(), Disk::zeroed(99 * SECTOR).unwrap(), "bytes of a disk: 51200 there, 50688 here"),
-        (moment, content(0), "what a disk is based on"),
-        (machine(content(1)).moment(&Pool::default()), content(2), "what a disk is based on"),
+        (moment, content(0), "base of a disk"),
+        (machine(content(1)).moment(&Pool::default()), content(2), "base of a disk"),
         (machine(large).moment(&Pool::default()), larger, "bytes of a disk's sector: 512 there, 4096 here"),
     ] {
         let mut other = machine(disk);
@@ -234,10 +234,7 @@ fn a_large_root_is_not_hashed() {
     let moment = machine(root("a", 1, Some([5; 32]))).moment(&Pool::default());
     machine(root("a", 1, Some([5; 32]))).restore(&moment).unwrap();
     let error = machine(root("b", 2, Some([6; 32]))).restore(&moment).unwrap_err().to_string();
-    assert!(
-        error.contains("what a disk is based on: 0505050505050505 there, 0606060606060606 here"),
-        "{error}"
-    );
+    assert!(error.contains("base of a disk: 0505050505050505 there, 0606060606060606 here"), "{error}");
 }
 
 proptest! {

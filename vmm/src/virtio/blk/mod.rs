@@ -1,13 +1,13 @@
 //! virtio-blk (virtio 1.2, section 5.2): sectors of one of the machine's disks, with latency in vtime.
 //!
-//! A request is parsed when it is submitted and carried out when its latency is over: buffers are read and written, and
-//! sectors change, at completion. Requests complete in the order of (vtime, submission). What a write changes is volatile
-//! until a flush covers it, which is one that was submitted after the write completed (5.2.6); when the driver did not
-//! take VIRTIO_BLK_F_FLUSH, all that completed is durable (5.2.5).
+//! A request is parsed when it is submitted and executed when its latency is over: buffers are read and written, and
+//! sectors change, at completion. Requests complete in the order of (vtime, submission). A write is volatile until a
+//! flush covers it; a flush covers the writes that had completed when it was submitted (5.2.6). If the driver did not
+//! accept VIRTIO_BLK_F_FLUSH, every completed write is durable (5.2.5).
 //!
-//! - `request`: one request; `power`: what the host does to a drive with requests in flight
+//! - `request`: one request; `power`: loss of power and reset with requests in flight
 //!
-//! Not here: what of a volatile write survives, and faults ([`crate::disk`]).
+//! Not here: which volatile writes survive, and faults ([`crate::disk`]).
 
 mod power;
 mod request;
@@ -26,67 +26,68 @@ use crate::disk::{Disk, DiskError, SECTOR, SectorSize};
 use crate::events::EventId;
 use request::{Failed, IO_ERROR, OK, Operation, Parsed};
 
-/// Entries of the queue.
+/// Maximum size of the queue.
 pub const QUEUE_SIZE: u16 = 128;
-/// Data segments in a request, as the driver is told.
+/// Maximum number of data segments in a request, as the driver is told.
 const SEG_MAX: u32 = QUEUE_SIZE as u32 - 2;
-/// Bytes of a serial (GET_ID).
+/// Bytes of a disk's serial (GET_ID).
 pub const SERIAL_BYTES: usize = 20;
-/// The most sectors that one discard or write-zeroes range may name, as the driver is told: 128 MiB.
+/// Maximum number of sectors in one discard or write-zeroes range, as the driver is told: 128 MiB.
 const RANGE_SECTORS_MAX: u32 = 1 << 18;
-/// The most ranges in one discard or write-zeroes request, as the driver is told.
+/// Maximum number of ranges in one discard or write-zeroes request, as the driver is told.
 const RANGES_MAX: u32 = 4;
 
-/// How long requests take, in nanoseconds of vtime.
+/// Latency of requests, in nanoseconds of vtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
-    /// A read of nothing.
+    /// Base latency of a read.
     pub read_ns: u64,
-    /// A write of nothing, a discard, a write of zeroes.
+    /// Base latency of a write, a discard and a write of zeroes.
     pub write_ns: u64,
-    /// A flush.
+    /// Latency of a flush.
     pub flush_ns: u64,
-    /// Each KiB read or written.
+    /// Additional latency per KiB of data.
     pub kib_ns: u64,
 }
 
 impl Default for Latency {
-    /// A good NVMe drive: 20 us reads, 15 us writes into its cache, 100 us flushes, 2 GiB a second.
+    /// Returns the latency of a good NVMe drive: 20 us reads, 15 us writes into its cache, 100 us flushes, 2 GiB per
+    /// second.
     fn default() -> Latency {
         Latency { read_ns: 20_000, write_ns: 15_000, flush_ns: 100_000, kib_ns: 500 }
     }
 }
 
-/// A request that has not completed.
+/// Request that has not completed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct InFlight {
     event: EventId,
     request: Parsed,
-    /// Of a flush: writes with numbers below this had completed when it was submitted.
+    /// For a flush: it covers the writes with numbers below this, which had completed when it was submitted.
     covers: u64,
 }
 
-/// A block device.
+/// Block device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blk {
-    /// Which of the machine's disks.
+    /// Index among the machine's disks.
     disk: usize,
     sectors: u64,
     sector_size: SectorSize,
     serial: [u8; SERIAL_BYTES],
     read_only: bool,
     latency: Latency,
-    /// The driver knows how to flush: writes are volatile until it does.
+    /// True if the driver accepted VIRTIO_BLK_F_FLUSH: writes are volatile until it flushes.
     write_back: bool,
     next_token: u64,
     in_flight: BTreeMap<u64, InFlight>,
 }
 
 impl Blk {
-    /// A device on the machine's disk `index`.
+    /// Creates a device on the machine's disk `index`.
     ///
     /// # Errors
-    /// When the serial is not at most 20 bytes of printable ASCII.
+    /// Returns an error if the serial is not at most 20 bytes of printable ASCII.
     pub fn new(
         index: usize,
         disk: &Disk,
@@ -112,7 +113,7 @@ impl Blk {
         })
     }
 
-    /// Requests that have not completed.
+    /// Returns the number of requests that have not completed.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
     }
@@ -126,7 +127,7 @@ impl Blk {
         }
     }
 
-    /// Which disk, how large, and what it is called.
+    /// Returns the disk's index, size, sector size, write protection and serial.
     pub(super) fn make(&self) -> Vec<u8> {
         let mut make = (self.disk as u64).to_le_bytes().to_vec();
         make.extend(self.sectors.to_le_bytes());
@@ -136,7 +137,7 @@ impl Blk {
         make
     }
 
-    /// `struct virtio_blk_config`.
+    /// Returns `struct virtio_blk_config`.
     pub(super) fn config(&self) -> Vec<u8> {
         let mut config = vec![0; 60];
         let mut set = |at: usize, value: u32| config[at..at + 4].copy_from_slice(&value.to_le_bytes());
@@ -144,7 +145,7 @@ impl Blk {
         set(4, (self.sectors >> 32) as u32);
         set(12, SEG_MAX);
         set(20, self.sector_size.bytes() as u32);
-        // Discard: sectors, segments, alignment. Write zeroes: sectors, segments, may not unmap.
+        // Discard: sectors, segments, alignment. Write zeroes: sectors, segments; "may unmap" stays 0.
         set(36, RANGE_SECTORS_MAX);
         set(40, RANGES_MAX);
         set(44, 8);
@@ -153,12 +154,13 @@ impl Blk {
         config
     }
 
-    /// The driver takes these features.
+    /// Handles the features that the driver accepted.
     pub(super) fn negotiated(&mut self, features: u64) {
         self.write_back = features & 1 << VIRTIO_BLK_F_FLUSH != 0;
     }
 
-    /// The driver resets the device. Requests in flight land nowhere, which they may, so that nothing is drawn.
+    /// Drops the requests in flight when the driver resets the device. They change no sector, which is legal, so nothing
+    /// is drawn.
     pub(super) fn reset(&mut self, cx: &mut Cx<'_>) {
         self.write_back = false;
         for request in std::mem::take(&mut self.in_flight).into_values() {
@@ -210,11 +212,11 @@ impl Blk {
             Err(Failed(status)) => (status, 0),
         };
         on_queue(0, queue::write(cx.ram, &[request.status], &[status]))?;
-        // The status byte counts as written, too.
+        // The used length includes the status byte.
         on_queue(0, requests.push_used(cx.ram, request.head, data_bytes.saturating_add(1)))
     }
 
-    /// Carry a request out. Returns how many bytes of data were written to the guest.
+    /// Executes a request. Returns the number of data bytes written to the guest.
     fn execute(
         &self,
         request: &Parsed,
@@ -245,7 +247,7 @@ impl Blk {
         Ok(Ok(0))
     }
 
-    /// What completed is durable, unless the driver flushes.
+    /// Makes all completed writes durable if the driver does not flush.
     fn write_through(&self, disk: &mut Disk) {
         if !self.write_back {
             disk.flush(disk.completed());

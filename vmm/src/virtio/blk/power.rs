@@ -1,4 +1,4 @@
-//! What the host does to a drive: power is lost, or the machine around it is reset, while requests are in flight.
+//! Loss of power and reset of a machine while requests to its drive are in flight.
 
 use rand_chacha::rand_core::Rng;
 
@@ -10,7 +10,7 @@ use crate::ram::Ram;
 use crate::virtio::queue::total;
 
 impl Blk {
-    /// Power is lost. What was in flight is forgotten, and will not complete.
+    /// Handles a loss of power. Requests in flight are dropped and will not complete.
     pub(crate) fn power_loss(
         &mut self,
         disk: &mut Disk,
@@ -23,7 +23,7 @@ impl Blk {
         disk.power_loss(rng, options, &in_flight)
     }
 
-    /// The machine is reset. What was in flight is forgotten, and will not complete.
+    /// Handles a reset of the machine. Requests in flight are dropped and will not complete.
     pub(crate) fn abort(
         &mut self,
         disk: &mut Disk,
@@ -37,18 +37,19 @@ impl Blk {
         aborted
     }
 
-    /// Which of the machine's disks it has.
+    /// Returns the index of the device's disk among the machine's disks.
     pub(crate) fn disk_index(&self) -> usize {
         self.disk
     }
 
-    /// The same for [`Purpose`](everett_streams::Purpose): a machine has fewer disks than virtio slots.
+    /// Returns the same index for [`Purpose`](everett_streams::Purpose). It fits: a machine has fewer disks than virtio
+    /// slots.
     pub(crate) fn number(&self) -> u8 {
         self.disk as u8
     }
 
-    /// What requests in flight would change, in the order of submission; their data is in RAM. Requests that fail change
-    /// nothing, and those beyond [`LANDING_BYTES_MAX`] are taken to.
+    /// Removes the requests in flight and returns their changes, in the order of submission; their data is still in RAM.
+    /// Requests that fail change nothing, and neither do requests that would exceed [`LANDING_BYTES_MAX`] in total.
     fn take_in_flight(&mut self, disk: &Disk, ram: &Ram, events: &mut EventQueue) -> Vec<Vec<Change>> {
         let mut left = LANDING_BYTES_MAX;
         let mut all = Vec::new();

@@ -16,7 +16,7 @@ fn rig(read_only: bool) -> Rig {
     Rig::running(Device::Blk(blk), vec![disk], 1, 128)
 }
 
-/// Submit a request with this data part and let it complete. Returns its status and the used length.
+/// Submits a request with this data part and lets it complete. Returns its status and the used length.
 fn request(rig: &mut Rig, kind: u32, sector: u64, data: (u64, u32, bool)) -> (u8, u32) {
     let mut header = kind.to_le_bytes().to_vec();
     header.extend([0; 4]);
@@ -144,7 +144,7 @@ fn an_indirect_table_works_once() {
     rig.submit(0, 5);
     rig.advance(1_000_000);
     assert_eq!((rig.used(0), rig.read(status, 1)), (vec![(5, 513)], vec![0]));
-    // A table in a table is refused.
+    // An indirect table within an indirect table is refused.
     rig.raw_descriptor(table, (table, 48, INDIRECT, 0));
     rig.submit(0, 5);
     assert!(rig.needs_reset());

@@ -9,14 +9,14 @@ fn rig() -> Rig {
     Rig::running(Device::Console(Console::default()), Vec::new(), QUEUES, 32)
 }
 
-/// Send a control message.
+/// Sends a control message to the device.
 fn control(rig: &mut Rig, port: u32, event: u16, value: u16) {
     let message = [&port.to_le_bytes()[..], &event.to_le_bytes(), &value.to_le_bytes()].concat();
     let at = rig.buffer(&message);
     rig.chain(3, 0, &[(at, 8, false)]);
 }
 
-/// Give control buffers and collect what came: port, event, value, name.
+/// Supplies control buffers and returns the messages that came: port, event, value, name.
 fn messages(rig: &mut Rig) -> Vec<(u32, u16, u16, String)> {
     let mut messages = Vec::new();
     loop {
@@ -98,7 +98,7 @@ fn senseless_control_messages_are_ignored_and_bounded() {
     rig.chain(3, 0, &[(at, 3, false)]);
     assert!(messages(&mut rig).is_empty());
     assert!(!rig.needs_reset());
-    // A guest that keeps asking without ever reading loses the device.
+    // A guest that keeps asking without ever reading the answers breaks the device.
     for _ in 0..400 {
         control(&mut rig, 0, 0, 1);
         rig.used(3);

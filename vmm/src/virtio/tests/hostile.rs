@@ -1,4 +1,4 @@
-//! What a hostile driver may do: everything ends in an error status or DEVICE_NEEDS_RESET.
+//! Hostile drivers: everything that they do ends in an error status or DEVICE_NEEDS_RESET.
 
 use proptest::prelude::*;
 use virtio_bindings::virtio_mmio as reg;
@@ -29,14 +29,14 @@ fn rig(kind: u8) -> Rig {
     Rig::running(device, disks, queues, 16)
 }
 
-/// Every device's queue that takes requests from the driver.
+/// Kind of each device, and the queue on which it takes requests from the driver.
 const QUEUES: [(u8, u16); 4] = [(0, 0), (1, 1), (2, 0), (3, 3)];
 
 #[test]
 fn chains_that_do_not_end_need_a_reset() {
     for (kind, queue) in QUEUES {
         let flags = if kind == 2 { WRITE } else { 0 };
-        // A loop; a next index beyond the table; a chain that goes on after its last entry.
+        // A loop; a next index beyond the table; a chain that continues after its last entry.
         for next in [0, 16, u16::MAX] {
             let mut rig = rig(kind);
             let at = rig.buffer(&[0; 64]);
@@ -45,7 +45,7 @@ fn chains_that_do_not_end_need_a_reset() {
             assert!(rig.needs_reset(), "device {kind}, next {next}");
             assert_eq!(rig.interrupt() & 2, 2);
             assert_eq!(rig.notes().len(), 1);
-            // Nothing more happens until the driver resets it.
+            // The device does nothing until the driver resets it.
             rig.submit(queue, 0);
             assert!(rig.notes().is_empty());
             rig.set(reg::VIRTIO_MMIO_STATUS, 0);
@@ -98,7 +98,7 @@ fn requests_without_their_parts_need_a_reset() {
     assert!(rig.needs_reset(), "nothing to write to");
 }
 
-/// A guest that submits one request again and again before it completes runs into the queue's size, not out of memory.
+/// A guest that resubmits a request before it completes reaches the bound of the queue's size; memory stays bounded.
 #[test]
 fn resubmitted_requests_are_bounded() {
     let mut rig = rig(0);
@@ -114,7 +114,7 @@ fn resubmitted_requests_are_bounded() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// Any accesses to any register, of any width, before, during and after set-up.
+    /// Any accesses to any register, of any width, before, during and after set-up, are harmless.
     #[test]
     fn any_register_access_is_harmless(
         kind in 0u8..4,
@@ -139,7 +139,7 @@ proptest! {
         prop_assert_eq!(postcard::from_bytes::<crate::virtio::mmio::Transport>(&stored).unwrap(), rig.transport);
     }
 
-    /// Any content of the rings, tables and buffers.
+    /// Any content of the rings, tables and buffers is harmless.
     #[test]
     fn any_queue_content_is_harmless(
         kind in 0u8..4,
@@ -155,7 +155,7 @@ proptest! {
         let mut rig = rig(kind);
         let at = rig.buffer(&noise);
         for (i, (addr, len, flags, next)) in descriptors.into_iter().enumerate() {
-            // Half of the buffers are the noise: requests that say something.
+            // Half of the buffers hold the noise, so that requests have content.
             let addr = if i % 2 == 0 { at + (addr % 200) } else { addr };
             rig.descriptor(queue, i as u16, (addr, len, flags, next));
         }

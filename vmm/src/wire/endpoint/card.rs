@@ -7,14 +7,14 @@ use smoltcp::time::Instant;
 
 use crate::wire::HEADER_BYTES;
 
-/// Bytes of an IP packet.
+/// Maximum bytes of an IP packet.
 pub(super) const MTU: usize = 1500;
 
 #[derive(Debug, Default)]
 pub(super) struct Card {
-    /// Arrived, for the stack to read.
+    /// Frames that arrived, for the stack.
     pub(super) received: VecDeque<Vec<u8>>,
-    /// For the wire.
+    /// Frames that the stack sends, for the wire.
     pub(super) sent: Vec<Vec<u8>>,
 }
 

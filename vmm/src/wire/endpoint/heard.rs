@@ -1,6 +1,6 @@
-//! What an endpoint has heard, from which it can be made again: the stack's own state cannot be stored.
+//! Frames that an endpoint has received, from which it can be rebuilt, because the stack's own state cannot be stored.
 //!
-//! A new endpoint that hears the same at the same vtimes, and is asked the same at the same vtimes, is the same.
+//! A new endpoint that receives the same frames and gets the same calls, each at the same vtime, reaches the same state.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,22 +8,22 @@ use super::Endpoint;
 use crate::clock::VTIME_MAX;
 use crate::virtio::net::FRAME_BYTES_MAX;
 
-/// What an endpoint hears in its life, in bytes of memory. More is lost.
+/// Maximum bytes of memory for all frames that an endpoint receives. Further frames are lost.
 pub const HEARD_BYTES_MAX: usize = 64 << 20;
 
-/// The frames that have come to an endpoint, and how far it is in time.
+/// Frames that came to an endpoint, and its position in time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heard {
-    /// With when they came, in that order.
+    /// Frames with their vtimes, in the order of arrival.
     pub(super) frames: Vec<(u64, Vec<u8>)>,
-    /// What they take.
+    /// Bytes of memory that the frames take.
     bytes: usize,
-    /// It was last polled at this vtime.
+    /// Vtime of the last poll.
     polled: u64,
 }
 
 impl Heard {
-    /// Keep a frame. Returns false when there is no room.
+    /// Keeps a frame. Returns false if there is no room.
     pub(super) fn keep(&mut self, at: u64, frame: &[u8]) -> bool {
         let bytes = self.bytes.saturating_add(size(frame));
         let room = bytes <= HEARD_BYTES_MAX;
@@ -34,7 +34,7 @@ impl Heard {
         room
     }
 
-    /// Whether an endpoint can have heard this by `now`. What it says to it shows when it is made again.
+    /// True if an endpoint can have received this by `now`. The reaction to the frames shows only when it is rebuilt.
     #[must_use]
     pub fn is_sound(&self, now: u64) -> bool {
         let bytes = self.frames.iter().map(|(_, frame)| size(frame)).fold(0, usize::saturating_add);
@@ -52,18 +52,19 @@ fn size(frame: &[u8]) -> usize {
 }
 
 impl Endpoint {
-    /// What it has heard so far.
+    /// Returns the frames received so far, and the vtime of the last poll.
     #[must_use]
     pub fn heard(&self) -> Heard {
         Heard { polled: self.now, ..self.heard.clone() }
     }
 
-    /// Hear once more what came before `before` and was not heard again yet. What it says to that was said.
+    /// Repeats the frames that came before `before` and were not repeated yet. Frames that it sends meanwhile are
+    /// dropped, since the original endpoint sent them.
     pub fn hear_again(&mut self, heard: &Heard, before: u64) {
         let end = heard.polled.min(before.saturating_sub(1));
         while let Some((at, frame)) = heard.frames.get(self.heard.frames.len()).filter(|(at, _)| *at < before)
         {
-            // One by one: more would wait together than did.
+            // One frame at a time, so that no more frames wait unprocessed at once than in the original.
             self.poll(end.min(at.saturating_sub(1)), &mut |_, _| {});
             if !self.frame_input(*at, frame.clone()) {
                 break;

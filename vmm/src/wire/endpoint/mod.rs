@@ -1,17 +1,18 @@
-//! A host's own machine on the wire: a TCP/IP stack (smoltcp) at a port, for tests and checks that talk to nodes.
+//! The host's own machine on the wire: a TCP/IP stack (smoltcp) at a port, for tests and checks that talk to nodes.
 //!
-//! Map: here: the endpoint, its addresses and its time; `card`: frames in and out; `neighbors`: where
-//! nodes are; `sockets`: what sockets have in common; `tcp`, `udp`, `ping`: what they do; `heard`: how one is made again.
+//! Map: here: the endpoint, its addresses and its time; `card`: frames in and out; `neighbors`: MAC addresses of nodes;
+//! `sockets`: functions that all sockets share; `tcp`, `udp`, `ping`: the kinds of sockets; `heard`: rebuilding an
+//! endpoint.
 //!
-//! Its time is the world's: what it does is a function of its addresses, its draws, the frames it got and what was asked of
-//! it, each at its vtime. It acts when it is polled. Poll it at each vtime that [`Endpoint::next_poll`] names; when else it is
-//! polled does not matter, but for this: what is asked of it happens a nanosecond after it was last polled.
+//! Its time is the world's: its behaviour is a function of its addresses, its draws, the frames it received and the calls
+//! to it, each at its vtime. It acts when it is polled. Poll it at each vtime that [`Endpoint::next_poll`] returns.
+//! Additional polls change only one thing: a call takes effect one nanosecond after the last poll.
 //!
-//! A world has one for as long as it is needed ([`World::plug`](crate::world::World::plug)). A new one knows no node's MAC
-//! address, and asks. The stack's state cannot be stored; what it has [`Heard`] can, and with that and the same questions a new
-//! endpoint comes to where another one was.
+//! A world has an endpoint only while one is needed ([`World::plug`](crate::world::World::plug)). A new one knows no
+//! node's MAC address, and asks for it. The stack's state cannot be stored. The frames that it [`Heard`] can be stored;
+//! with these and the same calls a new endpoint reaches the state of the old one.
 //!
-//! Not here: routers. It talks to nodes of its own network.
+//! Not here: routers. It talks only to nodes of its own network.
 
 mod card;
 mod heard;
@@ -42,32 +43,32 @@ pub use ping::Pong;
 pub use sockets::{BUFFER_BYTES, PACKETS_MAX, PAYLOAD_BYTES_MAX, SOCKETS_MAX, SocketError, SocketId};
 pub use tcp::TcpState;
 
-/// Frames that have come and were not polled: as many as a wire can hold. More are lost.
+/// Maximum number of frames that came and were not processed: as many as a wire can hold. More are lost.
 pub const INBOX_FRAMES_MAX: usize = 2 * FRAMES_MAX;
-/// The stack counts microseconds.
+/// Resolution of the stack's clock: it counts microseconds.
 const NS_PER_US: u64 = 1_000;
-/// The first of the ports for connections from here (RFC 6335, section 6).
+/// First port for outgoing connections (RFC 6335, section 6).
 const EPHEMERAL_PORT_MIN: u16 = 49_152;
 
-/// Who an endpoint is.
+/// Addresses of an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointConfig {
-    /// Its port of the switch.
+    /// Port of the switch.
     pub port: u8,
-    /// Its name and its card's address, as the port has them.
+    /// Name and MAC address, as in the port's configuration.
     pub node: PortConfig,
-    /// Its IPv4 address and the bits of its network.
+    /// IPv4 address, and the bits of its network prefix.
     pub ipv4: Option<(Ipv4Addr, u8)>,
-    /// Its IPv6 address and the bits of its network.
+    /// IPv6 address, and the bits of its network prefix.
     pub ipv6: Option<(Ipv6Addr, u8)>,
 }
 
-/// The random values of an endpoint. With them an endpoint is made again as it was.
+/// Random values of an endpoint, which are needed to rebuild it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndpointDraws {
-    /// The seed of the TCP/IP stack, which makes initial sequence numbers and identifiers of it.
+    /// Seed of the TCP/IP stack, from which it derives initial sequence numbers and identifiers.
     pub stack: u64,
-    /// The first local port, as a place in the range of ephemeral ports (taken modulo its length).
+    /// First local port, as an offset in the range of ephemeral ports (taken modulo its length).
     pub port: u64,
 }
 
@@ -81,18 +82,18 @@ impl EndpointDraws {
     }
 }
 
-/// Why there can be no such endpoint.
+/// Defect of an endpoint's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    /// An address that is for groups, or nobody's.
-    #[error("its MAC address is not one card's")]
+    /// The MAC address is a group address or zero.
+    #[error("its MAC address is a group address or zero")]
     Mac,
-    /// An address that is for groups, or nobody's, or more bits than it has.
-    #[error("{0}/{1} is not one machine's address")]
+    /// The IP address is a group, broadcast or unspecified address, or the prefix is too long.
+    #[error("{0}/{1} is not the address of a single machine")]
     Address(IpAddr, u8),
 }
 
-/// A machine of the host's on the wire.
+/// Machine of the host on the wire.
 pub struct Endpoint {
     port: u8,
     now: u64,
@@ -103,23 +104,23 @@ pub struct Endpoint {
     open: BTreeMap<SocketId, Open>,
     next_socket: u64,
     next_port: u16,
-    /// All frames that have come.
+    /// All frames that came.
     heard: Heard,
-    /// How many of them it has read.
+    /// Number of these frames that were processed.
     read: usize,
-    /// When what was asked of it happens.
+    /// Vtime at which the last calls take effect.
     asked: Option<u64>,
-    /// When it last acted.
+    /// Vtime at which it last acted.
     acted: u64,
-    /// What it has heard and said, and when.
+    /// Hash of the frames that it received and sent, with their vtimes.
     history: blake3::Hasher,
 }
 
 impl Endpoint {
-    /// An endpoint whose random values are `draws`.
+    /// Creates an endpoint whose random values are `draws`.
     ///
     /// # Errors
-    /// When an address is none.
+    /// Returns an error if an address is not one machine's.
     pub fn new(config: &EndpointConfig, draws: EndpointDraws) -> Result<Endpoint, EndpointError> {
         let mac = EthernetAddress(config.node.mac);
         if !mac.is_unicast() || config.node.mac == [0; 6] {
@@ -136,7 +137,7 @@ impl Endpoint {
             if bits > bits_max || address.is_multicast() || address.is_unspecified() || is_broadcast {
                 return Err(EndpointError::Address(address, bits));
             }
-            // There is room for two addresses and more.
+            // The stack has room for more than two addresses.
             stack.update_ip_addrs(|addresses| _ = addresses.push(IpCidr::new(address.into(), bits)));
         }
         let ports = u64::from(u16::MAX - EPHEMERAL_PORT_MIN) + 1;
@@ -158,26 +159,27 @@ impl Endpoint {
         })
     }
 
-    /// Its port of the switch.
+    /// Returns its port of the switch.
     #[must_use]
     pub fn port(&self) -> u8 {
         self.port
     }
 
-    /// The digest of what it has heard and said, and when: what it does next is a function of that and of what is asked of it.
+    /// Returns the digest of the frames that it received and sent, with their vtimes. Its further behaviour is a function
+    /// of these and of the calls to it.
     #[must_use]
     pub fn digest(&self) -> Digest {
         Digest(*self.history.finalize().as_bytes())
     }
 
-    /// Whether it has no socket and has read all that came.
+    /// True if it has no socket and has processed all frames that came.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.open.is_empty() && self.unread() == 0
     }
 
-    /// A frame arrives at `at`, no earlier than the last. Returns false when it is lost, since too many were not polled or it
-    /// has heard more than is kept.
+    /// Queues a frame that arrives at `at`, which is no earlier than the previous frame's vtime.
+    /// Returns false if the frame is lost, because the inbox is full or [`HEARD_BYTES_MAX`] is reached.
     pub fn frame_input(&mut self, at: u64, bytes: Vec<u8>) -> bool {
         self.unread() < INBOX_FRAMES_MAX && self.heard.keep(at, &bytes)
     }
@@ -186,7 +188,7 @@ impl Endpoint {
         self.heard.frames.len().saturating_sub(self.read)
     }
 
-    /// When to poll it next, in nanoseconds of vtime.
+    /// Returns the vtime of the next poll, in nanoseconds.
     pub fn next_poll(&mut self) -> Option<u64> {
         let frame = self.heard.frames.get(self.read).map(|(at, _)| (*at).max(self.now));
         let asked = self.asked.map(|at| at.max(self.now));
@@ -194,34 +196,35 @@ impl Endpoint {
         [frame, asked, question, self.timer()].into_iter().flatten().min()
     }
 
-    /// When the stack's next timer ends.
+    /// Returns the vtime at which the stack's next timer ends.
     fn timer(&mut self) -> Option<u64> {
         let now = instant(self.now);
         let at = self.stack.poll_at(now, &self.sockets)?;
         if at > now {
             return Some(u64::try_from(at.total_micros()).unwrap_or(0).saturating_mul(NS_PER_US));
         }
-        // It wants to act at once: because something was asked of it, which has its time, or because it could not do what it
-        // wanted to. It tries again, but time must go on.
+        // The stack wants to act at once: either because of a call, which has its own time, or because it could not act
+        // yet. It tries again in the next microsecond, so that time advances.
         let again = (self.acted / NS_PER_US + 1).saturating_mul(NS_PER_US);
         if self.asked.is_some() { None } else { Some(again.max(self.now)) }
     }
 
-    /// It is `now`: it reads what came until then, and sends what it has to say, each frame with when it does.
+    /// Advances the endpoint to `now`: processes the frames that came until then, and passes each frame that it sends,
+    /// with its vtime, to `send`.
     pub fn poll(&mut self, now: u64, send: &mut impl FnMut(u64, Vec<u8>)) {
-        // Each thing that is due is done at its own time.
+        // Each due action happens at its own vtime.
         while let Some(due) = self.next_poll().filter(|&due| due <= now) {
             self.act(due, send);
         }
         self.now = self.now.max(now);
     }
 
-    /// Something is asked of it.
+    /// Schedules the effect of a call.
     fn ask(&mut self) {
         self.asked.get_or_insert(self.now.saturating_add(1));
     }
 
-    /// It is `now`, and something is due.
+    /// Acts at `now`, when a frame, a call, a question or a timer is due.
     fn act(&mut self, now: u64, send: &mut impl FnMut(u64, Vec<u8>)) {
         self.now = now;
         self.acted = now;

@@ -1,7 +1,8 @@
-//! Whom an endpoint wants to talk to, and where they are: ARP (RFC 826) and neighbor discovery (RFC 4861).
+//! MAC addresses of an endpoint's peers: ARP (RFC 826) and neighbor discovery (RFC 4861).
 //!
-//! The stack would ask about one address in a second, the same again if nobody answers: a node without power would keep an
-//! endpoint from all others. So the endpoint asks, about all of them, and the stack learns from what it hears.
+//! The stack would ask for one address per second, and for the same one again if no node answers. A node without power
+//! would thus keep an endpoint from all others. So the endpoint itself asks for all of them, and the stack learns from
+//! the answers.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,32 +16,32 @@ use smoltcp::wire::{
 use crate::wire::HEADER_BYTES;
 use crate::wire::summary::{Payload, Summary};
 
-/// Addresses that are asked about.
+/// Maximum number of addresses that are asked for.
 pub const NEIGHBORS_MAX: usize = 256;
-/// From one question to the next, in nanoseconds (RFC 4861, RETRANS_TIMER).
+/// Interval between two questions, in nanoseconds (RFC 4861, RETRANS_TIMER).
 const ASK_EVERY_NS: u64 = 1_000_000_000;
-/// How long an answer is good for, in nanoseconds: half as long as the stack remembers it.
+/// Lifetime of an answer, in nanoseconds: half as long as the stack remembers it.
 const KNOWN_NS: u64 = 30_000_000_000;
-/// ICMPv6: neighbor advertisement.
+/// ICMPv6 type of a neighbor advertisement.
 const ADVERTISEMENT: u8 = 136;
-/// Of neighbor discovery (RFC 4861, section 3.1): the packet has passed no router.
+/// Hop limit of neighbor discovery (RFC 4861, section 3.1), which shows that the packet has passed no router.
 const HOP_LIMIT: u8 = 255;
 
-/// What is known about an address.
+/// State of a peer's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Neighbor {
-    /// Nothing. When to ask.
+    /// Unknown; the next question is due at this vtime.
     Wanted(u64),
-    /// Where it is, since then.
+    /// Known since this vtime.
     Known(u64),
 }
 
-/// See the module.
+/// Peers by IP address.
 #[derive(Debug, Default)]
 pub(super) struct Neighbors(BTreeMap<IpAddr, Neighbor>);
 
 impl Neighbors {
-    /// From `now` on somebody is to be talked to.
+    /// Notes that the address of `who` is needed from `now` on.
     pub(super) fn want(&mut self, who: IpAddr, now: u64) {
         match self.0.get(&who) {
             Some(Neighbor::Wanted(_)) => return,
@@ -51,12 +52,12 @@ impl Neighbors {
         self.0.insert(who, Neighbor::Wanted(now));
     }
 
-    /// Nobody is to be talked to.
+    /// Forgets all peers.
     pub(super) fn forget(&mut self) {
         self.0.clear();
     }
 
-    /// When to ask next.
+    /// Returns the vtime of the next question.
     pub(super) fn next(&self) -> Option<u64> {
         let wanted = self.0.values().filter_map(|neighbor| match neighbor {
             Neighbor::Wanted(at) => Some(*at),
@@ -65,7 +66,7 @@ impl Neighbors {
         wanted.min()
     }
 
-    /// A frame came.
+    /// Learns from a frame that came.
     pub(super) fn hear(&mut self, frame: &[u8], now: u64) {
         let who = match Summary::of(frame) {
             Summary::Arp { sender, .. } => sender.into(),
@@ -77,7 +78,7 @@ impl Neighbors {
         }
     }
 
-    /// It is `now`: what to ask, for a card with these addresses.
+    /// Returns the questions that are due at `now`, for a card with these addresses.
     pub(super) fn ask(
         &mut self,
         now: u64,
@@ -123,7 +124,7 @@ fn arp_request(mac: EthernetAddress, own: Ipv4Addr, who: Ipv4Addr) -> Vec<u8> {
 
 fn solicitation(mac: EthernetAddress, own: Ipv6Addr, who: Ipv6Addr) -> Vec<u8> {
     let [.., a, b, c] = who.octets();
-    // The solicited-node address (RFC 4291, section 2.7.1) and its group (RFC 2464, section 7).
+    // Solicited-node address (RFC 4291, section 2.7.1) and its Ethernet group (RFC 2464, section 7).
     let group = Ipv6Addr::from([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, a, b, c]);
     let to = EthernetAddress([0x33, 0x33, 0xff, a, b, c]);
     let solicit =

@@ -1,4 +1,4 @@
-//! An endpoint's pings: ICMP and ICMPv6 echo requests and what comes back. Those of nodes are answered by the stack.
+//! Pings of an endpoint: ICMP and ICMPv6 echo requests and their replies. The stack itself answers pings of nodes.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,22 +10,22 @@ use smoltcp::wire::{Icmpv4Packet, Icmpv4Repr, Icmpv6Packet, Icmpv6Repr};
 use super::Endpoint;
 use super::sockets::{BUFFER_BYTES, Kind, PACKETS_MAX, PAYLOAD_BYTES_MAX, SocketError, SocketId};
 
-/// The answer to a ping.
+/// Reply to a ping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pong {
-    /// Who answered.
+    /// Address of the node that replied.
     pub from: IpAddr,
-    /// To which.
+    /// Sequence number of the request.
     pub sequence: u16,
-    /// What it was sent.
+    /// Data of the request.
     pub payload: Vec<u8>,
 }
 
 impl Endpoint {
-    /// Send pings and get their answers.
+    /// Opens a socket that sends pings and receives their replies.
     ///
     /// # Errors
-    /// When there are too many sockets.
+    /// Returns an error if the endpoint has too many sockets.
     pub fn ping_open(&mut self) -> Result<SocketId, SocketError> {
         let buffer =
             || icmp::PacketBuffer::new(vec![icmp::PacketMetadata::EMPTY; PACKETS_MAX], vec![0; BUFFER_BYTES]);
@@ -35,10 +35,11 @@ impl Endpoint {
         self.add(Kind::Ping { ident }, socket)
     }
 
-    /// Send an echo request.
+    /// Sends an echo request.
     ///
     /// # Errors
-    /// When it is too long, there is no room, or the address is none.
+    /// Returns an error if the data is too long, the socket's queue is full, the address cannot be reached, or the socket
+    /// is not a ping socket.
     pub fn ping(&mut self, id: SocketId, to: IpAddr, sequence: u16, data: &[u8]) -> Result<(), SocketError> {
         let (handle, ident) = self.ping_socket(id)?;
         if data.len() > PAYLOAD_BYTES_MAX {
@@ -68,10 +69,10 @@ impl Endpoint {
         Ok(())
     }
 
-    /// The next answer that came.
+    /// Takes the next reply that came.
     ///
     /// # Errors
-    /// When it is no such socket.
+    /// Returns an error if the socket is not a ping socket of this endpoint.
     pub fn pong(&mut self, id: SocketId) -> Result<Option<Pong>, SocketError> {
         let (handle, _) = self.ping_socket(id)?;
         let socket: &mut icmp::Socket<'_> = self.sockets.get_mut(handle);

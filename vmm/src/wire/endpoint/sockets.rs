@@ -1,4 +1,4 @@
-//! An endpoint's sockets, whatever they are for.
+//! Functions that all sockets of an endpoint share.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -9,70 +9,70 @@ use smoltcp::wire::{IpCidr, IpEndpoint};
 use super::card::MTU;
 use super::{EPHEMERAL_PORT_MIN, Endpoint};
 
-/// Sockets of an endpoint.
+/// Maximum number of sockets of an endpoint.
 pub const SOCKETS_MAX: usize = 64;
-/// Bytes of a socket that wait to be sent, and as many to be read.
+/// Maximum bytes of a socket that wait to be sent, and that wait to be read.
 pub const BUFFER_BYTES: usize = 64 << 10;
-/// UDP datagrams or pings of a socket that wait to be sent, and as many to be read.
+/// Maximum number of UDP datagrams or pings of a socket that wait to be sent, and that wait to be read.
 pub const PACKETS_MAX: usize = 256;
-/// Bytes of a datagram or a ping: what an IPv6 packet holds that is not fragmented.
+/// Maximum bytes of a datagram or a ping: the payload of an unfragmented IPv6 packet.
 pub const PAYLOAD_BYTES_MAX: usize = MTU - 40 - 8;
 
-/// A socket of an endpoint. Numbers are not used again.
+/// Number of an endpoint's socket. Numbers are not reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SocketId(pub(super) u64);
 
-/// Why a socket cannot do what was asked.
+/// Error of a call to a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SocketError {
-    /// Released, another endpoint's, or of another kind.
+    /// The socket was released, belongs to another endpoint, or is of another kind.
     #[error("there is no such socket of this kind")]
     NoSocket,
-    /// Too many.
+    /// The endpoint has [`SOCKETS_MAX`] sockets.
     #[error("at most {SOCKETS_MAX} sockets")]
     TooMany,
-    /// An address or a port that nobody can have, or nobody of this network.
-    #[error("{0} cannot be talked to")]
+    /// The address or port is invalid, or not in this network.
+    #[error("{0} is not an address of a node in the endpoint's network")]
     Address(SocketAddr),
-    /// Port 0.
-    #[error("port 0 is no port")]
+    /// The port is 0.
+    #[error("port 0 cannot be used")]
     Port,
-    /// The connection does not take or give bytes any more.
+    /// The connection neither takes nor gives bytes any more.
     #[error("the connection is closed")]
     Closed,
-    /// More waits to be sent than there is room for.
-    #[error("no room: at most {BUFFER_BYTES} bytes and {PACKETS_MAX} packets wait")]
+    /// The socket's queue is full.
+    #[error("the socket's queue is full: at most {BUFFER_BYTES} bytes and {PACKETS_MAX} packets")]
     Full,
-    /// Too long for a packet.
+    /// The payload is too long for a packet.
     #[error("{0} bytes: at most {PAYLOAD_BYTES_MAX}")]
     TooLong(usize),
 }
 
-/// What a socket is for.
+/// Kind of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Tcp,
     Udp,
-    /// Its echo requests have this identifier.
+    /// ICMP echo; requests carry this identifier.
     Ping {
         ident: u16,
     },
 }
 
-/// A socket of the stack's.
+/// Socket of the stack.
 #[derive(Debug)]
 pub(super) struct Open {
     handle: SocketHandle,
     kind: Kind,
-    /// Its user has given it up: it goes when what it has to say was said.
+    /// True if its user has released it. It is removed once its last frames are sent.
     released: bool,
 }
 
 impl Endpoint {
-    /// Give a socket up. A connection that is not over is reset, once it is polled.
+    /// Releases a socket. A connection that is not closed is reset at the next poll.
     ///
     /// # Errors
-    /// When there is no such socket.
+    /// Returns an error if the socket does not exist.
     pub fn release(&mut self, id: SocketId) -> Result<(), SocketError> {
         let (handle, kind) = self.socket(id)?;
         if kind == Kind::Tcp {
@@ -85,7 +85,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// What was released has said what it had to say.
+    /// Removes the released sockets, whose last frames have been sent.
     pub(super) fn reap(&mut self) {
         for (_, gone) in self.open.extract_if(.., |_, open| open.released) {
             self.sockets.remove(gone.handle);
@@ -95,7 +95,7 @@ impl Endpoint {
         }
     }
 
-    /// A socket that its user has not given up.
+    /// Returns a socket that its user has not released.
     pub(super) fn socket(&self, id: SocketId) -> Result<(SocketHandle, Kind), SocketError> {
         let open = self.open.get(&id).filter(|open| !open.released).ok_or(SocketError::NoSocket)?;
         Ok((open.handle, open.kind))
@@ -117,7 +117,7 @@ impl Endpoint {
         Ok(id)
     }
 
-    /// A node is to be talked to: it must be of one's own network.
+    /// Prepares to talk to a node, which must be in the endpoint's own network.
     pub(super) fn reach(&mut self, to: SocketAddr) -> Result<(), SocketError> {
         let network = |own: &IpCidr| own.contains_addr(&to.ip().into());
         let one = !to.ip().is_unspecified() && !to.ip().is_multicast() && !self.is_broadcast(to.ip());
@@ -128,7 +128,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Whether all nodes of the network are meant.
+    /// True if the address is a broadcast address.
     pub(super) fn is_broadcast(&self, to: IpAddr) -> bool {
         let directed = |own: &IpCidr| match own {
             IpCidr::Ipv4(own) => own.broadcast().map(IpAddr::from) == Some(to),
@@ -137,7 +137,7 @@ impl Endpoint {
         to == IpAddr::from(Ipv4Addr::BROADCAST) || self.stack.ip_addrs().iter().any(directed)
     }
 
-    /// A port for a connection from here; none that was used for a long time.
+    /// Returns a local port for an outgoing connection: the one that was least recently used.
     pub(super) fn ephemeral_port(&mut self) -> u16 {
         let port = self.next_port;
         self.next_port = port.checked_add(1).unwrap_or(EPHEMERAL_PORT_MIN);

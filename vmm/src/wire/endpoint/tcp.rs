@@ -1,4 +1,4 @@
-//! An endpoint's TCP connections.
+//! TCP connections of an endpoint.
 
 use std::net::SocketAddr;
 
@@ -8,26 +8,26 @@ use smoltcp::socket::tcp;
 use super::Endpoint;
 use super::sockets::{BUFFER_BYTES, Kind, SocketError, SocketId, address};
 
-/// How far a connection is.
+/// State of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TcpState {
-    /// Nobody has connected.
+    /// No peer has connected.
     Listening,
-    /// Being made.
+    /// The connection is being established.
     Connecting,
-    /// Both sides may send, or the other side may not any more.
+    /// Established. The other side may have finished sending.
     Open,
-    /// This side has finished. The other has not, or does not know.
+    /// This side has finished sending. The other side has not, or has not acknowledged it.
     Finishing,
-    /// Over, or never made. What came may still be read.
+    /// Closed, or never established. Received bytes can still be read.
     Closed,
 }
 
 impl Endpoint {
-    /// Connect to a node. See [`Endpoint::tcp_state`] for whether it worked.
+    /// Begins a connection to a node. [`Endpoint::tcp_state`] shows if it succeeds.
     ///
     /// # Errors
-    /// When there are too many sockets, or the address is none.
+    /// Returns an error if the endpoint has too many sockets, or the address cannot be reached.
     pub fn tcp_connect(&mut self, to: SocketAddr) -> Result<SocketId, SocketError> {
         self.reach(to)?;
         let from = self.ephemeral_port();
@@ -36,20 +36,20 @@ impl Endpoint {
         self.add(Kind::Tcp, socket)
     }
 
-    /// Wait for a connection to a port. The socket becomes that connection; for more of them, listen again.
+    /// Waits for a connection to a port. The socket becomes that connection; for more connections, listen again.
     ///
     /// # Errors
-    /// When there are too many sockets, or the port is none.
+    /// Returns an error if the endpoint has too many sockets, or the port is 0.
     pub fn tcp_listen(&mut self, port: u16) -> Result<SocketId, SocketError> {
         let mut socket = socket();
         socket.listen(port).map_err(|_| SocketError::Port)?;
         self.add(Kind::Tcp, socket)
     }
 
-    /// How far a connection is.
+    /// Returns the state of a connection.
     ///
     /// # Errors
-    /// When it is none.
+    /// Returns an error if the socket is not a TCP socket of this endpoint.
     pub fn tcp_state(&self, id: SocketId) -> Result<TcpState, SocketError> {
         let socket: &tcp::Socket<'_> = self.sockets.get(self.tcp_socket(id)?);
         Ok(match socket.state() {
@@ -63,19 +63,20 @@ impl Endpoint {
         })
     }
 
-    /// Who is at the other end of a connection.
+    /// Returns the peer's address of a connection.
     ///
     /// # Errors
-    /// When it is none.
+    /// Returns an error if the socket is not a TCP socket of this endpoint.
     pub fn tcp_peer(&self, id: SocketId) -> Result<Option<SocketAddr>, SocketError> {
         let socket: &tcp::Socket<'_> = self.sockets.get(self.tcp_socket(id)?);
         Ok(socket.remote_endpoint().map(address))
     }
 
-    /// Send bytes. Returns how many there was room for; 0 while the connection is being made.
+    /// Queues bytes for sending. Returns the number of bytes taken; 0 while the connection is being established.
     ///
     /// # Errors
-    /// When the connection takes no more.
+    /// Returns an error if the connection takes no more bytes, its peer cannot be reached, or the socket is not a TCP
+    /// socket.
     pub fn tcp_send(&mut self, id: SocketId, bytes: &[u8]) -> Result<usize, SocketError> {
         let connecting = matches!(self.tcp_state(id)?, TcpState::Listening | TcpState::Connecting);
         if let Some(peer) = self.tcp_peer(id)? {
@@ -95,16 +96,16 @@ impl Endpoint {
         }
     }
 
-    /// Read what came. Nothing: nothing has come yet.
+    /// Takes the bytes that came; empty if no bytes have come yet.
     ///
     /// # Errors
-    /// When nothing more will come.
+    /// Returns an error if no more bytes will come, or the socket is not a TCP socket of this endpoint.
     pub fn tcp_receive(&mut self, id: SocketId) -> Result<Vec<u8>, SocketError> {
         let connecting = matches!(self.tcp_state(id)?, TcpState::Listening | TcpState::Connecting);
         let handle = self.tcp_socket(id)?;
         let socket: &mut tcp::Socket<'_> = self.sockets.get_mut(handle);
         let mut bytes = Vec::new();
-        // The buffer is a ring: what came may be in two pieces.
+        // The buffer is a ring, so the bytes may be in two pieces.
         while socket.can_recv() {
             let read = socket.recv(|piece| {
                 bytes.extend_from_slice(piece);
@@ -117,17 +118,17 @@ impl Endpoint {
         if bytes.is_empty() && !socket.may_recv() && !connecting {
             return Err(SocketError::Closed);
         }
-        // There is room again, which the other side may want to know.
+        // The stack may have to tell the other side that there is room again.
         if !bytes.is_empty() {
             self.ask();
         }
         Ok(bytes)
     }
 
-    /// This side has nothing more to send. What the other side sends can still be read.
+    /// Finishes sending. Bytes from the other side can still be received.
     ///
     /// # Errors
-    /// When it is no connection.
+    /// Returns an error if the socket is not a TCP socket of this endpoint.
     pub fn tcp_finish(&mut self, id: SocketId) -> Result<(), SocketError> {
         let handle = self.tcp_socket(id)?;
         self.sockets.get_mut::<tcp::Socket<'_>>(handle).close();

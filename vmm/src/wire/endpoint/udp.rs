@@ -1,4 +1,4 @@
-//! An endpoint's datagrams.
+//! UDP datagrams of an endpoint.
 
 use std::net::SocketAddr;
 
@@ -10,10 +10,10 @@ use super::Endpoint;
 use super::sockets::{BUFFER_BYTES, Kind, PACKETS_MAX, PAYLOAD_BYTES_MAX, SocketError, SocketId, address};
 
 impl Endpoint {
-    /// Send and receive datagrams at a port.
+    /// Opens a socket that sends and receives datagrams at a port.
     ///
     /// # Errors
-    /// When there are too many sockets, or the port is none.
+    /// Returns an error if the endpoint has too many sockets, or the port is 0.
     pub fn udp_bind(&mut self, port: u16) -> Result<SocketId, SocketError> {
         let buffer =
             || udp::PacketBuffer::new(vec![udp::PacketMetadata::EMPTY; PACKETS_MAX], vec![0; BUFFER_BYTES]);
@@ -22,10 +22,11 @@ impl Endpoint {
         self.add(Kind::Udp, socket)
     }
 
-    /// Send a datagram, to a node or to a group.
+    /// Sends a datagram to a node or a group.
     ///
     /// # Errors
-    /// When it is too long, there is no room, or the address is none.
+    /// Returns an error if the datagram is too long, the socket's queue is full, the address cannot be reached, or the
+    /// socket is not a UDP socket.
     pub fn udp_send(&mut self, id: SocketId, to: SocketAddr, payload: &[u8]) -> Result<(), SocketError> {
         let handle = self.udp_socket(id)?;
         if payload.len() > PAYLOAD_BYTES_MAX {
@@ -43,10 +44,10 @@ impl Endpoint {
         Ok(())
     }
 
-    /// The next datagram that came, and from whom.
+    /// Takes the next datagram that came, with its sender.
     ///
     /// # Errors
-    /// When it is no such socket.
+    /// Returns an error if the socket is not a UDP socket of this endpoint.
     pub fn udp_receive(&mut self, id: SocketId) -> Result<Option<(SocketAddr, Vec<u8>)>, SocketError> {
         let handle = self.udp_socket(id)?;
         let socket: &mut udp::Socket<'_> = self.sockets.get_mut(handle);

@@ -1,4 +1,4 @@
-//! Everything is bounded, and what is beyond a bound is dropped with a word.
+//! Bounds: everything is bounded, and frames beyond a bound are dropped and logged.
 
 use everett_fault::PartitionMode;
 use everett_fault::limits::NETWORK_FAULTS_MAX;
@@ -10,7 +10,7 @@ use crate::virtio::net::FRAME_BYTES_MAX;
 #[test]
 fn frames_and_bytes_on_their_way_are_bounded() {
     for (len, most) in [(60, FRAMES_MAX), (FRAME_BYTES_MAX, BYTES_MAX as usize / FRAME_BYTES_MAX)] {
-        // On their way, and held.
+        // Frames on their way, and frames held by a fault.
         for fault in [
             Fault::Latency { links: Links::all(), extra: Distribution::Constant(S) },
             Fault::Partition { links: Links::all(), mode: PartitionMode::Hold },
@@ -25,7 +25,7 @@ fn frames_and_bytes_on_their_way_are_bounded() {
             assert_eq!(stored(&wire), wire);
             wire.heal_all(S);
             assert_eq!(drain(&mut wire, 3 * S).len(), most);
-            // There is room again.
+            // Afterwards the wire has room again.
             wire.send(0, 4 * S, frame(mac(1), mac(0), len, 0));
             assert_eq!(drain(&mut wire, 5 * S).len(), 1);
         }
@@ -43,7 +43,7 @@ fn duplicates_are_bounded() {
     }
     assert_eq!(wire.frames_on_way(), FRAMES_MAX);
     assert_eq!(drain(&mut wire, S).len(), FRAMES_MAX);
-    // Copies that were lost never were.
+    // The loss of extra copies is not logged.
     let steps = wire.take_steps();
     assert_eq!(drops(&steps, Why::Bound), 1_000 - FRAMES_MAX.div_ceil(NETWORK_FAULTS_MAX + 1));
 }
@@ -96,13 +96,13 @@ fn what_is_no_configuration_is_refused() {
     assert_eq!(why(&|c| c.overrides.push(link("n0", "n0", true))), ConfigError::ToItself(n(0)));
     let twice = |c: &mut WireConfig| c.overrides = vec![link("n0", "n1", true), link("n1", "n0", false)];
     assert_eq!(why(&twice), ConfigError::LinkTwice(n(1), n(0)));
-    // Two directions of one pair are two links.
+    // The two directions of one pair may be configured as two links.
     let mut config = good.clone();
     config.overrides = vec![link("n0", "n1", false), link("n1", "n0", false)];
     assert!(Wire::new(config, 0).is_ok());
 }
 
-/// Nodes run as far without hearing of each other as the nearest two of them allow.
+/// Nodes run without messages from each other for as long as the nearest two of them allow.
 #[test]
 fn the_lookahead_is_the_least_latency_of_any_link() {
     let mut config = config(3, Distribution::Constant(70_000));
@@ -112,7 +112,7 @@ fn the_lookahead_is_the_least_latency_of_any_link() {
     assert_eq!(Wire::new(config, 0).unwrap().lookahead_ns(), 5_000);
 }
 
-/// A wire of as many ports as there may be, and of none.
+/// A wire with the maximum number of ports, and one with none.
 #[test]
 fn wires_of_many_ports_and_of_none() {
     let mut wire = wire(PORTS_MAX as u8, Distribution::Constant(1_000));

@@ -1,4 +1,4 @@
-//! Endpoints talk to each other, across wires of all kinds.
+//! Endpoints that talk to each other, across wires of all kinds.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -31,14 +31,14 @@ fn endpoint_config(port: u8) -> EndpointConfig {
     }
 }
 
-/// Endpoints at each port of a wire, and what time it is.
+/// Endpoints at each port of a wire, with their present vtime.
 struct World {
     wire: Wire,
     ends: Vec<Endpoint>,
     now: u64,
-    /// They are polled at times at which nothing is due, too.
+    /// True if they are also polled at times at which nothing is due.
     restless: bool,
-    /// What arrived when.
+    /// Deliveries so far.
     deliveries: Vec<Delivery>,
 }
 
@@ -49,7 +49,7 @@ impl World {
         World { ends: ends.collect(), wire, now: 0, restless: false, deliveries: vec![] }
     }
 
-    /// Go to the next vtime at which anything happens, or to `until`. Returns false at `until`.
+    /// Advances to the next vtime at which something happens, or to `until`. Returns false at `until`.
     fn step(&mut self, until: u64) -> bool {
         let polls = self.ends.iter_mut().filter_map(Endpoint::next_poll);
         let next = polls.chain(self.wire.next_delivery()).min().filter(|&next| next <= until);
@@ -74,7 +74,7 @@ impl World {
         }
     }
 
-    /// Until a time, or as long as there is something to do and `done` is not.
+    /// Runs until `done` is true or the vtime `until`. Returns true if `done` was true.
     fn run(&mut self, until: u64, mut done: impl FnMut(&mut [Endpoint]) -> bool) -> bool {
         loop {
             if done(&mut self.ends) {
@@ -91,7 +91,8 @@ fn pattern(len: usize, salt: u8) -> Vec<u8> {
     (0..len).map(|i| (i as u32).wrapping_mul(2_654_435_761).rotate_left(8) as u8 ^ salt).collect()
 }
 
-/// n0 sends `there` to n1 and n1 sends `back`, over TCP, and both finish. Returns what each got.
+/// Exchanges data over TCP: n0 sends `there` to n1, n1 sends `back`, and both finish. Returns the data that each
+/// received.
 fn exchange(world: &mut World, to: IpAddr, there: &[u8], back: &[u8], until: u64) -> [Vec<u8>; 2] {
     let server = world.ends[1].tcp_listen(80).unwrap();
     let client = world.ends[0].tcp_connect(SocketAddr::new(to, 80)).unwrap();
@@ -161,7 +162,7 @@ fn tcp_gets_every_byte_across_a_bad_wire() {
     }
 }
 
-/// Not when they are polled, nor how often.
+/// The times and the number of polls change nothing.
 #[test]
 fn when_endpoints_are_polled_does_not_matter() {
     let run = |restless| {
@@ -175,7 +176,7 @@ fn when_endpoints_are_polled_does_not_matter() {
     assert!(run(true) == calm);
 }
 
-/// n0 talks to n1, which says the same back, and looks each millisecond what has come. Made again now and then, or not.
+/// Lets n0 talk to n1, which echoes, and receive each millisecond. If `made_again`, n0 is rebuilt now and then.
 fn conversation(made_again: bool) -> (Vec<u8>, Endpoint) {
     let to = SocketAddr::new(ipv4(1).into(), 80);
     let mut world = World::new(bad_wire());
@@ -195,7 +196,7 @@ fn conversation(made_again: bool) -> (Vec<u8>, Endpoint) {
         world.ends[1].tcp_send(server, &back).unwrap();
         world.run(number * MS + number * 1_999, |_| false);
         if made_again && number % 7 == 3 {
-            // Something has come that it does not know of yet.
+            // A frame has come that it has not processed yet.
             world.ends[0].frame_input(world.now + 9, vec![0xff; 60]);
             let heard = world.ends[0].heard();
             assert!(heard.is_sound(world.now + 9) && !heard.is_sound(world.now - 1));
@@ -377,10 +378,10 @@ fn what_cannot_be_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever nodes send, an endpoint goes on: frames of real traffic, damaged, with checksums that are right again.
+    /// An endpoint survives any frames that nodes send: frames of real traffic, damaged, with corrected checksums.
     ///
-    /// Nothing is asserted of its answers, which depend on what the damage means. The test fails when the TCP/IP stack or the endpoint
-    /// panics (overflow and bounds checks included), or does not come back.
+    /// The answers are not checked, because they depend on the damage. The test fails if the TCP/IP stack or the endpoint
+    /// panics (overflow and bounds checks included), or does not return.
     #[test]
     fn endpoints_survive_whatever_nodes_send(
         damage in prop::collection::vec((0..400usize, prop::collection::vec((14..90usize, any::<u8>()), 1..5), any::<bool>()), 1..400),
@@ -407,7 +408,7 @@ proptest! {
             victim.now += 10_000;
             let until = victim.now;
             victim.run(until, |_| false);
-            // What came is read, whatever it is.
+            // Received data is read, whatever it is.
             let _ = victim.ends[1].tcp_receive(server);
             let _ = victim.ends[1].udp_receive(udp);
             let _ = victim.ends[1].udp_send(udp, client, b"?");
@@ -426,7 +427,7 @@ fn datagram(world: &mut World) {
     }
 }
 
-/// Make a frame's checksums right, as far as it still is one.
+/// Corrects the checksums of a frame, if it still has any.
 fn fix(bytes: &mut [u8]) {
     use smoltcp::wire::{
         EthernetFrame, EthernetProtocol, Icmpv4Packet, Icmpv6Packet, IpProtocol, Ipv4Packet, Ipv6Packet,
@@ -470,7 +471,7 @@ fn fix(bytes: &mut [u8]) {
     }
 }
 
-/// The first SYN's local port and sequence number, of endpoints with these draws.
+/// Returns the first SYN's local port and sequence number, of an endpoint with these draws.
 fn syn(draws: EndpointDraws) -> (u16, u32) {
     let mut world = World::new(wire(2, Distribution::Constant(100_000)));
     world.ends[0] = Endpoint::new(&endpoint_config(0), draws).unwrap();
@@ -491,7 +492,7 @@ fn draws_decide_the_first_port_and_sequence_numbers() {
     assert_eq!(syn(draws(1)), syn(draws(1)));
     let (one, other) = (syn(draws(1)), syn(draws(2)));
     assert!(one.0 != other.0 && one.1 != other.1, "{one:?} {other:?}");
-    // Endpoints that follow each other in one timeline differ, too.
+    // Successive endpoints of one timeline differ, too.
     let mut streams = Streams::new(&Lineage::new(1), Owner::Host);
     let [first, second] = [(); 2].map(|()| EndpointDraws::draw(&mut streams));
     assert_ne!(syn(first), syn(second));

@@ -1,4 +1,4 @@
-//! Same input, same output.
+//! Equal input gives equal output.
 
 use everett_fault::PPM;
 use proptest::prelude::*;
@@ -8,16 +8,16 @@ use super::*;
 
 const LATENCY: u64 = 200_000;
 
-/// How deliveries are fetched.
+/// Times at which deliveries are fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fetch {
-    /// All at the end.
+    /// All of them at the end.
     Last,
-    /// What is due, at everything that is done.
+    /// Due ones, at each action.
     Due,
-    /// As far ahead as may be.
+    /// As far ahead as allowed.
     Ahead,
-    /// What is due, at a wire that was stored and brought back each time.
+    /// Due ones, from a wire that is stored and restored at each action.
     Stored,
 }
 
@@ -26,7 +26,7 @@ fn run(plan: &[(u64, Action)], fetch: Fetch) -> (Vec<Delivery>, Vec<Step>, Wire)
     let (mut got, mut steps) = (vec![], vec![]);
     for (number, (at, action)) in plan.iter().enumerate() {
         act(&mut wire, *at, number, action);
-        // A change decides anew what has not arrived.
+        // A change decides anew about frames that have not arrived.
         let change = plan[number..].iter().skip(1).find(|(_, next)| !matches!(next, Action::Send { .. }));
         match fetch {
             Fetch::Last => (),
@@ -61,7 +61,7 @@ proptest! {
         }
     }
 
-    /// Until then nothing arrives, and then something does.
+    /// Nothing arrives before the returned vtime, and a frame arrives at it.
     #[test]
     fn the_next_delivery_is_when_it_says(plan in plan(Faults::Any)) {
         let mut wire = plan_wire();
@@ -76,7 +76,7 @@ proptest! {
     }
 }
 
-/// Every kind of fault that draws, on some links.
+/// Returns every kind of fault that draws, on some links.
 fn drawing(links: &Links) -> Vec<Fault> {
     let links = || links.clone();
     vec![
@@ -88,12 +88,12 @@ fn drawing(links: &Links) -> Vec<Fault> {
     ]
 }
 
-/// What arrives at n1 from n0, while n2 and n3 talk too, with these faults.
+/// Returns the arrivals at n1 from n0 under these faults, while n2 and n3 talk, too.
 fn beside(faults: &[Fault]) -> Vec<(u64, Vec<u8>)> {
     let mut wire = wire(4, Distribution::Uniform(LATENCY, 2 * LATENCY));
     let start = teach(&mut wire);
     for (id, fault) in drawing(&one_way("n0", "n1")).iter().chain(faults).enumerate() {
-        // Faults elsewhere come before, between and after.
+        // The numbers of faults elsewhere are before, between and after those of n0 and n1.
         wire.apply((id as u64 * 7) % 11, fault, start).unwrap();
     }
     for i in 0..500u64 {
@@ -116,7 +116,7 @@ fn faults_of_other_links_move_no_draw() {
     assert_ne!(beside(&drawing(&one_way("n0", "n1"))), alone);
 }
 
-/// A direction's latencies are its frames', whatever faults are active on it; and a fault that does nothing changes nothing.
+/// A direction's base latencies do not depend on its faults, and a fault without effect changes nothing.
 #[test]
 fn faults_move_no_base_draw() {
     let delays = |faults: &[Fault]| {
@@ -170,7 +170,7 @@ fn seeds_and_branches_are_their_own_and_reseeding_forgets() {
     assert_eq!(all.len(), 4);
 }
 
-/// Pins what is drawn: a change here moves every trail and takes a new machine version.
+/// Pins the draws: a change here changes every trail and requires a new machine version.
 #[test]
 fn what_is_drawn_is_pinned() {
     let mut wire = wire(2, Distribution::Uniform(LATENCY, 2 * LATENCY));

@@ -1,22 +1,22 @@
-//! Each fault against its parameters.
+//! Each network fault against its parameters.
 
 use everett_fault::limits::NETWORK_FAULTS_MAX;
 use everett_fault::{PPM, PartitionMode};
 
 use super::*;
 
-/// So many that the log holds their steps and those of copies.
+/// Number of frames, small enough that the log holds their steps and those of copies.
 const FRAMES: u32 = 90_000;
-/// From one frame to the next: more than any latency here, so that no frame waits for another.
+/// Interval between frames, which exceeds any latency here, so that no frame waits for another.
 const APART: u64 = 50 * MS;
 const LATENCY: u64 = 200_000;
-/// The time that 100 bytes take, rounded up, at the highest bandwidth.
+/// Time to send 100 bytes at the maximum bandwidth, rounded up, in nanoseconds.
 const SENDING: u64 = 1;
 
-/// A frame that arrived: its number, how long it took in nanoseconds, and what was in it.
+/// Frame that arrived: its number, its latency in nanoseconds, and its content.
 type Arrived = (u32, u64, Vec<u8>);
 
-/// What arrived at port 1 of a stream under these faults, and what the log says.
+/// Returns the arrivals at port 1 of a stream under these faults, and the log.
 fn under(faults: &[Fault]) -> (Vec<Arrived>, Vec<Step>) {
     let mut wire = wire(2, Distribution::Constant(LATENCY));
     for (id, fault) in faults.iter().enumerate() {
@@ -31,7 +31,7 @@ fn under(faults: &[Fault]) -> (Vec<Arrived>, Vec<Step>) {
     (arrived.collect(), wire.take_steps())
 }
 
-/// Whether a count of draws with this probability is within five standard deviations.
+/// True if a count of draws with this probability is within five standard deviations.
 fn plausible(count: usize, of: u32, ppm: u32) -> bool {
     let (p, n) = (f64::from(ppm) / f64::from(PPM), f64::from(of));
     (count as f64 - n * p).abs() <= 5.0 * (n * p * (1.0 - p)).sqrt()
@@ -54,7 +54,7 @@ fn loss_follows_its_share() {
         assert!(plausible(lost, FRAMES, ppm), "{lost} of {FRAMES} at {ppm} ppm");
         assert_eq!(drops(&steps, Why::Loss), lost);
     }
-    // Two of them: each loses its share of all.
+    // With two such faults, each loses its share of all frames.
     let twice = Fault::Loss { links: Links::all(), ppm: 300_000 };
     let (arrived, _) = under(&[twice.clone(), twice]);
     assert!(plausible(FRAMES as usize - arrived.len(), FRAMES, 510_000));
@@ -70,7 +70,7 @@ fn duplication_follows_its_share_and_comes_after_the_original() {
     assert_eq!(steps.iter().filter(|step| step.kind == StepKind::Deliver).count(), FRAMES as usize);
     for pair in arrived.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
         assert_eq!(pair[0].2, pair[1].2);
-        assert_eq!(pair[1].1 - pair[0].1, SENDING + LATENCY, "once more the way, behind the original");
+        assert_eq!(pair[1].1 - pair[0].1, SENDING + LATENCY, "one more latency after the original");
     }
 }
 
@@ -91,7 +91,7 @@ fn corruption_flips_one_bit_anywhere() {
     assert_eq!(arrived.len(), FRAMES as usize);
     assert!(plausible(flipped, FRAMES, ppm), "{flipped}");
     assert_eq!(steps.iter().filter(|step| step.flipped).count(), flipped);
-    // 22 flips of each bit: none has none, none has more than five standard deviations more.
+    // 22 flips are expected for each bit: each has at least one, and none has more than five standard deviations above.
     assert!(bits.iter().all(|&count| (1..=50).contains(&count)), "{bits:?}");
 }
 
@@ -116,7 +116,7 @@ fn latency_follows_its_quantiles_and_latencies_add() {
 
 #[test]
 fn reordering_follows_its_share() {
-    // Frames a tenth of the hold apart: a frame that is held is overtaken, and no other is.
+    // Frames are a tenth of the hold apart: a held frame is overtaken, and no other is.
     let (ppm, every) = (40_000, 10_000);
     let mut wire = wire(2, Distribution::Constant(LATENCY));
     let hold = Distribution::Constant(10 * every);
@@ -150,10 +150,10 @@ fn bandwidth_bounds_throughput() {
         // 100 bytes each 20 us are 40 Mbit/s.
         stream(&mut wire, 0, 50_000, 20_000);
         let arrived = drain(&mut wire, S).len();
-        // What has left the queue in the first second, less what was on its way.
+        // Frames that left the queue in the first second, less those on their way.
         let expected = least / 8 / 100 * (S - LATENCY) / S;
         assert!(arrived.abs_diff(expected as usize) <= 1, "{arrived} of {expected}");
-        // And what was in the queue.
+        // The rest was in the queue or on its way.
         let rest = drain(&mut wire, u64::MAX).len();
         assert!(rest.abs_diff(100 + (least * LATENCY / S / 800) as usize) <= 1, "{rest}");
         assert_eq!(drops(&wire.take_steps(), Why::QueueFull), 50_000 - arrived - rest);
@@ -213,7 +213,8 @@ fn one_partition_holds_and_others_slow() {
 fn a_clogged_node_neither_sends_nor_gets() {
     let mut wire = wire(3, Distribution::Constant(LATENCY));
     let start = teach(&mut wire);
-    // On its way to n1 when that is clogged, on its way from it, and sent later, both ways and between others.
+    // One frame on its way to n1 when that is clogged, one on its way from n1, and later ones both ways and between
+    // others.
     wire.send(0, start, frame(mac(1), mac(0), 60, 1));
     wire.send(1, start, frame(mac(0), mac(1), 60, 2));
     wire.apply(1, &Fault::Clog { node: "n1".into() }, start + 10).unwrap();
@@ -230,7 +231,7 @@ fn a_clogged_node_neither_sends_nor_gets() {
     assert_eq!(late, [(1, LATENCY), (3, LATENCY + SENDING), (4, LATENCY + SENDING)]);
 }
 
-/// A frame that is held by two faults goes on when the last of them ends, and not through a partition that drops.
+/// A frame that two faults hold continues when the last of them ends, and is lost in a partition that drops.
 #[test]
 fn what_two_faults_hold_waits_for_both() {
     let mut wire = wire(2, Distribution::Constant(LATENCY));
@@ -251,7 +252,7 @@ fn what_two_faults_hold_waits_for_both() {
     assert_eq!(drops(&cut.take_steps(), Why::Partition), 1);
 }
 
-/// In a queue that takes a while, a partition finds frames that have not left.
+/// In a slow queue, a partition affects the frames that have not left it.
 #[test]
 fn a_partition_is_behind_the_queue() {
     let mut config = config(2, Distribution::Constant(LATENCY));

@@ -1,4 +1,4 @@
-//! Frames and stored wires of any bytes.
+//! Frames and stored wires with arbitrary bytes.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::wire::summary::Payload;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// What a file holds is a wire that works, or none.
+    /// The content of a file is refused, or is a wire that works.
     #[test]
     fn a_damaged_wire_is_refused_or_works(
         before in plan(Faults::Any), after in plan(Faults::Any),
@@ -53,7 +53,7 @@ proptest! {
         }
     }
 
-    /// A summary of whatever a frame turned into says as much as is there.
+    /// Any damaged frame has a summary of its readable parts.
     #[test]
     fn any_frame_has_a_summary(
         which in 0..5usize, damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6), cut: prop::sample::Index,
@@ -68,7 +68,7 @@ proptest! {
     }
 }
 
-/// Frames with what their summaries say.
+/// Returns frames with their summaries.
 fn samples() -> Vec<(Vec<u8>, &'static str)> {
     use etherparse::{ArpHardwareId, ArpOperation, ArpPacket, EtherType, PacketBuilder};
     let (to, from) = (mac(1), mac(0));
@@ -96,7 +96,7 @@ fn samples() -> Vec<(Vec<u8>, &'static str)> {
     let mut echo = vec![];
     ipv4().icmpv4_echo_request(1, 1).write(&mut echo, b"").unwrap();
     let mut fragment = tcp.clone();
-    // Of an offset of 8 bytes.
+    // Fragment offset of 8 bytes.
     fragment[21] = 1;
     let tagged = [&to[..], &from, &[0x81, 0, 0, 5, 0x88, 0xb5, 1]].concat();
     vec![

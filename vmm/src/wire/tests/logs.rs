@@ -1,4 +1,4 @@
-//! The log: each message makes one move, and watching changes nothing.
+//! The log: each message makes one move, and observing it changes nothing.
 
 use super::log::{STEPS_MAX, TIMEOUT_NS};
 use super::*;

@@ -1,4 +1,4 @@
-//! Tests of the wire as its owner sees it.
+//! Tests of the wire through its public functions.
 
 mod bounds;
 mod endpoints;
@@ -18,11 +18,11 @@ use everett_fault::{Distribution, Fault, Group, Links};
 use super::log::{Step, StepKind, Why};
 use super::*;
 
-/// A millisecond, in nanoseconds.
+/// Nanoseconds in a millisecond.
 const MS: u64 = 1_000_000;
-/// A second.
+/// Nanoseconds in a second.
 const S: u64 = 1_000 * MS;
-/// For local experiments (IEEE 802, 9.2.4).
+/// EtherType for local experiments (IEEE 802, 9.2.4).
 const ETHER_TYPE: [u8; 2] = [0x88, 0xb5];
 const BROADCAST: [u8; 6] = [0xff; 6];
 
@@ -30,7 +30,8 @@ fn mac(port: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, port]
 }
 
-/// Nodes n0, n1, ... with links that always take `latency` and are as fast as links get.
+/// Returns a configuration of nodes n0, n1, ... whose links have the constant latency `latency` and the maximum
+/// bandwidth.
 fn config(ports: u8, latency: Distribution) -> WireConfig {
     WireConfig {
         ports: (0..ports).map(|i| PortConfig { name: format!("n{i}"), mac: mac(i) }).collect(),
@@ -43,7 +44,7 @@ fn wire(ports: u8, latency: Distribution) -> Wire {
     Wire::new(config(ports, latency), 1).unwrap()
 }
 
-/// A frame of `len` bytes that says `tag`.
+/// Returns a frame of `len` bytes that carries `tag`.
 fn frame(to: [u8; 6], from: [u8; 6], len: usize, tag: u32) -> Vec<u8> {
     let mut bytes = [&to[..], &from, &ETHER_TYPE, &tag.to_le_bytes()].concat();
     bytes.resize(len.max(18), 0x55);
@@ -54,7 +55,7 @@ fn tag(bytes: &[u8]) -> u32 {
     u32::from_le_bytes(bytes[14..18].try_into().unwrap())
 }
 
-/// Each port tells the switch its address. Returns when that is over.
+/// Lets each port tell the switch its address. Returns the vtime at which that is over.
 fn teach(wire: &mut Wire) -> u64 {
     for port in 0..wire.ports().len() as u8 {
         wire.send(port, 0, frame(BROADCAST, mac(port), 60, 0));
@@ -69,7 +70,8 @@ fn drain(wire: &mut Wire, until: u64) -> Vec<Delivery> {
     std::iter::from_fn(|| wire.pop_due(until)).collect()
 }
 
-/// Port 0 sends port 1 a frame of 100 bytes each `every` ns, tagged in order. Returns when each was sent.
+/// Sends frames of 100 bytes from port 0 to port 1, one each `every` ns, tagged in order. Returns their vtimes of
+/// sending.
 fn stream(wire: &mut Wire, start: u64, count: u32, every: u64) -> Vec<u64> {
     let times: Vec<u64> = (0..u64::from(count)).map(|i| start + i * every).collect();
     for (i, &at) in times.iter().enumerate() {
@@ -82,7 +84,7 @@ fn group(nodes: &[&str]) -> Group {
     Group::Nodes(nodes.iter().map(|&node| node.to_owned()).collect())
 }
 
-/// Frames from `from` to `to`.
+/// Selects the frames from `from` to `to`.
 fn one_way(from: &str, to: &str) -> Links {
     Links { from: group(&[from]), to: group(&[to]), both_ways: false }
 }

@@ -1,4 +1,4 @@
-//! The switch against a naive one.
+//! The switch against a naive model.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::*;
 
 const PORTS: u8 = 4;
 
-/// An address of few, so that they meet: of a card, of a card that moves, of groups, of nobody.
+/// Draws one of a few addresses, so that they coincide: of cards, of a card that moves, of groups, or zero.
 fn address() -> impl Strategy<Value = [u8; 6]> {
     prop_oneof![
         8 => (0..6u8).prop_map(mac),
@@ -19,8 +19,8 @@ fn address() -> impl Strategy<Value = [u8; 6]> {
 }
 
 proptest! {
-    /// A switch sends a frame where its destination was last seen as a source, and everywhere if it was not, is for a group,
-    /// or was behind a port that has lost power since.
+    /// A switch sends a frame to the port where its destination was last seen as a source. It floods the frame if there
+    /// is no such port, the port has lost power since, or the destination is a group.
     #[test]
     fn a_switch_goes_by_where_addresses_were_last_seen(
         frames in prop::collection::vec((0..PORTS, address(), address(), prop::option::weighted(0.1, 0..PORTS)), 1..60)
@@ -88,7 +88,7 @@ fn what_is_not_learned_is_flooded() {
     assert_eq!(copies(&mut wire, start + MS, other(MACS_PER_PORT_MAX as u8 - 2)), 1);
     assert_eq!(copies(&mut wire, start + 2 * MS, other(MACS_PER_PORT_MAX as u8 - 1)), 2);
     assert_eq!(copies(&mut wire, start + 3 * MS, mac(1)), 1);
-    // An address that moved to a full port is not where it was.
+    // An address that moved to a full port is no longer known at its old one.
     wire.send(0, start + 4 * MS, frame(mac(2), mac(1), 60, 0));
     drain(&mut wire, start + 5 * MS);
     assert_eq!(copies(&mut wire, start + 5 * MS, mac(1)), 2);

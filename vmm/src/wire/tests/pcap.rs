@@ -8,7 +8,7 @@ use super::*;
 use crate::virtio::net::FRAME_BYTES_MAX;
 use crate::wire::pcapng::PcapNg;
 
-/// 2026-01-01.
+/// Start of the world: 2026-01-01, in seconds since 1970.
 const EPOCH_S: u64 = 1_767_225_600;
 
 fn read(bytes: &[u8]) -> Vec<EnhancedPacketBlock<'static>> {
@@ -90,7 +90,7 @@ fn captures_are_read_back() {
     assert_eq!(options, expected);
 }
 
-/// What a disk that is full says comes back.
+/// The error of a full disk is returned.
 #[test]
 fn errors_of_the_writer_come_back() {
     struct Full;

@@ -1,4 +1,4 @@
-//! Anything that may be done to a wire, in a row, drawn.
+//! Random sequences of actions on a wire.
 
 use std::collections::BTreeSet;
 
@@ -19,14 +19,14 @@ pub(super) enum Action {
     Attach(u8),
 }
 
-/// What is done when. No two things are done at once.
+/// Actions with their vtimes. No two actions have the same vtime.
 pub(super) type Plan = Vec<(u64, Action)>;
 
-/// Which faults a plan has.
+/// Set of faults that a plan may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Faults {
     Any,
-    /// None after which frames overtake each other.
+    /// Only faults that keep frames in order.
     InOrder,
 }
 
@@ -89,7 +89,7 @@ pub(super) fn plan(faults: Faults) -> impl Strategy<Value = Plan> {
     })
 }
 
-/// A wire with links slow enough that frames wait, and latencies that differ.
+/// Returns a wire with links slow enough that frames wait, and with varying latencies.
 pub(super) fn plan_wire() -> Wire {
     let mut config = config(PORTS, Distribution::Uniform(10_000, 100_000));
     (config.link.bits_per_s, config.link.queue_bytes) = (500_000_000, 6_000);
@@ -101,7 +101,7 @@ pub(super) fn act(wire: &mut Wire, at: u64, number: usize, action: &Action) {
         Action::Send { from, to, len } => {
             wire.send(*from, at, frame(to.map_or(BROADCAST, mac), mac(*from), *len, number as u32));
         }
-        // A number may be in use.
+        // The number may be in use already.
         Action::Apply(id, fault) => _ = wire.apply(*id, fault, at),
         Action::Heal(id) => _ = wire.heal(*id, at),
         Action::HealAll => wire.heal_all(at),
@@ -110,12 +110,12 @@ pub(super) fn act(wire: &mut Wire, at: u64, number: usize, action: &Action) {
     }
 }
 
-/// The messages of a plan's steps that must make one move each: by frame, sender and receiver.
+/// Returns the message of a step, by frame, sender and receiver. Each message must make one move.
 pub(super) fn message(step: &Step) -> (u64, u8, Option<u8>) {
     (step.frame, step.from, step.to)
 }
 
-/// The messages that arrived or were lost, and whether each did one of them once.
+/// Returns the messages that arrived or were lost, and true if each has only one of these steps.
 pub(super) fn moves(steps: &[Step]) -> (BTreeSet<(u64, u8, Option<u8>)>, bool) {
     let moved: Vec<_> = steps.iter().filter(|step| step.kind != StepKind::Duplicate).map(message).collect();
     let once: BTreeSet<_> = moved.iter().copied().collect();

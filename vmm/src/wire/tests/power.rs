@@ -9,7 +9,7 @@ fn what_is_on_its_way_arrives_and_what_is_in_the_card_is_lost() {
     let mut config = config(2, Distribution::Constant(LATENCY));
     config.link.bits_per_s = 8_000_000;
     let mut wire = Wire::new(config, 1).unwrap();
-    // 100 bytes take 100 us: two have left the card, the third is half out.
+    // 100 bytes take 100 us: two frames have left the card, the third is half sent.
     stream(&mut wire, 0, 5, 1);
     wire.detach(0, 250_000);
     wire.send(0, 260_000, frame(mac(1), mac(0), 100, 9));
@@ -40,8 +40,8 @@ fn what_arrives_without_power_is_lost() {
     assert_eq!(wire.next_delivery(), None);
     wire.attach(1, start + LATENCY + 100);
     wire.send(0, start + LATENCY + 100, frame(mac(1), mac(0), 60, 3));
-    // The first arrived while it was off. The second is for whoever is there when it arrives. The switch has forgotten where
-    // that is: the third goes everywhere.
+    // The first frame arrived while the node had no power. The second is for any node that is at its port when it
+    // arrives. The switch has forgotten the address, so the third is flooded.
     let got: Vec<(u32, u8)> = drain(&mut wire, start + S).iter().map(|d| (tag(&d.bytes), d.port)).collect();
     assert_eq!(got, [(2, 1), (3, 1), (3, 2)]);
 

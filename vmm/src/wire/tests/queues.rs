@@ -1,4 +1,4 @@
-//! Queues, order, and when exactly a frame arrives.
+//! Queues, order, and exact arrival times of frames.
 
 use proptest::prelude::*;
 
@@ -6,8 +6,8 @@ use super::*;
 
 const LATENCY: u64 = 50_000;
 
-/// What a queue and a latency make of frames, the long way: what departed when is a list, and what is still in the queue is
-/// counted anew for each frame.
+/// Returns the arrivals behind a queue and a latency, computed naively: departures are a list, and the bytes in the queue
+/// are counted anew for each frame.
 fn oracle(frames: &[(u64, usize)], bits_per_s: u64, queue_bytes: u64) -> Vec<Option<u64>> {
     let mut departed: Vec<(u64, u64)> = vec![];
     let mut arrivals = vec![];
@@ -52,7 +52,7 @@ proptest! {
         prop_assert_eq!(got, oracle(&frames, bits_per_s, queue_bytes.into()));
     }
 
-    /// However much latencies differ, frames of one direction stay in order, and none is earlier than it may be.
+    /// With any difference of latencies, frames of one direction stay in order, and none arrives too early.
     #[test]
     fn jitter_does_not_reorder(
         gaps in prop::collection::vec(0u64..100_000, 1..300), least in LATENCY_NS_MIN..10_000, more in 0u64..10 * MS,
@@ -77,7 +77,7 @@ proptest! {
     }
 }
 
-/// 1000 bytes at 8 Mbit/s take a millisecond.
+/// Returns a configuration in which 1000 bytes take a millisecond (8 Mbit/s).
 fn slow() -> WireConfig {
     let mut config = config(2, Distribution::Constant(LATENCY));
     config.link.bits_per_s = 8_000_000;
@@ -101,14 +101,15 @@ fn another_bandwidth_is_for_what_waits_too() {
     wire.apply(1, &fault, 3 * MS / 2).unwrap();
     let mut healed = wire.clone();
     assert_eq!(arrivals(&mut wire), [MS, 2 * MS, 12 * MS, 22 * MS]);
-    // The third is almost sent when the fault ends: the rest of it takes no longer than all of it would now.
+    // The third frame is almost sent when the fault ends: its rest takes no longer than all of it would at the new
+    // bandwidth.
     healed.heal(1, 5 * MS);
-    // And what comes later is behind them.
+    // A later frame is behind them.
     healed.send(0, 6 * MS, frame(mac(1), mac(0), 1000, 5));
     assert_eq!(arrivals(&mut healed), [MS, 2 * MS, 6 * MS, 7 * MS, 8 * MS]);
 }
 
-/// What a fault made late does not hold up what is sent when it has ended.
+/// Frames that a fault delayed do not hold up frames that are sent after its end.
 #[test]
 fn late_frames_are_a_line_of_their_own() {
     let mut wire = wire(2, Distribution::Constant(LATENCY));
@@ -122,7 +123,7 @@ fn late_frames_are_a_line_of_their_own() {
     assert_eq!(arrivals, [201 + LATENCY, 211 + LATENCY, late(0), late(10)]);
 }
 
-/// A clog shorter than the way: what was to arrive meanwhile comes before what was sent after it.
+/// A clog shorter than the latency: frames that would have arrived during it come before frames that were sent after it.
 #[test]
 fn what_waited_at_a_clogged_node_is_still_before_the_rest() {
     let mut wire = wire(2, Distribution::Constant(50 * MS));
@@ -136,7 +137,7 @@ fn what_waited_at_a_clogged_node_is_still_before_the_rest() {
     assert_eq!(got, [(0, 115 * MS), (1, 115 * MS), (2, 115 * MS + 1), (3, 116 * MS + 1)]);
 }
 
-/// Each direction of each pair may differ.
+/// Each direction of each pair may have its own properties.
 #[test]
 fn links_may_differ() {
     let mut config = config(3, Distribution::Constant(LATENCY));

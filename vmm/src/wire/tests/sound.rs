@@ -1,4 +1,4 @@
-//! What holds whatever is done to a wire.
+//! Properties that hold for any calls to a wire.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use super::*;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Deliveries come in order, none too early, none that was not sent; each frame makes one move for each receiver; in the
-    /// end nothing is left, and the wire's books agree.
+    /// Deliveries are in order, not too early, and only of sent frames. Each frame makes one move for each receiver. At
+    /// the end no frame is left, and the wire's counts agree.
     #[test]
     fn every_message_makes_one_move(plan in plan(Faults::Any)) {
         let mut wire = plan_wire();
@@ -42,7 +42,7 @@ proptest! {
         }
         let (messages, once) = moves(&steps);
         prop_assert!(once, "{steps:?}");
-        // Each frame made a move, and those that went nowhere only that.
+        // Each frame made a move, and a frame that went nowhere made only that one.
         for frame in sent.keys() {
             let to: Vec<Option<u8>> = messages.range((*frame, 0, None)..(frame + 1, 0, None)).map(|m| m.2).collect();
             prop_assert!(to == [None] || !to.is_empty() && !to.contains(&None), "{frame}: {to:?}");
@@ -51,7 +51,7 @@ proptest! {
         prop_assert_eq!(arrived, got.len());
     }
 
-    /// Frames of one direction arrive in order, whatever is lost, held, clogged or slowed.
+    /// Frames of one direction arrive in order even if others are lost, held, clogged or slowed.
     #[test]
     fn directions_keep_their_order(plan in plan(Faults::InOrder)) {
         let mut wire = plan_wire();
@@ -70,7 +70,7 @@ proptest! {
         }
     }
 
-    /// What was to arrive, or was sent, while a node was clogged comes no earlier than the lookahead after that.
+    /// Frames that were due or sent while a node was clogged arrive no earlier than the lookahead after the clog's end.
     #[test]
     fn what_was_held_arrives_after_the_lookahead(
         sends in prop::collection::vec((0..2u8, 1..200_000u64), 2..40), clog in 0..40usize, length in 1..30usize,

@@ -17,8 +17,8 @@ const FLUSH: u64 = 1 << 9;
 const WRITE_NS: u64 = 15_500;
 const FLUSH_NS: u64 = 100_000;
 
-/// What each of the first sectors holds after a loss of power in this mode, and what that did. The rig goes on as if nothing
-/// had happened.
+/// Returns the effect of a loss of power in this mode, and what each of the first sectors holds after it.
+/// The rig itself stays unchanged.
 fn after_loss(rig: &Rig, mode: Option<LossMode>) -> (PowerLoss, Vec<u8>) {
     for seed in 0.. {
         let Device::Blk(mut blk) = rig.transport.device().clone() else { panic!("no disk") };
@@ -39,7 +39,7 @@ fn sectors(disk: &Disk) -> Vec<u8> {
     content.chunks(512).map(|sector| sector[0]).collect()
 }
 
-/// Submit a write of sectors filled with a value, or a flush if there are none. Its status is at the returned address.
+/// Submits a write of sectors filled with a value, or a flush if `sectors` is 0. Returns the address of its status byte.
 fn submit(rig: &mut Rig, slot: u16, sector: u64, sectors: u32, value: u8) -> u64 {
     let kind: u32 = if sectors == 0 { 4 } else { 1 };
     let header = rig.buffer(&[&kind.to_le_bytes()[..], &[0; 4], &sector.to_le_bytes()].concat());
@@ -94,7 +94,7 @@ fn without_flush_everything_is_written_through() {
         rig.advance(WRITE_NS);
         assert_eq!(after_loss(rig, mode).1[3], expected);
     }
-    // A driver that does not flush takes over from one that does.
+    // A driver that does not flush replaces one that does.
     rig.set(virtio_bindings::virtio_mmio::VIRTIO_MMIO_STATUS, 0);
     rig.declined |= FLUSH;
     rig.start(1, 128);
@@ -182,7 +182,7 @@ fn a_full_disk_fails_what_needs_room() {
     assert_eq!(request(&mut rig, 1, 7, (at, 1024, false)).0, 1, "the next one was not");
     submit(&mut rig, 9, 8, 1, 9);
     let (loss, found) = after_loss(&rig, Some(LossMode::AllKept));
-    assert_eq!((loss.in_flight.requests, found[8]), (0, 0), "nor does it land when power goes");
+    assert_eq!((loss.in_flight.requests, found[8]), (0, 0), "nor does it land at a loss of power");
     for (kind, flags, status) in [(11, 0u32, 0), (13, 1, 0), (13, 0, 1)] {
         let range = [&8u64.to_le_bytes()[..], &8u32.to_le_bytes(), &flags.to_le_bytes()].concat();
         let table = rig.buffer(&range);
@@ -222,7 +222,7 @@ fn error_rates_are_those_asked_for() {
         assert_eq!(rig.used(0).len(), 1);
         failed += i32::from(rig.read(status, 1) == [1]);
     }
-    // Four standard deviations.
+    // Within four standard deviations.
     assert!((65..=135).contains(&failed), "{failed} of 500");
 }
 
@@ -238,7 +238,7 @@ fn a_driver_that_resets_the_device_loses_nothing_and_draws_nothing() {
     assert_eq!(rig.streams, streams());
 }
 
-/// Requests of the whole memory, many times over: what lands of them is bounded.
+/// Requests for all of the memory, many times over: the bytes of them that land are bounded.
 #[test]
 fn what_lands_is_bounded() {
     let disk = Disk::zeroed(1 << 30).unwrap();
@@ -274,15 +274,16 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..60)
 }
 
-/// What a driver may rely on.
+/// Guarantees that a driver may rely on.
 #[derive(Default)]
 struct Driver {
-    /// Versions of each sector since it was last known to be durable, the first of which may be.
+    /// Versions of each sector since it was last known to be durable. The first version may be the durable one.
     versions: BTreeMap<u64, Vec<u8>>,
-    /// Submitted: what each wrote, or for a flush how many versions each sector had.
+    /// Submitted writes, by chain head: first sector, sectors, value.
     writes: BTreeMap<u32, (u64, u32, u8)>,
+    /// Submitted flushes, by chain head: the number of versions that each sector had.
     flushes: BTreeMap<u32, BTreeMap<u64, usize>>,
-    /// How many versions of each sector were forgotten since they were durable.
+    /// Number of versions of each sector that were dropped because a later one is durable.
     forgotten: BTreeMap<u64, usize>,
 }
 
@@ -294,7 +295,7 @@ impl Driver {
             }
         }
         for (sector, count) in self.flushes.remove(&head).unwrap_or_default() {
-            // The last of these is durable.
+            // The last of these versions is durable.
             let forgotten = self.forgotten.entry(sector).or_default();
             let newly = (count - 1).saturating_sub(*forgotten);
             self.versions.get_mut(&sector).unwrap().drain(..newly);
@@ -320,7 +321,7 @@ impl Driver {
         }
         legal
     }
-    /// All that it knows is what the disk has.
+    /// Restarts the driver, which knows only what is on the disk.
     fn restart(&mut self, disk: &[u8]) {
         *self = Driver::default();
         self.versions = (0..).zip(disk.iter().map(|&value| vec![value])).collect();
@@ -329,7 +330,7 @@ impl Driver {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
-    /// Requests that overlap in time, as a driver sees them: what it may rely on holds after any loss of power.
+    /// With requests that overlap in time, a driver's guarantees hold after any loss of power.
     #[test]
     fn drivers_can_rely_on_flushes(steps in steps()) {
         let mut rig = rig(false);
@@ -385,7 +386,7 @@ proptest! {
                         }
                     }
                     if reset {
-                        // What it had is still volatile. A flush ends the test of that.
+                        // After a reset the drive's cache is still volatile. A flush ends that part of the test.
                         rig.disks[0].flush(u64::MAX);
                     }
                     prop_assert_eq!(rig.disks[0].cached_bytes(), 0);
