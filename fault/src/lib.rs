@@ -105,7 +105,7 @@ pub enum Fault {
     Reset {
         /// Affected node.
         node: String,
-        /// How the node starts again.
+        /// Kind of the restart.
         restart: Restart,
     },
     /// Stops a node's execution while the world goes on.

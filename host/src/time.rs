@@ -21,7 +21,7 @@ pub fn unix_s() -> u64 {
 pub struct Stopwatch(Instant);
 
 impl Stopwatch {
-    /// Starts now.
+    /// Starts the stopwatch.
     #[must_use]
     pub fn start() -> Stopwatch {
         Stopwatch(Instant::now())
@@ -58,7 +58,7 @@ impl Stopwatch {
 pub struct CpuClock(Duration);
 
 impl CpuClock {
-    /// Starts now.
+    /// Starts the clock.
     #[must_use]
     pub fn start() -> CpuClock {
         CpuClock(CpuClock::now())

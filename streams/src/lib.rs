@@ -7,8 +7,8 @@
 //! - `encode`: the derivation of keys
 //!
 //! A stream's key is derived in steps: seed -> lineage -> lineage of a child, for each fork -> key of an owner -> key
-//! of a purpose. Each step has its own domain, and every part is preceded by its length. So no node name can be
-//! mistaken for another owner, and no owner for a purpose.
+//! of a purpose. Each step has its own domain, and every part is preceded by its length. Therefore no node name can
+//! be mistaken for another owner, and no owner for a purpose.
 //!
 //! A stream's position is its key *and* its word position; both are state. Everything that decides a guest's
 //! computation draws from these streams only.

@@ -7,7 +7,7 @@ use super::scripted::{raise, report};
 use super::{Report, Verdict};
 
 fn detail<'a>(report: &'a Report, name: &str) -> (Verdict, &'a str) {
-    let finding = report.findings.iter().find(|finding| finding.name == name).expect("it is looked at");
+    let finding = report.findings.iter().find(|finding| finding.name == name).expect("the finding exists");
     (finding.verdict, &finding.detail)
 }
 
@@ -174,11 +174,11 @@ fn undefined_flags_of_another_make_are_told_and_make_no_host_inexact() {
         .findings
         .iter()
         .find(|finding| finding.name == flags::NAME)
-        .expect("it is looked at")
+        .expect("the finding exists")
         .undefined;
     let other: Vec<_> = rows.iter().filter(|row| !row.equal).collect();
     assert_eq!(other.len(), 1, "{other:?}");
-    let json = serde_json::to_string(other[0]).expect("it is plain");
+    let json = serde_json::to_string(other[0]).expect("rows are plain data");
     assert_eq!(json, r#"{"instruction":"shl","flag":"AF","host":"sets","model":"clears","equal":false}"#);
 }
 
