@@ -96,7 +96,7 @@ pub enum Fault {
     PowerLoss {
         /// Affected node.
         node: String,
-        /// How the node starts again when the fault ends. `None` leaves it off for good.
+        /// Kind of the restart when the fault ends. `None` leaves the node off for good.
         restart: Option<Restart>,
         /// True if sectors may be torn internally. Correct software relies on whole sectors.
         tear_sectors: bool,

@@ -46,7 +46,7 @@ pub(crate) const VIEW_PAGES: u64 = 28;
 pub(crate) const FIXED: u64 = WINDOW + (WINDOW_PAGES + 4) * 4096;
 /// Linear address of a large page over RAM and a device behind it.
 pub(crate) const LARGE: u64 = 0x80_0000;
-/// Linear address of pages 2^31 bytes behind those of the window. An instruction reaches the part before its own
+/// Linear address of pages 2^31 bytes above those of the window. An instruction reaches the part before its own
 /// offset.
 pub(crate) const FAR: u64 = WINDOW + (1 << 31);
 pub(crate) const FAR_PAGES: u64 = WINDOW_PAGES;

@@ -1,8 +1,8 @@
 //! Page table roots with equal upper halves, like those of all processes of a kernel. Translations of the upper half
 //! may survive a change of CR3, which must not be observable.
 //!
-//! The guests run in the upper half, as kernels do, and access the lower half with RFLAGS.AC set, because no such
-//! translations of the lower half survive.
+//! The guests run in the upper half, as kernels do, and access the lower half with RFLAGS.AC set: a kernel that
+//! accesses it in this way keeps no translations of it.
 
 use super::harness::{Outcome, check};
 use super::image::*;

@@ -99,7 +99,8 @@ pub(super) trait Format: Copy {
     fn normal(self) -> bool;
     /// True if the number is zero or normal.
     fn ordinary(self) -> bool;
-    /// True if the number is finite and its magnitude exceeds the least normal number, so that no underflow was near.
+    /// True if the number is finite and its magnitude is at least twice the least normal number, so that no underflow
+    /// was near.
     fn safe(self) -> bool;
     /// True for zeros of both signs.
     fn zero(self) -> bool;

@@ -18,7 +18,8 @@ const CODE: [u8; 17] = [
     0x58, // pop rax
     0xe2, 0xef, // loop again
 ];
-/// A tenth of this count is the number of branches after which the skid guest is to be stopped.
+/// Scale of the skid measurement: the guest is to be stopped after a tenth of this many branches, and could execute a
+/// hundred times as many.
 const BRANCHES: u64 = 1_000_000;
 const NAME: &str = "guest counters";
 const MEANS: &str = "to stop a guest at an exact place";
