@@ -1,7 +1,8 @@
-//! Boot the same kernel and initramfs to the agent's first line: our soft engine, QEMU's TCG with `-icount`, plain TCG.
+//! Boots the same kernel and initramfs to the agent's first line: the soft engine, QEMU's TCG with `-icount`, plain
+//! TCG.
 //!
 //! `cargo bench -p benches --bench boot [-- --json] [-- --runs N]`
-#![allow(clippy::disallowed_types)] // Measuring host time is what benches are for.
+#![allow(clippy::disallowed_types)] // Benches measure host time.
 
 use benches::{Options, Report, Samples, peer};
 use clap::Parser;
@@ -14,13 +15,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// What the agent prints on the console first.
+/// Beginning of the agent's first line on the console.
 const FIRST_LINE: &str = "everett-agent:";
-/// Guest memory of all contestants.
+/// Guest memory of all contestants, in MiB.
 const MEMORY_MIB: u64 = 256;
-/// No boot takes that much virtual time.
+/// Limit of vtime; every boot needs less.
 const VTIME_MAX_NS: u64 = 60_000_000_000;
-/// How often the console is looked at.
+/// Interval of vtime between two checks of the console.
 const LOOK_NS: u64 = 1_000_000;
 
 fn main() -> ExitCode {
@@ -62,7 +63,7 @@ fn run(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Seconds and guest instructions.
+/// Boots on the soft engine. Returns seconds and guest instructions.
 fn boot_soft(kernel: &Path, initramfs: &Path, caches: CacheConfig) -> Result<(f64, u64), String> {
     let start = Instant::now();
     let mut config = MachineConfig::new(kernel);

@@ -1,9 +1,12 @@
-//! How fast a cluster is explored, and whether its branches come back: Redis with Sentinel under load, faults on.
+//! Measures the speed of exploring a cluster, and whether branches can be replayed: Redis with Sentinel under load,
+//! with faults.
 //!
-//! `cargo bench -p benches --bench explore [-- --json] [-- --runs N] [-- --branches N] [-- --replays N] [-- --strategies SEEDS]`
+//! `cargo bench -p benches --bench explore [-- --json] [-- --runs N] [-- --branches N] [-- --replays N] [--
+//! --strategies SEEDS]`
 //!
-//! With `--replays` as many branches are run again from seed and path alone, each in a process of its own, and equal trails are
-//! counted. With `--strategies` every strategy looks for the first finding under so many seeds, on one worker.
+//! `--replays` runs this number of branches again from seed and path alone, each in a process of its own, and counts
+//! equal trails. `--strategies` lets every strategy search for the first finding under this number of seeds, on one
+//! worker.
 
 use benches::{Report, Samples};
 use clap::Parser;
@@ -15,9 +18,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-/// The world, from the project's top folder.
+/// World file, relative to the project's top folder.
 const WORLD: &str = "examples/redis-sentinel/world.toml";
-/// The one that strategies are compared on besides.
+/// Additional world on which strategies are compared.
 const OTHER_WORLD: &str = "examples/redis-lock/world.toml";
 
 #[derive(Debug, Parser)]
@@ -105,7 +108,7 @@ fn top() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Explore in a process of its own; the last line of what it says.
+/// Explores in a separate process and returns the last line of its output, parsed as JSON.
 fn explore(world: &Path, run: &Path, seed: u64, more: &[&str]) -> anyhow::Result<serde_json::Value> {
     let (world, run, seed) = (world.display().to_string(), run.display().to_string(), seed.to_string());
     let arguments = ["--json", "explore", &world, "--seed", &seed, "-o", &run];
@@ -115,14 +118,14 @@ fn explore(world: &Path, run: &Path, seed: u64, more: &[&str]) -> anyhow::Result
     Ok(serde_json::from_str(text.lines().last().unwrap_or_default())?)
 }
 
-/// This program, as the command line.
+/// Returns a command that runs this program as `everett`.
 fn everett(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap_or_default());
     command.args(["--everett", "everett"]).args(arguments);
     command
 }
 
-/// Run branches again, each in a process of its own. How many had the recorded trail.
+/// Replays branches, each in a separate process. Returns the number of those that had the recorded trail.
 fn replays(run: &Path, count: usize, branches: u64, report: &Report) -> anyhow::Result<usize> {
     let clock = Stopwatch::start();
     let folder = run.display().to_string();
@@ -144,10 +147,11 @@ fn replays(run: &Path, count: usize, branches: u64, report: &Report) -> anyhow::
     Ok(equal)
 }
 
-/// What it takes to the first finding, and what is reached meanwhile, by strategy and seed.
+/// Measures the cost of the first finding, and the states reached until then, by strategy and seed.
 ///
-/// Instructions are the same on every host; CPU time is this one's. Where nothing is found within the most branches, its cost counts
-/// all the same: costs of all seeds divided by findings estimate the mean cost of a finding, if findings come at a constant rate.
+/// Instruction counts are the same on every host; CPU time is this host's. A search without a finding still adds its
+/// cost: the costs of all seeds divided by the number of findings estimate the mean cost of a finding, if findings
+/// come at a constant rate.
 fn strategies(args: &Args, folder: &Path) -> anyhow::Result<()> {
     println!(
         "\n| world | strategy | found | branches to it, by seed | billion instructions to it | CPU s to it | states a billion instructions | a CPU minute |"

@@ -1,8 +1,9 @@
-//! User code in a stock Debian guest: SHA-256, SQLite, Redis under load. Our soft engine, the same interpreting, QEMU's TCG
-//! with `-icount` and plain TCG, all with the same kernel, initramfs, root filesystem and programs.
+//! Runs user code in a stock Debian guest: SHA-256, SQLite, Redis under load. Compares the soft engine, the soft
+//! engine without translation, QEMU's TCG with `-icount`, and plain TCG, all with the same kernel, initramfs, root
+//! filesystem and programs.
 //!
 //! `cargo bench -p benches --bench guest [-- --json] [-- --runs N]`
-#![allow(clippy::disallowed_types)] // Measuring host time is what benches are for.
+#![allow(clippy::disallowed_types)] // Benches measure host time.
 
 use benches::debian::{Debian, MEMORY_MIB, WORKLOADS};
 use benches::marks::{Marks, Span};
@@ -14,30 +15,30 @@ use everett_vmm::{Machine, Stop, Until};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// No guest takes that much virtual time.
+/// Limit of vtime; every guest needs less.
 const VTIME_MAX_NS: u64 = 600_000_000_000;
-/// How often the console is looked at.
+/// Interval of vtime between two checks of the console.
 const LOOK_NS: u64 = 1_000_000;
 
 fn main() -> ExitCode {
     benches::end("guest", run(&Options::parse()))
 }
 
-/// The samples of one workload.
+/// Samples of one workload.
 #[derive(Default)]
 struct Work {
     soft: Samples,
     interpreted: Samples,
     icount: Samples,
     tcg: Samples,
-    /// Seconds of ours for each of plain TCG's, in the same round.
+    /// Time on the soft engine divided by that on plain TCG, in the same round.
     soft_to_tcg: Samples,
     mips: Samples,
     instructions: Samples,
 }
 
 impl Work {
-    /// Adds a round of our translating engine.
+    /// Adds a round of the soft engine with translation.
     fn ours(&mut self, span: &Span<Reading>) {
         let (seconds, count) = (seconds(span), span.end.instructions - span.begin.instructions);
         self.soft.push(seconds);
@@ -90,10 +91,10 @@ fn run(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes sure that a guest ran all workloads, and with the results that another one had.
+/// Checks that a guest ran all workloads, with the same results as another guest.
 ///
 /// # Errors
-/// It did not: one line.
+/// Returns a one-line message if it did not.
 fn check<T, U>(one: &[Span<T>], other: &[Span<U>]) -> Result<(), String> {
     if !one.iter().map(|span| span.name.as_str()).eq(WORKLOADS) {
         return Err(String::from("the guest ran other workloads than it should"));
@@ -107,19 +108,19 @@ fn check<T, U>(one: &[Span<T>], other: &[Span<U>]) -> Result<(), String> {
     Ok(())
 }
 
-/// What is read off our machine at a mark.
+/// Values read from the soft machine at a mark.
 #[derive(Clone, Copy)]
 struct Reading {
     seconds: f64,
     instructions: u64,
 }
 
-/// What a workload took our machine.
+/// Returns the host seconds that a workload took on the soft machine.
 fn seconds(span: &Span<Reading>) -> f64 {
     span.end.seconds - span.begin.seconds
 }
 
-/// Boots our machine and runs all workloads in it.
+/// Boots the soft machine and runs all workloads in it.
 fn soft(guest: &Debian, caches: CacheConfig) -> Result<Vec<Span<Reading>>, String> {
     let start = Instant::now();
     let mut machine = Machine::new(guest.config()?, |ram| Ok(SoftEngine::new(ram.shared(), caches)))

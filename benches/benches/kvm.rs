@@ -1,10 +1,11 @@
-//! The kvm engine beside the soft one: instructions a second in both rings, exits a second, going back to a moment.
+//! Compares the kvm engine with the soft engine: instructions per second in both rings, exits per second, restoring
+//! of moments.
 //!
-//! On a host whose `/dev/kvm` is software, ring 0 is slow on it, and figures of restores say little: `everett doctor` tells
-//! what kind of host it is. Without `/dev/kvm` nothing is measured.
+//! On a host whose `/dev/kvm` is software, ring 0 is slow, and the figures of restores are not representative.
+//! `everett doctor` shows which kind of host it is. Without `/dev/kvm` nothing is measured.
 //!
 //! `cargo bench -p benches --bench kvm [-- --json] [-- --runs N]`
-#![allow(clippy::disallowed_types)] // Measuring host time is what benches are for.
+#![allow(clippy::disallowed_types)] // Benches measure host time.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -24,27 +25,27 @@ use everett_vmm::machine::Moment;
 use everett_vmm::{ClockMode, Machine, MachineConfig, MachineError, ram};
 use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
-/// Pages that the guest draws from: a power of two.
+/// Number of pages from which the guest draws: a power of two.
 const PAGES: u64 = 1 << 15;
 /// Restores in a round.
 const RESTORES: usize = 50;
-/// Accesses to a port in a round.
+/// Port accesses in a round.
 const EXITS: u64 = 20_000;
-/// Instructions of a loop in a round of [`Guest::spinning`].
+/// Instructions in a round of [`Guest::spinning`].
 const PER_ROUND: u64 = 2;
-/// Shorter measurements say little: they are made again with more rounds.
+/// Minimum duration of a measurement, in seconds. Shorter ones are repeated with more rounds.
 const ENOUGH_S: f64 = 0.2;
 const ROUNDS_FIRST: u64 = 100_000;
 const ROUNDS_MAX: u64 = 10_000_000_000;
 
-/// As on hosts for which a kvm engine is: nothing is measured that it takes others.
+/// Properties of a fully capable host. The workarounds for others are not measured.
 const SOUND: Proved = Proved { branches: None, tsc: false, system_calls: true };
 
-/// What the count of one engine and of the other is of.
+/// Step of the machine's count on the kvm engine (exits) and on the soft engine (instructions).
 const ONE_EXIT: u64 = 1;
 const SOME_INSTRUCTIONS: u64 = 100;
 
-/// OUT to a port that nobody has, RCX times.
+/// OUT to a port without a device, RCX times.
 const ASKING: [u8; 7] = [
     0xe6, 0x80, // out 0x80, al
     0x48, 0xff, 0xc9, // dec rcx
@@ -91,7 +92,7 @@ fn run(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// A guest on an engine, ready to run.
+/// Creates an engine that is ready to run a guest.
 fn ready<E: Engine>(
     guest: &Guest,
     engine: impl Fn(&Arc<GuestMemoryMmap>) -> Result<E, String>,
@@ -103,7 +104,7 @@ fn ready<E: Engine>(
     Ok(engine)
 }
 
-/// Run a guest to its HLT: seconds, and how many devices it asked on the way.
+/// Runs a guest to its HLT. Returns seconds and the number of port writes.
 fn to_its_end(engine: &mut impl Engine) -> Result<(f64, u64), String> {
     let (start, mut asked) = (Instant::now(), 0);
     loop {
@@ -115,7 +116,7 @@ fn to_its_end(engine: &mut impl Engine) -> Result<(f64, u64), String> {
     }
 }
 
-/// Millions of instructions a second in a loop.
+/// Measures millions of instructions per second in a loop.
 fn mips<E: Engine>(
     ring: Ring,
     engine: impl Fn(&Arc<GuestMemoryMmap>) -> Result<E, String>,
@@ -142,7 +143,7 @@ fn exits_per_s<E: Engine>(
     Ok(asked as f64 / seconds)
 }
 
-/// Going back to a moment in place, from so many dirty pages.
+/// Measures restores of a moment in place, by number of dirty pages.
 fn restores(report: &mut Report, options: &Options, host: &Host) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let kernel = guest::kernel_in_batches(folder.path(), PAGES)?;
@@ -166,7 +167,7 @@ fn restores(report: &mut Report, options: &Options, host: &Host) -> Result<(), S
     Ok(())
 }
 
-/// A machine that waits for its first batch, and the moment there.
+/// Creates a machine that waits for its first batch, and its moment there.
 fn machine<E: Engine>(
     config: MachineConfig,
     pool: &Pool,
@@ -179,8 +180,8 @@ fn machine<E: Engine>(
     Ok((machine, moment))
 }
 
-/// Have the guest draw so many pages and write them, up to its access to a port or `step` counts behind it: it goes on for
-/// ever.
+/// Lets the guest draw and write `pages` pages. Stops it at most `step` counts after its port access; otherwise it
+/// would run forever.
 fn dirty<E: Engine>(machine: &mut Machine<E>, pages: u64, step: u64) -> Result<(), String> {
     let mut cpu = machine.cpu();
     cpu.gpr[1] = pages;
@@ -195,7 +196,7 @@ fn dirty<E: Engine>(machine: &mut Machine<E>, pages: u64, step: u64) -> Result<(
     Ok(())
 }
 
-/// The median of some restores, in microseconds.
+/// Returns the median duration of several restores, in microseconds.
 fn restored_us<E: Engine>(
     machine: &mut Machine<E>,
     root: &Moment,

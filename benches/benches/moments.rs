@@ -1,10 +1,11 @@
-//! What moments cost: going back, taking, branching in another worker, keeping many.
+//! Measures the costs of moments: restoring, taking, branching in another worker, keeping many.
 //!
-//! A guest of 256 MiB, all of it written once, dirties N uniformly random pages and is brought back, device state and
-//! caches included. Beside it, in the same run: QEMU's `loadvm` of a guest of that size, and a bare memcpy of the pages.
+//! A guest of 256 MiB, all of it written once, dirties N uniformly random pages and is restored, including device
+//! state and caches. In the same run, this is compared with QEMU's `loadvm` of a guest of that size, and with a bare
+//! memcpy of the pages.
 //!
 //! `cargo bench -p benches --bench moments [-- --json] [-- --runs N]`
-#![allow(clippy::disallowed_types)] // Measuring host time is what benches are for.
+#![allow(clippy::disallowed_types)] // Benches measure host time.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -23,22 +24,22 @@ use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::machine::{Moment, STATE_VERSION};
 use everett_vmm::{Machine, Until};
 
-/// Pages that the guest dirties: a power of two, so that a mask draws one.
+/// Number of pages that the guest dirties: a power of two, so that a mask selects one.
 const PAGES: u64 = 1 << 15;
 /// Restores in a round.
 const RESTORES: usize = 200;
-/// Cold ones: each costs a walk through the host's caches.
+/// Restores with cold caches in a round. Each needs a walk through the host's caches first.
 const COLD_RESTORES: usize = 20;
-/// Moments that workers go to.
+/// Moments to which workers are restored.
 const BRANCHES: u64 = 16;
-/// Moments that are kept at a time.
+/// Number of moments that are kept at a time.
 const KEPT: usize = 10_000;
-/// Of these, one after the other before the next starts at the root.
+/// Length of a chain of kept moments. Each chain starts at the root.
 const CHAIN: u64 = 50;
-/// Branches that come and go.
+/// Branches that are created and dropped.
 const CYCLES: usize = 100_000;
 
-/// Tells a process of this bench that it is the one that measures memory, on the root in this folder.
+/// Environment variable that makes a process of this bench measure memory, on the root in the given folder.
 const MEMORY_PART: &str = "EVERETT_BENCH_MEMORY_PART";
 
 const MIB: f64 = (1 << 20) as f64;
@@ -46,7 +47,8 @@ const MIB: f64 = (1 << 20) as f64;
 type Worker = Machine<SoftEngine>;
 
 fn main() -> ExitCode {
-    // Memory is measured in a process of its own: what this one has freed would be used again, and not be seen.
+    // Memory is measured in a separate process. Memory that this process has freed would be reused, which would hide
+    // the growth.
     let result = match std::env::var_os(MEMORY_PART) {
         Some(folder) => memory_part(Path::new(&folder)),
         None => run(&Options::parse()),
@@ -86,7 +88,7 @@ fn run(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// A moment with all memory written, on a base file, as the moments of booted worlds are.
+/// Creates a moment with all memory written, on a base file, like the moments of booted worlds.
 fn root(kernel: &Path, folder: &Path, pool: &Pool) -> Result<Moment, String> {
     let mut machine =
         Machine::soft(guest::config(kernel), CacheConfig::default()).map_err(|e| e.to_string())?;
@@ -97,7 +99,7 @@ fn root(kernel: &Path, folder: &Path, pool: &Pool) -> Result<Moment, String> {
     stored_root(folder)
 }
 
-/// The same from its files.
+/// Loads the root moment from its files.
 fn stored_root(folder: &Path) -> Result<Moment, String> {
     let base = BaseFile::open(&folder.join("root.base")).map_err(|e| e.to_string())?;
     let state = std::fs::read(folder.join("root.state")).map_err(|e| e.to_string())?;
@@ -110,7 +112,7 @@ fn start(kernel: &Path, moment: &Moment) -> Result<Worker, String> {
         .map_err(|e| e.to_string())
 }
 
-/// The median of `times` measurements, in microseconds.
+/// Returns the median of `times` measurements, in microseconds.
 fn median_us(times: usize, mut once: impl FnMut() -> Result<f64, String>) -> Result<f64, String> {
     let samples: Result<Vec<f64>, String> = (0..times).map(|_| once()).collect();
     Ok(Samples::from(samples?).median() * 1e6)
@@ -120,14 +122,14 @@ fn dirty(worker: &mut Worker, pages: u64) {
     worker.run(&Until::icount(worker.icount() + pages * INSTRUCTIONS_A_PAGE));
 }
 
-/// Let the guest draw other pages from here on.
+/// Makes the guest draw other pages from here on.
 fn draw(worker: &mut Worker, number: u64) {
     let mut cpu = worker.cpu();
     cpu.gpr[0] = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     worker.engine_mut().set_state(&cpu);
 }
 
-/// Seconds to go back after `pages` pages were dirtied.
+/// Returns the seconds that a restore takes after `pages` pages were dirtied.
 fn restored(
     worker: &mut Worker,
     root: &Moment,
@@ -143,7 +145,7 @@ fn restored(
     Ok(start.elapsed().as_secs_f64())
 }
 
-/// Seconds to take a moment after `pages` pages were dirtied.
+/// Returns the seconds that taking a moment takes after `pages` pages were dirtied.
 fn taken(worker: &mut Worker, root: &Moment, pages: u64, pool: &Pool) -> Result<f64, String> {
     worker.restore(root).map_err(|e| e.to_string())?;
     dirty(worker, pages);
@@ -152,7 +154,7 @@ fn taken(worker: &mut Worker, root: &Moment, pages: u64, pool: &Pool) -> Result<
     Ok(start.elapsed().as_secs_f64())
 }
 
-/// Seconds to copy `pages` random pages of the root, and nothing else.
+/// Returns the seconds that a bare copy of `pages` random pages of the root takes.
 fn copied(root: &Moment, pages: u64) -> f64 {
     let mut target: Vec<PageBytes> = vec![[0; 4096]; 1024];
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
@@ -176,8 +178,8 @@ fn copied(root: &Moment, pages: u64) -> f64 {
     seconds
 }
 
-/// A moment, so many dirty pages from the root, in a worker that has never seen it: one that is made for it, and one that is
-/// there and was at another such moment.
+/// Measures restoring a moment, `pages` dirty pages from the root, in a worker that has never seen it: in a new
+/// worker, and in an existing one that was at another such moment.
 fn branches(
     report: &mut Report,
     options: &Options,
@@ -218,7 +220,7 @@ fn branches(
     Ok(())
 }
 
-/// Many moments kept, and many that come and go: asked of a new process.
+/// Measures the memory of many kept moments, and its growth when many are created and dropped, in a new process.
 fn memory(report: &mut Report, folder: &Path) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let output = Command::new(program).env(MEMORY_PART, folder).stderr(Stdio::inherit()).output();
@@ -237,18 +239,19 @@ fn memory(report: &mut Report, folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Print bytes that the kept moments take, bytes of their distinct pages, and how much memory grows over the cycles.
+/// Prints the bytes that the kept moments take, the bytes of their distinct pages, and the growth of memory over the
+/// cycles.
 fn memory_part(folder: &Path) -> Result<(), String> {
     let kernel = folder.join("vmlinux");
     let (root, pool) = (stored_root(folder)?, Pool::default());
     let mut worker = start(&kernel, &root)?;
-    // Every page that the guest will write is the worker's own from here on.
+    // From here on, every page that the guest will write is a private page of the worker.
     dirty(&mut worker, PAGES * 12);
     worker.restore(&root).map_err(|e| e.to_string())?;
     let (before, pages) = (resident_bytes()?, pool.stats().pages);
     let mut kept = Vec::with_capacity(KEPT);
     for index in 0..KEPT as u64 {
-        // Each goes on from the one before; from time to time from the root with another draw, as a tree does.
+        // Each moment continues from the one before. Each chain begins at the root with another draw, as in a tree.
         if index.is_multiple_of(CHAIN) {
             worker.restore(&root).map_err(|e| e.to_string())?;
             draw(&mut worker, index + 1);
@@ -276,7 +279,7 @@ fn memory_part(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// `loadvm` of a guest of the same size, with its memory written, by the peer's own monitor.
+/// Measures `loadvm` of a guest of the same size, with its memory written, through QEMU's own monitor.
 fn qemu(report: &mut Report, options: &Options, folder: &Path) -> Result<(), String> {
     const QEMU: &str = "qemu-system-x86_64";
     const QEMU_IMG: &str = "qemu-img";

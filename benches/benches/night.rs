@@ -1,9 +1,10 @@
-//! Measures an exploration without its branches: the search, the journal and the commands that read it, on a scripted world.
+//! Measures an exploration without its branches: the search, the journal and the commands that read it, on a scripted
+//! world.
 //!
 //! `cargo bench -p benches --bench night [-- --branches 1000000] [-- --strategy NAME] [-- --whole] [-- --json]`
 //!
-//! The exploration is a process that is killed (`kill -9`) shortly before its end, and gone on with. Then `everett findings`,
-//! `everett report` and `everett show --digest` read what is there.
+//! The exploration is a process that is killed (`kill -9`) shortly before its end, and resumed. Then `everett
+//! findings`, `everett report` and `everett show --digest` read the results.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -21,11 +22,11 @@ use everett_tools::commands;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-/// Branches of the tree on which a choice at the beginning is timed.
+/// Number of branches of the small tree on which a choice is timed.
 const FEW: u64 = 1_000;
-/// Choices that are timed.
+/// Number of timed choices.
 const CHOICES: u32 = 100_000;
-/// Samples of a run.
+/// Number of samples of a run.
 const SAMPLES: u64 = 20;
 
 #[derive(Debug, Parser)]
@@ -33,7 +34,7 @@ struct Args {
     /// Branches
     #[arg(long, default_value_t = 20_000)]
     branches: u64,
-    /// How branches are chosen
+    /// Strategy by which branches are chosen
     #[arg(long, default_value = "novelty")]
     strategy: StrategyKind,
     /// Explore once more without being killed, and compare the digests
@@ -71,7 +72,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Explore, and say how it goes: a line for each sample, `begun` when the first branch is run, then the figures of the end.
+/// Explores and prints the progress: a line for each sample, `begun` when the first branch is run, and the final
+/// figures.
 fn explore(args: &Args, folder: &Path) -> anyhow::Result<()> {
     let clock = Stopwatch::start();
     let mut journal = night::journal(folder, args.strategy)?;
@@ -106,7 +108,7 @@ fn choice_ns(tree: &everett_explorer::search::Tree, strategy: StrategyKind) -> f
     clock.seconds() * 1e9 / f64::from(CHOICES)
 }
 
-/// This program, with other arguments.
+/// Returns a command that runs this program with other arguments.
 fn this(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap_or_default());
     command.args(arguments);
@@ -122,7 +124,7 @@ struct Told {
     digest: String,
 }
 
-/// Explore in a process of its own, which is killed after so many results.
+/// Explores in a separate process, which is killed after `kill_at` results.
 fn explored(args: &Args, folder: &Path, kill_at: u64) -> anyhow::Result<Told> {
     let branches = args.branches.to_string();
     let folder = folder.display().to_string();

@@ -1,4 +1,4 @@
-//! What a world of four machines costs its host, idle and under load: host CPU seconds for each second of vtime.
+//! Measures the host cost of a world of four machines, idle and under load: host CPU seconds per second of vtime.
 //!
 //! `cargo bench -p benches --bench world [-- --json] [-- --runs N]`
 
@@ -19,14 +19,14 @@ use std::process::ExitCode;
 
 /// Machines of the world.
 const NODES: usize = 4;
-/// How long an idle world is looked at, in nanoseconds of vtime: a minute.
+/// vtime for which an idle world is measured: a minute, in nanoseconds.
 const IDLE_NS: u64 = 60_000_000_000;
-/// How long a loaded one is.
+/// vtime for which a loaded world is measured, in nanoseconds.
 const LOAD_NS: u64 = 2_000_000_000;
-/// Before that, for programs to start.
+/// vtime before the measurement, for programs to start, in nanoseconds.
 const WARM_UP_NS: u64 = 500_000_000;
 const NS_PER_S: f64 = 1e9;
-/// A linear address that nobody has.
+/// A linear address that no program accesses.
 const NOBODYS: u64 = 0x1000;
 
 fn main() -> ExitCode {
@@ -61,7 +61,7 @@ fn run(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the machines do.
+/// Work of the machines.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Work {
     Nothing,
@@ -69,17 +69,17 @@ enum Work {
     Load,
 }
 
-/// What looks into the machines.
+/// Instrument that observes the machines.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Instrument {
     None,
-    /// Edges of code are noted.
+    /// Edges of code are recorded.
     Edges,
-    /// A word that nobody accesses is watched on each.
+    /// A word that no program accesses is watched on each machine.
     Watch,
 }
 
-/// The world file.
+/// Returns the text of the world file.
 fn world(work: Work) -> String {
     let mut text = String::new();
     for node in 0..NODES {
@@ -101,7 +101,7 @@ fn world(work: Work) -> String {
     text
 }
 
-/// Host CPU seconds a second of vtime, and instructions a host CPU second, of this world from *ready* on.
+/// Runs a world from *ready* on. Returns host CPU seconds per second of vtime, and instructions per host CPU second.
 fn cost(text: &str, for_ns: u64, instrument: Instrument) -> anyhow::Result<(f64, f64)> {
     let folder = tempfile::tempdir()?;
     let world = world_file::parse(text, &folder.path().join("world.toml"))?;

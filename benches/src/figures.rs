@@ -1,8 +1,8 @@
-//! Samples, figures, and the two ways to print them.
+//! Samples, figures, and their output as a table or as JSON.
 
 use serde::Serialize;
 
-/// Several measurements of one thing.
+/// Several measurements of one quantity.
 #[derive(Debug, Clone, Default)]
 pub struct Samples(Vec<f64>);
 
@@ -13,15 +13,15 @@ impl From<Vec<f64>> for Samples {
 }
 
 impl Samples {
-    /// Add one.
+    /// Adds a measurement.
     pub fn push(&mut self, value: f64) {
         self.0.push(value);
     }
-    /// Whether there are none.
+    /// True if there are no measurements.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    /// The middle one, or the mean of the two in the middle; NaN when there are none.
+    /// Returns the middle value, or the mean of the two in the middle; NaN if there are none.
     pub fn median(&self) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -31,34 +31,34 @@ impl Samples {
             n => f64::midpoint(sorted[n / 2 - 1], sorted[n / 2]),
         }
     }
-    /// Smallest and largest.
+    /// Returns the smallest and the largest value.
     pub fn range(&self) -> (f64, f64) {
         self.0.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &v| (low.min(v), high.max(v)))
     }
 }
 
-/// One figure of a bench.
+/// A figure of a bench.
 #[derive(Debug, Clone, Serialize)]
 pub struct Figure {
-    /// The bench.
+    /// Name of the bench.
     pub bench: &'static str,
-    /// Its name, for example `boot_soft_s`.
+    /// Name of the figure, for example `boot_soft_s`.
     pub metric: String,
-    /// The median.
+    /// Median.
     pub value: f64,
-    /// Its unit.
+    /// Unit.
     pub unit: &'static str,
-    /// The peer that it is held against.
+    /// Peer with which the figure is compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
-    /// This figure divided by the peer's.
+    /// Median divided by the peer's median.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
     #[serde(skip)]
     range: (f64, f64),
 }
 
-/// What a bench has to say.
+/// Figures of a bench, printed at its end.
 #[derive(Debug)]
 pub struct Report {
     bench: &'static str,
@@ -67,17 +67,17 @@ pub struct Report {
 }
 
 impl Report {
-    /// A report of a bench.
+    /// Creates an empty report.
     pub fn new(bench: &'static str, json: bool) -> Report {
         Report { bench, json, figures: Vec::new() }
     }
-    /// Say something to people.
+    /// Prints a note for people. Suppressed with JSON output.
     pub fn note(&self, text: &str) {
         if !self.json {
             println!("{text}");
         }
     }
-    /// Add a figure, held against a peer's samples if there are any.
+    /// Adds a figure, compared with a peer's samples if given.
     pub fn figure(
         &mut self,
         metric: &str,
@@ -100,7 +100,7 @@ impl Report {
             range: samples.range(),
         });
     }
-    /// Print all figures.
+    /// Prints all figures.
     pub fn print(&self) {
         if self.json {
             for figure in &self.figures {

@@ -1,4 +1,4 @@
-//! A guest of a few instructions that dirties pages at random: what a server does to its memory, without the server.
+//! A guest of a few instructions that dirties random pages, as a server does to its memory.
 
 use std::path::{Path, PathBuf};
 
@@ -7,13 +7,14 @@ use everett_vmm::boot::{SMALL_KERNEL_ENTRY, small_kernel};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{CodeAssembler, al, qword_ptr, r8, r9, r10, rax, rbx, rcx};
 
-/// The first page that it dirties: above its code, so that all of these are data.
+/// Number of the first page that the guest dirties. It is above the code, so that all dirtied pages are data.
 pub const FIRST_PAGE: u64 = 0x200_0000 >> 12;
-/// Instructions that one dirtied page takes.
+/// Instructions per dirtied page.
 pub const INSTRUCTIONS_A_PAGE: u64 = 10;
 
-/// The guest: for ever, a xorshift step, then a store to the page that it names. `pages` is a power of two. With `batches` it
-/// asks a port that nobody has whenever RCX has come to zero.
+/// Assembles the guest: an endless loop of a xorshift step and a store to the page that it selects. `pages` must be a
+/// power of two. With `batches`, the guest writes to a port without a device whenever RCX has been decremented to
+/// zero.
 fn code(pages: u64, batches: bool) -> Result<Vec<u8>, IcedError> {
     let mut a = CodeAssembler::new(64)?;
     let mut top = a.create_label();
@@ -40,18 +41,18 @@ fn code(pages: u64, batches: bool) -> Result<Vec<u8>, IcedError> {
     a.assemble(SMALL_KERNEL_ENTRY)
 }
 
-/// Its kernel file, written into `folder`.
+/// Writes the guest's kernel file into `folder` and returns its path.
 ///
 /// # Errors
-/// One line.
+/// Returns a one-line message if the file cannot be assembled or written.
 pub fn kernel(folder: &Path, pages: u64) -> Result<PathBuf, String> {
     file(folder, code(pages, false))
 }
 
-/// That of a guest that asks a port that nobody has after each RCX pages.
+/// Writes the kernel file of a guest that writes to a port without a device after each RCX pages.
 ///
 /// # Errors
-/// One line.
+/// Returns a one-line message if the file cannot be assembled or written.
 pub fn kernel_in_batches(folder: &Path, pages: u64) -> Result<PathBuf, String> {
     file(folder, code(pages, true))
 }
@@ -63,7 +64,7 @@ fn file(folder: &Path, code: Result<Vec<u8>, IcedError>) -> Result<PathBuf, Stri
     Ok(path)
 }
 
-/// A machine of 256 MiB with this kernel.
+/// Returns the configuration of a machine of 256 MiB with this kernel.
 pub fn config(kernel: &Path) -> MachineConfig {
     let mut config = MachineConfig::new(kernel);
     config.memory_bytes = 256 << 20;

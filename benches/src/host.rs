@@ -1,9 +1,9 @@
-//! What this process costs its host.
+//! Resources that this process uses on the host.
 
-/// Bytes of this process that are in the host's memory and in no file.
+/// Returns the size of this process's anonymous memory in RAM, in bytes.
 ///
 /// # Errors
-/// One line.
+/// Returns a one-line message if `/proc/self/status` cannot be read.
 pub fn resident_bytes() -> Result<u64, String> {
     let status = std::fs::read_to_string("/proc/self/status")
         .map_err(|error| format!("/proc/self/status: {error}"))?;
@@ -12,14 +12,14 @@ pub fn resident_bytes() -> Result<u64, String> {
     kib.map(|kib| kib << 10).ok_or_else(|| String::from("/proc/self/status has no RssAnon"))
 }
 
-/// CPU seconds that this process has used, user and system.
+/// Returns the CPU seconds that this process has used, user and system.
 #[must_use]
 pub fn cpu_s() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Push everything else out of the host's caches.
+/// Evicts all other data from the host's caches.
 #[derive(Debug)]
 pub struct CacheEvictor(Vec<u64>);
 
@@ -31,7 +31,7 @@ impl Default for CacheEvictor {
 }
 
 impl CacheEvictor {
-    /// Do it.
+    /// Walks through the buffer, which evicts all other data.
     pub fn evict(&mut self) {
         for line in self.0.chunks_mut(8) {
             line[0] = line[0].wrapping_mul(3);

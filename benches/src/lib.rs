@@ -1,4 +1,4 @@
-//! What the benches share: options, samples and their medians, and how figures are printed.
+//! Shared parts of the benches: options, samples and their medians, and printing of figures.
 //!
 //! Each bench under `benches/` measures Everett and its peers in turn, in one run, on one host, several times over, and
 //! prints medians and ratios. Nothing is asserted: these are measurements, not tests.
@@ -16,7 +16,7 @@ pub use figures::{Figure, Report, Samples};
 use std::fmt::Display;
 use std::process::ExitCode;
 
-/// The end of a bench's program: 2 and one line if it could not measure.
+/// Returns the exit code of a bench. On an error, prints one line and returns 2.
 pub fn end<E: Display>(bench: &str, result: Result<(), E>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,27 +1,27 @@
-//! Marks: lines by which a guest says on its console where a piece of work begins and ends.
+//! Marks: lines with which a guest reports on its console that a piece of work begins or ends.
 //!
-//! `everett-bench: begin NAME`, `everett-bench: end NAME` or `everett-bench: failed NAME`, `everett-bench: result TEXT` of
-//! what has just ended, and at last `everett-bench: done`. What else is on the console does not matter.
+//! `everett-bench: begin NAME`; `everett-bench: end NAME` or `everett-bench: failed NAME`; `everett-bench: result
+//! TEXT` for the work that has just ended; and finally `everett-bench: done`. Other output on the console is ignored.
 
-/// How a mark starts.
+/// Prefix of a mark.
 const START: &str = "everett-bench: ";
-/// No mark is as long; what is longer is cut.
+/// Maximum length of a line. Marks are shorter; longer lines are truncated.
 const LINE_BYTES_MAX: usize = 256;
 
-/// A piece of work, and what the host read off its clocks at both ends.
+/// A piece of work, with the readings of the host's clocks at both ends.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Span<T> {
-    /// The guest's name for it.
+    /// The guest's name of the work.
     pub name: String,
-    /// At its beginning.
+    /// Reading at the beginning.
     pub begin: T,
-    /// At its end.
+    /// Reading at the end.
     pub end: T,
-    /// What came of it: the same wherever the same guest runs.
+    /// Result of the work: the same on every machine that runs the same guest.
     pub result: String,
 }
 
-/// Listens to a console.
+/// Parser of a console's output.
 #[derive(Debug)]
 pub struct Marks<T> {
     line: Vec<u8>,
@@ -36,10 +36,10 @@ impl<T> Default for Marks<T> {
 }
 
 impl<T: Copy> Marks<T> {
-    /// Takes what the guest said, and the clocks when it was heard. True when the guest is done.
+    /// Takes output of the guest and the reading of the clocks when it arrived. Returns true when the guest is done.
     ///
     /// # Errors
-    /// The guest says that its work failed, or ends what it did not begin: one line.
+    /// Returns a one-line message if the guest reports that its work failed, or ends work that it did not begin.
     pub fn hear(&mut self, said: &[u8], now: T) -> Result<bool, String> {
         for &byte in said {
             if byte != b'\n' {
@@ -49,7 +49,7 @@ impl<T: Copy> Marks<T> {
                 continue;
             }
             let line = String::from_utf8_lossy(&std::mem::take(&mut self.line)).into_owned();
-            // A line of the kernel's may be before it.
+            // Kernel output may precede the mark on its line.
             if let Some((_, mark)) = line.split_once(START)
                 && self.mark(mark.trim_end(), now)?
             {
@@ -78,7 +78,7 @@ impl<T: Copy> Marks<T> {
         Ok(false)
     }
 
-    /// The pieces of work that have ended, in their order.
+    /// Returns the finished pieces of work, in their order.
     #[must_use]
     pub fn into_spans(self) -> Vec<Span<T>> {
         self.spans

@@ -1,7 +1,8 @@
-//! A scripted world that costs nothing: its branches are drawn from their paths, and look like those of a cluster of three.
+//! A scripted world for measuring the search: branches are drawn from their paths instead of executed, and resemble
+//! those of a cluster of three nodes.
 //!
-//! The search, the journal and the run directory are the real ones. A branch reaches about 900 points, nearly all of which other
-//! branches reach, too; one in eleven shows the finding of this world.
+//! The search, the journal and the run directory are the real ones. A branch reaches about 900 points, nearly all of
+//! which other branches reach, too. One branch in eleven has this world's finding.
 
 use std::collections::VecDeque;
 use std::num::NonZero;
@@ -17,25 +18,25 @@ use everett_host::time::CpuClock;
 
 use crate::host::resident_bytes;
 
-/// The root moment, in nanoseconds of vtime.
+/// vtime of the root moment, in nanoseconds.
 const ROOT_NS: u64 = 700_000_000;
-/// How long a branch is, in nanoseconds of vtime.
+/// Length of a branch, in nanoseconds of vtime.
 const SEGMENT_NS: u64 = 2_000_000_000;
-/// Branches on a timeline.
+/// Maximum number of branches on a timeline.
 const DEPTH: usize = 6;
 /// Distance of digests, in nanoseconds of vtime.
 const GRID_NS: u64 = 100_000_000;
 const IN_FLIGHT: u32 = 64;
-/// Types of events, events of a branch, and states that are usual.
+/// Number of types of events, of events in a branch, and of common states.
 const TYPES: u64 = 64;
 const EVENTS: u64 = 52;
 const STATES: u64 = 400;
-/// One branch in so many comes to a state that no other does.
+/// One branch in this many reaches a state that no other does.
 const STRANGE: u64 = 50;
-/// One branch in so many shows the finding.
+/// One branch in this many has the finding.
 const FOUND: u64 = 11;
 
-/// Header of the run directory of this world.
+/// Returns the header of this world's run directory.
 #[must_use]
 pub fn header(strategy: StrategyKind) -> Header {
     Header {
@@ -58,10 +59,10 @@ pub fn header(strategy: StrategyKind) -> Header {
     }
 }
 
-/// Begin a run of this world in a folder, or go on with the one that is there.
+/// Creates a run of this world in a folder, or resumes the existing one.
 ///
 /// # Errors
-/// See [`Journal`].
+/// Returns an error if [`Journal`] cannot create or resume the run.
 pub fn journal(folder: &Path, strategy: StrategyKind) -> Result<Journal, RunError> {
     match folder.join("run.json").exists() {
         true => Journal::resume(folder, &header(strategy)),
@@ -72,7 +73,7 @@ pub fn journal(folder: &Path, strategy: StrategyKind) -> Result<Journal, RunErro
 /// Cost of the search itself, without the scripted branches.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
-    /// Branches so far.
+    /// Number of branches so far.
     pub branches: u64,
     /// CPU time of the search so far, in nanoseconds.
     pub cpu_ns: u64,
@@ -80,25 +81,26 @@ pub struct Sample {
     pub resident_bytes: u64,
 }
 
-/// Runs scripted branches, and measures what the search takes between them.
+/// Worker that runs scripted branches and measures the search between them.
 pub struct Scripted {
     world: World,
     jobs: VecDeque<Job>,
-    /// Results come in another order than that of choices: of so many that wait, any is next.
+    /// Number of jobs that wait before a random one of them is finished, so that results do not arrive in the order
+    /// of choices.
     shuffled: usize,
     dice: u64,
     clock: CpuClock,
     cpu_ns: u64,
     results: u64,
     every: u64,
-    /// Called with each sample.
+    /// Callback for each sample.
     pub on_sample: Box<dyn FnMut(Sample)>,
-    /// Called with each number of results.
+    /// Callback for each result, with the number of results so far.
     pub on_result: Box<dyn FnMut(u64)>,
 }
 
 impl Scripted {
-    /// Takes a sample after each `every` results.
+    /// Creates workers that take a sample after each `every` results.
     #[must_use]
     pub fn new(every: u64) -> Scripted {
         Scripted {
@@ -115,10 +117,10 @@ impl Scripted {
         }
     }
 
-    /// Explore up to so many branches.
+    /// Explores up to `branches` branches.
     ///
     /// # Errors
-    /// The run directory cannot be written.
+    /// Returns an error if the run directory cannot be written.
     pub fn explore(
         &mut self,
         journal: Option<&mut Journal>,
@@ -181,15 +183,15 @@ impl Watch for Nobody {
     }
 }
 
-/// The points that branches reach.
+/// Points that branches can reach.
 struct World {
-    /// By the types of both events, and whether they are on two nodes.
+    /// Points for orders of events, indexed by the types of both events and by whether they are on two nodes.
     orders: Vec<(PointId, Point)>,
 }
 
-/// A stream of numbers.
+/// Advances a pseudo-random sequence.
 fn next(state: u64) -> u64 {
-    // Steele, Lea and Flood's SplitMix64.
+    // SplitMix64 by Steele, Lea and Flood.
     let mut z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -236,11 +238,11 @@ impl World {
         let (mut vtime_ns, mut last) = (begin_ns, 0);
         for _ in 0..EVENTS {
             vtime_ns += draw(2 * SEGMENT_NS / EVENTS);
-            // What happens is often what follows, and small numbers are common.
+            // An event is often followed by its successor type, and small type numbers are common.
             let kind = if draw(3) > 0 { (last + 1) % TYPES } else { draw(TYPES).min(draw(TYPES)) };
             last = kind;
             for &first in &seen {
-                // Most pairs come within one node; which ones come across depends on the pair.
+                // Most pairs occur within one node. The pair decides whether it occurs across two nodes instead.
                 let across = next(first * TYPES + kind) % 3 / 2;
                 let place = order(first, kind, across);
                 if let (Some(known), Some((id, point))) = (known.get_mut(place), self.orders.get(place))

@@ -1,5 +1,5 @@
-//! A night in short: an exploration of a scripted world that is killed again and again ends as if it had not been. The process that is
-//! killed is this program, which decides in its `main` which of the two it is.
+//! A short version of a night's exploration: a scripted world's exploration that is killed repeatedly ends as if it
+//! had not been. The killed process is this program, which decides in its `main` which role it has.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -11,9 +11,10 @@ use everett_explorer::search::strategy::StrategyKind;
 use libtest_mimic::{Arguments, Trial};
 
 const BRANCHES: u64 = 1_500;
-/// The most bytes that a branch takes on the disk.
+/// Maximum size of a branch on the disk, in bytes.
 const BRANCH_BYTES_MAX: u64 = 2_000;
-/// Where the other process is to explore, and after how many branches it is to say so. It runs a few more, and waits.
+/// Environment variables of the other process: the folder in which it explores, and the number of branches after
+/// which it reports. It then runs up to `MORE` further branches until it is killed.
 const FOLDER: &str = "EVERETT_TEST_NIGHT";
 const MOST: &str = "EVERETT_TEST_NIGHT_BRANCHES";
 const MORE: u64 = 40;
@@ -64,10 +65,10 @@ fn a_night_that_is_killed_ends_as_one_that_is_not() {
         let there = lines.map(Result::unwrap).any(|line| line == "there");
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(there, "it came to its branch {most}");
+        assert!(there, "the process did not report {most} branches");
     }
     let before = Reading::open(&run).unwrap().len();
-    // The last one that it told of need not have been written.
+    // The last branch that was reported need not have been written.
     let least: u64 = stops.iter().map(|most| most - 1).sum();
     let most = least + stops.len() as u64 * (MORE + 1);
     assert!((least..=most).contains(&before), "{before} branches are recorded");

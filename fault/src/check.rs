@@ -1,87 +1,87 @@
-//! The bounds of each fault's values, which hold whoever made the fault.
+//! Bounds of each fault's values, enforced for hand-written and drawn faults alike.
 //!
-//! Not here: whether the nodes, disks and units that it names exist, which depends on the world.
+//! Not here: the check that the named nodes, disks and units exist, which depends on the world.
 
 use std::ops::RangeInclusive;
 
 use super::distribution::DistributionError;
 use super::{Distribution, Fault, PPM, Ppm};
 
-/// A link's bandwidth, in bits a second: slower ones would need days for one frame.
+/// Allowed bandwidth of a link, in bits per second. On a slower link one frame would take days.
 pub const BITS_PER_S: RangeInclusive<u64> = 1_000..=1_000_000_000_000;
-/// What may be left of a CPU's speed, in parts per million. A CPU that stands still is a pause.
+/// Allowed remaining speed of a slowed CPU, in parts per million. A CPU that stands still is a pause instead.
 pub const SLOW_CPU_PPM: RangeInclusive<Ppm> = 1_000..=PPM;
-/// How wrong a clock may run, in parts per million, either way.
+/// Maximum clock drift in either direction, in parts per million.
 pub const CLOCK_DRIFT_PPM_MAX: i32 = 500_000;
-/// How far a clock may be set, in nanoseconds, either way: 366 days.
+/// Maximum clock step in either direction, in nanoseconds: 366 days.
 pub const CLOCK_STEP_NS_MAX: i64 = 366 * 86_400 * 1_000_000_000;
-/// How many bits may flip at once.
+/// Allowed number of bits that flip at once.
 pub const BIT_ROT_BITS: RangeInclusive<u32> = 1..=65_536;
-/// Mean instructions from one stall to the next.
+/// Allowed mean number of instructions from one stall to the next.
 pub const STALL_EVERY_INSTRUCTIONS: RangeInclusive<u64> = 1_000..=1_000_000_000_000;
-/// The longest stall, in nanoseconds: a second. What takes longer is a pause.
+/// Maximum length of a stall, in nanoseconds: one second. A longer stop is a pause instead.
 pub const STALL_NS_MAX: u64 = 1_000_000_000;
-/// The least time between two changes of priorities, in nanoseconds: each is a request to the agent.
+/// Minimum time between two changes of priorities, in nanoseconds. Each change is a request to the agent.
 pub const PRIORITIES_EVERY_NS_MIN: u64 = 1_000_000;
-/// The most arguments of a command, its program included.
+/// Maximum number of a command's arguments, including the program.
 pub const ARGUMENTS_MAX: usize = 1_024;
-/// The most bytes of a command's arguments together.
+/// Maximum total size of a command's arguments, in bytes.
 pub const ARGV_BYTES_MAX: usize = 8 << 10;
 
-/// A value out of its bounds, and which of the fault's it is.
+/// A fault's value that is out of its bounds, with the name of the field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {what}")]
 pub struct FieldError {
-    /// The value's name, as plans have it.
+    /// Name of the field, as written in plans.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// Description of the violated bound.
     pub what: FaultError,
 }
 
-/// What is wrong with a value.
+/// Reason why a value is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
-    /// A number that is too small or too large.
+    /// A number outside its allowed range.
     #[error("must be from {least} to {most} {unit}, not {found}")]
     Bounds {
-        /// The number.
+        /// The number that was given.
         found: i128,
-        /// The least that is allowed.
+        /// Least allowed value.
         least: i128,
-        /// The most that is allowed.
+        /// Greatest allowed value.
         most: i128,
-        /// What is counted.
+        /// Unit of the number.
         unit: &'static str,
     },
-    /// No distribution.
+    /// An invalid distribution.
     #[error(transparent)]
     Distribution(#[from] DistributionError),
-    /// A distribution that gives times which are too short.
+    /// A distribution whose least time is too short.
     #[error("gives times down to {found} ns: at least {least} ns are needed")]
     Short {
-        /// The least time that it gives.
+        /// Least time that the distribution gives, in nanoseconds.
         found: u64,
-        /// The least that is allowed.
+        /// Least allowed time, in nanoseconds.
         least: u64,
     },
-    /// A distribution that gives times which are too long.
+    /// A distribution whose greatest time is too long.
     #[error("gives times up to {found} ns: at most {most} ns are allowed")]
     Long {
-        /// The greatest time that it gives.
+        /// Greatest time that the distribution gives, in nanoseconds.
         found: u64,
-        /// The greatest that is allowed.
+        /// Greatest allowed time, in nanoseconds.
         most: u64,
     },
-    /// No program in an argument vector.
+    /// An argument vector without a program: it is empty, or its first element is.
     #[error("the first element must name a program")]
     NoProgram,
-    /// An argument vector that no kernel takes.
+    /// An argument vector that is too long or contains a NUL byte.
     #[error("at most {ARGUMENTS_MAX} arguments with {ARGV_BYTES_MAX} bytes together, none of them NUL")]
     Arguments,
 }
 
 impl Fault {
-    /// Every value that is out of its bounds, in the order of the fault's fields.
+    /// Returns every value that is out of its bounds, in the order of the fault's fields.
     #[must_use]
     pub fn problems(&self) -> Vec<FieldError> {
         let mut found = Vec::new();

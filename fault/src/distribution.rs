@@ -1,35 +1,35 @@
-//! How long something takes: drawn from a distribution, with integers only, so that a draw is the same on every host.
+//! Distributions of times. Draws use integers only, so that a draw is the same on every host.
 
 use rand_chacha::rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
-/// Points of a [`Distribution::Quantiles`].
+/// Maximum number of points of a [`Distribution::Quantiles`].
 pub const QUANTILES_MAX: usize = 64;
-/// The longest time that a distribution gives: a day, in nanoseconds.
+/// Maximum time that a distribution gives, in nanoseconds: one day.
 pub const TIME_NS_MAX: u64 = 86_400_000_000_000;
 
 /// A distribution of times in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Distribution {
-    /// Always the same.
+    /// The same time for each draw.
     Constant(u64),
-    /// Evenly from the first to the second, both included.
+    /// Uniform between the first and the second time, both included.
     Uniform(u64, u64),
-    /// By its quantiles: pairs of parts per million, ascending from 0 to 1,000,000, and times, never descending; straight
-    /// lines between them.
+    /// Quantiles as pairs of (parts per million, time), linearly interpolated. The parts per million ascend from 0 to
+    /// 1,000,000; the times never descend.
     Quantiles(Vec<(u32, u64)>),
 }
 
-/// Why a distribution is none.
+/// Reason why a distribution is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DistributionError {
-    /// A time beyond the bound.
+    /// A time above [`TIME_NS_MAX`].
     #[error("{0} ns: at most a day ({TIME_NS_MAX} ns)")]
     TooLong(u64),
-    /// The least is above the greatest.
+    /// A uniform distribution whose first time is above its second.
     #[error("uniform from {0} to {1} ns: the first must not be above the second")]
     Empty(u64, u64),
-    /// Quantiles that are none.
+    /// Quantiles that are too few, too many, out of order, or do not span 0 to 1,000,000 ppm.
     #[error(
         "quantiles: 2 to {QUANTILES_MAX} pairs that ascend from 0 to 1000000 ppm, with times that never descend"
     )]
@@ -37,10 +37,10 @@ pub enum DistributionError {
 }
 
 impl Distribution {
-    /// Whether it is one.
+    /// Checks that the distribution is valid.
     ///
     /// # Errors
-    /// It is not: why.
+    /// Returns an error if a time exceeds [`TIME_NS_MAX`], a uniform range is empty, or the quantiles are malformed.
     pub fn check(&self) -> Result<(), DistributionError> {
         let most = match self {
             Distribution::Constant(ns) => *ns,
@@ -60,7 +60,7 @@ impl Distribution {
         if most > TIME_NS_MAX { Err(DistributionError::TooLong(most)) } else { Ok(()) }
     }
 
-    /// The least time, in nanoseconds.
+    /// Returns the least time that can be drawn, in nanoseconds.
     #[must_use]
     pub fn least(&self) -> u64 {
         match self {
@@ -69,7 +69,7 @@ impl Distribution {
         }
     }
 
-    /// The greatest time, in nanoseconds.
+    /// Returns the greatest time that can be drawn, in nanoseconds.
     #[must_use]
     pub fn most(&self) -> u64 {
         match self {
@@ -78,10 +78,11 @@ impl Distribution {
         }
     }
 
-    /// Draw a time. Each draw takes one number from the stream, whatever the distribution.
+    /// Draws a time in nanoseconds. Each draw takes one 64-bit number from the stream, whatever the distribution.
     pub fn draw(&self, rng: &mut impl Rng) -> u64 {
         let number = rng.next_u64();
-        // The number as a fraction of 2^64, of a span that is far below it: the error of an even draw is far below 1 ppm.
+        // Scales the number, read as a fraction of 2^64, to a span. Spans are far below 2^64, so the bias is far
+        // below 1 ppm.
         let part = |span: u64| ((u128::from(number) * u128::from(span)) >> 64) as u64;
         match self {
             Distribution::Constant(ns) => *ns,
@@ -89,7 +90,7 @@ impl Distribution {
                 least.saturating_add(part(most.saturating_sub(*least).saturating_add(1)))
             }
             Distribution::Quantiles(points) => {
-                // In 2^-32 parts of a part per million.
+                // Position in units of 2^-32 ppm.
                 let at = ((u128::from(number) * u128::from(super::PPM)) >> 32) as u64;
                 let above =
                     points.partition_point(|p| u64::from(p.0) << 32 <= at).clamp(1, points.len().max(2) - 1);
@@ -125,7 +126,7 @@ mod tests {
         let uniform = draws(&Distribution::Uniform(10, 13));
         for value in 10..=13 {
             let count = uniform.iter().filter(|&&ns| ns == value).count();
-            // Four standard deviations.
+            // Bounds of four standard deviations.
             assert!((9_650..=10_350).contains(&count), "{value}: {count}");
         }
         assert_eq!((uniform[0], uniform[39_999]), (10, 13));
@@ -157,7 +158,7 @@ mod tests {
     const PPM: u32 = crate::PPM;
 
     proptest! {
-        /// No distribution panics, checked or not, and one draw takes one number.
+        /// Drawing never panics, even from an invalid distribution, and each draw takes one number.
         #[test]
         fn any_draws(points in prop::collection::vec((any::<u32>(), any::<u64>()), 0..6), a: u64, b: u64, seed: [u8; 32]) {
             for distribution in [Distribution::Uniform(a, b), Distribution::Quantiles(points.clone()), Distribution::Constant(a)] {

@@ -1,10 +1,10 @@
-//! The faults by name, and what is true of every fault of a kind.
+//! Kinds of faults, and the properties that all faults of a kind share.
 
 use serde::{Deserialize, Serialize};
 
 use super::Fault;
 
-/// Which fault it is, without its values. The order is the catalogue's.
+/// Kind of a fault, without its values. The order is that of the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the variants of Fault, which say it")]
@@ -34,7 +34,7 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
-    /// All of them.
+    /// All kinds, in the order of the catalogue.
     pub const ALL: [FaultKind; 22] = [
         FaultKind::Latency,
         FaultKind::Loss,
@@ -60,7 +60,7 @@ impl FaultKind {
         FaultKind::Command,
     ];
 
-    /// Its name in plans, world files and reports.
+    /// Returns the kind's name in plans, world files and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -89,13 +89,13 @@ impl FaultKind {
         }
     }
 
-    /// The kind of this name.
+    /// Returns the kind with the given name.
     #[must_use]
     pub fn named(name: &str) -> Option<FaultKind> {
         FaultKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Whether it goes on until something ends it. What does not is over in the instant in which it is done.
+    /// True if the fault lasts until it is ended. All others take effect in a single instant.
     #[must_use]
     pub const fn lasts(self) -> bool {
         !matches!(
@@ -108,7 +108,7 @@ impl FaultKind {
         )
     }
 
-    /// Whether it needs the guest's agent, and with it a node that is on and executes.
+    /// True if the fault needs the guest's agent, and so a node that is powered on and executes.
     #[must_use]
     pub const fn needs_agent(self) -> bool {
         matches!(self, FaultKind::ClockStep | FaultKind::Priorities | FaultKind::Reseed | FaultKind::Command)
@@ -116,7 +116,7 @@ impl FaultKind {
 }
 
 impl Fault {
-    /// Which it is.
+    /// Returns the fault's kind.
     #[must_use]
     pub fn kind(&self) -> FaultKind {
         match self {

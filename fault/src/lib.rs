@@ -1,18 +1,19 @@
-//! The catalogue of faults, as data: what can be done to a world. When it is done, and for how long, is a plan's business.
+//! The catalogue of faults, as plain data. The times at which faults happen, and for how long, belong to fault plans.
 //!
-//! Everything is done to machines and to the wire. Only what says so needs the guest's help, through its agent.
+//! Faults act on machines and on the wire. Only the faults marked "through the agent" need the guest's help.
 //!
-//! - `kind`: the faults by name, and what is true of all of a kind
-//! - `check`: the bounds of each fault's values
-//! - `links`: which directions of which links a network fault is about
-//! - `distribution`: how long something takes
+//! - `kind`: the kinds of faults, and the properties that all faults of a kind share
+//! - `check`: bounds of each fault's values
+//! - `links`: the link directions that a network fault affects
+//! - `distribution`: distributions of times
 //! - `limits`: bounds of a world
 //!
-//! Not here: the form in which people write faults, and plans (`everett-explorer`).
+//! Not here: the text form of faults, and plans (`everett-explorer`).
 //!
 //! **Invariants.**
 //! - A fault is plain data with integers only, so that it means the same on every host.
-//! - Its stored form depends on its type alone (no untagged or internally tagged enums), so that moments can hold faults.
+//! - The stored form depends on the type alone (no untagged or internally tagged enums), so that moments can hold
+//!   faults.
 
 pub mod check;
 pub mod distribution;
@@ -27,204 +28,204 @@ pub use distribution::Distribution;
 pub use kind::FaultKind;
 pub use links::{Group, Links};
 
-/// Parts per million: how often something happens to a frame or a request.
+/// Parts per million: the probability that something happens to a frame or a request.
 pub type Ppm = u32;
-/// Always.
+/// A probability of one.
 pub const PPM: Ppm = 1_000_000;
 
-/// One fault. Names of nodes are those of the world.
+/// A fault with its values. Node names are those of the world.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
-    /// Frames take longer, by a drawn time each.
+    /// Adds a drawn latency to each frame.
     Latency {
-        /// Where.
+        /// Affected links.
         links: Links,
-        /// How much longer, in nanoseconds.
+        /// Additional latency, in nanoseconds.
         extra: Distribution,
     },
-    /// Frames are lost.
+    /// Loses frames.
     Loss {
-        /// Where.
+        /// Affected links.
         links: Links,
-        /// How many.
+        /// Share of frames that are lost.
         ppm: Ppm,
     },
-    /// Frames arrive twice.
+    /// Delivers frames twice.
     Duplicate {
-        /// Where.
+        /// Affected links.
         links: Links,
-        /// How many.
+        /// Share of frames that are duplicated.
         ppm: Ppm,
     },
-    /// Frames are overtaken by later ones.
+    /// Holds frames back, so that later ones overtake them.
     Reorder {
-        /// Where.
+        /// Affected links.
         links: Links,
-        /// How many are held back.
+        /// Share of frames that are held back.
         ppm: Ppm,
-        /// For how long, in nanoseconds.
+        /// Time that a frame is held back, in nanoseconds.
         hold: Distribution,
     },
-    /// A bit of a frame flips on its way.
+    /// Flips a bit of a frame in transit.
     Corrupt {
-        /// Where.
+        /// Affected links.
         links: Links,
-        /// How many frames.
+        /// Share of frames that are corrupted.
         ppm: Ppm,
     },
-    /// Links are slower.
+    /// Limits the bandwidth of links.
     Bandwidth {
-        /// Where.
+        /// Affected links.
         links: Links,
-        /// What is left, in bits a second.
+        /// Remaining bandwidth, in bits per second.
         bits_per_s: u64,
     },
-    /// Nothing gets through.
+    /// Lets no frame through, or delays every frame.
     Partition {
-        /// Where.
+        /// Affected links.
         links: Links,
-        /// What becomes of the frames.
+        /// Treatment of the frames.
         mode: PartitionMode,
     },
-    /// A node's card neither sends nor receives; what is on its way waits until the end.
+    /// Stops a node's network card from sending and receiving. Frames in transit wait until the fault ends.
     Clog {
-        /// Which node.
+        /// Affected node.
         node: String,
     },
-    /// A node loses power: what its disks had not flushed is lost, torn or kept, as it comes.
+    /// Cuts a node's power. Writes that its disks had not flushed are lost, torn or kept, as drawn.
     PowerLoss {
-        /// Which node.
+        /// Affected node.
         node: String,
-        /// How it starts again when the fault ends; `None`: it stays off for good.
+        /// Kind of the restart when the fault ends. `None` leaves the node off for good.
         restart: Option<Restart>,
-        /// Sectors may be torn inside. Correct software relies on whole ones.
+        /// True if sectors may be torn internally. Correct software relies on whole sectors.
         tear_sectors: bool,
     },
-    /// A node is reset: its memory is lost, its disks are not. It starts again at once.
+    /// Resets a node: its memory is lost, its disks are not. The node starts again at once.
     Reset {
-        /// Which node.
+        /// Affected node.
         node: String,
-        /// How.
+        /// Kind of the restart.
         restart: Restart,
     },
-    /// A node executes nothing while the world goes on.
+    /// Stops a node's execution while the world goes on.
     Pause {
-        /// Which node.
+        /// Affected node.
         node: String,
     },
-    /// A node's CPU is slower.
+    /// Slows down a node's CPU.
     SlowCpu {
-        /// Which node.
+        /// Affected node.
         node: String,
-        /// What is left of its speed, in parts per million.
+        /// Remaining speed, in parts per million.
         ppm: Ppm,
     },
-    /// Requests to a disk fail.
+    /// Fails requests to a disk.
     DiskError {
-        /// Which disk.
+        /// Affected disk.
         disk: DiskName,
-        /// Which requests.
+        /// Affected kind of requests.
         requests: Requests,
-        /// How many of them.
+        /// Share of these requests that fail.
         ppm: Ppm,
     },
-    /// Requests to a disk take longer.
+    /// Adds a drawn latency to each request to a disk.
     DiskLatency {
-        /// Which disk.
+        /// Affected disk.
         disk: DiskName,
-        /// How much longer, in nanoseconds.
+        /// Additional latency, in nanoseconds.
         extra: Distribution,
     },
-    /// A disk has no room for blocks that were never written: such writes fail.
+    /// Fails writes to blocks that were never written, as a full disk does.
     DiskFull {
-        /// Which disk.
+        /// Affected disk.
         disk: DiskName,
     },
-    /// Bits of a disk flip, in sectors that were written.
+    /// Flips bits of a disk, in sectors that were written.
     BitRot {
-        /// Which disk.
+        /// Affected disk.
         disk: DiskName,
-        /// How many.
+        /// Number of bits.
         bits: u32,
     },
-    /// A node's clock runs fast or slow.
+    /// Makes a node's clock run fast or slow.
     ClockDrift {
-        /// Which node.
+        /// Affected node.
         node: String,
-        /// By how much, in parts per million; negative is slow.
+        /// Drift in parts per million. Negative is slow.
         ppm: i32,
     },
-    /// A node's CLOCK_REALTIME is set forward or back, as NTP would. Through the agent.
+    /// Sets a node's CLOCK_REALTIME forward or back, as NTP would. Through the agent.
     ClockStep {
-        /// Which node.
+        /// Affected node.
         node: String,
-        /// By how much, in nanoseconds.
+        /// Step in nanoseconds.
         step_ns: i64,
     },
-    /// Time is stolen from a node at drawn instructions, so that whatever runs there is preempted.
+    /// Steals time from a node at drawn instructions, so that the running program is preempted.
     Stalls {
-        /// Which node.
+        /// Affected node.
         node: String,
-        /// Instructions from one to the next: drawn evenly from 1 to twice this.
+        /// Mean number of instructions between stalls. Each gap is drawn uniformly from 1 to twice this number.
         every_instructions: u64,
-        /// How long each is, in nanoseconds.
+        /// Length of each stall, in nanoseconds.
         stall: Distribution,
     },
-    /// The threads of a unit get drawn real-time priorities, which change at drawn times. Through the agent.
+    /// Gives the threads of a unit drawn real-time priorities, which change at drawn times. Through the agent.
     Priorities {
-        /// Which node.
+        /// Affected node.
         node: String,
-        /// Which unit's threads.
+        /// Unit whose threads are affected.
         unit: String,
-        /// From one change to the next, in nanoseconds.
+        /// Time between two changes, in nanoseconds.
         every: Distribution,
     },
-    /// The guest's kernel draws its randomness anew. Through the agent.
+    /// Reseeds the random generator of the guest's kernel. Through the agent.
     Reseed {
-        /// Which node.
+        /// Affected node.
         node: String,
     },
-    /// A command of the user's runs. Through the agent.
+    /// Runs a command of the user. Through the agent.
     Command {
-        /// On which node.
+        /// Node on which the command runs.
         node: String,
         /// Program and arguments.
         argv: Vec<String>,
     },
 }
 
-/// What becomes of frames at a partition.
+/// Treatment of frames during a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartitionMode {
-    /// They are lost.
+    /// The frames are lost.
     Drop,
-    /// They wait and go on when the partition ends.
+    /// The frames wait until the partition ends.
     Hold,
-    /// They arrive, each a second later.
+    /// Each frame arrives one second later.
     Slow,
 }
 
-/// How a node starts again.
+/// The way a node starts again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Restart {
-    /// From the stored restart point, which costs the host nothing: kernel and agent are up there, nothing else is.
+    /// From the stored restart point, at no cost to the host: kernel and agent are running there, and nothing else.
     Warm,
     /// By executing the whole boot.
     Cold,
 }
 
-/// A disk of a node.
+/// A data disk of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskName {
-    /// Which node's.
+    /// Node that has the disk.
     pub node: String,
-    /// Which of its data disks, from 0, in the order of the world file.
+    /// Index of the data disk, from 0, in the order of the world file.
     pub disk: u32,
 }
 
-/// Which requests to a disk fail.
+/// Kind of requests to a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Requests {
@@ -234,12 +235,12 @@ pub enum Requests {
     Write,
     /// Flushes.
     Flush,
-    /// All.
+    /// All requests.
     All,
 }
 
 impl Fault {
-    /// The one node that it is done to; `None` if it is done to links.
+    /// Returns the single node that the fault acts on, or `None` if it acts on links.
     #[must_use]
     pub fn node(&self) -> Option<&str> {
         match self {
@@ -268,7 +269,7 @@ impl Fault {
         }
     }
 
-    /// The disk that it is done to, if it is.
+    /// Returns the disk that the fault acts on, if any.
     #[must_use]
     pub fn disk(&self) -> Option<&DiskName> {
         match self {
@@ -280,7 +281,7 @@ impl Fault {
         }
     }
 
-    /// The links that it is done to, if it is.
+    /// Returns the links that the fault acts on, if any.
     #[must_use]
     pub fn links(&self) -> Option<&Links> {
         match self {

@@ -1,6 +1,6 @@
-//! Bounds of a world that fault plans are checked against.
+//! Bounds of a world, against which fault plans are checked.
 
-/// Nodes of a world, which are the ports of its wire.
+/// Maximum number of nodes of a world. Each node is a port of the wire.
 pub const NODES_MAX: usize = 64;
-/// Network faults that last at one time.
+/// Maximum number of network faults that are active at one time.
 pub const NETWORK_FAULTS_MAX: usize = 256;

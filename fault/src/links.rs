@@ -1,20 +1,20 @@
-//! Which directions of which links.
+//! Sets of link directions.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// Some nodes by name.
+/// A set of nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Group {
-    /// All of the world.
+    /// All nodes of the world.
     All,
-    /// These.
+    /// The nodes with these names.
     Nodes(BTreeSet<String>),
 }
 
 impl Group {
-    /// Whether a node is in it.
+    /// True if the node is in the group.
     #[must_use]
     pub fn contains(&self, node: &str) -> bool {
         match self {
@@ -24,26 +24,26 @@ impl Group {
     }
 }
 
-/// Frames from one group of nodes to another, and back if both ways are meant. Frames inside of one group are among them
-/// when a node is in both.
+/// Directed links from one group of nodes to another, and optionally back. A link within one group is included if
+/// both of its nodes are in both groups.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Links {
-    /// Who sends.
+    /// Senders.
     pub from: Group,
-    /// Who receives.
+    /// Receivers.
     pub to: Group,
-    /// The other direction, too.
+    /// True if the reverse direction is included.
     pub both_ways: bool,
 }
 
 impl Links {
-    /// All of them.
+    /// Returns all links, in both directions.
     #[must_use]
     pub fn all() -> Links {
         Links { from: Group::All, to: Group::All, both_ways: true }
     }
 
-    /// Whether frames from `sender` to `receiver` are meant.
+    /// True if frames from `sender` to `receiver` are included.
     #[must_use]
     pub fn contains(&self, sender: &str, receiver: &str) -> bool {
         self.from.contains(sender) && self.to.contains(receiver)

@@ -1,4 +1,4 @@
-//! Ctrl-C: the first asks for a clean end, the second ends the process.
+//! Handling of Ctrl-C: the first signal requests a clean end, the second ends the process.
 
 use std::io;
 use std::sync::Arc;
@@ -6,22 +6,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-/// Whether somebody wants us to end. Clones are the same.
+/// Flag that is set when the operator asks the process to end. Clones share the flag.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
-/// The exit status of a process that SIGINT ended, as shells have it.
+/// Exit status of a process that SIGINT ended, by the convention of shells.
 const STATUS_INTERRUPTED: i32 = 130;
 
 impl Interrupt {
-    /// Take over SIGINT and SIGTERM.
+    /// Installs handlers for SIGINT and SIGTERM.
     ///
     /// # Errors
-    /// The system refuses.
+    /// Returns an error if the system refuses a handler.
     pub fn install() -> io::Result<Interrupt> {
         let interrupt = Interrupt::default();
         for signal in [SIGINT, SIGTERM] {
-            // In this order: the second signal finds the flag set.
+            // The order matters: the handler registered first ends the process if the flag is already set, so only a
+            // second signal does.
             signal_hook::flag::register_conditional_shutdown(
                 signal,
                 STATUS_INTERRUPTED,
@@ -32,12 +33,12 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// As if a signal had come.
+    /// Sets the flag as a signal would.
     pub fn raise(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a signal came.
+    /// True if a signal came.
     #[must_use]
     pub fn wanted(&self) -> bool {
         self.0.load(Ordering::Relaxed)

@@ -1,10 +1,10 @@
 //! The host that Everett runs on.
 //!
-//! - [`doctor`]: its cores, memory and tools, and what small guests show about its `/dev/kvm`
+//! - [`doctor`]: checks cores, memory and tools, and probes `/dev/kvm` with small guests
 //! - [`time`]: the one place that reads the host's clock, for progress and figures about speed
 //! - [`interrupt`]: Ctrl-C
 //!
-//! Not here: which engine follows from what the host can do (`everett-session`).
+//! Not here: the choice of an engine based on what the host can do (`everett-session`).
 
 pub mod doctor;
 pub mod interrupt;

@@ -1,45 +1,46 @@
-//! Host time, for progress and for figures about speed. Nothing that a run decides may come from here, but for the leaks
-//! that tests plant on purpose.
+//! Host time, for progress and for figures about speed. No decision of a run may depend on it, except through the
+//! leaks that tests plant on purpose.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::{Duration, Instant, SystemTime};
 
-/// What a planted leak lets through: the nanoseconds of the host's clock.
+/// Returns the subsecond nanoseconds of the host's clock: the nondeterminism that a planted leak lets through.
 #[must_use]
 pub fn noise() -> u32 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.subsec_nanos())
 }
 
-/// Seconds since 1970, by the host's clock.
+/// Returns seconds since 1970 by the host's clock.
 #[must_use]
 pub fn unix_s() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// Host time since it was made.
+/// Measures host time since its creation.
 #[derive(Debug, Clone, Copy)]
 pub struct Stopwatch(Instant);
 
 impl Stopwatch {
-    /// Starts now.
+    /// Starts the stopwatch.
     #[must_use]
     pub fn start() -> Stopwatch {
         Stopwatch(Instant::now())
     }
 
-    /// How long ago it was started.
+    /// Returns the host time since the start.
     #[must_use]
     pub fn elapsed(self) -> Duration {
         self.0.elapsed()
     }
 
-    /// [`Stopwatch::elapsed`] in seconds.
+    /// Returns [`Stopwatch::elapsed`] in seconds.
     #[must_use]
     pub fn seconds(self) -> f64 {
         self.elapsed().as_secs_f64()
     }
 
-    /// Sleep until this many nanoseconds have passed since the start, or `enough` says so.
+    /// Sleeps until `ns` nanoseconds have passed since the start or `enough` returns true. `enough` is polled every
+    /// 50 ms.
     pub fn wait_for_ns(self, ns: u64, enough: impl Fn() -> bool) {
         const NAP: Duration = Duration::from_millis(50);
         loop {
@@ -52,18 +53,18 @@ impl Stopwatch {
     }
 }
 
-/// CPU time of this thread since it was made: what a branch cost, for figures.
+/// Measures CPU time of the current thread since its creation, for the cost of branches in figures.
 #[derive(Debug, Clone, Copy)]
 pub struct CpuClock(Duration);
 
 impl CpuClock {
-    /// Starts now.
+    /// Starts the clock.
     #[must_use]
     pub fn start() -> CpuClock {
         CpuClock(CpuClock::now())
     }
 
-    /// Nanoseconds since the start, of the thread that started it.
+    /// Returns nanoseconds of CPU time since the start. Must be called on the thread that started the clock.
     #[must_use]
     pub fn elapsed_ns(self) -> u64 {
         u64::try_from(CpuClock::now().saturating_sub(self.0).as_nanos()).unwrap_or(u64::MAX)

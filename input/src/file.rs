@@ -1,7 +1,7 @@
-//! Files that users name: world files, locks, fault plans, kernels, archives.
+//! Reading files that users name: world files, locks, fault plans, kernels, archives.
 //!
-//! **Invariants.** Only regular files are opened. Opening never blocks, reading never takes more than the caller's bound,
-//! and every error names the file.
+//! **Invariants.** Only regular files are opened. Opening never blocks, reading never takes more than the caller's
+//! bound, and every error names the file.
 
 use std::fs::{File, FileType, Metadata};
 use std::io::{self, Read};
@@ -10,25 +10,25 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
-/// Why a file that a user named cannot be read.
+/// Error from reading a file that a user named.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {reason}", path.display())]
 pub struct Error {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// Reason of the failure.
     pub reason: Reason,
 }
 
 impl Error {
-    /// True if there is no such file.
+    /// True if the file does not exist.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         matches!(&self.reason, Reason::Io(error) if error.kind() == io::ErrorKind::NotFound)
     }
 }
 
-/// For callers that name the file themselves.
+/// Drops the path, for callers that name the file themselves.
 impl From<Error> for io::Error {
     fn from(error: Error) -> io::Error {
         match error.reason {
@@ -38,19 +38,19 @@ impl From<Error> for io::Error {
     }
 }
 
-/// What is wrong with a file.
+/// Reason why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Reason {
-    /// The operating system refuses.
+    /// The operating system returned an error.
     #[error("{}", in_words(.0))]
     Io(io::Error),
-    /// It is no regular file.
+    /// The path names something other than a regular file.
     #[error("this is {0}, and a regular file is needed")]
     Kind(&'static str),
-    /// It is longer than the caller's bound.
+    /// The file is longer than the caller's bound.
     #[error("more than {0} bytes, which is the most for this file")]
     TooLong(u64),
-    /// Its bytes are not UTF-8.
+    /// The file is not UTF-8. Holds the first invalid line, counted from 1.
     #[error("not UTF-8 text in line {0}")]
     NotText(usize),
 }
@@ -58,25 +58,26 @@ pub enum Reason {
 /// Opens a regular file for reading.
 ///
 /// # Errors
-/// The file is missing, unreadable, or not a regular file.
+/// Returns an error if the file is missing, unreadable, or not a regular file.
 pub fn open(path: &Path) -> Result<(File, Metadata), Error> {
     let failed = |reason| Error { path: path.to_owned(), reason };
     let io_failed = |error| failed(Reason::Io(error));
-    // Opening a device may already do something, and so may waiting for a FIFO's other end: look first.
+    // Checked before opening: opening a device can have effects, and opening a FIFO blocks until its other end is
+    // opened.
     check(&std::fs::metadata(path).map_err(io_failed)?).map_err(failed)?;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| io_failed(error.into()))?;
     let file = File::from(file);
-    // The name may have been given to something else since.
+    // Checked again: the path may have been replaced since.
     let metadata = file.metadata().map_err(io_failed)?;
     check(&metadata).map_err(failed)?;
     Ok((file, metadata))
 }
 
-/// Reads all of a regular file, of at most `bytes_max` bytes.
+/// Reads a whole regular file of at most `bytes_max` bytes.
 ///
 /// # Errors
-/// As [`open`]; the file is longer than `bytes_max`.
+/// Returns an error if [`open`] fails or the file is longer than `bytes_max`.
 pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Error> {
     let failed = |reason| Error { path: path.to_owned(), reason };
     let (file, metadata) = open(path)?;
@@ -84,7 +85,7 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Error> {
         return Err(failed(Reason::TooLong(bytes_max)));
     }
     let mut bytes = Vec::new();
-    // The file may grow while it is read, and files of /proc have a length of 0.
+    // The file may grow while it is read, and files in /proc report a length of 0.
     let read = file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes);
     read.map_err(|error| failed(Reason::Io(error)))?;
     if bytes.len() as u64 > bytes_max {
@@ -93,10 +94,10 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Reads all of a regular file of UTF-8 text, of at most `bytes_max` bytes.
+/// Reads a whole regular file of UTF-8 text of at most `bytes_max` bytes.
 ///
 /// # Errors
-/// As [`read`]; the file is not UTF-8.
+/// Returns an error if [`read`] fails or the file is not UTF-8.
 pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, Error> {
     String::from_utf8(read(path, bytes_max)?).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
@@ -105,7 +106,7 @@ pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, Error> {
     })
 }
 
-/// The reason of an I/O error in words, without the operating system's error number.
+/// Returns the reason of an I/O error in words, without the operating system's error number.
 #[must_use]
 pub fn in_words(error: &io::Error) -> String {
     match error.kind() {
@@ -182,7 +183,7 @@ mod tests {
                 .to_string()
                 .ends_with("file: more than 9 bytes, which is the most for this file")
         );
-        // A link is as good as its file, and the length that /proc tells is not believed.
+        // A symbolic link is followed, and the length that /proc reports is not trusted.
         std::os::unix::fs::symlink(&path, folder.path().join("link")).unwrap();
         assert_eq!(read_text(&folder.path().join("link"), u64::MAX).unwrap(), "0123456789");
         assert!(matches!(

@@ -1,11 +1,12 @@
-//! Foreign text (of guests, packages, paths, errors) made safe to show.
+//! Making foreign text (from guests, packages, paths, errors) safe to show.
 //!
-//! **Invariant.** What a terminal could obey, and what could make a text look like another one, is shown as an escape:
-//! C0 and C1 controls, DEL, marks and overrides of the writing direction, separators of lines, the byte order mark.
+//! **Invariant.** Characters that a terminal could obey, or that could disguise a text as another one, are shown as
+//! escapes: C0 and C1 controls, DEL, marks and overrides of the writing direction, line separators, the byte order
+//! mark, tag characters.
 
-/// True if the character is shown as an escape, in every output.
+/// True if the character is shown as an escape in every output.
 fn hidden(c: char) -> bool {
-    // The last range are tags, which no terminal shows.
+    // The last range is the tag characters, which no terminal shows.
     c.is_control()
         || matches!(
             c,
@@ -14,13 +15,13 @@ fn hidden(c: char) -> bool {
         )
 }
 
-/// Returns the text for one line of a terminal. Tabs stay.
+/// Returns the text made safe for one line of a terminal. Tabs stay.
 #[must_use]
 pub fn printable(text: &str) -> String {
     escaped(text, |c| c == '\t')
 }
 
-/// Returns the text for one line of a report or an error. Tabs become escapes.
+/// Returns the text made safe for one line of a report or an error message. Tabs become escapes.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     escaped(text, |_| false)
@@ -38,8 +39,9 @@ fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
     safe
 }
 
-/// Returns a line of our own for a terminal: colours (SGR sequences, `ESC [ 1 ; 3 1 m`) stay, every other control
-/// becomes an escape. Foreign text in the line must have been through [`printable`]; this catches what was not.
+/// Returns one of Everett's own lines made safe for a terminal. Colours (SGR sequences, `ESC [ 1 ; 3 1 m`) stay;
+/// every other control becomes an escape. Foreign text in the line must already have passed through [`printable`];
+/// this function is a second barrier.
 #[must_use]
 pub fn painted(line: &str) -> String {
     let mut safe = String::with_capacity(line.len());
@@ -61,19 +63,19 @@ pub fn painted(line: &str) -> String {
     safe
 }
 
-/// Length of the SGR sequence at the beginning of a text.
+/// Returns the length in bytes of the SGR sequence at the beginning of a text, if it begins with one.
 fn colour(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\u{1b}[")?;
     let end = parameters.find(|c: char| !c.is_ascii_digit() && c != ';')?;
     parameters[end..].starts_with('m').then_some("\u{1b}[".len() + end + 1)
 }
 
-/// Returns JSON with hidden characters escaped as `\u` and four digits. Serializers leave C1 controls as they are.
+/// Returns JSON with hidden characters escaped as `\u` and four digits. Serializers do not escape C1 controls.
 #[must_use]
 pub fn json(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
-        // Outside of its strings JSON has no hidden characters but white space.
+        // Outside of strings, JSON contains no hidden characters other than white space.
         if hidden(c) && !matches!(c, '\n' | '\r' | '\t') {
             for unit in c.encode_utf16(&mut [0; 2]) {
                 safe.push_str(&format!("\\u{unit:04x}"));
@@ -85,15 +87,16 @@ pub fn json(text: &str) -> String {
     safe
 }
 
-/// A console's bytes on their way to a terminal: lines stay lines, and all else is escaped as in [`printable`].
+/// Filter for console bytes on their way to a terminal. Line ends stay; everything else is escaped as in
+/// [`printable`].
 #[derive(Debug, Clone, Default)]
 pub struct Console {
-    /// Bytes of a character, or a carriage return, whose other part has not come yet.
+    /// Incomplete input kept for the next call: part of a UTF-8 character, or a carriage return.
     held: Vec<u8>,
 }
 
 impl Console {
-    /// Returns what the terminal may get of these bytes.
+    /// Returns the safe text for the given bytes, without an incomplete end, which is kept for the next call.
     pub fn take(&mut self, bytes: &[u8]) -> String {
         let mut all = std::mem::take(&mut self.held);
         all.extend_from_slice(bytes);
@@ -104,7 +107,7 @@ impl Console {
     }
 }
 
-/// How many bytes at the end need more to be told: an unfinished character, or a carriage return.
+/// Returns the number of bytes at the end that are incomplete: part of a UTF-8 character, or a carriage return.
 fn unfinished(bytes: &[u8]) -> usize {
     if bytes.ends_with(b"\r") {
         return 1;
@@ -112,7 +115,7 @@ fn unfinished(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Ok(_) => 0,
         Err(_) => {
-            // At most three bytes wait for a fourth; only the end of the text is looked at.
+            // An incomplete character has at most three bytes, so only these are checked.
             let last = (1..=bytes.len().min(3)).find(|back| bytes[bytes.len() - back] & 0xc0 != 0x80);
             last.filter(|back| {
                 std::str::from_utf8(&bytes[bytes.len() - back..])

@@ -1,4 +1,4 @@
-//! What lies under an image: its content before anything was written. Immutable, and shared by all that build on it.
+//! Bases of images: immutable initial content, shared by all images that build on it.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 use crate::file::{BaseDigest, BaseFile};
 use crate::page::{PageBytes, PageHash};
 
-/// What lies under an image.
+/// Initial content of an image.
 #[derive(Debug)]
 pub enum Base {
-    /// Zeroes, of any length.
+    /// All zeroes, of any length.
     Zero,
     /// A mapped file.
     File(BaseFile),
 }
 
 impl Base {
-    /// The content of a page; `None`: zeroes. So is everything beyond the end.
+    /// Returns the content of a page, or `None` if it is all zeroes. Pages beyond the end are zeroes.
     #[inline]
     pub fn page(&self, index: u64) -> Option<&PageBytes> {
         match self {
@@ -24,7 +24,7 @@ impl Base {
             Base::File(file) => file.page(index),
         }
     }
-    /// The hash of a page that is not zero.
+    /// Returns the hash of a page, or `None` if it is all zeroes.
     #[inline]
     pub fn hash(&self, index: u64) -> Option<PageHash> {
         match self {
@@ -32,28 +32,28 @@ impl Base {
             Base::File(file) => file.hash(index),
         }
     }
-    /// How many pages it has. Zeroes have none of their own.
+    /// Returns the number of pages. [`Base::Zero`] has 0.
     pub fn pages(&self) -> u64 {
         match self {
             Base::Zero => 0,
             Base::File(file) => file.pages(),
         }
     }
-    /// What names it in files; zeroes need no name.
+    /// Returns the digest that identifies the base in files. [`Base::Zero`] has none.
     pub fn digest(&self) -> Option<BaseDigest> {
         match self {
             Base::Zero => None,
             Base::File(file) => Some(file.digest()),
         }
     }
-    /// The file and the offset in bytes at which its pages can be mapped, if there is one.
+    /// Returns the file and the offset in bytes at which the pages can be mapped, if the base is a file.
     pub fn mapping(&self) -> Option<(Arc<File>, u64)> {
         match self {
             Base::Zero => None,
             Base::File(file) => Some((Arc::clone(file.file()), file.data_offset())),
         }
     }
-    /// The pages that are not zero, ascending.
+    /// Iterates over the numbers of pages that are not all zeroes, ascending.
     pub fn present(&self) -> impl Iterator<Item = u64> + '_ {
         let file = match self {
             Base::Zero => None,
@@ -61,7 +61,7 @@ impl Base {
         };
         file.into_iter().flatten()
     }
-    /// Whether both have the same content, as far as names tell.
+    /// True if both are the same object or have the same digest, and so the same content.
     pub fn same(&self, other: &Base) -> bool {
         std::ptr::eq(self, other) || self.digest() == other.digest()
     }

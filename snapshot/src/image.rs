@@ -1,9 +1,11 @@
-//! All of a memory, or of a disk in blocks of 4 KiB: what was written ([`Tree`]) over what was there before ([`Base`]).
+//! Images of a memory, or of a disk in blocks of 4 KiB: the written pages ([`Tree`]) over the initial content
+//! ([`Base`]).
 //!
-//! A clone is O(1) and is what a fork is. Going from one image to another costs what differs ([`Image::differing`]).
+//! Cloning is O(1), and a fork of a world clones its images. Comparing two images costs what differs
+//! ([`Image::differing`]).
 //!
-//! **Invariants.** An entry of the tree is never what the base has anyway: a page that is written back to its first content
-//! costs nothing, and an explicit zero is only where the base is not zero. All entries are below `pages`.
+//! **Invariants.** A tree entry always differs from the base: a page that is written back to its initial content
+//! costs nothing, and an explicit zero exists only where the base is not zero. All entries are below `pages`.
 
 use std::fmt;
 use std::iter::Peekable;
@@ -13,7 +15,7 @@ use crate::base::Base;
 use crate::page::{PageBytes, PageHash, PageRef, PageSource, Pool, is_zero};
 use crate::tree::{Entry, Iter, Tree};
 
-/// An image.
+/// Content of a memory or disk as numbered pages.
 #[derive(Clone)]
 pub struct Image {
     base: Arc<Base>,
@@ -22,16 +24,16 @@ pub struct Image {
 }
 
 impl Image {
-    /// Zeroes.
+    /// Creates an image of `pages` zero pages.
     pub fn zero(pages: u64) -> Image {
         Image { base: Arc::new(Base::Zero), delta: Tree::new(), pages }
     }
-    /// A base as it is, with its number of pages (none, if it is [`Base::Zero`]).
+    /// Creates an unmodified image of a base, with the base's number of pages (0 for [`Base::Zero`]).
     pub fn on(base: Arc<Base>) -> Image {
         let pages = base.pages();
         Image { base, delta: Tree::new(), pages }
     }
-    /// `delta` over a base. Entries that say what the base has anyway are dropped, and so are those beyond `pages`.
+    /// Creates an image of `delta` over a base. Entries equal to the base and entries beyond `pages` are dropped.
     pub fn from_parts(base: Arc<Base>, pages: u64, delta: &Tree) -> Image {
         let mut image = Image { base, delta: Tree::new(), pages };
         for (index, entry) in delta.iter().take_while(|&(index, _)| index < pages) {
@@ -40,24 +42,24 @@ impl Image {
         image
     }
 
-    /// How many pages there are, zeroes included.
+    /// Returns the number of pages, including zeroes.
     pub fn pages(&self) -> u64 {
         self.pages
     }
-    /// What lies under it.
+    /// Returns the base.
     pub fn base(&self) -> &Arc<Base> {
         &self.base
     }
-    /// What was written, where it differs from the base.
+    /// Returns the written pages that differ from the base.
     pub fn delta(&self) -> &Tree {
         &self.delta
     }
-    /// The entries of [`Image::delta`], by ascending page number.
+    /// Iterates over the entries of [`Image::delta`] by ascending page number.
     pub fn delta_pages(&self) -> Iter<'_> {
         self.delta.iter()
     }
 
-    /// The content of a page; `None`: zeroes. So is everything beyond the end.
+    /// Returns the content of a page, or `None` if it is all zeroes. Pages beyond the end are zeroes.
     #[inline]
     pub fn page(&self, index: u64) -> Option<&PageBytes> {
         match self.delta.get(index) {
@@ -66,36 +68,36 @@ impl Image {
             None => self.base.page(index),
         }
     }
-    /// The hash of a page that is not zero.
+    /// Returns the hash of a page, or `None` if it is all zeroes.
     #[inline]
     pub fn hash(&self, index: u64) -> Option<PageHash> {
         hash_of(self.delta.get(index), &self.base, index)
     }
-    /// The pages that are not zero, by ascending number, with hash and content.
+    /// Iterates over the nonzero pages by ascending number, with hash and content.
     pub fn present(&self) -> impl Iterator<Item = (u64, PageHash, &PageBytes)> {
         Merged { base: self.base.present().peekable(), delta: self.delta.iter().peekable() }
             .filter_map(|index| Some((index, self.hash(index)?, self.page(index)?)))
     }
 
-    /// Set a page. Returns its hash; zeroes have none.
+    /// Sets a page. Returns its hash, or `None` for zeroes.
     ///
     /// # Panics
-    /// When there is no such page.
+    /// Panics if `index` is not below [`Image::pages`].
     pub fn set(&mut self, pool: &Pool, index: u64, content: &PageBytes) -> Option<PageHash> {
         let hash = PageHash::of_nonzero(content);
         self.set_hashed(pool, index, hash, content);
         hash
     }
 
-    /// The same for a caller who knows the hash (`None`: zeroes), which is believed.
+    /// Sets a page whose hash the caller knows (`None` for zeroes). The hash is trusted.
     ///
     /// # Panics
-    /// When there is no such page.
+    /// Panics if `index` is not below [`Image::pages`].
     pub fn set_hashed(&mut self, pool: &Pool, index: u64, hash: Option<PageHash>, content: &PageBytes) {
         assert!(index < self.pages, "page {index} of an image of {} pages", self.pages);
         debug_assert_eq!(hash.is_none(), is_zero(content), "zeroes, and only they, have no hash");
         if self.hash(index) == hash {
-            // Nothing is copied for what is there already.
+            // The page already has this content, so nothing is copied.
             return;
         }
         let page =
@@ -107,7 +109,7 @@ impl Image {
         }
     }
 
-    /// Set an entry unless it is what is there already.
+    /// Sets an entry, or removes it if it equals the base.
     pub(crate) fn put(&mut self, index: u64, entry: Entry) {
         let hash = entry_hash(&entry);
         if self.base.hash(index) == hash {
@@ -117,9 +119,9 @@ impl Image {
         }
     }
 
-    /// Call `f` with the number of each page whose content differs, ascending. On one base this costs what was written in
-    /// either image since they parted; on different bases, all pages that are not zero. Pages beyond the end of the
-    /// shorter image count as zeroes.
+    /// Calls `f` with the number of each page whose content differs, ascending. Pages beyond the end of the shorter
+    /// image count as zeroes. On a common base, the cost is that of the pages written in either image since they
+    /// diverged; on different bases, that of all nonzero pages.
     pub fn differing(&self, other: &Image, mut f: impl FnMut(u64)) {
         if self.base.same(&other.base) {
             self.delta.diff(&other.delta, |index, mine, theirs| {
@@ -175,7 +177,7 @@ impl fmt::Debug for Image {
     }
 }
 
-/// The page numbers of a base and of a tree over it, ascending, each once.
+/// Iterator over the page numbers of a base and of a tree over it, ascending, each number once.
 struct Merged<'a, B: Iterator<Item = u64>> {
     base: Peekable<B>,
     delta: Peekable<Iter<'a>>,

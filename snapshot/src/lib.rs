@@ -1,21 +1,21 @@
-//! Pages, not machines: images of guest memory and of disks as persistent maps, a store of moments under a budget, files.
+//! Pages and images of guest memory and disks as persistent maps, a store of moments under a budget, and their files.
 //!
 //! Map, from the bottom up:
 //! - [`page`]: immutable 4 KiB pages, each content stored once ([`Pool`])
-//! - [`tree`]: a persistent map from page number to page, copied along the path that changes
+//! - [`tree`]: a persistent map from page number to page; changes copy the path to the changed node
 //! - [`file`](mod@file): files of pages, checked, written atomically; bases on disk
-//! - [`base`](mod@base): what lies under an image: zeroes or a mapped file
-//! - [`image`]: a base under a tree: all of a memory or of a disk, cheap to fork and to compare
+//! - [`base`](mod@base): the initial content of an image: zeroes or a mapped file
+//! - [`image`]: a base under a tree: a whole memory or disk, cheap to fork and to compare
 //! - [`store`]: values that can be derived again from their parents, kept within a budget of bytes
 //! - [`moment`]: moments on disk
 //!
-//! Not here: registers and devices (a moment's state is bytes that the caller reads), where dirty pages come from, what is
-//! worth keeping.
+//! Not here: registers and devices (a moment's state is opaque bytes), the source of dirty pages, and the choice of
+//! what to keep.
 //!
 //! **Invariants.**
-//! - Content is a function of the calls: no host time, no unordered iteration, no randomness. When a page is freed, whether
-//!   two images share it, and what the store evicts never shows in any content.
-//! - A page of zeroes is never stored and has no hash; equal hashes (blake3) mean equal pages.
+//! - Content is a function of the calls: no host time, no unordered iteration, no randomness. The time at which a
+//!   page is freed, sharing between images, and evictions from the store never affect any content.
+//! - A page of zeroes is never stored and has no hash. Equal hashes (blake3) mean equal pages.
 //! - All types are `Send` and `Sync`.
 //! - Files are hostile until they are verified: damage ends in an error that names the file, never in a panic.
 

@@ -1,7 +1,7 @@
-//! Writers that are killed and disks that are full: files are there whole or not at all, and nothing stored is lost.
+//! Tests of killed writers and full disks: files exist completely or not at all, and stored data is never lost.
 //!
-//! The failing writer is this program as a process of its own: it has no harness that would take its `main`, and decides
-//! there which of the two it is.
+//! The failing writer is this program as a separate process. The test has no harness, so that `main` can decide which
+//! role to take.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use everett_snapshot::{BaseFile, Image, MomentFile, PAGE, Pool};
 use libtest_mimic::{Arguments, Trial};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The variable that tells a process of this program which folder it is to fail in.
+/// Environment variable that makes a process of this program the failing child, in the given folder.
 const FOLDER: &str = "EVERETT_TEST_FOLDER";
 
-/// What a child does.
+/// Arguments that select the child's task.
 const WRITE: &str = "write";
 const FILL_THE_DISK: &str = "fill-the-disk";
 
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// `number` decides the content; about 200 KiB that hardly compress.
+/// Creates an image of about 200 KiB that hardly compress; `number` decides the content.
 fn image(pool: &Pool, number: u64) -> Image {
     let mut image = Image::zero(64);
     let mut state = number + 1;
@@ -89,7 +89,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// This program as a child. Signals that `ignored` names do not kill it.
+/// Returns a command that runs this program as a child. The signals named by `ignored` do not kill it.
 fn child(what: &str, folder: &Path, ignored: &str) -> Command {
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("trap '' {ignored}; exec \"$0\" \"$@\""));
@@ -167,13 +167,13 @@ fn fill_the_disk(folder: &Path) {
     }
     check_base(&base, &before);
     check_moment(&moment, &before);
-    // With room, the same calls succeed, and replace what was there.
+    // With enough space, the same calls succeed and replace the earlier files.
     BaseFile::write(&base, &after).unwrap();
     MomentFile::write(&moment, &info, &parts).unwrap();
     println!("failed {failures} times");
 }
 
-/// The disk is one that has no room beyond a limit for each file, which a kernel gives to anybody who asks for it.
+/// A full disk is simulated by a limit on file sizes, which any process can set for its children.
 fn a_full_disk_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let pool = Pool::default();

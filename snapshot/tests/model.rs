@@ -1,4 +1,4 @@
-//! Images, store and pool as a machine uses them, against full copies of everything.
+//! Comparison of images, store and pool, used as a machine uses them, with full copies of everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ const PAGE_COST: u64 = 4096;
 
 type Copy = Vec<PageBytes>;
 
-/// What happens to one of two machines.
+/// An operation on one of two machines.
 #[derive(Debug, Clone)]
 enum Step {
     /// The CPU fills a page.
@@ -20,7 +20,7 @@ enum Step {
     /// A device writes a few bytes of a page.
     Device(usize, usize, u8),
     Snapshot,
-    /// The other machine goes to where this one's last moment is.
+    /// The other machine restores this machine's last moment.
     Fork,
     Restore(prop::sample::Index),
     Forget(prop::sample::Index),
@@ -28,7 +28,7 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
-    // Few contents, so that pages come back to earlier ones; 0 makes zeroes.
+    // Few contents, so that pages return to earlier ones. Byte 0 makes zeroes.
     let step = prop_oneof![
         6 => (0..PAGES, 0u8..5).prop_map(|(page, byte)| Step::Fill(page, byte)),
         4 => (0..PAGES, 0..PAGE, 0u8..3).prop_map(|(page, at, byte)| Step::Device(page, at, byte)),
@@ -41,7 +41,7 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
     proptest::collection::vec((0usize..2, step), 1..120)
 }
 
-/// A machine: its memory, the image that this was at its last moment, and what was written since.
+/// A machine: its memory, its image at the last moment, and the pages written since.
 struct Machine {
     live: Copy,
     image: Image,
@@ -50,7 +50,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// Go to an image, by copying what differs.
+    /// Restores an image by copying the differing pages.
     fn restore(&mut self, key: u32, target: &Image) {
         let mut changed = std::mem::take(&mut self.dirty);
         self.image.differing(target, |index| {
@@ -94,7 +94,7 @@ fn copies_differ(a: &Copy, b: &Copy) -> Vec<u64> {
 
 fn run(base: &Arc<Base>, first: Copy, steps: Vec<(usize, Step)>) -> Result<(), TestCaseError> {
     let pool = Pool::default();
-    // Moments by key: what was written between the parent and it, to derive it again, and a full copy.
+    // Moments by key: the pages written between the parent and the moment, to derive it again, and a full copy.
     let mut journal: BTreeMap<u32, (Vec<(u64, PageBytes)>, Copy)> = BTreeMap::new();
     let mut store: Store<u32, Image> = Store::new(20 * PAGE_COST);
     let root = Image::from_parts(Arc::clone(base), PAGES as u64, &everett_snapshot::Tree::new());
@@ -135,7 +135,7 @@ fn run(base: &Arc<Base>, first: Copy, steps: Vec<(usize, Step)>) -> Result<(), T
                 );
                 let bytes = differing.len() as u64 * PAGE_COST;
                 let cost = writes.len() as u64;
-                // A parent may have been forgotten: then this is a root.
+                // If the parent has been forgotten, the moment becomes a root.
                 let parent = store.knows(&machine.at).then_some(machine.at);
                 store.insert(next, parent, cost, bytes, machine.image.clone()).unwrap();
                 journal.insert(next, (writes, machine.live.clone()));
@@ -191,7 +191,7 @@ fn run(base: &Arc<Base>, first: Copy, steps: Vec<(usize, Step)>) -> Result<(), T
     Ok(())
 }
 
-/// A base of which some pages are zero, and its content.
+/// Returns a base with some zero pages, and its content.
 fn base_file() -> (tempfile::TempDir, Arc<Base>, Copy) {
     let folder = tempfile::tempdir().unwrap();
     let (pool, mut image) = (Pool::default(), Image::zero(PAGES as u64));
@@ -240,7 +240,7 @@ fn different_bases_are_compared_by_content() {
         }
         prop_assert_eq!(differing(&a, &b), copies_differ(&copy_a, &copy_b));
         prop_assert_eq!(differing(&b, &a), copies_differ(&copy_a, &copy_b));
-        // The same base, pools of their own.
+        // The same base with another pool.
         let mut c = Image::on(Arc::clone(&base));
         for (index, content) in copy_b.iter().enumerate() {
             c.set(&pools[1], index as u64, content);

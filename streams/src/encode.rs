@@ -1,4 +1,4 @@
-//! The encoding from which keys are derived.
+//! Encoding from which keys are derived.
 
 /// Contexts of blake3's key derivation, one for each step from a seed to a stream.
 pub(super) mod context {
@@ -8,11 +8,11 @@ pub(super) mod context {
     pub(crate) const PURPOSE: &str = "everett 2 key of a purpose";
 }
 
-/// Derives a key from parts. Each part is preceded by its length, so no two lists of parts have one encoding.
+/// Derives a key from a list of parts. Each part is preceded by its length, so no two lists have the same encoding.
 pub(super) struct Encoder(blake3::Hasher);
 
 impl Encoder {
-    /// An encoder for one of the contexts.
+    /// Creates an encoder for one of the contexts.
     pub(super) fn new(context: &str) -> Encoder {
         Encoder(blake3::Hasher::new_derive_key(context))
     }

@@ -1,12 +1,17 @@
-//! Randomness: one ChaCha20 stream for each purpose of each owner, so that drawing more from one moves no other.
+//! Random numbers: one ChaCha20 stream for each purpose of each owner. Drawing more from one stream does not affect
+//! the others.
 //!
-//! Map: here: [`Lineage`] and [`Streams`]; `owner`: who has streams; `purpose`: what they are for; `encode`: how keys are derived.
+//! - this file: [`Lineage`] and [`Streams`]
+//! - `owner`: the owners of streams
+//! - `purpose`: the purposes of streams
+//! - `encode`: the derivation of keys
 //!
-//! A stream's key is derived in steps, each in a domain of its own, with every part preceded by its length:
-//! seed -> lineage -> lineage of a child, for each fork -> key of an owner -> key of a purpose. So no name of a node can be
-//! mistaken for another owner, nor an owner for a purpose.
+//! A stream's key is derived in steps: seed -> lineage -> lineage of a child, for each fork -> key of an owner -> key
+//! of a purpose. Each step has its own domain, and every part is preceded by its length. Therefore no node name can
+//! be mistaken for another owner, and no owner for a purpose.
 //!
-//! A position is the key *and* the word position; both are state. Nothing that decides what a guest computes draws from anywhere else.
+//! A stream's position is its key *and* its word position; both are state. Everything that decides a guest's
+//! computation draws from these streams only.
 
 mod encode;
 mod owner;
@@ -22,12 +27,12 @@ use encode::{Encoder, context};
 pub use owner::{Owner, OwnerKind};
 pub use purpose::{LinkDraw, Purpose};
 
-/// The root of all keys of a timeline: a function of its seed and of the forks behind it.
+/// Root of all keys of a timeline: a function of its seed and of the forks that led to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lineage([u8; 32]);
 
 impl Lineage {
-    /// The lineage of a timeline without forks.
+    /// Returns the lineage of a timeline without forks.
     #[must_use]
     pub fn new(seed: u64) -> Lineage {
         let mut encoder = Encoder::new(context::SEED);
@@ -35,7 +40,7 @@ impl Lineage {
         Lineage(encoder.key())
     }
 
-    /// The lineage of this child of a fork at `vtime_ns`.
+    /// Returns the lineage of a child of a fork at `vtime_ns`.
     #[must_use]
     pub fn child(&self, vtime_ns: u64, child: u64) -> Lineage {
         let mut encoder = Encoder::new(context::CHILD);
@@ -46,7 +51,7 @@ impl Lineage {
     }
 }
 
-/// The streams of one owner. A fork replaces them by those of the child's lineage.
+/// Streams of one owner. A fork replaces them with those of the child's lineage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Streams {
     key: [u8; 32],
@@ -54,7 +59,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// The streams of an owner in a timeline, each at its beginning.
+    /// Creates the streams of an owner in a timeline, each at its beginning.
     #[must_use]
     pub fn new(lineage: &Lineage, owner: Owner<'_>) -> Streams {
         let mut encoder = Encoder::new(context::OWNER);
@@ -63,7 +68,7 @@ impl Streams {
         Streams { key: encoder.key(), open: BTreeMap::new() }
     }
 
-    /// The stream for a purpose, at its position.
+    /// Returns the stream for a purpose, at its current position.
     pub fn get(&mut self, purpose: Purpose) -> &mut ChaCha20Rng {
         let key = &self.key;
         self.open.entry(purpose).or_insert_with(|| {
@@ -74,12 +79,12 @@ impl Streams {
         })
     }
 
-    /// Draws bytes. A last partial word is drawn whole and its rest dropped.
+    /// Fills `buf` with random bytes. A final partial word is drawn whole and its remaining bytes are dropped.
     pub fn fill(&mut self, purpose: Purpose, buf: &mut [u8]) {
         self.get(purpose).fill_bytes(buf);
     }
 
-    /// Draws a number.
+    /// Draws a 64-bit number.
     pub fn next_u64(&mut self, purpose: Purpose) -> u64 {
         self.get(purpose).next_u64()
     }

@@ -5,7 +5,7 @@ use super::encode::Encoder;
 /// Declares [`OwnerKind`] from one list, so that the enum, its identifiers and `ALL` cannot differ.
 macro_rules! owners {
     ($($(#[$doc:meta])* $id:literal $kind:ident,)*) => {
-        /// The kinds of owners. A kind is part of the machine version: another identifier moves every trail.
+        /// Kind of an owner. Kinds are part of the machine version: a changed identifier changes every trail.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum OwnerKind { $($(#[$doc])* $kind,)* }
 
@@ -13,7 +13,7 @@ macro_rules! owners {
             /// All kinds.
             pub const ALL: &'static [OwnerKind] = &[$(OwnerKind::$kind,)*];
 
-            /// The kind's identifier in the derivation of keys. An identifier is never used again.
+            /// Returns the kind's identifier in the derivation of keys. Identifiers are never reused.
             #[must_use]
             pub const fn id(self) -> u16 {
                 match self { $(OwnerKind::$kind => $id,)* }
@@ -23,13 +23,13 @@ macro_rules! owners {
 }
 
 owners! {
-    /// A node's machine.
+    /// The machine of a node.
     1 Node,
     /// The wire of a world.
     2 Wire,
-    /// The host's own endpoint on the wire.
+    /// Everett's own endpoint on the wire.
     3 Host,
-    /// The part of a session that carries out fault plans.
+    /// The part of a session that executes fault plans.
     4 Faults,
     /// The part of a session that starts the commands of a test template.
     5 Composer,
@@ -41,29 +41,29 @@ owners! {
     8 Search,
 }
 
-/// An owner of streams. Two owners never have the same key, whatever nodes are called.
+/// An owner of streams. Two owners never have the same key, whatever the nodes are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner<'n> {
-    /// The machine of the node of this name.
+    /// The machine of the node with this name.
     Node(&'n str),
     /// The wire.
     Wire,
-    /// The host's endpoint.
+    /// Everett's endpoint on the wire.
     Host,
-    /// Fault plans.
+    /// Execution of fault plans.
     Faults,
-    /// Test templates.
+    /// Execution of test templates.
     Composer,
-    /// Fates of paths.
+    /// Derivation of fault plans and checks from paths.
     Fates,
     /// `everett plan`.
     Plan,
-    /// Choices of branches.
+    /// The explorer's choices of branches.
     Search,
 }
 
 impl Owner<'_> {
-    /// The owner's kind.
+    /// Returns the owner's kind.
     #[must_use]
     pub const fn kind(self) -> OwnerKind {
         match self {

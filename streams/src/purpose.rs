@@ -1,4 +1,4 @@
-//! The purposes of streams.
+//! Purposes of streams.
 
 use everett_fault::FaultKind;
 use serde::{Deserialize, Serialize};
@@ -9,24 +9,25 @@ use super::encode::Encoder;
 /// Declares [`Purpose`] from one list, so that the enum, its identifiers, owners and encoding cannot differ.
 macro_rules! purposes {
     ($($(#[$doc:meta])* $id:literal [$($owner:ident)+] $name:ident $({ $($(#[$about:meta])* $field:ident: $type:ty),+ })?,)*) => {
-        /// What a stream is for. A purpose is part of the machine version: another identifier or parameter moves every trail.
+        /// Purpose of a stream. Purposes are part of the machine version: a changed identifier or parameter changes
+        /// every trail.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum Purpose { $($(#[$doc])* $name $({ $($(#[$about])* $field: $type),+ })?,)* }
 
         impl Purpose {
-            /// One purpose of each variant, with the first value of each parameter.
+            /// Returns one purpose of each variant, with the first value of each parameter.
             #[must_use]
             pub fn each() -> Vec<Purpose> {
                 vec![$(Purpose::$name $({ $($field: <$type as Parameter>::FIRST),+ })?,)*]
             }
 
-            /// The variant's identifier in the derivation of keys. An identifier is never used again.
+            /// Returns the variant's identifier in the derivation of keys. Identifiers are never reused.
             #[must_use]
             pub const fn id(self) -> u16 {
                 match self { $(Purpose::$name $({ $($field: _),+ })? => $id,)* }
             }
 
-            /// The kinds of owners that draw for the purpose.
+            /// Returns the kinds of owners that draw for the purpose.
             #[must_use]
             pub const fn owners(self) -> &'static [OwnerKind] {
                 match self { $(Purpose::$name $({ $($field: _),+ })? => &[$(OwnerKind::$owner),+],)* }
@@ -43,86 +44,86 @@ macro_rules! purposes {
 purposes! {
     /// Bytes of virtio-rng.
     1 [Node] Entropy,
-    /// The seed that the kernel gets at boot, as `setup_data`.
+    /// Seed that the kernel gets at boot, as `setup_data`.
     2 [Node] BootSeed,
     /// VM generation IDs.
     3 [Node] Generation,
     /// Bytes with which the agent seeds the guest's kernel.
     4 [Node] AgentEntropy,
-    /// Instructions at which the CPU is stolen, and for how long.
+    /// Instructions at which a stall begins, and the lengths of stalls.
     5 [Node] Stalls,
-    /// Priorities of threads, and when they change.
+    /// Priorities of threads, and the times at which they change.
     6 [Node] Priorities,
-    /// Requests to a disk that fail.
+    /// Failures of requests to a disk.
     7 [Node] DiskErrors {
-        /// The disk's place in the machine's configuration.
+        /// Index of the disk in the machine's configuration.
         disk: u8
     },
-    /// How much longer requests to a disk take.
+    /// Additional latencies of requests to a disk.
     8 [Node] DiskLatency {
-        /// The disk's place in the machine's configuration.
+        /// Index of the disk in the machine's configuration.
         disk: u8
     },
-    /// What becomes of frames on one direction of a link.
+    /// Latency, loss and other effects on frames in one direction of a link.
     9 [Wire] Link {
-        /// The port of the sender.
+        /// Port of the sender.
         from: u8,
-        /// The port of the receiver.
+        /// Port of the receiver.
         to: u8,
-        /// What is drawn.
+        /// The quantity that is drawn.
         draw: LinkDraw
     },
-    /// The seed of the host's TCP/IP stack: its sequence numbers and identifiers.
+    /// Seed of Everett's TCP/IP stack, which gives its sequence numbers and identifiers.
     10 [Host] HostStack,
-    /// The host's first local port.
+    /// First local port of Everett's endpoint.
     11 [Host] HostPort,
-    /// Which writes survive a loss of power.
+    /// Choice of the writes that survive a loss of power.
     12 [Faults] PowerLoss {
-        /// The node's number.
+        /// Number of the node.
         node: u16,
-        /// The disk's place in the machine's configuration.
+        /// Index of the disk in the machine's configuration.
         disk: u8
     },
-    /// Which requests in flight land when a node is reset.
+    /// Choice of the requests in flight that take effect when a node is reset.
     13 [Faults] Reset {
-        /// The node's number.
+        /// Number of the node.
         node: u16,
-        /// The disk's place in the machine's configuration.
+        /// Index of the disk in the machine's configuration.
         disk: u8
     },
-    /// Which bits of a disk flip.
+    /// Positions of the bits of a disk that flip.
     14 [Faults] Rot {
-        /// The node's number.
+        /// Number of the node.
         node: u16,
-        /// The disk's place in the machine's configuration.
+        /// Index of the disk in the machine's configuration.
         disk: u8
     },
-    /// The seed of a node's machine when it starts again.
+    /// Seed of a node's machine when it starts again.
     15 [Faults] Restart {
-        /// The node's number.
+        /// Number of the node.
         node: u16
     },
-    /// Which test commands run, and when.
+    /// Choice of test commands, and the times at which they run.
     16 [Composer] Commands,
-    /// Which kinds of faults a timeline has.
+    /// Choice of the fault kinds that a timeline has.
     17 [Fates] Swarm,
-    /// Which branches are followed by checks.
+    /// Choice of the branches that are followed by checks.
     18 [Fates] Checks,
     /// Random priorities of nodes.
     19 [Fates] Priority,
-    /// When faults of a kind begin, and their values.
+    /// Start times and values of faults of one kind.
     20 [Fates Plan] Fault {
-        /// The kind.
+        /// Kind of the faults.
         kind: FaultKind
     },
-    /// From where a branch goes on.
+    /// Choice of the moment that a branch extends.
     21 [Search] Choice {
-        /// The branch's number, in the order of choices.
+        /// Number of the branch, in the order of choices.
         number: u64
     },
 }
 
-/// What is drawn for a frame on one direction of a link.
+/// Quantity that is drawn for a frame in one direction of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum LinkDraw {
@@ -130,21 +131,21 @@ pub enum LinkDraw {
     Base = 1,
     /// Extra latency.
     Latency = 2,
-    /// Whether the frame is lost.
+    /// Loss of the frame.
     Loss = 3,
-    /// Whether there is a copy of it.
+    /// Duplication of the frame.
     Duplicate = 4,
-    /// Whether the frame is held back, and for how long.
+    /// Hold-back of the frame, and its length.
     Reorder = 5,
-    /// Whether a bit flips, and which.
+    /// Corruption of the frame, and the position of the flipped bit.
     Corrupt = 6,
-    /// What becomes of copies.
+    /// Latency, reordering and corruption of a duplicate.
     Copy = 7,
 }
 
 /// A parameter of a purpose.
 trait Parameter: Copy {
-    /// The value that [`Purpose::each`] has.
+    /// The value that [`Purpose::each`] uses.
     const FIRST: Self;
 
     fn encode(self, encoder: &mut Encoder);

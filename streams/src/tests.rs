@@ -14,7 +14,7 @@ fn node(seed: u64, name: &str) -> Streams {
     Streams::new(&Lineage::new(seed), Owner::Node(name))
 }
 
-/// Every owner without a name.
+/// Every owner that is not a node.
 const OWNERS: [Owner<'static>; 7] =
     [Owner::Wire, Owner::Host, Owner::Faults, Owner::Composer, Owner::Fates, Owner::Plan, Owner::Search];
 
@@ -30,7 +30,8 @@ fn purposes_do_not_move_each_other() {
     }
 }
 
-/// A loss of power, a reset and bit rot of one disk, and those of another disk or node, draw from seven streams.
+/// Power loss, reset and bit rot of one disk, and the same faults of another disk or node, draw from different
+/// streams.
 #[test]
 fn what_is_done_to_disks_is_drawn_for_each_kind_node_and_disk() {
     let purposes = [(0, 0), (0, 1), (1, 0)].map(|(node, disk)| {
@@ -111,8 +112,8 @@ fn a_position_survives_storage() {
     }
 }
 
-/// Pins the derivation of every owner and purpose, and the stored form of purposes: a change here moves every trail and takes
-/// a new machine version.
+/// Pins the derivation of every owner and purpose, and the stored form of purposes. A change here changes every trail
+/// and requires a new machine version.
 #[test]
 fn the_derivation_is_pinned() {
     let lineage = Lineage::new(42).child(7, 3);

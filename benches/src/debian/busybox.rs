@@ -1,4 +1,4 @@
-//! The static busybox out of Debian's package: what an initramfs without a C library can run.
+//! The static busybox from Debian's package, for an initramfs without a C library.
 
 use everett_guest_image::Cache;
 use everett_guest_image::debian::package::Package;
@@ -6,15 +6,15 @@ use everett_guest_image::lock::Lock;
 use std::io::{self, Read as _};
 
 const PACKAGE: &str = "busybox-static";
-/// Where it is in the package's archive, and in one of a suite with merged folders.
+/// Its path in the package's archive, and in that of a suite with merged folders.
 const PATHS: [&str; 2] = ["bin/busybox", "usr/bin/busybox"];
-/// It has 2 MiB.
+/// Maximum size of the program in bytes. The actual one has 2 MiB.
 const BYTES_MAX: u64 = 16 << 20;
 
-/// The program, of the package that an image was made from.
+/// Returns the program from the package of an image's lock.
 ///
 /// # Errors
-/// The package is not there or not what it was: one line.
+/// Returns a one-line message if the package is missing or has other content.
 pub(super) fn of(lock: &Lock, cache: &Cache) -> Result<Vec<u8>, String> {
     let missing = || format!("there is no busybox in the package {PACKAGE}");
     let locked = lock.packages.iter().find(|locked| locked.name == PACKAGE).ok_or_else(missing)?;

@@ -1,6 +1,6 @@
 #!/everett-bench/busybox sh
-# PID 1 in the initramfs: from there into the root filesystem, with no host that has to say anything. When anything fails
-# here it exits, which ends the machine: the host sees that.
+# PID 1 in the initramfs. It switches to the root filesystem without any input from the host. When a step fails it
+# exits, which ends the machine, and the host notices that.
 set -e
 busybox=/everett-bench/busybox
 root=/everett-bench/root

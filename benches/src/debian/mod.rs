@@ -1,8 +1,9 @@
-//! A stock Debian guest that runs the same programs wherever it boots: our machine or a peer's.
+//! A stock Debian guest that runs the same programs on Everett's machine and on a peer's.
 //!
-//! Kernel, modules and root filesystem are an image as any world has it. PID 1 is not the agent, which wants our host at
-//! the other end of its ports: an archive behind the image's own initramfs (the kernel takes several as one) brings
-//! Debian's static busybox and a script, and `rdinit=` names that. It enters the root and starts [`workloads`] there.
+//! Kernel, modules and root filesystem are an image like that of any world. PID 1 is not the agent, because the agent
+//! needs Everett at the other end of its ports. Instead, an additional archive after the image's own initramfs (the
+//! kernel unpacks several as one) has Debian's static busybox and a script, which `rdinit=` names. The script enters
+//! the root and starts [`workloads`] there.
 //!
 //! [`workloads`]: WORKLOADS
 
@@ -24,18 +25,18 @@ use tempfile::NamedTempFile;
 
 use crate::peer;
 
-/// Guest memory, wherever it boots.
+/// Guest memory on all machines, in MiB.
 pub const MEMORY_MIB: u64 = 512;
-/// What it runs, in this order, as it calls them in its marks.
+/// Workloads in the order of execution, as named in the guest's marks.
 pub const WORKLOADS: [&str; 3] = ["sha256", "sqlite3", "redis"];
 
-/// How a peer's machine has its disk, besides the ways that ours has.
+/// Module for the disk of a peer's machine, in addition to that for the disk of Everett's.
 const PEERS_BUS: &str = "virtio_pci";
 const PACKAGES: [&str; 4] = ["busybox-static", "redis-server", "redis-tools", "sqlite3"];
 const INIT: &str = include_str!("init.sh");
 const SCRIPT: &str = include_str!("workloads.sh");
 
-/// The guest's files.
+/// Files of the guest.
 #[derive(Debug)]
 pub struct Debian {
     kernel: PathBuf,
@@ -44,10 +45,10 @@ pub struct Debian {
 }
 
 impl Debian {
-    /// From the user's cache, or built and fetched.
+    /// Returns the guest from the operator's cache, or fetches and builds it.
     ///
     /// # Errors
-    /// One line.
+    /// Returns a one-line message if the guest cannot be built.
     pub fn of_user() -> Result<Debian, String> {
         let cache = Cache::of_user().map_err(|error| error.to_string())?;
         let mut spec = ImageSpec::of_packages("bookworm", PACKAGES.map(String::from).to_vec());
@@ -60,17 +61,17 @@ impl Debian {
         Ok(Debian { kernel: image.vmlinux.path, root, initramfs })
     }
 
-    /// Its kernel's command line, wherever it boots: a peer's disk is on a PCI bus, so that one is looked for.
+    /// Returns the kernel's command line for all machines. A peer's disk is on a PCI bus, so PCI is not disabled.
     #[must_use]
     pub fn cmdline() -> String {
         let parts = DEFAULT_CMDLINE.split_whitespace().filter(|&part| part != "pci=off");
         parts.chain(["quiet", "rdinit=/everett-bench/init"]).collect::<Vec<_>>().join(" ")
     }
 
-    /// A machine of ours with it.
+    /// Returns the configuration of a machine with this guest.
     ///
     /// # Errors
-    /// The root's file cannot be used: one line.
+    /// Returns a one-line message if the root's file cannot be used.
     pub fn config(&self) -> Result<MachineConfig, String> {
         let mut config = MachineConfig::new(&self.kernel);
         config.memory_bytes = MEMORY_MIB << 20;
@@ -85,8 +86,9 @@ impl Debian {
         Ok(config)
     }
 
-    /// A QEMU with it. Not its `microvm`, which has virtio over MMIO as our machine does: with nothing but a PIT to
-    /// calibrate the TSC against, the kernel gives up for good where the host is busy.
+    /// Returns a QEMU command with this guest. It does not use `microvm`, which has virtio over MMIO like Everett's
+    /// machine: `microvm` has only a PIT to calibrate the TSC against, and on a busy host the kernel then gives up
+    /// for good.
     #[must_use]
     pub fn qemu(&self, acceleration: &[&str]) -> Command {
         let cmdline = Debian::cmdline();
@@ -98,7 +100,7 @@ impl Debian {
     }
 }
 
-/// The image's initramfs, and behind it what this guest starts with.
+/// Writes the image's initramfs, followed by the archive with this guest's PID 1 and workloads.
 fn initramfs(image: &Image, cache: &Cache) -> Result<NamedTempFile, String> {
     let mut archive = Archive::default();
     archive.folder("everett-bench");

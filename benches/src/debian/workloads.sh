@@ -1,6 +1,6 @@
-# PID 1 in the root filesystem: the workloads one after the other, each between two marks on the console (marks.rs reads
-# them), and with a result that is the same wherever this runs. What a workload needs is made before its first mark. The
-# end of this script ends the machine.
+# PID 1 in the root filesystem. It runs the workloads one after the other, each between two marks on the console (read
+# by marks.rs), and prints a result that is the same on every machine. The input of a workload is prepared before its
+# first mark. The end of this script ends the machine.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8
 cd /tmp
 
@@ -23,7 +23,7 @@ sha256_result() { cksum < /tmp/sha256.out; }
 workload sha256
 rm /tmp/zeros
 
-# An interpreter of its own over B-trees: branches, calls, memory.
+# SQLite's bytecode interpreter over B-trees: branches, calls, memory.
 cat > /tmp/queries.sql << 'END'
 CREATE TABLE t(id INTEGER PRIMARY KEY, k INTEGER, v TEXT);
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)
@@ -46,7 +46,7 @@ workload sqlite3
 redis-server --save '' --dir /tmp --daemonize yes > /tmp/redis-server.out
 until redis-cli ping > /dev/null 2>&1; do sleep 0.1; done
 redis() { redis-benchmark -q -n 12000 -c 10 -P 4 -t set,get,lpush,zadd; }
-# What the clients print are times. All that they pushed is there.
+# The clients print times, so the result is the number of pushed items instead.
 redis_result() { redis-cli llen mylist; }
 workload redis
 

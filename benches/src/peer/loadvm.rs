@@ -1,19 +1,20 @@
-//! QEMU's own way back to a moment: `loadvm` of an internal snapshot, asked for over QMP.
-#![allow(clippy::disallowed_types)] // Measuring host time is what benches are for.
+//! QEMU's own restoring of a moment: `loadvm` of an internal snapshot, requested over QMP.
+#![allow(clippy::disallowed_types)] // Benches measure host time.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
-/// Guest memory, and how much of it is not zero.
+/// Guest memory in MiB, and the part of it that is not zero.
 const MEMORY_MIB: usize = 256;
 const WRITTEN_MIB: usize = 128;
 
-/// Seconds of `times` `loadvm`s of a guest that has 128 of its 256 MiB written. The guest does not run.
+/// Returns the seconds of `times` calls of `loadvm` for a guest that has 128 of its 256 MiB written. The guest does
+/// not run.
 ///
 /// # Errors
-/// When QEMU cannot be started or does not do what it is asked: one line.
+/// Returns a one-line message if QEMU cannot be started or refuses a request.
 pub fn seconds(qemu: &str, qemu_img: &str, folder: &Path, times: usize) -> Result<Vec<f64>, String> {
     let (disk, content) = (folder.join("peer.qcow2"), folder.join("peer.bin"));
     let created = Command::new(qemu_img).args(["create", "-q", "-f", "qcow2"]).arg(&disk).arg("1G").status();
@@ -50,7 +51,7 @@ pub fn seconds(qemu: &str, qemu_img: &str, folder: &Path, times: usize) -> Resul
         .collect()
 }
 
-/// A running QEMU and its monitor.
+/// A running QEMU process and its monitor.
 struct Monitor {
     child: Child,
     input: ChildStdin,
@@ -81,7 +82,7 @@ impl Monitor {
         }
     }
 
-    /// Ask, and wait for the answer; events in between do not matter.
+    /// Sends a request and waits for the answer, skipping events.
     fn ask(&mut self, request: &str) -> Result<(), String> {
         writeln!(self.input, "{request}").map_err(|error| format!("QEMU's monitor: {error}"))?;
         loop {
@@ -104,7 +105,7 @@ impl Monitor {
 
 impl Drop for Monitor {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,5 +1,5 @@
-//! Peers: other people's programs that do the same job. A missing one is named, with what to install.
-#![allow(clippy::disallowed_types)] // Measuring host time is what benches are for.
+//! Peers: other programs that do the same job. For a missing one, its name and package are printed.
+#![allow(clippy::disallowed_types)] // Benches measure host time.
 
 pub mod loadvm;
 
@@ -11,16 +11,16 @@ use std::process::{ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// The longest that a peer may take.
+/// Maximum time that a peer may take.
 const PEER_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// No program complains at greater length.
+/// Maximum number of bytes read from a program's error output.
 const COMPLAINTS_BYTES_MAX: u64 = 64 << 10;
 
-/// The program that most benches are run beside.
+/// The peer of most benches.
 pub const QEMU: &str = "qemu-system-x86_64";
 
-/// Whether QEMU is installed; says so if not.
+/// True if QEMU is installed. Prints a note if it is not.
 pub fn has_qemu(bench: &str) -> bool {
     let installed = installed(QEMU);
     if !installed {
@@ -29,7 +29,7 @@ pub fn has_qemu(bench: &str) -> bool {
     installed
 }
 
-/// QEMU with a kernel of its own and one CPU of our model's kind, its console on its standard output.
+/// Returns a QEMU command with the given kernel and one CPU of the model's kind. Its console is its standard output.
 #[must_use]
 pub fn qemu(
     acceleration: &[&str],
@@ -51,15 +51,16 @@ pub fn qemu(
     command
 }
 
-/// Whether a program is installed.
+/// True if a program is installed.
 pub fn installed(program: &str) -> bool {
     Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
-/// Seconds from the start of `command` until its standard output contains `text`.
+/// Returns the seconds from the start of `command` until its standard output contains `text`.
 ///
 /// # Errors
-/// When it cannot be started, ends without saying it, or takes longer than five minutes: one line.
+/// Returns a one-line message if the program cannot be started, ends without printing `text`, or takes longer than
+/// five minutes.
 pub fn seconds_until(command: &mut Command, text: &str) -> Result<f64, String> {
     let mut said = Vec::new();
     listen(command, &format!("without saying {text:?}"), &mut |piece, seconds| {
@@ -68,10 +69,11 @@ pub fn seconds_until(command: &mut Command, text: &str) -> Result<f64, String> {
     })
 }
 
-/// The pieces of work that a guest marks on the standard output of `command`, with seconds since its start.
+/// Returns the pieces of work that a guest marks on the standard output of `command`, with seconds since its start.
 ///
 /// # Errors
-/// When it cannot be started, takes longer than five minutes, or its guest fails or ends before it is done: one line.
+/// Returns a one-line message if the program cannot be started or takes longer than five minutes, or if its guest
+/// fails or ends before it is done.
 pub fn spans(command: &mut Command) -> Result<Vec<Span<f64>>, String> {
     let mut marks = Marks::default();
     let hear = &mut |piece: &[u8], seconds| Ok(marks.hear(piece, seconds)?.then_some(()));
@@ -79,11 +81,11 @@ pub fn spans(command: &mut Command) -> Result<Vec<Span<f64>>, String> {
     Ok(marks.into_spans())
 }
 
-/// What a program's listener is given: a piece of its output, and the seconds since its start.
+/// Callback for a piece of a program's output and the seconds since its start. It returns a value to end the program.
 type Listener<'l, T> = &'l mut dyn FnMut(&[u8], f64) -> Result<Option<T>, String>;
 
-/// Starts `command` and gives its standard output to `listener` until that has what it wants. When it ends before, the error
-/// says so with `before` and with the last line of its complaints.
+/// Starts `command` and passes its standard output to `listener` until that returns a value. If the program ends
+/// first, the error consists of `before` and the last line of its error output.
 fn listen<T>(command: &mut Command, before: &str, listener: Listener<'_, T>) -> Result<T, String> {
     let mut complaints = tempfile::tempfile().map_err(|error| format!("no temporary file: {error}"))?;
     let stderr = complaints.try_clone().map_err(|error| format!("no temporary file: {error}"))?;
@@ -110,16 +112,16 @@ fn listen<T>(command: &mut Command, before: &str, listener: Listener<'_, T>) -> 
             found => break found,
         }
     };
-    // Whether it still runs or has ended by itself does not matter any more.
+    // The program may have ended by itself, which is fine.
     let _ = child.kill();
     let _ = child.wait();
     found?.ok_or_else(|| format!("{name} ended {before}{}", last_line(&mut complaints)))
 }
 
-/// What a program complained of at last, to be put behind an error.
+/// Returns the last line of a program's error output, to be appended to an error.
 fn last_line(complaints: &mut File) -> String {
     let mut text = Vec::new();
-    // What cannot be read is not there.
+    // Error output that cannot be read is treated as empty.
     let _ = complaints.rewind().and_then(|()| complaints.take(COMPLAINTS_BYTES_MAX).read_to_end(&mut text));
     let text = String::from_utf8_lossy(&text);
     text.lines()
@@ -127,7 +129,8 @@ fn last_line(complaints: &mut File) -> String {
         .map_or_else(String::new, |line| format!(": {}", line.trim()))
 }
 
-/// Reads in a thread of its own, which ends with the program: one that hangs says nothing, and a read would wait for ever.
+/// Reads in a separate thread, which ends with the program. A program that hangs prints nothing, and a direct read
+/// would block forever.
 fn read_aside(mut output: ChildStdout) -> Receiver<Vec<u8>> {
     let (sender, pieces) = channel();
     std::thread::spawn(move || {

@@ -1,6 +1,6 @@
 //! Near control flow: JMP, Jcc, CALL, RET, LOOP, JRCXZ.
 //!
-//! Targets of direct branches are stored relative to the block's page, so that a block can be mapped anywhere.
+//! Targets of direct branches are stored relative to the block's page, so that a block can be mapped at any address.
 
 use crate::core::Core;
 use crate::exec::integer::{Condition, number, with_condition};
@@ -12,12 +12,12 @@ use iced_x86::{Instruction, Mnemonic, OpKind};
 
 const RSP: usize = 4;
 
-/// The target of a direct branch.
+/// Returns the target of a direct branch.
 #[inline(always)]
 fn target(core: &Core, op: &Op) -> u64 {
     core.regs[slot::PAGE as usize].wrapping_add(op.disp as i64 as u64)
 }
-/// Go to `rip`, which must be canonical (SDM vol. 2A, JMP).
+/// Sets RIP. Raises #GP(0) if `rip` is not canonical (SDM vol. 2A, JMP).
 #[inline(always)]
 fn go(core: &mut Core, rip: u64) -> Flow {
     if !canonical(rip) {
@@ -48,7 +48,8 @@ fn jmp_mem(core: &mut Core, op: &Op) -> Flow {
 }
 #[inline(always)]
 fn call_to(core: &mut Core, op: &Op, rip: u64) -> Flow {
-    // In this order: hardware meets a bad stack before a bad target, and leaves the return address there.
+    // In this order: on hardware, a stack fault takes precedence over a bad target, and with a bad target the return
+    // address has already been stored.
     let sp = core.regs[RSP].wrapping_sub(8);
     core.mem.store(sp, op.next_rip(core))?;
     go(core, rip)?;
@@ -69,7 +70,7 @@ fn call_mem(core: &mut Core, op: &Op) -> Flow {
         Err(stop) => Err(core.operand_stop(op, stop)),
     }
 }
-/// RET, with `imm` more bytes to release.
+/// RET. `imm` is the number of additional bytes to release.
 fn ret(core: &mut Core, op: &Op) -> Flow {
     let sp = core.regs[RSP];
     let rip = core.mem.load::<u64>(sp)?;
@@ -78,7 +79,7 @@ fn ret(core: &mut Core, op: &Op) -> Flow {
     Ok(())
 }
 
-/// LOOP, LOOPE and LOOPNE. `aux` bit 0: the counter is ECX; `imm`: 0 none, 1 while equal, 2 while not equal.
+/// LOOP, LOOPE and LOOPNE. `aux` bit 0: the counter is ECX. `imm`: 0 for LOOP, 1 for LOOPE, 2 for LOOPNE.
 fn loop_cx(core: &mut Core, op: &Op) -> Flow {
     let short = op.aux & 1 != 0;
     let count = core.regs[1].wrapping_sub(1);
@@ -96,7 +97,7 @@ fn loop_cx(core: &mut Core, op: &Op) -> Flow {
     core.regs[1] = count;
     Ok(())
 }
-/// JRCXZ; JECXZ when `aux` bit 0 is set.
+/// JRCXZ, or JECXZ if `aux` bit 0 is set.
 fn jump_if_zero(core: &mut Core, op: &Op) -> Flow {
     let count = if op.aux & 1 != 0 { core.regs[1] & 0xffff_ffff } else { core.regs[1] };
     if count == 0 {
@@ -106,12 +107,15 @@ fn jump_if_zero(core: &mut Core, op: &Op) -> Flow {
     Ok(())
 }
 
-/// A branch to itself with nothing else in the block could only be ended by the limit; it is an ordinary block.
+/// Stores a direct branch's target in `Op::disp`. Returns false if it does not fit.
+///
+/// A branch to itself as the only instruction of a block is lowered like any other. Only the run's limit ends it.
 fn lower_direct(i: &Instruction, op: &mut Op) -> bool {
-    // The decoder counts from the page's start, so the target is already relative to it.
+    // The decoder's addresses begin at the start of the page, so the target is already relative to it.
     match i32::try_from(i.near_branch64() as i64) {
         Ok(disp) => op.disp = disp,
-        // Two to the 31 and beyond cannot be reached from a 32-bit displacement but for the page offset itself.
+        // The branch's own displacement has 32 bits, so the target is out of range only because the page offset is
+        // added to it.
         Err(_) => return false,
     }
     true
@@ -128,12 +132,13 @@ fn far_conditional<C: Condition>(core: &mut Core, op: &Op) -> Flow {
     Ok(())
 }
 
-/// Branches with a 16-bit operand size truncate RIP on some hardware and ignore the prefix on Intel's, as here.
+/// True if the instruction is a near branch. With a 16-bit operand size, some processors truncate RIP; Intel's ignore
+/// the prefix, and so does this model.
 fn is_near_branch(i: &Instruction) -> bool {
     matches!(i.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64)
 }
 
-/// Lower.
+/// Lowers a near branch, or returns `None` for any other instruction.
 pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let short_counter = i.code().op_code_uses_ecx();
     let run: Handler = match i.mnemonic() {
@@ -199,7 +204,7 @@ pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     Some(Kind::Ends)
 }
 
-/// A displacement that does not fit: the offset from the page stands in `imm`.
+/// Chooses the handler for a target that does not fit into `Op::disp`. The offset from the page is in `Op::imm`.
 fn far_target(i: &Instruction, op: &mut Op, is_call: bool) -> Handler {
     op.imm = i.near_branch64();
     op.aux |= u16::from(is_call);

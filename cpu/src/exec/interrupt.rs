@@ -1,11 +1,11 @@
 //! Delivery of exceptions and interrupts through the 64-bit IDT (SDM vol. 3A, 6.14).
 //!
-//! A delivery either happens whole or raises another exception, for which the rules of SDM vol. 3A, table 6-5 decide:
-//! it takes the first one's place, becomes a double fault, or shuts the CPU down. Pushes below the old stack pointer that
-//! were done before the second exception stay in memory, as they do on hardware.
+//! A delivery either completes or raises another exception. SDM vol. 3A, table 6-5 then decides: the second exception
+//! replaces the first, becomes a double fault, or shuts the CPU down. Pushes below the old stack pointer that
+//! happened before the second exception stay in memory, as on hardware.
 //!
-//! Not modelled: NMI, machine checks, and RF in the image that an interrupt between two iterations of a repeated
-//! instruction pushes (it would only keep an instruction breakpoint there from being met once more).
+//! Not modelled: NMI, machine checks, and RF in the RFLAGS image that an interrupt between two iterations of a
+//! repeated instruction pushes (it would only prevent an instruction breakpoint there from triggering again).
 
 use crate::core::Core;
 use crate::exec::system::descriptor::{is_null, null_segment, selector_error};
@@ -14,22 +14,23 @@ use crate::mem::{Mode, canonical};
 use crate::state::{Dead, Unsupported, seg};
 use crate::stop::{Fault, Flow, Stop, vector};
 
-/// The most exceptions in a row without an instruction that retires. A handler that can never begin (on a stack of its
-/// own, so that the stack does not run out) would otherwise be entered forever.
+/// Maximum number of exceptions in a row without a retired instruction. Without it, a handler that can never begin
+/// would be entered forever if it has a stack of its own, which does not run out.
 const EXCEPTIONS_IN_A_ROW_MAX: u32 = 1000;
 
-/// What is to be delivered.
+/// Exception or interrupt to deliver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Event {
     pub vector: u8,
     pub error: Option<u32>,
-    /// INT n or INT3: the gate's DPL counts, and error codes have EXT clear.
+    /// True for INT n and INT3: the gate's DPL is checked, and error codes have EXT clear.
     pub software: bool,
-    /// Push RFLAGS with RF set, so that the instruction that faulted gets past its own breakpoint.
+    /// True if RFLAGS is pushed with RF set, so that the faulting instruction does not trigger its own breakpoint
+    /// again.
     pub resume: bool,
 }
 
-/// An exception's class (SDM vol. 3A, table 6-4).
+/// Class of an exception (SDM vol. 3A, table 6-4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Benign,
@@ -47,8 +48,8 @@ fn class(vector: u8) -> Class {
     }
 }
 
-/// What becomes of exception `second` that is raised while `first` is delivered: the one to deliver next, or nothing
-/// when the CPU shuts down (SDM vol. 3A, table 6-5).
+/// Returns the exception to deliver when `second` is raised during the delivery of `first`, or `None` if the CPU
+/// shuts down (SDM vol. 3A, table 6-5).
 fn combine(first: Fault, second: Fault) -> Option<Fault> {
     let double = Fault { vector: vector::DF, error: Some(0), non_canonical: false };
     match (class(first.vector), class(second.vector)) {
@@ -61,7 +62,7 @@ fn combine(first: Fault, second: Fault) -> Option<Fault> {
 }
 
 impl Core {
-    /// Deliver an exception that the instruction at `rip` raised, and whatever follows from it.
+    /// Delivers an exception that the instruction at `rip` raised, and any exceptions that its delivery raises.
     #[cold]
     pub(crate) fn deliver_fault(&mut self, fault: Fault, rip: u64) {
         self.stray();
@@ -76,25 +77,26 @@ impl Core {
             self.deliver_second(fault, second, rip);
         }
     }
-    /// Take an external interrupt before the next instruction.
+    /// Delivers an external interrupt before the next instruction.
     pub(crate) fn deliver_interrupt(&mut self, vector: u8) {
         self.stray();
         let rip = self.rip;
         self.mem.accesses_are_of(rip);
         let event = Event { vector, error: None, software: false, resume: false };
         if let Some(second) = self.try_deliver(event, rip) {
-            // An interrupt is benign, whatever its vector: what its delivery raises is delivered instead.
+            // An interrupt is benign, whatever its vector: an exception raised by its delivery replaces it.
             self.deliver_fault(second, rip);
         }
     }
-    /// Deliver #DB after an instruction, or before one that has a breakpoint.
+    /// Delivers #DB after an instruction, or before one that has a breakpoint.
     #[cold]
     pub(crate) fn deliver_debug(&mut self) {
         let rip = self.rip;
         self.deliver_fault(Fault { vector: vector::DB, error: None, non_canonical: false }, rip);
     }
 
-    /// Count exceptions between retired instructions; at the bound the run ends.
+    /// Counts exceptions without a retired instruction between them. Returns true, and ends the run, if they exceed
+    /// the bound.
     fn endless(&mut self, rip: u64) -> bool {
         if self.exceptions_at.0 != self.icount {
             self.exceptions_at = (self.icount, 0);
@@ -122,14 +124,14 @@ impl Core {
         self.dead = Some(Dead::Shutdown);
     }
 
-    /// CR2 holds the address of the last page fault, delivered or not.
+    /// Stores the address of a page fault in CR2, even if the fault is not delivered.
     fn note_page_fault(&mut self, fault: Fault) {
         if fault.vector == vector::PF {
             self.cr2 = self.mem.fault_address;
         }
     }
 
-    /// Deliver outside of any instruction. The exception that came up instead is returned.
+    /// Delivers an event outside of any instruction. Returns the exception that the delivery raised, if any.
     fn try_deliver(&mut self, event: Event, rip: u64) -> Option<Fault> {
         let single = std::mem::replace(&mut self.mem.single, true);
         let result = self.enter(event, rip);
@@ -150,7 +152,7 @@ impl Core {
         }
     }
 
-    /// Enter the handler of an event, with `rip` as the address to return to. Changes registers only if it succeeds.
+    /// Enters the handler of an event, with `rip` as the return address. Changes registers only on success.
     pub(crate) fn enter(&mut self, event: Event, rip: u64) -> Flow {
         let ext = u32::from(!event.software);
         let offset = u64::from(event.vector) * 16;
@@ -240,11 +242,11 @@ impl Core {
         Ok(())
     }
 
-    /// The rules for pushes on the stack of an inner ring: those of ring 0, and RFLAGS.AC of ring 3 means nothing there.
+    /// Returns the access mode for pushes on the stack of an inner ring: that of ring 0 without ring 3's RFLAGS.AC.
     pub(crate) fn inner_mode(&self) -> Mode {
         if self.cpl == 3 { Mode::Kernel } else { self.mem.tlb.mode() }
     }
-    /// A stack pointer from the TSS.
+    /// Loads a stack pointer from the TSS.
     pub(crate) fn tss_stack(&mut self, offset: u64, ext: u32) -> Result<u64, Stop> {
         if offset + 7 > u64::from(self.tr.limit) {
             let selector = self.tr.selector;
@@ -252,7 +254,7 @@ impl Core {
         }
         self.load_table(self.tr.base.wrapping_add(offset))
     }
-    /// A push to an address that is not canonical is a stack fault.
+    /// Turns the fault of a push to a non-canonical address into a stack fault.
     pub(crate) fn stack_fault(&mut self, stop: Stop, ext: u32) -> Stop {
         if stop == Stop::Fault && self.mem.fault.non_canonical {
             return self.raise_with(vector::SS, ext);

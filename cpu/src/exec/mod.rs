@@ -1,6 +1,6 @@
-//! The handlers, by family. Each family's `lower` chooses among its own.
+//! Instruction handlers, by family. Each family's `lower` chooses a handler for a decoded instruction.
 //!
-//! - [`integer`]: arithmetic, logic, moves, shifts, bits, stack: what compilers emit
+//! - [`integer`]: arithmetic, logic, moves, shifts, bits, stack: most of a compiler's output
 //! - [`control`]: near branches, calls, returns
 //! - [`string`]: MOVS, STOS, LODS, SCAS, CMPS and their repeated forms
 //! - [`system`]: privileged instructions, far transfers, segments, exceptions
@@ -8,7 +8,7 @@
 //! - [`x87`]: the floating-point stack
 //! - [`interrupt`]: delivery of exceptions and interrupts
 //!
-//! A handler changes nothing before its last fallible step, so that it can be abandoned and repeated.
+//! **Invariant.** A handler changes nothing before its last fallible step, so that it can be abandoned and repeated.
 
 pub(crate) mod control;
 pub(crate) mod integer;
@@ -22,12 +22,12 @@ use crate::core::Core;
 use crate::op::Op;
 use crate::stop::Flow;
 
-/// #GP(0).
+/// Handler of an instruction that is too long: raises #GP(0).
 pub(crate) fn too_long(core: &mut Core, _op: &Op) -> Flow {
     Err(core.gp())
 }
 
-/// #UD.
+/// Handler of an undefined instruction: raises #UD.
 pub(crate) fn undefined(core: &mut Core, _op: &Op) -> Flow {
     Err(core.ud())
 }

@@ -1,8 +1,9 @@
 //! String instructions: MOVS, STOS, LODS, SCAS, CMPS, single and repeated. INS and OUTS are in `system`.
 //!
-//! A repeated instruction can be interrupted between iterations, and each iteration counts as one retired instruction:
-//! RCX, RSI and RDI then say how far it came and RIP still points at it (SDM vol. 1, 7.3.9.3). Runs inside one page
-//! are done in bulk; how they are cut is invisible.
+//! A repeated instruction can be interrupted between iterations, and each iteration counts as one retired
+//! instruction. After an interruption, RCX, RSI and RDI hold the progress and RIP still points at the instruction
+//! (SDM vol. 1, 7.3.9.3). Iterations within one page are executed in bulk; the division into bulks is not visible to
+//! the guest.
 
 use crate::core::Core;
 use crate::exec::integer::alu::sub_flags;
@@ -37,7 +38,7 @@ fn source(core: &Core, op: &Op) -> u64 {
 fn destination(core: &Core, op: &Op) -> u64 {
     read_index(core, op, RDI)
 }
-/// Move an index by `n` elements in the direction of DF.
+/// Moves an index register by `n` elements in the direction of DF.
 fn advance<W: Width>(core: &mut Core, op: &Op, r: usize, n: u64) {
     let step = n.wrapping_mul(W::SIZE);
     let step = if core.rflags & bits::DF != 0 { step.wrapping_neg() } else { step };
@@ -45,13 +46,13 @@ fn advance<W: Width>(core: &mut Core, op: &Op, r: usize, n: u64) {
     write_index(core, op, r, v);
 }
 
-/// One kind of string instruction.
+/// A kind of string instruction.
 trait Element {
-    /// Whether ZF may end a repetition.
+    /// True if ZF may end a repetition.
     const COMPARES: bool = false;
-    /// One iteration, RCX aside.
+    /// Executes one iteration, without updating RCX.
     fn one<W: Width>(core: &mut Core, op: &Op) -> Flow;
-    /// Up to `n` iterations at once, RCX aside. Returns how many were done, maybe none.
+    /// Executes up to `n` iterations at once, without updating RCX. Returns their number, which may be 0.
     fn many<W: Width>(_core: &mut Core, _op: &Op, _n: u64) -> u64 {
         0
     }
@@ -121,7 +122,7 @@ impl Element for Scas {
 impl Element for Cmps {
     const COMPARES: bool = true;
     fn one<W: Width>(core: &mut Core, op: &Op) -> Flow {
-        // In this order: when both are out of reach, hardware reports the second operand.
+        // In this order: if both operands fault, hardware reports the second.
         let b = core.mem.load::<W>(destination(core, op))?.to_u64();
         let a = core.mem.load::<W>(source(core, op))?.to_u64();
         core.flags = sub_flags::<W>(a, b, a.wrapping_sub(b));
@@ -152,7 +153,7 @@ fn repeated<W: Width, E: Element>(core: &mut Core, op: &Op) -> Flow {
                 if done == 0 {
                     return Err(stop);
                 }
-                // What was done stands; the next execution meets the obstacle with its first iteration.
+                // The completed iterations stand. The next execution faults in its first iteration.
                 break;
             }
             1
@@ -171,7 +172,7 @@ fn repeated<W: Width, E: Element>(core: &mut Core, op: &Op) -> Flow {
     Err(Stop::Leave)
 }
 
-/// Lower.
+/// Lowers a string instruction, or returns `None` for any other.
 pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let w = match i.mnemonic() {
         // MOVSD and CMPSD are also SSE instructions.
@@ -209,7 +210,7 @@ pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     Some(if repeats { Kind::Ends } else { Kind::Straight })
 }
 
-/// Whether the instruction has the address-size prefix.
+/// True if the instruction has the address-size prefix.
 fn uses_short_addresses(i: &Instruction) -> bool {
     use iced_x86::OpKind::*;
     (0..i.op_count()).any(|n| matches!(i.op_kind(n), MemorySegESI | MemoryESEDI | MemorySegEDI))

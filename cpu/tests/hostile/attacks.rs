@@ -1,5 +1,5 @@
-//! What programs do to break out: to code that runs, to the tables that map it, at the edges of pages, and on ways that no
-//! compiler takes.
+//! Attempts of programs to break out: on running code, on the tables that map it, at the edges of pages, and through
+//! code sequences that no compiler emits.
 
 use crate::code::{Code, Rm};
 use crate::layout::*;
@@ -7,7 +7,7 @@ use crate::pieces::{POINTERS, RSP, free, memory, width};
 use crate::rng::Rng;
 use crate::world::{World, data_edge, somewhere};
 
-/// One attack, in a loop that began at `top`.
+/// Emits one attack, in a loop that began at `top`.
 pub(crate) fn attack(c: &mut Code, rng: &mut Rng, world: &World, top: u64) {
     match rng.below(25) {
         0..=5 => store_to_code(c, rng, world),
@@ -23,7 +23,7 @@ pub(crate) fn attack(c: &mut Code, rng: &mut Rng, world: &World, top: u64) {
     }
 }
 
-/// A store of any width to code: mostly to immediate operands, by any mapping.
+/// Emits a store of any width to code, mostly to immediate operands, through any mapping.
 fn store_to_code(c: &mut Code, rng: &mut Rng, world: &World) {
     let (w, reg) = (width(rng), free(rng));
     let offset = if rng.one_in(8) { rng.below(12) as i32 - 8 } else { 0 };
@@ -32,7 +32,7 @@ fn store_to_code(c: &mut Code, rng: &mut Rng, world: &World) {
         4 => c.op_at_site(w, &[0xff], rng.below(2) as u8, offset),
         5 => c.op_at_site(rng.pick(&[1, 4]), &[rng.pick(&[0x01, 0x31, 0x87])], reg, offset),
         6 => {
-            // By a push or a string instruction: lea rdi, [site].
+            // A push or a string instruction: lea rdi, [site].
             c.op_at_site(8, &[0x8d], 7, offset);
             if rng.one_in(2) {
                 c.raw(&[0x49, 0x89, 0xe0]); // mov r8, rsp
@@ -44,7 +44,7 @@ fn store_to_code(c: &mut Code, rng: &mut Rng, world: &World) {
             }
         }
         _ => {
-            // An instruction of its own unit, by another mapping: opcodes change.
+            // An instruction of the same unit, through another mapping: opcodes change.
             let near = c.here().wrapping_add(rng.below(64)).wrapping_sub(32);
             let at = world.alias(rng, near);
             c.op(1, &[rng.pick(&[0x31, 0x89])], reg, Rm::Abs(at as u32));
@@ -52,8 +52,8 @@ fn store_to_code(c: &mut Code, rng: &mut Rng, world: &World) {
     }
 }
 
-/// A change of the tables that map the window: often of the page that runs, often to its twin, which is the same code but for
-/// a few bytes.
+/// Emits a change of the tables that map the window: often of the running page, often to its twin, which has the same
+/// code except for a few bits.
 fn change_table(c: &mut Code, rng: &mut Rng, world: &World) {
     let own = c.here().wrapping_sub(WINDOW) >> 12;
     let page = match rng.below(4) {
@@ -67,19 +67,19 @@ fn change_table(c: &mut Code, rng: &mut Rng, world: &World) {
             let now = world.code_page(page).unwrap_or(DATA);
             let twin =
                 if now < DATA { CODE + (now - CODE + TWIN_PAGES * 4096) % (CODE_PAGES * 4096) } else { now };
-            // XOR, so that a loop goes back and forth.
+            // XOR, so that a loop alternates between both.
             c.op(8, &[0x81], 6, Rm::Abs(entry));
             c.imm32((now ^ twin) as u32);
         }
         3 => {
-            // Two pages change places.
+            // Two pages are swapped.
             let other = (LARGE + window_entry(rng.below(VIEW_PAGES))) as u32;
             c.op(8, &[0x8b], 0, Rm::Abs(entry));
             c.op(8, &[0x87], 0, Rm::Abs(other));
             c.op(8, &[0x89], 0, Rm::Abs(entry));
         }
         4 | 5 => {
-            // A right, or a note of an access, comes and goes.
+            // An access right, or an accessed or dirty bit, is toggled.
             c.op(8, &[0x0f, 0xba], 7, Rm::Abs(entry));
             c.raw(&[rng.pick(&[0, 1, 1, 2, 5, 5, 6, 6, 63])]);
         }
@@ -89,7 +89,7 @@ fn change_table(c: &mut Code, rng: &mut Rng, world: &World) {
             c.imm32((gpa | rng.below(8) | PRESENT) as u32);
         }
         _ => {
-            // Further up.
+            // A table further up.
             let entry = (LARGE + PD + (WINDOW >> 21) * 8) as u32;
             c.op(8, &[0x0f, 0xba], 7, Rm::Abs(entry));
             c.raw(&[rng.pick(&[1, 5, 5, 6, 2])]);
@@ -104,21 +104,21 @@ fn change_table(c: &mut Code, rng: &mut Rng, world: &World) {
     }
 }
 
-/// A function that may be executed most of the time, and be read all the time.
+/// Emits a call of a function on a page that is executable most of the time and always readable.
 fn forbid(c: &mut Code, rng: &mut Rng, world: &World) {
     let function = rng.pick(&world.functions);
     let entry = LARGE + window_entry((function - WINDOW) >> 12);
-    // Now and then by the counter: test cl, 3; jnz over what is ten bytes long.
+    // Depends on the counter: test cl, 3; jnz over the next ten bytes.
     c.raw(&[0xf6, 0xc1, 3, 0x75, 10]);
     c.op(8, &[0x0f, 0xba], 7, Rm::Abs(entry as u32));
     c.raw(&[63]);
     c.set(0, function);
     c.op(4, &[0x8b], 2, Rm::At(0, 0));
-    // In a block of its own, so that the interpreter, if it did the load, does not do the call as well.
+    // The call is in a separate block, so that the interpreter does not also execute it after the load.
     c.raw(&[0xeb, 0, 0xff, 0xd0]);
 }
 
-/// Accesses around the end of a page, with the stack pointer there or another register.
+/// Emits accesses around the end of a page, through the stack pointer or another register.
 fn edge(c: &mut Code, rng: &mut Rng) {
     let at = if rng.one_in(4) { somewhere(rng) } else { data_edge(rng) };
     if rng.one_in(3) {
@@ -141,7 +141,7 @@ fn edge(c: &mut Code, rng: &mut Rng) {
         let (w, reg) = (width(rng), free(rng));
         let rm = Rm::At(pointer, rng.below(12) as i32 - 4);
         if rng.one_in(4) {
-            // Ring 0 may access user pages, or not any more: stac, clac.
+            // Allows or forbids ring 0 to access user pages: stac, clac.
             c.raw(&[0x0f, 0x01, rng.pick(&[0xcb, 0xcb, 0xca])]);
         }
         match rng.below(5) {
@@ -153,10 +153,10 @@ fn edge(c: &mut Code, rng: &mut Rng) {
     }
 }
 
-/// Calls, jumps and returns, to functions, beginnings and middles, on this page and others.
+/// Emits calls, jumps and returns to functions, to beginnings and middles, on this page and others.
 fn transfer(c: &mut Code, rng: &mut Rng, world: &World, top: u64) {
     if rng.one_in(12) {
-        // Of an operand size or address size that does not count here, or with a hint.
+        // A prefix for operand or address size that has no effect here, or a hint.
         c.raw(&[rng.pick(&[0x66, 0x67, 0x2e, 0xf2, 0xf3, 0x48])]);
     }
     let pointer = (FIXED + POINTER_WORDS + rng.below(POINTER_WORDS_COUNT) * 8) as u32;
@@ -169,28 +169,28 @@ fn transfer(c: &mut Code, rng: &mut Rng, world: &World, top: u64) {
             let to = world.function(rng);
             c.set(0, to);
             if rng.one_in(2) {
-                // What may be read may perhaps not be executed.
+                // The target can be read, but perhaps not executed.
                 c.op(4, &[0x8b], 2, Rm::At(0, 0));
-                // In a block of its own, so that what the interpreter did for the load does not extend to the call.
+                // The call is in a separate block, so that the interpreter does not also execute it after the load.
                 c.raw(&[0xeb, 0]);
             }
             c.raw(&[0xff, rng.pick(&[0xd0, 0xd0, 0xe0])]);
         }
         5 | 6 => c.op(4, &[0xff], 2, Rm::Abs(pointer)),
         7 => {
-            // A jump on: to the next instruction, or by chance into it.
+            // A jump forward: to the next instruction, or by chance into it.
             let over = if rng.one_in(3) { rng.below(6) } else { 0 };
             c.branch(&[0xe9], c.here() + 5 + over);
         }
         8 => {
-            // Pushed and returned to: PUSH is five bytes, RET one.
+            // A push and a return: PUSH takes five bytes, RET one.
             let to = c.here() + 6 + if rng.one_in(3) { rng.below(6) } else { 0 };
             c.raw(&[0x68]);
             c.imm32(to as u32);
             c.raw(&[0xc3]);
         }
         9 => {
-            // A call through the word that its return address will be put in.
+            // A call through the word that its return address overwrites.
             let to = world.function(rng);
             let disp = rng.pick(&[-8, -8, -16, -4, 0]);
             c.set(0, to);
@@ -198,7 +198,7 @@ fn transfer(c: &mut Code, rng: &mut Rng, world: &World, top: u64) {
             c.op(4, &[0xff], rng.pick(&[2, 2, 4]), Rm::At(RSP, disp));
         }
         10 => {
-            // Back into the loop, not where it began, as long as some bit of the counter says so.
+            // A jump back into the loop, not to its beginning, while some bit of the counter is set.
             c.raw(&[0xf6, 0xc1, 1 << rng.below(4)]); // test cl, bit
             c.raw(&[0x74, 8, 0x48, 0x83, 0xe9, 1]); // jz over; sub rcx, 1
             c.raw(&[0x78, 2]); // js over
@@ -222,7 +222,7 @@ fn random_bytes(c: &mut Code, rng: &mut Rng) {
     }
 }
 
-/// The same bytes as other instructions: `mov rax, imm64`, entered before and behind its opcode in turns.
+/// Emits bytes that decode in two ways: `mov rax, imm64`, entered alternately at and behind its opcode.
 fn overlap(c: &mut Code, rng: &mut Rng) {
     c.raw(&[0xf6, 0xc1, 1]); // test cl, 1
     c.raw(&[0x75, 2]); // jnz into the immediate operand
@@ -236,7 +236,7 @@ fn overlap(c: &mut Code, rng: &mut Rng) {
     c.raw(&rng.pick(&inside));
 }
 
-/// Another ring, other rules for user pages, single steps.
+/// Emits a change of ring, of the rules for user pages, or of single-stepping.
 fn mode(c: &mut Code, rng: &mut Rng) {
     match rng.below(8) {
         0 | 1 => c.raw(&[0xcd, 0x80]),
@@ -260,12 +260,12 @@ fn mode(c: &mut Code, rng: &mut Rng) {
     }
 }
 
-/// About 2^31 bytes away from the page, RIP-relative: an address, or an access.
+/// Emits an address or an access that is RIP-relative and about 2^31 bytes away from the page.
 fn far_operand(c: &mut Code, rng: &mut Rng) {
     let own = c.here();
     let page = FAR + (own.wrapping_sub(WINDOW) & !0xfff);
     let at = match rng.below(4) {
-        // Or a little less than that.
+        // A little below the page.
         0 => page - rng.below(0x2000),
         _ => page + rng.below((own & 0xfff).max(1)),
     };
@@ -282,7 +282,7 @@ fn far_operand(c: &mut Code, rng: &mut Rng) {
     }
 }
 
-/// What there is besides.
+/// Emits other unusual instructions.
 fn odd(c: &mut Code, rng: &mut Rng) {
     c.raw(rng.pick(&[
         &[0xcc][..],

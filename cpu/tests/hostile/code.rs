@@ -1,27 +1,27 @@
-//! Encoding instructions. Nothing here checks that they make sense.
+//! Encoder for instructions. It does not check that they make sense.
 
-/// The operand that can be a register or memory.
+/// Operand that can be a register or memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Rm {
     Reg(u8),
-    /// At a register plus a displacement.
+    /// Memory at a register plus a displacement.
     At(u8, i32),
-    /// At base plus scaled index plus a displacement.
+    /// Memory at base plus scaled index plus a displacement.
     Sum(u8, u8, u8, i32),
-    /// At an address of 31 bits.
+    /// Memory at a 31-bit address.
     Abs(u32),
-    /// At a linear address, RIP-relative, with so many bytes of immediate operands behind it.
+    /// Memory at a linear address, RIP-relative. The number is that of bytes of immediate operands after it.
     Rip(u64, u8),
 }
 
-/// Code that grows, at a linear address.
+/// Code under construction, at a linear address.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Code {
     pub(crate) at: u64,
     pub(crate) bytes: Vec<u8>,
-    /// Where four bytes are that will become the linear address of a patch site, and what is added to that.
+    /// Offsets of four bytes that will become the linear address of a patch site, each with a number to add.
     pub(crate) fixups: Vec<(usize, i32)>,
-    /// Where bytes are that may be changed without harm: linear addresses of immediate operands.
+    /// Linear addresses of immediate operands, which may be changed without harm.
     pub(crate) sites: Vec<u64>,
 }
 
@@ -29,7 +29,7 @@ impl Code {
     pub(crate) fn new(at: u64) -> Code {
         Code { at, ..Code::default() }
     }
-    /// Where the next instruction will be.
+    /// Returns the linear address of the next instruction.
     pub(crate) fn here(&self) -> u64 {
         self.at + self.bytes.len() as u64
     }
@@ -39,11 +39,11 @@ impl Code {
     pub(crate) fn imm32(&mut self, v: u32) {
         self.raw(&v.to_le_bytes());
     }
-    /// The last so many bytes are an immediate operand that may be changed.
+    /// Records the last `bytes` bytes as an immediate operand that may be changed.
     pub(crate) fn site(&mut self, bytes: u64) {
         self.sites.push(self.here() - bytes);
     }
-    /// An instruction with ModRM, in 1, 2, 4 or 8 bytes; the opcode is that of the wide form.
+    /// Emits an instruction with ModRM and an operand of 1, 2, 4 or 8 bytes. `opcode` is that of the wide form.
     pub(crate) fn op(&mut self, width: u8, opcode: &[u8], reg: u8, rm: Rm) {
         let (base, index) = match rm {
             Rm::Reg(r) | Rm::At(r, _) => (r, 0),
@@ -66,7 +66,7 @@ impl Code {
         }
         self.modrm(reg, rm);
     }
-    /// ModRM, SIB and displacement.
+    /// Emits ModRM, SIB and displacement.
     pub(crate) fn modrm(&mut self, reg: u8, rm: Rm) {
         let reg = (reg & 7) << 3;
         match rm {
@@ -97,12 +97,12 @@ impl Code {
             }
         }
     }
-    /// A store of an instruction to a patch site: the address is filled in later.
+    /// Emits an instruction that stores to a patch site, whose address is filled in later.
     pub(crate) fn op_at_site(&mut self, width: u8, opcode: &[u8], reg: u8, offset: i32) {
         self.op(width, opcode, reg, Rm::Abs(0));
         self.fixups.push((self.bytes.len() - 4, offset));
     }
-    /// MOV of a constant.
+    /// Emits a MOV of a constant.
     pub(crate) fn set(&mut self, reg: u8, v: u64) {
         if let Ok(v) = u32::try_from(v) {
             if reg >= 8 {
@@ -115,7 +115,7 @@ impl Code {
             self.raw(&v.to_le_bytes());
         }
     }
-    /// JMP, CALL (opcodes of one byte) or Jcc (0F 8x) to a linear address.
+    /// Emits JMP or CALL (opcodes of one byte) or Jcc (0F 8x) to a linear address.
     pub(crate) fn branch(&mut self, opcode: &[u8], target: u64) {
         self.raw(opcode);
         let after = self.here() + 4;

@@ -1,25 +1,25 @@
-//! Which program it was, when the host process dies or does not come back.
+//! Names the running program if the host process dies or hangs.
 //!
-//! A signal has no business here but to name the program and end the process.
+//! The signal handler only writes the program's name and ends the process.
 #![allow(unsafe_code)]
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-/// A program that takes longer hangs.
+/// Time limit of a program in seconds. A program that takes longer is considered hanging.
 const SECONDS_MAX: u32 = 30;
 
 static SEED: AtomicU64 = AtomicU64::new(0);
-/// The way's name: where it is and how long.
+/// Name of the way: its address and length.
 static WAY: (AtomicPtr<u8>, AtomicUsize) = (AtomicPtr::new(std::ptr::null_mut()), AtomicUsize::new(0));
 
-/// A program begins.
+/// Records that a program begins.
 pub(crate) fn begins(seed: u64) {
     static HANDLERS: Once = Once::new();
     HANDLERS.call_once(|| {
         for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGALRM]
         {
-            // SAFETY: `action` is valid, and `died` does only what a handler may do.
+            // SAFETY: `action` is valid, and `died` calls only functions that are allowed in a signal handler.
             unsafe {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 action.sa_sigaction = died as *const () as usize;
@@ -29,19 +29,19 @@ pub(crate) fn begins(seed: u64) {
         }
     });
     SEED.store(seed, Ordering::Relaxed);
-    // SAFETY: no memory is involved.
+    // SAFETY: `alarm` accesses no memory.
     unsafe { libc::alarm(SECONDS_MAX) };
 }
 
-/// A way of running it begins.
+/// Records the way in which the program is run.
 pub(crate) fn runs(way: &'static str) {
     WAY.0.store(way.as_ptr().cast_mut(), Ordering::Relaxed);
     WAY.1.store(way.len(), Ordering::Relaxed);
 }
 
-/// No program is running.
+/// Records that no program is running.
 pub(crate) fn ends() {
-    // SAFETY: no memory is involved.
+    // SAFETY: `alarm` accesses no memory.
     unsafe { libc::alarm(0) };
 }
 
@@ -54,8 +54,8 @@ extern "C" fn died(signal: libc::c_int) {
         text[37 + n] = b"0123456789abcdef"[(seed >> (60 - 4 * n) & 15) as usize];
     }
     let (way, len) = (WAY.0.load(Ordering::Relaxed), WAY.1.load(Ordering::Relaxed));
-    // SAFETY: as many bytes as there are, of the array and of a string that lives forever (or none); both calls are allowed in a
-    // handler.
+    // SAFETY: the lengths are those of the array, and of a string that lives forever (or 0 if there is none). Both
+    // functions are allowed in a signal handler.
     unsafe {
         libc::write(2, text.as_ptr().cast(), text.len());
         libc::write(2, way.cast(), len);

@@ -1,25 +1,25 @@
-//! When a program is stopped, and what happens to it from outside then: the same in all ways.
+//! Stops of a program, and external events at them, the same for all ways.
 
 use crate::layout::*;
 use crate::program::Program;
 use crate::rng::Rng;
 
-/// How many instructions of a program are executed at most.
+/// Maximum number of instructions of a program that are executed.
 pub(crate) const INSTRUCTIONS_MAX: u64 = 2400;
-/// Stops at most.
+/// Maximum number of stops.
 const STOPS_MAX: u64 = 8;
 
-/// What happens at a stop.
+/// External event at a stop.
 #[derive(Debug, Clone)]
 pub(crate) enum Event {
     Nothing,
-    /// The pages that were written are taken.
+    /// The list of dirty pages is taken.
     TakeDirty,
-    /// Somebody writes RAM.
+    /// RAM is written from outside.
     Write(u64, Vec<u8>),
-    /// Pages become what they were in the beginning, as by a restore.
+    /// Pages get their initial content back, as in a restore.
     Replace(Vec<u64>),
-    /// An interrupt, if it can be taken.
+    /// An interrupt is delivered, if the guest can take it.
     Interrupt(u8),
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Stop {
     pub(crate) event: Event,
 }
 
-/// All stops of a program, in order; the last one is the end.
+/// Returns all stops of a program, in order. The last one is the end.
 pub(crate) fn stops(p: &Program, instructions_max: u64) -> Vec<Stop> {
     let mut rng = Rng::for_case(p.seed, 1);
     let mut stops: Vec<Stop> = (0..1 + rng.below(STOPS_MAX))

@@ -1,5 +1,5 @@
-//! Handlers of exceptions and interrupts, in ring 0, on a page of their own: they skip, repair, switch rings, or give up and
-//! begin the next unit.
+//! Handlers of exceptions and interrupts, in ring 0, on a page of their own. They skip, repair, switch rings, or give
+//! up and begin the next unit.
 
 use crate::code::{Code, Rm};
 use crate::ground::{KERNEL_CS, KERNEL_SS, USER_CS, USER_SS};
@@ -9,20 +9,20 @@ use crate::rng::Rng;
 
 const RAX: u8 = 0;
 
-/// What a handler does.
+/// Behaviour of a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Begin the next unit, on a good stack.
+    /// Begins the next unit, on a good stack.
     Next,
-    /// Go on one byte further.
+    /// Continues one byte further.
     Skip,
-    /// Just return.
+    /// Returns.
     Back,
-    /// Return to the other ring.
+    /// Returns to the other ring.
     Ring,
-    /// Give a page of the window all rights, and try again.
+    /// Gives a page of the window all rights and retries.
     Repair,
-    /// Count single steps, and end them now and then.
+    /// Counts single steps, and ends them now and then.
     Step,
 }
 
@@ -30,17 +30,17 @@ const KINDS: [Kind; 6] = [Kind::Next, Kind::Skip, Kind::Back, Kind::Ring, Kind::
 /// Bytes from one handler to the next.
 const LEN: u64 = 0x100;
 
-/// Whether an exception pushes an error code.
+/// True if the exception pushes an error code.
 fn has_error(vector: u64) -> bool {
     matches!(vector, 8 | 10..=14 | 17)
 }
 
-/// The linear address of the handler of a kind.
+/// Returns the linear address of the handler of a kind.
 pub(crate) fn address(kind: Kind, error: bool) -> u64 {
     KERNEL + HANDLERS + (kind as u64 * 2 + u64::from(error)) * LEN
 }
 
-/// The address of the handler for a vector.
+/// Chooses a handler for a vector and returns its linear address.
 pub(crate) fn for_vector(vector: u64, rng: &mut Rng) -> u64 {
     let kind = match vector {
         1 => Kind::Step,
@@ -55,7 +55,7 @@ pub(crate) fn for_vector(vector: u64, rng: &mut Rng) -> u64 {
     address(kind, has_error(vector))
 }
 
-/// All handlers: where in RAM, and their code.
+/// Returns all handlers: their addresses in RAM, and their code.
 pub(crate) fn all() -> Vec<(u64, Vec<u8>)> {
     let mut handlers = vec![];
     for kind in KINDS {
@@ -69,7 +69,7 @@ pub(crate) fn all() -> Vec<(u64, Vec<u8>)> {
     handlers
 }
 
-/// `error`: bytes of the error code.
+/// Assembles a handler. `error` is the size of the error code in bytes.
 fn handler(kind: Kind, at: u64, error: i32) -> Vec<u8> {
     let mut c = Code::new(at);
     match kind {
@@ -93,7 +93,7 @@ fn handler(kind: Kind, at: u64, error: i32) -> Vec<u8> {
             c.imm32(WINDOW as u32);
             c.raw(&[0x48, 0xc1, 0xe8, 12]); // shr rax, 12
             c.raw(&[0x48, 0x83, 0xf8, WINDOW_PAGES as u8]); // cmp rax, WINDOW_PAGES
-            // Every fourth time it gives up: rights may not be all that is wrong.
+            // Every fourth time the handler gives up, because rights may not be the cause of the fault.
             c.raw(&[0x73, 0]); // jae
             let first = c.bytes.len();
             c.op(4, &[0xff], 0, Rm::Abs((KERNEL + TSS + 0x800) as u32));
@@ -130,7 +130,7 @@ fn handler(kind: Kind, at: u64, error: i32) -> Vec<u8> {
     c.bytes
 }
 
-/// Return.
+/// Emits the return of a handler.
 fn back(c: &mut Code, error: i32) {
     if error != 0 {
         c.op(8, &[0x83], 0, Rm::Reg(RSP));
@@ -139,14 +139,14 @@ fn back(c: &mut Code, error: i32) {
     c.raw(&[0x48, 0xcf]);
 }
 
-/// Return to the next unit.
+/// Emits the return to the next unit.
 fn next(c: &mut Code, error: i32) {
     let frame = error + 8;
     c.push(RAX);
     c.op(4, &[0x8b], RAX, Rm::Abs((KERNEL + TSS + 0x810) as u32));
     c.op(4, &[0xff], 0, Rm::Abs((KERNEL + TSS + 0x810) as u32));
     c.raw(&[0x83, 0xe0, TARGETS_COUNT as u8 - 1]); // and eax
-    // mov rax, [rax * 8 + targets]: a copy that guests do not reach
+    // mov rax, [rax * 8 + targets]: a copy that guests cannot reach.
     c.raw(&[0x48, 0x8b, 0x04, 0xc5]);
     c.imm32((KERNEL + TSS + 0x400) as u32);
     c.op(8, &[0x89], RAX, Rm::At(RSP, frame));

@@ -1,8 +1,8 @@
-//! Where things lie: in RAM, and in linear memory.
+//! Layout of RAM and of linear memory.
 
-/// Pages of RAM. What is mapped beyond is a device.
+/// Number of pages of RAM. Mappings beyond it are a device.
 pub(crate) const RAM_PAGES: u64 = 36;
-/// Bytes of RAM.
+/// Size of RAM in bytes.
 pub(crate) const RAM_LEN: usize = RAM_PAGES as usize * 4096;
 
 pub(crate) const PML4: u64 = 0x1000;
@@ -19,17 +19,17 @@ pub(crate) const GDT: u64 = 0xa000;
 pub(crate) const IDT: u64 = 0xb000;
 pub(crate) const TSS: u64 = 0xc000;
 pub(crate) const HANDLERS: u64 = 0xd000;
-/// Two pages of stacks of handlers.
+/// Two pages for the stacks of handlers.
 pub(crate) const STACKS: u64 = 0xe000;
-/// The tables of the last page below the hole of addresses that are not canonical, and of the last one of all.
+/// Tables of the last page below the non-canonical hole, and of the last page of linear memory.
 pub(crate) const EDGE_PDPT: u64 = 0x1_0000;
 pub(crate) const EDGE_PD: u64 = 0x1_1000;
 pub(crate) const EDGE_PT: u64 = 0x1_2000;
-/// What the kernel has mapped for itself ends here.
+/// End of the kernel's own mapping.
 pub(crate) const KERNEL_END: u64 = 0x1_3000;
-/// Where units go on, how many have begun, and the stack that they begin with.
+/// Page with the addresses of units, the counter of begun units, and the stack on which they begin.
 pub(crate) const FIXED_PAGE: u64 = 0x1_3000;
-/// Pages with code; the second half are copies of the first, a little different.
+/// Pages with code. The second half are slightly different copies of the first.
 pub(crate) const CODE: u64 = 0x1_4000;
 pub(crate) const CODE_PAGES: u64 = 10;
 pub(crate) const TWIN_PAGES: u64 = CODE_PAGES / 2;
@@ -37,35 +37,36 @@ pub(crate) const TWIN_PAGES: u64 = CODE_PAGES / 2;
 pub(crate) const DATA: u64 = CODE + CODE_PAGES * 4096;
 pub(crate) const DATA_PAGES: u64 = RAM_PAGES - (DATA >> 12);
 
-/// The pages that are mapped in all manners, linear.
+/// Linear address of the pages that are mapped in all manners.
 pub(crate) const WINDOW: u64 = 0x40_0000;
 pub(crate) const WINDOW_PAGES: u64 = 48;
-/// So many of them show code to begin with.
+/// Number of these pages that initially show code.
 pub(crate) const VIEW_PAGES: u64 = 28;
-/// `FIXED_PAGE`, linear.
+/// Linear address of `FIXED_PAGE`.
 pub(crate) const FIXED: u64 = WINDOW + (WINDOW_PAGES + 4) * 4096;
-/// A large page over RAM and a device behind it.
+/// Linear address of a large page over RAM and a device behind it.
 pub(crate) const LARGE: u64 = 0x80_0000;
-/// Pages that are 2^31 bytes behind those of the window: an instruction reaches what lies before its own offset.
+/// Linear address of pages 2^31 bytes above those of the window. An instruction reaches the part before its own
+/// offset.
 pub(crate) const FAR: u64 = WINDOW + (1 << 31);
 pub(crate) const FAR_PAGES: u64 = WINDOW_PAGES;
-/// RAM up to `KERNEL_END`, linear, for ring 0.
+/// Linear address of RAM up to `KERNEL_END`, for ring 0.
 pub(crate) const KERNEL: u64 = 0xffff_ffff_8000_0000;
-/// The last page of the lower half.
+/// Linear address of the last page of the lower half.
 pub(crate) const LOW_EDGE: u64 = 0x7fff_ffff_f000;
-/// The last page of all.
+/// Linear address of the last page.
 pub(crate) const HIGH_EDGE: u64 = 0xffff_ffff_ffff_f000;
 
-/// In `FIXED_PAGE`: where units go on.
+/// Offset of the unit addresses in `FIXED_PAGE`.
 pub(crate) const TARGETS: u64 = 0;
-/// How many of them; a power of two.
+/// Number of unit addresses: a power of two.
 pub(crate) const TARGETS_COUNT: u64 = 32;
-/// Counts what began.
+/// Offset of the counter of begun units.
 pub(crate) const COUNTER: u64 = 0x200;
-/// Addresses for calls and jumps through memory.
+/// Offset of addresses for calls and jumps through memory.
 pub(crate) const POINTER_WORDS: u64 = 0x208;
 pub(crate) const POINTER_WORDS_COUNT: u64 = 32;
-/// The top of the units' stack.
+/// Offset of the top of the units' stack.
 pub(crate) const STACK_TOP: u64 = 0xf80;
 
 pub(crate) const PRESENT: u64 = 1;
@@ -74,7 +75,7 @@ pub(crate) const USER: u64 = 4;
 pub(crate) const PAGE_SIZE: u64 = 0x80;
 pub(crate) const NO_EXECUTE: u64 = 1 << 63;
 
-/// The entry for a page of the window, in RAM.
+/// Returns the address in RAM of the entry for a page of the window.
 pub(crate) fn window_entry(page: u64) -> u64 {
     PT + page * 8
 }

@@ -1,4 +1,4 @@
-//! One run of a program, in one of the ways.
+//! Runs of a program, in one of several ways.
 #![allow(unsafe_code)]
 
 use std::sync::OnceLock;
@@ -14,7 +14,7 @@ use crate::program::Program;
 use crate::rng::Rng;
 use crate::world::somewhere;
 
-/// Exits of the guest's between two stops at most.
+/// Maximum number of exits of the guest between two stops.
 const EXITS_MAX: usize = 400;
 
 /// A way to run a program.
@@ -24,21 +24,21 @@ pub(crate) struct Way {
     pub(crate) tlb: usize,
     pub(crate) blocks: usize,
     pub(crate) after: Option<u32>,
-    /// Stop after random numbers of instructions up to this one, if it is not 0.
+    /// Maximum distance of additional stops, drawn at random, in instructions. 0 means none.
     pub(crate) piece: u64,
-    /// Drop all caches at some of these stops.
+    /// True if all caches are dropped at some of these stops.
     pub(crate) flush: bool,
-    /// Run a part of it, restore the beginning, and run it again.
+    /// True if a part of the program is run, the beginning restored, and the program run again.
     pub(crate) restore: bool,
-    /// With the code of all programs that ran so before.
+    /// True if code is shared with all programs that ran in this way before.
     pub(crate) shared: bool,
-    /// With the planted defect: stores to page tables drop nothing.
+    /// True to run with the planted defect: stores to page tables do not invalidate the TLB.
     pub(crate) stale: bool,
-    /// With watchpoints all over the window.
+    /// True to run with watchpoints all over the window.
     pub(crate) watched: bool,
 }
 
-/// The interpreter alone.
+/// The interpreter alone, with which the others are compared.
 pub(crate) const ORACLE: Way = Way {
     name: "interpreted",
     tlb: 64,
@@ -51,7 +51,7 @@ pub(crate) const ORACLE: Way = Way {
     stale: false,
     watched: false,
 };
-/// What is compared with it.
+/// The ways that are compared with the interpreter.
 pub(crate) const WAYS: [Way; 8] = [
     Way { name: "at once", tlb: 64, blocks: 1024, after: Some(0), ..ORACLE },
     Way { name: "tiny", tlb: 2, blocks: 4, after: Some(1), ..ORACLE },
@@ -63,22 +63,22 @@ pub(crate) const WAYS: [Way; 8] = [
     Way { name: "shared", tlb: 64, blocks: 1 << 14, after: Some(1), piece: 400, shared: true, ..ORACLE },
 ];
 
-/// What there was to see at a stop.
+/// Observable state at a stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Snapshot {
     pub(crate) state: CpuState,
     pub(crate) ram_hash: u64,
-    /// Pages written since they were taken last, if this was a stop for that.
+    /// Pages written since the list was last taken, if this stop took it.
     pub(crate) dirty: Option<Vec<u64>>,
-    /// Edges of code that were seen first since the last stop.
+    /// Edges of code that were seen for the first time since the last stop.
     pub(crate) edges: Vec<Edge>,
-    /// Conditional branches that retired so far, if they are counted.
+    /// Number of conditional branches retired so far, if they are counted.
     pub(crate) branches: u64,
-    /// Exits that the guest caused since the last stop, with the counts at which they came.
+    /// Exits that the guest caused since the last stop, each with its instruction count.
     pub(crate) exits: Vec<(u64, Exit)>,
 }
 
-/// What a run leaves behind.
+/// Result of a run.
 #[derive(Debug)]
 pub(crate) struct Trace {
     pub(crate) snapshots: Vec<Snapshot>,
@@ -86,7 +86,7 @@ pub(crate) struct Trace {
     pub(crate) translated: u64,
 }
 
-/// What the programs before have left.
+/// Returns the code shared by all programs that run with these settings.
 fn shared(caches: CacheConfig) -> Code {
     static CODE: [OnceLock<Code>; 4] = [const { OnceLock::new() }; 4];
     CODE[usize::from(caches.edges) + 2 * usize::from(caches.branches)]
@@ -94,7 +94,7 @@ fn shared(caches: CacheConfig) -> Code {
         .clone()
 }
 
-/// A few bytes on a few pages that the program may access.
+/// Returns watchpoints on a few bytes of a few pages that the program may access.
 fn points(p: &Program) -> Vec<Watchpoint> {
     let mut rng = Rng::for_case(p.seed, 1);
     let point = |rng: &mut Rng| Watchpoint {
@@ -106,17 +106,17 @@ fn points(p: &Program) -> Vec<Watchpoint> {
     (0..8).map(|_| point(&mut rng)).collect()
 }
 
-/// Run a program to its end: so many instructions, or something that nothing comes after.
+/// Runs a program for `instructions_max` instructions, or until it cannot continue.
 pub(crate) fn run(p: &Program, memory: &Guarded, way: &Way, instructions_max: u64) -> Trace {
     crash::runs(way.name);
     memory.write(0, &p.ram);
-    // SAFETY: `memory` outlives the CPU, and is looked at only while the CPU does not run.
+    // SAFETY: `memory` outlives the CPU and is accessed only while the CPU does not run.
     let ram = unsafe { Ram::new(memory.ram(), RAM_LEN as u64) };
     let caches = CacheConfig {
         tlb_entries: way.tlb,
         block_entries: way.blocks,
         translate_after: way.after,
-        // In half of all programs.
+        // For half of all programs.
         edges: p.seed.count_ones() % 2 == 1,
         branches: p.seed % 2 == 1,
     };
@@ -192,7 +192,7 @@ fn drive(
     snapshots
 }
 
-/// Whether the count was reached and the guest can go on.
+/// Runs the CPU up to the count `end`. Returns true if it was reached and the guest can continue.
 fn run_until(
     seed: u64,
     cpu: &mut Cpu,
@@ -232,7 +232,7 @@ fn run_until(
     true
 }
 
-/// A number that is another one when a byte is.
+/// Returns a hash in which a change of any single byte shows.
 fn hash(bytes: &[u8]) -> u64 {
     let mut lanes = [1u64, 2, 3, 4];
     let (words, _) = bytes.as_chunks::<8>();

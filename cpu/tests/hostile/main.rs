@@ -1,18 +1,19 @@
-//! Hostile guests: programs that try to get translated code to do what the interpreter would not.
+//! Hostile guests: programs that try to make translated code deviate from the interpreter.
 //!
-//! Loops that are hot at once run over page ends and into the middle of instructions, change themselves and the tables that
-//! map them, and access what they may not; handlers repair, skip or go on elsewhere; and from outside memory is written and
-//! restored between two instructions. What the interpreter makes of a program is right, and translated code has to do the
-//! same: registers, RAM, pages reported as written and exits are compared at each stop. RAM lies between pages that may not
-//! be touched, so that an access that leaves it does not go unnoticed.
+//! Loops that are hot at once cross page ends and enter the middle of instructions, change themselves and the tables
+//! that map them, and make forbidden accesses. Handlers repair, skip or continue elsewhere. From outside, memory is
+//! written and restored between two instructions. The interpreter defines the correct result of a program, and
+//! translated code must match it: registers, RAM, pages reported as written and exits are compared at each stop. RAM
+//! is surrounded by guard pages, so that an access outside of it is noticed.
 //!
-//! - [`layout`]: where things lie
-//! - [`program`]: a program: its [`world`], [`units`] of [`pieces`], [`vectors`] and [`attacks`] in machine [`code`], and [`handlers`]
-//! - [`events`]: stops, and what happens from outside
-//! - [`machine`]: running it, in [`guarded`] memory
-//! - [`crash`]: telling which program it was that killed the process
+//! - [`layout`]: layout of memory
+//! - [`program`]: a program: its [`world`], [`units`] of [`pieces`], [`vectors`] and [`attacks`] in machine [`code`],
+//!   and [`handlers`]
+//! - [`events`]: stops, and external events
+//! - [`machine`]: running a program, in [`guarded`] memory
+//! - [`crash`]: naming the program that killed the process
 //!
-//! `EVERETT_HOSTILE_PROGRAMS=N` runs more of them, `EVERETT_HOSTILE_FIRST=SEED` other ones.
+//! `EVERETT_HOSTILE_PROGRAMS=N` runs more programs, `EVERETT_HOSTILE_FIRST=SEED` starts at another seed.
 
 mod attacks;
 mod code;
@@ -41,15 +42,16 @@ use guarded::Guarded;
 use machine::{ORACLE, Snapshot, Trace, WAYS, Way, run};
 use program::{Program, VECTORS};
 
-/// How many programs are run if nobody says otherwise, and of so many one is run with vectors, too.
+/// Default number of programs. One in `VECTORS_EACH` is also run with vector instructions.
 const PROGRAMS: u64 = 1500;
 const VECTORS_EACH: u64 = 3;
 
-/// Programs that differed once, in ways that few programs do: an instruction whose second page is the table that maps what it
-/// writes, so that it sets a bit in itself; an ADC of a second byte and a register that has no name next to it.
+/// Seeds of programs that once differed in rare ways: an instruction whose second page is the table that maps its
+/// destination, so that it sets a bit in itself; an ADC of a second byte register and a register that has no name
+/// next to it.
 const RARE: [u64; 2] = [0x2d_dc3e, 0x3d_1ded];
 
-/// Only one program runs at a time, so that a crash can tell which.
+/// Lets only one program run at a time, so that a crash can be attributed.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -63,7 +65,7 @@ fn number(variable: &str) -> Option<u64> {
     }
 }
 
-/// Where two stops differ, in words; the whole states would fill pages.
+/// Describes the difference between two stops. Printing the whole states would fill pages.
 fn different(a: &Snapshot, b: &Snapshot) -> Option<String> {
     if let Some((a, b)) = a.exits.iter().zip(&b.exits).find(|(a, b)| a != b) {
         return Some(format!("exits {a:x?} and {b:x?}"));
@@ -100,7 +102,8 @@ fn difference(a: &Trace, b: &Trace) -> Option<String> {
     }
 }
 
-/// Where a way differs from the interpreter: the first instruction after which it does, and what it began with.
+/// Describes the difference between a way and the interpreter: the first instruction after which they differ, and the
+/// state before it.
 fn disagreement(p: &Program, memory: &Guarded, way: &Way) -> Option<String> {
     let differ = |n| difference(&run(p, memory, &ORACLE, n), &run(p, memory, way, n));
     let (mut same, mut different) = (0, INSTRUCTIONS_MAX);
@@ -146,12 +149,12 @@ fn translated_code_does_what_the_interpreter_does() {
     println!(
         "{programs} programs: {instructions} instructions, {lived} lived, blocks translated: {translated:?}"
     );
-    // It would be worth little if programs died early, or never got hot.
+    // The test is only meaningful if programs live long and get hot.
     assert!(instructions > programs * INSTRUCTIONS_MAX / 2 && lived > programs / 2);
     assert!(translated.iter().all(|&blocks| blocks > programs));
 }
 
-/// A defect that can be planted is one that this test catches.
+/// The test must detect a planted defect.
 #[test]
 fn a_stale_translation_is_caught() {
     let _alone = alone();

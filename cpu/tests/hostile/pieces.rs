@@ -1,12 +1,12 @@
-//! Ordinary instructions: most of them are translated, some are left to handlers, and nearly all come back.
+//! Ordinary instructions: most are translated, some are left to handlers, and nearly all complete.
 
 use crate::code::{Code, Rm};
 use crate::rng::Rng;
 use crate::world::somewhere;
 
-/// Registers that code may change: not the counter of loops (RCX) and the stack pointer.
+/// Registers that code may change: all except the loop counter (RCX) and the stack pointer.
 const FREE: [u8; 14] = [0, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
-/// Registers that hold addresses to begin with.
+/// Registers that initially hold addresses.
 pub(crate) const POINTERS: [u8; 6] = [3, 5, 6, 7, 13, 15];
 pub(crate) const RCX: u8 = 1;
 pub(crate) const RSP: u8 = 4;
@@ -18,7 +18,7 @@ pub(crate) fn width(rng: &mut Rng) -> u8 {
     rng.pick(&[1, 2, 4, 4, 8, 8])
 }
 
-/// Memory at a register that probably holds an address.
+/// Returns a memory operand at a register that probably holds an address.
 pub(crate) fn memory(rng: &mut Rng) -> Rm {
     let base = rng.pick(&POINTERS);
     match rng.below(8) {
@@ -29,15 +29,15 @@ pub(crate) fn memory(rng: &mut Rng) -> Rm {
     }
 }
 
-/// A register or memory.
+/// Returns a register or memory operand.
 fn any(rng: &mut Rng) -> Rm {
     if rng.one_in(3) { memory(rng) } else { Rm::Reg(free(rng)) }
 }
 
-/// One instruction that the loop goes on behind, unless it faults.
+/// Emits one instruction after which the loop continues, unless it faults.
 pub(crate) fn piece(c: &mut Code, rng: &mut Rng) {
     if rng.one_in(24) {
-        // A prefix that means nothing, or something else.
+        // A prefix, with or without effect.
         c.raw(&[rng.pick(&[0x66, 0x67, 0x2e, 0x3e, 0x64, 0x65, 0xf2, 0xf3, 0x40, 0x48, 0x4f])]);
     }
     let (w, reg) = (width(rng), free(rng));
@@ -48,7 +48,7 @@ pub(crate) fn piece(c: &mut Code, rng: &mut Rng) {
             c.op(w, &[alu | rng.pick(&[1, 3])], reg, rm);
         }
         5..=6 => {
-            // With an immediate operand that others may change.
+            // With an immediate operand that attacks may change.
             let alu = rng.below(8) as u8;
             c.op(rng.pick(&[4, 8]), &[0x81], alu, Rm::Reg(reg));
             c.imm32(rng.next() as u32 & 0xfff);
@@ -106,7 +106,8 @@ pub(crate) fn piece(c: &mut Code, rng: &mut Rng) {
             c.op(w, &[0x85], reg, rm);
         }
         20 => {
-            // XCHG, XADD, CMPXCHG, and BTS and BTC, of which there is none for bytes; some with LOCK, which only memory allows.
+            // XCHG, XADD, CMPXCHG, BTS and BTC, the last two without a byte form. Some have LOCK, which is valid only
+            // with memory.
             let rm = any(rng);
             let (opcode, narrowest): (&[u8], u8) = rng.pick(&[
                 (&[0x87], 1),
@@ -129,12 +130,12 @@ pub(crate) fn piece(c: &mut Code, rng: &mut Rng) {
             c.pop(reg);
         }
         23 => {
-            // Over the next instruction, or into it.
+            // A jump over the next instruction, or into it.
             let over = rng.below(9) as u8;
             c.raw(&[0x70 | rng.below(16) as u8, over]);
         }
         24 => {
-            // MOVUPS, load or store; XORPS, which wants its operand aligned.
+            // MOVUPS as load or store; XORPS, which needs an aligned operand.
             let rm = memory(rng);
             c.op(4, rng.pick(&[&[0x0f, 0x10], &[0x0f, 0x11], &[0x0f, 0x57]]), rng.below(8) as u8, rm);
         }
@@ -145,7 +146,7 @@ pub(crate) fn piece(c: &mut Code, rng: &mut Rng) {
             c.modrm(rng.below(8) as u8, Rm::At(base, rng.below(24) as i32 - 8));
         }
         26 => {
-            // A short string instruction; the loop's counter is kept.
+            // A short string instruction. The loop counter is preserved.
             c.op(8, &[0x89], RCX, Rm::Reg(8));
             c.set(RCX, rng.below(24));
             c.raw(&[
@@ -156,7 +157,7 @@ pub(crate) fn piece(c: &mut Code, rng: &mut Rng) {
             c.op(8, &[0x89], 8, Rm::Reg(RCX));
         }
         27 => {
-            // With FS or GS; RIP-relative.
+            // With an FS or GS prefix, or RIP-relative.
             if rng.one_in(2) {
                 c.raw(&[rng.pick(&[0x64, 0x65])]);
                 let rm = memory(rng);
@@ -180,7 +181,7 @@ pub(crate) fn piece(c: &mut Code, rng: &mut Rng) {
             &[0xd7],
         ])),
         _ => {
-            // A pointer moves on.
+            // Advances a pointer.
             let pointer = rng.pick(&POINTERS);
             c.op(8, &[0x83], rng.pick(&[0, 5]), Rm::Reg(pointer));
             c.raw(&[rng.pick(&[1, 2, 4, 8, 7, 16])]);

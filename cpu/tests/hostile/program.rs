@@ -1,4 +1,4 @@
-//! A guest, ready to run: tables, descriptors, handlers, code and registers.
+//! Complete guests: tables, descriptors, handlers, code and registers.
 
 use everett_cpu::CpuState;
 use everett_cpu::state::{Segment, TableRegister};
@@ -11,21 +11,21 @@ use crate::rng::Rng;
 use crate::units::{function, unit};
 use crate::world::{World, somewhere};
 
-/// The bit of a seed whose program has instructions on vectors.
+/// Bit of a seed that gives its program vector instructions.
 pub(crate) const VECTORS: u64 = 1 << 48;
 
-/// A program.
+/// A guest program, ready to run.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) seed: u64,
     pub(crate) ram: Vec<u8>,
     pub(crate) state: CpuState,
-    /// Where bytes of code may be changed, in RAM.
+    /// Addresses in RAM of code bytes that may be changed.
     pub(crate) sites: Vec<u64>,
 }
 
 impl Program {
-    /// The program of a seed.
+    /// Creates the program of a seed.
     pub(crate) fn new(seed: u64) -> Program {
         let mut rng = Rng::for_case(seed, 0);
         let user = rng.one_in(2);
@@ -62,7 +62,7 @@ impl Program {
             let gpa = CODE + rng.below(CODE_PAGES + DATA_PAGES + 1) * 4096;
             self.put(FAR_PT + ((FAR >> 12 & 511) + n) * 8, gpa | PRESENT | owner | rng.below(8));
         }
-        // The pages at the ends of both halves of linear memory.
+        // The last pages of both halves of linear memory.
         self.put(PML4 + 255 * 8, EDGE_PDPT | all);
         self.put(EDGE_PDPT + 511 * 8, EDGE_PD | all);
         self.put(EDGE_PD + 511 * 8, EDGE_PT | all);
@@ -80,7 +80,7 @@ impl Program {
         for (at, descriptor) in descriptors(KERNEL + TSS) {
             self.put(GDT + at, descriptor);
         }
-        // RSP0 to RSP2, a reserved word, and seven other stacks.
+        // RSP0 to RSP2, a reserved word, and seven further stacks.
         for n in 0..11 {
             let at = (TSS + 4 + n * 8) as usize;
             let top = KERNEL + STACKS + 0x400 + n * 0x100;
@@ -88,7 +88,7 @@ impl Program {
         }
         for vector in 0..256 {
             let to = if rng.one_in(60) { somewhere(rng) } else { handlers::for_vector(vector, rng) };
-            // Exceptions come with stack pointers of all sorts.
+            // Exceptions get stack pointers of various kinds.
             let stack = match vector {
                 8 => 2,
                 1 => 3,
@@ -113,7 +113,7 @@ impl Program {
             let bytes = match background {
                 0 => rng.next().to_le_bytes(),
                 1 => [0x90; 8],
-                // Short instructions that do no harm, with a jump here and there.
+                // Short harmless instructions, with an occasional jump.
                 _ => rng.pick(&[
                     [0x48, 0xff, 0xc2, 0x01, 0xd0, 0x90, 0x90, 0x90],
                     [0x83, 0xc0, 0x01, 0x83, 0xc2, 0x01, 0xeb, 0x00],
@@ -133,7 +133,7 @@ impl Program {
         let sites: Vec<u64> = all.iter().flat_map(|code| code.sites.iter().copied()).collect();
         for code in &mut all {
             for &(at, offset) in &code.fixups {
-                // One of its own, rather.
+                // Preferably one of the unit's own sites.
                 let from = if code.sites.is_empty() || rng.one_in(3) { &sites } else { &code.sites };
                 let site = if from.is_empty() { code.at } else { rng.pick(from) };
                 let to = world.alias(rng, site).wrapping_add(offset as u64) as u32;
@@ -148,7 +148,7 @@ impl Program {
             }
         }
         self.sites = sites.iter().filter_map(|&site| world.code_at(site)).collect();
-        // The twins, in which other constants are.
+        // The twins, with other constants.
         let (first, second) = (CODE as usize, (CODE + TWIN_PAGES * 4096) as usize);
         if rng.one_in(2) {
             self.ram.copy_within(first..second, second);
@@ -160,7 +160,7 @@ impl Program {
             }
         }
     }
-    /// Where units and handlers go on, and pointers to functions.
+    /// Fills in the addresses at which units and handlers continue, and pointers to functions.
     fn targets(&mut self, rng: &mut Rng, world: &World) {
         for n in 0..TARGETS_COUNT {
             let unit = rng.pick(&world.units);
@@ -181,7 +181,7 @@ impl Program {
         s.rip = rng.pick(&world.units);
         s.rflags = 2 | rng.next() & 0x8d5 | if rng.one_in(2) { 0x200 } else { 0 };
         s.cr3 = PML4;
-        // Ring 0 cannot execute user pages with SMEP: little would happen.
+        // With SMEP, ring 0 cannot execute user pages, and little would happen.
         s.cr4 |=
             if user { rng.pick(&[0, 0x20_0000, 0x30_0000]) } else { rng.pick(&[0, 0, 0x20_0000, 0x20_0000]) };
         s.cr0 ^= rng.pick(&[0, 0, 0, 0x1_0000]);
@@ -199,7 +199,7 @@ impl Program {
         }
         if world.vectors {
             s.fpu.xmm = std::array::from_fn(|_| u128::from(rng.next()) << 64 | u128::from(rng.next()));
-            // Sometimes nobody may use them.
+            // Sometimes vector instructions are forbidden.
             s.cr0 |= if rng.one_in(8) { 8 } else { 0 };
         }
     }

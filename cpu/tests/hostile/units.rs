@@ -1,4 +1,4 @@
-//! Units: loops out of pieces and attacks, and functions. A unit ends by beginning another one.
+//! Units: loops of pieces and attacks, and functions. A unit ends by beginning another one.
 
 use crate::attacks::attack;
 use crate::code::{Code, Rm};
@@ -8,7 +8,7 @@ use crate::rng::Rng;
 use crate::vectors::vector;
 use crate::world::{World, somewhere};
 
-/// A loop at a linear address.
+/// Assembles a loop at a linear address.
 pub(crate) fn unit(at: u64, rng: &mut Rng, world: &World) -> Code {
     let mut c = Code::new(at);
     if rng.one_in(10) {
@@ -23,7 +23,7 @@ pub(crate) fn unit(at: u64, rng: &mut Rng, world: &World) -> Code {
             c.set(pointer, somewhere(rng));
         }
     }
-    // Long enough for the default number of executions, now and then.
+    // Sometimes long enough for the default threshold of translation.
     let rounds = if rng.one_in(3) { 56 + rng.below(60) } else { 3 + rng.below(30) };
     c.set(RCX, rounds);
     let top = c.here();
@@ -40,7 +40,7 @@ pub(crate) fn unit(at: u64, rng: &mut Rng, world: &World) -> Code {
     c
 }
 
-/// One instruction that is no attack.
+/// Emits one instruction that is not an attack.
 fn ordinary(c: &mut Code, rng: &mut Rng, world: &World) {
     if world.vectors && rng.one_in(2) {
         vector(c, rng);
@@ -49,17 +49,17 @@ fn ordinary(c: &mut Code, rng: &mut Rng, world: &World) {
     }
 }
 
-/// Once more from the top, as long as the counter says so.
+/// Emits the loop's branch to the top, which depends on the counter.
 fn again(c: &mut Code, rng: &mut Rng, top: u64) {
     match rng.below(6) {
         0 => {
-            // By a register.
+            // An indirect jump through a register.
             c.raw(&[0x49, 0xba]);
             c.raw(&top.to_le_bytes()); // mov r10, top
             c.raw(&[0xff, 0xc9, 0x7e, 0x03, 0x41, 0xff, 0xe2]); // dec ecx; jle over; jmp r10
         }
         1 => {
-            // LOOP reaches 128 bytes.
+            // LOOP, which reaches 128 bytes.
             let back = top.wrapping_sub(c.here() + 2) as i64;
             if let Ok(back) = i8::try_from(back) {
                 c.raw(&[0xe2, back as u8]);
@@ -72,7 +72,7 @@ fn again(c: &mut Code, rng: &mut Rng, top: u64) {
     }
 }
 
-/// Begin the next unit: one that is known here, or the one whose turn it is.
+/// Emits the beginning of the next unit: a fixed one, or the next in the table.
 fn go_on(c: &mut Code, rng: &mut Rng, world: &World) {
     if rng.one_in(4) {
         let to = world.target(rng);
@@ -87,7 +87,7 @@ fn go_on(c: &mut Code, rng: &mut Rng, world: &World) {
     c.imm32((FIXED + TARGETS) as u32);
 }
 
-/// Something short that returns.
+/// Assembles a short function that returns.
 pub(crate) fn function(at: u64, rng: &mut Rng, world: &World) -> Code {
     let mut c = Code::new(at);
     for _ in 0..rng.below(5) {

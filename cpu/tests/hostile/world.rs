@@ -1,4 +1,4 @@
-//! What the generator knows of the guest while it writes code: where pages are, and where one can go.
+//! The generator's knowledge of the guest while it writes code: the pages and the branch targets.
 
 use crate::layout::*;
 use crate::rng::Rng;
@@ -6,23 +6,23 @@ use crate::rng::Rng;
 /// Everything that code may refer to.
 #[derive(Debug)]
 pub(crate) struct World {
-    /// What the pages of the window show to begin with, and with which rights.
+    /// Initial entries of the window's pages: address and rights.
     pub(crate) window: Vec<Option<u64>>,
-    /// Where units begin.
+    /// Addresses of units.
     pub(crate) units: Vec<u64>,
-    /// Where functions begin, which return.
+    /// Addresses of functions, which return.
     pub(crate) functions: Vec<u64>,
-    /// Ring 3 to begin with.
+    /// True if the program starts in ring 3.
     pub(crate) user: bool,
-    /// Code has instructions on vectors.
+    /// True if the code has vector instructions.
     pub(crate) vectors: bool,
 }
 
 impl World {
-    /// A window of all sorts of pages.
+    /// Creates a window with all kinds of pages.
     pub(crate) fn new(rng: &mut Rng, user: bool, vectors: bool) -> World {
         let owner = if user || rng.one_in(2) { USER } else { 0 };
-        // Pages of code come in runs of a few, so that what crosses a page's end finds code there.
+        // Pages of code come in short runs, so that an instruction across a page's end finds code there.
         let mut next = 0;
         let window = (0..WINDOW_PAGES)
             .map(|n| {
@@ -46,7 +46,7 @@ impl World {
         world.functions = (0..8).map(|_| world.place(rng)).collect();
         world
     }
-    /// A place for code: often close before a page's end.
+    /// Returns an address for code, often shortly before a page's end.
     fn place(&self, rng: &mut Rng) -> u64 {
         let page = loop {
             let page = rng.below(VIEW_PAGES);
@@ -61,16 +61,16 @@ impl World {
         };
         WINDOW + page * 4096 + offset
     }
-    /// The page of code that a page of the window shows.
+    /// Returns the page of code that a page of the window shows.
     pub(crate) fn code_page(&self, page: u64) -> Option<u64> {
         let gpa = self.window.get(page as usize).copied().flatten()? & 0xf_ffff_f000;
         (CODE..DATA).contains(&gpa).then_some(gpa)
     }
-    /// Where a linear address of the window is in RAM, if that is code.
+    /// Returns the address in RAM of a linear address of the window, if it shows code.
     pub(crate) fn code_at(&self, la: u64) -> Option<u64> {
         Some(self.code_page(la.checked_sub(WINDOW)? >> 12)? | la & 0xfff)
     }
-    /// Another linear address, below 2^31, of the code at one; or the same.
+    /// Returns a linear address below 2^31 of the same code, possibly the same address.
     pub(crate) fn alias(&self, rng: &mut Rng, la: u64) -> u64 {
         let Some(gpa) = self.code_at(la) else { return la };
         if rng.one_in(4) {
@@ -80,7 +80,7 @@ impl World {
         let pages: Vec<u64> = (0..WINDOW_PAGES).filter(same).collect();
         WINDOW + rng.pick(&pages) * 4096 + (gpa & 0xfff)
     }
-    /// Somewhere to go: a unit, the middle of one, or anything.
+    /// Returns a branch target: a unit, the middle of one, or any address.
     pub(crate) fn target(&self, rng: &mut Rng) -> u64 {
         let unit = rng.pick(&self.units);
         match rng.below(12) {
@@ -90,7 +90,7 @@ impl World {
             _ => somewhere(rng),
         }
     }
-    /// A function, or a little behind its beginning.
+    /// Returns the address of a function, or a little behind it.
     pub(crate) fn function(&self, rng: &mut Rng) -> u64 {
         let function = rng.pick(&self.functions);
         let function = if rng.one_in(3) { self.alias(rng, function) } else { function };
@@ -112,7 +112,7 @@ fn rights(rng: &mut Rng, owner: u64) -> u64 {
     rights
 }
 
-/// Any address that is worth a look, canonical or not.
+/// Returns an interesting address, canonical or not.
 pub(crate) fn somewhere(rng: &mut Rng) -> u64 {
     match rng.below(16) {
         0 => LARGE + rng.below(RAM_LEN as u64 + 0x4000),
@@ -126,7 +126,7 @@ pub(crate) fn somewhere(rng: &mut Rng) -> u64 {
     }
 }
 
-/// Close to where a page of the window begins, mostly one that shows data.
+/// Returns an address close to the beginning of a page of the window, mostly of one that shows data.
 pub(crate) fn data_edge(rng: &mut Rng) -> u64 {
     let page = if rng.one_in(4) { 0 } else { VIEW_PAGES };
     WINDOW + (page + 1 + rng.below(WINDOW_PAGES - page)) * 4096 - 20 + rng.below(30)

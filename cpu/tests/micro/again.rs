@@ -1,12 +1,12 @@
-//! Instructions that store several values, of which a later one goes to a page of code. Such a store is done in a second try, alone,
-//! which must not read what is left of the first.
+//! Instructions that store several values, a later one of them to a page of code. Such a store is executed in a
+//! second attempt, alone, which must not read values that the first attempt left behind.
 
 use super::harness::{Outcome, check};
 use super::image::*;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 
-/// The first bytes of a page of data; the page below has code that was executed.
+/// The first bytes of a page of data. The page below has code that was executed.
 const EDGE: u64 = DATA + 0x2000;
 const FUNCTION: u64 = EDGE - 0x800;
 
@@ -28,7 +28,7 @@ fn a_frame_that_overwrites_its_gate_came_through_it() {
     let gate = g.ram[(IDT + u64::from(VECTOR) * 16) as usize..][..16].to_vec();
     g.ram[EDGE as usize..EDGE as usize + 16].copy_from_slice(&gate);
     g.state.idtr.base = EDGE - u64::from(VECTOR) * 16;
-    // SS and RSP go to where the gate is, the rest to the page below.
+    // SS and RSP are pushed to where the gate is, the rest to the page below.
     let done = run(g, |a| {
         a.mov(rsp, EDGE + 16)?;
         a.int(i32::from(VECTOR))
@@ -46,7 +46,7 @@ fn a_far_call_that_overwrites_its_pointer_goes_where_that_led() {
         a.mov(r12d, 7)?;
         a.hlt()
     });
-    // CS goes to where the pointer is, RIP to the page below.
+    // CS is pushed to where the pointer is, RIP to the page below.
     let done = run(g, |a| {
         a.mov(rsp, EDGE + 8)?;
         a.db(&[0x48, 0xff, 0x1c, 0x25])?; // call far [EDGE], of 64 bits
@@ -60,7 +60,7 @@ fn enter_copies_the_frames_that_there_were() {
     let mut g = Guest::new();
     g.put(EDGE, 0x1111);
     g.put(EDGE - 8, 0x2222);
-    // RBP goes to EDGE + 16, then [EDGE] to EDGE + 8, [EDGE - 8] to EDGE, and the frame to the page below.
+    // RBP is pushed to EDGE + 16, then [EDGE] to EDGE + 8, [EDGE - 8] to EDGE, and the frame to the page below.
     let done = run(g, |a| {
         a.mov(rsp, EDGE + 24)?;
         a.mov(rbp, EDGE + 8)?;

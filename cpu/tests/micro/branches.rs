@@ -1,11 +1,11 @@
-//! Which branches count.
+//! Counting of conditional branches.
 
 use super::harness::check;
 use super::image::*;
 
-/// How many branches a guest retires: the same in every way.
+/// Returns the number of conditional branches that a guest retires, which is the same in every way.
 fn counted(guest: &Guest) -> u64 {
-    check(guest).branches.expect("the state stayed where it was")
+    check(guest).branches.expect("branches are counted")
 }
 
 #[test]
@@ -21,7 +21,7 @@ fn conditional_branches_count_once_taken_or_not() {
         a.db(&[0xb1, 3, 0xe0, 0xfe])?; // mov cl, 3; loopne, once
         a.db(&[0xe3, 0, 0x67, 0xe3, 0])?; // jrcxz, not taken; jecxz
         a.db(&[0x31, 0xc9, 0xe3, 0])?; // xor ecx, ecx; jrcxz, taken
-        // None of these.
+        // None of the following counts.
         a.db(&[0xeb, 0, 0xe8, 0, 0, 0, 0])?; // jmp; call
         a.db(&[0x0f, 0x44, 0xc1, 0x0f, 0x94, 0xc0])?; // cmovz eax, ecx; setz al
         a.db(&[0xb1, 50, 0xbf, 0, 0, 6, 0, 0xf3, 0xaa])?; // mov cl, 50; mov edi, DATA; rep stosb
@@ -30,7 +30,7 @@ fn conditional_branches_count_once_taken_or_not() {
     assert_eq!(counted(&g), 100 + 3 + 7 + 3 + 1 + 2 + 1);
 }
 
-/// A branch at the end of a page that goes to the next one, `page`, either way.
+/// Returns a guest with a branch at the end of a page, whose target and successor are both on the next page, `page`.
 fn to_the_next_page(page: u64, mapped: bool, taken: bool) -> Guest {
     let mut g = Guest::new();
     let from = page.wrapping_sub(0x1000);
@@ -42,7 +42,7 @@ fn to_the_next_page(page: u64, mapped: bool, taken: bool) -> Guest {
     let last = 0x1000 - 6;
     bytes.extend((last - (bytes.len() as i32 + 4)).to_le_bytes());
     g.bytes(DATA, &bytes);
-    // The last branch: jz or jnz to the next page, forty bytes in; what comes next lies there, too.
+    // The last branch: jz or jnz to the next page, forty bytes in. The instruction after it is on that page, too.
     let condition = if taken { 0x84 } else { 0x85 };
     g.bytes(DATA + last as u64, &[0x0f, condition, 40, 0, 0, 0]);
     g.bytes(DATA + 0x1000, &[0xf4]);
@@ -53,7 +53,7 @@ fn to_the_next_page(page: u64, mapped: bool, taken: bool) -> Guest {
 
 #[test]
 fn a_branch_to_another_page_counts_unless_it_faults_itself() {
-    // What a handler of faults adds.
+    // Branches that a handler of faults adds.
     let mut fault = Guest::new();
     fault.code(CODE, |a| a.ud2());
     let handler = counted(&fault);
@@ -65,7 +65,7 @@ fn a_branch_to_another_page_counts_unless_it_faults_itself() {
         assert_eq!(check(&gone).vectors().first().map(|v| v.0), Some(14));
         assert_eq!(counted(&gone), 1 + handler, "it retires, and what it leads to faults");
         assert_eq!(check(&outside).vectors().first().map(|v| v.0), Some(13));
-        // Not taken, what comes next is fetched from where nothing can be.
+        // If the branch is not taken, the next instruction is fetched from a non-canonical address.
         let faults = u64::from(taken);
         assert_eq!(counted(&outside), 1 + handler - faults, "taken: {taken}");
     }

@@ -1,4 +1,5 @@
-//! Code that changes: what executes is always what memory holds (the coherence that x86 has had since the Pentium).
+//! Changing code: the executed instructions are always those in memory (the coherence that x86 has had since the
+//! Pentium).
 
 use super::harness::{check, check_every_count};
 use super::image::*;
@@ -83,7 +84,7 @@ fn data_next_to_code_can_be_written() {
 fn an_instruction_on_two_pages_can_change_on_either() {
     for (offset, first) in [(1u64, true), (4, false)] {
         let mut g = Guest::new();
-        // mov ebx, imm32 with its immediate cut by the page's end.
+        // mov ebx, imm32 with its immediate split by the page's end.
         let at = DATA + 0x1000 - 3;
         g.code(at, |a| {
             a.mov(ebx, 0)?;
@@ -122,7 +123,7 @@ fn an_instruction_on_two_pages_follows_the_second_pages_mapping() {
         a.mov(qword_ptr(rsi), rax)?;
         a.call(rdi)?;
         a.mov(r13, rbx)?;
-        // Gone: the fetch of the second half faults, at the second page's address.
+        // Unmapped: the fetch of the second half faults, at the second page's address.
         a.mov(qword_ptr(rsi), 0)?;
         a.call(rdi)
     });
@@ -168,14 +169,14 @@ fn instructions_longer_than_15_bytes_are_refused() {
     });
     g.code(CODE + 0x100, |a| a.hlt());
     let out = check(&g);
-    // Hardware raises #GP for length, and so do we.
+    // An instruction that is too long raises #GP, as on hardware.
     assert_eq!(out.vectors(), [(13, 0)]);
 }
 
 #[test]
 fn repeated_stores_over_their_own_code_end_where_memory_says() {
     let mut g = Guest::new();
-    // REP STOSB writes NOPs from behind itself up to the HLT at the end.
+    // REP STOSB writes NOPs from its own end up to the HLT.
     g.code(CODE, |a| {
         let mut after = a.create_label();
         a.lea(rdi, ptr(after))?;
@@ -196,7 +197,7 @@ fn repeated_stores_over_their_own_code_end_where_memory_says() {
 #[test]
 fn a_repeated_copy_that_overwrites_itself_stops_being_one() {
     let mut g = Guest::new();
-    // REP MOVSB copies HLTs over its own encoding, byte by byte: after the first byte it is no longer repeated.
+    // REP MOVSB copies HLTs over its own encoding, byte by byte. After the first byte it is no longer repeated.
     g.code(CODE, |a| {
         let mut own = a.create_label();
         a.mov(rsi, DATA)?;

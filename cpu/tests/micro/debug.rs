@@ -7,7 +7,7 @@ use iced_x86::code_asm::*;
 const BS: u64 = 1 << 14;
 const BD: u64 = 1 << 13;
 
-/// The addresses at which #DB was noted.
+/// Returns the addresses at which #DB was recorded.
 fn traps(g: &Guest) -> Vec<u64> {
     let out = check(g);
     assert!(out.log().iter().all(|r| r.vector == 1), "{:?}", out.vectors());
@@ -44,7 +44,7 @@ fn each_iteration_of_a_repeated_instruction_traps() {
         a.rep().stosb()?;
         a.hlt()
     });
-    // Three iterations, then HLT, which the trap behind it wakes.
+    // Three iterations, then HLT, which the trap after it wakes.
     g.code(CODE + 3, |a| {
         a.mov(rax, rax)?;
         a.and(qword_ptr(rsp - 24), !(TF as i32))?;
@@ -193,7 +193,7 @@ fn a_data_breakpoint_traps_after_the_access() {
     let mut g = Guest::new();
     g.state.dr[1] = DATA + 8;
     g.state.dr[2] = DATA + 0x20;
-    // DR1: four bytes, stores; DR2: one byte, loads and stores.
+    // DR1: four bytes, stores. DR2: one byte, loads and stores.
     g.state.dr7 = 0x400 | 2 << 2 | 2 << 4 | 0b1101 << 20 | 0b0011 << 24;
     g.state.gpr[3] = DATA;
     g.code(CODE, |a| {
@@ -209,7 +209,8 @@ fn a_data_breakpoint_traps_after_the_access() {
     assert_eq!(check(&g).state.dr6 & 0xf, 1 << 2);
 }
 
-/// A guest that enables breakpoint 1 on `DATA + 8` with these R/W and LEN, and then executes `access` with RDI there.
+/// Returns the records of a guest that enables breakpoint 1 on `DATA + 8` with the given R/W and LEN, and then
+/// executes `access` with RDI pointing there.
 fn watched(
     kind: u64,
     len: u64,

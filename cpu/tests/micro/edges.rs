@@ -1,4 +1,4 @@
-//! Which edges a guest's code has.
+//! Edges of a guest's code.
 
 use everett_cpu::page_name;
 
@@ -19,13 +19,13 @@ fn edges_are_those_of_branches_that_nothing_came_between() {
     });
     g.code(OTHER, |a| a.ret());
     g.state.rflags |= IF;
-    // Where the jump at 0e has retired.
+    // The count at which the jump at 0e has retired.
     g.interrupts.push((10, 0x40));
     let done = check(&g);
     assert_eq!(done.log().iter().map(|record| record.vector).collect::<Vec<_>>(), [0x40, 14]);
     let page = |at: u64| page_name(&done.ram[at as usize..at as usize + 4096]);
     let (code, other) = (page(CODE), page(OTHER));
-    let edges = done.edges.expect("the state stayed where it was");
+    let edges = done.edges.expect("edges are recorded");
     let here =
         edges.iter().filter(|edge| [edge.from, edge.to].iter().any(|p| [code, other].contains(&p.page())));
     let here: Vec<_> = here

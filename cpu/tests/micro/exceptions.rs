@@ -162,7 +162,7 @@ fn a_stack_that_is_not_canonical_is_a_stack_fault() {
     g.gate(6, 0x6000 + 6 * 16, 0x8e, 3);
     g.put(TSS + 0x34, 0x9000_0000_0000);
     g.code(CODE, |a| a.ud2());
-    // #UD is benign, so #SS takes its place, with EXT set.
+    // #UD is benign, so #SS replaces it, with EXT set.
     assert_eq!(check(&g).vectors(), [(12, 1)]);
 }
 

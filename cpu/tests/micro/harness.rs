@@ -1,37 +1,38 @@
-//! Running a guest in every way that must make no difference.
+//! Runs a guest in every way that must not affect the result.
 #![allow(unsafe_code)]
 
 use everett_cpu::{CacheConfig, Cpu, CpuState, Edge, Exit, Hit, Ram, Request, TscAnchor, Until, Watchpoint};
 
 use super::image::{DATA, ELSEWHERE, GDT, Guest, PML4, RAM_BYTES, STACK};
 
-/// How a guest ended.
+/// The way a guest ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
     Halt,
     Shutdown,
     Unsupported(&'static str),
-    /// It did not end within the guest's bound.
+    /// The guest did not end within its bound.
     Count,
 }
 
-/// What a guest left behind.
+/// Result of a guest's run.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) end: End,
     pub(crate) state: CpuState,
     pub(crate) ram: Vec<u8>,
     pub(crate) requests: Vec<Request>,
-    /// Accesses to what was watched, if it was.
+    /// Accesses to the watchpoints, if they were set.
     pub(crate) hits: Option<Vec<Hit>>,
-    /// In the order in which they were seen first; none where the state moved between CPUs or nobody asked.
+    /// Edges in the order of their first occurrence. `None` if the state moved between CPUs or edges were not
+    /// recorded.
     pub(crate) edges: Option<Vec<Edge>>,
-    /// Conditional branches; none where the state moved between CPUs or nobody asked.
+    /// Number of conditional branches. `None` if the state moved between CPUs or they were not counted.
     pub(crate) branches: Option<u64>,
 }
 
 impl Outcome {
-    /// Eight bytes of RAM.
+    /// Returns eight bytes of RAM.
     pub(crate) fn word(&self, gpa: u64) -> u64 {
         let at = gpa as usize;
         u64::from_le_bytes(self.ram[at..at + 8].try_into().expect("eight bytes"))
@@ -54,7 +55,8 @@ impl Memory {
         Memory(pages)
     }
     fn ram(&mut self) -> Ram {
-        // SAFETY: the CPU that gets this is dropped before `self`, and nothing else looks at the pages meanwhile.
+        // SAFETY: the CPU that gets this is dropped before `self`, and the pages are not accessed otherwise
+        // meanwhile.
         unsafe { Ram::new(self.0.as_mut_ptr().cast(), RAM_BYTES as u64) }
     }
     fn bytes(&self) -> Vec<u8> {
@@ -66,18 +68,18 @@ impl Memory {
     }
 }
 
-/// One way to run a guest.
+/// A way to run a guest.
 #[derive(Debug, Clone, Copy)]
 struct Way {
     name: &'static str,
     caches: CacheConfig,
-    /// Instructions a run, at most, drawn from 1 to this.
+    /// Maximum number of instructions per run; the actual one is drawn from 1 to this.
     piece: u64,
-    /// Drop all caches before some of the runs.
+    /// True if all caches are dropped before some of the runs.
     flush: bool,
-    /// Move the state to a new CPU before some of the runs.
+    /// True if the state is moved to a new CPU before some of the runs.
     restore: bool,
-    /// With watchpoints on [`WATCHED`].
+    /// True if watchpoints are set on [`WATCHED`].
     watched: bool,
 }
 
@@ -87,9 +89,9 @@ const TINY: CacheConfig =
     CacheConfig { tlb_entries: 2, block_entries: 2, translate_after: None, edges: true, branches: true };
 const TRANSLATED: CacheConfig = CacheConfig { translate_after: Some(0), ..ORDINARY };
 const TRANSLATED_TINY: CacheConfig = CacheConfig { translate_after: Some(1), ..TINY };
-/// Without the code that tells edges and counts branches.
+/// Without the code that records edges and counts branches.
 const TRANSLATED_PLAIN: CacheConfig = CacheConfig { edges: false, branches: false, ..TRANSLATED };
-/// When the interpreter has seen what comes after a block.
+/// Translated after the interpreter has seen the successors of a block.
 const TRANSLATED_LATE: CacheConfig = CacheConfig { translate_after: Some(3), ..TRANSLATED_PLAIN };
 const WHOLE: u64 = u64::MAX;
 
@@ -159,7 +161,7 @@ const WAYS: [Way; 14] = [
     Way { name: "restored", caches: ORDINARY, piece: 11, flush: false, restore: true, watched: false },
 ];
 
-/// Tables, stacks and data.
+/// Watchpoints on tables, stacks and data.
 const WATCHED: [Watchpoint; 5] = [
     Watchpoint { address: DATA + 3, len: 70, loads: true, stores: true },
     Watchpoint { address: ELSEWHERE, len: 8192, loads: false, stores: true },
@@ -168,7 +170,7 @@ const WATCHED: [Watchpoint; 5] = [
     Watchpoint { address: PML4, len: 64 << 10, loads: true, stores: true },
 ];
 
-/// A small generator, so that pieces differ and repeat.
+/// A small generator of reproducible pseudo-random numbers.
 pub(crate) struct Draw(pub(crate) u64);
 
 impl Draw {
@@ -195,7 +197,7 @@ fn run(guest: &Guest, way: Way) -> Outcome {
         cpu_now.set_watchpoints(&WATCHED);
     }
     let mut requests = Vec::new();
-    // An answered request is not state: it is finished before anything else happens.
+    // An answered request is not part of the state, so the instruction is finished before anything else happens.
     let mut completing = false;
     let end = loop {
         let now = cpu_now.icount();
@@ -247,7 +249,7 @@ fn run(guest: &Guest, way: Way) -> Outcome {
     Outcome { end, state, ram: memory.bytes(), requests, hits, edges, branches }
 }
 
-/// Run the guest in every way and return what it left, which is the same for all.
+/// Runs the guest in every way, checks that the results are equal, and returns the result.
 pub(crate) fn check(guest: &Guest) -> Outcome {
     let mut first = run(guest, WAYS[0]);
     for way in &WAYS[1..] {
@@ -258,12 +260,12 @@ pub(crate) fn check(guest: &Guest) -> Outcome {
     first
 }
 
-/// Run the guest in the ordinary way only, for tests with thousands of guests.
+/// Runs the guest in the ordinary way only, for tests with thousands of guests.
 pub(crate) fn once(guest: &Guest) -> Outcome {
     run(guest, WAYS[0])
 }
 
-/// Run the guest after an exception that comes from outside, before its first instruction.
+/// Runs the guest after an exception that is injected before its first instruction.
 pub(crate) fn after_exception(guest: &Guest, vector: u8, error: Option<u32>) -> Outcome {
     let mut memory = Memory::new(&guest.ram);
     let mut cpu = cpu(&mut memory, ORDINARY, guest, &guest.state);
@@ -300,15 +302,16 @@ fn compare(a: &Outcome, b: &Outcome, way: &str) {
     assert_eq!(differs, None, "{way}: RAM differs");
 }
 
-/// Whether a CPU that leaves stale translations behind gives another result than one whose TLB is dropped all the time:
-/// the defect that [`check`] is there to find.
+/// True if stale translations change the result: compares a CPU with that planted defect, which [`check`] must find,
+/// with a correct one.
 pub(crate) fn stale_translations_show(guest: &Guest) -> bool {
     let mut leaky = guest.clone();
     leaky.leak_stale_translations = true;
     run(&leaky, WAYS[0]) != run(guest, WAYS[0])
 }
 
-/// Run the guest once for each count up to its end and check that each stop is exact and equals the stepped run.
+/// Runs the guest once for each count up to its end, and checks that each stop is exact and equals the single-stepped
+/// run.
 pub(crate) fn check_every_count(guest: &Guest) {
     let total = run(guest, WAYS[0]).state.icount;
     let mut memory = Memory::new(&guest.ram);

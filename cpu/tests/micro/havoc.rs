@@ -1,7 +1,7 @@
-//! Guests that do at random what ring 0 can do, to themselves most of all: their code, tables, stacks and registers.
+//! Guests that perform random ring-0 operations, mostly on themselves: their code, tables, stacks and registers.
 //!
-//! Nothing here knows what should come of it. All ways of running a guest must agree, and none may panic.
-//! `EVERETT_HAVOC_GUESTS=N` runs more of them.
+//! The tests have no expected results. All ways of running a guest must agree, and none may panic.
+//! `EVERETT_HAVOC_GUESTS=N` runs more guests.
 
 use everett_cpu::state::seg;
 use iced_x86::IcedError;
@@ -10,12 +10,12 @@ use iced_x86::code_asm::*;
 use super::harness::{Draw, End, check, stale_translations_show};
 use super::image::*;
 
-/// Bytes of code.
+/// Size of the code in bytes.
 const LENGTH: u64 = 0xc00;
-/// Counts how often something goes on behind a fault; in a page of its own.
+/// Counter of continuations after faults, in a page of its own.
 const COUNTER: u64 = 0x5_8000;
 
-/// One random instruction. Registers point to what is worth breaking: see `guest`.
+/// Emits one random instruction. The registers point to data whose corruption has effects: see `guest`.
 fn instruction(a: &mut CodeAssembler, d: &mut Draw) -> Result<(), IcedError> {
     let offset = (d.next(0x200) * 8) as i32;
     let bytes = [d.next(256) as u8, d.next(256) as u8, d.next(256) as u8];
@@ -78,7 +78,7 @@ fn instruction(a: &mut CodeAssembler, d: &mut Draw) -> Result<(), IcedError> {
         43 => a.lgdt(tbyte_ptr(rsi)),
         44 => a.ltr(ax),
         45 => {
-            // A breakpoint somewhere, or single steps for a while.
+            // A breakpoint, or single steps for a while.
             a.mov(dr0, rsi)?;
             a.mov(eax, [0u32, 1, 0x1_0001, 0xf_0001][d.next(4) as usize])?;
             a.mov(dr7, rax)
@@ -92,7 +92,7 @@ fn guest(seed: u64) -> Guest {
     let mut g = Guest::new();
     let mut d = Draw(seed);
     g.instructions_max = 1500;
-    // Faults go on one byte further, so that nothing stops for long.
+    // Fault handlers continue one byte further, so that no guest is stuck for long.
     for vector in 0..32 {
         let has_error = matches!(vector, 8 | 10..=14 | 17);
         let at = 0x7000 + u64::from(vector) * 32;
@@ -152,7 +152,7 @@ fn guest(seed: u64) -> Guest {
     g.descriptor(FREE_SELECTOR, d.next(u64::MAX));
     g.put16(DATA, 0xfff);
     g.put(DATA + 2, GDT);
-    // Code in ring 0, and other code for ring 3 to come back to.
+    // Code in ring 0, and other code for ring 3, to which handlers return.
     for start in [CODE, USER] {
         let mut at = start;
         while at < start + LENGTH {
@@ -182,7 +182,7 @@ fn havoc_is_the_same_whatever_the_caches() {
         lived += u64::from(out.end == End::Count);
         faults += out.word(COUNTER).min(1500);
     }
-    // What the comparison is for: the same guests on a CPU that leaves stale translations behind.
+    // The comparison must detect a defect: the same guests on a CPU that keeps stale translations.
     let caught = (1..=20).filter(|seed| stale_translations_show(&guest(*seed))).count();
     assert!(caught > 0, "a planted defect went unnoticed");
     println!("{guests} guests, {lived} lived, {faults} faults");

@@ -1,4 +1,4 @@
-//! A guest to be: RAM with page tables, descriptor tables, handlers and code, and the registers to start with.
+//! Guests under construction: RAM with page tables, descriptor tables, handlers and code, and the initial registers.
 
 use everett_cpu::CpuState;
 use everett_cpu::state::{Segment, TableRegister, seg};
@@ -19,20 +19,20 @@ const EXIT: u64 = 0x7f00;
 pub(crate) const PML4: u64 = 0x8000;
 /// Page tables are allocated from here up to `CODE`.
 const TABLES: u64 = 0x9000;
-/// Ring 0 code starts here.
+/// Beginning of ring-0 code.
 pub(crate) const CODE: u64 = 0x2_0000;
-/// Pages from here to `USER_END` belong to ring 3.
+/// Pages from here to `USER_END` are accessible to ring 3.
 pub(crate) const USER: u64 = 0x3_0000;
 pub(crate) const USER_STACK: u64 = 0x3_f000;
 const USER_END: u64 = 0x4_0000;
 pub(crate) const STACK: u64 = 0x4_f000;
-/// RSP0 of the TSS; the page below is the stack.
+/// RSP0 of the TSS. The page below is the stack.
 pub(crate) const RING0_STACK: u64 = 0x5_1000;
 pub(crate) const IST1: u64 = 0x5_3000;
 pub(crate) const IST2: u64 = 0x5_5000;
-/// Free for tests.
+/// Memory for the tests' own use.
 pub(crate) const DATA: u64 = 0x6_0000;
-/// An address in another part of the address space, for mappings of the tests.
+/// A linear address in another part of the address space, for the tests' own mappings.
 pub(crate) const ELSEWHERE: u64 = 0x80_0000_0000;
 
 pub(crate) const KERNEL_CS: u16 = 0x08;
@@ -41,7 +41,7 @@ pub(crate) const USER_CS_32: u16 = 0x1b;
 pub(crate) const USER_SS: u16 = 0x23;
 pub(crate) const USER_CS: u16 = 0x2b;
 pub(crate) const TSS_SELECTOR: u16 = 0x30;
-/// Descriptors from here on are free for tests.
+/// First of the descriptors for the tests' own use.
 pub(crate) const FREE_SELECTOR: u16 = 0x40;
 
 pub(crate) const KERNEL_CODE_DESCRIPTOR: u64 = 0x00af_9b00_0000_ffff;
@@ -51,7 +51,7 @@ pub(crate) const USER_CODE_DESCRIPTOR: u64 = 0x00af_fb00_0000_ffff;
 pub(crate) const USER_DATA_DESCRIPTOR: u64 = 0x00cf_f300_0000_ffff;
 const TSS_LIMIT: u16 = 0x67;
 
-/// Page table entry bits.
+/// Bits of page table entries.
 pub(crate) const P: u64 = 1;
 pub(crate) const W: u64 = 2;
 pub(crate) const U: u64 = 4;
@@ -65,7 +65,7 @@ pub(crate) const TF: u64 = 1 << 8;
 pub(crate) const RF: u64 = 1 << 16;
 pub(crate) const AC: u64 = 1 << 18;
 
-/// What the handlers note of an exception or interrupt.
+/// Record that a handler writes of an exception or interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) vector: u64,
@@ -76,11 +76,11 @@ pub(crate) struct Record {
     pub(crate) rsp: u64,
     pub(crate) ss: u64,
     pub(crate) cr2: u64,
-    /// The handler's stack pointer as it was delivered.
+    /// The handler's stack pointer on entry.
     pub(crate) frame: u64,
 }
 
-/// INT with this vector halts, from any ring.
+/// Vector of the INT that halts, from any ring.
 pub(crate) const EXIT_VECTOR: u8 = 0xff;
 
 const RECORD_WORDS: u64 = 9;
@@ -90,18 +90,19 @@ const RECORD_WORDS: u64 = 9;
 pub(crate) struct Guest {
     pub(crate) ram: Vec<u8>,
     pub(crate) state: CpuState,
-    /// External interrupts: not before this count, this vector.
+    /// External interrupts: earliest count, and vector.
     pub(crate) interrupts: Vec<(u64, u8)>,
-    /// Where the run ends at the latest.
+    /// Maximum number of instructions of the run.
     pub(crate) instructions_max: u64,
-    /// Run it on a CPU with a planted defect.
+    /// True to run on a CPU with the planted defect.
     pub(crate) leak_stale_translations: bool,
     tables: u64,
 }
 
 impl Guest {
-    /// All of RAM identity-mapped in 4 KiB pages, ring 3's part open to it, and a handler for each vector: it notes what
-    /// happened and goes on at R15 (faults) or where it was (traps and interrupts). With R15 zero it halts.
+    /// Creates a guest with all of RAM identity-mapped in 4 KiB pages, a part of it accessible to ring 3, and a
+    /// handler for each vector. A handler records the event and continues at R15 (faults) or where it was (traps and
+    /// interrupts). With R15 zero it halts.
     pub(crate) fn new() -> Guest {
         let mut g = Guest {
             ram: vec![0; RAM_BYTES],
@@ -152,7 +153,7 @@ impl Guest {
         s.msrs.star = 0x18 << 48 | u64::from(KERNEL_CS) << 32;
     }
 
-    /// Start in ring 3 at `rip`.
+    /// Sets the registers to start in ring 3 at `rip`.
     pub(crate) fn start_in_ring_3(&mut self, rip: u64) {
         let s = &mut self.state;
         s.rip = rip;
@@ -190,7 +191,7 @@ impl Guest {
             a.mov(qword_ptr(rbx + 64), rax)?;
             a.add(rbx, 8 * RECORD_WORDS as i32)?;
             a.mov(qword_ptr(LOG), rbx)?;
-            // A breakpoint's instruction gets past it the second time.
+            // With RF set, an instruction with a breakpoint does not trigger it a second time.
             a.or(qword_ptr(rsp + 48), RF as i32)?;
             a.mov(rax, qword_ptr(rsp + 16))?;
             a.cmp(rax, 32)?;
@@ -212,7 +213,7 @@ impl Guest {
         });
     }
 
-    /// Assemble code at an address that is its linear and its physical one. Returns where it ends.
+    /// Assembles code at an identity-mapped address. Returns its end.
     pub(crate) fn code(
         &mut self,
         at: u64,
@@ -220,7 +221,7 @@ impl Guest {
     ) -> u64 {
         self.code_for(at, at, f)
     }
-    /// Assemble code that lies at `gpa` for execution at `va`. Returns where it ends in physical memory.
+    /// Assembles code that is stored at `gpa` and executed at `va`. Returns its end in physical memory.
     pub(crate) fn code_for(
         &mut self,
         gpa: u64,
@@ -232,7 +233,7 @@ impl Guest {
         let bytes = a.assemble(va).expect("the test's code can be encoded");
         self.bytes(gpa, &bytes)
     }
-    /// Write bytes. Returns where they end.
+    /// Writes bytes. Returns their end.
     pub(crate) fn bytes(&mut self, gpa: u64, bytes: &[u8]) -> u64 {
         self.ram[gpa as usize..gpa as usize + bytes.len()].copy_from_slice(bytes);
         gpa + bytes.len() as u64
@@ -247,11 +248,11 @@ impl Guest {
         u64::from_le_bytes(self.ram[gpa as usize..gpa as usize + 8].try_into().expect("eight bytes"))
     }
 
-    /// Write a descriptor into the GDT.
+    /// Writes a descriptor into the GDT.
     pub(crate) fn descriptor(&mut self, selector: u16, v: u64) {
         self.put(GDT + u64::from(selector & 0xfff8), v);
     }
-    /// Write an IDT gate to the kernel's code segment. `access` is P, DPL and type.
+    /// Writes an IDT gate to the kernel's code segment. `access` is P, DPL and type.
     pub(crate) fn gate(&mut self, vector: u8, target: u64, access: u8, ist: u8) {
         self.gate_with(vector, KERNEL_CS, target, access, ist);
     }
@@ -265,14 +266,15 @@ impl Guest {
         self.put(IDT + u64::from(vector) * 16 + 8, target >> 32);
     }
 
-    /// A page of zeros for a page table.
+    /// Allocates a page of zeroes for a page table.
     pub(crate) fn table(&mut self) -> u64 {
         let at = self.tables;
         assert!(at < CODE, "no room for page tables");
         self.tables += 4096;
         at
     }
-    /// The physical address of the entry for `va` at `level` (4 is the PML4); missing tables above it are made.
+    /// Returns the physical address of the entry for `va` at `level` (4 is the PML4). Missing tables above it are
+    /// created.
     pub(crate) fn entry(&mut self, va: u64, level: u32) -> u64 {
         let mut table = PML4;
         for l in (level + 1..=4).rev() {
@@ -285,20 +287,20 @@ impl Guest {
         }
         table + (va >> (12 + 9 * (level - 1)) & 0x1ff) * 8
     }
-    /// Map a 4 KiB page.
+    /// Maps a 4 KiB page.
     pub(crate) fn map(&mut self, va: u64, gpa: u64, flags: u64) {
         let at = self.entry(va, 1);
         self.put(at, gpa | flags);
     }
 
-    /// What a device answers to request number `n`.
+    /// Returns a device's answer to request number `n`.
     pub(crate) fn answer(&self, n: usize) -> u64 {
         0x1122_3344_5566_7788u64.rotate_left(8 * n as u32)
     }
 }
 
 impl Outcome {
-    /// What the handlers noted.
+    /// Returns the records of the handlers.
     pub(crate) fn log(&self) -> Vec<Record> {
         let end = self.word(LOG);
         (LOG + 16..end)
@@ -319,7 +321,7 @@ impl Outcome {
             })
             .collect()
     }
-    /// Vectors and error codes of the log.
+    /// Returns the vectors and error codes of the log.
     pub(crate) fn vectors(&self) -> Vec<(u64, u64)> {
         self.log().iter().map(|r| (r.vector, r.error)).collect()
     }

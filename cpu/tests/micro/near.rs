@@ -1,72 +1,72 @@
-//! Code that is gone to again and again, and then lies elsewhere, or is other code: by a change of its mapping, of the root of the page
-//! tables, or of what its page holds. Whoever goes there next finds what is there now, also by a return to a call that was
-//! made before.
+//! Code that is reached repeatedly and is then remapped or replaced: by a change of its mapping, of the root of the
+//! page tables, or of the page's content. The next branch to it must reach the new code, including a return to a call
+//! that was made before the change.
 
 use super::harness::check;
 use super::image::*;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 
-/// All of RAM is mapped from here on, too, above the middle.
+/// Linear address of a second mapping of all RAM, in the upper half.
 const KERNEL: u64 = 0xffff_ffff_8000_0000;
-/// The page that stays.
+/// The page that does not change.
 const STAYS: u64 = CODE + 0x1000;
 const STAYS_FOR_RING_3: u64 = USER + 0x1000;
-/// The pages of which one is mapped where code changes.
+/// The two pages, one of which is mapped where code changes.
 const BEFORE: u64 = DATA;
 const AFTER: u64 = DATA + 0x1000;
-/// From the page that stays to the one that changes: not too far for a direct call.
+/// Distance from the unchanged page to the changing one. It is within the reach of a direct call.
 const DISTANCE: u64 = 0x1000_0000;
-/// Where ring 3 finds the page table, and the page whose content changes.
+/// Linear addresses at which ring 3 accesses the page table and the page whose content changes.
 const TABLE_FOR_RING_3: u64 = USER + 0x10_0000;
 const PAGE_FOR_RING_3: u64 = USER + 0x10_1000;
-/// Added and taken away again, so that a number takes four bytes.
+/// Added and subtracted again, so that an immediate operand takes four bytes.
 const LONG: i32 = 0x1_0000;
-/// The gate by which ring 3 changes the root.
+/// The gate through which ring 3 changes the root.
 const GATE: u8 = 0x80;
 
-/// Who executes it, where.
+/// Ring and location of the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose {
-    /// Ring 0, both pages below the middle.
+    /// Ring 0, both pages in the lower half.
     Low,
-    /// Ring 0, both above.
+    /// Ring 0, both pages in the upper half.
     High,
-    /// Ring 0 above, and the page that changes below: a kernel without SMEP may.
+    /// Ring 0 in the upper half, with the changing page in the lower half, which is allowed without SMEP.
     Mixed,
     /// Ring 3.
     User,
 }
 
-/// How the page that changes is gone to.
+/// The way in which the changing page is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// By a direct call.
     Direct,
-    /// By an indirect one.
+    /// By an indirect call.
     Indirect,
-    /// By a jump, and back by another.
+    /// By a jump, and back by another jump.
     Jump,
-    /// By a return: the call was made there.
+    /// By a return: the call was made on that page.
     Return,
-    /// By a return, where the page that stays was left by a jump that nobody expects.
+    /// By a return, after an unpredicted jump left the unchanged page.
     LateReturn,
 }
 
-/// What changes.
+/// The change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
     /// The lowest paging entry.
     Leaf,
-    /// One above it.
+    /// A paging entry of a higher level.
     Branch,
     /// CR3.
     Root,
-    /// What the page holds.
+    /// The content of the page.
     Content,
 }
 
-/// 200 times there, and the change in the middle.
+/// Reaches the changing page 200 times, with the change in the middle.
 fn run(whose: Whose, way: Way, change: Change) {
     let mut g = Guest::new();
     for at in (0..RAM_BYTES as u64).step_by(4096) {
@@ -81,12 +81,12 @@ fn run(whose: Whose, way: Way, change: Change) {
     let changes = if whose == Whose::Mixed { ELSEWHERE } else { stays + DISTANCE };
     g.map(changes, BEFORE, P | W | user);
 
-    // As if everything was accessed before, so that equal halves of roots are equal in all.
+    // Accessed bits are set in advance, so that equal halves of roots are completely equal.
     for at in (0..4096).step_by(8).map(|at| PML4 + at) {
         let entry = g.word(at);
         g.put(at, entry | if entry & P != 0 { A } else { 0 });
     }
-    // Another root, and on the way to the page only what another one has.
+    // Another root, whose tables differ only on the path to the page.
     let leaf = g.entry(changes, 1);
     let mut other = Vec::new();
     for level in (1..=4).rev() {
@@ -117,7 +117,7 @@ fn run(whose: Whose, way: Way, change: Change) {
     }
     let flip =
         if change == Change::Branch { g.word(branch) ^ (other_table | P | W | U) } else { BEFORE ^ AFTER };
-    // In both pages ADD has its number in the same place.
+    // The immediate operand of ADD is at the same offset in both pages.
     let number = if matches!(way, Way::Direct | Way::Indirect | Way::Jump) { 2 } else { 5 + 2 };
     let event = |a: &mut CodeAssembler| -> Result<(), IcedError> {
         match change {
@@ -166,7 +166,7 @@ fn run(whose: Whose, way: Way, change: Change) {
                 a.set_label(&mut again)?;
                 if whose == Whose::Mixed {
                     a.call(r9)?;
-                    // As long as a direct one.
+                    // Padding to the length of a direct call.
                     a.db(&[0x66, 0x90])?;
                 } else {
                     a.call(stays)?;
@@ -185,7 +185,7 @@ fn run(whose: Whose, way: Way, change: Change) {
             event(a)?;
             a.set_label(&mut same)?;
             if way == Way::LateReturn {
-                // One more call, whose return address goes.
+                // One more call, whose return address is dropped.
                 a.call(elsewhere)?;
                 a.set_label(&mut elsewhere)?;
                 a.add(rsp, 8)?;
@@ -199,7 +199,7 @@ fn run(whose: Whose, way: Way, change: Change) {
     } else {
         g.state.gpr[4] = data + STACK;
         g.code(CODE, |a| {
-            // What was seen below is forgotten with this.
+            // Reloading CR3 drops the translations of the lower half.
             a.mov(rax, cr3)?;
             a.mov(cr3, rax)?;
             a.mov(rax, start)?;
@@ -219,7 +219,7 @@ fn code_that_moves_is_found_where_it_is() {
     for whose in [Whose::Low, Whose::High, Whose::Mixed, Whose::User] {
         for way in [Way::Direct, Way::Indirect, Way::Jump, Way::Return, Way::LateReturn] {
             if whose == Whose::Mixed && way == Way::Direct {
-                // That is too far.
+                // The distance is too large for a direct call.
                 continue;
             }
             for change in [Change::Leaf, Change::Branch, Change::Root, Change::Content] {
@@ -229,11 +229,11 @@ fn code_that_moves_is_found_where_it_is() {
     }
 }
 
-/// Ring 3 returns to where ring 0 has just made a call, and may not execute it.
+/// Ring 3 returns to an address that ring 0 has just called from, and may not execute it.
 #[test]
 fn what_one_ring_called_is_not_there_for_another() {
     let mut g = Guest::new();
-    // A direct call is five bytes.
+    // A direct call takes five bytes.
     let called = CODE + 5;
     g.code(CODE, |a| {
         let mut on = a.create_label();

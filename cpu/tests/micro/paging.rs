@@ -30,7 +30,8 @@ struct Case {
 }
 
 impl Case {
-    /// The page fault's error code, or nothing if the access is allowed: SDM vol. 3A, 4.6.1 and 4.7, rule by rule.
+    /// Returns the page fault's error code, or `None` if the access is allowed, by the rules of SDM vol. 3A, 4.6.1
+    /// and 4.7.
     fn expected(self) -> Option<u64> {
         let has = |bit| self.entry & bit != 0;
         let allowed = match (self.ring, self.access) {
@@ -57,7 +58,7 @@ impl Case {
     }
 }
 
-/// A guest that makes one access to `ELSEWHERE` and halts. RBX is 1 if it got through.
+/// Returns a guest that makes one access to `ELSEWHERE` and halts. RBX is 1 if the access succeeded.
 fn prepare(base: &Guest, case: Case) -> Guest {
     let mut g = base.clone();
     g.map(ELSEWHERE, DATA, case.entry);
@@ -150,7 +151,7 @@ fn without_nxe_the_nx_bit_is_reserved_and_fetches_are_not_reported() {
     let mut g = prepare(&base, case);
     g.state.efer &= !EFER_NXE;
     assert_eq!(check(&g).vectors(), [(14, 8 | 4 | 1)]);
-    // With SMEP the fetch bit is reported all the same.
+    // With SMEP, the fetch bit is reported even so.
     g.state.cr4 |= CR4_SMEP;
     assert_eq!(check(&g).vectors(), [(14, 16 | 8 | 4 | 1)]);
 }
@@ -160,7 +161,7 @@ fn reserved_bits_fault_at_every_level() {
     let base = Guest::new();
     let case =
         Case { entry: P | W, ring: 0, access: Access::Write, wp: true, smep: false, smap: false, ac: false };
-    // Physical addresses have 39 bits, so bits 39-51 are reserved everywhere, and PS in the PML4.
+    // Physical addresses have 39 bits, so bits 39-51 are reserved in all entries, and so is PS in the PML4.
     for (level, bit) in [(1, 39), (2, 39), (3, 45), (4, 51), (4, 7)] {
         let mut g = prepare(&base, case);
         let at = g.entry(ELSEWHERE, level);
@@ -168,7 +169,7 @@ fn reserved_bits_fault_at_every_level() {
         g.put(at, entry);
         assert_eq!(check(&g).vectors(), [(14, 8 | 2 | 1)], "level {level}, bit {bit}");
     }
-    // A large page must be aligned, bit 12 aside, which is PAT.
+    // A large page must be aligned. Bit 12 is not part of the address: it is PAT.
     for (level, bit, fine) in [(2, 12, true), (2, 13, false), (2, 20, false), (3, 12, true), (3, 29, false)] {
         let mut g = prepare(&base, case);
         let at = g.entry(ELSEWHERE, level);
@@ -299,7 +300,7 @@ fn addresses_that_are_not_canonical_fault_by_segment() {
         a.mov(rsp, rax)?;
         a.push(rax)
     });
-    // The stack is of no use for the handler either.
+    // The handler cannot use this stack either.
     g.gate(12, 0x6000 + 12 * 16, 0x8e, 1);
     assert_eq!(check(&g).vectors(), [(12, 0)]);
 }
@@ -332,7 +333,7 @@ fn a_descriptor_table_on_a_user_page_is_out_of_reach_under_smap_whatever_ac_says
     });
     g.put16(DATA, 0xfff);
     g.put(DATA + 2, ELSEWHERE);
-    // The handler's code segment comes from the same table: a double fault, then a triple one.
+    // The handler's code segment is in the same table: a double fault, then a triple fault.
     assert_eq!(check(&g).end, super::harness::End::Shutdown);
 }
 

@@ -1,4 +1,5 @@
-//! Ports and memory that is not RAM: what is asked for, once each, and what comes of the answers.
+//! Accesses to ports and to memory that is not RAM: each request is made exactly once, and its answer is used
+//! correctly.
 
 use everett_cpu::Request::{self, MmioRead, MmioWrite, PioRead, PioWrite};
 use iced_x86::code_asm::*;
@@ -6,10 +7,10 @@ use iced_x86::code_asm::*;
 use super::harness::{check, check_every_count};
 use super::image::*;
 
-/// An address that is not RAM.
+/// A guest-physical address outside of RAM.
 const DEVICE: u64 = 0xfec0_0000;
 
-/// The answer to request `n`, counted from one, as the harness gives it.
+/// Returns the harness's answer to request `n`, counted from one.
 fn answer(n: usize) -> u64 {
     Guest::new().answer(n)
 }
@@ -54,7 +55,7 @@ fn in_merges_by_width_and_out_truncates() {
 
 #[test]
 fn the_io_bitmap_and_iopl_decide_in_ring_3() {
-    // Allowed: ports 0x70-0x73. The map starts behind the TSS.
+    // Ports 0x70-0x73 are allowed. The map starts after the TSS.
     let cases = [
         ("byte inside", 0x70, 1, 0, 0x200, true),
         ("dword inside", 0x70, 4, 0, 0x200, true),

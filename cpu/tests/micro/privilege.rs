@@ -1,4 +1,4 @@
-//! What ring 3 may not do, what the model does not have, and which flags POPF reaches.
+//! Instructions that are forbidden in ring 3, instructions that the model lacks, and the flags that POPF can change.
 
 use super::harness::check;
 use super::image::*;

@@ -1,4 +1,4 @@
-//! Control registers, MSRs, CPUID and the TSC: which values they take, and what they show.
+//! Control registers, MSRs, CPUID and the TSC: allowed and observed values.
 
 use everett_cpu::state::seg;
 use iced_x86::code_asm::*;
@@ -6,7 +6,7 @@ use iced_x86::code_asm::*;
 use super::harness::{End, check};
 use super::image::*;
 
-/// A guest that executes MOV CRn with `value` and then halts.
+/// Returns a guest that executes MOV CRn with `value` and then halts.
 fn write_control(n: u32, value: u64) -> Guest {
     let mut g = Guest::new();
     g.code(CODE, |a| {
@@ -165,7 +165,7 @@ fn table_registers_load_and_store() {
     assert_eq!(out.vectors(), [(13, 0)], "a base that is not canonical");
 }
 
-/// Writes `value` to an MSR, reads it back into R12, halts.
+/// Returns a guest that writes `value` to an MSR, reads it back into R12, and halts.
 fn msr(index: u32, value: u64) -> Guest {
     let mut g = Guest::new();
     g.code(CODE, |a| {
@@ -282,7 +282,7 @@ fn bases_written_as_msrs_count_at_once() {
 
 #[test]
 fn the_tsc_counts_instructions_and_can_be_set() {
-    // The harness's TSC: 1000 + count * 3 / 2.
+    // The harness's TSC is 1000 + count * 3 / 2.
     let mut g = Guest::new();
     g.code(CODE, |a| {
         a.nop()?;

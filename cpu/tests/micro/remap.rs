@@ -1,10 +1,10 @@
-//! Page tables that change under a running guest, without INVLPG: results are those of a CPU that has no TLB.
+//! Page tables that change under a running guest, without INVLPG. Results must be those of a CPU without a TLB.
 
 use super::harness::{check, stale_translations_show};
 use super::image::*;
 use iced_x86::code_asm::*;
 
-/// A guest that touches `ELSEWHERE`, changes its entry at `level` to RDX by a store, and touches it again.
+/// Returns a guest that accesses `ELSEWHERE`, stores RDX to its entry at `level`, and accesses it again.
 fn change(
     level: u32,
     before: u64,
@@ -76,7 +76,7 @@ fn upper_levels_count_as_much() {
     for level in 2..=4 {
         let (mut g, at) = change(level, 0, 0, read);
         g.map(ELSEWHERE, DATA, P | W);
-        // The path was rebuilt; go from it to nothing.
+        // The changed entry still exists; now start with it not present.
         assert_ne!(g.word(at), 0);
         assert_eq!(check(&g).vectors(), [(14, 0)], "level {level}");
     }
@@ -108,7 +108,7 @@ fn a_stale_translation_would_be_noticed() {
     assert!(stale_translations_show(&g), "ageing");
 }
 
-/// The entry changes by stores of all kinds; the page must be gone after each.
+/// The entry is changed by stores of all kinds. After each, the page must be unmapped.
 #[test]
 fn every_kind_of_store_to_an_entry_counts() {
     type Store = fn(&mut CodeAssembler) -> Result<(), iced_x86::IcedError>;
@@ -182,7 +182,7 @@ fn a_table_that_is_used_twice_drops_both_uses() {
     g.map(ELSEWHERE, DATA, P | W);
     g.put(DATA, 0x1111);
     g.put(DATA + 0x1000, 0x2222);
-    // The same lowest table also serves the next 2 MiB.
+    // The same lowest-level table also serves the next 2 MiB.
     let shared = g.entry(ELSEWHERE, 2);
     let entry = g.word(shared);
     g.put(shared + 8, entry);
@@ -225,7 +225,7 @@ fn the_page_that_executes_can_move() {
     let mut g = Guest::new();
     g.map(ELSEWHERE, DATA, P);
     let at = g.entry(ELSEWHERE, 1);
-    // Both pages have the store at the same place; what follows it differs.
+    // Both pages have the store at the same offset. The code after it differs.
     for (gpa, value) in [(DATA, 1), (DATA + 0x1000, 2)] {
         g.code_for(gpa, ELSEWHERE, |a| {
             a.add(qword_ptr(rdi), 0x1000)?;
@@ -247,7 +247,7 @@ fn another_cr3_is_another_address_space() {
     g.map(ELSEWHERE, DATA, P | W);
     g.put(DATA, 0x1111);
     g.put(DATA + 0x1000, 0x2222);
-    // A second PML4, the same but for the entry that leads to ELSEWHERE.
+    // A second PML4, identical except for the entry that leads to ELSEWHERE.
     let other = g.table();
     for i in 0..512 {
         let v = g.word(PML4 + 8 * i);
@@ -274,8 +274,8 @@ fn another_cr3_is_another_address_space() {
     assert_eq!((out.state.gpr[0], out.state.gpr[3], out.state.gpr[1]), (0x1111, 0x2222, 0x1111));
 }
 
-/// A guest that does at random what kernels do to page tables, and touches pages all the time. Only the ways of running
-/// it are compared: nothing here knows the right answer, the CPU without a TLB (the tiny one, flushed) does.
+/// A guest that changes page tables at random, as kernels do, and accesses pages all the time. Only the ways of
+/// running it are compared; the reference is the tiny, flushed configuration, which acts as a CPU without a TLB.
 #[test]
 fn random_remapping_is_the_same_whatever_the_caches() {
     for seed in 1..=12u64 {
@@ -296,11 +296,11 @@ fn random_remapping_is_the_same_whatever_the_caches() {
             a.mov(r11d, 3000)?;
             a.lea(r15, ptr(next))?;
             a.set_label(&mut again)?;
-            // A draw.
+            // A random number.
             a.mov(rax, 6_364_136_223_846_793_005u64)?;
             a.imul_2(r8, rax)?;
             a.add(r8, 12345)?;
-            // Every fourth time or so: flip one of P, W, A, D or an address bit of one of eight entries.
+            // About every fourth time: flip one of P, W, A, D or an address bit of one of eight entries.
             a.mov(rcx, r8)?;
             a.shr(rcx, 40)?;
             a.mov(edx, ecx)?;
@@ -312,7 +312,7 @@ fn random_remapping_is_the_same_whatever_the_caches() {
             a.mov(rsi, DATA + 0x10000)?;
             a.mov(rax, qword_ptr(rsi + rax * 8))?;
             a.xor(qword_ptr(rdi), rax)?;
-            // Touch another: read, write or add, and fold what was seen into the draw.
+            // Access another page: read, write or add, and fold the value into the random number.
             a.mov(edx, ecx)?;
             a.shr(edx, 7)?;
             a.and(edx, 0x7ff8)?;
@@ -329,7 +329,7 @@ fn random_remapping_is_the_same_whatever_the_caches() {
         for (i, flip) in [P, W, A, D, 0x1000, 0x2000, 0x4000].into_iter().enumerate() {
             g.put(DATA + 0x10000 + 8 * i as u64, flip);
         }
-        // Faults are counted, not noted: the log would overflow.
+        // Faults are counted, not recorded, because the log would overflow.
         g.code(0x7800, |a| {
             a.add(rsp, 8)?;
             a.push(rax)?;

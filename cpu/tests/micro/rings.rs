@@ -1,4 +1,4 @@
-//! Ways between rings: SYSCALL, SYSRET, SYSENTER, SYSEXIT, IRETQ, far calls and returns, call gates.
+//! Transitions between rings: SYSCALL, SYSRET, SYSENTER, SYSEXIT, IRETQ, far calls and returns, call gates.
 
 use everett_cpu::state::seg;
 use iced_x86::IcedError;
@@ -31,14 +31,14 @@ fn syscall_and_sysret_do_what_the_msrs_say() {
         a.mov(r12d, ss)?;
         a.db(&[0x48, 0x0f, 0x07])
     });
-    // The stack stays ring 3's.
+    // The stack is still that of ring 3.
     let out = check(&g);
     let s = &out.state;
     assert!(out.log().is_empty());
     assert_eq!((s.gpr[8], s.gpr[10], s.gpr[12]), (after, u64::from(KERNEL_CS), u64::from(KERNEL_SS)));
     assert_eq!(s.gpr[9] & 0x0001_0601, IF | 0x401);
     assert_eq!(s.gpr[3] & 0x0001_0601, 1);
-    // The gate to the end was entered from ring 3, with its selectors.
+    // The final gate was entered from ring 3, with its selectors.
     assert_eq!(out.word(RING0_STACK - 8), u64::from(USER_SS));
     assert_eq!(out.word(RING0_STACK - 32), u64::from(USER_CS));
     assert_eq!(out.word(RING0_STACK - 24) & 0x0001_0601, IF | 0x401, "SYSRET restores RFLAGS from R11");
@@ -112,7 +112,7 @@ fn ways_into_32_bit_code_end_the_run() {
 #[test]
 fn sysenter_and_sysexit_do_what_the_msrs_say() {
     let mut g = Guest::new();
-    // SYSEXIT takes CS and SS at fixed distances, which are free selectors here; their descriptors are not read.
+    // SYSEXIT takes CS and SS at fixed distances, which are free selectors here. Their descriptors are not read.
     g.state.msrs.sysenter_cs = u64::from(KERNEL_CS);
     g.state.msrs.sysenter_esp = STACK;
     g.state.msrs.sysenter_eip = CODE;
@@ -150,7 +150,8 @@ fn sysenter_without_a_segment_faults() {
     assert_eq!(check(&g).vectors(), [(13, 0)]);
 }
 
-/// Pushes a frame for IRETQ and executes it. Words from the highest address on: SS, RSP, RFLAGS, CS, RIP.
+/// Returns a guest that pushes a frame for IRETQ and executes it. Words from the highest address down: SS, RSP,
+/// RFLAGS, CS, RIP.
 fn iretq(frame: [u64; 5]) -> Guest {
     let mut g = Guest::new();
     g.code(CODE, |a| {
@@ -268,7 +269,7 @@ fn iretq_in_ring_3_keeps_if_and_iopl() {
 fn iretd_and_iretw_pop_narrow_frames() {
     for (size, opcode) in [(4u64, &[0xcf][..]), (2, &[0x66, 0xcf][..])] {
         let mut g = Guest::new();
-        // 16 bits reach only the first 64 KiB.
+        // A 16-bit RIP reaches only the first 64 KiB.
         let target = 0x7e00;
         g.code(target, |a| a.hlt());
         let frame = [target, u64::from(KERNEL_CS), 0x0003, 0x7000, u64::from(KERNEL_SS)];
@@ -293,7 +294,7 @@ fn far_returns_go_to_the_same_ring_or_outward() {
         a.db(&[0x48, 0xcb])?; // RETFQ
         a.set_label(&mut same)?;
         a.mov(rbx, rsp)?;
-        // Outward, with 16 bytes released on both stacks.
+        // To ring 3, with 16 bytes released on both stacks.
         a.push(i32::from(USER_SS))?;
         a.mov(rax, USER_STACK - 0x100)?;
         a.push(rax)?;
@@ -368,7 +369,7 @@ fn a_call_gate_leads_inward_onto_rsp0_and_back() {
     assert!(out.log().is_empty());
     assert_eq!((s.gpr[3], s.gpr[1]), (RING0_STACK - 32, u64::from(KERNEL_CS)));
     assert_eq!((s.gpr[10], s.gpr[11]), (u64::from(USER_CS), USER_STACK));
-    // Ring 3 may not use a gate for ring 0 only.
+    // Ring 3 may not use a gate with DPL 0.
     g.descriptor(gate, g.word(GDT + u64::from(gate)) & !(3 << 45));
     assert_eq!(check(&g).vectors(), [(13, u64::from(gate))]);
 }

@@ -1,24 +1,25 @@
-//! Roots of page tables that are the same above the middle of the address space, as those of all processes of a kernel are.
-//! Translations above it may outlive a change of CR3, and nobody must notice.
+//! Page table roots with equal upper halves, like those of all processes of a kernel. Translations of the upper half
+//! may survive a change of CR3, which must not be observable.
 //!
-//! The guests run above the middle, as kernels do, and look below it with RFLAGS.AC set: a kernel that looks below like this
-//! keeps nothing.
+//! The guests run in the upper half, as kernels do, and access the lower half with RFLAGS.AC set: a kernel that
+//! accesses it in this way keeps no translations of it.
 
 use super::harness::{Outcome, check};
 use super::image::*;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 
-/// The first address above the middle.
+/// First address of the upper half.
 const ABOVE: u64 = 0xffff_8000_0000_0000;
-/// Where its entry is in a root.
+/// Offset of its entry in a root.
 const ENTRY: u64 = 256 * 8;
-/// All of RAM is mapped from here on, too.
+/// Linear address of a second mapping of all RAM.
 const KERNEL: u64 = 0xffff_ffff_8000_0000;
-/// Where code that runs there lies.
+/// Guest-physical address of the code that runs there.
 const BODY: u64 = CODE + 0x1000;
 
-/// A guest with DATA, which holds 0x1111, at ABOVE and ELSEWHERE, and a copy of its root, whose accessed bits are set.
+/// Returns a guest with DATA, which holds 0x1111, mapped at ABOVE and ELSEWHERE, and a copy of its root with accessed
+/// bits set.
 fn guest() -> (Guest, u64) {
     let mut g = Guest::new();
     g.map(ABOVE, DATA, P | W);
@@ -37,7 +38,7 @@ fn guest() -> (Guest, u64) {
     (g, other)
 }
 
-/// Run code above the middle. It finds the other root in RDX, for CR3, and in RDI, to be written.
+/// Runs code in the upper half. RDX has the other root for CR3, and RDI its linear address for writes.
 fn above(
     mut g: Guest,
     other: u64,
@@ -52,7 +53,7 @@ fn above(
     g.code_for(BODY, KERNEL + BODY, |a| {
         a.mov(rdx, other)?;
         a.mov(rdi, KERNEL + other)?;
-        // What was seen below is forgotten with this, and nobody has been in the other root.
+        // Switching roots drops the translations of the lower half. The other root has not been used yet.
         a.mov(rcx, cr3)?;
         a.mov(rax, third)?;
         a.mov(cr3, rax)?;
@@ -63,7 +64,7 @@ fn above(
     check(&g)
 }
 
-/// What is at ABOVE under the first root, and after `then`.
+/// Returns the value at ABOVE under the first root, and after `then`.
 fn run(g: Guest, other: u64, then: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> (u64, u64) {
     let done = above(g, other, |a| {
         a.mov(rsi, ABOVE)?;
@@ -96,7 +97,7 @@ fn a_root_that_was_not_accessed_becomes_so() {
     let (mut g, other) = guest();
     let entry = g.word(other + ENTRY);
     g.put(other + ENTRY, entry & !A);
-    // RBX = the entry.
+    // RBX becomes the entry.
     let seen = run(g, other, |a| {
         a.mov(cr3, rdx)?;
         a.mov(rcx, qword_ptr(rsi))?;
@@ -114,7 +115,7 @@ fn a_store_to_the_new_root_takes_effect() {
     g.put(pd, pt | P | W);
     g.put(pt, (DATA + 0x1000) | P | W);
     let seen = run(g, other, |a| {
-        // It was written as data before.
+        // The root was written as data before.
         a.mov(dword_ptr(rdi + 8), 0)?;
         a.mov(cr3, rdx)?;
         a.mov(rcx, pdpt | (table & 0xfff))?;
@@ -135,7 +136,7 @@ fn a_store_to_a_table_takes_effect_under_the_new_root() {
     assert_eq!(seen, (0x1111, 0x2222));
 }
 
-/// The table of the lowest level is one and the same for an address above and one below.
+/// One lowest-level table serves an address of the upper half and one of the lower half.
 #[test]
 fn a_table_of_both_halves_stays_one_of_the_upper() {
     let (mut g, other) = guest();
@@ -154,11 +155,11 @@ fn a_table_of_both_halves_stays_one_of_the_upper() {
     assert_eq!(seen, (0x1111, 0x2222));
 }
 
-/// A table below that was forgotten, is written as data, and is walked again.
+/// A table of the lower half is dropped, written as data, and walked again.
 #[test]
 fn a_table_below_that_was_written_meanwhile_is_seen_on_the_way_back() {
     let (mut g, other) = guest();
-    // The other root has nothing at ELSEWHERE.
+    // The other root has no mapping at ELSEWHERE.
     g.put(other + (ELSEWHERE >> 39 & 0x1ff) * 8, 0);
     let leaf = g.entry(ELSEWHERE, 1);
     let seen = run(g, other, |a| {
@@ -169,7 +170,7 @@ fn a_table_below_that_was_written_meanwhile_is_seen_on_the_way_back() {
         a.mov(rcx, qword_ptr(r8))?;
         a.clac()?;
         a.mov(cr3, rdx)?;
-        // Twice: the first store may fill a TLB.
+        // Twice, because the first store may fill a TLB entry.
         a.add(qword_ptr(rdi), 0x800)?;
         a.add(qword_ptr(rdi), 0x800)?;
         a.mov(cr3, r9)?;
@@ -183,7 +184,8 @@ fn a_table_below_that_was_written_meanwhile_is_seen_on_the_way_back() {
     assert_eq!(seen, (0x1111, 0x2222));
 }
 
-/// Processes that come and go, with a kernel that changes its own mappings now and then. Only the ways of running are compared.
+/// Switches between processes, with a kernel that sometimes changes its own mappings. Only the ways of running are
+/// compared.
 #[test]
 fn random_switches_are_the_same_whatever_the_caches() {
     for seed in 1..=8u64 {
@@ -209,13 +211,13 @@ fn random_switches_are_the_same_whatever_the_caches() {
             a.add(r8, 1)?;
             a.mov(rcx, r8)?;
             a.shr(rcx, 40)?;
-            // Another process, now and then.
+            // Sometimes switch to the other process.
             a.test(cl, 0x60)?;
             a.jnz(kept)?;
             a.xchg(r12, r13)?;
             a.mov(cr3, r12)?;
             a.set_label(&mut kept)?;
-            // A change of some entry of either table.
+            // Change an entry of one of the two tables.
             a.mov(r9, upper)?;
             a.mov(rax, lower)?;
             a.test(ch, 1)?;
@@ -226,7 +228,7 @@ fn random_switches_are_the_same_whatever_the_caches() {
             a.and(eax, 7)?;
             a.xor(qword_ptr(r9 + rax * 8), 0x1000)?;
             a.set_label(&mut unchanged)?;
-            // And seldom one of the current root, which is not equal to the other then.
+            // Rarely change an entry of the current root, which then differs from the other.
             a.test(ecx, 0x3f00)?;
             a.jnz(same)?;
             a.xor(qword_ptr(r12 + r14 + ENTRY as i32), 1 << 9)?;

@@ -1,4 +1,4 @@
-//! Segment registers and descriptors: what may be loaded, what LAR and its kin see, LDT and TSS.
+//! Segment registers and descriptors: allowed loads, results of LAR, LSL, VERR and VERW, LDT and TSS.
 
 use everett_cpu::state::seg;
 use iced_x86::IcedError;
@@ -12,7 +12,7 @@ const CODE_EXECUTE_ONLY: u64 = USER_CODE_DESCRIPTOR & !(1 << 41);
 const ABSENT: u64 = !(1 << 47);
 const LDT_SELECTOR: u16 = FREE_SELECTOR + 0x40;
 
-/// Loads AX into a segment register, in a ring.
+/// Returns a guest that loads AX into a segment register, in the given ring.
 fn load(ring: u8, selector: u16, mov: fn(&mut CodeAssembler) -> Result<(), IcedError>) -> Guest {
     let mut g = Guest::new();
     let code = if ring == 3 { USER } else { CODE };
@@ -156,7 +156,7 @@ fn far_pointers_load_a_segment_and_a_register() {
 #[test]
 fn lar_lsl_verr_and_verw_look_without_faulting() {
     let f = FREE_SELECTOR;
-    /// Selector, LAR's result, LSL's result, VERR, VERW; nothing where ZF is clear.
+    /// Selector, result of LAR, result of LSL, VERR, VERW. `None` if ZF is clear.
     type Case = (u16, Option<u64>, Option<u64>, bool, bool);
     let cases: [Case; 8] = [
         (0, None, None, false, false),
@@ -253,7 +253,7 @@ fn an_ldt_holds_descriptors_too() {
     assert_eq!((out.state.gpr[12], out.state.ldtr.base), (u64::from(LDT_SELECTOR), DATA));
     assert_eq!(out.state.seg[seg::GS].base, 0x12_3456);
     assert_eq!(out.vectors(), [(13, 16 | 4)], "beyond the LDT's limit");
-    // A null LDTR makes every selector of the LDT wrong.
+    // With a null LDTR, every selector of the LDT is invalid.
     g.code(CODE, |a| {
         a.xor(eax, eax)?;
         a.lldt(ax)?;
@@ -272,7 +272,7 @@ fn a_descriptor_on_a_missing_page_is_a_supervisor_page_fault() {
         a.mov(eax, 0x1003)?;
         a.mov(ds, eax)
     });
-    // The page behind the GDT's first.
+    // The second page of the GDT.
     let at = g.entry(GDT + 0x1000, 1);
     let handler_page = g.word(at);
     assert_ne!(handler_page, 0);

@@ -1,11 +1,11 @@
-//! What translated code is likely to get wrong: flags that are looked at late, registers in the wrong place, and instructions
-//! beside a page's end.
+//! Cases that translated code is likely to get wrong: flags that are computed lazily, registers in the wrong place,
+//! and instructions near a page's end.
 
 use super::harness::{check, check_every_count};
 use super::image::*;
 use iced_x86::code_asm::*;
 
-/// A loop over every kind of flag that is computed late, with its reader right behind it, behind an access to memory, and in
+/// A loop over every kind of lazily computed flag, read right after its instruction, after a memory access, and in
 /// another block.
 #[test]
 fn flags_are_the_same_whenever_somebody_looks() {
@@ -16,7 +16,7 @@ fn flags_are_the_same_whenever_somebody_looks() {
         a.mov(ecx, 200)?;
         a.mov(rax, 0x8123_4567_89ab_cdefu64)?;
         a.set_label(&mut again)?;
-        // Seen by a handler (PUSHFQ), by SETcc, CMOVcc and ADC.
+        // Read by a handler (PUSHFQ), and by SETcc, CMOVcc and ADC.
         a.add(rax, rcx)?;
         a.pushfq()?;
         a.sub(eax, 0x1234_5678)?;
@@ -28,7 +28,7 @@ fn flags_are_the_same_whenever_somebody_looks() {
         a.adc(rbx, 3)?;
         a.shr(eax, 1)?;
         a.pushfq()?;
-        // OF of a longer shift, looked at before anything else writes it.
+        // OF of a longer shift, read before another instruction writes it.
         a.shl(edx, 3)?;
         a.setl(r8b)?;
         a.seto(r9b)?;
@@ -37,7 +37,7 @@ fn flags_are_the_same_whenever_somebody_looks() {
         a.add(r8, r9)?;
         a.sar(rbx, 63)?;
         a.setc(dl)?;
-        // The count is zero now and then.
+        // The count is sometimes zero.
         a.cmp(eax, ebx)?;
         a.rol(ebx, cl)?;
         a.shl(edx, cl)?;
@@ -47,7 +47,7 @@ fn flags_are_the_same_whenever_somebody_looks() {
         a.jz(next)?;
         a.neg(r8)?;
         a.set_label(&mut next)?;
-        // A block begins here with flags of two others.
+        // A block begins here with the flags of two others.
         a.pushfq()?;
         a.inc(dword_ptr(rdi + 32))?;
         a.dec(r8w)?;
@@ -74,7 +74,8 @@ fn flags_are_the_same_whenever_somebody_looks() {
     check_every_count(&g);
 }
 
-/// A block that ends where its page does, one that begins with the next page, and calls and returns between them.
+/// A block that ends exactly at its page's end, one that begins with the next page, and calls and returns between
+/// them.
 #[test]
 fn pages_end_anywhere() {
     let mut g = Guest::new();
@@ -87,13 +88,13 @@ fn pages_end_anywhere() {
         a.dec(ecx)?;
         a.jnz(again)?;
         a.hlt()?;
-        // One byte each, across the page's end and beyond it.
+        // Instructions of one byte, across the page's end and beyond it.
         for _ in 0..8000 {
             a.nop()?;
         }
         a.set_label(&mut function)?;
         a.add(rbx, rcx)?;
-        // lea rsi, [rip + 2^31 - 16]: beyond what lies within 2^31 of the page's start.
+        // lea rsi, [rip + 2^31 - 16]: more than 2^31 bytes from the page's start.
         a.db(&[0x48, 0x8d, 0x35, 0xf0, 0xff, 0xff, 0x7f])?;
         a.add(rdi, rsi)?;
         for _ in 0..5000 {
@@ -106,11 +107,12 @@ fn pages_end_anywhere() {
     assert_eq!(done.state.gpr[2], 20 * 5000);
 }
 
-/// A handler finds an operand that lies further from the page's start than 2^31, on a page that was gone to in translated code.
+/// A handler finds an operand more than 2^31 bytes from the page's start, on a page that was reached in translated
+/// code.
 #[test]
 fn far_operands_are_found_from_any_page() {
     let function = CODE + 0x1800;
-    // Behind six bytes of PUSH.
+    // The displacement counts from the end of the six-byte PUSH.
     let target = function + 6 + 0x7fff_fff0;
     let mut g = Guest::new();
     g.map(target & !0xfff, DATA, P | W);
@@ -135,8 +137,8 @@ fn far_operands_are_found_from_any_page() {
     assert_eq!(check(&g).state.gpr[3], 20 * 5);
 }
 
-/// Code that is changed through another mapping, so that its own stays executable all the while, and is then reached from another
-/// page by a call, and from its own page by a jump. It changes only now and then, so that it is hot in between.
+/// Code that is changed through another mapping, so that its own mapping stays executable, and is then reached by a
+/// call from another page and by a jump from its own page. It changes only rarely, so that it gets hot in between.
 #[test]
 fn code_that_was_changed_is_not_the_old_one() {
     let sum = (1..=500).map(|n| n & !63).sum::<u64>();
@@ -189,8 +191,8 @@ fn code_that_was_changed_is_not_the_old_one() {
     assert_eq!(check(&g).state.gpr[3], sum);
 }
 
-/// A call through the word that its return address is stored to, of a function whose page was never executed: the target is
-/// the word as it was.
+/// A call through the word that its return address overwrites, to a function on a page that was never executed. The
+/// target is the word's old value.
 #[test]
 fn a_call_may_overwrite_its_own_operand() {
     let mut g = Guest::new();
@@ -212,7 +214,7 @@ fn a_call_may_overwrite_its_own_operand() {
         a.add(rdi, 0x1000)?;
         a.dec(ecx)?;
         a.jnz(again)?;
-        // No address: the fault is that of the target that was read.
+        // A non-canonical address: the fault is that of the target that was read.
         a.mov(r12, rbx)?;
         a.mov(rdi, 1u64 << 63)?;
         a.mov(qword_ptr(rsp - 8), rdi)?;
@@ -224,8 +226,8 @@ fn a_call_may_overwrite_its_own_operand() {
     assert_eq!(done.log().iter().map(|record| record.vector).collect::<Vec<_>>(), [13]);
 }
 
-/// Vectors across all that makes translated code store and load them again: handlers, misses of the TLB, flags that are asked
-/// for, and the end of a block; with operands that are one and the same register.
+/// Vector registers across everything that makes translated code store and reload them: handlers, TLB misses, reads
+/// of flags, and the end of a block; with operands that are the same register.
 #[test]
 fn vectors_are_where_they_are_looked_for() {
     let mut g = Guest::new();
@@ -241,14 +243,14 @@ fn vectors_are_where_they_are_looked_for() {
         a.pshufd(xmm0, xmm0, 0)?;
         a.pshuflw(xmm8, xmm8, 0x1b)?;
         a.paddd(xmm1, xmm0)?;
-        // A handler, which wants all to be stored, and a miss, which must keep what is held.
+        // A handler, which needs all registers stored, and a TLB miss, which must preserve the cached registers.
         a.cpuid()?;
         a.mov(ecx, dword_ptr(rsi + 0x200))?;
         a.pxor(xmm2, xmm1)?;
         a.movdqu(xmmword_ptr(rsi + 0x101), xmm2)?;
         a.movdqa(xmm3, xmmword_ptr(rdi + 0x100))?;
         a.add(rbx, rcx)?;
-        // POPFQ leaves flags of no operation, and JC needs them.
+        // POPFQ leaves flags that belong to no operation, and JC needs them.
         a.pushfq()?;
         a.popfq()?;
         a.jc(over)?;
@@ -261,7 +263,7 @@ fn vectors_are_where_they_are_looked_for() {
         a.movhps(qword_ptr(rsi + 0x300), xmm3)?;
         a.movsd_2(xmm4, qword_ptr(rsi + 0x300))?;
         a.movss(xmm4, xmm1)?;
-        // CPUID took ECX.
+        // CPUID overwrote ECX.
         a.inc(dword_ptr(rsi + 0x200))?;
         a.mov(ecx, 60)?;
         a.sub(ecx, dword_ptr(rsi + 0x200))?;
@@ -275,7 +277,8 @@ fn vectors_are_where_they_are_looked_for() {
     assert_ne!(done.state.fpu.xmm[1], 0);
 }
 
-/// Flags that the host is asked for, because no operands tell them: with CF from before, with second bytes, in memory.
+/// Flags that are taken from the host because operands cannot represent them: with an incoming CF, with second-byte
+/// registers, in memory.
 #[test]
 fn flags_of_other_operations_are_the_same() {
     let mut g = Guest::new();
@@ -307,7 +310,7 @@ fn flags_of_other_operations_are_the_same() {
         a.cmovl(r10, rcx)?;
         a.xchg(qword_ptr(rsi + 24), r10)?;
         a.lock().inc(dword_ptr(rsi + 32))?;
-        // A handler, behind which no register is held.
+        // A handler, after which no register is cached.
         a.cpuid()?;
         a.movzx(eax, ah)?;
         a.pop(r11)?;
@@ -324,10 +327,11 @@ fn flags_of_other_operations_are_the_same() {
     assert_ne!(check(&g).state.gpr[14], 0);
 }
 
-/// Each mode has a table of the TLB for itself: what may be read while RFLAGS.AC is set is no hit when it is not.
+/// Each mode has a TLB table of its own: a page that can be read while RFLAGS.AC is set is not a hit when it is
+/// clear.
 #[test]
 fn a_page_of_another_mode_is_no_hit() {
-    // As many pages in as any of the TLBs has entries for a mode, plus some.
+    // More pages than any of the TLBs has entries for a mode.
     const USERS: u64 = ELSEWHERE + 0x10_2000;
     let mut g = Guest::new();
     g.state.cr4 |= 1 << 21;
@@ -351,13 +355,14 @@ fn a_page_of_another_mode_is_no_hit() {
     assert_eq!((done.log().len(), done.log()[0].cr2), (1, USERS));
 }
 
-/// An instruction on two pages, whose second page is another one each time: another mapping, and other bytes at the same place.
+/// An instruction on two pages, whose second page differs each time: another mapping, and other bytes at the same
+/// address.
 #[test]
 fn an_instruction_on_two_pages_is_what_both_hold() {
     let mut g = Guest::new();
     g.map(ELSEWHERE, DATA, P | W);
     g.map(ELSEWHERE + 0x1000, DATA + 0x1000, P | W);
-    // mov eax, imm32, of which three bytes lie on the second page; then ret.
+    // mov eax, imm32, with three bytes on the second page; then ret.
     let at = ELSEWHERE + 0xffe;
     g.bytes(DATA + 0xffe, &[0xb8, 0x01]);
     g.bytes(DATA + 0x1000, &[0x02, 0x03, 0x04, 0xc3]);
@@ -390,7 +395,7 @@ fn an_instruction_on_two_pages_is_what_both_hold() {
     check_every_count(&g);
 }
 
-/// The second page is not there any more, or may not be executed: the fault is that of the page, before anything is done.
+/// If the second page is unmapped or not executable, its page fault is raised before the instruction has any effect.
 #[test]
 fn an_instruction_on_two_pages_needs_both() {
     for forbidden in [0, P | W | NX] {
@@ -427,7 +432,8 @@ fn an_instruction_on_two_pages_needs_both() {
     }
 }
 
-/// Repeated string instructions in loops: over pages, into a fault, into code, with counts of zero and with stops in between.
+/// Repeated string instructions in loops: across pages, into a fault, into code, with counts of zero and with stops
+/// in between.
 #[test]
 fn repeated_strings_stop_anywhere_and_go_on() {
     let mut g = Guest::new();
@@ -449,7 +455,7 @@ fn repeated_strings_stop_anywhere_and_go_on() {
         a.repe().cmpsb()?;
         a.pushfq()?;
         a.add(rdx, rcx)?;
-        // Beyond the second page there is nothing: after five iterations.
+        // The memory beyond the second page is unmapped: a fault after five iterations.
         a.mov(rdi, ELSEWHERE + 0x1ff6)?;
         a.mov(ecx, 9)?;
         a.rep().stosw()?;
@@ -466,7 +472,7 @@ fn repeated_strings_stop_anywhere_and_go_on() {
     check_every_count(&g);
 }
 
-/// STI holds interrupts off for one more instruction, whether somebody waits or not.
+/// STI delays interrupts by one more instruction, whether an interrupt is pending or not.
 #[test]
 fn an_interrupt_comes_behind_the_instruction_behind_sti() {
     for at in 0..60 {
@@ -491,12 +497,12 @@ fn an_interrupt_comes_behind_the_instruction_behind_sti() {
     }
 }
 
-/// Calls that do not return to where they came from, returns without calls, and so many of both that nobody can remember them.
+/// Calls that do not return to their caller, returns without calls, and more of both than a return stack can hold.
 #[test]
 fn returns_go_where_the_stack_says() {
     const FUNCTION: u64 = DATA + 0x10;
     let mut g = Guest::new();
-    // Goes down as deep as EDI says.
+    // Recurses as deep as EDI says.
     g.code(FUNCTION, |a| {
         let mut leaf = a.create_label();
         a.push(rdi)?;
@@ -517,14 +523,14 @@ fn returns_go_where_the_stack_says() {
         a.call(FUNCTION)?;
         a.mov(edi, 3)?;
         a.call(FUNCTION)?;
-        // Without a call.
+        // A return without a call.
         a.lea(rsi, ptr(back))?;
         a.push(rsi)?;
         a.mov(rsi, FUNCTION)?;
         a.mov(edi, 2)?;
         a.jmp(rsi)?;
         a.set_label(&mut back)?;
-        // Without a return.
+        // A call without a return.
         a.call(other)?;
         a.hlt()?;
         a.set_label(&mut other)?;
@@ -537,14 +543,15 @@ fn returns_go_where_the_stack_says() {
     assert_eq!(done.state.gpr[0], 12 * ((1..=70).sum::<u64>() + 6 + 3));
 }
 
-/// Runs of pushes and pops, with the stack pointer at every distance from the end of a page, and from a page that is not there.
+/// Runs of pushes and pops, with the stack pointer at every distance from the end of a page, and from an unmapped
+/// page.
 #[test]
 fn runs_on_the_stack_cross_pages_word_by_word() {
     let mut g = Guest::new();
-    // Beside each other, but not in RAM.
+    // Adjacent in linear memory, but not in RAM.
     g.map(ELSEWHERE + 0x1000, DATA, P | W);
     g.map(ELSEWHERE + 0x2000, DATA + 0x3000, P | W);
-    // The stack of handlers.
+    // A separate stack for the handlers.
     g.gate_with(14, KERNEL_CS, 0x6000 + 14 * 16, 0x8e, 1);
     g.code(CODE, |a| {
         let (mut again, mut next) = (a.create_label(), a.create_label());

@@ -1,9 +1,9 @@
-//! What a host learns of who accesses what.
+//! Watchpoint hits, as reported to the host.
 
 use super::harness::check;
 use super::image::*;
 
-/// (offset of the instruction in its page, offset of the access in the page of data, bytes, store, value).
+/// A hit: (offset of the instruction in its page, offset of the access in the page of data, bytes, store, value).
 type Seen = (u64, u64, u8, bool, u64);
 
 #[test]
@@ -44,7 +44,7 @@ fn hits_are_the_accesses_of_instructions_that_came_to_their_end() {
     expected.extend((0..3).map(|n| (0x25, 0x10 + n, 1, true, 0x88)));
     expected.push((0x31, 0xb, 8, false, 0x8888_8811_2233_4455));
     assert_eq!(seen, expected);
-    // The frame of the fault: delivered before the instruction that faults, and the descriptor that it took.
+    // The fault's delivery reads the IDT gate before the faulting instruction completes.
     assert!(hits.iter().any(|hit| hit.rip == CODE + 0x34 && hit.address == IDT + 13 * 16 && !hit.store));
     assert!(hits.iter().all(|hit| hit.cr3 == PML4));
 }

@@ -1,4 +1,4 @@
-//! What guests of random code stand on, whatever the code: selectors and their descriptors, and what devices say.
+//! Common ground of guests with random code: selectors and their descriptors, and the answers of devices.
 
 use everett_cpu::state::Segment;
 use everett_cpu::{Edge, Request};
@@ -11,7 +11,7 @@ pub(crate) const USER_CS: u16 = 0x33;
 pub(crate) const USER_SS: u16 = 0x2b;
 pub(crate) const TSS_SELECTOR: u16 = 0x40;
 
-/// Where descriptors are in the GDT, and what they are, with the TSS at a linear address.
+/// Returns the offsets of descriptors in the GDT and the descriptors, for a TSS at a linear address.
 pub(crate) fn descriptors(tss: u64) -> [(u64, u64); 6] {
     let low = 0x67 | (tss & 0xff_ffff) << 16 | 0x89 << 40 | (tss >> 24 & 0xff) << 56;
     [
@@ -24,13 +24,13 @@ pub(crate) fn descriptors(tss: u64) -> [(u64, u64); 6] {
     ]
 }
 
-/// CS and SS of ring 3.
+/// Returns CS and SS of ring 3.
 pub(crate) fn user_segments() -> [Segment; 2] {
     let segment = |selector, access| Segment { selector, base: 0, limit: u32::MAX, access };
     [segment(USER_CS, 0xa0fb), segment(USER_SS, 0xc0f3)]
 }
 
-/// What a device says: anything, but the same each time.
+/// Returns a device's answer: arbitrary, but the same each time.
 pub(crate) fn answer(request: Request, icount: u64) -> u64 {
     let at = match request {
         Request::MmioRead { gpa, .. } => gpa,
@@ -40,7 +40,7 @@ pub(crate) fn answer(request: Request, icount: u64) -> u64 {
     Rng::for_case(at, icount).next()
 }
 
-/// The first edge that two runs do not have in common, in words.
+/// Describes the first edge in which two runs differ.
 pub(crate) fn differing(a: &[Edge], b: &[Edge]) -> Option<String> {
     let n = (0..a.len().max(b.len())).find(|&n| a.get(n) != b.get(n))?;
     Some(format!("edge {n}: {:x?} and {:x?}", a.get(n), b.get(n)))

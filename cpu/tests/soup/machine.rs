@@ -1,4 +1,4 @@
-//! One run of a soup.
+//! Runs of a soup.
 #![allow(unsafe_code)]
 
 use everett_cpu::{CacheConfig, Cpu, CpuState, Edge, Exit, Ram, TscAnchor, Until};
@@ -7,59 +7,60 @@ use crate::ground::answer;
 use crate::rng::Rng;
 use crate::soup::{RAM_LEN, Soup, WINDOW, WINDOW_PAGES};
 
-/// How many instructions of a soup are executed at most.
+/// Maximum number of instructions of a soup that are executed.
 pub(crate) const INSTRUCTIONS_MAX: u64 = 3000;
-/// Exits of a soup at most.
+/// Maximum number of exits of a soup.
 const EXITS_MAX: usize = 2000;
 /// Instructions between two external interrupts.
 const INTERRUPT_EVERY: u64 = 200;
-/// Instructions between two flushes of [`Way::Flushes`], at most.
+/// Maximum number of instructions between two flushes of [`Way::Flushes`].
 const FLUSH_EVERY_MAX: u64 = 50;
 
-/// How to run it.
+/// A way to run a soup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// With caches of the usual size and no needless stop.
+    /// With caches of the usual size and without unnecessary stops.
     Plain,
     /// With sixteen entries in each cache.
     TinyCaches,
-    /// With every block translated to host code at once.
+    /// With every block translated to host code at its first execution.
     Translated,
-    /// The same with sixteen entries in each cache, and blocks translated when they come a second time.
+    /// As [`Way::Translated`], with sixteen entries in each cache, and blocks translated at their second execution.
     TranslatedTiny,
-    /// With everything dropped at random instants.
+    /// With all caches dropped at random instants.
     Flushes,
     /// With a stop after each instruction.
     SingleSteps,
     /// With breakpoints in the code.
     Breakpoints,
-    /// With the planted defect: stores to page tables drop nothing.
+    /// With the planted defect: stores to page tables do not invalidate the TLB.
     StaleTranslations,
 }
 
-/// What a run leaves behind.
+/// Result of a run.
 #[derive(Debug)]
 pub(crate) struct Trace {
     pub(crate) state: CpuState,
     pub(crate) ram: Vec<u8>,
     pub(crate) dirty: Vec<u64>,
     pub(crate) edges: Vec<Edge>,
-    /// Conditional branches that retired.
+    /// Number of retired conditional branches.
     pub(crate) branches: u64,
-    /// Exits that the guest caused, with the counts at which they came.
+    /// Exits that the guest caused, each with its instruction count.
     pub(crate) exits: Vec<(u64, Exit)>,
 }
 
-/// Run a soup to its end: `instructions_max`, a halt that nothing ends, a shutdown, or something unsupported.
+/// Runs a soup to its end: `instructions_max`, a halt without a pending interrupt, a shutdown, or an unsupported
+/// operation.
 pub(crate) fn run(soup: &Soup, way: Way, instructions_max: u64) -> Trace {
-    // In words, so that pages are aligned wherever the allocator puts them.
+    // The layout is page-aligned, wherever the allocator puts the memory.
     let layout = std::alloc::Layout::from_size_align(RAM_LEN, 4096).expect("constants");
     // SAFETY: the size is not zero.
     let memory = unsafe { std::alloc::alloc(layout) };
     assert!(!memory.is_null());
-    // SAFETY: as long as the soup's RAM, both `RAM_LEN`.
+    // SAFETY: both areas have `RAM_LEN` bytes.
     unsafe { std::ptr::copy_nonoverlapping(soup.ram.as_ptr(), memory, RAM_LEN) };
-    // SAFETY: freed below, after the CPU is gone; nobody else looks at it meanwhile.
+    // SAFETY: freed below, after the CPU is dropped; the memory is not accessed otherwise meanwhile.
     let ram = unsafe { Ram::new(memory, RAM_LEN as u64) };
     let entries = if matches!(way, Way::TinyCaches | Way::TranslatedTiny) { 16 } else { 1024 };
     let translate_after = match way {
@@ -85,7 +86,7 @@ pub(crate) fn run(soup: &Soup, way: Way, instructions_max: u64) -> Trace {
     let edges = cpu.take_edges();
     let branches = cpu.branches();
     drop(cpu);
-    // SAFETY: initialised, and the CPU that wrote it is gone.
+    // SAFETY: initialised, and the CPU that wrote it is dropped.
     let ram = unsafe { std::slice::from_raw_parts(memory, RAM_LEN) }.to_vec();
     // SAFETY: allocated above with this layout.
     unsafe { std::alloc::dealloc(memory, layout) };

@@ -1,13 +1,14 @@
-//! Byte soup: a guest of random code, page tables, descriptors and handlers, at CPL 0 and CPL 3.
+//! Byte soup: guests of random code, page tables, descriptors and handlers, at CPL 0 and CPL 3.
 //!
-//! It must not panic, and it must not matter how it is run: with caches of the usual size or of sixteen entries, with
-//! caches dropped at random instants, with a stop after each instruction, or with breakpoints all over it. Registers, RAM,
-//! the pages reported as written, and every exit with its instruction count have to be the same.
+//! The CPU must not panic, and the way of running must not matter: with caches of the usual size or of sixteen
+//! entries, with caches dropped at random instants, with a stop after each instruction, or with breakpoints
+//! throughout the code. Registers, RAM, the pages reported as written, and every exit with its instruction count must
+//! be equal.
 //!
-//! - [`soup`]: what lies in memory, on what [`ground`]
-//! - [`machine`]: running it in one of the ways
+//! - [`soup`]: content of memory; [`ground`]: descriptors and devices
+//! - [`machine`]: runs in one of the ways
 //!
-//! `PROPTEST_CASES` sets how many soups are cooked.
+//! `PROPTEST_CASES` sets the number of soups.
 
 mod ground;
 mod machine;
@@ -21,11 +22,11 @@ use machine::{INSTRUCTIONS_MAX, Trace, Way, run};
 use proptest::prelude::*;
 use soup::Soup;
 
-/// The ways to run a soup that are compared with [`Way::Plain`].
+/// Ways to run a soup that are compared with [`Way::Plain`].
 const WAYS: [Way; 6] =
     [Way::TinyCaches, Way::Translated, Way::TranslatedTiny, Way::Flushes, Way::SingleSteps, Way::Breakpoints];
 
-/// Where two runs differ, in words; the whole states would fill pages.
+/// Describes the difference between two runs. Printing the whole states would fill pages.
 fn difference(a: &Trace, b: &Trace) -> Option<String> {
     let exits = a.exits.iter().zip(&b.exits).position(|(a, b)| a != b);
     if let Some(n) = exits {
@@ -53,7 +54,7 @@ fn difference(a: &Trace, b: &Trace) -> Option<String> {
     (a.dirty != b.dirty).then(|| format!("dirty pages: {:x?} and {:x?}", a.dirty, b.dirty))
 }
 
-/// Run a soup in two ways. Tells the first instruction after which they differ, and what it began with.
+/// Runs a soup in two ways. Describes the first instruction after which they differ, and the state before it.
 fn disagreement(soup: &Soup, way: Way) -> Option<String> {
     let differ = |n| difference(&run(soup, Way::Plain, n), &run(soup, way, n));
     differ(INSTRUCTIONS_MAX)?;
@@ -74,7 +75,7 @@ fn disagreement(soup: &Soup, way: Way) -> Option<String> {
 }
 
 proptest! {
-    // A smaller seed is not a smaller soup: what shrinks a failure is `disagreement`.
+    // A smaller seed does not give a smaller soup; `disagreement` minimises failures instead.
     #![proptest_config(ProptestConfig { failure_persistence: None, max_shrink_iters: 0, ..ProptestConfig::default() })]
 
     #[test]
@@ -85,7 +86,7 @@ proptest! {
             prop_assert!(found.is_none(), "{}", found.unwrap_or_default());
         }
         let plain = run(&soup, Way::Plain, INSTRUCTIONS_MAX);
-        // Whatever changed was reported.
+        // Every changed page was reported.
         let changed = soup.ram.chunks(4096).zip(plain.ram.chunks(4096)).enumerate().filter(|(_, (a, b))| a != b);
         for (page, _) in changed {
             prop_assert!(plain.dirty.contains(&(page as u64)), "page {page:#x} changed and was not reported");
@@ -93,7 +94,7 @@ proptest! {
     }
 }
 
-/// The test above would be worth little if soups ended after a few instructions, or never met what they are for.
+/// The test above is only meaningful if soups run for long and reach the relevant cases.
 #[test]
 fn soups_are_rich() {
     let mut instructions = 0;
@@ -112,7 +113,7 @@ fn soups_are_rich() {
     assert!(table_writes >= 16);
 }
 
-/// The stale-translation defect that can be planted is one that this test catches.
+/// The test must detect the planted defect of stale translations.
 #[test]
 fn a_stale_translation_is_caught() {
     let caught = (0..2000).any(|seed| {

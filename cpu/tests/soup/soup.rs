@@ -1,5 +1,5 @@
-//! What lies in memory: page tables that point anywhere, also at themselves; descriptors; handlers of which some repair
-//! and some are soup; and code out of the pieces that kernels and programs are made of, in no order.
+//! Content of memory: page tables that point anywhere, including at themselves; descriptors; handlers, some of which
+//! repair and some of which are soup; and code made of typical pieces of kernels and programs, in random order.
 
 use everett_cpu::CpuState;
 use everett_cpu::state::{Segment, TableRegister};
@@ -7,13 +7,13 @@ use everett_cpu::state::{Segment, TableRegister};
 use crate::ground::{KERNEL_CS, TSS_SELECTOR, descriptors, user_segments};
 use crate::rng::Rng;
 
-/// Bytes of RAM. What is mapped beyond is a device.
+/// Size of RAM in bytes. Mappings beyond it are a device.
 pub(crate) const RAM_LEN: usize = 0x5_0000;
-/// Where the soup's pages are in linear memory.
+/// Linear address of the soup's pages.
 pub(crate) const WINDOW: u64 = 0x40_0000;
-/// How many there are.
+/// Number of the soup's pages.
 pub(crate) const WINDOW_PAGES: u64 = 64;
-/// A large page over the beginning of RAM.
+/// Linear address of a large page over the beginning of RAM.
 const LARGE: u64 = 0x80_0000;
 
 const PML4: u64 = 0x1000;
@@ -31,11 +31,11 @@ const TSS: u64 = 0xa000;
 const HANDLERS: u64 = 0xb000;
 const STACKS: u64 = 0xd000;
 const KERNEL_END: u64 = 0x1_0000;
-/// Where soup may lie in RAM.
+/// Range of RAM that can hold soup.
 const SOUP: u64 = 0x1_0000;
 const SOUP_END: u64 = 0x5_0000;
 
-/// Where the kernel's pages are in linear memory: RAM from zero on.
+/// Linear address of the kernel's pages, which map RAM from zero on.
 const KERNEL: u64 = 0xffff_ffff_8000_0000;
 
 const PRESENT: u64 = 1;
@@ -56,7 +56,7 @@ pub(crate) struct Soup {
 }
 
 impl Soup {
-    /// Cook one.
+    /// Creates the soup of a seed.
     pub(crate) fn new(seed: u64, user: bool) -> Soup {
         let mut rng = Rng::for_case(seed, 0);
         let mut soup = Soup { seed, ram: vec![0; RAM_LEN], state: CpuState::default() };
@@ -73,7 +73,7 @@ impl Soup {
         soup.registers(&mut rng, user);
         soup
     }
-    /// Whether the guest changed a page table, accessed and dirty bits aside.
+    /// True if the guest changed a page table, ignoring accessed and dirty bits.
     pub(crate) fn changed_tables(&self, ram: &[u8]) -> bool {
         const NOTED_BY_WALKS: u8 = 0x60;
         let tables = PML4 as usize..GDT as usize;
@@ -122,7 +122,7 @@ impl Soup {
         for (at, descriptor) in descriptors(KERNEL + TSS) {
             self.put(GDT + at, descriptor);
         }
-        // RSP0 and seven stacks, of which some are in the soup.
+        // RSP0 and seven stacks, some of which are in the soup.
         for n in 0..10 {
             let top =
                 if rng.one_in(8) { somewhere(rng) } else { KERNEL + STACKS + 0x1000 + rng.below(3) * 0x1000 };
@@ -144,7 +144,7 @@ impl Soup {
             self.put(IDT + vector * 16 + 8, to >> 32);
         }
     }
-    /// Handlers that return: behind the first byte of the instruction, or to somewhere else in the soup.
+    /// Writes handlers that return behind the first byte of the instruction, or to another address in the soup.
     fn handlers(&mut self, rng: &mut Rng) {
         for vector in 0..256 {
             let mut code = vec![];
@@ -189,7 +189,7 @@ impl Soup {
     }
 }
 
-/// An address in the soup, or in the large page.
+/// Returns an address in the soup or in the large page.
 fn somewhere(rng: &mut Rng) -> u64 {
     match rng.below(8) {
         0 => LARGE + rng.below(SOUP_END),
@@ -198,10 +198,10 @@ fn somewhere(rng: &mut Rng) -> u64 {
     }
 }
 
-/// One instruction, or something like it.
+/// Returns one instruction, or bytes similar to one.
 fn piece(rng: &mut Rng) -> Vec<u8> {
     let register = |rng: &mut Rng| rng.below(8) as u8;
-    // ModRM of a register operand or of memory at a register, with displacement or without.
+    // ModRM of a register operand, or of memory at a register with or without displacement.
     let modrm = |rng: &mut Rng, out: &mut Vec<u8>| {
         let mode = rng.below(4) as u8;
         let rm = [0, 1, 2, 3, 5, 6, 7][rng.below(7) as usize];
@@ -216,7 +216,7 @@ fn piece(rng: &mut Rng) -> Vec<u8> {
     let mut out = vec![];
     match rng.below(32) {
         0 => out.push(rng.next() as u8),
-        // A register gets an address, often.
+        // A register gets an address.
         1..=3 => {
             out.push(0xb8 + register(rng));
             out.extend((somewhere(rng) as u32).to_le_bytes());
@@ -273,7 +273,7 @@ fn piece(rng: &mut Rng) -> Vec<u8> {
             rng.pick(&[0x05, 0x07, 0x31, 0x32, 0x30, 0xa2, 0x06, 0x0b, 0x08, 0xa0, 0xa1, 0xa9]),
         ]),
         23 => {
-            // Control and debug registers, mostly read.
+            // Control and debug registers, mostly reads.
             let to = rng.pick(&[0x20, 0x20, 0x21, 0x22, 0x23]);
             out.extend([0x0f, to, 0xc0 | rng.pick(&[0, 2, 3, 4, 7]) << 3 | register(rng)]);
         }
@@ -284,11 +284,11 @@ fn piece(rng: &mut Rng) -> Vec<u8> {
         }
         25 => out.extend([rng.pick(&[0xe4, 0xe5, 0xe6, 0xec, 0xee, 0x6c, 0x6e])]),
         26 => {
-            // STI or MOV SS, whose shadow covers what comes next.
+            // STI or MOV SS, whose shadow covers the next instruction.
             out.extend(if rng.one_in(2) { vec![0xfb] } else { vec![0x8e, 0xd0 | register(rng)] });
         }
         27..=30 => {
-            // A new entry for a page of the window: elsewhere, with other rights, or gone.
+            // A new entry for a page of the window: another page, other rights, or not present.
             out.extend([0x48, 0xc7, 0x04, 0x25]);
             out.extend(((LARGE + PT + rng.below(WINDOW_PAGES) * 8) as u32).to_le_bytes());
             let page = SOUP + rng.below((SOUP_END - SOUP) >> 12) * 4096;

@@ -9,7 +9,7 @@ fn disk() -> DiskName {
     DiskName { node: node(), disk: 0 }
 }
 
-/// A fault with bounds, and what it should be told.
+/// Returns the error messages for a fault's invalid values, joined with "; ".
 fn verdict(fault: &Fault) -> String {
     fault.problems().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
@@ -105,7 +105,7 @@ fn argument_vectors() {
     }
 }
 
-/// One of each shape of content: what is stored comes back.
+/// One fault for each shape of stored data is equal to its original after a round trip.
 #[test]
 fn a_fault_survives_storage() {
     let nodes = |names: &[&str]| crate::Group::Nodes(names.iter().map(|n| (*n).to_owned()).collect());

@@ -1,7 +1,7 @@
-//! What this host can do.
+//! Checks of what this host can do.
 //!
-//! * [`examine`] looks at everything and changes nothing; [`host`] has cores, memory, disk and tools, [`kvm`] what small
-//!   guests find out about `/dev/kvm`, [`perf`] the performance counters.
+//! * [`examine`] checks everything and changes nothing. [`host`] checks cores, memory, disk and tools, [`kvm`] checks
+//!   `/dev/kvm` with small guests, [`perf`] checks the performance counters.
 //!
 //! **Invariant.** A capability counts only if the host showed it here and now; nothing is inferred from a name.
 
@@ -12,7 +12,7 @@ pub mod perf;
 use kvm::probes::{Effort, Undefined};
 use serde::Serialize;
 
-/// How a finding bears on what Everett can do here.
+/// Effect of a finding on what Everett can do here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -20,23 +20,23 @@ pub enum Verdict {
     Ok,
     /// Worth knowing; nothing fails because of it.
     Note,
-    /// Something that this version does cannot work here.
+    /// A function of this version cannot work here.
     Bad,
 }
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was looked at.
+    /// Name of the check.
     pub name: &'static str,
-    /// What it means.
+    /// Verdict on the observation.
     pub verdict: Verdict,
-    /// What was seen.
+    /// Observation, in words.
     pub detail: String,
-    /// What that is good for, or what follows from it, if that is not plain.
+    /// Purpose or consequence of the observation, where it is not obvious; else empty.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub means: &'static str,
-    /// Undefined status flags one by one, if that is what was looked at.
+    /// Undefined status flags one by one, if this finding is about them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub undefined: Vec<Undefined>,
 }
@@ -47,16 +47,16 @@ impl Finding {
     }
 }
 
-/// What was found, and what an exact kvm engine needs that this host did not show.
+/// All findings, and the properties that an exact kvm engine needs and this host did not show.
 #[derive(Debug)]
 pub struct Examination {
-    /// One for each thing that was looked at.
+    /// One finding for each check.
     pub findings: Vec<Finding>,
-    /// Names of findings.
+    /// Names of the findings that an exact kvm engine needs and this host did not show.
     pub unproven: Vec<&'static str>,
 }
 
-/// Look at this host.
+/// Examines this host.
 #[must_use]
 pub fn examine() -> Examination {
     let mut findings = host::examine();
@@ -66,7 +66,7 @@ pub fn examine() -> Examination {
     Examination { findings, unproven: kvm.unproven }
 }
 
-/// Look at nothing but `/dev/kvm`, and so hard that what holds only most of the time does not pass.
+/// Examines only `/dev/kvm`, so often that a property that holds only most of the time does not pass.
 #[must_use]
 pub fn prove() -> Examination {
     let kvm::Report { findings, unproven, .. } = kvm::examine(Effort::Proof);

@@ -1,7 +1,7 @@
-//! Durations and sizes: reading them as people write them, and showing them.
+//! Durations and sizes, read from text and shown as text.
 //!
-//! - `read`: text to nanoseconds and bytes, for world files and the command line
-//! - `show`: nanoseconds and bytes as text
+//! - `read`: parses text as nanoseconds or bytes, for world files and the command line
+//! - `show`: formats nanoseconds and bytes as text
 
 mod read;
 mod show;

@@ -1,14 +1,14 @@
-//! Durations and sizes as people write them, in world files and on the command line.
+//! Parsing of durations and sizes in world files and on the command line.
 //!
 //! A number always carries its unit: `20` alone could be seconds or nanoseconds, and a timeline is too expensive to
-//! run for the wrong one. All arithmetic is in integers, so that `0.1s` is exactly 100,000,000 ns.
+//! run for the wrong one. All arithmetic uses integers, so that `0.1s` is exactly 100,000,000 ns.
 
 use std::fmt;
 
 use serde::de::{Error as DeError, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A size in bytes, read with its unit: `"64K"`.
+/// A size in bytes, written with its unit: `"64K"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
 
@@ -24,15 +24,15 @@ impl<'de> Deserialize<'de> for Size {
     }
 }
 
-/// Reads a duration with its unit, in nanoseconds.
+/// Deserializes a duration with its unit, as nanoseconds.
 ///
 /// # Errors
-/// Those of [`parse_duration_ns`], and a number without a unit.
+/// Returns an error if the value is a bare number or [`parse_duration_ns`] refuses it.
 pub fn deserialize_duration_ns<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     TIME.read(from)
 }
 
-/// Reads text with a unit, and hints at units where there is a bare number.
+/// Serde visitor that parses text with a unit. For a bare number, its error suggests a unit.
 struct Quantity(&'static Units);
 
 impl Visitor<'_> for Quantity {
@@ -59,47 +59,47 @@ impl Visitor<'_> for Quantity {
     }
 }
 
-/// Why a quantity could not be read. Its text says which units there are.
+/// Error from parsing a quantity. Its message lists the valid units.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// No digits where the number should be.
+    /// The text does not begin with a number.
     #[error("\"{0}\" does not begin with a number")]
     NoNumber(String),
-    /// A number without a unit.
+    /// The number has no unit.
     #[error("\"{text}\" has no unit; write one of {units}, as in \"{text}{example}\"")]
     NoUnit {
-        /// What was written.
+        /// The text that was given.
         text: String,
-        /// The units that there are.
+        /// The valid units.
         units: &'static str,
-        /// A likely one.
+        /// A likely unit.
         example: &'static str,
     },
-    /// A number that is not even text.
+    /// A bare number instead of text.
     #[error("{number} needs a unit, e.g. \"{number}{example}\"")]
     Bare {
-        /// What was written.
+        /// The number that was given.
         number: String,
         /// A likely unit.
         example: &'static str,
     },
-    /// A unit that does not exist.
+    /// The unit does not exist.
     #[error("\"{text}\" has the unknown unit \"{unit}\"; the units are {units}")]
     UnknownUnit {
-        /// What was written.
+        /// The text that was given.
         text: String,
-        /// Its unit.
+        /// The unit in it.
         unit: String,
-        /// The units that there are.
+        /// The valid units.
         units: &'static str,
     },
-    /// More than 64 bits hold.
+    /// The value does not fit into 64 bits.
     #[error("\"{0}\" is too large")]
     TooLarge(String),
-    /// A fraction finer than the base unit.
+    /// The value has a fraction finer than the base unit.
     #[error("\"{text}\" is not a whole number of {base}")]
     TooFine {
-        /// What was written.
+        /// The text that was given.
         text: String,
         /// The base unit.
         base: &'static str,
@@ -115,7 +115,8 @@ struct Units {
 
 impl Units {
     fn read<'de, D: Deserializer<'de>>(&'static self, from: D) -> Result<u64, D::Error> {
-        // Forms for people say what a value is, so a bare number gets a hint; others have to be told what comes.
+        // Self-describing formats tell the type of a value, so a bare number gets a helpful error. Binary formats do
+        // not describe their values and must be asked for a string.
         if from.is_human_readable() {
             from.deserialize_any(Quantity(self))
         } else {
@@ -159,28 +160,28 @@ const SIZE: Units = Units {
     ],
 };
 
-/// Read a duration such as `20s`, `1.5ms` or `2m`. Returns nanoseconds.
+/// Parses a duration such as `20s`, `1.5ms` or `2m`. Returns nanoseconds.
 ///
 /// # Errors
-/// A missing or unknown unit, a fraction of a nanosecond, or more than 2^64 nanoseconds.
+/// Returns an error if the unit is missing or unknown, or the value is not a whole number of nanoseconds below 2^64.
 pub fn parse_duration_ns(text: &str) -> Result<u64, UnitError> {
     parse(text, &TIME)
 }
 
-/// Read a size such as `128M` or `4K`; a K is 1024 bytes. Returns bytes.
+/// Parses a size such as `128M` or `4K`, where K is 1024 bytes. Returns bytes.
 ///
 /// # Errors
-/// A missing or unknown unit, a fraction of a byte, or more than 2^64 bytes.
+/// Returns an error if the unit is missing or unknown, or the value is not a whole number of bytes below 2^64.
 pub fn parse_size_bytes(text: &str) -> Result<u64, UnitError> {
     parse(text, &SIZE)
 }
 
-/// The error of a duration that is written as a number.
+/// Returns the error for a duration that is a bare number.
 pub fn bare_duration(number: impl fmt::Display) -> UnitError {
     TIME.bare(number)
 }
 
-/// The error of a size that is written as a number.
+/// Returns the error for a size that is a bare number.
 pub fn bare_size(number: impl fmt::Display) -> UnitError {
     SIZE.bare(number)
 }
@@ -205,7 +206,7 @@ fn parse(text: &str, units: &Units) -> Result<u64, UnitError> {
     let whole: u64 = whole.parse().map_err(|_| too_large())?;
     let mut value = u128::from(whole) * u128::from(factor);
     if !fraction.is_empty() {
-        // 19 digits are more than any factor has; beyond them the fraction cannot be whole in the base unit.
+        // 19 digits are more than any factor has. With more, the fraction cannot be a whole number of base units.
         let too_fine = || UnitError::TooFine { text: trimmed.to_owned(), base: units.base };
         let digits: u128 = fraction.parse::<u64>().map_err(|_| too_fine())?.into();
         let scale =
@@ -219,8 +220,8 @@ fn parse(text: &str, units: &Units) -> Result<u64, UnitError> {
     u64::try_from(value).map_err(|_| too_large())
 }
 
-/// A duration that [`parse_duration_ns`] reads as exactly `ns`, in the largest unit up to the second of which there is at
-/// least one: `1.5s`, `200ms`.
+/// Formats a duration so that [`parse_duration_ns`] reads exactly `ns`: `1.5s`, `200ms`. The unit is the largest one,
+/// up to seconds, in which the value is at least one.
 #[must_use]
 pub fn write_duration_ns(ns: u64) -> String {
     let (unit, factor, digits) = match ns {

@@ -1,8 +1,8 @@
-//! Durations, sizes and vtimes as text for people.
+//! Formatting of durations, sizes and vtimes.
 
 use std::fmt;
 
-/// A vtime as `seconds.nanoseconds`, at a width that keeps columns aligned up to 9,999 seconds.
+/// A vtime in nanoseconds, shown as `seconds.nanoseconds`. Columns stay aligned up to 9,999 seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Vtime(pub u64);
 
@@ -13,7 +13,7 @@ impl fmt::Display for Vtime {
     }
 }
 
-/// Bytes in the largest binary unit that keeps three digits: `812.0 MiB`.
+/// Formats a size in the largest binary unit in which it is at least one: `812.0 MiB`.
 pub fn show_bytes(bytes: u64) -> String {
     let mut value = bytes as f64;
     for unit in ["B", "KiB", "MiB", "GiB"] {
@@ -25,7 +25,7 @@ pub fn show_bytes(bytes: u64) -> String {
     format!("{value:.1} TiB")
 }
 
-/// A span of vtime or host time without needless digits: `20 s`, `1.25 s`, `350 ms`.
+/// Formats a span of vtime or host time with at most two decimals: `20 s`, `1.25 s`, `350 ms`.
 pub fn show_duration_ns(ns: u64) -> String {
     let (value, unit) = match ns {
         0..1_000 => (ns as f64, "ns"),

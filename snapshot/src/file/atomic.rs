@@ -1,9 +1,10 @@
-//! A file is there whole or not at all: it is written under another name in the same folder, synced, renamed, and the
-//! folder is synced. When anything fails the other name is removed, and what was there under the right name stays.
+//! Atomic file writes: a file is complete under its name or does not exist. It is written under another name in the
+//! same folder, synced and renamed, and the folder is synced. If a step fails, the temporary file is removed and any
+//! earlier file under the target name stays.
 //!
-//! A process that is killed leaves its temporary behind. It had a lock on it, which the kernel has released:
-//! [`sweep_temporaries`] removes those whose lock it can get. Between making and locking one, a writer's temporary can be
-//! taken for such a leftover; the writer sees that it is gone and makes another.
+//! A killed process leaves its temporary file behind, but the kernel releases the lock on it. [`sweep_temporaries`]
+//! removes temporary files whose lock it can get. Between creation and locking, a writer's new file can be mistaken
+//! for such a leftover; the writer then notices that its file is gone and creates another.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -16,21 +17,22 @@ use rustix::io::Errno;
 
 use super::FileError;
 
-/// What the names of temporaries begin with.
+/// Prefix of the names of temporary files.
 pub const TEMPORARY_PREFIX: &str = ".everett-temporary-";
-/// Names that a writer tries. Each that is taken means another writer or sweeper in the same folder at that moment.
+/// Maximum number of names that a writer tries. Each taken name means another writer or sweeper in the same folder at
+/// that moment.
 const ATTEMPTS_MAX: u32 = 1000;
 
 /// A file that is being written.
 pub(crate) struct Temporary<'a> {
     file: File,
     path: PathBuf,
-    /// Where it will be.
+    /// Final path of the file.
     target: &'a Path,
     renamed: bool,
 }
 
-/// Write a file through `write`. It is under `target` when this returns without an error, and durable.
+/// Writes a file through `write`. On success, the file exists under `target` and is durable.
 pub(crate) fn write_atomically<T>(
     target: &Path,
     write: impl FnOnce(&Temporary<'_>) -> Result<T, FileError>,
@@ -66,7 +68,7 @@ impl<'a> Temporary<'a> {
         Err(FileError::io(target, "create")(taken))
     }
 
-    /// Lock it. `false`: a sweeper was faster.
+    /// Locks the file. Returns false if a sweeper was faster.
     fn lock(&self) -> io::Result<bool> {
         if !try_lock(&self.file)? {
             return Ok(false);
@@ -74,15 +76,15 @@ impl<'a> Temporary<'a> {
         Ok(self.file.metadata()?.nlink() > 0)
     }
 
-    /// Write bytes at an offset.
+    /// Writes bytes at an offset.
     pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
         self.file.write_all_at(bytes, offset).map_err(FileError::io(self.target, "write"))
     }
-    /// Make it this long; what was not written is a hole.
+    /// Sets the length in bytes. Ranges that are never written are holes.
     pub(crate) fn set_len(&self, bytes: u64) -> Result<(), FileError> {
         self.file.set_len(bytes).map_err(FileError::io(self.target, "write"))
     }
-    /// Where it will be, for errors.
+    /// Returns the final path, for errors.
     pub(crate) fn target(&self) -> &'a Path {
         self.target
     }
@@ -91,16 +93,17 @@ impl<'a> Temporary<'a> {
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if !self.renamed {
-            // Whatever kept it from being written is reported; one that cannot be removed now is swept later.
+            // The cause of the failure is already reported. A file that cannot be removed now is swept later.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Remove what writers that were killed left in a folder, and say how many that were. Those of living writers are kept.
+/// Removes the temporary files of killed writers from a folder and returns their number. Files of running writers are
+/// kept.
 ///
 /// # Errors
-/// When the folder cannot be read or a leftover cannot be removed.
+/// Returns an error if the folder cannot be read or a leftover cannot be removed.
 pub fn sweep_temporaries(folder: &Path) -> Result<usize, FileError> {
     let mut removed = 0;
     for entry in fs::read_dir(folder).map_err(FileError::io(folder, "list"))? {
@@ -117,7 +120,7 @@ pub fn sweep_temporaries(folder: &Path) -> Result<usize, FileError> {
 }
 
 fn remove_if_left_over(path: &Path) -> io::Result<bool> {
-    // Not followed and not opened unless it is a file: a name says nothing about what has it.
+    // Only regular files are opened, and links are not followed: the name alone does not show what the path is.
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => {}
         Ok(_) => return Ok(false),
@@ -130,7 +133,7 @@ fn remove_if_left_over(path: &Path) -> io::Result<bool> {
     if !try_lock(&file)? {
         return Ok(false);
     }
-    // Its writer may have finished between the two lines above: then the name is gone.
+    // The writer may have finished since the file was opened. The path is then missing or names another file.
     let (opened, named) = match fs::symlink_metadata(path) {
         Ok(named) => (file.metadata()?, named),
         Err(error) => return gone(error),
@@ -144,7 +147,7 @@ fn remove_if_left_over(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// A file that is gone needs no removal.
+/// Returns `Ok(false)` for a file that no longer exists, and the error otherwise.
 fn gone(error: io::Error) -> io::Result<bool> {
     if error.kind() == io::ErrorKind::NotFound { Ok(false) } else { Err(error) }
 }
@@ -207,7 +210,7 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"old");
     }
 
-    /// Only files with such a name are swept, and only those whose lock is free.
+    /// Only regular files with the prefix are swept, and only if their lock is free.
     #[test]
     fn leftovers_are_swept() {
         let folder = tempfile::tempdir().unwrap();
@@ -226,7 +229,7 @@ mod tests {
         assert_eq!(names(folder.path()).len(), 3);
     }
 
-    /// Names that are taken, by whomever, are passed over.
+    /// Names that are already taken are skipped.
     #[test]
     fn a_taken_name_is_passed_over() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The raw pages of an image, laid out to be mapped as guest RAM. The layout is in the module above.
+//! Base files: the raw pages of an image, laid out to be mapped as guest RAM. The parent module describes the layout.
 
 use std::fmt;
 use std::fs::File;
@@ -14,22 +14,22 @@ use super::presence::Presence;
 use super::{BaseDigest, FileError, ZSTD_LEVEL, check_kind, checksum, decompress, wire};
 use crate::page::{PAGE, PageBytes, PageHash, PageSource, ZEROES, is_zero};
 
-/// The version of the format.
+/// Version of the format.
 pub const BASE_FORMAT: u32 = 1;
-/// The most pages of a base file: 1 TiB.
+/// Maximum number of pages of a base file: 1 TiB.
 pub const BASE_PAGES_MAX: u64 = 1 << 28;
 
 const MAGIC: [u8; 8] = *b"EVERBASE";
 const KIND: &str = "base";
-/// Where the digest is, and where the bitmap begins.
+/// Offset of the digest. The bitmap begins at `HEAD_BYTES`.
 const DIGEST_AT: usize = 40;
 const HEAD_BYTES: usize = 72;
-/// The most bytes of a compressed bitmap: what does not compress grows by far less than that.
+/// Maximum size of the compressed bitmap in bytes. Incompressible data grows by far less than this allows.
 const PRESENCE_STORED_MAX: usize = 2 * (BASE_PAGES_MAX / 8) as usize;
-/// Pages that are written with one call.
+/// Maximum number of pages that are written with one call.
 const RUN_PAGES: usize = 256;
 
-/// A mapped base. While it is open the file must not be changed or truncated; it may be unlinked.
+/// A mapped base file. While it is open, the file must not be changed or truncated. It may be unlinked.
 pub struct BaseFile {
     path: PathBuf,
     map: MappedFile,
@@ -40,11 +40,11 @@ pub struct BaseFile {
 }
 
 impl BaseFile {
-    /// Write all pages of an image, atomically and durably, and return the digest.
+    /// Writes all pages of an image, atomically and durably, and returns the digest.
     ///
     /// # Errors
-    /// When the image has more than [`BASE_PAGES_MAX`] pages or the host refuses (a full disk, say). What was under this
-    /// name before is still there then, and no other file is.
+    /// Returns an error if the image has more than [`BASE_PAGES_MAX`] pages or the host refuses (for example because
+    /// the disk is full). An earlier file under this name then still exists, and no other file is left.
     pub fn write(path: &Path, image: &impl PageSource) -> Result<BaseDigest, FileError> {
         let pages = image.pages();
         FileError::at_most(path, "pages", pages, BASE_PAGES_MAX)?;
@@ -86,21 +86,22 @@ impl BaseFile {
         Ok(BaseDigest(digest))
     }
 
-    /// Map a base and verify all of it. The caller promises that nobody changes or truncates the file while it is open.
+    /// Maps a base and verifies all of it. The caller promises that the file is not changed or truncated while it is
+    /// open.
     ///
     /// # Errors
-    /// When it cannot be opened, is no base of this format, or is damaged in any bit.
+    /// Returns an error if the file cannot be opened, is not a base of this format, or is damaged in any bit.
     pub fn open(path: &Path) -> Result<BaseFile, FileError> {
         let base = BaseFile::open_unverified(path)?;
         base.verify_all()?;
         Ok(base)
     }
 
-    /// Map a base and verify head, index and length but not the pages: for somebody who calls [`BaseFile::verify_all`]
-    /// before a page is used. The promise is the same.
+    /// Maps a base and verifies its head, index and length, but not its pages. The caller must call
+    /// [`BaseFile::verify_all`] before using a page, and makes the same promise as for [`BaseFile::open`].
     ///
     /// # Errors
-    /// As [`BaseFile::open`], without damage to pages.
+    /// Returns the errors of [`BaseFile::open`], except for damaged pages.
     pub(crate) fn open_unverified(path: &Path) -> Result<BaseFile, FileError> {
         let map = MappedFile::open(path).map_err(FileError::io(path, "open"))?;
         let bytes = map.bytes();
@@ -134,10 +135,11 @@ impl BaseFile {
         Ok(BaseFile { path: path.to_owned(), map, presence, digest, hashes_at, data_at })
     }
 
-    /// Hash every page that is there and check that all others are zero. What the file system says are holes is not read.
+    /// Verifies the hash of every page in the index, and that all other pages are zero. Ranges that the file system
+    /// reports as holes are not read.
     ///
     /// # Errors
-    /// [`FileError::Damaged`] that names a page.
+    /// Returns [`FileError::Damaged`] naming the first bad page.
     pub fn verify_all(&self) -> Result<(), FileError> {
         let zero = PageHash::of(ZEROES);
         let verify = |page: u64| -> Result<(), FileError> {
@@ -150,7 +152,7 @@ impl BaseFile {
                 _ => Ok(()),
             }
         };
-        // Pages with data, and those that should have some.
+        // Pages with data in the file, and pages in the index.
         let extents = self.data_extents().map_err(FileError::io(&self.path, "read"))?;
         let mut next = 0;
         for extent in extents {
@@ -161,19 +163,19 @@ impl BaseFile {
         self.presence.iter_from(next).try_for_each(verify)
     }
 
-    /// Ranges of pages outside which the file is holes, ascending and disjoint.
+    /// Returns the ranges of pages that have data in the file, ascending and disjoint. All other pages are holes.
     fn data_extents(&self) -> std::io::Result<Vec<std::ops::Range<u64>>> {
         let (data_at, pages) = (self.data_at as u64, self.presence.pages());
         let end = data_at + pages * PAGE as u64;
         let mut extents = Vec::new();
-        // This moves the position of the handle, which nothing uses.
+        // This moves the position of the file handle, which is not used elsewhere.
         let file = self.map.file();
         let mut at = data_at;
         while at < end {
             let data = match seek(file, SeekFrom::Data(at)) {
                 Ok(data) => data.max(at),
                 Err(Errno::NXIO) => break,
-                // A file system without holes.
+                // The file system does not support holes.
                 Err(Errno::INVAL) => return Ok(std::iter::once(0..pages).collect()),
                 Err(error) => return Err(error.into()),
             };
@@ -189,49 +191,50 @@ impl BaseFile {
         Ok(extents)
     }
 
-    /// What names this base.
+    /// Returns the digest that identifies this base.
     pub fn digest(&self) -> BaseDigest {
         self.digest
     }
-    /// The file's name when it was opened.
+    /// Returns the path under which the file was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
-    /// The file, to be mapped as guest RAM (privately, and from [`BaseFile::data_offset`] on). Its position means nothing.
+    /// Returns the file, to be mapped privately as guest RAM from [`BaseFile::data_offset`] on. Its position is
+    /// undefined.
     pub fn file(&self) -> &Arc<File> {
         self.map.file()
     }
-    /// Where page 0 is in the file, in bytes: a multiple of 4096.
+    /// Returns the offset of page 0 in the file, in bytes: a multiple of 4096.
     pub fn data_offset(&self) -> u64 {
         self.data_at as u64
     }
-    /// Pages of the image.
+    /// Returns the number of pages of the image.
     pub fn pages(&self) -> u64 {
         self.presence.pages()
     }
-    /// Pages that are not zero.
+    /// Returns the number of pages that are not all zeroes.
     pub fn present_pages(&self) -> u64 {
         self.presence.present()
     }
 
-    /// The content of a page; `None`: zeroes.
+    /// Returns the content of a page, or `None` if it is all zeroes.
     #[inline]
     pub fn page(&self, index: u64) -> Option<&PageBytes> {
         self.presence.rank(index)?;
         self.content(index)
     }
-    /// The hash of a page that is not zero.
+    /// Returns the hash of a page, or `None` if it is all zeroes.
     #[inline]
     pub fn hash(&self, index: u64) -> Option<PageHash> {
         let at = self.hashes_at + self.presence.rank(index)? * 32;
         self.map.bytes().get(at..)?.first_chunk().map(|hash| PageHash(*hash))
     }
-    /// The pages that are not zero, ascending.
+    /// Iterates over the numbers of pages that are not all zeroes, ascending.
     pub fn present(&self) -> impl Iterator<Item = u64> + '_ {
         self.presence.iter_from(0)
     }
 
-    /// What the file has for a page that is within the image.
+    /// Returns the bytes that the file holds for a page within the image.
     fn content(&self, index: u64) -> Option<&PageBytes> {
         self.map.bytes().get(self.data_at + index as usize * PAGE..)?.first_chunk()
     }
@@ -244,7 +247,7 @@ impl fmt::Debug for BaseFile {
     }
 }
 
-/// The numbers at the front.
+/// Numbers at the beginning of the file.
 struct Head {
     stored: usize,
     pages: u64,
@@ -267,7 +270,7 @@ impl Head {
     }
 }
 
-/// Where the data begins behind a bitmap of `stored` bytes and `present` hashes.
+/// Returns the offset of the data behind a bitmap of `stored` bytes and `present` hashes.
 fn data_offset(stored: usize, present: u64) -> usize {
     (HEAD_BYTES + stored + present as usize * 32).next_multiple_of(PAGE)
 }

@@ -1,4 +1,4 @@
-//! A file mapped read-only. All `unsafe` of this crate.
+//! Files mapped read-only. All `unsafe` code of this crate is here.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use memmap2::Mmap;
 
-/// A mapped file, which stays open. An empty one has no mapping.
+/// A mapped file, which stays open. An empty file has no mapping.
 #[derive(Debug)]
 pub(crate) struct MappedFile {
     file: Arc<File>,
@@ -16,7 +16,8 @@ pub(crate) struct MappedFile {
 }
 
 impl MappedFile {
-    /// Map a whole file. The caller promises that nobody truncates or changes it while it is mapped (see the module above).
+    /// Maps a whole file. The caller promises that the file is not truncated or changed while it is mapped (see the
+    /// parent module).
     pub(crate) fn open(path: &Path) -> io::Result<MappedFile> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
@@ -25,9 +26,10 @@ impl MappedFile {
         }
         let map = match metadata.len() {
             0 => None,
-            // SAFETY: files of this crate are written under another name, renamed, and never written in place; they may be
-            // unlinked while they are mapped, which leaves the mapping as it is. That nobody else changes or truncates one
-            // is promised by whoever opens it: `BaseFile::open` and `MomentFile::open` say so.
+            // SAFETY: files of this crate are written under another name, renamed, and never written in place. They
+            // may be unlinked while they are mapped, which leaves the mapping intact. The callers of `BaseFile::open`
+            // and `MomentFile::open` promise, as documented there, that no other program changes or truncates the
+            // file.
             _ => Some(unsafe { Mmap::map(&file)? }),
         };
         Ok(MappedFile { file: Arc::new(file), map })

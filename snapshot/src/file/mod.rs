@@ -1,32 +1,32 @@
-//! Files that hold pages: how they are written, checked and mapped, and the format of bases.
+//! Files that hold pages: writing, checking and mapping them, and the format of base files.
 //!
-//! - `base_file`: [`BaseFile`], the pages of an image as they are, to be mapped; `presence`: which of them are there
-//! - `atomic`: a file is there whole or not at all; [`sweep_temporaries`]
+//! - `base_file`: [`BaseFile`], the raw pages of an image, to be mapped; `presence`: the bitmap of its nonzero pages
+//! - `atomic`: atomic file writes; [`sweep_temporaries`]
 //! - `map`: mapping files (`unsafe`); `wire`: little-endian numbers
 //!
-//! All numbers are little-endian. A base file:
+//! All numbers are little-endian. The layout of a base file (offset, length, content):
 //!
 //! ```text
 //!          0   8  magic "EVERBASE"
 //!          8   4  format version
 //!         12   4  P: bytes of the compressed bitmap
 //!         16   8  pages of the image
-//!         24   8  N: pages that are there; all others are zeroes
-//!         32   8  D: where the data begins, a multiple of 4096
-//!         40  32  digest: blake3 of bytes 0..40 and 72..D. It names the base
-//!         72   P  bitmap of the pages that are there, a bit a page from the least significant on, zstd
+//!         24   8  N: pages that are present; all others are zeroes
+//!         32   8  D: offset of the data, a multiple of 4096
+//!         40  32  digest: blake3 of bytes 0..40 and 72..D. It identifies the base
+//!         72   P  bitmap of present pages, one bit a page, least significant first, zstd
 //!       72+P 32N  their hashes, ascending by page number
 //!          .      zeroes up to D
-//! D + 4096*n 4096 page n; a hole where it is not there
+//! D + 4096*n 4096 page n; a hole if it is not present
 //! ```
 //!
 //! **Invariants.**
 //! - Every byte is covered by a blake3 that is checked before it is used, or must be zero.
-//! - Nothing is allocated for a length or count that is beyond its named maximum.
-//! - Files are written once, under another name, and never in place. **Whoever opens one promises that nobody truncates or
-//!   changes it while it is mapped**; unlinking it is fine.
+//! - No memory is allocated for a length or count beyond its named maximum.
+//! - Files are written once, under another name, and never in place. **A caller that opens a file promises that it is
+//!   not truncated or changed while it is mapped.** Unlinking it is allowed.
 //!
-//! Not here: files of moments ([`crate::moment`]), which files there are, where they lie and when they go.
+//! Not here: files of moments ([`crate::moment`]), the choice of files, their locations, and when they are deleted.
 
 pub(crate) mod atomic;
 mod base_file;
@@ -41,7 +41,7 @@ use std::path::{Path, PathBuf};
 pub use atomic::{TEMPORARY_PREFIX, sweep_temporaries};
 pub use base_file::{BASE_FORMAT, BASE_PAGES_MAX, BaseFile};
 
-/// The digest of a base file, which names the base. `{}` shows the first eight bytes, `{:#}` all.
+/// Digest of a base file, which identifies the base. `{}` shows the first eight bytes, `{:#}` all.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BaseDigest(pub [u8; 32]);
 
@@ -57,68 +57,68 @@ impl fmt::Debug for BaseDigest {
     }
 }
 
-/// Why a file cannot be read or written.
+/// Error from reading or writing a file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The host refused.
+    /// The operating system returned an error.
     #[error("cannot {what} {}", path.display())]
     Io {
-        /// The file or folder.
+        /// File or folder.
         path: PathBuf,
-        /// What was tried: a verb.
+        /// Attempted operation: a verb.
         what: &'static str,
-        /// Why not.
+        /// Cause.
         #[source]
         source: io::Error,
     },
-    /// It begins with something else.
+    /// The file does not begin with the expected magic.
     #[error("{}: this is no {kind} file", path.display())]
     Magic {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What it should be.
+        /// Expected kind of file.
         kind: &'static str,
     },
-    /// Another version wrote it.
+    /// The file has another format version.
     #[error("{}: {kind} file of format {found}, this version reads {reads}", path.display())]
     Format {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What it is.
+        /// Kind of the file.
         kind: &'static str,
-        /// Its format.
+        /// Format version of the file.
         found: u32,
-        /// The one that can be read.
+        /// Format version that this program reads.
         reads: u32,
     },
-    /// It is not as it was written, or was not written by this program.
+    /// The file was changed after writing, or was not written by this program.
     #[error("{}: damaged: {what}", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the damage.
         what: String,
     },
-    /// An image is on a base that is not there.
+    /// The base of an image is missing.
     #[error("{}: image {image} needs base {base:#}, which is missing", path.display())]
     MissingBase {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The image in it.
+        /// Name of the image in it.
         image: String,
-        /// The digest of the base.
+        /// Digest of the base.
         base: BaseDigest,
     },
-    /// What should be written is beyond the format.
+    /// The data to write exceeds a limit of the format.
     #[error("{}: {count} {what}, at most {max} can be stored", path.display())]
     TooMany {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Of what.
+        /// Description of the counted items.
         what: &'static str,
-        /// How many.
+        /// Number of items.
         count: u64,
-        /// The maximum.
+        /// Maximum number of items.
         max: u64,
     },
 }
@@ -138,15 +138,15 @@ impl FileError {
     }
 }
 
-/// The level at which everything is compressed: restoring is what counts, and writing must not be slow.
+/// zstd level for all compressed data. Fast restoring matters most, and writing must not be slow.
 pub(crate) const ZSTD_LEVEL: i32 = 3;
 
-/// blake3 of two pieces of a file: what lies before its own checksum and what lies after it.
+/// Returns the blake3 of two pieces of a file: the bytes before its stored checksum, and the bytes after it.
 pub(crate) fn checksum(before: &[u8], after: &[u8]) -> [u8; 32] {
     *blake3::Hasher::new().update(before).update(after).finalize().as_bytes()
 }
 
-/// Check magic and version, which every file begins with.
+/// Checks the magic and the format version at the beginning of a file.
 pub(crate) fn check_kind(
     path: &Path,
     bytes: &[u8],
@@ -165,7 +165,7 @@ pub(crate) fn check_kind(
     }
 }
 
-/// Decompress what must come to exactly `len` bytes.
+/// Decompresses `stored`. Returns `None` unless the result has exactly `len` bytes.
 pub(crate) fn decompress(stored: &[u8], len: usize) -> Option<Vec<u8>> {
     let bytes = zstd::bulk::decompress(stored, len).ok()?;
     (bytes.len() == len).then_some(bytes)

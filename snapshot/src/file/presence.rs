@@ -1,4 +1,4 @@
-//! Which pages of a base are there, and the how-manieth each of them is.
+//! The set of nonzero pages of a base, with constant-time ranks.
 
 /// A bitmap with the number of set bits before each word.
 #[derive(Debug, Default)]
@@ -10,7 +10,7 @@ pub(super) struct Presence {
 }
 
 impl Presence {
-    /// From ascending page numbers below `pages`.
+    /// Creates the set from ascending page numbers below `pages`.
     pub(super) fn new(pages: u64, present: impl Iterator<Item = u64>) -> Presence {
         let mut words = vec![0u64; pages.div_ceil(64) as usize];
         for page in present {
@@ -32,12 +32,13 @@ impl Presence {
         Presence { words, before, pages, present }
     }
 
-    /// Bytes of the bitmap of so many pages.
+    /// Returns the size in bytes of a bitmap of `pages` pages.
     pub(super) fn bytes_for(pages: u64) -> usize {
         pages.div_ceil(8) as usize
     }
 
-    /// From a bitmap of [`Presence::bytes_for`] bytes; `None` when it has bits beyond the last page.
+    /// Creates the set from a bitmap of [`Presence::bytes_for`] bytes. Returns `None` if a bit beyond the last page
+    /// is set.
     pub(super) fn from_bytes(pages: u64, bytes: &[u8]) -> Option<Presence> {
         let words = bytes.chunks(8).map(|chunk| {
             let mut word = [0; 8];
@@ -60,15 +61,15 @@ impl Presence {
         bytes
     }
 
-    /// Pages of the image.
+    /// Returns the number of pages of the image.
     pub(super) fn pages(&self) -> u64 {
         self.pages
     }
-    /// Pages that are there.
+    /// Returns the number of pages in the set.
     pub(super) fn present(&self) -> u64 {
         self.present
     }
-    /// How many pages before this one are there, if this one is.
+    /// Returns the number of pages in the set before `page`, or `None` if `page` is not in the set.
     #[inline]
     pub(super) fn rank(&self, page: u64) -> Option<usize> {
         let at = (page / 64) as usize;
@@ -76,7 +77,7 @@ impl Presence {
         let bit = 1u64 << (page % 64);
         (word & bit != 0).then(|| self.before[at] as usize + (word & (bit - 1)).count_ones() as usize)
     }
-    /// The pages that are there from `from` on, ascending.
+    /// Iterates over the pages in the set from `from` on, ascending.
     pub(super) fn iter_from(&self, from: u64) -> impl Iterator<Item = u64> + '_ {
         let first = (from / 64) as usize;
         self.words.iter().enumerate().skip(first).flat_map(move |(at, &word)| {

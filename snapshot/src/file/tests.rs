@@ -1,4 +1,4 @@
-//! Both kinds of files: what is written comes back, and no damage is missed.
+//! Tests of both kinds of files: written data is read back, and no damage is missed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -14,7 +14,7 @@ use crate::moment::{IMAGE_PAGES_MAX, MomentFile, MomentInfo, MomentParts};
 use crate::page::{PAGE, PageBytes, Pool};
 use crate::tree::{Entry, Tree};
 
-/// A page of few contents (0: zeroes), some of which hardly compress.
+/// Returns one of a few page contents (kind 0 is zeroes). Kinds from 4 on hardly compress.
 fn content(kind: u8) -> PageBytes {
     let mut content = [kind; PAGE];
     if kind >= 4 {
@@ -54,7 +54,7 @@ fn read(path: &Path, bases: &[Arc<Base>]) -> Result<MomentParts, FileError> {
     MomentFile::open(path)?.read(&Pool::default(), find)
 }
 
-/// Call `check` with the file in each of its damaged forms: each bit flipped, each truncation, one byte more.
+/// Calls `check` with the file in each damaged form: each bit flipped, each truncation, one byte appended.
 fn damage(path: &Path, mut check: impl FnMut(&str)) {
     let whole = fs::read(path).unwrap();
     let file = OpenOptions::new().write(true).open(path).unwrap();
@@ -97,7 +97,7 @@ proptest! {
         let on = Image::on(Arc::new(Base::File(file)));
         prop_assert!(same(&on, &written));
 
-        // The same content by another way is the same file, and one with another content has another name.
+        // The same content written in another order gives the same file, and other content gives another digest.
         let changed = image(&pool, on, &over);
         let again = folder.path().join("again");
         let other = BaseFile::write(&again, &changed).unwrap();
@@ -144,7 +144,7 @@ proptest! {
         }
         prop_assert_eq!(entries(&back.trees["blocks"]), entries(&parts.trees["blocks"]));
 
-        // Written again, it is the same file; without its base it is refused by the base's name.
+        // Writing it again gives the same file. Without its base, reading fails and names the base.
         let again = folder.path().join("again");
         MomentFile::write(&again, &info, &back).unwrap();
         prop_assert_eq!(fs::read(&again).unwrap(), fs::read(&path).unwrap());
@@ -153,7 +153,7 @@ proptest! {
         prop_assert_eq!(error, format!("{}: image one needs base {digest:#}, which is missing", path.display()));
     }
 
-    /// Whatever a file has, and whatever comes after a right beginning, opening ends in an error.
+    /// Opening a file with arbitrary content, or with arbitrary content after a valid beginning, returns an error.
     #[test]
     fn garbage_is_refused(bytes in proptest::collection::vec(any::<u8>(), 0..9000), version in 0u32..3, kind in 0..3) {
         let folder = tempfile::tempdir().unwrap();
@@ -166,7 +166,7 @@ proptest! {
     }
 }
 
-/// How many pages of different content these parts have.
+/// Returns the number of distinct page contents in the parts.
 fn distinct(parts: &MomentParts) -> u64 {
     let trees = parts.images.values().map(Image::delta).chain(parts.trees.values());
     let pages: BTreeSet<PageBytes> = trees.flat_map(entries).filter_map(|(_, content)| content).collect();
@@ -236,7 +236,7 @@ fn other_kinds_and_formats_are_refused_by_name() {
     assert_eq!(error, format!("cannot open {}", folder.path().display()));
 }
 
-/// Files in use may be unlinked or replaced: those who have them open keep what they opened.
+/// Open files may be unlinked or replaced: open handles keep the old content.
 #[test]
 fn open_files_survive_their_names() {
     let folder = tempfile::tempdir().unwrap();
@@ -251,7 +251,7 @@ fn open_files_survive_their_names() {
     assert!(same(&Image::on(Arc::new(Base::File(first))), &written));
 }
 
-/// A base is sparse: pages of zeroes take no room, and verifying does not read them.
+/// A base is sparse: zero pages take no disk space, and verification does not read them.
 #[test]
 fn zeroes_take_no_room() {
     use std::os::unix::fs::MetadataExt;
@@ -266,7 +266,7 @@ fn zeroes_take_no_room() {
     assert!(same(&Image::on(Arc::new(Base::File(BaseFile::open(&path).unwrap()))), &written));
 }
 
-/// A hole where a page should be has no bytes that could be read and found wrong: the index tells.
+/// A page replaced by a hole has no bytes to compare, so it is found through the index.
 #[test]
 fn missing_pages_are_found() {
     let folder = tempfile::tempdir().unwrap();
@@ -297,7 +297,7 @@ fn bases_beyond_the_format_are_not_written() {
     assert!(!path.exists());
 }
 
-/// A base that somebody made, whose digest is right: counts, index and pages still have to fit each other.
+/// A forged base has a correct digest, but its counts, index and pages must also be consistent.
 #[test]
 fn hostile_bases_are_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! Little-endian numbers in and out of bytes. Reading never panics: what is not there is `None`.
+//! Little-endian numbers in byte strings. Reading never panics: missing bytes give `None`.
 
-/// The most bytes of a varint.
+/// Maximum size of a varint in bytes.
 const VARINT_BYTES_MAX: u32 = 10;
 
-/// Bytes that are read from the front.
+/// Reads a byte string from the front.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a>(&'a [u8]);
 
@@ -36,7 +36,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
-    /// LEB128, at most a `u64`.
+    /// Reads a LEB128 number that fits into a `u64`.
     pub(crate) fn varint(&mut self) -> Option<u64> {
         let mut value = 0;
         for i in 0..VARINT_BYTES_MAX {
@@ -53,13 +53,13 @@ impl<'a> Reader<'a> {
         }
         None
     }
-    /// UTF-8 of this many bytes.
+    /// Reads `len` bytes as UTF-8.
     pub(crate) fn text(&mut self, len: usize) -> Option<&'a str> {
         std::str::from_utf8(self.take(len)?).ok()
     }
 }
 
-/// Append a varint.
+/// Appends a varint.
 pub(crate) fn put_varint(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
@@ -84,7 +84,8 @@ mod tests {
             }
             prop_assert!(reader.is_empty());
         }
-        /// What is read of garbage are numbers that come back when they are written, in no more bytes than they were read from.
+        /// Numbers read from arbitrary bytes survive a round trip, and their encoding is no longer than the bytes
+        /// they were read from.
         #[test]
         fn garbage_is_no_panic(bytes in proptest::collection::vec(any::<u8>(), 0..20)) {
             let mut reader = Reader::new(&bytes);

@@ -1,4 +1,4 @@
-//! The head of a moment file: what lists show, and where the directory is.
+//! The head of a moment file: the data shown in lists, and the location of the directory.
 
 use std::path::Path;
 
@@ -9,20 +9,20 @@ use super::{
 use crate::file::wire::Reader;
 use crate::file::{FileError, check_kind, checksum};
 
-/// Where the checksum of the head is, and what it covers besides what comes before it.
+/// Offset of the head's checksum, which covers the bytes before it and those from `FIELDS_AT` to the end of the head.
 const CHECKSUM_AT: usize = 16;
 const FIELDS_AT: usize = 48;
-/// Bytes of a head without its label.
+/// Size of a head without its label, in bytes.
 const FIXED_BYTES: usize = FIELDS_AT + 4 + 8 + 8 + 32 + 8 + 8 + 8 + 8 + 8 + 8 + 32 + 4;
 
-/// A head.
+/// Decoded head of a moment file.
 pub(super) struct Head {
     pub(super) header: MomentHeader,
     pub(super) directory: Directory,
     pub(super) bytes: u64,
 }
 
-/// The directory as it is stored.
+/// Sizes and hash of the stored directory.
 #[derive(Clone, Copy)]
 pub(super) struct Directory {
     pub(super) stored: u64,
@@ -30,12 +30,12 @@ pub(super) struct Directory {
     pub(super) hash: [u8; 32],
 }
 
-/// Bytes of the head with such a label.
+/// Returns the size in bytes of a head with this label.
 pub(super) fn bytes_for(label: &str) -> u64 {
     (FIXED_BYTES + label.len()) as u64
 }
 
-/// The head as bytes.
+/// Encodes the head.
 pub(super) fn encode(header: &MomentHeader, directory: &Directory) -> Vec<u8> {
     let MomentHeader { info, state_bytes, delta_pages, distinct_pages, file_bytes } = header;
     let mut bytes = Vec::with_capacity(FIXED_BYTES + info.label.len());
@@ -58,7 +58,7 @@ pub(super) fn encode(header: &MomentHeader, directory: &Directory) -> Vec<u8> {
     bytes
 }
 
-/// Read and verify the head, and compare the length of the file with it.
+/// Reads and verifies the head, and checks the length of the file against it.
 pub(super) fn read(path: &Path, file: &[u8]) -> Result<Head, FileError> {
     check_kind(path, file, KIND, MAGIC, MOMENT_FORMAT)?;
     let damaged = |what: &str| FileError::damaged(path, what);

@@ -1,5 +1,5 @@
-//! Reading a moment: the directory, then the chunks, then the parts. Everything is hostile until its blake3 is checked, and
-//! after that it may still have been made by somebody else.
+//! Reading of a moment: the directory, then the chunks, then the parts. All data is untrusted until its blake3 is
+//! checked. Even then the file may have been forged, so every count and name is checked.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -56,7 +56,7 @@ pub(super) fn read(
     Ok(parts)
 }
 
-/// The chunks, as they come.
+/// Sequential reader of the chunks.
 struct Chunks<'a> {
     path: &'a Path,
     body: Reader<'a>,
@@ -64,7 +64,7 @@ struct Chunks<'a> {
 }
 
 impl Chunks<'_> {
-    /// The next chunk, which has `len` bytes when it is decompressed.
+    /// Returns the next chunk, which must have `len` bytes after decompression.
     fn next(&mut self, directory: &mut Reader<'_>, len: usize) -> Result<Vec<u8>, FileError> {
         let (path, number) = (self.path, self.number);
         let damaged = |what: &str| FileError::damaged(path, format!("chunk {number} {what}"));
@@ -106,14 +106,14 @@ impl Chunks<'_> {
     }
 }
 
-/// What comes after the chunks in the directory.
+/// Reader of the part of the directory after the chunk list.
 struct List<'a> {
     path: &'a Path,
     reader: Reader<'a>,
     pages: &'a [PageRef],
-    /// How many of the pages have been named so far.
+    /// Number of pages that have been named so far.
     named: u64,
-    /// Entries so far, and as the head counts them.
+    /// Number of entries read so far, and the maximum according to the head.
     entries: u64,
     entries_max: u64,
 }
@@ -123,7 +123,7 @@ impl List<'_> {
         FileError::damaged(self.path, what)
     }
 
-    /// Parts of one kind, each of which `one` reads.
+    /// Reads the parts of one kind, each with `one`.
     fn parts<T>(
         &mut self,
         kind: &str,
@@ -191,7 +191,7 @@ impl List<'_> {
         })
     }
 
-    /// Entries of page numbers below `pages`.
+    /// Reads entries with page numbers below `pages`.
     fn entries(&mut self, pages: u64) -> Result<Tree, FileError> {
         let mut tree = Tree::new();
         let count = self.reader.u64().filter(|&count| count <= self.entries_max - self.entries);
@@ -212,7 +212,7 @@ impl List<'_> {
 
     fn entry(&mut self, content: u64) -> Result<Entry, FileError> {
         let Some(number) = content.checked_sub(1) else { return Ok(Entry::Zero) };
-        // Each page is first named in its turn, so that there is one way to write a moment.
+        // Pages must first be named in ascending order, so that a moment has only one encoding.
         let page = if number <= self.named { self.pages.get(number as usize) } else { None };
         let page = page.ok_or_else(|| self.damaged("it names a page out of turn"))?;
         self.named = self.named.max(number + 1);

@@ -1,4 +1,4 @@
-//! Writing a moment: the head's place, chunks as they are compressed, the directory, and the head last.
+//! Writing of a moment: space for the head, the chunks as they are compressed, the directory, and the head last.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map;
@@ -84,7 +84,7 @@ fn delta_pages(parts: &MomentParts) -> u64 {
     images.chain(parts.trees.values().map(Tree::len)).sum()
 }
 
-/// Distinct pages, numbered in the order in which they are first seen.
+/// Distinct pages, numbered in the order of their first occurrence.
 #[derive(Default)]
 struct Pages<'a> {
     numbers: BTreeMap<PageHash, u64>,
@@ -103,7 +103,7 @@ impl<'a> Pages<'a> {
     }
 }
 
-/// The directory without its chunks.
+/// Encodes the directory without its chunk list.
 fn list<'a>(parts: &'a MomentParts, pages: &mut Pages<'a>) -> Vec<u8> {
     let mut bytes = Vec::new();
     put_count(&mut bytes, parts.states.len());
@@ -151,11 +151,11 @@ fn put_entries<'a>(bytes: &mut Vec<u8>, tree: &'a Tree, pages: &mut Pages<'a>) {
     }
 }
 
-/// The file after its head.
+/// Writer of the file after its head.
 struct Out<'a> {
     file: &'a Temporary<'a>,
     at: u64,
-    /// What the directory says about the chunks.
+    /// Encoded chunk list of the directory.
     chunks: Vec<u8>,
     zstd: zstd::bulk::Compressor<'static>,
 }
@@ -173,7 +173,7 @@ impl Out<'_> {
         self.at += stored.len() as u64;
         Ok(())
     }
-    /// Write what there is as a chunk, and empty it.
+    /// Writes the bytes as a chunk, if there are any, and clears them.
     fn chunk(&mut self, bytes: &mut Vec<u8>) -> Result<(), FileError> {
         if bytes.is_empty() {
             return Ok(());

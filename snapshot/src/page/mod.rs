@@ -1,9 +1,9 @@
 //! Immutable pages and their hashes.
 //!
-//! A page is 4 KiB of content with its blake3, behind a counted reference ([`PageRef`]). Pages are made by a [`Pool`], which
-//! stores each content once. A page of zeroes is the absence of a page: it has no [`PageRef`] and no hash.
+//! A page is 4 KiB of content with its blake3, behind a counted reference ([`PageRef`]). Pages are made by a
+//! [`Pool`], which stores each content once. A page of zeroes has no [`PageRef`] and no hash.
 //!
-//! - `pool`: the table of pages that are alive
+//! - `pool`: the table of live pages
 //!
 //! Not here: page numbers.
 
@@ -13,19 +13,19 @@ use std::fmt;
 
 pub use pool::{PageRef, Pool, PoolStats};
 
-/// Bytes of a page and of a block of a disk.
+/// Size in bytes of a page and of a disk block.
 pub const PAGE: usize = 4096;
 
-/// The content of a page.
+/// Content of a page.
 pub type PageBytes = [u8; PAGE];
 
-/// A page of zeroes.
+/// Content of a zero page.
 pub(crate) const ZEROES: &PageBytes = &[0; PAGE];
 
-/// Whether a page has nothing but zeroes.
+/// True if all bytes are zero.
 #[inline]
 pub(crate) fn is_zero(content: &PageBytes) -> bool {
-    // Most pages that are not zero show it in their first bytes, which spares them the call.
+    // Most nonzero pages differ in their first bytes, which avoids the call to memcmp.
     content[..16] == [0; 16] && content == ZEROES
 }
 
@@ -34,11 +34,11 @@ pub(crate) fn is_zero(content: &PageBytes) -> bool {
 pub struct PageHash(pub [u8; 32]);
 
 impl PageHash {
-    /// The hash of this content, zeroes included.
+    /// Returns the hash of this content, including for zeroes.
     pub fn of(content: &PageBytes) -> PageHash {
         PageHash(*blake3::hash(content).as_bytes())
     }
-    /// The hash of this content; zeroes have none.
+    /// Returns the hash of this content, or `None` for zeroes.
     pub fn of_nonzero(content: &PageBytes) -> Option<PageHash> {
         (!is_zero(content)).then(|| PageHash::of(content))
     }
@@ -55,10 +55,10 @@ impl fmt::Debug for PageHash {
         write!(f, "PageHash({self})")
     }
 }
-/// Numbered pages of which many may be zeroes.
+/// Numbered pages, many of which may be zeroes.
 pub trait PageSource {
-    /// Number of pages.
+    /// Returns the number of pages.
     fn pages(&self) -> u64;
-    /// The pages that are not zero, ascending by number, each with its hash.
+    /// Iterates over the nonzero pages, ascending by number, each with its hash.
     fn present(&self) -> impl Iterator<Item = (u64, PageHash, &PageBytes)>;
 }

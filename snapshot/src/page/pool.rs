@@ -1,13 +1,14 @@
-//! The table of pages that are alive: equal contents are one page for as long as anyone holds it.
+//! The table of live pages: equal contents share one page for as long as a reference to it exists.
 //!
-//! The table is split into shards by hash, each behind a lock that is held for a look-up, an insertion or a removal only. It
-//! has weak references; the last [`PageRef`] of a page removes its entry. It is looked up and never iterated, so that its
-//! order cannot show.
+//! The table is split into shards by hash. Each shard has a lock that is held only for a lookup, an insertion or a
+//! removal. Its entries are weak references, and dropping the last [`PageRef`] of a page removes the entry. The table
+//! is never iterated, so its order cannot affect results.
 //!
 //! **Invariants.**
-//! - No strong reference is dropped while a shard is locked: the last one would lock the shard again.
-//! - An entry's page may be dying (its last reference is gone, its removal waits for the lock). Such an entry is passed over,
-//!   a new page of that content gets one of its own, and the dying page removes the entry that points to itself.
+//! - No strong reference is dropped while a shard is locked: dropping the last one would lock the shard again.
+//! - An entry's page may be dying: its last reference is gone, and its removal waits for the lock. Lookups skip such
+//!   an entry, a new page of that content gets a new entry, and the dying page removes only the entry that points to
+//!   itself.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,19 +18,19 @@ use hashbrown::HashTable;
 
 use super::{PAGE, PageBytes, PageHash, is_zero};
 
-/// Shards of the table: enough that workers on all cores of a large host seldom meet.
+/// Number of shards: enough that workers on all cores of a large host seldom contend.
 const SHARDS: usize = 64;
 
-/// Stores each page's content once. Clones are the same pool; it lives as long as any of its pages.
+/// Store of pages that keeps each content once. Clones share the pool, which lives as long as any of its pages.
 #[derive(Clone, Default)]
 pub struct Pool(Arc<Table>);
 
-/// What a pool has.
+/// Size of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolStats {
-    /// Pages alive.
+    /// Number of live pages.
     pub pages: u64,
-    /// Bytes of their contents, without what keeping them costs beside that.
+    /// Size of their contents in bytes, without overhead.
     pub bytes: u64,
 }
 
@@ -44,7 +45,7 @@ impl Default for Table {
     }
 }
 
-/// An entry. The prefix is here because a dying page's hash is out of reach.
+/// Entry of the table. It has a copy of the hash prefix because the hash of a dying page is no longer accessible.
 struct Slot {
     prefix: u64,
     page: Weak<Page>,
@@ -56,17 +57,17 @@ struct Page {
     home: Arc<Table>,
 }
 
-/// A page that lives as long as a reference to it. Cloning is counting.
+/// Counted reference to a page. Cloning increments the count.
 #[derive(Clone)]
 pub struct PageRef(Arc<Page>);
 
 impl Pool {
-    /// The page with this content; `None` when it is all zeroes.
+    /// Returns the page with this content, or `None` if it is all zeroes.
     pub fn intern(&self, content: &PageBytes) -> Option<PageRef> {
         self.intern_hashed(PageHash::of_nonzero(content)?, content)
     }
 
-    /// The same for a caller who knows the hash, which is believed.
+    /// Returns the page with this content and this hash, which is trusted, or `None` if the content is all zeroes.
     pub fn intern_hashed(&self, hash: PageHash, content: &PageBytes) -> Option<PageRef> {
         if is_zero(content) {
             return None;
@@ -75,11 +76,12 @@ impl Pool {
         if page.0.content == *content {
             return Some(page);
         }
-        // Two contents of one hash: the caller's hash is wrong. What was asked for is stored, beside the table.
+        // Two contents with the same hash: the caller's hash is wrong. The requested content is stored outside the
+        // table.
         Some(PageRef(Arc::new(Page::new(&self.0, hash, content))))
     }
 
-    /// What is alive.
+    /// Returns the number and the size of live pages.
     pub fn stats(&self) -> PoolStats {
         let pages = self.0.alive.load(Ordering::Relaxed);
         PoolStats { pages, bytes: pages * PAGE as u64 }
@@ -89,13 +91,13 @@ impl Pool {
 impl Table {
     fn shard(&self, hash: &PageHash) -> MutexGuard<'_, HashTable<Slot>> {
         let shard = &self.shards[usize::from(hash.0[8]) % SHARDS];
-        // A table is whole between any two of its calls, so a panic elsewhere under the lock has not damaged it.
+        // Every table operation leaves the table consistent, so a panic elsewhere under the lock has not damaged it.
         shard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn find_or_insert(self: &Arc<Table>, hash: PageHash, content: &PageBytes) -> PageRef {
         let prefix = prefix(&hash);
-        // Declared before the lock and so dropped after it.
+        // Declared before the lock, and so dropped after it.
         let (mut found, mut others) = (None, Vec::new());
         let mut shard = self.shard(&hash);
         shard.find(prefix, |slot| {
@@ -120,7 +122,7 @@ impl Table {
     }
 }
 
-/// What the table hashes by.
+/// Returns the part of a page hash that serves as the table's hash value.
 fn prefix(hash: &PageHash) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = hash.0;
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
@@ -145,17 +147,17 @@ impl Drop for Page {
 }
 
 impl PageRef {
-    /// The content.
+    /// Returns the content.
     #[inline]
     pub fn bytes(&self) -> &PageBytes {
         &self.0.content
     }
-    /// Its hash.
+    /// Returns the hash.
     #[inline]
     pub fn hash(&self) -> PageHash {
         self.0.hash
     }
-    /// Whether both are the same page. Equal pages of one pool are.
+    /// True if both refer to the same page. Equal pages of one pool do.
     #[inline]
     pub fn ptr_eq(&self, other: &PageRef) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -212,7 +214,7 @@ mod tests {
         assert_eq!(entries(&pool), 0);
     }
 
-    /// A wrong hash gets nobody another page's content, and nothing is left in the table.
+    /// A wrong hash never returns another page's content, and leaves nothing in the table.
     #[test]
     fn hashes_are_confirmed() {
         let pool = Pool::default();
@@ -226,7 +228,7 @@ mod tests {
         assert_eq!((pool.stats().pages, entries(&pool)), (0, 0));
     }
 
-    /// Hashes with one prefix are told apart.
+    /// Hashes with the same prefix are distinguished.
     #[test]
     fn prefixes_may_collide() {
         let pool = Pool::default();
@@ -238,7 +240,7 @@ mod tests {
         assert_eq!(entries(&pool), 2);
     }
 
-    /// Threads that make and drop the same few pages see right contents, and leave nothing.
+    /// Threads that create and drop the same few pages see correct contents and leave nothing behind.
     #[test]
     fn hammer() {
         let pool = Pool::default();

@@ -1,31 +1,31 @@
-//! Keys, parents and costs, which values are there, and the queue in which these would be evicted.
+//! Keys, parents, costs and values of a store, and the queue of values that can be evicted.
 //!
-//! **Invariants.** The queue has exactly the values that may be evicted, each with its cost from the nearest ancestor that
-//! is there: when a value comes or goes, the costs of those whose nearest ancestor it is are changed. To find these without
-//! a walk through all that is gone, each key knows its *live* children: those with a value, or with one below them.
-//! Nothing here recurses: lineages may be long chains.
+//! **Invariants.** The queue has exactly the values that may be evicted, each with its cost from the nearest ancestor
+//! that has a value. When a value is added or removed, the costs of all values whose nearest ancestor it is are
+//! updated. To find these without walking through keys without values, each key knows its *live* children: those that
+//! have a value or a live child. No function here is recursive, because lineages may be long chains.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::rank::Rank;
 
-/// A key that is known.
+/// A known key.
 #[derive(Debug, Clone)]
 pub(super) struct Node<K, V> {
     pub(super) parent: Option<K>,
     pub(super) children: BTreeSet<K>,
-    /// From the parent.
+    /// Cost of the derivation from the parent.
     pub(super) cost: u64,
     pub(super) bytes: u64,
     pub(super) pins: u32,
     pub(super) value: Option<V>,
-    /// The children that have a value or a live child.
+    /// Children that have a value or a live child.
     live: BTreeSet<K>,
-    /// From the nearest ancestor that is there. Kept for values that are there.
+    /// Cost of the derivation from the nearest ancestor with a value. Valid only for keys that have a value.
     distance: u64,
 }
 
-/// See above.
+/// Tree of known keys; see the module's documentation.
 #[derive(Debug, Clone)]
 pub(super) struct Lineage<K: Ord, V> {
     nodes: BTreeMap<K, Node<K, V>>,
@@ -57,7 +57,7 @@ impl<K: Ord + Clone, V> Lineage<K, V> {
         self.nodes.iter().filter(|(_, node)| node.value.is_some()).map(|(key, _)| key)
     }
 
-    /// Add a key that is not known. Its parent is.
+    /// Adds an unknown key. Its parent must be known.
     pub(super) fn add(&mut self, key: K, parent: Option<K>, cost: u64) {
         if let Some(parent) = parent.as_ref().and_then(|parent| self.nodes.get_mut(parent)) {
             parent.children.insert(key.clone());
@@ -67,7 +67,7 @@ impl<K: Ord + Clone, V> Lineage<K, V> {
         self.nodes.insert(key, node);
     }
 
-    /// Give a known key a value, which takes `bytes`.
+    /// Gives a known key a value of `bytes` bytes.
     pub(super) fn put(&mut self, key: &K, bytes: u64, value: V) {
         let distance = self.distance(key);
         self.unqueue(key);
@@ -82,26 +82,26 @@ impl<K: Ord + Clone, V> Lineage<K, V> {
         if new {
             self.present += 1;
             self.update_live(key);
-            // Derivations of what is below begin here now.
+            // Descendants are now derived from here.
             self.update_below(key, 0);
         }
     }
 
-    /// Take the value of a key away.
+    /// Removes and returns the value of a key.
     pub(super) fn take(&mut self, key: &K) -> Option<V> {
         self.unqueue(key);
         let node = self.nodes.get_mut(key)?;
         let value = node.value.take()?;
         self.bytes = self.bytes.saturating_sub(node.bytes);
         self.present -= 1;
-        // Derivations of what is below have to come here first.
+        // Descendants now have to be derived through this key, at its additional cost.
         let distance = node.distance;
         self.update_live(key);
         self.update_below(key, distance);
         Some(value)
     }
 
-    /// Remove a key without children.
+    /// Removes a key without children and returns its value.
     pub(super) fn remove(&mut self, key: &K) -> Option<V> {
         let value = self.take(key);
         let node = self.nodes.remove(key)?;
@@ -111,7 +111,7 @@ impl<K: Ord + Clone, V> Lineage<K, V> {
         value
     }
 
-    /// Count a pin, or one less.
+    /// Adds a pin to a key if `more` is set, or else removes one.
     pub(super) fn pin(&mut self, key: &K, more: bool) {
         self.unqueue(key);
         if let Some(node) = self.nodes.get_mut(key) {
@@ -120,12 +120,13 @@ impl<K: Ord + Clone, V> Lineage<K, V> {
         self.queue(key);
     }
 
-    /// What is evicted next, `keep` aside.
+    /// Returns the key to evict next, other than `keep`.
     pub(super) fn cheapest(&self, keep: Option<&K>) -> Option<K> {
         self.queue.iter().map(|rank| &rank.key).find(|&key| Some(key) != keep).cloned()
     }
 
-    /// The keys from `key` up that have no value, itself included if so. `None` when it or a root is not there.
+    /// Returns the keys without a value from `key` upward to the nearest value. Returns `None` if the key is unknown
+    /// or no ancestor has a value.
     pub(super) fn missing_path(&self, key: &K) -> Option<Vec<K>> {
         let mut path = Vec::new();
         let mut at = key;
@@ -139,7 +140,7 @@ impl<K: Ord + Clone, V> Lineage<K, V> {
         }
     }
 
-    /// The cost of deriving a value from the nearest ancestor that is there.
+    /// Returns the cost of deriving a value from the nearest ancestor that has one.
     fn distance(&self, key: &K) -> u64 {
         let mut sum = 0u64;
         let mut at = self.nodes.get(key);
@@ -151,7 +152,7 @@ impl<K: Ord + Clone, V> Lineage<K, V> {
         sum
     }
 
-    /// Tell the ancestors whether a key is live, as far as that changes anything.
+    /// Updates the live children of the ancestors after a change to `key`, as far up as the change has an effect.
     fn update_live(&mut self, key: &K) {
         let mut child = key.clone();
         while let Some(node) = self.nodes.get(&child) {
@@ -166,7 +167,8 @@ impl<K: Ord + Clone, V> Lineage<K, V> {
         }
     }
 
-    /// Update those whose nearest ancestor is, or was, this one, at whose place a derivation has cost `start`.
+    /// Updates the costs of the values whose nearest ancestor is, or was, `key`. A derivation costs `start` up to
+    /// `key`.
     fn update_below(&mut self, key: &K, start: u64) {
         let Some(node) = self.nodes.get(key) else { return };
         let mut open: Vec<(K, u64)> = node.live.iter().map(|child| (child.clone(), start)).collect();
@@ -185,7 +187,7 @@ impl<K: Ord + Clone, V> Lineage<K, V> {
         }
     }
 
-    /// The place in the queue of a value that may be evicted.
+    /// Returns the queue entry of a value that may be evicted.
     fn rank(&self, key: &K) -> Option<Rank<K>> {
         let node = self.nodes.get(key)?;
         let evictable = node.value.is_some() && node.parent.is_some() && node.pins == 0 && node.bytes > 0;

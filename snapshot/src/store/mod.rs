@@ -1,21 +1,21 @@
 //! Values that can be derived again, kept within a budget of bytes.
 //!
-//! Moments form a tree: each but the roots was derived from its parent by work of a known cost. A store knows this tree (the
-//! *lineage*) for good and has the values of some of it. When they take more bytes than the budget, those go first whose
-//! derivation would cost least for each byte that it frees; who asks for one that is gone gets it derived again, from the
-//! nearest ancestor that is there, down the path.
+//! Moments form a tree: each except the roots was derived from its parent by work of a known cost. A store keeps this
+//! tree (the *lineage*) permanently, and the values of some of its keys. When the values exceed the budget, the store
+//! first evicts those whose derivation costs least per freed byte. A caller that needs an evicted value gets it
+//! derived again along the path from the nearest ancestor that has a value.
 //!
-//! - `lineage`: keys, parents, costs and which values are there; `rank`: what is evicted before what
+//! - `lineage`: keys, parents, costs and values; `rank`: the order of eviction
 //!
 //! **Invariants.**
-//! - What is evicted is a function of the calls: costs are stated (instructions, say), never measured, and ties are broken by
-//!   key. Nevertheless **no result may depend on what is there**: workers call in an order that their host decides. A store
-//!   is a cache, a value derived again must equal the one that was evicted, and the budget must not show but in time.
-//! - Roots, pinned values and the value of the call that is being answered are not evicted, so that what these take alone
-//!   may be over the budget.
-//! - A key that has a child stays known, so that whatever is known can be derived.
+//! - Evictions are a function of the calls: costs are stated (for example in instructions), never measured, and ties
+//!   are broken by key. Nevertheless **no result may depend on which values are present**, because the host decides
+//!   the order in which workers call. A store is a cache: a value derived again must equal the evicted one, and the
+//!   budget must affect nothing but time.
+//! - Roots, pinned values and the value of the current call are not evicted, so these alone may exceed the budget.
+//! - A key that has a child stays known, so that every known key can be derived.
 //!
-//! Not here: locks (put it in one), and how a value is derived.
+//! Not here: locks (put the store into one), and the derivation of values.
 
 mod lineage;
 mod rank;
@@ -24,13 +24,13 @@ use std::fmt::Debug;
 
 use lineage::Lineage;
 
-/// Why a store refuses.
+/// Error from an operation on a store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError<K: Debug> {
-    /// The key is not known.
+    /// The key is unknown.
     #[error("{0:?} is not in the store")]
     Unknown(K),
-    /// The parent of a new key is not known.
+    /// The parent of a new key is unknown.
     #[error("{key:?} has the parent {parent:?}, which is not in the store")]
     Parent {
         /// The new key.
@@ -41,46 +41,46 @@ pub enum StoreError<K: Debug> {
     /// The key is known with another parent or cost.
     #[error("{0:?} is in the store with another parent or another cost")]
     Lineage(K),
-    /// Others are derived from it.
+    /// Other keys are derived from this one.
     #[error("{0:?} cannot be forgotten: others are derived from it")]
     Children(K),
-    /// It is pinned.
+    /// The key is pinned.
     #[error("{0:?} cannot be forgotten: it is pinned")]
     Pinned(K),
 }
 
-/// Why there is no value.
+/// Error from deriving a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeriveError<K: Debug, E> {
-    /// The key is not known.
+    /// The key is unknown.
     #[error("{0:?} is not in the store")]
     Unknown(K),
     /// The caller's derivation failed.
     #[error("{key:?} cannot be derived again")]
     Failed {
-        /// What was to be derived: the key that was asked for, or one between it and an ancestor.
+        /// Key that was to be derived: the requested key, or one between it and an ancestor.
         key: K,
-        /// Why not.
+        /// Cause.
         source: E,
     },
 }
 
-/// What a store has.
+/// Size of a store, and its counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreStats {
-    /// Keys known.
+    /// Number of known keys.
     pub known: usize,
-    /// Values there.
+    /// Number of values that are present.
     pub present: usize,
-    /// Bytes that these take, as their owners stated.
+    /// Size of these values in bytes, as stated by their owners.
     pub bytes: u64,
-    /// Values evicted so far.
+    /// Number of values evicted so far.
     pub evicted: u64,
-    /// Values derived again so far.
+    /// Number of values derived again so far.
     pub derived: u64,
 }
 
-/// The store.
+/// Cache of values under a budget, with their lineage.
 #[derive(Debug, Clone)]
 pub struct Store<K: Ord + Clone, V> {
     lineage: Lineage<K, V>,
@@ -90,16 +90,16 @@ pub struct Store<K: Ord + Clone, V> {
 }
 
 impl<K: Ord + Clone + Debug, V> Store<K, V> {
-    /// A store that keeps values of at most `budget` bytes.
+    /// Creates a store that keeps values of at most `budget` bytes.
     pub fn new(budget: u64) -> Store<K, V> {
         Store { lineage: Lineage::default(), budget, evicted: 0, derived: 0 }
     }
 
-    /// Add a value: `cost` is that of deriving it from `parent` (`None` for a root, whose cost means nothing), `bytes` is
-    /// what dropping it would free. A key that is known gets this value in place of the one that it had, if it had one.
+    /// Adds a value. `cost` is the cost of deriving it from `parent` (`None` for a root, whose cost is unused);
+    /// `bytes` is the amount that dropping it would free. For a known key, the new value replaces any earlier one.
     ///
     /// # Errors
-    /// When the parent is not known, or the key is with another parent or another cost.
+    /// Returns an error if the parent is unknown, or if the key is known with another parent or another cost.
     pub fn insert(
         &mut self,
         key: K,
@@ -125,24 +125,25 @@ impl<K: Ord + Clone + Debug, V> Store<K, V> {
         Ok(())
     }
 
-    /// The value of a key, if it is there. Asking changes nothing.
+    /// Returns the value of a key if it is present. Does not affect evictions.
     pub fn get(&self, key: &K) -> Option<&V> {
         self.lineage.node(key)?.value.as_ref()
     }
-    /// Whether the key is known: then [`Store::get_or_derive`] can get its value.
+    /// True if the key is known, so that [`Store::get_or_derive`] can return its value.
     pub fn knows(&self, key: &K) -> bool {
         self.lineage.node(key).is_some()
     }
-    /// The parent of a key that is known and no root.
+    /// Returns the parent of a known key that is not a root.
     pub fn parent(&self, key: &K) -> Option<&K> {
         self.lineage.node(key)?.parent.as_ref()
     }
 
-    /// The value of a key, derived again if it is not there: `derive(parent, parent's value, child)` is called for each
-    /// missing value from the nearest ancestor on down. What it makes on the way is kept as far as the budget allows.
+    /// Returns the value of a key, deriving it again if it is not present. `derive(parent, parent's value, child)` is
+    /// called for each missing value, from the nearest ancestor with a value downward. Intermediate values are kept
+    /// as far as the budget allows.
     ///
     /// # Errors
-    /// When the key is not known, or with the first error of `derive`.
+    /// Returns an error if the key is unknown, or the first error of `derive`.
     pub fn get_or_derive<E>(
         &mut self,
         key: &K,
@@ -164,10 +165,10 @@ impl<K: Ord + Clone + Debug, V> Store<K, V> {
         self.get(key).ok_or_else(unknown)
     }
 
-    /// Keep a value from being evicted, until it was unpinned as often as it was pinned.
+    /// Keeps a value from being evicted until it is unpinned as often as it was pinned.
     ///
     /// # Errors
-    /// When the key is not known or its value is not there.
+    /// Returns an error if the key is unknown or its value is not present.
     pub fn pin(&mut self, key: &K) -> Result<(), StoreError<K>> {
         if self.get(key).is_none() {
             return Err(StoreError::Unknown(key.clone()));
@@ -175,10 +176,10 @@ impl<K: Ord + Clone + Debug, V> Store<K, V> {
         self.lineage.pin(key, true);
         Ok(())
     }
-    /// Undo one [`Store::pin`]. What is over the budget then goes.
+    /// Undoes one [`Store::pin`], and evicts values that exceed the budget.
     ///
     /// # Errors
-    /// When the key is not known or not pinned.
+    /// Returns an error if the key is unknown or not pinned.
     pub fn unpin(&mut self, key: &K) -> Result<(), StoreError<K>> {
         if self.lineage.node(key).is_none_or(|node| node.pins == 0) {
             return Err(StoreError::Unknown(key.clone()));
@@ -188,10 +189,10 @@ impl<K: Ord + Clone + Debug, V> Store<K, V> {
         Ok(())
     }
 
-    /// Drop a key for good, with its value if that is there.
+    /// Removes a key permanently, and returns its value if it is present.
     ///
     /// # Errors
-    /// When it is not known, is pinned, or has children that are known.
+    /// Returns an error if the key is unknown, is pinned, or has known children.
     pub fn forget(&mut self, key: &K) -> Result<Option<V>, StoreError<K>> {
         let node = self.lineage.node(key).ok_or_else(|| StoreError::Unknown(key.clone()))?;
         if !node.children.is_empty() {
@@ -203,16 +204,16 @@ impl<K: Ord + Clone + Debug, V> Store<K, V> {
         Ok(self.lineage.remove(key))
     }
 
-    /// Change the budget. What is over it goes.
+    /// Changes the budget and evicts values that exceed it.
     pub fn set_budget(&mut self, budget: u64) {
         self.budget = budget;
         self.evict(None);
     }
-    /// The budget in bytes.
+    /// Returns the budget in bytes.
     pub fn budget(&self) -> u64 {
         self.budget
     }
-    /// What is there.
+    /// Returns the size of the store and its counters.
     pub fn stats(&self) -> StoreStats {
         StoreStats {
             known: self.lineage.known(),
@@ -222,12 +223,12 @@ impl<K: Ord + Clone + Debug, V> Store<K, V> {
             derived: self.derived,
         }
     }
-    /// The keys whose values are there, ascending.
+    /// Iterates over the keys whose values are present, ascending.
     pub fn present(&self) -> impl Iterator<Item = &K> {
         self.lineage.present_keys()
     }
 
-    /// Evict what is over the budget, but not `key`.
+    /// Evicts values that exceed the budget, except that of `key`.
     fn evict_for(&mut self, key: &K) {
         self.evict(Some(key));
     }

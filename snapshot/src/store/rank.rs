@@ -1,13 +1,13 @@
-//! What is evicted before what.
+//! Order of eviction.
 
 use std::cmp::Ordering;
 
-/// A value's place in the queue: cost to derive it for each byte that it takes, exactly; then its key.
+/// Position of a value in the queue: by exact derivation cost per byte, then by key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Rank<K> {
-    /// Cost of deriving it from the nearest ancestor that is there.
+    /// Cost of deriving the value from the nearest ancestor that has one.
     pub(super) cost: u64,
-    /// What it takes; not 0, as evicting such a value frees nothing.
+    /// Size of the value in bytes. Never 0, because evicting such a value frees nothing.
     pub(super) bytes: u64,
     pub(super) key: K,
 }

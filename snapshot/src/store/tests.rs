@@ -1,4 +1,4 @@
-//! The store against one that searches for everything.
+//! Comparison of the store with a naive implementation.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The same rules, with nothing kept up: distances are summed and victims searched for when they are wanted.
+/// The same rules without incremental bookkeeping: distances and victims are computed when they are needed.
 #[derive(Default)]
 struct Naive {
     nodes: BTreeMap<u8, NaiveNode>,
@@ -55,7 +55,7 @@ impl Naive {
     }
 }
 
-/// A key that is known, mostly the newest ones so that lineages get deep, or one that is not.
+/// A known key, mostly one of the newest so that lineages get deep, or an unknown one.
 #[derive(Debug, Clone, Copy)]
 struct Key(Option<u8>);
 
@@ -97,13 +97,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..150)
 }
 
-/// The value of a key follows from its path, so that a wrong derivation shows.
+/// Derives a value that depends on the whole path, so that a wrong derivation is noticed.
 fn derived(parent: u64, child: u8) -> u64 {
     parent.wrapping_mul(31).wrapping_add(u64::from(child))
 }
 
 proptest! {
-    /// What is there after each step, and each value that is derived, is as in the naive store.
+    /// The present values after each step, and each derived value, are as in the naive store.
     #[test]
     fn equals_the_naive_store(steps in steps()) {
         let mut store: Store<u8, u64> = Store::new(40);
@@ -181,7 +181,7 @@ proptest! {
     }
 }
 
-/// A chain as long as a timeline can be: nothing recurses, and what is gone comes back from the root.
+/// A chain as long as a timeline can be: nothing recurses, and an evicted value is derived again from the root.
 #[test]
 fn long_chains() {
     let mut store: Store<u32, u32> = Store::new(10);
@@ -212,7 +212,7 @@ fn the_cheapest_byte_goes_first() {
     assert_eq!(present(&store), ["cheap", "cheap child", "dear", "root"]);
     store.set_budget(99);
     assert_eq!(present(&store), ["cheap child", "dear", "root"]);
-    // The child now costs 30 to derive, as its parent is gone: more than this one, which is by itself the dearer of the two.
+    // With its parent evicted, the child now costs 30 to derive, more than "other", which costs 25 by itself.
     store.set_budget(100);
     store.insert("other", Some("root"), 25, 30, ()).unwrap();
     store.set_budget(80);

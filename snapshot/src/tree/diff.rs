@@ -1,15 +1,15 @@
-//! Where two trees differ. What they share is skipped by pointer.
+//! Differences between two trees. Shared subtrees are skipped by pointer comparison.
 
 use std::sync::Arc;
 
 use super::node::{FAN_OUT, LEVEL_BITS, Node};
 use super::{Entry, Tree};
 
-/// What is called for a difference: page number, entry of the first tree, entry of the second.
+/// Callback for a difference: page number, entry of the first tree, entry of the second.
 type Found<'a, 'f> = dyn FnMut(u64, Option<&'a Entry>, Option<&'a Entry>) + 'f;
 
-/// A node of one tree, or nothing. `height` is its own: it may be lower than the place where it stands for the first child
-/// of the first child and so on.
+/// A node of one tree, or an empty place. `height` is the node's own height, which may be lower than that of its
+/// place. The node then stands for the place's first child, or the first child of that, and so on.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     node: Option<&'a Arc<Node>>,
@@ -21,7 +21,7 @@ pub(super) fn trees<'a>(a: &'a Tree, b: &'a Tree, f: &mut Found<'a, '_>) {
     parts(part(a), part(b), a.height.max(b.height), 0, f);
 }
 
-/// Compare what two trees have in the place of `height` levels whose first page number is `first`.
+/// Compares two parts at a place of `height` levels whose first page number is `first`.
 fn parts<'a>(a: Part<'a>, b: Part<'a>, height: u32, first: u64, f: &mut Found<'a, '_>) {
     match (a.node, b.node) {
         (None, None) => return,
@@ -44,7 +44,7 @@ fn parts<'a>(a: Part<'a>, b: Part<'a>, height: u32, first: u64, f: &mut Found<'a
 }
 
 impl<'a> Part<'a> {
-    /// What is in a slot of a place of `height` levels.
+    /// Returns the child in a slot of a place of `height` levels.
     fn child(self, height: u32, slot: usize) -> Part<'a> {
         if self.height < height {
             return Part { node: self.node.filter(|_| slot == 0), height: self.height };

@@ -1,12 +1,12 @@
-//! All entries of a tree in order, with a stack as deep as the tree.
+//! Iteration over all entries of a tree in order, with a stack as deep as the tree.
 
 use super::node::{FAN_OUT, LEVEL_BITS, Node};
 use super::{Entry, Tree};
 
-/// Entries by ascending page number.
+/// Iterator over entries by ascending page number.
 #[derive(Clone)]
 pub struct Iter<'a> {
-    /// The path: a node, its first page number, and its slot that comes next.
+    /// Path to the next entry. Each element has a node, its first page number, and its next slot.
     path: Vec<(&'a Node, u64, usize)>,
     height: usize,
 }

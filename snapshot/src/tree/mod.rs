@@ -1,20 +1,21 @@
-//! A persistent map from page number to page: clones are O(1) and share whatever neither changes afterwards.
+//! A persistent map from page number to page. Clones are O(1) and share all nodes that neither changes afterwards.
 //!
-//! It is a radix tree of fan-out 8. Changing an entry copies the nodes on the path to it that another tree shares, and
-//! changes those in place that nobody shares. Eight is what keeps many sparse versions small: of a hundred entries spread
-//! over 65,536 pages each copies about 2.8 nodes of 96 bytes; with 16 children to a node it would be 2.3 of 160. Nodes have
-//! no hashes for the same reason: equal subtrees that are not shared are compared entry by entry.
+//! It is a radix tree of fan-out 8. Changing an entry copies the nodes on its path that are shared with another tree,
+//! and changes unshared nodes in place. A fan-out of eight keeps many sparse versions small: of a hundred entries
+//! spread over 65,536 pages, each copies about 2.8 nodes of 96 bytes; with a fan-out of 16 it would be 2.3 nodes of
+//! 160 bytes. Nodes have no hashes for the same reason: equal subtrees that are not shared are compared entry by
+//! entry.
 //!
-//! An entry may say that a page is zero ([`Entry::Zero`]), which is not the same as having none: what lies under the tree
-//! ([`crate::base`](mod@crate::base)) may have another content there.
+//! An entry may state that a page is zero ([`Entry::Zero`]). This differs from having no entry, because the base
+//! under the tree ([`crate::base`](mod@crate::base)) may have other content there.
 //!
-//! - `node`: one level; `iter`: all entries in order; `diff`: where two trees differ
+//! - `node`: one level; `iter`: all entries in order; `diff`: differences between two trees
 //!
 //! **Invariants.**
-//! - The height grows with the largest number that was ever set, so that small maps are shallow; no tree is higher than 22,
-//!   which bounds every recursion, dropping included.
+//! - The height grows with the largest number that was ever set, so that small maps are shallow. No tree is higher
+//!   than 22, which bounds every recursion, including that of dropping.
 //! - No node is empty: a tree without entries has no nodes.
-//! - What a tree answers depends on its entries only, never on its height or on what it shares.
+//! - Results depend on the entries only, never on the height or on sharing.
 
 mod diff;
 mod iter;
@@ -28,7 +29,7 @@ use node::{LEVEL_BITS, Node};
 
 use crate::page::PageRef;
 
-/// What a map has for a page number.
+/// Entry of a map for a page number.
 #[derive(Debug, Clone)]
 pub enum Entry {
     /// A page of zeroes.
@@ -37,11 +38,11 @@ pub enum Entry {
     Page(PageRef),
 }
 
-// Eight of them and a byte that says which are there fill an allocation of 96 bytes to the last word.
+// Eight entries and the byte that marks the present ones fill an allocation of 96 bytes exactly.
 const _: () = assert!(size_of::<Entry>() == 8 && size_of::<Node>() == 72);
 
 impl Entry {
-    /// Whether both are zero, or the same page.
+    /// True if both are zero, or refer to the same page.
     #[inline]
     pub fn ptr_eq(&self, other: &Entry) -> bool {
         match (self, other) {
@@ -52,29 +53,29 @@ impl Entry {
     }
 }
 
-/// The map. Any `u64` is a page number.
+/// Persistent map from page numbers to entries. Any `u64` is a page number.
 #[derive(Clone, Default)]
 pub struct Tree {
     root: Option<Arc<Node>>,
-    /// Levels below `root`, itself included.
+    /// Number of levels, including that of `root`.
     height: u32,
     len: u64,
 }
 
 impl Tree {
-    /// A map without entries.
+    /// Creates an empty map.
     pub fn new() -> Tree {
         Tree::default()
     }
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> u64 {
         self.len
     }
-    /// Whether there are none.
+    /// True if the map has no entries.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// Whether both are the same nodes, and so equal. Trees that are not may be equal, too.
+    /// True if both trees share their root node and so are equal. Equal trees may have different nodes.
     pub fn ptr_eq(&self, other: &Tree) -> bool {
         match (&self.root, &other.root) {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),
@@ -83,7 +84,7 @@ impl Tree {
         }
     }
 
-    /// The entry of a page number.
+    /// Returns the entry of a page number.
     #[inline]
     pub fn get(&self, index: u64) -> Option<&Entry> {
         if !fits(index, self.height) {
@@ -100,7 +101,7 @@ impl Tree {
         }
     }
 
-    /// Set an entry, whatever was there.
+    /// Sets an entry, replacing an existing one.
     pub fn set(&mut self, index: u64, entry: Entry) {
         while !fits(index, self.height) {
             self.grow();
@@ -111,7 +112,7 @@ impl Tree {
         }
     }
 
-    /// Remove an entry. One that is not there costs a look-up.
+    /// Removes an entry. If it does not exist, the cost is that of a lookup.
     pub fn remove(&mut self, index: u64) {
         if self.get(index).is_none() {
             return;
@@ -124,7 +125,7 @@ impl Tree {
         }
     }
 
-    /// The last page number that has an entry.
+    /// Returns the greatest page number that has an entry.
     pub fn last(&self) -> Option<u64> {
         let (mut node, mut above) = (self.root.as_ref()?, 0);
         loop {
@@ -142,19 +143,19 @@ impl Tree {
         }
     }
 
-    /// All entries, by ascending page number.
+    /// Iterates over all entries by ascending page number.
     pub fn iter(&self) -> Iter<'_> {
         Iter::new(self)
     }
 
-    /// Call `f(index, mine, theirs)` for each page number for which the two have different entries, ascending. Pages are
-    /// compared by pointer: two that are not the same may be equal if they come from different pools. What the trees share
-    /// is skipped whole, so that the cost is that of what was changed in either since they parted.
+    /// Calls `f(index, mine, theirs)` for each page number whose entries differ, ascending. Pages are compared by
+    /// pointer, so equal pages from different pools count as different. Shared subtrees are skipped, so the cost is
+    /// that of the changes in either tree since they diverged.
     pub fn diff<'a>(&'a self, other: &'a Tree, mut f: impl FnMut(u64, Option<&'a Entry>, Option<&'a Entry>)) {
         diff::trees(self, other, &mut f);
     }
 
-    /// One more level on top.
+    /// Adds a level at the top.
     fn grow(&mut self) {
         if let Some(root) = self.root.take() {
             let mut children: [Option<Arc<Node>>; node::FAN_OUT] = Default::default();
@@ -165,7 +166,7 @@ impl Tree {
     }
 }
 
-/// Whether a tree of this height has a place for `index`.
+/// True if a tree of this height has a place for `index`.
 #[inline]
 fn fits(index: u64, height: u32) -> bool {
     match height {

@@ -1,16 +1,16 @@
-//! One level of a tree: eight children or eight entries, changed in place where unshared and copied where shared.
+//! Nodes of a tree: eight children or eight entries. Unshared nodes are changed in place, shared ones are copied.
 
 use std::sync::Arc;
 
 use super::Entry;
 
-/// Bits of a page number that one level decides.
+/// Number of page-number bits that one level consumes.
 pub(super) const LEVEL_BITS: u32 = 3;
-/// Children of a node.
+/// Number of children or entries of a node.
 pub(super) const FAN_OUT: usize = 1 << LEVEL_BITS;
 
-/// A node. Those of level 0 are leaves, all others are not. A mask says which entries are there, as an entry has no room to
-/// say so itself; those that are not are `Zero`.
+/// A node: a leaf on level 0, an inner node on all others. The mask `present` marks the existing entries, because an
+/// `Entry` has no room for this state. Slots of missing entries hold `Zero`.
 #[derive(Clone)]
 pub(super) enum Node {
     Inner([Option<Arc<Node>>; FAN_OUT]),
@@ -18,14 +18,14 @@ pub(super) enum Node {
 }
 
 impl Node {
-    /// A node of this level without anything, which is about to get something.
+    /// Creates an empty node of this level, into which the caller must insert.
     pub(super) fn empty(level: u32) -> Node {
         if level > 0 {
             return Node::Inner(Default::default());
         }
         Node::Leaf { present: 0, entries: [const { Entry::Zero }; FAN_OUT] }
     }
-    /// The entry in a slot of a leaf.
+    /// Returns the entry in a slot of a leaf.
     #[inline]
     pub(super) fn entry(&self, slot: usize) -> Option<&Entry> {
         match self {
@@ -35,13 +35,13 @@ impl Node {
     }
 }
 
-/// Where a page number goes in a node of this level.
+/// Returns the slot of a page number in a node of this level.
 #[inline]
 pub(super) fn slot(index: u64, level: u32) -> usize {
     (index >> (level * LEVEL_BITS)) as usize % FAN_OUT
 }
 
-/// Set an entry below `node`, which is of this level. Says whether there was none.
+/// Sets an entry below `node`, which is of this level. Returns true if the entry is new.
 pub(super) fn set(node: &mut Arc<Node>, level: u32, index: u64, entry: Entry) -> bool {
     let slot = slot(index, level);
     match Arc::make_mut(node) {
@@ -58,7 +58,7 @@ pub(super) fn set(node: &mut Arc<Node>, level: u32, index: u64, entry: Entry) ->
     }
 }
 
-/// Remove an entry that is there. Says whether the node is empty now: then its parent drops it.
+/// Removes an existing entry. Returns true if the node is now empty, in which case its parent drops it.
 pub(super) fn remove(node: &mut Arc<Node>, level: u32, index: u64) -> bool {
     let slot = slot(index, level);
     match Arc::make_mut(node) {

@@ -1,4 +1,4 @@
-//! Trees against ordered maps.
+//! Comparison of trees with ordered maps.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::page::{PAGE, Pool};
 
-/// A page number: small ones, crowded ones, and some of any size.
+/// Page numbers: small and dense ones, sparser ones, and arbitrary ones.
 fn indices() -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0u64..40, 2 => 0u64..5000, 1 => any::<u64>(), 1 => Just(u64::MAX)]
 }
@@ -16,7 +16,7 @@ fn entries() -> impl Strategy<Value = Option<u8>> {
     prop_oneof![2 => Just(None), 5 => (0u8..6).prop_map(Some)]
 }
 
-/// 0 is an explicit zero, everything else a page of that byte.
+/// Returns an explicit zero for byte 0, and a page filled with the byte otherwise.
 fn entry(pool: &Pool, byte: u8) -> Entry {
     pool.intern(&[byte; PAGE]).map_or(Entry::Zero, Entry::Page)
 }
@@ -53,7 +53,7 @@ fn no_node_is_empty(node: &Node) -> bool {
 }
 
 proptest! {
-    /// Any changes to any of several versions change that version and no other, and differences are exactly those of maps.
+    /// A change to one of several versions affects only that version, and differences are exactly those of the maps.
     #[test]
     fn equals_a_map_and_versions_are_independent(
         steps in proptest::collection::vec((0usize..4, 0usize..4, indices(), entries(), 0u8..8), 0..250),
@@ -91,7 +91,7 @@ proptest! {
     }
 }
 
-/// What two versions share is not walked: nodes are the same by pointer after one of them changed elsewhere.
+/// Shared nodes of two versions stay shared (the same by pointer) when one version changes elsewhere.
 #[test]
 fn changes_copy_only_their_path() {
     let pool = Pool::default();
@@ -105,7 +105,7 @@ fn changes_copy_only_their_path() {
         .zip(b)
         .filter(|(a, b)| a.as_ref().unwrap().as_ref() as *const Node == b.as_ref().unwrap().as_ref());
     assert_eq!(shared.count(), 7);
-    // Not shared any more: changed where it is.
+    // The path is no longer shared, so it is changed in place.
     let before = Arc::as_ptr(tree.root.as_ref().unwrap());
     tree.set(6, entry(&pool, 3));
     assert_eq!(Arc::as_ptr(tree.root.as_ref().unwrap()), before);

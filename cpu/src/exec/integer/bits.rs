@@ -73,7 +73,7 @@ fn at<W: Width, K: BitOp>(core: &mut Core, va: u64, n: u64) -> Flow {
 fn mem_imm<W: Width, A: Address, K: BitOp>(core: &mut Core, op: &Op) -> Flow {
     at::<W, K>(core, A::of(core, op), op.imm)
 }
-/// A bit string: the register addresses beyond the operand, by its whole signed value (SDM vol. 2A, BT).
+/// Memory bit string: the register's whole signed value selects the bit, also beyond the operand (SDM vol. 2A, BT).
 fn mem_reg<W: Width, K: BitOp>(core: &mut Core, op: &Op) -> Flow {
     let n = W::sext(W::read(core, op.src));
     let step = ((n as i64) >> W::BITS.trailing_zeros()) * i64::from(W::BITS / 8);
@@ -109,7 +109,7 @@ struct Popcnt;
 impl Scan for Bsf {
     #[inline(always)]
     fn apply<W: Width>(core: &mut Core, dst: u8, v: u64) {
-        // With a zero source the destination keeps its value, whole.
+        // With a zero source, the whole destination register keeps its value.
         if v != 0 {
             W::write(core, dst, u64::from(v.trailing_zeros()));
         }
@@ -129,7 +129,7 @@ impl Scan for Popcnt {
     #[inline(always)]
     fn apply<W: Width>(core: &mut Core, dst: u8, v: u64) {
         W::write(core, dst, u64::from(v.count_ones()));
-        // All flags clear but ZF.
+        // All flags except ZF are cleared.
         core.flags = Flags::from_bits(if v == 0 { crate::flags::bits::ZF } else { 0 });
     }
 }
@@ -153,7 +153,7 @@ fn scan_forms<K: Scan>(i: &Instruction, op: &mut Op) -> Handler {
     by_width!(w, scan_reg, K)
 }
 
-/// CRC-32C, reflected, a bit at a time from a byte table that is computed at compile time.
+/// Byte table of reflected CRC-32C, computed at compile time one bit at a time.
 const CRC32C: [u32; 256] = {
     let mut table = [0u32; 256];
     let mut n = 0;
@@ -188,7 +188,7 @@ fn crc_mem<W: Width, A: Address>(core: &mut Core, op: &Op) -> Flow {
     Ok(())
 }
 
-/// Lower.
+/// Lowers an instruction of this module, or returns `None` for any other.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     op.run = match i.mnemonic() {
         Mnemonic::Bt => forms::<Bt>(i, op),

@@ -9,7 +9,7 @@ use crate::op::{Address, Full, Handler, Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{ConditionCode, Instruction};
 
-/// Whether condition `CC` (the low four bits of the opcode) holds.
+/// True if condition `CC` (the low four bits of the opcode) holds.
 #[inline(always)]
 pub(crate) fn condition<const CC: u8>(f: &Flags) -> bool {
     match CC {
@@ -32,12 +32,12 @@ pub(crate) fn condition<const CC: u8>(f: &Flags) -> bool {
     }
 }
 
-/// A condition as a type, so that it can stand beside other type parameters.
+/// A condition as a type, so that it can be combined with other type parameters.
 pub(crate) trait Condition {
-    /// Whether it holds.
+    /// True if the condition holds.
     fn holds(f: &Flags) -> bool;
 }
-/// Condition number `CC`.
+/// The condition with number `CC`.
 pub(crate) struct Cc<const CC: u8>;
 impl<const CC: u8> Condition for Cc<CC> {
     #[inline(always)]
@@ -46,7 +46,7 @@ impl<const CC: u8> Condition for Cc<CC> {
     }
 }
 
-/// Expand `$body` with `$cc` as the condition type of an opcode's low four bits.
+/// Expands `$body` with `$cc` as the condition type for an opcode's low four bits.
 macro_rules! with_condition {
     ($number:expr, $cc:ident => $body:expr) => {
         $crate::exec::integer::with_condition!(@arms $number, $cc, $body, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14)
@@ -60,7 +60,7 @@ macro_rules! with_condition {
 }
 pub(crate) use with_condition;
 
-/// The opcode's low four bits, if the instruction has a condition.
+/// Returns the opcode's low four bits if the instruction has a condition.
 pub(crate) fn number(i: &Instruction) -> Option<u8> {
     match i.condition_code() {
         ConditionCode::None => None,
@@ -85,14 +85,14 @@ fn cmov_register<W: Width, C: Condition>(core: &mut Core, op: &Op) -> Flow {
     Ok(())
 }
 fn cmov_memory<W: Width, A: Address, C: Condition>(core: &mut Core, op: &Op) -> Flow {
-    // The load happens, and may fault, either way.
+    // The load takes place, and may fault, even if the condition does not hold.
     let loaded = core.mem.load::<W>(A::of(core, op))?.to_u64();
     let v = if C::holds(&core.flags) { loaded } else { W::read(core, op.dst) };
     W::write(core, op.dst, v);
     Ok(())
 }
 
-/// Lower.
+/// Lowers an instruction of this module, or returns `None` for any other.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let number = number(i)?;
     let name = i.code().op_code_is_setcc_or_cmov()?;

@@ -1,7 +1,7 @@
 //! Integer instructions on registers and memory.
 //!
 //! Handlers are generic over width, operation and address form, and monomorphised: the choice is made once, when an
-//! instruction is lowered. Undefined flags get the values that current hardware gives, where it is consistent.
+//! instruction is lowered. Undefined flags get the values that current hardware gives, where processors agree.
 
 pub(crate) mod alu;
 mod bits;
@@ -19,7 +19,7 @@ pub(crate) use cond::{Cc, Condition, number, with_condition};
 use crate::op::{Kind, Op};
 use iced_x86::Instruction;
 
-/// Choose a handler by width and type parameters.
+/// Chooses a handler by width and type parameters.
 macro_rules! by_width {
     ($width:expr, $f:ident $(, $t:ty)*) => {
         match $width {
@@ -30,7 +30,7 @@ macro_rules! by_width {
         }
     };
 }
-/// Choose a handler with a memory operand by width, address form and type parameters.
+/// Chooses a handler with a memory operand by width, address form and type parameters.
 macro_rules! by_memory {
     ($op:expr, $width:expr, $f:ident $(, $t:ty)*) => {
         match ($crate::op::operand::is_near($op), $width) {
@@ -47,7 +47,7 @@ macro_rules! by_memory {
 }
 pub(crate) use {by_memory, by_width};
 
-/// Lower an integer instruction.
+/// Lowers an integer instruction, or returns `None` for any other.
 pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     mov::lower(i, op)
         .or_else(|| alu::lower(i, op))

@@ -30,7 +30,7 @@ fn mem_imm<W: Width, A: Address>(core: &mut Core, op: &Op) -> Flow {
     core.mem.store(A::of(core, op), W::from_u64(op.imm))
 }
 
-/// MOV between the accumulator and a 64-bit absolute address, which stands in `imm`.
+/// MOV between the accumulator and a 64-bit absolute address, which is in `Op::imm`.
 fn load_absolute<W: Width>(core: &mut Core, op: &Op) -> Flow {
     let va = op.imm.wrapping_add(core.regs[(op.seg & 31) as usize]);
     let v = core.mem.load::<W>(va)?;
@@ -43,7 +43,7 @@ fn store_absolute<W: Width>(core: &mut Core, op: &Op) -> Flow {
     core.mem.store(va, v)
 }
 
-/// Zero extension from `S`: writing 32 bits clears the rest, so the destination is 16 or 32 bits wide.
+/// Zero extension from `S`. `D` has 16 or 32 bits; for a 64-bit destination, writing 32 bits clears the upper half.
 fn zx_reg<D: Width, S: Width>(core: &mut Core, op: &Op) -> Flow {
     let v = S::read(core, op.src);
     D::write(core, op.dst, v);
@@ -85,8 +85,8 @@ fn xlat(core: &mut Core, op: &Op) -> Flow {
 
 fn lower_mov(i: &Instruction, op: &mut Op) -> Option<Handler> {
     let w = width(i, 0);
-    // Absolute addresses of 64 bits, which have neither base nor index, where they do not fit `Op::disp`. (A 32-bit
-    // displacement is zero-extended when addresses are 32 bits wide.)
+    // A 64-bit absolute address, without base and index, that does not fit into `Op::disp`. (With 32-bit addresses,
+    // the displacement is zero-extended.)
     let absolute =
         i.memory_base() == iced_x86::Register::None && i.memory_index() == iced_x86::Register::None;
     let displacement = i.memory_displacement64();
@@ -129,7 +129,7 @@ fn lower_mov(i: &Instruction, op: &mut Op) -> Option<Handler> {
     Some(by_width!(w, reg_reg))
 }
 
-/// MOVZX, MOVSX and MOVSXD by source and destination width.
+/// Lowers MOVZX, MOVSX and MOVSXD by source and destination width.
 fn lower_extend(i: &Instruction, op: &mut Op, signed: bool) -> Handler {
     op.dst = gpr(i.op0_register());
     let dst = width(i, 0);
@@ -154,7 +154,7 @@ fn lower_extend(i: &Instruction, op: &mut Op, signed: bool) -> Handler {
     }
 }
 
-/// Lower.
+/// Lowers an instruction of this module, or returns `None` for any other.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     op.run = match i.mnemonic() {
         Mnemonic::Mov => lower_mov(i, op)?,

@@ -9,7 +9,7 @@ use crate::op::{Address, Handler, Kind, Op};
 use crate::stop::{Flow, vector};
 use iced_x86::{Instruction, Mnemonic};
 
-/// One-operand forms: the accumulator pair and a value.
+/// One-operand form: an operation on the accumulator pair and a value.
 trait Wide {
     fn apply<W: Width>(core: &mut Core, v: u64) -> Flow;
 }
@@ -18,7 +18,7 @@ struct Imul;
 struct Div;
 struct Idiv;
 
-/// Write a double-width result to AX, or to rDX:rAX.
+/// Writes a double-width result to AX or rDX:rAX.
 #[inline(always)]
 fn write_pair<W: Width>(core: &mut Core, low: u64, high: u64) {
     if W::BITS == 8 {
@@ -28,7 +28,7 @@ fn write_pair<W: Width>(core: &mut Core, low: u64, high: u64) {
         W::write(core, 2, high);
     }
 }
-/// Read the accumulator pair, zero-extended.
+/// Reads the accumulator pair, zero-extended.
 #[inline(always)]
 fn read_pair<W: Width>(core: &Core) -> u128 {
     if W::BITS == 8 {
@@ -64,7 +64,7 @@ impl Wide for Div {
     #[inline(always)]
     fn apply<W: Width>(core: &mut Core, v: u64) -> Flow {
         if W::BITS == 64 && core.regs[2] == 0 && v != 0 {
-            // The usual case, without 128-bit division.
+            // Common case, without 128-bit division.
             let a = core.regs[0];
             core.regs[0] = a / v;
             core.regs[2] = a % v;
@@ -85,7 +85,7 @@ impl Wide for Idiv {
         let bits = 2 * W::BITS;
         let a = (read_pair::<W>(core) << (128 - bits)) as i128 >> (128 - bits);
         let b = i128::from(W::sext(v) as i64);
-        // The only overflow of the division itself, i128::MIN / -1, is out of range for every width anyway.
+        // The division itself can overflow only for i128::MIN / -1, which is out of range for every width anyway.
         let quotient = if b == 0 { None } else { a.checked_div(b) };
         match quotient {
             Some(q) if i128::from(W::sext(q as u64) as i64) == q => {
@@ -160,7 +160,7 @@ fn lower_imul(i: &Instruction, op: &mut Op) -> Handler {
     if from_memory { by_memory!(op, w, two_mem) } else { by_width!(w, two_reg) }
 }
 
-/// Lower.
+/// Lowers an instruction of this module, or returns `None` for any other.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     op.run = match i.mnemonic() {
         Mnemonic::Mul => forms::<Mul>(i, op),

@@ -1,7 +1,7 @@
 //! Shifts and rotates: SHL, SHR, SAR, ROL, ROR, RCL, RCR, SHLD, SHRD.
 //!
-//! Counts are masked to 5 bits, or 6 for 64-bit operands; a masked count of zero changes no flags. OF is defined for
-//! counts of one only; for others it gets the same formula, as hardware does where it is consistent.
+//! Counts are masked to 5 bits, or 6 for 64-bit operands. A masked count of zero changes no flags. OF is defined for
+//! counts of one only. Other counts use the same formula, which matches hardware where processors agree.
 
 use super::width::Width;
 use super::{by_memory, by_width};
@@ -13,7 +13,7 @@ use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};
 
 trait Shift {
-    /// The result, not masked, and the flags. `count` is masked and not zero; `a` is zero-extended.
+    /// Returns the result, not masked, and the flags. `count` is masked and not zero; `a` is zero-extended.
     fn apply<W: Width>(a: u64, count: u32, f: &Flags) -> (u64, Flags);
 }
 struct Shl;
@@ -43,7 +43,8 @@ impl Shift for Shr {
     fn apply<W: Width>(a: u64, count: u32, _: &Flags) -> (u64, Flags) {
         let cf = a >> (count - 1) & 1 != 0;
         let r = a >> count;
-        // Defined for counts of one, where it is the operand's top bit; hardware applies that to the last step.
+        // OF is defined for counts of one, where it is the operand's top bit. Hardware applies this to the last step,
+        // which for greater counts has a top bit of 0.
         let of = top::<W>(a) && count == 1;
         (r, Flags::result(W::sext(r), cf, of))
     }
@@ -100,15 +101,15 @@ impl Shift for Rcr {
     }
 }
 
-/// The flags of `a << count`, both within their bounds and the count not zero.
+/// Returns the flags of `a << count`. `a` must be zero-extended; `count` must be masked and not zero.
 pub(crate) fn flags_of_shl<W: Width>(a: u64, count: u32) -> Flags {
     Shl::apply::<W>(a, count, &Flags::logic(0)).1
 }
-/// The flags of `a >> count`.
+/// Returns the flags of `a >> count`, with the bounds of [`flags_of_shl`].
 pub(crate) fn flags_of_shr<W: Width>(a: u64, count: u32) -> Flags {
     Shr::apply::<W>(a, count, &Flags::logic(0)).1
 }
-/// The flags of `a >> count`, signed.
+/// Returns the flags of the signed `a >> count`, with the bounds of [`flags_of_shl`].
 pub(crate) fn flags_of_sar<W: Width>(a: u64, count: u32) -> Flags {
     Sar::apply::<W>(a, count, &Flags::logic(0)).1
 }
@@ -128,7 +129,7 @@ fn reg_cl<W: Width, K: Shift>(core: &mut Core, op: &Op) -> Flow {
     let count = masked::<W>(core.regs[1]);
     let a = W::read(core, op.dst);
     if count == 0 {
-        // A 32-bit destination is still written, and so cleared above.
+        // A 32-bit destination is still written, which clears its upper half.
         W::write(core, op.dst, a);
         return Ok(());
     }
@@ -137,13 +138,13 @@ fn reg_cl<W: Width, K: Shift>(core: &mut Core, op: &Op) -> Flow {
     core.flags = f;
     Ok(())
 }
-/// A masked count of zero, known when lowered: a 32-bit destination is still written.
+/// Register shift with a masked count of zero known at lowering. A 32-bit destination is still written.
 fn reg_none<W: Width>(core: &mut Core, op: &Op) -> Flow {
     let v = W::read(core, op.dst);
     W::write(core, op.dst, v);
     Ok(())
 }
-/// On memory; `imm` is the count, or `u64::MAX` for CL.
+/// Shift of a memory operand. `imm` is the count, or `u64::MAX` for CL.
 fn memory<W: Width, A: Address, K: Shift>(core: &mut Core, op: &Op) -> Flow {
     let count = masked::<W>(if op.imm == u64::MAX { core.regs[1] } else { op.imm });
     let flags = core.flags;
@@ -172,7 +173,7 @@ fn forms<K: Shift>(i: &Instruction, op: &mut Op) -> Handler {
     if op.imm == 0 { by_width!(w, reg_none) } else { by_width!(w, reg_imm, K) }
 }
 
-/// SHLD when `LEFT`, else SHRD. For 16-bit operands a count above 16 is undefined; hardware rotates through the
+/// SHLD if `LEFT`, else SHRD. For 16-bit operands a count above 16 is undefined; hardware rotates through the
 /// concatenation of both operands.
 #[inline(always)]
 fn double<W: Width, const LEFT: bool>(a: u64, b: u64, count: u32, f: &Flags) -> (u64, Flags) {
@@ -180,7 +181,7 @@ fn double<W: Width, const LEFT: bool>(a: u64, b: u64, count: u32, f: &Flags) -> 
         return (a, *f);
     }
     let (r, cf) = if W::BITS == 16 {
-        // 48 bits: the destination, the source, the destination again.
+        // 48 bits: the destination, the source, and the destination again.
         let wide = a << 32 | b << 16 | a;
         if LEFT {
             let r = (u128::from(wide) << count) >> 32;
@@ -196,7 +197,7 @@ fn double<W: Width, const LEFT: bool>(a: u64, b: u64, count: u32, f: &Flags) -> 
     };
     (r, Flags::result(W::sext(r), cf, top::<W>(a) != top::<W>(r)))
 }
-/// The count of a double shift: `imm`, or CL when it is `u64::MAX`.
+/// Returns the masked count of a double shift: `imm`, or CL if `imm` is `u64::MAX`.
 #[inline(always)]
 fn double_count<W: Width>(core: &Core, op: &Op) -> u32 {
     masked::<W>(if op.imm == u64::MAX { core.regs[1] } else { op.imm })
@@ -233,7 +234,7 @@ fn shrd_mem<W: Width, A: Address>(core: &mut Core, op: &Op) -> Flow {
     double_mem::<W, A, false>(core, op)
 }
 
-/// Lower.
+/// Lowers an instruction of this module, or returns `None` for any other.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     op.run = match i.mnemonic() {
         Mnemonic::Shl | Mnemonic::Sal => forms::<Shl>(i, op),

@@ -1,4 +1,4 @@
-//! The stack: PUSH, POP, LEAVE, ENTER. PUSHF, POPF and segment registers are in `system`.
+//! Stack instructions: PUSH, POP, LEAVE, ENTER. PUSHF, POPF and segment registers are in `system`.
 
 use super::width::Width;
 use crate::core::Core;
@@ -37,7 +37,7 @@ fn pop_reg<W: Width>(core: &mut Core, op: &Op) -> Flow {
     W::write(core, op.dst, v.to_u64());
     Ok(())
 }
-/// The address is computed with the incremented RSP (SDM vol. 2B, POP).
+/// POP to memory. The address is computed with the incremented RSP (SDM vol. 2B, POP).
 fn pop_mem<W: Width>(core: &mut Core, op: &Op) -> Flow {
     let sp = core.regs[RSP];
     let v = core.mem.load::<W>(sp)?;
@@ -82,7 +82,7 @@ fn enter<W: Width>(core: &mut Core, op: &Op) -> Flow {
     Ok(())
 }
 
-/// Lower.
+/// Lowers an instruction of this module, or returns `None` for any other.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     // The stack pointer is 64 bits wide; the operand is 64 bits, or 16 with a prefix.
     let small = i.stack_pointer_increment().unsigned_abs() == 2;

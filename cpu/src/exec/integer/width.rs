@@ -1,23 +1,24 @@
-//! Operand widths: how registers of 8, 16, 32 and 64 bits are read and written.
+//! Operand widths: reading and writing registers of 8, 16, 32 and 64 bits.
 
 use crate::core::Core;
 use crate::mem::Prim;
 
 /// One of the four integer widths.
 pub(crate) trait Width: Prim {
-    /// Bits.
+    /// Number of bits.
     const BITS: u32;
-    /// All ones.
+    /// Mask of the width's bits.
     const MASK: u64;
-    /// Read a register slot, zero-extended.
+    /// Reads a register slot, zero-extended.
     fn read(core: &Core, slot: u8) -> u64;
-    /// Write a register slot as x86 does: 32 bits clear the upper half, 8 and 16 leave the rest.
+    /// Writes a register slot as x86 does: a 32-bit write clears the upper half, 8-bit and 16-bit writes keep the
+    /// other bits.
     fn write(core: &mut Core, slot: u8, v: u64);
-    /// Sign-extend from this width.
+    /// Sign-extends from this width.
     fn sext(v: u64) -> u64;
-    /// Truncate.
+    /// Truncates to this width.
     fn from_u64(v: u64) -> Self;
-    /// Zero-extend.
+    /// Zero-extends to 64 bits.
     fn to_u64(self) -> u64;
 }
 

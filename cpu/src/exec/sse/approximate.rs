@@ -1,9 +1,9 @@
 //! RCPPS, RCPSS, RSQRTPS, RSQRTSS.
 //!
-//! The manual bounds the relative error by 1.5 * 2^-12 and leaves the result to the implementation; hosts differ. Here
-//! it is defined: the reciprocal, or the reciprocal square root, rounded to a significand of twelve bits, to nearest.
-//! Special cases are the manual's (SDM vol. 2B, RCPPS and RSQRTPS): denormals count as zeros, results that would be
-//! denormal are zero, and MXCSR is neither read nor written.
+//! The manual bounds the relative error by 1.5 * 2^-12 and leaves the result to the implementation, so hosts differ.
+//! Here the result is the reciprocal, or the reciprocal square root, rounded to nearest with a significand of twelve
+//! bits. Special cases follow the manual (SDM vol. 2B, RCPPS and RSQRTPS): denormals count as zeros, results that
+//! would be denormal are zero, and MXCSR is neither read nor written.
 
 use super::operand::{merge, set_xmm, usable, xmm, xmm_op};
 use crate::core::Core;
@@ -16,7 +16,7 @@ const INFINITY: u32 = 0x7f80_0000;
 const QUIET: u32 = 0x0040_0000;
 const INDEFINITE: u32 = 0xffc0_0000;
 
-/// Lower an approximation.
+/// Lowers an approximation, or returns `None` for any other instruction.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     match i.mnemonic() {
@@ -32,7 +32,8 @@ fn each(b: u128, f: impl Fn(u32) -> u32) -> u128 {
     (0..4).fold(0, |r, n| r | u128::from(f((b >> (32 * n)) as u32)) << (32 * n))
 }
 
-/// A number from a twelve-bit significand, maybe rounded up to 2^12, and the biased exponent that goes with 1.0.
+/// Assembles a number from a significand of twelve bits, or 2^12 after rounding up, and the biased exponent of its
+/// leading bit.
 fn assemble(sign: u32, significand: u64, exponent: i32) -> u32 {
     let (significand, exponent) =
         if significand >> 12 != 0 { (significand >> 1, exponent + 1) } else { (significand, exponent) };

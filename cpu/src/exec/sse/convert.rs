@@ -13,7 +13,7 @@ use iced_x86::{Instruction, Mnemonic};
 
 const LOW: u128 = u64::MAX as u128;
 
-/// Lower a conversion.
+/// Lowers a conversion, or returns `None` for any other instruction.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     macro_rules! packed {
         ($mem:ty, $host:path) => {
@@ -27,8 +27,8 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
             if wide_result { to_gpr::<$t, $f64>(i, op) } else { to_gpr::<$t, $f>(i, op) }
         };
     }
-    /// Two elements into an MMX register; the unused elements are zeroed so that they raise nothing. The transition to
-    /// MMX state happens even when #XM follows, as on hardware.
+    /// Converts two elements into an MMX register. The unused elements are zeroed so that they raise nothing. The
+    /// transition to MMX state happens even if #XM follows, as on hardware.
     macro_rules! to_mm {
         ($mem:ty, $host:path, $used:expr) => {
             if is_memory(i, 1) {
@@ -121,19 +121,19 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     }
 }
 
-/// Two signed dwords as doubles: always exact.
+/// Converts two signed dwords to doubles. The result is always exact.
 fn doubles(v: u64) -> u128 {
     let double = |n: u32| u128::from(f64::from((v >> n) as i32).to_bits());
     double(0) | double(32) << 64
 }
 
-/// From an integer to the low element.
+/// Conversion from an integer to the low element.
 trait FromInteger {
-    /// Width of the element.
+    /// Returns `a` with its low element replaced by the converted `v`.
     fn convert(core: &mut Core, a: u128, v: u64) -> Result<u128, Stop>;
 }
 
-/// CVTSI2SD from 32 bits: always exact.
+/// CVTSI2SD from 32 bits, which is always exact.
 struct Double32;
 /// CVTSI2SD from 64 bits.
 struct Double64;
@@ -151,7 +151,7 @@ impl FromInteger for Double32 {
 impl FromInteger for Double64 {
     #[inline(always)]
     fn convert(core: &mut Core, a: u128, v: u64) -> Result<u128, Stop> {
-        // The precision exception is the only one that there can be.
+        // Only the precision exception can be raised.
         if quick(core) || (v as i64).unsigned_abs() <= 1 << 53 {
             return Ok(merge::<64>(a, u128::from((v as i64 as f64).to_bits())));
         }
@@ -196,9 +196,9 @@ fn from_gpr<T: Prim, C: FromInteger>(i: &Instruction, op: &mut Op) -> Option<Kin
     Some(Kind::Straight)
 }
 
-/// From the low element to an integer.
+/// Conversion from the low element to an integer.
 trait ToInteger {
-    /// A general register's new value.
+    /// Returns the new value of the general register.
     fn convert(core: &mut Core, b: u128) -> Result<u64, Stop>;
 }
 
@@ -220,7 +220,8 @@ to_integer! {
     Nearest64Wide host::cvtsd2si64;
 }
 
-/// Truncation does not depend on the rounding mode; only the precision exception can be raised in range.
+/// Truncating conversion. It does not depend on the rounding mode, and within range raises only the precision
+/// exception.
 macro_rules! truncate {
     ($($name:ident $t:ty, $f:ty, $int:ty, $uint:ty, $limit:literal, $host:path;)*) => {$(
         struct $name;

@@ -1,4 +1,4 @@
-//! Instructions that insert or extract one element, PTEST, and the rest of what crosses between register files.
+//! Insertion and extraction of single elements, PTEST, and other transfers between register files.
 
 use super::lanes::element;
 use super::operand::{
@@ -13,7 +13,7 @@ use crate::op::{Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};
 
-/// Lower an instruction of this file.
+/// Lowers an instruction of this module, or returns `None` for any other.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let mmx = i.op_register(0).is_mm() || i.op_register(1).is_mm();
     let (store, from_memory) = (is_memory(i, 0), is_memory(i, 1));

@@ -1,11 +1,12 @@
 //! Floating-point arithmetic under the guest's MXCSR: exceptions, and the quick path.
 //!
-//! The host's instruction computes the result and the flags that it raises with all exceptions masked. [`settle`] then
-//! does what hardware does with them (SDM vol. 1, 11.5): flags become sticky, or #XM is raised and nothing is stored.
+//! The host's instruction computes the result and the flags that it raises, with all exceptions masked. [`settle`]
+//! then handles these flags as hardware does (SDM vol. 1, 11.5): they become sticky, or #XM is raised and nothing is
+//! stored.
 //!
-//! The quick path: when MXCSR has its default control bits and the precision flag is sticky already, an operation on
-//! ordinary numbers with an ordinary result can change nothing but its destination, and the host's own control bits are
-//! the guest's. It is then one host instruction between a few comparisons.
+//! The quick path: if MXCSR has its default control bits and the precision flag is already sticky, an operation on
+//! ordinary numbers with an ordinary result changes only its destination, and the host's own control bits equal the
+//! guest's. The operation is then one host instruction and a few comparisons.
 
 use super::precision::Shape;
 use crate::core::{Core, cr4};
@@ -22,20 +23,20 @@ pub(super) const PE: u32 = 1 << 5;
 const FLAGS: u32 = 0x3f;
 /// Denormals are zeros.
 pub(super) const DAZ: u32 = 1 << 6;
-/// Exceptions found before anything is computed.
+/// Exceptions that are detected before the computation.
 const PRE: u32 = IE | DE | ZE;
 /// Overflow and underflow masks, and flush-to-zero.
 const OM: u32 = 1 << 10;
 const UM: u32 = 1 << 11;
 const FZ: u32 = 1 << 15;
 
-/// Whether the quick path may be taken for ordinary operands.
+/// True if the quick path may be taken for ordinary operands.
 #[inline(always)]
 pub(super) fn quick(core: &Core) -> bool {
     core.fpu.mxcsr | 0x1f == 0x1fbf
 }
 
-/// Run a host operation under the guest's MXCSR, one that neither overflows nor underflows.
+/// Runs a host operation that can neither overflow nor underflow under the guest's MXCSR.
 #[inline(always)]
 pub(super) fn run<R>(core: &mut Core, f: impl Fn(u32) -> (R, u32)) -> Result<R, Stop> {
     let guest = core.fpu.mxcsr;
@@ -44,7 +45,7 @@ pub(super) fn run<R>(core: &mut Core, f: impl Fn(u32) -> (R, u32)) -> Result<R, 
     Ok(r)
 }
 
-/// Run a host operation on `a` and `b` under the guest's MXCSR; `shape` says what it does.
+/// Runs a host operation on `a` and `b` under the guest's MXCSR. `shape` describes the operation.
 #[inline]
 pub(super) fn run_shaped(
     core: &mut Core,
@@ -60,8 +61,8 @@ pub(super) fn run_shaped(
         settle(core, status & FLAGS)?;
         return Ok(r);
     }
-    // With underflow unmasked, FTZ has no effect, and a tiny result counts even when it is exact. Under FTZ hardware
-    // finds exactly the tiny results, so a second run with it tells.
+    // With underflow unmasked, FTZ has no effect, and a tiny result counts even if it is exact. Under FTZ, hardware
+    // raises UE for exactly the tiny results, so a second run with FTZ detects them.
     let ignored = if guest & UM == 0 { FZ } else { 0 };
     let (r, status) = f(control & !ignored, a, b);
     let mut raised = status & FLAGS;
@@ -75,8 +76,8 @@ pub(super) fn run_shaped(
     Ok(r)
 }
 
-/// Make flags sticky, or raise #XM for those that are unmasked. An unmasked exception found before the computation
-/// keeps those that follow from it from being found.
+/// Makes flags sticky, or raises #XM for the unmasked ones. An unmasked exception detected before the computation
+/// suppresses the flags that the computation would raise.
 #[inline(always)]
 pub(super) fn settle(core: &mut Core, raised: u32) -> Result<(), Stop> {
     let unmasked = raised & !(core.fpu.mxcsr >> 7);
@@ -92,17 +93,18 @@ fn unmasked_exception(core: &mut Core, raised: u32, unmasked: u32) -> Stop {
     core.fpu.mxcsr |= if unmasked & PRE != 0 { raised & PRE } else { raised };
     if core.cr4 & cr4::OSXMMEXCPT != 0 { core.raise(vector::XM) } else { core.ud() }
 }
-/// A format of SSE floating point, as its bits.
+/// Bits of a number in an SSE floating-point format.
 pub(super) trait Format: Copy {
-    /// Neither zero nor denormal nor infinite nor NaN.
+    /// True if the number is neither zero nor denormal nor infinite nor NaN.
     fn normal(self) -> bool;
-    /// Zero, or normal.
+    /// True if the number is zero or normal.
     fn ordinary(self) -> bool;
-    /// Larger than the least normal number, and finite: no underflow was near.
+    /// True if the number is finite and its magnitude is at least twice the least normal number, so that no underflow
+    /// was near.
     fn safe(self) -> bool;
-    /// Either zero.
+    /// True for zeros of both signs.
     fn zero(self) -> bool;
-    /// Not NaN and not denormal.
+    /// True if the number is neither NaN nor denormal.
     fn comparable(self) -> bool;
 }
 
@@ -135,7 +137,7 @@ macro_rules! format {
 format!(u32, 23, 0xff);
 format!(u64, 52, 0x7ff);
 
-/// The four operations, for choosing a quick path.
+/// Operations of the quick path. Each returns `None` if the operands or the result require the host's instruction.
 pub(super) mod quickly {
     use super::Format;
 
@@ -144,7 +146,7 @@ pub(super) mod quickly {
             #[inline(always)]
             pub(in super::super) fn $add(a: $t, b: $t) -> Option<$t> {
                 let r = (<$f>::from_bits(a) + <$f>::from_bits(b)).to_bits();
-                // Sums that are small are exact; a denormal one raises nothing.
+                // Small sums are exact, so a denormal sum raises nothing.
                 (a.ordinary() && b.ordinary() && (r.ordinary())).then_some(r)
             }
             #[inline(always)]
@@ -189,7 +191,8 @@ pub(super) mod quickly {
 mod tests {
     use super::*;
 
-    /// Zeros, least and greatest of everything, NaNs, and numbers whose sums and products are near the limits.
+    /// Zeros, the least and greatest number of each class, NaNs, and numbers whose sums and products are near the
+    /// limits.
     fn doubles() -> Vec<u64> {
         let magnitudes = [
             0,
@@ -244,8 +247,8 @@ mod tests {
         magnitudes.into_iter().flat_map(|m| [m, m | 1 << 31]).collect()
     }
 
-    /// Under the only MXCSR that the quick path is taken with, whatever it accepts the host computes alike, and raises
-    /// at most the precision flag, which is set already.
+    /// Under the MXCSR of the quick path, every accepted result equals the host's, and the host raises at most the
+    /// precision flag, which is already set.
     #[test]
     fn the_quick_path_is_the_hosts_arithmetic() {
         macro_rules! agree {

@@ -1,6 +1,6 @@
 //! SSE3's horizontal and alternating arithmetic and SSE4.1's dot products, composed of SSE and SSE2 arithmetic.
 //!
-//! Elements that a step does not use are zero in it: zeros raise nothing.
+//! Elements that a step does not use are set to zero, because operations on zeros raise nothing.
 
 use super::float;
 use super::operand::{set_xmm, usable, xmm, xmm_op};
@@ -20,10 +20,10 @@ const SINGLE_SUMS: Shape = Shape::all(Step::Add, 4, false);
 const DOUBLE_PRODUCTS: Shape = Shape::all(Step::Mul, 2, true);
 const DOUBLE_SUMS: Shape = Shape::all(Step::Add, 2, true);
 
-/// An operation of the host's on two vectors.
+/// A host operation on two vectors: MXCSR, operands, and the result with its flags.
 type Packed = fn(u32, u128, u128) -> (u128, u32);
 
-/// Lower an instruction of this file.
+/// Lowers an instruction of this module, or returns `None` for any other.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     match i.mnemonic() {
@@ -41,7 +41,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     }
 }
 
-/// One operation on the elements of `first`, the even ones, another on the rest.
+/// Applies one operation to the even elements (mask `first`) and another to the odd ones.
 fn alternate(
     core: &mut Core,
     a: u128,
@@ -69,16 +69,16 @@ fn doubles(core: &mut Core, a: u128, b: u128, step: Step, f: Packed) -> Result<u
     float::run_shaped(core, Shape::all(step, 2, true), even, odd, f)
 }
 
-/// All bits of those of `n` elements whose bit of `chosen` is set.
+/// Returns a mask with all bits of those of `n` elements whose bit in `chosen` is set.
 fn mask(chosen: u64, n: u32) -> u128 {
     let width = 128 / n;
     let one = u128::MAX >> (128 - width);
     (0..n).filter(|k| chosen >> k & 1 != 0).fold(0, |m, k| m | one << (k * width))
 }
 
-/// DPPS: products of the elements chosen by bits 4-7, summed in pairs and the pairs summed, into those chosen by bits
-/// 0-3. Exceptions are those of each step in turn (SDM vol. 2A, DPPS). Each result element starts its sum from its own
-/// place, which shows in the NaN that it gives when there are several.
+/// DPPS: sums the products of the elements chosen by bits 4-7, in pairs and then the pairs, into the elements chosen
+/// by bits 0-3. Exceptions are those of each step in turn (SDM vol. 2A, DPPS). Each result element starts its sum at
+/// its own position, which decides the resulting NaN when several operands are NaNs.
 fn dot_singles(core: &mut Core, a: u128, b: u128, imm: u64) -> Result<u128, Stop> {
     let used = mask(imm >> 4, 4);
     let product = float::run_shaped(core, SINGLE_PRODUCTS, a & used, b & used, host::mulps)? & used;
@@ -89,7 +89,7 @@ fn dot_singles(core: &mut Core, a: u128, b: u128, imm: u64) -> Result<u128, Stop
     Ok(sum & mask(imm, 4))
 }
 
-/// DPPD: as `dot_singles`, by bits 4-5 and 0-1.
+/// DPPD: as [`dot_singles`], with bits 4-5 and 0-1.
 fn dot_doubles(core: &mut Core, a: u128, b: u128, imm: u64) -> Result<u128, Stop> {
     let used = mask(imm >> 4, 2);
     let product = float::run_shaped(core, DOUBLE_PRODUCTS, a & used, b & used, host::mulpd)? & used;

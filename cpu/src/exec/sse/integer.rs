@@ -1,4 +1,4 @@
-//! Packed integer instructions, MMX and XMM forms: which function of [`super::lanes`] and [`super::shuffle`] each is.
+//! Packed integer instructions in MMX and XMM forms, mapped to functions of [`super::lanes`] and [`super::shuffle`].
 
 use super::operand::{
     enter_mmx, handler, mm, mm_op, mmx_usable, set_mm, set_xmm, to_gpr, usable, xmm, xmm_op,
@@ -10,10 +10,10 @@ use crate::op::{Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};
 
-/// Lower a packed integer instruction.
+/// Lowers a packed integer instruction, or returns `None` for any other.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let mmx = i.op_register(0).is_mm() || i.op_register(1).is_mm();
-    /// Element-wise: the MMX form is the low half.
+    /// Element-wise operation. The MMX form uses the low half.
     macro_rules! both {
         ($f:path) => {
             if mmx {
@@ -23,7 +23,8 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
             }
         };
     }
-    /// The MMX form works on both operands as halves of one value, and its low half is the result.
+    /// Operation that crosses operands. The MMX form joins both operands as halves of one value; the low half is its
+    /// result.
     macro_rules! joined {
         ($f:path) => {
             if mmx {
@@ -51,7 +52,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
             }
         };
     }
-    /// Counts are an immediate or the low 64 bits of the source.
+    /// Shift. The count is an immediate or the low 64 bits of the source.
     macro_rules! shift {
         ($f:path) => {
             match (is_immediate(i, 1), mmx) {

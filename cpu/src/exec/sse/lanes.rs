@@ -1,21 +1,21 @@
-//! Packed integer arithmetic on values. What SSE2 has comes from [`crate::host_fp::packed`]; this adds the later
-//! instructions. MMX forms are the low halves of these.
+//! Packed integer arithmetic on values. The instructions of SSE2 come from [`crate::host_fp::packed`]; this module
+//! adds the later ones. MMX forms are the low halves of these.
 
 pub(super) use crate::host_fp::packed::*;
 
-/// PSLLDQ: whole bytes, zero from sixteen on.
+/// PSLLDQ: shifts left by whole bytes. Counts from sixteen on give zero.
 #[inline(always)]
 pub(super) fn shl_bytes(a: u128, count: u64) -> u128 {
     if count > 15 { 0 } else { a << (8 * count) }
 }
 
-/// PSRLDQ.
+/// PSRLDQ: shifts right by whole bytes. Counts from sixteen on give zero.
 #[inline(always)]
 pub(super) fn shr_bytes(a: u128, count: u64) -> u128 {
     if count > 15 { 0 } else { a >> (8 * count) }
 }
 
-/// Element-wise, by a function of two elements.
+/// Defines element-wise operations by a function of two elements.
 macro_rules! elementwise {
     ($($(#[$doc:meta])* $name:ident $t:ty, $n:literal, |$a:ident, $b:ident| $body:expr;)*) => {$(
         $(#[$doc])*
@@ -90,13 +90,13 @@ pub(super) fn packus32(a: u128, b: u128) -> u128 {
     pack(a) | pack(b) << 64
 }
 
-/// Element `n` of `x`, of `BITS` bits.
+/// Returns element `n` of `x`, with elements of `BITS` bits.
 #[inline(always)]
 pub(super) fn element<const BITS: u32>(x: u128, n: u32) -> u128 {
     (x >> (n * BITS)) & ((1 << BITS) - 1)
 }
 
-/// Neighbours combined: the elements of `x`, then those of `y`, `BITS` each, 128 bits in all.
+/// Combines neighbouring elements, first of `x`, then of `y`. Elements have `BITS` bits; the result has 128.
 fn horizontal<const BITS: u32>(x: u128, y: u128, f: impl Fn(u128, u128) -> u128) -> u128 {
     let half = 64 / BITS;
     let mask = (1u128 << BITS) - 1;
@@ -147,7 +147,7 @@ pub(super) fn mpsad8(a: u128, b: u128, imm: u64) -> u128 {
     })
 }
 
-/// PHMINPOSUW: the least word and its place.
+/// PHMINPOSUW: the least word and its index.
 pub(super) fn minpos16(b: u128) -> u128 {
     let (place, least) =
         (0..8u32).map(|n| (n, element::<16>(b, n))).min_by_key(|&(_, v)| v).unwrap_or((0, 0));

@@ -1,16 +1,19 @@
 //! MMX and SSE to SSE4.2, in their legacy encodings: lowering, and the map of the folder.
 //!
-//! - `operand`: may SSE be used now, operands, the shapes that most instructions share
+//! - `operand`: checks that SSE can be used, operands, and the shapes that most instructions share
 //! - `moves`, `element`: moves of all kinds; single elements; PTEST
 //! - `integer`, with the pure functions in `lanes` and `shuffle`: packed integers, logic, shuffles
-//! - `float`, `precision`: the guest's MXCSR, exceptions, the quick path; `arith`, `compare`, `convert`: what uses it
-//! - `round`, `horizontal`, `approximate`, `strings`: what is not in SSE2, and is composed or computed
+//! - `float`, `precision`: the guest's MXCSR, exceptions, the quick path; `arith`, `compare`, `convert`: instructions
+//!   that use it
+//! - `round`, `horizontal`, `approximate`, `strings`: later instructions than SSE2, and approximations, composed or
+//!   computed here
 //! - `state`: MXCSR, FXSAVE, FXRSTOR, EMMS, fences and hints
 //!
 //! Not here: CRC32 and POPCNT (integer instructions), x87.
 //!
-//! **Invariants.** Floating-point results and MXCSR flags are the host hardware's own (see [`crate::host_fp`]), except
-//! where a module says that it computes them. An instruction that raises #XM changes MXCSR's flags and nothing else.
+//! **Invariants.** Floating-point results and MXCSR flags are those of the host hardware (see [`crate::host_fp`]),
+//! except where a module states that it computes them. An instruction that raises #XM changes MXCSR's flags and
+//! nothing else.
 
 mod approximate;
 mod arith;
@@ -32,7 +35,7 @@ mod strings;
 use crate::op::{Kind, Op};
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
-/// Lower an instruction of this family.
+/// Lowers an MMX or SSE instruction, or returns `None` for any other.
 pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let mut candidate = *op;
     if matches!(i.mnemonic(), Mnemonic::Maskmovdqu | Mnemonic::Maskmovq) {
@@ -58,7 +61,7 @@ pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     Some(kind)
 }
 
-/// Register numbers of the first two operands, and the immediate.
+/// Fills in the register numbers of the first two operands, and the immediate.
 fn operands(i: &Instruction, op: &mut Op) {
     if i.op_kind(0) == OpKind::Register {
         op.dst = i.op_register(0).number() as u8;

@@ -12,7 +12,7 @@ use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 const LOW: u128 = u64::MAX as u128;
 
-/// Lower a move.
+/// Lowers a move, or returns `None` for any other instruction.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let (to_memory, from_memory) = (is_memory(i, 0), is_memory(i, 1));
     let near = is_near(op);
@@ -114,7 +114,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     }
 }
 
-/// MOVD and MOVQ: between XMM or MMX registers, memory and general registers. A REX.W prefix makes either MOVQ.
+/// Lowers MOVD and MOVQ between XMM or MMX registers, memory and general registers. A REX.W prefix makes both MOVQ.
 fn lower_movq(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let wide = i.mnemonic() == Mnemonic::Movq;
     let mmx = i.op_register(0).is_mm() || i.op_register(1).is_mm();
@@ -251,8 +251,8 @@ fn store_gpr<T: Prim>(core: &mut Core, op: &Op) -> Flow {
     core.mem.store(va, v)
 }
 
-/// MASKMOVDQU and MASKMOVQ: the bytes whose mask byte has its top bit set. Whether an empty mask may fault is left to
-/// the implementation; here it does not.
+/// MASKMOVDQU and MASKMOVQ: stores the bytes whose mask byte has its top bit set. Faults for an empty mask are
+/// implementation-defined; here it does not fault.
 fn store_masked(core: &mut Core, op: &Op, v: u128, mask: u128) -> Flow {
     let va = op.ea(core);
     let chosen = |n: u64| mask >> (8 * n + 7) & 1 != 0;
@@ -265,7 +265,7 @@ fn store_masked(core: &mut Core, op: &Op, v: u128, mask: u128) -> Flow {
     Ok(())
 }
 
-/// The implied memory operand of MASKMOVDQU and MASKMOVQ: DS:RDI, or what prefixes make of it.
+/// Fills in the implied memory operand of MASKMOVDQU and MASKMOVQ: DS:RDI, as modified by prefixes.
 pub(super) fn masked_operand(i: &Instruction, op: &mut Op) {
     op.base = gpr(Register::RDI);
     op.index = slot::ZERO;

@@ -1,4 +1,4 @@
-//! Whether SSE and MMX may be used now, where operands come from, and the shapes that most instructions share.
+//! Checks that SSE and MMX can be used, operand access, and the shapes that most instructions share.
 
 use crate::core::{Core, cr0, cr4};
 use crate::mem::Prim;
@@ -10,7 +10,7 @@ const ES: u16 = 0x80;
 /// x87 status word: TOP.
 const TOP: u16 = 0x3800;
 
-/// #UD and #NM of SSE instructions (SDM vol. 3A, 14.1 and table 2-2).
+/// Checks for #UD and #NM of SSE instructions (SDM vol. 3A, 14.1 and table 2-2).
 #[inline(always)]
 pub(super) fn usable(core: &mut Core) -> Flow {
     if core.cr0 & (cr0::EM | cr0::TS) | (!core.cr4 & cr4::OSFXSR) == 0 { Ok(()) } else { Err(unusable(core)) }
@@ -22,7 +22,7 @@ fn unusable(core: &mut Core) -> Stop {
     if core.cr0 & cr0::EM != 0 || core.cr4 & cr4::OSFXSR == 0 { core.ud() } else { core.raise(vector::NM) }
 }
 
-/// #UD, #NM and #MF of MMX instructions (SDM vol. 3A, 12.1 and 12.5).
+/// Checks for #UD, #NM and #MF of MMX instructions (SDM vol. 3A, 12.1 and 12.5).
 #[inline(always)]
 pub(super) fn mmx_usable(core: &mut Core) -> Flow {
     if core.cr0 & (cr0::EM | cr0::TS) == 0 && core.fpu.fsw & ES == 0 {
@@ -42,46 +42,46 @@ fn mmx_unusable(core: &mut Core) -> Stop {
     }
 }
 
-/// What every MMX instruction does to the x87 state (SDM vol. 3A, table 12-1).
+/// Applies the effect of every MMX instruction on the x87 state (SDM vol. 3A, table 12-1).
 #[inline(always)]
 pub(super) fn enter_mmx(core: &mut Core) {
     core.fpu.fsw &= !TOP;
     core.fpu.ftw = 0xff;
 }
 
-/// An XMM register.
+/// Returns an XMM register.
 #[inline(always)]
 pub(super) fn xmm(core: &Core, n: u8) -> u128 {
     core.fpu.xmm[(n & 15) as usize]
 }
 
-/// Replace an XMM register.
+/// Replaces an XMM register.
 #[inline(always)]
 pub(super) fn set_xmm(core: &mut Core, n: u8, v: u128) {
     core.fpu.xmm[(n & 15) as usize] = v;
 }
 
-/// An MMX register.
+/// Returns an MMX register.
 #[inline(always)]
 pub(super) fn mm(core: &Core, n: u8) -> u64 {
     core.fpu.r[(n & 7) as usize].0
 }
 
-/// Replace an MMX register and enter the MMX state.
+/// Replaces an MMX register and enters the MMX state.
 #[inline(always)]
 pub(super) fn set_mm(core: &mut Core, n: u8, v: u64) {
     enter_mmx(core);
     core.fpu.r[(n & 7) as usize] = (v, 0xffff);
 }
 
-/// The low `BITS` bits of `old` replaced by those of `new`.
+/// Returns `old` with its low `BITS` bits replaced by those of `new`.
 #[inline(always)]
 pub(super) fn merge<const BITS: u32>(old: u128, new: u128) -> u128 {
     let mask = (1u128 << BITS) - 1;
     old & !mask | new & mask
 }
 
-/// Load a memory operand, zero-extended. One of sixteen bytes must be aligned.
+/// Loads a memory operand, zero-extended. A sixteen-byte operand must be aligned.
 #[inline(always)]
 pub(super) fn load<T: Prim>(core: &mut Core, op: &Op) -> Result<u128, Stop> {
     let va = op.ea(core);
@@ -91,14 +91,14 @@ pub(super) fn load<T: Prim>(core: &mut Core, op: &Op) -> Result<u128, Stop> {
     Ok(core.mem.load::<T>(va)?.widen())
 }
 
-/// Load sixteen bytes that need not be aligned.
+/// Loads sixteen bytes that need not be aligned.
 #[inline(always)]
 pub(super) fn load_unaligned(core: &mut Core, op: &Op) -> Result<u128, Stop> {
     let va = op.ea(core);
     core.mem.load::<u128>(va)
 }
 
-/// `xmm, xmm/mem`: the first operand becomes the body's value. `$mem` is the memory operand's width.
+/// `xmm, xmm/mem`: sets the first operand to the body's value. `$mem` is the type of the memory operand.
 macro_rules! xmm_op {
     ($i:expr, $op:expr, $mem:ty, |$core:ident, $o:ident, $a:ident, $b:ident| $body:expr) => {{
         #[allow(unused_variables)]
@@ -148,7 +148,8 @@ macro_rules! mm_op {
     }};
 }
 
-/// `r32/r64, xmm` or `r32/r64, mm`: a general register becomes the body's value (a 32-bit one is zero-extended anyway).
+/// `r32/r64, xmm` or `r32/r64, mm`: sets a general register to the body's value. A 32-bit write is zero-extended
+/// anyway.
 macro_rules! to_gpr {
     ($op:expr, xmm, |$o:ident, $b:ident| $body:expr) => {{
         #[allow(unused_variables)]
@@ -175,7 +176,7 @@ macro_rules! to_gpr {
     }};
 }
 
-/// A handler given by its body.
+/// Sets a handler that is given by its body.
 macro_rules! handler {
     ($op:expr, |$core:ident, $o:ident| $body:expr) => {{
         #[allow(unused_variables)]

@@ -1,8 +1,9 @@
 //! The precision flag of operations that overflow or underflow unmasked.
 //!
-//! Masked, such a result is inexact by being cut to the format's range. Unmasked, hardware asks whether the result was
-//! inexact when rounded to the format's precision with an unbounded exponent (SDM vol. 1, 4.9.1.4-6). x87 arithmetic
-//! with reduced precision control answers just that: its exponents reach far enough.
+//! If the exception is masked, the result is inexact when it is cut to the format's range. If it is unmasked,
+//! hardware sets PE if rounding to the format's precision with an unbounded exponent was inexact (SDM vol. 1,
+//! 4.9.1.4-6). x87 arithmetic with reduced precision control computes exactly this, because its exponent range is
+//! large enough.
 
 use crate::host_fp::{sse, x87};
 
@@ -18,27 +19,27 @@ pub(super) enum Step {
     Sub,
     Mul,
     Div,
-    /// From double to single precision.
+    /// Conversion from double to single precision.
     Narrow,
 }
 
-/// Which of a packed operation's elements are what.
+/// Description of a packed operation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
-    /// The operation on even elements, and on odd ones.
+    /// Operation on even elements, and on odd elements.
     pub steps: [Step; 2],
-    /// Elements.
+    /// Number of elements.
     pub count: u32,
-    /// Double precision; single otherwise.
+    /// True for double precision, false for single precision.
     pub double: bool,
 }
 
 impl Shape {
-    /// The same operation on `count` elements.
+    /// Returns the shape of the same operation on `count` elements.
     pub(super) const fn all(step: Step, count: u32, double: bool) -> Shape {
         Shape { steps: [step; 2], count, double }
     }
-    /// PE, if the operation on `a` and `b` raises it under `mxcsr` and its masks.
+    /// Returns PE if the operation on `a` and `b` raises it under `mxcsr` and its masks, else 0.
     pub(super) fn precision(&self, mxcsr: u32, a: u128, b: u128) -> u32 {
         let width = if self.double { 64 } else { 32 };
         let mask = u128::MAX >> (128 - width);
@@ -52,7 +53,7 @@ impl Shape {
 
     fn element(&self, step: Step, mxcsr: u32, a: u128, b: u128) -> u32 {
         let narrow = step == Step::Narrow;
-        // A conversion has one operand, the second; adding zero rounds it.
+        // A conversion has one operand, the second. Adding zero rounds it.
         let (x, y) = if narrow {
             (self.extended(mxcsr, b), (0, 0))
         } else {
@@ -88,7 +89,7 @@ impl Shape {
         scalar(mxcsr & !0x3f, a, b).1 & PE
     }
 
-    /// An operand in the extended format, denormals as MXCSR wants them.
+    /// Returns an operand in the extended format, with denormals treated as MXCSR demands.
     fn extended(&self, mxcsr: u32, v: u128) -> x87::Extended {
         let exponent = if self.double { 0x7ff << 52 } else { 0xff << 23 };
         let v = if mxcsr & DAZ != 0 && v & exponent == 0 { 0 } else { v };

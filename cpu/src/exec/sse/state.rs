@@ -9,14 +9,14 @@ use iced_x86::{Instruction, Mnemonic};
 
 use crate::state::MXCSR_MASK;
 
-/// Bytes of the FXSAVE area (SDM vol. 1, 10.5.1).
+/// Size of the FXSAVE area in bytes (SDM vol. 1, 10.5.1).
 const AREA: u64 = 512;
-/// Where ST0 is; sixteen bytes each.
+/// Offset of ST0. Each x87 register takes sixteen bytes.
 const ST: u64 = 32;
-/// Where XMM0 is.
+/// Offset of XMM0.
 const XMM: u64 = 160;
 
-/// Lower an instruction of this file.
+/// Lowers an instruction of this module, or returns `None` for any other.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     match i.mnemonic() {
@@ -58,7 +58,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     }
 }
 
-/// The area's address, when it may be used at all.
+/// Returns the area's address, after the checks for #NM and alignment.
 fn area(core: &mut Core, op: &Op) -> Result<u64, Stop> {
     if core.cr0 & (cr0::EM | cr0::TS) != 0 {
         return Err(core.raise(vector::NM));
@@ -71,7 +71,8 @@ fn area(core: &mut Core, op: &Op) -> Result<u64, Stop> {
     }
 }
 
-/// FXSAVE and FXSAVE64. Selectors of the last x87 instruction are not kept (CPUID.7:EBX[13]) and are stored as zero.
+/// FXSAVE and FXSAVE64. The selectors of the last x87 instruction are not kept (CPUID.7:EBX[13]) and are stored as
+/// zero.
 fn save(core: &mut Core, op: &Op, wide: bool) -> Flow {
     let va = area(core, op)?;
     core.mem.probe_write(va, AREA)?;
@@ -96,13 +97,13 @@ fn save(core: &mut Core, op: &Op, wide: bool) -> Flow {
     Ok(())
 }
 
-/// The status word as it is after loading it: ES and B say whether an unmasked exception is pending.
+/// Returns the status word after it is loaded: ES and B are set if an unmasked exception is pending.
 fn status(fsw: u16, fcw: u16) -> u16 {
     let pending = fsw & !fcw & 0x3f != 0;
     fsw & 0x7f7f | if pending { 0x8080 } else { 0 }
 }
 
-/// FXRSTOR and FXRSTOR64. The instruction pointer becomes canonical, as 48-bit linear addresses are.
+/// FXRSTOR and FXRSTOR64. The instruction pointer is made canonical, like 48-bit linear addresses.
 fn restore(core: &mut Core, op: &Op, wide: bool) -> Flow {
     let va = area(core, op)?;
     core.mem.probe_read(va)?;

@@ -8,21 +8,21 @@ use crate::op::{Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};
 
-/// Slots of RAX, RCX and RDX.
+/// Register slots of RAX, RCX and RDX.
 const RAX: usize = 0;
 const RCX: usize = 1;
 const RDX: usize = 2;
 
-/// How long the strings are.
+/// Source of the string lengths.
 trait Lengths {
-    /// Valid elements of the first and the second operand; `n` is how many fit.
+    /// Returns the numbers of valid elements of the first and the second operand.
     fn of(core: &Core, a: &Elements, b: &Elements) -> (usize, usize);
 }
-/// Up to the first zero element.
+/// Implicit lengths: up to the first zero element.
 struct Implicit;
-/// In EAX and EDX.
+/// Explicit lengths in EAX and EDX.
 struct Explicit32;
-/// In RAX and RDX.
+/// Explicit lengths in RAX and RDX.
 struct Explicit64;
 
 impl Lengths for Implicit {
@@ -43,7 +43,7 @@ impl Lengths for Explicit64 {
     }
 }
 
-/// Lower a string compare.
+/// Lowers a string compare, or returns `None` for any other instruction.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     let memory = is_memory(i, 1);
@@ -98,14 +98,14 @@ fn mask<L: Lengths, const MEMORY: bool>(core: &mut Core, op: &Op) -> Flow {
     Ok(())
 }
 
-/// One operand taken apart.
+/// Elements of an operand.
 struct Elements {
     v: [i32; 16],
     n: usize,
 }
 
 impl Elements {
-    /// Format in bits 0-1 of the immediate: words or bytes, signed or not.
+    /// Splits an operand by the format in bits 0-1 of the immediate: words or bytes, signed or not.
     fn new(x: u128, imm: u64) -> Elements {
         let mut v = [0; 16];
         let n = if imm & 1 != 0 { 8 } else { 16 };
@@ -124,7 +124,7 @@ impl Elements {
     }
 }
 
-/// `IntRes2`, how many elements there are, and the flags.
+/// `IntRes2` of the manual, the number of elements, and the flags.
 struct Found {
     bits: u32,
     n: usize,
@@ -137,21 +137,21 @@ fn compare<L: Lengths>(core: &Core, a: u128, b: u128, imm: u64) -> Found {
     aggregate(&a, &b, lengths, imm)
 }
 
-/// Everything after the lengths are known: bits 2-5 of the immediate.
+/// Computes the result from the valid lengths, by bits 2-5 of the immediate.
 fn aggregate(a: &Elements, b: &Elements, (a_len, b_len): (usize, usize), imm: u64) -> Found {
     let n = a.n;
     let (a_valid, b_valid) = (&a.v[..a_len], &b.v[..b_len]);
     let holds = |j: usize| match imm >> 2 & 3 {
         // Equal any.
         0 => j < b_len && a_valid.contains(&b.v[j]),
-        // Ranges: pairs of bounds; half a pair at the end counts for nothing.
+        // Ranges: pairs of bounds. An incomplete pair at the end is ignored.
         1 => j < b_len && a_valid.chunks_exact(2).any(|r| r[0] <= b.v[j] && b.v[j] <= r[1]),
-        // Equal each: beyond both ends is equal.
+        // Equal each: elements beyond both ends are equal.
         2 => match (j < a_len, j < b_len) {
             (true, true) => a.v[j] == b.v[j],
             (x, y) => x == y,
         },
-        // Equal ordered: the first operand found at `j`, as far as the register goes.
+        // Equal ordered: the first operand occurs at `j`, up to the end of the register.
         _ => a_valid.iter().zip(j..n).all(|(e, at)| b_valid.get(at) == Some(e)),
     };
     let all = (1u32 << n) - 1;
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn the_four_ways_to_compare() {
-        // CF: something found; ZF, SF: the second, the first operand ends; OF: found in the first place.
+        // CF: a match exists. ZF, SF: the second or the first operand ends. OF: the first element matches.
         let ends = bits::ZF | bits::SF;
         assert_eq!(found(text("ei"), text("everett"), 0), (0b10101, ends | bits::CF | bits::OF));
         assert_eq!(found(text("azAZ"), text("a-Z9z"), RANGES), (0b10101, ends | bits::CF | bits::OF));

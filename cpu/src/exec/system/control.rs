@@ -12,14 +12,14 @@ use iced_x86::{Code, Instruction, Mnemonic, Register};
 
 /// CR0.ET, which is always set.
 const CR0_ET: u64 = 1 << 4;
-/// The bits that CR0 has. Others in the low half are ignored.
+/// Bits that CR0 has. Other bits of the low half are ignored.
 const CR0_KNOWN: u64 =
     cr0::PE | cr0::MP | cr0::EM | cr0::TS | cr0::NE | cr0::WP | cr0::AM | cr0::NW | cr0::CD | cr0::PG;
-/// CR4.PSE: large pages outside of long mode; nothing here depends on it.
+/// CR4.PSE: large pages outside of long mode. It has no effect here.
 const CR4_PSE: u64 = 1 << 4;
-/// CR4.PCE: RDPMC in ring 3. There are no counters, but the bit exists.
+/// CR4.PCE: RDPMC in ring 3. The model has no counters, but the bit exists.
 const CR4_PCE: u64 = 1 << 8;
-/// The bits that CR4 has in this model. Others raise #GP.
+/// Bits that CR4 has in this model. Other bits raise #GP.
 const CR4_KNOWN: u64 = cr4::TSD
     | cr4::DE
     | CR4_PSE
@@ -31,7 +31,7 @@ const CR4_KNOWN: u64 = cr4::TSD
     | cr4::UMIP
     | cr4::SMEP
     | cr4::SMAP;
-/// The local APIC's task priority register, from its base.
+/// Offset of the task priority register from the local APIC's base.
 const APIC_TPR: u64 = 0x80;
 const APIC_BASE_ADDRESS: u64 = !0xfff;
 
@@ -94,7 +94,7 @@ fn read_cr4(core: &mut Core, op: &Op) -> Flow {
     read(core, op, core.cr4)
 }
 
-/// CR8 is the upper half of the local APIC's task priority: a device's register.
+/// MOV from CR8. CR8 is the upper half of the local APIC's task priority register, so it is read from that device.
 fn read_cr8(core: &mut Core, op: &Op) -> Flow {
     ring0(core)?;
     let gpa = (core.msrs.apic_base & APIC_BASE_ADDRESS) | APIC_TPR;
@@ -117,7 +117,7 @@ fn write_cr8(core: &mut Core, op: &Op) -> Flow {
 fn write_cr0(core: &mut Core, op: &Op) -> Flow {
     ring0(core)?;
     let v = core.regs[(op.src & 15) as usize];
-    // Leaving paging or protection is impossible from 64-bit code.
+    // 64-bit code cannot leave paging or protected mode.
     let impossible = v & (cr0::PE | cr0::PG) != cr0::PE | cr0::PG;
     if v >> 32 != 0 || impossible || (v & cr0::NW != 0 && v & cr0::CD == 0) {
         return Err(core.gp());
@@ -149,7 +149,7 @@ fn write_cr3(core: &mut Core, op: &Op) -> Flow {
     if v >> PHYSICAL_BITS != 0 {
         return Err(core.gp());
     }
-    // Writing the same value flushes a TLB. The MMU is coherent, so there is nothing to flush.
+    // On hardware, writing the same value flushes the TLB. This MMU is coherent, so no flush is needed.
     if v != core.cr3 {
         core.cr3 = v;
         core.mem.set_root(v);

@@ -53,7 +53,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     }
 }
 
-/// What both directions check. DR4 and DR5 are DR6 and DR7 unless CR4.DE is set.
+/// Performs the checks common to reads and writes. DR4 and DR5 are aliases of DR6 and DR7 unless CR4.DE is set.
 fn register(core: &mut Core, number: u8) -> Result<u8, Stop> {
     if matches!(number, 4 | 5) && core.cr4 & cr4::DE != 0 {
         return Err(core.ud());
@@ -92,8 +92,8 @@ fn write(core: &mut Core, op: &Op) -> Flow {
 }
 
 impl Core {
-    /// Deliver #DB if an enabled instruction breakpoint lies at RIP. The run loop asks before an instruction, unless
-    /// RFLAGS.RF is set.
+    /// Delivers #DB and returns true if an enabled instruction breakpoint is at RIP. The run loop calls this before
+    /// an instruction, unless RFLAGS.RF is set.
     #[cold]
     pub(crate) fn instruction_breakpoint(&mut self) -> bool {
         let mut hits = 0;
@@ -112,9 +112,9 @@ impl Core {
         self.deliver_debug();
         true
     }
-    /// Deliver #DB after an instruction if it met data breakpoints, or if it began with RFLAGS.TF set: `stepping`. A step
-    /// does not end in a handler that the instruction entered, nor behind MOV SS, where the next instruction's end
-    /// stands in for it.
+    /// Delivers #DB after an instruction if it hit data breakpoints, or if it began with RFLAGS.TF set (`stepping`).
+    /// A step does not end in a handler that the instruction entered. It does not end after MOV SS either; the step
+    /// then ends after the next instruction.
     pub(crate) fn debug_trap(&mut self, stepping: bool, hits: u64) {
         let entered = std::mem::take(&mut self.no_trap);
         let step = stepping && !entered && !self.shadow;

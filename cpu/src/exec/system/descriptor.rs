@@ -5,23 +5,23 @@ use crate::mem::{Mem, Mode};
 use crate::state::Segment;
 use crate::stop::{Flow, Stop, vector};
 
-/// The first eight bytes of a descriptor.
+/// First eight bytes of a descriptor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Descriptor(pub u64);
 
 impl Descriptor {
-    /// The type field, four bits.
+    /// Returns the four-bit type field.
     pub(crate) fn kind(self) -> u8 {
         (self.0 >> 40) as u8 & 0xf
     }
-    /// Code or data, not a gate or a system segment.
+    /// True for code and data segments, false for gates and system segments.
     pub(crate) fn is_segment(self) -> bool {
         self.0 & (1 << 44) != 0
     }
     pub(crate) fn is_code(self) -> bool {
         self.is_segment() && self.kind() & 8 != 0
     }
-    /// Code that keeps its caller's privilege level.
+    /// True for code that keeps its caller's privilege level.
     pub(crate) fn is_conforming(self) -> bool {
         self.is_code() && self.kind() & 4 != 0
     }
@@ -37,47 +37,48 @@ impl Descriptor {
     pub(crate) fn present(self) -> bool {
         self.0 & (1 << 47) != 0
     }
-    /// The L bit.
+    /// Returns the L bit.
     pub(crate) fn long(self) -> bool {
         self.0 & (1 << 53) != 0
     }
-    /// The D/B bit.
+    /// Returns the D/B bit.
     pub(crate) fn default_32(self) -> bool {
         self.0 & (1 << 54) != 0
     }
-    /// The limit in bytes.
+    /// Returns the limit in bytes.
     pub(crate) fn limit(self) -> u32 {
         let raw = (self.0 & 0xffff) as u32 | ((self.0 >> 32) & 0xf_0000) as u32;
         if self.0 & (1 << 55) != 0 { raw << 12 | 0xfff } else { raw }
     }
-    /// The low 32 bits of the base.
+    /// Returns the low 32 bits of the base.
     pub(crate) fn base(self) -> u64 {
         (self.0 >> 16) & 0xff_ffff | (self.0 >> 56) << 24
     }
-    /// What a segment register holds after loading this. Code and data become accessed.
+    /// Returns the content of a segment register after loading this descriptor. Code and data segments become
+    /// accessed.
     pub(crate) fn loaded(self, selector: u16) -> Segment {
         let access = (self.0 >> 40) as u16 & 0xf0ff | u16::from(self.is_segment());
         Segment { selector, base: self.base(), limit: self.limit(), access }
     }
 }
 
-/// Whether the selector is one of the null selectors.
+/// True for the null selectors.
 pub(crate) fn is_null(selector: u16) -> bool {
     selector & 0xfffc == 0
 }
 
-/// The error code that names a selector.
+/// Returns the error code for a selector.
 pub(crate) fn selector_error(selector: u16) -> u32 {
     u32::from(selector & 0xfffc)
 }
 
-/// A segment register that holds a null selector (SDM vol. 3A, 3.4.2).
+/// Returns a segment register with a null selector (SDM vol. 3A, 3.4.2).
 pub(crate) fn null_segment(selector: u16) -> Segment {
     Segment { selector, base: 0, limit: 0, access: (selector & 3) << 5 }
 }
 
 impl Core {
-    /// Access memory with ring 0's rights whatever the CPL and RFLAGS.AC (SDM vol. 3A, 4.6.1).
+    /// Accesses memory with the rights of `mode`, regardless of CPL and RFLAGS.AC (SDM vol. 3A, 4.6.1).
     #[inline(always)]
     pub(crate) fn with_mode<R>(
         &mut self,
@@ -90,17 +91,17 @@ impl Core {
         self.mem.tlb.set_mode(before);
         result
     }
-    /// Load from a descriptor table or the TSS.
+    /// Loads from a descriptor table or the TSS.
     #[inline(always)]
     pub(crate) fn load_table(&mut self, va: u64) -> Result<u64, Stop> {
         let loaded = self.with_mode(Mode::Kernel, |mem| mem.load::<u64>(va));
         if loaded.is_err() {
-            // Not the stack's fault, whatever instruction this is.
+            // The fault is not a stack fault, even if the instruction uses the stack.
             self.mem.fault.non_canonical = false;
         }
         loaded
     }
-    /// Where a selector's descriptor is, if all of `size` bytes lie within its table.
+    /// Returns the address of a selector's descriptor if all of its `size` bytes are within the table.
     pub(crate) fn descriptor_address(&self, selector: u16, size: u32) -> Option<u64> {
         let (base, limit) = if selector & 4 == 0 {
             (self.gdtr.base, u32::from(self.gdtr.limit))
@@ -112,15 +113,15 @@ impl Core {
         let offset = u32::from(selector & 0xfff8);
         (offset + size - 1 <= limit).then(|| base.wrapping_add(u64::from(offset)))
     }
-    /// Read the descriptor that `selector` names. Outside of its table: exception `outside` with the selector, and
-    /// `ext` in bit 0 of the error code.
+    /// Reads the descriptor of `selector`. If it is outside of its table, raises exception `outside` with an error
+    /// code of the selector and, in bit 0, `ext`.
     pub(crate) fn descriptor(&mut self, selector: u16, outside: u8, ext: u32) -> Result<Descriptor, Stop> {
         match self.descriptor_address(selector, 8) {
             Some(at) => self.load_table(at).map(Descriptor),
             None => Err(self.raise_with(outside, selector_error(selector) | ext)),
         }
     }
-    /// Set the accessed bit of a code or data descriptor, as loading it does.
+    /// Sets the accessed bit of a code or data descriptor, as loading it does.
     #[inline(always)]
     pub(crate) fn touch_descriptor(&mut self, selector: u16, d: Descriptor) -> Flow {
         if d.0 & (1 << 40) != 0 { Ok(()) } else { self.set_accessed(selector, d) }
@@ -135,8 +136,9 @@ impl Core {
             None => Ok(()),
         }
     }
-    /// A stack segment for a CPL of `cpl`, named by a selector that is not null: RPL and DPL are the CPL, writable,
-    /// present. What is wrong otherwise raises `wrong` with the selector, absence #SS.
+    /// Reads the descriptor of a stack segment for privilege level `cpl`; the selector must not be null. RPL and DPL
+    /// must equal `cpl`, and the segment must be writable. Violations raise `wrong` with the selector; a segment that
+    /// is not present raises #SS.
     pub(crate) fn stack_descriptor(&mut self, selector: u16, cpl: u8, wrong: u8) -> Result<Descriptor, Stop> {
         let d = self.descriptor(selector, wrong, 0)?;
         if selector as u8 & 3 != cpl || !d.is_writable() || d.dpl() != cpl {

@@ -1,4 +1,5 @@
-//! Far jumps, calls and returns (SDM vol. 2A, CALL, JMP and RET; vol. 3A, 5.8), and what IRET shares with them.
+//! Far jumps, calls and returns (SDM vol. 2A, CALL, JMP and RET; vol. 3A, 5.8), and the code that IRET shares with
+//! them.
 
 use super::descriptor::{Descriptor, is_null, null_segment, selector_error};
 use super::iret::load_sized;
@@ -33,12 +34,12 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     Some(Kind::Ends)
 }
 
-/// Where a far jump or call goes.
+/// Target of a far jump or call.
 struct Target {
     selector: u16,
     code: Descriptor,
     rip: u64,
-    /// Through a call gate: 64-bit pushes, and maybe an inner ring.
+    /// True if reached through a call gate, which means 64-bit pushes and possibly a switch to an inner ring.
     gate: bool,
 }
 
@@ -96,7 +97,7 @@ fn push(core: &mut Core, mode: Mode, rsp: &mut u64, size: u16, words: &[u64]) ->
     })
 }
 
-/// Read the far pointer and check where it leads.
+/// Reads the far pointer and checks its target.
 fn target(core: &mut Core, op: &Op, call: bool) -> Result<Target, Stop> {
     let size = op.aux & SIZE;
     let va = op.ea(core);
@@ -122,7 +123,7 @@ fn target(core: &mut Core, op: &Op, call: bool) -> Result<Target, Stop> {
     Ok(Target { selector, code: d, rip, gate: false })
 }
 
-/// A 64-bit call gate; in long mode there is no other gate or task that could be called.
+/// Resolves a 64-bit call gate, the only kind of gate or task that can be called in long mode.
 fn gate_target(core: &mut Core, gate: u16, low: Descriptor, call: bool) -> Result<Target, Stop> {
     let error = selector_error(gate);
     if low.kind() != 0xc || low.dpl() < core.cpl || low.dpl() < gate as u8 & 3 {
@@ -153,7 +154,7 @@ fn gate_target(core: &mut Core, gate: u16, low: Descriptor, call: bool) -> Resul
     Ok(Target { selector, code, rip, gate: true })
 }
 
-/// Code, reachable, not both 64-bit and 32-bit, present.
+/// Checks that the target is code, reachable, present, and not marked as both 64-bit and 32-bit.
 fn check_code(core: &mut Core, selector: u16, d: Descriptor, reachable: bool) -> Flow {
     if !d.is_code() || !reachable || (d.long() && d.default_32()) {
         return Err(core.raise_with(vector::GP, selector_error(selector)));
@@ -205,7 +206,8 @@ fn ret(core: &mut Core, op: &Op) -> Flow {
     Err(Stop::Leave)
 }
 
-/// The code segment that a far return or IRET goes back to: at its RPL, which is not an inner ring.
+/// Reads and checks the code segment to which a far return or IRET returns. Its RPL must not be that of an inner
+/// ring.
 pub(super) fn return_code(core: &mut Core, cs: u16) -> Result<Descriptor, Stop> {
     if is_null(cs) {
         return Err(core.gp());
@@ -217,7 +219,8 @@ pub(super) fn return_code(core: &mut Core, cs: u16) -> Result<Descriptor, Stop> 
     Ok(d)
 }
 
-/// The stack segment that a far return or IRET goes back to. In 64-bit code outside of ring 3 it may be null.
+/// Reads and checks the stack segment to which a far return or IRET returns. It may be null for 64-bit code outside
+/// of ring 3.
 pub(super) fn return_stack(
     core: &mut Core,
     ss: u16,
@@ -230,8 +233,8 @@ pub(super) fn return_stack(
     core.stack_descriptor(ss, rpl, vector::GP).map(Some)
 }
 
-/// Load CS and SS, and become the ring of CS. Going out, segment registers that the outer ring may not have are cleared.
-/// The caller sets RFLAGS or calls `update_mode`.
+/// Loads CS and SS and enters the ring of CS. On a switch to an outer ring, segment registers that this ring may not
+/// use are cleared. The caller sets RFLAGS or calls `update_mode`.
 pub(super) fn enter_ring(
     core: &mut Core,
     (cs, code): (u16, Descriptor),
@@ -252,7 +255,7 @@ pub(super) fn enter_ring(
         let s = &mut core.seg[which];
         let conforming = s.access & 0x1c == 0x1c;
         if is_null(s.selector) || (s.dpl() < rpl && !conforming) {
-            // The base stays: FS and GS of 64-bit programs have a null selector and a base from an MSR.
+            // The base is kept: FS and GS of 64-bit programs have a null selector and a base from an MSR.
             *s = crate::state::Segment { base: s.base, ..null_segment(0) };
         }
     }

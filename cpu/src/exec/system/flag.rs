@@ -24,7 +24,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     Some(kind)
 }
 
-/// Whether the CPL may change IF and use ports.
+/// True if the CPL may change IF and use ports.
 #[inline(always)]
 pub(super) fn io_privileged(core: &Core) -> bool {
     u64::from(core.cpl) <= (core.rflags & bits::IOPL) >> 12
@@ -46,26 +46,27 @@ fn sti(core: &mut Core, _op: &Op) -> Flow {
         return Ok(());
     }
     core.rflags |= bits::IF;
-    // A single step is not held off, and its handler closes the window.
+    // With TF set, there is no interrupt shadow: the single step is not delayed, and its handler would end the
+    // shadow.
     core.shadow = core.rflags & bits::TF == 0;
     Err(Stop::Leave)
 }
 
-/// STI right before another instruction of its block: that one comes next whatever is pending, and holds nothing off any more
-/// when it is done. So there is no shadow to be seen.
+/// STI followed by another instruction of the same block. That instruction executes next even if an interrupt is
+/// pending, and the shadow ends with it. So the shadow is not observable and need not be recorded.
 pub(crate) fn sti_within(core: &mut Core, _op: &Op) -> Flow {
     if !io_privileged(core) {
         return Err(core.gp());
     }
     if core.window && core.rflags & bits::IF == 0 {
-        // Somebody waits for the instruction after the next.
+        // The machine has requested an interrupt window, which opens after the next instruction.
         return Err(Stop::Single);
     }
     core.rflags |= bits::IF;
     Ok(())
 }
 
-/// CLAC and STAC exist in ring 0 only.
+/// CLAC and STAC, which are allowed in ring 0 only.
 fn set_ac<const ON: bool>(core: &mut Core, _op: &Op) -> Flow {
     if core.cpl != 0 {
         return Err(core.ud());
@@ -79,7 +80,7 @@ fn set_ac<const ON: bool>(core: &mut Core, _op: &Op) -> Flow {
     Ok(())
 }
 
-/// RF is pushed as clear.
+/// PUSHF, which pushes RF as clear.
 fn pushf(core: &mut Core, op: &Op) -> Flow {
     let image = core.rflags() & !bits::RF;
     let rsp = core.regs[4].wrapping_sub(u64::from(op.aux & SIZE));

@@ -69,7 +69,7 @@ fn iret(core: &mut Core, op: &Op) -> Flow {
     Err(Stop::Leave)
 }
 
-/// Load a word of the operand size.
+/// Loads a value of the operand size in bytes.
 pub(super) fn load_sized(core: &mut Core, at: u64, size: u16) -> Result<u64, Stop> {
     match size {
         2 => core.mem.load::<u16>(at).map(u64::from),

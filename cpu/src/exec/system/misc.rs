@@ -11,15 +11,15 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let (run, kind): (Handler, Kind) = match i.mnemonic() {
         Mnemonic::Cpuid => (cpuid_op, Kind::Straight),
         Mnemonic::Rdmsr => (rdmsr, Kind::Straight),
-        // A write can change what may be executed.
+        // A WRMSR can change which code is executable, so it ends the block.
         Mnemonic::Wrmsr => (wrmsr, Kind::Ends),
         Mnemonic::Rdtsc => (rdtsc, Kind::Straight),
         Mnemonic::Rdtscp => (rdtscp, Kind::Straight),
         Mnemonic::Rdpmc => (no_counter, Kind::Straight),
         Mnemonic::Hlt => (hlt, Kind::Ends),
-        // The MMU is coherent and there are no data caches: only the privilege check is left.
+        // The MMU is coherent and the model has no data caches, so only the privilege check remains.
         Mnemonic::Invlpg | Mnemonic::Invd | Mnemonic::Wbinvd => (ring0_only, Kind::Straight),
-        // CET is not in the model, and its hints then do nothing.
+        // The model has no CET, so these instructions do nothing.
         Mnemonic::Endbr64 | Mnemonic::Endbr32 | Mnemonic::Rdsspd | Mnemonic::Rdsspq => {
             (nothing, Kind::Straight)
         }
@@ -87,7 +87,7 @@ fn rdtscp(core: &mut Core, op: &Op) -> Flow {
     Ok(())
 }
 
-/// There are no performance counters, so every index is wrong.
+/// RDPMC. The model has no performance counters, so every index raises #GP.
 fn no_counter(core: &mut Core, _op: &Op) -> Flow {
     Err(core.gp())
 }

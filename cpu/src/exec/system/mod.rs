@@ -1,4 +1,4 @@
-//! Instructions that deal with the machine rather than with data: privileged ones, far transfers, segments, ports.
+//! System instructions: privileged ones, far transfers, segments, ports.
 //!
 //! - [`descriptor`]: descriptors in the GDT and LDT, and accesses with supervisor rights
 //! - [`segment`]: loads and stores of segment registers, LAR, LSL, VERR, VERW
@@ -11,8 +11,8 @@
 //! - [`port`]: IN, OUT, INS, OUTS
 //! - [`misc`]: CPUID, MSRs, TSC, HLT, cache and TLB maintenance
 //!
-//! Delivery of exceptions and interrupts is in `crate::exec::interrupt`. 32-bit code segments are not modelled: whatever would
-//! enter one ends the run and says so.
+//! Delivery of exceptions and interrupts is in `crate::exec::interrupt`. 32-bit code segments are not modelled: an
+//! instruction that would enter one ends the run with that reason.
 
 mod control;
 pub(crate) mod debug;
@@ -39,7 +39,7 @@ const MEMORY: u16 = 0x100;
 /// `Op::aux`: the operand's width in bytes.
 const SIZE: u16 = 0xff;
 
-/// Lower an instruction of this family.
+/// Lowers a system instruction, or returns `None` for any other.
 pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let families = [
         syscall::lower,
@@ -57,7 +57,8 @@ pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     families.iter().find_map(|family| family(i, op))
 }
 
-/// Enter the register or memory operand `n` as the only general operand: `src`, and width and place in `aux`.
+/// Fills in the register or memory operand `n` as the only general operand: register in `src`, width and kind in
+/// `aux`.
 fn single_operand(i: &Instruction, n: u32, op: &mut Op) {
     if is_memory(i, n) {
         op.aux |= MEMORY | i.memory_size().size() as u16;
@@ -67,18 +68,19 @@ fn single_operand(i: &Instruction, n: u32, op: &mut Op) {
     }
 }
 
-/// The width of operand `n`, if it is a register.
+/// Returns the width of operand `n` in bytes, or 0 if it is not a register.
 fn register_size(i: &Instruction, n: u32) -> u16 {
     if i.op_kind(n) == OpKind::Register { i.op_register(n).size() as u16 } else { 0 }
 }
 
-/// #GP(0) outside of ring 0.
+/// Raises #GP(0) outside of ring 0.
 #[inline(always)]
 fn ring0(core: &mut Core) -> Flow {
     if core.cpl == 0 { Ok(()) } else { Err(core.gp()) }
 }
 
-/// Write a general register as an instruction of that operand size does: 16 bits merge, 32 zero-extend.
+/// Writes a general register as an instruction with operand size `size` (in bytes) does: 16 bits merge, 32 bits
+/// zero-extend.
 #[inline(always)]
 fn set_register(core: &mut Core, n: u8, size: u16, v: u64) {
     let r = &mut core.regs[(n & 15) as usize];
@@ -90,7 +92,7 @@ fn set_register(core: &mut Core, n: u8, size: u16, v: u64) {
     };
 }
 
-/// A 16-bit source operand.
+/// Reads a 16-bit source operand.
 fn source16(core: &mut Core, op: &Op) -> Result<u16, Stop> {
     if op.aux & MEMORY != 0 {
         let va = op.ea(core);
@@ -99,7 +101,7 @@ fn source16(core: &mut Core, op: &Op) -> Result<u16, Stop> {
     Ok(core.regs[(op.src & 15) as usize] as u16)
 }
 
-/// Store to the register or memory operand that [`single_operand`] entered; memory gets 16 bits.
+/// Stores to the register or memory operand filled in by [`single_operand`]. In memory, 16 bits are stored.
 fn store16(core: &mut Core, op: &Op, v: u64) -> Flow {
     if op.aux & MEMORY != 0 {
         let va = op.ea(core);
@@ -109,14 +111,14 @@ fn store16(core: &mut Core, op: &Op, v: u64) -> Flow {
     Ok(())
 }
 
-/// The instruction would enter 32-bit code, which is not modelled: end the run there.
+/// Ends the run because the instruction would enter 32-bit code, which is not modelled.
 fn code_32_bit(core: &mut Core, op: &Op) -> Stop {
     core.unsupported(Unsupported::Code32Bit);
     core.rip = op.rip(core);
     Stop::Leave
 }
 
-/// Does nothing.
+/// Handler of an instruction without effects.
 fn nothing(_core: &mut Core, _op: &Op) -> Flow {
     Ok(())
 }

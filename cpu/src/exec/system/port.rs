@@ -1,4 +1,4 @@
-//! IN, OUT, INS and OUTS, and who may use which port (SDM vol. 1, 19.5).
+//! IN, OUT, INS and OUTS, and permission checks for ports (SDM vol. 1, 19.5).
 
 use super::flag::io_privileged;
 use super::{SIZE, set_register};
@@ -13,12 +13,12 @@ use iced_x86::{Instruction, Mnemonic, OpKind};
 
 /// `Op::aux`: the port is in DX, not in the immediate.
 const DX: u16 = 0x200;
-/// `Op::aux`: repeated.
+/// `Op::aux`: the instruction is repeated.
 const REPEAT: u16 = 0x400;
 /// `Op::aux`: addresses and the count have 32 bits.
 const NARROW: u16 = 0x800;
 
-/// Where the I/O map base is in a 64-bit TSS.
+/// Offset of the I/O map base in a 64-bit TSS.
 const TSS_IO_MAP_BASE: u64 = 102;
 
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
@@ -59,7 +59,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     Some(Kind::Ends)
 }
 
-/// The port, if the CPL or the TSS's bitmap permits it.
+/// Returns the port if the CPL or the TSS's bitmap permits it, else raises #GP(0).
 fn permitted_port(core: &mut Core, op: &Op) -> Result<u16, Stop> {
     let port = if op.aux & DX != 0 { core.regs[2] as u16 } else { op.imm as u16 };
     if io_privileged(core) {
@@ -72,7 +72,7 @@ fn permitted_port(core: &mut Core, op: &Op) -> Result<u16, Stop> {
     }
     let load16 = |core: &mut Core, at: u64| core.with_mode(Mode::Kernel, |mem| mem.load::<u16>(at));
     let map = u64::from(load16(core, tss.wrapping_add(TSS_IO_MAP_BASE))?);
-    // The CPU always reads two bytes of the map: an access may touch bits of both.
+    // The CPU always reads two bytes of the map, because an access may use bits of both.
     let at = map + u64::from(port >> 3);
     if at + 1 > limit {
         return Err(core.gp());
@@ -106,17 +106,18 @@ fn output(core: &mut Core, op: &Op) -> Flow {
     ask_write(core, port, op.aux & SIZE, core.regs[0])
 }
 
-/// The value of a register as an address or a count.
+/// Returns a register value truncated to the size of addresses and counts.
 fn narrowed(op: &Op, v: u64) -> u64 {
     if op.aux & NARROW != 0 { v & 0xffff_ffff } else { v }
 }
 
-/// Whether a repeated instruction has nothing to do.
+/// True if a repeated instruction has no iterations left.
 fn exhausted(core: &Core, op: &Op) -> bool {
     op.aux & REPEAT != 0 && narrowed(op, core.regs[1]) == 0
 }
 
-/// After one iteration: move the index register on, count, and come again if there is more.
+/// Finishes an iteration: advances the index register, decrements the count, and repeats the instruction if
+/// iterations are left.
 fn advance(core: &mut Core, op: &Op, index: usize) -> Flow {
     let size = u64::from(op.aux & SIZE);
     let step = if core.rflags & bits::DF != 0 { size.wrapping_neg() } else { size };
@@ -130,7 +131,7 @@ fn advance(core: &mut Core, op: &Op, index: usize) -> Flow {
     Err(Stop::Leave)
 }
 
-/// INS checks that it may store before it reads the port: a read can have effects.
+/// INS. It checks that the destination is writable before it reads the port, because a read can have side effects.
 fn input_string(core: &mut Core, op: &Op) -> Flow {
     let port = permitted_port(core, op)?;
     if exhausted(core, op) {

@@ -1,4 +1,4 @@
-//! Segment registers: MOV, PUSH, POP and LFS/LGS/LSS; looking at descriptors: LAR, LSL, VERR, VERW.
+//! Segment registers: MOV, PUSH, POP and LFS/LGS/LSS; queries of descriptors: LAR, LSL, VERR, VERW.
 
 use super::descriptor::{Descriptor, is_null, null_segment, selector_error};
 use super::iret::load_sized;
@@ -53,7 +53,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let look = |op: &mut Op, run: crate::op::Handler| {
         op.dst = gpr(i.op0_register());
         single_operand(i, 1, op);
-        // The destination's width decides; the source is a selector.
+        // The operand size is that of the destination; the source is a selector.
         op.aux = op.aux & !SIZE | register_size(i, 0);
         op.run = run;
         Some(Kind::Straight)
@@ -73,7 +73,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     }
 }
 
-/// A segment register's index in `Core::seg`.
+/// Returns a segment register's index in `Core::seg`.
 fn index(r: Register) -> usize {
     match r {
         Register::ES => seg::ES,
@@ -138,7 +138,7 @@ fn load_far(core: &mut Core, op: &Op) -> Flow {
     Ok(())
 }
 
-/// Check a selector for a data or stack segment register (SDM vol. 3A, 5.6 and 5.7).
+/// Checks a selector for a data or stack segment register and returns its new content (SDM vol. 3A, 5.6 and 5.7).
 fn load_segment(core: &mut Core, which: usize, selector: u16) -> Result<Segment, Stop> {
     let rpl = selector as u8 & 3;
     if is_null(selector) {
@@ -170,7 +170,8 @@ fn set_segment(core: &mut Core, which: usize, segment: Segment) {
     core.set_segment_base(which, segment.base);
 }
 
-/// The descriptor that LAR and its kin look at; nothing if it is out of reach.
+/// Returns the descriptor that LAR, LSL, VERR or VERW queries, or `None` if the selector is null or outside of its
+/// table.
 fn looked_at(core: &mut Core, selector: u16) -> Result<Option<Descriptor>, Stop> {
     match core.descriptor_address(selector, 8) {
         Some(at) if !is_null(selector) => core.load_table(at).map(|d| Some(Descriptor(d))),

@@ -9,9 +9,9 @@ use crate::state::{Segment, TableRegister};
 use crate::stop::{Flow, Stop, vector};
 use iced_x86::{Instruction, Mnemonic};
 
-/// Type of an LDT's descriptor.
+/// Type of an LDT descriptor.
 const LDT: u8 = 2;
-/// Type of the descriptor of a 64-bit TSS that is not busy; bit 1 makes it busy.
+/// Type of an available 64-bit TSS descriptor. Bit 1 marks it busy.
 const TSS_AVAILABLE: u8 = 9;
 
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
@@ -33,7 +33,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     Some(Kind::Straight)
 }
 
-/// #GP(0) for the stores of system registers outside of ring 0, when CR4.UMIP says so.
+/// Raises #GP(0) for stores of system registers outside of ring 0 if CR4.UMIP is set.
 pub(super) fn umip(core: &mut Core) -> Flow {
     if core.cpl != 0 && core.cr4 & cr4::UMIP != 0 { Err(core.gp()) } else { Ok(()) }
 }
@@ -75,7 +75,7 @@ fn sidt(core: &mut Core, op: &Op) -> Flow {
     store_register(core, op, core.idtr)
 }
 
-/// A 16-byte system descriptor in the GDT, of type `kind` and present.
+/// Reads a 16-byte system descriptor from the GDT, which must be of type `kind` and present.
 fn system_segment(core: &mut Core, selector: u16, kind: u8) -> Result<(Segment, u64), Stop> {
     let error = selector_error(selector);
     let address = if selector & 4 == 0 { core.descriptor_address(selector, 16) } else { None };
@@ -98,7 +98,7 @@ fn lldt(core: &mut Core, op: &Op) -> Flow {
     ring0(core)?;
     let selector = source16(core, op)?;
     core.ldtr = if is_null(selector) {
-        // Not present, and of the right type for those who look at the hidden part.
+        // Not present, but with the right type in the hidden part.
         Segment { access: u16::from(LDT), ..null_segment(selector) }
     } else {
         system_segment(core, selector, LDT)?.0

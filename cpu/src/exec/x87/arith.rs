@@ -10,10 +10,10 @@ use crate::op::{Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{Instruction, MemorySize, Mnemonic, OpKind};
 
-/// What a host operation gives: destination and status word.
+/// Result of a host operation: value and status word.
 type Outcome = (Extended, u16);
 
-/// One of the six operations, with all kinds of source.
+/// One of the six arithmetic operations, with all kinds of source.
 trait Arithmetic {
     fn register(cw: u16, a: Extended, b: Extended) -> Outcome;
     fn single(cw: u16, a: Extended, b: u32) -> Outcome;
@@ -45,7 +45,7 @@ operations! {
     ReverseQuotient divr divr_single divr_double;
 }
 
-/// Lower an arithmetic instruction.
+/// Lowers an arithmetic instruction, or returns `None` for any other.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     match i.mnemonic() {
@@ -122,7 +122,7 @@ fn register<A: Arithmetic, const POP: bool>(core: &mut Core, op: &Op) -> Flow {
     two(core, op, op.dst, op.src, POP, A::register)
 }
 
-/// ST(`dst`) becomes a function of itself and ST(`src`).
+/// Sets ST(`dst`) to a function of itself and ST(`src`).
 fn two(
     core: &mut Core,
     op: &Op,
@@ -145,7 +145,7 @@ fn two(
     Ok(())
 }
 
-/// ST(0) becomes a function of itself.
+/// Sets ST(0) to a function of itself.
 fn top(core: &mut Core, op: &Op, f: impl Fn(u16, Extended) -> Outcome) -> Flow {
     enter(core)?;
     top_entered(core, op, f)
@@ -162,7 +162,7 @@ fn top_entered(core: &mut Core, op: &Op, f: impl Fn(u16, Extended) -> Outcome) -
     Ok(())
 }
 
-/// FXTRACT: ST(0) becomes the exponent, and the significand is pushed.
+/// FXTRACT: replaces ST(0) with the exponent, and pushes the significand.
 fn extract(core: &mut Core, op: &Op) -> Flow {
     enter(core)?;
     let (exponent, significand, status) = match st(core, 0) {

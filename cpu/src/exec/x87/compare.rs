@@ -11,7 +11,7 @@ use crate::op::{Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{Instruction, MemorySize, Mnemonic, OpKind};
 
-/// Lower a compare.
+/// Lowers a compare, or returns `None` for any other instruction.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     macro_rules! run {
         ($f:expr) => {{
@@ -70,7 +70,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     }
 }
 
-/// Set C0, C2 and C3 from a compare of ST(0), then pop `pops` times. An unmasked exception keeps it from popping only.
+/// Sets C0, C2 and C3 from a compare of ST(0), then pops `pops` times. An unmasked exception prevents only the pops.
 fn condition(core: &mut Core, op: &Op, pops: u8, f: impl Fn(u16, Extended) -> u16) -> Flow {
     let status = match st(core, 0) {
         Some(a) => f(core.fpu.fcw, a),
@@ -118,7 +118,7 @@ fn with_int32(core: &mut Core, op: &Op, pops: u8) -> Flow {
     condition(core, op, pops, |cw, a| host::com(cw, a, b))
 }
 
-/// FCOMI and its kin: into RFLAGS. C1 changes only by a stack fault.
+/// FCOMI, FCOMIP, FUCOMI and FUCOMIP: compares into RFLAGS. Only a stack fault changes C1.
 fn flags(core: &mut Core, op: &Op, f: fn(u16, Extended, Extended) -> u16, pops: bool) -> Flow {
     enter(core)?;
     let status = match (st(core, 0), st(core, op.src)) {
@@ -133,7 +133,7 @@ fn flags(core: &mut Core, op: &Op, f: fn(u16, Extended, Extended) -> u16, pops: 
     Ok(())
 }
 
-/// FXAM: the class of ST(0), empty or not, and its sign.
+/// FXAM: reports the class and sign of ST(0), including whether it is empty.
 fn examine(core: &mut Core, op: &Op) -> Flow {
     enter(core)?;
     let n = physical(core, 0);
@@ -154,7 +154,7 @@ fn examine(core: &mut Core, op: &Op) -> Flow {
     Ok(())
 }
 
-/// FCMOVcc, which leaves C1 alone unless a register is empty.
+/// FCMOVcc. C1 changes only if a register is empty.
 fn conditional(core: &mut Core, op: &Op, holds: bool) -> Flow {
     enter(core)?;
     match (st(core, 0), st(core, op.src)) {

@@ -1,14 +1,15 @@
-//! The extended format taken apart and put together (SDM vol. 1, 4.2 and 8.2).
+//! Unpacking and packing of the extended format (SDM vol. 1, 4.2 and 8.2).
 
 use super::stack::UE;
 use crate::host_fp::x87::Extended;
 
 /// Exponent bias.
 pub(super) const BIAS: i32 = 0x3fff;
-/// What an unmasked overflow or underflow adds to or takes from the exponent (SDM vol. 1, 8.5.4 and 8.5.5).
+/// Adjustment of the exponent by an unmasked overflow (subtracted) or underflow (added) (SDM vol. 1, 8.5.4 and
+/// 8.5.5).
 const ADJUST: i32 = 24576;
 
-/// What kind of value an encoding is.
+/// Kind of value that an encoding represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     Zero,
@@ -17,11 +18,11 @@ pub(super) enum Class {
     Normal,
     Infinity,
     Nan,
-    /// Unnormals, pseudo-infinities, pseudo-NaNs: no operand since the 80387.
+    /// Unnormals, pseudo-infinities, pseudo-NaNs: invalid operands since the 80387.
     Unsupported,
 }
 
-/// A number that is not zero: `significand` has bit 63 set and counts 2^(exponent - 63).
+/// A nonzero number. `significand` has bit 63 set and is in units of 2^(exponent - 63).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unpacked {
     pub negative: bool,
@@ -29,7 +30,7 @@ pub(super) struct Unpacked {
     pub significand: u64,
 }
 
-/// What kind of value `v` is.
+/// Returns the kind of value that `v` represents.
 pub(super) fn classify((significand, exponent): Extended) -> Class {
     match exponent & 0x7fff {
         0 if significand == 0 => Class::Zero,
@@ -41,7 +42,7 @@ pub(super) fn classify((significand, exponent): Extended) -> Class {
     }
 }
 
-/// Take a normal or denormal number apart.
+/// Unpacks a normal or denormal number.
 pub(super) fn unpack((significand, exponent): Extended) -> Unpacked {
     let shift = significand.leading_zeros();
     // Denormals have the exponent of the least normal numbers.
@@ -53,8 +54,8 @@ pub(super) fn unpack((significand, exponent): Extended) -> Unpacked {
     }
 }
 
-/// Put a number together that needs no rounding, not even as a denormal: its encoding, and UE if it is tiny and the
-/// exception unmasked.
+/// Packs a number that needs no rounding, not even as a denormal. Returns its encoding, and UE if it is tiny and that
+/// exception is unmasked.
 pub(super) fn pack(cw: u16, v: Unpacked) -> (Extended, u16) {
     let sign = if v.negative { 0x8000 } else { 0 };
     let biased = v.exponent + BIAS;

@@ -1,16 +1,16 @@
-//! Integers and packed decimal numbers as extended-precision ones: always exact.
+//! Conversion of integers and packed decimal numbers to extended precision, which is always exact.
 
 use crate::host_fp::x87::Extended;
 
 /// Exponent bias of the extended format.
 const BIAS: u16 = 0x3fff;
 
-/// An integer.
+/// Converts an integer.
 pub(super) fn extended(v: i64) -> Extended {
     from_magnitude(v < 0, v.unsigned_abs())
 }
 
-/// A sign and a magnitude.
+/// Converts a sign and a magnitude.
 fn from_magnitude(negative: bool, magnitude: u64) -> Extended {
     let sign = if negative { 0x8000 } else { 0 };
     if magnitude == 0 {
@@ -20,8 +20,8 @@ fn from_magnitude(negative: bool, magnitude: u64) -> Extended {
     (magnitude << shift, sign | (BIAS + 63 - shift as u16))
 }
 
-/// Eighteen packed decimal digits and a sign (SDM vol. 1, 4.7). Digits above nine count for what they are, as on
-/// hardware; the result is then undefined by the manual.
+/// Converts eighteen packed decimal digits and a sign (SDM vol. 1, 4.7). For digits above nine the manual leaves the
+/// result undefined; they contribute their numeric value, as on hardware.
 pub(super) fn from_decimal(v: u128) -> Extended {
     let magnitude =
         (0..18).rev().fold(0u64, |r, n| r.wrapping_mul(10).wrapping_add((v >> (4 * n)) as u64 & 15));

@@ -1,14 +1,14 @@
 //! x87: lowering, and the map of the folder.
 //!
-//! - `stack`: registers, tags, exceptions, what is shared
-//! - `arith`, `compare`, `transfer`: what the host's x87 computes, one operation at a time
+//! - `stack`: registers, tags, exceptions, shared helpers
+//! - `arith`, `compare`, `transfer`: operations that the host's x87 computes, one at a time
 //! - `integer`: conversions that are always exact
-//! - `format`, `remainder`: the format taken apart; FPREM and FPREM1
+//! - `format`, `remainder`: packing and unpacking of the format; FPREM and FPREM1
 //! - `transcendental/`: sines, arctangents, logarithms, powers of two
 //! - `control`: control and status, environments
 //!
-//! The state machine (stack, tags, faults, masked responses) is ours; sums and roundings are the host hardware's (see
-//! [`crate::host_fp`]).
+//! The state machine (stack, tags, faults, masked responses) is implemented here. Sums and roundings are computed by
+//! the host hardware (see [`crate::host_fp`]).
 
 mod arith;
 mod compare;
@@ -23,7 +23,7 @@ mod transfer;
 use crate::op::{Kind, Op};
 use iced_x86::{Instruction, OpKind};
 
-/// Lower an instruction of this family.
+/// Lowers an x87 instruction, or returns `None` for any other.
 pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let mut candidate = *op;
     if i.op_kind(0) == OpKind::Register {

@@ -17,7 +17,7 @@ const RC_DOWN: u16 = 0x400;
 const RC_UP: u16 = 0x800;
 const RC_CHOP: u16 = 0xc00;
 
-/// Lower an instruction of this file.
+/// Lowers an instruction of this module, or returns `None` for any other.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     macro_rules! run {
         ($f:expr) => {{
@@ -25,7 +25,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
             Some(Kind::Straight)
         }};
     }
-    /// A constant: its value rounded down, and what upward and nearest rounding add.
+    /// Loads a constant: its value rounded down, and the increments for upward and nearest rounding.
     macro_rules! constant {
         ($significand:literal, $exponent:literal, $up:literal, $nearest:literal) => {
             run!(|core, op| {
@@ -75,7 +75,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
         }),
         Fst if register => run!(|core, op| store_register(core, op, false)),
         Fstp if register => run!(|core, op| store_register(core, op, true)),
-        // An alias of FSTP that does not object to an empty register, and stores nothing then.
+        // FSTPNCE: an alias of FSTP that raises no exception for an empty register, and then stores nothing.
         Fstpnce => run!(|core, op| {
             enter(core)?;
             if st(core, 0).is_some() {
@@ -127,17 +127,17 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     }
 }
 
-/// Push a value, or what a full stack makes of it.
+/// Pushes a value, or the response to a stack overflow.
 fn load(core: &mut Core, op: &Op, v: Extended, status: u16) -> Flow {
     let (v, status) = if full(core) { (INDEFINITE, OVERFLOW) } else { (v, status) };
-    // A denormal is loaded even when its exception is unmasked.
+    // A denormal is loaded even if its exception is unmasked.
     if settle(core, op, status, IE) {
         push(core, v);
     }
     Ok(())
 }
 
-/// FLD ST(i): when both hold, an empty source counts before a full destination.
+/// FLD ST(i). If the source is empty and the stack is full, the empty source takes precedence.
 fn load_register(core: &mut Core, op: &Op) -> Flow {
     enter(core)?;
     match st(core, op.dst) {
@@ -158,7 +158,7 @@ fn load_integer<T: Prim>(core: &mut Core, op: &Op, signed: fn(u64) -> i64) -> Fl
     load(core, op, extended(signed(v)), 0)
 }
 
-/// Ten bytes of memory.
+/// Loads ten bytes of memory.
 fn load_ten(core: &mut Core, op: &Op) -> Result<u128, Stop> {
     let va = op.ea(core);
     let low = core.mem.load::<u64>(va)?;
@@ -166,7 +166,7 @@ fn load_ten(core: &mut Core, op: &Op) -> Result<u128, Stop> {
     Ok(u128::from(low) | u128::from(high) << 64)
 }
 
-/// Store ten bytes, or fault before storing any.
+/// Stores ten bytes, or faults before storing any.
 fn store_ten(core: &mut Core, op: &Op, v: u128) -> Flow {
     let va = op.ea(core);
     core.mem.probe_write(va, 10)?;
@@ -174,7 +174,7 @@ fn store_ten(core: &mut Core, op: &Op, v: u128) -> Flow {
     core.mem.store(va.wrapping_add(8), (v >> 64) as u16)
 }
 
-/// Convert ST(0) and store it, unless an unmasked exception forbids it.
+/// Converts ST(0) and stores it, unless an unmasked exception prevents it.
 fn store<T: Prim>(
     core: &mut Core,
     op: &Op,
@@ -238,7 +238,7 @@ fn store_register(core: &mut Core, op: &Op, pops: bool) -> Flow {
     Ok(())
 }
 
-/// FXCH: empty registers become the default NaN first.
+/// FXCH. Empty registers are first set to the default NaN.
 fn exchange(core: &mut Core, op: &Op) -> Flow {
     enter(core)?;
     let (a, b) = (st(core, 0), st(core, op.src));

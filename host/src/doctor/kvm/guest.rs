@@ -1,105 +1,105 @@
-//! A small guest as data: 64-bit code in ring 0 or ring 3, on tables of its own.
+//! A small probe guest as data: 64-bit code in ring 0 or ring 3, with its own page tables and descriptor tables.
 //!
-//! Memory is one large page that everybody may write. Code ends with a mark in R15 and HLT, which in ring 3 is #GP. An
-//! exception or interrupt notes its vector and halts.
+//! Memory is one large page, writable from both rings. Code ends by setting R15 to [`END_MARK`] and executing HLT,
+//! which raises #GP in ring 3. Handlers of exceptions and interrupts record their vector and halt.
 
 use everett_cpu::CpuState;
 use everett_cpu::state::{Segment, TableRegister, seg};
 
-/// Bytes of guest memory: one large page.
+/// Size of guest memory in bytes: one large page.
 pub const RAM_BYTES: usize = 2 << 20;
-/// Where code lies.
+/// Guest-physical address of the code.
 pub const CODE: u64 = 0x1_0000;
-/// A page for guests to write, and the one that nobody writes.
+/// Guest-physical address of a page for guests to write. The page after it is never written.
 pub const DATA: u64 = 0x2_0000;
-/// What HLT raises in ring 3: how its code ends. (Not INT: there are hosts that cannot execute it.)
+/// Vector that HLT raises in ring 3, where it ends the code. (INT is not used, because some hosts cannot execute it.)
 pub const END_VECTOR: u8 = 13;
-/// In R15 at the end of code that was executed to its end.
+/// Value of R15 after code that ran to its end.
 pub const END_MARK: u64 = 0x600d;
-/// The vector that [`Guest::interrupt`] asks for.
+/// Vector that is injected for [`Guest::interrupt`].
 pub const INTERRUPT_VECTOR: u8 = 0x41;
 
 const GDT: u64 = 0x1000;
 const IDT: u64 = 0x2000;
 const TSS: u64 = 0x3000;
-/// One byte: the vector that came, plus one.
+/// Address of one byte: the vector that occurred, plus one; zero if none did.
 const VECTOR: u64 = 0x3800;
 const STUBS: u64 = 0x4000;
 const STUB_BYTES: u64 = 16;
-/// Where SYSCALL goes: it notes CS in EBX and returns.
+/// Address of the SYSCALL handler, which copies CS into EBX and returns.
 const SYSCALL: u64 = 0x3c00;
 const PML4: u64 = 0x5000;
 const PDPT: u64 = 0x6000;
 const PD: u64 = 0x7000;
-/// The stacks of ring 0 and of ring 3 end here, and are a page each.
+/// Tops of the stacks of ring 0 and ring 3, which have one page each.
 const STACK: u64 = 0x9000;
 const USER_STACK: u64 = 0xb000;
 
 const PRESENT_WRITABLE_USER: u64 = 7;
 const LARGE: u64 = 0x80;
-// Linux's: a software KVM may run ring 3 by the processor with these only.
+// Selectors as Linux uses them. A software KVM may run ring 3 on the processor with these only.
 const KERNEL_CS: u16 = 0x10;
 const KERNEL_SS: u16 = 0x18;
 const USER_SS: u16 = 0x2b;
 const USER_CS: u16 = 0x33;
-/// Another descriptor of the same kind.
+/// Selector of another ring-3 code descriptor with the same content.
 const OTHER_USER_CS: u16 = 0x3b;
 const TSS_SELECTOR: u16 = 0x40;
 const TSS_LIMIT: u16 = 0x67;
 const VECTORS: u64 = 256;
 
-/// Where code runs.
+/// Privilege level and code selector of a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ring {
-    /// As a kernel.
+    /// Ring 0, as a kernel.
     Zero,
-    /// As a program.
+    /// Ring 3, as a program.
     Three,
-    /// As a program, with a code selector that is not Linux's.
+    /// Ring 3 with a code selector that Linux does not use.
     ThreeOtherwise,
 }
 
-/// What a guest's TSC is held at.
+/// Value at which a guest's TSC is held.
 pub const HELD_TSC: u64 = 1 << 40;
 
-/// What is done with the guest's TSC.
+/// Treatment of the guest's TSC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tsc {
-    /// Whatever the host does by itself.
+    /// The TSC runs as the host's KVM provides it.
     Free,
-    /// It is slowed down and held at [`HELD_TSC`].
+    /// The TSC is slowed down and held at [`HELD_TSC`].
     Slow,
 }
 
-/// A guest and what is to be done with it.
+/// A probe guest: its code, its initial state, and the conditions under which it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guest {
-    /// What it is for, in a word: a scripted host tells guests apart by it.
+    /// Name of the guest. A scripted host distinguishes guests by it.
     pub name: &'static str,
-    /// Where its code runs.
+    /// Ring in which the code runs.
     pub ring: Ring,
-    /// Its code, without an end.
+    /// Machine code, without the end sequence that [`Guest::memory`] appends.
     pub code: Vec<u8>,
-    /// RCX at the beginning, for loops.
+    /// Initial RCX, for loops.
     pub rcx: u64,
-    /// RAX at the beginning.
+    /// Initial RAX.
     pub rax: u64,
-    /// Bits of CR4 to change.
+    /// Bits of CR4 to toggle.
     pub cr4: u64,
-    /// Bits of RFLAGS to change.
+    /// Bits of RFLAGS to toggle.
     pub rflags: u64,
-    /// What is done with its TSC.
+    /// Treatment of the guest's TSC.
     pub tsc: Tsc,
-    /// Whether no MSR access is let through.
+    /// True if every MSR access exits to Everett.
     pub filter_msrs: bool,
-    /// Whether an interrupt is injected as soon as it can be taken.
+    /// True if an interrupt is injected as soon as the guest can take it.
     pub interrupt: bool,
-    /// A raw performance event to count while it runs, and after how many the host wants control back.
+    /// Raw performance event to count while the guest runs, and the count after which the counter stops the guest.
     pub event: Option<(u64, Option<u64>)>,
 }
 
 impl Guest {
-    /// An ordinary guest of this code.
+    /// Creates a guest with the given code and default conditions.
     #[must_use]
     pub fn new(name: &'static str, ring: Ring, code: &[u8]) -> Guest {
         Guest {
@@ -117,7 +117,7 @@ impl Guest {
         }
     }
 
-    /// A loop with two instructions a round, of which one is a conditional branch.
+    /// Creates a guest that loops `rounds` times over two instructions, one of them a conditional branch.
     #[must_use]
     pub fn spinning(name: &'static str, ring: Ring, rounds: u64) -> Guest {
         let code = [
@@ -127,7 +127,7 @@ impl Guest {
         Guest { rcx: rounds, ..Guest::new(name, ring, &code) }
     }
 
-    /// Its memory.
+    /// Returns the initial memory of the guest.
     #[must_use]
     pub fn memory(&self) -> Vec<u8> {
         let mut image = Image(vec![0; RAM_BYTES]);
@@ -143,7 +143,7 @@ impl Guest {
         image.put(TSS + 4, STACK);
         for vector in 0..VECTORS {
             let stub = STUBS + vector * STUB_BYTES;
-            // Open to INT of ring 3.
+            // DPL 3, so that INT in ring 3 is allowed.
             image.put(IDT + vector * 16, stub & 0xffff | u64::from(KERNEL_CS) << 16 | 0xee << 40);
             let mut code = vec![0xc6, 0x04, 0x25]; // mov byte [VECTOR], vector + 1
             code.extend((VECTOR as u32).to_le_bytes());
@@ -159,13 +159,13 @@ impl Guest {
         image.0
     }
 
-    /// The vector that was noted in such memory.
+    /// Returns the vector that the guest recorded in its memory, if any.
     #[must_use]
     pub fn vector(memory: &[u8]) -> Option<u8> {
         memory.get(VECTOR as usize)?.checked_sub(1)
     }
 
-    /// Its registers.
+    /// Returns the initial registers of the guest.
     #[must_use]
     pub fn registers(&self) -> CpuState {
         let mut s = CpuState { rip: CODE, cr3: PML4, efer: 0xd01, ..CpuState::default() };

@@ -1,54 +1,55 @@
-//! Who runs small guests, and what came of one. The narrow side of everything that needs hardware: tests script it.
+//! The interface to a host that runs probe guests, and the result of a run. Tests script this interface instead of
+//! needing hardware.
 
 use super::guest::{END_MARK, Guest};
 
-/// How a guest ended.
+/// The way a guest ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// HLT: as guests end if all goes well, also behind an exception.
+    /// HLT, the expected end, also after an exception.
     Halted,
     /// A triple fault.
     Shutdown,
-    /// The host cannot execute one of its instructions.
+    /// The host cannot execute one of the guest's instructions.
     Failed,
-    /// It did not end in time.
+    /// The guest did not end in time.
     TimedOut,
-    /// The counter brought control back.
+    /// The performance counter overflowed and stopped the guest.
     Overflow,
-    /// Something else, in words.
+    /// Any other end, described in words.
     Other(String),
 }
 
-/// What came of a guest.
+/// Result of a guest's run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {
-    /// How it ended.
+    /// The way the guest ended.
     pub end: End,
-    /// The exception or interrupt that ended it, if one did.
+    /// Vector of the exception or interrupt that ended the guest, if any.
     pub vector: Option<u8>,
-    /// Its general registers at the end, in the order of encodings.
+    /// General registers at the end, in the order of their encodings.
     pub gpr: [u64; 16],
-    /// How often it wanted something of us.
+    /// Number of exits to Everett.
     pub exits: u64,
-    /// MSR accesses among those.
+    /// Number of these exits that were MSR accesses.
     pub msr_exits: u64,
-    /// How long it took, by the host's clock.
+    /// Duration of the run by the host's clock, in nanoseconds.
     pub nanoseconds: u64,
-    /// Pages of its memory that the host says it wrote.
+    /// Page numbers that the host's dirty log reports as written.
     pub dirty: Vec<u64>,
-    /// Events that were counted, if that was wanted.
+    /// Number of counted events, if counting was requested.
     pub counted: Option<u64>,
-    /// Whether what was to hold the TSC says that it moved, if that was wanted.
+    /// True if the holder of the TSC reports that it moved; `None` if the TSC was not held.
     pub moved: Option<bool>,
 }
 
 impl Ran {
-    /// Whether it was executed to its end, without an exception before.
+    /// True if the code ran to its end without an exception.
     #[must_use]
     pub fn to_its_end(&self) -> bool {
         self.end == End::Halted && self.gpr[15] == END_MARK
     }
-    /// How it ended, for people.
+    /// Describes the end of the guest in words.
     #[must_use]
     pub fn how(&self) -> String {
         match (&self.end, self.vector) {
@@ -61,23 +62,23 @@ impl Ran {
             (End::Other(what), _) => what.clone(),
         }
     }
-    /// Whether it ended with this exception.
+    /// True if the guest ended with this exception.
     #[must_use]
     pub fn raised(&self, vector: u8) -> bool {
         self.end == End::Halted && self.vector == Some(vector) && !self.to_its_end()
     }
 }
 
-/// A host that runs guests.
+/// A host that runs probe guests.
 pub trait Host {
-    /// What its KVM says about a capability (`KVM_CAP_*`): zero is no.
+    /// Returns the host's answer for a KVM capability (`KVM_CAP_*`). Zero means unsupported.
     ///
     /// # Errors
-    /// When it does not answer, why.
+    /// Returns the reason if the host does not answer.
     fn capability(&mut self, number: u32) -> Result<u32, String>;
-    /// Run a guest to its end, or for a bounded time.
+    /// Runs a guest to its end, or for a bounded time.
     ///
     /// # Errors
-    /// When it cannot be run, why.
+    /// Returns the reason if the guest cannot be run.
     fn run(&mut self, guest: &Guest) -> Result<Ran, String>;
 }

@@ -1,13 +1,13 @@
-//! `/dev/kvm`: what it says that it can do, and what small guests find that it does.
+//! Checks of `/dev/kvm`: the capabilities that it reports, and the behaviour that small guests observe.
 //!
-//! - [`guest`]: a small guest as data; [`host`]: who runs it, and what came of it; [`real`]: the host that is here;
-//!   [`scripted`]: one for tests
-//! - [`probes`]: which guests are run, and what their ends mean
+//! - [`guest`]: a probe guest as data
+//! - [`host`]: the interface to a host that runs guests; [`real`]: the actual host; [`scripted`]: a host for tests
+//! - [`probes`]: the guests that are run, and the interpretation of their results
 //!
 //! **Invariants.**
 //! - Nothing is inferred from a name or a version: a property counts if a guest showed it here and now.
-//! - A guest runs for a second at most, and all of them together for a minute: a signal ends the first, and whoever waits
-//!   goes on without the second.
+//! - A guest runs for at most about a second, and all guests together for at most a minute (ten minutes for a proof).
+//!   A signal stops a single guest; after the total time, [`examine`] returns without waiting for the probe thread.
 
 pub mod guest;
 pub mod host;
@@ -25,29 +25,30 @@ use super::{Finding, Verdict};
 use probes::{Branches, Effort};
 use real::Real;
 
-/// What was found, and whether the kvm engine could be exact here.
+/// Findings about `/dev/kvm`, and the properties that the exact kvm engine lacks here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// One for each thing that was looked at.
+    /// One finding for each property that was checked.
     pub findings: Vec<Finding>,
-    /// What an exact engine needs and this host did not show. Nothing if all was shown.
+    /// Properties that an exact engine needs and this host did not show. Empty if it showed all of them.
     pub unproven: Vec<&'static str>,
-    /// What counts a guest's branches, if something does.
+    /// The event that counts a guest's branches, if one does.
     pub branches: Option<Branches>,
 }
 
-/// How long all guests may take. Those of a software KVM take a few seconds.
+/// Time limit for all guests together. On a software KVM they take a few seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 const DEVICE: &str = "/dev/kvm";
 
-/// Look at the device and let guests run on it.
+/// Opens the device and runs the probe guests on it.
 #[must_use]
 pub fn examine(effort: Effort) -> Report {
-    // Guests run on a thread that nobody has to wait for, should the host's kernel keep it.
+    // Guests run on a thread of their own. If the host's kernel never returns from one, the caller does not have to
+    // wait.
     let (sender, receiver) = channel();
     let patience = PATIENCE * if effort == Effort::Proof { 10 } else { 1 };
     let probing = thread::Builder::new().name("probes".to_owned()).spawn(move || {
-        // Nobody listens any more if it took too long.
+        // Sending fails if the receiver has already timed out.
         let _ = sender.send(on_this_thread(effort));
     });
     let why = match probing {
@@ -71,7 +72,7 @@ fn on_this_thread(effort: Effort) -> Report {
     }
 }
 
-/// The error without the device's name, which stands before it.
+/// Returns the error's message without a leading device name, which the report shows anyway.
 fn short(error: &KvmError) -> String {
     let text = error.to_string();
     text.strip_prefix(DEVICE)

@@ -1,4 +1,4 @@
-//! The host that is here.
+//! The actual host.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,26 +12,26 @@ use super::host::{End, Host, Ran};
 use crate::doctor::perf;
 use crate::time::Stopwatch;
 
-/// Between two looks at whether a guest takes too long.
+/// Interval between two checks of whether a guest takes too long.
 const TICK: Duration = Duration::from_millis(5);
-/// So many looks, and it has taken too long: about a second.
+/// Number of checks after which a guest has timed out: about a second.
 const TICKS_MAX: u64 = 200;
 
-/// `/dev/kvm`.
+/// A host that runs guests on `/dev/kvm`.
 #[derive(Debug)]
 pub struct Real {
     device: Device,
 }
 
 impl Real {
-    /// Runs guests on this device.
+    /// Creates a host that runs guests on this device.
     #[must_use]
     pub fn new(device: Device) -> Real {
         Real { device }
     }
 }
 
-/// The error as a line.
+/// Formats the error as text.
 fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
@@ -51,7 +51,7 @@ impl Host for Real {
         if guest.filter_msrs && !vm.filter_msrs(&PASSED_THROUGH).map_err(text)? {
             return Err("this kernel has no MSR filter".to_owned());
         }
-        // As the engine does it.
+        // Same mechanism as in the kvm engine.
         let mut tsc = match guest.tsc {
             Tsc::Slow => Some(SlowTsc::new(&vcpu).map_err(text)?),
             Tsc::Free => None,
@@ -103,7 +103,7 @@ impl Host for Real {
 struct Seen {
     exits: u64,
     msr_exits: u64,
-    /// A signal that is no tick is the counter's.
+    /// True if the counter can overflow: a signal that is not a tick then comes from the counter.
     overflows: bool,
 }
 

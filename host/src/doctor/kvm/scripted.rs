@@ -1,4 +1,4 @@
-//! Scripted hosts, for tests of what follows from hardware that the host of the tests may lack.
+//! Scripted hosts, for testing behaviour that depends on hardware the test host may lack.
 
 use everett_cpu::cpuid::leaves;
 use everett_cpu::state::Msrs;
@@ -8,7 +8,7 @@ use super::guest::{END_MARK, END_VECTOR, Guest, HELD_TSC, INTERRUPT_VECTOR, Ring
 use super::host::{End, Host, Ran};
 use super::probes::{Effort, all, flags};
 
-/// A host on which all is well, but for what `leak` changes.
+/// A host on which every probe succeeds, except for what `leak` changes.
 struct Scripted<F: FnMut(&Guest, &mut Ran)> {
     capabilities: u32,
     leak: F,

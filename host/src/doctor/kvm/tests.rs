@@ -1,4 +1,4 @@
-//! Reports of scripted hosts.
+//! Tests of reports on scripted hosts.
 
 use super::guest::{END_MARK, Guest, HELD_TSC, Ring};
 use super::host::{End, Host, Ran};
@@ -7,7 +7,7 @@ use super::scripted::{raise, report};
 use super::{Report, Verdict};
 
 fn detail<'a>(report: &'a Report, name: &str) -> (Verdict, &'a str) {
-    let finding = report.findings.iter().find(|finding| finding.name == name).expect("it is looked at");
+    let finding = report.findings.iter().find(|finding| finding.name == name).expect("the finding exists");
     (finding.verdict, &finding.detail)
 }
 
@@ -76,7 +76,7 @@ fn each_leak_is_found_by_name() {
             }
         }),
         ("guest counters", |guest, ran| {
-            // It counts the way out of ring 3, too.
+            // The counter also counts the exit from ring 3.
             if guest.name == "counters" && guest.ring == Ring::Three {
                 ran.counted = Some(3 * guest.rcx + 1);
             }
@@ -124,13 +124,13 @@ fn ticks_that_a_slice_crosses_are_no_leak() {
 fn a_tick_of_which_nobody_knows_is_a_leak() {
     type Leak = fn(&Guest, &mut Ran);
     let leaks: [Leak; 2] = [
-        // It ticks, and what holds it has not noticed.
+        // The TSC ticks, and its holder has not noticed.
         |guest, ran| {
             if guest.name == "TSC held" {
                 (ran.gpr[8], ran.gpr[6]) = (1, HELD_TSC + 1);
             }
         },
-        // It stands still, and shows something else than was asked for.
+        // The TSC stands still at another value than the requested one.
         |guest, ran| {
             if guest.name == "TSC held" {
                 (ran.gpr[3], ran.gpr[6]) = (HELD_TSC + 1, HELD_TSC + 1);
@@ -161,7 +161,7 @@ fn a_software_kvm_is_told() {
 fn undefined_flags_of_another_make_are_told_and_make_no_host_inexact() {
     const AF: u64 = 1 << 4;
     let report = report(Effort::Look, |guest, ran| {
-        // Its shifts by an immediate count set AF, as AMD's do.
+        // Shifts by an immediate count set AF, as on AMD processors.
         if guest.name == flags::NAME && guest.code.windows(2).any(|code| code == [0xc1, 0xe0]) {
             ran.gpr[8..14].iter_mut().for_each(|flags| *flags |= AF);
         }
@@ -174,11 +174,11 @@ fn undefined_flags_of_another_make_are_told_and_make_no_host_inexact() {
         .findings
         .iter()
         .find(|finding| finding.name == flags::NAME)
-        .expect("it is looked at")
+        .expect("the finding exists")
         .undefined;
     let other: Vec<_> = rows.iter().filter(|row| !row.equal).collect();
     assert_eq!(other.len(), 1, "{other:?}");
-    let json = serde_json::to_string(other[0]).expect("it is plain");
+    let json = serde_json::to_string(other[0]).expect("rows are plain data");
     assert_eq!(json, r#"{"instruction":"shl","flag":"AF","host":"sets","model":"clears","equal":false}"#);
 }
 

@@ -1,11 +1,13 @@
-//! FSIN, FCOS, FSINCOS, FPTAN, FPATAN, F2XM1, FYL2X, FYL2XP1, computed here: hosts differ in the last place.
+//! FSIN, FCOS, FSINCOS, FPTAN, FPATAN, F2XM1, FYL2X, FYL2XP1, computed in software because hosts differ in the last
+//! place.
 //!
 //! - `wide`: numbers of 128 bits and their rounding
 //! - `series`: the functions
 //! - this file: special operands (the tables of SDM vol. 2A at each instruction) and the stack
 //!
-//! Results are within a hair of half a unit of the extended format and follow rounding control; as on hardware,
-//! precision control does not apply. Trigonometric arguments are reduced by Intel's 66-bit pi.
+//! Results have an error of barely more than half a unit in the last place of the extended format, and follow
+//! rounding control. As on hardware, precision control does not apply. Trigonometric arguments are reduced by Intel's
+//! 66-bit pi.
 
 mod series;
 mod wide;
@@ -22,11 +24,11 @@ use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};
 use wide::{ONE, Wide, ZERO};
 
-/// The least exponent that trigonometric instructions refuse.
+/// Least exponent that trigonometric instructions refuse.
 const TRIGONOMETRIC_LIMIT: i32 = 63;
 const ONE_ENCODED: Extended = (1 << 63, 0x3fff);
 
-/// Lower a transcendental instruction.
+/// Lowers a transcendental instruction, or returns `None` for any other.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     op.run = match i.mnemonic() {
@@ -46,10 +48,10 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     Some(Kind::Straight)
 }
 
-/// A result and the status word that goes with it; C2 when the operand is out of range and stays.
+/// A result and its status word. C2 is set if the operand is out of range and stays unchanged.
 type Outcome = (Extended, u16);
 
-/// An unmasked exception that is found before the computation keeps those that follow from it from being found.
+/// Drops the exceptions that the computation would raise, if an unmasked exception is detected before it.
 fn found(cw: u16, status: u16) -> u16 {
     if status & !cw & (DE | ZE) != 0 { status & !(OE | UE | PE | C1) } else { status }
 }
@@ -69,7 +71,7 @@ fn one(core: &mut Core, op: &Op, f: fn(u16, Extended) -> Outcome) -> Flow {
     Ok(())
 }
 
-/// FSINCOS and FPTAN: the second result is pushed.
+/// FSINCOS and FPTAN, which push a second result.
 fn pushing(core: &mut Core, op: &Op, f: fn(u16, Extended) -> (Outcome, Outcome)) -> Flow {
     enter(core)?;
     let ((first, s), (second, t)) = match st(core, 0) {
@@ -87,7 +89,7 @@ fn pushing(core: &mut Core, op: &Op, f: fn(u16, Extended) -> (Outcome, Outcome))
     Ok(())
 }
 
-/// FPATAN and the logarithms: of ST(1) and ST(0) into ST(1), then pop.
+/// FPATAN and the logarithms: computes from ST(1) and ST(0) into ST(1), then pops.
 fn two(core: &mut Core, op: &Op, f: fn(u16, Extended, Extended) -> Outcome) -> Flow {
     enter(core)?;
     let (r, status) = match (st(core, 1), st(core, 0)) {
@@ -102,13 +104,13 @@ fn two(core: &mut Core, op: &Op, f: fn(u16, Extended, Extended) -> Outcome) -> F
     Ok(())
 }
 
-/// A NaN operand made quiet, or the default NaN for an encoding that is no operand.
+/// Returns a NaN operand made quiet, or the default NaN for an invalid encoding.
 fn not_a_number(a: Extended) -> Outcome {
     let (r, status) = host::add(EXCEPTIONS | 0x300, a, a);
     (r, status & IE)
 }
 
-/// As `not_a_number`, of two operands of which one is such.
+/// As [`not_a_number`], for two operands of which at least one is a NaN or an invalid encoding.
 fn neither_a_number(y: Extended, x: Extended) -> Outcome {
     let (r, status) = host::add(EXCEPTIONS | 0x300, y, x);
     (r, status & IE)
@@ -118,7 +120,7 @@ fn denormal(class: Class) -> u16 {
     if class == Class::Denormal { DE } else { 0 }
 }
 
-/// Sine and cosine of a number, or why there are none.
+/// Returns sine, cosine and status of a number, or the outcome for an operand that has none.
 fn angle(a: Extended) -> Result<(Wide, Wide, u16), Outcome> {
     let class = classify(a);
     match class {
@@ -136,7 +138,7 @@ fn angle(a: Extended) -> Result<(Wide, Wide, u16), Outcome> {
     }
 }
 
-/// Round a result that is exact only when `status` has no PE.
+/// Rounds a result, which is exact only if `status` has no PE.
 fn finish(cw: u16, v: Wide, status: u16) -> Outcome {
     let (r, more) = v.round(cw, status & PE != 0);
     (r, status | more)
@@ -158,7 +160,7 @@ fn tangent(cw: u16, a: Extended) -> (Outcome, Outcome) {
     }
 }
 
-/// F2XM1. Beyond -1 and 1 the manual leaves the result open; here the operand stays.
+/// F2XM1. Outside of -1 to 1 the manual leaves the result undefined; here the operand is returned.
 fn power(cw: u16, a: Extended) -> Outcome {
     let class = classify(a);
     match class {
@@ -195,20 +197,21 @@ fn arctangent(cw: u16, y: Extended, x: Extended) -> Outcome {
         _ => {
             let (v, w) = (Wide::from_unpacked(unpack(y)), Wide::from_unpacked(unpack(x)));
             let r = series::arctangent(v, w);
-            // A quotient that is a power of two below what the format can hold is its own arctangent, all but exactly.
+            // A quotient below the range of the format is its own arctangent, to far more than the format's
+            // precision.
             finish(cw, r, PE | denormal(a) | denormal(b))
         }
     }
 }
 
-/// The sign of a product.
+/// Returns `v` with the given sign.
 fn signed(v: Extended, negative: bool) -> Extended {
     (v.0, v.1 & 0x7fff | if negative { 0x8000 } else { 0 })
 }
 
 const INFINITE: Extended = (1 << 63, 0x7fff);
 
-/// FYL2X: y log2 x.
+/// FYL2X: y * log2(x).
 fn logarithm(cw: u16, y: Extended, x: Extended) -> Outcome {
     use Class::*;
     let (b, a) = (classify(y), classify(x));
@@ -231,15 +234,15 @@ fn logarithm(cw: u16, y: Extended, x: Extended) -> Outcome {
         Zero => (signed((0, 0), negative), denormals),
         _ if log.is_zero() => (signed((0, 0), y_negative), denormals),
         _ => {
-            // Hardware reports PE for powers of two also, whose logarithms are exact.
+            // Hardware reports PE even for powers of two, whose logarithms are exact.
             let product = log.mul(Wide::from_unpacked(unpack(y)));
             finish(cw, product, denormals | PE)
         }
     }
 }
 
-/// FYL2XP1: y log2(x + 1). The manual leaves it open beyond 1 - sqrt(2) / 2; here it goes on being that function down
-/// to -1, and gives its operand from there on, as hardware does.
+/// FYL2XP1: y * log2(x + 1). The manual leaves the result undefined for |x| above 1 - sqrt(2) / 2. Here the function
+/// extends down to -1, and below that the operand is returned, as on hardware.
 fn logarithm_one_plus(cw: u16, y: Extended, x: Extended) -> Outcome {
     use Class::*;
     let (b, a) = (classify(y), classify(x));
@@ -273,7 +276,7 @@ mod tests {
 
     const CW: u16 = 0x37f;
 
-    /// Numbers with random significands and with exponents from `low` to `high`, both signs.
+    /// Returns numbers of both signs with random significands and exponents from `low` to `high`.
     fn numbers(low: i32, high: i32, count: u64) -> impl Iterator<Item = Extended> {
         let mut seed = 0x9e37_79b9_7f4a_7c15u64;
         (0..count).map(move |n| {
@@ -283,7 +286,7 @@ mod tests {
             (seed | 1 << 63, sign | (exponent + super::super::format::BIAS) as u16)
         })
     }
-    /// Distance in units of the last place.
+    /// Returns the distance in units of the last place.
     fn distance(a: Extended, b: Extended) -> i128 {
         let place = |v: Extended| {
             let magnitude = i128::from(v.1 & 0x7fff) << 63 | i128::from(v.0 & (u64::MAX >> 1));

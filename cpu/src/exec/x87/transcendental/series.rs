@@ -1,11 +1,11 @@
-//! The functions themselves, on numbers of 128 bits: argument reduction and power series.
+//! The functions themselves, on 128-bit numbers: argument reduction and power series.
 //!
-//! Each sum stops when a term is below the last place of the sum. With at most forty terms the result errs by less than
-//! 2^-120 of itself: far less than half a unit of the extended format's 64 bits.
+//! Each sum stops when a term is below the last place of the sum. With at most forty terms the relative error of a
+//! result is below 2^-120, far less than half a unit of the extended format's 64 bits.
 
 use super::wide::{ONE, Wide, ZERO};
 
-/// Terms that are this much smaller than the sum no longer count.
+/// Difference in exponent, in bits, from which a term is too small to change the sum.
 const NEGLIGIBLE: i32 = 130;
 
 /// pi
@@ -29,7 +29,7 @@ const ARCTAN_EIGHTHS: [Wide; 8] = [
 const HALF_PI_66: u128 = 0x3_243f_6a88_85a3_08d3;
 const HALF_PI_66_UNIT: i32 = -65;
 
-/// sum of `first` * ratio(1) * ratio(2) * ..., where `next` makes a term from the one before and its number.
+/// Returns `first` plus the terms that `next` makes, each from the previous term and its number (from 1).
 fn sum(first: Wide, next: impl Fn(Wide, u32) -> Wide) -> Wide {
     let (mut total, mut term, mut n) = (first, first, 1);
     loop {
@@ -45,8 +45,8 @@ fn sum(first: Wide, next: impl Fn(Wide, u32) -> Wide) -> Wide {
     }
 }
 
-/// Sine and cosine of `x`, which is below 2^63. Reduction is by Intel's 66-bit pi: exact, so that large arguments give
-/// what the manual's hardware gives.
+/// Returns sine and cosine of `x`, whose magnitude must be below 2^63. The exact reduction by Intel's 66-bit pi gives
+/// the manual's results for large arguments, too.
 pub(super) fn sine_cosine(x: Wide) -> (Wide, Wide) {
     let (quadrant, r) = reduce(x.signed(false));
     let square = r.mul(r);
@@ -67,9 +67,9 @@ pub(super) fn sine_cosine(x: Wide) -> (Wide, Wide) {
     (if x.negative { s.negate() } else { s }, c)
 }
 
-/// How many quarter turns are in `x`, and what is left of it, between -pi/4 and pi/4.
+/// Returns the number of quarter turns in `x`, and the remainder, between -pi/4 and pi/4.
 fn reduce(x: Wide) -> (u128, Wide) {
-    // Below 1/2 nothing is to be taken off. From there to 2^63 the argument's 64 bits fit in these units.
+    // Below 1/2 no reduction is needed. From there to 2^63, the argument's 64 bits fit in these units.
     if x.exponent < -1 {
         return (0, x);
     }
@@ -83,7 +83,7 @@ fn reduce(x: Wide) -> (u128, Wide) {
     }
 }
 
-/// The angle of the point (x, y), between -pi and pi; neither is zero.
+/// Returns the angle of the point (x, y), between -pi and pi. Neither may be zero.
 pub(super) fn arctangent(y: Wide, x: Wide) -> Wide {
     let (a, b) = (y.signed(false), x.signed(false));
     let (small, large) = if a.reaches(b) { (b, a) } else { (a, b) };
@@ -101,16 +101,16 @@ fn half(x: Wide) -> Wide {
     Wide { exponent: x.exponent - 1, ..x }
 }
 
-/// arctan(small / large) for a quotient of at most one.
+/// Returns arctan(small / large) for a quotient of at most one.
 fn first_eighth(small: Wide, large: Wide) -> Wide {
     let t = small.div(large);
-    // The nearest eighth.
+    // Index of the nearest multiple of one eighth.
     let sixteenths = if t.exponent < -5 { 0 } else { ((t.significand >> 64) >> (59 - t.exponent)) as usize };
     let k = sixteenths.div_ceil(2).min(8);
     let (base, t) = match k {
         0 => (ZERO, t),
         _ => {
-            // tan(a - b) = (t - c) / (1 + t c), by numerator and denominator, so that nothing is divided twice.
+            // tan(a - b) = (t - c) / (1 + t c), computed from numerator and denominator to avoid a second division.
             let c = Wide::scaled(false, k as u128, -3);
             (ARCTAN_EIGHTHS[k - 1], small.sub(large.mul(c)).div(large.add(small.mul(c))))
         }
@@ -124,24 +124,24 @@ fn first_eighth(small: Wide, large: Wide) -> Wide {
     base.add(series)
 }
 
-/// 2^x - 1 for x between -1 and 1, not zero.
+/// Returns 2^x - 1 for nonzero x between -1 and 1.
 pub(super) fn power_of_two_minus_one(x: Wide) -> Wide {
     let y = x.mul(LN_2);
     sum(y, |term, n| term.mul(y).div_small(n + 1))
 }
 
-/// log2(1 + x) for x above -1, not zero.
+/// Returns log2(1 + x) for nonzero x above -1.
 pub(super) fn log2_one_plus(x: Wide) -> Wide {
-    // Within these bounds the series converges well; x itself loses nothing.
+    // For small x the series converges well, and using x itself loses no precision.
     if x.exponent < -2 {
         return hyperbolic(x, Wide::integer(2).add(x));
     }
     log2(ONE.add(x))
 }
 
-/// log2(x) for positive x. Exact for powers of two.
+/// Returns log2(x) for positive x. The result is exact for powers of two.
 pub(super) fn log2(x: Wide) -> Wide {
-    /// sqrt(2), about.
+    /// Approximation of sqrt(2).
     const ROOT_2: u128 = 0xb504_f334 << 96;
     let above = x.significand >= ROOT_2;
     let whole = x.exponent + i32::from(above);
@@ -153,7 +153,7 @@ pub(super) fn log2(x: Wide) -> Wide {
     Wide::integer(whole).add(hyperbolic(numerator, m.add(ONE)))
 }
 
-/// log2((1 + s) / (1 - s)) for s = a / b.
+/// Returns log2((1 + s) / (1 - s)) for s = a / b.
 fn hyperbolic(a: Wide, b: Wide) -> Wide {
     let s = a.div(b);
     let square = s.mul(s);

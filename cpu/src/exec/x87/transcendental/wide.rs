@@ -1,7 +1,8 @@
-//! Numbers with a significand of 128 bits, to compute functions with, and their rounding to the extended format.
+//! Numbers with a significand of 128 bits, for the computation of functions, and their rounding to the extended
+//! format.
 //!
-//! Sums and products err by less than two units in the last of 128 places; the extended format has 64. Bits that are
-//! lost are or-ed into the last place, so that rounding never takes an inexact result for an exact one.
+//! Sums and products have an error of less than two units in the last of 128 places; the extended format has 64. Lost
+//! bits are or-ed into the last place, so that rounding never takes an inexact result for an exact one.
 
 use super::super::format::{BIAS, Unpacked};
 use super::super::stack::{C1, OE, PE, UE};
@@ -12,12 +13,13 @@ const RC: u16 = 0xc00;
 const RC_NEAREST: u16 = 0;
 const RC_DOWN: u16 = 0x400;
 const RC_UP: u16 = 0x800;
-/// What an unmasked overflow or underflow adds to or takes from the exponent (SDM vol. 1, 8.5.4 and 8.5.5).
+/// Adjustment of the exponent by an unmasked overflow (subtracted) or underflow (added) (SDM vol. 1, 8.5.4 and
+/// 8.5.5).
 const ADJUST: i32 = 24576;
-/// The greatest biased exponent of a number.
+/// Greatest biased exponent of a finite number.
 const BIASED_MAX: i32 = 0x7ffe;
 
-/// `significand` counts 2^(exponent - 127) and has bit 127 set, or is zero.
+/// A number with a 128-bit significand in units of 2^(exponent - 127). Bit 127 is set unless the number is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wide {
     pub negative: bool,
@@ -31,11 +33,11 @@ pub(super) const ZERO: Wide = Wide { negative: false, exponent: i32::MIN / 4, si
 pub(super) const ONE: Wide = Wide { negative: false, exponent: 0, significand: 1 << 127 };
 
 impl Wide {
-    /// A positive constant.
+    /// Creates a positive number.
     pub(super) const fn new(exponent: i32, significand: u128) -> Wide {
         Wide { negative: false, exponent, significand }
     }
-    /// `v` times 2^exponent.
+    /// Returns `v` times 2^exponent.
     pub(super) fn scaled(negative: bool, v: u128, exponent: i32) -> Wide {
         if v == 0 {
             return ZERO;
@@ -55,11 +57,11 @@ impl Wide {
     pub(super) fn negate(self) -> Wide {
         Wide { negative: !self.negative, ..self }
     }
-    /// Negative if `negative`, whatever it was.
+    /// Returns the magnitude with the given sign.
     pub(super) fn signed(self, negative: bool) -> Wide {
         Wide { negative, ..self }
     }
-    /// Whether the magnitude is at least `other`'s.
+    /// True if the magnitude is at least that of `other`.
     pub(super) fn reaches(self, other: Wide) -> bool {
         (self.exponent, self.significand) >= (other.exponent, other.significand)
     }
@@ -103,7 +105,7 @@ impl Wide {
         let significand = high << 1 | low >> 127 | u128::from(low << 1 != 0);
         Wide { negative, exponent, significand }
     }
-    /// Divide by something that is not zero.
+    /// Divides by a nonzero number.
     pub(super) fn div(self, other: Wide) -> Wide {
         if self.is_zero() {
             return ZERO;
@@ -112,7 +114,8 @@ impl Wide {
         let divisor = other.significand;
         let less = self.significand < divisor;
         let exponent = self.exponent - other.exponent - i32::from(less);
-        // The first bit is one; then one bit at a time. The rest stays below the divisor, so its doubling has 129 bits.
+        // The first quotient bit is one; the others are computed one at a time. The remainder stays below the
+        // divisor, so doubling it gives up to 129 bits.
         let mut rest = if less { self.significand } else { self.significand - divisor };
         let mut quotient = u128::from(!less);
         for _ in 0..if less { 128 } else { 127 } {
@@ -126,7 +129,7 @@ impl Wide {
         }
         Wide { negative, exponent, significand: quotient | u128::from(rest != 0) }
     }
-    /// Divide by a small number.
+    /// Divides by a small nonzero integer.
     pub(super) fn div_small(self, n: u32) -> Wide {
         if self.is_zero() {
             return ZERO;
@@ -140,9 +143,10 @@ impl Wide {
         Wide { exponent: self.exponent - shift as i32, significand, ..self }
     }
 
-    /// Round to the extended format: what is stored, the exceptions, and C1 if the magnitude was rounded up.
+    /// Rounds to the extended format. Returns the value to store, and the exceptions with C1 set if the magnitude was
+    /// rounded up.
     ///
-    /// `inexact` says that the value is not exact even if its last bits happen to be zero.
+    /// `inexact` means that the value is not exact even if its last bits are zero.
     pub(super) fn round(self, cw: u16, inexact: bool) -> (Extended, u16) {
         let sign = if self.negative { 0x8000 } else { 0 };
         if self.is_zero() {
@@ -177,7 +181,8 @@ impl Wide {
         let biased = (exponent + BIAS + biased_adjust).clamp(0, 0x7fff);
         ((significand, sign | biased as u16), status)
     }
-    /// `significand` rounded to its upper 64 bits, in 65; whether up; whether anything was lost.
+    /// Rounds `significand` to its upper 64 bits. Returns the result in 65 bits, whether it was rounded up, and
+    /// whether bits were lost.
     fn rounded(self, cw: u16, significand: u128) -> (u128, bool, bool) {
         let (kept, low) = (significand >> 64, significand as u64);
         let up = match cw & RC {
@@ -197,7 +202,7 @@ impl Wide {
         if up {
             status |= C1;
         }
-        // Rounding up may give the least normal number, whose exponent is one.
+        // Rounding up may give the least normal number, whose biased exponent is one.
         ((rounded as u64, sign | (rounded >> 63) as u16), status)
     }
     fn overflow(self, cw: u16) -> (Extended, u16) {
@@ -215,12 +220,12 @@ impl Wide {
     }
 }
 
-/// Shift right by 1 to 127; what is lost stays visible in the last bit.
+/// Shifts right by 1 to 127, or-ing lost bits into the last bit.
 fn jam(v: u128, by: u32) -> u128 {
     v >> by | u128::from(v << (128 - by) != 0)
 }
 
-/// The whole product.
+/// Returns the high and low halves of the product.
 fn multiply(a: u128, b: u128) -> (u128, u128) {
     const LOW: u128 = u64::MAX as u128;
     let (a1, a0, b1, b0) = (a >> 64, a & LOW, b >> 64, b & LOW);

@@ -1,13 +1,13 @@
-//! Whether the guest's retired conditional branches can be counted exactly, and how late the host hears of so many.
+//! Probe for exact counting of the guest's retired conditional branches, and for the delay of the counter's signal.
 
 use super::{Effort, Notes};
 use crate::doctor::kvm::guest::{Guest, Ring};
 use crate::doctor::kvm::host::{End, Host};
 
-/// Raw events that count retired conditional branches on some processor. Which one does here, a guest tells.
+/// Raw events that count retired conditional branches on some processor. A guest shows which of them works here.
 const EVENTS: [u64; 3] = [0x11c4, 0x01c4, 0xd1];
 const ROUNDS: u64 = 300_000;
-/// Conditional branches of a round: one that is not taken, JRCXZ and LOOP. The others are none: a jump, a call.
+/// Conditional branches of a round: an untaken JZ, JRCXZ and LOOP. The JMP and the CALL do not count.
 const CONDITIONAL: u64 = 3;
 const CODE: [u8; 17] = [
     0xeb, 0x00, // again: jmp to the next
@@ -18,22 +18,23 @@ const CODE: [u8; 17] = [
     0x58, // pop rax
     0xe2, 0xef, // loop again
 ];
-/// Of the guest that is stopped.
+/// Scale of the skid measurement: the guest is to be stopped after a tenth of this many branches, and could execute a
+/// hundred times as many.
 const BRANCHES: u64 = 1_000_000;
 const NAME: &str = "guest counters";
 const MEANS: &str = "to stop a guest at an exact place";
 
-/// What counts conditional branches here, and how far before its place a guest is told to stop.
+/// The event that counts conditional branches here, and the margin by which a stop is requested early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Branches {
-    /// The raw event.
+    /// Raw performance event.
     pub event: u64,
-    /// In branches.
+    /// Margin in branches.
     pub margin: u64,
 }
 
-/// The margin of a host whose signals come so many branches late. Those that were tried were not the worst; more costs time, less a
-/// run that is made again.
+/// Returns the margin for a host whose signals come up to `latest` branches late. The observed delays are not the
+/// worst possible. A larger margin costs time; a smaller one costs runs that have to be repeated.
 fn margin(latest: u64) -> u64 {
     2 * latest + 1000
 }
@@ -59,7 +60,8 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
     notes.needed(NAME, false, why, MEANS);
 }
 
-/// Whether all conditional branches are counted, once each, and nothing else is: also nothing of the ways in and out of the guest.
+/// Checks that the event counts each conditional branch exactly once and nothing else, including on entry to and exit
+/// from the guest.
 fn exact(host: &mut dyn Host, event: u64, effort: Effort) -> Result<(), String> {
     for _ in 0..effort.rounds().max(3) {
         for ring in [Ring::Zero, Ring::Three] {
@@ -78,7 +80,7 @@ fn exact(host: &mut dyn Host, event: u64, effort: Effort) -> Result<(), String> 
     Ok(())
 }
 
-/// How many branches late the host gets control back, at worst.
+/// Returns the largest observed delay of the counter's signal, in branches, and a description of it.
 fn skid(host: &mut dyn Host, event: u64, effort: Effort) -> Result<(u64, String), String> {
     let after = BRANCHES / 10;
     let mut latest = 0;

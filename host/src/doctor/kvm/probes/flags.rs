@@ -1,7 +1,8 @@
-//! What this host's processor leaves in the status flags that the manual calls undefined, beside what the CPU model leaves.
+//! Probe for the status flags that the manual calls undefined: the values that this host's processor and the CPU
+//! model leave.
 //!
-//! Clock modes `exit` and `branch` cover no status flags (`everett_vmm::digest::registers`), so nothing that is found here makes a host
-//! inexact. It says what a program would see that copies such flags.
+//! Clock modes `exit` and `branch` cover no status flags (`everett_vmm::digest::registers`), so no result of this
+//! probe makes a host inexact. The findings tell what a program that copies such flags would see.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use super::Notes;
 use crate::doctor::kvm::guest::{Guest, RAM_BYTES, Ring};
 use crate::doctor::kvm::host::{Host, Ran};
 
-/// Name of the check, and of its guests.
+/// Name of the probe, and of its guests.
 pub(crate) const NAME: &str = "undefined flags";
 const MEANS: &str =
     "shows only to a program that copies flags: no digest of a clock that kvm can have covers them";
@@ -27,7 +28,7 @@ const AF: u64 = 1 << 4;
 const ZF: u64 = 1 << 6;
 const SF: u64 = 1 << 7;
 const OF: u64 = 1 << 11;
-/// The status flags, in the order in which people are told of them.
+/// The status flags, in the order of reports.
 const FLAGS: [(&str, u64); 6] = [("CF", CF), ("PF", PF), ("AF", AF), ("ZF", ZF), ("SF", SF), ("OF", OF)];
 const ALL: u64 = CF | PF | AF | ZF | SF | OF;
 /// The bit of RFLAGS that is always set.
@@ -38,7 +39,7 @@ struct Sample {
     name: &'static str,
     code: &'static [u8],
     undefined: u64,
-    /// Ring 3 may not execute it.
+    /// True if the instruction is not allowed in ring 3.
     privileged: bool,
 }
 
@@ -46,7 +47,8 @@ const fn sample(name: &'static str, code: &'static [u8], undefined: u64) -> Samp
     Sample { name, code, undefined, privileged: false }
 }
 
-/// Every instruction of the model that leaves a status flag undefined. A test compares the list with the decoder's tables.
+/// Every instruction of the model that leaves a status flag undefined. A test compares the list with the decoder's
+/// tables.
 const SAMPLES: [Sample; 34] = [
     sample("shl by 1", &[0xd1, 0xe0], AF),
     sample("shl", &[0xc1, 0xe0, 3], OF | AF),
@@ -84,25 +86,25 @@ const SAMPLES: [Sample; 34] = [
     Sample { privileged: true, ..sample("mov from a control register", &[0x0f, 0x20, 0xc0], ALL) },
 ];
 
-/// RAX and RCX of the cases; RDX is zero, and no quotient overflows.
+/// Values of RAX and RCX in the cases. RDX is zero, so that no quotient overflows.
 const OPERANDS: [(u64, u64); 3] = [(0x8000_0011, 7), (0x7fff_fff0, 0x8000_0001), (5, 0x10)];
-/// Status flags before a case.
+/// Status flags before the instruction.
 const BEFORE: [u64; 2] = [0, ALL];
-/// Cases of a sample. The flags behind each are in a register of their own, from R8 on.
+/// Number of cases of a sample. The flags after each case are kept in a register of their own, from R8 on.
 const CASES: usize = OPERANDS.len() * BEFORE.len();
 const FIRST: usize = 8;
 
-/// What a processor does with an undefined flag, as far as the cases tell.
+/// Treatment of an undefined flag by a processor, as inferred from the cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Does {
-    /// Clears it.
+    /// Clears the flag.
     Clears,
-    /// Sets it.
+    /// Sets the flag.
     Sets,
-    /// Leaves it as it was.
+    /// Leaves the flag unchanged.
     Keeps,
-    /// Computes something from the operands.
+    /// Computes the flag from the operands.
     Computes,
 }
 
@@ -117,18 +119,18 @@ impl Does {
     }
 }
 
-/// An undefined status flag behind an instruction, on the host and in the model.
+/// Treatment of an undefined status flag by an instruction, on the host and in the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Undefined {
-    /// The instruction.
+    /// Name of the instruction.
     pub instruction: &'static str,
-    /// The flag.
+    /// Name of the flag.
     pub flag: &'static str,
-    /// What the host's processor does with it.
+    /// Behaviour of the host's processor.
     pub host: Does,
-    /// What the model does with it.
+    /// Behaviour of the model.
     pub model: Does,
-    /// True if they are equal in every case.
+    /// True if host and model agree in every case.
     pub equal: bool,
 }
 
@@ -157,7 +159,7 @@ impl Sample {
         }
         Ok(std::array::from_fn(|case| ran.gpr[FIRST + case]))
     }
-    /// Returns what became of each undefined flag.
+    /// Compares host and model for each undefined flag.
     fn rows(&self, host: [u64; CASES], model: [u64; CASES]) -> impl Iterator<Item = Undefined> {
         let flags = FLAGS.into_iter().filter(|(_, bit)| self.undefined & bit != 0);
         flags.map(move |(flag, bit)| Undefined {
@@ -170,7 +172,7 @@ impl Sample {
     }
 }
 
-/// Status flags before each case, and its operands.
+/// Returns the status flags before each case, and its operands (RAX, RCX).
 fn cases() -> impl Iterator<Item = (u64, (u64, u64))> {
     BEFORE.into_iter().flat_map(|before| OPERANDS.map(|operands| (before, operands)))
 }
@@ -187,10 +189,10 @@ fn does(results: [u64; CASES], bit: u64) -> Does {
     }
 }
 
-/// Runs a guest on the CPU model.
+/// Runs a guest on the CPU model and returns its general registers.
 ///
 /// # Errors
-/// If there is no memory for it, or it does not halt.
+/// Returns an error if there is no memory for the guest or it does not halt.
 pub(crate) fn on_the_model(guest: &Guest) -> Result<[u64; 16], String> {
     let memory = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), RAM_BYTES)]);
     let memory = Arc::new(memory.map_err(|error| error.to_string())?);
@@ -223,14 +225,15 @@ pub(super) fn probe(host: &mut dyn Host, notes: &mut Notes) {
     } else {
         notes.note(NAME, detail, MEANS);
     }
-    // What the processor executes, also where ring 0 is emulated.
+    // Rows of privileged samples. The rest is taken from ring 3, which the processor executes even where the host
+    // emulates ring 0.
     let privileged =
         zero.into_iter().filter(|row| !three.iter().any(|other| other.instruction == row.instruction));
     let rows = privileged.collect::<Vec<_>>();
     notes.undefined(three.into_iter().chain(rows).collect());
 }
 
-/// Runs every sample in a ring.
+/// Runs every sample that the ring allows.
 fn look(host: &mut dyn Host, ring: Ring) -> Result<Vec<Undefined>, String> {
     let mut rows = Vec::new();
     for sample in SAMPLES.iter().filter(|sample| sample.runs_in(ring)) {
@@ -243,7 +246,7 @@ fn look(host: &mut dyn Host, ring: Ring) -> Result<Vec<Undefined>, String> {
     Ok(rows)
 }
 
-/// Flags by what the host does with them, in words.
+/// Describes the rows, grouped by flag and by the host's behaviour.
 fn summary(rows: &[Undefined]) -> String {
     let mut groups: BTreeMap<(&str, Does), Vec<&str>> = BTreeMap::new();
     for row in rows {
@@ -295,7 +298,8 @@ mod tests {
         for sample in &SAMPLES {
             let i = Decoder::new(64, sample.code, DecoderOptions::NONE).decode();
             assert_eq!(i.len(), sample.code.len(), "{}", sample.name);
-            // It does not know that a shift by its operand's width or more leaves CF undefined (SDM vol. 2B, SAL/SAR/SHL/SHR).
+            // The decoder's tables do not say that a shift by the operand's width or more leaves CF undefined (SDM
+            // vol. 2B, SAL/SAR/SHL/SHR).
             let cf = if sample.name.contains("beyond") { CF } else { 0 };
             assert_eq!(sample.undefined & !cf, undefined(&i), "{}", sample.name);
             seen.insert(format!("{:?}", i.mnemonic()));
@@ -322,7 +326,7 @@ mod tests {
                 assert!(results.iter().all(|flags| flags & !ALL == ALWAYS), "{}: {results:x?}", sample.name);
             }
         }
-        // Shifts clear AF, whatever it was.
+        // Shifts clear AF, whatever its value was before.
         let shl = SAMPLES.iter().find(|sample| sample.name == "shl").unwrap();
         let gpr = on_the_model(&shl.guest(Ring::Three)).unwrap();
         assert_eq!(does(std::array::from_fn(|case| gpr[FIRST + case]), AF), Does::Clears);

@@ -1,4 +1,5 @@
-//! What guests can learn of the processor that the model hides: CPUID in both rings, and instructions that it does not have.
+//! Probe for host features that the model hides from guests: CPUID in both rings, and instructions that the model
+//! lacks.
 
 use everett_cpu::cpuid::leaves;
 use everett_cpu::state::Msrs;
@@ -9,10 +10,11 @@ use crate::doctor::kvm::host::Host;
 
 const UD: u8 = 6;
 
-/// Randomness that no seed decides.
+/// Instructions that return random numbers, which no seed determines.
 const RANDOM: [(&str, &[u8]); 2] =
     [("RDRAND", &[0x48, 0x0f, 0xc7, 0xf0]), ("RDSEED", &[0x48, 0x0f, 0xc7, 0xf8])];
-/// What computes the same on each host that has it, and raises #UD on others. With operands in registers.
+/// Instructions that compute the same result on every host that has them and raise #UD on others. Their operands are
+/// registers.
 const OTHERS: [(&str, &[u8]); 5] = [
     ("AESENC", &[0x66, 0x0f, 0x38, 0xdc, 0xc1]),
     ("SHA1NEXTE", &[0x0f, 0x38, 0xc8, 0xc1]),
@@ -20,7 +22,8 @@ const OTHERS: [(&str, &[u8]); 5] = [
     ("ADX", &[0x66, 0x0f, 0x38, 0xf6, 0xc1]),
     ("RDPID", &[0xf3, 0x0f, 0xc7, 0xf8]),
 ];
-/// TZCNT of zero, which is BSF on a processor without it: 64, or what was in the register before.
+/// TZCNT of zero, which executes as BSF on a processor without TZCNT. TZCNT returns 64, BSF keeps the old register
+/// value.
 const TZCNT: [u8; 8] = [0x31, 0xd2, 0x31, 0xc0, 0xf3, 0x48, 0x0f, 0xbc];
 const TZCNT_OF_ZERO: u64 = 64;
 
@@ -46,11 +49,12 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
     others(host, notes);
 }
 
-/// What differs from the model, if something does.
+/// Returns the first leaf that differs from the model, if any.
 fn cpuid(host: &mut dyn Host, ring: Ring) -> Result<Option<String>, String> {
     let code = [0x0f, 0xa2];
     let mut wanted = leaves(Msrs::default().apic_base);
-    // Where hypervisors present themselves. Beyond the last leaf, the last basic one shows.
+    // Hypervisors identify themselves in these leaves. The model returns the last basic leaf there, as for any leaf
+    // beyond it.
     if let Some(last) = wanted.iter().rev().find(|row| row.leaf < 0x8000_0000).copied() {
         wanted.push(everett_cpu::cpuid::Leaf { leaf: 0x4000_0000, ..last });
         wanted.push(everett_cpu::cpuid::Leaf { leaf: 0x4000_0001, ..last });
@@ -71,7 +75,7 @@ fn cpuid(host: &mut dyn Host, ring: Ring) -> Result<Option<String>, String> {
     Ok(None)
 }
 
-/// What an instruction does instead of raising #UD.
+/// Returns the instruction's behaviour if it does not raise #UD.
 fn hidden(
     host: &mut dyn Host,
     name: &'static str,

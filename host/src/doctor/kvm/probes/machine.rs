@@ -1,14 +1,14 @@
-//! Memory, MSRs, interrupts, and the instructions that this KVM cannot execute.
+//! Probes for memory, MSRs, interrupts, and instructions that this KVM cannot execute.
 
 use super::{Effort, Notes, always};
 use crate::doctor::kvm::guest::{DATA, Guest, INTERRUPT_VECTOR, Ring};
 use crate::doctor::kvm::host::{End, Host, Ran};
 
 const PAGE: u64 = 4096;
-/// Ring 3 may use ports.
+/// RFLAGS.IOPL of 3, which allows port access in ring 3.
 const IOPL_3: u64 = 3 << 12;
 
-/// Instructions that a kernel executes and an emulator may lack. Those with memory use [DATA].
+/// Instructions that a kernel executes and an emulator may lack. Their memory operand is [DATA].
 const IN_RING_0: [(&str, &[u8]); 22] = [
     // lock cmpxchg16b [DATA]
     ("lock cmpxchg16b", &[0xf0, 0x48, 0x0f, 0xc7, 0x0c, 0x25, 0, 0, 2, 0]),
@@ -34,7 +34,7 @@ const IN_RING_0: [(&str, &[u8]); 22] = [
     ("mov from cr8", &[0x44, 0x0f, 0x20, 0xc0]),
     ("sgdt", &[0x0f, 0x01, 0x04, 0x25, 0, 0, 2, 0]),
 ];
-/// Instructions that end in an exception, with its vector.
+/// Instructions that raise an exception, with its vector.
 const EXCEPTIONS: [(&str, Ring, &[u8], u8); 8] = [
     ("int3", Ring::Zero, &[0xcc], 3),
     ("int3 in ring 3", Ring::Three, &[0xcc], 3),
@@ -113,8 +113,8 @@ fn unless_ended(ran: &Ran) -> Option<String> {
     (!ran.to_its_end()).then(|| ran.how())
 }
 
-/// Two pages are written in each ring, one of them twice, and a third is read. A log that has more than was written costs
-/// time, and nothing else.
+/// Checks that the dirty log has the written pages. The guest writes two pages in each ring, one of them twice, and
+/// reads a third. Extra pages in the log cost time and are otherwise harmless.
 fn dirty(host: &mut dyn Host, spare: &mut bool) -> Result<Option<String>, String> {
     const WRITTEN: [u64; 2] = [DATA / PAGE, DATA / PAGE + 3];
     let code = [
@@ -163,7 +163,8 @@ fn filter(host: &mut dyn Host) -> Result<Option<String>, String> {
 }
 
 fn interrupt(host: &mut dyn Host) -> Result<Option<String>, String> {
-    // First it holds interrupts off, then it waits for one in vain if none comes.
+    // The guest first runs with interrupts disabled. If no interrupt is delivered afterwards, it loops until it times
+    // out.
     let code = [
         0x90, 0x90, // nop, nop
         0x48, 0xff, 0xc0, // inc rax

@@ -1,9 +1,11 @@
-//! Which guests are run, and what their ends mean.
+//! The probe guests, and the interpretation of their results.
 //!
-//! - `speed`: of both rings, and of an exit; `hidden`: CPUID, and instructions that the model does not have
-//! - `time`: whether the TSC can be held; `machine`: memory, MSRs, interrupts, instructions that cannot be executed
-//! - `counters`: whether the guest's branches can be counted, and how late the host hears of it
-//! - `flags`: what the processor leaves in status flags that the manual calls undefined
+//! - `speed`: speed of both rings, and cost of an exit
+//! - `hidden`: CPUID, and instructions that the model does not have
+//! - `time`: holding the TSC still
+//! - `machine`: memory, MSRs, interrupts, instructions that cannot be executed
+//! - `counters`: counting of the guest's branches, and delay of the counter's signal
+//! - `flags`: status flags that the manual calls undefined
 
 mod counters;
 pub(crate) mod flags;
@@ -19,17 +21,17 @@ pub use flags::Undefined;
 use super::Report;
 use super::host::Host;
 
-/// How hard to look.
+/// Thoroughness of the probes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// Once, in a few seconds.
+    /// Each property is checked once, in a few seconds.
     Look,
-    /// So often that what holds most of the time does not pass.
+    /// Each property is checked so often that one that holds only most of the time does not pass.
     Proof,
 }
 
 impl Effort {
-    /// How often a property that an exact engine needs has to show itself.
+    /// Returns the number of times that a property needed by an exact engine must hold.
     #[must_use]
     pub fn rounds(self) -> u32 {
         match self {
@@ -39,7 +41,7 @@ impl Effort {
     }
 }
 
-/// Run all guests.
+/// Runs all probe guests.
 #[must_use]
 pub fn all(host: &mut dyn Host, effort: Effort) -> Report {
     let mut notes = Notes::default();
@@ -53,7 +55,7 @@ pub fn all(host: &mut dyn Host, effort: Effort) -> Report {
     Report { findings: notes.findings, unproven: notes.unproven, branches: notes.branches }
 }
 
-/// What was found so far.
+/// Findings so far.
 #[derive(Default)]
 pub(super) struct Notes {
     findings: Vec<Finding>,
@@ -62,21 +64,21 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// As it should be.
+    /// Records a property that is as it should be.
     fn ok(&mut self, name: &'static str, detail: impl Into<String>, means: &'static str) {
         self.findings.push(Finding { means, ..Finding::new(name, Verdict::Ok, detail) });
     }
-    /// Worth knowing.
+    /// Records a property that is worth knowing.
     fn note(&mut self, name: &'static str, detail: impl Into<String>, means: &'static str) {
         self.findings.push(Finding { means, ..Finding::new(name, Verdict::Note, detail) });
     }
-    /// The flags that the last finding is about, one by one.
+    /// Attaches rows of undefined flags to the last finding.
     fn undefined(&mut self, rows: Vec<Undefined>) {
         if let Some(finding) = self.findings.last_mut() {
             finding.undefined = rows;
         }
     }
-    /// Something that an exact engine needs: whether it is so, and what was seen.
+    /// Records a property that an exact engine needs: whether it holds, and the observation.
     fn needed(&mut self, name: &'static str, holds: bool, detail: impl Into<String>, means: &'static str) {
         if holds {
             self.ok(name, detail, means);
@@ -87,7 +89,7 @@ impl Notes {
     }
 }
 
-/// Whether each of so many runs has the property; else, what one did instead.
+/// Checks that each of `rounds` runs has the property. The error is the first deviation or failure.
 pub(super) fn always(
     rounds: u32,
     mut once: impl FnMut() -> Result<Option<String>, String>,

@@ -1,4 +1,4 @@
-//! How fast guests run in both rings, and what an exit costs.
+//! Probes for the speed of guests in both rings, and for the cost of an exit.
 
 use super::Notes;
 use crate::doctor::kvm::guest::{Guest, Ring};
@@ -8,9 +8,10 @@ use crate::doctor::kvm::host::{End, Host};
 const PER_ROUND: u64 = 2;
 const ROUNDS_FIRST: u64 = 20_000;
 const ROUNDS_MAX: u64 = 2_000_000_000;
-/// Shorter measurements are repeated with more rounds.
+/// Minimum duration of a measurement, in nanoseconds. Shorter ones are repeated with more rounds.
 const ENOUGH_NS: u64 = 20_000_000;
-/// Slower than this, hardware does not execute it: the slowest processor with virtualisation does several times as many.
+/// Lowest speed of hardware execution, in instructions per second. The slowest processor with virtualisation is
+/// several times faster.
 const HARDWARE_PER_SECOND: u64 = 200_000_000;
 const EXITS: u64 = 2000;
 

@@ -1,4 +1,4 @@
-//! Whether the guest's TSC is what we say, and stands still inside a slice.
+//! Probe for control of the guest's TSC: it must show the set value and stand still within a slice.
 
 use everett_vmm::kvm::host::{KVM_CAP_TSC_CONTROL, KVM_CAP_VCPU_ATTRIBUTES};
 
@@ -8,10 +8,10 @@ use crate::doctor::kvm::host::Host;
 
 const GP: u8 = 13;
 const CR4_TSD: u64 = 1 << 2;
-/// Slices of so many reads make a million.
+/// Reads per slice: 100 slices make a million reads.
 const READS: u64 = 10_000;
 const SLICES: u32 = 100;
-/// The slowest TSC ticks once in this time.
+/// Tick of the slowest TSC, in nanoseconds.
 const TICK_NS: u64 = 1_000_000;
 
 pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
@@ -46,7 +46,7 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
     }
 }
 
-/// RDTSC again and again: R8 counts how often it is not what it was the last time.
+/// Returns a guest that executes RDTSC repeatedly. R8 counts the reads that differ from the read before.
 fn reading(name: &'static str, tsc: Tsc) -> Guest {
     let code = [
         0x0f, 0x31, // rdtsc
@@ -83,8 +83,8 @@ fn held(host: &mut dyn Host, effort: Effort) -> Result<String, String> {
         }
         let (changes, ticks) = (ran.gpr[8], ran.gpr[6].wrapping_sub(ran.gpr[3]));
         crossed += u64::from(changes != 0);
-        // A slice that crosses a tick sees one change for it, and never more ticks than its time has. One of which nobody says that
-        // it crossed one sees what it was to see.
+        // A slice that crosses a tick sees one change for each tick, and no more ticks than its duration allows. A
+        // slice that is reported as not moved must have seen exactly the held value.
         let told = ran.moved != Some(false) || (ran.gpr[3] == HELD_TSC && changes == 0);
         let right = changes == ticks && ticks <= ran.nanoseconds / TICK_NS + 1 && told;
         Ok((!right)
