@@ -21,7 +21,7 @@ fn tell(mut history: &File, process: u64, kind: &str, f: &str, key: &str, value:
     history.write_all(line.as_bytes())
 }
 
-/// The answer to a request; an error if nobody knows what became of it.
+/// The answer to a request; an error if its outcome is unknown.
 fn ask(redis: &mut BufReader<TcpStream>, request: &str) -> io::Result<String> {
     redis.get_mut().write_all(request.as_bytes())?;
     let line = |redis: &mut BufReader<TcpStream>| {
