@@ -106,7 +106,7 @@ fn of_package(package: &Package) -> Result<Parts, Error> {
     let mut found: Option<(String, Vec<u8>)> = None;
     let mut modules = Available::new("");
     let mut kept = 0;
-    archive::each(package.data().map_err(damaged)?, PACKAGE_BYTES_MAX, |entry| {
+    archive::each(package.data().map_err(damaged)?, PACKAGE_BYTES_MAX, |entry, _| {
         if !entry.header().entry_type().is_file() {
             return Ok(());
         }
