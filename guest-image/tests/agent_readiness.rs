@@ -112,6 +112,7 @@ fn one_that_does_not_answer_is_asked_several_times_before_its_limit() {
         let until_ns = probe.wake_ns();
         waits.push((until_ns - now_ns) / MS);
         assert!(!probe.tick(&service(), until_ns).unwrap());
+        assert!(probe.socket().is_none(), "the connection is closed: {waits:?}");
         now_ns = probe.wake_ns();
     }
     // The limit is a minute.
