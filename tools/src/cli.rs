@@ -127,6 +127,9 @@ pub struct Cache {
 #[derive(Debug, Subcommand)]
 pub enum CacheCommand {
     /// Remove what was not used for some time; never what a running process uses
+    ///
+    /// Saved moments are kept, and so are the images of their worlds. All else is made again when it is needed, as far as mirrors
+    /// still have the packages: what they have dropped meanwhile cannot be made again.
     Prune {
         /// Remove what was last used so long ago, such as 12h or 7d; 7d without this and --keep
         #[arg(long, value_name = "AGE", value_parser = parse_age_ns)]
@@ -134,7 +137,7 @@ pub enum CacheCommand {
         /// Remove what was used longest ago, until the cache has at most this size, such as 2G
         #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes)]
         keep: Option<u64>,
-        /// Remove saved moments, too, with the boots that they need
+        /// Remove saved moments, too, with the boots and images that they need
         #[arg(long)]
         saved_moments: bool,
         /// Remove nothing; say what would be

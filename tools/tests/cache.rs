@@ -132,6 +132,49 @@ fn saved_moments_go_only_when_they_are_asked_for() {
 }
 
 #[test]
+fn images_of_worlds_with_saved_moments_are_kept() {
+    let lab = Lab::new();
+    lab.build();
+    for file in ["moments/one/saved/t/mine.moment", "moments/two/saved/t/mine.moment"] {
+        let path = lab.path("cache").join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "moment").unwrap();
+    }
+    let note = |name: &str, world: PathBuf, item: &str| {
+        let text = serde_json::json!({ "world": world, "items": [item] }).to_string();
+        fs::write(lab.path("cache/uses").join(name), text).unwrap();
+    };
+    let kinds = || -> Vec<String> { lab.listed().into_iter().map(|(kind, _)| kind).collect() };
+    let world = lab.path("world.toml").canonicalize().unwrap();
+    note("one.json", world, "moments/one");
+    note("two.json", lab.path("other.toml"), "moments/two");
+    assert_eq!(lab.records(&ALL).len(), 0, "the images are of a world with a moment");
+    assert_eq!(lab.records(&["prune", "--keep", "0B"]).len(), 0);
+    assert_eq!(kinds(), ["image", "image", "image", "saved", "saved"]);
+    // The moment of another world keeps none.
+    fs::remove_dir_all(lab.path("cache/moments/one")).unwrap();
+    assert_eq!(lab.records(&ALL).len(), 3);
+    assert_eq!(kinds(), ["saved"]);
+}
+
+#[test]
+fn images_go_with_the_last_moment_that_needs_them() {
+    let lab = Lab::new();
+    lab.build();
+    let moment = lab.path("cache/moments/one/saved/t/mine.moment");
+    fs::create_dir_all(moment.parent().unwrap()).unwrap();
+    fs::write(moment, vec![7; 16 << 20]).unwrap();
+    let world = lab.path("world.toml").canonicalize().unwrap();
+    let text = serde_json::json!({ "world": world, "items": ["moments/one"] }).to_string();
+    fs::write(lab.path("cache/uses/one.json"), text).unwrap();
+    // The moment was used last, and goes first: without it the images fit.
+    let removed = lab.records(&["prune", "--keep", "12M", "--saved-moments"]);
+    let removed: Vec<&str> = removed.iter().map(|one| one["item"]["path"].as_str().unwrap()).collect();
+    assert_eq!(removed, ["moments/one"]);
+    assert_eq!(lab.listed().len(), 3);
+}
+
+#[test]
 fn what_was_used_longest_ago_goes_first() {
     let lab = Lab::new();
     fs::create_dir_all(lab.path("cache/packages")).unwrap();
