@@ -35,6 +35,13 @@ pub enum What<'t> {
         /// Until when, in nanoseconds of vtime.
         until_ns: u64,
     },
+    /// Requests to a disk of the node begin to fail; or none does any more.
+    DiskErrors {
+        /// True if they begin to.
+        begins: bool,
+    },
+    /// Bits on a disk of the node were flipped.
+    BitRot,
     /// The node has started again.
     Restarted,
     /// A history was found wrong.
