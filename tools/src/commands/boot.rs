@@ -18,6 +18,7 @@ use crate::engines::{Asked, Engine};
 use crate::host_time::Stopwatch;
 use crate::images;
 use crate::interrupt::Interrupt;
+use crate::moments;
 use crate::session::event::{Event, StreamName, What};
 use crate::session::launch::{EngineOptions, Launcher};
 use crate::session::show;
@@ -124,6 +125,9 @@ fn boot_world(ui: &Ui, asked: Asked, args: &cli::Boot, file: &Path) -> anyhow::R
     let end = loop {
         let next_ns = (timeline.vtime() + STEP_NS).min(last_ns);
         let stop = timeline.run(&Until::vtime(next_ns));
+        if let Some(refused) = timeline.refused_file() {
+            return Err(moments::named(refused.into(), &launcher));
+        }
         terminal.timeline(&mut timeline)?;
         if let Stop::End(end) = stop {
             break Some(end);

@@ -13,6 +13,7 @@ use crate::explore::lens::Lens;
 use crate::host_time::Stopwatch;
 use crate::identity::MACHINE_VERSION;
 use crate::interrupt::Interrupt;
+use crate::moments;
 use crate::run_folder::RunFolder;
 use crate::session::agent::Phase;
 use crate::session::drive::{Ended, UNTIL_DONE_NS_MAX, Watch as _, drive, drive_until_done};
@@ -85,9 +86,10 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outc
     let mut teller = Teller::new(ui, folder, interrupt, &launcher.world, args.duration_ns, judge);
     teller.edges = edges;
     let ended = match args.duration_ns {
-        Some(duration_ns) => drive(&mut timeline, duration_ns, &mut teller)?,
-        None => drive_until_done(&mut timeline, &mut teller)?,
+        Some(duration_ns) => drive(&mut timeline, duration_ns, &mut teller),
+        None => drive_until_done(&mut timeline, &mut teller),
     };
+    let ended = ended.map_err(|error| moments::named(error, &launcher))?;
     end_of_wire(ui, &mut timeline, &mut teller)?;
     teller.over(timeline.vtime(), ended == Ended::Whole && timeline.phase() == Phase::Done)?;
     teller.finish();

@@ -13,7 +13,7 @@ use crate::host_time::Stopwatch;
 use crate::interrupt::Interrupt;
 use crate::session::agent::Phase;
 use crate::session::launch::{EngineOptions, Launcher};
-use crate::session::timeline::At;
+use crate::session::timeline::{At, BootError};
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, style};
 
@@ -97,6 +97,12 @@ fn store(shelf: &Shelf, restart: &[RestartPoint], ready: &Stored, seed: u64) -> 
     Ok((restart.collect::<Result<_, _>>()?, shelf.put_ready(ready.clone(), seed)?))
 }
 
+/// An error of a boot, with the name of the world file if that is what is wrong.
+pub fn named(error: anyhow::Error, launcher: &Launcher) -> anyhow::Error {
+    let is_of_file = matches!(error.downcast_ref(), Some(BootError::File { .. }));
+    if is_of_file { error.context(launcher.world.file.display().to_string()) } else { error }
+}
+
 /// Waits for another process that boots or saves, and says so once.
 pub fn waiting<'a>(ui: &'a Ui, interrupt: &'a Interrupt) -> impl FnMut() -> bool + 'a {
     let mut told = false;
@@ -150,7 +156,7 @@ fn boot(ui: &Ui, launcher: &Launcher, pool: &Pool, interrupt: &Interrupt) -> any
         full.is_none() && !interrupt.wanted()
     });
     full.map_or(Ok(()), Err).context("the boot")?;
-    ready?;
+    ready.map_err(|error| named(error.into(), launcher))?;
     told.take(&mut timeline).context("the boot")?;
     bar.clear();
     let restart = restart

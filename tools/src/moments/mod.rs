@@ -18,7 +18,7 @@ mod shelf;
 mod stored;
 mod told;
 
-pub use booted::{Booted, Wanted, get, waiting};
+pub use booted::{Booted, Wanted, get, named, waiting};
 pub use restart::RestartPoint;
 pub use shelf::{Shelf, Summary, check_name};
 pub use stored::Stored;
