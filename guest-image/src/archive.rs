@@ -1,12 +1,14 @@
 //! Tar archives into trees: packages' data, root filesystems, and what a guest packed.
 
 mod entries;
+mod records;
 
-pub use entries::{ENTRIES_MAX, RECORDS_BYTES_MAX};
+pub use entries::{ENTRIES_MAX, RECORDS_BYTES_MAX, SPARSE_MAP_BYTES_MAX, SPARSE_MAPS_BYTES_MAX};
 
 pub(crate) use entries::each;
 
 use crate::tree::{self, Attributes, Content, InodeId, Kind, OnFolder, Spool, Tree};
+use records::Records;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,6 +17,19 @@ use tar::{Entry, EntryType};
 
 /// What begins the records of sparse files in PAX archives, which the `tar` crate takes for their contents.
 const PAX_SPARSE: &[u8] = b"GNU.sparse.";
+
+/// What begins the records of extended attributes.
+const PAX_ATTRIBUTE: &[u8] = b"SCHILY.xattr.";
+
+/// Most bytes of the target of a link: Linux's `PATH_MAX` without the zero at the end.
+pub const TARGET_BYTES_MAX: usize = 4095;
+
+/// Most bytes of the name of an extended attribute: Linux's `XATTR_NAME_MAX`.
+pub const ATTRIBUTE_NAME_BYTES_MAX: usize = 255;
+
+/// Most bytes of the names of a file's extended attributes, and of the value of one: Linux's `XATTR_LIST_MAX` and
+/// `XATTR_SIZE_MAX`.
+pub const ATTRIBUTES_BYTES_MAX: usize = 64 << 10;
 
 /// Why an archive cannot be put into a tree.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +68,20 @@ pub enum Error {
     /// An entry has too many records.
     #[error("the names and attributes of an entry have more than {RECORDS_BYTES_MAX} bytes")]
     Records,
+    /// The PAX records of an entry are damaged.
+    #[error("{path}: its PAX records are damaged")]
+    Pax {
+        /// The entry.
+        path: String,
+    },
+    /// Sparse files are in too many pieces.
+    #[error("{path}: a map of sparse files of more than {most} bytes; pack them without --sparse")]
+    SparseMap {
+        /// The first entry that is too much.
+        path: String,
+        /// The bound, on the map of this file or on those of all.
+        most: u64,
+    },
     /// A sparse file in a format that is not read.
     #[error("{path}: a sparse file in PAX format; pack it with tar --format=gnu, or without --sparse")]
     PaxSparse {
@@ -98,11 +127,11 @@ pub fn unpack(
     rename: impl Fn(&[u8]) -> Option<Vec<u8>>,
 ) -> Result<Vec<Vec<u8>>, Error> {
     let mut paths = Vec::new();
-    each(archive, tree::CONTENT_BYTES_MAX, |entry| {
-        let original = entry.path_bytes().into_owned();
+    each(archive, tree::CONTENT_BYTES_MAX, |entry, records| {
+        let original = records.original(records::PATH, &entry.path_bytes());
         let Some(path) = rename(&original) else { return Ok(()) };
         tree.charge(&original, original.len())?;
-        put(entry, &path, tree, &mut store, mode, &rename)?;
+        put(entry, records, &path, tree, &mut store, mode, &rename)?;
         paths.push(original);
         Ok::<(), Error>(())
     })?;
@@ -111,6 +140,7 @@ pub fn unpack(
 
 fn put<R: Read>(
     entry: &mut Entry<'_, R>,
+    records: &Records,
     path: &[u8],
     tree: &mut Tree,
     store: &mut Store<'_>,
@@ -118,10 +148,10 @@ fn put<R: Read>(
     rename: &impl Fn(&[u8]) -> Option<Vec<u8>>,
 ) -> Result<(), Error> {
     let kind = entry.header().entry_type();
-    let mut attributes = attributes(entry)?;
+    let mut attributes = attributes(entry, records)?;
     let opaque = attributes.xattrs.remove(OPAQUE).is_some();
     attributes.xattrs.retain(|name, _| !name.starts_with(b"trusted.overlay."));
-    tree.charge(path, attributes.xattrs.iter().map(|(name, value)| name.len() + value.len()).sum())?;
+    tree.charge(path, attributes.xattrs_bytes())?;
     if kind == EntryType::Directory {
         if mode == Mode::Overlay {
             if tree.find(path).is_some_and(|id| !is_folder(tree, id)) {
@@ -146,12 +176,12 @@ fn put<R: Read>(
             Kind::File(content(entry, store)?)
         }
         EntryType::Symlink => {
-            let target = target(entry)?;
+            let target = target(entry, records)?;
             tree.charge(path, target.len())?;
             Kind::Link(target)
         }
         EntryType::Link => {
-            let target = target(entry)?;
+            let target = target(entry, records)?;
             let target = rename(&target).unwrap_or(target);
             return Ok(tree.put_hard_link(path, &target)?);
         }
@@ -177,9 +207,16 @@ fn is_folder(tree: &Tree, id: InodeId) -> bool {
     matches!(tree.inode(id).kind, Kind::Folder(_))
 }
 
-fn target<R: Read>(entry: &Entry<'_, R>) -> io::Result<Vec<u8>> {
-    let target = entry.link_name_bytes().map(std::borrow::Cow::into_owned);
-    target.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a link without a target"))
+fn target<R: Read>(entry: &Entry<'_, R>, records: &Records) -> Result<Vec<u8>, Error> {
+    let failed = |problem: String| Error::Entry {
+        path: entries::name(entry),
+        source: io::Error::new(io::ErrorKind::InvalidData, problem),
+    };
+    let target = entry.link_name_bytes().ok_or_else(|| failed(String::from("a link without a target")))?;
+    if target.len() > TARGET_BYTES_MAX {
+        return Err(failed(format!("a link to more than {TARGET_BYTES_MAX} bytes")));
+    }
+    Ok(records.original(records::LINK_PATH, &target))
 }
 
 fn content<R: Read>(entry: &mut Entry<'_, R>, store: &mut Store<'_>) -> Result<Content, Error> {
@@ -200,7 +237,7 @@ fn content<R: Read>(entry: &mut Entry<'_, R>, store: &mut Store<'_>) -> Result<C
     Ok(content)
 }
 
-fn attributes<R: Read>(entry: &mut Entry<'_, R>) -> Result<Attributes, Error> {
+fn attributes<R: Read>(entry: &Entry<'_, R>, records: &Records) -> Result<Attributes, Error> {
     let header = entry.header();
     let id = |id: u64| {
         u32::try_from(id)
@@ -213,17 +250,28 @@ fn attributes<R: Read>(entry: &mut Entry<'_, R>) -> Result<Attributes, Error> {
         mtime_s: header.mtime()?,
         xattrs: BTreeMap::new(),
     };
-    let path = entries::name(entry);
-    if let Some(extensions) = entry.pax_extensions()? {
-        for extension in extensions {
-            let extension = extension?;
-            if extension.key_bytes().starts_with(PAX_SPARSE) {
-                return Err(Error::PaxSparse { path });
-            }
-            if let Some(name) = extension.key_bytes().strip_prefix(b"SCHILY.xattr.") {
-                attributes.xattrs.insert(name.to_vec(), extension.value_bytes().to_vec());
-            }
+    let too_long = |what: &str, most: usize| Error::Entry {
+        path: entries::name(entry),
+        source: io::Error::new(io::ErrorKind::InvalidData, format!("{what} of more than {most} bytes")),
+    };
+    let mut names_bytes = 0;
+    for (key, value) in records.iter() {
+        if key.starts_with(PAX_SPARSE) {
+            return Err(Error::PaxSparse { path: entries::name(entry) });
         }
+        let Some(name) = key.strip_prefix(PAX_ATTRIBUTE) else { continue };
+        if name.len() > ATTRIBUTE_NAME_BYTES_MAX {
+            return Err(too_long("an extended attribute with a name", ATTRIBUTE_NAME_BYTES_MAX));
+        }
+        if value.len() > ATTRIBUTES_BYTES_MAX {
+            return Err(too_long("an extended attribute", ATTRIBUTES_BYTES_MAX));
+        }
+        // Each ends with a zero in Linux's list.
+        names_bytes += name.len() + 1;
+        if names_bytes > ATTRIBUTES_BYTES_MAX {
+            return Err(too_long("a list of extended attributes", ATTRIBUTES_BYTES_MAX));
+        }
+        attributes.xattrs.insert(name.to_vec(), value.to_vec());
     }
     Ok(attributes)
 }

@@ -99,14 +99,17 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// The cache in this folder, which is made if need be.
+    /// The cache in this folder, which is made if need be. One that this process may not write is used as it is.
     ///
     /// # Errors
     /// The folder cannot be made.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         for part in ["entries", "packages", "temporary", "apt", "uses"] {
             let path = folder.join(part);
-            fs::create_dir_all(&path).map_err(|source| Error::of(&path, source))?;
+            match fs::create_dir_all(&path) {
+                Err(error) if usage::is_refusal(&error) && folder.is_dir() => {}
+                result => result.map_err(|source| Error::of(&path, source))?,
+            }
         }
         // Absolute, because commands run elsewhere are given its paths.
         let folder = folder.canonicalize().map_err(|source| Error::of(folder, source))?;

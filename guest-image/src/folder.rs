@@ -65,8 +65,7 @@ impl Reader<'_> {
 
     /// Targets of links are at most as long as the kernel's paths, and few.
     fn charge(&mut self, inside: &[u8], attributes: &Attributes) -> Result<(), tree::Error> {
-        let xattrs: usize = attributes.xattrs.iter().map(|(name, value)| name.len() + value.len()).sum();
-        self.tree.charge(inside, inside.len() + xattrs)
+        self.tree.charge(inside, inside.len() + attributes.xattrs_bytes())
     }
 
     fn folder(&mut self, path: &Path, metadata: &Metadata) -> Result<(), Error> {

@@ -19,11 +19,17 @@ pub const NAME_BYTES_MAX: usize = 255;
 /// Most symbolic links that are followed on the way to a path, as the kernel has it (path_resolution(7)).
 const LINKS_FOLLOWED_MAX: usize = 40;
 
+/// Most names in the targets of the links that are followed on the way to a path. The kernel's bounds would allow 80,000.
+const LINK_NAMES_MAX: usize = 1024;
+
 /// Most inodes of a tree: they are in memory.
 pub const INODES_MAX: usize = 2_000_000;
 
 /// Most bytes of names, targets of links and extended attributes of a tree: they are in memory.
 pub const NAMES_BYTES_MAX: usize = 512 << 20;
+
+/// Bytes of memory for an extended attribute besides its name and its value: a node of a map, which it may have alone.
+pub const ATTRIBUTE_BYTES: usize = 640;
 
 /// Most bytes of the contents of a tree's files together, holes included.
 pub const CONTENT_BYTES_MAX: u64 = 16 << 30;
@@ -66,6 +72,12 @@ impl Attributes {
     #[must_use]
     pub fn of_root(mode: u32) -> Self {
         Attributes { mode, ..Self::default() }
+    }
+
+    /// Bytes of memory that the extended attributes need, for [`Tree::charge`].
+    #[must_use]
+    pub fn xattrs_bytes(&self) -> usize {
+        self.xattrs.iter().map(|(name, value)| ATTRIBUTE_BYTES + name.len() + value.len()).sum()
     }
 }
 
@@ -156,14 +168,14 @@ impl Tree {
     pub fn find(&self, path: &[u8]) -> Option<InodeId> {
         let parts = parts(path).ok()?;
         let Some((name, parents)) = parts.split_last() else { return Some(Self::ROOT) };
-        let parent = self.walk(parents, &mut 0)?;
+        let parent = self.walk(parents)?;
         self.entry(parent, name)
     }
 
     /// The content of the file at this path, links at its end followed as well.
     #[must_use]
     pub fn file(&self, path: &[u8]) -> Option<&Content> {
-        let id = self.walk(&parts(path).ok()?, &mut 0)?;
+        let id = self.walk(&parts(path).ok()?)?;
         match &self.inode(id).kind {
             Kind::File(content) => Some(content),
             _ => None,
@@ -185,7 +197,7 @@ impl Tree {
         let parent = self.make_parents(path, parents)?;
         if let Some(id) = self.entry(parent, name) {
             // A link to a folder stays a link, and the folder behind it as it is.
-            let behind = self.walk(&parts, &mut 0);
+            let behind = self.walk(&parts);
             if !behind.is_some_and(|id| matches!(self.inode(id).kind, Kind::Folder(_))) {
                 return fail(path, "a folder where something else is");
             }
@@ -226,7 +238,7 @@ impl Tree {
     pub fn remove(&mut self, path: &[u8]) {
         let Ok(parts) = parts(path) else { return };
         let Some((name, parents)) = parts.split_last() else { return };
-        if let Some(parent) = self.walk(parents, &mut 0)
+        if let Some(parent) = self.walk(parents)
             && let Kind::Folder(entries) = &mut self.inodes[parent.0].kind
         {
             entries.remove(name.as_slice());
@@ -287,12 +299,7 @@ impl Tree {
 
     /// The folder that these names lead to; missing ones are made.
     fn make_parents(&mut self, path: &[u8], names: &[Vec<u8>]) -> Result<InodeId, Error> {
-        // What is there is a beginning of the path, as nothing is under something that is not there.
-        let lengths: Vec<usize> = (1..=names.len()).collect();
-        let there = lengths.partition_point(|&length| self.walk(&names[..length], &mut 0).is_some());
-        let Some(mut parent) = self.walk(&names[..there], &mut 0) else {
-            return fail(path, "cannot be reached");
-        };
+        let (there, mut parent) = self.reach(names);
         if !matches!(self.inode(parent).kind, Kind::Folder(_)) {
             return fail(path, "under something that is no folder");
         }
@@ -307,13 +314,30 @@ impl Tree {
         Ok(parent)
     }
 
-    /// Follows names from the root, and every link among them. `followed` counts links over all of one walk.
-    fn walk<'a>(&'a self, names: &'a [Vec<u8>], followed: &mut usize) -> Option<InodeId> {
+    /// The inode that these names lead to, links followed.
+    fn walk(&self, names: &[Vec<u8>]) -> Option<InodeId> {
+        let (there, id) = self.reach(names);
+        (there == names.len()).then_some(id)
+    }
+
+    /// Follows names from the root, and every link among them, as far as they lead: how many of the names are there, and the
+    /// inode at the last of these.
+    fn reach<'a>(&'a self, names: &'a [Vec<u8>]) -> (usize, InodeId) {
         // The names still to follow, the next one last, and the folders on the way, for `..`.
         let mut ahead: Vec<&[u8]> = names.iter().rev().map(Vec::as_slice).collect();
         let mut trail = vec![Self::ROOT];
-        while let Some(name) = ahead.pop() {
-            let here = *trail.last()?;
+        let (mut followed, mut of_links) = (0, 0);
+        let (mut there, mut reached) = (0, Self::ROOT);
+        // How many of `names` were taken from `ahead`, which has those of links above the rest of them.
+        let mut taken = 0;
+        loop {
+            let Some(&here) = trail.last() else { return (there, reached) };
+            let is_own = ahead.len() == names.len() - taken;
+            if is_own {
+                (there, reached) = (taken, here);
+            }
+            let Some(name) = ahead.pop() else { return (there, reached) };
+            taken += usize::from(is_own);
             match name {
                 b"" | b"." => continue,
                 b".." => {
@@ -324,22 +348,21 @@ impl Tree {
                 }
                 _ => {}
             }
-            let next = self.entry(here, name)?;
-            match &self.inode(next).kind {
-                Kind::Link(target) => {
-                    *followed += 1;
-                    if *followed > LINKS_FOLLOWED_MAX {
-                        return None;
-                    }
-                    if target.starts_with(b"/") {
-                        trail.truncate(1);
-                    }
-                    ahead.extend(target.split(|&byte| byte == b'/').rev());
-                }
-                _ => trail.push(next),
+            let Some(next) = self.entry(here, name) else { return (there, reached) };
+            let Kind::Link(target) = &self.inode(next).kind else {
+                trail.push(next);
+                continue;
+            };
+            followed += 1;
+            of_links += target.iter().filter(|&&byte| byte == b'/').count() + 1;
+            if followed > LINKS_FOLLOWED_MAX || of_links > LINK_NAMES_MAX {
+                return (there, reached);
             }
+            if target.starts_with(b"/") {
+                trail.truncate(1);
+            }
+            ahead.extend(target.split(|&byte| byte == b'/').rev());
         }
-        trail.last().copied()
     }
 }
 

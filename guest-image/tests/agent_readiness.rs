@@ -100,6 +100,72 @@ fn one_that_does_not_answer_is_asked_again_with_more_patience() {
 }
 
 #[test]
+fn one_that_does_not_answer_is_asked_several_times_before_its_limit() {
+    let server = TcpListener::bind((LOCALHOST, 0)).unwrap();
+    let mut probe = probe(&server, "x", "y");
+    let mut now_ns = 0;
+    let mut waits = Vec::new();
+    let mut streams = Vec::new();
+    for _ in 0..9 {
+        let (_, stream) = ask(&mut probe, &server, now_ns, 1);
+        streams.push(stream);
+        let until_ns = probe.wake_ns();
+        waits.push((until_ns - now_ns) / MS);
+        assert!(!probe.tick(&service(), until_ns).unwrap());
+        assert!(probe.socket().is_none(), "the connection is closed: {waits:?}");
+        now_ns = probe.wake_ns();
+    }
+    // The limit is a minute.
+    assert_eq!(waits[5..], [7500; 4]);
+}
+
+#[test]
+fn one_that_says_something_else_is_asked_again_soon_and_with_no_more_patience() {
+    let server = TcpListener::bind((LOCALHOST, 0)).unwrap();
+    let mut probe = probe(&server, "PING\r\n", "+PONG");
+    let mut now_ns = 0;
+    // It does not answer at first: the fourth connection would wait for two seconds.
+    let mut silent = Vec::new();
+    for _ in 0..3 {
+        let (_, stream) = ask(&mut probe, &server, now_ns, 6);
+        silent.push(stream);
+        now_ns = probe.wake_ns();
+        assert!(!probe.tick(&service(), now_ns).unwrap());
+        now_ns = probe.wake_ns();
+    }
+    for _ in 0..20 {
+        let (_, mut stream) = ask(&mut probe, &server, now_ns, 6);
+        assert_eq!(probe.wake_ns(), now_ns + 2000 * MS);
+        // It answers, and leaves the connection open, as Redis does while it loads.
+        stream.write_all(b"-LOADING\r\n").unwrap();
+        now_ns += 10 * MS;
+        assert!(!go_on(&mut probe, now_ns));
+        assert_eq!(probe.wake_ns(), now_ns + 250 * MS);
+        now_ns = probe.wake_ns();
+        assert!(!probe.tick(&service(), now_ns).unwrap());
+        now_ns = probe.wake_ns();
+    }
+    let (_, mut stream) = ask(&mut probe, &server, now_ns, 6);
+    stream.write_all(b"+PONG\r\n").unwrap();
+    assert!(go_on(&mut probe, now_ns));
+}
+
+#[test]
+fn one_that_hangs_up_is_asked_again_with_no_more_patience() {
+    let server = TcpListener::bind((LOCALHOST, 0)).unwrap();
+    let mut probe = probe(&server, "x", "y");
+    let mut now_ns = 0;
+    for _ in 0..20 {
+        // A proxy accepts, and closes what it cannot pass on.
+        let (_, stream) = ask(&mut probe, &server, now_ns, 1);
+        assert_eq!(probe.wake_ns(), now_ns + 250 * MS);
+        drop(stream);
+        assert!(!go_on(&mut probe, now_ns + MS));
+        now_ns = probe.wake_ns();
+    }
+}
+
+#[test]
 fn one_that_hangs_up_or_says_too_much_is_asked_again() {
     let server = TcpListener::bind((LOCALHOST, 0)).unwrap();
     let mut probe = probe(&server, "x", "y");

@@ -57,13 +57,14 @@ fn refused(result: Result<String, Error>) -> String {
 }
 
 #[test]
-#[cfg_attr(not(has_apt), ignore = "because this host has no apt-get or no gpgv")]
+#[cfg_attr(not(has_apt), ignore = "because this host has no apt-get, or neither gpgv nor sqv")]
 fn lists_from_before_are_never_used_in_place_of_todays() {
     let lab = Lab::new();
     assert_eq!(lab.resolve(None).unwrap(), "tool 1.0-1");
 
     lab.signed("altered");
-    assert!(refused(lab.resolve(None)).contains("BADSIG"));
+    // apt's own words; those behind them are the verifier's, which is gpgv or sqv.
+    assert!(refused(lab.resolve(None)).contains("signature verification"));
     lab.signed("expired");
     assert!(refused(lab.resolve(None)).contains("is expired"));
     lab.signed("good");
@@ -76,7 +77,7 @@ fn lists_from_before_are_never_used_in_place_of_todays() {
 }
 
 #[test]
-#[cfg_attr(not(has_apt), ignore = "because this host has no apt-get or no gpgv")]
+#[cfg_attr(not(has_apt), ignore = "because this host has no apt-get, or neither gpgv nor sqv")]
 fn a_suite_that_was_never_signed_well_has_no_packages() {
     let lab = Lab::new();
     lab.signed("altered");

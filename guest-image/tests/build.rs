@@ -2,6 +2,7 @@
 
 use everett_guest_image::configure::{Configure, Configured, Error as ConfigureError, Job, NoMachine};
 use everett_guest_image::image::{DEFAULT_TIME_S, Error};
+use everett_guest_image::kernel::modules::DEFAULT_MODULES;
 use everett_guest_image::{Cache, Image, ImageSpec, KernelSource, RootSource, Silent, build};
 use std::fs;
 use std::io::Write as _;
@@ -88,6 +89,25 @@ fn an_image_without_a_root_has_a_kernel_and_an_initramfs() {
     assert!(fs::read(&image.initramfs.path).unwrap().starts_with(b"070701"));
     assert_eq!(image.digest, lab.build(RootSource::None).unwrap().digest);
     assert_eq!(image.digest.len(), 64);
+}
+
+#[test]
+fn what_a_kernel_has_built_in_is_an_input() {
+    let lab = Lab::new();
+    let folder = lab.path("modules");
+    fs::create_dir(&folder).unwrap();
+    let built_in = |names: &[&str]| {
+        let lines: String = names.iter().map(|name| format!("kernel/{name}.ko\n")).collect();
+        fs::write(folder.join("modules.builtin"), lines).unwrap();
+        let kernel = KernelSource::File { path: lab.path("vmlinux"), modules: Some(folder.clone()) };
+        let spec = ImageSpec { kernel, ..lab.spec(RootSource::None) };
+        build(&spec, &lab.cache, &mut NoMachine, &mut Silent)
+    };
+    assert!(built_in(&DEFAULT_MODULES).is_ok());
+    // The same kernel with one less: what is in the cache is not for it.
+    let error = built_in(&DEFAULT_MODULES[1..]).unwrap_err();
+    let error = std::error::Error::source(&error).map_or(error.to_string(), ToString::to_string);
+    assert!(error.contains("has no module virtio_mmio"), "{error}");
 }
 
 #[test]

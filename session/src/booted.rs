@@ -13,8 +13,8 @@ use crate::machines::EngineOptions;
 use crate::moments::{Shelf, Stored, Told};
 use crate::progress::{Progress, Task};
 use crate::style;
-use crate::timeline::At;
 use crate::timeline::restart_point::RestartPoint;
+use crate::timeline::{At, BootError};
 
 /// Another process is looked after so often, in nanoseconds of host time.
 const WAIT_NS: u64 = 50_000_000;
@@ -96,6 +96,12 @@ fn store(shelf: &Shelf, restart: &[RestartPoint], ready: &Stored, seed: u64) -> 
     Ok((restart.collect::<Result<_, _>>()?, shelf.put_ready(ready.clone(), seed)?))
 }
 
+/// An error of a boot, with the name of the world file if that is what is wrong.
+pub fn named(error: anyhow::Error, launcher: &Launcher) -> anyhow::Error {
+    let is_of_file = matches!(error.downcast_ref(), Some(BootError::File { .. }));
+    if is_of_file { error.context(launcher.world.file.display().to_string()) } else { error }
+}
+
 /// Waits for another process that boots or saves, and says so once.
 pub fn waiting<'a>(progress: &'a dyn Progress, interrupt: &'a Interrupt) -> impl FnMut() -> bool + 'a {
     let mut told = false;
@@ -154,7 +160,7 @@ fn boot(
         full.is_none() && !interrupt.wanted()
     });
     full.map_or(Ok(()), Err).context("the boot")?;
-    ready?;
+    ready.map_err(|error| named(error.into(), launcher))?;
     told.take(&mut timeline).context("the boot")?;
     drop(display);
     let restart = restart

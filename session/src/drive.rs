@@ -60,7 +60,8 @@ pub enum Ended {
 /// the trail. A machine that does not get ready is a finding, and the end.
 ///
 /// # Errors
-/// Those of the watcher; nobody has said under which seed the timeline begins.
+/// Those of the watcher; nobody has said under which seed the timeline begins; a file of the world was refused before *ready*
+/// ([`BootError::File`](super::timeline::BootError::File)).
 pub fn drive(timeline: &mut Timeline, duration_ns: u64, watch: &mut impl Watch) -> anyhow::Result<Ended> {
     timeline.end_after(duration_ns);
     drive_to_its_end(timeline, watch)
@@ -84,6 +85,9 @@ fn drive_to_its_end(timeline: &mut Timeline, watch: &mut impl Watch) -> anyhow::
     loop {
         let stop = timeline.run(&Until::vtime(next_ns));
         let now = timeline.vtime();
+        if let Some(refused) = timeline.refused_file() {
+            return Err(refused.into());
+        }
         for event in timeline.take_events() {
             watch.event(&event)?;
         }
@@ -137,9 +141,11 @@ mod tests {
     use everett_vmm::world::World;
 
     use super::*;
-    use crate::conversation::{state, tests::plan};
+    use crate::conversation::state;
+    use crate::conversation::tests::{plan, refused_file};
     use crate::event::What;
     use crate::machines::EngineOptions;
+    use crate::timeline::BootError;
 
     #[derive(Default)]
     struct Findings(Vec<String>);
@@ -167,6 +173,13 @@ mod tests {
 
     /// A guest that halts for ever, and what its agent has said.
     fn halting(conversation: state::ConversationState) -> Timeline {
+        let mut timeline = not_begun();
+        timeline.begun_with(conversation);
+        timeline
+    }
+
+    /// A guest that halts for ever.
+    fn not_begun() -> Timeline {
         let folder = tempfile::tempdir().unwrap();
         let kernel = folder.path().join("kernel");
         std::fs::write(&kernel, small_kernel(&[0xfb, 0xf4, 0xeb, 0xfc], 0)).unwrap();
@@ -174,7 +187,6 @@ mod tests {
         let world = World::new(vec![machine], WireConfig::default(), 0).unwrap();
         let mut timeline = Timeline::new(world, vec![plan()], Vec::new());
         timeline.begin(3).unwrap();
-        timeline.begun_with(conversation);
         timeline
     }
 
@@ -184,6 +196,29 @@ mod tests {
         timeline.end_after(1_000_000);
         timeline.run(&Until::vtime(STEP_NS));
         assert_eq!((timeline.phase(), timeline.vtime()), (Phase::Broken, STEP_NS));
+    }
+
+    #[test]
+    fn a_file_that_is_refused_before_ready_is_an_error_of_the_world_and_a_finding_later() {
+        let mut timeline = halting(state::tests::beginning());
+        timeline.told_by(refused_file());
+        let mut findings = Findings::default();
+        assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
+        assert_eq!(findings.0, ["files: cannot write /etc/x: no user"]);
+
+        let mut timeline = not_begun();
+        timeline.told_by(refused_file());
+        let mut findings = Findings::default();
+        let error = drive(&mut timeline, 1_000_000, &mut findings).unwrap_err();
+        assert!(matches!(error.downcast_ref(), Some(BootError::File { .. })), "{error:?}");
+        let expected = "node \"a\": files.\"/etc/x\": cannot write /etc/x: no user";
+        assert_eq!(error.to_string(), expected);
+        assert!(findings.0.is_empty(), "{:?}", findings.0);
+
+        let mut timeline = not_begun();
+        timeline.told_by(refused_file());
+        let error = timeline.run_to(Phase::Ready, &mut |_, _| true).unwrap_err();
+        assert_eq!(error.to_string(), expected);
     }
 
     /// It is asked to seed its random numbers.

@@ -155,6 +155,9 @@ pub struct Cache {
 #[derive(Debug, Subcommand)]
 pub enum CacheCommand {
     /// Remove items that were not used for some time; never those that a running process uses
+    ///
+    /// Saved moments and the images of their worlds are kept. Everything else is made again when it is needed, if mirrors still
+    /// have the packages.
     Prune {
         /// Remove items unused for this long, such as 12h or 7d [default without --keep: 7d]
         #[arg(long, value_name = "AGE", value_parser = parse_age_ns)]
@@ -162,7 +165,7 @@ pub enum CacheCommand {
         /// Remove the least recently used items until the cache has at most this size, such as 2G
         #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes)]
         keep: Option<u64>,
-        /// Also remove saved moments, with the boots that they need
+        /// Also remove saved moments, with the boots and images that they need
         #[arg(long)]
         saved_moments: bool,
         /// Remove nothing; list what would be removed

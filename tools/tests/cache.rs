@@ -1,7 +1,9 @@
 //! `everett cache`: what it lists, what it removes, and what it never does. Each test has a cache of its own.
 
-use std::fs::{self, File};
-use std::path::PathBuf;
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -129,6 +131,98 @@ fn saved_moments_go_only_when_they_are_asked_for() {
     assert_eq!(lab.listed(), listed(&[("saved", "moments/two")]));
     assert_eq!(lab.records(&["prune", "--keep", "0B", "--saved-moments"]).len(), 1);
     assert_eq!(lab.listed(), []);
+}
+
+#[test]
+fn images_of_worlds_with_saved_moments_are_kept() {
+    let lab = Lab::new();
+    lab.build();
+    for file in ["moments/one/saved/t/mine.moment", "moments/two/saved/t/mine.moment"] {
+        let path = lab.path("cache").join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "moment").unwrap();
+    }
+    let note = |name: &str, world: PathBuf, item: &str| {
+        let text = serde_json::json!({ "world": world, "items": [item] }).to_string();
+        fs::write(lab.path("cache/uses").join(name), text).unwrap();
+    };
+    let kinds = || -> Vec<String> { lab.listed().into_iter().map(|(kind, _)| kind).collect() };
+    let world = lab.path("world.toml").canonicalize().unwrap();
+    note("one.json", world, "moments/one");
+    note("two.json", lab.path("other.toml"), "moments/two");
+    assert_eq!(lab.records(&ALL).len(), 0, "the images are of a world with a moment");
+    assert_eq!(lab.records(&["prune", "--keep", "0B"]).len(), 0);
+    assert_eq!(kinds(), ["image", "image", "image", "saved", "saved"]);
+    // The moment of another world keeps none.
+    fs::remove_dir_all(lab.path("cache/moments/one")).unwrap();
+    assert_eq!(lab.records(&ALL).len(), 3);
+    assert_eq!(kinds(), ["saved"]);
+}
+
+#[test]
+fn images_go_with_the_last_moment_that_needs_them() {
+    let lab = Lab::new();
+    lab.build();
+    let moment = lab.path("cache/moments/one/saved/t/mine.moment");
+    fs::create_dir_all(moment.parent().unwrap()).unwrap();
+    fs::write(moment, vec![7; 16 << 20]).unwrap();
+    let world = lab.path("world.toml").canonicalize().unwrap();
+    let text = serde_json::json!({ "world": world, "items": ["moments/one"] }).to_string();
+    fs::write(lab.path("cache/uses/one.json"), text).unwrap();
+    // The moment was used last, and goes first: without it the images fit.
+    let removed = lab.records(&["prune", "--keep", "12M", "--saved-moments"]);
+    let removed: Vec<&str> = removed.iter().map(|one| one["item"]["path"].as_str().unwrap()).collect();
+    assert_eq!(removed, ["moments/one"]);
+    assert_eq!(lab.listed().len(), 3);
+}
+
+/// Takes or gives the right to write in a folder and all below it.
+fn writable(folder: &Path, writable: bool) {
+    let mode = if writable { "u+w" } else { "a-w" };
+    let status = Command::new("chmod").args(["-R", mode]).arg(folder).status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_is_used() {
+    let lab = Lab::new();
+    let tar = Command::new("tar").current_dir(lab.path("root")).args(["-cf", "../root.tar", "."]).status();
+    assert!(tar.unwrap().success());
+    let world = fs::read_to_string(lab.path("world.toml")).unwrap();
+    fs::write(lab.path("world.toml"), world.replace("\"root\"", "\"root.tar\"")).unwrap();
+    lab.build();
+    // Root may write whatever the mode is, so this is another user, who has to reach the program and the world.
+    let program = lab.path("everett");
+    fs::copy(env!("CARGO_BIN_EXE_everett"), &program).unwrap();
+    fs::set_permissions(lab.0.path(), Permissions::from_mode(0o755)).unwrap();
+    let nobody = |arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        if fs::metadata("/proc/self").unwrap().uid() == 0 {
+            command.uid(65534).gid(65534);
+        }
+        command.current_dir(lab.0.path()).env("EVERETT_CACHE", lab.path("cache"));
+        command.args(arguments).output().unwrap()
+    };
+    // With the gate and notes of its owner, and with neither, as it was in earlier versions.
+    for _ in 0..2 {
+        writable(&lab.path("cache"), false);
+        let output = nobody(&["image", "build", "world.toml"]);
+        let prune = nobody(&["cache", "prune"]);
+        writable(&lab.path("cache"), true);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(prune.status.code(), Some(2));
+        let _ = fs::remove_dir_all(lab.path("cache/uses"));
+        let _ = fs::remove_file(lab.path("cache/gate"));
+    }
+    // What is missing has to be made.
+    fs::remove_dir_all(lab.path("cache/entries")).unwrap();
+    fs::create_dir(lab.path("cache/entries")).unwrap();
+    writable(&lab.path("cache"), false);
+    let output = nobody(&["image", "build", "world.toml"]);
+    writable(&lab.path("cache"), true);
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("cannot use the cache at"), "{error}");
 }
 
 #[test]

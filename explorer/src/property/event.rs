@@ -35,6 +35,13 @@ pub enum What<'t> {
         /// End of that state, in nanoseconds of vtime.
         until_ns: u64,
     },
+    /// Requests to a disk of the node begin to fail, or none fails any more.
+    DiskErrors {
+        /// True if they begin to.
+        begins: bool,
+    },
+    /// Bits on a disk of the node were flipped.
+    BitRot,
     /// The node has restarted.
     Restarted,
     /// A history violates a property.

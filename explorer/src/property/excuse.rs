@@ -1,19 +1,28 @@
-//! Excuses: kernel messages that faults explain. A machine that stood still for a time reports that it hung.
+//! Excuses: reports that faults explain. A machine that stood still for a time reports that it hung; one whose disk fails or has
+//! rotted cannot mount it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::builtin::FILE_SYSTEM_DAMAGED;
 use super::kernel::Trouble;
 
 /// Longest of Linux's watchdog periods, in nanoseconds: a hung task is reported after this time
 /// (`kernel.hung_task_timeout_secs`).
 pub const WATCHDOG_NS: u64 = 120_000_000_000;
 
-/// For each node, the vtime until which messages of its watchdogs are excused.
+/// For each node, the faults that explain its reports.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Excuses {
+    /// Until when watchdogs may bark.
     until_ns: BTreeMap<u16, u64>,
+    /// Nodes with a disk to which requests fail.
+    failing: BTreeSet<u16>,
+    /// Nodes with a disk to which requests failed at some time since the node started.
+    failed: BTreeSet<u16>,
+    /// Nodes with a disk on which bits were flipped. Disks outlive restarts.
+    rotted: BTreeSet<u16>,
 }
 
 impl Excuses {
@@ -23,9 +32,33 @@ impl Excuses {
         *until = (*until).max(until_ns.saturating_add(WATCHDOG_NS));
     }
 
+    /// Notes that requests to a disk of the node begin to fail; or none fails any more.
+    pub fn disk_errors(&mut self, node: u16, begins: bool) {
+        if begins {
+            self.failing.insert(node);
+            self.failed.insert(node);
+        } else {
+            self.failing.remove(&node);
+        }
+    }
+
+    /// Notes that bits on a disk of the node were flipped.
+    pub fn bits_rotted(&mut self, node: u16) {
+        self.rotted.insert(node);
+    }
+
     /// Notes that a node has restarted. Its kernel has no memory of the standstill.
     pub fn restarted(&mut self, node: u16) {
         self.until_ns.remove(&node);
+        if !self.failing.contains(&node) {
+            self.failed.remove(&node);
+        }
+    }
+
+    /// Whether what the caller found is an effect of what was done to the node's disks.
+    #[must_use]
+    pub fn explain_found(&self, node: u16, property: &str) -> bool {
+        property == FILE_SYSTEM_DAMAGED && (self.rotted.contains(&node) || self.failed.contains(&node))
     }
 
     /// Returns true if this problem is explained by a standstill of the node.
@@ -51,5 +84,30 @@ mod tests {
         assert!(!excuses.explain(1, Trouble::Panic, 5));
         excuses.restarted(1);
         assert!(!excuses.explain(1, Trouble::RcuStall, 5));
+    }
+
+    #[test]
+    fn a_disk_that_fails_is_not_mounted_until_the_node_starts_without_failures() {
+        let mut excuses = Excuses::default();
+        let explain = |excuses: &Excuses, node| excuses.explain_found(node, FILE_SYSTEM_DAMAGED);
+        excuses.disk_errors(1, true);
+        assert!(explain(&excuses, 1) && !explain(&excuses, 2));
+        assert!(!excuses.explain_found(1, "service exit"));
+        excuses.restarted(1);
+        assert!(explain(&excuses, 1), "it fails still");
+        excuses.disk_errors(1, false);
+        assert!(explain(&excuses, 1), "the mount may have begun before");
+        excuses.restarted(1);
+        assert!(!explain(&excuses, 1));
+    }
+
+    #[test]
+    fn bits_that_rotted_stay_on_the_disk() {
+        let mut excuses = Excuses::default();
+        excuses.bits_rotted(1);
+        excuses.restarted(1);
+        assert!(excuses.explain_found(1, FILE_SYSTEM_DAMAGED));
+        assert!(!excuses.explain_found(2, FILE_SYSTEM_DAMAGED));
+        assert!(!excuses.explain_found(1, "file system error"));
     }
 }

@@ -43,11 +43,25 @@ impl<'a> Judge<'a> {
                 self.trouble(now, node, text);
                 self.line(now, node, None, text);
             }
-            What::Found { property, text } => self.hit(property, text, now, node),
+            What::Found { property, text } => {
+                if !node.is_some_and(|node| self.state.excuses.explain_found(node, property)) {
+                    self.hit(property, text, now, node);
+                }
+            }
             What::History { property, cause, text } => self.hit_as(property, cause, text, now, node),
             What::StandsStill { until_ns } => {
                 if let Some(node) = self.existing(node) {
                     self.state.excuses.stood_still(node, until_ns);
+                }
+            }
+            What::DiskErrors { begins } => {
+                if let Some(node) = self.existing(node) {
+                    self.state.excuses.disk_errors(node, begins);
+                }
+            }
+            What::BitRot => {
+                if let Some(node) = self.existing(node) {
+                    self.state.excuses.bits_rotted(node);
                 }
             }
             What::Restarted => {

@@ -13,9 +13,13 @@ use crate::clock::ms;
 use crate::failure::{Context as _, Failure};
 use crate::spawn::{Program, start};
 
-/// How long the first connection waits for its answer, in milliseconds of guest time; each one after it waits twice as long
-/// as the one before. A service may have thrown away what came too early, and may be slow to answer, too.
+/// How long the first connection waits for its answer, in milliseconds of guest time. After a connection on which nothing was
+/// heard in time, the next one waits twice as long: a service may have thrown away what came too early, and may be slow to
+/// answer, too. It is also how long a connection that heard something else waits for more.
 const ANSWER_MS: u64 = 250;
+/// Least number of silent connections for which there is time before the limit: none waits longer than this part of the limit,
+/// or [`ANSWER_MS`] if that is longer.
+const PATIENCE_PARTS: u64 = 8;
 /// Most bytes of an answer that are looked at; one that is longer ends the attempt.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// How much of it is read at once.
@@ -29,6 +33,8 @@ pub(crate) struct Probe {
     attempt: Attempt,
     /// How long the next connection waits for its answer.
     patience_ns: u64,
+    /// Most that `patience_ns` becomes.
+    patience_ns_max: u64,
 }
 
 enum Attempt {
@@ -96,7 +102,9 @@ impl Probe {
     pub(crate) fn new(readiness: Readiness, now_ns: u64) -> Self {
         let deadline_ns = now_ns + ms(readiness.limit_ms);
         let attempt = Attempt::Pause { until_ns: now_ns };
-        Probe { readiness, deadline_ns, attempt, patience_ns: ms(ANSWER_MS) }
+        let patience_ns = ms(ANSWER_MS);
+        let patience_ns_max = patience_ns.max(ms(readiness.limit_ms) / PATIENCE_PARTS);
+        Probe { readiness, deadline_ns, attempt, patience_ns, patience_ns_max }
     }
 
     /// When something is to be done without any event.
@@ -138,7 +146,12 @@ impl Probe {
 
     /// Makes an attempt if it is time to, and ends one that has taken too long. True when the service is ready.
     pub(crate) fn tick(&mut self, service: &Service, now_ns: u64) -> Result<bool, Failure> {
-        if matches!(&self.attempt, Attempt::Talking(talk) if talk.until_ns <= now_ns) {
+        if let Attempt::Talking(talk) = &self.attempt
+            && talk.until_ns <= now_ns
+        {
+            if talk.heard.is_empty() {
+                self.patience_ns = self.patience_ns.saturating_mul(2).min(self.patience_ns_max);
+            }
             self.pause(now_ns);
         }
         if !matches!(self.attempt, Attempt::Pause { until_ns } if until_ns <= now_ns) {
@@ -179,7 +192,7 @@ impl Probe {
                 matches!(rustix::net::sockopt::socket_error(&socket), Ok(Ok(())))
                     && self.connected(socket, now_ns)
             }
-            Attempt::Talking(talk) => self.talk(talk),
+            Attempt::Talking(talk) => self.talk(talk, now_ns),
             attempt => {
                 self.attempt = attempt;
                 false
@@ -193,16 +206,20 @@ impl Probe {
             return true;
         }
         let until_ns = now_ns.saturating_add(self.patience_ns);
-        self.patience_ns = self.patience_ns.saturating_mul(2);
-        self.talk(Talk { socket, sent: 0, heard: Vec::new(), until_ns })
+        self.talk(Talk { socket, sent: 0, heard: Vec::new(), until_ns }, now_ns)
     }
 
     /// Sends and hears what there is. True when the answer is the one that is expected.
-    fn talk(&mut self, mut talk: Talk) -> bool {
+    fn talk(&mut self, mut talk: Talk, now_ns: u64) -> bool {
         let (send, expect) = self.said();
+        let before = talk.heard.len();
         match talk.go_on(send, expect) {
             Heard::Expected => true,
             Heard::Waits => {
+                // The service answers, so it is not worth while to wait long for what it does not say yet.
+                if talk.heard.len() > before {
+                    talk.until_ns = talk.until_ns.min(now_ns.saturating_add(ms(ANSWER_MS)));
+                }
                 self.attempt = Attempt::Talking(talk);
                 false
             }

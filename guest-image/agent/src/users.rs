@@ -2,6 +2,10 @@
 
 use crate::failure::{Context as _, Failure};
 use std::fs;
+use std::path::Path;
+
+const PASSWD: &str = "/etc/passwd";
+const GROUP: &str = "/etc/group";
 
 /// Who a program runs as.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,12 +20,15 @@ pub(crate) struct Identity {
 impl Identity {
     /// The user with this name, or this number.
     pub(crate) fn of_user(user: &str) -> Result<Identity, Failure> {
-        let passwd = read("/etc/passwd")?;
-        let group = read("/etc/group")?;
-        Identity::parse(user, &passwd, &group)
+        Identity::parse(user, &read(PASSWD)?, &read(GROUP)?)
     }
 
     fn parse(user: &str, passwd: &str, group: &str) -> Result<Identity, Failure> {
+        let found = Identity::find(user, passwd, group)?;
+        found.ok_or_else(|| Failure::new(format!("cannot find the user {user} in {PASSWD}")))
+    }
+
+    fn find(user: &str, passwd: &str, group: &str) -> Result<Option<Identity>, Failure> {
         // passwd(5): name:password:uid:gid:gecos:home:shell
         for line in passwd.lines() {
             let fields: Vec<&str> = line.split(':').collect();
@@ -29,34 +36,45 @@ impl Identity {
             if name != user && uid != user {
                 continue;
             }
-            let uid = number(uid, "/etc/passwd", line)?;
-            let gid = number(gid, "/etc/passwd", line)?;
+            let uid = number(uid, PASSWD, line)?;
+            let gid = number(gid, PASSWD, line)?;
             let mut groups = vec![gid];
             groups.extend(member_of(name, group)?.into_iter().filter(|&other| other != gid));
-            return Ok(Identity { uid, gid, groups, home: home.to_owned() });
+            return Ok(Some(Identity { uid, gid, groups, home: home.to_owned() }));
         }
-        Err(Failure::new(format!("cannot find the user {user} in /etc/passwd")))
+        Ok(None)
     }
 }
 
 /// User and group of an owner that is written `user` or `user:group`, by name or number.
 pub(crate) fn owner(owner: &str) -> Result<(u32, u32), Failure> {
-    let (user, group) = match owner.split_once(':') {
-        Some((user, group)) => (user, Some(group)),
+    // A root without users can have files of numbered ones.
+    let text = |path: &str| if Path::new(path).exists() { read(path) } else { Ok(String::new()) };
+    parse_owner(owner, &text(PASSWD)?, &text(GROUP)?)
+}
+
+/// Without a group it is the user's. A number that no user has is its own group.
+fn parse_owner(owner: &str, passwd: &str, group: &str) -> Result<(u32, u32), Failure> {
+    let (user, of_group) = match owner.split_once(':') {
+        Some((user, of_group)) => (user, Some(of_group)),
         None => (owner, None),
     };
-    let (uid, primary) = match (user.parse::<u32>(), group) {
-        // Both may be numbers that no database has.
-        (Ok(uid), _) => (uid, uid),
+    let (uid, primary) = match (user.parse::<u32>(), of_group) {
+        (Ok(uid), Some(_)) => (uid, uid),
+        // The number as the database writes it: without leading zeros.
+        (Ok(uid), None) => match Identity::find(&uid.to_string(), passwd, group)? {
+            Some(identity) => (uid, identity.gid),
+            None => (uid, uid),
+        },
         (Err(_), _) => {
-            let identity = Identity::of_user(user)?;
+            let identity = Identity::parse(user, passwd, group)?;
             (identity.uid, identity.gid)
         }
     };
-    let gid = match group.map(|group| (group, group.parse::<u32>())) {
+    let gid = match of_group.map(|name| (name, name.parse::<u32>())) {
         None => primary,
         Some((_, Ok(gid))) => gid,
-        Some((name, Err(_))) => group_number(name, &read("/etc/group")?)?,
+        Some((name, Err(_))) => group_number(name, group)?,
     };
     Ok((uid, gid))
 }
@@ -68,7 +86,7 @@ fn member_of(user: &str, group: &str) -> Result<Vec<u32>, Failure> {
         let fields: Vec<&str> = line.split(':').collect();
         let &[_, _, gid, members] = fields.as_slice() else { continue };
         if members.split(',').any(|member| member == user) {
-            groups.push(number(gid, "/etc/group", line)?);
+            groups.push(number(gid, GROUP, line)?);
         }
     }
     Ok(groups)
@@ -78,10 +96,10 @@ fn group_number(name: &str, group: &str) -> Result<u32, Failure> {
     for line in group.lines() {
         let mut fields = line.split(':');
         if fields.next() == Some(name) {
-            return number(fields.nth(1).unwrap_or(""), "/etc/group", line);
+            return number(fields.nth(1).unwrap_or(""), GROUP, line);
         }
     }
-    Err(Failure::new(format!("cannot find the group {name} in /etc/group")))
+    Err(Failure::new(format!("cannot find the group {name} in {GROUP}")))
 }
 
 fn number(text: &str, file: &str, line: &str) -> Result<u32, Failure> {
@@ -95,7 +113,7 @@ fn read(path: &str) -> Result<String, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Identity, group_number};
+    use super::{Identity, group_number, parse_owner};
 
     const PASSWD: &str =
         "root:x:0:0:root:/root:/bin/bash\nbroken\nredis:x:101:103::/var/lib/redis:/bin/false\n";
@@ -107,6 +125,25 @@ mod tests {
         assert_eq!((redis.uid, redis.gid, redis.groups.as_slice()), (101, 103, [103, 99].as_slice()));
         assert_eq!(redis.home, "/var/lib/redis");
         assert_eq!(Identity::parse("101", PASSWD, GROUP).unwrap(), redis);
+    }
+
+    #[test]
+    fn an_owner_has_its_own_group_unless_one_is_given() {
+        let owner = |owner| parse_owner(owner, PASSWD, GROUP);
+        for (text, ids) in [
+            ("redis", (101, 103)),
+            ("101", (101, 103)),
+            ("0101", (101, 103)),
+            ("redis:ssl", (101, 99)),
+            ("101:7", (101, 7)),
+            // No user has this number.
+            ("4242", (4242, 4242)),
+            ("4242:ssl", (4242, 99)),
+        ] {
+            assert_eq!(owner(text).unwrap(), ids, "{text}");
+        }
+        assert!(owner("none").is_err() && owner("redis:none").is_err());
+        assert_eq!(parse_owner("7", "", "").unwrap(), (7, 7));
     }
 
     #[test]

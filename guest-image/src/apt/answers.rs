@@ -34,11 +34,12 @@ pub(super) fn uri_lines(text: &str) -> Vec<Remote> {
 /// The first warning that tells of a source whose lists are not today's.
 pub(super) fn failed_source(stderr: &str) -> Option<String> {
     // The messages of apt 1.8 to 3.0, in the C locale.
-    const FAILURES: [&str; 4] = [
+    const FAILURES: [&str; 5] = [
         "Failed to fetch ",
         "Some index files failed to download",
         "An error occurred during the signature verification",
         "GPG error: ",
+        "OpenPGP signature verification failed: ",
     ];
     let warnings = stderr.lines().filter_map(|line| line.strip_prefix("W: "));
     let mut failed = warnings.filter(|line| FAILURES.iter().any(|failure| line.starts_with(failure)));
@@ -91,6 +92,15 @@ mod tests {
             failed_source(old).as_deref(),
             Some("Failed to fetch http://m/InRelease  Could not connect")
         );
+        // As apt 3.0 says it, which verifies with sqv.
+        for failure in [
+            "An error occurred during the signature verification. The repository is not updated and the previous index files \
+             will be used. OpenPGP signature verification failed: http://m InRelease: Sub-process /usr/bin/sqv returned an \
+             error code (1)",
+            "OpenPGP signature verification failed: http://m InRelease: Sub-process /usr/bin/sqv returned an error code (1)",
+        ] {
+            assert_eq!(failed_source(&format!("W: {failure}\n")).as_deref(), Some(failure));
+        }
         assert_eq!(
             failed_source("W: http://m/InRelease: Key is stored in legacy trusted.gpg keyring\n"),
             None

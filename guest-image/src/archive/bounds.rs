@@ -1,7 +1,11 @@
 //! Tests of archives that claim more than they are worth.
 
-use super::{ENTRIES_MAX, Error, Mode, RECORDS_BYTES_MAX, Store, unpack};
-use crate::tree::{CONTENT_BYTES_MAX, INODES_MAX, Spool, Tree};
+use super::{
+    ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTES_BYTES_MAX, ENTRIES_MAX, Error, Mode, RECORDS_BYTES_MAX,
+    SPARSE_MAP_BYTES_MAX, SPARSE_MAPS_BYTES_MAX, Store, TARGET_BYTES_MAX, unpack,
+};
+use crate::tree::{ATTRIBUTE_BYTES, CONTENT_BYTES_MAX, INODES_MAX, NAMES_BYTES_MAX, Spool, Tree};
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -150,6 +154,93 @@ fn folders_that_an_archive_implies_are_counted() {
     };
     let error = spooled(endless(entry)).to_string();
     assert!(error.ends_with(&format!(": more than {INODES_MAX} files and folders")), "{error}");
+}
+
+/// A file with these records, without the end of an archive.
+fn file_with(records: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let mut builder = Builder::new(Vec::new());
+    let records = records.iter().map(|(key, value)| (key.as_str(), value.as_slice()));
+    builder.append_pax_extensions(records).unwrap();
+    let mut bytes = builder.into_inner().unwrap();
+    bytes.truncate(bytes.len() - 1024);
+    [bytes.as_slice(), header(EntryType::Regular, 0).as_bytes()].concat()
+}
+
+#[test]
+fn attributes_are_charged_what_they_take() {
+    const EACH: usize = 4000;
+    let records: Vec<_> =
+        (0..EACH).map(|number| (format!("SCHILY.xattr.user.{number}"), Vec::new())).collect();
+    let entry = file_with(&records);
+    let made = Cell::new(0);
+    let error = spooled(endless(|number| {
+        made.set(number as usize + 1);
+        entry.clone()
+    }));
+    let expected = format!("with this path names and attributes have more than {NAMES_BYTES_MAX} bytes");
+    assert!(error.to_string().ends_with(&expected), "{error}");
+    assert!(made.get() <= NAMES_BYTES_MAX / (EACH * ATTRIBUTE_BYTES) + 1, "{} files", made.get());
+}
+
+#[test]
+fn attributes_beyond_the_kernels_bounds_are_refused() {
+    let of = |name: &str| format!("SCHILY.xattr.user.{name}");
+    let refused = |records: &[(String, Vec<u8>)]| spooled(file_with(records).as_slice()).to_string();
+    assert_eq!(
+        refused(&[(of(&"n".repeat(ATTRIBUTE_NAME_BYTES_MAX)), vec![])]),
+        "srv/claim: an extended attribute with a name of more than 255 bytes"
+    );
+    assert_eq!(
+        refused(&[(of("a"), vec![0; ATTRIBUTES_BYTES_MAX + 1])]),
+        "srv/claim: an extended attribute of more than 65536 bytes"
+    );
+    let many: Vec<_> = (0..700).map(|number| (of(&format!("{number:0>100}")), vec![])).collect();
+    assert_eq!(refused(&many), "srv/claim: a list of extended attributes of more than 65536 bytes");
+}
+
+#[test]
+fn targets_beyond_the_kernels_bound_are_refused() {
+    for kind in [EntryType::Symlink, EntryType::Link] {
+        let mut builder = Builder::new(Vec::new());
+        let target = "a/".repeat(TARGET_BYTES_MAX / 2 + 1);
+        builder.append_link(&mut header(kind, 0), "srv/claim", target).unwrap();
+        let error = spooled(builder.into_inner().unwrap().as_slice()).to_string();
+        assert_eq!(error, "srv/claim: a link to more than 4095 bytes");
+    }
+}
+
+/// An empty sparse file with a map that has so many blocks behind the header, each of pieces without a byte.
+fn in_pieces(blocks: usize) -> Vec<u8> {
+    let mut header = header(EntryType::GNUSparse, 0);
+    let gnu = header.as_gnu_mut().unwrap();
+    gnu.realsize.copy_from_slice(b"00000000000\0");
+    gnu.isextended[0] = u8::from(blocks > 0);
+    header.set_cksum();
+    let mut bytes = header.as_bytes().to_vec();
+    for number in 1..=blocks {
+        let mut block = b"00000000000\0".repeat(42);
+        block.push(u8::from(number < blocks));
+        block.resize(512, 0);
+        bytes.extend(block);
+    }
+    bytes
+}
+
+#[test]
+fn maps_of_sparse_files_are_bounded() {
+    let most = SPARSE_MAP_BYTES_MAX as usize / 512;
+    let refused = |bytes: u64| {
+        format!("srv/claim: a map of sparse files of more than {bytes} bytes; pack them without --sparse")
+    };
+    assert_eq!(spooled(in_pieces(most + 1).as_slice()).to_string(), refused(SPARSE_MAP_BYTES_MAX));
+    let entry = in_pieces(most);
+    let files = Cell::new(0);
+    let error = spooled(endless(|number| {
+        files.set(number);
+        entry.clone()
+    }));
+    assert_eq!(error.to_string(), refused(SPARSE_MAPS_BYTES_MAX));
+    assert_eq!(files.get(), SPARSE_MAPS_BYTES_MAX / SPARSE_MAP_BYTES_MAX);
 }
 
 #[test]

@@ -1,19 +1,30 @@
 //! The entries of a tar archive that is not trusted, each bounded before it is read.
 //!
 //! The `tar` crate keeps records of long names and attributes in memory, whatever they claim, and reads holes of sparse
-//! files as zeros without an end. So the reader below it counts, and sizes are added up before anything is read.
+//! files as zeros without an end. So the reader below it counts, and sizes are added up before anything is read. It also takes
+//! the PAX records, which the crate does not read right ([`super::records`]).
 
 use super::Error;
-use std::cell::Cell;
+use super::records::Records;
+use std::cell::{Cell, RefCell};
 use std::io::{self, Read};
 use std::rc::Rc;
-use tar::Entry;
+use tar::{Entry, Header};
 
 /// Most entries of an archive.
 pub const ENTRIES_MAX: u64 = 1_000_000;
 
 /// Most bytes of the headers and records of one entry: long names, attributes, maps of sparse files.
 pub const RECORDS_BYTES_MAX: u64 = 1 << 20;
+
+/// Most bytes of the map of a sparse file behind its header: 2,688 pieces. Reading a file takes the square of their number.
+pub const SPARSE_MAP_BYTES_MAX: u64 = 64 << 10;
+
+/// Most bytes of the maps of all sparse files of an archive.
+pub const SPARSE_MAPS_BYTES_MAX: u64 = 16 << 20;
+
+/// Length of a header, which all parts of an archive are filled up to.
+const BLOCK_BYTES: usize = 512;
 
 /// How much of the stream may be headers, records and padding: as much as the contents.
 const STREAM_PART: u64 = 2;
@@ -24,6 +35,35 @@ struct Meter {
     stream: Cell<u64>,
     /// Only while the headers and records of an entry are read.
     records: Cell<Option<u64>>,
+    head: RefCell<Head>,
+}
+
+/// What was read of the headers and records of an entry.
+#[derive(Debug, Default)]
+struct Head {
+    stage: Stage,
+    records: Records,
+    /// Bytes behind the entry's own header: the map of a sparse file.
+    map_bytes: u64,
+}
+
+/// What comes next, from the end of one entry's content to the beginning of the next one's.
+#[derive(Debug)]
+enum Stage {
+    /// The rest of a block, or a header.
+    Header { block: [u8; BLOCK_BYTES], have: usize },
+    /// Records, which are already read, from this place on.
+    Records { bytes: Vec<u8>, given: usize },
+    /// So many bytes of a long name.
+    Name(u64),
+    /// What is behind the entry's own header.
+    Over,
+}
+
+impl Default for Stage {
+    fn default() -> Self {
+        Stage::Header { block: [0; BLOCK_BYTES], have: 0 }
+    }
 }
 
 /// A reader that refuses to give more than its meter has.
@@ -31,6 +71,8 @@ struct Meter {
 pub(crate) struct Metered<R> {
     inner: R,
     meter: Rc<Meter>,
+    /// How much was given, modulo a block.
+    in_block: usize,
 }
 
 /// Why a meter refused.
@@ -41,8 +83,9 @@ pub(super) enum Refusal {
     Records,
 }
 
-impl<R: Read> Read for Metered<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+impl<R: Read> Metered<R> {
+    /// Reads, and charges what was read.
+    fn take(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         let refuse = |refusal| Err(io::Error::other(refusal));
         let Some(stream) = self.meter.stream.get().checked_sub(read as u64) else {
@@ -55,6 +98,97 @@ impl<R: Read> Read for Metered<R> {
         }
         Ok(read)
     }
+
+    /// Reads headers and records, at most to the end of the part that the stage is in.
+    fn take_head(&mut self, head: &mut Head, buffer: &mut [u8]) -> io::Result<usize> {
+        let upto =
+            |buffer_bytes: usize, most: u64| buffer_bytes.min(usize::try_from(most).unwrap_or(usize::MAX));
+        match &mut head.stage {
+            // The rest of what was before.
+            Stage::Header { have: 0, .. } if self.in_block > 0 => {
+                let most = buffer.len().min(BLOCK_BYTES - self.in_block);
+                self.take(&mut buffer[..most])
+            }
+            Stage::Header { block, have } => {
+                let most = buffer.len().min(BLOCK_BYTES - *have);
+                let read = self.take(&mut buffer[..most])?;
+                block[*have..*have + read].copy_from_slice(&buffer[..read]);
+                *have += read;
+                if *have == BLOCK_BYTES {
+                    head.stage = self.behind(*block, &mut head.records)?;
+                }
+                Ok(read)
+            }
+            Stage::Records { bytes, given } => {
+                let read = buffer.len().min(bytes.len() - *given);
+                buffer[..read].copy_from_slice(&bytes[*given..*given + read]);
+                *given += read;
+                if *given == bytes.len() {
+                    head.stage = Stage::default();
+                }
+                Ok(read)
+            }
+            Stage::Name(left) => {
+                let most = upto(buffer.len(), *left);
+                let read = self.take(&mut buffer[..most])?;
+                *left -= read as u64;
+                if *left == 0 {
+                    head.stage = Stage::default();
+                }
+                Ok(read)
+            }
+            Stage::Over => {
+                let read = self.take(buffer)?;
+                head.map_bytes += read as u64;
+                Ok(read)
+            }
+        }
+    }
+
+    /// What comes behind a header. Records are read here: the `tar` crate has nothing of them before they are known.
+    fn behind(&mut self, block: [u8; BLOCK_BYTES], records: &mut Records) -> io::Result<Stage> {
+        let header = Header::from_byte_slice(&block);
+        let Ok(size) = header.entry_size() else { return Ok(Stage::Over) };
+        let kind = header.entry_type();
+        let extends = header.as_gnu().is_some() || header.as_ustar().is_some();
+        let is_name = kind.is_gnu_longname() || kind.is_gnu_longlink();
+        if !extends || !(is_name || kind.is_pax_local_extensions()) {
+            return Ok(Stage::Over);
+        }
+        if size == 0 {
+            return Ok(Stage::default());
+        }
+        if is_name {
+            return Ok(Stage::Name(size));
+        }
+        let mut bytes = Vec::new();
+        let mut piece = [0; 8 * BLOCK_BYTES];
+        // As much as it claims, or as there is; the meter bounds it.
+        while (bytes.len() as u64) < size {
+            let left = usize::try_from(size - bytes.len() as u64).unwrap_or(usize::MAX);
+            let most = piece.len().min(left);
+            match self.take(&mut piece[..most]) {
+                Ok(0) => break,
+                Ok(read) => bytes.extend_from_slice(&piece[..read]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        records.take(&mut bytes);
+        Ok(if bytes.is_empty() { Stage::default() } else { Stage::Records { bytes, given: 0 } })
+    }
+}
+
+impl<R: Read> Read for Metered<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let meter = Rc::clone(&self.meter);
+        let read = match meter.records.get() {
+            Some(_) => self.take_head(&mut meter.head.borrow_mut(), buffer)?,
+            None => self.take(buffer)?,
+        };
+        self.in_block = (self.in_block + read) % BLOCK_BYTES;
+        Ok(read)
+    }
 }
 
 /// Calls `visit` for each entry. The contents of all entries together have at most `bytes_max` bytes, holes included.
@@ -64,23 +198,38 @@ impl<R: Read> Read for Metered<R> {
 pub(crate) fn each<R: Read, E: From<Error>>(
     reader: R,
     bytes_max: u64,
-    mut visit: impl FnMut(&mut Entry<'_, Metered<R>>) -> Result<(), E>,
+    mut visit: impl FnMut(&mut Entry<'_, Metered<R>>, &Records) -> Result<(), E>,
 ) -> Result<(), E> {
     let stream_max = bytes_max.saturating_mul(STREAM_PART);
-    let meter = Rc::new(Meter { stream: Cell::new(stream_max), records: Cell::new(None) });
+    let meter = Rc::new(Meter {
+        stream: Cell::new(stream_max),
+        records: Cell::new(None),
+        head: RefCell::new(Head::default()),
+    });
     let told = |error: io::Error| match error.get_ref().and_then(|inner| inner.downcast_ref()) {
         Some(Refusal::Stream) => Error::Stream { most: stream_max },
         Some(Refusal::Records) => Error::Records,
         None => Error::Read(error),
     };
-    let mut archive = tar::Archive::new(Metered { inner: reader, meter: Rc::clone(&meter) });
+    let mut archive = tar::Archive::new(Metered { inner: reader, meter: Rc::clone(&meter), in_block: 0 });
     let mut entries = archive.entries().map_err(told)?;
-    let (mut count, mut bytes) = (0, 0_u64);
+    let (mut count, mut bytes, mut maps_bytes) = (0, 0_u64, 0_u64);
     loop {
         meter.records.set(Some(RECORDS_BYTES_MAX));
+        meter.head.replace(Head::default());
         let Some(entry) = entries.next() else { return Ok(()) };
         let mut entry = entry.map_err(told)?;
         meter.records.set(None);
+        let Head { records, map_bytes, .. } = meter.head.take();
+        maps_bytes = maps_bytes.saturating_add(map_bytes);
+        for (bytes, most) in [(map_bytes, SPARSE_MAP_BYTES_MAX), (maps_bytes, SPARSE_MAPS_BYTES_MAX)] {
+            if bytes > most {
+                return Err(Error::SparseMap { path: name(&entry), most }.into());
+            }
+        }
+        if records.damaged {
+            return Err(Error::Pax { path: name(&entry) }.into());
+        }
         count += 1;
         if count > ENTRIES_MAX {
             return Err(Error::TooMany.into());
@@ -89,7 +238,7 @@ pub(crate) fn each<R: Read, E: From<Error>>(
         if bytes > bytes_max {
             return Err(Error::TooLong { path: name(&entry), most: bytes_max }.into());
         }
-        visit(&mut entry)?;
+        visit(&mut entry, &records)?;
         // What is left of an entry is read here, so that the next one's records are all that is read for it.
         io::copy(&mut entry, &mut io::sink()).map_err(told)?;
     }

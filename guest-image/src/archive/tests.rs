@@ -95,6 +95,46 @@ fn every_kind_comes_with_its_attributes() {
 }
 
 #[test]
+fn names_and_attributes_may_have_newlines() {
+    let long = |name: &str| format!("{}/{name}", "d".repeat(150));
+    let records: [(&str, &[u8]); 3] = [
+        ("SCHILY.xattr.security.capability", &[1, 0, 0, 2, 0x0a, 0, 0, 0]),
+        ("SCHILY.xattr.user.x\ny", b"\n8 uid=9\n9 size=9\n"),
+        ("linkpath", b"to\nhere"),
+    ];
+    let mut archive = Archive::new();
+    archive.0.append_pax_extensions(records).unwrap();
+    let bytes = archive
+        .file(&long("a\nb"), "content")
+        .xattr("user.z", b"\n")
+        .other(&long("link"), EntryType::Symlink, Some(&long("a\nb")))
+        .bytes();
+    let mut tree = Tree::default();
+    let paths = into(&mut tree, &bytes, Mode::Plain).unwrap();
+    assert_eq!(paths, [long("a\nb").into_bytes(), long("link").into_bytes()]);
+    let inode = tree.inode(tree.find(long("a\nb").as_bytes()).unwrap());
+    assert_eq!(inode.attributes.uid, 7);
+    let xattrs: Vec<_> = inode.attributes.xattrs.iter().collect();
+    let expected = [
+        (&b"security.capability".to_vec(), &vec![1, 0, 0, 2, 0x0a, 0, 0, 0]),
+        (&b"user.x\ny".to_vec(), &b"\n8 uid=9\n9 size=9\n".to_vec()),
+    ];
+    assert_eq!(xattrs, expected);
+    let link = tree.inode(tree.find(long("link").as_bytes()).unwrap());
+    assert_eq!(link.attributes.xattrs[&b"user.z"[..]], b"\n");
+    assert!(matches!(&link.kind, Kind::Link(to) if to == long("a\nb").as_bytes()));
+}
+
+#[test]
+fn damaged_records_are_refused_with_their_entry() {
+    let mut bytes = Archive::new().xattr("user.a", b"value").file("x", "content").bytes();
+    // The first record's length.
+    bytes[512] = b'9';
+    let error = into(&mut Tree::default(), &bytes, Mode::Plain).unwrap_err().to_string();
+    assert_eq!(error, "x: its PAX records are damaged");
+}
+
+#[test]
 fn contents_stay_in_an_archive_that_is_not_packed() {
     let bytes = Archive::new().file("x", "first").file("y", "second").bytes();
     let mut file = tempfile::tempfile().unwrap();

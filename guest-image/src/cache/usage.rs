@@ -5,6 +5,9 @@
 //!
 //! **Invariant.** Who looks for an item, makes it or notes its use holds the cache's *gate* shared; who removes items holds it
 //! alone. So an item that was found is noted before it can be removed.
+//!
+//! A cache that this process may read and not write (another user's, or on a file system that is mounted read-only) is used
+//! without notes, and without a gate if it has none. Its owner's `prune` does not know of such a process.
 
 use super::{Cache, Error, persist};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
@@ -23,7 +26,7 @@ const USES: &str = "uses";
 /// What a note says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// The world file.
+    /// The world file. A path that is not UTF-8 has U+FFFD in the place of what is not.
     pub world: PathBuf,
     /// The items, as paths within the cache.
     pub items: BTreeSet<String>,
@@ -40,25 +43,32 @@ pub struct Use {
     pub running: bool,
 }
 
-/// The gate, open for its holder as long as this lives.
+/// The gate, open for its holder as long as this lives. `None` is that of a cache that cannot be written and has none.
 #[derive(Debug)]
-pub struct Gate(#[expect(dead_code, reason = "the lock is the file's")] File);
+pub struct Gate(#[expect(dead_code, reason = "the lock is the file's")] Option<File>);
 
 impl Cache {
-    fn gate_file(&self) -> Result<(PathBuf, File), Error> {
-        let path = self.folder.join("gate");
-        let file = File::options().create(true).append(true).open(&path);
-        file.map_err(|source| Error::of(&path, source)).map(|file| (path, file))
+    fn gate_path(&self) -> PathBuf {
+        self.folder.join("gate")
     }
 
     /// Waits until nothing is removed. Nothing will be as long as the gate is held.
     ///
     /// # Errors
-    /// The cache cannot be written.
+    /// The gate cannot be made or locked, though the cache may be written.
     pub fn enter(&self) -> Result<Gate, Error> {
-        let (path, file) = self.gate_file()?;
-        file.lock_shared().map_err(|source| Error::of(&path, source))?;
-        Ok(Gate(file))
+        let path = self.gate_path();
+        let failed = |source: io::Error| Error::of(&path, source);
+        let file = match gate_file(&path) {
+            Ok(file) => file,
+            Err(error) if is_refusal(&error) => match File::open(&path) {
+                Ok(file) => file,
+                Err(_) => return Ok(Gate(None)),
+            },
+            Err(error) => return Err(failed(error)),
+        };
+        file.lock_shared().map_err(failed)?;
+        Ok(Gate(Some(file)))
     }
 
     /// The gate for who removes items; `None` while others look for items or make them.
@@ -66,29 +76,41 @@ impl Cache {
     /// # Errors
     /// The cache cannot be written.
     pub fn enter_alone(&self) -> Result<Option<Gate>, Error> {
-        let (path, file) = self.gate_file()?;
+        let path = self.gate_path();
+        let file = gate_file(&path).map_err(|source| Error::of(&path, source))?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(Gate(file))),
+            Ok(()) => Ok(Some(Gate(Some(file)))),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(source)) => Err(Error::of(&path, source)),
         }
     }
 
-    /// Notes that this process uses files or folders of the cache for a world, until it ends.
+    /// Notes that this process uses files or folders of the cache for a world, until it ends. Does nothing where this process
+    /// may not write.
     ///
     /// # Errors
-    /// The cache cannot be written.
-    pub fn note(&self, _gate: &Gate, world: &Path, items: &[&Path]) -> Result<(), Error> {
+    /// The note cannot be written, though the cache may be.
+    pub fn note(&self, gate: &Gate, world: &Path, items: &[&Path]) -> Result<(), Error> {
+        match self.try_note(gate, world, items) {
+            Err(Error::File { source, .. }) if is_refusal(&source) => Ok(()),
+            result => result,
+        }
+    }
+
+    fn try_note(&self, _gate: &Gate, world: &Path, items: &[&Path]) -> Result<(), Error> {
         let world = world.canonicalize().unwrap_or_else(|_| world.to_owned());
+        let world = PathBuf::from(world.to_string_lossy().into_owned());
         let inside = |path: &&Path| Some(path.strip_prefix(&self.folder).ok()?.to_str()?.to_owned());
         let note = Note { world, items: items.iter().filter_map(inside).collect() };
         let uses = self.folder.join(USES);
         let failed = |source: io::Error| Error::of(&uses, source);
         let text = serde_json::to_vec(&note).map_err(|error| failed(io::Error::other(error)))?;
         let path = uses.join(format!("{}.json", blake3::hash(&text).to_hex()));
-        if !path.is_file() {
+        // One that a crash has damaged is written anew.
+        if !everett_input::file::read(&path, NOTE_BYTES_MAX).is_ok_and(|known| known == text) {
             let mut file = self.temporary_file()?;
             file.write_all(&text).map_err(failed)?;
+            file.as_file().sync_all().map_err(failed)?;
             persist(file, &path).map_err(failed)?;
         }
         touch(&path);
@@ -118,10 +140,70 @@ impl Cache {
     }
 }
 
+fn gate_file(path: &Path) -> io::Result<File> {
+    File::options().create(true).append(true).open(path)
+}
+
+/// True if this process may not write there.
+pub(super) fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
 /// Makes now the time of a file's last use. Where that is not possible it looks older than it is, and is made again.
 pub fn touch(path: &Path) {
     let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
     let omit = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
     let times = Timestamps { last_access: omit, last_modification: now };
     let _ = rustix::fs::utimensat(CWD, path, &times, AtFlags::empty());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cache, Note};
+    use std::ffi::OsStr;
+    use std::fs;
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::path::{Path, PathBuf};
+
+    fn cache() -> (tempfile::TempDir, Cache) {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(folder.path()).unwrap();
+        (folder, cache)
+    }
+
+    fn note(cache: &Cache, world: &Path) {
+        let item = cache.folder().join("entries/item");
+        cache.note(&cache.enter().unwrap(), world, &[item.as_path()]).unwrap();
+    }
+
+    /// The only note.
+    fn noted(cache: &Cache) -> (PathBuf, Note) {
+        let [one] = <[_; 1]>::try_from(cache.uses().unwrap()).unwrap();
+        assert!(one.running);
+        (one.path, one.note)
+    }
+
+    #[test]
+    fn a_world_whose_path_is_not_text_is_noted() {
+        let (_folder, cache) = cache();
+        note(&cache, Path::new(OsStr::from_bytes(b"/nowhere/w\xff.toml")));
+        assert_eq!(noted(&cache).1.world, Path::new("/nowhere/w\u{fffd}.toml"));
+    }
+
+    #[test]
+    fn a_damaged_note_is_written_anew_and_an_intact_one_is_kept() {
+        let (_folder, cache) = cache();
+        let world = Path::new("/nowhere/world.toml");
+        note(&cache, world);
+        let (path, good) = noted(&cache);
+        let inode = |path: &Path| std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).unwrap());
+        let first = inode(&path);
+        note(&cache, world);
+        assert_eq!(inode(&path), first, "another process may have it locked");
+        for damage in ["", "{", "{}"] {
+            fs::write(&path, damage).unwrap();
+            note(&cache, world);
+            assert_eq!(noted(&cache), (path.clone(), good.clone()), "{damage:?}");
+        }
+    }
 }

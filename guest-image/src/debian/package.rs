@@ -48,7 +48,7 @@ impl Package {
         let mut control = None;
         let mut files = Vec::new();
         let control_part = reader(file, &control_part).map_err(read)?;
-        let entries = archive::each(control_part, CONTROL_BYTES_MAX, |entry| {
+        let entries = archive::each(control_part, CONTROL_BYTES_MAX, |entry, _| {
             if !entry.header().entry_type().is_file() {
                 return Ok(());
             }

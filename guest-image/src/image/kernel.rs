@@ -18,7 +18,7 @@ use crate::progress::{Progress, Stage};
 use crate::{initramfs, kernel};
 
 /// Changes when the same inputs would make another file.
-const VERSION: &str = "1";
+const VERSION: &str = "2";
 
 /// Most bytes of a kernel's package. Debian's have 500 MiB.
 const PACKAGE_BYTES_MAX: u64 = 4 << 30;
@@ -57,8 +57,8 @@ pub(super) fn build(
                 modules: modules.as_deref().map(of_folder).transpose()?,
             };
             let mut key = Key::new("kernel file").with(VERSION).with(&parts.vmlinux);
-            for (name, content) in parts.modules.iter().flat_map(Available::files) {
-                key = key.with(name).with(content);
+            for input in parts.modules.iter().flat_map(Available::identity) {
+                key = key.with(input);
             }
             let built = entries(spec, cache, &key, || Ok(parts))?;
             progress.at(Stage::Kernel, 1, 1);
@@ -108,7 +108,7 @@ fn of_package(package: &Package) -> Result<Parts, Error> {
     let mut found: Option<(String, Vec<u8>)> = None;
     let mut modules = Available::new("");
     let mut kept = 0;
-    archive::each(package.data().map_err(damaged)?, PACKAGE_BYTES_MAX, |entry| {
+    archive::each(package.data().map_err(damaged)?, PACKAGE_BYTES_MAX, |entry, _| {
         if !entry.header().entry_type().is_file() {
             return Ok(());
         }
@@ -140,12 +140,12 @@ fn of_package(package: &Package) -> Result<Parts, Error> {
     Ok(Parts { vmlinux, modules: Some(modules) })
 }
 
-/// The modules in a folder.
+/// The modules in a folder. Their paths are those below it, so that it does not matter where it is.
 fn of_folder(root: &Path) -> Result<Available, kernel::Error> {
     let release = root.file_name().map(|name| name.to_string_lossy().into_owned());
     let mut modules = Available::new(&release.unwrap_or_default());
     let mut folders = vec![root.to_path_buf()];
-    let mut kept = 0;
+    let mut files = Vec::new();
     let failed =
         |path: &Path, source: io::Error| kernel::Error::Read { path: path.display().to_string(), source };
     while let Some(folder) = folders.pop() {
@@ -157,14 +157,19 @@ fn of_folder(root: &Path) -> Result<Available, kernel::Error> {
             if kind.is_dir() {
                 folders.push(path);
             } else if kind.is_file() && Available::wants(&path.to_string_lossy()) {
-                let content = input::read(&path, MODULE_BYTES_MAX)?;
-                kept += content.len() as u64;
-                if kept > MODULES_BYTES_MAX {
-                    return Err(kernel::Error::Modules { path: root.display().to_string() });
-                }
-                modules.add(&path.to_string_lossy(), &content);
+                files.push(path);
             }
         }
+    }
+    files.sort();
+    let mut kept = 0;
+    for path in files {
+        let content = input::read(&path, MODULE_BYTES_MAX)?;
+        kept += content.len() as u64;
+        if kept > MODULES_BYTES_MAX {
+            return Err(kernel::Error::Modules { path: root.display().to_string() });
+        }
+        modules.add(&path.strip_prefix(root).unwrap_or(&path).to_string_lossy(), &content);
     }
     Ok(modules)
 }

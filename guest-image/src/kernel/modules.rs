@@ -2,6 +2,7 @@
 
 use super::{MODULE_BYTES_MAX, elf};
 use crate::compression::Format;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What every machine needs: its devices (virtio over MMIO) and the filesystems of its disks.
@@ -15,6 +16,15 @@ pub const DEFAULT_MODULES: [&str; 8] = [
     "overlay",
     "ext4",
 ];
+
+/// Most bytes of the modules of an initramfs together, unpacked. All of Debian's cloud kernel have 100 MiB.
+pub const CLOSURE_BYTES_MAX: u64 = 256 << 20;
+
+/// Most modules in a chain in which each depends on the next. The longest of Debian's has about ten.
+pub const CHAIN_MAX: usize = 64;
+
+/// Folder of modules that go before others of the same name, as in depmod.d(5): `search updates built-in`.
+const UPDATES: &str = "updates/";
 
 /// Why no order was found.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +48,38 @@ pub enum Error {
         module: String,
         /// Why.
         source: std::io::Error,
+    },
+    /// The modules do not fit into memory.
+    #[error(
+        "with the module {module} those of the kernel {release} that are needed have more than {CLOSURE_BYTES_MAX} bytes"
+    )]
+    TooLong {
+        /// The kernel's release.
+        release: String,
+        /// The first module that is too much.
+        module: String,
+    },
+    /// A chain of dependencies is too long.
+    #[error(
+        "the module {module} of the kernel {release} is at the end of more than {CHAIN_MAX} that depend on one another"
+    )]
+    TooDeep {
+        /// The kernel's release.
+        release: String,
+        /// The first module that is too much.
+        module: String,
+    },
+    /// Two files are the same module.
+    #[error("the kernel {release} has the module {module} twice: {first} and {second}; remove one")]
+    Twice {
+        /// The kernel's release.
+        release: String,
+        /// The module.
+        module: String,
+        /// The path of one.
+        first: String,
+        /// The path of the other.
+        second: String,
     },
     /// Modules depend on one another in a circle.
     #[error("the module {module} of the kernel {release} depends on itself")]
@@ -67,8 +109,19 @@ pub struct Module {
 pub struct Available {
     /// The kernel's release.
     pub release: String,
-    files: BTreeMap<String, (String, Vec<u8>)>,
+    files: BTreeMap<String, ModuleFile>,
     built_in: BTreeSet<String>,
+}
+
+/// The file of a module.
+#[derive(Debug, Clone)]
+struct ModuleFile {
+    path: String,
+    content: Vec<u8>,
+    /// True if it goes before others of the same name.
+    is_update: bool,
+    /// Path of another file that has the same name, other content and no lower rank.
+    twin: Option<String>,
 }
 
 impl Available {
@@ -79,13 +132,30 @@ impl Available {
     }
 
     /// Takes a file of `/lib/modules/RELEASE`, by its path; ones that are neither modules nor `modules.builtin` are
-    /// passed over.
+    /// passed over. Of two files of the same module, the one below `updates/` is taken; where that does not decide, and they
+    /// differ, [`Self::closure`] refuses the module.
     pub fn add(&mut self, path: &str, content: &[u8]) {
         if path.rsplit('/').next() == Some("modules.builtin") {
             let text = String::from_utf8_lossy(content);
             self.built_in.extend(text.lines().filter_map(|line| module_name(line.trim())));
         } else if let Some(name) = module_name(path) {
-            self.files.insert(name, (path.to_owned(), content.to_vec()));
+            let is_update = inside(path).starts_with(UPDATES);
+            let file =
+                || ModuleFile { path: path.to_owned(), content: content.to_vec(), is_update, twin: None };
+            match self.files.entry(name) {
+                Entry::Vacant(vacant) => {
+                    vacant.insert(file());
+                }
+                Entry::Occupied(mut known) if is_update && !known.get().is_update => {
+                    known.insert(file());
+                }
+                Entry::Occupied(mut known) => {
+                    let known = known.get_mut();
+                    if known.is_update == is_update && known.content != content && known.twin.is_none() {
+                        known.twin = Some(path.to_owned());
+                    }
+                }
+            }
         }
     }
 
@@ -95,9 +165,15 @@ impl Available {
         path.ends_with("/modules.builtin") || module_name(path).is_some()
     }
 
-    /// The files that were kept, in the order of their modules' names.
-    pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.files.values().map(|(path, content)| (path.as_str(), content.as_slice()))
+    /// All that decides which modules a closure has, as inputs of a key: in one order, whatever they were added in.
+    pub fn identity(&self) -> impl Iterator<Item = &[u8]> {
+        let files = self.files.values().flat_map(|file| {
+            let twin = file.twin.as_deref().unwrap_or_default();
+            [file.path.as_bytes(), file.content.as_slice(), twin.as_bytes()]
+        });
+        // No path is empty, so an empty one in the place of a path ends the files.
+        let built_in = self.built_in.iter().map(String::as_bytes);
+        files.chain([[].as_slice()]).chain(built_in)
     }
 
     /// The modules with these names and all that they depend on, each after what it depends on. Those that are built
@@ -106,9 +182,10 @@ impl Available {
     /// # Errors
     /// A module is missing or damaged.
     pub fn closure<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Result<Vec<Module>, Error> {
-        let mut closure = Closure { available: self, state: BTreeMap::new(), order: Vec::new() };
+        let left = CLOSURE_BYTES_MAX;
+        let mut closure = Closure { available: self, state: BTreeMap::new(), order: Vec::new(), left };
         for name in names {
-            closure.visit(&canonical(name), None)?;
+            closure.visit(&canonical(name), None, CHAIN_MAX)?;
         }
         Ok(closure.order)
     }
@@ -119,50 +196,69 @@ struct Closure<'a> {
     /// False while a module's dependencies are being visited, true when it is in the order.
     state: BTreeMap<String, bool>,
     order: Vec<Module>,
+    /// How many bytes more modules may have.
+    left: u64,
 }
 
 impl Closure<'_> {
-    fn visit(&mut self, name: &str, needed_by: Option<&str>) -> Result<(), Error> {
+    /// Visits a module and those that it depends on, which are a chain of at most `chain` modules.
+    fn visit(&mut self, name: &str, needed_by: Option<&str>, chain: usize) -> Result<(), Error> {
         let Available { release, files, built_in } = self.available;
+        let (release, module) = (|| release.clone(), || name.to_owned());
         match self.state.get(name) {
             Some(true) => return Ok(()),
-            Some(false) => return Err(Error::Circle { release: release.clone(), module: name.to_owned() }),
+            Some(false) => return Err(Error::Circle { release: release(), module: module() }),
             None => {}
         }
         if built_in.contains(name) {
             return Ok(());
         }
-        let Some((path, content)) = files.get(name) else {
+        let Some(ModuleFile { path, content, twin, .. }) = files.get(name) else {
             let needed_by = needed_by.map(str::to_owned);
-            return Err(Error::Missing { release: release.clone(), module: name.to_owned(), needed_by });
+            return Err(Error::Missing { release: release(), module: module(), needed_by });
+        };
+        if let Some(twin) = twin {
+            let (first, second) = (path.clone(), twin.clone());
+            return Err(Error::Twice { release: release(), module: module(), first, second });
+        }
+        let Some(chain) = chain.checked_sub(1) else {
+            return Err(Error::TooDeep { release: release(), module: module() });
         };
         let image = match Format::of_name(path) {
             None => content.clone(),
             Some(format) => format.unpack(content, MODULE_BYTES_MAX).map_err(|source| Error::Packed {
-                release: release.clone(),
-                module: name.to_owned(),
+                release: release(),
+                module: module(),
                 source,
             })?,
         };
-        self.state.insert(name.to_owned(), false);
+        let left = self.left.checked_sub(image.len() as u64);
+        self.left = left.ok_or_else(|| Error::TooLong { release: release(), module: module() })?;
+        self.state.insert(module(), false);
         for dependency in dependencies(&image) {
-            self.visit(&dependency, Some(name))?;
+            self.visit(&dependency, Some(name), chain)?;
         }
-        self.state.insert(name.to_owned(), true);
-        self.order.push(Module { name: name.to_owned(), image });
+        self.state.insert(module(), true);
+        self.order.push(Module { name: module(), image });
         Ok(())
     }
 }
 
-/// What a module says it depends on: `depends=a,b` in `.modinfo`.
-fn dependencies(image: &[u8]) -> Vec<String> {
+/// What a module says it depends on: `depends=a,b` in `.modinfo`. One at a time, since a module may name millions.
+fn dependencies(image: &[u8]) -> impl Iterator<Item = String> {
     let information = elf::section(image, ".modinfo").unwrap_or_default();
     let values = |key: &'static str| {
         let entries = information.split(|&byte| byte == 0);
         entries.filter_map(move |entry| std::str::from_utf8(entry).ok()?.strip_prefix(key))
     };
     let hard = values("depends=").flat_map(|list| list.split(','));
-    hard.filter(|name| !name.is_empty()).map(canonical).collect()
+    hard.filter(|name| !name.is_empty()).map(canonical)
+}
+
+/// The path within `lib/modules/RELEASE`, for one that a package has; others are within already.
+fn inside(path: &str) -> &str {
+    let below = path.split_once("lib/modules/").and_then(|(_, path)| path.split_once('/'));
+    below.map_or(path, |(_, inside)| inside)
 }
 
 /// `kernel/fs/ext4/ext4.ko.xz` is the module `ext4`.
@@ -179,7 +275,7 @@ fn canonical(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Available, Error, dependencies, module_name};
+    use super::{Available, CHAIN_MAX, CLOSURE_BYTES_MAX, Error, dependencies, module_name};
 
     /// An ELF with one section, `.modinfo`.
     fn module(depends: &str) -> Vec<u8> {
@@ -255,10 +351,85 @@ mod tests {
     }
 
     #[test]
+    fn modules_are_bounded_as_they_are_unpacked() {
+        let long = [module(""), vec![0; 50 << 20]].concat();
+        let packed = zstd::encode_all(long.as_slice(), 1).unwrap();
+        assert!(packed.len() < 50 << 10, "it is small before");
+        let mut available = Available::new("6.1");
+        let names: Vec<String> = (0..7).map(|number| format!("m{number}")).collect();
+        for name in &names {
+            available.add(&format!("k/{name}.ko.zst"), &packed);
+        }
+        let closure = |count: usize| available.closure(names[..count].iter().map(String::as_str));
+        assert_eq!(closure(5).unwrap().len(), 5);
+        let expected = format!(
+            "with the module m5 those of the kernel 6.1 that are needed have more than {CLOSURE_BYTES_MAX} bytes"
+        );
+        assert_eq!(closure(7).unwrap_err().to_string(), expected);
+    }
+
+    #[test]
+    fn chains_are_bounded() {
+        let chain = |length: usize| {
+            let mut available = Available::new("6.1");
+            for number in 0..length {
+                let next = if number + 1 < length { format!("m{}", number + 1) } else { String::new() };
+                available.add(&format!("k/m{number}.ko"), &module(&next));
+            }
+            available.closure(["m0"])
+        };
+        assert_eq!(chain(CHAIN_MAX).unwrap().len(), CHAIN_MAX);
+        // A chain this long would overflow the stack.
+        for length in [CHAIN_MAX + 1, 200_000] {
+            let error = chain(length).unwrap_err().to_string();
+            let expected = format!(
+                "the module m{CHAIN_MAX} of the kernel 6.1 is at the end of more than {CHAIN_MAX} that depend on one another"
+            );
+            assert_eq!(error, expected);
+        }
+    }
+
+    /// What the module `a` is when these files were added, in this order.
+    fn found(files: &[(&str, &str)]) -> Result<Vec<u8>, String> {
+        let mut available = Available::new("6.1");
+        for (path, depends) in files {
+            available.add(path, &module(depends));
+        }
+        available.add("modules.builtin", b"kernel/x.ko\nkernel/y.ko\nkernel/z.ko\n");
+        let closure = available.closure(["a"]).map_err(|error| error.to_string())?;
+        Ok(closure[0].image.clone())
+    }
+
+    #[test]
+    fn of_two_files_of_a_module_the_update_is_taken() {
+        let mut files =
+            [("extra/a.ko", "x"), ("updates/dkms/a.ko", "y"), ("kernel/a.ko", "z"), ("kernel/b.ko", "")];
+        for _ in 0..2 {
+            assert_eq!(found(&files).unwrap(), module("y"));
+            files.reverse();
+        }
+        let packed = ["./lib/modules/6.1/updates/a.ko", "./usr/lib/modules/6.1/kernel/a.ko"];
+        assert_eq!(found(&[(packed[0], "x"), (packed[1], "y")]).unwrap(), module("x"));
+        // A folder below that is called so is no such folder.
+        assert!(found(&[("kernel/updates/a.ko", "x"), ("kernel/a.ko", "y")]).is_err());
+    }
+
+    #[test]
+    fn two_files_of_a_module_without_an_update_are_refused_if_they_differ() {
+        assert_eq!(
+            found(&[("extra/a.ko", "x"), ("kernel/a.ko", "y")]).unwrap_err(),
+            "the kernel 6.1 has the module a twice: extra/a.ko and kernel/a.ko; remove one"
+        );
+        assert_eq!(found(&[("extra/a.ko", "x"), ("kernel/a.ko", "x")]).unwrap(), module("x"));
+        // One that is not needed does no harm.
+        assert!(found(&[("kernel/a.ko", ""), ("extra/b.ko", "x"), ("kernel/b.ko", "y")]).is_ok());
+    }
+
+    #[test]
     fn names_and_dependencies_are_read_as_the_kernel_has_them() {
         assert_eq!(module_name("a/virtio-rng.ko.xz").as_deref(), Some("virtio_rng"));
         assert_eq!(module_name("a/virtio.kobject"), None);
-        assert_eq!(dependencies(&module("a,b-c")), ["a", "b_c"]);
-        assert!(dependencies(b"garbage").is_empty());
+        assert!(dependencies(&module("a,b-c")).eq(["a", "b_c"]));
+        assert_eq!(dependencies(b"garbage").count(), 0);
     }
 }

@@ -53,6 +53,38 @@ fn circles_and_dead_links_end() {
 }
 
 #[test]
+fn a_path_through_long_links_ends() {
+    let mut tree = Tree::default();
+    let link =
+        |slashes: usize, to: &str| Kind::Link(["./".repeat(slashes).as_bytes(), to.as_bytes()].concat());
+    tree.put(b"end/file", plain(), file("x")).unwrap();
+    tree.put(b"short", plain(), link(1000, "end")).unwrap();
+    assert_eq!(read(&tree, "short/file").as_deref(), Some("x"));
+    // Forty links of four kilobytes each would be eighty thousand names.
+    tree.put(b"l0", plain(), link(2000, "end")).unwrap();
+    for number in 1..40 {
+        tree.put(format!("l{number}").as_bytes(), plain(), link(2000, &format!("l{}", number - 1))).unwrap();
+    }
+    assert!(read(&tree, "l39/file").is_none());
+    let error = tree.put(b"l39/new", plain(), file("x")).unwrap_err().to_string();
+    assert_eq!(error, "l39/new: under a link that leads nowhere");
+}
+
+#[test]
+fn links_in_the_middle_of_a_path_that_lead_nowhere_are_named() {
+    let mut tree = Tree::default();
+    tree.put(b"a/b", plain(), Kind::Link(b"../c/d".to_vec())).unwrap();
+    tree.put(b"c/f", plain(), file("x")).unwrap();
+    let error = tree.put(b"a/b/e/x", plain(), file("x")).unwrap_err().to_string();
+    assert_eq!(error, "a/b/e/x: under a link that leads nowhere");
+    tree.put(b"c/d/y", plain(), file("y")).unwrap();
+    tree.put(b"a/b/e/x", plain(), file("x")).unwrap();
+    assert_eq!(read(&tree, "c/d/e/x").as_deref(), Some("x"));
+    let error = tree.put(b"c/f/x", plain(), file("x")).unwrap_err().to_string();
+    assert_eq!(error, "c/f/x: under something that is no folder");
+}
+
+#[test]
 fn what_leads_out_is_refused() {
     let mut tree = Tree::default();
     for path in ["../x", "a/../../x", "a\0b"] {

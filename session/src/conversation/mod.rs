@@ -99,6 +99,8 @@ pub struct Conversation {
     outgoing: Vec<u8>,
     events: Vec<Event>,
     words: Vec<Word>,
+    /// The file of the world that the agent refused: its path in the guest, and why. Not stored: nothing goes on from there.
+    refused_file: Option<(String, String)>,
 }
 
 impl Conversation {
@@ -115,6 +117,7 @@ impl Conversation {
             outgoing: Vec::new(),
             events: Vec::new(),
             words: Vec::new(),
+            refused_file: None,
         }
     }
 
@@ -146,6 +149,12 @@ impl Conversation {
     #[must_use]
     pub fn broken_because(&self) -> Option<&str> {
         self.at.broken.as_deref()
+    }
+
+    /// The path of a file of the world that the agent could not put into the guest, and why.
+    #[must_use]
+    pub fn refused_file(&self) -> Option<(&str, &str)> {
+        self.refused_file.as_ref().map(|(path, why)| (path.as_str(), why.as_str()))
     }
 
     /// How many findings there were.
@@ -371,7 +380,11 @@ impl Conversation {
         match purpose {
             Purpose::Mount => self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("mount: {message}")),
             Purpose::Join => self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("setup: {message}")),
-            Purpose::File(_) => self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("files: {message}")),
+            Purpose::File(index) => {
+                let path = self.plan.files.get(index).map(|file| file.path.clone()).unwrap_or_default();
+                self.refused_file = Some((path, message.to_owned()));
+                self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("files: {message}"));
+            }
             Purpose::Services => {
                 self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("services: {message}"))
             }

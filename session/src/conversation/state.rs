@@ -252,6 +252,7 @@ impl Conversation {
         (self.at, self.control, self.log, self.outgoing) = (progress, control_lines, log_lines, outgoing);
         self.events.clear();
         self.words.clear();
+        self.refused_file = None;
         Ok(())
     }
 

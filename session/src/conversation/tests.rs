@@ -238,6 +238,28 @@ fn what_the_agent_refuses_on_the_way_breaks_the_conversation() {
     assert_eq!(script.host.phase(), Phase::Broken);
 }
 
+/// A conversation with an agent that cannot put the first file into the guest.
+pub(crate) fn refused_file() -> Conversation {
+    let mut script = Script::new();
+    script.mounted();
+    script.host.join(vec![5; 64], 1);
+    let join = script.requests();
+    let file = script.answer(join[0].id, Reply::Done);
+    assert_eq!(script.host.refused_file(), None);
+    script.answer(file[0].id, Reply::Error { message: "cannot write /etc/x: no user".to_owned() });
+    assert_eq!(script.host.phase(), Phase::Broken);
+    script.host
+}
+
+#[test]
+fn a_file_that_is_refused_is_named() {
+    let mut host = refused_file();
+    let why = "cannot write /etc/x: no user";
+    assert_eq!(host.refused_file(), Some(("/etc/x", why)));
+    host.restore(Conversation::new(plan()).save()).unwrap();
+    assert_eq!(host.refused_file(), None);
+}
+
 #[test]
 fn a_file_system_that_is_not_mounted_is_a_finding_of_its_own() {
     let mut script = Script::new();

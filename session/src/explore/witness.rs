@@ -12,7 +12,7 @@ use everett_explorer::history::Line;
 use everett_explorer::plan::{self, Plan};
 use everett_explorer::property::{Event as Seen, Hit, Judge, JudgeState, What as Saw};
 use everett_explorer::run::Evidence;
-use everett_fault::{Fault, Group};
+use everett_fault::{Fault, FaultKind, Group};
 use everett_input::units::Vtime;
 use everett_vmm::wire::log::Step;
 use serde_json::Value;
@@ -344,17 +344,31 @@ impl<'s> Witness<'s> {
                 let until_ns = vtime_ns.saturating_add(entry.for_ns.unwrap_or(horizon_ns));
                 Saw::StandsStill { until_ns }
             }
+            Fault::BitRot { .. } => Saw::BitRot,
             Fault::Reset { .. } => Saw::Restarted,
             _ => return,
         };
         for node in targets {
             self.judge.observe(&Seen { vtime_ns, node: Some(node), what });
+            if matches!(fault, Fault::DiskError { .. }) {
+                let what = Saw::DiskErrors { begins: true };
+                self.judge.observe(&Seen { vtime_ns, node: Some(node), what });
+            }
         }
     }
 
     fn healed(&mut self, vtime_ns: u64, id: u32) {
         let Some((kind, targets)) = self.lasting.remove(&id) else { return };
-        if kind == everett_fault::FaultKind::PowerLoss.name() {
+        if kind == FaultKind::DiskError.name() {
+            let lasts = |node: &u16| {
+                self.lasting.values().any(|(other, targets)| *other == kind && targets.contains(node))
+            };
+            for &node in targets.iter().filter(|node| !lasts(node)) {
+                let what = Saw::DiskErrors { begins: false };
+                self.judge.observe(&Seen { vtime_ns, node: Some(node), what });
+            }
+        }
+        if kind == FaultKind::PowerLoss.name() {
             for &node in &targets {
                 self.judge.observe(&Seen { vtime_ns, node: Some(node), what: Saw::Restarted });
             }
@@ -416,5 +430,47 @@ impl<'s> Witness<'s> {
             packets: self.packets.iter().map(packet).collect(),
             faults: self.begun.iter().filter_map(fault).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use everett_explorer::property::builtin::FILE_SYSTEM_DAMAGED;
+
+    use super::*;
+    use crate::world_file;
+
+    /// Whether a file system that is not mounted is a finding, after these events of a plan.
+    fn is_found(plan: &str, events: &[(u64, What)]) -> bool {
+        let world = "[[node]]\nname = \"a\"\ndisk = { path = \"/data\", size = \"64M\" }\n";
+        let world = world_file::parse(world, Path::new("w.toml")).unwrap();
+        let lens = Lens::new(&world).unwrap();
+        let plan = Plan::parse(plan, &lens.names).unwrap();
+        let mut witness = Witness::new(&lens, &plan, &Memory::new(&lens)).unwrap();
+        let event = |vtime_ns, what| Event { vtime_ns, node: "a".to_owned(), what };
+        for (vtime_ns, what) in events {
+            witness.hear(&event(*vtime_ns, what.clone()));
+        }
+        let (property, text) = (FILE_SYSTEM_DAMAGED.to_owned(), "the ext4 at /data: bad".to_owned());
+        witness.hear(&event(100, What::Finding { property, text }));
+        !witness.found().is_empty()
+    }
+
+    #[test]
+    fn faults_of_disks_explain_file_systems_that_are_not_mounted() {
+        let begins = |id| (1, What::Fault { id, line: String::new() });
+        let ends = |id| (2, What::Healed { id });
+        let rot = "{\"at\":1,\"fault\":\"bit_rot\",\"node\":\"a\",\"bits\":1}\n{\"at\":2,\"fault\":\"reset\",\"node\":\"a\"}\n";
+        assert!(!is_found(rot, &[begins(0), begins(1)]));
+        assert!(is_found(rot, &[begins(1)]));
+        let errors = "{\"at\":1,\"for\":1,\"fault\":\"disk_error\",\"node\":\"a\",\"requests\":\"read\"}\n\
+                      {\"at\":1,\"for\":9,\"fault\":\"disk_error\",\"node\":\"a\",\"requests\":\"write\"}\n\
+                      {\"at\":4,\"fault\":\"reset\",\"node\":\"a\"}\n";
+        let begun = [begins(0), begins(1)];
+        assert!(!is_found(errors, &begun));
+        assert!(!is_found(errors, &[&begun[..], &[ends(0), begins(2)]].concat()), "the other lasts");
+        assert!(is_found(errors, &[&begun[..], &[ends(0), ends(1), begins(2)]].concat()), "both are over");
     }
 }

@@ -26,6 +26,16 @@ pub enum BootError {
         /// What was found.
         why: String,
     },
+    /// A file of the world file cannot be put into the guest: the world is wrong, not the machine.
+    #[error("node \"{node}\": files.\"{path}\": {why}")]
+    File {
+        /// The node.
+        node: String,
+        /// The path in the guest.
+        path: String,
+        /// The agent's answer.
+        why: String,
+    },
     /// Somebody wanted an end.
     #[error("interrupted")]
     Interrupted,
@@ -96,7 +106,7 @@ impl Timeline {
                     return Err(BootError::Interrupted);
                 }
             }
-            if let Some(error) = self.useless() {
+            if let Some(error) = self.refused_file().or_else(|| self.useless()) {
                 return Err(error);
             }
             if self.phase() >= phase {
@@ -120,6 +130,17 @@ impl Timeline {
     pub fn restart_point(&mut self, node: usize, pool: &Pool) -> RestartPoint {
         let conversation = self.nodes[node].conversation.save();
         RestartPoint { machine: self.machine_mut(node).moment(pool), conversation }
+    }
+
+    /// The file of a node that was refused before the world was ready. Later it is the machine's: its disk may have become full.
+    #[must_use]
+    pub fn refused_file(&self) -> Option<BootError> {
+        let mut nodes = self.nodes.iter().filter(|_| self.ready_ns().is_none());
+        nodes.find_map(|session| {
+            let (path, why) = session.conversation.refused_file()?;
+            let node = session.conversation.plan().node.clone();
+            Some(BootError::File { node, path: path.to_owned(), why: why.to_owned() })
+        })
     }
 
     /// Why the world cannot get ready.

@@ -348,6 +348,12 @@ impl Timeline {
         self.restore(state).expect("a conversation of the plan");
     }
 
+    /// As if the first node's agent had said this.
+    #[cfg(test)]
+    pub(crate) fn told_by(&mut self, conversation: crate::conversation::Conversation) {
+        self.nodes[0].conversation = conversation;
+    }
+
     /// A timeline that goes on where the one of `state` was, in a world that is where its world was.
     ///
     /// # Errors

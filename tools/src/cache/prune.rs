@@ -36,6 +36,9 @@ pub struct Pruned {
 
 /// Removes what is to go, least recently used first, but nothing that a running process uses.
 ///
+/// A saved moment needs the image that it was saved on, and packages that the mirror has dropped meanwhile would make another.
+/// So images of worlds that keep saved moments are kept with them, and are as old as the moment that was used last.
+///
 /// # Errors
 /// Another process looks for items or makes them just now; an item cannot be removed.
 pub fn prune(cache: &Cache, bounds: &Bounds) -> anyhow::Result<Pruned> {
@@ -46,13 +49,24 @@ pub fn prune(cache: &Cache, bounds: &Bounds) -> anyhow::Result<Pruned> {
         );
     };
     let mut items = list(cache)?;
-    items.sort_by(|a, b| (a.used_unix_s, &a.path).cmp(&(b.used_unix_s, &b.path)));
+    let mut saved: Vec<Item> = items.iter().filter(|item| item.kind == Kind::Saved).cloned().collect();
+    let needs =
+        |moment: &Item, item: &Item| item.kind == Kind::Image && !moment.worlds.is_disjoint(&item.worlds);
+    for item in &mut items {
+        let used_by =
+            saved.iter().filter(|moment| needs(moment, item)).map(|moment| moment.used_unix_s).max();
+        item.used_unix_s = item.used_unix_s.max(used_by.unwrap_or(0));
+    }
+    // Images come after the moments that need them.
+    let order = |item: &Item| (item.used_unix_s, item.kind == Kind::Image, item.path.clone());
+    items.sort_by_cached_key(order);
     let now_s = time::unix_s();
     let mut pruned = Pruned { left_bytes: items.iter().map(|item| item.bytes).sum(), ..Pruned::default() };
     for item in items {
         let old = bounds.older_than_s.is_some_and(|age_s| item.used_unix_s.saturating_add(age_s) <= now_s);
         let too_much = bounds.keep_bytes.is_some_and(|most| pruned.left_bytes > most);
-        let kept = item.kind == Kind::Saved && !bounds.saved_moments;
+        let kept = item.kind == Kind::Saved && !bounds.saved_moments
+            || saved.iter().any(|moment| needs(moment, &item));
         // Nobody holds the gate, so nobody uses what lies among the temporary files.
         if kept || !(old || too_much || item.kind == Kind::Leftover) {
             continue;
@@ -64,6 +78,7 @@ pub fn prune(cache: &Cache, bounds: &Bounds) -> anyhow::Result<Pruned> {
         if !bounds.dry_run {
             remove(cache.folder(), &item)?;
         }
+        saved.retain(|moment| moment.path != item.path);
         pruned.left_bytes = pruned.left_bytes.saturating_sub(item.bytes);
         pruned.removed.push(item);
     }

@@ -11,6 +11,7 @@ use everett_host::time::Stopwatch;
 use everett_input::text::Console;
 use everett_input::units::show_duration_ns;
 use everett_protocol::{Exec, Exit};
+use everett_session::booted;
 use everett_session::engines::{Asked, Engine};
 use everett_session::event::{Event, StreamName, What};
 use everett_session::images;
@@ -125,6 +126,9 @@ fn boot_world(ui: &Ui, asked: Asked, args: &cli::Boot, file: &Path) -> anyhow::R
     let end = loop {
         let next_ns = (timeline.vtime() + STEP_NS).min(last_ns);
         let stop = timeline.run(&Until::vtime(next_ns));
+        if let Some(refused) = timeline.refused_file() {
+            return Err(booted::named(refused.into(), &launcher));
+        }
         terminal.timeline(&mut timeline)?;
         if let Stop::End(end) = stop {
             break Some(end);

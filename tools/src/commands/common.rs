@@ -11,6 +11,7 @@ use everett_guest_image::Cache;
 use everett_host::interrupt::Interrupt;
 use everett_input::units::show_duration_ns;
 use everett_session::booted::{self, Booted, Wanted};
+use everett_session::drive::UNTIL_DONE_NS_MAX;
 use everett_session::engines::Engine;
 use everett_session::identity::Identity;
 use everett_session::images;
@@ -144,6 +145,25 @@ fn plan_text(file: &Path) -> anyhow::Result<String> {
     Ok(everett_input::file::read_text(file, PLAN_BYTES_MAX as u64)?)
 }
 
+/// Refuses a moment `since_ready_ns` after *ready* where a run of `duration_ns`, or until its workload is done, has ended already.
+fn check_start(since_ready_ns: u64, duration_ns: Option<u64>) -> anyhow::Result<()> {
+    let start = show_duration_ns(since_ready_ns);
+    match duration_ns {
+        Some(duration_ns) if since_ready_ns >= duration_ns => {
+            bail!(
+                "--for {}: the moment to start from lies {start} after ready",
+                show_duration_ns(duration_ns)
+            )
+        }
+        None if since_ready_ns >= UNTIL_DONE_NS_MAX => bail!(
+            "--from: the moment to start from lies {start} after ready, and a run without --for ends {} after it; give it a longer \
+             --for",
+            show_duration_ns(UNTIL_DONE_NS_MAX)
+        ),
+        _ => Ok(()),
+    }
+}
+
 /// A world that can be run: its image is there.
 pub(super) struct Prepared {
     /// What starts its timelines, from power-on.
@@ -222,20 +242,12 @@ impl Prepared {
             Err(error) if matches!(error.downcast_ref(), Some(BootError::Useless { .. })) => return Ok(()),
             result => result?,
         };
-        let Some(stored) = self.launcher.from.as_deref() else { return Ok(()) };
+        let Some(stored) = self.launcher.from.as_deref().filter(|_| args.from.is_some()) else {
+            return Ok(());
+        };
         let start_ns = stored.moment.vtime();
         let ready_ns = stored.session.ready_ns().unwrap_or(start_ns);
-        if let Some(duration_ns) = duration_ns
-            && args.from.is_some()
-            && start_ns >= ready_ns.saturating_add(duration_ns)
-        {
-            bail!(
-                "--for {}: the moment to start from lies {} after ready",
-                show_duration_ns(duration_ns),
-                show_duration_ns(start_ns - ready_ns)
-            );
-        }
-        Ok(())
+        check_start(start_ns.saturating_sub(ready_ns), duration_ns)
     }
 
     /// What is done to timelines, if there is a plan. Restart points are read for it.
@@ -261,5 +273,26 @@ impl Prepared {
     pub(super) fn seed(&self, asked: Option<u64>) -> u64 {
         let begun = self.launcher.from.as_ref().and_then(|stored| stored.session.seed());
         asked.or(begun).or(self.launcher.world.seed).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_does_not_start_behind_its_end() {
+        const SECOND: u64 = 1_000_000_000;
+        let refused = |since_ready_ns, duration_ns| {
+            check_start(since_ready_ns, duration_ns).err().map(|error| error.to_string())
+        };
+        assert_eq!(refused(20 * SECOND - 1, Some(20 * SECOND)), None);
+        let expected = "--for 20 s: the moment to start from lies 20 s after ready";
+        assert_eq!(refused(20 * SECOND, Some(20 * SECOND)).as_deref(), Some(expected));
+        assert_eq!(refused(UNTIL_DONE_NS_MAX, Some(UNTIL_DONE_NS_MAX + 1)), None);
+        assert_eq!(refused(UNTIL_DONE_NS_MAX - 1, None), None);
+        let expected = "--from: the moment to start from lies 600 s after ready, and a run without --for ends 600 s after it; \
+                        give it a longer --for";
+        assert_eq!(refused(UNTIL_DONE_NS_MAX, None).as_deref(), Some(expected));
     }
 }

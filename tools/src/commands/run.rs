@@ -3,6 +3,7 @@
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::units::show_duration_ns;
+use everett_session::booted;
 use everett_session::conversation::Phase;
 use everett_session::drive::{Ended, UNTIL_DONE_NS_MAX, Watch as _, drive, drive_until_done};
 use everett_session::engines::{Asked, Engine};
@@ -86,9 +87,10 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outc
     let mut teller = Teller::new(ui, folder, interrupt, &launcher.world, args.duration_ns, judge);
     teller.edges = edges;
     let ended = match args.duration_ns {
-        Some(duration_ns) => drive(&mut timeline, duration_ns, &mut teller)?,
-        None => drive_until_done(&mut timeline, &mut teller)?,
+        Some(duration_ns) => drive(&mut timeline, duration_ns, &mut teller),
+        None => drive_until_done(&mut timeline, &mut teller),
     };
+    let ended = ended.map_err(|error| booted::named(error, &launcher))?;
     end_of_wire(ui, &mut timeline, &mut teller)?;
     teller.over(timeline.vtime(), ended == Ended::Whole && timeline.phase() == Phase::Done)?;
     teller.finish();

@@ -93,12 +93,9 @@ fn a_user_that_there_is_not_is_named_with_the_file() {
     launcher.world.nodes[0].files = secret("nosuch");
     let mut timeline = launcher.boot().unwrap();
     let ended = timeline.run_to(Phase::Ready, &mut |_, _| true);
-    assert!(matches!(ended, Err(BootError::Useless { .. })), "{ended:?}");
-    let events = timeline.take_events();
-    assert_eq!(
-        findings(&events),
-        ["files: cannot write /etc/secret: cannot find the user nosuch in /etc/passwd"]
-    );
+    let Err(BootError::File { node, path, why }) = ended else { panic!("{ended:?}") };
+    assert_eq!((node.as_str(), path.as_str()), ("a", "/etc/secret"));
+    assert_eq!(why, "cannot write /etc/secret: cannot find the user nosuch in /etc/passwd");
 }
 
 #[test]

@@ -72,6 +72,30 @@ fn faults_excuse_watchdogs() {
 }
 
 #[test]
+fn faults_of_disks_excuse_file_systems_that_are_not_mounted() {
+    let properties = properties(json!([]), &[]);
+    let property = builtin::FILE_SYSTEM_DAMAGED;
+    let damaged = |node| event(9, node, What::Found { property, text: "the ext4 at /data: bad" });
+    let errors = |begins| event(5, 0, What::DiskErrors { begins });
+    let (rot, restarted) = (event(5, 0, What::BitRot), event(6, 0, What::Restarted));
+    for events in [vec![rot, restarted, damaged(0)], vec![errors(true), restarted, damaged(0)]] {
+        assert_eq!(hit(&properties, &events), [""; 0], "{events:?}");
+    }
+    for (events, why) in [
+        (vec![restarted, damaged(0)], "nothing was done to it"),
+        (vec![rot, restarted, damaged(1)], "another node"),
+        (vec![errors(true), errors(false), restarted, damaged(0)], "the errors are over"),
+        (vec![event(5, 3, What::BitRot), damaged(3)], "no node of the world"),
+        (vec![event(5, None, What::BitRot), event(9, None, damaged(0).what)], "no node"),
+    ] {
+        assert_eq!(hit(&properties, &events), [property], "{why}");
+    }
+    let text = "a write is gone";
+    let other = event(9, 0, What::Found { property: builtin::FAILED_CHECK, text });
+    assert_eq!(hit(&properties, &[rot, other]), [builtin::FAILED_CHECK]);
+}
+
+#[test]
 fn what_must_come_in_the_calm() {
     let declared = json!([
         { "name": "agree", "eventually": "all agree" }, { "name": "up", "eventually": "up", "console": true },

@@ -74,7 +74,12 @@ fn a_layer_is_read_as_it_was_written() {
         uid,
         gid: 3_000_000_000,
         mtime_s: 12_345_678_901,
-        xattrs: [(b"security.capability".to_vec(), vec![0, 1, 255])].into(),
+        // What `setcap cap_dac_override,cap_fowner=ep` gives has the byte of a newline.
+        xattrs: [
+            (b"security.capability".to_vec(), vec![1, 0, 0, 2, 0x0a, 0, 0, 0, 255]),
+            (b"user.a\nb".to_vec(), b"\n\n9 path=x\n".to_vec()),
+        ]
+        .into(),
     };
     let long = format!("{}/{}", "d".repeat(200), "f".repeat(200));
     tree.put_folder(b"", attributes(0o711, 7), OnFolder::Update).unwrap();
@@ -84,6 +89,7 @@ fn a_layer_is_read_as_it_was_written() {
     tree.put(long.as_bytes(), attributes(0o4755, 0), Kind::File(Content::bytes(vec![9; 3000]))).unwrap();
     tree.put_hard_link(b"again", long.as_bytes()).unwrap();
     tree.put(b"link", attributes(0o777, 0), Kind::Link(b"./a//b/../".to_vec())).unwrap();
+    tree.put(b"a\nb", attributes(0o777, 0), Kind::Link(b"c\n12 path=x\n/\n".to_vec())).unwrap();
     tree.put(b"null", attributes(0o666, 0), Kind::CharacterDevice(1, 3)).unwrap();
     tree.put(b"disk", attributes(0o660, 0), Kind::BlockDevice(254, 17)).unwrap();
     tree.put(b"pipe", attributes(0o600, 1), Kind::Fifo).unwrap();
@@ -99,6 +105,10 @@ fn a_layer_is_read_as_it_was_written() {
     };
     assert_eq!(again.find(b"again"), again.find(long.as_bytes()));
     assert!(image(&again) == image(&tree));
+    let file = |tree: &Tree| tree.inode(tree.find(long.as_bytes()).unwrap()).attributes.clone();
+    assert_eq!(file(&again), file(&tree));
+    let newline = again.find(b"a\nb").unwrap();
+    assert!(matches!(&again.inode(newline).kind, Kind::Link(to) if to == b"c\n12 path=x\n/\n"));
     let link = again.find(b"link").unwrap();
     assert!(matches!(&again.inode(link).kind, Kind::Link(to) if to == b"./a//b/../"));
 }

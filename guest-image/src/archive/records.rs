@@ -1,0 +1,111 @@
+//! PAX records, read by their lengths: names and values have any bytes, newlines included.
+//!
+//! The `tar` crate divides records at newlines. Capabilities of programs (`security.capability`) often have that byte. So the
+//! reader below the crate takes the records first, and gives the crate the same ones with other bytes in the place of newlines.
+
+/// What the `tar` crate sees in the place of a newline within a record.
+const STAND_IN: u8 = b'?';
+
+/// The keyword of an entry's path.
+pub(super) const PATH: &[u8] = b"path";
+/// The keyword of the target of an entry's link.
+pub(super) const LINK_PATH: &[u8] = b"linkpath";
+
+/// The PAX records of one entry, in order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Records {
+    all: Vec<(Vec<u8>, Vec<u8>)>,
+    /// True if there are bytes that are no records.
+    pub(super) damaged: bool,
+}
+
+impl Records {
+    /// Takes the content of an extended header (pax(1): `LENGTH KEYWORD=VALUE\n`, the length that of all of it), and replaces
+    /// the newlines in its records.
+    pub(super) fn take(&mut self, bytes: &mut [u8]) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let Some((start, length)) = extent(rest) else {
+                self.damaged = true;
+                return;
+            };
+            let (record, behind) = rest.split_at_mut(length);
+            let record = &mut record[start..length - 1];
+            let Some(equals) = record.iter().position(|&byte| byte == b'=') else {
+                self.damaged = true;
+                return;
+            };
+            self.all.push((record[..equals].to_vec(), record[equals + 1..].to_vec()));
+            stand_in(record);
+            rest = behind;
+        }
+    }
+
+    /// Keywords and values, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.all.iter().map(|(key, value)| (key.as_slice(), value.as_slice()))
+    }
+
+    /// The value for which the `tar` crate has `seen`, which may come from elsewhere.
+    pub(super) fn original(&self, key: &[u8], seen: &[u8]) -> Vec<u8> {
+        let is_seen = |value: &[u8]| {
+            let mut value = value.to_vec();
+            stand_in(&mut value);
+            value == seen
+        };
+        let found = self.iter().find(|&(known, value)| known == key && is_seen(value));
+        found.map_or(seen, |(_, value)| value).to_vec()
+    }
+}
+
+fn stand_in(bytes: &mut [u8]) {
+    for byte in bytes.iter_mut().filter(|byte| **byte == b'\n') {
+        *byte = STAND_IN;
+    }
+}
+
+/// Where the keyword of the first record starts, and how long the record is.
+fn extent(bytes: &[u8]) -> Option<(usize, usize)> {
+    let space = bytes.iter().position(|&byte| byte == b' ')?;
+    let length: usize = std::str::from_utf8(&bytes[..space]).ok()?.parse().ok()?;
+    (length > space + 1 && bytes.get(length - 1) == Some(&b'\n')).then_some((space + 1, length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Records;
+
+    #[test]
+    fn records_are_as_long_as_they_say() {
+        let mut bytes = b"12 path=a\nb\n17 \xffk=10 path=c\n\n6 x=\n\n".to_vec();
+        let mut records = Records::default();
+        records.take(&mut bytes);
+        assert!(!records.damaged);
+        let all: Vec<_> = records.iter().collect();
+        let expected: [(&[u8], &[u8]); 3] = [(b"path", b"a\nb"), (b"\xffk", b"10 path=c\n"), (b"x", b"\n")];
+        assert_eq!(all, expected);
+        assert_eq!(bytes, b"12 path=a?b\n17 \xffk=10 path=c?\n6 x=?\n");
+        assert_eq!(records.original(b"path", b"a?b"), b"a\nb");
+        assert_eq!(records.original(b"path", b"other"), b"other");
+    }
+
+    #[test]
+    fn what_is_no_record_is_damage() {
+        let damages: [&[u8]; 9] = [
+            b"x",
+            b" ",
+            b"5 a=b",
+            b"6 a=bc",
+            b"5 ab\n",
+            b"2 \n",
+            b"0 a=\n",
+            b"18446744073709551615 a=\n",
+            b"6 a=b\n\0",
+        ];
+        for damage in damages {
+            let mut records = Records::default();
+            records.take(&mut damage.to_vec());
+            assert!(records.damaged, "{damage:?}");
+        }
+    }
+}
