@@ -343,7 +343,7 @@ pub struct Instruments {
 /// `everett plan`
 #[derive(Debug, Args)]
 pub struct Plan {
-    /// The world file; its [faults] table sets kinds, rates and strengths
+    /// The world file; its `[faults]` table sets kinds, rates and strengths
     pub world: PathBuf,
     /// The seed [default: the world file's, else 0]
     #[arg(long, value_name = "N")]
@@ -381,7 +381,7 @@ pub struct Verify {
                         from --branches or --budget; see docs/exploring.md."
 )]
 pub struct Explore {
-    /// The world file, with its [explore], [faults] and [[property]] tables
+    /// The world file, with its `[explore]`, `[faults]` and `[[property]]` tables
     pub world: PathBuf,
     /// The seed [default: the world file's, else 0]
     #[arg(long, value_name = "N")]

@@ -40,7 +40,7 @@ fn is_above(va: u64) -> bool {
 #[derive(Debug)]
 pub(super) struct Marks {
     bits: Zeroed<u8>,
-    /// Number of the page's contents ([`crate::decode::contents`]) for pages with `CODE`, otherwise 0.
+    /// Number of the page's contents (`decode::contents`) for pages with `CODE`, otherwise 0.
     content: Zeroed<u64>,
     /// Number of the contents that the page had before its last write, or 0.
     content_before: Zeroed<u64>,

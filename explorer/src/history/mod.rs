@@ -1,7 +1,7 @@
 //! Operation histories: what clients asked for and were told, and whether any correct server could have told them so.
 //!
 //! Drivers in guests write a JSON object a line, one when an operation starts and one when it is over; the host adds when
-//! and from where. A [`Reader`] takes the lines as they come, and [`check`] says for each key whether the history is
+//! and from where. A [`Reader`] takes the lines as they come, and [`check`](mod@check) says for each key whether the history is
 //! linearizable, and whether acknowledged writes are gone.
 //!
 //! - `limits`: every bound by name; `line`: one line; `problem`: what can be wrong with it

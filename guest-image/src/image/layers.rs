@@ -90,7 +90,7 @@ pub(super) fn write(tree: &Tree, file: &mut File) -> Result<(), Error> {
     written.map_err(|source| Error::Layer(archive::Error::Read(source)))
 }
 
-/// Reads a tree that [`write`] has written. Its files' contents stay in the entry's file.
+/// Reads a tree that [`write`](fn@write) has written. Its files' contents stay in the entry's file.
 pub(super) fn read(entry: &Entry, spool: &mut Spool) -> Result<Tree, Error> {
     let failed = |source: io::Error| Error::Layer(archive::Error::Read(source));
     let file = File::open(&entry.path).map_err(failed)?;

@@ -10,7 +10,7 @@
 //! - [`expedition`]: the search, done by workers of this host
 //! - `marks`: digests on the way; [`replay`]: a branch again, compared with what was recorded; [`shrink`]: with the fewest faults; [`regression`]: as a file
 //!
-//! Not here: what is chosen, covered, judged and written (`everett_explorer`), and how it is told ([`crate::commands`]).
+//! Not here: what is chosen, covered, judged and written (`everett_explorer`), and how it is told (the command line).
 //!
 //! **Invariants.**
 //! - What becomes of a branch is a function of the [`setting`], the seed and its path. Which worker runs it, what that one ran

@@ -4,7 +4,7 @@
 //! * `cursor` gives typed access with key paths and lines; `image`, `node`, `disk`, `link` and `workload` read one table each;
 //!   `command`, `talk`, `epoch` and `paths` read values that several of them share.
 //!
-//! Not here: what a world *does* ([`crate::session`]) and how its image is built (`everett-guest-image`).
+//! Not here: what a world *does* ([`crate::timeline`]) and how its image is built (`everett-guest-image`).
 //!
 //! **Invariants.** A key that nobody reads is an error. Every error is one line, `file:line: key: what`. Reading never
 //! panics, whatever the bytes; every list and text has a named bound. Nothing is read from the host but the files that

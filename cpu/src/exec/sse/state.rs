@@ -71,7 +71,7 @@ fn area(core: &mut Core, op: &Op) -> Result<u64, Stop> {
     }
 }
 
-/// FXSAVE and FXSAVE64. The selectors of the last x87 instruction are not kept (CPUID.7:EBX[13]) and are stored as
+/// FXSAVE and FXSAVE64. The selectors of the last x87 instruction are not kept (CPUID.7:EBX`[13]`) and are stored as
 /// zero.
 fn save(core: &mut Core, op: &Op, wide: bool) -> Flow {
     let va = area(core, op)?;

@@ -5,7 +5,7 @@
 //!
 //! Not here: checks against the world (`super::check`) and against other entries (`super::board`).
 //!
-//! **Invariant.** [`write`] gives each entry exactly one form, with all of its fields. Reading that form gives the same
+//! **Invariant.** [`write`](fn@write) gives each entry exactly one form, with all of its fields. Reading that form gives the same
 //! entry.
 
 mod fault;
