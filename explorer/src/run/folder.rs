@@ -9,6 +9,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::end::End;
 use super::limits::HEADER_BYTES_MAX;
 use super::problem::RunError;
 use super::problem::told;
@@ -35,6 +36,11 @@ pub(super) fn lock(run: &Path) -> Result<File, RunError> {
         Err(TryLockError::WouldBlock) => Err(RunError::Busy(run.to_owned())),
         Err(TryLockError::Error(source)) => Err(RunError::io("lock", &path)(source)),
     }
+}
+
+/// How the run ended, if it did.
+pub(super) fn read_end(run: &Path) -> Result<Option<End>, RunError> {
+    read(run, END)?.map(|bytes| from_json(run, END, &bytes)).transpose()
 }
 
 /// A small file; `None` if it is not there.

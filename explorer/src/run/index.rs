@@ -224,11 +224,26 @@ impl Index {
             record: spot.number.into(),
             offset: spot.offset,
             damage,
+    /// True if the records of the first so many choices are there.
+    pub(super) fn has_first(&self, choices: u64) -> bool {
+        self.spots.range(..choices).count() as u64 == choices
+    }
+
         })
     }
 
     /// How many records there are.
     pub(super) fn len(&self) -> u64 {
+    /// The error of a run whose records are not those with which it ended; `damage` is what is wrong behind the whole ones.
+    pub(super) fn damaged_end(&self, damage: Option<Damage>) -> RunError {
+        RunError::Damaged {
+            path: self.source.path.clone(),
+            record: self.len() + 1,
+            offset: self.length,
+            damage: damage.unwrap_or(Damage::Missing),
+        }
+    }
+
         self.spots.len() as u64
     }
 

@@ -96,7 +96,7 @@ impl Journal {
     }
 
     /// Go on with a run if it is this one; nothing is touched if it is not. What a crash left damaged at the end, and `end.json`,
-    /// are removed.
+    /// are removed. Nothing is cut off of a run that has ended: whatever is damaged there is an error.
     ///
     /// # Errors
     /// There is no run, it is another, somebody goes on with it, it is damaged, or the system says no.
@@ -108,7 +108,14 @@ impl Journal {
         let lock = folder::lock(run)?;
         let source = open(run, false)?;
         let length = source.length()?;
-        let (index, Tail { records, bytes }) = Index::of(source, length, None)?;
+        let ended: Option<End> = folder::read_end(run)?;
+        let (index, Tail { records, bytes, damage }) = Index::of(source, length, None)?;
+        if let Some(end) = &ended
+            && (damage.is_some() || !index.has_first(end.branches))
+        {
+            // All records were made to last before the end was told: no crash cuts them off.
+            return Err(index.damaged_end(damage));
+        }
         folder::sweep(run)?;
         folder::sweep(&run.join(folder::FINDINGS))?;
         folder::remove(run, folder::END)?;
@@ -209,6 +216,9 @@ impl Journal {
     /// # Errors
     /// The system says no.
     pub fn finish(mut self, end: &End) -> Result<(), RunError> {
+        if self.torn {
+            self.cut_off()?;
+        }
         self.sync()?;
         folder::write(&self.run, folder::END, &folder::to_json(&self.run, folder::END, end)?)
     }
