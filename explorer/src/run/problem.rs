@@ -8,6 +8,7 @@ use super::folder::END;
 use super::limits::{FILE_NAME_BYTES_MAX, FILES_MAX, FRAME_BYTES_MAX, HEADER_BYTES_MAX, RECORDS_MAX};
 use super::one_line;
 use super::record::RecordProblem;
+use crate::coverage::limits::STATE_BYTES_MAX;
 use crate::coverage::text::clip;
 
 /// The most bytes of what a JSON reader says that are told.
@@ -34,6 +35,9 @@ pub enum Damage {
     /// The run has ended, and had more records then.
     #[error("it is not there, and the run ended with more records")]
     Missing,
+    /// A text of a point that is longer than those are.
+    #[error("it tells a text of a point that is longer than {STATE_BYTES_MAX} bytes")]
+    LongText,
     /// A text by number.
     #[error("it names a text that was not told before it")]
     Word,

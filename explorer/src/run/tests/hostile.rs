@@ -5,9 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
+use crate::coverage::Numbers;
+use crate::coverage::limits::STATE_BYTES_MAX;
 use crate::run::frame;
 use crate::run::media::{Media, Source};
 use crate::run::scan::Scan;
+use crate::run::stored;
+use crate::run::words::{Told, Word};
 
 /// A file that repeats some bytes, of which only so many can be read.
 #[derive(Debug)]
@@ -74,5 +78,61 @@ fn the_search_behind_damage_is_bounded() {
     assert!(damaged(&long), "{long}");
     let short = scanned(&[7], 1 << 20, most);
     assert_eq!(short, format!("0 records in {} bytes", 1 << 20));
+}
+
+/// A file with a record of these points, which says nothing else than the first of a row does.
+fn with_points(told: Vec<Told>, numbers: Option<Numbers>) -> Vec<u8> {
+    let record = &row(1)[0];
+    let mut brief = Brief::new(record.clone(), &Dictionary::default()).unwrap();
+    brief.numbers = numbers.unwrap_or(brief.numbers);
+    frame::encode(0, 1, 0, &stored::encode(record, &brief, told).unwrap()).unwrap()
+}
+
+/// A text is copied into each point that names it by its number.
+#[test]
+fn texts_of_points_are_bounded() {
+    let run = written(&[]);
+    let read = |file: Vec<u8>| {
+        fs::write(branches(run.path()), file).unwrap();
+        Reading::open_merged(run.path()).map(drop).map_err(|error| told(&error, run.path()))
+    };
+    let told_point = |bytes: usize| vec![Told::State(Word::New("x".repeat(bytes)))];
+    assert_eq!(read(with_points(told_point(STATE_BYTES_MAX), None)), Ok(()));
+    let error = read(with_points(told_point(STATE_BYTES_MAX + 1), None)).unwrap_err();
+    let long = "record 1 is damaged, which no crash explains: it tells a text of a point that is longer than 1024 bytes";
+    assert!(error.contains(long), "{error}");
+    // Those without a number have their texts with them.
+    let unnumbered = |bytes: usize| {
+        let point = state(&"x".repeat(bytes));
+        Some(Numbers::of_unnumbered(point))
+    };
+    assert_eq!(read(with_points(Vec::new(), unnumbered(STATE_BYTES_MAX))), Ok(()));
+    let error = read(with_points(Vec::new(), unnumbered(STATE_BYTES_MAX + 1))).unwrap_err();
+    assert!(error.contains(long), "{error}");
+    // Nor is one written.
+    let record =
+        Record { delta: delta(&[(state(&"x".repeat(STATE_BYTES_MAX + 1)), 1)]), ..row(1)[0].clone() };
+    fs::write(branches(run.path()), "").unwrap();
+    let error = told(&resumed(run.path()).append(record).unwrap_err(), run.path());
+    assert!(error.starts_with("the record of choice 0 cannot be written: a text of point "), "{error}");
+    assert!(error.ends_with(" is longer than 1024 bytes"), "{error}");
+}
+
+/// What is remembered of a hit is as long as what is written of one.
+#[test]
+fn names_of_findings_are_bounded() {
+    let long = "x".repeat(limits::SIGNATURE_BYTES_MAX * 4);
+    let records = row(2).into_iter().map(|record| Record { hits: vec![hit(&long, &long, 1)], ..record });
+    let records: Vec<Record> = records.collect();
+    let mut brief = Brief::new(records[0].clone(), &Dictionary::default()).unwrap();
+    brief.record.hits.clone_from(&records[0].hits);
+    let told = vec![Told::State(Word::New("s0".to_owned()))];
+    let text = stored::encode(&records[0], &brief, told).unwrap();
+    let run = written(&[]);
+    fs::write(branches(run.path()), frame::encode(0, 1, 0, &text).unwrap()).unwrap();
+    let mut journal = resumed(run.path());
+    journal.append(records[1].clone()).unwrap();
+    let second = Reading::open(run.path()).unwrap().get(1).unwrap().unwrap();
+    assert_eq!(second.hits[0].evidence, Evidence::default(), "the first hit is known under its bounded name");
 }
 
