@@ -1,5 +1,7 @@
 //! Files that users name: world files, locks, fault plans, kernels, archives.
 //!
+//! Files that a program keeps in a folder that a user named, too: something else may have been put there.
+//!
 //! **Invariants.** Only regular files are opened. Opening never blocks, reading never takes more than the caller's bound,
 //! and every error names the file.
 
@@ -9,6 +11,9 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
+
+/// Permissions of a file that is made, as far as the process's umask leaves them.
+const NEW_FILE_MODE: u32 = 0o666;
 
 /// Why a file that a user named cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +78,29 @@ pub fn open(path: &Path) -> Result<(File, Metadata), Error> {
     Ok((file, metadata))
 }
 
+/// Opens a regular file for reading and writing that a program keeps in a folder of its own, and makes it if `create` says so. A
+/// symbolic link is refused, since it would have a file elsewhere changed. What is in the file stays.
+///
+/// # Errors
+/// The file is missing and not to be made, or cannot be opened, or is not a regular file.
+pub fn open_own(path: &Path, create: bool) -> Result<File, Error> {
+    let failed = |reason| Error { path: path.to_owned(), reason };
+    let io_failed = |error| failed(Reason::Io(error));
+    match std::fs::symlink_metadata(path) {
+        Ok(metadata) => check(&metadata).map_err(failed)?,
+        Err(error) if create && error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(io_failed(error)),
+    }
+    let mut flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
+    flags.set(OFlags::CREATE, create);
+    let mode = Mode::from_raw_mode(NEW_FILE_MODE);
+    let file = rustix::fs::open(path, flags, mode).map_err(|error| io_failed(error.into()))?;
+    let file = File::from(file);
+    // The name may have been given to something else since.
+    check(&file.metadata().map_err(io_failed)?).map_err(failed)?;
+    Ok(file)
+}
+
 /// Reads all of a regular file, of at most `bytes_max` bytes.
 ///
 /// # Errors
@@ -123,6 +151,8 @@ fn check(metadata: &Metadata) -> Result<(), Reason> {
 fn name(kind: FileType) -> &'static str {
     if kind.is_dir() {
         "a folder"
+    } else if kind.is_symlink() {
+        "a symbolic link"
     } else if kind.is_fifo() {
         "a FIFO"
     } else if kind.is_socket() {
@@ -168,6 +198,32 @@ mod tests {
             assert_eq!(said(&path), expected);
         }
         assert!(said(&at("missing")).ends_with("/missing: no such file or folder"));
+    }
+
+    /// A link leads out of the folder, also one that leads to nothing yet, and waiting for a FIFO's other end would take forever.
+    #[test]
+    fn own_files_are_regular_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, at("fifo"), fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        fs::write(at("other"), "other").unwrap();
+        std::os::unix::fs::symlink(at("other"), at("link")).unwrap();
+        std::os::unix::fs::symlink(at("new"), at("dangling")).unwrap();
+        for (name, kind) in [("fifo", "a FIFO"), ("link", "a symbolic link"), ("dangling", "a symbolic link")]
+        {
+            for create in [false, true] {
+                let expected =
+                    format!("{}: this is {kind}, and a regular file is needed", at(name).display());
+                assert_eq!(open_own(&at(name), create).unwrap_err().to_string(), expected);
+            }
+        }
+        assert!(!at("new").exists(), "nothing is made where a link leads");
+        assert!(open_own(&at("new"), false).unwrap_err().is_missing());
+        open_own(&at("new"), true).unwrap();
+        assert_eq!(fs::read(at("new")).unwrap(), b"");
+        open_own(&at("other"), true).unwrap();
+        assert_eq!(fs::read(at("other")).unwrap(), b"other", "what is there stays");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The one who writes to a run directory.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -85,6 +85,7 @@ impl Journal {
         }
         let findings = run.join(folder::FINDINGS);
         fs::create_dir_all(&findings).map_err(RunError::io("create", &findings))?;
+        folder::check_is_folder(&findings)?;
         folder::sync(run)?;
         if let Some(parent) = run.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             folder::sync(parent)?;
@@ -116,8 +117,10 @@ impl Journal {
             // All records were made to last before the end was told: no crash cuts them off.
             return Err(index.damaged_end(damage));
         }
+        let findings = run.join(folder::FINDINGS);
+        folder::check_is_folder(&findings)?;
         folder::sweep(run)?;
-        folder::sweep(&run.join(folder::FINDINGS))?;
+        folder::sweep(&findings)?;
         folder::remove(run, folder::END)?;
         let mut journal = Journal::new(run, index, lock);
         if bytes > 0 {
@@ -294,7 +297,6 @@ impl Journal {
 /// The file of records, for writing.
 fn open(run: &Path, create: bool) -> Result<Source, RunError> {
     let path = run.join(folder::BRANCHES);
-    let file = OpenOptions::new().read(true).write(true).create(create).truncate(false).open(&path);
-    let file = file.map_err(RunError::io("open", &path))?;
+    let file = folder::open(&path, create)?;
     Ok(Source { file: Arc::new(file), path })
 }

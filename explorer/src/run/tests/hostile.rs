@@ -1,6 +1,7 @@
 //! Run directories that somebody made to do harm: memory and time are bounded, and nothing outside of the folder is touched.
 
 use std::io;
+use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -136,3 +137,46 @@ fn names_of_findings_are_bounded() {
     assert_eq!(second.hits[0].evidence, Evidence::default(), "the first hit is known under its bounded name");
 }
 
+/// Links lead out of the folder, and waiting for a FIFO's other end takes forever.
+#[test]
+fn files_of_a_run_are_regular_ones() {
+    let outside = tempdir().unwrap();
+    let precious = outside.path().join("precious");
+    fs::write(&precious, "precious").unwrap();
+    let fifo = outside.path().join("fifo");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    // With another end, so that an open that waits for one does not wait.
+    let _end = fs::File::options().read(true).write(true).open(&fifo).unwrap();
+    for (name, other, what) in [
+        (folder::BRANCHES, &precious, "this is a symbolic link, and a regular file is needed"),
+        ("lock", &precious, "this is a symbolic link, and a regular file is needed"),
+        (folder::FINDINGS, &outside.path().to_owned(), "this is not a folder, and a folder is needed"),
+    ] {
+        for is_run in [true, false] {
+            let run = written(&row(2));
+            let place = run.path().join(name);
+            if place.is_dir() { fs::remove_dir(&place) } else { fs::remove_file(&place) }.unwrap();
+            symlink(other, &place).unwrap();
+            if !is_run {
+                fs::remove_file(run.path().join(folder::HEADER)).unwrap();
+                fs::write(branches(run.path()), "").ok().filter(|()| name != folder::BRANCHES);
+                fs::write(&precious, "precious").unwrap();
+            }
+            let opened = match is_run {
+                true => Journal::resume(run.path(), &header()),
+                false => Journal::create(run.path(), &header()),
+            };
+            assert_eq!(told(&opened.unwrap_err(), run.path()), format!("cannot open {name}: {what}"));
+            assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+        }
+    }
+    for name in [folder::BRANCHES, "lock"] {
+        let run = written(&row(2));
+        let place = run.path().join(name);
+        fs::remove_file(&place).unwrap();
+        fs::hard_link(&fifo, &place).unwrap();
+        let error = told(&Journal::resume(run.path(), &header()).unwrap_err(), run.path());
+        assert_eq!(error, format!("cannot open {name}: this is a FIFO, and a regular file is needed"));
+    }
+}
