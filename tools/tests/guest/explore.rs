@@ -8,9 +8,10 @@ use std::process::{Child, Command, Stdio};
 use everett_explorer::run::{Hit, Merged, Reading, Record};
 use everett_explorer::search::{Path as Forks, Place as At, Tree};
 use everett_tools::explore::expedition::{self, Limits, Onlooker, Outcome, Progress};
+use everett_tools::explore::replay::{Recorded, replay};
 use everett_tools::explore::setting::Setting;
 use everett_tools::explore::shrink::{Limits as ShrinkLimits, Shrunk, TooEarly, Wanted, Why, shrink};
-use everett_tools::explore::traveller::{Aim, Marks, Route, Traveller};
+use everett_tools::explore::traveller::{Aim, Failed, Marks, Route, Traveller};
 use everett_tools::explore::{marks, regression::Regression};
 use everett_tools::host_time::Stopwatch;
 use everett_tools::identity::Identity;
@@ -578,6 +579,26 @@ fn declarations_are_checked_first() {
 #[test]
 fn an_engine_that_panics_leaves_the_run_directory_as_it_was() {
     image();
+/// A machine whose engine has failed shows nothing of its guest: that it does not show a finding is no result.
+#[test]
+fn a_dead_engine_is_no_result() {
+    let setting = setting(WORLD, EngineOptions { panics: true, ..EngineOptions::default() });
+    let path: Forks = format!("{}.1", setting.root_ns).parse().unwrap();
+    let told = "engine failure, a defect of Everett: panicked with \"a planted panic of CPUID\"";
+    let check = |error: anyhow::Error| {
+        let failed: &Failed = error.downcast_ref().unwrap_or_else(|| panic!("{error:#}"));
+        assert!(["db", "client"].contains(&&*failed.node), "{failed}");
+        assert_eq!(error.to_string(), format!("{}: {told}", failed.node));
+    };
+    let mut traveller = Traveller::new(&setting).unwrap();
+    check(traveller.journey(&Route::along(path.clone()), &mut ()).unwrap_err());
+    assert!(traveller.failure().is_some());
+    check(replay(&setting, &path, &Recorded::default(), &mut ()).unwrap_err());
+    let wanted = Wanted { property: "lost write".to_owned(), signature: None };
+    let limits = ShrinkLimits { workers: 2, host_ns: None, interrupt: &Interrupt::default() };
+    check(shrink(&setting, &path, &wanted, &limits, &mut |_| {}).unwrap_err());
+}
+
     let place = Place::new(WORLD);
     let (world, whole, failed) = (place.path("world.toml"), place.path("whole"), place.path("failed"));
     let explore = |run: &str, branches: &str, more: &[&str]| {
