@@ -252,6 +252,7 @@ fn regressions_are_files(mut setting: Setting, shrunk: &Shrunk) {
     let Route { path, plan, end } = &shrunk.route;
     assert_eq!((&route.path, &route.plan, &route.end), (path, plan, end));
     assert_eq!(read.world_file(&file, None).unwrap(), folder.path().join("w.toml"));
+    assert_eq!(read.strategy, Some(setting.launcher.world.explore.strategy));
 }
 
 /// A branch that goes on from a moment is the one that never stopped, to the bit, and a leak shows.
