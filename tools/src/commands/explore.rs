@@ -193,15 +193,15 @@ pub(super) fn go(
         engine: &header.engine,
         exact: header.exact,
         branches: end.branches,
-        run: progress.run,
+        run: progress.search.run,
         subtrees: outcome.merged.subtrees().len(),
         vtime_ns: outcome.merged.totals().vtime_ns,
         instructions: outcome.merged.totals().cost.instructions,
         merged_cpu_ns: outcome.merged.totals().cost.cpu_ns,
-        cpu_ns: progress.cpu_ns,
+        cpu_ns: progress.search.cpu_ns,
         spent: progress.spent,
         spent_ns: progress.spent.total_ns(),
-        executed: progress.instructions,
+        executed: progress.search.instructions,
         states: outcome.merged.coverage().incidence(Kind::State).observed,
         findings: outcome.merged.findings().len(),
         worth,
@@ -210,7 +210,7 @@ pub(super) fn go(
         quarters: &quarters,
         digest: end.digest.clone(),
         host_seconds,
-        branches_per_min: per_minute(progress.run, host_seconds),
+        branches_per_min: per_minute(progress.search.run, host_seconds),
         run_directory: &folder,
     })?;
     tell_end(ui, setting.launcher.world.clock, &outcome, &end.digest, host_seconds)?;
@@ -315,11 +315,12 @@ fn tell_end(
     host_seconds: f64,
 ) -> anyhow::Result<()> {
     let (totals, progress) = (outcome.merged.totals(), &outcome.progress);
-    let cpu_ns = (progress.cpu_ns as f64).max(1.0);
+    let search = &progress.search;
+    let cpu_ns = (search.cpu_ns as f64).max(1.0);
     let (counted, speed) = match clock {
         Clock::Insn => (
             format!("{:.1} billion instructions", totals.cost.instructions as f64 / 1e9),
-            format!(" ({:.0} MIPS)", progress.instructions as f64 * 1e3 / cpu_ns),
+            format!(" ({:.0} MIPS)", search.instructions as f64 * 1e3 / cpu_ns),
         ),
         Clock::Branch => (
             format!("{:.2} billion conditional branches of code", totals.cost.instructions as f64 / 1e9),
@@ -337,10 +338,10 @@ fn tell_end(
     ))?;
     ui.say(format!(
         "{} branches were run in {:.1} s: {:.0} a minute, {:.2} s of CPU each{speed}",
-        progress.run,
+        search.run,
         host_seconds,
-        per_minute(progress.run, host_seconds),
-        progress.cpu_ns as f64 / 1e9 / (progress.run as f64).max(1.0),
+        per_minute(search.run, host_seconds),
+        search.cpu_ns as f64 / 1e9 / (search.run as f64).max(1.0),
     ))?;
     let spent = progress.spent;
     let share = |(name, ns): (&str, u64)| {
