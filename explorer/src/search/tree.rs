@@ -101,6 +101,8 @@ impl Tree {
     /// Branches from whose end others can go on, in the order in which that became known.
     pub fn open(&self) -> impl Iterator<Item = (u64, &Branch, Standing)> {
         self.open.iter().filter_map(|&number| {
+            #[cfg(test)]
+            super::weights::looked::at_one();
             let branch = self.branch(number)?;
             Some((number, branch, branch.standing?))
         })
