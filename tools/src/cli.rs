@@ -379,9 +379,9 @@ pub struct Explore {
     /// Switches that only tests use
     #[command(flatten)]
     pub hidden: Hidden,
-    /// Wait so many milliseconds before each third branch
-    #[arg(long, hide = true, value_name = "MS", default_value_t = 0)]
-    pub slow_branches_ms: u64,
+    /// Begin no branch from this number on, and wait until Ctrl-C
+    #[arg(long, hide = true, value_name = "N")]
+    pub hold_from: Option<u64>,
 }
 
 /// An exploration.
