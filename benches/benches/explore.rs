@@ -8,15 +8,14 @@
 //! equal trails. `--strategies` lets every strategy search for the first finding under this number of seeds, on one
 //! worker.
 
+use benches::everett::{AsEverett, everett};
 use benches::{Report, Samples};
 use clap::Parser;
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::time::Stopwatch;
-use everett_tools::cli::Cli;
-use everett_tools::commands;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ExitCode, Stdio};
 
 /// World file, relative to the project's top folder.
 const WORLD: &str = "examples/redis-sentinel/world.toml";
@@ -43,22 +42,14 @@ struct Args {
     /// Cargo passes this
     #[arg(long, hide = true)]
     bench: bool,
-    /// Be the `everett` program
-    #[arg(long, hide = true, num_args = 1.., allow_hyphen_values = true)]
-    everett: Vec<String>,
+    #[command(flatten)]
+    everett: AsEverett,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    if !args.everett.is_empty() {
-        let cli = Cli::parse_from(&args.everett);
-        return match commands::run(&cli) {
-            Ok(outcome) => outcome.into(),
-            Err(error) => {
-                commands::report_error(&cli, &error);
-                ExitCode::from(2)
-            }
-        };
+    if let Some(end) = args.everett.run() {
+        return end;
     }
     benches::end("explore", run(&args))
 }
@@ -116,13 +107,6 @@ fn explore(world: &Path, run: &Path, seed: u64, more: &[&str]) -> anyhow::Result
     anyhow::ensure!(matches!(output.status.code(), Some(0 | 1)), "explore ended with {}", output.status);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     Ok(serde_json::from_str(text.lines().last().unwrap_or_default())?)
-}
-
-/// Returns a command that runs this program as `everett`.
-fn everett(arguments: &[&str]) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap_or_default());
-    command.args(["--everett", "everett"]).args(arguments);
-    command
 }
 
 /// Replays branches, each in a separate process. Returns the number of those that had the recorded trail.

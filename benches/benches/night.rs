@@ -8,17 +8,16 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ExitCode, Stdio};
 
 use anyhow::Context;
+use benches::everett::{AsEverett, everett, this};
 use benches::night::{self, Sample, Scripted};
 use benches::{Report, Samples};
 use clap::Parser;
 use everett_explorer::search::Place;
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::time::Stopwatch;
-use everett_tools::cli::Cli;
-use everett_tools::commands;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -49,22 +48,14 @@ struct Args {
     /// Be the process that explores, in this folder
     #[arg(long, hide = true)]
     explore: Option<PathBuf>,
-    /// Be the `everett` program
-    #[arg(long, hide = true, num_args = 1.., allow_hyphen_values = true)]
-    everett: Vec<String>,
+    #[command(flatten)]
+    everett: AsEverett,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    if !args.everett.is_empty() {
-        let cli = Cli::parse_from(&args.everett);
-        return match commands::run(&cli) {
-            Ok(outcome) => outcome.into(),
-            Err(error) => {
-                commands::report_error(&cli, &error);
-                ExitCode::from(2)
-            }
-        };
+    if let Some(end) = args.everett.run() {
+        return end;
     }
     match &args.explore {
         Some(folder) => benches::end("night", explore(&args, folder)),
@@ -106,13 +97,6 @@ fn choice_ns(tree: &everett_explorer::search::Tree, strategy: StrategyKind) -> f
     let root = (0..CHOICES).filter(|_| strategy.choose(tree, 1_000_000, &mut rng) == Place::Root).count();
     std::hint::black_box(root);
     clock.seconds() * 1e9 / f64::from(CHOICES)
-}
-
-/// Returns a command that runs this program with other arguments.
-fn this(arguments: &[&str]) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap_or_default());
-    command.args(arguments);
-    command
 }
 
 struct Told {
@@ -178,7 +162,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     for command in [["findings", name.as_str()].as_slice(), &["report", &name], &["show", &name, "--digest"]]
     {
         let clock = Stopwatch::start();
-        let output = this(&["--everett", "everett"]).args(command).output()?;
+        let output = everett(command).output()?;
         anyhow::ensure!(
             matches!(output.status.code(), Some(0 | 1)),
             "{command:?} ended with {}",

@@ -4,6 +4,7 @@
 //! prints medians and ratios. Nothing is asserted: these are measurements, not tests.
 
 pub mod debian;
+pub mod everett;
 pub mod figures;
 pub mod guest;
 pub mod host;

@@ -1,5 +1,7 @@
 //! Reading files that users name: world files, locks, fault plans, kernels, archives.
 //!
+//! The same rules hold for files that Everett keeps in a folder that an operator named: something else may lie in their place.
+//!
 //! **Invariants.** Only regular files are opened. Opening never blocks, reading never takes more than the caller's
 //! bound, and every error names the file.
 
@@ -10,7 +12,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
-/// Error from reading a file that a user named.
+/// Permissions of a new file, before the process's umask.
+const NEW_FILE_MODE: u32 = 0o666;
+
+/// Error from opening or reading a file.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {reason}", path.display())]
 pub struct Error {
@@ -74,6 +79,29 @@ pub fn open(path: &Path) -> Result<(File, Metadata), Error> {
     Ok((file, metadata))
 }
 
+/// Opens a regular file of Everett's own for reading and writing, and creates it if `create` is true. A symbolic link is refused,
+/// since a file elsewhere would be changed. The content is kept.
+///
+/// # Errors
+/// Returns an error if the file is missing and `create` is false, if it cannot be opened, or if it is not a regular file.
+pub fn open_own(path: &Path, create: bool) -> Result<File, Error> {
+    let failed = |reason| Error { path: path.to_owned(), reason };
+    let io_failed = |error| failed(Reason::Io(error));
+    match std::fs::symlink_metadata(path) {
+        Ok(metadata) => check(&metadata).map_err(failed)?,
+        Err(error) if create && error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(io_failed(error)),
+    }
+    let mut flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
+    flags.set(OFlags::CREATE, create);
+    let mode = Mode::from_raw_mode(NEW_FILE_MODE);
+    let file = rustix::fs::open(path, flags, mode).map_err(|error| io_failed(error.into()))?;
+    let file = File::from(file);
+    // The name may have been given to something else since.
+    check(&file.metadata().map_err(io_failed)?).map_err(failed)?;
+    Ok(file)
+}
+
 /// Reads a whole regular file of at most `bytes_max` bytes.
 ///
 /// # Errors
@@ -124,6 +152,8 @@ fn check(metadata: &Metadata) -> Result<(), Reason> {
 fn name(kind: FileType) -> &'static str {
     if kind.is_dir() {
         "a folder"
+    } else if kind.is_symlink() {
+        "a symbolic link"
     } else if kind.is_fifo() {
         "a FIFO"
     } else if kind.is_socket() {
@@ -169,6 +199,32 @@ mod tests {
             assert_eq!(said(&path), expected);
         }
         assert!(said(&at("missing")).ends_with("/missing: no such file or folder"));
+    }
+
+    /// A link leads out of the folder, also one that leads to nothing yet, and waiting for a FIFO's other end would take forever.
+    #[test]
+    fn own_files_are_regular_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, at("fifo"), fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        fs::write(at("other"), "other").unwrap();
+        std::os::unix::fs::symlink(at("other"), at("link")).unwrap();
+        std::os::unix::fs::symlink(at("new"), at("dangling")).unwrap();
+        for (name, kind) in [("fifo", "a FIFO"), ("link", "a symbolic link"), ("dangling", "a symbolic link")]
+        {
+            for create in [false, true] {
+                let expected =
+                    format!("{}: this is {kind}, and a regular file is needed", at(name).display());
+                assert_eq!(open_own(&at(name), create).unwrap_err().to_string(), expected);
+            }
+        }
+        assert!(!at("new").exists(), "nothing is made where a link leads");
+        assert!(open_own(&at("new"), false).unwrap_err().is_missing());
+        open_own(&at("new"), true).unwrap();
+        assert_eq!(fs::read(at("new")).unwrap(), b"");
+        open_own(&at("other"), true).unwrap();
+        assert_eq!(fs::read(at("other")).unwrap(), b"other", "what is there stays");
     }
 
     #[test]

@@ -410,9 +410,9 @@ pub struct Explore {
     /// Switches that only tests use
     #[command(flatten)]
     pub hidden: Hidden,
-    /// Milliseconds to wait before each third branch
-    #[arg(long, hide = true, value_name = "MS", default_value_t = 0)]
-    pub slow_branches_ms: u64,
+    /// First branch that is not begun; the exploration then waits for Ctrl-C
+    #[arg(long, hide = true, value_name = "N")]
+    pub hold_from: Option<u64>,
 }
 
 /// An exploration.

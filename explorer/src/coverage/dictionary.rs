@@ -87,12 +87,6 @@ impl Dictionary {
         self.read().states
     }
 
-    /// True if two handles are of the same dictionary: numbers of one are numbers of the other.
-    #[must_use]
-    pub fn is(&self, other: &Dictionary) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, Entries> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -67,6 +67,12 @@ impl Numbers {
         Numbers { runs, unnumbered, overflow, strange }
     }
 
+    #[cfg(test)]
+    pub(crate) fn of_unnumbered(point: Point) -> Numbers {
+        let point = Unnumbered { id: point.id(), point: Arc::new(point), vtime_ns: 1 };
+        Numbers::new(Vec::new(), vec![point], 0, 0)
+    }
+
     pub(crate) fn runs(&self) -> &[Run] {
         &self.runs
     }
@@ -133,7 +139,8 @@ impl Numbers {
         overflow: u64,
         strange: u64,
     ) -> Result<Numbers, BadNumbers> {
-        let mut runs = Vec::with_capacity(packed.len() / 2);
+        // A run takes at least a byte and has at least one point.
+        let mut runs = Vec::with_capacity((packed.len() / 2).min(DELTA_POINTS_MAX));
         let (mut rest, mut vtime_ns, mut points) = (packed, 0u64, unnumbered.len() as u64);
         while !rest.is_empty() {
             vtime_ns = vtime_ns.checked_add(take(&mut rest)?).ok_or(BadNumbers)?;
@@ -187,4 +194,16 @@ fn take(bytes: &mut &[u8]) -> Result<u64, BadNumbers> {
         }
     }
     Err(BadNumbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steps without a run take two bytes each, and no memory.
+    #[test]
+    fn room_is_made_for_points_and_not_for_bytes() {
+        let numbers = Numbers::unpack(&vec![0; 1 << 20], 0, Vec::new(), 0, 0).unwrap();
+        assert!(numbers.is_empty() && numbers.runs.capacity() <= DELTA_POINTS_MAX);
+    }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::limits::STATE_BYTES_MAX;
+
 /// The kinds of coverage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -98,6 +100,19 @@ impl Point {
             Point::FaultPair { .. } => Kind::FaultPair,
             Point::Order { .. } => Kind::Order,
             Point::Value { .. } => Kind::Value,
+        }
+    }
+
+    /// True if no text in it is longer than the longest state.
+    pub(crate) fn is_bounded(&self) -> bool {
+        let short = |text: &String| text.len() <= STATE_BYTES_MAX;
+        match self {
+            Point::State { state } => short(state),
+            Point::Phase { phase } => short(phase),
+            Point::Fault { fault, phase } => short(fault) && short(phase),
+            Point::FaultPair { faults, phase } => faults.iter().all(short) && short(phase),
+            Point::Order { first, then, .. } => short(first) && short(then),
+            Point::Value { variable, value } => short(variable) && short(value),
         }
     }
 

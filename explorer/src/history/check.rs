@@ -1,8 +1,9 @@
 //! All checks of a history.
 
 use super::evidence::{Evidence, Verdict};
+use super::gist::Violations;
 use super::limits::{CACHE_BYTES_MAX, FOLLOWED_MAX, STEPS_MAX};
-use super::lost;
+use super::lost::{self, Tally};
 use super::minimise::Judge;
 use super::model::{Lock, ModelKind, Queue, Register, Set};
 use super::operation::Operation;
@@ -36,7 +37,8 @@ pub fn check(history: &History, budget: Budget) -> Report {
     let parts: Vec<_> = by_key.iter().map(|operations| partition::parts(kind, operations)).collect();
     let mut parts_left: u64 = parts.iter().map(|parts| parts.len() as u64).sum();
     let mut steps_left = budget.steps;
-    let mut violations = 0;
+    let lost = lost::find(history, &by_key);
+    let (mut violations, mut causes) = (0, Violations::new());
     let mut keys = Vec::with_capacity(parts.len());
     for (number, (operations, parts)) in (0..).zip(by_key.iter().zip(&parts)) {
         let mut verdict = Verdict::Fine;
@@ -46,7 +48,13 @@ pub fn check(history: &History, budget: Budget) -> Report {
             let allowance = Allowance { steps, cache_bytes: budget.cache_bytes };
             let (found, taken) = judge(history, part, allowance, violations < FOLLOWED_MAX);
             steps_left = steps_left.saturating_sub(taken);
-            violations += usize::from(matches!(found, Verdict::Violation(_)));
+            if let Verdict::Violation(evidence) = &found {
+                violations += 1;
+                // What is lost is told, and makes a history without an order: that is one cause.
+                if !lost.keys.contains(&number) {
+                    causes.add(kind, evidence);
+                }
+            }
             verdict = worse(verdict, found);
         }
         let key = history.key(number).map(short);
@@ -54,12 +62,14 @@ pub fn check(history: &History, budget: Budget) -> Report {
     }
     let acknowledged = by_key.iter().flatten().filter(|operation| operation.completed().is_some()).count();
     let failed = history.operations.iter().filter(|operation| operation.failed()).count();
-    let (lost, lost_count) = lost::find(history, &by_key);
+    let Tally { lost, count: lost_count, gists, .. } = lost;
     Report {
         model: kind,
         keys,
         lost,
         lost_count,
+        losses: gists.all(),
+        causes: causes.all(),
         operations: history.operations.len(),
         acknowledged,
         failed,

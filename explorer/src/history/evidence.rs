@@ -42,7 +42,7 @@ pub struct Evidence {
     pub key: Option<String>,
     /// The operation that has no place: all that was acknowledged before it has an order, and with it there is none.
     pub operation: Told,
-    /// Whether that is so. If not, this is where the search got to, and an earlier operation may be the first.
+    /// True if that is so. If not, this is where the search got to, and an earlier operation may be the first.
     pub earliest: bool,
     /// It saw a value that no operation of its key can have left behind, and with which the key did not begin.
     pub foreign: bool,

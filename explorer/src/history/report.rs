@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::evidence::{Evidence, Limit, Verdict};
+use super::gist::Gist;
 use super::lost::Lost;
 use super::model::ModelKind;
 
@@ -30,6 +31,11 @@ pub struct Report {
     pub lost: Vec<Lost>,
     /// How many there are.
     pub lost_count: u64,
+    /// What is lost, for each cause, in the order of their names.
+    pub losses: Vec<Gist<Lost>>,
+    /// What has no order, for each cause, in the order of their names. A key that has lost something is left out: its history has no
+    /// order for that reason. A cause is left out where others are certain and it is not: see [`Evidence::earliest`].
+    pub causes: Vec<Gist<Evidence>>,
     /// Operations that were invoked.
     pub operations: usize,
     /// Those that were acknowledged.

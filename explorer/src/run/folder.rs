@@ -2,13 +2,14 @@
 //!
 //! Who writes has the lock, so a temporary that is found is a dead writer's.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::end::End;
 use super::limits::HEADER_BYTES_MAX;
 use super::problem::RunError;
 use super::problem::told;
@@ -28,13 +29,34 @@ pub(super) const TEMPORARY: &str = ".temporary-";
 /// Be the only one who writes, as long as the file is held.
 pub(super) fn lock(run: &Path) -> Result<File, RunError> {
     let path = run.join(LOCK);
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
-    let file = file.map_err(RunError::io("open", &path))?;
+    let file = open(&path, true)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(RunError::Busy(run.to_owned())),
         Err(TryLockError::Error(source)) => Err(RunError::io("lock", &path)(source)),
     }
+}
+
+/// Opens a file of the folder's for reading and writing, and makes it if `create` says so. It is a regular file and no link: what is
+/// written to it, and cut off of it, is in the folder.
+pub(super) fn open(path: &Path, create: bool) -> Result<File, RunError> {
+    let opened = everett_input::file::open_own(path, create).map_err(io::Error::from);
+    opened.map_err(RunError::io("open", path))
+}
+
+/// Fails if this is no folder, but a link to one.
+pub(super) fn check_is_folder(path: &Path) -> Result<(), RunError> {
+    let failed = RunError::io("open", path);
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() => Ok(()),
+        Ok(_) => Err(failed(io::Error::other("this is not a folder, and a folder is needed"))),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// How the run ended, if it did.
+pub(super) fn read_end(run: &Path) -> Result<Option<End>, RunError> {
+    read(run, END)?.map(|bytes| from_json(run, END, &bytes)).transpose()
 }
 
 /// A small file; `None` if it is not there.

@@ -80,10 +80,7 @@ impl Index {
             stored::heading(&frame.text).map_err(|damage| damaged(&self.source, damage))?;
         self.learn(&mut heading).map_err(|damage| damaged(&self.source, damage))?;
         let choice = heading.choice;
-        let hits = heading.hits.0.iter().map(|hit| hit.key());
-        let keys: Vec<_> =
-            hits.map(|(property, signature)| (property.to_owned(), signature.to_owned())).collect();
-        keys.into_iter().for_each(|key| self.put_down_evidence(key, choice));
+        heading.hits.0.iter().for_each(|hit| self.put_down_evidence(hit.key(), choice));
         let brief = match wanted {
             true => Some(stored::brief(heading, rest, self.dictionary.len())),
             false => None,
@@ -99,7 +96,7 @@ impl Index {
         }
         let mut entries = self.dictionary.write();
         for told in std::mem::take(&mut heading.told.0) {
-            let point = self.words.read(told).ok_or(Damage::Word)?;
+            let point = self.words.read(told)?;
             entries.add(Arc::new(point)).ok_or(Damage::Again)?;
         }
         Ok(())
@@ -227,9 +224,24 @@ impl Index {
         })
     }
 
+    /// True if the records of the first so many choices are there.
+    pub(super) fn has_first(&self, choices: u64) -> bool {
+        self.spots.range(..choices).count() as u64 == choices
+    }
+
     /// How many records there are.
     pub(super) fn len(&self) -> u64 {
         self.spots.len() as u64
+    }
+
+    /// The error of a run whose records are not those with which it ended; `damage` is what is wrong behind the whole ones.
+    pub(super) fn damaged_end(&self, damage: Option<Damage>) -> RunError {
+        RunError::Damaged {
+            path: self.source.path.clone(),
+            record: self.len() + 1,
+            offset: self.length,
+            damage: damage.unwrap_or(Damage::Missing),
+        }
     }
 
     /// Where whole records end.

@@ -1,7 +1,7 @@
 //! The one who writes to a run directory.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -85,6 +85,7 @@ impl Journal {
         }
         let findings = run.join(folder::FINDINGS);
         fs::create_dir_all(&findings).map_err(RunError::io("create", &findings))?;
+        folder::check_is_folder(&findings)?;
         folder::sync(run)?;
         if let Some(parent) = run.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             folder::sync(parent)?;
@@ -96,7 +97,7 @@ impl Journal {
     }
 
     /// Go on with a run if it is this one; nothing is touched if it is not. What a crash left damaged at the end, and `end.json`,
-    /// are removed.
+    /// are removed. Nothing is cut off of a run that has ended: whatever is damaged there is an error.
     ///
     /// # Errors
     /// There is no run, it is another, somebody goes on with it, it is damaged, or the system says no.
@@ -108,9 +109,18 @@ impl Journal {
         let lock = folder::lock(run)?;
         let source = open(run, false)?;
         let length = source.length()?;
-        let (index, Tail { records, bytes }) = Index::of(source, length, None)?;
+        let ended: Option<End> = folder::read_end(run)?;
+        let (index, Tail { records, bytes, damage }) = Index::of(source, length, None)?;
+        if let Some(end) = &ended
+            && (damage.is_some() || !index.has_first(end.branches))
+        {
+            // All records were made to last before the end was told: no crash cuts them off.
+            return Err(index.damaged_end(damage));
+        }
+        let findings = run.join(folder::FINDINGS);
+        folder::check_is_folder(&findings)?;
         folder::sweep(run)?;
-        folder::sweep(&run.join(folder::FINDINGS))?;
+        folder::sweep(&findings)?;
         folder::remove(run, folder::END)?;
         let mut journal = Journal::new(run, index, lock);
         if bytes > 0 {
@@ -209,6 +219,9 @@ impl Journal {
     /// # Errors
     /// The system says no.
     pub fn finish(mut self, end: &End) -> Result<(), RunError> {
+        if self.torn {
+            self.cut_off()?;
+        }
         self.sync()?;
         folder::write(&self.run, folder::END, &folder::to_json(&self.run, folder::END, end)?)
     }
@@ -284,7 +297,6 @@ impl Journal {
 /// The file of records, for writing.
 fn open(run: &Path, create: bool) -> Result<Source, RunError> {
     let path = run.join(folder::BRANCHES);
-    let file = OpenOptions::new().read(true).write(true).create(create).truncate(false).open(&path);
-    let file = file.map_err(RunError::io("open", &path))?;
+    let file = folder::open(&path, create)?;
     Ok(Source { file: Arc::new(file), path })
 }

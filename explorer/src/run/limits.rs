@@ -7,7 +7,7 @@ use crate::coverage::limits::{DELTA_POINTS_MAX, STATE_BYTES_MAX};
 pub const RECORDS_MAX: usize = 1 << 22;
 /// The most bytes of what a record says. What a branch can reach at the most fits in; see below.
 pub const FRAME_BYTES_MAX: usize = 1 << 28;
-/// The most bytes that are read behind damage in search of whole records.
+/// The most bytes behind damage that may be a crash's, and the most that are read there in search of whole records.
 pub const SEARCH_BYTES_MAX: u64 = 1 << 30;
 /// The most texts that points are made of and that are written once; others are written with each point that has them.
 pub const WORDS_MAX: usize = 1 << 20;

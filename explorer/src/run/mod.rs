@@ -26,11 +26,12 @@
 //! **Invariants.**
 //! - Whatever byte the writer was killed at, and whichever sectors a loss of power left as they were, the folder can be resumed. A
 //!   record that is lost costs one more run of its branch.
-//! - A record that is read is, to the byte, one that was written. Damage that no crash explains is an error with its place.
+//! - A record that is read is, to the byte, one that was written. Damage that no crash explains is an error with its place. A crash
+//!   explains none in a run that has ended: its records were made to last before `end.json` was written.
 //! - A point is told by the first record that has it, in the order of the file, and named by its number in later ones. So the file
 //!   up to any record is whole without what follows.
 //! - What is merged is a function of the records in the order of choices. Host time is carried, never compared.
-//! - Files are untrusted: whatever their bytes, memory is bounded.
+//! - Files are untrusted: whatever their bytes, memory and time are bounded. A file that is written to is no link.
 
 mod bounded;
 mod brief;

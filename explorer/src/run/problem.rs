@@ -4,9 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::difference::Difference;
+use super::folder::END;
 use super::limits::{FILE_NAME_BYTES_MAX, FILES_MAX, FRAME_BYTES_MAX, HEADER_BYTES_MAX, RECORDS_MAX};
 use super::one_line;
 use super::record::RecordProblem;
+use crate::coverage::limits::STATE_BYTES_MAX;
 use crate::coverage::text::clip;
 
 /// The most bytes of what a JSON reader says that are told.
@@ -30,6 +32,12 @@ pub enum Damage {
     /// Its digest is another one's.
     #[error("its digest is not that of what it says")]
     Exact,
+    /// The run has ended, and had more records then.
+    #[error("it is not there, and the run ended with more records")]
+    Missing,
+    /// A text of a point that is longer than those are.
+    #[error("it tells a text of a point that is longer than {STATE_BYTES_MAX} bytes")]
+    LongText,
     /// A text by number.
     #[error("it names a text that was not told before it")]
     Word,
@@ -105,9 +113,11 @@ pub enum RunError {
         /// What differs.
         source: Difference,
     },
-    /// A record that nobody wrote. A crash does that only to records that do not last yet, and these are cut off.
+    /// A record that nobody wrote. A crash does that only to records that do not last yet, and these are cut off. All records of a
+    /// run that has ended last.
     #[error(
-        "{}: record {record} is damaged, which no crash explains: {damage}; cut to {offset} bytes, the run can be resumed",
+        "{}: record {record} is damaged, which no crash explains: {damage}; cut to {offset} bytes, and without {END}, the run can be \
+         resumed",
         path.display()
     )]
     Damaged {

@@ -15,6 +15,7 @@ use super::media::Source;
 use super::merged::{Merged, Stray};
 use super::problem::RunError;
 use super::record::Record;
+use super::scan::Tail;
 use crate::coverage::Dictionary;
 
 /// A run directory as it was when it was opened. Nothing in it is changed.
@@ -27,13 +28,17 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Look at a run directory. What follows the last whole record is ignored: somebody may be writing it.
+    /// Look at a run directory. What follows the last whole record is ignored, since somebody may be writing it; but the records
+    /// with which a run has ended are all there.
     ///
     /// # Errors
     /// There is no run, it is damaged, or the system says no.
     pub fn open(run: &Path) -> Result<Reading, RunError> {
-        Reading::with(run, |source, length, _| Ok((Index::of(source, length, None)?.0, ())))
-            .map(|(reading, ())| reading)
+        let read = |source, length, _: Option<&End>| {
+            let (index, tail) = Index::of(source, length, None)?;
+            Ok((index, tail, ()))
+        };
+        Reading::with(run, read).map(|(reading, ())| reading)
     }
 
     /// Look at a run directory, and take its records in while they are read: all that its end counted, or all up to the first that is
@@ -45,7 +50,7 @@ impl Reading {
         Reading::with(run, |source, length, end| {
             let path = source.path.clone();
             let mut taking = Taking::new(end.map_or(u64::MAX, |end| end.branches));
-            let (index, _) = Index::of(
+            let (index, tail) = Index::of(
                 source,
                 length,
                 Some(&mut |dictionary, brief| {
@@ -53,26 +58,27 @@ impl Reading {
                 }),
             )?;
             let merged = taking.finish(&index)?;
-            Ok((index, merged))
+            Ok((index, tail, merged))
         })
     }
 
     fn with<T>(
         run: &Path,
-        read: impl FnOnce(Source, u64, Option<&End>) -> Result<(Index, T), RunError>,
+        read: impl FnOnce(Source, u64, Option<&End>) -> Result<(Index, Tail, T), RunError>,
     ) -> Result<(Reading, T), RunError> {
         let header = Header::read(run)?;
         // First the end, then what led there: who goes on with the run removes the one before adding to the other.
-        let end = match folder::read(run, folder::END)? {
-            Some(bytes) => Some(folder::from_json(run, folder::END, &bytes)?),
-            None => None,
-        };
+        let end = folder::read_end(run)?;
         let path = run.join(folder::BRANCHES);
         let opened = everett_input::file::open(&path).map_err(io::Error::from);
         let (file, _) = opened.map_err(RunError::io("open", &path))?;
         let source = Source { file: Arc::new(file), path };
         let length = source.length()?;
-        let (index, more) = read(source, length, end.as_ref())?;
+        let (index, tail, more) = read(source, length, end.as_ref())?;
+        if end.as_ref().is_some_and(|end| !index.has_first(end.branches)) {
+            // A writer that resumes a run that has ended adds records and removes none.
+            return Err(index.damaged_end(tail.damage));
+        }
         Ok((Reading { run: run.to_owned(), header, end, index }, more))
     }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::hit::{Hit, cut};
 use super::limits::{HITS_MAX, MARKS_MAX, NAME_BYTES_MAX, SOMETIMES_MAX, TEXT_BYTES_MAX, TRAIL_BYTES_MAX};
 use crate::composer::Tally;
-use crate::coverage::limits::DELTA_POINTS_MAX;
+use crate::coverage::limits::{DELTA_POINTS_MAX, STATE_BYTES_MAX};
 use crate::coverage::{Delta, PointId};
 use crate::search::{Choice, Path, Place};
 
@@ -90,6 +90,9 @@ pub enum RecordProblem {
     /// More than a branch reaches.
     #[error("it reached more than {DELTA_POINTS_MAX} points")]
     Points,
+    /// A point with a text that none has.
+    #[error("a text of point {0} is longer than {STATE_BYTES_MAX} bytes")]
+    Text(PointId),
     /// A point under another's id.
     #[error("point {0} is not the one with that id")]
     Id(PointId),
@@ -150,6 +153,9 @@ impl Record {
         }
         if self.delta.points().nth(DELTA_POINTS_MAX).is_some() {
             return Err(RecordProblem::Points);
+        }
+        if let Some((id, _)) = self.delta.points().find(|(_, reached)| !reached.point.is_bounded()) {
+            return Err(RecordProblem::Text(id));
         }
         Ok(())
     }

@@ -14,6 +14,8 @@ use super::problem::{Damage, RunError};
 
 /// Bytes that are read at a time.
 const BUFFER_BYTES: usize = 1 << 20;
+/// Bytes that are read at a time in search of the next record behind damage. Each place where one may begin costs so many.
+const SEARCH_BUFFER_BYTES: usize = 64 << 10;
 
 /// A record whose text is as it was written.
 pub(super) struct Frame {
@@ -34,17 +36,17 @@ pub(super) struct Scan {
     /// Whole records so far.
     number: u32,
     length: u64,
-    /// The most bytes that lasted when one of them was written.
-    synced: u64,
 }
 
-/// What is behind the last whole record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The end of a file, behind the last record before which all are whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tail {
     /// Whole records among it.
     pub(super) records: u64,
     /// All of it, in bytes.
     pub(super) bytes: u64,
+    /// What is wrong where it begins; `None` if the file ends there.
+    pub(super) damage: Option<Damage>,
 }
 
 impl Scan {
@@ -52,7 +54,7 @@ impl Scan {
     pub(super) fn new(source: Source, length: u64) -> Scan {
         let at = At { source: source.clone(), offset: 0, end: length };
         let from = BufReader::with_capacity(BUFFER_BYTES, at);
-        Scan { source, from, offset: 0, number: 0, length, synced: 0 }
+        Scan { source, from, offset: 0, number: 0, length }
     }
 
     /// The next record; `Err` with the tail if there is none.
@@ -62,7 +64,7 @@ impl Scan {
     pub(super) fn next(&mut self) -> Result<Result<Frame, Tail>, RunError> {
         let left = self.length - self.offset;
         if left == 0 {
-            return Ok(Err(Tail { records: 0, bytes: 0 }));
+            return Ok(Err(Tail { records: 0, bytes: 0, damage: None }));
         }
         let read = RunError::io("read", &self.source.path);
         match self.read(left).map_err(read)? {
@@ -95,7 +97,6 @@ impl Scan {
         }
         let frame = Frame { number: head.number, offset: self.offset, text };
         (self.number, self.offset) = (head.number, self.offset + bytes);
-        self.synced = self.synced.max(head.synced);
         Ok(Ok(frame))
     }
 
@@ -107,18 +108,19 @@ impl Scan {
             offset: self.offset,
             damage: damage.clone(),
         };
-        if self.synced > self.offset {
+        let mut tail = Tail { records: 0, bytes: self.length - self.offset, damage: Some(damage.clone()) };
+        if tail.bytes > SEARCH_BYTES_MAX {
+            // A crash does not leave so much.
             return Err(damaged());
         }
-        let mut tail = Tail { records: 0, bytes: self.length - self.offset };
-        let (mut from, mut hashed) = (self.offset + 1, 0);
-        while let Some(place) = self.find(from)? {
-            let end = self.whole_at(place, &mut hashed)?;
-            if hashed > SEARCH_BYTES_MAX {
-                // A crash does not leave so much.
+        let (mut from, mut searched) = (self.offset + 1, 0);
+        while let Some(place) = self.find(from, &mut searched)? {
+            let whole = self.whole_at(place, &mut searched)?;
+            if searched > SEARCH_BYTES_MAX {
+                // Nor so many places that look like a record and are none.
                 return Err(damaged());
             }
-            match end {
+            match whole {
                 Some((_, synced)) if synced > self.offset => return Err(damaged()),
                 Some((end, _)) => (from, tail.records) = (end, tail.records + 1),
                 None => from = place + 1,
@@ -127,26 +129,29 @@ impl Scan {
         Ok(tail)
     }
 
-    /// Where the next record may begin.
-    fn find(&self, from: u64) -> Result<Option<u64>, RunError> {
+    /// Where the next record may begin. Adds the bytes that were read to `searched`.
+    fn find(&self, from: u64, searched: &mut u64) -> Result<Option<u64>, RunError> {
         let at = At { source: self.source.clone(), offset: from, end: self.length };
-        let mut bytes = BufReader::with_capacity(BUFFER_BYTES, at).bytes();
-        let (mut last, mut offset) = ([0; MAGIC.len()], from);
-        while let Some(byte) = bytes.next().transpose().map_err(RunError::io("read", &self.source.path))? {
+        let mut reader = BufReader::with_capacity(SEARCH_BUFFER_BYTES, at);
+        let (mut last, mut offset, mut found) = ([0; MAGIC.len()], from, None);
+        for byte in reader.by_ref().bytes() {
             last.rotate_left(1);
             if let Some(end) = last.last_mut() {
-                *end = byte;
+                *end = byte.map_err(RunError::io("read", &self.source.path))?;
             }
             offset += 1;
             if last == MAGIC && offset - from >= MAGIC.len() as u64 {
-                return Ok(Some(offset - MAGIC.len() as u64));
+                found = Some(offset - MAGIC.len() as u64);
+                break;
             }
         }
-        Ok(None)
+        *searched += reader.get_ref().offset - from;
+        Ok(found)
     }
 
-    /// The end of the whole record at a place, and how many bytes lasted when it was written, if there is one.
-    fn whole_at(&self, place: u64, hashed: &mut u64) -> Result<Option<(u64, u64)>, RunError> {
+    /// The end of the whole record at a place, and how many bytes lasted when it was written, if there is one. Adds the record's
+    /// bytes to `searched`.
+    fn whole_at(&self, place: u64, searched: &mut u64) -> Result<Option<(u64, u64)>, RunError> {
         let left = self.length - place;
         if left < HEAD_BYTES as u64 {
             return Ok(None);
@@ -158,7 +163,7 @@ impl Scan {
         if head.length as usize > FRAME_BYTES_MAX || bytes > left || head.synced > place {
             return Ok(None);
         }
-        *hashed += bytes;
+        *searched += bytes;
         let mut text = vec![0; head.length as usize];
         self.source.read_exact_at(&mut text, place + HEAD_BYTES as u64)?;
         Ok(head.fits(place, &text).then_some((place + bytes, head.synced)))

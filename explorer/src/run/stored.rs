@@ -12,13 +12,16 @@ use serde::{Deserialize, Serialize};
 use super::bounded::Bounded;
 use super::brief::Brief;
 use super::hit::{Evidence, Hit};
-use super::limits::{EVIDENCE_LINES_MAX, HITS_MAX, MARKS_MAX, SOMETIMES_MAX};
+use super::limits::{
+    EVIDENCE_LINES_MAX, HITS_MAX, MARKS_MAX, NAME_BYTES_MAX, SIGNATURE_BYTES_MAX, SOMETIMES_MAX,
+};
 use super::problem::Damage;
 use super::record::{HistoryCount, Record};
 use super::words::Told;
 use crate::composer::limits::COMMANDS_MAX;
 use crate::composer::{Counts, Tally};
 use crate::coverage::limits::DELTA_POINTS_MAX;
+use crate::coverage::text::clip;
 use crate::coverage::{Delta, Numbers, Point, Unnumbered};
 use crate::search::{FORKS_MAX, Fork, Path};
 
@@ -121,9 +124,9 @@ impl StoredHit {
         Hit { property, signature, text, vtime_ns, node, evidence }
     }
 
-    /// What it is a hit of.
-    pub(super) fn key(&self) -> (&str, &str) {
-        (&self.property, &self.signature)
+    /// What it is a hit of: property and signature, within bounds.
+    pub(super) fn key(&self) -> (String, String) {
+        (clip(&self.property, NAME_BYTES_MAX), clip(&self.signature, SIGNATURE_BYTES_MAX))
     }
 }
 
@@ -219,6 +222,9 @@ fn main(heading: Heading, bytes: &[u8], points: usize) -> Result<(Brief, &[u8]),
     let Main { exact, from, path, open_ns, end_ns, instructions, executed, cpu_ns, checked, .. } = main;
     let Main { faults, losses, messages, sometimes, commands, history, log_bytes, log_cut, broken, .. } =
         main;
+    if main.unnumbered.0.iter().any(|(point, _)| !point.is_bounded()) {
+        return Err(Damage::LongText);
+    }
     let unnumbered = main.unnumbered.0.into_iter();
     let unnumbered =
         unnumbered.map(|(point, vtime_ns)| Unnumbered { id: point.id(), point: point.into(), vtime_ns });

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::limits::WORDS_MAX;
+use super::problem::Damage;
 use crate::coverage::Point;
+use crate::coverage::limits::STATE_BYTES_MAX;
 
 /// Texts in the order in which they were written.
 #[derive(Debug, Default)]
@@ -62,9 +64,12 @@ impl Words {
         }
     }
 
-    /// The point that is read next; `None` if a text of it was not written before.
-    pub(super) fn read(&mut self, told: Told) -> Option<Point> {
-        Some(match told {
+    /// The point that is read next.
+    ///
+    /// # Errors
+    /// A text of it was not written before, or is longer than texts of points are.
+    pub(super) fn read(&mut self, told: Told) -> Result<Point, Damage> {
+        Ok(match told {
             Told::State(state) => Point::State { state: self.text(state)? },
             Told::Phase(phase) => Point::Phase { phase: self.text(phase)? },
             Told::Fault(fault, phase) => Point::Fault { fault: self.text(fault)?, phase: self.text(phase)? },
@@ -88,12 +93,16 @@ impl Words {
         Word::New(text.to_owned())
     }
 
-    fn text(&mut self, word: Word) -> Option<String> {
+    fn text(&mut self, word: Word) -> Result<String, Damage> {
         match word {
-            Word::Old(number) => self.list.get(number as usize).map(|text| (**text).to_owned()),
+            Word::Old(number) => {
+                self.list.get(number as usize).map(|text| (**text).to_owned()).ok_or(Damage::Word)
+            }
+            // Each point that names it has a copy of it.
+            Word::New(text) if text.len() > STATE_BYTES_MAX => Err(Damage::LongText),
             Word::New(text) => {
                 self.add(&text);
-                Some(text)
+                Ok(text)
             }
         }
     }

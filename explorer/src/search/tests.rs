@@ -8,6 +8,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::strategy::{Novelty, Pct, Strategy as Chooses, StrategyKind, Uniform};
+use super::weights::looked;
 use super::*;
 use crate::plan::draw::numbers::below;
 
@@ -201,22 +202,25 @@ proptest! {
     }
 }
 
-/// A choice in a large tree costs about as much as in a small one. Looking at all branches would cost thousands of times as
-/// much.
+/// A choice in a large tree looks at no more branches than the logarithm of their number.
 #[test]
 fn a_choice_looks_at_few_branches() {
+    const BRANCHES: u64 = 200_000;
+    const CHOICES: u64 = 10_000;
     let mut tree = Tree::new(ROOT_NS);
-    for number in 0..200_000 {
+    for number in 0..BRANCHES {
         tree.add(Place::Root);
         tree.settle(number, Standing { open_ns: Some(2_000), reward: number % 3, instructions: 1 });
     }
     let mut rng = ChaCha20Rng::from_seed([9; 32]);
     for kind in StrategyKind::ALL {
         let strategy = kind.strategy();
-        // Looking at all branches would take 2 * 10^11 steps for each strategy.
+        looked::take();
         let drawn =
-            (0..1_000_000).filter(|_| strategy.choose(&tree, 1_000_000, &mut rng) != Place::Root).count();
-        assert!(drawn > 400_000, "{kind}: {drawn}");
+            (0..CHOICES).filter(|_| strategy.choose(&tree, 1_000_000, &mut rng) != Place::Root).count();
+        let looked = looked::take();
+        assert!(drawn as u64 > CHOICES * 2 / 5, "{kind}: {drawn}");
+        assert!(looked <= CHOICES * u64::from(BRANCHES.ilog2() + 1), "{kind}: {looked}");
     }
 }
 

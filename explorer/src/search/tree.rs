@@ -102,6 +102,8 @@ impl Tree {
     /// Returns the open branches, i.e. those at whose end others can start, in the order in which their results were taken.
     pub fn open(&self) -> impl Iterator<Item = (u64, &Branch, Standing)> {
         self.open.iter().filter_map(|&number| {
+            #[cfg(test)]
+            super::weights::looked::at_one();
             let branch = self.branch(number)?;
             Some((number, branch, branch.standing?))
         })

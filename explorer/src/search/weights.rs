@@ -55,6 +55,8 @@ impl Weights {
         let mut place = 0;
         let mut step = self.sums.len().checked_ilog2().map_or(0, |bits| 1 << bits);
         while step > 0 {
+            #[cfg(test)]
+            looked::at_one();
             if let Some(&sum) = self.sums.get(place + step - 1)
                 && sum <= drawn
             {
@@ -63,6 +65,24 @@ impl Weights {
             step >>= 1;
         }
         Some(place)
+    }
+}
+
+/// Counts the branches that this thread has looked at for its choices.
+#[cfg(test)]
+pub(super) mod looked {
+    use std::cell::Cell;
+
+    thread_local!(static LOOKED: Cell<u64> = const { Cell::new(0) });
+
+    /// Counts one more.
+    pub(in super::super) fn at_one() {
+        LOOKED.set(LOOKED.get() + 1);
+    }
+
+    /// Returns how many were counted since this was called last.
+    pub(in super::super) fn take() -> u64 {
+        LOOKED.take()
     }
 }
 

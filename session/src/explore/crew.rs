@@ -17,7 +17,7 @@ use super::marks;
 use super::setting::Setting;
 use super::shelf::Shelf;
 use super::spent::Spent;
-use super::traveller::{Aim, Branch, Interrupted, Traveller, Watch};
+use super::traveller::{Aim, Branch, Failed, Interrupted, Traveller, Watch};
 use super::witness::{Found, Memory};
 use crate::launch::LaunchError;
 
@@ -132,14 +132,14 @@ impl<'s> Crew<'s> {
                 },
             };
             let done = self.run(traveller, &job);
-            let failed = traveller.has_failed();
+            let failed = traveller.failure().is_some();
             // Who is called off has nothing to bring.
             let called_off = done.as_ref().is_err_and(|error| error.is::<Interrupted>());
             if called_off || results.send((number, done)).is_err() {
                 return;
             }
             if failed {
-                // That branch has said so. The next one gets other machines.
+                // The result says so. Another branch, if there is one, gets other machines.
                 hired = None;
             }
         }
@@ -179,8 +179,8 @@ impl<'s> Crew<'s> {
         let mut executed = 0u64;
         while let Some((_, path)) = job.way.get(there) {
             let memory = stand.as_ref().map_or(&self.root, |stand| &stand.memory);
-            let mut branch = traveller.branch(stand.as_deref(), path, memory, Aim::Moment, &mut watch)?;
-            self.check_engine(traveller, path)?;
+            let branch = traveller.branch(stand.as_deref(), path, memory, Aim::Moment, &mut watch);
+            let mut branch = branch.map_err(|error| self.told(error, path))?;
             executed = executed.saturating_add(branch.instructions);
             self.account(branch.spent);
             let Some(derived) = branch.stand.take() else {
@@ -192,8 +192,8 @@ impl<'s> Crew<'s> {
         }
         let memory = stand.as_ref().map_or(&self.root, |stand| &stand.memory);
         let path = &job.choice.path;
-        let mut branch = traveller.branch(stand.as_deref(), path, memory, Aim::Whole, &mut watch)?;
-        self.check_engine(traveller, path)?;
+        let branch = traveller.branch(stand.as_deref(), path, memory, Aim::Whole, &mut watch);
+        let mut branch = branch.map_err(|error| self.told(error, path))?;
         executed = executed.saturating_add(branch.instructions);
         self.account(branch.spent);
         if let Some(kept) = branch.stand.take() {
@@ -204,14 +204,15 @@ impl<'s> Crew<'s> {
         Ok(record(self.setting, job, branch, executed, clock.elapsed_ns()))
     }
 
-    /// A branch in which the engine panicked has no result: how far it came is not exact, and a record must be.
-    fn check_engine(&self, traveller: &Traveller<'_>, path: &Path) -> anyhow::Result<()> {
-        match traveller.engine_failure() {
-            Some(failure) => anyhow::bail!(
-                "{}: {failure}; nothing is recorded of this branch, and the exploration can be gone on with",
+    /// The error of a branch. One in which the host or the engine failed has no result: how far it came is not exact, and a record
+    /// must be.
+    fn told(&self, error: anyhow::Error, path: &Path) -> anyhow::Error {
+        match error.downcast_ref::<Failed>() {
+            Some(failed) => anyhow!(
+                "{}: {failed}; nothing is recorded of this branch, and the exploration can be resumed",
                 self.setting.name(path)
             ),
-            None => Ok(()),
+            None => error,
         }
     }
 

@@ -45,22 +45,10 @@ pub struct Limits {
 /// How far an exploration is.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Progress {
-    /// Branches whose results are there.
-    pub branches: u64,
-    /// Of these, those that this process has run.
-    pub run: u64,
-    /// Nanoseconds of vtime of all of them.
-    pub vtime_ns: u64,
-    /// Instructions of those that this process has run.
-    pub instructions: u64,
-    /// CPU time of those, in nanoseconds.
-    pub cpu_ns: u64,
-    /// Where that went.
+    /// How far the search is.
+    pub search: expedition::Progress,
+    /// Where the CPU time of workers went.
     pub spent: Spent,
-    /// Different abstract states.
-    pub states: u64,
-    /// Different findings.
-    pub findings: u64,
     /// Moments that are kept, once there are some.
     pub moments: Option<StoreStats>,
 }
@@ -152,8 +140,8 @@ pub fn explore(
             ExpeditionError::Worker(error) => error,
             other => other.into(),
         })?;
-        let progress = with_workers(&outcome.progress, progress);
-        let expedition::Outcome { tree, merged, why, .. } = outcome;
+        let expedition::Outcome { tree, merged, why, progress: search } = outcome;
+        let progress = Progress { search, ..progress };
         Ok(Outcome { tree, merged, why, progress, quarters, absent: crew.absent() })
     })
 }
@@ -222,10 +210,9 @@ impl Watch for Watcher<'_, '_> {
 
     fn at(&mut self, progress: &expedition::Progress) -> Option<Why> {
         let here =
-            Progress { spent: self.crew.spent(), moments: Some(self.shelf.stats()), ..Progress::default() };
-        let here = with_workers(progress, here);
+            Progress { search: *progress, spent: self.crew.spent(), moments: Some(self.shelf.stats()) };
         self.onlooker.at(&here);
-        self.quarters.at(here.run, here.cpu_ns);
+        self.quarters.at(progress.run, progress.cpu_ns);
         self.last = Some(here);
         let over = |ns: u64| self.clock.elapsed().as_nanos() >= u128::from(ns);
         if self.interrupt.wanted() {
@@ -234,11 +221,4 @@ impl Watch for Watcher<'_, '_> {
             self.limits.host_ns.is_some_and(over).then_some(Why::Time)
         }
     }
-}
-
-/// What the search knows, with what is known of workers.
-fn with_workers(progress: &expedition::Progress, of_workers: Progress) -> Progress {
-    let expedition::Progress { branches, run, vtime_ns, instructions, cpu_ns, states, findings } = *progress;
-    let Progress { spent, moments, .. } = of_workers;
-    Progress { branches, run, vtime_ns, instructions, cpu_ns, spent, states, findings, moments }
 }

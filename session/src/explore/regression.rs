@@ -7,10 +7,12 @@ use std::fs;
 use std::path::{Component, Path as FilePath, PathBuf};
 
 use anyhow::{Context, bail};
+use everett_explorer::config::ExploreConfig;
 use everett_explorer::fate::End;
 use everett_explorer::plan::limits::PLAN_BYTES_MAX;
 use everett_explorer::plan::{Names, Plan};
 use everett_explorer::search::Path;
+use everett_explorer::search::strategy::StrategyKind;
 use serde::{Deserialize, Serialize};
 
 use super::setting::Setting;
@@ -46,6 +48,9 @@ pub struct Regression {
     /// The share of branches with checks that the exploration had, in parts of a million: the timeline's name depends on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks: Option<u32>,
+    /// The strategy of the exploration, on which the timeline's name depends, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<StrategyKind>,
     /// The fault plan, a line an entry.
     pub plan: Vec<serde_json::Value>,
     /// Without any one of its faults the finding is not shown. False if shrinking was cut short.
@@ -82,6 +87,7 @@ impl Regression {
             for_ns: end.at_ns.saturating_sub(setting.root_ns),
             checked: end.checked,
             checks: Some(setting.launcher.world.explore.checks()),
+            strategy: Some(setting.launcher.world.explore.strategy),
             plan: lines,
             minimal: shrunk.why == Why::Minimal,
             property: shrunk.found.hit.property.clone(),
@@ -139,6 +145,13 @@ impl Regression {
         );
     }
 
+    /// Give a world the settings of the exploration that its file may not have: the share of branches with checks, if that is not
+    /// given, and the strategy.
+    pub fn apply(&self, explore: &mut ExploreConfig) {
+        explore.checks = explore.checks.or(self.checks);
+        explore.strategy = self.strategy.unwrap_or(explore.strategy);
+    }
+
     /// Its plan, for a world with these names; `file` is where it was read.
     ///
     /// # Errors
@@ -178,6 +191,8 @@ fn from_folder(file: &FilePath, folder: &FilePath) -> anyhow::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identity::Identity;
+    use crate::world_file::{self, World};
 
     #[test]
     fn files_are_named_from_folders() {
@@ -220,6 +235,34 @@ mod tests {
         assert_eq!(Regression::read(&file).unwrap(), Regression { minimal: true, ..whole });
     }
 
+    /// The name of a timeline depends on settings that the command line gave the exploration.
+    #[test]
+    fn a_file_knows_the_settings_of_its_exploration() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("r.json");
+        let load = || world_file::parse("[[node]]\nname = \"a\"\n", FilePath::new("w.toml")).unwrap();
+        let name = |world: &World| Identity::of_exploration(world, &["i".to_owned()]).path(1);
+        let mut explored = load();
+        explored.explore.strategy = StrategyKind::Pct;
+        explored.explore.checks = Some(500_000);
+        let regression =
+            Regression { checks: Some(500_000), strategy: Some(StrategyKind::Pct), ..a_regression() };
+        regression.write(&file).unwrap();
+        let mut replayed = load();
+        assert_ne!(name(&replayed), name(&explored));
+        Regression::read(&file).unwrap().apply(&mut replayed.explore);
+        assert_eq!(name(&replayed), name(&explored));
+        // A file of a version that did not write it leaves the world's.
+        let mut world = explored.clone();
+        a_regression().apply(&mut world.explore);
+        assert_eq!(name(&world), name(&explored));
+        assert!(!serde_json::to_string(&a_regression()).unwrap().contains("strategy"));
+        let other = serde_json::to_string(&regression).unwrap().replace("\"pct\"", "\"luck\"");
+        fs::write(&file, other).unwrap();
+        let error = format!("{:#}", Regression::read(&file).unwrap_err());
+        assert!(error.contains("r.json: ") && error.contains("luck"), "{error}");
+    }
+
     /// A file finds its world where it was, beside itself when it was copied there, or where it is told.
     #[test]
     fn a_copied_file_finds_its_world() {
@@ -258,6 +301,7 @@ mod tests {
             for_ns: 1,
             checked: true,
             checks: None,
+            strategy: None,
             plan: Vec::new(),
             minimal: false,
             property: "p".to_owned(),

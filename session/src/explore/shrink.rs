@@ -1,13 +1,14 @@
 //! A finding with the fewest faults: without forks if it can be, then fewer faults, then shorter ones.
 //!
 //! **Invariant.** What comes of it does not depend on how many runs are made at a time: of the sets of a round the first that shows
-//! the finding is taken. A budget of host time and Ctrl-C only end it early, with the best plan so far.
+//! the finding is taken. A budget of host time, Ctrl-C and a failure of the host or the engine only end it early, with the best plan
+//! so far.
 
 use std::thread;
 
 use anyhow::{Context, bail};
 use everett_explorer::fate::End;
-use everett_explorer::plan::{Entry, Plan, What};
+use everett_explorer::plan::{Entry, Names, Plan, What};
 use everett_explorer::run::Hit;
 use everett_explorer::search::Path;
 use everett_explorer::shrink::Shrink;
@@ -16,7 +17,7 @@ use everett_host::time::Stopwatch;
 use serde::Serialize;
 
 use super::setting::Setting;
-use super::traveller::{Branch, Interrupted, Route, Traveller, Watch};
+use super::traveller::{Branch, Failed, Interrupted, Route, Traveller, Watch};
 use super::witness::Found;
 use crate::worker::joined;
 
@@ -114,6 +115,8 @@ pub enum Why {
     Budget,
     /// Somebody stopped it.
     Interrupted,
+    /// The host or the engine failed: [`Shrunk::failed`].
+    Failed,
 }
 
 /// What came of it.
@@ -131,6 +134,8 @@ pub struct Shrunk {
     pub runs: u64,
     /// Why it ended: if it was cut short, fewer or shorter faults may do.
     pub why: Why,
+    /// The failure that ended it, if one did.
+    pub failed: Option<Failed>,
 }
 
 /// It was cut short before the finding was shown once, so that no plan is known to show it.
@@ -147,7 +152,8 @@ pub enum TooEarly {
 /// Shrink the finding of a path. Whatever ends it early, the best plan so far is what comes of it.
 ///
 /// # Errors
-/// It is not shown again; it cannot be run; it is ended before it was shown again ([`TooEarly`]).
+/// It is not shown again; it cannot be run; it is ended before it was shown again ([`TooEarly`]), or the host or the engine fails before
+/// that ([`Failed`]).
 pub fn shrink(
     setting: &Setting,
     path: &Path,
@@ -168,48 +174,26 @@ pub fn shrink(
         tried: 0,
         round: 0,
     };
-    let stop = Ending { interrupt: limits.interrupt, clock: Stopwatch::start(), host_ns: limits.host_ns };
-    let mut shrinker = Shrinker {
-        setting,
-        wanted,
-        workers: limits.workers.max(1),
-        stop,
-        told,
-        progress,
-        travellers: Vec::new(),
-    };
+    let stop = &Ending { interrupt: limits.interrupt, clock: Stopwatch::start(), host_ns: limits.host_ns };
+    let workers = limits.workers.max(1);
+    let runs = &mut Travellers { setting, wanted, workers, stop, idle: Vec::new() };
+    let mut shrinker = Shrinker { names: &setting.lens.names, runs, stop, told, progress };
 
     // Simpler is without forks: then it is a run of the world under a seed and a plan, and nothing else.
     let paths = [Path::default(), path.clone()];
-    let mut best = None;
     let end = End { open: false, ..end };
     let tries: Vec<Plot> =
         paths.into_iter().map(|path| Plot { path, entries: entries.clone(), end }).collect();
-    match shrinker.first(&tries) {
-        Ok(Some((first, shown))) => best = tries.into_iter().nth(first).map(|plot| Best { plot, shown }),
-        Ok(None) => {}
-        Err(error) if error.is::<Interrupted>() => match shrinker.stop.why() {
-            Why::Budget => return Err(TooEarly::Budget.into()),
-            _ => return Err(TooEarly::Interrupted.into()),
-        },
-        Err(error) => return Err(error),
-    }
-    let Some(mut best) = best else {
+    let Some((best, why, failed)) = shrinker.best(tries)? else {
         bail!(
             "{}: {} is not found again: the run is not exact, or the world has changed",
             setting.name(path),
             wanted.property
         );
     };
-    shrinker.is_better(&best);
-    let why = match shrinker.fewer(&mut best).and_then(|()| shrinker.shorter(&mut best)) {
-        Ok(()) => Why::Minimal,
-        Err(error) if error.is::<Interrupted>() => shrinker.stop.why(),
-        Err(error) => return Err(error),
-    };
     let Best { plot, shown: Shown { found, trail } } = best;
-    let route = plot.route(setting)?;
-    Ok(Shrunk { route, faults_before, found, trail, runs: shrinker.progress.runs, why })
+    let route = plot.route(&setting.lens.names)?;
+    Ok(Shrunk { route, faults_before, found, trail, runs: shrinker.progress.runs, why, failed })
 }
 
 /// The faults of a plan that begin before a time.
@@ -227,8 +211,8 @@ struct Plot {
 }
 
 impl Plot {
-    fn route(&self, setting: &Setting) -> anyhow::Result<Route> {
-        let plan = Plan::new(self.entries.clone(), &setting.lens.names)?;
+    fn route(&self, names: &Names) -> anyhow::Result<Route> {
+        let plan = Plan::new(self.entries.clone(), names)?;
         Ok(Route { path: self.path.clone(), plan: Some(plan), end: Some(self.end) })
     }
 
@@ -270,18 +254,85 @@ impl Ending<'_> {
     }
 }
 
-struct Shrinker<'s, 't> {
+/// Runs of routes, each of which shows the finding or does not.
+trait Runs {
+    /// The most routes that are run at a time.
+    fn at_a_time(&self) -> usize;
+
+    /// Run these, which are no more than that. Each one's result, in their order.
+    ///
+    /// # Errors
+    /// None of them can be run.
+    fn run(&mut self, routes: &[Route]) -> anyhow::Result<Vec<anyhow::Result<Option<Shown>>>>;
+}
+
+/// Runs on machines of this host.
+struct Travellers<'s, 't> {
     setting: &'s Setting,
     wanted: &'t Wanted,
     workers: usize,
-    stop: Ending<'t>,
-    told: &'t mut dyn FnMut(&Progress),
-    progress: Progress,
-    /// Those that have nothing to do.
-    travellers: Vec<Traveller<'s>>,
+    stop: &'t Ending<'t>,
+    idle: Vec<Traveller<'s>>,
 }
 
-impl<'s> Shrinker<'s, '_> {
+impl Runs for Travellers<'_, '_> {
+    fn at_a_time(&self) -> usize {
+        self.workers
+    }
+
+    fn run(&mut self, routes: &[Route]) -> anyhow::Result<Vec<anyhow::Result<Option<Shown>>>> {
+        while self.idle.len() < routes.len() {
+            self.idle.push(Traveller::new(self.setting)?);
+        }
+        let (wanted, stop) = (self.wanted, self.stop);
+        let results = thread::scope(|scope| {
+            let runs = routes.iter().zip(&mut self.idle).map(|(route, traveller)| {
+                scope.spawn(move || {
+                    let branch = go(traveller, route, stop)?;
+                    let trail = super::marks::digest(&branch.marks);
+                    let found = wanted.in_branch(&branch).cloned();
+                    Ok(found.map(|found| Shown { found, trail }))
+                })
+            });
+            let runs: Vec<_> = runs.collect();
+            runs.into_iter().map(joined).collect()
+        });
+        // What has failed executes nothing any more.
+        self.idle.retain(|traveller| traveller.failure().is_none());
+        Ok(results)
+    }
+}
+
+struct Shrinker<'t> {
+    names: &'t Names,
+    runs: &'t mut dyn Runs,
+    stop: &'t Ending<'t>,
+    told: &'t mut dyn FnMut(&Progress),
+    progress: Progress,
+}
+
+impl Shrinker<'_> {
+    /// The best that comes of the first of these that shows it, if one does, and why there is no better one.
+    fn best(&mut self, tries: Vec<Plot>) -> anyhow::Result<Option<(Best, Why, Option<Failed>)>> {
+        let first = match self.first(&tries) {
+            Ok(Some((first, shown))) => tries.into_iter().nth(first).map(|plot| Best { plot, shown }),
+            Ok(None) => None,
+            Err(error) if error.is::<Interrupted>() => match self.stop.why() {
+                Why::Budget => return Err(TooEarly::Budget.into()),
+                _ => return Err(TooEarly::Interrupted.into()),
+            },
+            Err(error) => return Err(error),
+        };
+        let Some(mut best) = first else { return Ok(None) };
+        self.is_better(&best);
+        let (why, failed) = match self.fewer(&mut best).and_then(|()| self.shorter(&mut best)) {
+            Ok(()) => (Why::Minimal, None),
+            Err(error) if error.is::<Interrupted>() => (self.stop.why(), None),
+            Err(error) => (Why::Failed, Some(error.downcast::<Failed>()?)),
+        };
+        Ok(Some((best, why, failed)))
+    }
+
     /// Fewer faults, until none can be left out.
     fn fewer(&mut self, best: &mut Best) -> anyhow::Result<()> {
         self.progress.step = Step::Fewer;
@@ -316,7 +367,7 @@ impl<'s> Shrinker<'s, '_> {
                 *lasts /= 2;
                 let plot = best.plot.with(entries);
                 // A shorter one may be in the way of another no less.
-                if plot.route(self.setting).is_err() {
+                if plot.route(self.names).is_err() {
                     break;
                 }
                 let Some((_, shown)) = self.first(std::slice::from_ref(&plot))? else { break };
@@ -336,35 +387,20 @@ impl<'s> Shrinker<'s, '_> {
     /// The first of these that shows it. If that is cut short: one that was seen to show it, if there is one.
     fn first(&mut self, plots: &[Plot]) -> anyhow::Result<Option<(usize, Shown)>> {
         (self.progress.tried, self.progress.round) = (0, plots.len());
-        for (chunk, plots) in plots.chunks(self.workers).enumerate() {
+        let at_a_time = self.runs.at_a_time();
+        for (chunk, plots) in plots.chunks(at_a_time).enumerate() {
             (self.told)(&self.progress);
             if self.stop.is_wanted() {
                 return Err(Interrupted.into());
             }
-            while self.travellers.len() < plots.len() {
-                self.travellers.push(Traveller::new(self.setting)?);
-            }
-            let routes = plots.iter().map(|plot| plot.route(self.setting));
-            let routes = routes.collect::<anyhow::Result<Vec<Route>>>()?;
-            let (wanted, stop) = (self.wanted, &self.stop);
-            let results: Vec<anyhow::Result<Option<Shown>>> = thread::scope(|scope| {
-                let runs = routes.iter().zip(&mut self.travellers).map(|(route, traveller)| {
-                    scope.spawn(move || {
-                        let branch = go(traveller, route, stop)?;
-                        let trail = super::marks::digest(&branch.marks);
-                        let found = wanted.in_branch(&branch).cloned();
-                        Ok(found.map(|found| Shown { found, trail }))
-                    })
-                });
-                let runs: Vec<_> = runs.collect();
-                runs.into_iter().map(joined).collect()
-            });
+            let routes = plots.iter().map(|plot| plot.route(self.names));
+            let results = self.runs.run(&routes.collect::<anyhow::Result<Vec<Route>>>()?)?;
             self.progress.runs += results.len() as u64;
             self.progress.tried += results.len();
             let mut cut = None;
             for (i, shown) in results.into_iter().enumerate() {
                 match shown {
-                    Ok(Some(shown)) => return Ok(Some((chunk * self.workers + i, shown))),
+                    Ok(Some(shown)) => return Ok(Some((chunk * at_a_time + i, shown))),
                     Ok(None) => {}
                     Err(error) if error.is::<Interrupted>() => cut = Some(error),
                     Err(error) => return Err(error),
@@ -387,4 +423,92 @@ fn go(traveller: &mut Traveller<'_>, route: &Route, stop: &Ending<'_>) -> anyhow
     }
     let branches = traveller.journey(route, &mut Until(stop))?;
     branches.into_iter().next_back().ok_or_else(|| Interrupted.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path as FilePath;
+
+    use everett_explorer::property;
+    use everett_explorer::run::Evidence;
+    use everett_vmm::machine;
+
+    use super::*;
+    use crate::world_file;
+
+    /// Runs whose results are a function of how many faults there are.
+    struct Scripted {
+        at_a_time: usize,
+        result: fn(usize) -> anyhow::Result<Option<Shown>>,
+    }
+
+    impl Runs for Scripted {
+        fn at_a_time(&self) -> usize {
+            self.at_a_time
+        }
+
+        fn run(&mut self, routes: &[Route]) -> anyhow::Result<Vec<anyhow::Result<Option<Shown>>>> {
+            let faults = |route: &Route| route.plan.as_ref().map_or(0, |plan| plan.entries().len());
+            Ok(routes.iter().map(|route| (self.result)(faults(route))).collect())
+        }
+    }
+
+    fn shown() -> anyhow::Result<Option<Shown>> {
+        let hit = property::Hit {
+            property: "p".to_owned(),
+            signature: "s".to_owned(),
+            text: String::new(),
+            vtime_ns: 1,
+            node: None,
+        };
+        Ok(Some(Shown { found: Found { hit, evidence: Evidence::default() }, trail: String::new() }))
+    }
+
+    fn failed() -> Failed {
+        Failed { node: "a".to_owned(), end: machine::End::Host("no device".to_owned()) }
+    }
+
+    /// What comes of eight faults: how many are left, why it ended, and the failure.
+    fn shrunk(
+        at_a_time: usize,
+        result: fn(usize) -> anyhow::Result<Option<Shown>>,
+    ) -> anyhow::Result<Option<(usize, Why, Option<Failed>)>> {
+        let names = world_file::parse("[[node]]\nname = \"a\"\n", FilePath::new("w.toml")).unwrap().names();
+        let line = |i: u32| format!("{{\"at\": \"{i}s\", \"fault\": \"reseed\", \"node\": \"a\"}}\n");
+        let plan = Plan::parse(&(0..8).map(line).collect::<String>(), &names).unwrap();
+        let stop = Ending { interrupt: &Interrupt::default(), clock: Stopwatch::start(), host_ns: None };
+        let progress = Progress {
+            step: Step::Again,
+            runs: 0,
+            better: 0,
+            faults_before: 8,
+            faults: 8,
+            tried: 0,
+            round: 0,
+        };
+        let mut runs = Scripted { at_a_time, result };
+        let mut shrinker =
+            Shrinker { names: &names, runs: &mut runs, stop: &stop, told: &mut |_| {}, progress };
+        let end = End { at_ns: 9_000_000_000, open: false, checked: false };
+        let plot = Plot { path: Path::default(), entries: plan.entries().to_vec(), end };
+        let best = shrinker.best(vec![plot])?;
+        Ok(best.map(|(best, why, failed)| (best.plot.entries.len(), why, failed)))
+    }
+
+    /// A machine that is dead shows nothing: that is no reason to keep a fault.
+    #[test]
+    fn a_failure_ends_it_with_the_best_plan_so_far() {
+        for at_a_time in [1, 2, 16] {
+            let fails_at_two = shrunk(at_a_time, |faults| match faults {
+                0 => Ok(None),
+                1 | 2 => Err(failed().into()),
+                _ => shown(),
+            });
+            assert_eq!(fails_at_two.unwrap(), Some((4, Why::Failed, Some(failed()))));
+            let at_once = shrunk(at_a_time, |_| Err(failed().into())).unwrap_err();
+            assert_eq!(at_once.downcast_ref(), Some(&failed()));
+            let whole = shrunk(at_a_time, |faults| if faults > 2 { shown() } else { Ok(None) });
+            assert_eq!(whole.unwrap(), Some((3, Why::Minimal, None)));
+        }
+    }
 }

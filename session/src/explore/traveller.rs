@@ -114,6 +114,24 @@ impl Watch for () {}
 #[error("interrupted")]
 pub struct Interrupted;
 
+/// The host or the engine has failed. The machine executes nothing any more, and what it showed says nothing of its guest.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{node}: {end}")]
+pub struct Failed {
+    /// The machine's node.
+    pub node: String,
+    /// How it ended.
+    pub end: machine::End,
+}
+
+impl Failed {
+    /// The first failure among the ends of machines, with the names of their nodes.
+    fn among<'e>(mut ends: impl Iterator<Item = (&'e str, &'e machine::End)>) -> Option<Failed> {
+        let (node, end) = ends.find(|(_, end)| end.is_failure())?;
+        Some(Failed { node: node.to_owned(), end: end.clone() })
+    }
+}
+
 /// A timeline that can go anywhere in the tree.
 pub struct Traveller<'s> {
     setting: &'s Setting,
@@ -144,7 +162,8 @@ impl<'s> Traveller<'s> {
     /// Run the last branch of a path from its parent's moment, the root's without one.
     ///
     /// # Errors
-    /// It cannot be run, or somebody did not want to go on.
+    /// It cannot be run; the host or the engine failed ([`Failed`]): another traveller has to be made then; or it was interrupted
+    /// ([`Interrupted`]).
     pub fn branch(
         &mut self,
         from: Option<&Stand>,
@@ -160,7 +179,8 @@ impl<'s> Traveller<'s> {
             None => self.begin(Some(fork), &plan)?,
             Some(stand) => self.go_on(stand, fork, &plan)?,
         }
-        self.segment(&plan, end, memory, aim, watch)
+        let branch = self.segment(&plan, end, memory, aim, watch);
+        self.unless_failed(branch)
     }
 
     /// Go all the way from the root moment. The branches on the way, of which the last one is run as it is when it is explored.
@@ -190,7 +210,8 @@ impl<'s> Traveller<'s> {
             let end = route.end.filter(|_| last).or_else(|| fates.end(&here));
             let end = end.context("a timeline without forks has no end of its own")?;
             let aim = if last { Aim::Whole } else { Aim::Way };
-            let branch = self.segment(&plan, end, &memory, aim, watch)?;
+            let branch = self.segment(&plan, end, &memory, aim, watch);
+            let branch = self.unless_failed(branch)?;
             memory = branch.memory.clone();
             branches.push(branch);
         }
@@ -324,20 +345,19 @@ impl<'s> Traveller<'s> {
         }
     }
 
-    /// Whether one of the machines could not go on for a reason of the host's or the engine's: it executes nothing any more.
+    /// How one of the machines has failed, if one has: it executes nothing any more.
     #[must_use]
-    pub fn has_failed(&self) -> bool {
-        let mut ends = self.timeline.world().nodes().iter().filter_map(|node| node.machine().end());
-        ends.any(machine::End::is_failure)
+    pub fn failure(&self) -> Option<Failed> {
+        let machines = self.timeline.world().nodes().iter().map(|node| node.machine());
+        Failed::among(machines.filter_map(|machine| Some((machine.name(), machine.end()?))))
     }
 
-    /// How the engine of one of the machines has failed, if one has: a defect of Everett's.
-    #[must_use]
-    pub fn engine_failure(&self) -> Option<String> {
-        self.timeline.world().nodes().iter().find_map(|node| match node.machine().end() {
-            Some(end @ machine::End::Engine(_)) => Some(format!("{}: {end}", node.machine().name())),
-            _ => None,
-        })
+    /// What a run came to, unless a machine has failed: that comes before all else, since it may be what led there.
+    fn unless_failed<T>(&self, came: anyhow::Result<T>) -> anyhow::Result<T> {
+        match self.failure() {
+            Some(failed) => Err(failed.into()),
+            None => came,
+        }
     }
 
     fn machines(&mut self) -> impl Iterator<Item = &mut Machine<AnyEngine>> {
@@ -409,5 +429,24 @@ struct Marker {
 impl Marker {
     fn new(timeline: &Timeline) -> Marker {
         Marker { points: timeline.trail().points().len(), taken: Marks::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use everett_vmm::machine::End;
+
+    use super::Failed;
+
+    #[test]
+    fn failures_are_the_hosts_and_the_engines() {
+        let (off, host) = (End::PowerOff, End::Host("no device".to_owned()));
+        let engine = End::Engine("a panic".to_owned());
+        let among =
+            |ends: &[(&str, &End)]| Failed::among(ends.iter().copied()).map(|failed| failed.to_string());
+        assert_eq!(among(&[("a", &off), ("b", &End::TripleFault)]), None);
+        assert_eq!(among(&[("a", &off), ("b", &host)]).as_deref(), Some("b: the host failed: no device"));
+        let told = "a: engine failure, a defect of Everett: panicked with \"a panic\"";
+        assert_eq!(among(&[("a", &engine), ("b", &host)]).as_deref(), Some(told));
     }
 }

@@ -19,20 +19,21 @@ pub fn judge_history(lens: &Lens, witness: &mut Witness<'_>) -> Option<HistoryCo
     let budget = Budget { steps: HISTORY_STEPS_MAX, ..Budget::default() };
     let report = history::check(&history, budget);
     let last_ns = witness.tale().lines().last().map_or(0, |line| line.vtime_ns);
-    if let Some(Told { property, cause, text }) = wrong(&report) {
+    let count = HistoryCount {
+        operations: report.operations as u64,
+        acknowledged: report.acknowledged as u64,
+        failed: report.failed as u64,
+        problems: report.problems,
+        unknown: report.unknown().count() as u64,
+    };
+    for Told { property, cause, text } in wrong(report) {
         witness.history_hit(last_ns, property, &cause, &text);
     }
     if let Some(problem) = problems.first.first() {
         let text = format!("a line of the history cannot be used: {}", problem.what);
         witness.history_hit(problem.vtime_ns, builtin::BAD_HISTORY, &problem.what.cause(), &text);
     }
-    Some(HistoryCount {
-        operations: report.operations as u64,
-        acknowledged: report.acknowledged as u64,
-        failed: report.failed as u64,
-        problems: report.problems,
-        unknown: report.unknown().count() as u64,
-    })
+    Some(count)
 }
 
 /// What is told of a history.
@@ -42,18 +43,20 @@ struct Told {
     text: String,
 }
 
-/// What of a report is wrong. A write that is gone makes a history that is not linearizable: it is told once.
-fn wrong(report: &Report) -> Option<Told> {
-    if let Some(Gist { cause, first: lost }) = report.gist_of_losses() {
-        let more = match report.lost_count {
+/// What of a report is wrong, once for each cause. A write that is gone makes a history that is not linearizable: it is told once.
+fn wrong(report: Report) -> Vec<Told> {
+    let losses = report.losses.into_iter().map(|Gist { cause, first, count }| {
+        let more = match count {
             0 | 1 => String::new(),
             count => format!(" (and {} more)", count - 1),
         };
-        return Some(Told { property: builtin::LOST_WRITE, cause, text: format!("{lost}{more}") });
-    }
-    let Gist { cause, first } = report.gist_of_violations()?;
-    let text = first.to_string().trim_end_matches([':', ';']).to_owned();
-    Some(Told { property: builtin::LINEARIZABILITY, cause, text })
+        Told { property: builtin::LOST_WRITE, cause, text: format!("{first}{more}") }
+    });
+    let violations = report.causes.into_iter().map(|Gist { cause, first, .. }| {
+        let text = first.to_string().trim_end_matches([':', ';']).to_owned();
+        Told { property: builtin::LINEARIZABILITY, cause, text }
+    });
+    losses.chain(violations).collect()
 }
 
 #[cfg(test)]
@@ -112,6 +115,33 @@ mod tests {
         ] {
             assert_eq!(read(process, adds, members), first, "{members}");
         }
+    }
+
+    /// What one key lost hides neither another loss nor a violation of another key.
+    #[test]
+    fn each_cause_is_a_finding() {
+        let lines = "1 invoke enqueue 1\n1 ok enqueue\n1 invoke enqueue 2\n1 ok enqueue\n9 invoke dequeue\n9 ok dequeue 1\n\
+                     9 invoke dequeue\n9 ok dequeue 1\n9 invoke dequeue\n9 ok dequeue null";
+        let keyed = |key: &str, process: &str, kind: &str, value: &str| {
+            format!(
+                "{{\"key\":\"{key}\",\"process\":{process},\"type\":\"{kind}\",\"f\":\"{}\"{value}}}\n",
+                if value.is_empty() || process == "1" { "enqueue" } else { "dequeue" }
+            )
+        };
+        let properties = |found: Vec<(String, String)>| {
+            found.into_iter().map(|(property, _)| property).collect::<Vec<_>>()
+        };
+        assert_eq!(properties(found("queue", lines)), ["lost write", "lost write"]);
+        let mut keys = String::new();
+        for (key, taken) in [("lost", "null"), ("order", "2")] {
+            for element in ["1", "2"] {
+                keys += &keyed(key, "1", "invoke", &format!(",\"value\":{element}"));
+                keys += &keyed(key, "1", "ok", &format!(",\"value\":{element}"));
+            }
+            keys += &keyed(key, "9", "invoke", ",\"value\":null");
+            keys += &keyed(key, "9", "ok", &format!(",\"value\":{taken}"));
+        }
+        assert_eq!(properties(found("queue", &keys)), ["lost write", "linearizability"]);
     }
 
     #[test]

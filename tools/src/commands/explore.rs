@@ -2,9 +2,9 @@
 
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
 
 use anyhow::Context;
+use everett_explorer::config::ExploreConfig;
 use everett_explorer::coverage::Kind;
 use everett_explorer::fit::{Fit, Length};
 use everett_explorer::report::{Promise, TestCommand, Worth};
@@ -35,8 +35,6 @@ const MEMORY_PART: u64 = 4;
 const MEMORY_BYTES_DEFAULT: u64 = 1 << 30;
 /// More workers than one in so many of the branches that may be in flight wait for one another.
 const WORKERS_PART: u32 = 4;
-/// Each so many branches, one is slow, if that is asked for.
-const SLOW_EVERY: u64 = 3;
 
 /// A line of `--json` for a finding.
 #[derive(Serialize)]
@@ -103,11 +101,9 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Explore) -> anyhow::Result<
         workers: args.jobs.map_or_else(cores, usize::from),
         memory_bytes: args.memory.unwrap_or_else(default_memory),
     };
-    let slow = Duration::from_millis(args.slow_branches_ms);
     let before = |choice: u64| {
-        if !slow.is_zero() && choice.is_multiple_of(SLOW_EVERY) {
-            let ns = u64::try_from(slow.as_nanos()).unwrap_or(u64::MAX);
-            Stopwatch::start().wait_for_ns(ns, || false);
+        if args.hold_from.is_some_and(|from| choice >= from) {
+            Stopwatch::start().wait_for_ns(u64::MAX, || interrupt.wanted());
         }
     };
     let outcome = go(ui, &explored, &args.output, &limits, &interrupt, &before)?;
@@ -126,23 +122,33 @@ fn fit(ui: &Ui, world: &mut World, length: Length, folder: &Path) -> anyhow::Res
         let header = Header::read(folder)?;
         check_version(folder, &header.machine_version)?;
         let recorded = exploration::recorded_fit(&header);
-        let is_open = world.explore.in_flight.is_none() || world.explore.checks.is_none();
-        if is_open && recorded != fit {
-            ui.say(style::paint(
-                style::NOTE,
-                format!(
-                    "this run began with {} branches in flight and checks after {}, and goes on so; a new one of this length would have {} and {}",
-                    recorded.in_flight,
-                    share(recorded.checks),
-                    fit.in_flight,
-                    share(fit.checks)
-                ),
-            ))?;
+        if let Some(note) = note_on_fit(&world.explore, recorded, fit) {
+            ui.say(style::paint(style::NOTE, note))?;
         }
         fit = recorded;
     }
     world.explore.fit(fit);
     Ok(())
+}
+
+/// Where a new exploration of the length that is asked for would have other numbers than the one that goes on.
+fn note_on_fit(explore: &ExploreConfig, recorded: Fit, new: Fit) -> Option<String> {
+    // What the world gives fits any length.
+    let fitted = |fit| {
+        let mut explore = explore.clone();
+        explore.fit(fit);
+        (explore.in_flight(), explore.checks())
+    };
+    let ((in_flight, checks), (new_in_flight, new_checks)) = (fitted(recorded), fitted(new));
+    if (in_flight, checks) == (new_in_flight, new_checks) {
+        return None;
+    }
+    Some(format!(
+        "this run began with {in_flight} branches in flight and checks after {}, and goes on so; a new one of this length would have \
+         {new_in_flight} and {}",
+        share(checks),
+        share(new_checks)
+    ))
 }
 
 /// A share in parts of a million, in percent.
@@ -193,15 +199,15 @@ pub(super) fn go(
         engine: &header.engine,
         exact: header.exact,
         branches: end.branches,
-        run: progress.run,
+        run: progress.search.run,
         subtrees: outcome.merged.subtrees().len(),
         vtime_ns: outcome.merged.totals().vtime_ns,
         instructions: outcome.merged.totals().cost.instructions,
         merged_cpu_ns: outcome.merged.totals().cost.cpu_ns,
-        cpu_ns: progress.cpu_ns,
+        cpu_ns: progress.search.cpu_ns,
         spent: progress.spent,
         spent_ns: progress.spent.total_ns(),
-        executed: progress.instructions,
+        executed: progress.search.instructions,
         states: outcome.merged.coverage().incidence(Kind::State).observed,
         findings: outcome.merged.findings().len(),
         worth,
@@ -210,7 +216,7 @@ pub(super) fn go(
         quarters: &quarters,
         digest: end.digest.clone(),
         host_seconds,
-        branches_per_min: per_minute(progress.run, host_seconds),
+        branches_per_min: per_minute(progress.search.run, host_seconds),
         run_directory: &folder,
     })?;
     tell_end(ui, setting.launcher.world.clock, &outcome, &end.digest, host_seconds)?;
@@ -315,11 +321,12 @@ fn tell_end(
     host_seconds: f64,
 ) -> anyhow::Result<()> {
     let (totals, progress) = (outcome.merged.totals(), &outcome.progress);
-    let cpu_ns = (progress.cpu_ns as f64).max(1.0);
+    let search = &progress.search;
+    let cpu_ns = (search.cpu_ns as f64).max(1.0);
     let (counted, speed) = match clock {
         Clock::Insn => (
             format!("{:.1} billion instructions", totals.cost.instructions as f64 / 1e9),
-            format!(" ({:.0} MIPS)", progress.instructions as f64 * 1e3 / cpu_ns),
+            format!(" ({:.0} MIPS)", search.instructions as f64 * 1e3 / cpu_ns),
         ),
         Clock::Branch => (
             format!("{:.2} billion conditional branches of code", totals.cost.instructions as f64 / 1e9),
@@ -337,10 +344,10 @@ fn tell_end(
     ))?;
     ui.say(format!(
         "{} branches were run in {:.1} s: {:.0} a minute, {:.2} s of CPU each{speed}",
-        progress.run,
+        search.run,
         host_seconds,
-        per_minute(progress.run, host_seconds),
-        progress.cpu_ns as f64 / 1e9 / (progress.run as f64).max(1.0),
+        per_minute(search.run, host_seconds),
+        search.cpu_ns as f64 / 1e9 / (search.run as f64).max(1.0),
     ))?;
     let spent = progress.spent;
     let share = |(name, ns): (&str, u64)| {
@@ -350,17 +357,23 @@ fn tell_end(
         style::FAINT,
         format!("where the time went: {}", spent.parts().map(share).join(", ")),
     ))?;
-    let quarters = outcome.quarters.quarters();
+    if let Some(quarters) = quarters_told(&outcome.quarters.quarters()) {
+        ui.say(style::paint(style::FAINT, quarters))?;
+    }
+    Ok(ui.say(format!("digest {}", style::paint(style::HEAD, digest)))?)
+}
+
+/// What branches took as it went on, if any were run.
+fn quarters_told(quarters: &[Quarter]) -> Option<String> {
     let list = |of: fn(&Quarter) -> String| quarters.iter().map(of).collect::<Vec<_>>().join(", ");
-    ui.say(style::paint(
-        style::FAINT,
+    let told = || {
         format!(
             "by quarters of the branches: {} s of CPU each; {} of memory",
             list(|quarter| format!("{:.2}", quarter.cpu_ns as f64 / 1e9)),
             list(|quarter| show_bytes(quarter.resident_bytes)),
-        ),
-    ))?;
-    Ok(ui.say(format!("digest {}", style::paint(style::HEAD, digest)))?)
+        )
+    };
+    (!quarters.is_empty()).then(told)
 }
 
 /// Test commands that never succeeded. A longer exploration may get there, so this is no finding.
@@ -420,5 +433,36 @@ impl Onlooker for Teller<'_> {
 
     fn at(&mut self, progress: &Progress) {
         self.bar.at(progress, self.clock.seconds());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fit_is_told_where_the_world_leaves_it_open_and_it_differs() {
+        let (recorded, new) = (Fit { in_flight: 16, checks: 250_000 }, Fit { in_flight: 8, checks: 500_000 });
+        let note = |text: &str, new| {
+            let explore: ExploreConfig = toml::from_str(text).unwrap();
+            note_on_fit(&explore, recorded, new).unwrap_or_default()
+        };
+        assert!(note("", new).contains("began with 16 branches in flight and checks after 25 % of them"));
+        assert!(note("", new).ends_with("would have 8 and 50 % of them"));
+        assert_eq!(note("", recorded), "");
+        assert_eq!(note("in_flight = 16\nchecks = 250000", new), "");
+        // What the world gives is in the run directory, and does not depend on the length.
+        let same = Fit { checks: 250_000, ..new };
+        assert_eq!(note("in_flight = 16", same), "");
+        assert_eq!(note("checks = 250000", Fit { in_flight: 16, ..new }), "");
+        assert!(note("in_flight = 16", new).ends_with("would have 16 and 50 % of them"));
+    }
+
+    #[test]
+    fn quarters_of_nothing_are_not_told() {
+        assert_eq!(quarters_told(&[]), None);
+        let quarter = Quarter { branches: 4, cpu_ns: 250_000_000, resident_bytes: 0 };
+        let told = quarters_told(&[quarter, quarter]).unwrap();
+        assert!(told.starts_with("by quarters of the branches: 0.25, 0.25 s of CPU each; "), "{told}");
     }
 }

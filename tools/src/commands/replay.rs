@@ -174,7 +174,7 @@ fn regression(ui: &Ui, asked: Asked, args: &cli::Replay, interrupt: &Interrupt) 
     }
     let regression = Regression::read(file)?;
     let mut world = common::load(&regression.world_file(file, args.world.as_deref())?)?;
-    world.explore.checks = world.explore.checks.or(regression.checks);
+    regression.apply(&mut world.explore);
     let plan = regression.plan(&world.names(), file)?;
     let engine = Engine::choose(asked, world.clock)?;
     instruments::check(&args.instruments, &world, &engine)?;

@@ -34,6 +34,8 @@ struct Summary<'a> {
     path: String,
     /// Why it ended; only a plan that is `minimal` was tried without each of its faults.
     why: Why,
+    /// The failure of the host or the engine that ended it.
+    failure: Option<String>,
     faults_before: usize,
     faults: usize,
     runs: u64,
@@ -107,6 +109,7 @@ pub(super) fn write(
         kind: "shrunk",
         path: setting.name(&shrunk.route.path),
         why: shrunk.why,
+        failure: shrunk.failed.as_ref().map(ToString::to_string),
         faults_before: shrunk.faults_before,
         faults,
         runs: shrunk.runs,
@@ -125,10 +128,12 @@ pub(super) fn write(
     ))?;
     let cut = match shrunk.why {
         Why::Minimal => None,
-        Why::Budget => Some("its budget was over"),
-        Why::Interrupted => Some("it was interrupted"),
+        Why::Budget => Some("its budget was over".to_owned()),
+        Why::Interrupted => Some("it was interrupted".to_owned()),
+        Why::Failed => Some(shrunk.failed.as_ref().map_or_else(String::new, ToString::to_string)),
     };
     if let Some(cut) = cut {
+        let cut = printable(&cut);
         let line =
             format!("{cut}: this is the best plan so far, and not minimal: fewer or shorter faults may do");
         ui.say(style::paint(style::NOTE, line))?;

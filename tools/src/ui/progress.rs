@@ -91,21 +91,22 @@ impl ExploreBar {
 
     /// It is here, after so many seconds.
     pub fn at(&self, progress: &Progress, seconds: f64) {
+        let search = &progress.search;
         match (self.budget_s, self.branches) {
             (Some(budget_s), _) => {
                 self.bar.set_position((seconds / budget_s.max(1e-9) * BUDGET_STEPS).min(BUDGET_STEPS) as u64)
             }
-            (None, Some(_)) => self.bar.set_position(progress.branches),
+            (None, Some(_)) => self.bar.set_position(search.branches),
             (None, None) => {}
         }
         let (bytes, moments) = progress.moments.map_or((0, 0), |stats| (stats.bytes, stats.present));
         self.bar.set_message(format!(
             "{} branches, {:.0} a minute, {} of vtime, {} states, {} findings, {moments} moments in {}",
-            progress.branches,
-            progress.run as f64 * 60.0 / seconds.max(1e-9),
-            show_duration_ns(progress.vtime_ns),
-            progress.states,
-            progress.findings,
+            search.branches,
+            search.run as f64 * 60.0 / seconds.max(1e-9),
+            show_duration_ns(search.vtime_ns),
+            search.states,
+            search.findings,
             show_bytes(bytes),
         ));
         self.bar.tick();

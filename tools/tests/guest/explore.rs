@@ -11,9 +11,10 @@ use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_session::booted::{self, Wanted as Parts};
 use everett_session::explore::expedition::{self, Limits, Onlooker, Outcome, Progress};
+use everett_session::explore::replay::{Recorded, replay};
 use everett_session::explore::setting::Setting;
 use everett_session::explore::shrink::{Limits as ShrinkLimits, Shrunk, TooEarly, Wanted, Why, shrink};
-use everett_session::explore::traveller::{Aim, Marks, Route, Traveller};
+use everett_session::explore::traveller::{Aim, Failed, Marks, Route, Traveller};
 use everett_session::explore::{marks, regression::Regression};
 use everett_session::identity::Identity;
 use everett_session::launch::Launcher;
@@ -253,6 +254,7 @@ fn regressions_are_files(mut setting: Setting, shrunk: &Shrunk) {
     let Route { path, plan, end } = &shrunk.route;
     assert_eq!((&route.path, &route.plan, &route.end), (path, plan, end));
     assert_eq!(read.world_file(&file, None).unwrap(), folder.path().join("w.toml"));
+    assert_eq!(read.strategy, Some(setting.launcher.world.explore.strategy));
 }
 
 /// A branch that goes on from a moment is the one that never stopped, to the bit, and a leak shows.
@@ -346,6 +348,8 @@ impl Place {
 
 /// Host time between two looks at what a process has written.
 const LOOK_EVERY_NS: u64 = 20_000_000;
+/// Branches that a process which is to be killed may record besides those that are waited for.
+const HELD_LATER: u64 = 5;
 
 /// The commands of a user, killed at some point.
 #[test]
@@ -365,14 +369,16 @@ fn a_killed_exploration_goes_on_as_if_it_had_not_been() {
     let arguments = explore(&killed, "2");
     let records = || Reading::open(Path::new(&killed)).map_or(0, |reading| reading.len());
     for wanted in [3, 14, 25] {
-        let mut child = place.spawn(&refs(&arguments));
-        // However slow the host is: the child ends by itself after 40 branches.
+        // It is killed at some record from this one on, and comes no further than the branch that is held, however slow this is.
+        let held = wanted + HELD_LATER;
+        let hold = ["--hold-from".to_owned(), held.to_string()];
+        let mut child = place.spawn(&refs(&[&arguments[..], &hold].concat()));
         while records() < wanted && child.try_wait().unwrap().is_none() {
             Stopwatch::start().wait_for_ns(LOOK_EVERY_NS, || false);
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!((wanted..40).contains(&records()), "it was killed on its way: {}", records());
+        assert!((wanted..=held).contains(&records()), "it was killed on its way: {}", records());
     }
     let output = place.everett(&refs(&arguments));
     assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
@@ -573,6 +579,26 @@ fn declarations_are_checked_first() {
     let output = place.everett(&["explore", &place.path("world.toml"), "-o", &place.path("run")]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("world.toml"), "{}", shown(&output));
+}
+
+/// A machine whose engine has failed shows nothing of its guest: that it does not show a finding is no result.
+#[test]
+fn a_dead_engine_is_no_result() {
+    let setting = setting(WORLD, EngineOptions { panics: true, ..EngineOptions::default() });
+    let path: Forks = format!("{}.1", setting.root_ns).parse().unwrap();
+    let told = "engine failure, a defect of Everett: panicked with \"a planted panic of CPUID\"";
+    let check = |error: anyhow::Error| {
+        let failed: &Failed = error.downcast_ref().unwrap_or_else(|| panic!("{error:#}"));
+        assert!(["db", "client"].contains(&&*failed.node), "{failed}");
+        assert_eq!(error.to_string(), format!("{}: {told}", failed.node));
+    };
+    let mut traveller = Traveller::new(&setting).unwrap();
+    check(traveller.journey(&Route::along(path.clone()), &mut ()).unwrap_err());
+    assert!(traveller.failure().is_some());
+    check(replay(&setting, &path, &Recorded::default(), &mut ()).unwrap_err());
+    let wanted = Wanted { property: "lost write".to_owned(), signature: None };
+    let limits = ShrinkLimits { workers: 2, host_ns: None, interrupt: &Interrupt::default() };
+    check(shrink(&setting, &path, &wanted, &limits, &mut |_| {}).unwrap_err());
 }
 
 /// A panic of the engine's ends an exploration with its message. The run directory has what was recorded before, and goes on

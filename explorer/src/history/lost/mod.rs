@@ -14,10 +14,12 @@ mod queue;
 mod register;
 mod set;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Serialize;
 
+use super::gist::{Gists, LossKind};
 use super::limits::LOST_MAX;
 use super::model::ModelKind;
 use super::operation::{Operation, Told};
@@ -96,9 +98,9 @@ impl fmt::Display for Lost {
     }
 }
 
-/// What is lost, and how much, in the order of keys.
-pub(super) fn find(history: &History, by_key: &[Vec<&Operation>]) -> (Vec<Lost>, u64) {
-    let mut tally = Tally { history, lost: Vec::new(), count: 0 };
+/// What is lost, in the order of keys.
+pub(super) fn find<'h>(history: &'h History, by_key: &[Vec<&Operation>]) -> Tally<'h> {
+    let mut tally = Tally { history, lost: Vec::new(), count: 0, keys: BTreeSet::new(), gists: Gists::new() };
     for operations in by_key {
         match history.spec.kind() {
             ModelKind::Register | ModelKind::Cas | ModelKind::Kv => register::find(operations, &mut tally),
@@ -107,23 +109,35 @@ pub(super) fn find(history: &History, by_key: &[Vec<&Operation>]) -> (Vec<Lost>,
             ModelKind::Lock => {}
         }
     }
-    (tally.lost, tally.count)
+    tally
 }
 
 /// What was found so far.
-struct Tally<'h> {
+pub(super) struct Tally<'h> {
     history: &'h History,
-    lost: Vec<Lost>,
-    count: u64,
+    /// The first of it, at most [`LOST_MAX`].
+    pub(super) lost: Vec<Lost>,
+    /// How much it is.
+    pub(super) count: u64,
+    /// The numbers of the keys that lost something.
+    pub(super) keys: BTreeSet<u32>,
+    /// One of each cause.
+    pub(super) gists: Gists<Lost>,
 }
 
 impl Tally<'_> {
-    fn add(&mut self, operation: &Operation, loss: impl FnOnce(&History) -> Loss) {
+    fn add(&mut self, kind: LossKind, operation: &Operation, loss: impl Fn(&History) -> Loss) {
         self.count += 1;
+        self.keys.insert(operation.key);
+        let history = self.history;
+        let lost = || Lost {
+            key: history.key(operation.key).map(short),
+            operation: history.told(operation),
+            loss: loss(history),
+        };
+        self.gists.add(kind.cause(history.spec.kind(), operation.call.name()), lost);
         if self.lost.len() < LOST_MAX {
-            let history = self.history;
-            let key = history.key(operation.key).map(short);
-            self.lost.push(Lost { key, operation: history.told(operation), loss: loss(history) });
+            self.lost.push(lost());
         }
     }
 }

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::{Loss, Tally};
+use crate::history::gist::LossKind;
 use crate::history::operation::{Answer, Call, Operation};
 use crate::history::values::{NULL, V};
 
@@ -51,10 +52,15 @@ pub(super) fn find(operations: &[&Operation], tally: &mut Tally<'_>) {
         let enqueued = element.acknowledged + element.unknown;
         if let Some(dequeue) = element.dequeue.filter(|_| element.dequeued > enqueued) {
             let dequeued = element.dequeued;
-            tally.add(dequeue, |_| Loss::Twice { dequeued, enqueued });
+            let kind = if enqueued == 0 { LossKind::NeverIn } else { LossKind::TooOften };
+            tally.add(kind, dequeue, |_| Loss::Twice { dequeued, enqueued });
         }
         if let (Some(enqueue), Some(empty), true) = (element.enqueue, empty, stuck(element) > 0) {
-            tally.add(enqueue, |history| Loss::Stuck { empty: history.told(empty), missing, excused });
+            tally.add(LossKind::Gone, enqueue, |history| Loss::Stuck {
+                empty: history.told(empty),
+                missing,
+                excused,
+            });
         }
     }
 }

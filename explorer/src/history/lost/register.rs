@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::{Loss, Tally};
+use crate::history::gist::LossKind;
 use crate::history::operation::{Answer, Call, Operation};
 use crate::history::values::{NULL, V};
 
@@ -26,7 +27,7 @@ pub(super) fn find(operations: &[&Operation], tally: &mut Tally<'_>) {
             open.insert(v);
         }
         if !current.contains(v) && !open.contains(v) {
-            tally.add(last, |history| Loss::Replaced { read: history.told(read) });
+            tally.add(LossKind::Gone, last, |history| Loss::Replaced { read: history.told(read) });
             return;
         }
     }

@@ -3,18 +3,27 @@
 use super::*;
 
 /// The causes of what is lost, and of what has no order.
-fn causes(kind: ModelKind, text: &str) -> (Option<String>, Option<String>) {
-    let report = report(kind, text);
-    let lost = report.gist_of_losses().map(|gist| gist.cause);
-    (lost, report.gist_of_violations().map(|gist| gist.cause))
+fn causes(kind: ModelKind, text: &str) -> (Vec<String>, Vec<String>) {
+    causes_of(&report(kind, text))
 }
 
+fn causes_of(report: &Report) -> (Vec<String>, Vec<String>) {
+    let losses = report.losses.iter().map(|gist| gist.cause.clone());
+    (losses.collect(), report.causes.iter().map(|gist| gist.cause.clone()).collect())
+}
+
+/// The only cause of all that is lost, where no violation is told beside it.
 fn loss(kind: ModelKind, text: &str) -> String {
-    causes(kind, text).0.unwrap_or_else(|| panic!("nothing is lost: {text}"))
+    let (mut losses, violations) = causes(kind, text);
+    assert_eq!((losses.len(), violations.len()), (1, 0), "{text}");
+    losses.remove(0)
 }
 
+/// The only cause of all that has no order, where nothing is lost.
 fn violation(kind: ModelKind, text: &str) -> String {
-    causes(kind, text).1.unwrap_or_else(|| panic!("it has an order: {text}"))
+    let (losses, mut violations) = causes(kind, text);
+    assert_eq!((losses.len(), violations.len()), (0, 1), "{text}");
+    violations.remove(0)
 }
 
 #[test]
@@ -45,7 +54,7 @@ fn a_loss_is_one_whatever_shows_it() {
 }
 
 #[test]
-fn losses_of_several_kinds_are_told_by_the_same_one() {
+fn losses_of_several_kinds_are_told_each() {
     // One element came twice and another one never: which value has which does not matter.
     for (twice, never) in [("1", "2"), ("2", "1")] {
         let text = format!(
@@ -53,9 +62,16 @@ fn losses_of_several_kinds_are_told_by_the_same_one() {
              9 invoke dequeue\n 9 ok dequeue {twice}\n 9 invoke dequeue\n 9 ok dequeue null"
         );
         let told = report(ModelKind::Queue, &text);
-        let gist = told.gist_of_losses().expect("a loss");
-        assert_eq!(gist.cause, "queue: acknowledged enqueue is gone");
-        assert_eq!(gist.first.operation.what, format!("enqueue of {never}"), "the text is of that cause");
+        assert_eq!(
+            causes_of(&told).0,
+            ["queue: acknowledged enqueue is gone", "queue: dequeue more often than it went in"]
+        );
+        let texts: Vec<&str> = told.losses.iter().map(|gist| &*gist.first.operation.what).collect();
+        assert_eq!(
+            texts,
+            [format!("enqueue of {never}"), format!("dequeue of {twice}")],
+            "each text is of its cause"
+        );
     }
     let taken = "1 invoke enqueue 1\n 1 ok enqueue\n 9 invoke dequeue\n 9 ok dequeue 1\n 9 invoke dequeue\n 9 ok dequeue 1";
     assert_eq!(loss(ModelKind::Queue, taken), "queue: dequeue more often than it went in");
@@ -68,9 +84,10 @@ fn losses_of_several_kinds_are_told_by_the_same_one() {
 #[test]
 fn violations_are_told_apart_by_operation_and_role() {
     let read = |first: &str, second: &str| {
+        // The last write comes after the reads: what they show is no loss.
         let text = format!(
             "1 invoke write {first}\n 1 ok write\n 2 invoke write {second}\n 2 ok write\n 3 invoke read\n 3 ok read {first}\n 3 \
-             invoke read\n 3 ok read {second}"
+             invoke read\n 3 ok read {second}\n 1 invoke write 9\n 1 ok write"
         );
         violation(ModelKind::Register, &text)
     };
@@ -82,7 +99,8 @@ fn violations_are_told_apart_by_operation_and_role() {
         "register: read of what nothing left behind cannot be"
     );
     // With which it began is not from nowhere.
-    let before = "1 invoke write 1\n 1 ok write\n 2 invoke read\n 2 ok read null";
+    let before =
+        "1 invoke write 1\n 1 ok write\n 2 invoke read\n 2 ok read null\n 1 invoke write 2\n 1 ok write";
     assert_eq!(violation(ModelKind::Register, before), "register: read cannot be");
     let two = "1 invoke acquire\n 1 ok acquire\n 2 invoke acquire\n 2 ok acquire";
     assert_eq!(violation(ModelKind::Lock, two), "lock: acquire cannot be");
@@ -90,8 +108,97 @@ fn violations_are_told_apart_by_operation_and_role() {
     let foreign = "1 invoke add 1\n 1 ok add\n 2 invoke read\n 2 ok read [1,8]";
     assert_eq!(
         causes(ModelKind::Set, foreign),
-        (None, Some("set: read of what nothing left behind cannot be".to_owned()))
+        (Vec::new(), vec!["set: read of what nothing left behind cannot be".to_owned()])
     );
+}
+
+/// A history of several keys, of lines `key process type f value`.
+fn keyed(kind: ModelKind, text: &str) -> Vec<Line> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).enumerate();
+    lines
+        .map(|(i, line)| {
+            let (key, line) = line.split_once(' ').unwrap();
+            let mut line = written(line).remove(0);
+            let mut object: serde_json::Value = serde_json::from_str(&line.text).unwrap();
+            object["key"] = key.into();
+            (line.text, line.vtime_ns) = (object.to_string(), i as u64 + 1);
+            assert_ne!(kind, ModelKind::Lock, "a lock has no key here");
+            line
+        })
+        .collect()
+}
+
+const LOST: &str = "lost 1 invoke write 1\nlost 1 ok write\nlost 2 invoke write 2\nlost 2 ok write\nlost 3 invoke read\nlost 3 ok read 1\n";
+const STALE: &str = "stale 1 invoke write 1\nstale 1 ok write\nstale 2 invoke read\nstale 2 ok read null\nstale 2 invoke write 3\nstale 2 ok write\n";
+const FOREIGN: &str =
+    "foreign 1 invoke write 1\nforeign 1 ok write\nforeign 2 invoke cas [7,8]\nforeign 2 ok cas\n";
+
+/// What one key lost hides nothing of others, and neither does one violation; what is lost is no violation besides.
+#[test]
+fn each_cause_is_told() {
+    let told = |text: &str| causes_of(&report_on(Spec::new(ModelKind::Kv), keyed(ModelKind::Kv, text)));
+    let lost = vec!["kv: acknowledged write is gone".to_owned()];
+    let (stale, foreign) =
+        ("kv: read cannot be".to_owned(), "kv: cas of what nothing left behind cannot be".to_owned());
+    assert_eq!(told(LOST), (lost.clone(), Vec::new()));
+    assert_eq!(told(STALE), (Vec::new(), vec![stale.clone()]));
+    assert_eq!(told(FOREIGN), (Vec::new(), vec![foreign.clone()]));
+    let all = (lost, vec![foreign, stale]);
+    for order in [[LOST, STALE, FOREIGN], [FOREIGN, LOST, STALE], [STALE, FOREIGN, LOST]] {
+        assert_eq!(told(&order.concat()), all);
+    }
+    // Twice is one cause, with its number.
+    let twice = LOST.to_owned() + STALE + &LOST.replace("lost", "gone") + &STALE.replace("stale", "old");
+    let report = report_on(Spec::new(ModelKind::Kv), keyed(ModelKind::Kv, &twice));
+    let counts = (report.losses[0].count, report.causes[0].count);
+    assert_eq!((report.losses.len(), report.causes.len(), counts), (1, 1, (2, 2)));
+}
+
+/// What comes after as many losses as are told of is told, too, if it has another cause, and hides no violation.
+#[test]
+fn many_losses_of_one_cause_hide_no_other() {
+    let count = crate::history::limits::LOST_MAX + 5;
+    let enqueue = |i: usize| format!("a 1 invoke enqueue {i}\na 1 ok enqueue\n");
+    let mut text: String = (0..count).map(enqueue).collect();
+    text += "a 9 invoke dequeue\na 9 ok dequeue null\nb 9 invoke dequeue\nb 9 ok dequeue 5\n";
+    text += "c 1 invoke enqueue 1\nc 1 ok enqueue\nc 2 invoke enqueue 2\nc 2 ok enqueue\nc 3 invoke dequeue\nc 3 ok dequeue 2\n";
+    let report = report_on(Spec::new(ModelKind::Queue), keyed(ModelKind::Queue, &text));
+    let lost = ["queue: acknowledged enqueue is gone", "queue: dequeue of what never went in"];
+    assert_eq!(
+        causes_of(&report),
+        (lost.map(str::to_owned).to_vec(), vec!["queue: dequeue cannot be".to_owned()])
+    );
+    assert_eq!(
+        (report.losses[0].count, report.losses[1].count, report.lost.len()),
+        (count as u64, 1, count - 5)
+    );
+    // A key whose losses are only counted has its reason, too.
+    let lost: String = (0..count).map(|key| LOST.replace("lost", &format!("k{key}"))).collect();
+    let report = report_on(Spec::new(ModelKind::Kv), keyed(ModelKind::Kv, &lost));
+    assert_eq!(causes_of(&report), (vec!["kv: acknowledged write is gone".to_owned()], Vec::new()));
+}
+
+/// Where the search did not suffice to find the first operation that cannot be, the one where it got stuck depends on values. Those
+/// that are certain come first; alone, such an operation is told once.
+#[test]
+fn certain_causes_are_told_and_others_only_alone() {
+    let mut keys: String = (0..crate::history::limits::FOLLOWED_MAX)
+        .map(|key| STALE.replace("stale", &format!("k{key}")))
+        .collect();
+    // The read cannot be; an uncertain search gets stuck where it may.
+    keys += FOREIGN;
+    let report = report_on(Spec::new(ModelKind::Kv), keyed(ModelKind::Kv, &keys));
+    assert_eq!(report.violations().filter(|evidence| !evidence.earliest).count(), 1);
+    assert_eq!(causes_of(&report).1, ["kv: read cannot be"]);
+    let mut violations = crate::history::gist::Violations::new();
+    for evidence in report.violations().filter(|evidence| !evidence.earliest) {
+        let mut other = evidence.clone();
+        other.foreign = false;
+        violations.add(ModelKind::Kv, evidence);
+        violations.add(ModelKind::Kv, &other);
+    }
+    let told: Vec<String> = violations.all().into_iter().map(|gist| gist.cause).collect();
+    assert_eq!(told, ["kv: cas cannot be"]);
 }
 
 /// Lines that were cut off at different places have one cause, and so have those of different processes.

@@ -117,7 +117,8 @@ fn damage_is_told_with_file_and_record() {
     let second = &whole[places[1] + HEAD_BYTES..places[2]];
     let damaged = |what: &str| {
         format!(
-            "record 2 is damaged, which no crash explains: {what}; cut to {} bytes, the run can be resumed",
+            "record 2 is damaged, which no crash explains: {what}; cut to {} bytes, and without end.json, the run can \
+             be resumed",
             places[1]
         )
     };

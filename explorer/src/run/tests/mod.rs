@@ -3,8 +3,10 @@
 mod beside;
 mod crash;
 mod explored;
+mod finished;
 mod folders;
 mod headers;
+mod hostile;
 mod known;
 mod power;
 mod records;

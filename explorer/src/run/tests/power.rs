@@ -15,9 +15,10 @@ const SECTOR: usize = 512;
 struct Disk {
     seen: Vec<u8>,
     lasting: Vec<u8>,
-    /// Errors, instead of an effect: of writes after so many bytes, and of syncs.
+    /// Errors, instead of an effect: of writes after so many bytes, of syncs, and of cuts.
     full_at: Option<usize>,
     sync_fails: bool,
+    cut_fails: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -46,7 +47,11 @@ impl Media for Recorder {
     }
 
     fn set_len(&self, length: u64) -> io::Result<()> {
-        self.0.lock().unwrap().seen.resize(length as usize, 0);
+        let mut disk = self.0.lock().unwrap();
+        if disk.cut_fails {
+            return Err(io::Error::other("the disk does not answer"));
+        }
+        disk.seen.resize(length as usize, 0);
         Ok(())
     }
 
@@ -207,6 +212,22 @@ fn what_a_disk_says_first_is_what_is_told() {
     fs::write(branches(run.path()), left).unwrap();
     append(&mut resumed(run.path()), &records);
     assert_eq!(all(run.path()), records);
+}
+
+/// A part of a record that could not be removed is removed before the run ends: behind an end nothing is damaged.
+#[test]
+fn a_run_ends_with_whole_records() {
+    let disk = Recorder::default();
+    let (_folder, mut journal) = on_disk(&disk);
+    append(&mut journal, &row(3));
+    let whole = disk.len().unwrap();
+    disk.0.lock().unwrap().full_at = Some(whole as usize + 100);
+    disk.0.lock().unwrap().cut_fails = true;
+    journal.append(row(4).remove(3)).unwrap_err();
+    assert_eq!(disk.len().unwrap(), whole + 100);
+    disk.0.lock().unwrap().cut_fails = false;
+    journal.finish(&Merged::default().end(Why::Stopped, 0)).unwrap();
+    assert_eq!(disk.len().unwrap(), whole);
 }
 
 #[test]

@@ -1,0 +1,49 @@
+//! The `everett` program within a bench's: processes of their own are needed, and cargo builds a bench alone.
+
+use std::process::{Command, ExitCode};
+
+use clap::Parser;
+use everett_tools::cli::Cli;
+use everett_tools::commands;
+
+/// The option with which a bench's program is `everett`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct AsEverett {
+    /// Be the `everett` program
+    #[arg(long, hide = true, num_args = 1.., allow_hyphen_values = true)]
+    everett: Vec<String>,
+}
+
+impl AsEverett {
+    /// Runs `everett` if that is what this process is for, and returns with what it ends.
+    #[must_use]
+    pub fn run(&self) -> Option<ExitCode> {
+        if self.everett.is_empty() {
+            return None;
+        }
+        let cli = Cli::parse_from(&self.everett);
+        Some(match commands::run(&cli) {
+            Ok(outcome) => outcome.into(),
+            Err(error) => {
+                commands::report_error(&cli, &error);
+                ExitCode::from(2)
+            }
+        })
+    }
+}
+
+/// This program with other arguments.
+#[must_use]
+pub fn this(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap_or_default());
+    command.args(arguments);
+    command
+}
+
+/// This program as `everett` with these arguments.
+#[must_use]
+pub fn everett(arguments: &[&str]) -> Command {
+    let mut command = this(&["--everett", "everett"]);
+    command.args(arguments);
+    command
+}

@@ -1,0 +1,91 @@
+//! Runs that have ended: all of their records last, so no crash explains that one is damaged or gone.
+
+use super::crash::places;
+use super::*;
+
+/// A run that has ended with its first `merged` branches, with the records of others behind them.
+fn ended(records: &[Record], merged: u64) -> TempDir {
+    let run = written(records);
+    let end = Reading::open(run.path()).unwrap().merged(merged).unwrap().end(Why::Branches, 1);
+    assert_eq!(end.branches, merged);
+    resumed(run.path()).finish(&end).unwrap();
+    run
+}
+
+/// What reading, reading with all that is known, and resuming say of a run.
+fn said(run: &File) -> [Result<u64, String>; 3] {
+    [
+        Reading::open(run).map(|reading| reading.len()),
+        Reading::open_merged(run).map(|(_, merged)| merged.branches()),
+        Journal::resume(run, &header()).map(|journal| journal.len()),
+    ]
+    .map(|result| result.map_err(|error| told(&error, run)))
+}
+
+/// Whichever record is damaged, and wherever the file is cut: an error with its place, and nothing is changed. What it says helps.
+#[test]
+fn damage_in_a_finished_run_is_an_error() {
+    let records = row(40);
+    let run = ended(&records, 40);
+    let whole = fs::read(branches(run.path())).unwrap();
+    let end = fs::read(run.path().join(folder::END)).unwrap();
+    let places = places(&whole);
+    for record in [1, 2, 20, 40] {
+        let (begin, next) = (places[record - 1], places[record]);
+        let mut flipped = whole.clone();
+        flipped[begin + 40] ^= 1;
+        let sum = "its checksum is not that of its bytes";
+        let gone = "it is not there, and the run ended with more records";
+        for (bytes, damage) in [
+            (flipped, sum),
+            (whole[..next - 1].to_vec(), "the file ends within it"),
+            (whole[..begin].to_vec(), gone),
+        ] {
+            fs::write(branches(run.path()), &bytes).unwrap();
+            let expected = format!(
+                "branches.bin: record {record} is damaged, which no crash explains: {damage}; cut to {begin} bytes, and without \
+                 end.json, the run can be resumed"
+            );
+            assert_eq!(said(run.path()), [(); 3].map(|()| Err(expected.clone())), "{record}");
+            assert!(fs::read(branches(run.path())).unwrap() == bytes, "nothing is cut off");
+            assert!(fs::read(run.path().join(folder::END)).unwrap() == end);
+        }
+        fs::write(branches(run.path()), &whole[..begin]).unwrap();
+        fs::remove_file(run.path().join(folder::END)).unwrap();
+        let mut journal = resumed(run.path());
+        assert_eq!((journal.len(), journal.cut()), (record as u64 - 1, None));
+        append(&mut journal, &records);
+        drop(journal);
+        assert_eq!(all(run.path()), records);
+        fs::write(branches(run.path()), &whole).unwrap();
+        fs::write(run.path().join(folder::END), &end).unwrap();
+    }
+    assert_eq!(said(run.path()).map(Result::unwrap), [40; 3]);
+}
+
+/// Results come in another order than choices, and some of them after the last that counted.
+#[test]
+fn records_behind_those_that_counted() {
+    let mut records = row(6);
+    records.swap(2, 3);
+    let run = ended(&records, 3);
+    let whole = fs::read(branches(run.path())).unwrap();
+    let places = places(&whole);
+    let cut = |record: usize| fs::write(branches(run.path()), &whole[..places[record - 1] + 40]).unwrap();
+    // Choice 2 is the fourth: without it there are three records, of which two counted.
+    cut(4);
+    assert!(
+        said(run.path()).iter().all(|said| said.as_ref().is_err_and(|error| error.contains("record 4 ")))
+    );
+    // Those who look may have seen the end just before another process went on, so they look at what counted.
+    cut(6);
+    let [read, merged, resumed] = said(run.path());
+    assert_eq!((read, merged), (Ok(5), Ok(3)));
+    assert!(resumed.unwrap_err().contains("record 6 is damaged"));
+    // An end that no run can have.
+    fs::write(branches(run.path()), &whole).unwrap();
+    let end = fs::read_to_string(run.path().join(folder::END)).unwrap();
+    let end = end.replace("\"branches\": 3", &format!("\"branches\": {}", u64::MAX));
+    fs::write(run.path().join(folder::END), end).unwrap();
+    assert!(said(run.path()).iter().all(Result::is_err));
+}

@@ -1,0 +1,182 @@
+//! Run directories that somebody made to do harm: memory and time are bounded, and nothing outside of the folder is touched.
+
+use std::io;
+use std::os::unix::fs::symlink;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+use crate::coverage::Numbers;
+use crate::coverage::limits::STATE_BYTES_MAX;
+use crate::run::frame;
+use crate::run::media::{Media, Source};
+use crate::run::scan::Scan;
+use crate::run::stored;
+use crate::run::words::{Told, Word};
+
+/// A file that repeats some bytes, of which only so many can be read.
+#[derive(Debug)]
+struct Metered {
+    bytes: Vec<u8>,
+    length: u64,
+    left: AtomicU64,
+}
+
+impl Media for Metered {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let most = bytes.len().min((self.length - offset) as usize);
+        let enough =
+            self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(most as u64));
+        enough.map_err(|_| io::Error::other("too much was read"))?;
+        let from = offset as usize % self.bytes.len();
+        let (mut to, mut part) = (&mut bytes[..most], &self.bytes[from..]);
+        while !to.is_empty() {
+            let next = to.len().min(part.len());
+            to[..next].copy_from_slice(&part[..next]);
+            (to, part) = (&mut to[next..], &self.bytes);
+        }
+        Ok(most)
+    }
+
+    fn write_all_at(&self, _: &[u8], _: u64) -> io::Result<()> {
+        unreachable!("a scan only reads")
+    }
+
+    fn set_len(&self, _: u64) -> io::Result<()> {
+        unreachable!("a scan only reads")
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        unreachable!("a scan only reads")
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.length)
+    }
+}
+
+/// What a scan says of a file of `length` bytes that repeats `bytes`, of which it can read `most`.
+fn scanned(bytes: &[u8], length: u64, most: u64) -> String {
+    let file = Metered { bytes: bytes.repeat(1 << 16), length, left: AtomicU64::new(most) };
+    let source = Source { file: Arc::new(file), path: "branches.bin".into() };
+    match Scan::new(source, length).next() {
+        Ok(Ok(frame)) => format!("record {}", frame.number),
+        Ok(Err(tail)) => format!("{} records in {} bytes", tail.records, tail.bytes),
+        Err(error) => told(&error, File::new("RUN")),
+    }
+}
+
+/// Places that look like records, and damage that is longer than what a crash leaves.
+#[test]
+fn the_search_behind_damage_is_bounded() {
+    let damaged =
+        |said: &str| said.starts_with("branches.bin: record 1 is damaged, which no crash explains: it");
+    let most = 2 * limits::SEARCH_BYTES_MAX;
+    let magic = scanned(&frame::MAGIC, 1 << 20, most);
+    assert!(damaged(&magic), "{magic}");
+    // Nothing is searched where there is too much.
+    let long = scanned(&[7], limits::SEARCH_BYTES_MAX + 1, 4 << 20);
+    assert!(damaged(&long), "{long}");
+    let short = scanned(&[7], 1 << 20, most);
+    assert_eq!(short, format!("0 records in {} bytes", 1 << 20));
+}
+
+/// A file with a record of these points, which says nothing else than the first of a row does.
+fn with_points(told: Vec<Told>, numbers: Option<Numbers>) -> Vec<u8> {
+    let record = &row(1)[0];
+    let mut brief = Brief::new(record.clone(), &Dictionary::default()).unwrap();
+    brief.numbers = numbers.unwrap_or(brief.numbers);
+    frame::encode(0, 1, 0, &stored::encode(record, &brief, told).unwrap()).unwrap()
+}
+
+/// A text is copied into each point that names it by its number.
+#[test]
+fn texts_of_points_are_bounded() {
+    let run = written(&[]);
+    let read = |file: Vec<u8>| {
+        fs::write(branches(run.path()), file).unwrap();
+        Reading::open_merged(run.path()).map(drop).map_err(|error| told(&error, run.path()))
+    };
+    let told_point = |bytes: usize| vec![Told::State(Word::New("x".repeat(bytes)))];
+    assert_eq!(read(with_points(told_point(STATE_BYTES_MAX), None)), Ok(()));
+    let error = read(with_points(told_point(STATE_BYTES_MAX + 1), None)).unwrap_err();
+    let long = "record 1 is damaged, which no crash explains: it tells a text of a point that is longer than 1024 bytes";
+    assert!(error.contains(long), "{error}");
+    // Those without a number have their texts with them.
+    let unnumbered = |bytes: usize| {
+        let point = state(&"x".repeat(bytes));
+        Some(Numbers::of_unnumbered(point))
+    };
+    assert_eq!(read(with_points(Vec::new(), unnumbered(STATE_BYTES_MAX))), Ok(()));
+    let error = read(with_points(Vec::new(), unnumbered(STATE_BYTES_MAX + 1))).unwrap_err();
+    assert!(error.contains(long), "{error}");
+    // Nor is one written.
+    let record =
+        Record { delta: delta(&[(state(&"x".repeat(STATE_BYTES_MAX + 1)), 1)]), ..row(1)[0].clone() };
+    fs::write(branches(run.path()), "").unwrap();
+    let error = told(&resumed(run.path()).append(record).unwrap_err(), run.path());
+    assert!(error.starts_with("the record of choice 0 cannot be written: a text of point "), "{error}");
+    assert!(error.ends_with(" is longer than 1024 bytes"), "{error}");
+}
+
+/// What is remembered of a hit is as long as what is written of one.
+#[test]
+fn names_of_findings_are_bounded() {
+    let long = "x".repeat(limits::SIGNATURE_BYTES_MAX * 4);
+    let records = row(2).into_iter().map(|record| Record { hits: vec![hit(&long, &long, 1)], ..record });
+    let records: Vec<Record> = records.collect();
+    let mut brief = Brief::new(records[0].clone(), &Dictionary::default()).unwrap();
+    brief.record.hits.clone_from(&records[0].hits);
+    let told = vec![Told::State(Word::New("s0".to_owned()))];
+    let text = stored::encode(&records[0], &brief, told).unwrap();
+    let run = written(&[]);
+    fs::write(branches(run.path()), frame::encode(0, 1, 0, &text).unwrap()).unwrap();
+    let mut journal = resumed(run.path());
+    journal.append(records[1].clone()).unwrap();
+    let second = Reading::open(run.path()).unwrap().get(1).unwrap().unwrap();
+    assert_eq!(second.hits[0].evidence, Evidence::default(), "the first hit is known under its bounded name");
+}
+
+/// Links lead out of the folder, and waiting for a FIFO's other end takes forever.
+#[test]
+fn files_of_a_run_are_regular_ones() {
+    let outside = tempdir().unwrap();
+    let precious = outside.path().join("precious");
+    fs::write(&precious, "precious").unwrap();
+    let fifo = outside.path().join("fifo");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    // With another end, so that an open that waits for one does not wait.
+    let _end = fs::File::options().read(true).write(true).open(&fifo).unwrap();
+    for (name, other, what) in [
+        (folder::BRANCHES, &precious, "this is a symbolic link, and a regular file is needed"),
+        ("lock", &precious, "this is a symbolic link, and a regular file is needed"),
+        (folder::FINDINGS, &outside.path().to_owned(), "this is not a folder, and a folder is needed"),
+    ] {
+        for is_run in [true, false] {
+            let run = written(&row(2));
+            let place = run.path().join(name);
+            if place.is_dir() { fs::remove_dir(&place) } else { fs::remove_file(&place) }.unwrap();
+            symlink(other, &place).unwrap();
+            if !is_run {
+                fs::remove_file(run.path().join(folder::HEADER)).unwrap();
+                fs::write(branches(run.path()), "").ok().filter(|()| name != folder::BRANCHES);
+                fs::write(&precious, "precious").unwrap();
+            }
+            let opened = match is_run {
+                true => Journal::resume(run.path(), &header()),
+                false => Journal::create(run.path(), &header()),
+            };
+            assert_eq!(told(&opened.unwrap_err(), run.path()), format!("cannot open {name}: {what}"));
+            assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+        }
+    }
+    for name in [folder::BRANCHES, "lock"] {
+        let run = written(&row(2));
+        let place = run.path().join(name);
+        fs::remove_file(&place).unwrap();
+        fs::hard_link(&fifo, &place).unwrap();
+        let error = told(&Journal::resume(run.path(), &header()).unwrap_err(), run.path());
+        assert_eq!(error, format!("cannot open {name}: this is a FIFO, and a regular file is needed"));
+    }
+}
