@@ -486,7 +486,7 @@ impl FromStr for Id {
 #[derive(Debug, Args)]
 pub struct Demo {
     /// The seed
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = 3)]
     pub seed: u64,
     /// Where the run directory is made; a temporary folder without it
     #[arg(short, long, value_name = "RUN")]

@@ -2,10 +2,11 @@
 
 /// Contexts of blake3's key derivation, one for each step from a seed to a stream.
 pub(super) mod context {
-    pub(in crate::streams) const SEED: &str = "everett 2 lineage of a seed";
-    pub(in crate::streams) const CHILD: &str = "everett 2 lineage of a child";
-    pub(in crate::streams) const OWNER: &str = "everett 2 key of an owner";
-    pub(in crate::streams) const PURPOSE: &str = "everett 2 key of a purpose";
+    pub(in crate::streams) const SEED: &str = "everett 3 lineage of a seed";
+    pub(in crate::streams) const BOOT: &str = "everett 3 lineage of a boot";
+    pub(in crate::streams) const CHILD: &str = "everett 3 lineage of a child";
+    pub(in crate::streams) const OWNER: &str = "everett 3 key of an owner";
+    pub(in crate::streams) const PURPOSE: &str = "everett 3 key of a purpose";
 }
 
 /// Derives a key from parts. Each part is preceded by its length, so no two lists of parts have one encoding.

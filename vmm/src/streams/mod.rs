@@ -4,7 +4,8 @@
 //!
 //! A stream's key is derived in steps, each in a domain of its own, with every part preceded by its length:
 //! seed -> lineage -> lineage of a child, for each fork -> key of an owner -> key of a purpose. So no name of a node can be
-//! mistaken for another owner, nor an owner for a purpose.
+//! mistaken for another owner, nor an owner for a purpose. Boots have a domain beside that of timelines: a boot and the timeline
+//! that begins behind it draw different values even if both seeds are the same number.
 //!
 //! A position is the key *and* the word position; both are state. Nothing under `vmm` draws from anywhere else.
 
@@ -24,7 +25,8 @@ use encode::{Encoder, context};
 pub use owner::{Owner, OwnerKind};
 pub use purpose::{LinkDraw, Purpose};
 
-/// The root of all keys of a timeline: a function of its seed and of the forks behind it.
+/// The root of all keys of a timeline, a function of its seed and of the forks behind it; or that of a boot, a function of the
+/// boot seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lineage([u8; 32]);
 
@@ -32,7 +34,17 @@ impl Lineage {
     /// The lineage of a timeline without forks.
     #[must_use]
     pub fn new(seed: u64) -> Lineage {
-        let mut encoder = Encoder::new(context::SEED);
+        Lineage::of_seed(context::SEED, seed)
+    }
+
+    /// The lineage of what happens from power-on to *ready*, at the first start and after a loss of power.
+    #[must_use]
+    pub fn boot(seed: u64) -> Lineage {
+        Lineage::of_seed(context::BOOT, seed)
+    }
+
+    fn of_seed(context: &str, seed: u64) -> Lineage {
+        let mut encoder = Encoder::new(context);
         encoder.part(&seed.to_le_bytes());
         Lineage(encoder.key())
     }

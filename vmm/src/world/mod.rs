@@ -146,7 +146,7 @@ pub enum WorldStop {
 
 impl<E: Engine> World<E> {
     /// A world of machines that have just been switched on, at vtime 0, with a card each in the wire's first ports, in this
-    /// order. Ports that `wire` has already come after them, for [`World::plug`]. `seed` is the wire's.
+    /// order. Ports that `wire` has already come after them, for [`World::plug`]. `seed` is the boot seed.
     ///
     /// # Errors
     /// The wire cannot be.
