@@ -1,4 +1,4 @@
-//! What a timeline is a function of, as one name: `e2:<identity>:<seed>/<path>` (`docs/design/exactness.md`).
+//! Identity: everything that a timeline is a function of, as one name: `e3:<identity>:<seed>/<path>` (`docs/design/exactness.md`).
 
 use std::fmt;
 use std::path::Path;
@@ -8,9 +8,9 @@ use everett_explorer::search::strategy::StrategyKind;
 use crate::world_file::{Workload, World};
 
 /// The machine version: CPU model, devices, ACPI tables, agent protocol, order of events.
-pub const MACHINE_VERSION: &str = "everett-2";
+pub const MACHINE_VERSION: &str = "everett-3";
 /// The same, as names of timelines begin.
-const PREFIX: &str = "e2";
+const PREFIX: &str = "e3";
 
 /// Something was made by a machine of another version: the same seed is another timeline now.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -144,7 +144,7 @@ mod tests {
         }
         assert_eq!(
             check_timeline(file, "e1:0:0/").unwrap_err().to_string(),
-            "r.json is of machine version everett-1, and this Everett's is everett-2: make it again, or use an Everett of \
+            "r.json is of machine version everett-1, and this Everett's is everett-3: make it again, or use an Everett of \
              that version"
         );
     }
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(plain, boot_seed(0));
         assert_ne!(plain, boot_seed(1));
         assert_ne!(plain, of("service = [\"x\"]", "i"));
-        assert!(plain.path(7).starts_with("e2:") && plain.path(7).ends_with(":7/"));
+        assert!(plain.path(7).starts_with("e3:") && plain.path(7).ends_with(":7/"));
     }
 
     #[test]

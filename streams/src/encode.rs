@@ -2,10 +2,11 @@
 
 /// Contexts of blake3's key derivation, one for each step from a seed to a stream.
 pub(super) mod context {
-    pub(crate) const SEED: &str = "everett 2 lineage of a seed";
-    pub(crate) const CHILD: &str = "everett 2 lineage of a child";
-    pub(crate) const OWNER: &str = "everett 2 key of an owner";
-    pub(crate) const PURPOSE: &str = "everett 2 key of a purpose";
+    pub(crate) const SEED: &str = "everett 3 lineage of a seed";
+    pub(crate) const BOOT: &str = "everett 3 lineage of a boot";
+    pub(crate) const CHILD: &str = "everett 3 lineage of a child";
+    pub(crate) const OWNER: &str = "everett 3 key of an owner";
+    pub(crate) const PURPOSE: &str = "everett 3 key of a purpose";
 }
 
 /// Derives a key from a list of parts. Each part is preceded by its length, so no two lists have the same encoding.

@@ -8,7 +8,8 @@
 //!
 //! A stream's key is derived in steps: seed -> lineage -> lineage of a child, for each fork -> key of an owner -> key
 //! of a purpose. Each step has its own domain, and every part is preceded by its length. Therefore no node name can
-//! be mistaken for another owner, and no owner for a purpose.
+//! be mistaken for another owner, and no owner for a purpose. Boots have a domain of their own: a boot and the timeline
+//! that begins after it draw different values even if both seeds are the same number.
 //!
 //! A stream's position is its key *and* its word position; both are state. Everything that decides a guest's
 //! computation draws from these streams only.
@@ -27,7 +28,8 @@ use encode::{Encoder, context};
 pub use owner::{Owner, OwnerKind};
 pub use purpose::{LinkDraw, Purpose};
 
-/// Root of all keys of a timeline: a function of its seed and of the forks that led to it.
+/// Root of all keys of a timeline: a function of its seed and of the forks that led to it; or root of a boot, a function of the
+/// boot seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lineage([u8; 32]);
 
@@ -35,7 +37,17 @@ impl Lineage {
     /// Returns the lineage of a timeline without forks.
     #[must_use]
     pub fn new(seed: u64) -> Lineage {
-        let mut encoder = Encoder::new(context::SEED);
+        Lineage::of_seed(context::SEED, seed)
+    }
+
+    /// The lineage of what happens from power-on to *ready*, at the first start and after a loss of power.
+    #[must_use]
+    pub fn boot(seed: u64) -> Lineage {
+        Lineage::of_seed(context::BOOT, seed)
+    }
+
+    fn of_seed(context: &str, seed: u64) -> Lineage {
+        let mut encoder = Encoder::new(context);
         encoder.part(&seed.to_le_bytes());
         Lineage(encoder.key())
     }

@@ -30,7 +30,7 @@ fn purposes_do_not_move_each_other() {
     }
 }
 
-/// Power loss, reset and bit rot of one disk, and the same faults of another disk or node, draw from different
+/// Power loss, reset and bit rot of one disk, and the same faults of another disk or node, draw from nine different
 /// streams.
 #[test]
 fn what_is_done_to_disks_is_drawn_for_each_kind_node_and_disk() {
@@ -88,11 +88,24 @@ fn identifiers_are_unique() {
 }
 
 #[test]
+fn a_timeline_draws_other_values_than_a_boot_of_the_same_seed() {
+    for seed in [0, 1, u64::MAX] {
+        for owner in [Owner::Node("a")].into_iter().chain(OWNERS) {
+            for purpose in Purpose::each() {
+                let [boot, timeline] = [Lineage::boot(seed), Lineage::new(seed)]
+                    .map(|lineage| draw(&mut Streams::new(&lineage, owner), purpose));
+                assert_ne!(boot, timeline, "seed {seed}, {owner:?} {purpose:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn seeds_forks_and_owners_differ() {
     let mut seen = BTreeSet::new();
     let root = Lineage::new(1);
     let children = [root.child(5, 1), root.child(5, 2), root.child(1, 5), root.child(5, 1).child(5, 1)];
-    for lineage in [root, Lineage::new(2)].into_iter().chain(children) {
+    for lineage in [root, Lineage::new(2), Lineage::boot(1), Lineage::boot(2)].into_iter().chain(children) {
         for owner in [Owner::Node("a"), Owner::Node("b")].into_iter().chain(OWNERS) {
             assert!(seen.insert(draw(&mut Streams::new(&lineage, owner), Purpose::Entropy)));
         }
@@ -112,19 +125,20 @@ fn a_position_survives_storage() {
     }
 }
 
-/// Pins the derivation of every owner and purpose, and the stored form of purposes. A change here changes every trail
-/// and requires a new machine version.
+/// Pins the derivation of both roots, every owner and every purpose, and the stored form of purposes. A change here changes every
+/// trail and requires a new machine version.
 #[test]
 fn the_derivation_is_pinned() {
-    let lineage = Lineage::new(42).child(7, 3);
     let mut hasher = blake3::Hasher::new();
-    for owner in [Owner::Node("node")].into_iter().chain(OWNERS) {
-        let mut streams = Streams::new(&lineage, owner);
-        for purpose in Purpose::each() {
-            hasher.update(&draw(&mut streams, purpose));
+    for lineage in [Lineage::new(42).child(7, 3), Lineage::boot(42)] {
+        for owner in [Owner::Node("node")].into_iter().chain(OWNERS) {
+            let mut streams = Streams::new(&lineage, owner);
+            for purpose in Purpose::each() {
+                hasher.update(&draw(&mut streams, purpose));
+            }
+            hasher.update(&postcard::to_stdvec(&streams).unwrap());
         }
-        hasher.update(&postcard::to_stdvec(&streams).unwrap());
     }
     assert_eq!(&hasher.finalize().to_hex()[..16], PINNED);
 }
-const PINNED: &str = "a0faf68dc4c1715a";
+const PINNED: &str = "b1244f2ee646c6a3";

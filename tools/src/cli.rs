@@ -517,7 +517,7 @@ impl FromStr for Id {
 #[derive(Debug, Args)]
 pub struct Demo {
     /// The seed
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = 3)]
     pub seed: u64,
     /// Run directory [default: a temporary folder]
     #[arg(short, long, value_name = "RUN")]

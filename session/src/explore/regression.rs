@@ -294,7 +294,7 @@ mod tests {
         Regression {
             schema_version: 1,
             world: "w.toml".into(),
-            timeline: "e2:0:0/".to_owned(),
+            timeline: "e3:0:0/".to_owned(),
             trail: String::new(),
             seed: 0,
             path: Path::default(),

@@ -338,7 +338,7 @@ mod tests {
         let shelf = Shelf::new(cache.path(), &identity, &identity);
         let why = |name: &str| format!("{:#}", shelf.header(name).unwrap_err());
         let (older, none) = (why("a"), why("b"));
-        assert!(older.contains("a.moment is of machine version everett-1, and this Everett's is everett-2"));
+        assert!(older.contains("a.moment is of machine version everett-1, and this Everett's is everett-3"));
         assert_eq!(older.lines().count(), 1);
         assert!(none.contains("there is no moment \"b\""), "{none}");
 

@@ -360,7 +360,7 @@ impl Timeline {
             Restart::Warm => faults.restarts.warm(node).and_then(|point| {
                 conversation.check_restart(&point.conversation).map_err(|error| error.to_string())?;
                 machine.restore(&point.machine).map_err(|error| error.to_string())?;
-                machine.restart_streams(&Lineage::new(seed));
+                machine.restart_streams(&Lineage::boot(seed));
                 machine.shift_clock(now / NS_PER_S);
                 Ok(Some(&point.conversation))
             }),

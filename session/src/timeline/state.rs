@@ -109,7 +109,7 @@ impl Default for Course {
             command: None,
             faults: None,
             commands: None,
-            host: Streams::new(&Lineage::new(0), Owner::Host),
+            host: Streams::new(&Lineage::boot(0), Owner::Host),
         }
     }
 }

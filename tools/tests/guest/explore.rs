@@ -621,7 +621,7 @@ fn an_engine_that_panics_leaves_the_run_directory_as_it_was() {
     assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
     let text = String::from_utf8_lossy(&output.stderr);
     let told = "engine failure, a defect of Everett: panicked with \"a planted panic of CPUID\"";
-    assert!(text.lines().any(|line| line.starts_with("everett: e2:") && line.contains(told)), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("everett: e3:") && line.contains(told)), "{text}");
     assert!(records().starts_with(&before), "what was there is there");
 
     let ended = explore(&whole, "12", &[]).status.code();

@@ -24,7 +24,8 @@ pub struct MachineConfig {
     pub clock: ClockMode,
     /// Instructions a second of vtime.
     pub cpu_hz: u64,
-    /// The world's seed.
+    /// The boot seed. All that is drawn for the machine follows [`Lineage::boot`](everett_streams::Lineage::boot) of it until
+    /// streams restart.
     pub seed: u64,
     /// What the real-time clock shows at vtime 0, in seconds since 1970.
     pub epoch_unix_s: i64,

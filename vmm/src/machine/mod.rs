@@ -119,7 +119,7 @@ impl State {
         let state = State {
             clock: Clock::new(config.clock, config.cpu_hz)?,
             events: EventQueue::default(),
-            streams: Streams::new(&Lineage::new(config.seed), Owner::Node(&config.name)),
+            streams: Streams::new(&Lineage::boot(config.seed), Owner::Node(&config.name)),
             interrupts: Interrupts::default(),
             uart: Uart::default(),
             rtc: Rtc::new(config.epoch_unix_s),

@@ -112,7 +112,7 @@ impl PartialEq for Wire {
 impl Eq for Wire {}
 
 impl Wire {
-    /// Creates a wire on which nothing has happened. All ports have power.
+    /// Creates a wire on which nothing has happened. All ports have power. `seed` is the boot seed.
     ///
     /// # Errors
     /// Returns an error if the configuration is invalid.
@@ -121,7 +121,7 @@ impl Wire {
         let flight = Flight::new(topology.directions());
         let state = State {
             topology,
-            streams: Streams::new(&Lineage::new(seed), Owner::Wire),
+            streams: Streams::new(&Lineage::boot(seed), Owner::Wire),
             last: (0, 0),
             now: 0,
             next_frame: 0,

@@ -147,7 +147,7 @@ pub enum WorldStop {
 impl<E: Engine> World<E> {
     /// Creates a world at vtime 0 of machines that have just been switched on.
     /// Their cards are in the wire's first ports, in this order. The ports that `wire` already has come after them, for
-    /// [`World::plug`]. `seed` is the wire's.
+    /// [`World::plug`]. `seed` is the boot seed.
     ///
     /// # Errors
     /// Returns an error if the wire's configuration is invalid.

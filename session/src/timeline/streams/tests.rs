@@ -7,11 +7,14 @@ use everett_explorer::search::Fork;
 use everett_streams::Purpose;
 use everett_vmm::MachineConfig;
 use everett_vmm::boot::small_kernel;
+use everett_vmm::engine::any::AnyEngine;
+use everett_vmm::layout::GENERATION_ID;
 use everett_vmm::machine::CardConfig;
 use everett_vmm::virtio::net::Wire;
 use everett_vmm::wire::WireConfig;
 use everett_vmm::wire::endpoint::EndpointConfig;
-use everett_vmm::world::World;
+use everett_vmm::world::{Node, World};
+use vm_memory::{Bytes, GuestAddress};
 
 use super::super::commands::tests::commands;
 use super::super::faults::Progress;
@@ -20,8 +23,8 @@ use crate::agent_script::{HostCheck, Plan, host_port};
 use crate::conversation::tests::plan;
 use crate::machines::EngineOptions;
 
-/// Two guests that halt for ever, with faults, test commands, and a port for the host.
-fn timeline(seed: u64) -> Timeline {
+/// Two guests that halt for ever, and a port for the host, before anything has been executed.
+fn booting() -> Timeline {
     let folder = tempfile::tempdir().unwrap();
     let kernel = folder.path().join("kernel");
     std::fs::write(&kernel, small_kernel(&[0xfb, 0xf4, 0xeb, 0xfc], 0)).unwrap();
@@ -34,7 +37,12 @@ fn timeline(seed: u64) -> Timeline {
     let wire = WireConfig { ports: vec![host_port()], ..WireConfig::default() };
     let world = World::new(vec![machine("a", 1), machine("faults", 2)], wire, 0).unwrap();
     let plans = ["a", "faults"].map(|node| Plan { node: node.to_owned(), ..plan() });
-    let mut timeline = Timeline::new(world, plans.into(), Vec::new());
+    Timeline::new(world, plans.into(), Vec::new())
+}
+
+/// A timeline that has just begun, with faults and test commands.
+fn timeline(seed: u64) -> Timeline {
+    let mut timeline = booting();
     timeline.begin_here(seed).unwrap();
     let lineage = timeline.lineage();
     timeline.course.faults = Some(Progress::new(&lineage, [0; 32]));
@@ -69,6 +77,16 @@ fn next(timeline: &mut Timeline) -> BTreeMap<String, u64> {
     values
 }
 
+/// The VM generation IDs that the guests find in memory.
+fn generations(timeline: &Timeline) -> Vec<[u8; 16]> {
+    let read = |node: &Node<AnyEngine>| {
+        let mut id = [0; 16];
+        node.machine().ram().memory().read_slice(&mut id, GuestAddress(GENERATION_ID)).unwrap();
+        id
+    };
+    timeline.world.nodes().iter().map(read).collect()
+}
+
 fn forked(seed: u64, child: u64) -> Timeline {
     let mut timeline = timeline(seed);
     timeline.branch(Fork { vtime_ns: 5, child });
@@ -87,6 +105,32 @@ fn every_purpose_draws_other_values_after_a_fork() {
     let all: BTreeSet<u64> = values.iter().flat_map(BTreeMap::values).copied().collect();
     assert_eq!(all.len(), 5 * values[0].len(), "no two purposes share a value either");
     assert_eq!(next(&mut forked(1, 2)), values[3], "a child is the same each time");
+}
+
+/// The boot seed and the seed are both 0 by default. The guests' kernels ignore a generation ID that is the one they have.
+#[test]
+fn nothing_is_drawn_again_where_a_timeline_begins_under_the_boot_seed() {
+    let mut timeline = booting();
+    let streams = |timeline: &mut Timeline| {
+        let nodes: Vec<Streams> =
+            timeline.world.nodes().iter().map(|node| node.machine().streams().clone()).collect();
+        nodes.into_iter().chain([timeline.world.wire().streams().clone()]).collect::<Vec<Streams>>()
+    };
+    let (boot, of_boot) = (streams(&mut timeline), generations(&timeline));
+    timeline.begin_here(0).unwrap();
+    for (owner, (boot, begun)) in boot.into_iter().zip(streams(&mut timeline)).enumerate() {
+        for purpose in Purpose::each() {
+            // The first word of both: some of it was drawn already.
+            let first = |streams: &Streams| {
+                let mut streams = streams.clone();
+                streams.get(purpose).set_word_pos(0);
+                streams.next_u64(purpose)
+            };
+            assert_ne!(first(&boot), first(&begun), "owner {owner}, {purpose:?}");
+        }
+    }
+    let begun = generations(&timeline);
+    assert_eq!(BTreeSet::from_iter(of_boot.iter().chain(&begun)).len(), 4, "{of_boot:x?} {begun:x?}");
 }
 
 #[test]
