@@ -55,7 +55,7 @@ pub enum Error {
     /// The archive is too long in total, including headers.
     #[error("the archive unpacks to more than {most} bytes")]
     Stream {
-        /// The bound.
+        /// The bound in bytes.
         most: u64,
     },
     /// The files' contents are too long in total.

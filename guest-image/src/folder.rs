@@ -43,9 +43,9 @@ pub fn read(folder: &Path, tree: &mut Tree) -> Result<(), Error> {
 struct Reader<'a> {
     root: &'a Path,
     tree: &'a mut Tree,
-    /// Files with several names, by device and inode: their first path in the tree.
+    /// First path in the tree of each file with several names, by device and inode.
     links: BTreeMap<(u64, u64), Vec<u8>>,
-    /// Of all files so far.
+    /// Length of all files so far, in bytes.
     bytes: u64,
 }
 

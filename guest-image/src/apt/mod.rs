@@ -35,17 +35,17 @@ pub enum Error {
     /// The suite has no package of this name.
     #[error("there is no package {package} in {suite}")]
     Unknown {
-        /// The package.
+        /// Name of the package.
         package: String,
-        /// The suite.
+        /// Name of the suite.
         suite: String,
     },
     /// The package exists only for another architecture.
     #[error("the package {package} is for {architecture}, and machines are {ARCHITECTURE}")]
     Architecture {
-        /// The package.
+        /// Name of the package.
         package: String,
-        /// Its architecture.
+        /// Architecture of the package.
         architecture: String,
     },
     /// The mirror no longer has the version.
@@ -54,47 +54,47 @@ pub enum Error {
          snapshot that has it"
     )]
     Gone {
-        /// The package.
+        /// Name of the package.
         package: String,
-        /// The version that the lock names.
+        /// Version in the lock.
         version: String,
-        /// The suite.
+        /// Name of the suite.
         suite: String,
     },
     /// The mirror cannot be reached.
     #[error("cannot reach the package mirror: {reason}")]
     Network {
-        /// What apt says.
+        /// Message of apt.
         reason: String,
     },
     /// The package lists could not be updated.
     #[error("the package lists of {suite} cannot be updated: {reason}")]
     Lists {
-        /// The suite.
+        /// Name of the suite.
         suite: String,
-        /// What apt says.
+        /// Message of apt.
         reason: String,
     },
     /// No disk space is left for packages.
     #[error("no space left in {path}")]
     NoSpace {
-        /// The folder.
+        /// Folder on the full disk.
         path: String,
     },
     /// Any other error of apt.
     #[error("apt-get {action}: {reason}")]
     Apt {
-        /// What it was doing.
+        /// Action that apt performed, for example `install`.
         action: &'static str,
-        /// What it says.
+        /// Message of apt.
         reason: String,
     },
     /// A file in the state folder cannot be read or written.
     #[error("cannot use {path}: {source}")]
     File {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause of the failure.
         source: io::Error,
     },
 }

@@ -17,7 +17,6 @@ const SOURCES_BYTES_MAX: u64 = 1 << 20;
 /// A source of packages (sources.list(5)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// Address.
     pub uri: String,
     /// Suites at that address.
     pub suites: Vec<String>,

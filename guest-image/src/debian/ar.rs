@@ -45,7 +45,7 @@ pub fn members(file: &mut (impl Read + Seek)) -> io::Result<Vec<Member>> {
         let offset = position + HEADER_BYTES as u64;
         let after = offset.checked_add(bytes).filter(|&after| after <= end);
         let after = after.ok_or_else(|| broken("it is cut off"))?;
-        // GNU's ar ends names with a slash, dpkg's does not.
+        // GNU's ar ends names with a slash; dpkg's does not.
         let name = text(&header[..16]).trim_end_matches('/').to_owned();
         members.push(Member { name, offset, bytes });
         if members.len() > MEMBERS_MAX {
