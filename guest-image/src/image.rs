@@ -124,9 +124,9 @@ pub enum Error {
     /// The root filesystem's archive cannot be read.
     #[error("cannot read the root filesystem {path}: {source}")]
     RootArchive {
-        /// The archive.
+        /// Path of the archive.
         path: String,
-        /// Why.
+        /// Cause of the failure.
         source: archive::Error,
     },
     /// The root filesystem's archive is not a regular file, or is too long.

@@ -78,7 +78,11 @@ fn check(port: &OwnedFd, reader: &mut File) {
 fn programs_get_the_history_port_as_descriptor_3() {
     let open = || File::open("/dev/null").unwrap();
     let taken = open();
-    assert_eq!(taken.as_raw_fd(), HISTORY_FD, "this test needs the number, and somebody has it");
+    assert_eq!(
+        taken.as_raw_fd(),
+        HISTORY_FD,
+        "this test needs descriptor {HISTORY_FD}, but it is open already"
+    );
     let (reader, port) = pipe().unwrap();
     let (mut reader, port) = (File::from(OwnedFd::from(reader)), OwnedFd::from(port));
 
@@ -92,7 +96,7 @@ fn programs_get_the_history_port_as_descriptor_3() {
     let port = rustix::io::fcntl_dupfd_cloexec(&port, HISTORY_FD).unwrap();
     assert_eq!(port.as_raw_fd(), HISTORY_FD);
     check(&port, &mut reader);
-    // Nothing of it is left open here: the next descriptor is the first free one.
+    // No copy of the port is left open here: the next descriptor gets the first free number.
     drop(port);
     assert_eq!(open().as_raw_fd(), HISTORY_FD);
 }

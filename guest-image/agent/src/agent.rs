@@ -180,8 +180,7 @@ impl Agent {
     fn read_control(&mut self) -> Result<(), Failure> {
         let mut buffer = [0u8; READ_BYTES];
         match rustix::io::read(&self.ports.control, &mut buffer) {
-            // The host's end is closed. The descriptor stays readable, so it is left out of poll for a while to avoid
-            // spinning.
+            // The host's end is closed. The descriptor stays readable; a pause in polling it avoids spinning.
             Ok(0) => self.hangup_until_ns = Some(now_ns() + ms(HANGUP_PAUSE_MS)),
             Ok(length) => self.splitter.push(&buffer[..length]),
             Err(Errno::INTR | Errno::AGAIN) => {}

@@ -21,6 +21,7 @@ pub(crate) struct Running {
 }
 
 impl Agent {
+    /// Starts a command. Its request is answered when it exits ([`Self::command_exited`]).
     pub(crate) fn start_command(&mut self, id: u64, exec: &Exec) -> Result<(), Failure> {
         if self.commands.contains_key(&id) {
             return Err(Failure::new(format!("the number {id} is taken by a command that still runs")));

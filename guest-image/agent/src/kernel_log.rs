@@ -16,8 +16,7 @@ const LINES_MAX: usize = 4;
 /// Most bytes of a reported line.
 const LINE_BYTES_MAX: usize = 256;
 
-/// Returns the last warnings and errors in the kernel's log that name `device`, as the end of a sentence; empty if there
-/// are none.
+/// Returns the last warnings and errors in the kernel's log that name `device`, as the end of a sentence, or "".
 pub(crate) fn about(device: &str) -> String {
     let Ok(log) = open("/dev/kmsg", OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
     else {

@@ -49,8 +49,7 @@ mod users;
 mod virtio;
 
 fn main() {
-    // Every failure of the agent powers the machine off. If PID 1 exited, the kernel would panic with a less useful
-    // message.
+    // Every failure of the agent powers the machine off. If PID 1 exited, the kernel would panic and tell less.
     let failure = match run() {
         Ok(never) => match never {},
         Err(failure) => failure,

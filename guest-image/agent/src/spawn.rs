@@ -57,9 +57,8 @@ pub(crate) fn start(program: &Program<'_>) -> Result<Started, Failure> {
     command.current_dir(program.cwd.unwrap_or("/"));
     let pipe = |wanted: bool| if wanted { Stdio::piped() } else { Stdio::null() };
     command.stdin(pipe(program.stdin)).stdout(pipe(program.output)).stderr(pipe(program.output));
-    // Takes the first free number from the child's on. So from here on HISTORY_FD is taken, by this or another descriptor
-    // of the agent, and none of the pipes that `spawn` opens gets it; the child still needs one of those when it
-    // overwrites the number.
+    // Takes the first free number from HISTORY_FD on. So that number is now taken, by this or another descriptor, and no
+    // pipe that `spawn` opens gets it. The child overwrites the number while it still needs one of these pipes.
     let history = program.history.map(|port| rustix::io::fcntl_dupfd_cloexec(port, HISTORY_FD)).transpose();
     let history = history.context(|| format!("give {name} the history port"))?;
     prepare_child(&mut command, identity, history.as_ref().map(|port| port.as_raw_fd()));
@@ -89,9 +88,9 @@ fn prepare_child(command: &mut Command, identity: Option<Identity>, history: Opt
         // SAFETY: a system call without pointers.
         check(unsafe { libc::setsid() })?;
         if let Some(history) = history {
-            // The copy that dup2 makes stays open across exec. If the numbers are equal, dup2 does nothing, so FD_CLOEXEC
-            // is cleared. SAFETY: system calls without pointers. In the child, they close the agent's descriptor of that
-            // number, which the child does not need.
+            // dup2's copy stays open across exec. For equal numbers dup2 does nothing, so FD_CLOEXEC is cleared instead.
+            // SAFETY: system calls without pointers. In the child, they close the agent's descriptor of that number,
+            // which the child does not need.
             unsafe {
                 if history == HISTORY_FD {
                     check(libc::fcntl(history, libc::F_SETFD, 0))?;
@@ -102,8 +101,8 @@ fn prepare_child(command: &mut Command, identity: Option<Identity>, history: Opt
         }
         if let Some(identity) = &identity {
             let groups = identity.groups.as_slice();
-            // SAFETY: pointer and length are those of one slice; the other system calls have no pointers. Groups first:
-            // they can no longer be changed once the user is not root.
+            // SAFETY: pointer and length are those of one slice; the other system calls have no pointers.
+            // Groups first: they can no longer be changed once the user is not root.
             unsafe {
                 check(libc::setgroups(groups.len(), groups.as_ptr()))?;
                 check(libc::setgid(identity.gid))?;

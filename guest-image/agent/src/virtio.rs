@@ -55,8 +55,7 @@ pub(crate) struct Device {
     pub(crate) kind: Kind,
     /// True if the device is bound to a driver.
     pub(crate) bound: bool,
-    /// True if the kernel has a driver for it. A device without one is ignored; a later step that needs it reports the
-    /// failure.
+    /// True if the kernel has a driver for it. A device without one is ignored; a step that needs it fails later.
     drivable: bool,
 }
 

@@ -51,7 +51,7 @@ pub enum Error {
     },
     /// The needed modules are too long in total.
     #[error(
-        "with the module {module} those of the kernel {release} that are needed have more than {CLOSURE_BYTES_MAX} bytes"
+        "the needed modules of the kernel {release}, up to {module}, have more than {CLOSURE_BYTES_MAX} bytes"
     )]
     TooLong {
         /// Release of the kernel.
@@ -61,7 +61,7 @@ pub enum Error {
     },
     /// A chain of dependencies is too long.
     #[error(
-        "the module {module} of the kernel {release} is at the end of more than {CHAIN_MAX} that depend on one another"
+        "the module {module} of the kernel {release} is needed through a chain of more than {CHAIN_MAX} dependencies"
     )]
     TooDeep {
         /// Release of the kernel.
@@ -365,7 +365,7 @@ mod tests {
         let closure = |count: usize| available.closure(names[..count].iter().map(String::as_str));
         assert_eq!(closure(5).unwrap().len(), 5);
         let expected = format!(
-            "with the module m5 those of the kernel 6.1 that are needed have more than {CLOSURE_BYTES_MAX} bytes"
+            "the needed modules of the kernel 6.1, up to m5, have more than {CLOSURE_BYTES_MAX} bytes"
         );
         assert_eq!(closure(7).unwrap_err().to_string(), expected);
     }
@@ -385,7 +385,7 @@ mod tests {
         for length in [CHAIN_MAX + 1, 200_000] {
             let error = chain(length).unwrap_err().to_string();
             let expected = format!(
-                "the module m{CHAIN_MAX} of the kernel 6.1 is at the end of more than {CHAIN_MAX} that depend on one another"
+                "the module m{CHAIN_MAX} of the kernel 6.1 is needed through a chain of more than {CHAIN_MAX} dependencies"
             );
             assert_eq!(error, expected);
         }

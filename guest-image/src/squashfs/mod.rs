@@ -49,12 +49,12 @@ pub enum Error {
     /// The content of a file cannot be read.
     #[error("cannot read the content of {path}: {source}")]
     Read {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause of the failure.
         source: io::Error,
     },
-    /// The tree has more than the format can hold.
+    /// The tree exceeds a bound of the format.
     #[error("the tree has too many {0} for SquashFS")]
     TooMany(&'static str),
     /// An extended attribute is in a namespace that the format does not support.

@@ -1,7 +1,6 @@
 //! Validation of requests and messages beyond their types: bounds, and text that may go into paths, names and arguments.
 //!
-//! Both ends validate. The sender does so to report the error to its caller; the receiver does so because it does not
-//! trust the sender.
+//! Both ends validate: the sender to report the error to its caller, the receiver because it does not trust the sender.
 
 use crate::limits::{
     ARGUMENTS_MAX, ENTROPY_BYTES_MAX, ENTROPY_BYTES_MIN, INTERVAL_MS_MAX, LIST_ITEMS_MAX, LISTED_BYTES_MAX,

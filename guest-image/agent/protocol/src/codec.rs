@@ -213,8 +213,7 @@ impl LineSplitter {
     /// Continues from the saved state of another splitter of the same port.
     ///
     /// # Errors
-    /// Returns an error if no splitter of this port can have this state; the [`check::Error`] in it, or
-    /// [`Error::TooLong`], gives the reason.
+    /// Returns [`Error::TooLong`] or [`Error::Invalid`] if no splitter of this port can have this state.
     pub fn restore(&mut self, partial: PartialLine) -> Result<(), Error> {
         let PartialLine { bytes, skipping } = partial;
         let refuse = |problem: &str| {

@@ -20,7 +20,8 @@ pub const HISTORY_LINE_BYTES_MAX: usize = 1 << 20;
 /// Most names in one [`crate::Reply::Names`].
 pub const LISTED_NAMES_MAX: usize = 4096;
 
-/// Most bytes of all names in one [`crate::Reply::Names`] together. They fit the control port however JSON escapes them.
+/// Most bytes of all names in one [`crate::Reply::Names`] together. Names of this total length fit the control port
+/// however JSON escapes them.
 pub const LISTED_BYTES_MAX: usize = CONTROL_LINE_BYTES_MAX / 8;
 
 /// Most bytes of file content in one [`crate::PutFile`]; a longer file is sent in pieces.

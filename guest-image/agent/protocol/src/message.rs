@@ -36,7 +36,7 @@ pub enum Message {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
-    /// [`crate::VERSION`] of the agent.
+    /// Protocol version of the agent, its [`crate::VERSION`].
     pub version: u32,
     /// The kernel's release, as printed by `uname -r`.
     pub release: String,
