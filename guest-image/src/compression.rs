@@ -15,6 +15,7 @@ pub enum Format {
     Lz4Legacy,
     /// Zstandard frames.
     Zstd,
+    /// The bzip2 format.
     Bzip2,
 }
 

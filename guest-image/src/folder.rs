@@ -16,6 +16,7 @@ use crate::tree::{self, Attributes, CONTENT_BYTES_MAX, Content, Kind, OnFolder, 
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}: {source}", path.display())]
 pub struct Error {
+    /// Path of the file or folder on the host.
     pub path: PathBuf,
     /// Cause of the failure.
     pub source: io::Error,

@@ -27,7 +27,9 @@ pub struct ImageSpec {
     pub suite: String,
     /// The only mirror to use, which may be a snapshot; if absent, the host's mirrors, or else Debian's.
     pub mirror: Option<String>,
+    /// Origin of the kernel.
     pub kernel: KernelSource,
+    /// Origin of the root filesystem.
     pub root: RootSource,
     /// Kernel modules to load besides the machine's own.
     pub modules: Vec<String>,

@@ -64,7 +64,9 @@ pub enum Error {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Locked {
+    /// Name of the package.
     pub name: String,
+    /// Version of the package.
     pub version: String,
     /// SHA-256 of the package's file, in hexadecimal.
     pub sha256: String,
@@ -83,6 +85,7 @@ impl Locked {
 #[serde(deny_unknown_fields)]
 pub struct Lock {
     version: u32,
+    /// Debian suite of the packages.
     pub suite: String,
     /// Packages that the world requested. If it requests others, packages are resolved again, preferring the locked
     /// versions.

@@ -170,7 +170,7 @@ impl Agent {
             .collect())
     }
 
-    /// Time of the earliest timer (`CLOCK_MONOTONIC`, ns).
+    /// Returns the time of the earliest timer (`CLOCK_MONOTONIC`, ns).
     fn wake_ns(&self) -> Option<u64> {
         let services = self.services.values().filter_map(Watched::wake_ns);
         let commands = self.commands.values().filter_map(|command| command.deadline_ns);

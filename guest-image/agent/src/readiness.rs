@@ -107,7 +107,7 @@ impl Probe {
         Probe { readiness, deadline_ns, attempt, patience_ns, patience_ns_max }
     }
 
-    /// Time of the next timer (`CLOCK_MONOTONIC`, ns).
+    /// Returns the time of the next timer (`CLOCK_MONOTONIC`, ns).
     pub(crate) fn wake_ns(&self) -> u64 {
         match &self.attempt {
             Attempt::Pause { until_ns } => self.deadline_ns.min(*until_ns),

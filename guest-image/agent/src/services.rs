@@ -32,7 +32,7 @@ pub(crate) enum State {
 }
 
 impl Watched {
-    /// Time of the next timer (`CLOCK_MONOTONIC`, ns).
+    /// Returns the time of the next timer (`CLOCK_MONOTONIC`, ns).
     pub(crate) fn wake_ns(&self) -> Option<u64> {
         match &self.state {
             State::Starting(probe) => Some(probe.wake_ns()),

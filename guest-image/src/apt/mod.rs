@@ -102,7 +102,9 @@ pub enum Error {
 /// A package in one version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Exact {
+    /// Name of the package.
     pub name: String,
+    /// Version in Debian's form (deb-version(7)), with its epoch.
     pub version: String,
 }
 

@@ -17,6 +17,7 @@ const SOURCES_BYTES_MAX: u64 = 1 << 20;
 /// A source of packages (sources.list(5)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
+    /// Base address of the archive.
     pub uri: String,
     /// Suites at that address.
     pub suites: Vec<String>,
@@ -29,6 +30,7 @@ pub struct Source {
 pub struct Sources {
     /// Name of the suite, for example `bookworm`.
     pub suite: String,
+    /// Sources of the suite, its updates and its security updates.
     pub sources: Vec<Source>,
     /// apt's settings for proxies, certificates and dates.
     pub transport: Vec<(String, String)>,

@@ -17,7 +17,9 @@ const CONTROL_BYTES_MAX: u64 = 64 << 20;
 #[derive(Debug)]
 pub struct Package {
     path: PathBuf,
+    /// Name of the package.
     pub name: String,
+    /// Fields of the file `control`.
     pub control: Control,
     /// Other control files (scripts, `md5sums`, `conffiles`, `triggers`...): name, mode, content.
     pub files: Vec<(String, u32, Vec<u8>)>,

@@ -16,6 +16,7 @@ const NEW: &str = ".dpkg-new";
 /// A package whose files are in the tree.
 #[derive(Debug)]
 pub struct Unpacked<'a> {
+    /// The unpacked package.
     pub package: &'a Package,
     /// Absolute paths of its files, in order, as dpkg lists them.
     pub paths: Vec<String>,

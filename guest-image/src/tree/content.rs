@@ -13,6 +13,7 @@ pub enum Content {
     Bytes(Arc<[u8]>),
     /// A part of an open file.
     Span {
+        /// The open file.
         file: Arc<File>,
         /// Offset of the part in the file.
         offset: u64,
