@@ -78,7 +78,7 @@ pub enum Error {
     /// No disk space is left for packages.
     #[error("no space left in {path}")]
     NoSpace {
-        /// Folder on the full disk.
+        /// Path on the full disk.
         path: String,
     },
     /// Any other error of apt.

@@ -30,7 +30,7 @@ pub struct Source {
 pub struct Sources {
     /// Name of the suite, for example `bookworm`.
     pub suite: String,
-    /// Sources of the suite, its updates and its security updates.
+    /// Archives with packages of the suite.
     pub sources: Vec<Source>,
     /// apt's settings for proxies, certificates and dates.
     pub transport: Vec<(String, String)>,

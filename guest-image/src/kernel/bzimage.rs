@@ -1,5 +1,5 @@
 //! The kernel image format of the x86 boot protocol (Linux, Documentation/arch/x86/boot.rst). It consists of a real-mode
-//! setup and the kernel's own decompressor, which contains the compressed `vmlinux` at an offset from the header.
+//! setup and the kernel's own decompressor, which contains the compressed `vmlinux` at the offset that the header gives.
 
 use super::{KERNEL_BYTES_MAX, elf};
 use crate::compression::Format;
