@@ -1,8 +1,8 @@
 //! Builds the guest's agent, which `src/agent.rs` includes.
 //!
-//! The agent is a program for another machine: static, small, without a single machine path of this host in it, so
-//! that equal sources make equal images. Hence a nested cargo, with a lock file, profile and target directory of its
-//! own, and none of the settings that this build was called with.
+//! The agent runs on another machine. It is static, small and contains no path of this host, so that equal sources make
+//! equal images. It is therefore built by a nested cargo with its own lock file, profile and target directory, and
+//! without the settings of the outer build.
 
 use std::env;
 use std::error::Error;
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("cargo::rerun-if-changed=build.rs");
 
-    // Tests of `src/apt` need the host's, and are ignored without it.
+    // Tests of `src/apt` need the host's apt; without it they are ignored.
     println!("cargo::rustc-check-cfg=cfg(has_apt)");
     let is_there = |program: &str| Command::new(program).arg("--version").output().is_ok();
     if is_there("apt-get") && (is_there("gpgv") || is_there("sqv")) {
@@ -37,8 +37,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     cargo.arg("--manifest-path").arg(agent.join("Cargo.toml"));
     cargo.arg("--target-dir").arg(&target_folder);
     for (name, _) in env::vars() {
-        // What cargo set for this package, and what was set for the host's build (flags, wrappers, profiles), is
-        // not for the guest's. What says where cargo finds its registry and its network is.
+        // Removes variables that cargo set for this package, and settings of the host's build (flags, wrappers,
+        // profiles). Keeps those for cargo's registry and network.
         let of_this_build = ["CARGO_PKG_", "CARGO_CFG_", "CARGO_FEATURE_", "CARGO_BUILD_", "CARGO_PROFILE_"];
         let wrapper = name == "RUSTC_WRAPPER" || name == "RUSTC_WORKSPACE_WRAPPER";
         if of_this_build.iter().any(|prefix| name.starts_with(prefix))
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for name in [
         "CARGO_TARGET_DIR",
         "CARGO_MAKEFLAGS",
-        // Incremental compilation divides code into other units, and gives other bytes.
+        // Incremental compilation splits code into different units, which changes the bytes.
         "CARGO_INCREMENTAL",
         "TARGET",
         "OUT_DIR",
@@ -77,7 +77,7 @@ fn flags(here: &Path) -> Result<Vec<String>, Box<dyn Error>> {
         vec![String::from("-Ctarget-feature=+crt-static"), String::from("-Crelocation-model=static")];
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo")));
-    // Panics name their source file: paths of this machine become fixed ones.
+    // Panic messages contain source paths; paths of this host are replaced by fixed ones.
     for (from, to) in [(home, "cargo"), (Some(here.to_path_buf()), "guest-image")] {
         if let Some(from) = from {
             flags.push(format!("--remap-path-prefix={}={to}", from.display()));

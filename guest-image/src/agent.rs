@@ -1,6 +1,6 @@
 //! The agent's binary.
 
-/// The guest's PID 1: a static x86-64 ELF, built from `guest-image/agent` by the build script.
+/// The guest's PID 1: a static x86-64 ELF that the build script builds from `guest-image/agent`.
 pub const AGENT: &[u8] = include_bytes!(env!("EVERETT_AGENT"));
 
 #[cfg(test)]

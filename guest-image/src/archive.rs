@@ -1,4 +1,4 @@
-//! Tar archives into trees: packages' data, root filesystems, and what a guest packed.
+//! Unpacking of tar archives into trees: packages' data, root filesystems, and a guest's packed changes.
 
 mod entries;
 mod records;
@@ -15,110 +15,112 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use tar::{Entry, EntryType};
 
-/// What begins the records of sparse files in PAX archives, which the `tar` crate takes for their contents.
+/// Key prefix of PAX records of sparse files. The `tar` crate takes the data of a sparse file in PAX format for its
+/// content.
 const PAX_SPARSE: &[u8] = b"GNU.sparse.";
 
-/// What begins the records of extended attributes.
+/// Key prefix of PAX records of extended attributes.
 const PAX_ATTRIBUTE: &[u8] = b"SCHILY.xattr.";
 
-/// Most bytes of the target of a link: Linux's `PATH_MAX` without the zero at the end.
+/// Most bytes of a link's target: Linux's `PATH_MAX` minus the final zero.
 pub const TARGET_BYTES_MAX: usize = 4095;
 
-/// Most bytes of the name of an extended attribute: Linux's `XATTR_NAME_MAX`.
+/// Most bytes of an extended attribute's name: Linux's `XATTR_NAME_MAX`.
 pub const ATTRIBUTE_NAME_BYTES_MAX: usize = 255;
 
-/// Most bytes of the names of a file's extended attributes, and of the value of one: Linux's `XATTR_LIST_MAX` and
+/// Most bytes of all names of a file's extended attributes, and of one value: Linux's `XATTR_LIST_MAX` and
 /// `XATTR_SIZE_MAX`.
 pub const ATTRIBUTES_BYTES_MAX: usize = 64 << 10;
 
-/// Why an archive cannot be put into a tree.
+/// Reason why an archive cannot be unpacked into a tree.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It cannot be read, or is damaged.
+    /// The archive is damaged or cannot be read.
     #[error("the archive is damaged or cannot be read: {0}")]
     Read(#[from] io::Error),
-    /// The content of an entry cannot be taken.
+    /// The content or the header of an entry cannot be used.
     #[error("{path}: {source}")]
     Entry {
-        /// The entry.
+        /// Path of the entry.
         path: String,
-        /// Why.
+        /// Cause of the failure.
         source: io::Error,
     },
     /// An entry does not fit the tree.
     #[error(transparent)]
     Tree(#[from] tree::Error),
-    /// It has too many entries.
+    /// The archive has too many entries.
     #[error("the archive has more than {ENTRIES_MAX} entries")]
     TooMany,
-    /// All of it, headers included, is too long.
+    /// The archive is too long in total, including headers.
     #[error("the archive unpacks to more than {most} bytes")]
     Stream {
-        /// The bound.
+        /// The bound in bytes.
         most: u64,
     },
-    /// The contents of its files are too long together.
+    /// The files' contents are too long in total.
     #[error("{path}: with this file the archive has more than {most} bytes, holes included")]
     TooLong {
-        /// The first entry that is too much.
+        /// Path of the entry that exceeds the bound.
         path: String,
-        /// The bound.
+        /// The bound in bytes.
         most: u64,
     },
-    /// An entry has too many records.
+    /// The headers and records of an entry are too long.
     #[error("the names and attributes of an entry have more than {RECORDS_BYTES_MAX} bytes")]
     Records,
     /// The PAX records of an entry are damaged.
     #[error("{path}: its PAX records are damaged")]
     Pax {
-        /// The entry.
+        /// Path of the entry.
         path: String,
     },
-    /// Sparse files are in too many pieces.
+    /// The maps of sparse files are too long.
     #[error("{path}: a map of sparse files of more than {most} bytes; pack them without --sparse")]
     SparseMap {
-        /// The first entry that is too much.
+        /// Path of the entry that exceeds the bound.
         path: String,
-        /// The bound, on the map of this file or on those of all.
+        /// The bound in bytes, on the map of this file or on all maps together.
         most: u64,
     },
-    /// A sparse file in a format that is not read.
+    /// A sparse file is in an unsupported format.
     #[error("{path}: a sparse file in PAX format; pack it with tar --format=gnu, or without --sparse")]
     PaxSparse {
-        /// The entry.
+        /// Path of the entry.
         path: String,
     },
 }
 
-/// Where the contents of files go.
+/// Destination of file contents.
 pub enum Store<'a> {
-    /// They are copied: the archive is packed, or goes away.
+    /// Contents are copied to the spool. For archives that are compressed or temporary.
     Spool(&'a mut Spool),
-    /// They stay in this file, which the archive is. Sparse files, which are there in pieces, are copied.
+    /// Contents stay in this file, which is the archive itself. Sparse files are stored there in pieces, so they are
+    /// copied.
     InPlace(Arc<File>, &'a mut Spool),
 }
 
-/// How entries are put into the tree.
+/// Rules by which entries are put into the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// As dpkg unpacks a package: folders that exist keep their attributes.
+    /// As dpkg unpacks a package: existing folders keep their attributes.
     Package,
-    /// As tar unpacks: what comes later wins.
+    /// As tar unpacks: later entries replace earlier ones.
     Plain,
-    /// As the upper part of an overlay, which it was: device 0/0 removes, opaque folders hide, and anything may
-    /// replace anything (Linux, Documentation/filesystems/overlayfs.rst).
+    /// As the upper folder of an overlay: device 0/0 removes an entry, an opaque folder hides its former content, and any
+    /// kind may replace any other (Linux, Documentation/filesystems/overlayfs.rst).
     Overlay,
 }
 
-/// The attribute of an opaque folder.
+/// Extended attribute of an opaque folder.
 const OPAQUE: &[u8] = b"trusted.overlay.opaque";
 
-/// Puts the entries of an archive into a tree, and gives their paths in order, as the archive has them.
+/// Unpacks the entries of an archive into a tree. Returns their original paths in the order of the archive.
 ///
-/// `rename` may change the path of an entry, or leave the entry out.
+/// `rename` may change the path of an entry, or return `None` to leave the entry out.
 ///
 /// # Errors
-/// The archive cannot be read, or an entry does not fit.
+/// Returns an error if the archive cannot be read, exceeds a bound, or has an entry that does not fit the tree.
 pub fn unpack(
     archive: impl Read,
     tree: &mut Tree,
@@ -197,7 +199,7 @@ fn put<R: Read>(
             Kind::BlockDevice(major, minor)
         }
         EntryType::Fifo => Kind::Fifo,
-        // Labels of volumes and the like are no files.
+        // Volume labels and the like are not files.
         _ => return Ok(()),
     };
     Ok(tree.put(path, attributes, kind)?)
@@ -266,7 +268,7 @@ fn attributes<R: Read>(entry: &Entry<'_, R>, records: &Records) -> Result<Attrib
         if value.len() > ATTRIBUTES_BYTES_MAX {
             return Err(too_long("an extended attribute", ATTRIBUTES_BYTES_MAX));
         }
-        // Each ends with a zero in Linux's list.
+        // In Linux's list, each name ends with a zero.
         names_bytes += name.len() + 1;
         if names_bytes > ATTRIBUTES_BYTES_MAX {
             return Err(too_long("a list of extended attributes", ATTRIBUTES_BYTES_MAX));

@@ -1,9 +1,9 @@
-//! The cache: files by the digest of all that they were made from.
+//! The cache: files keyed by a digest of everything from which they were made.
 //!
-//! An entry is a file and a record beside it with the file's length and BLAKE3. An entry is used only if both agree;
-//! one that was cut off, altered or half-written is made again. Files are written under a temporary name, flushed to
-//! the disk and renamed, so that a crash leaves either nothing or all of it, and several processes may build at once.
-//! [`usage`] notes who uses what, so that the rest can be removed.
+//! An entry is a file and a record beside it with the file's length and BLAKE3. An entry is used only if both match; a
+//! truncated, altered or half-written entry is made again. Files are written under a temporary name, flushed to the disk
+//! and renamed. So a crash leaves either no file or a complete one, and several processes may build at once. [`usage`]
+//! notes which worlds use which items, so that the others can be removed.
 
 pub mod usage;
 
@@ -13,27 +13,27 @@ use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// Overrides where the cache is.
+/// Environment variable with the path of the cache.
 pub const VARIABLE: &str = "EVERETT_CACHE";
 
-/// Why the cache cannot be used.
+/// Reason why the cache cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no place for a cache.
+    /// No location for the cache is known.
     #[error("there is no place for a cache: set {VARIABLE}, XDG_CACHE_HOME or HOME")]
     NoPlace,
     /// The disk is full.
     #[error("no space left in {path}")]
     NoSpace {
-        /// The folder.
+        /// Path on the full disk.
         path: String,
     },
     /// A file cannot be read or written.
     #[error("cannot use the cache at {path}: {source}")]
     File {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause of the failure.
         source: io::Error,
     },
 }
@@ -49,18 +49,18 @@ impl Error {
     }
 }
 
-/// What an entry was made from, as a digest. Everything that could change the entry's bytes goes in.
+/// Key of an entry: a digest of everything that can change the entry's bytes.
 #[derive(Debug, Clone)]
 pub struct Key(blake3::Hasher);
 
 impl Key {
-    /// A key for entries of one kind, in one version of what makes them.
+    /// Starts a key for one kind of entry. `kind` includes the version of the code that makes it.
     #[must_use]
     pub fn new(kind: &str) -> Self {
         Key(blake3::Hasher::new()).with(kind)
     }
 
-    /// Adds an input. Its length goes in as well, so that inputs cannot run into one another.
+    /// Adds an input. Its length is hashed as well, so that adjacent inputs cannot run together.
     #[must_use]
     pub fn with(mut self, input: impl AsRef<[u8]>) -> Self {
         let input = input.as_ref();
@@ -74,14 +74,14 @@ impl Key {
     }
 }
 
-/// A file of the cache that is what it should be.
+/// An intact file of the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Where it is. It must not be written.
+    /// Path of the file, which must not be written.
     pub path: PathBuf,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub bytes: u64,
-    /// BLAKE3 of its content, in hexadecimal.
+    /// BLAKE3 of the content, in hexadecimal.
     pub blake3: String,
 }
 
@@ -92,17 +92,18 @@ struct Record {
     blake3: String,
 }
 
-/// A folder of entries.
+/// A cache: a folder of entries, packages and temporary files.
 #[derive(Debug, Clone)]
 pub struct Cache {
     folder: PathBuf,
 }
 
 impl Cache {
-    /// The cache in this folder, which is made if need be. One that this process may not write is used as it is.
+    /// Opens the cache in this folder, which is created if necessary. A cache that this process may not write is used
+    /// read-only.
     ///
     /// # Errors
-    /// The folder cannot be made.
+    /// Returns an error if the folder cannot be created.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         for part in ["entries", "packages", "temporary", "apt", "uses"] {
             let path = folder.join(part);
@@ -111,15 +112,15 @@ impl Cache {
                 result => result.map_err(|source| Error::of(&path, source))?,
             }
         }
-        // Absolute, because commands run elsewhere are given its paths.
+        // Absolute, because its paths are given to commands that run in other folders.
         let folder = folder.canonicalize().map_err(|source| Error::of(folder, source))?;
         Ok(Cache { folder })
     }
 
-    /// The user's cache: `$EVERETT_CACHE`, else `everett` in `$XDG_CACHE_HOME` or `~/.cache`.
+    /// Opens the user's cache: `$EVERETT_CACHE`, else `everett` in `$XDG_CACHE_HOME` or `~/.cache`.
     ///
     /// # Errors
-    /// None of these is set, or the folder cannot be made.
+    /// Returns an error if none of these variables is set, or if the folder cannot be created.
     pub fn of_user() -> Result<Self, Error> {
         let variable =
             |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -130,25 +131,25 @@ impl Cache {
         Cache::open(&folder)
     }
 
-    /// Where it is.
+    /// Returns the path of the cache.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// A folder for temporary files, on the same filesystem as the entries.
+    /// Returns the folder for temporary files, on the same filesystem as the entries.
     #[must_use]
     pub fn temporary(&self) -> PathBuf {
         self.folder.join("temporary")
     }
 
-    /// Where packages are kept, by SHA-256.
+    /// Returns the folder of packages, which are named by SHA-256.
     #[must_use]
     pub fn packages(&self) -> PathBuf {
         self.folder.join("packages")
     }
 
-    /// The entry for this key, if it is there and intact.
+    /// Returns the entry for this key if it exists and is intact.
     #[must_use]
     pub fn get(&self, name: &str, key: &Key) -> Option<Entry> {
         let (path, record) = self.paths(name, key);
@@ -167,7 +168,7 @@ impl Cache {
     /// Makes the entry for this key anew. `fill` writes its content.
     ///
     /// # Errors
-    /// `fill` fails, or the cache cannot be written.
+    /// Returns an error if `fill` fails or the cache cannot be written.
     pub fn put<E: From<Error>>(
         &self,
         name: &str,
@@ -183,16 +184,16 @@ impl Cache {
         let text = serde_json::to_vec(&Record { bytes, blake3: blake3.clone() }).map_err(io::Error::other);
         beside.write_all(&text.map_err(failed)?).map_err(failed)?;
         beside.as_file().sync_all().map_err(failed)?;
-        // Between the two renames, the old record does not fit the new file: that is an entry to make again.
+        // Between the two renames, the old record does not match the new file, so the entry would be made again.
         persist(file, &path).map_err(failed)?;
         persist(beside, &record).map_err(failed)?;
         Ok(Entry { path, bytes, blake3 })
     }
 
-    /// The entry for this key, made by `fill` unless it is there and intact.
+    /// Returns the entry for this key. If it is missing or damaged, `fill` makes it.
     ///
     /// # Errors
-    /// `fill` fails, or the cache cannot be written.
+    /// Returns an error if `fill` fails or the cache cannot be written.
     pub fn get_or_put<E: From<Error>>(
         &self,
         name: &str,
@@ -205,10 +206,10 @@ impl Cache {
         }
     }
 
-    /// A temporary file, on the same filesystem as the entries.
+    /// Creates a temporary file on the same filesystem as the entries.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// Returns an error if the file cannot be created.
     pub fn temporary_file(&self) -> Result<NamedTempFile, Error> {
         let folder = self.temporary();
         NamedTempFile::new_in(&folder).map_err(|source| Error::of(&folder, source))
@@ -221,7 +222,7 @@ impl Cache {
     }
 }
 
-/// Length and BLAKE3 of a file that was written, which is flushed to the disk.
+/// Flushes a written file to the disk and returns its length and BLAKE3.
 fn finished(file: &mut File) -> io::Result<(u64, String)> {
     file.flush()?;
     file.sync_all()?;
@@ -229,7 +230,7 @@ fn finished(file: &mut File) -> io::Result<(u64, String)> {
     digest(file)
 }
 
-/// Length and BLAKE3 of what a file still has to read.
+/// Returns length and BLAKE3 of the rest of a file.
 pub(crate) fn digest(file: &mut impl Read) -> io::Result<(u64, String)> {
     let mut hasher = blake3::Hasher::new();
     let mut buffer = vec![0; 1 << 20];
@@ -241,7 +242,7 @@ pub(crate) fn digest(file: &mut impl Read) -> io::Result<(u64, String)> {
     }
 }
 
-/// Gives a temporary file its name, and makes sure that the name survives a crash.
+/// Gives a temporary file its final name, and makes sure that the name survives a crash.
 pub(crate) fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     file.as_file().set_permissions(permissions)?;
@@ -249,7 +250,7 @@ pub(crate) fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
     File::open(folder_of(path))?.sync_all()
 }
 
-/// The folder of a file. A bare name's is the current one, of which [`Path::parent`] says only "".
+/// Returns the folder of a file: "." for a bare name, where [`Path::parent`] returns "".
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -266,7 +267,7 @@ mod tests {
         (folder, cache)
     }
 
-    /// Makes or finds an entry; says how often it was made.
+    /// Makes or finds an entry, and counts in `made` how often it was made.
     fn entry(cache: &Cache, made: &mut u32) -> super::Entry {
         let fill = |file: &mut fs::File| {
             *made += 1;

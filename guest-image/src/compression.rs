@@ -1,26 +1,26 @@
-//! Unpacking what distributions pack: kernels, modules, and the parts of packages.
+//! Decompression of kernels, modules, and parts of packages.
 
 use std::io::{self, BufRead, Read};
 
-/// A compression format, known by its first bytes.
+/// A compression format, recognised by its magic number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// RFC 1952.
+    /// gzip (RFC 1952).
     Gzip,
     /// The xz container.
     Xz,
-    /// LZMA alone, as old kernels have it.
+    /// Bare LZMA, used by old kernels.
     Lzma,
-    /// LZ4's legacy frames, which the Linux build writes.
+    /// LZ4 legacy frames, which the Linux build writes.
     Lz4Legacy,
     /// Zstandard frames.
     Zstd,
-    /// bzip2.
+    /// The bzip2 format.
     Bzip2,
 }
 
 impl Format {
-    /// The format of data that starts like this.
+    /// Returns the format of data that starts like this.
     #[must_use]
     pub fn detect(start: &[u8]) -> Option<Format> {
         const MAGIC: [(&[u8], Format); 6] = [
@@ -34,7 +34,7 @@ impl Format {
         MAGIC.into_iter().find(|(magic, _)| start.starts_with(magic)).map(|(_, format)| format)
     }
 
-    /// The format of a file by the end of its name; `None` when it is not packed.
+    /// Returns the format of a file by the suffix of its name; `None` if it is not compressed.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Format> {
         match name.rsplit_once('.')?.1 {
@@ -47,11 +47,11 @@ impl Format {
         }
     }
 
-    /// Unpacks all of `packed`, at most `bytes_max` bytes of it. What follows the packed data is ignored: kernels
-    /// have their length there.
+    /// Decompresses `packed` to at most `bytes_max` bytes. Ignores data after the compressed data: kernels have their
+    /// length there.
     ///
     /// # Errors
-    /// The data is damaged, or unpacks to more than `bytes_max`.
+    /// Returns an error if the data is damaged or decompresses to more than `bytes_max` bytes.
     pub fn unpack(self, packed: &[u8], bytes_max: u64) -> io::Result<Vec<u8>> {
         if self == Format::Lz4Legacy {
             return unpack_lz4_legacy(packed, bytes_max);
@@ -61,10 +61,10 @@ impl Format {
         bounded(unpacked, bytes_max)
     }
 
-    /// Unpacks as it is read. Not for [`Format::Lz4Legacy`], which only kernels use.
+    /// Returns a streaming decoder. Not for [`Format::Lz4Legacy`], which only kernels use.
     ///
     /// # Errors
-    /// The decoder cannot be made, or the format is not for streams.
+    /// Returns an error if the decoder cannot be created, or if the format does not support streaming.
     pub fn reader<'a>(self, packed: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
         Ok(match self {
             Format::Gzip => Box::new(flate2::bufread::GzDecoder::new(packed)),
@@ -83,20 +83,21 @@ impl Format {
     }
 }
 
-/// Most memory that an LZMA decoder may take: its dictionary's size is up to whoever packed.
+/// Most memory of an LZMA decoder, in bytes. The archive determines the size of its dictionary.
 const LZMA_MEMORY_BYTES_MAX: u64 = 256 << 20;
 
-/// What a block of a legacy frame unpacks to, at most.
+/// Most bytes that a block of a legacy frame decompresses to.
 const LZ4_BLOCK_BYTES: usize = 8 << 20;
 
-/// Magic number, then blocks of a four-byte length and LZ4 data, until the input ends or no block can follow.
+/// Decompresses legacy frames: a magic number, then blocks of a four-byte length and LZ4 data, until no complete block
+/// follows.
 fn unpack_lz4_legacy(packed: &[u8], bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut rest = &packed[4..];
     let mut unpacked = Vec::new();
     let mut block = vec![0; LZ4_BLOCK_BYTES];
     while let Some((length, after)) = rest.split_first_chunk::<4>() {
         let length = u32::from_le_bytes(*length) as usize;
-        // After the last block a kernel has its unpacked length, with no data to go with it.
+        // After the last block, a kernel has its uncompressed length, which is not followed by that much data.
         let Some((data, after)) = after.split_at_checked(length) else { break };
         let written = lz4_flex::block::decompress_into(data, &mut block).map_err(io::Error::other)?;
         unpacked.extend_from_slice(&block[..written]);

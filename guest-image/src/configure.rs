@@ -1,8 +1,8 @@
-//! Configuring packages: what a machine has to do with an unpacked root, as a list of requests to its agent.
+//! Configuration of packages: the steps for a machine with an unpacked root, as a list of requests to its agent.
 //!
-//! Packages are configured by running `dpkg --configure -a` in a guest, with nothing started (policy-rc.d), a fixed
-//! clock and no network, and what that changed is packed onto a second disk. This crate has no machines, so the
-//! caller brings one: it implements [`Configure`].
+//! Packages are configured by running `dpkg --configure --pending` in a guest that starts no services (policy-rc.d), with
+//! a fixed clock and without a network. The changes are packed onto a second disk. This crate has no machines, so the
+//! caller provides one by implementing [`Configure`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,72 +14,72 @@ use everett_protocol::{
 use crate::debian::database::record_name;
 use crate::debian::package::Package;
 
-/// The version of this procedure: a change that moves its result takes a new one.
+/// Version of this procedure. Increase it with every change that affects the result.
 pub(crate) const VERSION: &str = "3";
 
-/// Memory of the machine, in bytes. What the packages write goes into memory as well.
+/// Memory of the machine, in bytes. Files that the packages write are in this memory, too.
 const MEMORY_BYTES: u64 = 1 << 30;
 
-/// Length of the disk that takes the packed changes, in bytes. It may be sparse.
+/// Length of the disk for the packed changes, in bytes. It may be sparse.
 const OUT_DISK_BYTES: u64 = 8 << 30;
 
-/// Why packages were not configured.
+/// Reason why packages could not be configured.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Error(pub String);
 
-/// What a machine has to do.
+/// Work for a machine.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// The kernel, an ELF.
+    /// The kernel, an ELF file.
     pub vmlinux: PathBuf,
     /// The initramfs with the agent.
     pub initramfs: PathBuf,
-    /// The disk with the serial number [`ROOT_DISK_SERIAL`], read-only.
+    /// File of the read-only disk with the serial number [`ROOT_DISK_SERIAL`].
     pub root_disk: PathBuf,
-    /// Length of the disk with the serial number [`OUT_DISK_SERIAL`], which starts blank.
+    /// Length in bytes of the disk with the serial number [`OUT_DISK_SERIAL`], which starts blank.
     pub out_disk_bytes: u64,
-    /// Memory of the machine.
+    /// Memory of the machine in bytes.
     pub memory_bytes: u64,
-    /// What to ask of the agent, in this order, each after the answer to the one before.
+    /// Requests to the agent, in this order, each sent after the answer to the previous one.
     pub steps: Vec<Step>,
-    /// How many packages are configured: dpkg prints `Setting up NAME ...` for each.
+    /// Number of packages to configure; dpkg prints `Setting up NAME ...` for each.
     pub packages: usize,
 }
 
 /// A request to the agent.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// What it does, for messages: "configure the packages".
+    /// Description of the step for messages, for example "configure the packages".
     pub what: String,
-    /// The request. An [`Operation::Exec`] has to exit with 0; the others have to be answered without an error; the
-    /// answer to [`Operation::Pack`] says how long the tar is.
+    /// The request. An [`Operation::Exec`] must exit with 0; any other must be answered without an error. The answer to
+    /// [`Operation::Pack`] gives the length of the tar.
     pub op: Operation,
 }
 
-/// What a machine has done.
+/// Result of a job.
 #[derive(Debug)]
 pub struct Configured {
-    /// The out disk's file: a tar of what has changed, in the form of an overlay's upper folder.
+    /// File of the out disk: a tar of the changes, in the form of an overlay's upper folder.
     pub out_disk: PathBuf,
-    /// Length of the tar, as [`everett_protocol::Reply::Packed`] said.
+    /// Length of the tar in bytes, from [`everett_protocol::Reply::Packed`].
     pub tar_bytes: u64,
 }
 
 /// A machine that can configure packages.
 pub trait Configure {
-    /// Names all that decides about the result besides the job: machine version, clock mode, seed. Part of the cache's
-    /// key.
+    /// Identifies everything besides the job that determines the result: machine version, clock mode, seed. Part of the
+    /// cache key.
     fn identity(&self) -> String;
 
-    /// Boots the machine of the job and does its steps. `line` gets the lines that the steps print, as they come.
+    /// Boots the job's machine and performs the steps. Passes each line that the steps print to `line` as it arrives.
     ///
     /// # Errors
-    /// A step failed, or the machine did not come up: one line that names the step.
+    /// Returns an error, in one line that names the step, if a step fails or the machine does not boot.
     fn configure(&mut self, job: &Job, line: &mut dyn FnMut(&str)) -> Result<Configured, Error>;
 }
 
-/// For callers whose images need no configuring (a root from a folder, a tar, or none).
+/// A machine that refuses every job, for images that need no configuration (a root from a folder, a tar, or none).
 #[derive(Debug, Default)]
 pub struct NoMachine;
 
@@ -93,14 +93,14 @@ impl Configure for NoMachine {
     }
 }
 
-/// The files of a job, made before it.
+/// Files of a job, made before it.
 pub(crate) struct Files {
     pub(crate) vmlinux: PathBuf,
     pub(crate) initramfs: PathBuf,
     pub(crate) root_disk: PathBuf,
 }
 
-/// The job of configuring these packages, at this time (seconds since 1970).
+/// Returns the job that configures these packages with this clock (seconds since 1970).
 pub(crate) fn job(files: Files, packages: &[Package], time_s: u64) -> Job {
     let step = |what: &str, op: Operation| Step { what: what.to_owned(), op };
     let mut steps = vec![
@@ -109,7 +109,7 @@ pub(crate) fn job(files: Files, packages: &[Package], time_s: u64) -> Job {
     ];
     let mut scripts: Vec<&Package> =
         packages.iter().filter(|package| package.file("preinst").is_some()).collect();
-    // Users and groups are made by a preinst, and the other scripts expect them: debootstrap too has it first.
+    // The preinst of base-passwd creates the users and groups that other scripts expect; debootstrap runs it first, too.
     scripts.sort_by_key(|package| package.name != "base-passwd");
     for package in scripts {
         let what = format!("run the preinst script of {}", package.name);
@@ -136,7 +136,7 @@ fn mount() -> Mount {
     }
 }
 
-/// The same for every image: what a maintainer script draws ends up in files.
+/// Entropy of the machine, the same for every image: random values of maintainer scripts end up in files.
 const ENTROPY: [u8; 32] = *b"everett: packages are configured";
 
 fn join(time_s: u64) -> Join {
@@ -150,14 +150,15 @@ fn join(time_s: u64) -> Join {
     }
 }
 
-/// dpkg runs a preinst before it unpacks; here the files are there already, which no script of a first installation
-/// minds (a diversion of its own package's files is ignored by dpkg-divert itself).
+/// Returns the command that runs a package's preinst script. dpkg runs it before it unpacks the files. Here the files
+/// already exist, which no script of a first installation minds (dpkg-divert itself ignores a diversion of its own
+/// package's files).
 fn preinst(package: &Package) -> Exec {
     let name = record_name(package);
     let argv = vec![format!("/var/lib/dpkg/info/{name}.preinst"), String::from("install")];
     let architecture = package.control.field("Architecture").unwrap_or_default();
     let mut env = environment();
-    // deb-preinst(5), dpkg(1): what dpkg sets for maintainer scripts.
+    // Variables that dpkg sets for maintainer scripts (deb-preinst(5), dpkg(1)).
     for (key, value) in [
         ("DPKG_MAINTSCRIPT_PACKAGE", package.name.as_str()),
         ("DPKG_MAINTSCRIPT_PACKAGE_REFCOUNT", "1"),

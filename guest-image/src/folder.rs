@@ -12,26 +12,26 @@ use everett_input::file as input;
 
 use crate::tree::{self, Attributes, CONTENT_BYTES_MAX, Content, Kind, OnFolder, Tree};
 
-/// A file cannot be taken over.
+/// Failure to read a file of the folder into the tree.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}: {source}", path.display())]
 pub struct Error {
-    /// The file.
+    /// Path of the file or folder on the host.
     pub path: PathBuf,
-    /// Why.
+    /// Cause of the failure.
     pub source: io::Error,
 }
 
-/// Namespaces of extended attributes that are taken over.
+/// Namespaces of extended attributes that are kept.
 const KEPT: [&[u8]; 2] = [b"user.", b"security.capability"];
 
-/// Most bytes of a file's list of attributes' names, and of an attribute (attr(5): 64 KiB each).
+/// Most bytes of a file's list of attribute names, and of an attribute's value (attr(5): 64 KiB each).
 const XATTR_BYTES_MAX: usize = 64 << 10;
 
-/// Takes over all files of a folder. Their contents stay where they are; sockets are left out.
+/// Reads all files of a folder into a tree. File contents stay where they are; sockets are left out.
 ///
 /// # Errors
-/// A file cannot be read, or does not fit the tree.
+/// Returns an error if a file cannot be read or does not fit the tree.
 pub fn read(folder: &Path, tree: &mut Tree) -> Result<(), Error> {
     let mut reader = Reader { root: folder, tree, links: BTreeMap::new(), bytes: 0 };
     let metadata = reader.metadata(folder)?;
@@ -44,9 +44,9 @@ pub fn read(folder: &Path, tree: &mut Tree) -> Result<(), Error> {
 struct Reader<'a> {
     root: &'a Path,
     tree: &'a mut Tree,
-    /// Files with several names, by device and inode: their first path in the tree.
+    /// First path in the tree of each file with several names, by device and inode.
     links: BTreeMap<(u64, u64), Vec<u8>>,
-    /// Of all files so far.
+    /// Length of all files so far, in bytes.
     bytes: u64,
 }
 
@@ -63,7 +63,8 @@ impl Reader<'_> {
         path.strip_prefix(self.root).unwrap_or(path).as_os_str().as_bytes().to_vec()
     }
 
-    /// Targets of links are at most as long as the kernel's paths, and few.
+    /// Charges the tree for a path and its attributes. Link targets are not charged: the kernel bounds their length, and
+    /// they are few.
     fn charge(&mut self, inside: &[u8], attributes: &Attributes) -> Result<(), tree::Error> {
         self.tree.charge(inside, inside.len() + attributes.xattrs_bytes())
     }
@@ -80,7 +81,7 @@ impl Reader<'_> {
             let path = entry.map_err(failed)?.path();
             let metadata = self.metadata(&path)?;
             if metadata.is_dir() {
-                // The tree bounds the depth of paths, and so of this.
+                // The tree bounds the depth of paths, and so of this recursion.
                 self.folder(&path, &metadata)?;
             } else {
                 self.file(&path, &metadata).map_err(|source| self.error(&path, source))?;

@@ -1,4 +1,4 @@
-//! From what a world asks for to the files that its machines boot.
+//! Building of images: from a world's request to the files that its machines boot.
 
 mod kernel;
 mod layers;
@@ -14,33 +14,33 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
-/// The kernel of an image unless its world says otherwise.
+/// Kernel package of an image unless its world names another.
 pub const DEFAULT_KERNEL_PACKAGE: &str = "linux-image-cloud-amd64";
 
-/// The time of an image unless its world says otherwise: 2026-01-01T00:00:00Z.
+/// Time of an image unless its world gives another: 2026-01-01T00:00:00Z.
 pub const DEFAULT_TIME_S: u64 = 1_767_225_600;
 
-/// What an image is made from.
+/// Specification of an image.
 #[derive(Debug, Clone)]
 pub struct ImageSpec {
-    /// Debian's suite, for example `bookworm`.
+    /// Debian suite, for example `bookworm`.
     pub suite: String,
-    /// The only mirror to use; the host's own, else Debian's, when absent. A snapshot's address works too.
+    /// The only mirror to use, which may be a snapshot; if absent, the host's mirrors, or else Debian's.
     pub mirror: Option<String>,
-    /// The kernel.
+    /// Origin of the kernel.
     pub kernel: KernelSource,
-    /// The root filesystem.
+    /// Origin of the root filesystem.
     pub root: RootSource,
     /// Kernel modules to load besides the machine's own.
     pub modules: Vec<String>,
-    /// Where `world.lock` is, or is to be written; none is used when absent.
+    /// Path of `world.lock`, which is read if it exists and then written; if absent, no lock is used.
     pub lock: Option<PathBuf>,
-    /// The clock while packages are configured, and the latest time of a file, in seconds since 1970.
+    /// Clock during the configuration of packages, and latest modification time of a file, in seconds since 1970.
     pub time_s: u64,
 }
 
 impl ImageSpec {
-    /// An image of Debian's default kernel and these packages.
+    /// Returns the specification of an image with Debian's default kernel and these packages.
     #[must_use]
     pub fn of_packages(suite: &str, packages: Vec<String>) -> Self {
         ImageSpec {
@@ -55,49 +55,49 @@ impl ImageSpec {
     }
 }
 
-/// Where a kernel is from.
+/// Origin of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KernelSource {
-    /// A package of the suite, or a package that depends on one.
+    /// A kernel package of the suite, or a package that depends on one.
     Package(String),
     /// A `vmlinux` or `bzImage`.
     File {
-        /// The file.
+        /// Path of the kernel.
         path: PathBuf,
-        /// Its `/lib/modules/RELEASE`; a kernel without needs all of its drivers built in.
+        /// The kernel's folder `/lib/modules/RELEASE`; a kernel without one needs all drivers built in.
         modules: Option<PathBuf>,
     },
 }
 
-/// Where a root filesystem is from.
+/// Origin of a root filesystem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RootSource {
-    /// None: machines stay in the initramfs.
+    /// No root filesystem: machines stay in the initramfs.
     None,
-    /// Debian's essential packages and these, with all that they depend on.
+    /// Debian's essential packages and these, with all their dependencies.
     Packages(Vec<String>),
-    /// A folder that is a root filesystem, with the owners that its files have.
+    /// A folder with a root filesystem; its files keep their owners.
     Folder(PathBuf),
-    /// A tar archive of one, packed or not.
+    /// A tar archive of a root filesystem, compressed or not.
     Tar(PathBuf),
 }
 
-/// What machines boot.
+/// The files that a machine boots.
 #[derive(Debug, Clone)]
 pub struct Image {
-    /// The kernel: an ELF.
+    /// The kernel, an ELF file.
     pub vmlinux: Entry,
-    /// The initramfs: agent and modules.
+    /// The initramfs with the agent and modules.
     pub initramfs: Entry,
-    /// The root filesystem, a SquashFS; none when machines stay in the initramfs.
+    /// The root filesystem, a SquashFS; `None` if machines stay in the initramfs.
     pub root: Option<Entry>,
-    /// BLAKE3 over all of these, in hexadecimal: what a world's identity takes of its image.
+    /// BLAKE3 over the digests of the files, in hexadecimal. It represents the image in a world's identity.
     pub digest: String,
-    /// The packages that it was made from.
+    /// The packages of the image.
     pub lock: Lock,
 }
 
-/// Why an image was not built.
+/// Reason why an image was not built.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "each variant is the error of the part that it names")]
 pub enum Error {
@@ -120,51 +120,51 @@ pub enum Error {
     /// The layer of base packages cannot be written or read.
     #[error("cannot use the layer of base packages: {0}")]
     Layer(archive::Error),
-    /// The guest's changes cannot be read.
+    /// The changes that the guest packed cannot be read.
     #[error("what the machine packed cannot be read: {0}")]
     Packed(archive::Error),
-    /// The root filesystem that was given cannot be read.
+    /// The root filesystem's archive cannot be read.
     #[error("cannot read the root filesystem {path}: {source}")]
     RootArchive {
-        /// The archive.
+        /// Path of the archive.
         path: String,
-        /// Why.
+        /// Cause of the failure.
         source: archive::Error,
     },
-    /// The archive that was given is no file, or too long.
+    /// The root filesystem's archive is not a regular file, or is too long.
     #[error("cannot read the root filesystem {0}")]
     RootFile(#[from] everett_input::file::Error),
-    /// The folder that was given cannot be read.
+    /// The root filesystem's folder cannot be read.
     #[error("cannot read the root filesystem {path}: {source}")]
     RootFolder {
-        /// The file or folder.
+        /// Path of the file or folder.
         path: String,
-        /// Why.
+        /// Cause of the failure.
         source: io::Error,
     },
-    /// The root filesystem has no program to run.
+    /// The root filesystem has neither `/bin` nor `/usr/bin`.
     #[error("{path} is no root filesystem: it has neither /bin nor /usr/bin")]
     NotARoot {
-        /// Where it is from.
+        /// Path of its archive or folder.
         path: String,
     },
-    /// A value of the world file is not what it should be.
+    /// A value of the world file is malformed.
     #[error("{value:?} is no {what}")]
     Value {
         /// The value.
         value: String,
-        /// What it should be: "name of a package", "suite", "address of a mirror".
+        /// Expected kind of value: "name of a package", "suite", "address of a mirror".
         what: &'static str,
     },
-    /// A package has no kernel in it.
+    /// A kernel package contains no kernel.
     #[error("the package {package} has no kernel in /boot")]
     NoKernel {
-        /// The package.
+        /// Name of the package.
         package: String,
     },
 }
 
-/// What goes into apt's command lines and files must not be anything else than it seems.
+/// Checks that names, suite and mirror cannot act as options or extra lines in apt's command lines and files.
 fn check(spec: &ImageSpec) -> Result<(), Error> {
     let fail = |value: &str, what| Err(Error::Value { value: value.to_owned(), what });
     let plain = |text: &str, more: &str| {
@@ -188,7 +188,7 @@ fn check(spec: &ImageSpec) -> Result<(), Error> {
         RootSource::Packages(names) => names.as_slice(),
         _ => &[],
     };
-    // A colon and an architecture are let through: apt knows best whether it is there.
+    // Allows a colon and an architecture; apt reports whether it is available.
     match packages.iter().chain(kernel).find(|name| !plain(name, "+-.:")) {
         Some(name) => fail(name, "name of a package"),
         None => Ok(()),
@@ -198,7 +198,7 @@ fn check(spec: &ImageSpec) -> Result<(), Error> {
 /// Builds an image, or takes its parts from the cache.
 ///
 /// # Errors
-/// The first thing that is wrong, in one line.
+/// Returns the first error, in one line.
 pub fn build(
     spec: &ImageSpec,
     cache: &Cache,

@@ -1,12 +1,12 @@
 //! The initramfs: the agent as `/init`, and the modules that it loads.
 //!
-//! A cpio archive in the "newc" format (Linux, Documentation/driver-api/early-userspace/buffer-format.rst), not
-//! packed: the kernel would spend guest instructions on unpacking it. Names, times and inode numbers are fixed, so
-//! that equal content makes equal bytes.
+//! It is a cpio archive in the "newc" format (Linux, Documentation/driver-api/early-userspace/buffer-format.rst). It is
+//! not compressed, because the kernel would spend guest instructions on decompression. Names, times and inode numbers are
+//! fixed, so that equal content makes equal bytes.
 
 use crate::kernel::modules::Module;
 
-/// Where the agent finds the list of modules, and the modules.
+/// Paths at which the agent expects the list of modules and the modules.
 const MODULE_LIST: &str = "etc/everett/modules";
 const MODULE_FOLDER: &str = "lib/everett-modules";
 
@@ -14,12 +14,12 @@ const FILE: u32 = 0o100_000;
 const FOLDER: u32 = 0o040_000;
 const CHARACTER_DEVICE: u32 = 0o020_000;
 
-/// Builds the archive of an agent and its modules, which load in this order.
+/// Builds the initramfs of an agent and its modules, which the agent loads in this order.
 #[must_use]
 pub fn build(agent: &[u8], modules: &[Module]) -> Vec<u8> {
     let mut archive = Archive::default();
     archive.folder("dev");
-    // The kernel opens it for PID 1 before anything is mounted.
+    // The kernel opens /dev/console for PID 1 before anything is mounted.
     archive.entry("dev/console", CHARACTER_DEVICE | 0o600, (5, 1), &[]);
     archive.folder("etc");
     archive.folder("etc/everett");
@@ -37,16 +37,16 @@ pub fn build(agent: &[u8], modules: &[Module]) -> Vec<u8> {
     archive.finish()
 }
 
-/// An archive that is being written. The kernel takes several, one after the other, as one.
+/// A cpio archive under construction. The kernel accepts several concatenated archives as one.
 #[derive(Debug, Default)]
 pub struct Archive {
     bytes: Vec<u8>,
-    /// The last inode number; each entry has one of its own.
+    /// The last inode number; each entry has its own.
     inode: u32,
 }
 
 impl Archive {
-    /// Adds a folder. It comes before what is in it: the kernel makes no parents.
+    /// Adds a folder. Add it before its content: the kernel does not create parents.
     pub fn folder(&mut self, name: &str) {
         self.entry(name, FOLDER | 0o755, (0, 0), &[]);
     }
@@ -63,8 +63,8 @@ impl Archive {
 
     fn record(&mut self, inode: u32, name: &str, mode: u32, (major, minor): (u32, u32), content: &[u8]) {
         let links = if mode & FOLDER == FOLDER { 2 } else { 1 };
-        // Inode, mode, user, group, links, time, length, device, device of the node, name's length, checksum. The
-        // parts of an initramfs are far smaller than 4 GiB.
+        // Inode, mode, user, group, links, time, length, device, device of the node, name's length, checksum. The parts
+        // of an initramfs are far smaller than 4 GiB.
         let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
         let name_length = u32::try_from(name.len() + 1).unwrap_or(u32::MAX);
         let fields = [inode, mode, 0, 0, links, 0, length, 0, 0, major, minor, name_length, 0];
@@ -83,7 +83,8 @@ impl Archive {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
 
-    /// Its bytes, a multiple of four: what the kernel wants of one that another follows.
+    /// Ends the archive and returns its bytes. Their number is a multiple of four, as the kernel requires if another
+    /// archive follows.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         self.record(0, "TRAILER!!!", 0, (0, 0), &[]);
@@ -96,7 +97,7 @@ mod tests {
     use super::build;
     use crate::kernel::modules::Module;
 
-    /// Names, modes and contents, read back.
+    /// Reads names, modes and contents back.
     fn read(mut archive: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
         let mut entries = Vec::new();
         loop {
@@ -125,7 +126,7 @@ mod tests {
         assert_eq!(content("etc/everett/modules"), b"b.ko\na.ko\n");
         assert_eq!(content("lib/everett-modules/b.ko"), b"b");
         assert_eq!(entries.iter().find(|entry| entry.0 == "dev/console").unwrap().1, 0o020_600);
-        // Every folder comes before what is in it: the kernel makes no parents.
+        // Every folder comes before its content: the kernel does not create parents.
         for (index, (name, ..)) in entries.iter().enumerate() {
             if let Some((parent, _)) = name.rsplit_once('/') {
                 assert!(

@@ -1,22 +1,23 @@
-//! Images for guests: kernels, initramfs, root filesystems, and the agent that runs in them.
+//! Guest images: kernels, initramfs, root filesystems, and the agent that runs in them.
 //!
-//! [`image::build`] is the way in: from what a world asks for ([`image::ImageSpec`]) to the files that its machines
-//! boot ([`image::Image`]). On the way, from the outside in:
+//! [`image::build`] is the entry point. It turns a world's request ([`image::ImageSpec`]) into the files that its
+//! machines boot ([`image::Image`]). The modules, from the outside in:
 //!
 //! - [`image`]: the stages, and what each takes from the [`cache`] and the [`lock`].
 //! - [`apt`]: packages by name, from the host's mirrors. [`debian`]: packages as files, and dpkg's records of them.
-//! - [`configure`]: what a machine has to do to configure packages. The machine itself is the caller's.
-//! - [`kernel`]: `vmlinux` and modules out of what distributions ship. [`initramfs`], [`agent`]: what boots first.
+//! - [`configure`]: the steps by which a machine configures packages. The caller provides the machine.
+//! - [`kernel`]: extraction of `vmlinux` and modules from distributions' kernels. [`initramfs`], [`agent`]: the first
+//!   programs that boot.
 //! - [`tree`]: a root filesystem in memory, read from a [`folder`] or an [`archive`], written as a [`squashfs`].
-//! - [`programs`]: ELF files of such an image, for observers.
-//! - [`compression`], [`progress`]: what they all use.
+//! - [`programs`]: ELF files of an image, for observers.
+//! - [`compression`], [`progress`]: shared by the others.
 //!
-//! **Invariants.** Equal inputs make equal bytes: everything is written in the order of names, times are clamped to
-//! the image's own, nothing of this host (paths, clock, users) goes in. A cache entry that is not intact is made
-//! again, never used. Nothing here needs root, and nothing is installed on the host. Packages, archives and locks
-//! are input like any other: what is wrong with them is an error with their name in it, never a panic.
+//! **Invariants.** Equal inputs make equal bytes: everything is written in the order of names, times are clamped to the
+//! image's own, and nothing of this host (paths, clock, users) goes in. A cache entry that is not intact is made again,
+//! never used. Nothing here needs root, and nothing is installed on the host. Packages, archives and locks are untrusted
+//! input: a defect in one is an error that names it, never a panic.
 //!
-//! What is not here: machines (`vmm`), and world files (`tools`).
+//! Not here: machines (`vmm`) and world files (`tools`).
 
 pub mod agent;
 pub mod apt;

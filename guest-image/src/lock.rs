@@ -1,7 +1,7 @@
-//! `world.lock`: the exact packages that an image was made from.
+//! `world.lock`: the exact packages of an image.
 //!
-//! It is written beside the world file, to be kept with it. While it is there, the same versions are used again, and
-//! a package whose content is not the recorded one is refused.
+//! It is written beside the world file and should be kept with it. While it exists, the same versions are used again, and
+//! a package whose content differs from the recorded digest is refused.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -12,46 +12,46 @@ use serde::{Deserialize, Serialize};
 use crate::apt::Exact;
 use crate::cache;
 
-/// The version of the file's format.
+/// Version of the file format.
 const VERSION: u32 = 1;
 
-/// Most bytes of a lock: 150 for each package, of which Debian has fewer than 100,000.
+/// Most bytes of a lock. A package takes 150, and Debian has fewer than 100,000.
 const LOCK_BYTES_MAX: u64 = 16 << 20;
 
 const HEADER: &str = "# The exact packages of this world's image. Written by `everett image build`; keep it with the world.\n\
      # Delete it to take today's versions.\n";
 
-/// Why a lock cannot be used.
+/// Reason why a lock cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error(transparent)]
     Read(#[from] input::Error),
-    /// It cannot be written.
+    /// The file cannot be written.
     #[error("cannot use {path}: {source}")]
     File {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause of the failure.
         source: io::Error,
     },
-    /// It is not such a file.
+    /// The file is not a valid lock.
     #[error("{path} is not a lock that this version understands: {problem}")]
     Format {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What is wrong.
+        /// Description of the defect.
         problem: String,
     },
-    /// A package is not the one that was locked.
+    /// A package differs from the locked one.
     #[error(
         "the package {package} {version} is not the one in world.lock: its SHA-256 is {found}, and {expected} was \
          locked"
     )]
     Mismatch {
-        /// The package.
+        /// Name of the package.
         package: String,
-        /// Its version.
+        /// Version of the package.
         version: String,
         /// The digest in the lock.
         expected: String,
@@ -60,20 +60,20 @@ pub enum Error {
     },
 }
 
-/// One package.
+/// A locked package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Locked {
-    /// Its name.
+    /// Name of the package.
     pub name: String,
-    /// Its version.
+    /// Version of the package.
     pub version: String,
-    /// SHA-256 of its file, in hexadecimal.
+    /// SHA-256 of the package's file, in hexadecimal.
     pub sha256: String,
 }
 
 impl Locked {
-    /// Without the digest.
+    /// Returns name and version without the digest.
     #[must_use]
     pub fn exact(&self) -> Exact {
         Exact { name: self.name.clone(), version: self.version.clone() }
@@ -85,34 +85,34 @@ impl Locked {
 #[serde(deny_unknown_fields)]
 pub struct Lock {
     version: u32,
-    /// Debian's suite.
+    /// Debian suite of the packages.
     pub suite: String,
-    /// What the world asked for: when it asks for something else, the packages are resolved again, with the versions
-    /// here preferred.
+    /// Packages that the world requested. If it requests others, packages are resolved again, preferring the locked
+    /// versions.
     #[serde(default)]
     pub requested: Vec<String>,
-    /// The kernel that the world asked for, by the name of its package.
+    /// Name of the kernel package that the world requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_requested: Option<String>,
-    /// The kernel's package, unless the world names a file.
+    /// The kernel's package; absent if the world names a kernel file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<Locked>,
-    /// The root's packages, in the order in which they unpack.
+    /// Packages of the root, in the order in which they are unpacked.
     #[serde(default, rename = "package")]
     pub packages: Vec<Locked>,
 }
 
 impl Lock {
-    /// A lock without packages.
+    /// Returns a lock without packages.
     #[must_use]
     pub fn new(suite: &str) -> Self {
         Lock { version: VERSION, suite: suite.to_owned(), ..Lock::default() }
     }
 
-    /// Reads a lock; `None` when there is no such file.
+    /// Reads a lock. Returns `None` if the file does not exist.
     ///
     /// # Errors
-    /// It cannot be read, or is not a lock.
+    /// Returns an error if the file cannot be read or is not a valid lock.
     pub fn read(path: &Path) -> Result<Option<Self>, Error> {
         let name = || path.display().to_string();
         let text = match input::read_text(path, LOCK_BYTES_MAX) {
@@ -131,10 +131,10 @@ impl Lock {
         Ok(Some(lock))
     }
 
-    /// Writes the lock, unless the file says the same already.
+    /// Writes the lock, unless the file already has the same content.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         let failed = |source: io::Error| Error::File { path: path.display().to_string(), source };
         let text = toml::to_string(self).map_err(|error| failed(io::Error::other(error)))?;
@@ -149,7 +149,8 @@ impl Lock {
     }
 }
 
-/// Names and versions go into commands and paths: nothing may be in them that is not in Debian's (deb-version(7)).
+/// Checks name, version and digest. They go into commands and paths, so only Debian's characters are allowed
+/// (deb-version(7)).
 fn check(package: &Locked) -> Result<(), String> {
     let name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '+' | '-' | '.');
     let version = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | '~' | ':');

@@ -1,4 +1,4 @@
-//! The programs of a root filesystem that was written by [`crate::squashfs`]: ELF files, with their contents.
+//! The ELF programs in a root filesystem written by [`crate::squashfs`], with their contents.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use backhand::{BackhandError, FilesystemReader, InnerNode};
 
-/// What an ELF file begins with.
+/// Magic number of an ELF file.
 const ELF: &[u8] = b"\x7fELF";
 
-/// Why programs could not be read.
+/// Failure to read the programs of an image.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {why}", path.display())]
 pub struct Error {
@@ -17,10 +17,10 @@ pub struct Error {
     why: BackhandError,
 }
 
-/// Show all ELF files of an image, in the order of their paths. One is in memory at a time.
+/// Passes all ELF files of an image to `visit`, in the order of their paths. One at a time is in memory.
 ///
 /// # Errors
-/// The image is none, or cannot be read.
+/// Returns an error if the file is not a SquashFS image or cannot be read.
 pub fn of_root(image: &Path, visit: &mut dyn FnMut(&Path, &[u8])) -> Result<(), Error> {
     let at = |why: BackhandError| Error { path: image.to_owned(), why };
     let file = File::open(image).map_err(|error| at(error.into()))?;

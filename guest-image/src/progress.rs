@@ -1,24 +1,24 @@
-//! How far a build is, for whoever waits for it.
+//! Progress reports of a build.
 
-/// A part of a build.
+/// A stage of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Which packages, in which versions.
+    /// Choosing packages and their versions.
     Resolve,
-    /// Fetching them; counted in bytes.
+    /// Downloading packages; counted in bytes.
     Download,
-    /// The kernel, its modules and the initramfs.
+    /// Preparing the kernel, its modules and the initramfs.
     Kernel,
     /// Unpacking packages; counted in packages.
     Unpack,
-    /// Configuring them in a machine; counted in packages.
+    /// Configuring packages in a machine; counted in packages.
     Configure,
     /// Writing the root filesystem.
     Root,
 }
 
 impl Stage {
-    /// For people.
+    /// Returns a title for display.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -32,19 +32,19 @@ impl Stage {
     }
 }
 
-/// Gets news of a build.
+/// Receiver of progress reports.
 pub trait Progress {
-    /// A stage is at `done` of `total`. Each stage starts with 0 and ends with `done == total`; a total of 0 means that
-    /// it is not known.
+    /// Reports that a stage is at `done` of `total`. Each stage starts with 0 and ends with `done == total`. A total of 0
+    /// means that it is unknown.
     fn at(&mut self, stage: Stage, done: u64, total: u64);
 
-    /// A line that a machine printed while it configured packages.
+    /// Reports a line that a machine printed while it configured packages.
     fn line(&mut self, line: &str) {
         let _ = line;
     }
 }
 
-/// For whoever does not want to know.
+/// A receiver that ignores all reports.
 #[derive(Debug, Default)]
 pub struct Silent;
 

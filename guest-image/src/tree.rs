@@ -1,8 +1,8 @@
-//! A root filesystem in memory: names, owners, modes, links. File contents stay where they are, on disk.
+//! A root filesystem in memory: names, owners, modes, links. File contents stay on disk, at their origin.
 //!
-//! Paths are bytes relative to the root, as archives have them (`./usr/bin`, `usr/bin/` and `/usr/bin` are the same).
-//! Symbolic links among a path's parents are followed inside the tree, as an unpacker inside it would: `lib/x` goes
-//! into `usr/lib` where `lib` is a link to it.
+//! Paths are bytes relative to the root, as in archives (`./usr/bin`, `usr/bin/` and `/usr/bin` are the same). Symbolic
+//! links among a path's parents are followed inside the tree, as an unpacker inside it would: `lib/x` goes into `usr/lib`
+//! if `lib` is a link to it.
 
 mod content;
 
@@ -10,37 +10,37 @@ pub use content::{Content, Spool};
 
 use std::collections::BTreeMap;
 
-/// Most parts of a path, and so the deepest folder.
+/// Most names in a path, and thus the greatest depth of a folder.
 pub const DEPTH_MAX: usize = 256;
 
 /// Most bytes of a name: the kernel's `NAME_MAX`.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// Most symbolic links that are followed on the way to a path, as the kernel has it (path_resolution(7)).
+/// Most symbolic links that are followed to resolve a path; the kernel's bound (path_resolution(7)).
 const LINKS_FOLLOWED_MAX: usize = 40;
 
-/// Most names in the targets of the links that are followed on the way to a path. The kernel's bounds would allow 80,000.
+/// Most names in the targets of the links that are followed to resolve a path. The kernel's bounds would allow 80,000.
 const LINK_NAMES_MAX: usize = 1024;
 
-/// Most inodes of a tree: they are in memory.
+/// Most inodes of a tree, which are kept in memory.
 pub const INODES_MAX: usize = 2_000_000;
 
-/// Most bytes of names, targets of links and extended attributes of a tree: they are in memory.
+/// Most bytes of names, link targets and extended attributes of a tree, which are kept in memory.
 pub const NAMES_BYTES_MAX: usize = 512 << 20;
 
-/// Bytes of memory for an extended attribute besides its name and its value: a node of a map, which it may have alone.
+/// Memory in bytes for an extended attribute besides its name and value: a map node, which it may have to itself.
 pub const ATTRIBUTE_BYTES: usize = 640;
 
-/// Most bytes of the contents of a tree's files together, holes included.
+/// Most bytes of all file contents of a tree together, holes included.
 pub const CONTENT_BYTES_MAX: u64 = 16 << 30;
 
-/// Why a path cannot be put into the tree.
+/// Reason why a path cannot be put into the tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct Error {
-    /// The path.
+    /// The path, escaped.
     pub path: String,
-    /// What is wrong with it.
+    /// Description of the violation.
     pub problem: String,
 }
 
@@ -48,33 +48,33 @@ fn fail<T>(path: &[u8], problem: impl Into<String>) -> Result<T, Error> {
     Err(Error { path: path.escape_ascii().to_string(), problem: problem.into() })
 }
 
-/// The number of an inode in its tree.
+/// Number of an inode in its tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InodeId(pub(crate) usize);
 
-/// What an inode is besides its kind.
+/// Attributes of an inode, whatever its kind.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Attributes {
     /// Permission bits, 0 to 0o7777.
     pub mode: u32,
-    /// Owner.
+    /// User ID of the owner.
     pub uid: u32,
-    /// Group.
+    /// Group ID.
     pub gid: u32,
-    /// Time of the last change, in seconds since 1970.
+    /// Modification time in seconds since 1970.
     pub mtime_s: u64,
-    /// Extended attributes, by full name (`security.capability`).
+    /// Extended attributes by full name, for example `security.capability`.
     pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 impl Attributes {
-    /// Root's, with this mode.
+    /// Returns attributes with owner root, this mode and time 0.
     #[must_use]
     pub fn of_root(mode: u32) -> Self {
         Attributes { mode, ..Self::default() }
     }
 
-    /// Bytes of memory that the extended attributes need, for [`Tree::charge`].
+    /// Returns the memory in bytes that the extended attributes need, for [`Tree::charge`].
     #[must_use]
     pub fn xattrs_bytes(&self) -> usize {
         self.xattrs.iter().map(|(name, value)| ATTRIBUTE_BYTES + name.len() + value.len()).sum()
@@ -84,16 +84,16 @@ impl Attributes {
 /// A file of any kind.
 #[derive(Debug, Clone)]
 pub struct Inode {
-    /// Owner, mode and so on.
+    /// Owner, mode, time and extended attributes.
     pub attributes: Attributes,
-    /// What it is.
+    /// Kind and content.
     pub kind: Kind,
 }
 
-/// What an inode is.
+/// Kind and content of an inode.
 #[derive(Debug, Clone)]
 pub enum Kind {
-    /// A folder, its entries in byte order.
+    /// A folder with its entries in byte order.
     Folder(BTreeMap<Vec<u8>, InodeId>),
     /// A regular file.
     File(Content),
@@ -107,12 +107,12 @@ pub enum Kind {
     Fifo,
 }
 
-/// What happens when a folder is put where one is already.
+/// Treatment of an existing folder when a folder is put at its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFolder {
-    /// It keeps its attributes, as dpkg has it.
+    /// The existing folder keeps its attributes, as in dpkg.
     Keep,
-    /// It takes the new ones, as tar has it.
+    /// The existing folder takes the new attributes, as in tar.
     Update,
 }
 
@@ -120,7 +120,7 @@ pub enum OnFolder {
 #[derive(Debug, Clone)]
 pub struct Tree {
     inodes: Vec<Inode>,
-    /// What [`Tree::charge`] was told of.
+    /// Sum of all bytes passed to [`Tree::charge`].
     names_bytes: usize,
 }
 
@@ -135,10 +135,10 @@ impl Tree {
     /// The root folder.
     pub const ROOT: InodeId = InodeId(0);
 
-    /// Counts bytes that are kept in memory for this path, before they are.
+    /// Charges the tree for bytes that this path will keep in memory. Call it before they are stored.
     ///
     /// # Errors
-    /// The tree has more than [`NAMES_BYTES_MAX`] of them.
+    /// Returns an error if the sum exceeds [`NAMES_BYTES_MAX`].
     pub fn charge(&mut self, path: &[u8], bytes: usize) -> Result<(), Error> {
         self.names_bytes = self.names_bytes.saturating_add(bytes);
         if self.names_bytes > NAMES_BYTES_MAX {
@@ -151,19 +151,19 @@ impl Tree {
         Ok(())
     }
 
-    /// An inode of this tree.
+    /// Returns an inode of this tree.
     #[must_use]
     pub fn inode(&self, id: InodeId) -> &Inode {
         &self.inodes[id.0]
     }
 
-    /// How many inodes there are, ones without a name left included.
+    /// Returns the number of inodes, including those that no longer have a name.
     #[must_use]
     pub fn inodes(&self) -> usize {
         self.inodes.len()
     }
 
-    /// The inode at this path, following links on the way to it, and not at its end.
+    /// Returns the inode at this path. Follows links among the parents, but not at the end of the path.
     #[must_use]
     pub fn find(&self, path: &[u8]) -> Option<InodeId> {
         let parts = parts(path).ok()?;
@@ -172,7 +172,7 @@ impl Tree {
         self.entry(parent, name)
     }
 
-    /// The content of the file at this path, links at its end followed as well.
+    /// Returns the content of the file at this path. Follows links at the end of the path as well.
     #[must_use]
     pub fn file(&self, path: &[u8]) -> Option<&Content> {
         let id = self.walk(&parts(path).ok()?)?;
@@ -185,7 +185,7 @@ impl Tree {
     /// Puts a folder at this path.
     ///
     /// # Errors
-    /// The path is not one, or something else is there.
+    /// Returns an error if the path is not allowed, or if something other than a folder is there.
     pub fn put_folder(&mut self, path: &[u8], attributes: Attributes, on: OnFolder) -> Result<(), Error> {
         let parts = parts(path)?;
         let Some((name, parents)) = parts.split_last() else {
@@ -196,7 +196,7 @@ impl Tree {
         };
         let parent = self.make_parents(path, parents)?;
         if let Some(id) = self.entry(parent, name) {
-            // A link to a folder stays a link, and the folder behind it as it is.
+            // A link to a folder stays a link, and the folder's attributes stay as they are.
             let behind = self.walk(&parts);
             if !behind.is_some_and(|id| matches!(self.inode(id).kind, Kind::Folder(_))) {
                 return fail(path, "a folder where something else is");
@@ -209,19 +209,19 @@ impl Tree {
         self.attach(path, parent, name, Inode { attributes, kind: Kind::Folder(BTreeMap::new()) })
     }
 
-    /// Puts anything but a folder at this path, in the place of what was there.
+    /// Puts an inode other than a folder at this path and replaces any other inode there.
     ///
     /// # Errors
-    /// The path is not one, or a folder is there.
+    /// Returns an error if the path is not allowed, or if a folder is there.
     pub fn put(&mut self, path: &[u8], attributes: Attributes, kind: Kind) -> Result<(), Error> {
         let (parent, name) = self.place(path)?;
         self.attach(path, parent, &name, Inode { attributes, kind })
     }
 
-    /// Gives the file at `target` another name.
+    /// Adds another name for the file at `target`.
     ///
     /// # Errors
-    /// There is no file at `target`, or a folder at `path`.
+    /// Returns an error if `target` does not exist or is a folder, if `path` is not allowed, or if a folder is at `path`.
     pub fn put_hard_link(&mut self, path: &[u8], target: &[u8]) -> Result<(), Error> {
         let Some(id) = self.find(target) else {
             return fail(path, format!("a hard link to {}, which is not there", target.escape_ascii()));
@@ -234,7 +234,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Removes what is at this path, with all that is in it; nothing is fine as well.
+    /// Removes the inode at this path with all its content. Does nothing if the path does not exist.
     pub fn remove(&mut self, path: &[u8]) {
         let Ok(parts) = parts(path) else { return };
         let Some((name, parents)) = parts.split_last() else { return };
@@ -245,7 +245,7 @@ impl Tree {
         }
     }
 
-    /// Removes what is in the folder at this path, and keeps the folder.
+    /// Removes the content of the folder at this path, and keeps the folder.
     pub fn empty(&mut self, path: &[u8]) {
         if let Some(id) = self.find(path)
             && let Kind::Folder(entries) = &mut self.inodes[id.0].kind
@@ -254,14 +254,15 @@ impl Tree {
         }
     }
 
-    /// Makes every time later than this one this one: what was made while the image was built has no time of its own.
+    /// Limits all modification times to `latest_s`. Files that were made during the build are newer, and their times are
+    /// meaningless.
     pub fn clamp_times(&mut self, latest_s: u64) {
         for inode in &mut self.inodes {
             inode.attributes.mtime_s = inode.attributes.mtime_s.min(latest_s);
         }
     }
 
-    /// Where something that is no folder goes.
+    /// Returns the parent and the name for an inode other than a folder; makes missing parents.
     fn place(&mut self, path: &[u8]) -> Result<(InodeId, Vec<u8>), Error> {
         let parts = parts(path)?;
         let Some((name, parents)) = parts.split_last() else { return fail(path, "a file as the root") };
@@ -289,7 +290,7 @@ impl Tree {
         }
     }
 
-    /// Only for inodes that were found to be folders.
+    /// Returns the entries of an inode that the caller has found to be a folder.
     fn entries_mut(&mut self, folder: InodeId) -> &mut BTreeMap<Vec<u8>, InodeId> {
         match &mut self.inodes[folder.0].kind {
             Kind::Folder(entries) => entries,
@@ -297,7 +298,7 @@ impl Tree {
         }
     }
 
-    /// The folder that these names lead to; missing ones are made.
+    /// Returns the folder at the end of these names; makes missing folders.
     fn make_parents(&mut self, path: &[u8], names: &[Vec<u8>]) -> Result<InodeId, Error> {
         let (there, mut parent) = self.reach(names);
         if !matches!(self.inode(parent).kind, Kind::Folder(_)) {
@@ -314,21 +315,21 @@ impl Tree {
         Ok(parent)
     }
 
-    /// The inode that these names lead to, links followed.
+    /// Returns the inode at the end of these names, following links.
     fn walk(&self, names: &[Vec<u8>]) -> Option<InodeId> {
         let (there, id) = self.reach(names);
         (there == names.len()).then_some(id)
     }
 
-    /// Follows names from the root, and every link among them, as far as they lead: how many of the names are there, and the
-    /// inode at the last of these.
+    /// Follows names from the root, and all links among them, until one does not exist. Returns the number of names that
+    /// exist, and the inode at the last of these.
     fn reach<'a>(&'a self, names: &'a [Vec<u8>]) -> (usize, InodeId) {
         // The names still to follow, the next one last, and the folders on the way, for `..`.
         let mut ahead: Vec<&[u8]> = names.iter().rev().map(Vec::as_slice).collect();
         let mut trail = vec![Self::ROOT];
         let (mut followed, mut of_links) = (0, 0);
         let (mut there, mut reached) = (0, Self::ROOT);
-        // How many of `names` were taken from `ahead`, which has those of links above the rest of them.
+        // Number of `names` taken from `ahead`, where the names of link targets lie above the remaining ones.
         let mut taken = 0;
         loop {
             let Some(&here) = trail.last() else { return (there, reached) };
@@ -366,7 +367,7 @@ impl Tree {
     }
 }
 
-/// The names of a path, without what says nothing.
+/// Splits a path into its names, without empty ones and `.`.
 fn parts(path: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
     let mut parts = Vec::new();
     for part in path.split(|&byte| byte == b'/') {

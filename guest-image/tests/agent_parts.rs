@@ -1,7 +1,7 @@
-//! Runs the tests of the agent's parts that need no guest.
+//! Runs the tests of those agent modules that need no guest.
 //!
-//! The agent is no member of the workspace (it is built for another machine), so its own tests would be forgotten;
-//! these modules depend on nothing else of it.
+//! The agent is not a member of the workspace, because it is built for another machine, so its own tests would not be
+//! run. These modules depend on no other module of the agent.
 
 #![allow(dead_code, reason = "the agent uses what these tests do not")]
 

@@ -1,4 +1,4 @@
-//! Runs the agent's probes against servers here.
+//! Runs the agent's probes against servers in this process.
 
 #![allow(dead_code, reason = "the agent uses what these tests do not")]
 
@@ -36,7 +36,7 @@ fn service() -> Service {
     }
 }
 
-/// A probe of a server here, at time 0. The tests say what time it is.
+/// Makes a probe of a server in this process, starting at time 0. The tests supply the time.
 fn probe(server: &TcpListener, send: &str, expect: &str) -> Probe {
     let (send, expect) = (send.to_owned(), expect.to_owned());
     let port = server.local_addr().unwrap().port();
@@ -44,14 +44,15 @@ fn probe(server: &TcpListener, send: &str, expect: &str) -> Probe {
     Probe::new(Readiness { check, interval_ms: 20, limit_ms: 60_000 }, 0)
 }
 
-/// Waits until what the probe waits for has happened, and tells it.
+/// Waits for the event that the probe waits for, and passes it to the probe.
 fn go_on(probe: &mut Probe, now_ns: u64) -> bool {
     let (socket, awaited) = probe.socket().expect("it waits for its connection");
     poll(&mut [PollFd::new(socket, awaited)], None).unwrap();
     probe.go_on(now_ns)
 }
 
-/// Brings the probe, which is due, to where it waits for an answer; what it said, and the server's end.
+/// Takes a due probe to the point where it waits for an answer. Returns the text it sent, and the server's end of the
+/// connection.
 fn ask(probe: &mut Probe, server: &TcpListener, now_ns: u64, bytes: usize) -> (String, TcpStream) {
     assert!(!probe.tick(&service(), now_ns).unwrap());
     assert!(!go_on(probe, now_ns), "a connection is not enough");
@@ -74,7 +75,7 @@ fn a_server_that_has_opened_its_port_is_not_ready_before_it_answers() {
     let mut probe = probe(&server, "PING\r\n", "+PONG");
     let (said, mut stream) = ask(&mut probe, &server, 0, 6);
     assert_eq!(said, "PING\r\n");
-    // In pieces, with something else before it.
+    // In pieces, after other text.
     stream.write_all(b"-LOADING\r\n+PO").unwrap();
     assert!(!go_on(&mut probe, MS));
     stream.write_all(b"NG\r\n").unwrap();
@@ -124,7 +125,7 @@ fn one_that_says_something_else_is_asked_again_soon_and_with_no_more_patience() 
     let server = TcpListener::bind((LOCALHOST, 0)).unwrap();
     let mut probe = probe(&server, "PING\r\n", "+PONG");
     let mut now_ns = 0;
-    // It does not answer at first: the fourth connection would wait for two seconds.
+    // The service does not answer at first; the fourth connection would wait for two seconds.
     let mut silent = Vec::new();
     for _ in 0..3 {
         let (_, stream) = ask(&mut probe, &server, now_ns, 6);
@@ -136,7 +137,7 @@ fn one_that_says_something_else_is_asked_again_soon_and_with_no_more_patience() 
     for _ in 0..20 {
         let (_, mut stream) = ask(&mut probe, &server, now_ns, 6);
         assert_eq!(probe.wake_ns(), now_ns + 2000 * MS);
-        // It answers, and leaves the connection open, as Redis does while it loads.
+        // The service answers and keeps the connection open, as Redis does while it loads.
         stream.write_all(b"-LOADING\r\n").unwrap();
         now_ns += 10 * MS;
         assert!(!go_on(&mut probe, now_ns));
@@ -156,7 +157,7 @@ fn one_that_hangs_up_is_asked_again_with_no_more_patience() {
     let mut probe = probe(&server, "x", "y");
     let mut now_ns = 0;
     for _ in 0..20 {
-        // A proxy accepts, and closes what it cannot pass on.
+        // A proxy accepts, and closes connections that it cannot forward.
         let (_, stream) = ask(&mut probe, &server, now_ns, 1);
         assert_eq!(probe.wake_ns(), now_ns + 250 * MS);
         drop(stream);
@@ -178,7 +179,7 @@ fn one_that_hangs_up_or_says_too_much_is_asked_again() {
     while probe.socket().is_some() {
         assert!(!go_on(&mut probe, 22 * MS));
     }
-    // Its end of the connection is closed, so the server's write ends, one way or the other.
+    // The probe has closed its end of the connection, so the server's write ends, with or without an error.
     let _ = writer.join().unwrap();
     assert_eq!(probe.wake_ns(), 42 * MS);
 }

@@ -1,6 +1,7 @@
-//! Runs how the agent starts a program, here.
+//! Runs the agent's code for starting programs, in this process.
 //!
-//! The only test of its process that opens anything, as the agent is one thread: descriptors have the numbers that it gives them.
+//! The agent has one thread. So this is the only test of its process that opens descriptors, and it can predict their
+//! numbers.
 
 #![allow(dead_code, reason = "the agent uses what this test does not")]
 
@@ -19,7 +20,7 @@ use std::fs::File;
 use std::io::{Read as _, pipe};
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 
-/// Runs a shell's script and gives what it printed.
+/// Runs a shell script and returns its output.
 fn run(script: &str, env: &[(&str, &str)], history: Option<BorrowedFd<'_>>) -> String {
     let argv = ["/bin/sh", "-c", script].map(str::to_owned);
     let env: BTreeMap<_, _> = env.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
@@ -28,7 +29,7 @@ fn run(script: &str, env: &[(&str, &str)], history: Option<BorrowedFd<'_>>) -> S
     let started = start(&program).unwrap();
     drop(started.stdin);
     waitpid(Some(started.pid), WaitOptions::empty()).unwrap();
-    // The pipes do not block; what was written is there.
+    // The pipes do not block; all output was written before the exit.
     let mut printed = Vec::new();
     for pipe in [started.stdout, started.stderr].into_iter().flatten() {
         File::from(pipe).read_to_end(&mut printed).unwrap();
@@ -36,7 +37,8 @@ fn run(script: &str, env: &[(&str, &str)], history: Option<BorrowedFd<'_>>) -> S
     String::from_utf8(printed).unwrap()
 }
 
-/// The history port gets to the child wherever the agent has it, and the errors of starting get to the agent.
+/// Checks that the child gets the history port, whatever its number in the agent, and that errors of the start reach the
+/// agent.
 fn check(port: &OwnedFd, reader: &mut File) {
     let copies =
         format!("for fd in /proc/$$/fd/*; do [ $fd -ef /proc/$$/fd/{HISTORY_FD} ] && echo ${{fd##*/}}; done");
@@ -62,12 +64,12 @@ fn check(port: &OwnedFd, reader: &mut File) {
     };
     let Err(failure) = start(&program) else { panic!("it started") };
     assert!(failure.to_string().starts_with("cannot start /bin/no-such-program: "), "{failure}");
-    // A mark, so that whatever was written before it shows.
+    // A mark, so that anything written before it would be seen.
     rustix::io::write(port, b"mark").unwrap();
     let length = reader.read(&mut seen).unwrap();
     assert_eq!(&seen[..length], b"mark", "the reason went to the port");
 
-    // Who is not to have it has nothing there.
+    // A program without the history port has nothing at that descriptor.
     let script = format!("echo \"[${HISTORY_VARIABLE}]\"; [ -e /proc/$$/fd/{HISTORY_FD} ] || echo nothing");
     assert_eq!(run(&script, &[], None), "[]\nnothing\n");
 }
@@ -76,21 +78,25 @@ fn check(port: &OwnedFd, reader: &mut File) {
 fn programs_get_the_history_port_as_descriptor_3() {
     let open = || File::open("/dev/null").unwrap();
     let taken = open();
-    assert_eq!(taken.as_raw_fd(), HISTORY_FD, "this test needs the number, and somebody has it");
+    assert_eq!(
+        taken.as_raw_fd(),
+        HISTORY_FD,
+        "this test needs descriptor {HISTORY_FD}, but it is open already"
+    );
     let (reader, port) = pipe().unwrap();
     let (mut reader, port) = (File::from(OwnedFd::from(reader)), OwnedFd::from(port));
 
-    // The number is another descriptor's.
+    // The number belongs to another descriptor.
     assert!(port.as_raw_fd() > HISTORY_FD);
     check(&port, &mut reader);
-    // The number is free: the next pipe that is opened would get it.
+    // The number is free: the next pipe would get it.
     drop(taken);
     check(&port, &mut reader);
     // The number is the port's own.
     let port = rustix::io::fcntl_dupfd_cloexec(&port, HISTORY_FD).unwrap();
     assert_eq!(port.as_raw_fd(), HISTORY_FD);
     check(&port, &mut reader);
-    // Nothing of it is left open here: the next descriptor is the first free one.
+    // No copy of the port is left open here: the next descriptor gets the first free number.
     drop(port);
     assert_eq!(open().as_raw_fd(), HISTORY_FD);
 }

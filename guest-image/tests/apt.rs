@@ -1,6 +1,6 @@
-//! The host's apt with sources that fail: expired, badly signed, or not there.
+//! Runs the host's apt with sources that are expired, badly signed, or missing.
 //!
-//! The sources are a repository of one package, signed with a key that nothing else uses (`tests/apt`).
+//! The sources are a repository of one package, signed with a key that has no other use (`tests/apt`).
 
 use everett_guest_image::apt::sources::{Source, Sources};
 use everett_guest_image::apt::{Apt, Error};
@@ -22,7 +22,7 @@ impl Lab {
         lab
     }
 
-    /// Has the suite signed so.
+    /// Replaces the suite's signed index by `InRelease.{how}`.
     fn signed(&self, how: &str) {
         let to = self.0.path().join("repo/dists/test/InRelease");
         fs::copy(fixture(&format!("InRelease.{how}")), to).unwrap();
@@ -33,7 +33,7 @@ impl Lab {
         Source { uri: uri.to_owned(), suites: vec!["test".to_owned()], signed_by: Some(key) }
     }
 
-    /// Updates the lists of the repository and of another source, if one is named, and resolves its package.
+    /// Updates the lists of the repository, and of another source if given, and resolves the repository's package.
     fn resolve(&self, other: Option<&str>) -> Result<String, Error> {
         let uri = format!("file:{}", self.0.path().join("repo").display());
         let sources = [Some(uri.as_str()), other].into_iter().flatten().map(|uri| self.source(uri)).collect();
@@ -63,14 +63,14 @@ fn lists_from_before_are_never_used_in_place_of_todays() {
     assert_eq!(lab.resolve(None).unwrap(), "tool 1.0-1");
 
     lab.signed("altered");
-    // apt's own words; those behind them are the verifier's, which is gpgv or sqv.
+    // apt's own words; the rest of the message is from the verifier, gpgv or sqv.
     assert!(refused(lab.resolve(None)).contains("signature verification"));
     lab.signed("expired");
     assert!(refused(lab.resolve(None)).contains("is expired"));
     lab.signed("good");
     assert_eq!(lab.resolve(None).unwrap(), "tool 1.0-1");
 
-    // Port 9 of this host: nothing listens there, and a reserved port is not given to a test.
+    // Port 9 of this host: no program listens there, and tests never get a reserved port.
     assert!(refused(lab.resolve(Some("http://127.0.0.1:9/debian"))).contains("127.0.0.1:9"));
     fs::remove_dir_all(lab.0.path().join("repo/dists")).unwrap();
     refused(lab.resolve(None));

@@ -1,4 +1,4 @@
-//! Whole images, from inputs that need neither a network nor a machine.
+//! Builds whole images from inputs that need neither a network nor a machine.
 
 use everett_guest_image::configure::{Configure, Configured, Error as ConfigureError, Job, NoMachine};
 use everett_guest_image::image::{DEFAULT_TIME_S, Error};
@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// An ELF that could be a kernel: a header and one empty segment to load.
+/// Makes an ELF file that passes for a kernel: a header and one empty loadable segment.
 fn vmlinux() -> Vec<u8> {
     let mut elf = vec![0u8; 64 + 56];
     elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
@@ -20,7 +20,7 @@ fn vmlinux() -> Vec<u8> {
     elf
 }
 
-/// A header of a file of root's.
+/// Returns a tar header of a file owned by root.
 fn header() -> tar::Header {
     let mut header = tar::Header::new_gnu();
     header.set_uid(0);
@@ -59,7 +59,7 @@ impl Lab {
         build(&self.spec(root), &self.cache, &mut NoMachine, &mut Silent)
     }
 
-    /// A tar with a program in it.
+    /// Makes a tar archive with one program.
     fn tar(&self, name: &str, content: &str) -> PathBuf {
         let mut builder = tar::Builder::new(Vec::new());
         let mut header = header();
@@ -104,7 +104,7 @@ fn what_a_kernel_has_built_in_is_an_input() {
         build(&spec, &lab.cache, &mut NoMachine, &mut Silent)
     };
     assert!(built_in(&DEFAULT_MODULES).is_ok());
-    // The same kernel with one less: what is in the cache is not for it.
+    // The same kernel with one module less: the cached entry must not be used.
     let error = built_in(&DEFAULT_MODULES[1..]).unwrap_err();
     let error = std::error::Error::source(&error).map_or(error.to_string(), ToString::to_string);
     assert!(error.contains("has no module virtio_mmio"), "{error}");
@@ -219,7 +219,7 @@ fn nothing_slips_into_the_commands_of_apt() {
     }
 }
 
-/// Counts how often it is asked, and plays a guest that changed one file.
+/// A machine that counts its jobs and returns a guest's change of one file.
 struct Pretend<'a> {
     folder: &'a Path,
     asked: u32,
@@ -250,8 +250,8 @@ impl Configure for Pretend<'_> {
     }
 }
 
-/// Packages (name, more control fields) and a lock that names them, such that no mirror is needed. The last is what
-/// the world asks for.
+/// Puts packages (name, further control fields) into the cache, with a lock of them, so that no mirror is needed. The
+/// world requests the last one.
 fn locked_packages(lab: &Lab, packages: &[(&str, &str)]) -> ImageSpec {
     let tar = |path: &str, content: &str| {
         let mut builder = tar::Builder::new(Vec::new());
@@ -323,7 +323,7 @@ fn a_change_of_packages_leaves_the_base_as_it_is() {
     let base_alone = build(&lab, &mut machine, &[SHELL]);
     assert_eq!(machine.asked, 3, "nothing");
 
-    // What was in the cache shows nowhere.
+    // The content of the cache has no effect on the result.
     let fresh = Lab::new();
     let mut machine = Pretend { folder: fresh.folder.path(), asked: 0, fail: false };
     assert_eq!(build(&fresh, &mut machine, &[SHELL, ("other", "")]).digest, changed.digest);

@@ -1,4 +1,5 @@
-//! The lock of a world file that is named without its folder. Alone in its process, of which it changes the current folder.
+//! Writes the lock of a world file that is named without its folder. Has its own process, because it changes the current
+//! folder.
 
 use std::path::Path;
 
@@ -11,7 +12,7 @@ fn a_lock_is_written_to_the_current_folder() {
     let (bare, mut lock) = (Path::new("world.lock"), Lock::new("bookworm"));
     lock.write(bare).unwrap();
     assert_eq!(Lock::read(&folder.path().join(bare)).unwrap().as_ref(), Some(&lock));
-    // Also over one that is there.
+    // Also replaces an existing lock.
     lock.requested.push("redis-server".to_owned());
     lock.write(bare).unwrap();
     assert_eq!(Lock::read(bare).unwrap(), Some(lock));

@@ -1,4 +1,4 @@
-//! The loop.
+//! The agent's state and its event loop.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -20,32 +20,32 @@ use crate::setup::Stage;
 use crate::signals::ChildSignals;
 use crate::spawn::Started;
 
-/// How long a control port that the host has closed is left alone, in milliseconds of guest time.
+/// Time for which a control port that the host has closed is not polled, in milliseconds of guest time.
 const HANGUP_PAUSE_MS: u64 = 100;
 
-/// How much is read from the control port at once.
+/// Most bytes read from the control port at once.
 const READ_BYTES: usize = 32 << 10;
 
-/// All that the agent knows.
+/// State of the agent.
 pub(crate) struct Agent {
     pub(crate) ports: Ports,
     signals: ChildSignals,
     splitter: LineSplitter,
-    /// The control port is hung up: it is looked at again at this time.
+    /// End of the pause after the host closed the control port (`CLOCK_MONOTONIC`, ns).
     hangup_until_ns: Option<u64>,
     pub(crate) stage: Stage,
-    /// The folder in which changes of the root are, when the root is a disk.
+    /// The overlay's upper folder, which holds the changes of the root; `None` unless the root is a disk.
     pub(crate) upper: Option<OwnedFd>,
     pub(crate) services: BTreeMap<String, Watched>,
-    /// Services whose threads have priorities that were not their own.
+    /// Services whose threads have real-time priorities set by the host.
     pub(crate) prioritized: BTreeSet<String>,
-    /// Nothing is to be announced before services were asked for.
+    /// True if [`Message::Ready`] was sent since the last start of services. True at first: no service was requested yet.
     pub(crate) ready_announced: bool,
     pub(crate) commands: BTreeMap<u64, Running>,
     captures: Vec<Capture>,
 }
 
-/// What a descriptor that poll(2) reports is for.
+/// Meaning of a descriptor that poll(2) reports.
 enum Source {
     Control,
     Signals,
@@ -55,7 +55,7 @@ enum Source {
 }
 
 impl Agent {
-    /// Says hello.
+    /// Sends the hello message and the failures of the boot.
     pub(crate) fn new(booted: Booted, signals: ChildSignals) -> Result<Self, Failure> {
         let Booted { mut ports, release, failures } = booted;
         ports.send(&Message::Hello(Hello { version: VERSION, release }))?;
@@ -78,7 +78,7 @@ impl Agent {
         Ok(agent)
     }
 
-    /// Serves until the power goes.
+    /// Runs the event loop until power-off.
     pub(crate) fn run(mut self) -> Result<Infallible, Failure> {
         loop {
             self.tick_services()?;
@@ -99,12 +99,12 @@ impl Agent {
         }
     }
 
-    /// Tells the host what failed.
+    /// Reports a failure to the host.
     pub(crate) fn report(&mut self, failure: &Failure) -> Result<(), Failure> {
         self.ports.send(&Message::Error { message: failure.to_string() })
     }
 
-    /// Takes over a program's output.
+    /// Captures a program's output.
     pub(crate) fn capture(&mut self, started: Started, unit: &Unit, to: ExecOutput) {
         let pipes = [(started.stdout, Stream::Stdout), (started.stderr, Stream::Stderr)];
         for (pipe, stream) in pipes {
@@ -112,7 +112,7 @@ impl Agent {
         }
     }
 
-    /// Sends on what a program that has exited left in its pipes.
+    /// Forwards the output that an exited program left in its pipes.
     pub(crate) fn flush_captures(&mut self, unit: &Unit) -> Result<(), Failure> {
         for capture in self.captures.iter_mut().filter(|capture| capture.unit == *unit) {
             capture.forward_all(&mut self.ports)?;
@@ -121,7 +121,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Sleeps until something happens, and says what.
+    /// Sleeps until an event arrives and returns the descriptors with events.
     fn wait(&mut self) -> Result<Vec<Source>, Failure> {
         let now_ns = now_ns();
         if self.hangup_until_ns.is_some_and(|until_ns| until_ns <= now_ns) {
@@ -138,7 +138,7 @@ impl Agent {
         if self.hangup_until_ns.is_none() {
             watch(Source::Control, PollFd::new(&self.ports.control, PollFlags::IN));
         }
-        // Output before exits: what a program printed is on its way before it is said to be gone.
+        // Output before exits: a program's output is sent before the report of its exit.
         for (index, capture) in self.captures.iter().enumerate() {
             watch(Source::Capture(index), PollFd::new(capture, PollFlags::IN));
         }
@@ -170,7 +170,7 @@ impl Agent {
             .collect())
     }
 
-    /// When something is to be done without any event.
+    /// Returns the time of the earliest timer (`CLOCK_MONOTONIC`, ns).
     fn wake_ns(&self) -> Option<u64> {
         let services = self.services.values().filter_map(Watched::wake_ns);
         let commands = self.commands.values().filter_map(|command| command.deadline_ns);
@@ -180,7 +180,7 @@ impl Agent {
     fn read_control(&mut self) -> Result<(), Failure> {
         let mut buffer = [0u8; READ_BYTES];
         match rustix::io::read(&self.ports.control, &mut buffer) {
-            // The host's end is closed. It stays readable, so looking away for a while keeps this from spinning.
+            // The host's end is closed. The descriptor stays readable; a pause in polling it avoids spinning.
             Ok(0) => self.hangup_until_ns = Some(now_ns() + ms(HANGUP_PAUSE_MS)),
             Ok(length) => self.splitter.push(&buffer[..length]),
             Err(Errno::INTR | Errno::AGAIN) => {}
@@ -195,7 +195,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Takes note of every child that has exited, those that were orphaned to PID 1 included.
+    /// Reaps every child that has exited, including orphans that PID 1 inherited.
     fn reap(&mut self) -> Result<(), Failure> {
         self.signals.drain();
         loop {

@@ -1,4 +1,4 @@
-//! From the initramfs to a connection with the host.
+//! Boot: from the initramfs to a connection with the host.
 
 use crate::console;
 use crate::failure::{Context as _, Failure};
@@ -10,27 +10,27 @@ use std::ffi::CStr;
 use std::fs;
 use std::path::Path;
 
-/// The modules to load, one file name a line, in order.
+/// Lists the modules to load, in order; one file name per line.
 const MODULE_LIST: &str = "/etc/everett/modules";
-/// Where they are.
+/// Folder of the module files.
 const MODULE_FOLDER: &str = "/lib/everett-modules";
 
-/// A machine that can talk to its host.
+/// A booted machine that is connected to its host.
 pub(crate) struct Booted {
     pub(crate) ports: Ports,
-    /// The kernel's release.
+    /// Release of the kernel.
     pub(crate) release: String,
-    /// What failed on the way and did not keep the machine from this point.
+    /// Failures that did not prevent the boot.
     pub(crate) failures: Vec<Failure>,
 }
 
-/// Mounts the kernel's filesystems, loads the modules, finds the ports. Disks and network cards get no driver.
+/// Mounts the kernel's filesystems, loads the modules and finds the ports. Disks and network cards get no driver.
 pub(crate) fn boot() -> Result<Booted, Failure> {
     let mut failures = Vec::new();
     let mut note = |result: Result<(), Failure>| failures.extend(result.err());
 
     let quiet = MountFlags::NOSUID | MountFlags::NOEXEC | MountFlags::NODEV;
-    // The kernel has mounted devtmpfs already if it was built to; a second one over it is the same filesystem.
+    // The kernel may have mounted devtmpfs already; a second mount over it is the same filesystem.
     note(mount_at("devtmpfs", "/dev", MountFlags::NOSUID, c"mode=0755"));
     note(mount_at("proc", "/proc", quiet, c""));
     note(mount_at("sysfs", "/sys", quiet, c""));
@@ -46,32 +46,32 @@ pub(crate) fn boot() -> Result<Booted, Failure> {
     load_modules(&bus, &mut note);
     note(bus.only_essentials());
     let found = ports::find(&events);
-    // Without ports the console is the only place left for what went wrong before.
+    // Without ports, the console is the only place to report earlier failures.
     if found.is_err() {
         failures.iter().for_each(|failure| console::say(&failure.to_string()));
     }
     Ok(Booted { ports: found?, release, failures })
 }
 
-/// Lets programs open as many files as they can under systemd: PID 1 starts with the kernel's 1024 and 4096, which
-/// servers complain about. The soft limit stays, because select(2) cannot take more.
+/// Raises the hard limit of open files to systemd's value. PID 1 starts with the kernel's limits of 1024 and 4096, which
+/// servers complain about. The soft limit stays at 1024, because select(2) cannot handle more.
 fn raise_limits() -> Result<(), Failure> {
     let limit = Rlimit { current: Some(1024), maximum: Some(512 << 10) };
     setrlimit(Resource::Nofile, limit).context(|| String::from("raise the limit of open files"))
 }
 
-/// Mounts a filesystem without a device on a directory, which is made if need be.
+/// Mounts a filesystem without a device on a directory, which is created if necessary.
 pub(crate) fn mount_at(kind: &str, at: &str, flags: MountFlags, options: &CStr) -> Result<(), Failure> {
     fs::create_dir_all(at).context(|| format!("make {at}"))?;
     mount(kind, at, kind, flags, options).context(|| format!("mount {kind} on {at}"))
 }
 
-/// Loads the modules. The bus comes with the first of them, unless it is built in: from there on, devices wait.
+/// Loads the modules. Unless built in, the bus appears with the first of them; from then on devices wait for a driver.
 fn load_modules(bus: &Bus, note: &mut impl FnMut(Result<(), Failure>)) {
     let mut held = hold(bus, note);
     let list = match fs::read_to_string(MODULE_LIST) {
         Ok(list) => list,
-        // A kernel with its drivers built in needs no list.
+        // A kernel with built-in drivers needs no list.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
         Err(error) => return note(Err(error).context(|| format!("read {MODULE_LIST}"))),
     };
@@ -81,7 +81,7 @@ fn load_modules(bus: &Bus, note: &mut impl FnMut(Result<(), Failure>)) {
     }
 }
 
-/// True when the bus is there, and gives no device to a driver by itself.
+/// Turns off automatic driver binding. Returns true unless there is no bus yet.
 fn hold(bus: &Bus, note: &mut impl FnMut(Result<(), Failure>)) -> bool {
     let held = bus.set_automatic(false);
     let there = !matches!(held, Ok(false));

@@ -1,4 +1,4 @@
-//! A program's output on its way to the host.
+//! Capturing of a program's output and forwarding to the host.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -9,14 +9,14 @@ use rustix::io::Errno;
 use crate::failure::{Context as _, Failure};
 use crate::ports::Ports;
 
-/// How much is read from a pipe at once: as much as a pipe holds.
+/// Most bytes read from a pipe at once: a pipe's default capacity.
 const READ_BYTES: usize = 64 << 10;
 
-/// How often a pipe is read when its program has exited: a pipe can be made to hold 1 MiB (pipe(7)), and what other
-/// programs still write to it may wait for its turn.
+/// Most reads from a pipe after its program has exited: a pipe can be made to hold 1 MiB (pipe(7)). Later output of other
+/// programs on the same pipe waits for its turn.
 const LAST_READS_MAX: usize = 16;
 
-/// One stream of one program.
+/// One output stream of one program.
 pub(crate) struct Capture {
     pipe: OwnedFd,
     pub(crate) unit: Unit,
@@ -35,17 +35,17 @@ impl Capture {
         Capture { pipe, unit, stream, to, cutter: LineCutter::new(max), closed: false }
     }
 
-    /// The pipe is closed: nothing more can come.
+    /// True if the pipe is closed, so that no more output can come.
     pub(crate) fn closed(&self) -> bool {
         self.closed
     }
 
-    /// Sends on some of what is in the pipe; every pipe gets its turn.
+    /// Reads the pipe once and forwards the lines; every pipe gets its turn.
     pub(crate) fn forward(&mut self, ports: &mut Ports) -> Result<(), Failure> {
         self.forward_reads(1, ports)
     }
 
-    /// Sends on all that a program has left in the pipe.
+    /// Forwards all that an exited program has left in the pipe.
     pub(crate) fn forward_all(&mut self, ports: &mut Ports) -> Result<(), Failure> {
         self.forward_reads(LAST_READS_MAX, ports)
     }
@@ -74,7 +74,7 @@ impl Capture {
         Ok(())
     }
 
-    /// The command that this belongs to has been answered: what its children still print goes to the log.
+    /// Sends later output to the log port: the command was answered, but its children may still print.
     pub(crate) fn outlive(&mut self) {
         self.to = ExecOutput::Log;
     }

@@ -5,19 +5,19 @@ use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
 
 use crate::failure::{Context as _, Failure};
 
-/// Nanoseconds of `CLOCK_MONOTONIC`.
+/// Returns `CLOCK_MONOTONIC` in nanoseconds.
 pub(crate) fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
-    // Since boot, so neither part is negative, and 64 bits last for 584 years.
+    // The clock counts from boot, so neither part is negative, and 64 bits last for 584 years.
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
-/// Milliseconds to nanoseconds. The protocol bounds milliseconds to a day.
+/// Converts milliseconds to nanoseconds. The protocol bounds milliseconds to a day.
 pub(crate) fn ms(milliseconds: u64) -> u64 {
     milliseconds.saturating_mul(1_000_000)
 }
 
-/// A duration as poll(2) takes it.
+/// Converts nanoseconds to the form that poll(2) takes.
 pub(crate) fn timespec(ns: u64) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),

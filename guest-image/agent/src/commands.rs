@@ -1,4 +1,4 @@
-//! Commands that the host asks for.
+//! Execution of the host's commands.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -11,17 +11,17 @@ use crate::clock::{ms, now_ns};
 use crate::failure::{Context as _, Failure};
 use crate::spawn::{Program, start};
 
-/// A command that runs.
+/// A running command.
 pub(crate) struct Running {
     pub(crate) pid: Pid,
-    /// The pipe it reads from, and what is not written yet.
+    /// The pipe to its standard input, and the bytes still to be written.
     pub(crate) stdin: Option<(OwnedFd, Vec<u8>)>,
-    /// When it is killed, on `CLOCK_MONOTONIC`.
+    /// Time at which it is killed (`CLOCK_MONOTONIC`, ns).
     pub(crate) deadline_ns: Option<u64>,
 }
 
 impl Agent {
-    /// Starts a command.
+    /// Starts a command. Its request is answered when it exits ([`Self::command_exited`]).
     pub(crate) fn start_command(&mut self, id: u64, exec: &Exec) -> Result<(), Failure> {
         if self.commands.contains_key(&id) {
             return Err(Failure::new(format!("the number {id} is taken by a command that still runs")));
@@ -43,7 +43,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Writes some of what a command is to read, and closes its input after the last byte.
+    /// Writes more of a command's input, and closes its standard input after the last byte.
     pub(crate) fn feed_command(&mut self, id: u64) -> Result<(), Failure> {
         let Some(command) = self.commands.get_mut(&id) else { return Ok(()) };
         let Some((pipe, text)) = &mut command.stdin else { return Ok(()) };
@@ -56,7 +56,7 @@ impl Agent {
                 Ok(())
             }
             Err(Errno::AGAIN | Errno::INTR) => Ok(()),
-            // It does not read: its business.
+            // The command has closed its input, which is not a failure.
             Err(Errno::PIPE) => {
                 command.stdin = None;
                 Ok(())
@@ -68,19 +68,19 @@ impl Agent {
         }
     }
 
-    /// Kills the commands that ran longer than they may.
+    /// Kills the commands that exceeded their time limit.
     pub(crate) fn tick_commands(&mut self) {
         let now_ns = now_ns();
         for command in self.commands.values_mut() {
             if command.deadline_ns.is_some_and(|at_ns| at_ns <= now_ns) {
                 command.deadline_ns = None;
-                // One that is gone already is about to be reaped.
+                // Fails if the process has exited already; it will be reaped.
                 let _ = kill_process_group(command.pid, Signal::KILL);
             }
         }
     }
 
-    /// A child has exited. True when it was a command, which is answered now.
+    /// Handles the exit of a child. If it was a command, answers its request and returns true.
     pub(crate) fn command_exited(&mut self, pid: Pid, exit: Exit) -> Result<bool, Failure> {
         let Some((&id, _)) = self.commands.iter().find(|(_, command)| command.pid == pid) else {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! Block devices by serial number, and the data disks on them.
+//! Block devices by serial number, and mounting of data disks.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -15,13 +15,13 @@ use crate::kernel_log;
 use crate::users;
 use crate::virtio::Bus;
 
-/// How much of a disk must be zero for it to count as blank. Every filesystem that Linux mounts has its superblock
-/// within this (the farthest is btrfs's, at exactly 64 KiB, which is never made here).
+/// Bytes at the start of a disk that must be zero for it to count as blank. Every filesystem that Linux mounts has its
+/// superblock within them, except btrfs, whose superblock is at exactly 64 KiB and which is never made here.
 const BLANK_BYTES: u64 = 64 << 10;
 
-/// The device node of the disk with this serial number. Disks without a driver get theirs one by one, in the order of
-/// the machine's slots, until the one is found: a serial number can be read no earlier. So a root disk in the first slot
-/// is the only one that has a driver when it is found.
+/// Returns the device node of the disk with this serial number. A serial number can be read only after the disk has a
+/// driver, so disks without one are bound one by one, in the order of the machine's slots, until the disk is found. A
+/// root disk in the first slot is therefore the only disk with a driver when it is found.
 pub(crate) fn by_serial(serial: &str) -> Result<String, Failure> {
     loop {
         match among_bound(serial) {
@@ -53,14 +53,14 @@ fn among_bound(serial: &str) -> Result<String, Failure> {
     Err(Failure::new(format!("cannot find a disk with the serial number {serial} (there: {seen})")))
 }
 
-/// Bytes of a filesystem's block: what the largest sectors have, so that a block is one sector on such a disk.
+/// Block size of new filesystems in bytes: that of the largest sectors, so that a block is one sector on such a disk.
 const BLOCK_BYTES: u32 = 4096;
 
-/// Errors of mount(2) that say nothing about what is on the disk: no driver for the filesystem, no memory.
+/// Errors of mount(2) that do not concern the disk's content: no driver for the filesystem, no memory.
 const NOT_OF_THE_DISK: [Errno; 2] = [Errno::NODEV, Errno::NOMEM];
 
-/// Mounts a data disk, after making its filesystem if it is blank and the host says so. Returns what is wrong with a
-/// filesystem that was there before and that the kernel does not mount.
+/// Mounts a data disk; makes its filesystem first if the disk is blank and the host asks for it. Returns the reason if
+/// the kernel refuses to mount a filesystem that was on the disk before.
 pub(crate) fn mount_data(disk: &DataDisk) -> Result<Option<String>, Failure> {
     let device = by_serial(&disk.serial)?;
     let fresh = disk.format_blank && blank(&device)?;
@@ -92,9 +92,9 @@ fn blank(device: &str) -> Result<bool, Failure> {
     Ok(start.iter().all(|&byte| byte == 0))
 }
 
-/// Runs the root's own mkfs. What it would draw at random is derived from the serial number instead; nothing is
-/// left for the kernel to initialise later, in the background. Blocks have 4 KiB whatever the disk's size and sectors: left
-/// alone, mke2fs makes blocks of 1 KiB on a small disk, and a superblock that spans two sectors of 512 bytes.
+/// Runs the root's own mkfs. Values that it would draw at random are derived from the serial number, and nothing is left
+/// for the kernel to initialise later in the background. Blocks have 4 KiB whatever the size of the disk and its sectors:
+/// by default mke2fs makes 1 KiB blocks on a small disk, and a superblock that spans two sectors of 512 bytes.
 fn format(disk: &DataDisk, device: &str) -> Result<(), Failure> {
     let uuid = uuid_of(&disk.serial);
     let kind = disk.filesystem.as_str();
@@ -122,11 +122,11 @@ fn format(disk: &DataDisk, device: &str) -> Result<(), Failure> {
     )))
 }
 
-/// A UUID (version 8, RFC 9562: free of any rule) that holds the serial number's first 14 bytes or so.
+/// Derives a UUID (version 8, RFC 9562: free format) from all bytes of the serial number.
 fn uuid_of(serial: &str) -> String {
     let mut bytes = [0u8; 16];
     for (index, byte) in serial.bytes().enumerate() {
-        // Serial numbers have up to 20 bytes: the last ones fold over the first.
+        // Serial numbers have up to 20 bytes; the last four are mixed into the first four.
         bytes[index % 16] = bytes[index % 16].rotate_left(3) ^ byte;
     }
     bytes[6] = (bytes[6] & 0x0f) | 0x80;

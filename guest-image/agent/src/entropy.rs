@@ -1,44 +1,44 @@
-//! The kernel's random numbers: having them depend on what the host says (random(4)).
+//! Reseeding of the kernel's random number generator from bytes of the host (random(4)).
 #![allow(unsafe_code)]
 
 use crate::failure::{Context as _, Failure};
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
 
-/// `_IOW('R', 0x03, int[2])`: mix bytes in, and count them as entropy.
+/// `_IOW('R', 0x03, int[2])`: mixes bytes in and credits them as entropy.
 const RNDADDENTROPY: libc::Ioctl = 0x4008_5203u32 as libc::Ioctl;
-/// `_IO('R', 0x07)`: draw a new key from what was mixed in.
+/// `_IO('R', 0x07)`: derives a new key from the pool.
 const RNDRESEEDCRNG: libc::Ioctl = 0x5207;
 
-/// Most bytes that fit in one request; the protocol allows no more.
+/// Most bytes of one request; the protocol allows no more.
 const BYTES_MAX: usize = everett_protocol::limits::ENTROPY_BYTES_MAX;
 
-/// `struct rand_pool_info` with room for any request.
+/// `struct rand_pool_info` with room for the largest request.
 #[repr(C)]
 struct PoolInfo {
-    /// In bits.
+    /// Credited entropy in bits.
     entropy_count: libc::c_int,
-    /// In bytes.
+    /// Bytes used in `buf`.
     buf_size: libc::c_int,
     buf: [u8; BYTES_MAX],
 }
 
-/// Mixes the bytes into the kernel's pool and has it make a new key from it: everything that programs draw from the
-/// kernel after this depends on them.
+/// Mixes the bytes into the kernel's pool and has it derive a new key, so that all random numbers that programs draw from
+/// the kernel afterwards depend on them.
 pub(crate) fn reseed(entropy: &[u8]) -> Result<(), Failure> {
     let mut info = PoolInfo { entropy_count: 0, buf_size: 0, buf: [0; BYTES_MAX] };
     let room = info.buf.get_mut(..entropy.len());
     let room = room.ok_or_else(|| Failure::new(format!("cannot take {} bytes of entropy", entropy.len())))?;
     room.copy_from_slice(entropy);
-    // At most BYTES_MAX bytes: both fit.
+    // At most BYTES_MAX bytes, so both values fit.
     info.buf_size = libc::c_int::try_from(entropy.len()).unwrap_or(0);
     info.entropy_count = info.buf_size * 8;
 
     let pool = File::open("/dev/urandom").context(|| String::from("open /dev/urandom"))?;
-    // SAFETY: the request reads a `rand_pool_info` and `buf_size` bytes behind it, which `info` holds.
+    // SAFETY: the request reads a `rand_pool_info` and the `buf_size` bytes that follow it; both lie within `info`.
     check(unsafe { libc::ioctl(pool.as_raw_fd(), RNDADDENTROPY, &raw const info) })
         .context(|| String::from("mix into the kernel's random numbers"))?;
-    // SAFETY: a request without an argument.
+    // SAFETY: the request has no argument.
     check(unsafe { libc::ioctl(pool.as_raw_fd(), RNDRESEEDCRNG) })
         .context(|| String::from("reseed the kernel's random numbers"))
 }

@@ -1,4 +1,4 @@
-//! The files in `/etc` that say who the machine is.
+//! Files in `/etc` with the machine's name and network: `hostname`, `hosts` and `resolv.conf`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -30,14 +30,14 @@ fn hosts(hostname: &str, entries: &[HostEntry]) -> String {
     for entry in entries {
         let _ = writeln!(hosts, "{} {}", entry.address, entry.names.join(" "));
     }
-    // The machine's own name must resolve, as Debian's installer has it.
+    // The machine's own name must resolve; Debian's installer uses this address.
     if !entries.iter().any(|entry| entry.names.iter().any(|name| name == hostname)) {
         let _ = writeln!(hosts, "127.0.1.1 {hostname}");
     }
     hosts
 }
 
-/// Replaces the file, also where the image has a link to somewhere else.
+/// Replaces the file. A symbolic link in its place is removed, not followed.
 fn put(path: &str, content: &str) -> Result<(), Failure> {
     let _ = fs::remove_file(path);
     fs::write(path, content).context(|| format!("write {path}"))

@@ -1,13 +1,13 @@
-//! The one error type: text for the host.
+//! The agent's error type: a text for the host.
 
 use std::fmt;
 
-/// What failed and why, in one line.
+/// Description of a failure and its cause, in one line.
 #[derive(Debug)]
 pub(crate) struct Failure(String);
 
 impl Failure {
-    /// A failure that this text explains.
+    /// Makes a failure from its complete text.
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Failure(text.into())
     }
@@ -19,9 +19,9 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Says what was being done when an error came.
+/// Adds the failed action to an error.
 pub(crate) trait Context<T> {
-    /// `what` reads as "cannot WHAT".
+    /// Converts the error to a [`Failure`] that reads "cannot WHAT: ERROR", where `what` returns WHAT.
     fn context(self, what: impl FnOnce() -> String) -> Result<T, Failure>;
 }
 

@@ -1,22 +1,22 @@
-//! What the kernel has printed, to tell the host why it refused something.
+//! Reading of the kernel's log, to report the reason when the kernel refuses a request.
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, read};
 
 /// Most bytes of a record of `/dev/kmsg` (Linux, `CONSOLE_EXT_LOG_MAX`).
 const RECORD_BYTES_MAX: usize = 8 << 10;
-/// Most records that are read: more than the kernel's ring has room for.
+/// Most records that are read: more than fit the kernel's ring buffer.
 const RECORDS_MAX: usize = 1 << 16;
-/// Lines of this level and those of graver ones, which have lower numbers, are told: warnings (Linux, `KERN_WARNING`).
+/// Highest reported level: warnings (Linux, `KERN_WARNING`). Lower numbers are more severe.
 const LEVEL_MAX: u32 = 4;
-/// A record's priority has the level in its lowest bits (syslog(3)).
+/// Mask of the level in a record's priority (syslog(3)).
 const LEVEL_MASK: u32 = 7;
-/// Most lines that are told: the last ones.
+/// Most lines that are reported; the last ones are kept.
 const LINES_MAX: usize = 4;
-/// Most bytes of each.
+/// Most bytes of a reported line.
 const LINE_BYTES_MAX: usize = 256;
 
-/// The last warnings and errors of the kernel's log that name `device`, as the end of a sentence; empty when there are none.
+/// Returns the last warnings and errors in the kernel's log that name `device`, as the end of a sentence, or "".
 pub(crate) fn about(device: &str) -> String {
     let Ok(log) = open("/dev/kmsg", OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
     else {
@@ -37,8 +37,8 @@ pub(crate) fn about(device: &str) -> String {
     if told.is_empty() { String::new() } else { format!("; the kernel says: {}", told.join("; ")) }
 }
 
-/// The text of a record, if it is a warning or graver and names the device. A record is `PRIORITY,NUMBER,TIME,FLAGS;TEXT\n`, and then lines about it
-/// (Linux, Documentation/ABI/testing/dev-kmsg).
+/// Returns the text of a record if its level is warning or more severe and it names the device. A record is
+/// `PRIORITY,NUMBER,TIME,FLAGS;TEXT\n`, followed by property lines (Linux, Documentation/ABI/testing/dev-kmsg).
 fn line_about(record: &[u8], device: &str) -> Option<String> {
     let record = String::from_utf8_lossy(record);
     let (head, text) = record.split_once(';')?;

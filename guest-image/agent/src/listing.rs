@@ -1,4 +1,4 @@
-//! Which programs a folder holds.
+//! Listing of the programs in a folder.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -9,8 +9,8 @@ use everett_protocol::limits::{LISTED_BYTES_MAX, LISTED_NAMES_MAX};
 
 use crate::failure::{Context as _, Failure};
 
-/// Names of the files that somebody may execute, in byte order. A folder that does not exist has none; one that has more
-/// than may be named, or one that no text can name, is a failure: half a list would pass for a whole one.
+/// Returns the names of the files with any execute bit set, in byte order; none if the folder does not exist. Fails if a
+/// name is not UTF-8 or the names exceed the protocol's bounds: a partial list would pass for a complete one.
 pub(crate) fn programs(folder: &str) -> Result<Vec<String>, Failure> {
     let what = || format!("list {folder}");
     let entries = match fs::read_dir(folder) {
@@ -41,11 +41,11 @@ pub(crate) fn programs(folder: &str) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// Links count as what they lead to, as they do for who executes them.
+/// True if the path is a regular file with any execute bit set. Symbolic links are followed, as execve(2) does.
 fn is_program(path: &Path) -> io::Result<bool> {
     match fs::metadata(path) {
         Ok(file) => Ok(file.is_file() && file.permissions().mode() & 0o111 != 0),
-        // A link that leads nowhere.
+        // A dangling symbolic link.
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }

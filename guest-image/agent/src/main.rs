@@ -1,23 +1,23 @@
 //! The guest's agent: PID 1 of every machine that Everett runs.
 //!
-//! Its life has three parts, in this order:
+//! It runs in three phases:
 //!
-//! 1. `boot`: from the initramfs alone, mount what the kernel offers, load the modules of the machine's devices and
-//!    find the ports to the host (`ports`). Then say hello.
-//! 2. `setup`: mount the root when the host says so (`root`). That is the *restart point*: no data disk and no network
-//!    card has had a driver (`virtio`), no interface is up, no service ran, nobody read the kernel's `boot_id`. What
-//!    follows is the same at a first start and after a power loss: new entropy (`entropy`), the clock (`clock`), data
-//!    disks (`disks`), names (`etc`) and the network (`network`).
-//! 3. `agent`: one thread, one poll(2) loop. Services (`services`, `readiness`) and commands (`commands`) are started
-//!    (`spawn`), with the history port if the host says so, and their output is captured line by line (`capture`);
-//!    requests are served, for files (`files`, `listing`) too; children are reaped.
+//! 1. `boot`: mounts the kernel's filesystems, loads the modules of the machine's devices and finds the ports to the host
+//!    (`ports`), all from the initramfs. Then it sends its hello message.
+//! 2. `setup`: mounts the root when the host requests it (`root`). That is the *restart point*: no data disk and no
+//!    network card has had a driver (`virtio`), no interface is up, no service has run, and the kernel's `boot_id` was not
+//!    read. The rest is the same at a first start and after a power loss: new entropy (`entropy`), the clock (`clock`),
+//!    data disks (`disks`), names (`etc`) and the network (`network`).
+//! 3. `agent`: one thread with one poll(2) loop. It starts services (`services`, `readiness`) and commands (`commands`)
+//!    through `spawn`, with the history port if the host requests it. It captures their output line by line (`capture`),
+//!    serves requests, including those for files (`files`, `listing`), and reaps children.
 //!
-//! What is not here: any policy about worlds, faults or time. The agent reads only the guest's clocks, and those
-//! only to wait as long as the host asked it to.
+//! Not here: any policy about worlds, faults or time. The agent reads only the guest's clocks, and only to wait for as
+//! long as the host requested.
 //!
-//! **Invariants.** One thread. Nothing spins. Every failure reaches the host as a message that names what failed, or
-//! the console when there is no port to the host. `unsafe` is in `entropy`, `priorities`, `signals` and
-//! `spawn` only.
+//! **Invariants.** The agent has one thread and never spins. Every failure reaches the host as a message that names the
+//! failed action, or goes to the console if there is no port to the host. `unsafe` is only in `entropy`, `priorities`,
+//! `signals` and `spawn`.
 
 mod agent;
 mod boot;
@@ -49,7 +49,7 @@ mod users;
 mod virtio;
 
 fn main() {
-    // Whatever ends the agent ends the machine: a PID 1 that exits makes the kernel panic, which says less.
+    // Every failure of the agent powers the machine off. If PID 1 exited, the kernel would panic and tell less.
     let failure = match run() {
         Ok(never) => match never {},
         Err(failure) => failure,

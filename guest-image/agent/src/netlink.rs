@@ -1,6 +1,6 @@
-//! Messages of rtnetlink(7), as bytes.
+//! Encoding of rtnetlink(7) messages.
 
-/// `NLM_F_REQUEST`, `NLM_F_ACK`, `NLM_F_CREATE`, `NLM_F_REPLACE` (netlink(7)).
+/// Message flags (netlink(7)): `NLM_F_REQUEST`, `NLM_F_ACK`, `NLM_F_REPLACE`, `NLM_F_CREATE`.
 const REQUEST: u16 = 0x1;
 const ACK: u16 = 0x4;
 const REPLACE: u16 = 0x100;
@@ -12,14 +12,14 @@ pub(crate) const NEW_ADDRESS: u16 = 20;
 pub(crate) const NEW_ROUTE: u16 = 24;
 const ERROR: u16 = 2;
 
-/// `struct nlmsghdr`: length, type, flags, sequence number, port.
+/// Length of `struct nlmsghdr`: length, type, flags, sequence number, port.
 const HEADER_BYTES: usize = 16;
 
-/// A message that is being written.
+/// A message under construction.
 pub(crate) struct Message(Vec<u8>);
 
 impl Message {
-    /// A request that wants an acknowledgement. `body` is the type's fixed part.
+    /// Starts a request that wants an acknowledgement. `body` is the type's fixed part.
     pub(crate) fn new(kind: u16, sequence: u32, body: &[u8]) -> Self {
         let flags = match kind {
             NEW_LINK => REQUEST | ACK,
@@ -36,7 +36,7 @@ impl Message {
         message
     }
 
-    /// Adds a `struct rtattr` and its value.
+    /// Appends a `struct rtattr` and its value.
     pub(crate) fn attribute(mut self, kind: u16, value: &[u8]) -> Self {
         // Values are addresses and indexes: at most 16 bytes.
         let length = u16::try_from(4 + value.len()).unwrap_or(u16::MAX);
@@ -47,14 +47,14 @@ impl Message {
         self
     }
 
-    /// The whole message.
+    /// Fills in the length and returns the message.
     pub(crate) fn bytes(mut self) -> Vec<u8> {
         let length = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
         self.0[..4].copy_from_slice(&length.to_ne_bytes());
         self.0
     }
 
-    /// Everything is aligned to four bytes.
+    /// Pads the message to a multiple of four bytes.
     fn pad(&mut self) {
         while !self.0.len().is_multiple_of(4) {
             self.0.push(0);
@@ -62,7 +62,7 @@ impl Message {
     }
 }
 
-/// What the kernel's answer to `sequence` says: `None` when it is another message, else the error number or 0.
+/// Parses the kernel's acknowledgement of `sequence`: its error number, 0 for success, or `None` for any other message.
 pub(crate) fn acknowledgement(answer: &[u8], sequence: u32) -> Option<i32> {
     let field = |at: usize| answer.get(at..at + 4)?.try_into().ok();
     let kind = u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?);

@@ -1,4 +1,4 @@
-//! Bringing interfaces up, through rtnetlink.
+//! Configuration of network interfaces through rtnetlink.
 
 use std::io;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
 
 const IFF_UP: u32 = 1;
-/// No duplicate address detection: it would hold the address back for a second.
+/// Disables duplicate address detection, which would delay the address by a second.
 const IFA_F_NODAD: u8 = 2;
 const RT_TABLE_MAIN: u8 = 254;
 const RTPROT_STATIC: u8 = 4;
@@ -39,13 +39,13 @@ impl Routing {
         Ok(Routing { socket, sequence: 0 })
     }
 
-    /// Brings up the loopback interface; the kernel gives it its addresses itself.
+    /// Brings up the loopback interface; the kernel assigns its addresses by itself.
     pub(crate) fn loopback(&mut self) -> Result<(), Failure> {
         let index = self.index("lo")?;
         self.up(index).context(|| String::from("bring up lo"))
     }
 
-    /// Gives an interface its address, brings it up, and sets its default route.
+    /// Brings an interface up, assigns its address, and sets its default route.
     pub(crate) fn interface(&mut self, interface: &Interface) -> Result<(), Failure> {
         let name = &interface.name;
         let index = self.index(name)?;
@@ -64,7 +64,7 @@ impl Routing {
     }
 
     fn up(&mut self, index: u32) -> io::Result<()> {
-        // struct ifinfomsg: family, padding, device type, index, flags, which flags to change.
+        // struct ifinfomsg: family, padding, device type, index, flags, mask of flags to change.
         let mut body = vec![0u8; 4];
         body.extend(index.to_ne_bytes());
         body.extend(IFF_UP.to_ne_bytes());
@@ -94,7 +94,7 @@ impl Routing {
         })
     }
 
-    /// Sends a request and waits for the kernel's answer, which it gives before the call that sends returns.
+    /// Sends a request and reads the kernel's acknowledgement, which is queued before the send returns.
     fn ask(&mut self, message: impl Fn(u32) -> Message) -> io::Result<()> {
         self.sequence += 1;
         rustix::net::send(&self.socket, &message(self.sequence).bytes(), SendFlags::empty())?;
@@ -111,7 +111,7 @@ impl Routing {
 }
 
 fn family(address: IpAddr) -> u8 {
-    // AF_INET and AF_INET6 are 2 and 10: they fit the message's one byte.
+    // AF_INET and AF_INET6 are 2 and 10, so they fit the message's one byte.
     match address {
         IpAddr::V4(_) => 2,
         IpAddr::V6(_) => 10,

@@ -1,7 +1,7 @@
-//! What has changed in the root filesystem, as a tar on a block device.
+//! Packing of the root filesystem's changes, as a tar on a block device.
 //!
-//! That is the overlay's upper folder, whiteouts and opaque folders included: far less than all of the root, so it
-//! costs the guest next to nothing.
+//! The changes are the overlay's upper folder, including whiteouts and opaque folders. They are far smaller than the
+//! whole root, so packing costs the guest next to nothing.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,22 +18,22 @@ use tar::{Builder, EntryType, Header};
 use crate::disks;
 use crate::failure::{Context as _, Failure};
 
-/// How much is written to the device at once.
+/// Bytes written to the device at once.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// The overlay's mark on a folder whose former content is hidden.
+/// Overlay attribute of a folder whose content in the lower folder is hidden.
 const OPAQUE: &[u8] = b"trusted.overlay.opaque";
 
-/// Longest value of an extended attribute that is kept. `security.capability` has 24 bytes.
+/// Longest packed value of an extended attribute, in bytes. `security.capability` has 24 bytes.
 const ATTRIBUTE_BYTES_MAX: usize = 4096;
 
-/// Packs the upper folder: names in byte order, so that equal changes make equal archives.
+/// Packs the upper folder. Names are in byte order, so that equal changes make equal archives.
 pub(crate) fn pack(pack: &Pack, upper: &OwnedFd) -> Result<Reply, Failure> {
     let device = disks::by_serial(&pack.serial)?;
     let what = || format!("write the changes to the disk {}", pack.serial);
     let file = OpenOptions::new().write(true).open(&device).context(what)?;
     let counter = Counter { inner: BufWriter::with_capacity(WRITE_BYTES, file), bytes: 0 };
-    // The folder has no path any more: it lies under the initramfs, which the root was moved over.
+    // The folder has no path any more: the root was moved over the initramfs in which it lies.
     let root = PathBuf::from(format!("/proc/self/fd/{}", upper.as_raw_fd()));
     let mut packer = Packer { tar: Builder::new(counter), root, links: BTreeMap::new(), entries: 0 };
     packer.folder(Path::new(""))?;
@@ -46,15 +46,15 @@ pub(crate) fn pack(pack: &Pack, upper: &OwnedFd) -> Result<Reply, Failure> {
 
 struct Packer {
     tar: Builder<Counter>,
-    /// The folder that is packed.
+    /// The folder to pack.
     root: PathBuf,
-    /// Files with several names, by inode: where they are in the archive.
+    /// First archive path of each file with several names, by inode.
     links: BTreeMap<u64, PathBuf>,
     entries: u64,
 }
 
 impl Packer {
-    /// Packs what is in a folder; paths are inside the root.
+    /// Packs the content of a folder. `folder` is relative to the root.
     fn folder(&mut self, folder: &Path) -> Result<(), Failure> {
         let what = || format!("read /{}", folder.display());
         let mut names: Vec<OsString> = Vec::new();
@@ -76,7 +76,7 @@ impl Packer {
 
     fn entry(&mut self, inside: &Path, metadata: &Metadata) -> io::Result<()> {
         let kind = metadata.file_type();
-        // Nothing can be sent through a socket of a past boot.
+        // A socket of an earlier boot is useless.
         if kind.is_socket() {
             return Ok(());
         }
@@ -121,7 +121,7 @@ impl Packer {
         self.tar.append_data(&mut header, inside, io::empty())
     }
 
-    /// Extended attributes go before their entry, in the records that GNU tar and others write (`SCHILY.xattr.`).
+    /// Writes the entry's extended attributes in records before it, as GNU tar and others do (`SCHILY.xattr.`).
     fn attributes(&mut self, path: &Path) -> io::Result<()> {
         let mut names = vec![0u8; 64 << 10];
         let length = match rustix::fs::llistxattr(path, &mut names) {
@@ -148,7 +148,7 @@ impl Packer {
     }
 }
 
-/// Counts what goes to the device.
+/// A writer that counts the bytes written to the device.
 struct Counter {
     inner: BufWriter<File>,
     bytes: u64,

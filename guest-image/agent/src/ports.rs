@@ -1,4 +1,4 @@
-//! The ports to the host: finding them by name, and what goes through them.
+//! The ports to the host: finding them by name, and sending.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -11,36 +11,36 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, netlink};
 use crate::clock::{ms, now_ns, timespec};
 use crate::failure::{Context as _, Failure};
 
-/// How long the host may take to name its ports, in milliseconds of guest time. The kernel asks for the names as
-/// soon as the driver is loaded, so this only bounds the wait on a machine that has none.
+/// Longest wait for the host to name its ports, in milliseconds of guest time. The kernel asks for the names as soon as
+/// the driver is loaded, so this only bounds the wait on a machine without ports.
 const PORTS_WAIT_MS: u64 = 5_000;
 
-/// Where the kernel lists the ports.
+/// Folder in which the kernel lists the ports.
 const PORTS_FOLDER: &str = "/sys/class/virtio-ports";
 
-/// The ports that the agent has open. Linux lets nobody else open them.
+/// The ports that the agent has open. Linux lets no other process open them.
 pub(crate) struct Ports {
     pub(crate) control: File,
     pub(crate) log: File,
-    /// For programs: the agent writes nothing to it.
+    /// Passed on to programs; the agent writes nothing to it.
     pub(crate) history: File,
 }
 
 impl Ports {
-    /// Sends a message to the host. Waits while the host takes nothing.
+    /// Sends a message to the host. Blocks while the host reads nothing.
     pub(crate) fn send(&mut self, message: &Message) -> Result<(), Failure> {
         let line = encode_message(message).context(|| String::from("write a message"))?;
         self.control.write_all(&line).context(|| format!("write to {}", Port::Control.name()))
     }
 
-    /// Sends a line of output to the host. Waits while the host takes nothing.
+    /// Sends a line of output to the host. Blocks while the host reads nothing.
     pub(crate) fn log(&mut self, output: &Output) -> Result<(), Failure> {
         let line = encode_output(output).context(|| String::from("write a line of output"))?;
         self.log.write_all(&line).context(|| format!("write to {}", Port::Log.name()))
     }
 }
 
-/// The kernel's announcements of devices.
+/// Listener for the kernel's device events.
 pub(crate) struct Events(OwnedFd);
 
 impl Events {
@@ -56,25 +56,25 @@ impl Events {
         Ok(Events(socket))
     }
 
-    /// Waits for an announcement, at most until `deadline_ns`, and forgets all that have come.
+    /// Waits for an event until `deadline_ns` and discards all queued events.
     fn wait(&self, deadline_ns: u64) -> Result<(), Failure> {
         let timeout = timespec(deadline_ns.saturating_sub(now_ns()));
         poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&timeout))
             .context(|| String::from("wait for the kernel's device events"))?;
         let mut buffer = [0u8; 4096];
-        // An overflowed queue (ENOBUFS) is fine as well: what matters is that something happened.
+        // An overflowed queue (ENOBUFS) is ignored: it also means that an event has occurred.
         while rustix::net::recv(&self.0, &mut buffer[..], RecvFlags::DONTWAIT).is_ok() {}
         Ok(())
     }
 }
 
-/// Finds the ports, waiting for the host to name them, and gives each its link in `/dev/virtio-ports`.
+/// Finds the ports, waiting for the host to name them, and links each in `/dev/virtio-ports`.
 pub(crate) fn find(events: &Events) -> Result<Ports, Failure> {
     let deadline_ns = now_ns() + ms(PORTS_WAIT_MS);
     loop {
         let devices = named_ports()?;
         let of = |port: Port| devices.iter().find(|(found, _)| *found == port).map(|(_, device)| device);
-        // All of them, so that a program that starts later finds each link in place.
+        // Waits for all of them, so that programs that start later find every link.
         let complete = Port::ALL.into_iter().all(|port| of(port).is_some());
         if complete || now_ns() >= deadline_ns {
             let open = |port: Port| {
@@ -92,7 +92,7 @@ pub(crate) fn find(events: &Events) -> Result<Ports, Failure> {
     }
 }
 
-/// The ports that have a name by now, with their devices (`vport0p1`).
+/// Returns the ports that have a name so far, with their devices (`vport0p1`).
 fn named_ports() -> Result<Vec<(Port, String)>, Failure> {
     let folder = match fs::read_dir(PORTS_FOLDER) {
         Ok(folder) => folder,
@@ -102,7 +102,7 @@ fn named_ports() -> Result<Vec<(Port, String)>, Failure> {
     let mut ports = Vec::new();
     for entry in folder {
         let entry = entry.context(|| format!("read {PORTS_FOLDER}"))?;
-        // The name's file appears only when the host has sent the name.
+        // The file `name` appears only after the host has sent the name.
         let name = fs::read_to_string(entry.path().join("name")).unwrap_or_default();
         if let Some(port) = Port::from_name(name.trim_end()) {
             ports.push((port, entry.file_name().to_string_lossy().into_owned()));
@@ -112,7 +112,7 @@ fn named_ports() -> Result<Vec<(Port, String)>, Failure> {
     Ok(ports)
 }
 
-/// Links as udev would make them.
+/// Creates the links that udev would create.
 fn link(devices: &[(Port, String)]) -> Result<(), Failure> {
     fs::create_dir_all("/dev/virtio-ports").context(|| String::from("make /dev/virtio-ports"))?;
     for (port, device) in devices {

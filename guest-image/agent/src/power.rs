@@ -1,15 +1,15 @@
-//! The end of the machine.
+//! Power-off.
 
 use crate::console;
 use rustix::system::{RebootCommand, reboot};
 
-/// Flushes every filesystem and powers off. Does not return while the kernel can power off.
+/// Flushes all filesystems and powers off. Does not return.
 pub(crate) fn off() -> ! {
     rustix::fs::sync();
     if let Err(error) = reboot(RebootCommand::PowerOff) {
         console::say(&format!("cannot power off: {error}"));
     }
-    // Only a kernel without any way to power off comes here. PID 1 must not exit, so it sleeps for good.
+    // Reached only if the kernel cannot power off. PID 1 must not exit, so it sleeps forever.
     loop {
         let _ = rustix::event::poll(&mut [], None);
     }

@@ -1,4 +1,4 @@
-//! Real-time priorities of a service's threads: which of them runs is decided here and not by the fair scheduler
+//! Real-time priorities for the threads of a service. They decide which thread runs, instead of Linux's fair scheduler
 //! (sched(7)).
 #![allow(unsafe_code)]
 
@@ -10,14 +10,14 @@ use everett_protocol::limits::PRIORITY_MAX;
 use crate::agent::Agent;
 use crate::failure::{Context as _, Failure};
 
-/// Of the agent, while services have priorities: above all of theirs. A service that spins must not keep it from giving others.
+/// The agent's own priority while services have priorities: above theirs, so that no spinning service can block it.
 const OWN: u8 = PRIORITY_MAX + 1;
 /// The calling thread, for `sched_setscheduler(2)`.
 const SELF: i32 = 0;
 
 impl Agent {
-    /// Gives the threads of a service's process group these priorities, in the order of their numbers and from the first
-    /// again when there are more threads than priorities; 0 is an ordinary thread.
+    /// Gives the threads of a service's process group these priorities, in order of their thread IDs. If there are more
+    /// threads than priorities, the list repeats. 0 makes an ordinary thread.
     pub(crate) fn prioritize(&mut self, name: &str, priorities: &[u8]) -> Result<(), Failure> {
         let ordinary = priorities.iter().all(|&priority| priority == 0);
         if ordinary {
@@ -27,7 +27,7 @@ impl Agent {
             self.prioritized.insert(name.to_owned());
         }
         let result = self.give(name, priorities);
-        // Last: a thread that still has its priority would not let the agent come to it.
+        // Last, because a thread that still had its real-time priority could keep the agent from running.
         if self.prioritized.is_empty() {
             set(SELF, 0).context(|| "give the agent its own priority back".to_owned())?;
         }
@@ -43,7 +43,7 @@ impl Agent {
         threads.sort_unstable();
         for (thread, &priority) in threads.into_iter().zip(priorities.iter().cycle()) {
             match set(thread, priority) {
-                // It has ended meanwhile.
+                // The thread has ended in the meantime.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                 result => result.context(|| format!("set the priority of thread {thread}"))?,
             }
@@ -52,14 +52,14 @@ impl Agent {
     }
 }
 
-/// The threads of all processes of a process group.
+/// Returns the thread IDs of all processes of a process group.
 fn threads_of(group: i32) -> io::Result<Vec<i32>> {
     let mut threads = Vec::new();
     for process in fs::read_dir("/proc")? {
         let process = process?.path();
-        // What is no process, or has ended meanwhile, has no such file.
+        // Entries that are not processes, and processes that have ended, have no such file.
         let Ok(stat) = fs::read_to_string(process.join("stat")) else { continue };
-        // proc_pid_stat(5): the group is the third field after the command's name, which may hold anything.
+        // proc_pid_stat(5): the group is the third field after the command's name, which may contain any character.
         let of_group = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(2));
         if of_group.and_then(|text| text.parse().ok()) != Some(group) {
             continue;
@@ -74,7 +74,7 @@ fn threads_of(group: i32) -> io::Result<Vec<i32>> {
 fn set(thread: i32, priority: u8) -> io::Result<()> {
     let policy = match priority {
         0 => libc::SCHED_OTHER,
-        // The children of the agent are ordinary processes.
+        // The agent's children start as ordinary processes.
         OWN => libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK,
         _ => libc::SCHED_FIFO,
     };

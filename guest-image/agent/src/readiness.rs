@@ -1,4 +1,4 @@
-//! Finding out whether a service is ready.
+//! Readiness probes of services.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -13,62 +13,62 @@ use crate::clock::ms;
 use crate::failure::{Context as _, Failure};
 use crate::spawn::{Program, start};
 
-/// How long the first connection waits for its answer, in milliseconds of guest time. After a connection on which nothing was
-/// heard in time, the next one waits twice as long: a service may have thrown away what came too early, and may be slow to
-/// answer, too. It is also how long a connection that heard something else waits for more.
+/// Time that the first connection waits for its answer, in milliseconds of guest time. After a connection without any
+/// answer, the next one waits twice as long: the service may have dropped input that came too early, or may be slow to
+/// answer. A connection that has received something else waits this long for more.
 const ANSWER_MS: u64 = 250;
-/// Least number of silent connections for which there is time before the limit: none waits longer than this part of the limit,
-/// or [`ANSWER_MS`] if that is longer.
+/// Least number of silent connections that fit within the time limit. A connection waits at most this fraction of the
+/// limit, or [`ANSWER_MS`] if that is longer.
 const PATIENCE_PARTS: u64 = 8;
-/// Most bytes of an answer that are looked at; one that is longer ends the attempt.
+/// Most bytes of an answer that are examined; a longer answer ends the attempt.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// How much of it is read at once.
+/// Most bytes read from the socket at once.
 const READ_BYTES: usize = 4 << 10;
 
-/// A service that is not known to be ready yet.
+/// Probe of a service that is not known to be ready yet.
 pub(crate) struct Probe {
     readiness: Readiness,
-    /// When it should have been ready, on `CLOCK_MONOTONIC`.
+    /// End of the time limit (`CLOCK_MONOTONIC`, ns).
     pub(crate) deadline_ns: u64,
     attempt: Attempt,
-    /// How long the next connection waits for its answer.
+    /// Time that the next connection waits for its answer, in nanoseconds.
     patience_ns: u64,
-    /// Most that `patience_ns` becomes.
+    /// Upper bound of `patience_ns`.
     patience_ns_max: u64,
 }
 
 enum Attempt {
-    /// The next one is at this time.
+    /// Waiting for the next attempt at this time.
     Pause { until_ns: u64 },
-    /// The connection is on its way: the socket becomes writable when it is decided.
+    /// Connecting; the socket becomes writable when the connection succeeds or fails.
     Connecting(OwnedFd),
-    /// The connection is there; the answer is not.
+    /// Connected; the expected answer has not arrived.
     Talking(Talk),
-    /// The command runs.
+    /// Running the command with this process ID.
     Command(Pid),
 }
 
-/// A connection to a service that has to answer.
+/// A connection to a service that must answer.
 struct Talk {
     socket: OwnedFd,
-    /// How much was sent.
+    /// Number of bytes sent.
     sent: usize,
     heard: Vec<u8>,
     until_ns: u64,
 }
 
-/// How far a connection is.
+/// State of a connection's answer.
 enum Heard {
-    /// What was expected.
+    /// The expected text has arrived.
     Expected,
-    /// Not all yet.
+    /// The answer is incomplete.
     Waits,
-    /// Something else, and nothing more will come.
+    /// The connection has failed or ended, or the answer is too long; the expected text will not come.
     Nothing,
 }
 
 impl Talk {
-    /// Sends and hears as much as there is.
+    /// Sends and receives until the socket would block or the answer is decided.
     fn go_on(&mut self, send: &[u8], expect: &[u8]) -> Heard {
         while let Some(rest) = send.get(self.sent..).filter(|rest| !rest.is_empty()) {
             match rustix::net::send(&self.socket, rest, SendFlags::NOSIGNAL) {
@@ -98,7 +98,7 @@ impl Talk {
 }
 
 impl Probe {
-    /// The first attempt is made at once.
+    /// Starts probing; the first attempt is made at the next tick.
     pub(crate) fn new(readiness: Readiness, now_ns: u64) -> Self {
         let deadline_ns = now_ns + ms(readiness.limit_ms);
         let attempt = Attempt::Pause { until_ns: now_ns };
@@ -107,7 +107,7 @@ impl Probe {
         Probe { readiness, deadline_ns, attempt, patience_ns, patience_ns_max }
     }
 
-    /// When something is to be done without any event.
+    /// Returns the time of the next timer (`CLOCK_MONOTONIC`, ns).
     pub(crate) fn wake_ns(&self) -> u64 {
         match &self.attempt {
             Attempt::Pause { until_ns } => self.deadline_ns.min(*until_ns),
@@ -116,7 +116,7 @@ impl Probe {
         }
     }
 
-    /// The socket that the attempt waits for, and what for.
+    /// Returns the socket that the attempt waits for, and the awaited events.
     pub(crate) fn socket(&self) -> Option<(&OwnedFd, PollFlags)> {
         match &self.attempt {
             Attempt::Connecting(socket) => Some((socket, PollFlags::OUT)),
@@ -128,7 +128,7 @@ impl Probe {
         }
     }
 
-    /// What is sent, and what the answer has in it.
+    /// Returns the text to send and the text that the answer must contain.
     fn said(&self) -> (&[u8], &[u8]) {
         match &self.readiness.check {
             ReadyCheck::Tcp { send, expect, .. } => (send.as_bytes(), expect.as_bytes()),
@@ -136,7 +136,7 @@ impl Probe {
         }
     }
 
-    /// The process whose exit decides the attempt.
+    /// Returns the process whose exit decides the attempt.
     pub(crate) fn pid(&self) -> Option<Pid> {
         match self.attempt {
             Attempt::Command(pid) => Some(pid),
@@ -144,7 +144,7 @@ impl Probe {
         }
     }
 
-    /// Makes an attempt if it is time to, and ends one that has taken too long. True when the service is ready.
+    /// Makes an attempt if it is due, and ends one that takes too long. Returns true if the service is ready.
     pub(crate) fn tick(&mut self, service: &Service, now_ns: u64) -> Result<bool, Failure> {
         if let Attempt::Talking(talk) = &self.attempt
             && talk.until_ns <= now_ns
@@ -184,7 +184,7 @@ impl Probe {
         Ok(false)
     }
 
-    /// Something has happened to the socket. True when the service is ready.
+    /// Handles an event on the socket. Returns true if the service is ready.
     pub(crate) fn go_on(&mut self, now_ns: u64) -> bool {
         let pause = Attempt::Pause { until_ns: now_ns + ms(self.readiness.interval_ms) };
         match std::mem::replace(&mut self.attempt, pause) {
@@ -200,7 +200,7 @@ impl Probe {
         }
     }
 
-    /// There is a connection. True when that is enough.
+    /// Handles an established connection. Returns true if the service is ready.
     fn connected(&mut self, socket: OwnedFd, now_ns: u64) -> bool {
         if self.said().1.is_empty() {
             return true;
@@ -209,14 +209,14 @@ impl Probe {
         self.talk(Talk { socket, sent: 0, heard: Vec::new(), until_ns }, now_ns)
     }
 
-    /// Sends and hears what there is. True when the answer is the one that is expected.
+    /// Sends and receives on a connection. Returns true if the expected answer has arrived.
     fn talk(&mut self, mut talk: Talk, now_ns: u64) -> bool {
         let (send, expect) = self.said();
         let before = talk.heard.len();
         match talk.go_on(send, expect) {
             Heard::Expected => true,
             Heard::Waits => {
-                // The service answers, so it is not worth while to wait long for what it does not say yet.
+                // The service answers, so a long wait for the rest of its answer is not worthwhile.
                 if talk.heard.len() > before {
                     talk.until_ns = talk.until_ns.min(now_ns.saturating_add(ms(ANSWER_MS)));
                 }
@@ -228,7 +228,7 @@ impl Probe {
         }
     }
 
-    /// The command has exited. True when that means ready.
+    /// Handles the exit of the command. Returns true if the service is ready.
     pub(crate) fn exited(&mut self, exit: Exit, now_ns: u64) -> bool {
         self.pause(now_ns);
         exit.success()

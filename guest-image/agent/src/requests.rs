@@ -1,4 +1,4 @@
-//! Doing what the host asks for.
+//! Handling of the host's requests.
 
 use everett_protocol::{Message, Operation, Reply, Request, Response, decode_request};
 use rustix::process::{Signal, WaitOptions, kill_process_group, waitpid};
@@ -8,11 +8,11 @@ use crate::failure::Failure;
 use crate::{clock, entropy, files, listing, pack, power};
 
 impl Agent {
-    /// A line from the host.
+    /// Handles a line from the host.
     pub(crate) fn serve(&mut self, line: &[u8]) -> Result<(), Failure> {
         let Request { id, op } = match decode_request(line) {
             Ok(request) => request,
-            // It has no number that an answer could carry.
+            // Without a request number, the error cannot be sent as an answer.
             Err(error) => return self.report(&Failure::new(format!("cannot read a request: {error}"))),
         };
         match self.perform(id, op) {
@@ -27,7 +27,7 @@ impl Agent {
         self.ports.send(&Message::Response(Response { id, reply }))
     }
 
-    /// The answer, unless it comes later.
+    /// Performs an operation. Returns the reply, or `None` if it is sent later.
     fn perform(&mut self, id: u64, op: Operation) -> Result<Option<Reply>, Failure> {
         match op {
             Operation::Mount(mount) => self.mount(&mount)?,
@@ -58,7 +58,7 @@ impl Agent {
         Ok(Some(Reply::Done))
     }
 
-    /// Kills what runs, so that nothing is written while the filesystems are flushed.
+    /// Kills all services and commands, so that nothing is written while the filesystems are flushed.
     fn stop_everything(&mut self) {
         let services = self.services.values().filter_map(|watched| watched.pid);
         let commands = self.commands.values().map(|command| command.pid);

@@ -1,4 +1,4 @@
-//! Services: started, watched, found ready, started again.
+//! Services: start, readiness, exit and restart.
 
 use std::os::fd::AsFd as _;
 
@@ -17,22 +17,22 @@ pub(crate) struct Watched {
     pub(crate) service: Service,
     pub(crate) pid: Option<Pid>,
     pub(crate) state: State,
-    /// When it is started again, on `CLOCK_MONOTONIC`.
+    /// Time of the pending restart (`CLOCK_MONOTONIC`, ns).
     pub(crate) restart_ns: Option<u64>,
 }
 
-/// Whether it is ready.
+/// State of a service.
 pub(crate) enum State {
-    /// It does not run, or was not ready in time.
+    /// Not running, or not ready within the time limit.
     Down,
-    /// It is being probed.
+    /// Being probed.
     Starting(Box<Probe>),
-    /// It is.
+    /// Ready.
     Ready,
 }
 
 impl Watched {
-    /// When something is to be done without any event.
+    /// Returns the time of the next timer (`CLOCK_MONOTONIC`, ns).
     pub(crate) fn wake_ns(&self) -> Option<u64> {
         match &self.state {
             State::Starting(probe) => Some(probe.wake_ns()),
@@ -42,7 +42,7 @@ impl Watched {
 }
 
 impl Agent {
-    /// Starts services, in order. The first that cannot be started ends it.
+    /// Starts services in order. Stops at the first that cannot be started.
     pub(crate) fn start_services(&mut self, services: &[Service]) -> Result<(), Failure> {
         if self.stage != Stage::Joined {
             return Err(Failure::new("cannot start services: the machine has not joined its world"));
@@ -89,7 +89,7 @@ impl Agent {
         kill_process_group(pid, signal).context(|| format!("send signal {number} to {name}"))
     }
 
-    /// Whatever is due: restarts, probes, and services that were not ready in time.
+    /// Does the work that is due: restarts, probes, and reports of services that missed their time limit.
     pub(crate) fn tick_services(&mut self) -> Result<(), Failure> {
         let now_ns = now_ns();
         let mut restart = Vec::new();
@@ -125,7 +125,7 @@ impl Agent {
         self.announce_ready()
     }
 
-    /// Something has happened to the connection of this service's probe.
+    /// Handles an event on the connection of this service's probe.
     pub(crate) fn go_on_probing(&mut self, name: &str) {
         let Some(watched) = self.services.get_mut(name) else { return };
         if let State::Starting(probe) = &mut watched.state
@@ -135,7 +135,7 @@ impl Agent {
         }
     }
 
-    /// A child has exited. True when it was a service or a probe of one.
+    /// Handles the exit of a child. Returns true if it was a service or the probe of one.
     pub(crate) fn service_exited(&mut self, pid: Pid, exit: Exit) -> Result<bool, Failure> {
         let now_ns = now_ns();
         for watched in self.services.values_mut() {
@@ -166,7 +166,7 @@ impl Agent {
         Ok(false)
     }
 
-    /// Says once that every service is ready, after each time that services were started.
+    /// Sends [`Message::Ready`] once after each start of services, when all services are ready.
     fn announce_ready(&mut self) -> Result<(), Failure> {
         let ready = |watched: &Watched| matches!(watched.state, State::Ready);
         if self.ready_announced || !self.services.values().all(ready) {

@@ -1,4 +1,4 @@
-//! Becoming the machine that the host describes: before the restart point, and after it.
+//! Setup of the machine as the host describes it, up to the restart point and after it.
 
 use everett_protocol::{Join, Mount, Reply};
 
@@ -8,21 +8,21 @@ use crate::network::Routing;
 use crate::virtio::Bus;
 use crate::{clock, disks, entropy, etc, root};
 
-/// How far the machine is.
+/// Progress of the setup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// In the initramfs.
     Booted,
-    /// The root is mounted: the restart point. The host name, which files after it need.
+    /// At the restart point: the root is mounted. Holds the host name, which later files need.
     Mounted(String),
-    /// It is part of its world.
+    /// Joined its world.
     Joined,
-    /// A step on the way failed, and there is no way back.
+    /// A step has failed; the setup cannot be repeated.
     Failed,
 }
 
 impl Agent {
-    /// Goes to the restart point.
+    /// Takes the machine to its restart point.
     pub(crate) fn mount(&mut self, mount: &Mount) -> Result<(), Failure> {
         if self.stage != Stage::Booted {
             return Err(Failure::new("the machine has left its initramfs already"));
@@ -34,10 +34,10 @@ impl Agent {
         Ok(())
     }
 
-    /// Does what comes after the restart point, short of files and services. A damaged filesystem ends it.
+    /// Performs the steps after the restart point, except files and services. Stops at a damaged filesystem.
     ///
-    /// Entropy comes first, so that everything that is drawn here depends on it; then the clock, so that nothing that is
-    /// made here has an older time.
+    /// Entropy comes first, so that all random values drawn here depend on it. The clock comes next, so that no file made
+    /// here has an older timestamp.
     pub(crate) fn join(&mut self, join: &Join) -> Result<Reply, Failure> {
         let Stage::Mounted(hostname) = &self.stage else {
             return Err(Failure::new("the machine is not at its restart point"));

@@ -1,4 +1,4 @@
-//! SIGCHLD as something to poll.
+//! SIGCHLD as a descriptor to poll.
 #![allow(unsafe_code)]
 
 use crate::failure::{Context as _, Failure};
@@ -6,15 +6,15 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd as _, OwnedFd};
 
-/// A signalfd(2) that is readable when a child has changed state.
+/// A signalfd(2) that is readable after a child has changed state.
 pub(crate) struct ChildSignals(OwnedFd);
 
 impl ChildSignals {
-    /// Blocks SIGCHLD, so that it is only seen here.
+    /// Blocks SIGCHLD, so that it is delivered only here.
     pub(crate) fn block() -> Result<Self, Failure> {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: `sigemptyset` initialises the set, the other calls get that set and no other pointer; signalfd
-        // returns a new descriptor that nothing else owns.
+        // SAFETY: `sigemptyset` initialises the set; the other calls get that set and no other pointer. signalfd returns
+        // a new descriptor that has no other owner.
         unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
@@ -29,9 +29,9 @@ impl ChildSignals {
         }
     }
 
-    /// Forgets the signals so far. They coalesce: the caller must reap until nothing is left.
+    /// Discards the pending signals. Signals coalesce, so the caller must reap until no exited child is left.
     pub(crate) fn drain(&self) {
-        // Larger than any signalfd_siginfo (128 bytes each). An error means that nothing is left to read.
+        // Larger than a signalfd_siginfo (128 bytes each). An error means that nothing is left to read.
         let mut buffer = [0u8; 1024];
         while matches!(rustix::io::read(&self.0, &mut buffer), Ok(length) if length > 0) {}
     }

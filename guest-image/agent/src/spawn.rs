@@ -1,4 +1,4 @@
-//! Starting a program: its own session, a clean environment, its output in pipes, the history port if it is to have it.
+//! Starting of programs: own session, clean environment, output in pipes, and the history port if requested.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use rustix::process::Pid;
 use crate::failure::{Context as _, Failure};
 use crate::users::Identity;
 
-/// What every program gets unless its own environment says otherwise.
+/// Default `PATH`; the program's environment may override it.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// A program to start.
@@ -22,15 +22,15 @@ pub(crate) struct Program<'a> {
     pub(crate) env: &'a BTreeMap<String, String>,
     pub(crate) cwd: Option<&'a str>,
     pub(crate) user: Option<&'a str>,
-    /// Give it a pipe to read from; else `/dev/null`.
+    /// True to connect standard input to a pipe, false for `/dev/null`.
     pub(crate) stdin: bool,
-    /// Give it pipes to print to; else `/dev/null`.
+    /// True to connect standard output and error to pipes, false for `/dev/null`.
     pub(crate) output: bool,
-    /// The history port, for a program that gets it.
+    /// The history port, if the program gets it.
     pub(crate) history: Option<BorrowedFd<'a>>,
 }
 
-/// A program that runs. The pipes are this end's, and do not block.
+/// A started program, with the agent's ends of its pipes. They do not block.
 pub(crate) struct Started {
     pub(crate) pid: Pid,
     pub(crate) stdin: Option<OwnedFd>,
@@ -38,7 +38,7 @@ pub(crate) struct Started {
     pub(crate) stderr: Option<OwnedFd>,
 }
 
-/// Starts a program as the leader of a session, and so of a process group, of its own.
+/// Starts a program as the leader of its own session, and thus of its own process group.
 pub(crate) fn start(program: &Program<'_>) -> Result<Started, Failure> {
     let name = program.argv.first().ok_or_else(|| Failure::new("cannot start a program without a name"))?;
     let identity = program.user.map(Identity::of_user).transpose()?;
@@ -57,8 +57,8 @@ pub(crate) fn start(program: &Program<'_>) -> Result<Started, Failure> {
     command.current_dir(program.cwd.unwrap_or("/"));
     let pipe = |wanted: bool| if wanted { Stdio::piped() } else { Stdio::null() };
     command.stdin(pipe(program.stdin)).stdout(pipe(program.output)).stderr(pipe(program.output));
-    // This takes the first number that is free from the child's on. So from here on that number is taken, by this or by
-    // another descriptor of the agent's, and none of the pipes that `spawn` opens, one of which the child still needs, gets it.
+    // Takes the first free number from HISTORY_FD on. So that number is now taken, by this or another descriptor, and no
+    // pipe that `spawn` opens gets it. The child overwrites the number while it still needs one of these pipes.
     let history = program.history.map(|port| rustix::io::fcntl_dupfd_cloexec(port, HISTORY_FD)).transpose();
     let history = history.context(|| format!("give {name} the history port"))?;
     prepare_child(&mut command, identity, history.as_ref().map(|port| port.as_raw_fd()));
@@ -76,7 +76,7 @@ pub(crate) fn start(program: &Program<'_>) -> Result<Started, Failure> {
     Ok(Started { pid, stdin, stdout, stderr })
 }
 
-/// What the child does to itself between fork and exec.
+/// Registers the steps that the child performs between fork and exec.
 fn prepare_child(command: &mut Command, identity: Option<Identity>, history: Option<RawFd>) {
     let in_child = move || {
         // SAFETY: `sigemptyset` initialises the set that the next call reads.
@@ -88,9 +88,9 @@ fn prepare_child(command: &mut Command, identity: Option<Identity>, history: Opt
         // SAFETY: a system call without pointers.
         check(unsafe { libc::setsid() })?;
         if let Some(history) = history {
-            // A copy stays open over exec. Copying a descriptor to its own number does nothing, so then it is told to.
-            // SAFETY: system calls without pointers. They close, in the child, what the agent has open under the number: of
-            // that the child needs nothing.
+            // dup2's copy stays open across exec. For equal numbers dup2 does nothing, so FD_CLOEXEC is cleared instead.
+            // SAFETY: system calls without pointers. In the child, they close the agent's descriptor of that number,
+            // which the child does not need.
             unsafe {
                 if history == HISTORY_FD {
                     check(libc::fcntl(history, libc::F_SETFD, 0))?;
@@ -101,7 +101,7 @@ fn prepare_child(command: &mut Command, identity: Option<Identity>, history: Opt
         }
         if let Some(identity) = &identity {
             let groups = identity.groups.as_slice();
-            // SAFETY: the pointer and the length are one slice's; the others are system calls without pointers.
+            // SAFETY: pointer and length are those of one slice; the other system calls have no pointers.
             // Groups first: they can no longer be changed once the user is not root.
             unsafe {
                 check(libc::setgroups(groups.len(), groups.as_ptr()))?;
@@ -111,8 +111,8 @@ fn prepare_child(command: &mut Command, identity: Option<Identity>, history: Opt
         }
         Ok(())
     };
-    // SAFETY: the closure makes system calls only; it neither allocates nor takes locks, and this process has no
-    // other thread that could hold one.
+    // SAFETY: the closure only makes system calls. It neither allocates nor takes locks, and this process has no other
+    // thread that could hold one.
     unsafe {
         command.pre_exec(in_child);
     }

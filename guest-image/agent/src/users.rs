@@ -1,4 +1,4 @@
-//! `/etc/passwd` and `/etc/group`, read directly: a static binary has no name service.
+//! Users and groups from `/etc/passwd` and `/etc/group`, which are parsed here: a static binary has no name service.
 
 use crate::failure::{Context as _, Failure};
 use std::fs;
@@ -7,18 +7,18 @@ use std::path::Path;
 const PASSWD: &str = "/etc/passwd";
 const GROUP: &str = "/etc/group";
 
-/// Who a program runs as.
+/// Credentials and home of the user that a program runs as.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-    /// Every group, the primary one first.
+    /// All groups, the primary one first.
     pub(crate) groups: Vec<u32>,
     pub(crate) home: String,
 }
 
 impl Identity {
-    /// The user with this name, or this number.
+    /// Looks up a user by name or number.
     pub(crate) fn of_user(user: &str) -> Result<Identity, Failure> {
         Identity::parse(user, &read(PASSWD)?, &read(GROUP)?)
     }
@@ -46,14 +46,14 @@ impl Identity {
     }
 }
 
-/// User and group of an owner that is written `user` or `user:group`, by name or number.
+/// Returns the user and group IDs of an owner written as `user` or `user:group`, by name or number.
 pub(crate) fn owner(owner: &str) -> Result<(u32, u32), Failure> {
-    // A root without users can have files of numbered ones.
+    // A root without a user database can have numeric owners.
     let text = |path: &str| if Path::new(path).exists() { read(path) } else { Ok(String::new()) };
     parse_owner(owner, &text(PASSWD)?, &text(GROUP)?)
 }
 
-/// Without a group it is the user's. A number that no user has is its own group.
+/// Parses an owner. The default group is the user's; for a number without a user, the group has the same number.
 fn parse_owner(owner: &str, passwd: &str, group: &str) -> Result<(u32, u32), Failure> {
     let (user, of_group) = match owner.split_once(':') {
         Some((user, of_group)) => (user, Some(of_group)),
@@ -61,7 +61,7 @@ fn parse_owner(owner: &str, passwd: &str, group: &str) -> Result<(u32, u32), Fai
     };
     let (uid, primary) = match (user.parse::<u32>(), of_group) {
         (Ok(uid), Some(_)) => (uid, uid),
-        // The number as the database writes it: without leading zeros.
+        // Formatted again, because the database has no leading zeros.
         (Ok(uid), None) => match Identity::find(&uid.to_string(), passwd, group)? {
             Some(identity) => (uid, identity.gid),
             None => (uid, uid),
@@ -79,7 +79,7 @@ fn parse_owner(owner: &str, passwd: &str, group: &str) -> Result<(u32, u32), Fai
     Ok((uid, gid))
 }
 
-/// The groups that list this user as a member. group(5): name:password:gid:members
+/// Returns the groups that list this user as a member. group(5): name:password:gid:members
 fn member_of(user: &str, group: &str) -> Result<Vec<u32>, Failure> {
     let mut groups = Vec::new();
     for line in group.lines() {

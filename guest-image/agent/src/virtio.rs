@@ -1,21 +1,21 @@
-//! Which of the machine's virtio devices have a driver.
+//! Binding of the machine's virtio devices to their drivers.
 //!
-//! The kernel would give each device to its driver as soon as it sees both. A data disk would then be read, and a card
-//! announced, before the restart point, so what is in memory there would depend on them. So the bus is told not to
-//! (`drivers_autoprobe`, Linux's Documentation/ABI/testing/sysfs-bus), and devices are bound one by one.
+//! By default, the kernel binds each device as soon as both device and driver are present. A data disk would then be read
+//! and a card announced before the restart point, so memory there would depend on them. So automatic binding is turned
+//! off (`drivers_autoprobe`, Linux's Documentation/ABI/testing/sysfs-bus), and devices are bound one by one.
 //!
-//! A kernel with these drivers built in has bound everything before the first program runs. There disks and cards are
-//! taken from their drivers again; that they were read once is all that remains of it.
+//! A kernel with these drivers built in has bound all devices before the first program runs. Disks and cards are then
+//! unbound again; the only remaining effect is that they were read once.
 
 use crate::failure::{Context as _, Failure};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
-/// Where the kernel shows the bus.
+/// Folder in which the kernel shows the bus.
 const BUS: &str = "/sys/bus/virtio";
 
-/// What a device is for (virtio 1.2, section 5).
+/// Device type (virtio 1.2, section 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Card,
@@ -25,7 +25,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The kind of the device with this number; none for one that no machine of ours has.
+    /// Returns the kind with this device ID; `None` for an ID that no machine of Everett's has.
     fn of_id(id: u32) -> Option<Kind> {
         match id {
             1 => Some(Kind::Card),
@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// The name of Linux's driver for it.
+    /// Returns the name of its Linux driver.
     fn driver(self) -> &'static str {
         match self {
             Kind::Card => "virtio_net",
@@ -50,39 +50,39 @@ impl Kind {
 /// A device on the bus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Device {
-    /// The kernel's name for it: `virtio0` is the one in the machine's first slot.
+    /// Kernel name of the device; `virtio0` is in the machine's first slot.
     pub(crate) name: String,
     pub(crate) kind: Kind,
-    /// A driver has it.
+    /// True if the device is bound to a driver.
     pub(crate) bound: bool,
-    /// The kernel has a driver for it. One without is left alone: whoever needs the device will miss it.
+    /// True if the kernel has a driver for it. A device without one is ignored; a step that needs it fails later.
     drivable: bool,
 }
 
 impl Device {
-    /// It could have a driver and has none.
+    /// True if the device has a driver but is not bound to it.
     fn waits(&self) -> bool {
         self.drivable && !self.bound
     }
 }
 
-/// The bus.
+/// The virtio bus.
 #[derive(Debug)]
 pub(crate) struct Bus(PathBuf);
 
 impl Bus {
-    /// The machine's.
+    /// Returns the machine's bus.
     pub(crate) fn of_machine() -> Bus {
         Bus(PathBuf::from(BUS))
     }
 
-    /// The bus that is shown in this folder.
+    /// Returns the bus that this folder shows.
     #[cfg(test)]
     fn at(folder: &std::path::Path) -> Bus {
         Bus(folder.to_owned())
     }
 
-    /// Whether the kernel gives devices to drivers by itself. False when there is no bus yet.
+    /// Turns automatic binding of devices on or off. Returns false if there is no bus yet.
     pub(crate) fn set_automatic(&self, on: bool) -> Result<bool, Failure> {
         let path = self.0.join("drivers_autoprobe");
         match fs::write(&path, if on { "1" } else { "0" }) {
@@ -92,7 +92,7 @@ impl Bus {
         }
     }
 
-    /// The devices, in the order of the machine's slots.
+    /// Returns the devices, in the order of the machine's slots.
     pub(crate) fn devices(&self) -> Result<Vec<Device>, Failure> {
         let folder = self.0.join("devices");
         let what = || format!("read {}", folder.display());
@@ -105,7 +105,7 @@ impl Bus {
         for entry in entries {
             let entry = entry.context(what)?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            // The kernel numbers devices as it finds them: in the order of the ACPI tables, which is that of the slots.
+            // The kernel numbers devices in the order of the ACPI tables, which is that of the slots.
             let Some(number) = name.strip_prefix("virtio").and_then(|number| number.parse::<u32>().ok())
             else {
                 continue;
@@ -123,29 +123,29 @@ impl Bus {
         Ok(devices.into_iter().map(|(_, device)| device).collect())
     }
 
-    /// Where the kernel shows the driver of a kind.
+    /// Returns the folder in which the kernel shows the driver of a kind.
     fn driver(&self, kind: Kind) -> PathBuf {
         self.0.join("drivers").join(kind.driver())
     }
 
-    /// Gives a device to its driver. It can be used when this returns.
+    /// Binds a device to its driver. It is usable on return.
     pub(crate) fn bind(&self, device: &Device) -> Result<(), Failure> {
         self.tell(device, "bind").context(|| format!("give the device {} to its driver", device.name))
     }
 
-    /// Takes a device from its driver.
+    /// Unbinds a device from its driver.
     pub(crate) fn unbind(&self, device: &Device) -> Result<(), Failure> {
         self.tell(device, "unbind").context(|| format!("take the device {} from its driver", device.name))
     }
 
     fn tell(&self, device: &Device, what: &str) -> std::io::Result<()> {
         let path = self.driver(device.kind).join(what);
-        // The file is the kernel's: one that is not there must not be made.
+        // The file is the kernel's: if it does not exist, it must not be created.
         let mut file = fs::OpenOptions::new().write(true).open(path)?;
         std::io::Write::write_all(&mut file, device.name.as_bytes())
     }
 
-    /// What the agent itself needs (console and entropy) has its driver, and nothing else.
+    /// Binds the devices that the agent itself needs (console and entropy), and unbinds disks and cards.
     pub(crate) fn only_essentials(&self) -> Result<(), Failure> {
         for device in self.devices()? {
             match device.kind {
@@ -157,7 +157,7 @@ impl Bus {
         Ok(())
     }
 
-    /// Gives the next disk without a driver to it. False when there is none.
+    /// Binds the next disk without a driver. Returns false if there is none.
     pub(crate) fn bind_next_disk(&self) -> Result<bool, Failure> {
         let devices = self.devices()?;
         match devices.iter().find(|device| device.kind == Kind::Disk && device.waits()) {
@@ -166,7 +166,7 @@ impl Bus {
         }
     }
 
-    /// Gives every device to its driver, in order, and leaves later ones to the kernel.
+    /// Binds every device, in order, and turns automatic binding on for later ones.
     pub(crate) fn bind_all(&self) -> Result<(), Failure> {
         for device in self.devices()?.iter().filter(|device| device.waits()) {
             self.bind(device)?;
@@ -181,7 +181,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// A folder as the kernel shows a bus with these devices: number, ID, driven.
+    /// Makes a folder that looks like the kernel's view of a bus with these devices: number, ID, bound.
     fn bus(folder: &Path, devices: &[(u32, u32, bool)]) -> Bus {
         fs::write(folder.join("drivers_autoprobe"), "1").unwrap();
         for (number, id, bound) in devices {
@@ -253,7 +253,7 @@ mod tests {
         fs::remove_file(driver.join("bind")).unwrap();
         let error = bus.bind_all().unwrap_err().to_string();
         assert!(error.starts_with("cannot give the device virtio0 to its driver: "), "{error}");
-        // A kernel without the driver: nobody waits for it.
+        // A kernel without the driver: the device is ignored.
         fs::remove_dir_all(driver).unwrap();
         bus.bind_all().unwrap();
         bus.only_essentials().unwrap();

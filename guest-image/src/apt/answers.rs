@@ -1,8 +1,9 @@
-//! Reading what apt prints.
+//! Parsing of apt's output.
 
 use super::{Exact, Remote};
 
-/// `Inst NAME (VERSION SUITE [ARCHITECTURE]) [...]`, of a simulated installation.
+/// Parses the lines `Inst NAME (VERSION SUITE [ARCHITECTURE]) [...]` of a simulated installation: package and
+/// architecture.
 pub(super) fn inst_lines(text: &str) -> Vec<(Exact, String)> {
     text.lines()
         .filter_map(|line| {
@@ -16,7 +17,7 @@ pub(super) fn inst_lines(text: &str) -> Vec<(Exact, String)> {
         .collect()
 }
 
-/// `'URI' FILE BYTES SHA256:DIGEST`, of a download that only prints. The file is `NAME_VERSION_ARCHITECTURE.deb`.
+/// Parses the lines `'URI' FILE BYTES SHA256:DIGEST` of `--print-uris`. FILE is `NAME_VERSION_ARCHITECTURE.deb`.
 pub(super) fn uri_lines(text: &str) -> Vec<Remote> {
     text.lines()
         .filter_map(|line| {
@@ -24,16 +25,16 @@ pub(super) fn uri_lines(text: &str) -> Vec<Remote> {
             let (file, bytes, digest) = (words.next()?, words.next()?.parse().ok()?, words.next()?);
             let sha256 = digest.strip_prefix("SHA256:")?.to_owned();
             let mut parts = file.split('_');
-            // In names of files, the colon of an epoch is written as in addresses.
+            // In file names, the colon of an epoch is percent-encoded.
             let (name, version) = (parts.next()?.to_owned(), parts.next()?.replace("%3a", ":"));
             Some(Remote { package: Exact { name, version }, file: file.to_owned(), bytes, sha256 })
         })
         .collect()
 }
 
-/// The first warning that tells of a source whose lists are not today's.
+/// Returns the first warning that a source's lists could not be updated.
 pub(super) fn failed_source(stderr: &str) -> Option<String> {
-    // The messages of apt 1.8 to 3.0, in the C locale.
+    // Messages of apt 1.8 to 3.0 in the C locale.
     const FAILURES: [&str; 5] = [
         "Failed to fetch ",
         "Some index files failed to download",
@@ -46,7 +47,7 @@ pub(super) fn failed_source(stderr: &str) -> Option<String> {
     failed.next().map(str::to_owned)
 }
 
-/// The first error in what apt printed, or the first warning, in one line; `None` if it printed nothing.
+/// Returns apt's first error, else its first warning, else its first non-empty line; `None` if it printed nothing.
 pub(super) fn complaint(stderr: &str) -> Option<String> {
     let starting = |mark: &str| stderr.lines().find_map(|line| line.strip_prefix(mark));
     let found = starting("E: ").or_else(|| starting("W: "));
@@ -92,7 +93,7 @@ mod tests {
             failed_source(old).as_deref(),
             Some("Failed to fetch http://m/InRelease  Could not connect")
         );
-        // As apt 3.0 says it, which verifies with sqv.
+        // Messages of apt 3.0, which verifies with sqv.
         for failure in [
             "An error occurred during the signature verification. The repository is not updated and the previous index files \
              will be used. OpenPGP signature verification failed: http://m InRelease: Sub-process /usr/bin/sqv returned an \

@@ -1,10 +1,10 @@
-//! Debian packages by name, through the host's `apt-get`, with a state of its own.
+//! Debian packages by name, through the host's `apt-get` with a state of its own.
 //!
-//! Nothing of the host's is changed or needed: lists, cache, status and preferences are in a folder of ours, so no
-//! right is needed beyond writing there, and nothing is ever installed. What is taken over from the host is how it
-//! reaches its mirrors ([`sources`]: addresses, keys, proxies).
+//! The host's apt state is neither changed nor needed. Lists, cache, status and preferences are in a folder of Everett's,
+//! so the only right that is needed is to write there, and nothing is ever installed. Only the way in which the host
+//! reaches its mirrors is taken over ([`sources`]: addresses, keys, proxies).
 //!
-//! What is not here: packages themselves ([`crate::debian`]) and the versions that a world wants ([`crate::lock`]).
+//! Not here: packages themselves ([`crate::debian`]) and the versions that a world wants ([`crate::lock`]).
 
 mod answers;
 pub mod sources;
@@ -18,10 +18,10 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The one architecture that machines have.
+/// Architecture of all machines.
 pub const ARCHITECTURE: &str = "amd64";
 
-/// Why packages could not be had.
+/// Reason why packages cannot be obtained.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The host has no apt.
@@ -29,72 +29,72 @@ pub enum Error {
         "{program} is not on this host: install the package apt, or give the image a kernel and a root by path"
     )]
     NoApt {
-        /// The program that is missing.
+        /// Name of the missing program.
         program: &'static str,
     },
-    /// No such package.
+    /// The suite has no package of this name.
     #[error("there is no package {package} in {suite}")]
     Unknown {
-        /// The package.
+        /// Name of the package.
         package: String,
-        /// The suite.
+        /// Name of the suite.
         suite: String,
     },
-    /// The package exists for another architecture only.
+    /// The package exists only for another architecture.
     #[error("the package {package} is for {architecture}, and machines are {ARCHITECTURE}")]
     Architecture {
-        /// The package.
+        /// Name of the package.
         package: String,
-        /// Its architecture.
+        /// Architecture of the package.
         architecture: String,
     },
-    /// The version is not on the mirror any more.
+    /// The mirror no longer has the version.
     #[error(
         "{package} {version} is not in {suite} any more: delete world.lock for today's versions, or set `mirror` to a \
          snapshot that has it"
     )]
     Gone {
-        /// The package.
+        /// Name of the package.
         package: String,
-        /// The version that the lock names.
+        /// Version in the lock.
         version: String,
-        /// The suite.
+        /// Name of the suite.
         suite: String,
     },
     /// The mirror cannot be reached.
     #[error("cannot reach the package mirror: {reason}")]
     Network {
-        /// What apt says.
+        /// Message of apt.
         reason: String,
     },
-    /// The lists of packages are not today's.
+    /// The package lists could not be updated.
     #[error("the package lists of {suite} cannot be updated: {reason}")]
     Lists {
-        /// The suite.
+        /// Name of the suite.
         suite: String,
-        /// What apt says.
+        /// Message of apt.
         reason: String,
     },
-    /// There is no space for packages.
+    /// No disk space is left for packages.
     #[error("no space left in {path}")]
     NoSpace {
-        /// The folder.
+        /// Path on the full disk.
         path: String,
     },
-    /// apt says something else.
+    /// Any other error of apt.
     #[error("apt-get {action}: {reason}")]
     Apt {
-        /// What it was doing.
+        /// Action that apt performed, for example `install`.
         action: &'static str,
-        /// What it says.
+        /// Message of apt.
         reason: String,
     },
-    /// A file of ours cannot be read or written.
+    /// A file in the state folder cannot be read or written.
     #[error("cannot use {path}: {source}")]
     File {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause of the failure.
         source: io::Error,
     },
 }
@@ -102,39 +102,39 @@ pub enum Error {
 /// A package in one version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Exact {
-    /// Its name.
+    /// Name of the package.
     pub name: String,
-    /// Its version.
+    /// Version in Debian's form (deb-version(7)), with its epoch.
     pub version: String,
 }
 
-/// A package that a mirror has.
+/// A package on a mirror.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remote {
-    /// What it is.
+    /// Name and version.
     pub package: Exact,
-    /// The name of its file, as apt downloads it.
+    /// File name under which apt downloads the package.
     pub file: String,
-    /// Its length in bytes.
+    /// Length of the file in bytes.
     pub bytes: u64,
     /// SHA-256 of the file, in hexadecimal.
     pub sha256: String,
 }
 
-/// An apt with a state of its own.
+/// An apt with its own state.
 #[derive(Debug)]
 pub struct Apt {
     folder: PathBuf,
     suite: String,
-    /// Held as long as this lives: apt's state is one process's at a time.
+    /// Lock of the state folder, held for the life of this value: only one process at a time may use the state.
     _lock: File,
 }
 
 impl Apt {
-    /// Opens the state in `folder` for packages from these sources.
+    /// Opens the state in `folder` for packages from these sources. Waits while another process has it open.
     ///
     /// # Errors
-    /// The folder cannot be used.
+    /// Returns an error if a file in the folder cannot be created, written or locked.
     pub fn open(folder: &Path, sources: &Sources) -> Result<Self, Error> {
         for part in ["lists/partial", "archives/partial", "sources.d"] {
             let path = folder.join(part);
@@ -152,17 +152,18 @@ impl Apt {
         Ok(apt)
     }
 
-    /// Fetches the lists of packages, of every source. Lists from before are never used in their place.
+    /// Fetches the package lists of every source. Older lists never replace a list that cannot be fetched.
     ///
     /// # Errors
-    /// A source cannot be reached, is expired, or is not signed by its key.
+    /// Returns an error if a source cannot be reached, has expired, or is not signed by its key, or if no source has an
+    /// index.
     pub fn update(&self) -> Result<(), Error> {
         let lists = |reason: String| Error::Lists { suite: self.suite.clone(), reason };
         let output = self.run("apt-get", "update", ["update"]).map_err(|error| match error {
             Error::Network { reason } | Error::Apt { reason, .. } => lists(reason),
             error => error,
         })?;
-        // apt before 2.1.15 does not know APT::Update::Error-Mode: it warns, and goes on with older lists.
+        // Before 2.1.15, apt does not know APT::Update::Error-Mode: it warns and continues with older lists.
         if let Some(failure) = failed_source(&output.stderr) {
             return Err(lists(failure));
         }
@@ -175,11 +176,11 @@ impl Apt {
         Err(lists(String::from("none of its sources has an index of packages")))
     }
 
-    /// The packages with these names, and all that they depend on, in the order in which they unpack. `pins` are
-    /// versions to prefer. Names may be apt's patterns.
+    /// Resolves package names to these packages and all their dependencies, in the order in which apt would unpack them.
+    /// `pins` are preferred versions. A name may be one of apt's patterns.
     ///
     /// # Errors
-    /// A package is unknown, or cannot be installed.
+    /// Returns an error if a package is unknown, is for another architecture, or cannot be installed.
     pub fn resolve(&self, packages: &[String], pins: &[Exact]) -> Result<Vec<Exact>, Error> {
         let pins: String = pins
             .iter()
@@ -203,10 +204,10 @@ impl Apt {
         Ok(resolved)
     }
 
-    /// Where these packages are, and their digests.
+    /// Finds the file and the digest of each package on the mirror.
     ///
     /// # Errors
-    /// A version is not there (any more).
+    /// Returns an error if the mirror does not have a version (any more).
     pub fn locate(&self, packages: &[Exact]) -> Result<Vec<Remote>, Error> {
         let names: Vec<String> =
             packages.iter().map(|package| format!("{}={}", package.name, package.version)).collect();
@@ -225,7 +226,7 @@ impl Apt {
     /// Downloads these packages into `into`, each under its [`Remote::file`].
     ///
     /// # Errors
-    /// The mirror cannot be reached, or a file does not have its digest.
+    /// Returns an error if the mirror cannot be reached, or if a file does not match its digest.
     pub fn download(&self, packages: &[Remote], into: &Path) -> Result<(), Error> {
         let names: Vec<String> = packages
             .iter()
@@ -268,7 +269,7 @@ impl Apt {
         arguments: impl IntoIterator<Item = &'a str>,
     ) -> Result<Output, Error> {
         let mut command = Command::new(program);
-        // Read before everything in /etc/apt, and it turns the rest of that off.
+        // apt reads APT_CONFIG before everything in /etc/apt, and this file disables the rest of that folder.
         command.env("APT_CONFIG", self.folder.join("apt.conf")).env("LC_ALL", "C");
         let output = command.args(arguments).current_dir(folder).stdin(Stdio::null()).output();
         let output = match output {
@@ -283,7 +284,7 @@ impl Apt {
         }
         let complaint = complaint(&stderr)
             .unwrap_or_else(|| format!("{program} ended without a message, {}", output.status));
-        // A program that did not end by itself has perhaps said nothing, and what it said is not why.
+        // A program that was killed may have printed nothing, and whatever it printed is not the cause.
         let complaint = match output.status.signal() {
             Some(_) => format!("{program} was ended by a {}", output.status),
             None => complaint,
@@ -291,10 +292,10 @@ impl Apt {
         Err(self.failure(action, &complaint, &stderr))
     }
 
-    /// What a complaint of apt's means.
+    /// Translates a complaint of apt into an error.
     fn failure(&self, action: &'static str, complaint: &str, all: &str) -> Error {
         let suite = self.suite.clone();
-        // The messages of apt 1.8 to 3.0, in the C locale.
+        // Messages of apt 1.8 to 3.0 in the C locale.
         let unknown = complaint
             .strip_prefix("Unable to locate package ")
             .or_else(|| quoted_before(complaint, "' has no installation candidate"));
@@ -323,13 +324,13 @@ impl Apt {
     }
 }
 
-/// What a command printed.
+/// Output of a command.
 struct Output {
     stdout: String,
     stderr: String,
 }
 
-/// `Package 'NAME` before a known end.
+/// Returns NAME if the complaint is `Package 'NAME` followed by `end`.
 fn quoted_before<'a>(complaint: &'a str, end: &str) -> Option<&'a str> {
     complaint.strip_suffix(end)?.strip_prefix("Package '")
 }

@@ -1,43 +1,43 @@
-//! Where packages come from: the host's own mirrors of a suite if it has any, else Debian's.
+//! Package sources: the host's own mirrors of a suite if it has any, otherwise Debian's.
 
 use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Debian's mirrors, for hosts that have no sources of the suite.
+/// Debian's mirrors, used if the host has no sources of the suite.
 const MIRROR: &str = "http://deb.debian.org/debian";
 const SECURITY_MIRROR: &str = "http://deb.debian.org/debian-security";
-/// The keys of Debian's archives, where its package puts them.
+/// Keys of Debian's archives, at the path where the package debian-archive-keyring installs them.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Most bytes of a file of sources.
+/// Most bytes of a sources file.
 const SOURCES_BYTES_MAX: u64 = 1 << 20;
 
 /// A source of packages (sources.list(5)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// Address.
+    /// Base address of the archive.
     pub uri: String,
     /// Suites at that address.
     pub suites: Vec<String>,
-    /// The file with the keys that its lists are signed with, or the keys; apt's own choice when absent.
+    /// File with the keys that sign the lists, or the keys themselves; if absent, apt's default keys.
     pub signed_by: Option<String>,
 }
 
-/// All sources of one suite, and how to reach them.
+/// All sources of one suite, with the settings to reach them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sources {
-    /// The suite's name, for example `bookworm`.
+    /// Name of the suite, for example `bookworm`.
     pub suite: String,
-    /// Where its packages are.
+    /// Archives with packages of the suite.
     pub sources: Vec<Source>,
-    /// apt's settings for proxies and certificates.
+    /// apt's settings for proxies, certificates and dates.
     pub transport: Vec<(String, String)>,
 }
 
 impl Sources {
-    /// The host's sources of this suite. With a mirror, that mirror alone.
+    /// Returns the host's sources of this suite or, if `mirror` is given, that mirror alone.
     #[must_use]
     pub fn of_host(suite: &str, mirror: Option<&str>) -> Self {
         let sources = match mirror {
@@ -58,7 +58,7 @@ impl Sources {
     }
 }
 
-/// As a file in the format of deb822(5).
+/// Formats the sources as a file of deb822(5).
 impl fmt::Display for Sources {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Source { uri, suites, signed_by } in &self.sources {
@@ -79,20 +79,21 @@ fn source(uri: &str, suites: &[&str]) -> Source {
 
 fn debian(suite: &str) -> Vec<Source> {
     let (updates, security) = (format!("{suite}-updates"), format!("{suite}-security"));
-    // The moving target has neither updates nor a security archive.
+    // The rolling suite has neither an updates suite nor a security archive.
     if matches!(suite, "sid" | "unstable") {
         return vec![source(MIRROR, &[suite])];
     }
     vec![source(MIRROR, &[suite, &updates]), source(SECURITY_MIRROR, &[&security])]
 }
 
-/// Whether a suite that a source names belongs to the one that is wanted.
+/// True if the suite `named` in a source belongs to `suite`.
 fn belongs(named: &str, suite: &str) -> bool {
     let rest = named.strip_prefix(suite);
     matches!(rest, Some("" | "-updates" | "-security" | "/updates"))
 }
 
-/// Debian's archives are known by their paths; a third party's may have a suite of the same name.
+/// True if the address is that of a Debian archive, judged by its path; a third party's archive may have a suite of the
+/// same name.
 fn is_debian(uri: &str) -> bool {
     let path = uri.trim_end_matches('/');
     let of_network =
@@ -114,7 +115,7 @@ fn host_files(folder: &Path) -> Vec<(String, String)> {
         .into_iter()
         .filter_map(|path| {
             let name = path.file_name()?.to_string_lossy().into_owned();
-            // A file that may not be read says nothing to this user's apt either.
+            // A file that cannot be read is ignored; this user's apt could not read it either.
             if wanted(&name) {
                 Some((name, everett_input::file::read_text(&path, SOURCES_BYTES_MAX).ok()?))
             } else {
@@ -124,7 +125,7 @@ fn host_files(folder: &Path) -> Vec<(String, String)> {
         .collect()
 }
 
-/// One-line sources: `deb [options] URI SUITE COMPONENT...`.
+/// Parses one-line sources: `deb [options] URI SUITE COMPONENT...`.
 fn lines(text: &str, suite: &str) -> Vec<Source> {
     let mut sources = Vec::new();
     for line in text.lines() {
@@ -147,7 +148,7 @@ fn lines(text: &str, suite: &str) -> Vec<Source> {
     sources
 }
 
-/// Sources in paragraphs of `Key: value`.
+/// Parses sources in paragraphs of `Key: value`.
 fn deb822(text: &str, suite: &str) -> Vec<Source> {
     let mut sources = Vec::new();
     let text: String =
@@ -195,9 +196,9 @@ fn deb822(text: &str, suite: &str) -> Vec<Source> {
     sources
 }
 
-/// How the host's apt reaches the network.
+/// Returns the settings with which the host's apt reaches the network.
 fn transport() -> Vec<(String, String)> {
-    // Without apt there is nothing to take over, and the first real command will say that it is missing.
+    // Without apt there are no settings; the first apt command reports that it is missing.
     let output = Command::new("apt-config").args(["dump", "--format", "%F %v%n", "Acquire"]).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     settings(&text)
@@ -209,7 +210,7 @@ fn settings(text: &str) -> Vec<(String, String)> {
         .filter_map(|line| {
             let (key, value) = line.split_once(' ')?;
             let wanted = kept.iter().any(|prefix| key.starts_with(prefix));
-            // Lists (`KEY::`) and values that a quoted string cannot hold are left out.
+            // Leaves out lists (`KEY::`) and values that a quoted string cannot contain.
             let plain = !key.ends_with("::") && !value.is_empty() && !value.contains('"');
             (wanted && plain).then(|| (key.to_owned(), value.to_owned()))
         })

@@ -1,4 +1,4 @@
-//! Tests of archives that claim more than they are worth.
+//! Tests of archives that exceed a bound or claim to.
 
 use super::{
     ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTES_BYTES_MAX, ENTRIES_MAX, Error, Mode, RECORDS_BYTES_MAX,
@@ -26,14 +26,14 @@ fn header(kind: EntryType, size: u64) -> Header {
     header
 }
 
-/// What becomes of an archive that is copied.
+/// Returns the error of unpacking an archive whose contents are copied.
 fn spooled(archive: impl Read) -> Error {
     let mut spool = Spool::new(&std::env::temp_dir(), CONTENT_BYTES_MAX).unwrap();
     let store = Store::Spool(&mut spool);
     unpack(archive, &mut Tree::default(), store, Mode::Plain, |path| Some(path.to_vec())).unwrap_err()
 }
 
-/// What becomes of an archive that stays in its file.
+/// Returns the error of unpacking an archive whose contents stay in its file.
 fn in_place(archive: impl Read) -> Error {
     let mut spool = Spool::new(&std::env::temp_dir(), CONTENT_BYTES_MAX).unwrap();
     let store = Store::InPlace(Arc::new(File::open("/dev/null").unwrap()), &mut spool);
@@ -44,14 +44,14 @@ fn too_long() -> String {
     format!("srv/claim: with this file the archive has more than {CONTENT_BYTES_MAX} bytes, holes included")
 }
 
-/// A file of eight terabytes, of which nothing but the hole before the end is stored.
+/// A sparse file of eight terabytes that consists of a single hole.
 fn sparse() -> Vec<u8> {
     let mut header = header(EntryType::GNUSparse, 0);
     let gnu = header.as_gnu_mut().unwrap();
     let octal = |field: &mut [u8; 12], value: u64| {
         field.copy_from_slice(format!("{value:011o}\0").as_bytes());
     };
-    // Eleven octal digits are eight GiB, so the size is binary (GNU tar, "Extensions to the archive format").
+    // Eleven octal digits hold up to eight GiB, so the size is binary (GNU tar, "Extensions to the archive format").
     let binary = |field: &mut [u8; 12], value: u64| {
         field.fill(0);
         field[0] = 0x80;
@@ -76,7 +76,7 @@ fn contents_are_bounded_before_they_are_read() {
     let archive = || claim.as_bytes().as_slice().chain(io::repeat(0).take(1 << 20));
     assert_eq!(spooled(archive()).to_string(), too_long());
     assert_eq!(in_place(archive()).to_string(), too_long());
-    // In parts, too.
+    // The bound also holds for the sum of several files.
     let half = header(EntryType::Regular, CONTENT_BYTES_MAX / 2 + 1);
     let skipped = |length| half.as_bytes().as_slice().chain(io::repeat(0).take(length));
     let rounded = (CONTENT_BYTES_MAX / 2 + 1).next_multiple_of(512);
@@ -109,7 +109,7 @@ fn records_of_names_and_attributes_are_bounded() {
     }
 }
 
-/// Entries without an end.
+/// An endless archive; `make` returns the bytes of the entry with the given number.
 struct Endless<F> {
     make: F,
     number: u64,
@@ -156,7 +156,7 @@ fn folders_that_an_archive_implies_are_counted() {
     assert!(error.ends_with(&format!(": more than {INODES_MAX} files and folders")), "{error}");
 }
 
-/// A file with these records, without the end of an archive.
+/// A file entry with these PAX records, without the end of an archive.
 fn file_with(records: &[(String, Vec<u8>)]) -> Vec<u8> {
     let mut builder = Builder::new(Vec::new());
     let records = records.iter().map(|(key, value)| (key.as_str(), value.as_slice()));
@@ -209,7 +209,7 @@ fn targets_beyond_the_kernels_bound_are_refused() {
     }
 }
 
-/// An empty sparse file with a map that has so many blocks behind the header, each of pieces without a byte.
+/// An empty sparse file whose map has `blocks` blocks after the header, all of empty pieces.
 fn in_pieces(blocks: usize) -> Vec<u8> {
     let mut header = header(EntryType::GNUSparse, 0);
     let gnu = header.as_gnu_mut().unwrap();

@@ -1,8 +1,8 @@
-//! The entries of a tar archive that is not trusted, each bounded before it is read.
+//! Entries of an untrusted tar archive, each bounded before it is read.
 //!
-//! The `tar` crate keeps records of long names and attributes in memory, whatever they claim, and reads holes of sparse
-//! files as zeros without an end. So the reader below it counts, and sizes are added up before anything is read. It also takes
-//! the PAX records, which the crate does not read right ([`super::records`]).
+//! The `tar` crate keeps records of long names and attributes in memory whatever their claimed length, and reads the
+//! holes of sparse files as endless zeros. So the reader below it counts bytes, and sizes are added up before any content
+//! is read. That reader also parses the PAX records, which the crate parses incorrectly ([`super::records`]).
 
 use super::Error;
 use super::records::Records;
@@ -17,46 +17,47 @@ pub const ENTRIES_MAX: u64 = 1_000_000;
 /// Most bytes of the headers and records of one entry: long names, attributes, maps of sparse files.
 pub const RECORDS_BYTES_MAX: u64 = 1 << 20;
 
-/// Most bytes of the map of a sparse file behind its header: 2,688 pieces. Reading a file takes the square of their number.
+/// Most bytes of a sparse file's map after its header: 2,688 pieces. The time to read a file grows with the square of
+/// their number.
 pub const SPARSE_MAP_BYTES_MAX: u64 = 64 << 10;
 
-/// Most bytes of the maps of all sparse files of an archive.
+/// Most bytes of the maps of all sparse files of an archive together.
 pub const SPARSE_MAPS_BYTES_MAX: u64 = 16 << 20;
 
-/// Length of a header, which all parts of an archive are filled up to.
+/// Length of a header; every part of an archive is padded to a multiple of it.
 const BLOCK_BYTES: usize = 512;
 
-/// How much of the stream may be headers, records and padding: as much as the contents.
+/// Bound of the stream as a multiple of the contents' bound: headers, records and padding may be as long as the contents.
 const STREAM_PART: u64 = 2;
 
-/// What may still be read.
+/// Remaining budget of an archive, shared by the reader and the iteration over entries.
 #[derive(Debug)]
 struct Meter {
     stream: Cell<u64>,
-    /// Only while the headers and records of an entry are read.
+    /// Bytes that may still be read of the headers and records of the current entry; `None` while its content is read.
     records: Cell<Option<u64>>,
     head: RefCell<Head>,
 }
 
-/// What was read of the headers and records of an entry.
+/// State of reading an entry's headers and records.
 #[derive(Debug, Default)]
 struct Head {
     stage: Stage,
     records: Records,
-    /// Bytes behind the entry's own header: the map of a sparse file.
+    /// Bytes read after the entry's own header: the map of a sparse file.
     map_bytes: u64,
 }
 
-/// What comes next, from the end of one entry's content to the beginning of the next one's.
+/// Position within the parts between the end of one entry's content and the beginning of the next one's.
 #[derive(Debug)]
 enum Stage {
-    /// The rest of a block, or a header.
+    /// Padding of the previous block, or a header of which `have` bytes were read.
     Header { block: [u8; BLOCK_BYTES], have: usize },
-    /// Records, which are already read, from this place on.
+    /// PAX records that were already read; `given` bytes of them were passed on.
     Records { bytes: Vec<u8>, given: usize },
-    /// So many bytes of a long name.
+    /// Bytes left of a long name.
     Name(u64),
-    /// What is behind the entry's own header.
+    /// Past the entry's own header.
     Over,
 }
 
@@ -66,16 +67,16 @@ impl Default for Stage {
     }
 }
 
-/// A reader that refuses to give more than its meter has.
+/// A reader that fails when its meter's budget is used up.
 #[derive(Debug)]
 pub(crate) struct Metered<R> {
     inner: R,
     meter: Rc<Meter>,
-    /// How much was given, modulo a block.
+    /// Bytes passed on so far, modulo a block.
     in_block: usize,
 }
 
-/// Why a meter refused.
+/// Reason for which a meter fails a read.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("a bound is exceeded")]
 pub(super) enum Refusal {
@@ -84,7 +85,7 @@ pub(super) enum Refusal {
 }
 
 impl<R: Read> Metered<R> {
-    /// Reads, and charges what was read.
+    /// Reads, and charges the bytes to the meter.
     fn take(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         let refuse = |refusal| Err(io::Error::other(refusal));
@@ -99,12 +100,12 @@ impl<R: Read> Metered<R> {
         Ok(read)
     }
 
-    /// Reads headers and records, at most to the end of the part that the stage is in.
+    /// Reads headers and records, at most to the end of the current stage's part.
     fn take_head(&mut self, head: &mut Head, buffer: &mut [u8]) -> io::Result<usize> {
         let upto =
             |buffer_bytes: usize, most: u64| buffer_bytes.min(usize::try_from(most).unwrap_or(usize::MAX));
         match &mut head.stage {
-            // The rest of what was before.
+            // Padding of the previous part.
             Stage::Header { have: 0, .. } if self.in_block > 0 => {
                 let most = buffer.len().min(BLOCK_BYTES - self.in_block);
                 self.take(&mut buffer[..most])
@@ -145,7 +146,7 @@ impl<R: Read> Metered<R> {
         }
     }
 
-    /// What comes behind a header. Records are read here: the `tar` crate has nothing of them before they are known.
+    /// Returns the stage after a header. PAX records are read here, before the `tar` crate sees any byte of them.
     fn behind(&mut self, block: [u8; BLOCK_BYTES], records: &mut Records) -> io::Result<Stage> {
         let header = Header::from_byte_slice(&block);
         let Ok(size) = header.entry_size() else { return Ok(Stage::Over) };
@@ -163,7 +164,7 @@ impl<R: Read> Metered<R> {
         }
         let mut bytes = Vec::new();
         let mut piece = [0; 8 * BLOCK_BYTES];
-        // As much as it claims, or as there is; the meter bounds it.
+        // Reads as much as the header claims or the archive has; the meter bounds it.
         while (bytes.len() as u64) < size {
             let left = usize::try_from(size - bytes.len() as u64).unwrap_or(usize::MAX);
             let most = piece.len().min(left);
@@ -194,7 +195,7 @@ impl<R: Read> Read for Metered<R> {
 /// Calls `visit` for each entry. The contents of all entries together have at most `bytes_max` bytes, holes included.
 ///
 /// # Errors
-/// The archive is damaged, exceeds a bound, or `visit` fails.
+/// Returns an error if the archive is damaged or exceeds a bound, or if `visit` fails.
 pub(crate) fn each<R: Read, E: From<Error>>(
     reader: R,
     bytes_max: u64,
@@ -239,12 +240,12 @@ pub(crate) fn each<R: Read, E: From<Error>>(
             return Err(Error::TooLong { path: name(&entry), most: bytes_max }.into());
         }
         visit(&mut entry, &records)?;
-        // What is left of an entry is read here, so that the next one's records are all that is read for it.
+        // Reads the rest of the entry here, so that only the next entry's headers are charged as its records.
         io::copy(&mut entry, &mut io::sink()).map_err(told)?;
     }
 }
 
-/// An entry's path, for messages.
+/// Returns the start of an entry's path, escaped for messages.
 pub(super) fn name<R: Read>(entry: &Entry<'_, R>) -> String {
     const SHOWN: usize = 256;
     let path = entry.path_bytes();

@@ -1,27 +1,27 @@
-//! PAX records, read by their lengths: names and values have any bytes, newlines included.
+//! PAX records, split by their lengths: names and values may contain any byte, including newlines.
 //!
-//! The `tar` crate divides records at newlines. Capabilities of programs (`security.capability`) often have that byte. So the
-//! reader below the crate takes the records first, and gives the crate the same ones with other bytes in the place of newlines.
+//! The `tar` crate splits records at newlines, but file capabilities (`security.capability`) often contain that byte. So
+//! the reader below the crate parses the records first, and passes them on with newlines inside records replaced.
 
-/// What the `tar` crate sees in the place of a newline within a record.
+/// Replacement for a newline within a record, as the `tar` crate sees it.
 const STAND_IN: u8 = b'?';
 
-/// The keyword of an entry's path.
+/// Keyword of an entry's path.
 pub(super) const PATH: &[u8] = b"path";
-/// The keyword of the target of an entry's link.
+/// Keyword of a link's target.
 pub(super) const LINK_PATH: &[u8] = b"linkpath";
 
 /// The PAX records of one entry, in order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Records {
     all: Vec<(Vec<u8>, Vec<u8>)>,
-    /// True if there are bytes that are no records.
+    /// True if some bytes are not valid records.
     pub(super) damaged: bool,
 }
 
 impl Records {
-    /// Takes the content of an extended header (pax(1): `LENGTH KEYWORD=VALUE\n`, the length that of all of it), and replaces
-    /// the newlines in its records.
+    /// Parses the content of an extended header (pax(1): `LENGTH KEYWORD=VALUE\n`, where the length is that of the whole
+    /// record), and replaces the newlines inside its records.
     pub(super) fn take(&mut self, bytes: &mut [u8]) {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -41,12 +41,12 @@ impl Records {
         }
     }
 
-    /// Keywords and values, in order.
+    /// Returns keywords and values, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.all.iter().map(|(key, value)| (key.as_slice(), value.as_slice()))
     }
 
-    /// The value for which the `tar` crate has `seen`, which may come from elsewhere.
+    /// Returns the original of the value `seen`, which the `tar` crate returned; `seen` itself if it is from no record.
     pub(super) fn original(&self, key: &[u8], seen: &[u8]) -> Vec<u8> {
         let is_seen = |value: &[u8]| {
             let mut value = value.to_vec();
@@ -64,7 +64,7 @@ fn stand_in(bytes: &mut [u8]) {
     }
 }
 
-/// Where the keyword of the first record starts, and how long the record is.
+/// Returns the start of the first record's keyword, and the record's length.
 fn extent(bytes: &[u8]) -> Option<(usize, usize)> {
     let space = bytes.iter().position(|&byte| byte == b' ')?;
     let length: usize = std::str::from_utf8(&bytes[..space]).ok()?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Tests of archives into trees.
+//! Tests of unpacking archives into trees.
 
 use super::{Mode, Store, unpack};
 use crate::tree::{Attributes, Content, Kind, OnFolder, Spool, Tree};

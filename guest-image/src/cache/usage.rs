@@ -1,13 +1,14 @@
-//! Who uses what of the cache, and when: notes by which the rest can be removed while others run.
+//! Records of the use of cache items, by which unused items can be removed while other processes run.
 //!
 //! A *note* is a file in `uses/` that names a world and items of the cache, as paths within it. Its name is the digest of
-//! what it says, its time is that of the last use, and a process that uses the items has it locked until it ends.
+//! its content, and its modification time is that of the last use. A process that uses the items keeps the note locked
+//! until it ends.
 //!
-//! **Invariant.** Who looks for an item, makes it or notes its use holds the cache's *gate* shared; who removes items holds it
-//! alone. So an item that was found is noted before it can be removed.
+//! **Invariant.** A process that looks up an item, makes it or notes its use holds the cache's *gate* shared. A process
+//! that removes items holds the gate exclusively. So an item that was found is noted before it can be removed.
 //!
-//! A cache that this process may read and not write (another user's, or on a file system that is mounted read-only) is used
-//! without notes, and without a gate if it has none. Its owner's `prune` does not know of such a process.
+//! A cache that this process may read but not write (another user's, or on a file system that is mounted read-only) is
+//! used without notes, and without a gate if it has none. Its owner's `prune` does not know of such a process.
 
 use super::{Cache, Error, persist};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
@@ -20,30 +21,30 @@ use std::path::{Path, PathBuf};
 /// Most bytes of a note.
 const NOTE_BYTES_MAX: u64 = 1 << 20;
 
-/// The folder of notes.
+/// Name of the folder of notes.
 const USES: &str = "uses";
 
-/// What a note says.
+/// Content of a note.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// The world file. A path that is not UTF-8 has U+FFFD in the place of what is not.
+    /// Path of the world file; bytes that are not UTF-8 are replaced by U+FFFD.
     pub world: PathBuf,
     /// The items, as paths within the cache.
     pub items: BTreeSet<String>,
 }
 
-/// A note that was read.
+/// A note and its state.
 #[derive(Debug, Clone)]
 pub struct Use {
-    /// The note's file.
+    /// Path of the note's file.
     pub path: PathBuf,
-    /// What it says.
+    /// Content of the note.
     pub note: Note,
-    /// Whether a process that uses the items is running.
+    /// True if a process that uses the items is running.
     pub running: bool,
 }
 
-/// The gate, open for its holder as long as this lives. `None` is that of a cache that cannot be written and has none.
+/// The gate's lock, held for the life of this value. `None` for a cache that cannot be written and has no gate.
 #[derive(Debug)]
 pub struct Gate(#[expect(dead_code, reason = "the lock is the file's")] Option<File>);
 
@@ -52,10 +53,10 @@ impl Cache {
         self.folder.join("gate")
     }
 
-    /// Waits until nothing is removed. Nothing will be as long as the gate is held.
+    /// Waits until no process removes items, and takes the gate shared. No item is removed while the gate is held.
     ///
     /// # Errors
-    /// The gate cannot be made or locked, though the cache may be written.
+    /// Returns an error if the gate cannot be created or locked although the cache may be written.
     pub fn enter(&self) -> Result<Gate, Error> {
         let path = self.gate_path();
         let failed = |source: io::Error| Error::of(&path, source);
@@ -71,10 +72,10 @@ impl Cache {
         Ok(Gate(Some(file)))
     }
 
-    /// The gate for who removes items; `None` while others look for items or make them.
+    /// Takes the gate exclusively, to remove items. Returns `None` if another process holds it.
     ///
     /// # Errors
-    /// The cache cannot be written.
+    /// Returns an error if the cache cannot be written.
     pub fn enter_alone(&self) -> Result<Option<Gate>, Error> {
         let path = self.gate_path();
         let file = gate_file(&path).map_err(|source| Error::of(&path, source))?;
@@ -85,11 +86,11 @@ impl Cache {
         }
     }
 
-    /// Notes that this process uses files or folders of the cache for a world, until it ends. Does nothing where this process
-    /// may not write.
+    /// Notes that this process uses files or folders of the cache for a world, until the process ends. Does nothing if
+    /// this process may not write.
     ///
     /// # Errors
-    /// The note cannot be written, though the cache may be.
+    /// Returns an error if the note cannot be written although the cache may be.
     pub fn note(&self, gate: &Gate, world: &Path, items: &[&Path]) -> Result<(), Error> {
         match self.try_note(gate, world, items) {
             Err(Error::File { source, .. }) if is_refusal(&source) => Ok(()),
@@ -106,7 +107,7 @@ impl Cache {
         let failed = |source: io::Error| Error::of(&uses, source);
         let text = serde_json::to_vec(&note).map_err(|error| failed(io::Error::other(error)))?;
         let path = uses.join(format!("{}.json", blake3::hash(&text).to_hex()));
-        // One that a crash has damaged is written anew.
+        // Rewrites a note that is missing or was damaged by a crash.
         if !everett_input::file::read(&path, NOTE_BYTES_MAX).is_ok_and(|known| known == text) {
             let mut file = self.temporary_file()?;
             file.write_all(&text).map_err(failed)?;
@@ -116,15 +117,15 @@ impl Cache {
         touch(&path);
         let file = File::open(&path).map_err(failed)?;
         file.lock_shared().map_err(failed)?;
-        // The lock goes with the process.
+        // The file stays open, and the note locked, until the process ends.
         std::mem::forget(file);
         Ok(())
     }
 
-    /// All notes. One that cannot be read says nothing.
+    /// Returns all notes. Unreadable notes are left out.
     ///
     /// # Errors
-    /// The folder cannot be read.
+    /// Returns an error if the folder cannot be read.
     pub fn uses(&self) -> Result<Vec<Use>, Error> {
         let uses = self.folder.join(USES);
         let entries = fs::read_dir(&uses).map_err(|source| Error::of(&uses, source))?;
@@ -144,12 +145,13 @@ fn gate_file(path: &Path) -> io::Result<File> {
     File::options().create(true).append(true).open(path)
 }
 
-/// True if this process may not write there.
+/// True if the error means that this process may not write there.
 pub(super) fn is_refusal(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// Makes now the time of a file's last use. Where that is not possible it looks older than it is, and is made again.
+/// Sets a file's modification time, the time of its last use, to now. On failure, the file looks older and may be removed
+/// earlier.
 pub fn touch(path: &Path) {
     let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
     let omit = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
@@ -176,7 +178,7 @@ mod tests {
         cache.note(&cache.enter().unwrap(), world, &[item.as_path()]).unwrap();
     }
 
-    /// The only note.
+    /// Returns the only note.
     fn noted(cache: &Cache) -> (PathBuf, Note) {
         let [one] = <[_; 1]>::try_from(cache.uses().unwrap()).unwrap();
         assert!(one.running);

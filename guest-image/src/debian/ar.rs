@@ -1,27 +1,27 @@
-//! The `ar` archive that a package is (deb(5)): a magic number, then members with headers of 60 bytes.
+//! The `ar` archive format of a package (deb(5)): a magic number, then members with headers of 60 bytes.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
 const MAGIC: &[u8; 8] = b"!<arch>\n";
 const HEADER_BYTES: usize = 60;
-/// A package has three; more are allowed, and ignored.
+/// Most members of an archive. A package has three; others are ignored.
 const MEMBERS_MAX: usize = 64;
 
-/// A part of a package.
+/// A member of the archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Its name, for example `data.tar.xz`.
+    /// Name of the member, for example `data.tar.xz`.
     pub name: String,
-    /// Where its content starts.
+    /// Offset of its content in the file.
     pub offset: u64,
-    /// How long it is.
+    /// Length of its content in bytes.
     pub bytes: u64,
 }
 
 /// Lists the members.
 ///
 /// # Errors
-/// It cannot be read, or is not such an archive.
+/// Returns an error if the file cannot be read or is not a valid `ar` archive.
 pub fn members(file: &mut (impl Read + Seek)) -> io::Result<Vec<Member>> {
     let broken = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what);
     let end = file.seek(SeekFrom::End(0))?;
@@ -45,13 +45,13 @@ pub fn members(file: &mut (impl Read + Seek)) -> io::Result<Vec<Member>> {
         let offset = position + HEADER_BYTES as u64;
         let after = offset.checked_add(bytes).filter(|&after| after <= end);
         let after = after.ok_or_else(|| broken("it is cut off"))?;
-        // GNU's ar ends names with a slash, dpkg's does not.
+        // GNU's ar ends names with a slash; dpkg's does not.
         let name = text(&header[..16]).trim_end_matches('/').to_owned();
         members.push(Member { name, offset, bytes });
         if members.len() > MEMBERS_MAX {
             return Err(broken("it has too many members"));
         }
-        // Members start at even places.
+        // Members start at even offsets.
         position = after + after % 2;
     }
     Ok(members)
@@ -62,7 +62,7 @@ pub(crate) mod tests {
     use super::members;
     use std::io::Cursor;
 
-    /// An archive of these members.
+    /// Makes an archive of these members.
     pub(crate) fn archive(parts: &[(&str, &[u8])]) -> Vec<u8> {
         let mut archive = b"!<arch>\n".to_vec();
         for (name, content) in parts {

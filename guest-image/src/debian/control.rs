@@ -1,4 +1,4 @@
-//! Control fields (deb822(5)): `Key: value`, values going on over lines that start with a space.
+//! Control fields (deb822(5)): `Key: value`, where lines that start with a space continue a value.
 
 /// The fields of one package, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -7,7 +7,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Reads one paragraph.
+    /// Parses one paragraph.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut fields: Vec<(String, String)> = Vec::new();
@@ -24,14 +24,14 @@ impl Control {
         Control { fields }
     }
 
-    /// A field's value. Names of fields are the same in any case.
+    /// Returns a field's value. Field names are case-insensitive.
     #[must_use]
     pub fn field(&self, wanted: &str) -> Option<&str> {
         let mut fields = self.fields.iter();
         fields.find(|(key, _)| key.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.as_str())
     }
 
-    /// All fields, in order.
+    /// Returns all fields, in order.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
         self.fields.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }

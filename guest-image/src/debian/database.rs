@@ -1,4 +1,4 @@
-//! dpkg's records (`/var/lib/dpkg`) of packages that are unpacked and not configured.
+//! dpkg's records (`/var/lib/dpkg`) of packages that are unpacked but not configured.
 
 use super::Error;
 use super::package::Package;
@@ -7,19 +7,19 @@ use crate::tree::{Attributes, Content, Kind, OnFolder, Tree};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Where the records are.
+/// Folder of the records.
 const FOLDER: &str = "var/lib/dpkg";
 
-/// Fields of a package's control file that dpkg does not keep, because they are of the mirror's index.
+/// Control fields that dpkg does not keep, because they belong to the mirror's index.
 const NOT_KEPT: [&str; 3] = ["Filename", "Size", "SHA256"];
 
 /// Most bytes of a record that is read back.
 const RECORD_BYTES_MAX: u64 = 256 << 20;
 
-/// The text of one of dpkg's records; empty if there is none.
+/// Returns the text of one of dpkg's records; empty if it does not exist.
 ///
 /// # Errors
-/// It cannot be read.
+/// Returns an error if the record cannot be read.
 pub fn text(tree: &Tree, name: &str) -> Result<String, Error> {
     let path = format!("{FOLDER}/{name}");
     let Some(content) = tree.file(path.as_bytes()) else { return Ok(String::new()) };
@@ -27,11 +27,11 @@ pub fn text(tree: &Tree, name: &str) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Writes the records of these packages, besides those that the tree has. `triggered` is what dpkg would have noted while
-/// it unpacked them (`triggers/Unincorp`).
+/// Writes the records of these packages, in addition to those in the tree. `triggered` is the content of
+/// `triggers/Unincorp`: the activated triggers that dpkg would have recorded while it unpacked the packages.
 ///
 /// # Errors
-/// Something else is in their place.
+/// Returns an error if an existing record cannot be read, or if a record does not fit the tree.
 pub fn write(tree: &mut Tree, packages: &[Unpacked<'_>], triggered: &str) -> Result<(), Error> {
     let (mut status, files) = (text(tree, "status")?, text(tree, "triggers/File")?);
     let mut interests = Interests { files, named: BTreeMap::new() };
@@ -41,8 +41,8 @@ pub fn write(tree: &mut Tree, packages: &[Unpacked<'_>], triggered: &str) -> Res
     }
     let empty = ["available", "diversions", "statoverride"].map(|name| (name, missing(tree, name)));
     let mut records = Records { tree };
-    // From version 1 of the format on, packages that can be installed for several architectures at once have names
-    // with their architecture.
+    // Since version 1 of the format, packages that can be installed for several architectures at once have their
+    // architecture in the names of their records.
     records.file("info/format", 0o644, b"1\n")?;
     for (name, _) in empty.iter().filter(|(_, missing)| *missing) {
         records.file(name, 0o644, b"")?;
@@ -68,7 +68,7 @@ pub fn write(tree: &mut Tree, packages: &[Unpacked<'_>], triggered: &str) -> Res
     Ok(())
 }
 
-/// The name of a package's records: with its architecture if it can be there for several.
+/// Returns the name of a package's records, which includes the architecture if several can be installed at once.
 #[must_use]
 pub fn record_name(package: &Package) -> String {
     match (package.control.field("Multi-Arch"), package.control.field("Architecture")) {
@@ -77,7 +77,7 @@ pub fn record_name(package: &Package) -> String {
     }
 }
 
-/// A package's entry in `status`.
+/// Returns a package's entry in `status`.
 fn stanza(package: &Package) -> String {
     let mut text = format!("Package: {}\nStatus: install ok unpacked\n", package.name);
     for (key, value) in package.control.fields() {
@@ -90,7 +90,7 @@ fn stanza(package: &Package) -> String {
     if !conffiles.is_empty() {
         text.push_str("Conffiles:\n");
         for conffile in conffiles {
-            // What dpkg writes for one that is unpacked beside its place.
+            // As dpkg records a configuration file that is unpacked under its temporary name.
             let _ = writeln!(text, " {conffile} newconffile");
         }
     }
@@ -98,12 +98,12 @@ fn stanza(package: &Package) -> String {
     text
 }
 
-/// Who waits for which trigger (deb-triggers(5)).
+/// Packages interested in each trigger (deb-triggers(5)).
 #[derive(Default)]
 struct Interests {
-    /// Triggers by path: lines of `triggers/File`.
+    /// Triggers by path, as lines of `triggers/File`.
     files: String,
-    /// Triggers by name: content of `triggers/NAME`.
+    /// Triggers by name, with the content of `triggers/NAME`.
     named: BTreeMap<String, String>,
 }
 
@@ -116,7 +116,7 @@ impl Interests {
             let suffix = match directive {
                 "interest" | "interest-await" => "",
                 "interest-noawait" => "/noawait",
-                // Activations are read by dpkg when the package is configured.
+                // dpkg reads activations when it configures the package.
                 _ => continue,
             };
             if trigger.starts_with('/') {

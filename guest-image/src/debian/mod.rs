@@ -2,12 +2,11 @@
 //!
 //! - [`ar`], [`package`]: the format of one package (deb(5)).
 //! - [`control`]: its control fields.
-//! - [`unpack`]: a set of packages into a tree: files, owners, hard links, merged `/usr`.
-//! - [`database`]: dpkg's own records of them, such that `dpkg --configure -a` in the guest goes on where an
-//!   installation would.
+//! - [`unpack`]: unpacking of packages into a tree: files, owners, hard links, merged `/usr`.
+//! - [`database`]: dpkg's own records of them, from which `dpkg --configure` in the guest continues the installation.
 //!
-//! What is not here: the choice of packages and where they come from ([`crate::apt`]); configuring them, which the
-//! guest does ([`crate::configure`]).
+//! Not here: the choice of packages and their mirrors ([`crate::apt`]), and their configuration, which the guest does
+//! ([`crate::configure`]).
 
 pub mod ar;
 pub mod control;
@@ -17,42 +16,42 @@ pub mod unpack;
 
 use std::io;
 
-/// Why a package cannot be read or unpacked.
+/// Reason why a package cannot be read or unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Its file cannot be read.
+    /// The package's file cannot be read.
     #[error("cannot read the package {path}: {source}")]
     Read {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause of the failure.
         source: io::Error,
     },
-    /// Its file is missing, or no file.
+    /// The package's file is missing or is not a regular file.
     #[error("cannot read the package {0}")]
     File(#[from] everett_input::file::Error),
-    /// It is not a package, or damaged.
+    /// The file is not a package, or is damaged.
     #[error("{path} is not a Debian package: {problem}")]
     Format {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What is wrong.
+        /// Description of the defect.
         problem: String,
     },
-    /// It is for another architecture.
+    /// The package is for another architecture.
     #[error("the package {package} is for {architecture}, and machines are amd64")]
     Architecture {
-        /// The package.
+        /// Name of the package.
         package: String,
-        /// Its architecture.
+        /// Architecture of the package.
         architecture: String,
     },
-    /// One of its files cannot be put into the tree.
+    /// A file of the package cannot be put into the tree.
     #[error("the package {package} cannot be unpacked: {source}")]
     Tree {
-        /// The package.
+        /// Name of the package.
         package: String,
-        /// Why.
+        /// Cause of the failure.
         source: crate::archive::Error,
     },
     /// A record cannot be put into the tree.

@@ -1,4 +1,4 @@
-//! One package: its control files, and a reader of its data.
+//! A single package: its control files, and a reader of its data.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
@@ -10,18 +10,18 @@ use super::{Error, ar, control::Control};
 use crate::archive;
 use crate::compression::Format;
 
-/// Most bytes of a package's control files together: scripts, digests, lists.
+/// Most bytes of all control files of a package: scripts, digests, lists.
 const CONTROL_BYTES_MAX: u64 = 64 << 20;
 
-/// A package, of which only the control part was read.
+/// A package of which only the control part was read.
 #[derive(Debug)]
 pub struct Package {
     path: PathBuf,
-    /// Its name.
+    /// Name of the package.
     pub name: String,
-    /// Its control fields.
+    /// Fields of the file `control`.
     pub control: Control,
-    /// Its other control files (scripts, `md5sums`, `conffiles`, `triggers`...): name, mode, content.
+    /// Other control files (scripts, `md5sums`, `conffiles`, `triggers`...): name, mode, content.
     pub files: Vec<(String, u32, Vec<u8>)>,
     data: ar::Member,
 }
@@ -30,7 +30,7 @@ impl Package {
     /// Reads the control part of the package in this file.
     ///
     /// # Errors
-    /// It cannot be read, is no package, or is for another architecture.
+    /// Returns an error if the file cannot be read, is not a package, or is for another architecture.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let name = || path.display().to_string();
         let format = |problem: String| Error::Format { path: name(), problem };
@@ -79,28 +79,28 @@ impl Package {
         Ok(Package { path: path.to_path_buf(), name: package, control, files, data })
     }
 
-    /// The name of the package's file, for messages.
+    /// Returns the path of the package's file, for messages.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A control file's text.
+    /// Returns the text of a control file.
     #[must_use]
     pub fn file(&self, name: &str) -> Option<String> {
         let found = self.files.iter().find(|(file, ..)| file == name);
         found.map(|(_, _, content)| String::from_utf8_lossy(content).into_owned())
     }
 
-    /// Its data: a tar archive.
+    /// Returns a reader of the data, a tar archive.
     ///
     /// # Errors
-    /// The file cannot be read, or the data is packed in an unknown way.
+    /// Returns an error if the file cannot be read or the compression format is unknown.
     pub fn data(&self) -> io::Result<Box<dyn Read>> {
         reader(File::open(&self.path)?, &self.data)
     }
 
-    /// Its configuration files (deb-conffiles(5)), which dpkg treats with care.
+    /// Returns the configuration files (deb-conffiles(5)), which dpkg does not overwrite silently.
     #[must_use]
     pub fn conffiles(&self) -> Vec<String> {
         let text = self.file("conffiles").unwrap_or_default();
@@ -109,7 +109,7 @@ impl Package {
     }
 }
 
-/// Reads a member, unpacking it by the end of its name.
+/// Returns a reader of a member that decompresses it by the suffix of its name.
 fn reader(mut file: File, member: &ar::Member) -> io::Result<Box<dyn Read>> {
     file.seek(SeekFrom::Start(member.offset))?;
     let packed = BufReader::with_capacity(1 << 20, file.take(member.bytes));

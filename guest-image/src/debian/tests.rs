@@ -1,4 +1,4 @@
-//! Packages made here, unpacked as dpkg would.
+//! Unpacks packages that are made here, and compares the result with dpkg's.
 
 use super::ar::tests::archive;
 use super::package::Package;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use tar::{Builder, Header};
 use tempfile::TempDir;
 
-/// A package with these control files and data files.
+/// Makes a package with these control files and data files.
 fn package(
     folder: &TempDir,
     name: &str,
@@ -86,14 +86,14 @@ fn packages_are_unpacked_with_the_records_that_dpkg_would_have() {
     spool.flush().unwrap();
     database::write(&mut tree, &unpacked, "").unwrap();
 
-    // Merged /usr: what a package ships in /bin and /lib is in /usr.
+    // Merged /usr: files that a package ships in /bin and /lib are in /usr.
     assert!(matches!(&tree.inode(tree.find(b"bin").unwrap()).kind, Kind::Link(to) if to == b"usr/bin"));
     assert_eq!(text(&tree, "usr/bin/server"), "program");
     assert_eq!(text(&tree, "usr/lib/libtest.so"), "library");
-    // Configuration files wait beside their places.
+    // Configuration files have their temporary names.
     assert!(tree.find(b"etc/server.conf").is_none());
     assert_eq!(text(&tree, "etc/server.conf.dpkg-new"), "port 1");
-    // Lists name files as the package does, configuration files without the suffix.
+    // Lists have the package's own paths, and configuration files without the suffix.
     assert_eq!(text(&tree, "var/lib/dpkg/info/libtest1:amd64.list"), "/.\n/lib\n/lib/libtest.so\n");
     assert_eq!(text(&tree, "var/lib/dpkg/info/server.list"), "/etc\n/etc/server.conf\n/bin/server\n");
     let preinst = tree.find(b"var/lib/dpkg/info/server.preinst").unwrap();
@@ -122,7 +122,7 @@ fn packages_for_other_machines_and_broken_ones_are_named() {
     // The last byte may be padding.
     for length in (0..good.len() - 1).step_by(7) {
         std::fs::write(&path, &good[..length]).unwrap();
-        // The control part may be whole; then the data is not.
+        // If the control part is complete, the data is not.
         if let Ok(package) = Package::open(&path) {
             let mut spool = Spool::new(folder.path(), 1 << 30).unwrap();
             assert!(unpack::unpack_package(&package, &mut Tree::default(), &mut spool).is_err(), "{length}");

@@ -1,7 +1,7 @@
-//! Unpacking a set of packages into an empty tree, as dpkg does it.
+//! Unpacking of packages into an empty tree, as dpkg does it.
 //!
-//! Packages come in the order in which they would be installed. If two ship the same file, the later one's stays, as
-//! it would with `Replaces`.
+//! Packages come in the order in which they would be installed. If two ship the same file, the later one's wins, as with
+//! `Replaces`.
 
 use super::{Error, package::Package};
 use crate::archive::{Mode, Store, unpack};
@@ -10,22 +10,22 @@ use crate::tree::{Attributes, Kind, OnFolder, Spool, Tree};
 /// Folders that are links into `/usr` on every Debian since bookworm (usrmerge).
 const MERGED: [&str; 4] = ["bin", "lib", "lib64", "sbin"];
 
-/// What dpkg appends to the name of a configuration file until the package is configured.
+/// Suffix that dpkg appends to a configuration file's name until the package is configured.
 const NEW: &str = ".dpkg-new";
 
 /// A package whose files are in the tree.
 #[derive(Debug)]
 pub struct Unpacked<'a> {
-    /// The package.
+    /// The unpacked package.
     pub package: &'a Package,
-    /// Its files' paths, absolute and in order, as dpkg lists them.
+    /// Absolute paths of its files, in order, as dpkg lists them.
     pub paths: Vec<String>,
 }
 
-/// An empty tree with merged `/usr`.
+/// Returns an empty tree with merged `/usr`.
 ///
 /// # Errors
-/// Never: the tree is empty.
+/// Never fails: the tree is empty.
 pub fn merged_tree() -> Result<Tree, Error> {
     let mut tree = Tree::default();
     for name in MERGED {
@@ -36,11 +36,11 @@ pub fn merged_tree() -> Result<Tree, Error> {
     Ok(tree)
 }
 
-/// Unpacks a package's data into the tree; its configuration files go beside their places, where
-/// `dpkg --configure` expects them.
+/// Unpacks a package's data into the tree. Configuration files get their temporary names, where `dpkg --configure`
+/// expects them.
 ///
 /// # Errors
-/// The package is damaged, or its files do not fit the tree.
+/// Returns an error if the package is damaged or its files do not fit the tree.
 pub fn unpack_package<'a>(
     package: &'a Package,
     tree: &mut Tree,
@@ -66,7 +66,7 @@ pub fn unpack_package<'a>(
     Ok(Unpacked { package, paths })
 }
 
-/// `./etc/x/` is `/etc/x`.
+/// Makes a path absolute: `./etc/x/` becomes `/etc/x`.
 fn absolute(path: &[u8]) -> Vec<u8> {
     let path = path.strip_prefix(b".").unwrap_or(path);
     let path = path.strip_suffix(b"/").unwrap_or(path);

@@ -17,13 +17,13 @@ use crate::kernel::{KERNEL_BYTES_MAX, MODULE_BYTES_MAX, MODULES_BYTES_MAX, read_
 use crate::progress::{Progress, Stage};
 use crate::{initramfs, kernel};
 
-/// Changes when the same inputs would make another file.
+/// Version of this code, part of the cache keys. Increase it if the same inputs would make different files.
 const VERSION: &str = "2";
 
-/// Most bytes of a kernel's package. Debian's have 500 MiB.
+/// Most bytes of a kernel package's content. Debian's have 500 MiB.
 const PACKAGE_BYTES_MAX: u64 = 4 << 30;
 
-/// What boots before the root filesystem.
+/// The files of an image that boot before the root filesystem.
 pub(super) struct Kernel {
     pub(super) vmlinux: Entry,
     pub(super) initramfs: Entry,
@@ -67,7 +67,7 @@ pub(super) fn build(
     }
 }
 
-/// The two files, from the cache or from the parts, which are made only if need be.
+/// Returns the two files from the cache. If one is missing, calls `parts` and makes both from it.
 fn entries(
     spec: &ImageSpec,
     cache: &Cache,
@@ -140,7 +140,7 @@ fn of_package(package: &Package) -> Result<Parts, Error> {
     Ok(Parts { vmlinux, modules: Some(modules) })
 }
 
-/// The modules in a folder. Their paths are those below it, so that it does not matter where it is.
+/// Reads the modules in a folder. Their paths are relative to it, so that the folder's location does not affect the key.
 fn of_folder(root: &Path) -> Result<Available, kernel::Error> {
     let release = root.file_name().map(|name| name.to_string_lossy().into_owned());
     let mut modules = Available::new(&release.unwrap_or_default());
@@ -153,7 +153,7 @@ fn of_folder(root: &Path) -> Result<Available, kernel::Error> {
             let entry = entry.map_err(|source| failed(&folder, source))?;
             let path = entry.path();
             let kind = entry.file_type().map_err(|source| failed(&path, source))?;
-            // Links (`build`, `source`) lead out of the folder.
+            // Symbolic links (`build`, `source`) lead out of the folder.
             if kind.is_dir() {
                 folders.push(path);
             } else if kind.is_file() && Available::wants(&path.to_string_lossy()) {

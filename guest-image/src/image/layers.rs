@@ -1,10 +1,10 @@
-//! The packages of a root in two layers: those that every root has, and those that a world adds.
+//! Division of a root's packages into two layers: those that every root has, and those that a world adds.
 //!
-//! The *base* is configured first, in a machine of its own, and stored; the rest is unpacked on what came of it and
-//! configured in a second machine. That is how every image is built, whether or not the base is in the cache: an image
-//! is a function of its packages, and a change of the packages that a world adds leaves the base as it is.
+//! The *base* is configured first, in a machine of its own, and stored. The rest is unpacked on the result and configured
+//! in a second machine. Every image is built this way, whether or not the base is in the cache: an image is a function of
+//! its packages, and a change of the packages that a world adds does not change the base.
 //!
-//! What is not here: unpacking and configuring ([`super::root`]).
+//! Not here: unpacking and configuring ([`super::root`]).
 
 use super::Error;
 use crate::archive::{self, Mode, Store};
@@ -17,20 +17,20 @@ use std::io::{self, BufReader, BufWriter, Write as _};
 use std::sync::Arc;
 use tar::{EntryType, Header};
 
-/// Packages of the base besides those that say that they are essential.
+/// Packages of the base besides the essential ones.
 const BASE: [&str; 3] = ["usr-is-merged", "netbase", "e2fsprogs"];
 
-/// The packages of a root, each with what the lock says of it.
+/// The packages of a root, each with the SHA-256 of its file.
 #[derive(Debug)]
 pub(super) struct Layers<'a> {
-    /// Essential packages and what they depend on, by name: in this order whatever else is there.
+    /// Essential packages and their dependencies, sorted by name, so that their order does not depend on other packages.
     pub(super) base: Vec<(Package, &'a str)>,
-    /// All others, as the lock has them.
+    /// All other packages, in the order of the lock.
     pub(super) rest: Vec<(Package, &'a str)>,
 }
 
 impl<'a> Layers<'a> {
-    /// Divides packages; each comes with the SHA-256 of its file.
+    /// Divides packages into layers; each comes with the SHA-256 of its file.
     pub(super) fn of(packages: Vec<(Package, &'a str)>) -> Layers<'a> {
         let in_base = closure(&packages.iter().map(|(package, _)| package).collect::<Vec<_>>());
         let (mut base, mut rest) = (Vec::new(), Vec::new());
@@ -42,7 +42,7 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// The numbers of the base's packages: where a dependency has alternatives, the first that is there.
+/// Returns the indexes of the base's packages. If a dependency has alternatives, the first that is present counts.
 fn closure(packages: &[&Package]) -> BTreeSet<usize> {
     let mut provided: BTreeMap<&str, usize> = BTreeMap::new();
     for (number, package) in packages.iter().enumerate() {
@@ -50,7 +50,7 @@ fn closure(packages: &[&Package]) -> BTreeSet<usize> {
             provided.entry(name).or_insert(number);
         }
     }
-    // A package goes before others that provide its name.
+    // A package takes precedence over others that provide its name.
     provided.extend(packages.iter().enumerate().map(|(number, package)| (package.name.as_str(), number)));
     let is_base = |package: &Package| {
         package.control.field("Essential") == Some("yes") || BASE.contains(&package.name.as_str())
@@ -71,7 +71,7 @@ fn closure(packages: &[&Package]) -> BTreeSet<usize> {
     found
 }
 
-/// The names in a list of packages: `a (>= 1), b:any [amd64]` are a and b.
+/// Returns the names in a list of packages: `a (>= 1), b:any [amd64]` gives a and b.
 fn names(list: &str) -> impl Iterator<Item = &str> {
     let name = |item: &'_ str| item.trim().len();
     list.split(',').filter(move |item| name(item) > 0).map(|item| {
@@ -80,7 +80,7 @@ fn names(list: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Writes a tree as an archive that [`read`] gives back.
+/// Writes a tree as an archive that [`read`] reads back.
 pub(super) fn write(tree: &Tree, file: &mut File) -> Result<(), Error> {
     let mut writer = Writer {
         builder: tar::Builder::new(BufWriter::with_capacity(1 << 20, file)),
@@ -90,7 +90,7 @@ pub(super) fn write(tree: &Tree, file: &mut File) -> Result<(), Error> {
     written.map_err(|source| Error::Layer(archive::Error::Read(source)))
 }
 
-/// Reads a tree that [`write`](fn@write) has written. Its files' contents stay in the entry's file.
+/// Reads a tree that [`write`](fn@write) has written. File contents stay in the entry's file.
 pub(super) fn read(entry: &Entry, spool: &mut Spool) -> Result<Tree, Error> {
     let failed = |source: io::Error| Error::Layer(archive::Error::Read(source));
     let file = File::open(&entry.path).map_err(failed)?;
@@ -104,7 +104,7 @@ pub(super) fn read(entry: &Entry, spool: &mut Spool) -> Result<Tree, Error> {
 
 struct Writer<W: io::Write> {
     builder: tar::Builder<W>,
-    /// The first names of files, for those that have several.
+    /// First path of each inode, for further names of it.
     names: BTreeMap<InodeId, Vec<u8>>,
 }
 
@@ -116,7 +116,7 @@ impl<W: io::Write> Writer<W> {
         for (name, &id) in entries {
             let path = [path, b"/", name].concat();
             if matches!(tree.inode(id).kind, Kind::Folder(_)) {
-                // The tree bounds the depth of paths, and so of this.
+                // The tree bounds the depth of paths, and so of this recursion.
                 self.folder(tree, id, &path)?;
             } else {
                 self.file(tree, id, &path)?;
@@ -171,7 +171,7 @@ impl<W: io::Write> Writer<W> {
         self.builder.append(&header, content)
     }
 
-    /// Names go into records, where every byte is kept; headers have none.
+    /// Writes names and attributes as PAX records, which preserve every byte; headers have only a placeholder name.
     fn records(&mut self, path: &[u8], attributes: &Attributes, target: Option<&[u8]>) -> io::Result<()> {
         let xattrs = attributes.xattrs.iter();
         let mut records: Vec<(String, &[u8])> = xattrs
@@ -198,7 +198,8 @@ fn header(attributes: &Attributes, kind: EntryType, length: u64) -> io::Result<H
     Ok(header)
 }
 
-/// What triggers the packages of the base have on paths that other packages fill: dpkg would note these as it unpacks.
+/// Returns the content of `triggers/Unincorp`: the base's triggers on paths that lie among `paths`, as dpkg records them
+/// while it unpacks.
 pub(super) fn triggered(tree: &Tree, paths: &[&str]) -> Result<String, Error> {
     let text = debian::database::text(tree, "triggers/File")?;
     let triggers: BTreeSet<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
@@ -206,7 +207,7 @@ pub(super) fn triggered(tree: &Tree, paths: &[&str]) -> Result<String, Error> {
         path.strip_prefix(trigger).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     let fired = triggers.into_iter().filter(|trigger| paths.iter().any(|path| under(path, trigger)));
-    // No package waits for what is done (deb-triggers(5), noawait): all of them are processed in one go.
+    // No package awaits the processing (deb-triggers(5), noawait): all triggers are processed in one run.
     Ok(fired.map(|trigger| format!("{trigger} -\n")).collect())
 }
 

@@ -1,5 +1,4 @@
-//! Which packages, in which versions, and their files: what the world asks for, the lock, the cache and the mirror
-//! brought together.
+//! Choice and download of packages, from the world's request, the lock, the cache and the mirror.
 
 use super::{Error, ImageSpec};
 use crate::apt::{self, Apt, Exact, Remote, sources::Sources};
@@ -11,7 +10,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// How many packages one apt command downloads, so that progress shows.
+/// Number of packages that one apt command downloads; small enough for progress to be visible.
 const BATCH: usize = 8;
 
 /// A package whose file is in the cache.
@@ -27,7 +26,7 @@ pub(super) struct Packages<'a> {
     cache: &'a Cache,
     old: Option<Lock>,
     new: Lock,
-    /// Opened, with fresh lists, when it is first needed: with a lock and a full cache it is not.
+    /// Opened with fresh lists at the first use; not needed with a lock and a complete cache.
     apt: Option<Apt>,
 }
 
@@ -36,12 +35,12 @@ impl<'a> Packages<'a> {
         Packages { spec, cache, old, new: Lock::new(&spec.suite), apt: None }
     }
 
-    /// What was used.
+    /// Returns the lock of the packages that were used.
     pub(super) fn into_lock(self) -> Lock {
         self.new
     }
 
-    /// The package with the kernel that `requested` is or depends on.
+    /// Fetches the kernel package: `requested` itself, or the kernel package that it depends on.
     pub(super) fn kernel(&mut self, requested: &str, progress: &mut dyn Progress) -> Result<Fetched, Error> {
         let locked = match &self.old {
             Some(old) if old.kernel_requested.as_deref() == Some(requested) => old.kernel.clone(),
@@ -68,7 +67,7 @@ impl<'a> Packages<'a> {
         Ok(fetched)
     }
 
-    /// The closure of these packages, in the order in which they unpack.
+    /// Fetches these packages and their dependencies, in the order in which they are unpacked.
     pub(super) fn closure(
         &mut self,
         requested: &[String],
@@ -92,14 +91,14 @@ impl<'a> Packages<'a> {
         Ok(fetched)
     }
 
-    /// apt, with fresh lists.
+    /// Returns apt, after updating its lists at the first call.
     fn apt(&mut self, progress: &mut dyn Progress) -> Result<&Apt, Error> {
         let apt = match self.apt.take() {
             Some(apt) => apt,
             None => {
                 progress.at(Stage::Resolve, 0, 0);
                 let sources = Sources::of_host(&self.spec.suite, self.spec.mirror.as_deref());
-                // A state for each set of sources: lists of another mirror must not count.
+                // One state folder for each set of sources, so that lists of another mirror are never used.
                 let name = blake3::hash(sources.to_string().as_bytes()).to_hex();
                 let folder = self.cache.folder().join("apt").join(&name.as_str()[..16]);
                 let apt = Apt::open(&folder, &sources)?;
@@ -118,7 +117,7 @@ impl<'a> Packages<'a> {
         Ok(self.apt(progress)?.resolve(names, &pins)?)
     }
 
-    /// With the digests that the mirror's signed lists have.
+    /// Adds to packages the digests in the mirror's signed lists.
     fn located(&mut self, packages: &[Exact], progress: &mut dyn Progress) -> Result<Vec<Locked>, Error> {
         let remotes = self.apt(progress)?.locate(packages)?;
         let locked = remotes.into_iter().map(|remote| {
@@ -128,7 +127,7 @@ impl<'a> Packages<'a> {
         Ok(locked.collect())
     }
 
-    /// The files of these packages, downloaded unless the cache has them.
+    /// Returns the files of these packages; downloads those that are not in the cache.
     fn fetch(&mut self, locked: &[Locked], progress: &mut dyn Progress) -> Result<Vec<Fetched>, Error> {
         let folder = self.cache.packages();
         let path_of = |locked: &Locked| folder.join(format!("{}.deb", locked.sha256));
@@ -173,8 +172,9 @@ impl<'a> Packages<'a> {
     }
 }
 
-/// What every root has: Debian's essential packages short of apt, which a machine without a network has no use for;
-/// merged `/usr` declared; names of protocols and services; and what makes filesystems on data disks.
+/// Packages of every root, as apt patterns and names: Debian's essential packages except apt, which is useless without a
+/// network; `usr-is-merged`, which declares merged `/usr`; `netbase` for names of protocols and services; and `e2fsprogs`
+/// to make filesystems on data disks.
 const BASE: [&str; 4] = ["?and(?essential,?not(?exact-name(apt)))", "usr-is-merged", "netbase", "e2fsprogs"];
 
 fn same(locked: &Locked, found: &str) -> Result<(), lock::Error> {

@@ -21,15 +21,15 @@ use crate::progress::{Progress, Stage};
 use crate::squashfs;
 use crate::tree::{Attributes, CONTENT_BYTES_MAX, Content, Kind, OnFolder, Spool, Tree};
 
-/// Changes when the same inputs would make another file.
+/// Version of this code, part of the cache keys. Increase it if the same inputs would make different files.
 const VERSION: &str = "2";
 
-/// What invoke-rc.d(8) asks before it starts anything: 101 forbids.
+/// Program that invoke-rc.d(8) asks before it starts a service; exit status 101 forbids it.
 const POLICY: &str = "usr/sbin/policy-rc.d";
 const POLICY_SCRIPT: &[u8] = b"#!/bin/sh\nexit 101\n";
 
-/// What configuring leaves behind that is of the moment: logs with times, copies of what was before, caches that
-/// are made again, and what the agent writes at each setup.
+/// Files that configuration leaves behind and that the image must not contain: logs with times, backups, caches that are
+/// regenerated, and files that the agent writes at each setup.
 const LEFTOVERS: [&str; 17] = [
     POLICY,
     "etc/hostname",
@@ -50,10 +50,10 @@ const LEFTOVERS: [&str; 17] = [
     "var/log/dpkg.log",
 ];
 
-/// Folders that are empty in an image.
+/// Folders that are emptied in an image.
 const EMPTY: [&str; 3] = ["tmp", "var/tmp", "run"];
 
-/// Where the agent mounts what programs expect.
+/// Mount points of the agent, with their modes.
 const MOUNT_POINTS: [(&str, u32); 5] =
     [("dev", 0o755), ("proc", 0o555), ("sys", 0o555), ("run", 0o755), ("tmp", 0o1777)];
 
@@ -69,7 +69,7 @@ pub(super) fn build(
         RootSource::None => return Ok(None),
         RootSource::Packages(names) => {
             let fetched = packages.closure(names, progress)?;
-            // The machine that configures is an input as well, with its kernel and its agent.
+            // The machine that configures the packages is an input as well, with its kernel and its agent.
             let of_machine = |kind: &str| {
                 let key = key(spec, kind).with(configure::VERSION).with(machine.identity());
                 key.with(&kernel.vmlinux.blake3).with(&kernel.initramfs.blake3)
@@ -94,7 +94,7 @@ pub(super) fn build(
                 Error::RootFolder { path, source }
             })?;
             check_root(&tree, path)?;
-            // Whether anything in it has changed is only known when all of it was read: the entry is always made.
+            // Changes in the folder can only be detected by reading all of it, so the entry is always made.
             let place = path.canonicalize().unwrap_or_else(|_| path.clone());
             let key = key(spec, "folder").with(place.as_os_str().as_encoded_bytes());
             store(spec, cache, &key, tree, progress)?
@@ -108,7 +108,7 @@ fn key(spec: &ImageSpec, kind: &str) -> Key {
     Key::new("root").with(VERSION).with(kind).with(spec.time_s.to_le_bytes())
 }
 
-/// Writes the tree as the entry for this key.
+/// Writes the tree as the cache entry for this key.
 fn store(
     spec: &ImageSpec,
     cache: &Cache,
@@ -133,7 +133,7 @@ fn write(tree: &Tree, time_s: u64, file: &mut File) -> Result<(), Error> {
     Ok(())
 }
 
-/// Where packages become a root.
+/// Builds a root from packages.
 struct Workshop<'a> {
     spec: &'a ImageSpec,
     cache: &'a Cache,
@@ -143,7 +143,7 @@ struct Workshop<'a> {
 }
 
 impl Workshop<'_> {
-    /// The root of these packages: the base, from the cache or made anew, and the rest on it.
+    /// Returns the root of these packages: the base, from the cache or made anew, and the rest on top of it.
     fn of_packages(&mut self, fetched: &[Fetched], layer_key: Key) -> Result<(Tree, Spool), Error> {
         let opened =
             fetched.iter().map(|Fetched { locked, path }| Ok((Package::open(path)?, locked.sha256.as_str())));
@@ -175,7 +175,7 @@ impl Workshop<'_> {
         Ok(Spool::new(&folder, CONTENT_BYTES_MAX).map_err(|source| cache::Error::of(&folder, source))?)
     }
 
-    /// Unpacks packages on a tree, has them configured, and takes over what that changed.
+    /// Unpacks packages on a tree, has them configured, and applies the changes of the configuration.
     fn configured(&mut self, mut tree: Tree, spool: &mut Spool, packages: &[Package]) -> Result<Tree, Error> {
         let Workshop { spec, cache, kernel, .. } = *self;
         let failed = |source: io::Error| cache::Error::of(&cache.temporary(), source);
@@ -207,7 +207,7 @@ impl Workshop<'_> {
         let progress = &mut *self.progress;
         let Configured { out_disk, tar_bytes } = self.machine.configure(&job, &mut |line| {
             progress.line(line);
-            // dpkg announces each package once; one whose triggers run later is announced as another line.
+            // dpkg announces each package once; later processing of triggers is announced by different lines.
             if line.starts_with("Setting up ") {
                 done += 1;
                 progress.at(Stage::Configure, done.min(total), total);
@@ -227,7 +227,8 @@ impl Workshop<'_> {
     }
 }
 
-/// Puts what a machine packed over the tree. The contents stay in the disk's file, which may be unlinked afterwards.
+/// Applies a machine's packed changes to the tree. File contents stay in the disk's file, which may be unlinked
+/// afterwards.
 fn apply(out_disk: &Path, tar_bytes: u64, tree: &mut Tree, spool: &mut Spool) -> Result<(), Error> {
     let read = |source: io::Error| Error::Packed(archive::Error::Read(source));
     let file = Arc::new(File::open(out_disk).map_err(read)?);
@@ -237,7 +238,7 @@ fn apply(out_disk: &Path, tar_bytes: u64, tree: &mut Tree, spool: &mut Spool) ->
     Ok(())
 }
 
-/// A root from a tar archive, packed or not.
+/// Builds a root from a tar archive, compressed or not.
 fn of_tar(spec: &ImageSpec, cache: &Cache, path: &Path, progress: &mut dyn Progress) -> Result<Entry, Error> {
     let failed = |source: io::Error| Error::RootArchive {
         path: path.display().to_string(),

@@ -1,67 +1,67 @@
-//! The x86 boot protocol's image (Linux, Documentation/arch/x86/boot.rst): a real-mode setup, then the kernel's own
-//! unpacker, in which the packed `vmlinux` lies where the header says.
+//! The kernel image format of the x86 boot protocol (Linux, Documentation/arch/x86/boot.rst). It consists of a real-mode
+//! setup and the kernel's own decompressor, which contains the compressed `vmlinux` at the offset that the header gives.
 
 use super::{KERNEL_BYTES_MAX, elf};
 use crate::compression::Format;
 
-/// Offsets into the header.
+/// Offsets of header fields.
 const SETUP_SECTORS: usize = 0x1f1;
 const MAGIC: usize = 0x202;
 const VERSION: usize = 0x206;
 const PAYLOAD_OFFSET: usize = 0x248;
 const PAYLOAD_LENGTH: usize = 0x24c;
 
-/// `payload_offset` is there from this version of the protocol on.
+/// First protocol version with the field `payload_offset`.
 const VERSION_WITH_PAYLOAD: u16 = 0x0208;
 const SECTOR_BYTES: usize = 512;
 
-/// Why a bzImage cannot be unpacked.
+/// Reason why a bzImage cannot be unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The header does not say where the kernel is.
+    /// The header is too old to locate the kernel.
     #[error("its boot protocol is {}.{:02}, and the packed kernel can be found from 2.08 on", version >> 8, version & 0xff)]
     TooOld {
-        /// The protocol's version.
+        /// Version of the boot protocol.
         version: u16,
     },
-    /// The file ends before what the header describes.
+    /// The file is shorter than its header says.
     #[error("it is cut off: {missing} bytes are missing")]
     Truncated {
-        /// How many.
+        /// Number of missing bytes.
         missing: usize,
     },
-    /// The packed kernel starts with no known magic number.
+    /// The payload starts with no known magic number.
     #[error("it is packed in a way that is not known (it starts with {start:02x?})")]
     Unknown {
-        /// The first bytes.
+        /// First bytes of the payload.
         start: Vec<u8>,
     },
-    /// The packed kernel is damaged.
+    /// The payload is damaged.
     #[error("its {format:?} data is damaged: {reason}")]
     Damaged {
-        /// How it is packed.
+        /// Compression format of the payload.
         format: Format,
-        /// What the unpacker says.
+        /// Message of the decompressor.
         reason: std::io::Error,
     },
 }
 
-/// Whether this is a bzImage, by its magic number.
+/// True if the image has the magic number of a bzImage.
 #[must_use]
 pub fn is_bzimage(image: &[u8]) -> bool {
     image.get(MAGIC..MAGIC + 4) == Some(b"HdrS")
 }
 
-/// The `vmlinux` in a bzImage.
+/// Extracts the `vmlinux` from a bzImage.
 ///
 /// # Errors
-/// The header is too old or wrong, or the content damaged.
+/// Returns an error if the header is too old or truncated, or if the payload is damaged or of unknown format.
 pub fn unpack(image: &[u8]) -> Result<Vec<u8>, Error> {
     let version = u16::from_le_bytes(field(image, VERSION)?);
     if version < VERSION_WITH_PAYLOAD {
         return Err(Error::TooOld { version });
     }
-    // Zero means four, from the times of floppies.
+    // Zero means four, for backward compatibility.
     let [sectors] = field(image, SETUP_SECTORS)?;
     let setup = (usize::from(if sectors == 0 { 4 } else { sectors }) + 1) * SECTOR_BYTES;
     let start = setup.saturating_add(u32::from_le_bytes(field(image, PAYLOAD_OFFSET)?) as usize);
@@ -85,7 +85,7 @@ fn field<const N: usize>(image: &[u8], at: usize) -> Result<[u8; N], Error> {
 mod tests {
     use super::{Error, is_bzimage, unpack};
 
-    /// A bzImage with one sector of setup and this payload.
+    /// Makes a bzImage with one setup sector and this payload.
     fn image(version: u16, payload: &[u8]) -> Vec<u8> {
         let mut image = vec![0; 1024 + 16];
         image[0x1f1] = 1;

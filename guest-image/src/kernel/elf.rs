@@ -1,15 +1,15 @@
-//! The little of ELF-64 that images need (System V ABI, chapter 4).
+//! The parts of ELF-64 that images need (System V ABI, chapter 4).
 
-/// Why a file is not the ELF that is wanted.
+/// Reason why a file is not a suitable ELF file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It has no ELF magic number, or is cut off.
+    /// The file has no ELF magic number, or is truncated.
     #[error("it is no ELF file, or cut off")]
     NotElf,
-    /// It is for another kind of processor.
+    /// The file is for another kind of processor.
     #[error("it is for {0}")]
     WrongMachine(String),
-    /// It has nothing to load.
+    /// The file has no loadable segment.
     #[error("it has no segment to load")]
     NothingToLoad,
 }
@@ -21,16 +21,17 @@ const PT_LOAD: u32 = 1;
 const PT_INTERP: u32 = 3;
 const EM_X86_64: u16 = 62;
 
-/// Whether this starts as an ELF file.
+/// True if the data starts with the ELF magic number.
 #[must_use]
 pub fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF")
 }
 
-/// Checks that this is a little-endian ELF-64 for x86-64 with something to load, all of it there.
+/// Checks that the file is a little-endian ELF-64 for x86-64 with at least one loadable segment, and that its segments
+/// are complete.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns an error that names the violated condition.
 pub fn check_x86_64(bytes: &[u8]) -> Result<(), Error> {
     if !is_elf(bytes) || bytes.len() < HEADER_BYTES {
         return Err(Error::NotElf);
@@ -64,13 +65,13 @@ pub fn check_x86_64(bytes: &[u8]) -> Result<(), Error> {
     if loads == 0 { Err(Error::NothingToLoad) } else { Ok(()) }
 }
 
-/// Whether a program asks for a dynamic linker.
+/// True if the program requests a dynamic linker.
 #[must_use]
 pub fn has_interpreter(bytes: &[u8]) -> bool {
     program_headers(bytes).is_some_and(|mut headers| headers.any(|header| half(header, 0) == Some(PT_INTERP)))
 }
 
-/// The content of the section with this name.
+/// Returns the content of the section with this name.
 #[must_use]
 pub fn section<'a>(bytes: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let table = usize::try_from(word(bytes, 40)?).ok()?;

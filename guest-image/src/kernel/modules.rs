@@ -1,11 +1,11 @@
-//! Which modules a machine needs, with what they depend on, in the order in which they load.
+//! Choice of the modules that a machine needs, with their dependencies, in the order in which they are loaded.
 
 use super::{MODULE_BYTES_MAX, elf};
 use crate::compression::Format;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What every machine needs: its devices (virtio over MMIO) and the filesystems of its disks.
+/// Modules for every machine: drivers of its devices (virtio over MMIO) and filesystems of its disks.
 pub const DEFAULT_MODULES: [&str; 8] = [
     "virtio_mmio",
     "virtio_console",
@@ -17,76 +17,76 @@ pub const DEFAULT_MODULES: [&str; 8] = [
     "ext4",
 ];
 
-/// Most bytes of the modules of an initramfs together, unpacked. All of Debian's cloud kernel have 100 MiB.
+/// Most bytes of an initramfs's modules together, decompressed. All modules of Debian's cloud kernel have 100 MiB.
 pub const CLOSURE_BYTES_MAX: u64 = 256 << 20;
 
-/// Most modules in a chain in which each depends on the next. The longest of Debian's has about ten.
+/// Most modules in a chain in which each depends on the next. Debian's longest chain has about ten.
 pub const CHAIN_MAX: usize = 64;
 
-/// Folder of modules that go before others of the same name, as in depmod.d(5): `search updates built-in`.
+/// Folder whose modules take precedence over others of the same name, as in depmod.d(5): `search updates built-in`.
 const UPDATES: &str = "updates/";
 
-/// Why no order was found.
+/// Reason why the modules to load cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A module is neither there nor built in.
+    /// A module neither exists nor is built in.
     #[error("the kernel {release} has no module {module}{}, and it is not built in", wanted(needed_by.as_deref()))]
     Missing {
-        /// The kernel's release.
+        /// Release of the kernel.
         release: String,
-        /// The module.
+        /// Name of the module.
         module: String,
-        /// The module that depends on it.
+        /// Name of the module that depends on it.
         needed_by: Option<String>,
     },
-    /// A module cannot be unpacked.
+    /// A module cannot be decompressed.
     #[error("the module {module} of the kernel {release} cannot be unpacked")]
     Packed {
-        /// The kernel's release.
+        /// Release of the kernel.
         release: String,
-        /// The module.
+        /// Name of the module.
         module: String,
-        /// Why.
+        /// Cause of the failure.
         source: std::io::Error,
     },
-    /// The modules do not fit into memory.
+    /// The needed modules are too long in total.
     #[error(
-        "with the module {module} those of the kernel {release} that are needed have more than {CLOSURE_BYTES_MAX} bytes"
+        "the needed modules of the kernel {release}, up to {module}, have more than {CLOSURE_BYTES_MAX} bytes"
     )]
     TooLong {
-        /// The kernel's release.
+        /// Release of the kernel.
         release: String,
-        /// The first module that is too much.
+        /// Name of the module that exceeds the bound.
         module: String,
     },
     /// A chain of dependencies is too long.
     #[error(
-        "the module {module} of the kernel {release} is at the end of more than {CHAIN_MAX} that depend on one another"
+        "the module {module} of the kernel {release} is needed through a chain of more than {CHAIN_MAX} dependencies"
     )]
     TooDeep {
-        /// The kernel's release.
+        /// Release of the kernel.
         release: String,
-        /// The first module that is too much.
+        /// Name of the first module beyond the bound.
         module: String,
     },
-    /// Two files are the same module.
+    /// Two different files are the same module, and neither takes precedence.
     #[error("the kernel {release} has the module {module} twice: {first} and {second}; remove one")]
     Twice {
-        /// The kernel's release.
+        /// Release of the kernel.
         release: String,
-        /// The module.
+        /// Name of the module.
         module: String,
-        /// The path of one.
+        /// Path of one file.
         first: String,
-        /// The path of the other.
+        /// Path of the other file.
         second: String,
     },
-    /// Modules depend on one another in a circle.
+    /// Modules depend on each other in a cycle.
     #[error("the module {module} of the kernel {release} depends on itself")]
     Circle {
-        /// The kernel's release.
+        /// Release of the kernel.
         release: String,
-        /// A module of the circle.
+        /// Name of a module in the cycle.
         module: String,
     },
 }
@@ -95,45 +95,45 @@ fn wanted(needed_by: Option<&str>) -> String {
     needed_by.map_or(String::new(), |module| format!(", which {module} needs"))
 }
 
-/// A module that is to be loaded.
+/// A module to load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Module {
-    /// Its name, as the kernel has it: with `_`, not `-`.
+    /// Name of the module, as the kernel spells it: with `_`, not `-`.
     pub name: String,
-    /// Its ELF.
+    /// The module's ELF file, decompressed.
     pub image: Vec<u8>,
 }
 
 /// The modules of one kernel: their files, and the names of those that are built in.
 #[derive(Debug, Clone, Default)]
 pub struct Available {
-    /// The kernel's release.
+    /// Release of the kernel.
     pub release: String,
     files: BTreeMap<String, ModuleFile>,
     built_in: BTreeSet<String>,
 }
 
-/// The file of a module.
+/// File of a module.
 #[derive(Debug, Clone)]
 struct ModuleFile {
     path: String,
     content: Vec<u8>,
-    /// True if it goes before others of the same name.
+    /// True if the file lies below `updates/`, so that it takes precedence over others of the same name.
     is_update: bool,
-    /// Path of another file that has the same name, other content and no lower rank.
+    /// Path of another file with the same name and precedence but different content.
     twin: Option<String>,
 }
 
 impl Available {
-    /// No modules yet.
+    /// Returns an empty set of modules.
     #[must_use]
     pub fn new(release: &str) -> Self {
         Available { release: release.to_owned(), ..Self::default() }
     }
 
-    /// Takes a file of `/lib/modules/RELEASE`, by its path; ones that are neither modules nor `modules.builtin` are
-    /// passed over. Of two files of the same module, the one below `updates/` is taken; where that does not decide, and they
-    /// differ, [`Self::closure`] refuses the module.
+    /// Adds a file of `/lib/modules/RELEASE`, by its path. Ignores files other than modules and `modules.builtin`. Of two
+    /// files of the same module, the one below `updates/` is used. If that does not decide, and the files differ,
+    /// [`Self::closure`] refuses the module.
     pub fn add(&mut self, path: &str, content: &[u8]) {
         if path.rsplit('/').next() == Some("modules.builtin") {
             let text = String::from_utf8_lossy(content);
@@ -159,28 +159,30 @@ impl Available {
         }
     }
 
-    /// Whether [`Self::add`] would keep a file with this path: others need not be read.
+    /// True if [`Self::add`] would keep a file with this path; other files need not be read.
     #[must_use]
     pub fn wants(path: &str) -> bool {
         path.ends_with("/modules.builtin") || module_name(path).is_some()
     }
 
-    /// All that decides which modules a closure has, as inputs of a key: in one order, whatever they were added in.
+    /// Returns everything that determines the result of a closure, as inputs of a key. The order of additions does not
+    /// matter.
     pub fn identity(&self) -> impl Iterator<Item = &[u8]> {
         let files = self.files.values().flat_map(|file| {
             let twin = file.twin.as_deref().unwrap_or_default();
             [file.path.as_bytes(), file.content.as_slice(), twin.as_bytes()]
         });
-        // No path is empty, so an empty one in the place of a path ends the files.
+        // Paths are never empty, so an empty string in place of a path marks the end of the files.
         let built_in = self.built_in.iter().map(String::as_bytes);
         files.chain([[].as_slice()]).chain(built_in)
     }
 
-    /// The modules with these names and all that they depend on, each after what it depends on. Those that are built
-    /// in are left out.
+    /// Returns the modules with these names and all their dependencies, each after the modules on which it depends.
+    /// Built-in modules are left out.
     ///
     /// # Errors
-    /// A module is missing or damaged.
+    /// Returns an error if a module is missing, damaged or ambiguous, if a bound is exceeded, or if modules depend on
+    /// each other in a cycle.
     pub fn closure<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Result<Vec<Module>, Error> {
         let left = CLOSURE_BYTES_MAX;
         let mut closure = Closure { available: self, state: BTreeMap::new(), order: Vec::new(), left };
@@ -193,15 +195,15 @@ impl Available {
 
 struct Closure<'a> {
     available: &'a Available,
-    /// False while a module's dependencies are being visited, true when it is in the order.
+    /// False while a module's dependencies are being visited, true once the module is in `order`.
     state: BTreeMap<String, bool>,
     order: Vec<Module>,
-    /// How many bytes more modules may have.
+    /// Bytes that further modules may have.
     left: u64,
 }
 
 impl Closure<'_> {
-    /// Visits a module and those that it depends on, which are a chain of at most `chain` modules.
+    /// Visits a module and its dependencies; `chain` is the number of modules still allowed in the chain.
     fn visit(&mut self, name: &str, needed_by: Option<&str>, chain: usize) -> Result<(), Error> {
         let Available { release, files, built_in } = self.available;
         let (release, module) = (|| release.clone(), || name.to_owned());
@@ -244,7 +246,7 @@ impl Closure<'_> {
     }
 }
 
-/// What a module says it depends on: `depends=a,b` in `.modinfo`. One at a time, since a module may name millions.
+/// Returns a module's declared dependencies (`depends=a,b` in `.modinfo`) one at a time: a module may declare millions.
 fn dependencies(image: &[u8]) -> impl Iterator<Item = String> {
     let information = elf::section(image, ".modinfo").unwrap_or_default();
     let values = |key: &'static str| {
@@ -255,20 +257,20 @@ fn dependencies(image: &[u8]) -> impl Iterator<Item = String> {
     hard.filter(|name| !name.is_empty()).map(canonical)
 }
 
-/// The path within `lib/modules/RELEASE`, for one that a package has; others are within already.
+/// Returns the part of a path below `lib/modules/RELEASE/`, or the path itself if it is relative to that folder.
 fn inside(path: &str) -> &str {
     let below = path.split_once("lib/modules/").and_then(|(_, path)| path.split_once('/'));
     below.map_or(path, |(_, inside)| inside)
 }
 
-/// `kernel/fs/ext4/ext4.ko.xz` is the module `ext4`.
+/// Returns the module's name from the path of its file: `ext4` for `kernel/fs/ext4/ext4.ko.xz`.
 fn module_name(path: &str) -> Option<String> {
     let file = path.rsplit('/').next()?;
     let (name, end) = file.split_once(".ko")?;
     if matches!(end, "" | ".xz" | ".gz" | ".zst") { Some(canonical(name)) } else { None }
 }
 
-/// Files may be written with `-`; the kernel knows only `_`.
+/// Returns the kernel's spelling of a name: file names may have `-` where the kernel has `_`.
 fn canonical(name: &str) -> String {
     name.trim().replace('-', "_")
 }
@@ -277,7 +279,7 @@ fn canonical(name: &str) -> String {
 mod tests {
     use super::{Available, CHAIN_MAX, CLOSURE_BYTES_MAX, Error, dependencies, module_name};
 
-    /// An ELF with one section, `.modinfo`.
+    /// Makes an ELF file with the single section `.modinfo`.
     fn module(depends: &str) -> Vec<u8> {
         let names = b"\0.modinfo\0";
         let information = format!("license=GPL\0depends={depends}\0name=x\0");
@@ -363,7 +365,7 @@ mod tests {
         let closure = |count: usize| available.closure(names[..count].iter().map(String::as_str));
         assert_eq!(closure(5).unwrap().len(), 5);
         let expected = format!(
-            "with the module m5 those of the kernel 6.1 that are needed have more than {CLOSURE_BYTES_MAX} bytes"
+            "the needed modules of the kernel 6.1, up to m5, have more than {CLOSURE_BYTES_MAX} bytes"
         );
         assert_eq!(closure(7).unwrap_err().to_string(), expected);
     }
@@ -379,17 +381,17 @@ mod tests {
             available.closure(["m0"])
         };
         assert_eq!(chain(CHAIN_MAX).unwrap().len(), CHAIN_MAX);
-        // A chain this long would overflow the stack.
+        // Without the bound, a chain this long would overflow the stack.
         for length in [CHAIN_MAX + 1, 200_000] {
             let error = chain(length).unwrap_err().to_string();
             let expected = format!(
-                "the module m{CHAIN_MAX} of the kernel 6.1 is at the end of more than {CHAIN_MAX} that depend on one another"
+                "the module m{CHAIN_MAX} of the kernel 6.1 is needed through a chain of more than {CHAIN_MAX} dependencies"
             );
             assert_eq!(error, expected);
         }
     }
 
-    /// What the module `a` is when these files were added, in this order.
+    /// Returns the file of module `a` after these files were added, in this order.
     fn found(files: &[(&str, &str)]) -> Result<Vec<u8>, String> {
         let mut available = Available::new("6.1");
         for (path, depends) in files {
@@ -410,7 +412,7 @@ mod tests {
         }
         let packed = ["./lib/modules/6.1/updates/a.ko", "./usr/lib/modules/6.1/kernel/a.ko"];
         assert_eq!(found(&[(packed[0], "x"), (packed[1], "y")]).unwrap(), module("x"));
-        // A folder below that is called so is no such folder.
+        // Only a top-level folder `updates` counts.
         assert!(found(&[("kernel/updates/a.ko", "x"), ("kernel/a.ko", "y")]).is_err());
     }
 
@@ -421,7 +423,7 @@ mod tests {
             "the kernel 6.1 has the module a twice: extra/a.ko and kernel/a.ko; remove one"
         );
         assert_eq!(found(&[("extra/a.ko", "x"), ("kernel/a.ko", "x")]).unwrap(), module("x"));
-        // One that is not needed does no harm.
+        // An ambiguous module does no harm unless it is needed.
         assert!(found(&[("kernel/a.ko", ""), ("extra/b.ko", "x"), ("kernel/b.ko", "y")]).is_ok());
     }
 

@@ -1,28 +1,28 @@
-//! The contents of files, in blocks.
+//! File contents, in blocks.
 
 use super::{BLOCK_BYTES, Blocks, Error, Plan};
 use crate::tree::{Content, Kind, Tree};
 use std::io::{self, Read as _, Write};
 
-/// In a block's size: it is not packed.
+/// Flag in a block's size: the block is not compressed.
 const NOT_PACKED: u32 = 1 << 24;
-/// A block of zeros, which takes no room.
+/// Size of a block of zeros, which is not stored.
 const HOLE: u32 = 0;
 
-/// Where a file's content is in the image.
+/// Location of a file's content in the image.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FileBlocks {
-    /// Where its first block starts.
+    /// Start of the first block in the image.
     pub(super) start: u64,
-    /// Its length in bytes.
+    /// Length of the file in bytes.
     pub(super) length: u64,
-    /// Sizes of its blocks, as the format writes them.
+    /// Sizes of the blocks, as the format encodes them.
     pub(super) sizes: Vec<u32>,
-    /// Bytes that lie in holes.
+    /// Bytes of the file in blocks that are not stored.
     pub(super) sparse: u64,
 }
 
-/// Writes every file's content, in order.
+/// Writes the content of every file, in order.
 pub(super) fn write(
     tree: &Tree,
     plan: &Plan,
@@ -40,7 +40,7 @@ pub(super) fn write(
     Ok(all)
 }
 
-/// Whose fault it was.
+/// A failure, by the side that caused it.
 enum Failure {
     Read(io::Error),
     Write(io::Error),
@@ -67,7 +67,7 @@ fn file(
     while left > 0 {
         let length = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
         let block = &mut buffer[..length];
-        // A file that became shorter meanwhile is an error: its length is promised already.
+        // A file that has become shorter is an error: its length was already recorded.
         reader.read_exact(block).map_err(Failure::Read)?;
         left -= length as u64;
         if block.iter().all(|&byte| byte == 0) {

@@ -1,40 +1,40 @@
-//! The directory table: for each folder, its entries in byte order, in runs that share a header.
+//! The directory table: the entries of each folder in byte order, in runs that share a header.
 
 use super::metadata::{MetadataWriter, Place};
 
-/// Most entries under one header.
+/// Most entries in a run.
 const RUN_ENTRIES_MAX: usize = 256;
 
-/// What a folder says of one of its entries.
+/// An entry in a folder's listing.
 pub(super) struct Entry<'a> {
     pub(super) name: &'a [u8],
-    /// Where its inode is.
+    /// Location of its inode.
     pub(super) inode: Place,
     pub(super) number: u32,
-    /// The basic type's number: listings never have the extended ones.
+    /// Number of the basic type; listings never contain extended types.
     pub(super) kind: u16,
 }
 
 /// A folder's listing in the table.
 pub(super) struct Listing {
     pub(super) place: Place,
-    /// Length in bytes, without headers of blocks.
+    /// Length in bytes, without block headers.
     pub(super) bytes: usize,
-    /// For long ones: where in the listing each further block of the table starts, so that a look-up can skip to it.
+    /// Starts of the table's blocks within a long listing, so that a look-up can skip to a block.
     pub(super) index: Vec<IndexEntry>,
 }
 
-/// A shortcut into a long listing.
+/// An entry in the index of a long listing.
 pub(super) struct IndexEntry {
-    /// Offset of a header in the listing.
+    /// Offset of a run's header in the listing.
     pub(super) offset: u32,
-    /// Start of the block of the table that it is in.
+    /// Start of the table's block that contains the header.
     pub(super) block: u32,
-    /// The first name after that header.
+    /// First name of the run.
     pub(super) name: Vec<u8>,
 }
 
-/// Writes one folder's listing.
+/// Writes the listing of one folder.
 pub(super) fn write(table: &mut MetadataWriter, entries: &[Entry<'_>]) -> Listing {
     let place = table.place();
     let start = table.length();
@@ -68,8 +68,8 @@ pub(super) fn write(table: &mut MetadataWriter, entries: &[Entry<'_>]) -> Listin
     Listing { place, bytes: table.length() - start, index }
 }
 
-/// How many entries can share a header: inodes in one block of the inode table, numbers close to the first one's,
-/// and, for the index, not far into the next block of this table.
+/// Returns the number of entries that can share a header. Their inodes must lie in one block of the inode table and have
+/// numbers close to the first one's. For the index, the run must end not far into the next block of this table.
 fn run_length(entries: &[Entry<'_>], here: Place) -> usize {
     const HEADER_BYTES: usize = 12;
     const ENTRY_BYTES: usize = 8;
@@ -88,7 +88,7 @@ fn run_length(entries: &[Entry<'_>], here: Place) -> usize {
     count
 }
 
-/// Between two inode numbers, if it fits.
+/// Returns the difference of two inode numbers if it fits the format.
 fn difference(entry: &Entry<'_>, first: &Entry<'_>) -> Option<i16> {
     i16::try_from(i64::from(entry.number) - i64::from(first.number)).ok()
 }

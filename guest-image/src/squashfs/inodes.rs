@@ -1,5 +1,5 @@
-//! The inode table, and with it the directory table: a folder's listing says where its entries' inodes are, and its
-//! inode where its listing is, so children are written before their folder.
+//! The inode table and the directory table. A folder's listing refers to the inodes of its entries, and its inode refers
+//! to its listing, so children are written before their folder.
 
 use super::folders::{self, Entry, IndexEntry, Listing};
 use super::metadata::{MetadataWriter, Place};
@@ -7,7 +7,7 @@ use super::{Blocks, Error, Plan, xattrs};
 use crate::tree::{Inode, InodeId, Kind, Tree};
 use std::collections::BTreeMap;
 
-/// Numbers of the basic types; each extended type's number is seven more.
+/// Numbers of the basic types; an extended type's number is seven higher.
 const FOLDER: u16 = 1;
 const FILE: u16 = 2;
 const LINK: u16 = 3;
@@ -16,18 +16,18 @@ const CHARACTER_DEVICE: u16 = 5;
 const FIFO: u16 = 6;
 const EXTENDED: u16 = 7;
 
-/// A file without a fragment.
+/// Fragment index of a file without a fragment.
 const NO_FRAGMENT: u32 = u32::MAX;
 
 /// The two tables.
 pub(super) struct Tables {
     pub(super) inodes: MetadataWriter,
     pub(super) folders: MetadataWriter,
-    /// Reference of the root's inode.
+    /// Reference to the root's inode.
     pub(super) root: u64,
 }
 
-/// Writes every inode and every listing.
+/// Writes all inodes and listings.
 pub(super) fn write(
     tree: &Tree,
     plan: &Plan,
@@ -49,8 +49,8 @@ pub(super) fn write(
             writer.parents.extend(entries.values().map(|&child| (child, *id)));
         }
     }
-    // What is in a folder comes before the folder. A file may be in several, so files come before all folders; the
-    // plan has folders before the folders in them, so backwards those come first.
+    // Entries are written before their folder. A file may be in several folders, so all files come first. In the plan, a
+    // folder comes before the folders in it, so the reverse order writes inner folders first.
     let is_folder = |id: InodeId| matches!(tree.inode(id).kind, Kind::Folder(_));
     for (id, _) in plan.order.iter().filter(|(id, _)| !is_folder(*id)) {
         writer.inode(*id)?;
@@ -70,7 +70,7 @@ struct Writer<'a> {
     inodes: MetadataWriter,
     folders: MetadataWriter,
     places: BTreeMap<InodeId, Place>,
-    /// The folder that an inode is in; of interest for folders, which have just one.
+    /// Parent folder of each inode. Used only for folders, which have exactly one.
     parents: BTreeMap<InodeId, InodeId>,
 }
 
@@ -102,10 +102,10 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// What every inode starts with.
+    /// Writes the header that all inodes share.
     fn header(&mut self, id: InodeId, inode: &Inode, kind: u16) {
         let attributes = &inode.attributes;
-        // Modes have 12 bits; times after 2106 do not fit the format.
+        // Modes have 12 bits. Times after 2106 do not fit the format.
         let mode = u16::try_from(attributes.mode & 0o7777).unwrap_or(0);
         let mtime = u32::try_from(attributes.mtime_s).unwrap_or(u32::MAX);
         for field in [kind, mode, self.plan.id_index(attributes.uid), self.plan.id_index(attributes.gid)] {
@@ -132,7 +132,7 @@ impl Writer<'_> {
             })
             .collect();
         let Listing { place, bytes, index } = folders::write(&mut self.folders, &entries);
-        // The root's parent is one more than the last number, as mksquashfs has it.
+        // The root's parent number is one more than the last number, as mksquashfs does it.
         let outside = self.plan.count()?.wrapping_add(1);
         let parent = self.parents.get(&id).map_or(outside, |parent| self.plan.numbers[parent].number);
         let block = u32::try_from(place.block).map_err(|_| Error::TooMany("folders"))?;
@@ -224,7 +224,8 @@ impl Body {
         self
     }
 
-    /// For kinds whose extended form is the basic one with the attributes' number at its end.
+    /// Appends the number of the attribute set if there is one, for kinds whose extended form differs from the basic one
+    /// only in that.
     fn end_with_xattr(mut self) -> Self {
         if self.xattr != xattrs::NONE {
             self.kind += EXTENDED;

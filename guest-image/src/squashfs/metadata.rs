@@ -1,13 +1,13 @@
-//! A table: a stream of bytes in blocks of 8 KiB, each with a two-byte header.
+//! Tables: streams of bytes in blocks of 8 KiB, each with a two-byte header.
 
 use std::io::{self, Write};
 
-/// What a full block holds.
+/// Bytes of a full block.
 const BLOCK_BYTES: usize = 8192;
-/// In a header: the block is not packed.
+/// Flag in a block's header: the block is not compressed.
 const NOT_PACKED: u16 = 0x8000;
 
-/// Where something is in a table: the start of its block in the written table, and the offset in the block.
+/// A location in a table: the start of the block in the written table, and the offset in the uncompressed block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) block: u64,
@@ -15,13 +15,13 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// As the format refers to inodes and attributes.
+    /// Encodes the location as the format's reference to an inode or an attribute set.
     pub(super) fn reference(self) -> u64 {
         self.block << 16 | u64::from(self.offset)
     }
 }
 
-/// A table that is being written.
+/// A table under construction.
 #[derive(Debug, Default)]
 pub(super) struct MetadataWriter {
     bytes: Vec<u8>,
@@ -32,24 +32,24 @@ impl MetadataWriter {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Where the next byte goes.
+    /// Returns the location of the next byte.
     pub(super) fn place(&self) -> Place {
         let (block, offset) = (self.bytes.len() / BLOCK_BYTES, self.bytes.len() % BLOCK_BYTES);
         // An offset is less than 8192.
         Place { block: written_start(block), offset: u16::try_from(offset).unwrap_or(0) }
     }
 
-    /// The length without headers.
+    /// Returns the length without block headers.
     pub(super) fn length(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Where each block starts in the written table.
+    /// Returns the start of each block in the written table.
     pub(super) fn block_starts(&self) -> impl Iterator<Item = u64> + use<> {
         (0..self.bytes.len().div_ceil(BLOCK_BYTES)).map(written_start)
     }
 
-    /// Writes the blocks, and gives how many bytes that are.
+    /// Writes the blocks and returns the number of bytes written.
     pub(super) fn copy_to(&self, out: &mut impl Write) -> io::Result<u64> {
         let mut written = 0;
         for block in self.bytes.chunks(BLOCK_BYTES) {

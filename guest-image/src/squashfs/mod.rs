@@ -1,11 +1,11 @@
-//! Writing SquashFS 4.0 (Linux, Documentation/filesystems/squashfs.rst), nothing in it packed.
+//! Writer of SquashFS 4.0 images (Linux, Documentation/filesystems/squashfs.rst), without compression.
 //!
-//! Not packed, because the guest would spend instructions on unpacking, and because the host maps and shares the
-//! file anyway. No fragments either: they would only add copies. Equal trees make equal bytes: everything is written
-//! in the order of names, the only time in the superblock is the caller's, and tables are sorted.
+//! Images are not compressed, because the guest would spend instructions on decompression, and because the host maps and
+//! shares the file anyway. They have no fragments, which would only add copies. Equal trees make equal bytes: everything
+//! is written in the order of names, the only time in the superblock is the caller's, and tables are sorted.
 //!
-//! From start to end, the file is: the superblock; the files' data ([`data`]); the inode table ([`inodes`]); the
-//! directory table ([`folders`]); the table of users and groups; the extended attributes ([`xattrs`]). Tables are
+//! The file consists of the superblock, the files' data ([`data`]), the inode table ([`inodes`]), the directory table
+//! ([`folders`]), the table of users and groups, and the extended attributes ([`xattrs`]), in this order. Tables are
 //! streams of 8 KiB blocks ([`metadata`]).
 
 mod data;
@@ -20,16 +20,16 @@ use metadata::MetadataWriter;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Seek, SeekFrom, Write};
 
-/// Size of a full data block. Reading any byte of a file reads its whole block, and each block costs the guest's
-/// kernel a request.
+/// Size of a full data block. Reading any byte of a file reads its whole block, and each block costs the guest's kernel a
+/// request.
 const BLOCK_BYTES: u32 = 128 << 10;
 const BLOCK_LOG: u16 = 17;
 
 const MAGIC: u32 = 0x7371_7368;
 const SUPERBLOCK_BYTES: u64 = 96;
-/// `gzip`, the default: some compression must be named, though nothing is compressed with it.
+/// `gzip`, the default: the format requires a compression, although nothing is compressed.
 const COMPRESSION: u16 = 1;
-/// Inodes, data, fragments, attributes and ids are not packed; there are no fragments.
+/// Inodes, data, fragments, attributes and ids are not compressed; there are no fragments.
 const FLAGS: u16 = 0x0001 | 0x0002 | 0x0008 | 0x0010 | 0x0100 | 0x0800;
 const NO_XATTRS: u16 = 0x0200;
 const ABSENT: u64 = u64::MAX;
@@ -40,37 +40,37 @@ const PADDING_BYTES: u64 = 4096;
 /// Most distinct users and groups (the format counts them with 16 bits).
 const IDS_MAX: usize = 65_535;
 
-/// Why an image cannot be written.
+/// Reason why an image cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The image cannot be written.
     #[error("cannot write the root filesystem: {0}")]
     Write(#[from] io::Error),
-    /// A file's content cannot be read.
+    /// The content of a file cannot be read.
     #[error("cannot read the content of {path}: {source}")]
     Read {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause of the failure.
         source: io::Error,
     },
-    /// The tree has more than the format can hold.
+    /// The tree exceeds a bound of the format.
     #[error("the tree has too many {0} for SquashFS")]
     TooMany(&'static str),
-    /// An extended attribute of a kind that the format does not know.
+    /// An extended attribute is in a namespace that the format does not support.
     #[error("{path} has the extended attribute {name}, which SquashFS cannot hold")]
     Attribute {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// The attribute's name.
+        /// Name of the attribute.
         name: String,
     },
 }
 
-/// Writes a tree as an image whose own time is `time_s` (seconds since 1970), and gives the image's length in bytes.
+/// Writes a tree as an image with the time `time_s` (seconds since 1970), and returns the image's length in bytes.
 ///
 /// # Errors
-/// The image cannot be written, a file's content cannot be read, or the tree does not fit the format.
+/// Returns an error if the image cannot be written, a file's content cannot be read, or the tree does not fit the format.
 pub fn write(tree: &Tree, time_s: u32, out: &mut (impl Write + Seek)) -> Result<u64, Error> {
     let plan = Plan::of(tree)?;
     out.seek(SeekFrom::Start(SUPERBLOCK_BYTES))?;
@@ -120,7 +120,7 @@ pub fn write(tree: &Tree, time_s: u32, out: &mut (impl Write + Seek)) -> Result<
     Ok(bytes_used + padding)
 }
 
-/// Writes a table's blocks, then the list of where each of them is; gives where that list starts.
+/// Writes a table's blocks and then the list of their starts. Returns the start of that list.
 fn write_indexed(table: &MetadataWriter, out: &mut impl Write, position: &mut u64) -> Result<u64, Error> {
     let starts: Vec<u64> = table.block_starts().map(|start| *position + start).collect();
     *position += table.copy_to(out)?;
@@ -132,11 +132,11 @@ fn write_indexed(table: &MetadataWriter, out: &mut impl Write, position: &mut u6
     Ok(index)
 }
 
-/// What is decided before anything is written: the order of inodes, their numbers and their links.
+/// The order of inodes, their numbers and their links, all determined before anything is written.
 struct Plan {
-    /// Every inode that has a name, folders before what is in them, by name; with a path, for messages.
+    /// All inodes that have a name, with a path for messages; folders before their content, in the order of names.
     order: Vec<(InodeId, Vec<u8>)>,
-    /// Number in the image, and how many names lead to it.
+    /// Number in the image and count of names of each inode.
     numbers: BTreeMap<InodeId, Numbered>,
     /// Users and groups, sorted.
     ids: Vec<u32>,
@@ -151,7 +151,7 @@ struct Numbered {
 impl Plan {
     fn of(tree: &Tree) -> Result<Self, Error> {
         let mut plan = Plan { order: Vec::new(), numbers: BTreeMap::new(), ids: Vec::new() };
-        // Folders still to be looked into; the tree's own bound keeps paths short.
+        // Folders and files still to be visited. The tree's own bound keeps paths short.
         let mut stack = vec![(Tree::ROOT, Vec::new())];
         while let Some((id, path)) = stack.pop() {
             if let Some(known) = plan.numbers.get_mut(&id) {
@@ -161,7 +161,7 @@ impl Plan {
             let number = u32::try_from(plan.order.len() + 1).map_err(|_| Error::TooMany("inodes"))?;
             let mut links = 1;
             if let Kind::Folder(entries) = &tree.inode(id).kind {
-                // Its name, its own `.`, and each child's `..`.
+                // The folder's name, its own `.`, and the `..` of each folder in it.
                 let folder = |id: &&InodeId| matches!(tree.inode(**id).kind, Kind::Folder(_));
                 let folders = entries.values().filter(folder).count();
                 links = 2 + u32::try_from(folders).map_err(|_| Error::TooMany("folders"))?;
@@ -189,7 +189,7 @@ impl Plan {
         u16::try_from(self.ids.len()).map_err(|_| Error::TooMany("users and groups"))
     }
 
-    /// Where a user or group is in the table.
+    /// Returns the index of a user or group in the table.
     fn id_index(&self, id: u32) -> u16 {
         // Every id of the tree is in the table, and `id_count` bounds it.
         self.ids.binary_search(&id).ok().and_then(|index| u16::try_from(index).ok()).unwrap_or(0)
@@ -204,7 +204,7 @@ impl Plan {
     }
 }
 
-/// Where the blocks of each file are.
+/// Location of each file's blocks.
 type Blocks = BTreeMap<InodeId, FileBlocks>;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Reading images back with another implementation of the format.
+//! Reads images back with another implementation of the format.
 
 use super::write;
 use crate::tree::{Attributes, Content, Kind, OnFolder, Tree};
@@ -15,7 +15,7 @@ fn image(tree: &Tree) -> Vec<u8> {
     out.into_inner()
 }
 
-/// What the reader sees: path to a description that has everything in it.
+/// Reads an image back: a complete description of each file, by path.
 fn read(image: Vec<u8>) -> BTreeMap<String, String> {
     let reader = FilesystemReader::from_reader(Cursor::new(image)).unwrap();
     let mut seen = BTreeMap::new();
@@ -82,7 +82,7 @@ fn contents_of_every_length_around_a_block_are_read_back() {
         tree.put(format!("f{length}").as_bytes(), attributes(0o644, 0, 0, 0), kind).unwrap();
         lines.insert(format!("/f{length}"), line);
     }
-    // Holes at the start, in the middle, at the end, and nothing but a hole.
+    // Holes at the start, in the middle, at the end, and everywhere.
     for (name, holes) in [("start", vec![0]), ("middle", vec![1]), ("end", vec![2]), ("all", vec![0, 1, 2])] {
         let mut bytes = vec![9; (128 << 10) * 2 + 100];
         for hole in holes {
@@ -140,7 +140,7 @@ proptest! {
         mut files in prop::collection::btree_map("[a-d]{1,2}(/[a-d]{1,2}){0,4}", (0..0o7777u32, 0..9u32, 0..500_000usize), 1..40),
         shift in 0..40usize,
     ) {
-        // No file where another has a folder.
+        // Removes files whose path another entry needs as a folder.
         let names: Vec<String> = files.keys().cloned().collect();
         files.retain(|name, _| !names.iter().any(|other| other.starts_with(&format!("{name}/"))));
         let mut list: Vec<_> = files.iter().collect();

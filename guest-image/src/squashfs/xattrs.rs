@@ -1,4 +1,4 @@
-//! Extended attributes: each distinct set is stored once, and inodes refer to it by number.
+//! Extended attributes. Each distinct set is stored once, and inodes refer to it by number.
 
 use super::metadata::MetadataWriter;
 use super::{Error, Plan};
@@ -6,13 +6,13 @@ use crate::tree::{InodeId, Tree};
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// The number of no set.
+/// Number that marks an inode without a set.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Namespaces that the format knows, with their numbers.
+/// Namespaces that the format supports, with their numbers.
 const PREFIXES: [(&[u8], u16); 3] = [(b"user.", 0), (b"trusted.", 1), (b"security.", 2)];
 
-/// The sets of a tree.
+/// The attribute sets of a tree.
 pub(super) struct Table {
     numbers: BTreeMap<InodeId, u32>,
     pairs: MetadataWriter,
@@ -47,7 +47,7 @@ impl Table {
         Ok(table)
     }
 
-    /// The number of an inode's set.
+    /// Returns the number of an inode's set, or [`NONE`].
     pub(super) fn number(&self, id: InodeId) -> u32 {
         self.numbers.get(&id).copied().unwrap_or(NONE)
     }
@@ -75,7 +75,7 @@ impl Table {
         Ok(self.count - 1)
     }
 
-    /// Writes the sets; gives where their table is, if there are any.
+    /// Writes the sets. Returns the position of their table, or `None` if there are no sets.
     pub(super) fn write(&self, out: &mut impl Write, position: &mut u64) -> Result<Option<u64>, Error> {
         if self.count == 0 {
             return Ok(None);

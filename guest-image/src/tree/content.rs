@@ -1,4 +1,4 @@
-//! Where a file's bytes are.
+//! Contents of regular files.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -9,34 +9,34 @@ use std::sync::Arc;
 /// The bytes of a regular file.
 #[derive(Debug, Clone)]
 pub enum Content {
-    /// In memory: for small files that are made here.
+    /// Bytes in memory, for small files that are made here.
     Bytes(Arc<[u8]>),
     /// A part of an open file.
     Span {
-        /// The file.
+        /// The open file.
         file: Arc<File>,
-        /// Where the part starts.
+        /// Offset of the part in the file.
         offset: u64,
-        /// How long it is, in bytes.
+        /// Length of the part in bytes.
         length: u64,
     },
     /// A whole file, opened when it is read.
     Path {
-        /// Its path.
+        /// Path of the file.
         path: PathBuf,
-        /// Its length in bytes when it was found.
+        /// Length in bytes when it was added.
         length: u64,
     },
 }
 
 impl Content {
-    /// These bytes.
+    /// Returns content with these bytes.
     #[must_use]
     pub fn bytes(bytes: impl Into<Arc<[u8]>>) -> Self {
         Content::Bytes(bytes.into())
     }
 
-    /// How many bytes there are.
+    /// Returns the length in bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
         match self {
@@ -45,10 +45,10 @@ impl Content {
         }
     }
 
-    /// Reads the bytes from their start.
+    /// Returns a reader of the bytes.
     ///
     /// # Errors
-    /// The file cannot be opened.
+    /// Returns an error if the file cannot be opened.
     pub fn reader(&self) -> io::Result<Box<dyn Read + '_>> {
         Ok(match self {
             Content::Bytes(bytes) => Box::new(&bytes[..]),
@@ -59,10 +59,10 @@ impl Content {
         })
     }
 
-    /// All of it, for small files.
+    /// Returns all bytes, for small files.
     ///
     /// # Errors
-    /// It cannot be read, or has more than `bytes_max` bytes.
+    /// Returns an error if the content cannot be read or has more than `bytes_max` bytes.
     pub fn read(&self, bytes_max: u64) -> io::Result<Vec<u8>> {
         if self.length() > bytes_max {
             return Err(io::Error::other(format!("{} bytes; at most {bytes_max} are read", self.length())));
@@ -89,8 +89,8 @@ impl Read for SpanReader<'_> {
     }
 }
 
-/// A nameless temporary file that collects contents which are packed where they come from, so that a tree of any
-/// size takes little memory.
+/// A nameless temporary file for contents whose source is compressed or temporary. It keeps them out of memory, so that a
+/// tree of any size takes little memory.
 #[derive(Debug)]
 pub struct Spool {
     file: Arc<File>,
@@ -100,20 +100,20 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// A spool in this folder, for at most `bytes_max` bytes.
+    /// Creates a spool in this folder, for at most `bytes_max` bytes.
     ///
     /// # Errors
-    /// No file can be made there.
+    /// Returns an error if no file can be created there.
     pub fn new(folder: &Path, bytes_max: u64) -> io::Result<Self> {
         let file = tempfile::tempfile_in(folder)?;
         let writer = BufWriter::with_capacity(1 << 20, file.try_clone()?);
         Ok(Spool { file: Arc::new(file), writer, length: 0, bytes_max })
     }
 
-    /// Takes all bytes of a reader. They can be read back once [`Self::flush`] was called.
+    /// Stores all bytes of a reader. They can be read back after [`Self::flush`].
     ///
     /// # Errors
-    /// They cannot be read or written, or are more than the spool takes.
+    /// Returns an error if the bytes cannot be read or written, or if they exceed the spool's bound.
     pub fn store(&mut self, reader: impl Read) -> io::Result<Content> {
         let offset = self.length;
         let left = self.bytes_max - offset;
@@ -125,10 +125,10 @@ impl Spool {
         Ok(Content::Span { file: Arc::clone(&self.file), offset, length })
     }
 
-    /// Makes all that was taken readable.
+    /// Writes all buffered bytes to the file, so that the contents can be read back.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn flush(&mut self) -> io::Result<()> {
         self.writer.flush()
     }

@@ -35,7 +35,7 @@ fn links_among_the_parents_are_followed() {
     tree.put(b"usr/lib/absolute", plain(), Kind::Link(b"/lib/up".to_vec())).unwrap();
     assert_eq!(read(&tree, "usr/lib/x").as_deref(), Some("x"));
     assert_eq!(read(&tree, "lib/absolute").as_deref(), Some("x"));
-    // A package that ships `lib/` as a folder leaves the link in place.
+    // A package that ships `lib/` as a folder does not replace the link.
     tree.put_folder(b"lib", Attributes::of_root(0o700), OnFolder::Update).unwrap();
     assert!(matches!(tree.inode(tree.find(b"lib").unwrap()).kind, Kind::Link(_)));
 }
@@ -92,7 +92,7 @@ fn what_leads_out_is_refused() {
     }
     assert!(tree.put(&[b'a'; 256], plain(), file("x")).is_err());
     assert!(tree.put(&b"a/".repeat(300), plain(), file("x")).is_err());
-    // A link may point anywhere: it is followed inside the tree only.
+    // A link may point anywhere; it is followed only inside the tree.
     tree.put(b"out", plain(), Kind::Link(b"../../../etc".to_vec())).unwrap();
     tree.put_folder(b"etc", Attributes::of_root(0o755), OnFolder::Keep).unwrap();
     tree.put(b"out/x", plain(), file("x")).unwrap();

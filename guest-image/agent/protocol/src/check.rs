@@ -1,6 +1,6 @@
-//! What the types of a request or a message cannot say: bounds, and text that may go into paths, names and arguments.
+//! Validation of requests and messages beyond their types: bounds, and text that may go into paths, names and arguments.
 //!
-//! Both ends check: the one that speaks so that its user gets the error, the one that hears because it trusts nobody.
+//! Both ends validate: the sender to report the error to its caller, the receiver because it does not trust the sender.
 
 use crate::limits::{
     ARGUMENTS_MAX, ENTROPY_BYTES_MAX, ENTROPY_BYTES_MIN, INTERVAL_MS_MAX, LIST_ITEMS_MAX, LISTED_BYTES_MAX,
@@ -15,13 +15,13 @@ use crate::request::{
 use crate::text::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A value of a request or a message is not allowed.
+/// A value of a request or a message that is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
 pub struct Error {
-    /// Where the value is, for example `services[1].argv`.
+    /// Path of the value, for example `services[1].argv`.
     pub field: String,
-    /// What is wrong with it.
+    /// Description of the violation.
     pub problem: String,
 }
 
@@ -32,7 +32,7 @@ fn fail<T>(field: impl Into<String>, problem: impl Into<String>) -> Result<T, Er
 /// Checks a request.
 ///
 /// # Errors
-/// The first value that is not allowed.
+/// Returns an error for the first value that is not allowed.
 pub fn request(request: &Request) -> Result<(), Error> {
     match &request.op {
         Operation::Mount(value) => mount(value),
@@ -80,7 +80,7 @@ pub fn request(request: &Request) -> Result<(), Error> {
 /// Checks a message.
 ///
 /// # Errors
-/// The first value that is not allowed.
+/// Returns an error for the first value that is not allowed.
 pub fn message(message: &Message) -> Result<(), Error> {
     match message {
         Message::Response(Response { reply: Reply::Names(names), .. }) => listed(names),
@@ -139,7 +139,7 @@ fn entropy(entropy: &Bytes) -> Result<(), Error> {
 
 fn interface(field: &str, value: &Interface) -> Result<(), Error> {
     name(&format!("{field}.name"), &value.name)?;
-    // IFNAMSIZ is 16 with the final zero.
+    // IFNAMSIZ is 16, including the final zero.
     if value.name.len() > 15 {
         return fail(format!("{field}.name"), "longer than 15 bytes");
     }
@@ -155,7 +155,7 @@ fn interface(field: &str, value: &Interface) -> Result<(), Error> {
     }
 }
 
-/// Filesystems that the agent makes.
+/// Filesystems that the agent can make.
 const FORMATS: [&str; 2] = ["ext4", "xfs"];
 
 fn disk(field: &str, value: &DataDisk) -> Result<(), Error> {

@@ -1,4 +1,4 @@
-//! Messages to lines and back, and lines out of a stream of bytes.
+//! Encoding of messages as lines, decoding of lines, and splitting of a byte stream into lines.
 
 use crate::check;
 use crate::limits::{CONTROL_LINE_BYTES_MAX, LOG_LINE_BYTES_MAX};
@@ -7,27 +7,27 @@ use crate::request::Request;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Why a line or a value was refused.
+/// Reason for refusing a line or a value.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A line is longer than its port allows.
     #[error("a line of {bytes} bytes on {port}; at most {max} fit")]
     TooLong {
-        /// Its length, or how much of it was seen.
+        /// Length of the line; for a line that has not ended yet, the bytes received so far.
         bytes: usize,
-        /// The bound.
+        /// Longest allowed line, in bytes.
         max: usize,
-        /// The port's name.
+        /// Name of the port.
         port: &'static str,
     },
-    /// A line is not the JSON that belongs there.
+    /// A line is not valid JSON, or not of the expected type.
     #[error("a line on {port} is not what belongs there: {reason}: {start}")]
     Malformed {
-        /// The port's name.
+        /// Name of the port.
         port: &'static str,
-        /// What the parser says.
+        /// Message of the JSON parser.
         reason: String,
-        /// The line's first bytes, escaped.
+        /// First bytes of the line, escaped.
         start: String,
     },
     /// A value is well-formed but not allowed.
@@ -38,56 +38,56 @@ pub enum Error {
 const CONTROL: &str = crate::Port::Control.name();
 const LOG: &str = crate::Port::Log.name();
 
-/// The request as a line of the control port, with its newline.
+/// Encodes a request as a line of the control port, including its newline.
 ///
 /// # Errors
-/// The request is not allowed ([`check`]) or too long.
+/// Returns an error if the request is not allowed ([`check`]) or the line is too long.
 pub fn encode_request(request: &Request) -> Result<Vec<u8>, Error> {
     check::request(request)?;
     encode(request, CONTROL, CONTROL_LINE_BYTES_MAX)
 }
 
-/// The request in this line (without its newline).
+/// Decodes a line of the control port (without its newline) as a request.
 ///
 /// # Errors
-/// The line is too long, malformed, or the request not allowed.
+/// Returns an error if the line is too long or malformed, or if the request is not allowed.
 pub fn decode_request(line: &[u8]) -> Result<Request, Error> {
     let request = decode(line, CONTROL, CONTROL_LINE_BYTES_MAX)?;
     check::request(&request)?;
     Ok(request)
 }
 
-/// The message as a line of the control port, with its newline.
+/// Encodes a message as a line of the control port, including its newline.
 ///
 /// # Errors
-/// The message is not allowed ([`check`]) or too long.
+/// Returns an error if the message is not allowed ([`check`]) or the line is too long.
 pub fn encode_message(message: &Message) -> Result<Vec<u8>, Error> {
     check::message(message)?;
     encode(message, CONTROL, CONTROL_LINE_BYTES_MAX)
 }
 
-/// The message in this line (without its newline).
+/// Decodes a line of the control port (without its newline) as a message.
 ///
 /// # Errors
-/// The line is too long, malformed, or the message not allowed.
+/// Returns an error if the line is too long or malformed, or if the message is not allowed.
 pub fn decode_message(line: &[u8]) -> Result<Message, Error> {
     let message = decode(line, CONTROL, CONTROL_LINE_BYTES_MAX)?;
     check::message(&message)?;
     Ok(message)
 }
 
-/// The output as a line of the log port, with its newline.
+/// Encodes an output line as a line of the log port, including its newline.
 ///
 /// # Errors
-/// The output is too long.
+/// Returns an error if the line is too long.
 pub fn encode_output(output: &Output) -> Result<Vec<u8>, Error> {
     encode(output, LOG, LOG_LINE_BYTES_MAX)
 }
 
-/// The output in this line of the log port (without its newline).
+/// Decodes a line of the log port (without its newline).
 ///
 /// # Errors
-/// The line is too long or malformed.
+/// Returns an error if the line is too long or malformed.
 pub fn decode_output(line: &[u8]) -> Result<Output, Error> {
     decode(line, LOG, LOG_LINE_BYTES_MAX)
 }
@@ -117,43 +117,43 @@ fn decode<T: DeserializeOwned>(line: &[u8], port: &'static str, max: usize) -> R
     })
 }
 
-/// How much of a malformed line an error shows.
+/// Bytes of a malformed line that an error shows.
 const SHOWN_BYTES: usize = 80;
 
-/// The beginning of a line, as a [`LineSplitter`] or a [`crate::LineCutter`] keeps it: all that there is to know of one
-/// between two writes.
+/// The unfinished line that a [`LineSplitter`] or a [`crate::LineCutter`] holds between two writes; its complete saved
+/// state.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PartialLine {
-    /// The line's bytes so far.
+    /// Bytes of the line received so far.
     pub bytes: Vec<u8>,
-    /// The line was too long: what comes up to its newline is passed over.
+    /// True if the line exceeded the bound: its remaining bytes, up to the newline, are dropped.
     pub skipping: bool,
 }
 
-/// Cuts a stream of bytes into lines, however the bytes arrive, within the port's bound.
+/// Splits a byte stream into lines of bounded length. The lines do not depend on how the bytes are chunked.
 ///
-/// A line that exceeds the bound is dropped up to its newline and reported once, as [`Error::TooLong`].
+/// A line that exceeds the port's bound is dropped up to its newline and reported once, as [`Error::TooLong`].
 #[derive(Debug, Clone)]
 pub struct LineSplitter {
     buffer: Vec<u8>,
-    /// Bytes of `buffer` that were already given out.
+    /// Number of bytes at the start of `buffer` that were already returned as lines.
     consumed: usize,
-    /// Bytes of `buffer` that hold no newline.
+    /// Number of bytes at the start of `buffer` that need not be searched for a newline again.
     searched: usize,
-    /// Inside a line that was too long.
+    /// True inside a line that exceeded the bound.
     skipping: bool,
     port: &'static str,
     max: usize,
 }
 
 impl LineSplitter {
-    /// For the control port.
+    /// Returns a splitter for the control port.
     #[must_use]
     pub fn control() -> Self {
         Self::new(CONTROL, CONTROL_LINE_BYTES_MAX)
     }
 
-    /// For the log port.
+    /// Returns a splitter for the log port.
     #[must_use]
     pub fn log() -> Self {
         Self::new(LOG, LOG_LINE_BYTES_MAX)
@@ -163,7 +163,7 @@ impl LineSplitter {
         LineSplitter { buffer: Vec::new(), consumed: 0, searched: 0, skipping: false, port, max }
     }
 
-    /// Takes bytes as they arrived. Call [`Self::next_line`] until it gives `None` before pushing more.
+    /// Appends received bytes. Call [`Self::next_line`] until it returns `None` before the next `push`.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.consumed > 0 {
             self.buffer.drain(..self.consumed);
@@ -173,10 +173,10 @@ impl LineSplitter {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next whole line, without its newline; `None` when more bytes are needed. Empty lines are passed over.
+    /// Returns the next complete line without its newline, or `None` if more bytes are needed. Empty lines are skipped.
     ///
     /// # Errors
-    /// [`Error::TooLong`], once for each line that is.
+    /// Returns [`Error::TooLong`] once for each line that exceeds the bound.
     pub fn next_line(&mut self) -> Option<Result<Vec<u8>, Error>> {
         loop {
             let Some(offset) = self.buffer[self.searched..].iter().position(|&byte| byte == b'\n') else {
@@ -204,16 +204,16 @@ impl LineSplitter {
         }
     }
 
-    /// What is left when [`Self::next_line`] has given `None`: the beginning of the next line.
+    /// Returns the beginning of the next line. Call it after [`Self::next_line`] has returned `None`.
     #[must_use]
     pub fn partial(&self) -> PartialLine {
         PartialLine { bytes: self.buffer[self.consumed..].to_vec(), skipping: self.skipping }
     }
 
-    /// Goes on where another splitter of the same port was.
+    /// Continues from the saved state of another splitter of the same port.
     ///
     /// # Errors
-    /// No splitter of this port could have left that: [`check::Error`] says why.
+    /// Returns [`Error::TooLong`] or [`Error::Invalid`] if no splitter of this port can have this state.
     pub fn restore(&mut self, partial: PartialLine) -> Result<(), Error> {
         let PartialLine { bytes, skipping } = partial;
         let refuse = |problem: &str| {

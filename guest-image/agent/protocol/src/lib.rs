@@ -1,26 +1,26 @@
-//! What the host and the guest's agent say to each other, and over which ports.
+//! The protocol between the host and the agent (the guest's PID 1), and the ports that carry it.
 //!
-//! The agent and the host are joined by one virtio-console device with named ports ([`Port`]), in an order that is
-//! part of the machine version. Two of them carry this protocol, both as JSON lines (one JSON value, then `\n`):
+//! The agent and the host are connected by one virtio-console device with named ports ([`Port`]). Their order is part of
+//! the machine version. Two of the ports carry this protocol as JSON lines (one JSON value, then `\n`):
 //!
 //! - `everett.control`, both ways: the host sends [`Request`]s, the agent sends [`Message`]s.
 //! - `everett.log`, agent to host only: one [`Output`] for each line that a service printed.
 //!
-//! A third, `everett.history`, is for programs: lines of their own, of whatever form, which the agent does not see. Linux lets
-//! one process open a port at a time, so the agent opens it and hands it to the programs of which the host says so
-//! ([`Service::history`], [`Exec::history`]), as descriptor [`HISTORY_FD`]. A write to it returns when the host has the bytes.
+//! A third port, `everett.history`, carries the programs' own lines in any format. Linux lets one process open a port at a
+//! time. So the agent opens it, never reads it, and passes it as descriptor [`HISTORY_FD`] to the programs that the host
+//! selects ([`Service::history`], [`Exec::history`]). A write to it returns when the host has the bytes.
 //!
-//! The usual course: the agent says [`Message::Hello`]; the host asks for [`Operation::Mount`], after which the machine
-//! is at its *restart point*: nothing of it depends on when, how often or with which disks it was started. Then
-//! [`Operation::Join`], files, and [`Operation::Start`]; the agent reports [`Message::Ready`] when each service is
-//! ready, and serves requests until [`Operation::PowerOff`].
+//! The usual sequence: the agent sends [`Message::Hello`], and the host requests [`Operation::Mount`]. The machine is
+//! then at its *restart point*: nothing in it depends on when, how often or with which disks it was started. The host
+//! then requests [`Operation::Join`], puts files, and requests [`Operation::Start`]. The agent reports [`Message::Ready`]
+//! when all services are ready, and serves requests until [`Operation::PowerOff`].
 //!
-//! What is here: the types ([`request`], [`message`]), their bounds ([`limits`]), encoding ([`codec`]), checks of what types
-//! cannot say ([`check`]), and the cutting of what programs write into lines ([`LineCutter`]). What is not: any input or
-//! output. Both ends bring their own.
+//! The modules: the types ([`request`], [`message`]), their bounds ([`limits`]), encoding ([`codec`]), checks beyond the
+//! types ([`check`]), and the splitting of program output into lines ([`LineCutter`]). Not here: input and output, which
+//! each end does for itself.
 //!
-//! **Invariants.** A line never exceeds its port's bound; decoding never panics, whatever the bytes; a message says
-//! nothing about time (the host stamps a message with the vtime at which it arrived).
+//! **Invariants.** A line never exceeds its port's bound. Decoding never panics, whatever the bytes. A message carries no
+//! time: the host stamps it with the vtime of its arrival.
 
 pub mod check;
 pub mod codec;
@@ -44,17 +44,17 @@ pub use request::{
 };
 pub use text::{Bytes, LineText};
 
-/// Version of this protocol. The agent says its own in [`Hello`]; a host refuses any other than its own.
+/// Version of this protocol. The agent sends its version in [`Hello`]; a host refuses any other version than its own.
 pub const VERSION: u32 = 5;
 
 /// Serial number of the virtio-blk device that holds the root filesystem.
 pub const ROOT_DISK_SERIAL: &str = "everett-root";
 
-/// Serial number of the virtio-blk device that [`Operation::Pack`] writes to by convention.
+/// Serial number of the virtio-blk device that [`Operation::Pack`] writes to, by convention.
 pub const OUT_DISK_SERIAL: &str = "everett-out";
 
-/// The descriptor of the history port in programs that have it.
+/// Descriptor of the history port in programs that were given it.
 pub const HISTORY_FD: i32 = 3;
 
-/// The variable that says so to them: it holds [`HISTORY_FD`].
+/// Environment variable that tells these programs the descriptor; its value is [`HISTORY_FD`].
 pub const HISTORY_VARIABLE: &str = "EVERETT_HISTORY";

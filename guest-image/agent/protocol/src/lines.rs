@@ -1,38 +1,38 @@
-//! Cutting what programs write into lines of a bounded length.
+//! Splitting of program output into lines of bounded length.
 //!
-//! Not here: lines of the protocol itself, of which one that is too long is an error ([`crate::LineSplitter`]).
+//! Not here: lines of the protocol itself, where a line that is too long is an error ([`crate::LineSplitter`]).
 
 use crate::check;
 use crate::codec::{Error, PartialLine};
 
-/// A line, as it was cut.
+/// A line of program output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Its bytes, without the newline.
+    /// Bytes of the line, without the newline.
     pub bytes: Vec<u8>,
-    /// There was more than the bound; the rest is dropped.
+    /// True if the line was longer than the bound; the rest is dropped.
     pub truncated: bool,
-    /// The stream ended before a newline came.
+    /// True if the stream ended before a newline.
     pub unfinished: bool,
 }
 
-/// Cuts a stream into lines, however the bytes arrive. It keeps at most one line's.
+/// Splits a stream into lines, however its bytes are chunked. It buffers at most one line.
 #[derive(Debug, Clone)]
 pub struct LineCutter {
     pending: Vec<u8>,
-    /// The current line went over the bound: its rest is dropped.
+    /// True if the current line exceeded the bound; its remaining bytes are dropped.
     overflowed: bool,
     max: usize,
 }
 
 impl LineCutter {
-    /// `max`: most bytes of a line.
+    /// Returns a cutter for lines of at most `max` bytes.
     #[must_use]
     pub fn new(max: usize) -> Self {
         LineCutter { pending: Vec::new(), overflowed: false, max }
     }
 
-    /// Takes bytes as they came and gives out the lines that are complete.
+    /// Takes received bytes and emits the lines that they complete.
     pub fn push(&mut self, mut bytes: &[u8], mut emit: impl FnMut(Line)) {
         while let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {
             self.take(&bytes[..end]);
@@ -42,23 +42,23 @@ impl LineCutter {
         self.take(bytes);
     }
 
-    /// The stream has ended: gives out what no newline followed.
+    /// Emits the unfinished last line, if any, at the end of the stream.
     pub fn finish(&mut self, mut emit: impl FnMut(Line)) {
         if !self.pending.is_empty() || self.overflowed {
             emit(self.cut(true));
         }
     }
 
-    /// What is kept of a line that has no end yet.
+    /// Returns the saved state: the line that has no newline yet.
     #[must_use]
     pub fn partial(&self) -> PartialLine {
         PartialLine { bytes: self.pending.clone(), skipping: self.overflowed }
     }
 
-    /// Goes on where another cutter with this bound was.
+    /// Continues from the saved state of another cutter with the same bound.
     ///
     /// # Errors
-    /// No such cutter could have left that: [`check::Error`] says why.
+    /// Returns an error if no cutter with this bound can have this state; the [`check::Error`] gives the reason.
     pub fn restore(&mut self, partial: PartialLine) -> Result<(), Error> {
         let PartialLine { bytes, skipping } = partial;
         let refuse = |problem: String| {
@@ -153,8 +153,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a cutter keeps between two writes is in its [`PartialLine`]: one that is made anew from it after each
-        /// write gives the same lines as one that got all at once.
+        /// The state of a cutter between two writes is completely in its [`PartialLine`]: a cutter that is restored from
+        /// it after each write yields the same lines as a cutter that got all bytes at once.
         #[test]
         fn a_cutter_goes_on_from_what_it_kept(stream in "[ab\n]{0,60}", sizes in prop::collection::vec(1usize..9, 60)) {
             let mut rest = stream.as_bytes();

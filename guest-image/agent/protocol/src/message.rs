@@ -1,4 +1,4 @@
-//! What the agent tells the host.
+//! Messages from the agent to the host.
 
 use crate::text::LineText;
 use serde::{Deserialize, Serialize};
@@ -8,37 +8,37 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Message {
-    /// The first one: the agent is up.
+    /// The first message: the agent is up.
     Hello(Hello),
     /// Every service that was started so far is ready.
     Ready,
-    /// A request's answer.
+    /// The answer to a request.
     Response(Response),
     /// A line that a command printed.
     Output(Output),
     /// A service has exited.
     Exited(Exited),
-    /// A service is not ready, and nothing more is done about it.
+    /// A service did not become ready, and the agent has stopped trying.
     NotReady {
-        /// Its name.
+        /// Name of the service.
         service: String,
-        /// What was tried.
+        /// Description of the failed attempts.
         why: String,
     },
-    /// Something failed that no request asked for.
+    /// A failure outside any request.
     Error {
-        /// What failed, naming the file, device or service.
+        /// Description of the failure, naming the file, device or service.
         message: String,
     },
 }
 
-/// Who the agent is.
+/// Identity of the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
-    /// [`crate::VERSION`] of the agent.
+    /// Protocol version of the agent, its [`crate::VERSION`].
     pub version: u32,
-    /// The kernel's release, as `uname -r` has it.
+    /// The kernel's release, as printed by `uname -r`.
     pub release: String,
 }
 
@@ -46,38 +46,38 @@ pub struct Hello {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Response {
-    /// The request's number.
+    /// Number of the request.
     pub id: u64,
-    /// What came of it.
+    /// Outcome of the request.
     pub reply: Reply,
 }
 
-/// What came of a request.
+/// Outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// It is done.
+    /// The request is done.
     Done,
-    /// The command has exited; its output came before.
+    /// The command has exited; all its output was sent before.
     Exited(Exit),
     /// The changes of the root filesystem are packed.
     Packed {
         /// Length of the tar in bytes.
         bytes: u64,
-        /// How many entries it has.
+        /// Number of entries in the tar.
         entries: u64,
     },
-    /// Names of programs in a folder: each once, in byte order, [`crate::limits::LISTED_NAMES_MAX`] and
-    /// [`crate::limits::LISTED_BYTES_MAX`] at most.
+    /// Names of the programs in a folder, in byte order without duplicates; at most [`crate::limits::LISTED_NAMES_MAX`]
+    /// names and [`crate::limits::LISTED_BYTES_MAX`] bytes.
     Names(Vec<String>),
-    /// The machine has not joined: a data disk has a file system that the kernel does not mount.
+    /// The machine has not joined: the kernel refused to mount the filesystem of a data disk.
     Damaged {
-        /// Which, why, and what the kernel printed about it.
+        /// The disk, the error, and the kernel's log lines about it.
         message: String,
     },
-    /// It failed.
+    /// The request failed.
     Error {
-        /// What failed, naming the file, device or service.
+        /// Description of the failure, naming the file, device or service.
         message: String,
     },
 }
@@ -86,16 +86,16 @@ pub enum Reply {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Output {
-    /// Who printed it.
+    /// Program that printed the line.
     pub unit: Unit,
-    /// On which stream.
+    /// Stream that it was printed on.
     pub stream: Stream,
     /// The line, without its newline.
     pub text: LineText,
-    /// The line was longer than the port's bound, and cut.
+    /// True if the line was longer than the port's bound and was cut.
     #[serde(default, skip_serializing_if = "is_false")]
     pub truncated: bool,
-    /// The stream ended without a newline after this line.
+    /// True if the stream ended without a newline after this line.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unfinished: bool,
 }
@@ -111,7 +111,7 @@ pub(crate) fn is_false(flag: &bool) -> bool {
 pub enum Unit {
     /// The service with this name.
     Service(String),
-    /// The command of the request with this number.
+    /// The command that the request with this number started.
     Exec(u64),
 }
 
@@ -134,30 +134,30 @@ pub enum Stream {
     Stderr,
 }
 
-/// A service has exited.
+/// The exit of a service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exited {
-    /// Its name.
+    /// Name of the service.
     pub service: String,
-    /// How.
+    /// Exit status or signal.
     pub exit: Exit,
-    /// It will be started again.
+    /// True if the agent will start it again.
     pub restarting: bool,
 }
 
-/// How a program ended.
+/// The way in which a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
-    /// It exited with this status.
+    /// Exited with this status.
     Code(i32),
-    /// This signal ended it.
+    /// Terminated by this signal.
     Signal(i32),
 }
 
 impl Exit {
-    /// It exited with 0.
+    /// True if the program exited with status 0.
     #[must_use]
     pub const fn success(self) -> bool {
         matches!(self, Exit::Code(0))

@@ -7,27 +7,27 @@ pub enum Port {
     Log = 0,
     /// Both ways: requests and messages.
     Control = 1,
-    /// Guest programs to host: operation histories. Open in the agent, which hands it on and never writes to it.
+    /// Guest programs to host: operation histories. The agent opens this port and passes it on, but never writes to it.
     History = 2,
-    /// Both ways: the SDK's calls.
+    /// Both ways: calls of the SDK.
     Sdk = 3,
-    /// Reserved for a debugger's use.
+    /// Reserved for a debugger.
     Debug = 4,
     /// Reserved.
     Spare = 5,
 }
 
 impl Port {
-    /// Every port, in the order of their numbers.
+    /// All ports, in the order of their numbers.
     pub const ALL: [Port; 6] = [Port::Log, Port::Control, Port::History, Port::Sdk, Port::Debug, Port::Spare];
 
-    /// The port's number on the device (virtio 1.2, section 5.3).
+    /// Returns the port's number on the device (virtio 1.2, section 5.3).
     #[must_use]
     pub const fn index(self) -> u32 {
         self as u32
     }
 
-    /// The name that the device announces (`VIRTIO_CONSOLE_PORT_NAME`) and the guest reads in
+    /// Returns the name that the device announces (`VIRTIO_CONSOLE_PORT_NAME`) and that the guest reads in
     /// `/sys/class/virtio-ports/*/name`.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -41,7 +41,7 @@ impl Port {
         }
     }
 
-    /// The port with this name.
+    /// Returns the port with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Port> {
         Port::ALL.into_iter().find(|port| port.name() == name)

@@ -1,4 +1,4 @@
-//! What the host asks of the agent.
+//! Requests from the host to the agent.
 
 use crate::message::is_false;
 use crate::text::Bytes;
@@ -10,96 +10,96 @@ use std::net::IpAddr;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// The host's number for this request, in its answer and on the output of its command.
+    /// The host's number for this request; repeated in the answer and on the output of its command.
     pub id: u64,
-    /// What to do.
+    /// Operation to perform.
     pub op: Operation,
 }
 
-/// What a request asks for. All times are the guest's.
+/// Operation of a request. All times are guest time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
-    /// Mount the root and take a name: the machine's way to its restart point. Once, before anything but `ping`, `exec`,
-    /// `put_file` and `list`. Answered with [`crate::Reply::Done`].
+    /// Mounts the root and sets the host name, which takes the machine to its restart point. Allowed once; before it only
+    /// `ping`, `exec`, `put_file` and `list` are allowed. Answered with [`crate::Reply::Done`].
     Mount(Mount),
-    /// Become part of the world: everything that differs from one start of the machine to the next. Once, after
+    /// Joins the world: applies everything that differs between two starts of the machine. Allowed once, after
     /// [`Operation::Mount`]. Answered with [`crate::Reply::Done`].
     Join(Box<Join>),
-    /// Stir bytes into the kernel's random numbers, and have all that it gives from now on depend on them. Answered
-    /// with [`crate::Reply::Done`].
+    /// Mixes bytes into the kernel's random number generator and reseeds it, so that all later random numbers depend on
+    /// them. Answered with [`crate::Reply::Done`].
     Reseed {
-        /// The bytes, [`crate::limits::ENTROPY_BYTES_MIN`] to [`crate::limits::ENTROPY_BYTES_MAX`].
+        /// The bytes; [`crate::limits::ENTROPY_BYTES_MIN`] to [`crate::limits::ENTROPY_BYTES_MAX`] of them.
         entropy: Bytes,
     },
-    /// Start services, or again one that has exited. Once the machine has joined. Answered when they are started;
-    /// [`crate::Message::Ready`] follows when all services are ready, or [`crate::Message::NotReady`].
+    /// Starts services, including ones that have exited. Allowed after the machine has joined. Answered when they are
+    /// started; [`crate::Message::Ready`] follows when all services are ready, or [`crate::Message::NotReady`].
     Start {
-        /// The services, started in this order.
+        /// The services, in the order in which they are started.
         services: Vec<Service>,
     },
-    /// Run a command. Answered with [`crate::Reply::Exited`] when it has exited.
+    /// Runs a command. Answered with [`crate::Reply::Exited`] when it has exited.
     Exec(Exec),
-    /// Send a signal to a service's process group. Answered with [`crate::Reply::Done`].
+    /// Sends a signal to a service's process group. Answered with [`crate::Reply::Done`].
     Signal {
-        /// The service's name.
+        /// Name of the service.
         service: String,
-        /// Number of the signal: 9 kills, 15 asks to end.
+        /// Signal number: 9 is SIGKILL, 15 is SIGTERM.
         signal: i32,
     },
-    /// Give the threads of a service's process group real-time priorities (`SCHED_FIFO`), in the order of their numbers.
+    /// Gives the threads of a service's process group real-time priorities (`SCHED_FIFO`), in order of their thread IDs.
     /// Answered with [`crate::Reply::Done`].
     Prioritize {
-        /// The service's name.
+        /// Name of the service.
         service: String,
-        /// 1 to [`crate::limits::PRIORITY_MAX`], higher ones first, or 0 for an ordinary thread; when there are more
-        /// threads, from the first again. At most [`crate::limits::PRIORITIES_MAX`].
+        /// Priorities, 1 to [`crate::limits::PRIORITY_MAX`], higher ones run first; 0 makes an ordinary thread. If there
+        /// are more threads than priorities, the list repeats. At most [`crate::limits::PRIORITIES_MAX`] entries.
         priorities: Vec<u8>,
     },
-    /// Write a file, or a piece of one. Answered with [`crate::Reply::Done`].
+    /// Writes a file or a piece of one. Answered with [`crate::Reply::Done`].
     PutFile(PutFile),
-    /// Name the programs in a folder: the regular files, or links to such, that somebody may execute. Answered with
-    /// [`crate::Reply::Names`]; there are none in a folder that does not exist.
+    /// Lists the programs in a folder: regular files, or links to regular files, with any execute bit set. Answered with
+    /// [`crate::Reply::Names`], which is empty for a folder that does not exist.
     List {
-        /// The folder's path.
+        /// Path of the folder.
         path: String,
     },
-    /// Step `CLOCK_REALTIME`. Answered with [`crate::Reply::Done`].
+    /// Sets `CLOCK_REALTIME`. Answered with [`crate::Reply::Done`].
     SetClock(WallClock),
-    /// Write what has changed in the root filesystem as a tar to a block device. Answered with [`crate::Reply::Packed`].
+    /// Writes the changes of the root filesystem as a tar to a block device. Answered with [`crate::Reply::Packed`].
     Pack(Pack),
-    /// Answered with [`crate::Reply::Done`].
+    /// Does nothing. Answered with [`crate::Reply::Done`].
     Ping,
-    /// Flush what is mounted and power off. Answered with [`crate::Reply::Done`] before the power goes.
+    /// Flushes all mounted filesystems and powers off. Answered with [`crate::Reply::Done`] before the power goes off.
     PowerOff,
 }
 
-/// What a machine is before its restart point.
+/// Configuration of a machine up to its restart point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mount {
-    /// The root filesystem. Only its disk is given to a driver.
+    /// The root filesystem. Its disk is the only one that gets a driver.
     pub root: Root,
-    /// The machine's host name; also in `/etc/hostname`.
+    /// Host name of the machine; also written to `/etc/hostname`.
     pub hostname: String,
 }
 
-/// What a machine does after its restart point. It happens in the order of the fields, and before it no data disk and
-/// no network card has a driver.
+/// Configuration of a machine after its restart point. It is applied in the order of the fields; before that, no data
+/// disk and no network card has a driver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Join {
-    /// As in [`Operation::Reseed`].
+    /// Entropy, as in [`Operation::Reseed`].
     pub entropy: Bytes,
-    /// `CLOCK_REALTIME` at this moment.
+    /// Value to set `CLOCK_REALTIME` to.
     pub clock: WallClock,
     /// Disks to mount.
     #[serde(default)]
     pub disks: Vec<DataDisk>,
-    /// What `/etc/hosts` holds besides `localhost`.
+    /// Entries of `/etc/hosts` besides `localhost`.
     #[serde(default)]
     pub hosts: Vec<HostEntry>,
-    /// What `/etc/resolv.conf` names.
+    /// Name servers for `/etc/resolv.conf`.
     #[serde(default)]
     pub nameservers: Vec<IpAddr>,
     /// Network interfaces to bring up besides `lo`.
@@ -107,19 +107,19 @@ pub struct Join {
     pub interfaces: Vec<Interface>,
 }
 
-/// Where the root filesystem is.
+/// Location of the root filesystem.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Root {
-    /// Stay in the initramfs.
+    /// The machine stays in the initramfs.
     None,
     /// A virtio-blk device, mounted read-only under an overlay whose writable part is a tmpfs.
     Disk {
-        /// The device's serial number, usually [`crate::ROOT_DISK_SERIAL`].
+        /// Serial number of the device, usually [`crate::ROOT_DISK_SERIAL`].
         serial: String,
-        /// Its filesystem, for example `squashfs`.
+        /// Filesystem of the device, for example `squashfs`.
         filesystem: String,
-        /// Most bytes of the writable part; the kernel's own bound (half of memory) when absent.
+        /// Most bytes of the writable part; if absent, the kernel's default (half of memory).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         writable_bytes: Option<u64>,
     },
@@ -140,9 +140,9 @@ pub struct WallClock {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostEntry {
-    /// The address.
+    /// Address of the host.
     pub address: IpAddr,
-    /// Its names, the canonical one first.
+    /// Names of the host, the canonical one first.
     pub names: Vec<String>,
 }
 
@@ -150,74 +150,74 @@ pub struct HostEntry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Interface {
-    /// The kernel's name for it, `eth0` for the first.
+    /// Kernel name of the interface; `eth0` is the first.
     pub name: String,
-    /// Its address.
+    /// Address of the interface.
     pub address: IpAddr,
-    /// Length of its network's prefix in bits.
+    /// Length of the network prefix in bits.
     pub prefix: u8,
-    /// Where packets for other networks go.
+    /// Gateway for packets to other networks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<IpAddr>,
 }
 
-/// A disk for data.
+/// A data disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataDisk {
-    /// The device's serial number.
+    /// Serial number of the device.
     pub serial: String,
-    /// Where it is mounted; made when it does not exist.
+    /// Mount point; created if it does not exist.
     pub path: String,
-    /// Its filesystem: `ext4`, or any other that the kernel's modules know.
+    /// Filesystem: `ext4`, or any other that the kernel's modules support.
     pub filesystem: String,
-    /// Make the filesystem first (with the root's own `mkfs.ext4` or `mkfs.xfs`) when the disk's first 64 KiB are zero.
-    /// It has blocks of 4 KiB, and a UUID and a hash seed that are derived from the serial number.
+    /// True if a blank disk (first 64 KiB are zero) is formatted first, with the root's own `mkfs.ext4` or `mkfs.xfs`.
+    /// Blocks have 4 KiB; the UUID and the hash seed are derived from the serial number.
     #[serde(default)]
     pub format_blank: bool,
-    /// Who owns its root directory, as `user` or `user:group`; as the filesystem says when absent.
+    /// Owner of the filesystem's root directory, as `user` or `user:group`; unchanged if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
 }
 
-/// A program that runs until it is stopped.
+/// A long-running program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Service {
-    /// Its name, unique in the machine.
+    /// Name of the service, unique in the machine.
     pub name: String,
-    /// Program and arguments. A program without a slash is looked for in `PATH`.
+    /// Program and arguments. A program without a slash is searched in `PATH`.
     pub argv: Vec<String>,
-    /// Its environment, besides the defaults (`PATH`, `HOME`, `LANG=C.UTF-8`).
+    /// Environment, besides the defaults (`PATH`, `HOME`, `LANG=C.UTF-8`).
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Where it starts; `/` when absent.
+    /// Working directory; `/` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// The user it runs as, with that user's groups; root when absent.
+    /// User to run as, with that user's groups; root if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// When it counts as ready; as soon as it is started when absent.
+    /// Readiness check; if absent, the service is ready as soon as it is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<Readiness>,
-    /// What happens when it exits.
+    /// Restart policy.
     #[serde(default)]
     pub restart: Restart,
-    /// It gets the history port ([`crate::HISTORY_FD`]). What tries its readiness does not.
+    /// True if the service gets the history port ([`crate::HISTORY_FD`]). Its readiness command never does.
     #[serde(default, skip_serializing_if = "is_false")]
     pub history: bool,
 }
 
-/// When a service counts as ready.
+/// Readiness check of a service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Readiness {
-    /// What is tried.
+    /// The check that is repeated until it succeeds.
     pub check: ReadyCheck,
-    /// Pause between tries, in milliseconds of guest time.
+    /// Pause between attempts, in milliseconds of guest time.
     #[serde(default = "default_interval_ms")]
     pub interval_ms: u64,
-    /// How long it may take from the service's start, in milliseconds of guest time.
+    /// Time limit from the service's start, in milliseconds of guest time.
     #[serde(default = "default_limit_ms")]
     pub limit_ms: u64,
 }
@@ -230,20 +230,20 @@ fn default_limit_ms() -> u64 {
     60_000
 }
 
-/// How readiness is tried.
+/// A single readiness attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ReadyCheck {
-    /// A TCP connection is accepted, and what is sent gets the answer that is expected.
+    /// A TCP connection is accepted and, if a text is expected, the answer contains it.
     Tcp {
-        /// Where; usually 127.0.0.1.
+        /// Address to connect to; usually 127.0.0.1.
         address: IpAddr,
-        /// The port.
+        /// Port to connect to.
         port: u16,
-        /// What is sent, at most [`crate::limits::READY_TEXT_BYTES_MAX`] bytes. Nothing: the service speaks first.
+        /// Text to send, at most [`crate::limits::READY_TEXT_BYTES_MAX`] bytes. If empty, the service speaks first.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         send: String,
-        /// What the answer has in it, as long. Nothing: the connection is enough, and nothing is sent.
+        /// Text that the answer must contain, at most as long. If empty, the connection suffices and nothing is sent.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         expect: String,
     },
@@ -254,21 +254,21 @@ pub enum ReadyCheck {
     },
 }
 
-/// What happens when a service exits.
+/// Restart policy of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Restart {
-    /// It stays down.
+    /// The service stays down.
     #[default]
     Never,
-    /// It is started again if it exited with anything but 0.
+    /// The service is started again unless it exited with status 0.
     OnFailure {
-        /// Pause before, in milliseconds of guest time.
+        /// Pause before the restart, in milliseconds of guest time.
         delay_ms: u64,
     },
-    /// It is started again.
+    /// The service is always started again.
     Always {
-        /// Pause before, in milliseconds of guest time.
+        /// Pause before the restart, in milliseconds of guest time.
         delay_ms: u64,
     },
 }
@@ -277,39 +277,39 @@ pub enum Restart {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exec {
-    /// Program and arguments. A program without a slash is looked for in `PATH`.
+    /// Program and arguments. A program without a slash is searched in `PATH`.
     pub argv: Vec<String>,
-    /// Its environment, besides the defaults.
+    /// Environment, besides the defaults.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Where it starts; `/` when absent.
+    /// Working directory; `/` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// The user it runs as; root when absent.
+    /// User to run as; root if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// What it reads on its standard input; nothing when absent.
+    /// Text on the command's standard input; empty if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
-    /// Where its output goes.
+    /// Destination of the output.
     #[serde(default)]
     pub output: ExecOutput,
-    /// It is killed, with its process group, after so many milliseconds of guest time; never when absent.
+    /// Time limit in milliseconds of guest time, after which the process group is killed; unlimited if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_ms: Option<u64>,
-    /// It gets the history port ([`crate::HISTORY_FD`]).
+    /// True if the command gets the history port ([`crate::HISTORY_FD`]).
     #[serde(default, skip_serializing_if = "is_false")]
     pub history: bool,
 }
 
-/// Where a command's output goes.
+/// Destination of a command's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecOutput {
-    /// As [`crate::Message::Output`] on the control port, all of it before the answer.
+    /// [`crate::Message::Output`] on the control port, all of it before the answer.
     #[default]
     Control,
-    /// On the log port, like a service's.
+    /// The log port, like a service's output.
     Log,
 }
 
@@ -317,25 +317,25 @@ pub enum ExecOutput {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PutFile {
-    /// Its path; directories that are missing are made (0755, root's).
+    /// Path of the file; missing directories are created (mode 0755, owner root).
     pub path: String,
-    /// Its mode bits, 0 to 0o7777.
+    /// Mode bits, 0 to 0o7777.
     pub mode: u32,
-    /// Its owner, as `user` or `user:group`, by name or number; root when absent.
+    /// Owner, as `user` or `user:group`, by name or number; root if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// False: the file is made or emptied first. True: the data is added at its end.
+    /// True if the data is appended. Otherwise the file is created or emptied first.
     #[serde(default)]
     pub append: bool,
-    /// The data, at most [`crate::limits::PUT_FILE_BYTES_MAX`].
+    /// The data, at most [`crate::limits::PUT_FILE_BYTES_MAX`] bytes.
     pub data: Bytes,
 }
 
-/// Pack what has changed in the root filesystem since it was mounted.
+/// Packs the changes of the root filesystem since it was mounted.
 ///
-/// The archive is a tar in the form of an overlay's upper folder (Linux, Documentation/filesystems/overlayfs.rst): a
-/// character device 0/0 stands for something that was removed, and a folder with the attribute
-/// `trusted.overlay.opaque` hides what was in it. Names are in byte order.
+/// The archive is a tar in the form of an overlay's upper folder (Linux, Documentation/filesystems/overlayfs.rst). A
+/// character device 0/0 stands for a removed entry. A folder with the attribute `trusted.overlay.opaque` hides the lower
+/// folder's content. Names are in byte order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pack {
@@ -344,8 +344,8 @@ pub struct Pack {
 }
 
 impl Exec {
-    /// A command of root in `/`, with nothing on its standard input, its output on the control port, all the time it wants and
-    /// no history port.
+    /// Returns a command of root in `/` with empty standard input, output on the control port, no time limit and no
+    /// history port.
     #[must_use]
     pub fn new(argv: Vec<String>) -> Exec {
         Exec {

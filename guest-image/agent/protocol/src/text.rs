@@ -1,4 +1,4 @@
-//! Bytes in JSON: output that need not be UTF-8, and file contents.
+//! Bytes in JSON: output lines that may not be UTF-8, and file contents.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 
-/// One line of output without its newline. In JSON a string when it is UTF-8, else `{"base64": "..."}`: no byte that
-/// a guest printed is lost or changed.
+/// One line of output without its newline. In JSON it is a string if it is UTF-8, otherwise `{"base64": "..."}`, so that
+/// no byte printed by a guest is lost or changed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct LineText(Vec<u8>);
 
@@ -18,7 +18,7 @@ impl LineText {
         &self.0
     }
 
-    /// The line for people: what is not UTF-8 becomes U+FFFD.
+    /// Returns the line for display: bytes that are not UTF-8 become U+FFFD.
     #[must_use]
     pub fn to_str_lossy(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
@@ -82,7 +82,7 @@ impl<'de> Deserialize<'de> for LineText {
     }
 }
 
-/// Binary content, base64 in JSON.
+/// Binary content; base64 in JSON.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Bytes(pub Vec<u8>);
 

@@ -1,4 +1,4 @@
-//! Every value survives its encoding, and no bytes make a decoder panic.
+//! Every value survives encoding and decoding, and no input makes a decoder panic.
 
 use everett_protocol::limits::{
     CONTROL_LINE_BYTES_MAX, EXEC_TEXT_BYTES_MAX, LISTED_BYTES_MAX, LISTED_NAMES_MAX, LOG_TEXT_BYTES_MAX,
@@ -18,7 +18,7 @@ fn name() -> impl Strategy<Value = String> {
 }
 
 fn argument() -> impl Strategy<Value = String> {
-    // Anything but a zero byte, newlines and quotes included.
+    // Any character but zero, including newlines and quotes.
     "[^\\x00]{1,40}"
 }
 
@@ -207,13 +207,13 @@ proptest! {
         let at = at.index(line.len());
         line[at] = byte;
         if let Ok(request) = decode_request(&line) {
-            // What the decoder lets through, the encoder's check lets through as well.
+            // The encoder's check accepts every request that the decoder accepts.
             prop_assert!(encode_request(&request).is_ok());
         }
     }
 
-    /// Whatever a splitter keeps between two writes is in its [`PartialLine`]: one that is made anew from it after
-    /// each write gives the same lines. Lines that are too long are among them.
+    /// The state of a splitter between two writes is completely in its [`PartialLine`]: a splitter that is restored from
+    /// it after each write yields the same lines. The stream includes lines that are too long.
     #[test]
     fn a_splitter_goes_on_from_what_it_kept(
         lengths in prop::collection::vec(
@@ -222,7 +222,7 @@ proptest! {
     ) {
         let stream: Vec<u8> =
             lengths.iter().flat_map(|&length| [vec![b'x'; length], vec![b'\n']].concat()).collect();
-        // A million writes of a byte each would take minutes: short cuts are for short streams.
+        // A million one-byte writes would take minutes, so only short streams are cut into small chunks.
         let cut = if stream.len() > 10_000 { cut.max(100_000) } else { cut };
         let mut whole = LineSplitter::control();
         let mut resumed = LineSplitter::control();
@@ -284,7 +284,7 @@ fn the_longest_allowed_texts_fit_their_ports_however_json_writes_them() {
         data: Bytes(vec![0xff; PUT_FILE_BYTES_MAX]),
     };
     encode_request(&Request { id: u64::MAX, op: Operation::PutFile(put) }).unwrap();
-    // As many as may be, as long as they may be, of the byte that takes most.
+    // The most names of the greatest total length, made of the byte with the longest JSON escape.
     let names = (0..LISTED_NAMES_MAX)
         .map(|i| format!("{i:04}{}", "\u{1}".repeat(LISTED_BYTES_MAX / LISTED_NAMES_MAX - 4)));
     let reply = Reply::Names(names.collect());

@@ -6,7 +6,7 @@ use crate::debian::package::Package;
 use crate::tree::{Attributes, Content, Kind, OnFolder, Spool, Tree};
 use std::path::Path;
 
-/// A package with these control fields.
+/// Makes a package with these control fields.
 fn package(folder: &Path, name: &str, control: &str) -> Package {
     let tar = |content: &str| {
         let mut builder = tar::Builder::new(Vec::new());
@@ -50,7 +50,7 @@ fn the_base_is_what_is_essential_and_what_that_depends_on() {
     let (base, rest) = layers(&packages);
     assert_eq!(base, ["first", "libc", "mawk", "netbase", "second", "shell"]);
     assert_eq!(rest, ["server"]);
-    // What else is there, and in which order, does not change it.
+    // Further packages, and their order, do not change the base.
     let mut more = packages.to_vec();
     more.reverse();
     more.push(("tool", "Depends: shell\n"));
@@ -74,7 +74,7 @@ fn a_layer_is_read_as_it_was_written() {
         uid,
         gid: 3_000_000_000,
         mtime_s: 12_345_678_901,
-        // What `setcap cap_dac_override,cap_fowner=ep` gives has the byte of a newline.
+        // The value after `setcap cap_dac_override,cap_fowner=ep`, which contains the byte of a newline.
         xattrs: [
             (b"security.capability".to_vec(), vec![1, 0, 0, 2, 0x0a, 0, 0, 0, 255]),
             (b"user.a\nb".to_vec(), b"\n\n9 path=x\n".to_vec()),
