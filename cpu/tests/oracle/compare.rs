@@ -11,6 +11,7 @@ use crate::undefined::{Operands, undefined_flags, undefined_result};
 use everett_cpu::state::FpuState;
 use iced_x86::{Formatter, Instruction, IntelFormatter, Mnemonic, OpKind, Register};
 use std::fmt::Write;
+use std::ops::Range;
 
 /// The page fault error code's bit for "the page was present".
 const PF_PRESENT: u32 = 1;
@@ -126,6 +127,13 @@ fn end(host: End, guest: End, overlooked: AfterFault, check: &mut impl FnMut(&st
         check("error code", h.into(), g.into(), mask.into());
         check("fault address", ha.into(), ga.into(), u128::MAX);
     }
+}
+
+/// The range from the first byte to the last that differ.
+pub(crate) fn range_of_difference(host: &[u8], guest: &[u8]) -> Option<Range<u64>> {
+    let mut differ = host.iter().zip(guest).enumerate().filter(|(_, (h, g))| h != g).map(|(at, _)| at as u64);
+    let first = differ.next()?;
+    Some(first..differ.next_back().unwrap_or(first) + 1)
 }
 
 /// The first bytes that differ.
