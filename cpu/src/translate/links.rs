@@ -24,6 +24,9 @@ impl Links {
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
     /// The translation at a place.
     pub(super) fn code(&self, place: u64) -> Option<u64> {
         match self.0.get(&place) {

@@ -50,6 +50,9 @@ impl Sites {
         self.sites.clear();
         self.first.clear();
     }
+    pub(super) fn is_empty(&self) -> bool {
+        self.sites.is_empty() && self.first.is_empty()
+    }
     /// The number that the next site gets.
     pub(super) fn next(&self) -> u32 {
         self.sites.len() as u32
