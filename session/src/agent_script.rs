@@ -108,7 +108,6 @@ pub fn world_checks(world: &World, started: &[&Node]) -> Vec<WorldCheck> {
                 host: EndpointConfig {
                     // The wire has at most PORTS_MAX ports.
                     port: started.len() as u8,
-                    // Its ports and sequence numbers are others than those of another check, which a node may remember.
                     node: host_port(),
                     ipv4: Some((HOST_ADDRESS, NETWORK_PREFIX)),
                     ipv6: None,

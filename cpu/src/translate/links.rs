@@ -24,6 +24,10 @@ impl Links {
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
+    /// True if there are no links.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
     /// Returns the address of the translation at a place.
     pub(super) fn code(&self, place: u64) -> Option<u64> {
         match self.0.get(&place) {

@@ -204,9 +204,16 @@ impl Translator {
     fn has_room(&self) -> bool {
         self.memory.room() >= BLOCK_BYTES_MAX && self.blocks.len() < BLOCKS_MAX
     }
+    /// True if no translation is left, complete or begun. A panic can leave sites and code of a translation that has no number.
+    fn is_clear(&self) -> bool {
+        self.blocks.is_empty()
+            && self.sites.is_empty()
+            && self.links.is_empty()
+            && self.memory.used() == self.kept
+    }
     /// Drops all translations. The caller must also forget all numbers of translations.
     fn clear(&mut self) {
-        if !self.blocks.is_empty() {
+        if !self.is_clear() {
             self.memory.clear(self.kept);
             self.blocks.clear();
             self.generation += 1;
@@ -279,5 +286,42 @@ impl Translator {
         if id != 0 && id <= self.published {
             self.jumps[jump_slot(place)] = Jump { place, code: self.get(id).code };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use registers::Registers;
+
+    fn translator() -> Translator {
+        Translator::new(0xff, 1).expect("the host allows code to be made")
+    }
+
+    /// A panic in the first translation leaves no block, but whatever was there before it panicked.
+    #[test]
+    fn what_a_panic_leaves_of_the_first_translation_is_cleared() {
+        let leaves: [fn(&mut Translator); 3] = [
+            |t| t.sites.add(t.memory.used() as u32, 1, 0, &Registers::default()),
+            |t| {
+                t.memory.put(&[0xcc; 16]);
+            },
+            |t| t.links.wants(0x1000, 64),
+        ];
+        for (n, leave) in leaves.into_iter().enumerate() {
+            let mut translator = translator();
+            leave(&mut translator);
+            assert!(!translator.is_clear(), "{n}");
+            translator.clear();
+            assert!(translator.is_clear(), "{n}");
+            assert_eq!(translator.generation, 2, "{n}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_cleared_twice() {
+        let mut translator = translator();
+        translator.clear();
+        assert_eq!(translator.generation, 1);
     }
 }

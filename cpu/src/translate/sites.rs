@@ -50,6 +50,10 @@ impl Sites {
         self.sites.clear();
         self.first.clear();
     }
+    /// True if there are no sites.
+    pub(super) fn is_empty(&self) -> bool {
+        self.sites.is_empty() && self.first.is_empty()
+    }
     /// Returns the number that the next site will get.
     pub(super) fn next(&self) -> u32 {
         self.sites.len() as u32

@@ -1,6 +1,7 @@
 //! What must agree, and how a disagreement is printed.
 
 use std::fmt::Write;
+use std::ops::Range;
 
 use everett_cpu::state::FpuState;
 use iced_x86::{Formatter, Instruction, IntelFormatter, Mnemonic, OpKind, Register};
@@ -128,6 +129,13 @@ fn end(host: End, guest: End, overlooked: AfterFault, check: &mut impl FnMut(&st
         check("error code", h.into(), g.into(), mask.into());
         check("fault address", ha.into(), ga.into(), u128::MAX);
     }
+}
+
+/// The range from the first byte to the last that differ.
+pub(crate) fn range_of_difference(host: &[u8], guest: &[u8]) -> Option<Range<u64>> {
+    let mut differ = host.iter().zip(guest).enumerate().filter(|(_, (h, g))| h != g).map(|(at, _)| at as u64);
+    let first = differ.next()?;
+    Some(first..differ.next_back().unwrap_or(first) + 1)
 }
 
 /// The first bytes that differ.

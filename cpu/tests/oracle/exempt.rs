@@ -136,7 +136,8 @@ pub(crate) fn is_doubly_wrong(bytes: &[u8]) -> bool {
     bytes.len() == LEN_MAX && invalid(bytes) && invalid(&short)
 }
 
-fn is_prefix(byte: u8) -> bool {
+/// True for legacy prefixes and REX.
+pub(crate) fn is_prefix(byte: u8) -> bool {
     matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3)
 }
 

@@ -4,14 +4,23 @@
 //! with a case of its own: a host has the difference only if it was seen to do the other thing in that case. So a host that behaves as
 //! the model does is compared in full, and a host of any make can fail: what it does otherwise, and is not in [`TABLE`], is a disagreement.
 //!
-//! A difference overlooks outcomes, not instructions: a case that it applies to and in which both sides agree counts as compared.
+//! A difference overlooks outcomes, not instructions: a case that it applies to and in which both sides agree counts as compared. Where
+//! they do not agree, the difference names the other thing that the host may have done ([`Seen::agrees_with`]), and everything else of the
+//! outcome is compared as always.
+//!
+//! Sequences are drawn without the instructions that a difference concerns: later ones would make anything of what such an instruction
+//! leaves.
+
+use std::ops::Range;
 
 use everett_cpu::state::FpuState;
-use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
+use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
-use crate::arena::{CODE, CONST, CONST_LEN, DATA, HIGH};
+use crate::arena::{CODE, CONST, CONST_LEN, DATA, GS_BASE, HIGH, offset};
+use crate::compare::differences;
 use crate::encode::{Encoded, decode};
-use crate::exempt::DECODER;
+use crate::exempt::{DECODER, is_prefix};
+use crate::host::features::Features;
 use crate::place::Case;
 use crate::state::{End, Outcome, RCX, RSP, State, flag};
 
@@ -23,8 +32,11 @@ const VECTOR_AC: u8 = 17;
 const WILD: u64 = 0x7f00_0000_0000_0000;
 /// Bytes behind which nothing is mapped.
 const END: u64 = HIGH + CONST + CONST_LEN;
+/// Bytes that a near call pushes.
+const PUSHED: u64 = 8;
 const RSI: usize = 6;
 const RDI: usize = 7;
+const R8: usize = 8;
 
 /// Something that processors of another make do otherwise.
 pub(crate) struct Difference {
@@ -35,24 +47,113 @@ pub(crate) struct Difference {
     /// Bytes of the case that shows it, and a change to plain registers.
     pub(crate) bytes: &'static [u8],
     pub(crate) prepare: fn(&mut State),
-    /// True if the host did the other thing in that case.
-    pub(crate) shown: fn(&Case, &Outcome) -> bool,
+    /// True if the host did the other thing in that case. The bytes are the arena's data afterwards.
+    pub(crate) shown: fn(&Case, &Outcome, &[u8]) -> bool,
     /// True if the difference can bear on this instruction.
     pub(crate) concerns: fn(&Encoded) -> bool,
-    /// True if it can be why these outcomes differ.
-    pub(crate) explains: fn(&Case, &Outcome, &Outcome) -> bool,
+    /// True if it is why these outcomes differ.
+    pub(crate) explains: fn(&Seen<'_>) -> bool,
+}
+
+/// The outcomes of a case on both sides.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen<'a> {
+    pub(crate) case: &'a Case,
+    pub(crate) features: Features,
+    pub(crate) host: &'a Outcome,
+    pub(crate) guest: &'a Outcome,
+    /// Offsets in the arena from the first byte to the last that differ.
+    pub(crate) memory: Option<Range<u64>>,
+}
+
+impl Seen<'_> {
+    /// True if the host did what `guest` says, in registers.
+    fn registers_agree_with(&self, guest: &Outcome) -> bool {
+        differences(self.case, 0, self.features, self.host, guest).is_empty()
+    }
+    /// True if the host did what `guest` says, with the same memory as the guest.
+    fn agrees_with(&self, guest: &Outcome) -> bool {
+        self.memory.is_none() && self.registers_agree_with(guest)
+    }
+    /// True if memory differs nowhere but in the bytes that a call pushes.
+    fn memory_agrees_but_for_a_push(&self) -> bool {
+        let Some(memory) = &self.memory else { return true };
+        let end = offset(self.case.state.gpr[RSP]);
+        end.is_some_and(|end| end - PUSHED <= memory.start && memory.end <= end)
+    }
+    /// True if memory differs in no more bytes than the instruction stores.
+    fn memory_agrees_but_for_a_store(&self) -> bool {
+        let i = &self.case.encoded.instruction;
+        let stored = if i.op0_kind() == OpKind::Memory { i.memory_size().size() as u64 } else { 0 };
+        self.memory.as_ref().is_none_or(|memory| memory.end - memory.start <= stored)
+    }
+    /// The outcome of an instruction that ends as on the host before it has changed anything.
+    fn nothing_done(&self) -> Outcome {
+        let mut outcome = Outcome { state: self.case.state.clone(), ..self.host.clone() };
+        if self.host.end != End::Retired {
+            outcome.state.rflags |= flag::RF;
+        }
+        outcome
+    }
 }
 
 fn faulted(outcome: &Outcome, with: u8) -> bool {
     matches!(outcome.end, End::Fault { vector, .. } if vector == with)
 }
-fn always(_: &Case, _: &Outcome, _: &Outcome) -> bool {
-    true
+/// The prefixes of an instruction, REX included.
+fn prefixes(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.iter().position(|byte| !is_prefix(*byte)).unwrap_or(bytes.len())]
 }
-/// The host decodes the bytes as AMD's processors do.
-fn decodes_otherwise(e: &Encoded) -> bool {
+fn is_near_branch(i: &Instruction) -> bool {
+    i.is_jmp_short_or_near()
+        || i.is_jmp_near_indirect()
+        || i.is_jcc_short_or_near()
+        || i.is_jcx_short()
+        || i.is_loop()
+        || i.is_loopcc()
+        || i.is_call_near()
+        || i.is_call_near_indirect()
+        || i.mnemonic() == Mnemonic::Ret
+}
+/// True if the bytes are a near branch with prefix 66 to which AMD's processors give another operand size.
+fn is_near_branch_of_16_bits(e: &Encoded) -> bool {
     let amd = Decoder::with_ip(64, &e.bytes, e.instruction.ip(), DECODER | DecoderOptions::AMD).decode();
-    amd.code() != e.instruction.code()
+    prefixes(&e.bytes).contains(&0x66) && amd.code() != e.instruction.code() && is_near_branch(&amd)
+}
+/// The REX prefix of an instruction with opcode 90. More bytes may follow it.
+fn rex_of_nop(e: &Encoded) -> Option<u8> {
+    let [.., rex, 0x90] = &e.bytes[..e.instruction.len()] else { return None };
+    Some(*rex).filter(|rex| rex & 0xf0 == 0x40)
+}
+/// Exchanges RAX and R8 as opcode 90 does with these prefixes.
+fn exchange(state: &mut State, e: &Encoded) {
+    let is_wide = rex_of_nop(e).is_some_and(|rex| rex & 8 != 0);
+    let mask = match prefixes(&e.bytes).contains(&0x66) {
+        _ if is_wide => u64::MAX,
+        true => 0xffff,
+        false => 0xffff_ffff,
+    };
+    // Writing 32 bits clears the upper half.
+    let kept = if mask == 0xffff { !mask } else { 0 };
+    let (a, b) = (state.gpr[0], state.gpr[R8]);
+    (state.gpr[0], state.gpr[R8]) = (a & kept | b & mask, b & kept | a & mask);
+}
+/// True if an access to these bytes can end so.
+fn is_fault_of(end: End, va: u64, size: u64, rflags: u64) -> bool {
+    let is_canonical = |va: u64| (va << 16) as i64 >> 16 == va as i64;
+    match end {
+        End::Fault { vector: VECTOR_PF, address, .. } => address.wrapping_sub(va) < size,
+        End::Fault { vector: VECTOR_GP, .. } => !is_canonical(va) || !is_canonical(va.wrapping_add(size - 1)),
+        End::Fault { vector: VECTOR_AC, .. } => rflags & flag::AC != 0 && !va.is_multiple_of(size),
+        _ => false,
+    }
+}
+/// The addresses of the operands at RSI and at RDI, in an iteration that begins with these registers.
+fn operands_of_cmps(i: &Instruction, gpr: &[u64; 16]) -> [u64; 2] {
+    let short = i.op_kinds().any(|kind| kind == OpKind::MemorySegESI);
+    let [rsi, rdi] = [RSI, RDI].map(|n| if short { u64::from(gpr[n] as u32) } else { gpr[n] });
+    let base = if i.segment_prefix() == Register::GS { GS_BASE } else { 0 };
+    [rsi.wrapping_add(base), rdi]
 }
 fn is_compare_of_strings(i: &Instruction) -> bool {
     matches!(i.mnemonic(), Mnemonic::Cmpsb | Mnemonic::Cmpsw | Mnemonic::Cmpsd | Mnemonic::Cmpsq)
@@ -65,17 +166,21 @@ fn stores_from_x87(i: &Instruction) -> bool {
 fn accesses_more_than_eight_bytes(i: &Instruction) -> bool {
     (0..i.op_count()).any(|n| i.op_kind(n) == OpKind::Memory) && i.memory_size().size() > 8
 }
-/// True if XMM registers differ in elements alone that are NaNs on both sides, of eight bytes or of four.
-fn only_nans_differ(host: &FpuState, guest: &FpuState) -> bool {
-    let nan = |v: u32| v & 0x7fff_ffff > 0x7f80_0000;
-    let nan_64 = |v: u64| v & u64::MAX >> 1 > 0x7ff0_0000_0000_0000;
-    let halves = |v: u64| [v as u32, (v >> 32) as u32];
-    let alike = |h: u64, g: u64| {
-        let mut pairs = halves(h).into_iter().zip(halves(g));
-        nan_64(h) && nan_64(g) || pairs.all(|(h, g)| h == g || nan(h) && nan(g))
+/// Replaces NaNs of the guest's by those that the host has there, in elements of 4 or 8 bytes.
+fn take_nans(host: &FpuState, guest: &mut FpuState, bytes: u32) {
+    let is_nan = |value: u128| match bytes {
+        8 => value as u64 & u64::MAX >> 1 > 0x7ff0_0000_0000_0000,
+        _ => value as u32 & u32::MAX >> 1 > 0x7f80_0000,
     };
-    let pairs = host.xmm.iter().zip(&guest.xmm);
-    pairs.into_iter().all(|(h, g)| alike(*h as u64, *g as u64) && alike((h >> 64) as u64, (g >> 64) as u64))
+    let bits = 8 * bytes;
+    for (host, guest) in host.xmm.iter().zip(&mut guest.xmm) {
+        for at in (0..u128::BITS).step_by(bits as usize) {
+            if is_nan(*host >> at) && is_nan(*guest >> at) {
+                let mask = (u128::MAX >> (u128::BITS - bits)) << at;
+                *guest = *guest & !mask | *host & mask;
+            }
+        }
+    }
 }
 
 /// The table.
@@ -85,9 +190,17 @@ pub(crate) const TABLE: &[Difference] = &[
         reason: "ignored (SDM vol. 1, 3.3.7.1), or a branch of 16 bits (APM vol. 3, near branches in 64-bit mode)",
         bytes: &[0x66, 0xeb, 0x00],
         prepare: |_| {},
-        shown: |case, host| host.state.rip == (case.state.rip + 3) & 0xffff,
-        concerns: decodes_otherwise,
-        explains: always,
+        shown: |case, host, _| host.state.rip == (case.state.rip + 3) & 0xffff,
+        concerns: is_near_branch_of_16_bits,
+        explains: |seen| {
+            let (host, mut guest) = (seen.host, seen.guest.clone());
+            (guest.end, guest.retired, guest.state.rip) = (host.end, host.retired, host.state.rip);
+            guest.state.gpr[RSP] = host.state.gpr[RSP];
+            if host.end != End::Retired {
+                guest.state.rflags |= flag::RF;
+            }
+            seen.memory_agrees_but_for_a_push() && seen.registers_agree_with(&guest)
+        },
     },
     Difference {
         name: "MOVSXD to 16 bits",
@@ -95,23 +208,30 @@ pub(crate) const TABLE: &[Difference] = &[
         // movsxd ax, [rsi], with two bytes left
         bytes: &[0x66, 0x63, 0x06],
         prepare: |s| s.gpr[RSI] = END - 2,
-        shown: |_, host| faulted(host, VECTOR_PF),
+        shown: |_, host, _| faulted(host, VECTOR_PF),
         concerns: |e| {
             e.instruction.code() == Code::Movsxd_r16_rm16 && e.instruction.op1_kind() == OpKind::Memory
         },
-        explains: |_, host, guest| host.end != guest.end,
+        explains: |seen| {
+            let reads = matches!(seen.host.end, End::Fault { vector: VECTOR_PF | VECTOR_GP | VECTOR_AC, .. });
+            // Two bytes that cannot be read are a page fault on both sides, unless four are not aligned.
+            let alone = seen.guest.end == End::Retired || faulted(seen.host, VECTOR_AC);
+            reads && alone && seen.agrees_with(&seen.nothing_done())
+        },
     },
     Difference {
         name: "PAUSE with REX.B",
         reason: "PAUSE, or XCHG of R8 and RAX",
         bytes: &[0xf3, 0x41, 0x90],
         prepare: |s| s.gpr[8] = 1,
-        shown: |_, host| (host.state.gpr[0], host.state.gpr[8]) == (1, 0),
-        concerns: |e| e.instruction.mnemonic() == Mnemonic::Pause,
-        explains: |_, host, guest| {
-            let others =
-                |o: &Outcome| (o.state.rip, o.end, [1, 2, 3, 4, 5, 6, 7, 9, 15].map(|n| o.state.gpr[n]));
-            others(host) == others(guest)
+        shown: |_, host, _| (host.state.gpr[0], host.state.gpr[R8]) == (1, 0),
+        concerns: |e| {
+            e.instruction.mnemonic() == Mnemonic::Pause && rex_of_nop(e).is_some_and(|rex| rex & 1 != 0)
+        },
+        explains: |seen| {
+            let mut exchanged = seen.guest.clone();
+            exchange(&mut exchanged.state, &seen.case.encoded);
+            seen.agrees_with(&exchanged)
         },
     },
     Difference {
@@ -120,23 +240,40 @@ pub(crate) const TABLE: &[Difference] = &[
         // repe loopne, where ZF is clear
         bytes: &[0xf3, 0xe0, 0x05],
         prepare: |s| s.gpr[RCX] = 2,
-        shown: |case, host| host.state.rip == case.state.rip + 3,
+        shown: |case, host, _| host.state.rip == case.state.rip + 3,
         concerns: |e| {
-            let i = &e.instruction;
-            let repeated =
-                e.bytes.iter().take_while(|b| **b & 0xfc != 0xe0).any(|b| matches!(b, 0xf2 | 0xf3));
-            matches!(i.mnemonic(), Mnemonic::Loope | Mnemonic::Loopne) && repeated
+            let repeated = prefixes(&e.bytes).iter().any(|b| matches!(b, 0xf2 | 0xf3));
+            matches!(e.instruction.mnemonic(), Mnemonic::Loope | Mnemonic::Loopne) && repeated
         },
-        explains: |_, host, guest| host.state.gpr == guest.state.gpr,
+        explains: |seen| {
+            let i = &seen.case.encoded.instruction;
+            let mut guest = seen.guest.clone();
+            let both = [i.next_ip(), i.near_branch_target()];
+            let other = both.iter().find(|&&rip| rip != guest.state.rip);
+            both.contains(&guest.state.rip)
+                && other.is_some_and(|&other| {
+                    guest.state.rip = other;
+                    seen.agrees_with(&guest)
+                })
+        },
     },
     Difference {
         name: "operand of CMPS that faults first",
         reason: "processors choose the order of an instruction's accesses",
         bytes: &[0xa6],
         prepare: |s| (s.gpr[RSI], s.gpr[RDI]) = (END, WILD),
-        shown: |_, host| faulted(host, VECTOR_PF),
+        shown: |_, host, _| faulted(host, VECTOR_PF),
         concerns: |e| is_compare_of_strings(&e.instruction),
-        explains: |_, host, guest| host.end != End::Retired && guest.end != End::Retired,
+        explains: |seen| {
+            let (host, mut guest) = (seen.host, seen.guest.clone());
+            let i = &seen.case.encoded.instruction;
+            let [rsi, rdi] = operands_of_cmps(i, &host.state.gpr);
+            let is_fault_of =
+                |end, va| is_fault_of(end, va, i.memory_size().size() as u64, seen.case.state.rflags);
+            let order = is_fault_of(host.end, rsi) && is_fault_of(guest.end, rdi);
+            guest.end = host.end;
+            order && seen.agrees_with(&guest)
+        },
     },
     Difference {
         name: "x87 stores that are suppressed, to memory that faults",
@@ -148,9 +285,12 @@ pub(crate) const TABLE: &[Difference] = &[
             (s.fpu.fcw, s.fpu.ftw) = (0x37e, 0xff);
             s.fpu.r = [(0xa000_0000_0000_0000, 0x7fff); 8];
         },
-        shown: |_, host| faulted(host, VECTOR_PF),
+        shown: |_, host, _| faulted(host, VECTOR_PF),
         concerns: |e| stores_from_x87(&e.instruction),
-        explains: |_, host, guest| host.end != End::Retired && guest.state.fpu.fsw & 0x80 != 0,
+        explains: |seen| {
+            let suppressed = seen.guest.end == End::Retired && seen.guest.state.fpu.fsw & 0x80 != 0;
+            suppressed && seen.host.end != End::Retired && seen.agrees_with(&seen.nothing_done())
+        },
     },
     Difference {
         name: "FPREM of a denormal that is the remainder, with underflow not masked",
@@ -161,11 +301,16 @@ pub(crate) const TABLE: &[Difference] = &[
             s.fpu.r = [(1 << 63, 0x3fff); 8];
             s.fpu.r[0] = (1 << 61, 0);
         },
-        shown: |_, host| host.state.fpu.fsw & 0x90 == 0x90,
+        shown: |_, host, _| host.state.fpu.fsw & 0x90 == 0x90,
         concerns: |e| matches!(e.instruction.mnemonic(), Mnemonic::Fprem | Mnemonic::Fprem1),
-        explains: |case, host, _| {
-            let underflow_masked = case.state.fpu.fcw & 0x10 != 0;
-            !underflow_masked && host.state.fpu.fsw & 0x90 == 0x90
+        explains: |seen| {
+            let (host, mut guest) = (&seen.host.state.fpu, seen.guest.clone());
+            let underflow_masked = seen.case.state.fpu.fcw & 0x10 != 0;
+            // The status, and a result with another exponent.
+            guest.state.fpu.fsw = host.fsw;
+            let top = usize::from(host.fsw >> 11 & 7);
+            guest.state.fpu.r[top] = host.r[top];
+            !underflow_masked && host.fsw & 0x90 == 0x90 && seen.agrees_with(&guest)
         },
     },
     Difference {
@@ -174,10 +319,17 @@ pub(crate) const TABLE: &[Difference] = &[
         // call rsi
         bytes: &[0xff, 0xd6],
         prepare: |s| s.gpr[RSI] = WILD,
-        shown: |_, host| faulted(host, VECTOR_GP),
+        // Both raise #GP.
+        shown: |case, host, data| {
+            let stack = offset(case.state.gpr[RSP]).expect("the stack is in the arena") - DATA;
+            let pushed = &data[(stack - PUSHED) as usize..stack as usize];
+            faulted(host, VECTOR_GP) && pushed != case.encoded.instruction.next_ip().to_le_bytes()
+        },
         concerns: |e| e.instruction.is_call_near_indirect(),
-        explains: |_, host, guest| {
-            faulted(host, VECTOR_GP) && host.end == guest.end && host.state.gpr == guest.state.gpr
+        explains: |seen| {
+            faulted(seen.host, VECTOR_GP)
+                && seen.registers_agree_with(seen.guest)
+                && seen.memory_agrees_but_for_a_push()
         },
     },
     Difference {
@@ -185,7 +337,7 @@ pub(crate) const TABLE: &[Difference] = &[
         reason: "a reserved NOP (SDM vol. 2D, opcode map), or #UD (APM vol. 3, PREFETCH)",
         bytes: &[0x0f, 0x0d, 0xc9],
         prepare: |_| {},
-        shown: |_, host| faulted(host, VECTOR_UD),
+        shown: |_, host, _| faulted(host, VECTOR_UD),
         concerns: |e| {
             matches!(
                 e.instruction.code(),
@@ -194,7 +346,10 @@ pub(crate) const TABLE: &[Difference] = &[
                     | Code::Reservednop_rm64_r64_0F0D
             ) && e.instruction.op0_kind() == OpKind::Register
         },
-        explains: |_, host, _| faulted(host, VECTOR_UD),
+        explains: |seen| {
+            let retired = faulted(seen.host, VECTOR_UD) && seen.guest.end == End::Retired;
+            retired && seen.agrees_with(&seen.nothing_done())
+        },
     },
     Difference {
         name: "alignment checks of more than eight bytes",
@@ -205,9 +360,12 @@ pub(crate) const TABLE: &[Difference] = &[
             s.gpr[RSI] = HIGH + DATA + 1;
             s.rflags |= flag::AC;
         },
-        shown: |_, host| faulted(host, VECTOR_AC),
+        shown: |_, host, _| faulted(host, VECTOR_AC),
         concerns: |e| accesses_more_than_eight_bytes(&e.instruction),
-        explains: |case, host, _| case.state.rflags & flag::AC != 0 && faulted(host, VECTOR_AC),
+        explains: |seen| {
+            let checked = seen.case.state.rflags & flag::AC != 0 && faulted(seen.host, VECTOR_AC);
+            checked && seen.memory_agrees_but_for_a_store() && seen.registers_agree_with(&seen.nothing_done())
+        },
     },
     Difference {
         name: "NaNs of DPPS",
@@ -218,18 +376,27 @@ pub(crate) const TABLE: &[Difference] = &[
             s.fpu.xmm[0] = 0x7fc0_0004_7fc0_0003_7fc0_0002_7fc0_0001;
             s.fpu.xmm[1] = 0x3f80_0000_3f80_0000_3f80_0000_3f80_0000;
         },
-        shown: |_, host| host.state.fpu.xmm[0] as u32 != 0x7fc0_0002,
+        shown: |_, host, _| host.state.fpu.xmm[0] as u32 != 0x7fc0_0002,
         concerns: |e| matches!(e.instruction.mnemonic(), Mnemonic::Dpps | Mnemonic::Dppd),
-        explains: |_, host, guest| only_nans_differ(&host.state.fpu, &guest.state.fpu),
+        explains: |seen| {
+            let mut guest = seen.guest.clone();
+            let is_single = seen.case.encoded.instruction.mnemonic() == Mnemonic::Dpps;
+            take_nans(&seen.host.state.fpu, &mut guest.state.fpu, if is_single { 4 } else { 8 });
+            seen.agrees_with(&guest)
+        },
     },
     Difference {
         name: "bytes of UD1 that cannot be fetched",
         reason: "#UD is found before all of the operand is fetched, or after",
-        bytes: &[0x0f, 0xb9],
+        // ud1 eax, [rip], of which two bytes can be fetched
+        bytes: &[0x0f, 0xb9, 0x05, 0, 0, 0, 0],
         prepare: |s| s.rip = HIGH + CODE + crate::arena::CODE_LEN - 2,
-        shown: |_, host| faulted(host, VECTOR_UD),
+        shown: |_, host, _| faulted(host, VECTOR_UD),
         concerns: |e| matches!(e.instruction.mnemonic(), Mnemonic::Ud0 | Mnemonic::Ud1),
-        explains: |_, host, guest| faulted(host, VECTOR_UD) && faulted(guest, VECTOR_PF),
+        explains: |seen| {
+            let both = faulted(seen.host, VECTOR_UD) && faulted(seen.guest, VECTOR_PF);
+            both && seen.agrees_with(&seen.nothing_done())
+        },
     },
 ];
 
@@ -242,11 +409,82 @@ pub(crate) fn plain() -> State {
 }
 
 impl Difference {
-    /// The case that shows it.
+    /// The case that shows it. No return address is on the stack.
     pub(crate) fn case(&self) -> Case {
         let mut state = plain();
+        let stack = offset(state.gpr[RSP]).expect("the stack is in the arena");
         (self.prepare)(&mut state);
         let encoded = decode(self.bytes, state.rip);
-        Case { encoded, state, writes: vec![] }
+        Case { encoded, state, writes: vec![(stack - PUSHED, vec![0; PUSHED as usize])] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn difference(name: &str) -> &'static Difference {
+        TABLE.iter().find(|difference| difference.name == name).expect("a line of the table")
+    }
+
+    /// Both makes raise #GP, so the exception shows nothing.
+    #[test]
+    fn a_call_to_nowhere_shows_by_what_is_on_the_stack() {
+        let difference = difference("return address of a call to nowhere");
+        let case = difference.case();
+        let host = Outcome {
+            state: case.state.clone(),
+            end: End::Fault { vector: VECTOR_GP, error: 0, address: 0 },
+            retired: 0,
+        };
+        let mut data = vec![0; (DATA + crate::arena::DATA_LEN) as usize];
+        assert!((difference.shown)(&case, &host, &data), "nothing was pushed");
+        let at = (offset(case.state.gpr[RSP]).unwrap() - DATA - PUSHED) as usize;
+        data[at..at + PUSHED as usize].copy_from_slice(&case.encoded.instruction.next_ip().to_le_bytes());
+        assert!(!(difference.shown)(&case, &host, &data), "the return address was pushed");
+    }
+
+    #[test]
+    fn only_near_branches_with_prefix_66_are_16_bits_wide() {
+        let concerns = difference("near branches with prefix 66").concerns;
+        let concerned = |bytes: &[u8]| concerns(&decode(bytes, HIGH + CODE));
+        let near: [&[u8]; 6] = [
+            &[0x66, 0xeb, 0],
+            &[0x66, 0xe8, 0, 0, 0, 0],
+            &[0x66, 0x0f, 0x84, 0, 0, 0, 0],
+            &[0x66, 0xc3],
+            &[0x66, 0xe2, 0],
+            &[0x66, 0xff, 0xd0],
+        ];
+        assert!(near.into_iter().all(concerned));
+        // No prefix; a far jump; not a branch, but decoded otherwise all the same.
+        let others: [&[u8]; 4] = [&[0xeb, 0], &[0x66, 0x48, 0xff, 0x2e], &[0x0f, 0x0d, 0xc9], &[0x66, 0x90]];
+        assert!(!others.into_iter().any(concerned));
+    }
+
+    #[test]
+    fn opcode_90_exchanges_as_many_bits_as_its_prefixes_say() {
+        let exchanged = |bytes: &[u8]| {
+            let mut state = plain();
+            (state.gpr[0], state.gpr[R8]) = (0x1111_2222_3333_4444, 0x5555_6666_7777_8888);
+            exchange(&mut state, &decode(bytes, HIGH + CODE));
+            (state.gpr[0], state.gpr[R8])
+        };
+        assert_eq!(exchanged(&[0xf3, 0x49, 0x90]), (0x5555_6666_7777_8888, 0x1111_2222_3333_4444));
+        assert_eq!(exchanged(&[0xf3, 0x41, 0x90]), (0x7777_8888, 0x3333_4444));
+        assert_eq!(exchanged(&[0x66, 0xf3, 0x41, 0x90]), (0x1111_2222_3333_8888, 0x5555_6666_7777_4444));
+    }
+
+    #[test]
+    fn nans_are_taken_by_the_width_of_the_instruction() {
+        let (mut host, mut guest) = (FpuState::default(), FpuState::default());
+        // NaNs of eight bytes. Of four, only their upper halves are.
+        (host.xmm[0], guest.xmm[0]) = (0x7ff8_0000_0000_0001, 0x7ff8_0000_0000_0002);
+        let mut taken = guest.clone();
+        take_nans(&host, &mut taken, 8);
+        assert_eq!(taken.xmm[0], host.xmm[0]);
+        taken = guest.clone();
+        take_nans(&host, &mut taken, 4);
+        assert_eq!(taken.xmm[0], guest.xmm[0]);
     }
 }

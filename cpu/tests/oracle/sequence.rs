@@ -4,6 +4,7 @@
 use crate::encode::{Encoded, decode, encode};
 use crate::exempt::{Verdict, verdict};
 use crate::forms::{Family, family};
+use crate::makes;
 use crate::place::{Case, registers};
 use crate::rng::Rng;
 use crate::state::flag;
@@ -40,7 +41,7 @@ pub(crate) fn draw(
     for _ in 0..2 + rng.below(LEN_MAX - 1) {
         let drawn = (0..DRAWS).find_map(|_| {
             let e = encode(rng.pick(forms), at, rng)?;
-            fits(&e.instruction, tainted, factory).then_some(e)
+            fits(&e, tainted, factory).then_some(e)
         })?;
         at += drawn.bytes.len() as u64;
         tainted = after(&drawn.instruction, tainted);
@@ -58,13 +59,16 @@ pub(crate) fn draw(
     Some(Sequence { case: Case { encoded, state, writes: vec![] }, instructions, undefined })
 }
 
-/// Whether an instruction can be part of a sequence: registers only, straight on, and no use of an undefined flag.
-fn fits(i: &Instruction, tainted: u64, factory: &mut InstructionInfoFactory) -> bool {
+/// Whether an instruction can be part of a sequence: registers only, straight on, no use of an undefined flag, and the same on all makes of
+/// processors.
+fn fits(e: &Encoded, tainted: u64, factory: &mut InstructionInfoFactory) -> bool {
+    let i = &e.instruction;
     matches!(family(i.code()), Family::Integer | Family::Sse | Family::Mmx)
         && verdict(i) == Verdict::Compare
         && i.flow_control() == FlowControl::Next
         && factory.info(i).used_memory().is_empty()
         && flags(i.rflags_read()) & tainted == 0
+        && !makes::TABLE.iter().any(|difference| (difference.concerns)(e))
         // Their result may be undefined.
         && !matches!(i.mnemonic(), Mnemonic::Shld | Mnemonic::Shrd)
 }

@@ -17,6 +17,15 @@ const PAGE: u64 = 4096;
 /// The scale of pieces, in instructions. Where they end shows nowhere, if nothing is wrong.
 const PIECE: u64 = 2048;
 
+/// Why the two CPUs do not go on together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Parting {
+    /// They did not do the same: what differs.
+    Differs(String),
+    /// The CPU that interprets has panicked ([`Lockstep::failure`]), so there is nothing to compare.
+    Failed,
+}
+
 /// The CPU that interprets. See the module.
 #[derive(Debug)]
 pub(super) struct Lockstep {
@@ -59,12 +68,26 @@ impl Lockstep {
             self.copy(0, self.theirs.len());
         }
     }
-    /// Do what the other CPU has just done. What is not the same, in words.
-    pub(super) fn follow(&mut self, other: &Cpu, until: Until<'_>, ended: Exit) -> Result<(), String> {
+    /// The message of the interpreting CPU's panic, if it has panicked.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.cpu.failure()
+    }
+    /// Plant a defect: the interpreting CPU's first CPUID at or after this count panics.
+    pub(super) fn leak_panic(&mut self, from: Option<u64>) {
+        self.cpu.leak_panic(from);
+    }
+    /// Do what the other CPU has just done.
+    ///
+    /// # Errors
+    /// It is not the same, or the interpreting CPU panicked.
+    pub(super) fn follow(&mut self, other: &Cpu, until: Until<'_>, ended: Exit) -> Result<(), Parting> {
         let before = self.cpu.icount();
         let exit = self.cpu.run(until);
         let after = self.cpu.icount();
-        let place = |what: String| format!("{what}, between instructions {before} and {after}");
+        if exit == Exit::Failed {
+            return Err(Parting::Failed);
+        }
+        let place = |what| Parting::Differs(format!("{what}, between instructions {before} and {after}"));
         if exit != ended {
             return Err(place(format!("translated code ended with {ended:x?}, interpreted with {exit:x?}")));
         }

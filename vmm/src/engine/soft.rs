@@ -8,7 +8,7 @@ use vm_memory::bitmap::Bitmap;
 use vm_memory::{GuestMemoryMmap, MmapRegion};
 
 use super::instants::Instants;
-use super::lockstep::Lockstep;
+use super::lockstep::{Lockstep, Parting};
 use super::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
 use crate::clock::ClockMode;
 use crate::ram;
@@ -121,10 +121,27 @@ impl SoftEngine {
         self.cpu.leak_panic(from);
     }
 
+    /// Plant the same defect in the CPU that interprets in lockstep, if there is one.
+    #[doc(hidden)]
+    pub fn leak_panic_in_lockstep(&mut self, from: Option<u64>) {
+        if let Some(lockstep) = &mut self.lockstep {
+            lockstep.leak_panic(from);
+        }
+    }
+
+    /// The message of a panic of either CPU.
+    fn panicked(&self) -> Option<&str> {
+        let lockstep = self.lockstep.as_ref().and_then(|lockstep| lockstep.failure());
+        self.cpu.failure().or(lockstep)
+    }
+
     fn run_once(&mut self, until: &Until<'_>, icount: u64) -> everett_cpu::Exit {
         let to = |icount| everett_cpu::Until { icount, window: until.window, breakpoints: until.breakpoints };
         if let Some(what) = self.diverged {
             return everett_cpu::Exit::Unsupported(what);
+        }
+        if self.panicked().is_some() {
+            return everett_cpu::Exit::Failed;
         }
         let Some(lockstep) = &mut self.lockstep else { return self.cpu.run(to(icount)) };
         lockstep.begin();
@@ -134,8 +151,12 @@ impl SoftEngine {
             if exit == everett_cpu::Exit::Failed {
                 return exit;
             }
-            if let Err(what) = lockstep.follow(&self.cpu, piece, exit) {
-                return everett_cpu::Exit::Unsupported(diverged(&mut self.diverged, what));
+            match lockstep.follow(&self.cpu, piece, exit) {
+                Ok(()) => {}
+                Err(Parting::Differs(what)) => {
+                    return everett_cpu::Exit::Unsupported(diverged(&mut self.diverged, what));
+                }
+                Err(Parting::Failed) => return everett_cpu::Exit::Failed,
             }
             if exit != everett_cpu::Exit::Count || self.cpu.icount() >= icount {
                 return exit;
@@ -195,7 +216,7 @@ impl Engine for SoftEngine {
         self.cpu.icount()
     }
     fn failure(&self) -> Option<Failure> {
-        self.cpu.failure().map(|message| Failure::Engine(message.to_owned()))
+        self.panicked().map(|message| Failure::Engine(message.to_owned()))
     }
     fn complete_read(&mut self, value: u64) {
         self.cpu.complete(value);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use everett_cpu::{CacheConfig, CpuState};
 use everett_vmm::ClockMode;
-use everett_vmm::digest::registers::compared;
+use everett_vmm::digest::registers::{STATUS_FLAGS, compared};
 use everett_vmm::engine::kvm::{KvmEngine, Proved};
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::engine::{Engine, Exit, Until};
@@ -43,10 +43,10 @@ fn fill(memory: &Memory, ram: &[u8]) {
 }
 
 /// What can be compared of a state behind an exit of a program: more than of any guest's ([`compared`]), since these programs let no
-/// undefined status flag come as far as an exit.
+/// undefined status flag come as far as an exit, nor a copy of one.
 pub(crate) fn comparable(state: CpuState) -> CpuState {
-    let rflags = state.rflags;
-    CpuState { icount: 0, exceptions: 0, rflags, ..compared(ClockMode::Exit, state) }
+    let (rflags, gpr) = (state.rflags, state.gpr);
+    CpuState { icount: 0, exceptions: 0, rflags, gpr, ..compared(ClockMode::Exit, state) }
 }
 
 /// The lines that differ.
@@ -193,7 +193,7 @@ pub(crate) struct Bench<'a> {
 /// One vCPU serves so many programs.
 const PROGRAMS_A_CPU: u64 = 64;
 /// Signals, of [`tick`], after which a guest that does not exit is given up: ten seconds.
-const SIGNALS_MAX: u32 = 1000;
+pub(crate) const SIGNALS_MAX: u32 = 1000;
 
 /// Signals for this thread.
 pub(crate) fn tick() -> Ticker {
@@ -347,11 +347,25 @@ fn a_change_of_one_bit_is_caught() -> Ran {
     Ok(())
 }
 
+/// Digests overlook the status flags in RFLAGS and in registers that look like a copy of it; the comparison of programs does not.
+fn a_status_flag_is_compared_wherever_it_is() {
+    let state = |rflags, rax| {
+        let mut state = CpuState { rflags, ..CpuState::default() };
+        state.gpr[0] = rax;
+        comparable(state)
+    };
+    for flag in (0..64).map(|bit| 1 << bit).filter(|flag| flag & STATUS_FLAGS != 0) {
+        assert_ne!(state(0x202, 0x202), state(0x202 ^ flag, 0x202), "flag {flag:#x} in RFLAGS");
+        assert_ne!(state(0x202, 0x202), state(0x202, 0x202 ^ flag), "flag {flag:#x} in RAX");
+    }
+}
+
 /// The tests of this module.
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial(random_programs_do_the_same_on_both_engines),
         trial(random_programs_do_the_same_on_both_engines_if_the_soft_cpu_delivers),
         trial(a_change_of_one_bit_is_caught),
+        trial(a_status_flag_is_compared_wherever_it_is),
     ]
 }

@@ -47,8 +47,17 @@ fn caches(clock: ClockMode, translate_after: Option<u32>) -> CacheConfig {
 
 /// A machine in this clock mode, on this code.
 fn machine(clock: ClockMode, code: &Code) -> Machine<AnyEngine> {
+    machine_with(clock, code, |_| {})
+}
+
+/// The same on a CPU that is prepared before it gets its first state.
+fn machine_with(clock: ClockMode, code: &Code, prepare: impl Fn(&mut SoftEngine)) -> Machine<AnyEngine> {
     let (config, _folder) = config_in(clock, &guest());
-    let soft = |ram: &Ram| SoftEngine::sharing(ram.shared(), code);
+    let soft = |ram: &Ram| {
+        let mut engine = SoftEngine::sharing(ram.shared(), code);
+        prepare(&mut engine);
+        engine
+    };
     let machine = Machine::new(config, |ram| {
         Ok(match clock {
             ClockMode::Exit => AnyEngine::Counting(Box::new(CountingEngine::exits(soft(ram)))),
@@ -102,6 +111,25 @@ fn a_panic_in_a_handler_ends_the_machine_with_its_message() {
         failed.to_string(),
         "engine failure, a defect of Everett: panicked with \"a planted panic of CPUID\""
     );
+}
+
+/// The CPU that interprets in lockstep panics, and the one that is compared with it does not.
+#[test]
+fn a_panic_in_lockstep_is_the_engines_failure_too() {
+    for clock in [ClockMode::Insn, ClockMode::Exit, ClockMode::Branch] {
+        let caches = caches(clock, Some(2));
+        let run = |from: Option<u64>| {
+            let mut machine = machine_with(clock, &Code::new(caches), |soft| {
+                soft.run_in_lockstep(caches);
+                soft.leak_panic_in_lockstep(from);
+            });
+            let ends: [Stop; 2] = std::array::from_fn(|_| machine.run(&Until::vtime(u64::MAX)));
+            assert_eq!(ends[0], ends[1], "{clock:?}");
+            ends[0].clone()
+        };
+        assert_eq!(run(Some(FROM)), Stop::End(End::Engine(MESSAGE.to_owned())), "{clock:?}");
+        assert_eq!(run(None), Stop::End(End::HaltedForever), "{clock:?}");
+    }
 }
 
 #[test]

@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
+use everett_explorer::plan::{self as fault_plan, Names, NodeNames};
 use everett_explorer::search::Fork;
 use everett_streams::Purpose;
 use everett_vmm::MachineConfig;
 use everett_vmm::boot::small_kernel;
 use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::layout::GENERATION_ID;
-use everett_vmm::machine::CardConfig;
+use everett_vmm::machine::{CardConfig, Machine, Until};
 use everett_vmm::virtio::net::Wire;
 use everett_vmm::wire::WireConfig;
 use everett_vmm::wire::endpoint::EndpointConfig;
@@ -17,11 +19,14 @@ use everett_vmm::world::{Node, World};
 use vm_memory::{Bytes, GuestAddress};
 
 use super::super::commands::tests::commands;
-use super::super::faults::Progress;
+use super::super::director::Stage;
+use super::super::faults::{Faults, Progress, Restarts};
 use super::*;
 use crate::agent_script::{HostCheck, Plan, host_port};
 use crate::conversation::tests::plan;
+use crate::event::What;
 use crate::machines::EngineOptions;
+use crate::timeline::restart_point::RestartPoint;
 
 /// Two guests that halt for ever, and a port for the host, before anything has been executed.
 fn booting() -> Timeline {
@@ -133,18 +138,51 @@ fn nothing_is_drawn_again_where_a_timeline_begins_under_the_boot_seed() {
     assert_eq!(BTreeSet::from_iter(of_boot.iter().chain(&begun)).len(), 4, "{of_boot:x?} {begun:x?}");
 }
 
+/// Nodes of these tests that lose power stay off.
+struct NoRestarts;
+
+impl Restarts for NoRestarts {
+    fn warm(&self, _: usize) -> Result<&RestartPoint, String> {
+        Err("no restart point".to_owned())
+    }
+    fn cold(&self, _: usize, _: u64, _: u64, _: &EngineOptions) -> Result<Machine<AnyEngine>, String> {
+        Err("no machine".to_owned())
+    }
+}
+
+/// Faults that draw nothing: no frame is on a link, and no node has a disk.
+const PLAN: &str = r#"
+    {"at":"10ms","for":"30ms","fault":"partition","links":"all"}
+    {"at":"20ms","for":"30ms","fault":"latency","links":"all","extra":{"uniform":["1ms","2ms"]}}
+    {"at":"30ms","for":"20ms","fault":"pause","node":"a"}
+    {"at":"60ms","for":"20ms","fault":"slow_cpu","node":"a","ppm":500000}
+    {"at":"70ms","for":"20ms","fault":"clock_drift","node":"faults","ppm":100}
+    {"at":"90ms","fault":"power_loss","node":"faults","restart":"never"}
+"#;
+
 #[test]
 fn going_on_moves_no_stream() {
     let mut timeline = timeline(1);
+    let names = Names::from_iter(["a", "faults"].map(|name| (name.to_owned(), NodeNames::default())));
+    let faults = Faults::new(fault_plan::Plan::parse(PLAN, &names).unwrap(), Arc::new(NoRestarts));
+    timeline.course.faults = Some(Progress::new(&timeline.lineage(), faults.digest()));
+    timeline.faults = Some(faults);
+    timeline.course.stage = Stage::Running { root: 0 };
     let before = next(&mut timeline);
-    // The machines halt, and nothing is drawn.
-    timeline.world.run(&everett_vmm::world::WorldUntil {
-        vtime: 1_000_000,
-        port_lines: 0,
-        node: 0,
-        icount: u64::MAX,
-        breakpoints: &[],
-    });
+    // There is no agent that could run a command.
+    let commands = (timeline.course.commands.take(), timeline.composing.take());
+    timeline.take_events();
+
+    // Over the whole plan, and over a digest.
+    timeline.run(&Until::vtime(150_000_000));
+    assert_eq!(timeline.vtime(), 150_000_000);
+    assert_eq!(timeline.trail().points().len(), 1);
+    let events = timeline.take_events();
+    let told = |wanted: fn(&What) -> bool| events.iter().filter(|event| wanted(&event.what)).count();
+    assert_eq!(told(|what| matches!(what, What::Fault { .. })), 6, "{events:?}");
+    assert_eq!(told(|what| matches!(what, What::Healed { .. })), 5, "{events:?}");
+    assert_eq!(told(|what| matches!(what, What::Effect { .. })), 0, "{events:?}");
+    (timeline.course.commands, timeline.composing) = commands;
     assert_eq!(next(&mut timeline), before);
 }
 

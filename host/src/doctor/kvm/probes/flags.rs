@@ -86,8 +86,9 @@ const SAMPLES: [Sample; 34] = [
     Sample { privileged: true, ..sample("mov from a control register", &[0x0f, 0x20, 0xc0], ALL) },
 ];
 
-/// Values of RAX and RCX in the cases. RDX is zero, so that no quotient overflows.
-const OPERANDS: [(u64, u64); 3] = [(0x8000_0011, 7), (0x7fff_fff0, 0x8000_0001), (5, 0x10)];
+/// Values of RAX and RCX in the cases. RDX is zero, so that no quotient overflows. The products have both parities and both signs,
+/// and the positions of the lowest and the highest set bit both parities, so a flag that follows the result does not look constant.
+const OPERANDS: [(u64, u64); 3] = [(0x8000_0011, 0xb), (0x7fff_fff1, 0x8000_0001), (0, 0x10)];
 /// Status flags before the instruction.
 const BEFORE: [u64; 2] = [0, ALL];
 /// Number of cases of a sample. The flags after each case are kept in a register of their own, from R8 on.
@@ -248,17 +249,19 @@ fn look(host: &mut dyn Host, ring: Ring) -> Result<Vec<Undefined>, String> {
 
 /// Describes the rows, grouped by flag and by the host's behaviour.
 fn summary(rows: &[Undefined]) -> String {
-    let mut groups: BTreeMap<(&str, Does), Vec<&str>> = BTreeMap::new();
+    let place = |row: &Undefined| FLAGS.iter().position(|(flag, _)| *flag == row.flag);
+    let mut groups: BTreeMap<_, Vec<&Undefined>> = BTreeMap::new();
     for row in rows {
-        groups.entry((row.flag, row.host)).or_default().push(row.instruction);
+        groups.entry((place(row), row.host)).or_default().push(row);
     }
-    let words = |((flag, does), instructions): (&(&str, Does), &Vec<&str>)| {
-        format!("{flag} {} {}", does.words(), instructions.join(", "))
+    let words = |rows: &Vec<&Undefined>| {
+        let instructions = rows.iter().map(|row| row.instruction).collect::<Vec<_>>().join(", ");
+        rows.first().map(|row| format!("{} {} {instructions}", row.flag, row.host.words()))
     };
     if groups.is_empty() {
         "all are".to_owned()
     } else {
-        groups.iter().map(words).collect::<Vec<_>>().join("; ")
+        groups.values().filter_map(words).collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -315,6 +318,33 @@ mod tests {
         assert_eq!(of(|_, _| AF), Does::Sets);
         assert_eq!(of(|_, before| before), Does::Keeps);
         assert_eq!(of(|n, _| if n == 0 { AF } else { 0 }), Does::Computes);
+    }
+
+    /// AMD's processors give PF behind BSF and BSR the result's parity, the model clears it: with results of one parity they would look alike.
+    #[test]
+    fn a_flag_that_follows_a_result_varies_in_the_cases() {
+        let products = OPERANDS.map(|(rax, rcx)| (rax as u32).wrapping_mul(rcx as u32));
+        let by_seven = OPERANDS.map(|(_, rcx)| (rcx as u32).wrapping_mul(7));
+        let lowest = OPERANDS.map(|(_, rcx)| (rcx as u32).trailing_zeros());
+        let highest = OPERANDS.map(|(_, rcx)| (rcx as u32).ilog2());
+        let varies =
+            |results: [u32; 3], flag: fn(u32) -> bool| results.iter().any(|&r| flag(r) != flag(results[0]));
+        for results in [products, by_seven, lowest, highest] {
+            assert!(varies(results, |r| (r as u8).count_ones().is_multiple_of(2)), "parity of {results:x?}");
+        }
+        for results in [products, by_seven] {
+            assert!(varies(results, |r| r >> 31 != 0), "sign of {results:x?}");
+        }
+        assert!(varies(products, |r| r == 0), "{products:x?}");
+    }
+
+    #[test]
+    fn people_are_told_of_flags_in_the_order_of_the_manual() {
+        let row = |flag, host| Undefined { instruction: "x", flag, host, model: Does::Clears, equal: false };
+        let rows =
+            [row("SF", Does::Keeps), row("AF", Does::Sets), row("PF", Does::Keeps), row("CF", Does::Sets)];
+        let told = "CF set by x; PF left alone by x; AF set by x; SF left alone by x";
+        assert_eq!(summary(&rows), told);
     }
 
     #[test]
