@@ -1,4 +1,4 @@
-//! World files, good and bad.
+//! World files, valid and invalid.
 
 use std::path::Path;
 
@@ -42,7 +42,7 @@ fn read_text(text: &str) -> Result<World, Error> {
     parse(text, Path::new("w.toml"))
 }
 
-/// The one-line error of a minimal world with `lines` in its node.
+/// Returns the one-line error of a minimal world with `lines` in its node.
 fn node_error(lines: &str) -> String {
     read_text(&format!("[[node]]\nname = \"a\"\n{lines}\n")).unwrap_err().to_string()
 }
@@ -363,7 +363,7 @@ proptest::proptest! {
         }
     }
 
-    /// A good world with one stretch of it replaced gets past the syntax more often than noise does.
+    /// A valid world with one range replaced passes the syntax check more often than random text does.
     #[test]
     fn any_change_is_a_world_or_one_line(
         from in 0..GOOD.len(), length in 0usize..40, text in "[a-z0-9\"= \\[\\]{}.,\\n/-]{0,20}"

@@ -139,7 +139,7 @@ fn the_host_talks_to_nodes() {
         findings(&events),
         [
             "check refused: the node did not take the connection",
-            "check another: there was no such answer in its time",
+            "check another: the expected answer did not come in time",
         ]
     );
     let outside = lines(&events, "outside");
