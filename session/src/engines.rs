@@ -82,7 +82,7 @@ pub enum Refused {
     Branches,
     /// KVM was not proved exact on this host.
     #[error(
-        "--engine kvm: not exact on this host, for want of: {0}; use --engine soft, or --allow-inexact, which marks every result"
+        "--engine kvm: not exact on this host, which lacks: {0}; use --engine soft, or --allow-inexact, which marks every result"
     )]
     Inexact(String),
 }
@@ -155,9 +155,9 @@ fn decide(asked: Asked, clock: Clock, look: impl FnOnce() -> Found) -> Result<En
                     Err(Refused::Branches)
                 }
                 EngineChoice::Kvm => {
-                    kvm(false, format!("--allow-inexact; not exact on this host, for want of: {for_want_of}"))
+                    kvm(false, format!("--allow-inexact; not exact on this host, which lacks: {for_want_of}"))
                 }
-                _ => soft(format!("{SOFT}; /dev/kvm is not on this one, for want of: {for_want_of}")),
+                _ => soft(format!("{SOFT}; /dev/kvm is not on this host, which lacks: {for_want_of}")),
             }
         }
     }
@@ -218,7 +218,7 @@ mod tests {
         let lacks = ["RDRAND", "TSC control"];
         let auto = of(Auto, false, Clock::Exit, &lacks).unwrap();
         assert_eq!((auto.kind, auto.exact), (EngineKind::Soft, true));
-        assert!(auto.why.ends_with("for want of: RDRAND, TSC control"), "{}", auto.why);
+        assert!(auto.why.ends_with("which lacks: RDRAND, TSC control"), "{}", auto.why);
         assert_eq!(
             of(Auto, true, Clock::Exit, &lacks).unwrap(),
             auto,
@@ -254,7 +254,7 @@ mod tests {
             }
         };
         let kvm = on(EngineChoice::Kvm, true, Clock::Exit, stays).unwrap();
-        assert!(kvm.why.ends_with("for want of: system calls"), "{}", kvm.why);
+        assert!(kvm.why.ends_with("which lacks: system calls"), "{}", kvm.why);
         assert_eq!(kvm.proved, Proved { branches: None, tsc: true, system_calls: false });
     }
 
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(on(Auto, false, Clock::Exit, uncounted).unwrap().kind, EngineKind::Kvm);
         let auto = on(Auto, false, Clock::Branch, uncounted).unwrap();
         assert_eq!(auto.kind, EngineKind::Soft);
-        assert!(auto.why.ends_with("for want of: guest counters"), "{}", auto.why);
+        assert!(auto.why.ends_with("which lacks: guest counters"), "{}", auto.why);
         let refused = on(Kvm, false, Clock::Branch, uncounted).unwrap_err();
         assert_eq!(refused, Refused::Inexact("guest counters".to_owned()));
         assert_eq!(on(Kvm, true, Clock::Branch, uncounted), Err(Refused::Branches));
@@ -283,7 +283,7 @@ mod tests {
             }
         };
         let auto = on(EngineChoice::Auto, false, Clock::Branch, silent).unwrap();
-        assert!(auto.why.ends_with("for want of: guest counters"), "{}", auto.why);
+        assert!(auto.why.ends_with("which lacks: guest counters"), "{}", auto.why);
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl Link<'_> {
         match self.next_message(self.machine.vtime().saturating_add(STEP_NS_MAX))? {
             Message::Hello(hello) if hello.version == VERSION => Ok(()),
             Message::Hello(hello) => {
-                Err(format!("the agent speaks protocol {}, this host {VERSION}", hello.version))
+                Err(format!("the agent speaks protocol {}, this Everett {VERSION}", hello.version))
             }
             Message::Error { message } => Err(message),
             other => Err(format!("the agent begins with {other:?}")),

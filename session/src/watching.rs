@@ -46,7 +46,7 @@ impl FromStr for Watched {
         let len = number(len)?;
         if !(1..=WATCHED_BYTES_MAX).contains(&len) || address.checked_add(len - 1).is_none() {
             return Err(format!(
-                "{len} bytes from {address:#x}: there can be 1 to {WATCHED_BYTES_MAX}, up to the last address"
+                "{len} bytes from {address:#x}: a watchpoint has 1 to {WATCHED_BYTES_MAX} bytes within the address space"
             ));
         }
         Ok(Watched { node, point: Watchpoint { address, len, loads, stores } })
@@ -58,7 +58,7 @@ fn number(text: &str) -> Result<u64, String> {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    parsed.map_err(|_| format!("\"{text}\" is no number; addresses begin with 0x"))
+    parsed.map_err(|_| format!("\"{text}\" is not a number; addresses begin with 0x"))
 }
 
 /// All watchpoints of a world.
@@ -104,14 +104,14 @@ pub fn by_node<'n>(
     nodes: impl Iterator<Item = &'n Node>,
 ) -> anyhow::Result<Vec<Vec<Watchpoint>>> {
     if watched.len() > WATCHPOINTS_MAX {
-        bail!("--watch: {} places; there can be {WATCHPOINTS_MAX}", watched.len());
+        bail!("--watch: {} watchpoints; at most {WATCHPOINTS_MAX} are allowed", watched.len());
     }
     let names: Vec<&str> = nodes.map(|node| node.name.as_str()).collect();
     let mut points = vec![Vec::new(); names.len()];
     for Watched { node, point } in watched {
         let number = match node {
             None if names.len() == 1 => 0,
-            None => bail!("--watch {:#x}: of which node? One of {}", point.address, names.join(", ")),
+            None => bail!("--watch {:#x}: name the node, one of {}", point.address, names.join(", ")),
             Some(node) => names
                 .iter()
                 .position(|name| name == node)

@@ -85,7 +85,7 @@ impl Conversation {
             return self.broken(
                 vtime_ns,
                 builtin::AGENT_FAILURE,
-                format!("the agent speaks protocol {theirs}, this host {ours}"),
+                format!("the agent speaks protocol {theirs}, this Everett {ours}"),
             );
         }
         self.event(vtime_ns, What::Hello { release: hello.release });

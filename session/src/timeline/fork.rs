@@ -30,7 +30,7 @@ pub enum ForkError {
     /// The plan differs from the timeline's plan before the fork.
     #[error(transparent)]
     Plan(#[from] OtherPlan),
-    /// The path.
+    /// The child's path is invalid.
     #[error(transparent)]
     Path(#[from] PathError),
 }

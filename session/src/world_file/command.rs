@@ -173,7 +173,7 @@ fn service(table: &Table<'_>) -> Result<Service, Error> {
             "never" => Restart::Never,
             "on-failure" => Restart::OnFailure,
             "always" => Restart::Always,
-            other => return Err(item.error(format!("\"{other}\" is none of never, on-failure, always"))),
+            other => return Err(item.error(format!("\"{other}\" is not one of never, on-failure, always"))),
         },
     };
     let restart_delay_ns = span(table, "restart_delay", RESTART_DELAY_NS_DEFAULT)?;

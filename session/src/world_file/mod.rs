@@ -115,7 +115,7 @@ pub struct World {
     /// Kinds, frequency and strength of drawn faults. A fault plan itself is separate data.
     #[serde(skip)]
     pub faults: FaultConfig,
-    /// How it is explored: from where on, how far, by which strategy.
+    /// Settings of explorations: bounds and strategy.
     #[serde(skip)]
     pub explore: ExploreConfig,
     /// Properties of this world, besides the built-in properties of all worlds.

@@ -285,7 +285,7 @@ fn a_service_is_ready_when_it_answers() {
     assert_eq!(ready(answers), Ok(Some(Ready::Tcp(talk))));
     assert!(ready("tcp = 25, expect = \"220\"").is_ok(), "the server speaks first");
     let refused = ready("tcp = 80, send = \"x\"").unwrap_err();
-    assert_eq!(refused, "without \"expect\" nothing is said: a connection is enough");
+    assert_eq!(refused, "\"send\" needs \"expect\"; without it nothing is sent, and a connection is enough");
     let long = "x".repeat((16 << 10) + 1);
     assert!(ready(&format!("tcp = 80, expect = \"{long}\"")).unwrap_err().contains("at most 16384"));
 }

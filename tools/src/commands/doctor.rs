@@ -15,7 +15,7 @@ use crate::ui::{Ui, style};
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum Record<'a> {
     Check(&'a Finding),
-    /// Whether the kvm engine could be exact on this host, and which checks say that it could not.
+    /// True if the kvm engine could be exact on this host, with the checks that did not prove it.
     Kvm {
         exact: bool,
         unproven: &'a [&'a str],
@@ -41,7 +41,7 @@ pub(super) fn run(options: &Doctor, ui: &Ui) -> anyhow::Result<Outcome> {
         ([], false) => {
             "everything that an exact engine needs was shown once; --prove asks again and again".to_owned()
         }
-        (missing, _) => format!("not exact on this host, for want of: {}", missing.join(", ")),
+        (missing, _) => format!("not exact on this host, which lacks: {}", missing.join(", ")),
     };
     ui.say(format!("{}  {:width$}  {verdict}", style::paint(style::HEAD, "=>  "), "kvm"))?;
     ui.record(&Record::Kvm { exact: unproven.is_empty() && options.prove, unproven: &unproven })?;
