@@ -66,7 +66,7 @@ impl Telling {
     }
 }
 
-/// Serializes as JSON text, because the serde form of events needs a self-describing format and postcard is none.
+/// Serializes as JSON text: the serde form of events needs a self-describing format, and postcard is not self-describing.
 impl Serialize for Telling {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         serde_json::to_string(&self.waiting).map_err(S::Error::custom)?.serialize(to)

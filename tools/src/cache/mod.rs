@@ -57,7 +57,7 @@ impl Kind {
 /// An item of the cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Item {
-    /// What it is.
+    /// Kind of the item.
     pub kind: Kind,
     /// Path within the cache.
     pub path: String,
