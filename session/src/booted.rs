@@ -69,7 +69,9 @@ pub fn get(
     match stored(shelf, &pool, &at, wanted) {
         Ok(Some(booted)) => return Ok(booted),
         Ok(None) => {}
-        Err(error) => faint(format!("a stored boot cannot be used, so the world is booted again: {error:#}"))?,
+        Err(error) => {
+            faint(format!("a stored boot cannot be used, so the world is booted again: {error:#}"))?
+        }
     }
     let clock = Stopwatch::start();
     let (restart, ready) = boot(progress, launcher, &pool, interrupt)?;

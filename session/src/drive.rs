@@ -58,6 +58,7 @@ pub enum Ended {
 
 /// Runs `timeline` to *ready* if it is not there yet, then for `duration_ns` of vtime, then its checks. It ends at a point
 /// of the trail. A machine that does not get ready ends the timeline with a finding.
+///
 /// # Errors
 /// Returns an error if the watcher fails, if no seed was set, or if a file of the world was refused before *ready*
 /// ([`BootError::File`](super::timeline::BootError::File)).

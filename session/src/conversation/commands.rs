@@ -3,7 +3,6 @@
 //!
 //! To the agent a command is a service. The service's name is made from the command's index in the agent's own list: file
 //! names may contain anything, and such names are few, however many runs there are.
-//! anything in them, and such names are few, whatever runs how often.
 
 use everett_explorer::composer::Prefix;
 use everett_explorer::composer::limits::{ANYTIME_MAX, PARALLEL_MAX};

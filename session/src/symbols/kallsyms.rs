@@ -5,7 +5,6 @@
 //! Before it lie the markers (the offset of each 256th name) and, before these, the names, each a length and that many
 //! tokens. Linux 6.2 and 6.3, and later releases of 6.1, have an index of three bytes per name between the markers and the
 //! tokens. Addresses are 32-bit offsets: before the names up to 6.3, after the tokens since 6.4.
-//! markers and the tokens. Addresses are 32-bit offsets: before the names up to 6.3, after the tokens since 6.4.
 
 use super::{u16_at, u32_at, u64_at};
 

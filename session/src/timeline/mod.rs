@@ -5,7 +5,7 @@
 //! same however it is divided into calls of [`Timeline::run`]. Everett acts when the world is about to continue from such a
 //! place, never when it arrives. A timeline that is stored there ([`state`]) and continued elsewhere therefore does the same
 //! as one that never stopped.
-//! * here: running, listening, acting;
+//!
 //! * here: running, receiving, acting;
 //! * `director`: the course of the whole world, from *ready* over the workload to the checks;
 //! * `commands`: the commands of a test template;

@@ -211,7 +211,8 @@ fn ready(item: &Item<'_>) -> Result<Ready, Error> {
     let other = ["send", "expect"].into_iter().find_map(|key| table.get(key).map(|item| (key, item)));
     match (table.get("tcp"), table.get("command"), other) {
         (Some(_), None, Some(("send", item))) if table.get("expect").is_none() => {
-            Err(item.error("\"send\" needs \"expect\"; without it nothing is sent, and a connection is enough"))
+            Err(item
+                .error("\"send\" needs \"expect\"; without it nothing is sent, and a connection is enough"))
         }
         (Some(port), None, _) => talk(&table, &port).map(Ready::Tcp),
         (None, Some(_), Some((key, item))) => Err(item.error(format!("\"{key}\" is for \"tcp\""))),

@@ -168,10 +168,7 @@ fn replays(ui: &Ui, setting: &Setting, run: &Run, finding: &Finding) -> anyhow::
                 let trail = everett_session::explore::marks::digest(&branch.marks);
                 let again = Wanted::of(&finding.hit).in_branch(&branch).is_some();
                 if trail != record.trail || !again {
-                    bail!(
-                        "replay {number} differs: its trail is {trail}, {} was recorded",
-                        record.trail
-                    );
+                    bail!("replay {number} differs: its trail is {trail}, {} was recorded", record.trail);
                 }
                 ui.say(format!("replay {number}  trail {trail}, found again, {:.1} s", clock.seconds()))?;
             }
