@@ -1,4 +1,4 @@
-//! Images of worlds, built by `everett-guest-image`; packages are configured in one of our machines.
+//! Images of worlds, built by `everett-guest-image`; their packages are configured in one of Everett's machines.
 
 use std::path::{Path, PathBuf};
 

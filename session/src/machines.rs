@@ -62,8 +62,8 @@ impl EngineKind {
     }
 }
 
-/// Choice of the engine, with its settings. Only tests change settings other than `engine`, `proved` and `patience`. No
-/// choice may change what a guest computes, leaks excepted.
+/// Choice of the engine, with its settings. No setting except the leaks may change what a guest computes. The settings after
+/// `patience` are for tests, `everett verify` and `--edges`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EngineOptions {
     /// Kind of the engine.

@@ -1,7 +1,7 @@
 //! Runs one timeline several times in parallel and compares the trails.
 //!
 //! Runs differ in everything that must not matter: the thread, the host's load, the sizes of the engine's caches, the
-//! instants at which these are flushed, and whether a machine is new or was restored at the end of another run. Every point
+//! instants at which these are flushed, and whether a machine is new or was restored after another run. Every point
 //! of every trail is compared with that of the first run to reach it, so a mismatch ends all runs at once.
 //!
 //! Not here: the printed report (`commands::verify`), and the exact place where two runs diverge (`everett_vmm`'s bisection).
@@ -56,9 +56,9 @@ pub struct RunResult {
     pub trail: Digest,
     /// Number of points of its trail.
     pub points: usize,
-    /// Instructions retired since power-on, the boot's included.
+    /// Count since power-on, the boot's included: instructions, conditional branches or exits, by clock mode.
     pub instructions: u64,
-    /// Number of these instructions that this run executed, i.e. since the moment from which it started.
+    /// Part of this count that this run executed, i.e. since the moment from which it started.
     pub executed: u64,
     /// CPU time of the run, in nanoseconds.
     pub cpu_ns: u64,

@@ -4,8 +4,7 @@
 //! can compute. The amount per interval of vtime is therefore bounded. More than that breaks the conversation: a history
 //! with gaps could not be judged.
 //!
-//! **Invariant.** The result of a byte is a function of the bytes before it and of the vtimes of their writes, not of when
-//! Everett takes them.
+//! **Invariant.** The events are a function of the bytes and of the vtimes of their writes, not of when Everett takes them.
 
 use everett_protocol::limits::HISTORY_LINE_BYTES_MAX;
 use everett_protocol::{LineCutter, PartialLine};

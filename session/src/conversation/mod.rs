@@ -32,7 +32,7 @@ use super::event::{Event, What};
 use history::HistoryLines;
 use state::Progress;
 
-/// Maximum number of unanswered requests. An agent that leaves more is not Everett's agent.
+/// Maximum number of unanswered requests. An agent that leaves more is declared unusable.
 pub const PENDING_MAX: usize = 4096;
 /// Number of commands and checks whose names are remembered: the latest ones.
 pub const COMMANDS_MAX: usize = 4096;
@@ -398,7 +398,7 @@ impl Conversation {
                 self.event(vtime_ns, What::Effect { text: format!("not done: {message}") });
             }
             Purpose::Driver(index) => self.driver_refused(index, message, vtime_ns),
-            // The driver ended by itself just before.
+            // The driver or command ended by itself just before.
             Purpose::StopDriver => {}
             Purpose::TestCommand(run) => self.command_refused(run, message, vtime_ns),
             Purpose::Check(index) => self.check_refused(index, message, vtime_ns),

@@ -17,7 +17,7 @@ pub fn digest(marks: &Marks) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-/// Returns the first [`SHORT_BYTES`] bytes of a digest, in hexadecimal digits.
+/// Returns the first eight bytes of a digest, in hexadecimal digits.
 #[must_use]
 pub fn short(Digest(digest): Digest) -> String {
     digest.iter().take(SHORT_BYTES).map(|byte| format!("{byte:02x}")).collect()

@@ -20,8 +20,8 @@ const RST: u8 = 1 << 2;
 const ECHO_REPLY: u8 = 0;
 const ECHO: u8 = 8;
 
-/// Returns true if a message arrives with this move for the first time. A late one counts too, because the log of a branch
-/// is never closed.
+/// Returns true if a message arrives with this move for the first time. TIMEOUT counts: it would mean a missing message only
+/// in a closed log, and the log of a branch is never closed.
 pub(super) fn arrives(kind: StepKind) -> bool {
     match kind {
         StepKind::Deliver | StepKind::Timeout => true,

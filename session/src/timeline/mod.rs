@@ -193,7 +193,7 @@ impl Timeline {
         self.world.vtime()
     }
 
-    /// Returns the number of instructions retired by all nodes.
+    /// Returns the sum of the nodes' counts: retired instructions, conditional branches or exits, by clock mode.
     #[must_use]
     pub fn icount(&self) -> u64 {
         self.world.icount()

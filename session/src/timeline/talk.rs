@@ -79,7 +79,7 @@ impl Timeline {
             endpoint.and_then(|endpoint| self.world.plug(endpoint).map_err(|error| error.to_string()));
         let begun = plugged.and_then(|()| match self.world.host() {
             Some(host) => Talk::begin(host, check, draws, now),
-            None => Err("the host is not there".to_owned()),
+            None => Err("Everett's endpoint is missing".to_owned()),
         });
         match begun {
             Ok(talk) => self.talk = Some(talk),
@@ -102,7 +102,7 @@ impl Timeline {
             return true;
         }
         let Some(host) = self.world.host() else {
-            self.end_talk(check, &talk.heard, Some("the host is not there"));
+            self.end_talk(check, &talk.heard, Some("Everett's endpoint is missing"));
             return true;
         };
         talk.look(host, check);

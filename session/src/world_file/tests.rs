@@ -96,7 +96,7 @@ fn a_check_is_a_command_or_a_talk() {
     assert_eq!(refused("tcp = 0"), "w.toml:5: workload.check[0].tcp: a TCP port is between 1 and 65535");
     assert_eq!(
         refused("tcp = 80\nargv = [\"true\"]"),
-        "w.toml:6: workload.check[0].argv: \"argv\" is for a command on the node, \"tcp\" for the host"
+        "w.toml:6: workload.check[0].argv: \"argv\" is for a command on the node, \"tcp\" for a check from outside"
     );
     assert_eq!(
         refused("send = \"x\"\nargv = [\"true\"]"),

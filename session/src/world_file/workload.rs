@@ -132,7 +132,8 @@ fn check_kind(table: &Table<'_>) -> Result<CheckKind, Error> {
     let keys = |keys: &[&str]| keys.iter().find_map(|key| table.get(key).map(|item| (item, key.to_string())));
     if let Some(tcp) = table.get("tcp") {
         if let Some((item, key)) = keys(&COMMAND_KEYS) {
-            return Err(item.error(format!("\"{key}\" is for a command on the node, \"tcp\" for the host")));
+            return Err(item
+                .error(format!("\"{key}\" is for a command on the node, \"tcp\" for a check from outside")));
         }
         return talk(table, &tcp).map(CheckKind::Talk);
     }

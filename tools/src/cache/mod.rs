@@ -1,6 +1,6 @@
 //! Items of the cache with their sizes, last uses, and the worlds that used them.
 //!
-//! * [`list`] finds the items; [`prune`] chooses and removes them.
+//! * [`list`] finds the items; `prune` chooses and removes them.
 //!
 //! An *item* is removed as a whole: a file of an image, a layer, a package, apt's lists of one set of sources, the boot of a
 //! world (with any moments saved on it), or a file that a killed process left behind.
