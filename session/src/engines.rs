@@ -118,7 +118,7 @@ impl Engine {
     /// Returns a warning to print with every result, if the engine is inexact.
     #[must_use]
     pub fn warning(&self) -> Option<&'static str> {
-        (!self.exact).then_some("INEXACT: the host may show in this result, and another run may give another")
+        (!self.exact).then_some("INEXACT: this result may depend on the host, and another run may differ")
     }
 }
 
@@ -157,7 +157,7 @@ fn decide(asked: Asked, clock: Clock, look: impl FnOnce() -> Found) -> Result<En
                 EngineChoice::Kvm => {
                     kvm(false, format!("--allow-inexact; not exact on this host, which lacks: {for_want_of}"))
                 }
-                _ => soft(format!("{SOFT}; /dev/kvm is not on this host, which lacks: {for_want_of}")),
+                _ => soft(format!("{SOFT}; /dev/kvm is not exact on this host, which lacks: {for_want_of}")),
             }
         }
     }

@@ -13,5 +13,5 @@ pub(crate) fn joined<T>(worker: ScopedJoinHandle<'_, anyhow::Result<T>>) -> anyh
 /// Returns the message given to `panic!`.
 fn text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a text")
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }

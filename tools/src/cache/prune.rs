@@ -44,7 +44,7 @@ pub struct Pruned {
 pub fn prune(cache: &Cache, bounds: &Bounds) -> anyhow::Result<Pruned> {
     let Some(_gate) = cache.enter_alone()? else {
         bail!(
-            "{}: another process builds or looks for an image; prune when it has it",
+            "{}: another process builds or looks for an image; prune when it is done",
             cache.folder().display()
         );
     };

@@ -270,7 +270,7 @@ impl<'a> Terminal<'a> {
         clock: Stopwatch,
     ) -> anyhow::Result<Outcome> {
         let seconds = clock.seconds();
-        let why = end.map_or_else(|| "stopped by the operator".to_owned(), ToString::to_string);
+        let why = end.map_or_else(|| "stopped by Everett".to_owned(), ToString::to_string);
         if self.all {
             let (executed, at) = (common::executed(of, instructions, seconds), show_duration_ns(vtime_ns));
             let line = format!("everett: {why} at {at} of vtime; {executed}");

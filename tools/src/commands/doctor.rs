@@ -37,9 +37,9 @@ pub(super) fn run(options: &Doctor, ui: &Ui) -> anyhow::Result<Outcome> {
         ui.record(&Record::Check(finding))?;
     }
     let verdict = match (unproven.as_slice(), options.prove) {
-        ([], true) => "everything that an exact engine needs was shown, again and again".to_owned(),
+        ([], true) => "everything that an exact engine needs was shown in repeated probes".to_owned(),
         ([], false) => {
-            "everything that an exact engine needs was shown once; --prove asks again and again".to_owned()
+            "everything that an exact engine needs was shown once; --prove repeats the probes".to_owned()
         }
         (missing, _) => format!("not exact on this host, which lacks: {}", missing.join(", ")),
     };

@@ -149,7 +149,7 @@ impl Run {
         if !there.exact {
             ui.say(style::paint(
                 style::BAD,
-                "this exploration is INEXACT: its host may show in what it recorded",
+                "this exploration is INEXACT: its results may depend on its host",
             ))?;
         }
         Ok((setting, engine))
