@@ -32,7 +32,7 @@ pub struct SoftConfigure<'a> {
 }
 
 impl<'a> SoftConfigure<'a> {
-    /// Creates it; temporary files are made in `cache`.
+    /// Creates a configurator whose temporary files are made in `cache`.
     #[must_use]
     pub fn new(cache: &'a Cache, interrupt: &'a Interrupt) -> SoftConfigure<'a> {
         SoftConfigure { cache, interrupt, out_disk: None }

@@ -19,7 +19,7 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// Creates it for the nodes that `launcher` starts; `points` has the same order.
+    /// Creates restarts for the nodes that `launcher` starts; `points` holds their restart points in the same order.
     #[must_use]
     pub fn new(launcher: Launcher, points: Arc<[RestartPoint]>) -> Nodes {
         Nodes { launcher, points }

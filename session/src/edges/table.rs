@@ -70,7 +70,7 @@ impl Names {
     /// Writes all edges, one JSON line each, in an order that depends on the edges alone.
     ///
     /// # Errors
-    /// Returns an error if `out` does.
+    /// Returns an error if writing to `out` fails.
     pub fn write(&self, edges: &Collected, nodes: &[&str], out: &mut dyn Write) -> io::Result<()> {
         // Addresses of pages: an edge has the address of its target, and the sources of other edges lie in the same pages.
         let mut pages = BTreeMap::new();

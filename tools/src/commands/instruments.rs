@@ -53,7 +53,7 @@ struct Record<'a> {
 }
 
 impl EdgeFile {
-    /// Creates it for the requested file, which must not exist yet.
+    /// Creates a collector for the requested file, which must not exist yet.
     pub(super) fn new(args: &cli::Instruments) -> anyhow::Result<Option<EdgeFile>> {
         let Some(path) = args.edges.clone() else { return Ok(None) };
         if path.exists() {

@@ -28,7 +28,7 @@ pub struct Ui {
 }
 
 impl Ui {
-    /// Creates it for this process; bars are shown if standard error is a terminal.
+    /// Creates the output of this process. Bars are shown if standard error is a terminal and `json` is false.
     #[must_use]
     pub fn new(json: bool) -> Ui {
         Ui { json, bars: !json && io::stderr().is_terminal() }
