@@ -1,4 +1,4 @@
-//! The restart points and *ready* of a world: from the shelf, or by booting.
+//! The restart points and the *ready* moment of a world: loaded from the moment store, or made by booting.
 
 use std::sync::Arc;
 
@@ -16,33 +16,34 @@ use crate::style;
 use crate::timeline::restart_point::RestartPoint;
 use crate::timeline::{At, BootError};
 
-/// Another process is looked after so often, in nanoseconds of host time.
+/// Interval of checks for another process that boots the same world, in nanoseconds of host time.
 const WAIT_NS: u64 = 50_000_000;
 
 /// A booted world.
 #[derive(Debug, Clone)]
 pub struct Booted {
-    /// The nodes' restart points, where they start again after a loss of power. There when they were [`Wanted`].
+    /// Restart points of the nodes, from which they start again after a loss of power. `None` unless [`Wanted::Both`] or
+    /// newly booted.
     pub restart: Option<Arc<[RestartPoint]>>,
-    /// Services up: the root of all timelines.
+    /// The *ready* moment, with all services up: the root of all timelines.
     pub ready: Arc<Stored>,
-    /// Where its pages are; everything that goes on from here shares them.
+    /// Pool of the moments' pages, shared by everything that continues from here.
     pub pool: Pool,
 }
 
-/// Which moments of a boot are read: each costs a look at all its bytes.
+/// Moments of a boot to load. Loading one reads all its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// *Ready* alone.
+    /// The *ready* moment alone.
     Ready,
-    /// The restart points, too.
+    /// The *ready* moment and the restart points.
     Both,
 }
 
-/// What `launcher` starts, booted: from `shelf`, else by booting it and putting it there.
+/// Returns the booted world of `launcher`: loaded from `shelf`, or booted and then stored there.
 ///
 /// # Errors
-/// It does not get ready, somebody interrupts, or the host refuses.
+/// Returns an error if the world does not get ready, if `interrupt` is raised, or if the host fails an operation.
 pub fn get(
     progress: &dyn Progress,
     launcher: &Launcher,
@@ -64,11 +65,13 @@ pub fn get(
             None
         }
     };
-    // Another process may have booted it meanwhile.
+    // Another process may have booted it in the meantime.
     match stored(shelf, &pool, &at, wanted) {
         Ok(Some(booted)) => return Ok(booted),
         Ok(None) => {}
-        Err(error) => faint(format!("a stored boot cannot be used and is made anew: {error:#}"))?,
+        Err(error) => {
+            faint(format!("a stored boot cannot be used, so the world is booted again: {error:#}"))?
+        }
     }
     let clock = Stopwatch::start();
     let (restart, ready) = boot(progress, launcher, &pool, interrupt)?;
@@ -96,18 +99,18 @@ fn store(shelf: &Shelf, restart: &[RestartPoint], ready: &Stored, seed: u64) -> 
     Ok((restart.collect::<Result<_, _>>()?, shelf.put_ready(ready.clone(), seed)?))
 }
 
-/// An error of a boot, with the name of the world file if that is what is wrong.
+/// Adds the name of the world file to an error of a boot that was caused by the file.
 pub fn named(error: anyhow::Error, launcher: &Launcher) -> anyhow::Error {
     let is_of_file = matches!(error.downcast_ref(), Some(BootError::File { .. }));
     if is_of_file { error.context(launcher.world.file.display().to_string()) } else { error }
 }
 
-/// Waits for another process that boots or saves, and says so once.
+/// Returns a callback that waits for another process that boots or saves, and notes that once. It returns false on `interrupt`.
 pub fn waiting<'a>(progress: &'a dyn Progress, interrupt: &'a Interrupt) -> impl FnMut() -> bool + 'a {
     let mut told = false;
     move || {
         if !std::mem::replace(&mut told, true) {
-            // Somebody whose terminal is gone still waits.
+            // An operator whose terminal is gone still waits.
             let text = "another process boots or saves this world; waiting for it";
             let _ = progress.note(&style::paint(style::FAINT, text));
         }
@@ -116,13 +119,13 @@ pub fn waiting<'a>(progress: &'a dyn Progress, interrupt: &'a Interrupt) -> impl
     }
 }
 
-/// What a stored boot is compared with.
+/// Limits that a stored boot is checked against.
 struct Place {
     nodes: usize,
     pages_max: u64,
 }
 
-/// What is wanted of a stored boot; `None` when a part of it is missing.
+/// Loads the wanted moments of a stored boot; `None` if a part of it is missing.
 fn stored(shelf: &Shelf, pool: &Pool, at: &Place, wanted: Wanted) -> anyhow::Result<Option<Booted>> {
     if !shelf.has_boot(at.nodes) {
         return Ok(None);
@@ -144,7 +147,7 @@ fn boot(
     pool: &Pool,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Boot> {
-    // A boot is for all; a leak that somebody plants, and what somebody watches, is for one.
+    // All launchers share a stored boot; deliberate leaks and watchpoints are of one launcher alone.
     let plain = Launcher { options: EngineOptions::default(), watching: None, ..launcher.clone() };
     let mut timeline = plain.boot()?;
     let mut display = progress.begin(Task::Boot);

@@ -1,20 +1,20 @@
-//! What a number of clean runs proves.
+//! Leak probability that a number of clean runs rules out.
 //!
 //! A leak that shows in a run with probability p is missed by n runs with probability (1-p)^n. So n clean runs bound p:
 //! at confidence c, p is less than 1 - (1-c)^(1/n). Five runs still miss a leak of 1 % in 95 of 100 cases.
 
 use everett_explorer::coverage::statistics::probability_below;
 
-/// The confidence at which bounds are stated.
+/// Confidence at which bounds are stated.
 pub use everett_explorer::coverage::statistics::CONFIDENCE;
 
-/// The largest probability per run that `clean_runs` runs without a mismatch leave possible at [`CONFIDENCE`].
+/// Returns the largest leak probability per run that `clean_runs` runs without a mismatch do not rule out at [`CONFIDENCE`].
 #[must_use]
 pub fn leak_probability(clean_runs: u32) -> f64 {
     probability_below(clean_runs.into())
 }
 
-/// The bound in words.
+/// Returns the bound as a sentence.
 #[must_use]
 pub fn sentence(clean_runs: u32) -> String {
     let percent = leak_probability(clean_runs) * 100.0;

@@ -1,4 +1,4 @@
-//! The machine that configures the packages of an image: `everett-guest-image` says what, this does it.
+//! Configuration of an image's packages in a machine, for the jobs that `everett-guest-image` describes.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -17,9 +17,9 @@ use super::machines::EngineOptions;
 use super::steps::{self, Attend};
 use crate::identity::MACHINE_VERSION;
 
-/// The seed under which packages are configured: the result is the same on every host.
+/// Seed under which packages are configured, so that the result is the same on every host.
 const SEED: u64 = 0;
-/// How much of the out disk is copied at a time, in bytes.
+/// Size of the buffer for copying the out disk, in bytes.
 const COPY_BYTES: usize = 1 << 20;
 
 /// Configures packages on the soft engine.
@@ -27,12 +27,12 @@ const COPY_BYTES: usize = 1 << 20;
 pub struct SoftConfigure<'a> {
     cache: &'a Cache,
     interrupt: &'a Interrupt,
-    /// The out disk's file, which lives as long as this.
+    /// Copy of the out disk, deleted when this value is dropped.
     out_disk: Option<NamedTempFile>,
 }
 
 impl<'a> SoftConfigure<'a> {
-    /// With temporary files in this cache.
+    /// Creates a configurator whose temporary files are made in `cache`.
     #[must_use]
     pub fn new(cache: &'a Cache, interrupt: &'a Interrupt) -> SoftConfigure<'a> {
         SoftConfigure { cache, interrupt, out_disk: None }
@@ -57,7 +57,7 @@ impl<'a> SoftConfigure<'a> {
         EngineOptions::default().machine(config).map_err(|e| failed(&e))
     }
 
-    /// Copy the beginning of the out disk into a file.
+    /// Copies the first `tar_bytes` bytes of the out disk into a file.
     fn copy(&mut self, machine: &Machine<AnyEngine>, tar_bytes: u64) -> io::Result<PathBuf> {
         let disk = machine.disk(OUT_DISK).ok_or_else(|| io::Error::other("the machine has no out disk"))?;
         if tar_bytes > disk.len() {
@@ -69,7 +69,7 @@ impl<'a> SoftConfigure<'a> {
         let mut buffer = vec![0; COPY_BYTES];
         let mut at = 0;
         while at < tar_bytes {
-            // At most COPY_BYTES, so it fits.
+            // At most COPY_BYTES, so the cast loses nothing.
             let length = (tar_bytes - at).min(COPY_BYTES as u64) as usize;
             disk.read(at, &mut buffer[..length]);
             file.write_all(&buffer[..length])?;
@@ -82,7 +82,7 @@ impl<'a> SoftConfigure<'a> {
     }
 }
 
-/// The out disk's place in the machine's list of disks.
+/// Index of the out disk in the machine's list of disks.
 const OUT_DISK: usize = 1;
 
 impl Configure for SoftConfigure<'_> {

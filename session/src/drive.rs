@@ -1,4 +1,4 @@
-//! Running a timeline from its beginning to its end, for whoever watches.
+//! Runs a timeline from its beginning to its end and reports to a watcher.
 
 use everett_cpu::Edge;
 use everett_vmm::digest::Digest;
@@ -11,63 +11,63 @@ use super::conversation::Phase;
 use super::event::Event;
 use super::timeline::{CALM_NS_MAX, Timeline};
 
-/// Watchers get a word after so much vtime: a fraction of a second of host time.
+/// Interval of vtime at which watchers are called: a fraction of a second of host time.
 const STEP_NS: u64 = TRAIL_INTERVAL_NS / 5;
-/// The longest that a workload runs for which nobody said how long, in nanoseconds of vtime: ten minutes.
+/// Limit of a workload without a given duration, in nanoseconds of vtime: ten minutes.
 pub const UNTIL_DONE_NS_MAX: u64 = 600_000_000_000;
-/// What an agent gets to say what it is asked, in nanoseconds of vtime.
+/// Time that an agent has to answer its requests, in nanoseconds of vtime.
 const GRACE_NS: u64 = 10_000_000_000;
 
-/// Somebody who watches a timeline. Nothing they do changes it, but for ending it early.
+/// Watcher of a timeline. It can end the timeline early, and cannot change it otherwise.
 pub trait Watch {
-    /// Something happened.
+    /// Receives an event.
     ///
     /// # Errors
-    /// The timeline ends with this error.
+    /// An error ends the timeline.
     fn event(&mut self, event: &Event) -> anyhow::Result<()>;
-    /// A node's serial console got these bytes.
+    /// Receives bytes that a node wrote to its serial console.
     ///
     /// # Errors
-    /// The timeline ends with this error.
+    /// An error ends the timeline.
     fn console(&mut self, node: usize, bytes: &[u8]) -> anyhow::Result<()>;
-    /// What became of frames, and the frames if the world keeps them.
+    /// Receives the deliveries and drops of frames, and the frames themselves if the world captures them.
     ///
     /// # Errors
-    /// The timeline ends with this error.
+    /// An error ends the timeline.
     fn wire(&mut self, steps: &[Step], frames: &[Captured]) -> anyhow::Result<()>;
-    /// The trail's next point.
+    /// Receives the trail's next point.
     ///
     /// # Errors
-    /// The timeline ends with this error.
+    /// An error ends the timeline.
     fn point(&mut self, vtime_ns: u64, digest: Digest) -> anyhow::Result<()>;
-    /// A node has executed these edges of code for the first time.
+    /// Receives the edges of code that a node has executed for the first time.
     fn edges(&mut self, _node: usize, _edges: &[Edge]) {}
-    /// The timeline has executed so many instructions, and `since_ready_ns` of vtime have passed since *ready* (0 before
-    /// it). Returns whether it goes on.
+    /// Reports progress: `instructions` have been executed, and `since_ready_ns` of vtime have passed since *ready* (0
+    /// before it). Returns false to end the timeline.
     fn at(&mut self, since_ready_ns: u64, instructions: u64) -> bool;
 }
 
-/// How a timeline ended.
+/// End of a timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// All was run: workload and checks, or what the guest left of them.
+    /// The workload and the checks ended, or the guest can run no more of them.
     Whole,
-    /// The watcher wanted no more.
+    /// The watcher ended it early.
     Cut,
 }
 
-/// Run `timeline` to *ready* if it is not there, then for `duration_ns` of vtime, then its checks. It ends at a point of
-/// the trail. A machine that does not get ready is a finding, and the end.
+/// Runs `timeline` to *ready* if it is not there yet, then for `duration_ns` of vtime, then its checks. It ends at a point
+/// of the trail. A machine that does not get ready ends the timeline with a finding.
 ///
 /// # Errors
-/// Those of the watcher; nobody has said under which seed the timeline begins; a file of the world was refused before *ready*
+/// Returns an error if the watcher fails, if no seed was set, or if a file of the world was refused before *ready*
 /// ([`BootError::File`](super::timeline::BootError::File)).
 pub fn drive(timeline: &mut Timeline, duration_ns: u64, watch: &mut impl Watch) -> anyhow::Result<Ended> {
     timeline.end_after(duration_ns);
     drive_to_its_end(timeline, watch)
 }
 
-/// Run `timeline` as [`drive`] does, until its workload is done, and for [`UNTIL_DONE_NS_MAX`] of vtime at most.
+/// Runs `timeline` as [`drive`] does, but until its workload is done, and for at most [`UNTIL_DONE_NS_MAX`] of vtime.
 ///
 /// # Errors
 /// See [`drive`].
@@ -80,7 +80,7 @@ fn drive_to_its_end(timeline: &mut Timeline, watch: &mut impl Watch) -> anyhow::
     anyhow::ensure!(timeline.seed().is_some(), "a timeline without a seed does not begin");
     timeline.limit_boot();
     let mut seen_points = 0;
-    // The same places wherever it starts.
+    // Steps end at the same vtimes wherever the timeline starts.
     let mut next_ns = timeline.vtime().next_multiple_of(STEP_NS);
     loop {
         let stop = timeline.run(&Until::vtime(next_ns));
@@ -126,7 +126,7 @@ fn drive_to_its_end(timeline: &mut Timeline, watch: &mut impl Watch) -> anyhow::
     }
 }
 
-/// How long after *ready* the checks have ended, in nanoseconds of vtime, if the workload runs for `duration_ns`.
+/// Returns the time from *ready* by which the checks have ended, in nanoseconds of vtime, if the workload runs for `duration_ns`.
 pub(crate) fn checks_end_ns(timeline: &Timeline, duration_ns: u64) -> u64 {
     let parts =
         [CALM_NS_MAX, timeline.settle_ns(), timeline.last_commands_ns(), GRACE_NS, timeline.checks_ns()];
@@ -171,14 +171,14 @@ mod tests {
         }
     }
 
-    /// A guest that halts for ever, and what its agent has said.
+    /// A guest that halts forever, with a conversation in the given state.
     fn halting(conversation: state::ConversationState) -> Timeline {
         let mut timeline = not_begun();
         timeline.begun_with(conversation);
         timeline
     }
 
-    /// A guest that halts for ever.
+    /// A guest that halts forever.
     fn not_begun() -> Timeline {
         let folder = tempfile::tempdir().unwrap();
         let kernel = folder.path().join("kernel");
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(error.to_string(), expected);
     }
 
-    /// It is asked to seed its random numbers.
+    /// The guest never answers the request to seed its random numbers.
     #[test]
     fn a_guest_that_never_begins_is_given_up() {
         let mut timeline = halting(state::tests::beginning());

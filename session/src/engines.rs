@@ -1,9 +1,9 @@
-//! Which engine executes the guests of a world, and why, in one line.
+//! The choice of the engine that executes the guests of a world, with its reason in one line.
 //!
-//! What is exact is not believed of a name: this host's KVM has to show, with small guests, everything that an exact engine needs in
-//! the world's clock mode ([`everett_host::doctor`]), and what this version's engine does not do counts as missing.
+//! KVM is exact only on hosts that prove it: small guests test everything that an exact engine needs in the world's clock
+//! mode ([`everett_host::doctor`]). Anything that this version's engine does not implement counts as missing.
 //!
-//! **Invariant.** Only `--allow-inexact` starts an engine that did not prove exact, and whatever comes of it says so.
+//! **Invariant.** Only `--allow-inexact` starts an engine that was not proved exact, and its results are marked as inexact.
 
 use std::time::Duration;
 
@@ -15,17 +15,17 @@ use serde::Serialize;
 use crate::machines::{EngineKind, EngineOptions};
 use crate::world_file::Clock;
 
-/// What an exact engine needs, and one that counts exits does without: it never waits for a window, and stops nowhere else.
+/// Probes that clock mode `exit` does not need: its engine never waits for an interrupt window, and stops only at exits.
 const NOT_NEEDED_FOR_EXITS: [&str; 2] = ["interrupts", "guest counters"];
-/// What has to be right for a TSC that is held.
+/// Probes that must succeed for a controlled TSC.
 const FOR_TSC: [&str; 2] = ["TSC control", "vCPU attributes"];
-/// What has to be right for exceptions and system calls to be left to KVM.
+/// Probes that must succeed to leave exceptions and system calls to KVM.
 const FOR_SYSTEM_CALLS: [&str; 1] = ["system calls"];
 
-/// The engine that is asked for.
+/// Requested engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EngineChoice {
-    /// The fastest that is exact on this host.
+    /// The fastest engine that is exact on this host.
     #[default]
     Auto,
     /// Everett's own CPU.
@@ -34,7 +34,7 @@ pub enum EngineChoice {
     Kvm,
 }
 
-/// What the command line asks for.
+/// Engine options of the command line.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked {
     /// `--engine`.
@@ -45,58 +45,58 @@ pub struct Asked {
     pub patience: Duration,
 }
 
-/// The engine of a run.
+/// Engine of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Engine {
-    /// Which.
+    /// Kind of the engine.
     #[serde(rename = "engine")]
     pub kind: EngineKind,
-    /// What it counts.
+    /// Unit that it counts.
     pub clock: Clock,
-    /// Nothing of the host shows in what comes of it.
+    /// True if results do not depend on the host.
     pub exact: bool,
-    /// Why this one, in one line.
+    /// Reason for this choice, in one line.
     pub why: String,
-    /// What of the host it uses.
+    /// Capabilities of the host that it uses.
     #[serde(skip)]
     pub proved: Proved,
-    /// How long a guest may go on without an exit, on kvm.
+    /// Longest time that a guest may run on KVM without an exit.
     #[serde(skip)]
     pub patience: Duration,
 }
 
-/// An engine that is not to be had.
+/// Error of a requested engine that is not available.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// It cannot count what the clock counts.
+    /// KVM cannot count instructions.
     #[error(
         "--engine kvm: clock mode \"insn\" counts instructions, which /dev/kvm does not; say clock = \"branch\" or clock = \"exit\" \
          in the world file, or use --engine soft"
     )]
     Instructions,
-    /// There is no counter.
+    /// The host has no counter of guest branches.
     #[error(
         "--engine kvm: clock mode \"branch\" needs a counter of a guest's branches, and this host has shown none; say clock = \"exit\" \
          in the world file, or use --engine soft"
     )]
     Branches,
-    /// It was not proved exact.
+    /// KVM was not proved exact on this host.
     #[error(
-        "--engine kvm: not exact on this host, for want of: {0}; use --engine soft, or --allow-inexact, which marks every result"
+        "--engine kvm: not exact on this host, which lacks: {0}; use --engine soft, or --allow-inexact, which marks every result"
     )]
     Inexact(String),
 }
 
 impl Engine {
-    /// What this host offers of what is asked for.
+    /// Chooses the engine for `asked` on this host.
     ///
     /// # Errors
-    /// It is not to be had.
+    /// Returns an error if the requested engine is not available.
     pub fn choose(asked: Asked, clock: Clock) -> Result<Engine, Refused> {
         decide(asked, clock, || look(clock))
     }
 
-    /// Everett's own CPU, for what no other is asked for.
+    /// Returns Everett's own CPU, for commands without a choice of engine.
     #[must_use]
     pub fn soft(clock: Clock) -> Engine {
         Engine {
@@ -109,26 +109,27 @@ impl Engine {
         }
     }
 
-    /// How machines are to be made for it.
+    /// Returns the options for machines on this engine.
     #[must_use]
     pub fn options(&self, options: EngineOptions) -> EngineOptions {
         EngineOptions { engine: self.kind, proved: self.proved, patience: self.patience, ..options }
     }
 
-    /// What people have to know of every result, if there is something.
+    /// Returns a warning to print with every result, if the engine is inexact.
     #[must_use]
     pub fn warning(&self) -> Option<&'static str> {
-        (!self.exact).then_some("INEXACT: the host may show in this result, and another run may give another")
+        (!self.exact).then_some("INEXACT: this result may depend on the host, and another run may differ")
     }
 }
 
-/// What the soft engine leaves to its host's processor is defined to the last bit by the manuals of all makes; the instruction oracle
-/// (`cpu/tests/oracle`) compared it on Intel's and AMD's, and fails on a host that differs in something it does not know.
+/// Reason of the soft engine. Everything that it leaves to the host's processor is defined to the last bit by the manuals of
+/// all vendors. The instruction oracle (`cpu/tests/oracle`) compared it on Intel's and AMD's, and fails on a host that
+/// differs in an unknown way.
 const SOFT: &str = "exact on every x86-64 host";
 
-/// What was found out about this host.
+/// Results of the probes of this host.
 struct Found {
-    /// What is missing for an exact engine.
+    /// Names of the requirements of an exact engine that this host lacks.
     missing: Vec<&'static str>,
     proved: Proved,
 }
@@ -149,32 +150,32 @@ fn decide(asked: Asked, clock: Clock, look: impl FnOnce() -> Found) -> Result<En
             match engine {
                 _ if missing.is_empty() => kvm(true, "the fastest that proved exact on this host".to_owned()),
                 EngineChoice::Kvm if !asked.allow_inexact => Err(Refused::Inexact(for_want_of)),
-                // Without one there is nothing that could be called a clock.
+                // Without a branch counter there is no clock at all.
                 EngineChoice::Kvm if clock == Clock::Branch && proved.branches.is_none() => {
                     Err(Refused::Branches)
                 }
                 EngineChoice::Kvm => {
-                    kvm(false, format!("--allow-inexact; not exact on this host, for want of: {for_want_of}"))
+                    kvm(false, format!("--allow-inexact; not exact on this host, which lacks: {for_want_of}"))
                 }
-                _ => soft(format!("{SOFT}; /dev/kvm is not on this one, for want of: {for_want_of}")),
+                _ => soft(format!("{SOFT}; /dev/kvm is not exact on this host, which lacks: {for_want_of}")),
             }
         }
     }
 }
 
-/// What this host has for an engine that counts what this clock does. What a first look does not find wanting has to prove itself.
+/// Probes this host for an engine in this clock mode: a quick look, and the full proof if that finds nothing missing.
 fn look(clock: Clock) -> Found {
     let seen = found(&kvm::examine(Effort::Look), clock);
     if seen.missing.is_empty() { found(&kvm::examine(Effort::Proof), clock) } else { seen }
 }
 
-/// What a report means for a clock.
+/// Interprets a report for a clock mode.
 fn found(report: &kvm::Report, clock: Clock) -> Found {
     let needed = |name: &&str| clock != Clock::Exit || !NOT_NEEDED_FOR_EXITS.contains(name);
     let missing = report.unproven.iter().copied().filter(needed).collect();
     let branches = report.branches.filter(|_| clock == Clock::Branch);
     let branches = branches.map(|branches| (branches.event, branches.margin));
-    // Of a host without a usable device nothing is known.
+    // A report with a single finding is of a host without a usable device, which shows nothing else.
     let known = report.findings.len() > 1;
     let has = |names: &[&str]| known && !report.unproven.iter().any(|name| names.contains(name));
     let (tsc, system_calls) = (has(&FOR_TSC), has(&FOR_SYSTEM_CALLS));
@@ -189,7 +190,7 @@ mod tests {
     use everett_host::doctor::kvm::host::Ran;
     use everett_host::doctor::kvm::scripted::report;
 
-    /// What is chosen where the host is sound, but for what `leak` changes.
+    /// Decides on a host that is sound except for the effect of `leak`.
     fn on(
         engine: EngineChoice,
         allow_inexact: bool,
@@ -217,7 +218,7 @@ mod tests {
         let lacks = ["RDRAND", "TSC control"];
         let auto = of(Auto, false, Clock::Exit, &lacks).unwrap();
         assert_eq!((auto.kind, auto.exact), (EngineKind::Soft, true));
-        assert!(auto.why.ends_with("for want of: RDRAND, TSC control"), "{}", auto.why);
+        assert!(auto.why.ends_with("which lacks: RDRAND, TSC control"), "{}", auto.why);
         assert_eq!(
             of(Auto, true, Clock::Exit, &lacks).unwrap(),
             auto,
@@ -239,7 +240,7 @@ mod tests {
             assert_eq!(exits.proved, Proved { branches: None, tsc: true, system_calls: true });
             let branches = on(engine, false, Clock::Branch, |_, _| {}).unwrap();
             assert_eq!((branches.kind, branches.exact), (EngineKind::Kvm, true));
-            // The scripted host's signals come 345 branches late.
+            // Signals of the scripted host come 345 branches late.
             assert_eq!(branches.proved, Proved { branches: Some((0x11c4, 2 * 345 + 1000)), ..exits.proved });
             assert_eq!(branches.options(EngineOptions::default()).proved, branches.proved);
         }
@@ -253,7 +254,7 @@ mod tests {
             }
         };
         let kvm = on(EngineChoice::Kvm, true, Clock::Exit, stays).unwrap();
-        assert!(kvm.why.ends_with("for want of: system calls"), "{}", kvm.why);
+        assert!(kvm.why.ends_with("which lacks: system calls"), "{}", kvm.why);
         assert_eq!(kvm.proved, Proved { branches: None, tsc: true, system_calls: false });
     }
 
@@ -268,7 +269,7 @@ mod tests {
         assert_eq!(on(Auto, false, Clock::Exit, uncounted).unwrap().kind, EngineKind::Kvm);
         let auto = on(Auto, false, Clock::Branch, uncounted).unwrap();
         assert_eq!(auto.kind, EngineKind::Soft);
-        assert!(auto.why.ends_with("for want of: guest counters"), "{}", auto.why);
+        assert!(auto.why.ends_with("which lacks: guest counters"), "{}", auto.why);
         let refused = on(Kvm, false, Clock::Branch, uncounted).unwrap_err();
         assert_eq!(refused, Refused::Inexact("guest counters".to_owned()));
         assert_eq!(on(Kvm, true, Clock::Branch, uncounted), Err(Refused::Branches));
@@ -282,7 +283,7 @@ mod tests {
             }
         };
         let auto = on(EngineChoice::Auto, false, Clock::Branch, silent).unwrap();
-        assert!(auto.why.ends_with("for want of: guest counters"), "{}", auto.why);
+        assert!(auto.why.ends_with("which lacks: guest counters"), "{}", auto.why);
     }
 
     #[test]

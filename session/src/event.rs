@@ -1,24 +1,24 @@
-//! What happened on a timeline, with the vtime at which the host learned it.
+//! Events of a timeline, each with the vtime at which Everett learned of it.
 
 use everett_cpu::Hit;
 use everett_protocol::{Exit, Stream};
 use everett_vmm::disk::PowerLoss;
 use serde::{Deserialize, Serialize};
 
-/// Something that happened.
+/// An event of a timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// When, in nanoseconds of vtime.
+    /// vtime at which Everett learned of it, in nanoseconds.
     pub vtime_ns: u64,
-    /// Where.
+    /// Name of the node; empty for events of the whole world.
     pub node: String,
-    /// What.
+    /// The event's kind and data.
     #[serde(flatten)]
     pub what: What,
 }
 
 impl Event {
-    /// What it takes of memory, in bytes.
+    /// Returns its size in memory, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let texts = match &self.what {
@@ -44,93 +44,94 @@ impl Event {
     }
 }
 
-/// Kinds of events. None depends on anything but the timeline.
+/// Kinds of events. All of them depend on the timeline alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum What {
-    /// The agent is up; the kernel's release.
+    /// The agent has started.
     Hello {
-        /// As `uname -r` has it.
+        /// Kernel release, as `uname -r` prints it.
         release: String,
     },
-    /// The root is mounted: the machine is at its restart point.
+    /// The root file system is mounted: the machine is at its restart point.
     Mounted,
     /// Every service is ready.
     Ready,
-    /// A timeline begins: what is drawn from here on, by host and guest, follows this seed.
+    /// The timeline begins under a seed: from here on, everything that Everett and the guest draw follows from it.
     Begin {
         /// The seed.
         seed: u64,
     },
     /// A driver or check was started.
     Start {
-        /// Its name.
+        /// Name of the driver or check.
         unit: String,
-        /// How often it had been started before.
+        /// Number of earlier starts.
         round: u64,
     },
     /// A unit printed a line.
     Line {
-        /// Its name.
+        /// Name of the unit.
         unit: String,
-        /// Which of its streams.
+        /// The stream to which the line was written.
         stream: StreamName,
-        /// The line; what is not UTF-8 is replaced.
+        /// The line; bytes that are not UTF-8 are replaced.
         text: String,
-        /// It was longer than the port's bound, and cut.
+        /// True if the line was longer than the port's bound and was cut.
         truncated: bool,
     },
     /// A driver or a check wrote a line to the history port.
     History {
-        /// The line; what is not UTF-8 is replaced.
+        /// The line; bytes that are not UTF-8 are replaced.
         text: String,
-        /// It was longer than the port's bound, and cut.
+        /// True if the line was longer than the port's bound and was cut.
         truncated: bool,
     },
     /// A unit ended.
     Exit {
-        /// Its name.
+        /// Name of the unit.
         unit: String,
-        /// How, in words.
+        /// Exit status in words.
         status: String,
-        /// With status 0.
+        /// True if the status is 0.
         success: bool,
     },
     /// The kernel printed a line on the console.
     Kernel {
-        /// The line; what is not UTF-8 is replaced.
+        /// The line; bytes that are not UTF-8 are replaced.
         text: String,
     },
-    /// Bytes that somebody watches were accessed.
+    /// Watched bytes were accessed.
     Access {
-        /// The instruction, or the one before which an interrupt or exception was delivered that did it.
+        /// Address of the accessing instruction. If the delivery of an interrupt or exception made the access, address of
+        /// the instruction before which it was delivered.
         #[serde(with = "hex")]
         rip: u64,
-        /// The name of the kernel's function, and how far into it, if it is one.
+        /// Kernel function and offset within it, if `rip` lies in a kernel function.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         symbol: Option<String>,
-        /// The root of the page tables: tells processes apart.
+        /// Value of CR3, the root of the page tables; it tells processes apart.
         #[serde(with = "hex")]
         cr3: u64,
-        /// The linear address.
+        /// Guest-virtual (linear) address of the access.
         #[serde(with = "hex")]
         address: u64,
-        /// In bytes.
+        /// Size of the access in bytes.
         size: u8,
-        /// A store; else a load.
+        /// True for a store, false for a load.
         store: bool,
-        /// What was loaded or stored: its low eight bytes.
+        /// Value that was loaded or stored; the low eight bytes of larger accesses.
         #[serde(with = "hex")]
         value: u64,
     },
-    /// Something is wrong.
+    /// A property does not hold.
     Finding {
-        /// Which property does not hold: one of `everett_explorer::property::builtin`.
+        /// Name of the property, one of `everett_explorer::property::builtin`.
         property: String,
-        /// What, in one line.
+        /// Description in one line.
         text: String,
     },
-    /// The timeline becomes a child of its moment here: what is drawn from here on follows its path.
+    /// The timeline becomes a child of its current moment: from here on, random draws follow the child's path.
     Fork {
         /// The child's path.
         path: String,
@@ -139,43 +140,43 @@ pub enum What {
     End,
     /// A fault begins.
     Fault {
-        /// Its number in the plan.
+        /// The fault's number in the plan.
         id: u32,
         /// The plan's line.
         line: String,
     },
-    /// A disk has lost power, and this is what that did to it. Counts are of sectors, or of requests.
+    /// A data disk has lost power, with the effects. Counts are of sectors, or of requests.
     Loss(Loss),
-    /// What came of a fault, or why it was not done.
+    /// Result of a fault, or the reason why it was not applied.
     Effect {
-        /// In one line.
+        /// Description in one line.
         text: String,
     },
-    /// A fault that lasted ends.
+    /// A fault with a duration ends.
     Healed {
-        /// Its number in the plan.
+        /// The fault's number in the plan.
         id: u32,
     },
 }
 
-/// What a loss of power did to a data disk.
+/// Effects of a loss of power on a data disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
-    /// Which of the node's data disks, from 0.
+    /// Number of the disk among the node's data disks, from 0.
     pub disk: u32,
-    /// Sectors that had been written and not flushed.
+    /// Number of sectors that had been written and not flushed.
     pub unflushed: u64,
-    /// Of these, those that do not hold what was written last.
+    /// Number of unflushed sectors that do not hold their newest contents.
     pub lost: u64,
-    /// Of these, those that hold neither that nor what was flushed, but something in between.
+    /// Number of `lost` sectors that hold neither the newest nor the flushed contents, but contents written in between.
     pub in_between: u64,
-    /// Sectors that hold parts of two contents.
+    /// Number of sectors that hold parts of two contents.
     pub torn: u64,
-    /// Requests to write that had not completed.
+    /// Number of write requests that had not completed.
     pub requests: u64,
-    /// Of these, those that are on the disk as a whole.
+    /// Number of these requests that are on the disk completely.
     pub landed: u64,
-    /// Of these, those that are there in part.
+    /// Number of these requests that are on the disk in part.
     pub in_part: u64,
 }
 
@@ -183,7 +184,7 @@ impl Loss {
     pub(super) fn of(disk: usize, loss: &PowerLoss) -> Loss {
         let in_flight = loss.in_flight;
         Loss {
-            // A node has at most a handful of disks.
+            // A node has only a handful of disks, so this does not saturate.
             disk: u32::try_from(disk).unwrap_or(u32::MAX),
             unflushed: loss.unflushed,
             lost: loss.lost_newest,
@@ -195,7 +196,7 @@ impl Loss {
         }
     }
 
-    /// Whether anything is gone that the guest had been told was written, if not flushed.
+    /// Returns true if the disk lost data of completed writes that the guest had not flushed.
     #[must_use]
     pub fn lost_anything(&self) -> bool {
         self.lost > 0 || self.torn > 0
@@ -221,12 +222,12 @@ impl From<Stream> for StreamName {
     }
 }
 
-/// Addresses as people write them.
+/// Addresses in JSON as hexadecimal strings, `0x…`.
 mod hex {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    // The signature is serde's.
+    // serde's `with` requires this signature.
     #[allow(clippy::trivially_copy_pass_by_ref)]
     pub(super) fn serialize<S: Serializer>(value: &u64, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(&format_args!("{value:#x}"))

@@ -1,4 +1,4 @@
-//! Images for worlds: what `everett-guest-image` builds, with a machine of ours where packages need one.
+//! Images of worlds, built by `everett-guest-image`; their packages are configured in one of Everett's machines.
 
 use std::path::{Path, PathBuf};
 
@@ -18,33 +18,33 @@ use crate::progress::{self, Task};
 use crate::style;
 use crate::world_file::{Root, World};
 
-/// An image that is in the cache.
+/// An image in the cache.
 #[derive(Debug, Clone)]
 pub struct Image {
-    /// What machines boot from.
+    /// Files that machines boot from.
     pub files: BootFiles,
-    /// The digest of all of it, in hexadecimal.
+    /// Digest of the whole image, in hexadecimal.
     pub digest: String,
-    /// How many packages it was made from.
+    /// Number of packages it was made from.
     pub packages: usize,
-    /// Bytes of all its files.
+    /// Total size of its files in bytes.
     pub bytes: u64,
-    /// Where the versions of its packages are written down, if it has any.
+    /// Path of the lock file with the versions of its packages, if it has packages.
     pub lock: Option<PathBuf>,
 }
 
 impl Image {
-    /// The identity of `world` on this image.
+    /// Returns the identity of `world` on this image.
     #[must_use]
     pub fn identity(&self, world: &World) -> Identity {
         Identity::new(world, std::slice::from_ref(&self.digest))
     }
 }
 
-/// The image of a world: from the cache, or built. All nodes of a world share it.
+/// Returns the image of a world, from the cache or newly built. All nodes of a world share it.
 ///
 /// # Errors
-/// What is wrong with one of its parts, in one line.
+/// Returns an error of one line if a part of the image cannot be fetched, built or cached.
 pub fn get(progress: &dyn progress::Progress, world: &World, interrupt: &Interrupt) -> anyhow::Result<Image> {
     let cache = Cache::of_user()?;
     let spec = spec(world);
@@ -83,7 +83,7 @@ fn of_built(built: image::Image, lock: Option<PathBuf>) -> anyhow::Result<Image>
     Ok(Image { files, digest: built.digest, packages, bytes, lock })
 }
 
-/// What a world asks for. `world.lock` lies beside `world.toml`.
+/// Returns the image specification of a world. `world.lock` lies beside `world.toml`.
 fn spec(world: &World) -> ImageSpec {
     let (suite, root) = match &world.image.root {
         Root::Packages { suite, packages } => {
@@ -112,25 +112,25 @@ fn spec(world: &World) -> ImageSpec {
     spec
 }
 
-/// The suite of the kernel when the root filesystem comes from elsewhere.
+/// Debian suite of the kernel if the root filesystem is not made from packages.
 const SUITE_DEFAULT: &str = "bookworm";
 
-/// A kernel as an ELF file, which is gone when this is dropped.
+/// A kernel as a temporary ELF file, deleted when this value is dropped.
 #[derive(Debug)]
 pub struct UnpackedKernel(NamedTempFile);
 
 impl UnpackedKernel {
-    /// Its path.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 }
 
-/// The ELF of a `vmlinux` or a `bzImage`.
+/// Unpacks the ELF file of a `vmlinux` or a `bzImage`.
 ///
 /// # Errors
-/// It cannot be read, or is not a kernel.
+/// Returns an error if it cannot be read, is not a kernel, or the temporary file cannot be written.
 pub fn unpack_kernel(path: &Path) -> anyhow::Result<UnpackedKernel> {
     let vmlinux = read_vmlinux(path)?;
     let file = NamedTempFile::new().context("cannot make a temporary file")?;
@@ -138,10 +138,10 @@ pub fn unpack_kernel(path: &Path) -> anyhow::Result<UnpackedKernel> {
     Ok(UnpackedKernel(file))
 }
 
-/// Passes the progress of a build on.
+/// Forwards the progress of an image build to a [`progress::Display`].
 struct News<'p> {
     display: Box<dyn progress::Display + 'p>,
-    /// True if there was something to wait for.
+    /// True if the build had to download, unpack or make a root file system.
     is_slow: bool,
 }
 

@@ -1,4 +1,4 @@
-//! From a world file and its image to machines that are about to execute their first instruction.
+//! Makes the machines of a world, ready to execute their first instruction, from its world file and image.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,46 +21,46 @@ use super::watching::{Watched, Watching};
 use crate::moments::Stored;
 use crate::world_file::{Clock, CpuModel, Node, World};
 
-/// Why a machine could not be made.
+/// Error of making a world's machines.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// A disk.
+    /// A disk cannot be opened or made.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// The machine.
+    /// A machine cannot be made or restored.
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// The wire.
+    /// The configuration of the wire is invalid.
     #[error("the network: {0}")]
     Wire(#[from] ConfigError),
-    /// The session of a stored moment.
+    /// The session of a stored moment is invalid.
     #[error(transparent)]
     Session(#[from] StateError),
-    /// A stored moment of a timeline that has begun under another seed.
+    /// The stored moment is of a timeline under another seed.
     #[error("the moment is of a timeline under seed {begun}, which cannot go on under seed {seed}")]
     Seed {
-        /// The moment's.
+        /// Seed of the moment.
         begun: u64,
-        /// What was asked for.
+        /// Requested seed.
         seed: u64,
     },
-    /// A stored moment of a timeline under another fault plan.
-    #[error("the moment cannot be gone on from: {0}")]
+    /// The stored moment is of a timeline under another fault plan.
+    #[error("the moment cannot be continued: {0}")]
     Plan(#[from] OtherPlan),
-    /// A stored moment of another number of nodes.
+    /// The stored moment has another number of nodes.
     #[error("the moment is of {there} nodes, the world has {here}")]
     Nodes {
-        /// The moment's.
+        /// Number of nodes of the moment.
         there: usize,
-        /// The world's.
+        /// Number of nodes of the world.
         here: usize,
     },
-    /// A stored moment whose parts do not belong together.
+    /// The digest of the restored machines differs from the stored one.
     #[error(
         "the moment's parts do not belong together: its machine has another digest than the one that was stored"
     )]
     Digest,
-    /// A node whose image does not boot in so little memory.
+    /// A node has too little memory to boot its image.
     #[error(
         "{}: node \"{node}\": memory: {}M is too little for its kernel and initramfs; give it at least {}M",
         file.display(), bytes >> 20, least_bytes >> 20
@@ -68,50 +68,50 @@ pub enum LaunchError {
     Memory {
         /// The world file.
         file: PathBuf,
-        /// The node.
+        /// Name of the node.
         node: String,
-        /// What it has, in bytes.
+        /// Configured memory in bytes.
         bytes: u64,
-        /// What it needs, in bytes.
+        /// Required memory in bytes.
         least_bytes: u64,
     },
 }
 
-/// Everything that makes a timeline, but the seed: any number of equal ones can be started from it.
+/// Everything that determines a timeline except the seed. Any number of equal timelines can be started from it.
 #[derive(Debug, Clone)]
 pub struct Launcher {
     /// The world.
     pub world: World,
-    /// The only node that is started, if not all are.
+    /// Index of the only node to start, or `None` for all.
     pub only: Option<usize>,
-    /// What all nodes boot from.
+    /// Files that all nodes boot from.
     pub files: BootFiles,
-    /// Added to the kernel's command line after the world's.
+    /// Text appended to the kernel's command line after the world's.
     pub cmdline: String,
-    /// How engines behave.
+    /// Settings of the engines.
     pub options: EngineOptions,
-    /// Where its timelines start: a stored moment of theirs, else power-on.
+    /// Stored moment from which its timelines start, or `None` for power-on.
     pub from: Option<Arc<Stored>>,
-    /// What is done to them.
+    /// Faults to apply to its timelines.
     pub faults: Option<Faults>,
-    /// What is watched of them.
+    /// Watchpoints on its timelines.
     pub watching: Option<Arc<Watching>>,
 }
 
 impl Launcher {
-    /// Watches these bytes in timelines that are started from here on, instead of those that were watched before.
+    /// Sets the watchpoints of timelines that are started from here on, replacing earlier ones.
     ///
     /// # Errors
-    /// A node is missing or ambiguous, or there are too many places.
+    /// Returns an error if a node is missing or ambiguous, or if there are too many watchpoints.
     pub fn watch(&mut self, watched: &[Watched]) -> anyhow::Result<()> {
         self.watching = Watching::new(watched, self.nodes(), &self.files.kernel)?;
         Ok(())
     }
 
-    /// A timeline where this launcher's start, which begins under `seed` when it is ready.
+    /// Starts a timeline at this launcher's start. It begins under `seed` when it is ready.
     ///
     /// # Errors
-    /// A file cannot be read or is not what it should be; the moment from which it starts is of another seed.
+    /// Returns an error if a file cannot be read or is invalid, or if the starting moment is of another seed.
     pub fn start(&self, seed: u64) -> Result<Timeline, LaunchError> {
         let mut timeline = match &self.from {
             None => self.boot()?,
@@ -121,11 +121,11 @@ impl Launcher {
         Ok(timeline)
     }
 
-    /// Bring a timeline of this launcher back to where they start, without making a machine. Its engine keeps its caches.
-    /// Returns false when they start at power-on: that takes a new machine.
+    /// Restores a timeline of this launcher to its start without making a machine, so the engine keeps its caches. Returns
+    /// false if the start is power-on, which takes a new machine.
     ///
     /// # Errors
-    /// As [`Launcher::start`].
+    /// See [`Launcher::start`].
     pub fn start_again(&self, timeline: &mut Timeline, seed: u64) -> Result<bool, LaunchError> {
         let Some(stored) = &self.from else { return Ok(false) };
         self.go_to(timeline, &stored.moment, stored.session.clone())?;
@@ -133,10 +133,10 @@ impl Launcher {
         Ok(true)
     }
 
-    /// Bring a timeline of this launcher to a moment, without making a machine.
+    /// Restores a timeline of this launcher to a moment without making a machine.
     ///
     /// # Errors
-    /// It is a moment of another world.
+    /// Returns an error if the moment is of another world.
     pub fn go_to(
         &self,
         timeline: &mut Timeline,
@@ -155,7 +155,7 @@ impl Launcher {
         timeline.suffer(self.faults.clone().map(|faults| faults.on(self.options)))?;
         match timeline.seed() {
             None => {
-                // It has not begun.
+                // The timeline has not begun yet.
                 let _ = timeline.begin(seed);
             }
             Some(begun) if begun == seed => {}
@@ -170,10 +170,10 @@ impl Launcher {
         Ok(())
     }
 
-    /// A world that is switched on. It is the same for all seeds, and waits when it is ready.
+    /// Switches a world on. Its timeline is the same for all seeds, and waits when it is ready.
     ///
     /// # Errors
-    /// A file cannot be read or is not what it should be, or a node has too little memory for its image.
+    /// Returns an error if a file cannot be read or is invalid, or if a node has too little memory for its image.
     pub fn boot(&self) -> Result<Timeline, LaunchError> {
         self.check_memory()?;
         let machines = self.nodes().map(|node| Ok(self.options.machine(self.config(node)?)?));
@@ -182,10 +182,10 @@ impl Launcher {
         Ok(self.watched(Timeline::new(world, self.plans(), self.checks())))
     }
 
-    /// A timeline that goes on where `stored` was.
+    /// Makes a timeline that continues at `stored`.
     ///
     /// # Errors
-    /// It was stored by something else than this launcher's world, or a file cannot be read.
+    /// Returns an error if it was not stored by this launcher's world, or if a file cannot be read.
     pub fn resume(&self, stored: &Stored) -> Result<Timeline, LaunchError> {
         let there = stored.moment.machines.iter();
         let nodes = self.nodes().count();
@@ -223,13 +223,13 @@ impl Launcher {
         timeline
     }
 
-    /// The nodes that are started, in the order of the world file.
+    /// Returns the nodes that are started, in the order of the world file.
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
         let started = |(number, _): &(usize, _)| self.only.is_none_or(|only| only == *number);
         self.world.nodes.iter().enumerate().filter(started).map(|(_, node)| node)
     }
 
-    /// What each node's agent is asked to do, for [`Timeline::resume`].
+    /// Returns the agent scripts of the nodes, for [`Timeline::resume`].
     #[must_use]
     pub fn plans(&self) -> Vec<Plan> {
         let root = match &self.files.root {
@@ -243,23 +243,24 @@ impl Launcher {
         self.nodes().map(|node| Plan::new(&self.world, node, root.clone())).collect()
     }
 
-    /// The world's checks, in their order.
+    /// Returns the world's checks, in their order.
     #[must_use]
     pub fn checks(&self) -> Vec<WorldCheck> {
         world_checks(&self.world, &self.nodes().collect::<Vec<_>>())
     }
 
-    /// The links between nodes. Their ports are the machines' own; the host has one behind them if it is to talk to them.
+    /// Returns the configuration of the wire. The nodes' ports are the machines' own; Everett gets a port of its own if the
+    /// workload has a check that Everett makes over the wire.
     fn wire(&self) -> WireConfig {
         let links = &self.world.links;
-        // Links of nodes that are not started lead nowhere.
+        // Links of nodes that are not started are left out.
         let started = |name: &String| self.nodes().any(|node| node.name == *name);
         let others = links.others.iter().filter(|link| started(&link.from) && started(&link.to));
         let ports = if self.world.workload.has_host() { vec![host_port()] } else { Vec::new() };
         WireConfig { ports, link: links.usual.clone(), overrides: others.cloned().collect() }
     }
 
-    /// Pages of all machines' memory and blocks of their disks: the most that a moment can have.
+    /// Returns the number of pages of all machines' memory and disk blocks: the upper bound of a moment's size.
     #[must_use]
     pub fn pages_max(&self) -> u64 {
         let of_node = |node: &Node| {
@@ -269,10 +270,10 @@ impl Launcher {
         self.nodes().map(of_node).fold(0, u64::saturating_add)
     }
 
-    /// What a node's machine is made of.
+    /// Returns the configuration of a node's machine.
     ///
     /// # Errors
-    /// A disk's file cannot be read or is not what it should be.
+    /// Returns an error if a disk's file cannot be read or is invalid.
     pub fn config(&self, node: &Node) -> Result<MachineConfig, LaunchError> {
         let CpuModel::V2 = self.world.cpu;
         let mut config = MachineConfig::new(&self.files.kernel);
@@ -308,7 +309,7 @@ impl Launcher {
         Ok(config)
     }
 
-    /// Locally administered, numbered as the node's address is.
+    /// Returns the node's MAC address: locally administered, with the same number as the node's IP address.
     fn mac(&self, node: &Node) -> [u8; 6] {
         let index = self.world.nodes.iter().position(|other| other.name == node.name).unwrap_or(0);
         [0x02, 0x65, 0x76, 0, 0, u8::try_from(index + 1).unwrap_or(u8::MAX)]

@@ -1,24 +1,26 @@
 //! Worlds that run: from a world file to machines, their agents, moments and explorations.
 //!
 //! From a file to a machine:
-//! - [`world_file`] reads world files; [`images`] builds or finds their images; [`identity`] names what a timeline is a function of
+//! - [`world_file`] reads world files; [`images`] builds images or takes them from the cache; [`identity`] computes the
+//!   identity of a timeline
 //! - [`engines`] chooses the engine that executes guests; [`machines`] makes machines on it; [`launch`] switches a world's
-//!   machines on, with at least as much memory as [`memory`] computes
+//!   machines on and checks their memory against the minimum from [`memory`]
 //!
 //! A running world:
 //! - [`agent_script`] turns a node of a world file into requests; [`conversation`] exchanges them with the agent in the guest
 //! - `node` joins a machine and its conversation; [`timeline`] joins all nodes; [`drive`] runs a timeline to its end;
 //!   [`restarts`] starts nodes again; [`watching`] reports accesses to watched bytes
-//! - [`event`] is what a timeline reports; [`show`] makes lines of events, in the colours of [`style`]
-//! - [`steps`] has an agent do one thing after another; [`configure`] configures Debian packages that way
+//! - [`event`] defines the events of a timeline; [`show`] formats them as lines, in the colours of [`style`]
+//! - [`steps`] sends an agent a list of requests, one after the other; [`configure`] configures Debian packages that way
 //!
-//! What is kept and found:
-//! - [`booted`] boots worlds, or finds them booted; [`moments`] stores booted and saved worlds; [`run_folder`] writes what a run leaves behind
+//! Results:
+//! - [`booted`] boots worlds or loads stored boots; [`moments`] stores booted and saved worlds; [`run_folder`] writes the
+//!   output folder of a run
 //! - [`explore`] explores with machines: workers, branches, replay, shrinking
-//! - [`verify`] compares runs; [`bound`] says what runs without a difference prove
+//! - [`verify`] compares runs; [`bound`] computes the leak probability that a number of clean runs rules out
 //! - [`symbols`] names addresses of a guest's kernel; [`edges`] names executed code
 //!
-//! [`progress`] is how long work reports to its caller; `worker` joins threads.
+//! [`progress`] is the interface through which long work reports to its caller; `worker` joins threads.
 //!
 //! Not here: arguments and terminals (`everett`), machines (`everett-vmm`), decisions about timelines (`everett-explorer`).
 //!

@@ -1,4 +1,4 @@
-//! Machines: the files that they boot from, and the engines on which they run.
+//! Machines: their boot files and the engines that execute them.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -19,20 +19,20 @@ use serde::Serialize;
 /// The files that a machine boots from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootFiles {
-    /// `vmlinux`.
+    /// Path of the `vmlinux`.
     pub kernel: PathBuf,
-    /// cpio archive.
+    /// Path of the initramfs, a cpio archive.
     pub initramfs: Option<PathBuf>,
-    /// SquashFS, and its blake3.
+    /// Path of the SquashFS root file system, and its BLAKE3 digest.
     pub root: Option<(PathBuf, [u8; 32])>,
 }
 
 thread_local! {
-    /// What the machines of this thread share: they take turns, and most of what they execute is the same.
+    /// Code cache that the machines of this thread share: they take turns, and execute mostly the same code.
     static CODE: RefCell<Option<Code>> = const { RefCell::new(None) };
 }
 
-/// The code of this thread's machines, for caches of these sizes.
+/// Returns the code cache of this thread's machines, with caches of these sizes.
 fn code(caches: CacheConfig) -> Code {
     CODE.with_borrow_mut(|shared| match shared {
         Some(code) if code.caches() == caches => code.clone(),
@@ -40,7 +40,7 @@ fn code(caches: CacheConfig) -> Code {
     })
 }
 
-/// What executes guest code.
+/// Kind of the engine that executes guest code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineKind {
@@ -52,7 +52,7 @@ pub enum EngineKind {
 }
 
 impl EngineKind {
-    /// What `--engine` calls it.
+    /// Returns its name as an argument of `--engine`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -62,32 +62,32 @@ impl EngineKind {
     }
 }
 
-/// Which engine, and how it is to behave. Only tests change the latter, and no choice may change what a guest does (leaks
-/// excepted).
+/// Choice of the engine, with its settings. No setting except the leaks may change what a guest computes. The settings after
+/// `patience` are for tests, `everett verify` and `--edges`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EngineOptions {
-    /// What executes.
+    /// Kind of the engine.
     pub engine: EngineKind,
-    /// What the host has for it.
+    /// Capabilities of the host that were proved for KVM.
     pub proved: Proved,
-    /// How long a guest may compute there without an exit.
+    /// Longest time that a guest may run on KVM without an exit.
     pub patience: Duration,
     /// Sizes of the engine's caches, and whether it translates.
     pub caches: CacheConfig,
-    /// A second engine interprets all that is executed, and is compared.
+    /// True if a second engine interprets all executed instructions, and the two are compared.
     pub lockstep: bool,
-    /// When they are dropped besides.
+    /// Schedule of additional random cache flushes.
     pub flushes: Option<FlushSchedule>,
-    /// Leaks outside the CPU.
+    /// Deliberate leaks of host state outside the CPU.
     pub leak: Leak,
-    /// The CPU's leak.
+    /// True if the CPU deliberately executes stale translations.
     pub stale_translations: bool,
-    /// CPUID panics.
+    /// True if the CPUID instruction deliberately panics.
     pub panics: bool,
 }
 
 impl EngineOptions {
-    /// A machine whose engine behaves so.
+    /// Makes a machine with these options.
     ///
     /// # Errors
     /// See [`Machine::new`].
@@ -98,7 +98,7 @@ impl EngineOptions {
         Ok(self.applied(machine))
     }
 
-    /// A machine that is where `moment` was, and whose engine behaves so.
+    /// Makes a machine with these options in the state of `moment`.
     ///
     /// # Errors
     /// See [`Machine::from_moment`].
@@ -112,7 +112,8 @@ impl EngineOptions {
         Ok(self.applied(Machine::from_moment(config, moment, |ram: &Ram| self.engine(clock, ram))?))
     }
 
-    /// An engine that counts what this clock does, as far as there is one of the kind: a machine refuses others.
+    /// Makes an engine that counts the unit of `clock`. If the kind has no such engine, it makes another, which the machine
+    /// refuses.
     fn engine(&self, clock: ClockMode, ram: &Ram) -> Result<AnyEngine, MachineError> {
         Ok(match (self.engine, clock) {
             (EngineKind::Soft, ClockMode::Exit) => {
@@ -146,7 +147,7 @@ impl EngineOptions {
         machine
     }
 
-    /// What can be changed on a machine that is there: all but the sizes of caches and leaks of devices.
+    /// Applies the options that can change on an existing machine: all but cache sizes and leaks of devices.
     pub(crate) fn apply(&self, machine: &mut Machine<AnyEngine>) {
         let Some(engine) = machine.engine_mut().soft_mut() else { return };
         match self.flushes {

@@ -1,7 +1,7 @@
-//! One node's end of a timeline: its machine's ports joined to the conversation with its agent.
+//! One node's part of a timeline: its machine's ports joined to the conversation with its agent.
 //!
-//! All times are the world's. What is done in answer to the guest is done at the node's own place; what is done at a vtime
-//! is done when the whole world is there.
+//! All times are the world's. Everett answers the guest at the node's own vtime. Actions at a scheduled vtime happen when
+//! the whole world has reached it.
 
 use std::sync::Arc;
 
@@ -23,43 +23,43 @@ use super::conversation::{Conversation, Phase};
 use super::event::{Event, What};
 use super::watching::Watching;
 
-/// Bytes that the guest's port did not take are offered again after so many nanoseconds of vtime.
+/// Delay before bytes that the guest's port did not accept are offered again, in nanoseconds of vtime.
 const RETRY_NS: u64 = 1_000_000;
-/// Most bytes that wait for the guest's port. An agent reads what it is asked; one that does not is given up.
+/// Maximum number of bytes that wait for the guest's port. An agent that lets more pile up is declared unusable.
 pub const UNSENT_BYTES_MAX: usize = 64 << 20;
-/// A machine gets ready in so much vtime or not at all: ten minutes.
+/// Time limit of a boot, in nanoseconds of vtime: ten minutes.
 pub const BOOT_NS_MAX: u64 = 600_000_000_000;
 const NS_PER_S: i64 = 1_000_000_000;
-/// Priorities that are drawn at a time: a unit with more threads has some of the same.
+/// Number of priorities that are drawn at a time. A unit with more threads uses some of them several times.
 const PRIORITIES: usize = 32;
-/// Bytes that the guest's kernel is reseeded with.
+/// Number of bytes with which the guest's kernel is reseeded.
 const ENTROPY_BYTES: usize = 64;
-/// What Linux's panic() prints.
+/// Beginning of the message that Linux's panic() prints.
 const PANIC: &[u8] = b"Kernel panic";
 
-/// Where a node is, besides its machine and its conversation.
+/// State of a node besides its machine and its conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Place {
-    /// What the control port has not taken yet, and when it is offered again.
+    /// Bytes that the control port has not accepted yet.
     pub unsent: Vec<u8>,
     pub retry_at_ns: Option<u64>,
-    /// When a machine that is not ready will not be any more.
+    /// vtime at which a boot that is not ready has failed, in nanoseconds.
     pub boot_until_ns: Option<u64>,
-    /// The seed that it has begun under: when it is ready again, it goes on by itself.
+    /// Seed under which the node has begun. When the node is ready again after a restart, it begins under this seed again.
     pub begun: Option<u64>,
-    /// `CLOCK_REALTIME` minus the machine's own time, in nanoseconds, since it was set.
+    /// `CLOCK_REALTIME` minus the machine's own vtime, in nanoseconds; `None` until the clock was set.
     pub wall_ns: Option<i64>,
-    /// Units whose threads get other priorities from time to time.
+    /// Units whose thread priorities are redrawn from time to time.
     pub priorities: Vec<Priorities>,
-    /// It has no power because somebody took it away.
+    /// True if a fault took the node's power away.
     pub switched_off: bool,
-    /// The machine's end was told.
+    /// True if the machine's end was reported.
     pub end_reported: bool,
     /// The line with which the kernel panicked.
     pub last_words: Option<String>,
 }
 
-/// A unit whose threads get other priorities from time to time.
+/// A unit whose thread priorities are redrawn from time to time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Priorities {
     unit: String,
@@ -67,7 +67,7 @@ pub(super) struct Priorities {
     next_ns: u64,
 }
 
-/// A node as it is stored, without its machine and its plan.
+/// Stored state of a node, without its machine and its script.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SessionOfNode {
     pub node: String,
@@ -75,11 +75,11 @@ pub(super) struct SessionOfNode {
     pub place: Place,
 }
 
-/// One node's end of a timeline.
+/// One node's part of a timeline.
 pub(super) struct NodeSession {
     pub conversation: Conversation,
     pub place: Place,
-    /// Who knows the names of the kernel's functions, if somebody watches.
+    /// Watchpoints and the kernel's symbols, if bytes are watched.
     pub watching: Option<Arc<Watching>>,
 }
 
@@ -88,8 +88,8 @@ impl NodeSession {
         NodeSession { conversation, place: Place::default(), watching: None }
     }
 
-    /// The next vtime at which the host does something for this node by itself: nothing while it has no power, and while
-    /// it is paused nothing that it would have to hear.
+    /// Returns the next vtime at which Everett acts on this node unprompted. It is `None` without power; while the node is
+    /// paused, only the boot limit counts, because the guest could not receive anything.
     pub(super) fn next_act_ns(&self, node: &Node<AnyEngine>) -> Option<u64> {
         let place = &self.place;
         if !node.is_on() {
@@ -102,14 +102,14 @@ impl NodeSession {
         priorities.chain([place.retry_at_ns, place.boot_until_ns].into_iter().flatten()).min()
     }
 
-    /// From here on it must get ready in [`BOOT_NS_MAX`].
+    /// Starts the boot's time limit of [`BOOT_NS_MAX`], unless the node is ready or the limit is already running.
     pub(super) fn limit_boot(&mut self, world_ns: u64) {
         if self.conversation.phase() < Phase::Ready && self.place.boot_until_ns.is_none() {
             self.place.boot_until_ns = Some(world_ns.saturating_add(BOOT_NS_MAX));
         }
     }
 
-    /// Do what is to be done here, when the whole world is at `world_ns`. Without effect when it was done.
+    /// Performs the actions that are due when the whole world is at `world_ns`. A second call at the same vtime has no effect.
     pub(super) fn act(&mut self, node: &mut Node<AnyEngine>, world_ns: u64) {
         if !node.is_on() {
             return;
@@ -149,14 +149,14 @@ impl NodeSession {
         }
     }
 
-    /// The guest is told that its machine is a copy of another one from here on.
+    /// Signals to the guest that its machine is a copy from here on, with a new VM generation ID.
     pub(super) fn new_generation(&self, node: &mut Node<AnyEngine>) {
         let mut generation = [0; 16];
         node.machine_mut().stream(Purpose::Generation).fill_bytes(&mut generation);
         node.machine_mut().new_generation(generation);
     }
 
-    /// Begin under `seed`.
+    /// Begins the timeline under `seed`.
     pub(super) fn begin(&mut self, node: &mut Node<AnyEngine>, seed: u64) {
         self.new_generation(node);
         let entropy = draw_entropy(node);
@@ -165,7 +165,7 @@ impl NodeSession {
         self.speak(node);
     }
 
-    /// Take what the guest wrote. Lines are stamped with the vtime of the write that ended them.
+    /// Takes the guest's output. Lines are stamped with the vtime of the write that ended them.
     pub(super) fn listen(&mut self, node: &mut Node<AnyEngine>) -> Vec<Event> {
         let clock = node.clock().clone();
         let output = node.machine_mut().output();
@@ -176,7 +176,8 @@ impl NodeSession {
         for port in [Port::Sdk, Port::Debug, Port::Spare] {
             output.take_port(port as usize);
         }
-        // Stable: writes of one port keep their order, and at one vtime history and log come before what the agent says of it.
+        // The sort is stable: writes of one port keep their order. At equal vtimes, history and log come before the agent's
+        // messages about them.
         writes.sort_by_key(|(_, write)| write.vtime);
         for (port, write) in writes {
             self.conversation.received(port, &write.bytes, clock.world(write.vtime));
@@ -187,7 +188,7 @@ impl NodeSession {
         self.conversation.take_events()
     }
 
-    /// What the machine noticed: drivers that broke their device, and the kernel's last words.
+    /// Handles a note of the machine: console lines with the kernel's last words, broken devices, watched accesses.
     fn noticed(&mut self, vtime_ns: u64, event: NoteEvent) {
         match event {
             NoteEvent::Console { text, .. } => {
@@ -209,7 +210,7 @@ impl NodeSession {
         }
     }
 
-    /// The machine came to an end of its own.
+    /// Reports the end of the machine, once.
     pub(super) fn ended(&mut self, node: &Node<AnyEngine>, end: &End) {
         if std::mem::replace(&mut self.place.end_reported, true) {
             return;
@@ -230,23 +231,23 @@ impl NodeSession {
         self.conversation.machine_ended(node.vtime(), property, &why);
     }
 
-    /// Set the guest's `CLOCK_REALTIME` forward or back, as NTP would.
+    /// Sets the guest's `CLOCK_REALTIME` forward or back, as NTP would.
     pub(super) fn step_clock(&mut self, node: &Node<AnyEngine>, step_ns: i64) {
         let wall_ns = self.place.wall_ns.unwrap_or(0).saturating_add(step_ns);
         self.place.wall_ns = Some(wall_ns);
         let now_ns = i64::try_from(node.machine().vtime()).unwrap_or(i64::MAX).saturating_add(wall_ns).max(0);
-        // Less than a second.
+        // The remainder is less than a second, so the cast loses nothing.
         let clock = WallClock { seconds: now_ns / NS_PER_S, nanoseconds: (now_ns % NS_PER_S) as u32 };
         self.conversation.fault(Operation::SetClock(clock), node.vtime());
     }
 
-    /// Have the guest's kernel draw its randomness anew.
+    /// Requests a reseed of the guest kernel's random number generator.
     pub(super) fn reseed(&mut self, node: &mut Node<AnyEngine>) {
         let entropy = draw_entropy(node);
         self.conversation.fault(Operation::Reseed { entropy: Bytes(entropy) }, node.vtime());
     }
 
-    /// From here on the threads of a unit get drawn priorities, again and again.
+    /// Starts drawing priorities for the threads of a unit, at intervals drawn from `every`.
     pub(super) fn start_priorities(&mut self, node: &Node<AnyEngine>, unit: &str, every: &Distribution) {
         self.place.priorities.push(Priorities {
             unit: unit.to_owned(),
@@ -255,7 +256,7 @@ impl NodeSession {
         });
     }
 
-    /// The threads of a unit are ordinary ones again.
+    /// Resets the threads of a unit to the ordinary priority.
     pub(super) fn stop_priorities(&mut self, unit: &str, world_ns: u64) {
         self.place.priorities.retain(|priorities| priorities.unit != unit);
         if self.conversation.phase() >= Phase::Ready {
@@ -269,24 +270,24 @@ impl NodeSession {
             let rng = node.machine_mut().stream(Purpose::Priorities);
             let mut drawn = [0; PRIORITIES];
             rng.fill_bytes(&mut drawn);
-            // Which of two threads is first is drawn, and so is whether one waits for the other.
+            // The drawn priority decides which of two threads runs first, and whether one must wait for the other.
             let drawn = drawn.map(|byte| byte % PRIORITY_MAX + 1).to_vec();
             priorities.next_ns = world_ns.saturating_add(priorities.every.draw(rng).max(1));
-            // An agent that is slower than this gets fewer of them.
+            // An agent that is slower than the interval skips some of the draws.
             if !self.conversation.is_prioritizing() {
                 self.conversation.prioritize(&priorities.unit, drawn, world_ns);
             }
         }
     }
 
-    /// The machine has lost power: what follows is its next boot, from the restart point if `mounted` says where a
-    /// conversation was there.
+    /// Resets the session after a loss of power. If `mounted` is given, the next boot starts at the restart point with that
+    /// state of the conversation, otherwise at power-on.
     pub(super) fn restart(&mut self, mounted: Option<&ConversationState>) {
         self.conversation.restart(mounted);
         self.place = Place { begun: self.place.begun, ..Place::default() };
     }
 
-    /// Say what the conversation has to say now.
+    /// Sends the pending requests of the conversation.
     pub(super) fn speak(&mut self, node: &mut Node<AnyEngine>) {
         let outgoing = self.conversation.take_outgoing();
         if !outgoing.is_empty() {

@@ -1,29 +1,29 @@
-//! How long work (images, boots) reports to its caller.
+//! Progress reports of long work (images, boots) to its caller.
 
 use std::io;
 
 /// Receives reports of long work.
 pub trait Progress {
-    /// Shows a line that stays.
+    /// Shows a line permanently.
     ///
     /// # Errors
-    /// The line cannot be written; the work ends with that.
+    /// Returns an error if the line cannot be written; the caller's work ends with that error.
     fn note(&self, line: &str) -> io::Result<()>;
 
     /// Begins to show a task that takes a while. Dropping the display ends it.
     fn begin(&self, task: Task) -> Box<dyn Display + '_>;
 }
 
-/// A task that takes a while.
+/// Kind of a long task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
-    /// An image is built, in stages.
+    /// Building an image, in stages.
     Image,
-    /// A world is booted.
+    /// Booting a world.
     Boot,
 }
 
-/// What shows a task while it lasts.
+/// Display of a task in progress.
 pub trait Display {
     /// Shows that `done` of `total` steps of a stage are done; `total` is 0 if it is unknown. `detail` replaces the two numbers.
     fn stage(&mut self, stage: &'static str, done: u64, total: u64, detail: Option<String>);
@@ -31,11 +31,11 @@ pub trait Display {
     /// Shows a line of output of the current stage.
     fn detail(&mut self, line: &str);
 
-    /// Shows how far machines have come: nanoseconds of vtime, and how many instructions they executed.
+    /// Shows the progress of machines: their vtime in nanoseconds and the number of instructions they executed.
     fn vtime(&mut self, vtime_ns: u64, instructions: u64);
 }
 
-/// Shows nothing.
+/// Discards all reports.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Quiet;
 

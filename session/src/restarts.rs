@@ -1,4 +1,4 @@
-//! How nodes start again after a loss of power: from their stored restart points, or by booting.
+//! Restarts of nodes after a loss of power: from their stored restart points, or by booting.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::timeline::restart_point::RestartPoint;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// The nodes of a launcher's world.
+/// The started nodes of a world, with their restart points.
 pub struct Nodes {
     launcher: Launcher,
     points: Arc<[RestartPoint]>,
 }
 
 impl Nodes {
-    /// The nodes that `launcher` starts, with their restart points.
+    /// Creates restarts for the nodes that `launcher` starts; `points` holds their restart points in the same order.
     #[must_use]
     pub fn new(launcher: Launcher, points: Arc<[RestartPoint]>) -> Nodes {
         Nodes { launcher, points }

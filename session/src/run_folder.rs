@@ -1,12 +1,11 @@
-//! What `everett run -o DIR` leaves behind.
+//! The output folder of `everett run -o DIR`.
 //!
-//! * `events.jsonl`: what happened, one [`Event`] a line;
-//! * `wire.jsonl`: what became of each frame, DELIVER, DUPLICATE, DROP or TIMEOUT, a line each;
+//! * `events.jsonl`: the events, one [`Event`] a line;
+//! * `wire.jsonl`: the fate of each frame (DELIVER, DUPLICATE, DROP or TIMEOUT), one a line;
 //! * `wire.pcapng`: the frames, with vtime since the world's epoch, for Wireshark;
 //! * `trail.jsonl`: the digests, `{"vtime_ns":…,"digest":"…"}` a line;
-//! * `console.log`: the machine's serial console, byte by byte; with several nodes `console-NODE.log` each;
-//! * `run.json`: what was run and how it ended. It is written last, under its name at once: where it exists, the other
-//!   files are whole.
+//! * `console.log`: the machine's serial console, byte by byte; with several nodes one `console-NODE.log` each;
+//! * `run.json`: the run and its result. It is written last and renamed into place: if it exists, the other files are complete.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -21,21 +20,21 @@ use serde::Serialize;
 use crate::event::Event;
 use crate::world_file::World;
 
-/// Version of the folder's layout and of its files.
+/// Version of the folder's layout and file formats.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// Why a folder could not be written.
+/// Error of writing a run folder.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It holds something else.
+    /// The folder is not empty.
     #[error("{}: the folder is not empty; name another one with -o, or remove it first", .0.display())]
     NotEmpty(PathBuf),
     /// An operation on one of its files failed.
     #[error("{}", path.display())]
     Io {
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// Why.
+        /// Cause of the failure.
         source: io::Error,
     },
 }
@@ -45,12 +44,12 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::Io { path, source }
 }
 
-/// A folder that is being written.
+/// A run folder that is being written.
 pub struct RunFolder {
     folder: PathBuf,
     events: Lines,
     trail: Lines,
-    /// One a node.
+    /// Serial consoles, one per node.
     consoles: Vec<Lines>,
     wire: Lines,
     capture: PcapNg<BufWriter<File>>,
@@ -72,7 +71,7 @@ struct WireLine<'a> {
     summary: String,
 }
 
-/// The moves of network models.
+/// Fates of frames, as network models name them.
 #[derive(Serialize)]
 #[serde(tag = "move", rename_all = "UPPERCASE")]
 enum Move {
@@ -116,10 +115,10 @@ struct TrailLine<'a> {
 }
 
 impl RunFolder {
-    /// Whether a folder can be begun: nothing is made, so that a run that does not come about leaves nothing behind.
+    /// Checks that `folder` is new or empty. It creates nothing, so a run that does not start leaves nothing behind.
     ///
     /// # Errors
-    /// It is there and not empty, or cannot be read.
+    /// Returns an error if it is not empty or cannot be read.
     pub fn check_free(folder: &Path) -> Result<(), Error> {
         match fs::read_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -131,10 +130,10 @@ impl RunFolder {
         }
     }
 
-    /// Begin a folder, which must be new or empty.
+    /// Creates the folder and its files; the folder must be new or empty.
     ///
     /// # Errors
-    /// It is not empty, or cannot be written.
+    /// Returns an error if it is not empty or cannot be written.
     pub fn create(folder: &Path, world: &World, ports: &[PortConfig]) -> Result<RunFolder, Error> {
         RunFolder::check_free(folder)?;
         fs::create_dir_all(folder).map_err(at(folder))?;
@@ -160,26 +159,26 @@ impl RunFolder {
         })
     }
 
-    /// Something happened.
+    /// Appends an event.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn event(&mut self, event: &Event) -> Result<(), Error> {
         self.events.record(event)
     }
 
-    /// A node's console got these bytes.
+    /// Appends bytes to a node's console.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn console(&mut self, node: usize, bytes: &[u8]) -> Result<(), Error> {
         self.consoles.get_mut(node).map_or(Ok(()), |console| console.bytes(bytes))
     }
 
-    /// What became of frames between these nodes, and the frames.
+    /// Appends the fates of frames between these nodes, and the frames themselves.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// Returns an error if a file cannot be written.
     pub fn wire(&mut self, nodes: &[String], steps: &[Step], frames: &[Captured]) -> Result<(), Error> {
         let name = |port: u8| nodes.get(usize::from(port)).map_or("?", |name| &**name);
         for step in steps {
@@ -213,18 +212,18 @@ impl RunFolder {
         Ok(())
     }
 
-    /// A point of the trail; the digest in hexadecimal.
+    /// Appends a point of the trail; `digest` is in hexadecimal.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn trail_point(&mut self, vtime_ns: u64, digest: &str) -> Result<(), Error> {
         self.trail.record(&TrailLine { vtime_ns, digest })
     }
 
-    /// All is written; say how it ended.
+    /// Syncs all files and writes `run.json` with `summary`.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// Returns an error if a file cannot be written.
     pub fn finish(mut self, summary: &impl Serialize) -> Result<(), Error> {
         #[derive(Serialize)]
         struct Run<'a, S> {

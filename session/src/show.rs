@@ -1,4 +1,4 @@
-//! Events as lines for people.
+//! Events as lines of text.
 
 use everett_input::text::printable;
 use everett_input::units::Vtime;
@@ -6,10 +6,10 @@ use everett_input::units::Vtime;
 use super::event::{Event, Loss, StreamName, What};
 use crate::style;
 
-/// Width of the column with the units' names; longer names push their line to the right.
+/// Width of the column of unit names; longer names push their line to the right.
 const UNIT_WIDTH: usize = 12;
 
-/// An event as one line: vtime, unit, what happened.
+/// Formats an event as one line: vtime, unit, description.
 #[must_use]
 pub fn line(event: &Event, several_nodes: bool) -> String {
     let (unit, text) = match &event.what {
@@ -60,12 +60,12 @@ pub fn line(event: &Event, several_nodes: bool) -> String {
     format!("{} {unit:UNIT_WIDTH$} {text}", style::paint(style::FAINT, Vtime(event.vtime_ns)))
 }
 
-/// The mark of a line that was cut.
+/// Returns the mark of a line that was cut.
 fn cut(truncated: bool) -> &'static str {
     if truncated { " …" } else { "" }
 }
 
-/// What a loss of power did to a disk.
+/// Describes the effects of a loss of power on a disk.
 fn lost(loss: &Loss) -> String {
     let Loss { disk, unflushed, lost, in_between, torn, requests, landed, in_part } = loss;
     let mut parts = vec![format!("of {unflushed} unflushed sectors {lost} lost what was written last")];

@@ -1,7 +1,7 @@
-//! Requests to an agent, one after the other: what building an image needs of a machine.
+//! A list of requests to an agent, executed one after the other, as building an image needs it.
 //!
-//! The next request is sent where the answer to the one before arrived, so a list of steps on a machine of one
-//! construction is one run.
+//! Each request is sent at the vtime at which the answer to the previous one arrived. A list of steps on an equally
+//! constructed machine is therefore always the same run.
 
 use everett_guest_image::configure::Step;
 use everett_protocol::{
@@ -12,25 +12,25 @@ use everett_vmm::machine::{Machine, Stop, Until};
 
 use everett_input::text::printable;
 
-/// A step that takes longer has gone wrong, in nanoseconds of vtime: four hours. Waiting costs the host nothing.
+/// Time limit of a step, in nanoseconds of vtime: four hours. Idle vtime costs the host nothing.
 const STEP_NS_MAX: u64 = 4 * 3_600_000_000_000;
-/// The host looks at a machine at least so often, in nanoseconds of vtime.
+/// Longest run of the machine between two looks at its output, in nanoseconds of vtime.
 const SLICE_NS: u64 = 100_000_000;
-/// Lines of output that an error quotes.
+/// Number of lines of output that an error quotes.
 const LINES_QUOTED: usize = 5;
 
-/// What somebody who waits can do.
+/// Callbacks of a caller that waits for the steps.
 pub trait Attend {
-    /// A command printed a line.
+    /// Receives a line that a command printed.
     fn line(&mut self, line: &str);
-    /// Whether to go on.
+    /// Returns false to interrupt the steps.
     fn go_on(&mut self) -> bool;
 }
 
-/// Do the steps. Returns the length of the tar that the last [`Operation::Pack`] wrote.
+/// Executes the steps. Returns the length of the tar that the last [`Operation::Pack`] wrote.
 ///
 /// # Errors
-/// One line that names the step.
+/// Returns an error of one line that names the step if the boot or a step fails, takes too long or is interrupted.
 pub fn run(
     machine: &mut Machine<AnyEngine>,
     steps: &[Step],
@@ -68,7 +68,7 @@ struct Link<'a> {
     attend: &'a mut dyn Attend,
     recent: Vec<String>,
     console: Vec<u8>,
-    /// The machine has come to its end; what it said before is still to be read.
+    /// True if the machine has stopped; its last output may still be unread.
     ended: bool,
 }
 
@@ -77,7 +77,7 @@ impl Link<'_> {
         match self.next_message(self.machine.vtime().saturating_add(STEP_NS_MAX))? {
             Message::Hello(hello) if hello.version == VERSION => Ok(()),
             Message::Hello(hello) => {
-                Err(format!("the agent speaks protocol {}, this host {VERSION}", hello.version))
+                Err(format!("the agent speaks protocol {}, this Everett {VERSION}", hello.version))
             }
             Message::Error { message } => Err(message),
             other => Err(format!("the agent begins with {other:?}")),
@@ -122,7 +122,7 @@ impl Link<'_> {
         }
     }
 
-    /// Run to the end of the agent's next line, or a slice.
+    /// Runs the machine to the end of the agent's next line, or for [`SLICE_NS`].
     fn step(&mut self, last_ns: u64) -> Result<(), String> {
         let slice_ns = self.machine.vtime().saturating_add(SLICE_NS);
         let stop = self.machine.run(&Until::vtime(slice_ns).or_port_lines(1 << Port::Control as u8));
@@ -139,7 +139,7 @@ impl Link<'_> {
         let superfluous = self.console.len().saturating_sub(CONSOLE_BYTES_KEPT);
         self.console.drain(..superfluous);
         match stop {
-            // The answer to a request to power off may be in the splitter already.
+            // The answer to a power-off request may already be in the splitter.
             Stop::End(end) if self.ended => {
                 Err(format!("the machine stopped: {end}{}", self.quote_console()))
             }
@@ -156,7 +156,7 @@ impl Link<'_> {
         }
     }
 
-    /// The last lines that commands printed, for an error in one line.
+    /// Returns the last lines that commands printed, for a one-line error.
     fn quote(&self) -> String {
         let lines: Vec<String> = self.recent.iter().map(|line| printable(line.trim())).collect();
         if lines.is_empty() { String::new() } else { format!("; it printed: {}", lines.join(" / ")) }
@@ -171,5 +171,5 @@ impl Link<'_> {
     }
 }
 
-/// The end of the console that is kept for errors.
+/// Number of bytes at the end of the console that are kept for errors.
 const CONSOLE_BYTES_KEPT: usize = 4096;

@@ -1,10 +1,10 @@
-//! Running one timeline again and again, side by side, and comparing what it did.
+//! Runs one timeline several times in parallel and compares the trails.
 //!
-//! Runs differ in everything that must not matter: the thread, what else the host does, how large the engine's caches are
-//! and when they are dropped, and whether a machine is new or was brought back from the end of another run. Every point of every trail is compared with the first one that got there, so a mismatch ends all runs at
-//! once.
+//! Runs differ in everything that must not matter: the thread, the host's load, the sizes of the engine's caches, the
+//! instants at which these are flushed, and whether a machine is new or was restored after another run. Every point
+//! of every trail is compared with that of the first run to reach it, so a mismatch ends all runs at once.
 //!
-//! Not here: what is printed about it (`commands::verify`), and where exactly two runs part (`everett_vmm`'s bisection).
+//! Not here: the printed report (`commands::verify`), and the exact place where two runs diverge (`everett_vmm`'s bisection).
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -26,86 +26,86 @@ use crate::machines::EngineOptions;
 use crate::timeline::Timeline;
 use crate::worker::joined;
 
-/// The scale of the distances at which a run with disturbed caches drops them, in instructions.
+/// Scale of the random intervals between flushes in a run with disturbed caches, in instructions.
 const DISTURBED_FLUSH_INTERVAL: u64 = 8_000_000;
 
-/// Small caches have this part of the usual sizes.
+/// Divisor of the usual cache sizes for a run with small caches.
 const SMALLER: usize = 4;
 
-/// What is run.
+/// A timeline to run, and the number of runs.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// What every run starts from.
+    /// Launcher from which every run starts.
     pub launcher: Launcher,
-    /// Under this seed.
+    /// Seed of all runs.
     pub seed: u64,
     /// Nanoseconds of vtime from *ready* to the checks.
     pub duration_ns: u64,
-    /// How often.
+    /// Number of runs.
     pub runs: u32,
-    /// How many at a time.
+    /// Number of runs in parallel.
     pub jobs: NonZero<u16>,
 }
 
-/// One run's result.
+/// Result of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunResult {
-    /// Its number, from 0.
+    /// Number of the run, from 0.
     pub run: u32,
-    /// The digest of its trail.
+    /// Digest of its trail.
     pub trail: Digest,
-    /// How many points the trail has.
+    /// Number of points of its trail.
     pub points: usize,
-    /// Instructions retired since power-on, the boot's included.
+    /// Count since power-on, the boot's included: instructions, conditional branches or exits, by clock mode.
     pub instructions: u64,
-    /// Of these, how many since the moment from which the run started: what the run executed.
+    /// Part of this count that this run executed, i.e. since the moment from which it started.
     pub executed: u64,
     /// CPU time of the run, in nanoseconds.
     pub cpu_ns: u64,
     /// vtime at its end, in nanoseconds.
     pub vtime_ns: u64,
-    /// How many findings it had.
+    /// Number of its findings.
     pub findings: u64,
-    /// It ran on a machine that had run before and went back, rather than on a new one.
+    /// True if it ran on the restored machine of an earlier run, false if on a new one.
     pub brought_back: bool,
 }
 
-/// A place where a run left the others' trail.
+/// First difference of a run's trail from the others' trail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mismatch {
-    /// Which run.
+    /// Number of the run that differs.
     pub run: u32,
-    /// The run that was there first.
+    /// Number of the run that reached the point first.
     pub reference: u32,
     /// The vtime of the trail's point, in nanoseconds.
     pub vtime_ns: u64,
 }
 
-/// What all runs came to.
+/// Result of all runs.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// The runs that were whole, in the order of their numbers.
+    /// Results of the runs that completed, by run number.
     pub runs: Vec<RunResult>,
-    /// What the first run printed.
+    /// Events of run 0.
     pub events: Vec<Event>,
-    /// The first mismatch that was seen.
+    /// The first mismatch in the order of discovery.
     pub mismatch: Option<Mismatch>,
-    /// Somebody wanted an end before all runs were done.
+    /// True if the operator interrupted the runs.
     pub interrupted: bool,
 }
 
 impl Job {
-    /// The timeline of run number `run`, at its beginning.
+    /// Starts the timeline of run number `run`.
     ///
     /// # Errors
-    /// A file of the world cannot be read, or is not what it should be.
+    /// Returns an error if a file of the world cannot be read or is invalid.
     pub fn start(&self, run: u32) -> anyhow::Result<Timeline> {
         let mut timeline = self.launcher(run).start(self.seed)?;
         timeline.end_after(self.duration_ns);
         Ok(timeline)
     }
 
-    /// The same with the machine of a timeline of this job.
+    /// Starts the timeline of run number `run` with the machine of an earlier timeline of this job.
     fn start_again(&self, mut timeline: Timeline, run: u32) -> anyhow::Result<Timeline> {
         if !self.launcher(run).start_again(&mut timeline, self.seed)? {
             return self.start(run);
@@ -120,10 +120,11 @@ impl Job {
         launcher
     }
 
-    /// Run it all. `progress` gets the vtime since *ready* and the instructions of all runs together, from any thread.
+    /// Executes all runs. `progress` is called from any thread with the vtime since *ready* and the instructions, both
+    /// summed over all runs.
     ///
     /// # Errors
-    /// A run could not be started.
+    /// Returns an error if a run could not be started or failed.
     pub fn run(&self, interrupt: &Interrupt, progress: &(dyn Fn(u64, u64) + Sync)) -> anyhow::Result<Report> {
         let shared = Shared {
             state: Mutex::new(State::default()),
@@ -138,7 +139,7 @@ impl Job {
             let workers: Vec<_> = (0..self.jobs.get())
                 .map(|_| {
                     scope.spawn(|| {
-                        // Nobody goes on where one cannot, however that one ended.
+                        // A worker that fails or panics stops all others.
                         let _stops = StopsOnPanic(&shared.stop);
                         let result = self.work(&shared);
                         if result.is_err() {
@@ -159,7 +160,7 @@ impl Job {
     }
 
     fn work(&self, shared: &Shared<'_>) -> anyhow::Result<()> {
-        // A timeline whose caches are as usual is brought back rather than made anew, as an explorer's workers do.
+        // A timeline with the usual cache sizes is restored rather than made anew, as the explorer's workers do.
         let mut kept: Option<Timeline> = None;
         while !shared.stopped() {
             let run = shared.next_run.fetch_add(1, Ordering::Relaxed);
@@ -199,7 +200,7 @@ impl Job {
     }
 }
 
-/// Give run number `run` caches of its own: as they are, dropped at random instants, small, or both.
+/// Gives run number `run` caches of its own: unchanged, flushed at random instants, small, or both.
 fn disturb(options: &mut EngineOptions, run: u32) {
     let (dropped, small) = (run % 2 == 1, run % 4 >= 2);
     if dropped && options.flushes.is_none() {
@@ -215,7 +216,7 @@ fn disturb(options: &mut EngineOptions, run: u32) {
     }
 }
 
-/// The points of the trail as far as any run has come, and which run was there first.
+/// Points of the longest trail so far, each with the run that reached it first, and the report.
 #[derive(Default)]
 struct State {
     points: Vec<(u64, Digest, u32)>,
@@ -246,7 +247,7 @@ impl Shared<'_> {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Compare a run's point number `index` with what was there first.
+    /// Compares point number `index` of a run with that of the first run to reach it.
     fn compare(&self, run: u32, index: usize, vtime_ns: u64, digest: Digest) {
         let mut state = self.state();
         match state.points.get(index).copied() {
@@ -259,7 +260,7 @@ impl Shared<'_> {
         }
     }
 
-    /// A run is whole: it must be as long as the others.
+    /// Records a completed run, whose trail must have as many points as the others.
     fn finished(&self, result: RunResult) {
         let mut state = self.state();
         if let Some(first) = state.report.runs.first().filter(|first| first.points != result.points) {
@@ -274,7 +275,7 @@ impl Shared<'_> {
     }
 }
 
-/// Watches one run and compares it as it goes.
+/// Compares one run with the others while it runs.
 struct Comparer<'a> {
     shared: &'a Shared<'a>,
     run: u32,
@@ -318,7 +319,7 @@ impl Watch for Comparer<'_> {
     }
 }
 
-/// Tells the other workers that theirs has panicked.
+/// Stops the other workers if this one panics.
 struct StopsOnPanic<'s>(&'s AtomicBool);
 
 impl Drop for StopsOnPanic<'_> {

@@ -1,5 +1,4 @@
-//! What somebody wants to see of machines that nothing else shows: who accesses some bytes. Timelines are the same with and
-//! without.
+//! Watchpoints: reports of accesses to chosen bytes of guest memory. Watching does not change a timeline.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -11,12 +10,12 @@ use everett_cpu::Watchpoint;
 use crate::symbols::Symbols;
 use crate::world_file::Node;
 
-/// Watchpoints at most, on all nodes together: each access to their pages is compared with all of them.
+/// Maximum number of watchpoints on all nodes together: each access to their pages is compared with all of them.
 pub const WATCHPOINTS_MAX: usize = 64;
-/// Bytes of one at most.
+/// Maximum length of a watchpoint, in bytes.
 pub const WATCHED_BYTES_MAX: u64 = 1 << 20;
 
-/// Bytes of a node that are watched, as people write them: `n1:0xffffffff82a12340+8:w`.
+/// A watchpoint as given on the command line: `n1:0xffffffff82a12340+8:w`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watched {
     node: Option<String>,
@@ -47,7 +46,7 @@ impl FromStr for Watched {
         let len = number(len)?;
         if !(1..=WATCHED_BYTES_MAX).contains(&len) || address.checked_add(len - 1).is_none() {
             return Err(format!(
-                "{len} bytes from {address:#x}: there can be 1 to {WATCHED_BYTES_MAX}, up to the last address"
+                "{len} bytes from {address:#x}: a watchpoint has 1 to {WATCHED_BYTES_MAX} bytes within the address space"
             ));
         }
         Ok(Watched { node, point: Watchpoint { address, len, loads, stores } })
@@ -59,15 +58,15 @@ fn number(text: &str) -> Result<u64, String> {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    parsed.map_err(|_| format!("\"{text}\" is no number; addresses begin with 0x"))
+    parsed.map_err(|_| format!("\"{text}\" is not a number; addresses begin with 0x"))
 }
 
-/// All that is watched of a world.
+/// All watchpoints of a world.
 #[derive(Debug)]
 pub struct Watching {
-    /// By the number of the node among those that are started.
+    /// Watchpoints by index of the started node.
     points: Vec<Vec<Watchpoint>>,
-    /// The names of the kernel's functions.
+    /// Names of the kernel's functions.
     pub(super) kernel: Symbols,
 }
 
@@ -75,7 +74,8 @@ impl Watching {
     /// Resolves `watched` for these nodes, which boot this kernel; `None` if it is empty.
     ///
     /// # Errors
-    /// There is no such node, it is not said which one, or there are too many.
+    /// Returns an error if a watchpoint names an unknown node, names none in a world of several, or if there are more than
+    /// [`WATCHPOINTS_MAX`].
     pub fn new<'n>(
         watched: &[Watched],
         nodes: impl Iterator<Item = &'n Node>,
@@ -88,29 +88,30 @@ impl Watching {
         Ok(Some(Arc::new(Watching { points, kernel: Symbols::of_file(kernel) })))
     }
 
-    /// What is watched of a node.
+    /// Returns the watchpoints of node `number`.
     pub(super) fn of_node(&self, number: usize) -> &[Watchpoint] {
         self.points.get(number).map_or(&[], Vec::as_slice)
     }
 }
 
-/// What is watched of each of these nodes.
+/// Returns the watchpoints of each of these nodes.
 ///
 /// # Errors
-/// There is no such node, it is not said which one, or there are too many.
+/// Returns an error if a watchpoint names an unknown node, names none in a world of several, or if there are more than
+/// [`WATCHPOINTS_MAX`].
 pub fn by_node<'n>(
     watched: &[Watched],
     nodes: impl Iterator<Item = &'n Node>,
 ) -> anyhow::Result<Vec<Vec<Watchpoint>>> {
     if watched.len() > WATCHPOINTS_MAX {
-        bail!("--watch: {} places; there can be {WATCHPOINTS_MAX}", watched.len());
+        bail!("--watch: {} watchpoints; at most {WATCHPOINTS_MAX} are allowed", watched.len());
     }
     let names: Vec<&str> = nodes.map(|node| node.name.as_str()).collect();
     let mut points = vec![Vec::new(); names.len()];
     for Watched { node, point } in watched {
         let number = match node {
             None if names.len() == 1 => 0,
-            None => bail!("--watch {:#x}: of which node? One of {}", point.address, names.join(", ")),
+            None => bail!("--watch {:#x}: name the node, one of {}", point.address, names.join(", ")),
             Some(node) => names
                 .iter()
                 .position(|name| name == node)

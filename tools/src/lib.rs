@@ -1,10 +1,10 @@
 //! The `everett` command line.
 //!
-//! - [`cli`] says what the arguments are; [`commands`] does what they ask, one module a command
-//! - [`cache`] lists and removes what images and boots left on disk
-//! - [`ui`] writes text, JSON lines and bars
+//! - [`cli`] defines the arguments; [`commands`] executes them, one module per command
+//! - [`cache`] lists and removes files that images and boots left on disk
+//! - [`ui`] writes text, JSON lines and progress bars
 //!
-//! Not here: worlds and how they run (`everett-session`), the host (`everett-host`).
+//! Not here: worlds and their execution (`everett-session`), the host (`everett-host`).
 
 pub mod cache;
 pub mod cli;

@@ -1,4 +1,4 @@
-//! `everett cache`: what it lists, what it removes, and what it never does. Each test has a cache of its own.
+//! `everett cache`: listing, pruning, and items that are never removed. Each test has a cache of its own.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -15,7 +15,7 @@ struct Lab(TempDir);
 impl Lab {
     fn new() -> Lab {
         let lab = Lab(tempfile::tempdir().unwrap());
-        // A header and one empty segment to load: what a kernel has to have.
+        // The minimum of a kernel: an ELF header and one empty segment to load.
         let mut elf = vec![0u8; 64 + 56];
         elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
         elf[18..20].copy_from_slice(&62u16.to_le_bytes());
@@ -45,7 +45,7 @@ impl Lab {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// The records that `everett cache` prints, less the total.
+    /// Returns the records that `everett cache` prints, without the total.
     fn records(&self, arguments: &[&str]) -> Vec<Value> {
         let output = self.everett(&[&["--json", "cache"], arguments].concat());
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -55,7 +55,7 @@ impl Lab {
         records
     }
 
-    /// What is listed: kinds and paths.
+    /// Returns the kinds and paths of all listed items.
     fn listed(&self) -> Vec<(String, String)> {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let records = self.records(&[]);
@@ -95,7 +95,7 @@ fn an_image_is_listed_with_its_world_and_pruned() {
 fn what_runs_is_kept() {
     let lab = Lab::new();
     lab.build();
-    // As a process that uses the image does until it ends.
+    // Holds a use as a process that uses the image does until it ends.
     let note = fs::read_dir(lab.path("cache/uses")).unwrap().next().unwrap().unwrap().path();
     let held = File::open(&note).unwrap();
     held.lock_shared().unwrap();
@@ -103,7 +103,7 @@ fn what_runs_is_kept() {
     assert!(kept.len() == 3 && kept.iter().all(|record| record["kind"] == "cache_kept"), "{kept:?}");
     assert_eq!(lab.listed().len(), 3);
     drop(held);
-    // As a process that builds an image does.
+    // Holds the gate as a process that builds an image does.
     let gate = File::open(lab.path("cache/gate")).unwrap();
     gate.lock_shared().unwrap();
     let output = lab.everett(&["cache", "prune", "--older-than", "0s"]);
@@ -153,7 +153,7 @@ fn images_of_worlds_with_saved_moments_are_kept() {
     assert_eq!(lab.records(&ALL).len(), 0, "the images are of a world with a moment");
     assert_eq!(lab.records(&["prune", "--keep", "0B"]).len(), 0);
     assert_eq!(kinds(), ["image", "image", "image", "saved", "saved"]);
-    // The moment of another world keeps none.
+    // The remaining moment is of another world, so the images are removed.
     fs::remove_dir_all(lab.path("cache/moments/one")).unwrap();
     assert_eq!(lab.records(&ALL).len(), 3);
     assert_eq!(kinds(), ["saved"]);
@@ -169,14 +169,14 @@ fn images_go_with_the_last_moment_that_needs_them() {
     let world = lab.path("world.toml").canonicalize().unwrap();
     let text = serde_json::json!({ "world": world, "items": ["moments/one"] }).to_string();
     fs::write(lab.path("cache/uses/one.json"), text).unwrap();
-    // The moment was used last, and goes first: without it the images fit.
+    // The moment was used last, but is removed first: without it the images fit.
     let removed = lab.records(&["prune", "--keep", "12M", "--saved-moments"]);
     let removed: Vec<&str> = removed.iter().map(|one| one["item"]["path"].as_str().unwrap()).collect();
     assert_eq!(removed, ["moments/one"]);
     assert_eq!(lab.listed().len(), 3);
 }
 
-/// Takes or gives the right to write in a folder and all below it.
+/// Grants or removes write permission for a folder and its contents.
 fn writable(folder: &Path, writable: bool) {
     let mode = if writable { "u+w" } else { "a-w" };
     let status = Command::new("chmod").args(["-R", mode]).arg(folder).status();
@@ -191,7 +191,7 @@ fn a_cache_that_cannot_be_written_is_used() {
     let world = fs::read_to_string(lab.path("world.toml")).unwrap();
     fs::write(lab.path("world.toml"), world.replace("\"root\"", "\"root.tar\"")).unwrap();
     lab.build();
-    // Root may write whatever the mode is, so this is another user, who has to reach the program and the world.
+    // Root can write whatever the mode is, so the test uses another user, who must reach the program and the world.
     let program = lab.path("everett");
     fs::copy(env!("CARGO_BIN_EXE_everett"), &program).unwrap();
     fs::set_permissions(lab.0.path(), Permissions::from_mode(0o755)).unwrap();
@@ -203,7 +203,7 @@ fn a_cache_that_cannot_be_written_is_used() {
         command.current_dir(lab.0.path()).env("EVERETT_CACHE", lab.path("cache"));
         command.args(arguments).output().unwrap()
     };
-    // With the gate and notes of its owner, and with neither, as it was in earlier versions.
+    // First with its owner's gate and notes, then without both, as in earlier versions.
     for _ in 0..2 {
         writable(&lab.path("cache"), false);
         let output = nobody(&["image", "build", "world.toml"]);
@@ -214,7 +214,7 @@ fn a_cache_that_cannot_be_written_is_used() {
         let _ = fs::remove_dir_all(lab.path("cache/uses"));
         let _ = fs::remove_file(lab.path("cache/gate"));
     }
-    // What is missing has to be made.
+    // A missing image must be built, which needs write permission.
     fs::remove_dir_all(lab.path("cache/entries")).unwrap();
     fs::create_dir(lab.path("cache/entries")).unwrap();
     writable(&lab.path("cache"), false);

@@ -1,5 +1,5 @@
 //! Command lines that need no image: help, errors, JSON. Each is a file in `tests/cmd`.
-//! What they say does not depend on the host; `host` has those that do.
+//! Their output does not depend on the host; tests with output that does are in `host`.
 
 #[test]
 fn command_lines() {

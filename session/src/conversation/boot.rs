@@ -1,4 +1,4 @@
-//! From the agent's first word to a timeline under a seed.
+//! The conversation from the agent's first message to the beginning under a seed.
 
 use everett_explorer::property::builtin;
 use everett_protocol::{self as protocol, Bytes, LineSplitter, Operation};
@@ -7,8 +7,8 @@ use super::state::{ConversationState, DriverState, Progress, StateError};
 use super::{Conversation, Phase, Purpose, Said, What, Word};
 
 impl Conversation {
-    /// Go on from the restart point at `vtime_ns`, with random numbers that depend on `entropy`. Without effect anywhere
-    /// else.
+    /// Continues from the restart point at `vtime_ns`; the guest's random numbers are seeded with `entropy`. No effect in
+    /// any other phase.
     pub fn join(&mut self, entropy: Vec<u8>, vtime_ns: u64) {
         if self.at.phase == Phase::Mounted {
             self.at.phase = Phase::Joining;
@@ -17,8 +17,8 @@ impl Conversation {
         }
     }
 
-    /// Begin a timeline under `seed`, with random numbers that depend on `entropy`. Without effect unless the services
-    /// are ready and it has not begun yet.
+    /// Begins a timeline under `seed`; the guest's random numbers are seeded with `entropy`. No effect unless the services
+    /// are ready and the timeline has not begun yet.
     pub fn begin(&mut self, seed: u64, entropy: Vec<u8>, vtime_ns: u64) {
         if self.at.phase == Phase::Ready {
             self.at.phase = Phase::Beginning;
@@ -27,11 +27,11 @@ impl Conversation {
         }
     }
 
-    /// The machine has lost power: what follows is a conversation with its next boot, which is at its restart point if
-    /// `mounted` says where a conversation was there.
+    /// Resets the conversation after a loss of power. If `mounted` is given, the next boot continues from the restart point
+    /// with that state, otherwise it starts at power-on.
     pub fn restart(&mut self, mounted: Option<&ConversationState>) {
         if self.at.phase == Phase::Broken {
-            // It is what it was, whatever comes.
+            // A broken conversation stays broken.
             return;
         }
         let mut progress = match mounted {
@@ -41,7 +41,7 @@ impl Conversation {
         progress.findings = self.at.findings;
         progress.no_drivers = self.at.no_drivers;
         progress.commands = self.at.commands.clone();
-        // Numbers of requests are never given twice: lines name them.
+        // Request numbers are never reused, because lines of output refer to them.
         progress.next_id = self.at.next_id.max(progress.next_id);
         progress.drivers =
             self.at.drivers.iter().map(|driver| DriverState { runs: false, ..*driver }).collect();
@@ -50,25 +50,25 @@ impl Conversation {
         self.outgoing.clear();
     }
 
-    /// Whether a conversation can go on from here after a loss of power: it is one with such a machine, at its restart point.
+    /// Checks that the conversation can continue from the restart point `mounted` after a loss of power.
     ///
     /// # Errors
-    /// Why not.
+    /// Returns an error if `mounted` is not at a restart point or does not fit the script.
     pub fn check_restart(&self, mounted: &ConversationState) -> Result<(), StateError> {
         if mounted.progress.phase != Phase::Mounted {
             return Err(StateError::Inconsistent("a restart point at which the root is not mounted"));
         }
-        // Of the workload nothing has happened there: one boot serves all of them.
+        // Nothing of the workload has happened at a restart point, so one boot serves all workloads.
         let drivers = vec![DriverState::default(); self.plan.drivers.len()];
         Progress { drivers, ..mounted.progress.clone() }.check(&self.plan)
     }
 
-    /// From here on no driver is started, also when the machine comes back.
+    /// Starts no driver from here on, even after a restart of the machine.
     pub fn start_no_more_drivers(&mut self) {
         self.at.no_drivers = true;
     }
 
-    /// The machine has taken longer to get ready than any should.
+    /// Breaks the conversation of a machine that did not get ready in time.
     pub fn boot_took_too_long(&mut self, vtime_ns: u64, limit: &str) {
         if self.at.phase < Phase::Ready {
             let text = format!("{} after {limit}", self.waits_for());
@@ -85,7 +85,7 @@ impl Conversation {
             return self.broken(
                 vtime_ns,
                 builtin::AGENT_FAILURE,
-                format!("the agent speaks protocol {theirs}, this host {ours}"),
+                format!("the agent speaks protocol {theirs}, this Everett {ours}"),
             );
         }
         self.event(vtime_ns, What::Hello { release: hello.release });
@@ -101,7 +101,7 @@ impl Conversation {
         }
     }
 
-    /// The machine has joined and `files` are put: put the next one, or start the services, or go on behind them.
+    /// Continues after the join and after `files` files: puts the next file, starts the services, or lists the test commands.
     pub(super) fn put_next(&mut self, files: usize, vtime_ns: u64) {
         if self.at.phase != Phase::Joining {
             return;
@@ -117,14 +117,14 @@ impl Conversation {
         }
     }
 
-    /// The agent reports that all services are ready: of interest once they were started.
+    /// Handles the agent's report that all services are ready. It counts only once they were started.
     pub(super) fn services_ready(&mut self, vtime_ns: u64) {
         if self.at.phase == Phase::Joining && self.at.services_started {
             self.list(vtime_ns);
         }
     }
 
-    /// The services are ready. So is the machine, unless its test commands have to be listed.
+    /// Lists the test commands once the services are ready; without a template the machine is ready.
     fn list(&mut self, vtime_ns: u64) {
         match self.plan.template.clone() {
             None => self.ready(vtime_ns),
@@ -135,7 +135,7 @@ impl Conversation {
         }
     }
 
-    /// These are in the template's folder.
+    /// Handles the list of commands in the template's folder.
     pub(super) fn listed(&mut self, names: Vec<String>, vtime_ns: u64) {
         if self.at.phase == Phase::Joining {
             self.at.names = names;
@@ -149,7 +149,7 @@ impl Conversation {
         self.at.phase = Phase::Ready;
     }
 
-    /// The guest's random numbers follow the seed.
+    /// Handles the end of the reseed: the guest's random numbers follow the seed.
     pub(super) fn begun(&mut self, vtime_ns: u64) {
         if self.at.phase == Phase::Beginning {
             self.at.phase = Phase::Running;
@@ -161,7 +161,7 @@ impl Conversation {
         }
     }
 
-    /// A service will not be ready, so before the beginning nothing will.
+    /// Handles a service that will not get ready. Before *ready* that breaks the conversation, later it is a finding.
     pub(super) fn service_not_ready(&mut self, service: &str, why: &str, vtime_ns: u64) {
         let text = format!("service {service}: {why}");
         if self.at.phase < Phase::Ready {

@@ -1,8 +1,8 @@
-//! Commands of a test template on one machine: started, killed, and told of when they end. Which ones, and when, is decided for all
-//! machines together.
+//! Commands of a test template on one machine: starts, kills, and reports of ends. The choice of command and time is made
+//! for all machines together.
 //!
-//! To the agent a command is a service. Its name there is made of the command's place in the agent's own list: file names may have
-//! anything in them, and such names are few, whatever runs how often.
+//! To the agent a command is a service. The service's name is made from the command's index in the agent's own list: file
+//! names may contain anything, and such names are few, however many runs there are.
 
 use everett_explorer::composer::Prefix;
 use everett_explorer::composer::limits::{ANYTIME_MAX, PARALLEL_MAX};
@@ -13,61 +13,61 @@ use super::state::TestRun;
 use super::{Conversation, Phase, Purpose, What};
 use crate::agent_script::{ROUND_VARIABLE, SEED_VARIABLE, test_command};
 
-/// The most commands that run at one time.
+/// Maximum number of commands that run at one time.
 pub(super) const RUNS_MAX: usize = PARALLEL_MAX as usize + ANYTIME_MAX as usize;
-/// Names of services begin with this that are commands. No unit of a world file has it in its name.
+/// First character of the service names of commands. No unit of a world file has it in its name.
 const MARK: char = '@';
-/// Linux's number of the signal that cannot be caught.
+/// Signal number of SIGKILL on Linux.
 const SIGKILL: i32 = 9;
 
-/// What a machine says that matters to what is started on all of them.
+/// A message of a machine that matters to the commands on all machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word {
-    /// When it said so, in nanoseconds of vtime.
+    /// vtime of the message, in nanoseconds.
     pub vtime_ns: u64,
-    /// What.
+    /// Content of the message.
     pub said: Said,
 }
 
-/// What a machine says.
+/// Content of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Said {
-    /// The timeline has begun here, or goes on after a restart.
+    /// The timeline has begun here, or continues after a restart.
     Begun,
     /// A command has ended.
     Ended {
-        /// The number of the run.
+        /// Number of the run.
         run: u64,
-        /// With status 0.
+        /// True if it ended with status 0.
         success: bool,
-        /// It was killed.
+        /// True if it was killed.
         killed: bool,
     },
 }
 
 impl Conversation {
-    /// What is in the template's folder on this machine.
+    /// Returns the names in the template's folder on this machine.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.at.names
     }
 
-    /// What was said since the last call.
+    /// Takes the messages since the last call.
     pub fn take_words(&mut self) -> Vec<Word> {
         std::mem::take(&mut self.words)
     }
 
-    /// Whether commands can be started.
+    /// Returns true if commands can be started.
     #[must_use]
     pub fn takes_commands(&self) -> bool {
         (Phase::Running..=Phase::Stopped).contains(&self.at.phase)
     }
 
-    /// Start a command as the run with this number.
+    /// Starts a command as run number `run`.
     pub fn start_command(&mut self, run: u64, name: &str, vtime_ns: u64) {
         let folder = self.plan.template.clone().unwrap_or_default();
         let Some(command) = self.at.names.iter().position(|known| known == name) else {
-            // A folder on a disk can be another one after a restart.
+            // The folder can have other contents after a restart if it is on a disk.
             let text = format!("command {name} is not in {folder} any more");
             self.finding(vtime_ns, property(name), text);
             return self.say_ended(run, false, false, vtime_ns);
@@ -83,7 +83,7 @@ impl Conversation {
         self.request(Purpose::TestCommand(run), Operation::Start { services: vec![service] }, vtime_ns);
     }
 
-    /// Kill all commands that run.
+    /// Kills all running commands.
     pub fn kill_commands(&mut self, vtime_ns: u64) {
         let running: Vec<TestRun> = self.at.runs.iter().filter(|run| !run.killed).copied().collect();
         for run in &mut self.at.runs {
@@ -95,12 +95,12 @@ impl Conversation {
         }
     }
 
-    /// The run that the agent calls so.
+    /// Returns the run with this service name.
     pub(super) fn run_of(&self, service: &str) -> Option<u64> {
         self.at.runs.iter().find(|run| service_name(run) == service).map(|run| run.run)
     }
 
-    /// What people call what the agent calls so, if it is a command; also one that has ended and left somebody who prints.
+    /// Returns the unit name of a service that is a command, also if it has ended and left a child that still prints.
     pub(super) fn unit_of_command(&self, service: &str) -> Option<String> {
         let (command, slot) = service.strip_prefix(MARK)?.split_once('.')?;
         let (command, slot) = (command.parse::<usize>().ok()?, slot.parse().ok()?);
@@ -114,7 +114,7 @@ impl Conversation {
             let unit = self.unit(&ended);
             self.event(vtime_ns, What::exit(&unit, exit));
             if !exit.success() {
-                // Which of those beside each other it was is chance: it is one finding.
+                // The slot is left out: which of several parallel runs failed is chance, and they are one finding.
                 let text = format!("command {} ended with {exit}", self.name(&ended));
                 self.finding(vtime_ns, self.property(&ended), text);
             }
@@ -152,17 +152,17 @@ impl Conversation {
     }
 }
 
-/// What the agent calls a run.
+/// Returns the service name of a run.
 fn service_name(run: &TestRun) -> String {
     format!("{MARK}{}.{}", run.command, run.slot)
 }
 
-/// What people call a run: the command, and which one of those beside each other.
+/// Returns the unit name of a run: the command, with a number if several of it run in parallel.
 fn unit(name: &str, slot: usize) -> String {
     if slot == 0 { name.to_owned() } else { format!("{name}#{}", slot.saturating_add(1)) }
 }
 
-/// Which property does not hold when a command fails: those at the end are checks.
+/// Returns the property that fails with a command: commands at the end are checks.
 pub(crate) fn property(name: &str) -> &'static str {
     match Prefix::of(name) {
         Some(Prefix::Eventually | Prefix::Finally) => builtin::FAILED_CHECK,

@@ -1,11 +1,10 @@
 //! Lines that programs in a guest write to the history port.
 //!
-//! The agent hands the port to drivers and checks and sees nothing of what they write, so a program can write as much as it can
-//! compute: what comes in a stretch of vtime is bounded. Past the bound there is no history that could be judged any more, so that
-//! is the end of the conversation, rather than a history with holes.
+//! The agent hands the port to drivers and checks and sees nothing of what they write, so a program can write as much as it
+//! can compute. The amount per interval of vtime is therefore bounded. More than that breaks the conversation: a history
+//! with gaps could not be judged.
 //!
-//! **Invariant.** What becomes of a byte is a function of the bytes before it and of the vtimes of their writes, not of when the
-//! host took them.
+//! **Invariant.** The events are a function of the bytes and of the vtimes of their writes, not of when Everett takes them.
 
 use everett_protocol::limits::HISTORY_LINE_BYTES_MAX;
 use everett_protocol::{LineCutter, PartialLine};
@@ -14,30 +13,29 @@ use serde::{Deserialize, Serialize};
 use super::state::StateError;
 use super::{Conversation, What};
 
-/// Vtime is cut into stretches of this length, in nanoseconds, and each has the bound below. A node's events are taken several
-/// times in each.
+/// Length of the intervals of vtime that the bound applies to, in nanoseconds. A node's events are taken several times in each.
 const STRETCH_NS: u64 = 100_000_000;
-/// What lines of one stretch may take, in bytes. A program that formats them one by one is far slower than this.
+/// Maximum size of the lines of one interval, in bytes. A program that formats its lines one by one is far slower than this.
 const STRETCH_BYTES_MAX: u64 = 16 << 20;
-/// What a line takes besides its text: many small ones must not evade the bound.
+/// Size charged for a line besides its text, in bytes, so that many short lines cannot evade the bound.
 const LINE_OVERHEAD_BYTES: u64 = 256;
 
-/// There is more of it than is told.
+/// Error of an interval with more lines than the bound.
 #[derive(Debug, PartialEq, Eq)]
 struct Flood;
 
-/// The port's lines on their way to events.
+/// Splits the port's bytes into lines and bounds them.
 #[derive(Debug)]
 pub(super) struct HistoryLines {
     cutter: LineCutter,
-    /// Number of the last stretch in which something came, and what lines have taken of it.
+    /// Number of the last interval with lines, and the size of its lines so far in bytes.
     stretch: u64,
     bytes: u64,
-    /// There was more than the bound in one.
+    /// True if an interval exceeded the bound.
     flooded: bool,
 }
 
-/// What is kept of them between two writes.
+/// Stored state of [`HistoryLines`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct HistoryState {
     pub(super) partial: PartialLine,
@@ -51,16 +49,16 @@ impl HistoryLines {
         HistoryLines { cutter: cutter(), stretch: 0, bytes: 0, flooded: false }
     }
 
-    /// The machine has lost power: nobody will end the line that was begun.
+    /// Drops the unfinished line after a loss of power.
     pub(super) fn restart(&mut self) {
         self.cutter = cutter();
     }
 
-    /// Takes what a program wrote at `vtime_ns` and gives out the lines that are complete, and whether each was cut. Empty ones
-    /// are passed over.
+    /// Adds bytes that a program wrote at `vtime_ns`. Calls `emit` for each complete line that is not empty, with true if it
+    /// was cut.
     ///
     /// # Errors
-    /// [`Flood`], once. Nothing is given out from there on.
+    /// Returns [`Flood`] once, when an interval exceeds the bound. No lines are emitted from there on.
     fn push(&mut self, bytes: &[u8], vtime_ns: u64, mut emit: impl FnMut(String, bool)) -> Result<(), Flood> {
         if self.flooded {
             return Ok(());
@@ -94,7 +92,7 @@ impl HistoryLines {
     }
 
     /// # Errors
-    /// It is no state of such lines.
+    /// Returns an error if the state is inconsistent.
     pub(super) fn resume(state: HistoryState) -> Result<HistoryLines, StateError> {
         let HistoryState { partial, stretch, bytes, flooded } = state;
         if flooded != (bytes > STRETCH_BYTES_MAX) {
@@ -111,7 +109,7 @@ fn cutter() -> LineCutter {
 }
 
 impl Conversation {
-    /// A program wrote `bytes` to the history port at `vtime_ns`.
+    /// Receives bytes that a program wrote to the history port at `vtime_ns`.
     pub(super) fn history(&mut self, bytes: &[u8], vtime_ns: u64) {
         let mut lines = Vec::new();
         let pushed = self.history.push(bytes, vtime_ns, |text, truncated| lines.push((text, truncated)));
@@ -131,7 +129,8 @@ mod tests {
 
     use super::*;
 
-    /// What comes of these writes, each with its vtime; stored and resumed before each if wanted.
+    /// Returns the lines and floods of these writes, each with its vtime. If `stored`, the state is stored and resumed
+    /// before each write.
     fn told(writes: &[(u64, Vec<u8>)], stored: bool) -> (Vec<(u64, String, bool)>, u32, HistoryState) {
         let (mut lines, mut told, mut floods) = (HistoryLines::new(), Vec::new(), 0);
         for (at, bytes) in writes {
@@ -169,7 +168,7 @@ mod tests {
         assert_eq!(told, [line(7, &"x".repeat(HISTORY_LINE_BYTES_MAX), true), line(7, "next", false)]);
     }
 
-    /// A program that writes the shortest of lines as fast as it can.
+    /// A program writes the shortest possible lines as fast as it can.
     #[test]
     fn a_flood_is_said_once_and_ends_it() {
         let write = |at| (at, b"y\n".repeat(16 << 10));
@@ -178,7 +177,7 @@ mod tests {
         let (lines, floods, state) = told(&many, true);
         assert_eq!((lines.len() as u64, floods), (fit, 1));
         assert!(state.flooded && state.partial == PartialLine::default(), "{state:?}");
-        // As much in two stretches is none.
+        // The same amount in two intervals is no flood.
         let few: Vec<_> = (0..6).map(|i| write(i / 3 * STRETCH_NS)).collect();
         let (lines, floods, _) = told(&few, true);
         assert_eq!((lines.len(), floods), (6 * (16 << 10), 0));
@@ -199,7 +198,7 @@ mod tests {
     }
 
     proptest! {
-        /// However writes of one vtime are cut, and wherever they are stored.
+        /// Writes of one vtime may be divided, and the state stored, at any place.
         #[test]
         fn lines_do_not_depend_on_how_bytes_arrive(
             writes in prop::collection::vec((0..5 * STRETCH_NS, "[a\n]{0,20}"), 0..20), cut in 1..9usize,
@@ -213,7 +212,7 @@ mod tests {
             let (whole, cut) = (told(&writes, false), told(&pieces, true));
             prop_assert_eq!(&whole.0, &cut.0);
             prop_assert_eq!(whole.2.partial, cut.2.partial);
-            // What an oracle makes of it: the lines that are not empty, each with the vtime of its end.
+            // The oracle: the lines that are not empty, each with the vtime of its end.
             let mut begun = String::new();
             let mut lines = Vec::new();
             for (at, bytes) in &writes {

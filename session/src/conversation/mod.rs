@@ -1,16 +1,16 @@
-//! The host's end of a conversation with a guest's agent.
+//! Everett's end of a conversation with a guest's agent.
 //!
-//! A state machine without input or output: bytes from the guest's ports go in with their vtime, bytes for its control
-//! port and events come out. It reads no clock and draws nothing, so that what it answers, and when, is a function of
-//! what the guest said and of what it was given.
+//! A state machine without input or output: bytes from the guest's ports go in with their vtime; bytes for its control port
+//! and events come out. It reads no clock and draws no random numbers, so its answers and their vtimes are a function of its
+//! inputs.
 //!
-//! * `boot`: from the agent's first word over the *restart point* to *ready*, and the beginning under a seed;
-//! * `workload`: drivers and checks; `commands`: those of a test template; `history`: what they write to the history port;
-//! * `waiting`: what a machine that is late still has to do;
-//! * [`state`]: what is kept of a conversation when its machine is stored.
+//! * `boot`: from the agent's first message over the *restart point* to *ready*, and the beginning under a seed;
+//! * `workload`: drivers and checks; `commands`: the commands of a test template; `history`: their lines on the history port;
+//! * `waiting`: descriptions of what a late machine still waits for;
+//! * [`state`]: the state of a conversation that is stored with its machine.
 //!
-//! At two places it waits to be told to go on: at the restart point ([`Conversation::join`]) and when the services are
-//! ready ([`Conversation::begin`]). A machine stored there can go on many times.
+//! It pauses at two places until its owner continues it: at the restart point ([`Conversation::join`]) and when the services
+//! are ready ([`Conversation::begin`]). A machine stored there can be continued many times.
 
 mod boot;
 mod commands;
@@ -32,22 +32,22 @@ use super::event::{Event, What};
 use history::HistoryLines;
 use state::Progress;
 
-/// Requests without an answer at one time; an agent that lets more pile up is not one of ours.
+/// Maximum number of unanswered requests. An agent that leaves more is declared unusable.
 pub const PENDING_MAX: usize = 4096;
-/// Commands and checks whose names are remembered: the last ones.
+/// Number of commands and checks whose names are remembered: the latest ones.
 pub const COMMANDS_MAX: usize = 4096;
 
-/// How far a conversation is.
+/// Phase of a conversation, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Phase {
-    /// The agent has not said anything yet.
+    /// The agent has not sent anything yet.
     Booting,
     /// The root is being mounted.
     Mounting,
-    /// The *restart point*: the root is mounted, and nothing of the machine depends on when it was started, or with which
-    /// data disks and network. Waits for [`Conversation::join`].
+    /// The *restart point*: the root is mounted. The machine's state does not depend on the time of its start, its data
+    /// disks or its network. Waits for [`Conversation::join`].
     Mounted,
-    /// Disks and network come, files are put, services start.
+    /// Disks and network are set up, files are put, services start.
     Joining,
     /// Services are ready: the root of all timelines. Waits for [`Conversation::begin`].
     Ready,
@@ -57,38 +57,38 @@ pub enum Phase {
     Running,
     /// Drivers were told to end.
     Stopping,
-    /// No driver runs any more: checks can.
+    /// No driver runs any more: checks can run.
     Stopped,
-    /// Nothing more will be asked.
+    /// No further requests will be sent.
     Done,
-    /// The agent cannot be used: the reason is among the findings.
+    /// The agent or its machine is unusable; a finding gives the reason.
     Broken,
 }
 
-/// What an outstanding request was for.
+/// Purpose of an outstanding request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum Purpose {
     Mount,
     Join,
     File(usize),
     Services,
-    /// What is in the template's folder.
+    /// List the template's folder.
     List,
     Reseed,
-    /// What a fault does through the agent.
+    /// Apply a fault through the agent.
     Fault,
     Driver(usize),
     StopDriver,
-    /// A command of the template: its run.
+    /// Start a command of the template; the number of its run.
     TestCommand(u64),
     Check(usize),
     Command,
     PowerOff,
-    /// Priorities of a unit's threads.
+    /// Set the priorities of a unit's threads.
     Priorities,
 }
 
-/// The host's end.
+/// Everett's end of a conversation.
 #[derive(Debug)]
 pub struct Conversation {
     plan: Plan,
@@ -99,12 +99,13 @@ pub struct Conversation {
     outgoing: Vec<u8>,
     events: Vec<Event>,
     words: Vec<Word>,
-    /// The file of the world that the agent refused: its path in the guest, and why. Not stored: nothing goes on from there.
+    /// File of the world that the agent refused: its path in the guest, and the reason. Not stored, because the conversation
+    /// cannot continue after it.
     refused_file: Option<(String, String)>,
 }
 
 impl Conversation {
-    /// Nothing was said yet.
+    /// Creates a conversation with an agent that has not sent anything yet.
     #[must_use]
     pub fn new(plan: Plan) -> Conversation {
         let at = Progress::new(plan.drivers.len());
@@ -121,65 +122,65 @@ impl Conversation {
         }
     }
 
-    /// How far it is.
+    /// Returns the phase.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.at.phase
     }
 
-    /// The seed that it began under, if it has begun.
+    /// Returns the seed under which it has begun, if it has.
     #[must_use]
     pub fn seed(&self) -> Option<u64> {
         self.at.seed
     }
 
-    /// When the services were ready, in nanoseconds of vtime.
+    /// Returns the vtime at which the services were ready, in nanoseconds.
     #[must_use]
     pub fn ready_ns(&self) -> Option<u64> {
         self.at.ready_ns
     }
 
-    /// When it last came to rest, in nanoseconds of vtime: it began, its drivers had ended, or a check had.
+    /// Returns the vtime in nanoseconds at which it last came to rest: when it began, its drivers had ended, or a check had.
     #[must_use]
     pub fn rest_ns(&self) -> u64 {
         self.at.rest_ns
     }
 
-    /// Why the phase is [`Phase::Broken`].
+    /// Returns the reason of [`Phase::Broken`].
     #[must_use]
     pub fn broken_because(&self) -> Option<&str> {
         self.at.broken.as_deref()
     }
 
-    /// The path of a file of the world that the agent could not put into the guest, and why.
+    /// Returns the guest path of a file that the agent could not put into the guest, and the reason.
     #[must_use]
     pub fn refused_file(&self) -> Option<(&str, &str)> {
         self.refused_file.as_ref().map(|(path, why)| (path.as_str(), why.as_str()))
     }
 
-    /// How many findings there were.
+    /// Returns the number of findings.
     #[must_use]
     pub fn findings(&self) -> u64 {
         self.at.findings
     }
 
-    /// What happened since the last call.
+    /// Takes the events since the last call.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
 
-    /// What the guest's control port is to receive since the last call.
+    /// Takes the bytes for the guest's control port since the last call.
     pub fn take_outgoing(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.outgoing)
     }
 
-    /// How the command that [`Conversation::command`] started ended, once it has.
+    /// Returns the exit status of the command that [`Conversation::command`] started, once it has ended.
     #[must_use]
     pub fn command_exit(&self) -> Option<Exit> {
         self.at.command_exit
     }
 
-    /// The guest wrote `bytes` to `port` at `vtime_ns`.
+    /// Receives bytes that the guest wrote to `port` at `vtime_ns`.
     pub fn received(&mut self, port: Port, bytes: &[u8], vtime_ns: u64) {
         match port {
             Port::Control => self.control.push(bytes),
@@ -201,7 +202,7 @@ impl Conversation {
         }
     }
 
-    /// The end came, but the guest does not do what it was asked: give up.
+    /// Ends the conversation with a finding, because the guest does not do what it was asked.
     pub fn give_up(&mut self, vtime_ns: u64, why: &str) {
         if !matches!(self.at.phase, Phase::Done | Phase::Broken) {
             self.finding(vtime_ns, builtin::AGENT_FAILURE, why);
@@ -209,66 +210,66 @@ impl Conversation {
         }
     }
 
-    /// Run a command in the guest; its output appears under `name`.
+    /// Runs a command in the guest; its output appears under `name`.
     pub fn command(&mut self, name: &str, exec: protocol::Exec, vtime_ns: u64) {
         self.named_request(name, Purpose::Command, exec, vtime_ns);
     }
 
-    /// Do something that a fault is made of.
+    /// Sends a request that applies a fault.
     pub fn fault(&mut self, op: Operation, vtime_ns: u64) {
         self.request(Purpose::Fault, op, vtime_ns);
     }
 
-    /// Give the threads of a service these priorities.
+    /// Sets the priorities of the threads of a service.
     pub fn prioritize(&mut self, service: &str, priorities: Vec<u8>, vtime_ns: u64) {
         let op = Operation::Prioritize { service: service.to_owned(), priorities };
         self.request(Purpose::Priorities, op, vtime_ns);
     }
 
-    /// Whether the agent has not answered yet to priorities that it was to give.
+    /// Returns true if a request to set priorities is unanswered.
     pub fn is_prioritizing(&self) -> bool {
         self.at.pending.values().any(|purpose| *purpose == Purpose::Priorities)
     }
 
-    /// Run a command that is a fault; its output appears under `name`.
+    /// Runs a command as a fault; its output appears under `name`.
     pub fn custom(&mut self, name: &str, exec: protocol::Exec, vtime_ns: u64) {
         self.named_request(name, Purpose::Fault, exec, vtime_ns);
     }
 
-    /// The machine came to its end as it was asked to.
+    /// Records that the machine has powered off as asked.
     pub fn machine_done(&mut self) {
         self.at.phase = Phase::Done;
     }
 
-    /// The machine came to its end without being asked to, against this property.
+    /// Records that the machine ended without being asked to, a violation of `property`.
     pub fn machine_ended(&mut self, vtime_ns: u64, property: &str, why: &str) {
         self.broken(vtime_ns, property, format!("the machine stopped: {why}"));
     }
 
-    /// Something is wrong with the machine that the agent need not know of.
+    /// Reports a finding that does not come from the agent.
     pub fn noticed(&mut self, vtime_ns: u64, property: &str, text: &str) {
         self.finding(vtime_ns, property, text);
     }
 
-    /// Something happened on the machine that is to be told.
+    /// Reports an event of the machine.
     pub fn told(&mut self, vtime_ns: u64, what: What) {
         self.event(vtime_ns, what);
     }
 
-    /// Nothing more can be asked of this agent.
+    /// Breaks the conversation: no request can be sent to this agent any more.
     pub fn unusable(&mut self, vtime_ns: u64, why: &str) {
         if !matches!(self.at.phase, Phase::Done | Phase::Broken) {
             self.broken(vtime_ns, builtin::AGENT_FAILURE, why);
         }
     }
 
-    /// Whether the guest was asked to power off.
+    /// Returns true if the guest was asked to power off.
     #[must_use]
     pub fn is_powering_off(&self) -> bool {
         self.at.powering_off
     }
 
-    /// Ask the guest to power off.
+    /// Asks the guest to power off.
     pub fn power_off(&mut self, vtime_ns: u64) {
         self.at.powering_off = true;
         self.request(Purpose::PowerOff, Operation::PowerOff, vtime_ns);
@@ -308,7 +309,8 @@ impl Conversation {
         }
     }
 
-    /// Run a command whose output appears under `name`: a line of output has only the request's number.
+    /// Runs a command whose output appears under `name`. The name is remembered, because a line of output has only the
+    /// request's number.
     fn named_request(&mut self, name: &str, purpose: Purpose, exec: protocol::Exec, vtime_ns: u64) {
         if self.at.commands.len() >= COMMANDS_MAX {
             self.at.commands.pop_first();
@@ -375,7 +377,7 @@ impl Conversation {
         }
     }
 
-    /// The agent could not do what it was asked.
+    /// Handles an error reply of the agent.
     fn refused(&mut self, purpose: Purpose, message: &str, vtime_ns: u64) {
         match purpose {
             Purpose::Mount => self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("mount: {message}")),
@@ -396,7 +398,7 @@ impl Conversation {
                 self.event(vtime_ns, What::Effect { text: format!("not done: {message}") });
             }
             Purpose::Driver(index) => self.driver_refused(index, message, vtime_ns),
-            // It ended by itself just before.
+            // The driver or command ended by itself just before.
             Purpose::StopDriver => {}
             Purpose::TestCommand(run) => self.command_refused(run, message, vtime_ns),
             Purpose::Check(index) => self.check_refused(index, message, vtime_ns),
@@ -430,7 +432,7 @@ impl Conversation {
     }
 }
 
-/// What a shell reports for a command that could not be run (POSIX, 2.8.2).
+/// Exit status that a shell reports for a command that cannot be executed (POSIX, 2.8.2).
 const COMMAND_NOT_RUN: i32 = 126;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! What is kept of a conversation when its machine is stored: all but the plan, which comes from the world file, and
-//! events and words that nobody has taken yet.
+//! Stored state of a conversation: everything except the script, which comes from the world file, and events and messages
+//! that were not taken yet.
 //!
-//! **Invariant.** A conversation that goes on from its state says the same as one that was never stored. A state that
-//! comes from elsewhere is checked against the plan before anything uses it.
+//! **Invariant.** A conversation that continues from its state sends the same as one that was never stored. A state from
+//! elsewhere is checked against the script before use.
 
 use std::collections::BTreeMap;
 
@@ -14,92 +14,92 @@ use super::commands::RUNS_MAX;
 use super::history::{HistoryLines, HistoryState};
 use super::{COMMANDS_MAX, Conversation, PENDING_MAX, Phase, Plan, Purpose};
 
-/// Why a state is none of this conversation.
+/// Error of a stored state that does not fit the conversation.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// Another plan has other drivers.
+    /// The script has another number of drivers.
     #[error("the stored conversation has {stored} drivers, the world {planned}")]
     Drivers {
-        /// In the state.
+        /// Number of drivers in the state.
         stored: usize,
-        /// In the plan.
+        /// Number of drivers in the script.
         planned: usize,
     },
-    /// A request or a command that this plan does not have.
+    /// The state has a request or a command that this script does not have.
     #[error("the stored conversation asked for {what}, which the world does not have")]
     NotPlanned {
-        /// What.
+        /// The request or command.
         what: String,
     },
-    /// A number is out of its bounds.
+    /// A count is out of its bounds.
     #[error("the stored conversation has {count} {what}; at most {max} are possible")]
     TooMany {
-        /// Of what.
+        /// Name of the counted items.
         what: &'static str,
-        /// How many.
+        /// The count.
         count: u64,
         /// The bound.
         max: u64,
     },
-    /// Two parts of it cannot be true together.
+    /// Two parts of the state contradict each other.
     #[error("the stored conversation is inconsistent: {0}")]
     Inconsistent(&'static str),
-    /// The beginning of a line.
-    #[error("the stored conversation has the beginning of a line that is none: {0}")]
+    /// A partial line is invalid.
+    #[error("invalid partial line in the stored conversation: {0}")]
     Line(#[from] everett_protocol::Error),
-    /// Test commands.
-    #[error("the stored conversation has a list of test commands that is none: {0}")]
+    /// The list of test commands is invalid.
+    #[error("invalid list of test commands in the stored conversation: {0}")]
     List(#[from] everett_protocol::check::Error),
 }
 
-/// A driver.
+/// State of a driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct DriverState {
-    /// How often it was started.
+    /// Number of starts.
     pub(super) rounds: u64,
     pub(super) runs: bool,
 }
 
-/// A command of the test template that runs, or was asked to.
+/// A run of a command of the test template that was requested and has not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TestRun {
-    /// The number of the run.
+    /// Number of the run.
     pub(super) run: u64,
-    /// The command's place among the names.
+    /// Index of the command in `names`.
     pub(super) command: usize,
-    /// Runs of one command beside each other have different ones.
+    /// Number that tells parallel runs of one command apart, from 0.
     pub(super) slot: usize,
-    /// It was told to end.
+    /// True if it was killed.
     pub(super) killed: bool,
 }
 
-/// How far a conversation is, in all its parts but the bytes.
+/// State of a conversation except its partial lines and outgoing bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Progress {
     pub(super) phase: Phase,
     pub(super) next_id: u64,
     pub(super) pending: BTreeMap<u64, Purpose>,
-    /// Names of commands, by their request's number: a line of output has only the number.
+    /// Names of commands by request number: a line of output has only the number.
     pub(super) commands: BTreeMap<u64, String>,
     pub(super) services_started: bool,
     pub(super) drivers: Vec<DriverState>,
-    /// None is started any more.
+    /// True if no driver is started any more.
     pub(super) no_drivers: bool,
-    /// What is in the template's folder.
+    /// Names in the template's folder.
     pub(super) names: Vec<String>,
-    /// Commands of the template that run.
+    /// Running commands of the template.
     pub(super) runs: Vec<TestRun>,
-    /// The seed that it began under.
+    /// Seed under which it began.
     pub(super) seed: Option<u64>,
-    /// When the services were ready.
+    /// vtime at which the services were ready, in nanoseconds.
     pub(super) ready_ns: Option<u64>,
-    /// When it last came to rest, in nanoseconds of vtime: it began, its drivers had ended, or a check had.
+    /// vtime in nanoseconds at which it last came to rest: when it began, its drivers had ended, or a check had.
     pub(super) rest_ns: u64,
-    /// How the last command ended.
+    /// Exit status of the command of [`Conversation::command`].
     pub(super) command_exit: Option<Exit>,
     pub(super) powering_off: bool,
     pub(super) findings: u64,
-    /// Why the phase is `Broken`.
+    /// Reason of [`Phase::Broken`].
     pub(super) broken: Option<String>,
 }
 
@@ -162,7 +162,7 @@ impl Progress {
         self.check_commands(plan)
     }
 
-    /// What is of the test template.
+    /// Checks the parts that concern the test template.
     fn check_commands(&self, plan: &Plan) -> Result<(), StateError> {
         let fail = |what| Err(StateError::Inconsistent(what));
         bounded("test commands", self.runs.len(), RUNS_MAX)?;
@@ -182,7 +182,7 @@ impl Progress {
         Ok(protocol::check::message(&Message::Response(Response { id: 0, reply }))?)
     }
 
-    /// Whether the agent was asked what is in the template's folder.
+    /// Returns true if the request for the template's folder is unanswered.
     pub(super) fn is_listing(&self) -> bool {
         self.pending.values().any(|purpose| *purpose == Purpose::List)
     }
@@ -195,7 +195,7 @@ fn bounded(what: &'static str, count: usize, max: usize) -> Result<(), StateErro
     Ok(())
 }
 
-/// A conversation, without its plan.
+/// Stored state of a conversation, without its script.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConversationState {
     pub(super) progress: Progress,
@@ -212,7 +212,7 @@ impl ConversationState {
 }
 
 impl Conversation {
-    /// All of it but the plan, and the events and words that wait.
+    /// Returns the state to store: everything except the script and the waiting events and messages.
     #[must_use]
     pub fn save(&self) -> ConversationState {
         ConversationState {
@@ -224,24 +224,24 @@ impl Conversation {
         }
     }
 
-    /// A conversation that goes on where the one of `state` was.
+    /// Creates a conversation that continues from `state`.
     ///
     /// # Errors
-    /// It is no state of a conversation with this plan.
+    /// Returns an error if the state does not fit this script.
     pub fn resume(plan: Plan, state: ConversationState) -> Result<Conversation, StateError> {
         let mut conversation = Conversation::new(plan);
         conversation.restore(state)?;
         Ok(conversation)
     }
 
-    /// Go on where the conversation of `state` was, whatever was said here. Events and words that wait are dropped.
+    /// Replaces the conversation with one that continues from `state`. Waiting events and messages are dropped.
     ///
     /// # Errors
-    /// It is no state of a conversation with this plan; nothing has changed then.
+    /// Returns an error if the state does not fit this script; nothing has changed then.
     pub fn restore(&mut self, state: ConversationState) -> Result<(), StateError> {
         let ConversationState { mut progress, control, log, history, outgoing } = state;
         if progress.phase <= Phase::Ready && progress.drivers.iter().all(|driver| driver.rounds == 0) {
-            // Nothing of the workload has happened: one boot serves all of them.
+            // Nothing of the workload has happened, so one boot serves all workloads.
             progress.drivers = vec![DriverState::default(); self.plan.drivers.len()];
         }
         progress.check(&self.plan)?;
@@ -256,7 +256,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// The plan.
+    /// Returns the script.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan

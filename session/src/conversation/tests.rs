@@ -47,7 +47,7 @@ pub(crate) fn plan() -> Plan {
     }
 }
 
-/// A conversation, and the requests it has made.
+/// A conversation with a scripted agent.
 pub(super) struct Script {
     pub(super) host: Conversation,
     pub(super) vtime_ns: u64,
@@ -62,7 +62,7 @@ impl Script {
         Script { host: Conversation::new(plan), vtime_ns: 0 }
     }
 
-    /// The agent says this; the host's requests in answer.
+    /// Sends a message of the agent; returns the requests that answer it.
     pub(super) fn say(&mut self, message: &Message) -> Vec<Request> {
         self.vtime_ns += 1;
         self.host.received(Port::Control, &encode_message(message).unwrap(), self.vtime_ns);
@@ -85,7 +85,7 @@ impl Script {
         self.say(&Message::Hello(Hello { version: protocol::VERSION, release: "6.1".to_owned() }))
     }
 
-    /// Up to the restart point.
+    /// Continues to the restart point.
     pub(super) fn mounted(&mut self) {
         let mount = self.hello();
         assert!(matches!(mount[..], [Request { op: Operation::Mount(_), .. }]), "{mount:?}");
@@ -93,7 +93,7 @@ impl Script {
         assert_eq!(self.host.phase(), Phase::Mounted);
     }
 
-    /// From the restart point to services that were started.
+    /// Continues from the restart point until the services were started.
     pub(super) fn services(&mut self) {
         self.host.join(vec![5; 64], 2_000_000_003);
         let join = self.requests();
@@ -102,7 +102,7 @@ impl Script {
         assert_eq!(asked.entropy.0, [5; 64]);
         let file = self.answer(*id, Reply::Done);
         assert!(matches!(file[..], [Request { op: Operation::PutFile(_), .. }]));
-        // An agent reports that nothing at all is ready, too; that must not count.
+        // The agent also reports ready while there is no service at all. That must not count.
         assert_eq!(self.say(&Message::Ready), []);
         let start = self.answer(file[0].id, Reply::Done);
         assert!(matches!(start[..], [Request { op: Operation::Start { .. }, .. }]));
@@ -110,7 +110,7 @@ impl Script {
         assert_eq!(self.host.phase(), Phase::Joining);
     }
 
-    /// From the restart point to ready.
+    /// Continues from the restart point to *ready*.
     fn ready(&mut self) {
         self.services();
         assert_eq!(self.say(&Message::Ready), [], "it waits for a seed");
@@ -118,7 +118,7 @@ impl Script {
         assert_eq!(self.host.ready_ns(), Some(self.vtime_ns));
     }
 
-    /// Up to the driver's start under seed 9; the request that started it.
+    /// Continues to the driver's start under seed 9; returns the id of the request that started it.
     fn up(&mut self) -> u64 {
         self.mounted();
         self.ready();
@@ -295,7 +295,7 @@ fn a_boot_that_cannot_get_ready_says_why() {
     let why = "service server ended with exit status 0 before all services were ready";
     assert_eq!(after(&[exited(false)]), (Phase::Broken, Some(why.to_owned())));
 
-    // Later it is a finding, if it is anything.
+    // After the beginning it is at most a finding.
     let mut script = Script::new();
     script.up();
     script.say(&exited(false));
@@ -476,7 +476,7 @@ proptest::proptest! {
         proptest::prop_assert!(lines == 0 || script.host.findings() > 0);
     }
 
-    /// An agent that answers any number with anything holds nothing up: the workload ends when it is told to.
+    /// The workload ends on time, whatever numbers and answers the agent sends.
     #[test]
     fn any_answer_is_survived(answers in proptest::collection::vec((0u64..12, 0..5), 0..40)) {
         let mut script = Script::new();

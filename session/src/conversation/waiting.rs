@@ -1,11 +1,11 @@
-//! What a machine still has to do, in words: for findings about one that did not do it in time.
+//! Descriptions of what a machine is waiting for, for findings about machines that are late.
 
 use everett_protocol::{ReadyCheck, Service};
 
 use super::{Conversation, Phase};
 
 impl Conversation {
-    /// What keeps the machine from being ready, or its drivers from having stopped. A clause with a subject and a verb.
+    /// Returns the reason why the machine is not ready, or why its drivers have not stopped: a clause with a subject and a verb.
     #[must_use]
     pub fn waits_for(&self) -> String {
         match self.at.phase {
@@ -21,7 +21,7 @@ impl Conversation {
         }
     }
 
-    /// The agent says when all services are ready, and not which one is, so all that have a condition are named.
+    /// The agent reports when all services are ready, but not each of them, so all services with a condition are named.
     fn services_waited_for(&self) -> String {
         if !self.at.services_started {
             return "its services were not started".to_owned();
@@ -46,7 +46,7 @@ impl Conversation {
     }
 }
 
-/// A service and its condition, as in `redis (tcp port 6379)`; nothing if it is ready once it has started.
+/// Returns a service with its condition, as in `redis (tcp port 6379)`; `None` if it is ready as soon as it has started.
 fn named_with_condition(service: &Service) -> Option<String> {
     let condition = match &service.ready.as_ref()?.check {
         ReadyCheck::Tcp { port, .. } => format!("tcp port {port}"),

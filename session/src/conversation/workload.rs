@@ -7,11 +7,11 @@ use super::state::DriverState;
 use super::{Conversation, Phase, Purpose, What};
 use crate::agent_script::{ROUND_VARIABLE, SEED_VARIABLE};
 
-/// Linux's number of the signal that cannot be caught.
+/// Signal number of SIGKILL on Linux.
 const SIGKILL: i32 = 9;
 
 impl Conversation {
-    /// The workload's time was over at `vtime_ns`: stop the drivers. Without effect unless they run.
+    /// Stops the drivers, because the workload's time was over at `vtime_ns`. No effect unless they run.
     pub fn end(&mut self, vtime_ns: u64) {
         if self.at.phase != Phase::Running {
             return;
@@ -27,7 +27,7 @@ impl Conversation {
         self.drivers_stopped(vtime_ns);
     }
 
-    /// Start the drivers: all at the beginning; those that are repeated, when their machine is back.
+    /// Starts the drivers: all of them at the beginning, only the repeated ones after a restart of the machine.
     pub(super) fn start_drivers(&mut self, vtime_ns: u64) {
         for index in 0..self.at.drivers.len() {
             if self.at.drivers[index].rounds == 0 || self.plan.drivers[index].repeat {
@@ -48,7 +48,7 @@ impl Conversation {
         self.request(Purpose::Driver(index), Operation::Start { services: vec![service] }, vtime_ns);
     }
 
-    /// What drivers and checks see: a timeline that runs has begun under a seed.
+    /// Returns the seed as drivers and checks see it. A running timeline always has one.
     fn seed_text(&self) -> String {
         self.at.seed.unwrap_or_default().to_string()
     }
@@ -79,14 +79,14 @@ impl Conversation {
         }
     }
 
-    /// A driver has ended, and is not started again.
+    /// Records that a driver has ended and is not started again.
     fn rest(&mut self, vtime_ns: u64) {
         if self.has_driven() {
             self.at.rest_ns = vtime_ns;
         }
     }
 
-    /// True if the drivers were started, and none runs any more.
+    /// Returns true if the drivers were started and none runs any more.
     #[must_use]
     pub fn has_driven(&self) -> bool {
         let ended = |driver: &DriverState| driver.rounds > 0 && !driver.runs;
@@ -100,13 +100,13 @@ impl Conversation {
         }
     }
 
-    /// Whether a check runs.
+    /// Returns true if a check is running.
     #[must_use]
     pub fn is_checking(&self) -> bool {
         self.at.pending.values().any(|purpose| matches!(purpose, Purpose::Check(_)))
     }
 
-    /// Run check number `index` of the plan.
+    /// Runs check number `index` of the script.
     pub fn check(&mut self, index: usize, vtime_ns: u64) {
         let Some(check) = self.plan.checks.get(index) else { return };
         let (name, mut exec) = (check.name.clone(), check.exec.clone());

@@ -1,11 +1,11 @@
-//! Which branches of guest code went where: programs and kernel as they were installed, without instrumentation.
+//! Edges of guest code (branches with source and target), in programs and kernel as installed, without instrumentation.
 //!
-//! * [`Collected`]: what the machines noted, of all nodes
-//! * [`programs`]: from what pages hold to files of the image
-//! * [`table`]: a file of it for programs, and a table for people
+//! * [`Collected`]: the edges that the machines of all nodes recorded
+//! * [`programs`]: maps pages of code to files of the image
+//! * [`table`]: writes edges as JSON lines for programs, and counts them by program
 //!
-//! A place is known by the contents of its page, so that a program's edge is the same edge on every node, whatever its
-//! address. Pages of which the image has no file are the kernel's, the agent's, or were made in memory.
+//! A place is identified by the contents of its page, so a program's edge is the same edge on every node, at any address.
+//! Pages that match no file of the image are the kernel's, the agent's, or were generated in memory.
 
 pub mod programs;
 pub mod table;
@@ -14,25 +14,25 @@ use std::collections::BTreeMap;
 
 use everett_cpu::{Edge, Place};
 
-/// What is known of an edge besides its two ends.
+/// Data of an edge besides its two ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// The linear address where it ends.
+    /// Guest-virtual (linear) address of its target.
     pub address: u64,
-    /// In user mode.
+    /// True if it was executed in user mode.
     pub user: bool,
-    /// On which nodes, by their numbers, ascending.
+    /// Indices of the nodes that executed it, ascending.
     pub nodes: Vec<usize>,
 }
 
-/// All edges that were seen.
+/// All recorded edges.
 #[derive(Debug, Clone, Default)]
 pub struct Collected {
     edges: BTreeMap<(Place, Place), Seen>,
 }
 
 impl Collected {
-    /// Add what a node's machine has noted.
+    /// Adds the edges that a node's machine has recorded.
     pub fn add(&mut self, node: usize, edges: &[Edge]) {
         for &Edge { from, to, address, user } in edges {
             let seen =
@@ -42,17 +42,17 @@ impl Collected {
             }
         }
     }
-    /// How many there are.
+    /// Returns the number of edges.
     #[must_use]
     pub fn len(&self) -> usize {
         self.edges.len()
     }
-    /// Whether there are none.
+    /// Returns true if there are no edges.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.edges.is_empty()
     }
-    /// All of them, in the order of their places.
+    /// Iterates over all edges, in the order of their places.
     pub fn iter(&self) -> impl Iterator<Item = (Place, Place, &Seen)> {
         self.edges.iter().map(|(&(from, to), seen)| (from, to, seen))
     }

@@ -1,4 +1,4 @@
-//! From what a page of code holds to the file of the image that it is a page of.
+//! Maps the contents of a page of code to the file of the image that contains the page.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,26 +13,26 @@ const PT_LOAD: u32 = 1;
 const PF_X: u32 = 1;
 const PROGRAM_HEADER_BYTES: usize = 56;
 
-/// A part of an ELF file that is executed.
+/// An executable part of an ELF file.
 struct Segment {
     offset: usize,
     address: u64,
     len: usize,
 }
 
-/// Pages of code and the files that they are of.
+/// Pages of code, with the files that contain them.
 #[derive(Debug, Default)]
 pub struct Programs {
     paths: Vec<String>,
-    /// By the page's name: the file, and the page's address as the file gives it.
+    /// Index into `paths` and address of the page within its ELF file, by the page's name.
     pages: BTreeMap<u64, (usize, u64)>,
 }
 
 impl Programs {
-    /// Those of a root filesystem. A page that several files have is the first one's.
+    /// Reads the programs of a root filesystem. A page that several files contain belongs to the first of them.
     ///
     /// # Errors
-    /// The image cannot be read.
+    /// Returns an error if the image cannot be read.
     pub fn of_root(image: &Path) -> Result<Programs, Error> {
         let mut programs = Programs::default();
         programs::of_root(image, &mut |path, content| programs.add(&path.display().to_string(), content))?;
@@ -43,7 +43,7 @@ impl Programs {
         let number = self.paths.len();
         self.paths.push(path.to_owned());
         for Segment { offset, address, len } in segments(content) {
-            // What is mapped are whole pages of the file, with zeroes behind its end.
+            // The kernel maps whole pages of the file, with zeroes after its end.
             let (first, last) = (offset / PAGE, (offset + len).div_ceil(PAGE));
             for n in first..last {
                 let bytes = content.get(n * PAGE..).unwrap_or_default();
@@ -56,7 +56,7 @@ impl Programs {
         }
     }
 
-    /// The file that a place is in, and its address as the file gives it.
+    /// Returns the file that contains a place, and the place's address as the ELF file gives it.
     #[must_use]
     pub fn find(&self, place: Place) -> Option<(&str, u64)> {
         let &(file, at) = self.pages.get(&place.page())?;
@@ -64,7 +64,7 @@ impl Programs {
     }
 }
 
-/// The executable segments of an ELF64 file (System V ABI, "Program Header"), as far as they lie in it.
+/// Returns the executable segments of an ELF64 file (System V ABI, "Program Header") that lie within the file.
 fn segments(file: &[u8]) -> Vec<Segment> {
     let headers = (|| {
         let at = usize::try_from(u64_at(file, 0x20)?).ok()?;
@@ -130,7 +130,7 @@ mod tests {
             programs.add("/bin/bad", &bad);
         }
         programs.add("/bin/short", b"\x7fELF");
-        // The last of them has a header that is whole, and others that are not there.
+        // The last bad file has one complete header; its other headers lie past the end.
         assert!(programs.pages.len() <= 2);
     }
 }

@@ -1,4 +1,4 @@
-//! Edges with the names of where they are: as a file for programs, and as a table for people.
+//! Edges with symbolic names: a file of JSON lines for programs, and counts for people.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -10,12 +10,12 @@ use super::Collected;
 use super::programs::Programs;
 use crate::symbols::Symbols;
 
-/// The name for code that the kernel executes.
+/// Name of code that the kernel executes.
 const KERNEL: &str = "kernel";
-/// The name for user code of which the image has no file.
+/// Name of user code that is in no file of the image.
 const OTHER: &str = "no file of the image";
 
-/// A line of the file.
+/// One line of the JSON file.
 #[derive(Debug, Serialize)]
 struct Line<'a> {
     from: String,
@@ -24,18 +24,18 @@ struct Line<'a> {
     nodes: Vec<&'a str>,
 }
 
-/// How many edges end in a program, and at how many places.
+/// Number of edges and places in a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Count {
-    /// The program's file, or "kernel".
+    /// Path of the program's file, or "kernel".
     pub program: String,
-    /// Edges that end in it.
+    /// Number of edges that end in it.
     pub edges: u64,
-    /// Places at which they end.
+    /// Number of places at which these edges end.
     pub places: u64,
 }
 
-/// Who knows names.
+/// Names of places: files of the image and functions of the kernel.
 #[derive(Debug)]
 pub struct Names {
     /// Files of the image.
@@ -45,7 +45,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// A place, whose linear address was `address` if that is known.
+    /// Returns the name of a place, whose linear address is `address` if known.
     fn show(&self, place: Place, address: Option<u64>, user: bool) -> String {
         if let Some((path, at)) = self.programs.find(place) {
             return format!("{path}:{at:#x}");
@@ -67,12 +67,12 @@ impl Names {
         }
     }
 
-    /// Write all edges, a JSON line each, in an order that depends on nothing but them.
+    /// Writes all edges, one JSON line each, in an order that depends on the edges alone.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Returns an error if writing to `out` fails.
     pub fn write(&self, edges: &Collected, nodes: &[&str], out: &mut dyn Write) -> io::Result<()> {
-        // Where pages are: an edge tells the address of its end, and that page has other ends and beginnings.
+        // Addresses of pages: an edge has the address of its target, and the sources of other edges lie in the same pages.
         let mut pages = BTreeMap::new();
         for (_, to, seen) in edges.iter() {
             pages.entry(to.page()).or_insert(seen.address & !0xfff);
@@ -91,7 +91,7 @@ impl Names {
         Ok(())
     }
 
-    /// Edges by program, most first.
+    /// Returns the counts by program, the most edges first.
     #[must_use]
     pub fn counts(&self, edges: &Collected) -> Vec<Count> {
         let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();

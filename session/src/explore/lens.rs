@@ -1,4 +1,4 @@
-//! How a world is looked at: what is taken for its state, what must not be seen, what its nodes, ports and disks are called.
+//! View of a world by the explorer: the abstraction of its state, its properties, and the names of its nodes, ports and disks.
 
 use anyhow::Context;
 use everett_explorer::coverage::{Abstraction, NodeNames, World as Covered};
@@ -9,14 +9,14 @@ use super::wire::Ports;
 use crate::agent_script::node_address;
 use crate::world_file::{Node, World};
 
-/// How a world is looked at.
+/// View of a world by the explorer.
 #[derive(Debug)]
 pub struct Lens {
-    /// What is taken for the state of the world.
+    /// Abstraction of the world's state for coverage.
     pub abstraction: Abstraction,
-    /// What must not be seen.
+    /// Properties of the world.
     pub properties: Properties,
-    /// What a fault can be done to.
+    /// Names that a fault plan can refer to.
     pub names: Names,
     /// The world.
     pub(super) world: World,
@@ -24,10 +24,10 @@ pub struct Lens {
 }
 
 impl Lens {
-    /// What a world file declares, checked against its nodes.
+    /// Creates the view that a world file declares, checked against its nodes.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns an error if a declaration of coverage or of a property is invalid.
     pub fn new(world: &World) -> anyhow::Result<Lens> {
         let here = || world.file.display().to_string();
         let node = |(index, node): (usize, &Node)| NodeNames {
@@ -49,13 +49,13 @@ impl Lens {
         })
     }
 
-    /// The name of a node.
+    /// Returns the name of a node.
     #[must_use]
     pub fn name(&self, node: u16) -> Option<&str> {
         self.world.nodes.get(usize::from(node)).map(|node| &*node.name)
     }
 
-    /// A node's number.
+    /// Returns the index of a node.
     #[must_use]
     pub fn node(&self, name: &str) -> Option<u16> {
         let index = self.world.nodes.iter().position(|node| node.name == name)?;

@@ -1,21 +1,22 @@
-//! Explorations: timelines that fork at moments, are judged, and are run again from their paths alone.
+//! Explorations: timelines that fork at moments, are judged, and can be replayed from their paths alone.
 //!
-//! - [`setting`]: what all branches of an exploration share
-//! - `stand`: a moment of the tree, with what was seen up to it; `tale`: what clients told up to there
-//! - [`traveller`]: a timeline that goes along a path: forks, segments, the checks at the end
-//! - [`lens`]: how a world is looked at; [`verdict`]: what is made of a history
-//! - [`witness`]: what is made of what a branch shows: coverage, properties, histories, evidence; `wire`: frames as messages
-//! - `shelf`: moments of the tree within a budget of memory, derived again when they are gone
-//! - `crew`: workers, one thread each; [`spent`]: where their time goes; [`quarters`]: what it takes as it goes on
-//! - [`expedition`]: the search, done by workers of this host
-//! - `marks`: digests on the way; [`replay`]: a branch again, compared with what was recorded; [`shrink`]: with the fewest faults; [`regression`]: as a file
+//! - [`setting`]: data that all branches of an exploration share
+//! - `stand`: a moment of the tree, with the observer state at it; `tale`: the history up to it
+//! - [`traveller`]: replays paths: forks, segments, the checks at the end
+//! - [`lens`]: the explorer's view of a world; [`verdict`]: the judgement of a history
+//! - [`witness`]: observation of a branch: coverage, properties, histories, evidence; `wire`: frames as messages
+//! - `shelf`: moments of the tree within a budget of memory, derived again when they were dropped
+//! - `crew`: workers, one thread each; [`spent`]: their CPU time by activity; [`quarters`]: resource use over time
+//! - [`expedition`]: the search, by workers on this host
+//! - `marks`: digests along a branch; [`replay`]: a branch compared with its record; [`shrink`]: the fewest faults that show
+//!   a finding; [`regression`]: regression files
 //!
-//! Not here: what is chosen, covered, judged and written (`everett_explorer`), and how it is told (the command line).
+//! Not here: choices, coverage, judgement and the run directory (`everett_explorer`), and the output (`everett`'s commands).
 //!
 //! **Invariants.**
-//! - What becomes of a branch is a function of the [`setting`], the seed and its path. Which worker runs it, what that one ran
-//!   before, and whether its parent's moment was kept or derived again, does not show.
-//! - What is chosen is a function of results, in the order of choices. Host time only ends a sequence of choices.
+//! - The result of a branch is a function of the [`setting`], the seed and its path. It does not depend on the worker that
+//!   runs it, on that worker's earlier branches, or on whether its parent's moment was kept or derived again.
+//! - Choices are a function of results, in the order of choices. Host time only ends a sequence of choices.
 
 pub mod crew;
 pub mod expedition;

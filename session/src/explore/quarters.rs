@@ -1,24 +1,24 @@
-//! What an exploration takes as it goes on: CPU time a branch and memory, for each quarter of the branches that were run.
+//! Resource use over the course of an exploration: CPU time per branch and memory, for each quarter of its branches.
 //!
-//! In a long exploration both stay as they are once its moments have filled their budget; what grows shows here.
+//! In a long exploration both stay constant once its moments have filled their budget. Growth shows here.
 
 use serde::Serialize;
 
-/// The most samples that are kept.
+/// Maximum number of samples that are kept.
 const SAMPLES_MAX: usize = 512;
 
 /// A quarter of the branches that a process has run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Quarter {
-    /// Branches at its end.
+    /// Number of branches at its end.
     pub branches: u64,
-    /// CPU time of each of its branches in the mean, in nanoseconds.
+    /// Mean CPU time of its branches, in nanoseconds.
     pub cpu_ns: u64,
-    /// Memory of the process at its end, in bytes: what no file has.
+    /// Anonymous memory of the process at its end, in bytes.
     pub resident_bytes: u64,
 }
 
-/// How far it was at some time.
+/// Totals at one point of the exploration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sample {
     branches: u64,
@@ -26,7 +26,7 @@ struct Sample {
     resident_bytes: u64,
 }
 
-/// Samples, each so many branches after the one before, and the last.
+/// Samples, each at least `stride` branches after the previous one, and the latest totals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quarters {
     samples: Vec<Sample>,
@@ -41,7 +41,7 @@ impl Default for Quarters {
 }
 
 impl Quarters {
-    /// So many branches were run, for so much CPU time.
+    /// Records that `branches` branches were run in `cpu_ns` of CPU time.
     pub fn at(&mut self, branches: u64, cpu_ns: u64) {
         if self.last.is_some_and(|last| last.branches >= branches) || branches == 0 {
             return;
@@ -64,7 +64,7 @@ impl Quarters {
         }
     }
 
-    /// The quarters; fewer if fewer branches were run.
+    /// Returns the quarters; fewer than four if few branches were run.
     #[must_use]
     pub fn quarters(&self) -> Vec<Quarter> {
         let Some(last) = self.last else { return Vec::new() };
@@ -89,7 +89,7 @@ impl Quarters {
     }
 }
 
-/// Bytes of this process that are in the host's memory and in no file; 0 if the host does not say.
+/// Returns the anonymous resident memory of this process in bytes; 0 if the host does not report it.
 fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
@@ -105,7 +105,7 @@ mod tests {
     fn quarters_are_of_branches() {
         let mut all = Quarters::default();
         assert_eq!(all.quarters(), []);
-        // The later half takes twice as long.
+        // Branches of the later half take twice as long.
         let cpu_ns = |n: u64| 10 * n + 10 * n.saturating_sub(50_000);
         (1..=100_000).for_each(|n| all.take(Sample { branches: n, cpu_ns: cpu_ns(n), resident_bytes: n }));
         assert!(all.samples.len() <= SAMPLES_MAX);

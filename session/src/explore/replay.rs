@@ -1,4 +1,4 @@
-//! A branch again, from its path alone, compared with what was recorded as it goes.
+//! Replay of a branch from its path alone, compared with its record on the way.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,21 @@ use super::setting::Setting;
 use super::traveller::{Branch, Interrupted, Route, Traveller, Watch};
 use crate::event::Event;
 
-/// What was recorded of a path: digests by vtime.
+/// Recorded digests of a path, by vtime.
 #[derive(Debug, Clone, Default)]
 pub struct Recorded(BTreeMap<u64, String>);
 
 impl Recorded {
-    /// Of a branch, and of those on its way, as far as a run directory has them.
+    /// Collects the digests of a branch and of the branches on its path, if the run directory has them.
     ///
     /// # Errors
-    /// The run directory is damaged.
+    /// Returns an error if the run directory is damaged.
     pub fn of(reading: &Reading, record: &Record) -> anyhow::Result<Recorded> {
         let mut marks = BTreeMap::new();
         let mut until_ns = u64::MAX;
         let mut next = Some(record.clone());
         while let Some(record) = next {
-            // What comes after a fork is of the parent's own checks.
+            // Marks after a fork belong to the checks of the parent alone.
             let of_way = record.marks.iter().filter(|(at, _)| *at <= until_ns);
             marks.extend(of_way.map(|(at, digest)| (*at, digest.clone())));
             until_ns = record.path.forks().last().map_or(0, |fork| fork.vtime_ns);
@@ -35,41 +35,41 @@ impl Recorded {
         Ok(Recorded(marks))
     }
 
-    /// How many places.
+    /// Returns the number of digests.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether nothing was recorded.
+    /// Returns true if nothing was recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// How a replay went.
+/// Result of a replay.
 #[derive(Debug)]
 pub enum Replayed {
-    /// All of it was run, on the recorded trail.
+    /// The replay stayed on the recorded trail to the end.
     Same(Box<Branch>),
-    /// Here it left the recorded trail.
+    /// The replay left the recorded trail.
     Left {
-        /// In nanoseconds of vtime.
+        /// vtime of the first difference, in nanoseconds.
         vtime_ns: u64,
-        /// The digest that was recorded, and the one that came, both cut short.
+        /// Recorded digest, in the short form.
         recorded: String,
-        /// See there.
+        /// Digest of the replay, in the short form.
         came: String,
     },
-    /// Somebody wanted it to end here, in nanoseconds of vtime.
+    /// The watcher ended the replay at this vtime, in nanoseconds.
     Ended(u64),
 }
 
-/// Run a path again.
+/// Replays a path and compares it with `recorded`.
 ///
 /// # Errors
-/// It cannot be run.
+/// Returns an error if the path cannot be run.
 pub fn replay(
     setting: &Setting,
     path: &Path,

@@ -1,4 +1,4 @@
-//! What all branches of an exploration share: a world that is ready, and how it is explored and judged.
+//! Data that all branches of an exploration share: a booted world, and the way it is explored and judged.
 
 use std::sync::Arc;
 
@@ -20,30 +20,30 @@ use crate::timeline::Faults;
 use crate::timeline::restart_point::RestartPoint;
 use crate::world_file::World;
 
-/// What all branches of an exploration share.
+/// Data that all branches of an exploration share.
 pub struct Setting {
-    /// What starts timelines: where the world is ready.
+    /// Launcher of timelines, which starts them at *ready*.
     pub launcher: Launcher,
-    /// Where that is.
+    /// The *ready* moment.
     pub ready: Arc<Stored>,
-    /// Where pages are.
+    /// Pool of the moments' pages.
     pub pool: Pool,
-    /// The seed.
+    /// Seed of the exploration.
     pub seed: u64,
-    /// The root moment, in nanoseconds of vtime.
+    /// vtime of the root moment, in nanoseconds.
     pub root_ns: u64,
-    /// How the world is looked at.
+    /// The explorer's view of the world.
     pub lens: Lens,
-    /// What paths are a function of.
+    /// Identity of the exploration, which names its paths.
     pub identity: Identity,
     restarts: Arc<Nodes>,
 }
 
 impl Setting {
-    /// A world that `launcher` starts at power-on, booted.
+    /// Creates the setting for a booted world; `launcher` starts it at power-on.
     ///
     /// # Errors
-    /// What it declares is wrong, or it was never ready.
+    /// Returns an error if a declaration of the world file is invalid, or if `booted` was never ready.
     pub fn new(
         launcher: Launcher,
         booted: &Booted,
@@ -67,33 +67,33 @@ impl Setting {
         })
     }
 
-    /// What becomes of timelines.
+    /// Returns the inputs that determine the plans and fates of branches.
     #[must_use]
     pub fn fates(&self) -> Fates<'_> {
         let World { explore, faults, .. } = &self.launcher.world;
         Fates { explore, faults, names: &self.lens.names, seed: self.seed, root_ns: self.root_ns }
     }
 
-    /// This plan, to be carried out.
+    /// Returns `plan` in a form that timelines can apply.
     #[must_use]
     pub fn faults(&self, plan: Plan) -> Faults {
         Faults::new(plan, Arc::clone(&self.restarts) as _).on(self.launcher.options)
     }
 
-    /// What was seen while the world booted.
+    /// Returns the observer state after the boot.
     ///
     /// # Errors
-    /// Never: the world is this one.
+    /// Never returns an error: the state is created for this world.
     pub fn memory_of_boot(&self) -> anyhow::Result<Memory> {
         let plan = Plan::default();
         let mut witness = Witness::new(&self.lens, &plan, &Memory::new(&self.lens))?;
-        // What kernels print while they boot is the same on all timelines, and says nothing of the state of a service.
+        // Kernel lines of the boot are left out: they are the same on all timelines and say nothing about the state of a service.
         let told = self.ready.events.iter().filter(|event| !matches!(event.what, What::Kernel { .. }));
         told.for_each(|event| witness.hear(event));
         Ok(witness.memory())
     }
 
-    /// The name of a timeline: what it is a function of, and its path.
+    /// Returns the name of a timeline: its identity and its path.
     #[must_use]
     pub fn name(&self, path: &Path) -> String {
         format!("{}{path}", self.identity.path(self.seed))

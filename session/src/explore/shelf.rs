@@ -1,7 +1,7 @@
 //! Moments of the tree, kept within a budget of memory.
 //!
-//! A moment that is gone is derived again from the nearest ancestor that is there, the root at worst: what is kept shows only in
-//! how long that takes.
+//! A dropped moment is derived again from its nearest ancestor that is kept, at worst the root. The choice of kept moments
+//! only affects how long that takes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,31 +12,32 @@ use everett_vmm::world::WorldMoment;
 
 use super::stand::Stand;
 
-/// A branch by its number, or the root.
+/// Number of a branch, or `None` for the root.
 type Key = Option<u64>;
 
-/// Branches from the root moment to a place, with their paths.
+/// Branches from the root moment to a place, each with its path.
 pub type Way = [(u64, Path)];
 
-/// The moments that are kept.
+/// Store of the kept moments.
 #[derive(Debug)]
 pub struct Shelf {
-    /// The root has none of its own: it is kept as long as its world is.
+    /// Moments by branch. The root's entry holds no moment: `root` is kept as long as its world.
     store: Mutex<Store<Key, Option<Arc<Stand>>>>,
     root: WorldMoment,
 }
 
 impl Shelf {
-    /// Nothing, on top of the root moment; at most so many bytes, roughly.
+    /// Creates a store with only the root moment and a budget of roughly `budget_bytes` bytes.
     #[must_use]
     pub fn new(root: WorldMoment, budget_bytes: u64) -> Shelf {
         let mut store = Store::new(budget_bytes);
-        // The first key is refused by nobody.
+        // The first key is always accepted.
         let _ = store.insert(None, None, 0, 0, None);
         Shelf { store: Mutex::new(store), root }
     }
 
-    /// The moment of the last branch on a way that is kept, and how many branches lead there: 0 and none for the root.
+    /// Returns the moment of the last branch on `way` that is kept, and the number of branches up to it; 0 and `None` for
+    /// the root.
     #[must_use]
     pub fn nearest(&self, way: &Way) -> (usize, Option<Arc<Stand>>) {
         let store = self.lock();
@@ -47,27 +48,28 @@ impl Shelf {
         found.unwrap_or((0, None))
     }
 
-    /// Keep the moment at the end of the last branch of a way, which cost so many instructions.
+    /// Keeps the moment at the end of the last branch of `way`; `cost` is the number of instructions that led to it.
     pub fn keep(&self, way: &Way, cost: u64, stand: Stand) -> Arc<Stand> {
         let stand = Arc::new(stand);
         let Some(((branch, _), before)) = way.split_last() else { return stand };
         let parent = before.last().map(|(branch, _)| *branch);
-        // Memory is compared while others can use the store.
+        // The lock is released here: others can use the store while memory is compared.
         let from = self.lock().get(&parent).cloned().flatten();
         let bytes = stand.bytes_beyond(from.as_ref().map_or(&self.root, |from| &from.world));
-        // Whoever comes here has kept, or derived, what is before it; one that was not is no loss but of time.
+        // The caller has kept or derived the moments before this one. If that failed, an insertion that is refused costs
+        // only time.
         let _ = self.lock().insert(Some(*branch), Some(parent), cost, bytes, Some(Arc::clone(&stand)));
         stand
     }
 
-    /// What is kept.
+    /// Returns statistics of the store.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
         self.lock().stats()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Store<Key, Option<Arc<Stand>>>> {
-        // What is in it is whole after each call, whoever panicked.
+        // The store is consistent after each call, so a panic of another thread does no harm.
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,19 +1,19 @@
-//! Where the time of branches goes, for figures.
+//! CPU time of branches by activity, for statistics.
 
 use std::ops::AddAssign;
 
 use serde::Serialize;
 
-/// CPU time by what it was spent on, in nanoseconds.
+/// CPU time by activity, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Spent {
-    /// Executing guests, their devices and the wire.
+    /// Execution of guests, their devices and the wire.
     pub guest_ns: u64,
-    /// Going to moments.
+    /// Restoring moments.
     pub restore_ns: u64,
     /// Digests of the trail.
     pub digest_ns: u64,
-    /// Taking in what is seen: coverage, properties.
+    /// Observation: coverage and properties.
     pub witness_ns: u64,
     /// Judging histories.
     pub history_ns: u64,
@@ -22,7 +22,7 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// Each part with its name.
+    /// Returns each part with its name.
     #[must_use]
     pub fn parts(&self) -> [(&'static str, u64); 6] {
         [
@@ -35,7 +35,7 @@ impl Spent {
         ]
     }
 
-    /// All of it.
+    /// Returns the sum of all parts.
     #[must_use]
     pub fn total_ns(&self) -> u64 {
         self.parts().into_iter().map(|(_, ns)| ns).sum()

@@ -1,4 +1,4 @@
-//! A moment of the tree: a timeline at the end of a branch, from which others go on.
+//! A moment of the tree: a timeline at the end of a branch, from which other branches continue.
 
 use everett_snapshot::{Image, PAGE, Pool};
 use everett_vmm::machine::Moment;
@@ -7,7 +7,7 @@ use everett_vmm::world::WorldMoment;
 use super::witness::Memory;
 use crate::timeline::{SessionState, Timeline};
 
-/// What a moment takes besides its pages, roughly: sessions, devices, what was seen.
+/// Approximate size of a moment besides its pages, in bytes: sessions, devices, observer state.
 const OVERHEAD_BYTES: u64 = 256 << 10;
 
 /// A timeline at the end of a branch.
@@ -15,20 +15,20 @@ const OVERHEAD_BYTES: u64 = 256 << 10;
 pub struct Stand {
     /// The world.
     pub world: WorldMoment,
-    /// What decides how it goes on besides.
+    /// Session: everything else that decides how the timeline continues.
     pub session: SessionState,
-    /// What was seen up to there.
+    /// Observer state at this moment.
     pub memory: Memory,
 }
 
 impl Stand {
-    /// `timeline` as it is, after what was seen.
+    /// Returns `timeline` as it is, with its observer state.
     pub fn of(timeline: &mut Timeline, pool: &Pool, memory: Memory) -> Stand {
         let session = timeline.save();
         Stand { world: timeline.world_mut().moment(pool), session, memory }
     }
 
-    /// What is freed when it is dropped and `parent` is not, in bytes, roughly.
+    /// Returns the approximate number of bytes that are freed when this moment is dropped and `parent` is kept.
     #[must_use]
     pub fn bytes_beyond(&self, parent: &WorldMoment) -> u64 {
         let machines = self.world.machines.iter().zip(&parent.machines);

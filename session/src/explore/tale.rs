@@ -1,4 +1,4 @@
-//! What clients told on the way to a moment: a chain that children of one moment share.
+//! History lines up to a moment, as a chain of segments that children of one moment share.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ pub struct Tale(Option<Arc<Chapter>>);
 struct Chapter {
     before: Tale,
     lines: Vec<Line>,
-    /// Of this one and all before it.
+    /// Number of lines in this segment and all before it.
     count: usize,
 }
 
 impl Tale {
-    /// This one, and then these lines.
+    /// Returns this history followed by `lines`.
     #[must_use]
     pub fn and(&self, lines: Vec<Line>) -> Tale {
         if lines.is_empty() {
@@ -27,19 +27,19 @@ impl Tale {
         Tale(Some(Arc::new(Chapter { before: self.clone(), lines, count })))
     }
 
-    /// How many lines there are.
+    /// Returns the number of lines.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |chapter| chapter.count)
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no lines.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The lines.
+    /// Iterates over the lines.
     pub fn lines(&self) -> impl Iterator<Item = &Line> {
         let mut chapters = Vec::new();
         let mut next = self;

@@ -1,7 +1,7 @@
-//! Frames as messages: what a move on the wire says to those who only see it from outside.
+//! Frames as messages: the information in a move on the wire that an outside observer sees.
 //!
-//! A message is told by its type and direction: a protocol, the port of the service, who asks and who answers. Acknowledgments that
-//! carry nothing, and how addresses are found, are no messages.
+//! A message is identified by its type and direction: the protocol, the port of the service, and which side asks and which
+//! answers. Empty acknowledgments and address resolution are not messages.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use everett_vmm::wire::summary::{Payload, Summary};
 
 use crate::world_file::{Ready, World};
 
-/// Ports from here on are those of clients (Linux's `ip_local_port_range`).
+/// First port of the range for clients (Linux's `ip_local_port_range`).
 const CLIENT_PORTS: u16 = 32_768;
 const FIN: u8 = 1;
 const SYN: u8 = 1 << 1;
@@ -20,7 +20,8 @@ const RST: u8 = 1 << 2;
 const ECHO_REPLY: u8 = 0;
 const ECHO: u8 = 8;
 
-/// Whether a message arrives with a move, for the first time. One that is late does, too: nobody closes a branch's log.
+/// Returns true if a message arrives with this move for the first time. TIMEOUT counts: it would mean a missing message only
+/// in a closed log, and the log of a branch is never closed.
 pub(super) fn arrives(kind: StepKind) -> bool {
     match kind {
         StepKind::Deliver | StepKind::Timeout => true,
@@ -28,7 +29,7 @@ pub(super) fn arrives(kind: StepKind) -> bool {
     }
 }
 
-/// Names of ports: those of the services that say on which they listen.
+/// Names of ports: those of services that declare the port on which they listen.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ports(BTreeMap<u16, String>);
 
@@ -42,7 +43,7 @@ impl Ports {
         Ports(named.collect())
     }
 
-    /// Whom a message goes to or comes from, if it is a client at the other end.
+    /// Returns the service at one end of a message and its direction, if the other end is a client.
     fn name(&self, from: u16, to: u16) -> String {
         let of = |port: u16| self.0.get(&port).cloned().unwrap_or_else(|| format!("port {port}"));
         let answers = match (self.0.contains_key(&from), self.0.contains_key(&to)) {
@@ -53,7 +54,7 @@ impl Ports {
         if answers { format!("from {}", of(from)) } else { format!("to {}", of(to)) }
     }
 
-    /// What coverage makes of a move, if it is of a message between two of `nodes` nodes.
+    /// Returns the observation for coverage, if the move is of a message between two of the world's `nodes` nodes.
     pub(super) fn observed(&self, step: &Step, nodes: usize) -> Option<Observed> {
         let (from, to) = (u16::from(step.from), u16::from(step.to?));
         if usize::from(from) >= nodes || usize::from(to) >= nodes {
@@ -69,7 +70,7 @@ impl Ports {
         Some(Observed { vtime_ns: step.vtime, node: None, what })
     }
 
-    /// What kind of message a frame is.
+    /// Returns the kind of message of a frame.
     fn message(&self, summary: &Summary) -> Option<String> {
         let Summary::Ip { payload, .. } = summary else { return None };
         match payload {

@@ -1,7 +1,7 @@
-//! What a branch shows, taken in as it comes: coverage, properties, histories, and what is kept as evidence.
+//! Observation of a branch while it runs: coverage, properties, histories, and evidence.
 //!
-//! **Invariant.** What is made of a branch is a function of what was seen before it ([`Memory`]) and of what it shows, at the same
-//! stops whoever runs it.
+//! **Invariant.** The result for a branch is a function of the inherited state ([`Memory`]) and of the branch's events,
+//! taken at the same stops on every worker.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,32 +24,32 @@ use crate::event::{Event, What};
 use crate::show;
 use crate::timeline::Timeline;
 
-/// The last lines before a hit that are kept with it.
+/// Number of last lines that are kept as evidence of a hit.
 const LINES_MAX: usize = 60;
-/// Bytes of such a line.
+/// Maximum length of such a line, in bytes.
 const LINE_BYTES_MAX: usize = 512;
-/// The last messages before a hit that are kept with it.
+/// Number of last messages that are kept as evidence of a hit.
 const PACKETS_MAX: usize = 40;
-/// The last faults before a hit that are kept with it.
+/// Number of last faults that are kept as evidence of a hit.
 const FAULTS_MAX: usize = 60;
 
-/// What was seen on the way to a moment, as far as what comes after it depends on it.
+/// Observer state that a branch inherits from its parent moment.
 #[derive(Debug, Clone)]
 pub struct Memory {
-    /// Of coverage.
+    /// State of coverage.
     pub observer: ObserverState,
-    /// Of properties.
+    /// State of the properties' judge.
     pub judge: JudgeState,
-    /// What clients told.
+    /// History lines so far.
     pub tale: Tale,
-    /// When the last faults began, and their numbers in the plan.
+    /// Start times and plan numbers of the last faults.
     begun: VecDeque<(u64, u32)>,
-    /// Faults by their number in the plan, of which coverage knows that they last.
+    /// Faults that coverage counts as lasting: kind and targets, by number in the plan.
     lasting: BTreeMap<u32, (String, Vec<u16>)>,
 }
 
 impl Memory {
-    /// Nothing was seen.
+    /// Returns the state before any event.
     #[must_use]
     pub fn new(lens: &Lens) -> Memory {
         Memory {
@@ -62,37 +62,37 @@ impl Memory {
     }
 }
 
-/// A hit with what was seen before it.
+/// A hit with its evidence.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// What does not hold.
+    /// The violation of a property.
     pub hit: Hit,
-    /// What was seen before.
+    /// Observations before the hit.
     pub evidence: Evidence,
 }
 
-/// What was made of a branch.
+/// Results of observing a branch.
 #[derive(Debug)]
 pub struct Testimony {
-    /// What it reached.
+    /// Coverage that the branch added.
     pub delta: Delta,
-    /// What does not hold on it.
+    /// Hits on the branch, each with its evidence.
     pub found: Vec<Found>,
-    /// What is to be seen sometimes, and was.
+    /// Names of `sometimes` properties that held.
     pub sometimes: Vec<String>,
-    /// Faults that began.
+    /// Number of faults that began.
     pub faults: u64,
-    /// Disks that lost something that was not flushed.
+    /// Number of losses of power in which a disk lost unflushed data.
     pub losses: u64,
-    /// Messages that arrived while faults were not over for good.
+    /// Number of messages that arrived before faults were over for good.
     pub messages: u64,
-    /// Bytes that programs and kernels printed.
+    /// Number of bytes that programs and kernels printed.
     pub log_bytes: u64,
-    /// Coverage has not looked at all of them.
+    /// True if there were more lines than coverage looks at.
     pub log_cut: bool,
 }
 
-/// Takes in what a branch shows.
+/// Observer of one branch.
 pub struct Witness<'s> {
     lens: &'s Lens,
     plan: &'s Plan,
@@ -102,7 +102,7 @@ pub struct Witness<'s> {
     new_lines: Vec<Line>,
     lasting: BTreeMap<u32, (String, Vec<u16>)>,
     found: Vec<Found>,
-    /// Of the judge's hits, those that are among these.
+    /// Number of the judge's hits that are already in `found`.
     told: usize,
     recent: VecDeque<Event>,
     packets: VecDeque<Step>,
@@ -116,10 +116,10 @@ pub struct Witness<'s> {
 }
 
 impl<'s> Witness<'s> {
-    /// Of a branch that goes on from what was seen, under this plan.
+    /// Creates the observer of a branch that continues from `memory` under this plan.
     ///
     /// # Errors
-    /// What was seen is of another world.
+    /// Returns an error if `memory` is of another world.
     pub fn new(lens: &'s Lens, plan: &'s Plan, memory: &Memory) -> Result<Witness<'s>, OtherWorld> {
         Ok(Witness {
             lens,
@@ -143,12 +143,12 @@ impl<'s> Witness<'s> {
         })
     }
 
-    /// Take what a timeline has to tell, which has come to a stop. Every event is given to `also`, too.
+    /// Takes the events and wire steps of a timeline at a stop. Every event is passed to `also`, too.
     pub fn take(&mut self, timeline: &mut Timeline, also: &mut dyn FnMut(&Event)) {
         let events = timeline.take_events();
         let nodes = timeline.world().nodes().len();
         for node in 0..nodes {
-            // Its lines came as events.
+            // Console lines are also events, so the bytes are dropped.
             timeline.machine_mut(node).output().take_console();
         }
         let steps = timeline.world_mut().wire().take_steps();
@@ -163,43 +163,43 @@ impl<'s> Witness<'s> {
         steps.for_each(|step| self.step(step, nodes));
     }
 
-    /// Take this.
+    /// Takes an event.
     pub fn hear(&mut self, event: &Event) {
         self.event(event.clone());
     }
 
-    /// Faults are over for good.
+    /// Records that faults are over for good.
     pub fn calm(&mut self, vtime_ns: u64) {
         self.is_calm = true;
         self.judge.calm(vtime_ns);
         self.hits();
     }
 
-    /// The timeline is over, checks and all.
+    /// Records the end of the timeline, after its checks.
     pub fn over(&mut self, vtime_ns: u64) {
         self.judge.end(vtime_ns);
         self.hits();
     }
 
-    /// What was found so far.
+    /// Returns the hits so far.
     #[must_use]
     pub fn found(&self) -> &[Found] {
         &self.found
     }
 
-    /// The history up to here.
+    /// Returns the history up to here.
     pub fn tale(&mut self) -> &Tale {
         self.tale = self.tale.and(std::mem::take(&mut self.new_lines));
         &self.tale
     }
 
-    /// A history is not what it should be, for this cause.
+    /// Records that a history violates `property`; `cause` identifies the violation.
     pub fn history_hit(&mut self, vtime_ns: u64, property: &str, cause: &str, text: &str) {
         self.judge.observe(&Seen { vtime_ns, node: None, what: Saw::History { property, cause, text } });
         self.hits();
     }
 
-    /// What a child starts from.
+    /// Returns the state that a child inherits.
     pub fn memory(&mut self) -> Memory {
         Memory {
             tale: self.tale().clone(),
@@ -210,7 +210,7 @@ impl<'s> Witness<'s> {
         }
     }
 
-    /// The end of the branch.
+    /// Ends the observation and returns its results.
     #[must_use]
     pub fn finish(self) -> Testimony {
         let (delta, _) = self.observer.finish();
@@ -290,7 +290,7 @@ impl<'s> Witness<'s> {
         self.observer.observe(&Observed { vtime_ns, node, what });
     }
 
-    /// A line, as long as coverage looks at lines.
+    /// Counts a line, and shows it to coverage within the bound of the world file.
     fn log(&mut self, vtime_ns: u64, node: Option<u16>, bytes: usize, what: impl FnOnce() -> Shown) {
         self.log_bytes = self.log_bytes.saturating_add(bytes as u64);
         if self.log_bytes <= self.lens.world.explore.log.0 {
@@ -376,7 +376,7 @@ impl<'s> Witness<'s> {
         self.show(vtime_ns, None, Shown::Fault { kind, targets, begins: false });
     }
 
-    /// The nodes that a fault hits: of links, those from which or to which they are.
+    /// Returns the nodes that a fault affects. For faults on links these are the named ends, or all nodes if none is named.
     fn targets(&self, fault: &Fault) -> Vec<u16> {
         if let Some(node) = fault.node() {
             return self.lens.node(node).into_iter().collect();
@@ -395,7 +395,7 @@ impl<'s> Witness<'s> {
         targets
     }
 
-    /// What the judge has found gets what was seen before it.
+    /// Adds the judge's new hits to `found`, with evidence.
     fn hits(&mut self) {
         let new: Vec<Hit> = self.judge.hits().skip(self.told).map(|(_, hit)| hit.clone()).collect();
         if new.is_empty() {
@@ -442,7 +442,7 @@ mod tests {
     use super::*;
     use crate::world_file;
 
-    /// Whether a file system that is not mounted is a finding, after these events of a plan.
+    /// Returns true if an unmounted file system is a finding after these events under this plan.
     fn is_found(plan: &str, events: &[(u64, What)]) -> bool {
         let world = "[[node]]\nname = \"a\"\ndisk = { path = \"/data\", size = \"64M\" }\n";
         let world = world_file::parse(world, Path::new("w.toml")).unwrap();

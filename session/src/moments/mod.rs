@@ -1,14 +1,14 @@
 //! Stored moments: worlds at a stop, with their sessions, in files.
 //!
-//! - `stored`: one of them: what is in its file, written and read
-//! - `told`: what is told on the way to one
-//! - `shelf`: where the moments of one world lie, under a key of everything that a boot depends on
-//! - `restart`: restart points in files; `machine_parts`: a machine in the file of either
+//! - `stored`: one stored moment, and its file
+//! - `told`: the events and console output before a moment
+//! - `shelf`: the moments of one world, under a key of everything that a boot depends on
+//! - `restart`: restart points in files; `machine_parts`: a machine in the file of a moment or restart point
 //!
-//! Not here: what a moment of a machine is (`everett_vmm`), how pages are kept and files look (`everett-snapshot`).
+//! Not here: the moment of a machine (`everett_vmm`), the storage of pages and the file format (`everett-snapshot`).
 //!
-//! **Invariants.** A stored boot is a cache: one that is missing, damaged or of another version is made anew, never used, and
-//! one that cannot be stored is used all the same. A saved moment that is damaged is refused. Files are never written in place.
+//! **Invariants.** A stored boot is a cache. If it is missing, damaged or of another version, the world is booted anew; a
+//! boot that cannot be stored is used all the same. A damaged saved moment is refused. Files are never overwritten in place.
 
 mod machine_parts;
 mod restart;

@@ -14,14 +14,14 @@ use super::machine_parts;
 use crate::timeline::restart_point::RestartPoint;
 
 const CONVERSATION: &str = "conversation";
-/// In its file, the machine is the only one, whichever node's it is.
+/// Index of the machine within its file: there is only one, whichever node it belongs to.
 const NODE: usize = 0;
 
 impl RestartPoint {
-    /// Write it to a file, for the shelf with this key.
+    /// Writes the restart point to a file, for the store with this key.
     ///
     /// # Errors
-    /// The host refuses, and then there is no file.
+    /// Returns an error if the file cannot be written; then there is no file.
     pub fn write(&self, path: &Path, key: [u8; 32], seed: u64) -> anyhow::Result<()> {
         let info = MomentInfo {
             label: "restart point".to_owned(),
@@ -41,10 +41,10 @@ impl RestartPoint {
         Ok(())
     }
 
-    /// Read one of the shelf with this key, of a machine with at most so many pages.
+    /// Reads a restart point of the store with this key, of a machine with at most `pages_max` pages.
     ///
     /// # Errors
-    /// It is of another shelf or version, or damaged.
+    /// Returns an error if the file is damaged, or of another store or version.
     pub fn read(
         path: &Path,
         key: [u8; 32],
@@ -55,7 +55,7 @@ impl RestartPoint {
         let file = MomentFile::open(path)?;
         let (info, pages) = (&file.header().info, file.header().delta_pages);
         if info.key != key || pages > pages_max {
-            bail!("{}: a restart point of something else", path.display());
+            bail!("{}: a restart point of another world, image or version", path.display());
         }
         let mut parts = file.read(pool, bases)?;
         let here = || path.display().to_string();

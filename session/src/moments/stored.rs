@@ -1,4 +1,4 @@
-//! One stored moment.
+//! A stored moment and its file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,40 +17,40 @@ use crate::event::Event;
 use crate::identity::check_timeline;
 use crate::timeline::{SessionState, Timeline};
 
-/// The states in a file, besides those of machines.
+/// Names of the states in a file, besides those of machines.
 const WORLD: &str = "world";
 const SESSION: &str = "session";
 const EVENTS: &str = "events";
 const CONSOLES: &str = "consoles";
 const DIGEST: &str = "digest";
 
-/// A timeline at a stop: its world, its session, and what was told on the way there.
+/// A timeline at a stop: its world, its session, and the events up to there.
 #[derive(Debug, Clone)]
 pub struct Stored {
     /// The world.
     pub moment: WorldMoment,
-    /// Everything else that decides how the timeline goes on.
+    /// Session: everything else that decides how the timeline continues.
     pub session: SessionState,
-    /// What had happened: whoever starts here tells it as if it had just been.
+    /// Events up to here. A timeline that starts here reports them first.
     pub events: Vec<Event>,
-    /// What each node's serial console had shown.
+    /// Output of each node's serial console up to here.
     pub consoles: Vec<Vec<u8>>,
     /// The world's digest.
     pub digest: Digest,
 }
 
 impl Stored {
-    /// `timeline` as it is, after these events and this on the consoles.
+    /// Returns `timeline` as it is, with the events and the console output before it.
     pub fn of(timeline: &mut Timeline, pool: &Pool, events: Vec<Event>, consoles: Vec<Vec<u8>>) -> Stored {
         let session = timeline.save();
         let digest = timeline.digest();
         Stored { moment: timeline.world_mut().moment(pool), session, events, consoles, digest }
     }
 
-    /// Write it to a file, for the shelf with this key.
+    /// Writes the moment to a file, for the store with this key.
     ///
     /// # Errors
-    /// The host refuses, and then there is no file.
+    /// Returns an error if the file cannot be written; then there is no file.
     pub fn write(&self, path: &Path, label: &str, key: [u8; 32], seed: u64) -> anyhow::Result<MomentHeader> {
         let info = MomentInfo {
             label: label.to_owned(),
@@ -77,10 +77,10 @@ impl Stored {
         Ok(MomentFile::write(path, &info, &parts)?)
     }
 
-    /// Read one of the shelf with this key, of a machine with at most so many pages and blocks.
+    /// Reads a moment of the store with this key, of a world with at most `pages_max` pages and blocks.
     ///
     /// # Errors
-    /// It is of another shelf or version, or damaged.
+    /// Returns an error if the file is damaged, or of another store or version.
     pub fn read(
         path: &Path,
         key: [u8; 32],
@@ -92,7 +92,7 @@ impl Stored {
         let info = &file.header().info;
         if info.key != key {
             check_timeline(path, &info.label)?;
-            bail!("{}: a moment of something else: another world, image or version", path.display());
+            bail!("{}: a moment of another world, image or version", path.display());
         }
         let pages = file.header().delta_pages;
         if pages > pages_max {

@@ -1,38 +1,39 @@
-//! What is told on the way to a moment, and again by whoever starts there.
+//! Events and console output before a moment. A timeline that continues there reports them again.
 
 use everett_vmm::output::CONSOLE_BYTES_MAX;
 
 use crate::event::Event;
 use crate::timeline::Timeline;
 
-/// What the events before a moment may take, in bytes: a guest prints as much as it likes.
+/// Maximum size of the events before a moment, in bytes. A guest can print without limit.
 const EVENTS_BYTES_MAX: usize = 256 << 20;
 
-/// More happens before a moment than is kept with one.
+/// Error of a moment with more events before it than are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("what happens before the moment takes more than {} MiB: it cannot be kept", EVENTS_BYTES_MAX >> 20)]
 pub struct TooMuch;
 
-/// What was told so far.
+/// Events and console output so far.
 #[derive(Debug)]
 pub struct Told {
     events: Vec<Event>,
     consoles: Vec<Vec<u8>>,
-    /// What the events take.
+    /// Size of the events in bytes.
     bytes: usize,
 }
 
 impl Told {
-    /// Nothing, of so many nodes.
+    /// Creates an empty record for `nodes` nodes.
     #[must_use]
     pub fn new(nodes: usize) -> Told {
         Told { events: Vec::new(), consoles: vec![Vec::new(); nodes], bytes: 0 }
     }
 
-    /// Take what there is to tell; of each console as much is kept as a machine keeps.
+    /// Takes new events and output from the timeline. Of each console, the last [`CONSOLE_BYTES_MAX`] bytes are kept, as a
+    /// machine does.
     ///
     /// # Errors
-    /// It is [`TooMuch`].
+    /// Returns [`TooMuch`] if the events exceed their bound.
     pub fn take(&mut self, timeline: &mut Timeline) -> Result<(), TooMuch> {
         for (node, console) in self.consoles.iter_mut().enumerate() {
             console.append(&mut timeline.machine_mut(node).output().take_console());
@@ -47,7 +48,7 @@ impl Told {
         if self.bytes > EVENTS_BYTES_MAX { Err(TooMuch) } else { Ok(()) }
     }
 
-    /// The events, and each node's console.
+    /// Returns the events and each node's console.
     #[must_use]
     pub fn into_parts(self) -> (Vec<Event>, Vec<Vec<u8>>) {
         (self.events, self.consoles)

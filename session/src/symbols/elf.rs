@@ -5,11 +5,11 @@ use super::{bytes_at, u16_at, u32_at, u64_at};
 const SHT_SYMTAB: u32 = 2;
 const SYMBOL_BYTES: usize = 24;
 const SECTION_HEADER_BYTES: usize = 64;
-/// Low bits of `st_info`: a function, or an untyped label as assembly has.
+/// Type in the low bits of `st_info`: a function.
 const STT_FUNC: u8 = 2;
 const STT_NOTYPE: u8 = 0;
 
-/// Functions and their addresses; none if the file has no symbol table.
+/// Returns functions and their addresses; empty if the file has no symbol table.
 pub(super) fn code_symbols(file: &[u8]) -> Vec<(u64, String)> {
     let mut symbols = Vec::new();
     if !file.starts_with(b"\x7fELF\x02\x01") {
@@ -31,7 +31,7 @@ pub(super) fn code_symbols(file: &[u8]) -> Vec<(u64, String)> {
     symbols
 }
 
-/// The contents of the section whose header is at `header`.
+/// Returns the contents of the section whose header is at `header`.
 fn section(file: &[u8], header: usize) -> Option<&[u8]> {
     let offset = usize::try_from(u64_at(file, header.checked_add(0x18)?)?).ok()?;
     let length = usize::try_from(u64_at(file, header.checked_add(0x20)?)?).ok()?;

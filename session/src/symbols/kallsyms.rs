@@ -1,24 +1,24 @@
 //! The kernel's own symbol table, which it carries compressed in its read-only data (Linux's `scripts/kallsyms.c`).
 //!
-//! Nothing points to it, so it is found by what it looks like. The token table has 256 strings; most kernels have the
-//! digits as tokens of one character at their own codes. It is followed by the offset of each token, which is proof
-//! enough. Before it lie the markers (the offset of each 256th name) and, before these, the names, each a length and
-//! that many tokens. Linux 6.2 and 6.3, and later releases of 6.1, have an index of three bytes a name between the
-//! markers and the tokens. Addresses are 32-bit offsets: before the names up to 6.3, after the tokens since 6.4.
+//! No pointer leads to it, so it is found by its shape. The token table has 256 strings; most kernels have the digits as
+//! one-character tokens at their own codes. The table is followed by the offset of each token, which confirms the match.
+//! Before it lie the markers (the offset of each 256th name) and, before these, the names, each a length and that many
+//! tokens. Linux 6.2 and 6.3, and later releases of 6.1, have an index of three bytes per name between the markers and the
+//! tokens. Addresses are 32-bit offsets: before the names up to 6.3, after the tokens since 6.4.
 
 use super::{u16_at, u32_at, u64_at};
 
 const TOKENS: usize = 256;
-/// The longest token, in bytes: more than any kernel's, and a multiple of the alignment.
+/// Maximum length of a token, in bytes: more than any kernel's, and a multiple of the alignment.
 const TOKEN_BYTES_MAX: usize = 64;
 const TOKEN_INDEX_BYTES: usize = 2 * TOKENS;
-/// Names that each marker covers.
+/// Number of names that each marker covers.
 const MARKER_NAMES: usize = 256;
-/// Bytes that so many compressed names may take: a name has at most 512 characters.
+/// Maximum size of the compressed names of one marker, in bytes: a name has at most 512 characters.
 const MARKER_BYTES_MAX: usize = MARKER_NAMES * 514;
 const ALIGNMENT: usize = 8;
 
-/// Functions and their addresses; `None` if there is no such table, or one of another shape.
+/// Returns functions and their addresses; `None` if there is no such table, or one of another shape.
 pub(super) fn code_symbols(file: &[u8]) -> Option<Vec<(u64, String)>> {
     let (tokens_start, tokens) = token_table(file)?;
     let (count_at, names) = names_before(file, tokens_start, &tokens)?;
@@ -30,14 +30,14 @@ fn align(offset: usize) -> usize {
     offset.next_multiple_of(ALIGNMENT)
 }
 
-/// Where the token table starts, and its tokens.
+/// Finds the token table; returns its offset and its tokens.
 fn token_table(file: &[u8]) -> Option<(usize, Vec<&[u8]>)> {
     let needle = b"\x000\x001\x002\x003\x004\x005\x006\x007\x008\x009\x00";
     let mut from = 0;
     while let Some(found) = find(file.get(from..)?, needle) {
         let zero = from + found + 1;
         from = zero;
-        // The token of '0' has 48 predecessors. All but the first begin after the zero of the one before.
+        // 48 tokens come before the token of '0'. All but the first begin after the terminating zero of their predecessor.
         let mut second = zero;
         for _ in 1..usize::from(b'0') {
             let before = file.get(..second.checked_sub(1)?)?;
@@ -70,7 +70,7 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|window| window == needle)
 }
 
-/// Where the token index is, if it says what the tokens say.
+/// Returns the offset of the token index if it agrees with the tokens.
 fn token_index(file: &[u8], start: usize, tokens: &[&[u8]]) -> Option<usize> {
     let length: usize = tokens.iter().map(|token| token.len() + 1).sum();
     let index = align(start + length);
@@ -84,12 +84,12 @@ fn token_index(file: &[u8], start: usize, tokens: &[&[u8]]) -> Option<usize> {
     Some(index)
 }
 
-/// The most names that are looked for; a kernel with every option has a tenth of it.
+/// Maximum number of names to search for; a kernel with every option has a tenth of it.
 const NAMES_MAX: usize = 1 << 21;
-/// Bytes of the index that lets the kernel find a name by bisection.
+/// Bytes per name of the index with which the kernel looks names up by bisection.
 const SEQUENCE_BYTES: usize = 3;
 
-/// Where the number of names is, and the names, whether or not there is an index between them and the tokens.
+/// Returns the offset of the count of names, and the names, with or without an index between them and the tokens.
 fn names_before(file: &[u8], tokens_start: usize, tokens: &[&[u8]]) -> Option<(usize, Vec<String>)> {
     let mut gap = 0;
     while gap <= NAMES_MAX * SEQUENCE_BYTES {
@@ -106,7 +106,7 @@ fn names_before(file: &[u8], tokens_start: usize, tokens: &[&[u8]]) -> Option<(u
     None
 }
 
-/// Where the markers start, and what they are: a 0, then ascending offsets up to the token table.
+/// Returns the offset of the markers, and the markers: a 0, then ascending offsets, up to `end`.
 fn markers(file: &[u8], end: usize) -> Option<(usize, Vec<usize>)> {
     let mut at = end.checked_sub(4)?;
     // The array is padded with zeros.
@@ -127,7 +127,7 @@ fn markers(file: &[u8], end: usize) -> Option<(usize, Vec<usize>)> {
     (markers.len() > 1).then_some((at, markers))
 }
 
-/// Where the number of names is, and the names, each with its type letter in front.
+/// Returns the offset of the count of names, and the names, each with its type letter in front.
 fn names(file: &[u8], end: usize, markers: &[usize], tokens: &[&[u8]]) -> Option<(usize, Vec<String>)> {
     let (groups, last) = (markers.len(), *markers.last()?);
     let latest = end.checked_sub(last)?;
@@ -146,7 +146,7 @@ fn names(file: &[u8], end: usize, markers: &[usize], tokens: &[&[u8]]) -> Option
     None
 }
 
-/// `count` names that fill `bytes` but for padding, and agree with the markers.
+/// Reads `count` names that fill `bytes` except for padding and agree with the markers.
 fn read_names(bytes: &[u8], count: usize, markers: &[usize], tokens: &[&[u8]]) -> Option<Vec<String>> {
     let mut names = Vec::with_capacity(count);
     let mut at = 0;
@@ -168,14 +168,14 @@ fn read_names(bytes: &[u8], count: usize, markers: &[usize], tokens: &[&[u8]]) -
     (bytes.len() - at < ALIGNMENT).then_some(names)
 }
 
-/// Up to Linux 6.3: the offsets, their base, the number of names.
+/// Reads the addresses up to Linux 6.3: the offsets, their base, the count of names.
 fn addresses_before(file: &[u8], count_at: usize, names: &[String]) -> Option<Vec<(u64, String)>> {
     let base_at = count_at.checked_sub(8)?;
     let offsets = base_at.checked_sub(align(4 * names.len()))?;
     addresses(file, offsets, u64_at(file, base_at)?, names)
 }
 
-/// Since Linux 6.4: after the token index, the offsets, then their base.
+/// Reads the addresses since Linux 6.4: the offsets after the token index, then their base.
 fn addresses_after(file: &[u8], offsets: usize, names: &[String]) -> Option<Vec<(u64, String)>> {
     let base_at = align(offsets.checked_add(4 * names.len())?);
     addresses(file, offsets, u64_at(file, base_at)?, names)
@@ -186,7 +186,7 @@ fn addresses(file: &[u8], offsets: usize, base: u64, names: &[String]) -> Option
     if base >> 47 != 0x1ffff {
         return None;
     }
-    // With CONFIG_KALLSYMS_ABSOLUTE_PERCPU, what is not per-CPU has the one's complement of its offset.
+    // With CONFIG_KALLSYMS_ABSOLUTE_PERCPU, symbols that are not per-CPU are stored as the one's complement of their offset.
     let text = names.iter().position(|name| name.get(1..) == Some("_text"))?;
     let complement = u32_at(file, offsets + 4 * text)? != 0;
     let mut symbols = Vec::new();
@@ -207,7 +207,8 @@ mod tests {
 
     const BASE: u64 = 0xffff_ffff_8100_0000;
 
-    /// A file with a table of 600 functions; `sequences`: with the index of names; `late`: addresses after the tokens.
+    /// Makes a file with a table of 600 functions. `sequences`: with the index of names; `late`: with the addresses after
+    /// the tokens.
     fn kernel(sequences: bool, late: bool) -> Vec<u8> {
         let named: Vec<(u32, String)> = (0..600)
             .map(|i| (i * 16, if i == 0 { "T_text".to_owned() } else { format!("tfunction_{i}") }))

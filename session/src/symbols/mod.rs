@@ -3,8 +3,8 @@
 //! * [`Symbols::of_kernel`] reads them from a `vmlinux`: from its symbol table (`elf`) if it has one, else from the
 //!   compressed table that every distribution kernel carries for its own stack traces (`kallsyms`).
 //!
-//! A kernel without either gives no names, never an error: addresses are then shown as numbers. Files are untrusted:
-//! nothing here panics or allocates more than the file's size warrants.
+//! A kernel without either gives no names and no error: addresses are then shown as numbers. Files are untrusted: nothing
+//! here panics or allocates more than the file's size warrants.
 
 mod elf;
 mod kallsyms;
@@ -16,12 +16,12 @@ use std::path::Path;
 /// Code addresses and their names.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
-    /// Ascending, one name an address.
+    /// Addresses and names, ascending by address, one name per address.
     sorted: Vec<(u64, String)>,
 }
 
 impl Symbols {
-    /// The names in this `vmlinux`.
+    /// Reads the names of a `vmlinux`.
     #[must_use]
     pub fn of_kernel(vmlinux: &[u8]) -> Symbols {
         let mut sorted = elf::code_symbols(vmlinux);
@@ -33,7 +33,7 @@ impl Symbols {
         Symbols { sorted }
     }
 
-    /// The names in a kernel's file; none if it cannot be read.
+    /// Reads the names of a kernel's file; empty if it cannot be read.
     #[must_use]
     pub fn of_file(kernel: &Path) -> Symbols {
         everett_input::file::read(kernel, KERNEL_BYTES_MAX)
@@ -41,25 +41,25 @@ impl Symbols {
             .unwrap_or_default()
     }
 
-    /// How many names there are.
+    /// Returns the number of names.
     #[must_use]
     pub fn len(&self) -> usize {
         self.sorted.len()
     }
 
-    /// Whether there are no names.
+    /// Returns true if there are no names.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sorted.is_empty()
     }
 
-    /// `name+0x12`, if the address lies in the kernel.
+    /// Returns `name+0x12` if the address lies in the kernel.
     #[must_use]
     pub fn name(&self, address: u64) -> Option<String> {
         self.show(address).name.map(|(name, offset)| format!("{name}+{offset:#x}"))
     }
 
-    /// The address as a number, and as `name+0x12` if it lies in the kernel.
+    /// Returns the address for display: as a number, with `name+0x12` if it lies in the kernel.
     #[must_use]
     pub fn show(&self, address: u64) -> Shown<'_> {
         let after = self.sorted.partition_point(|(start, _)| *start <= address);
@@ -72,7 +72,7 @@ impl Symbols {
     }
 }
 
-/// An address this far behind the last symbol before it does not belong to it.
+/// Maximum distance of an address from the symbol before it. Addresses farther away get no name.
 const SYMBOL_BYTES_MAX: u64 = 1 << 20;
 
 /// An address with its name.
@@ -92,7 +92,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// The little-endian number of `N` bytes at `offset`, if the file is long enough.
+/// Returns `N` bytes at `offset`, if the file is long enough.
 fn bytes_at<const N: usize>(file: &[u8], offset: usize) -> Option<[u8; N]> {
     file.get(offset..)?.first_chunk().copied()
 }
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn this_program_names_itself() {
-        // A test binary is an ELF file with a symbol table, and has that function in it.
+        // A test binary is an ELF file with a symbol table that contains that function.
         assert!(std::hint::black_box(a_function_to_be_found as fn() -> usize)() != 0);
         let file = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let symbols = Symbols::of_kernel(&file);

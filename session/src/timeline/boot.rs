@@ -1,8 +1,8 @@
-//! From power-on to a timeline under a seed.
+//! Boots a world from power-on to *ready* and begins its timeline under a seed.
 //!
-//! Everything up to *ready* happens under the boot seed, so one boot serves all seeds. There the timeline begins: the
-//! machines' and the wire's random streams take the user's seed, each guest's VM generation ID changes, and its kernel is
-//! reseeded through the agent; when that is done its drivers start.
+//! Everything up to *ready* happens under the boot seed, so one boot serves all seeds. At *ready* the timeline begins: the
+//! random streams of machines and wire restart under the user's seed, each guest's VM generation ID changes, and its kernel
+//! is reseeded through the agent. Then its drivers start.
 
 use everett_snapshot::Pool;
 use everett_vmm::machine::{Stop, Until};
@@ -12,54 +12,54 @@ use super::{NodeSession, Phase, Timeline};
 use crate::event::{Event, What};
 use crate::timeline::restart_point::RestartPoint;
 
-/// Whoever waits for a boot gets a word after so much vtime.
+/// Interval of vtime at which the caller of a boot is asked whether to continue.
 const STEP_NS: u64 = 20_000_000;
 
-/// Why a world did not get where it was wanted.
+/// Error of a boot.
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
-    /// It cannot get there any more.
+    /// A node can no longer get ready.
     #[error("node {node} does not get ready: {why}")]
     Useless {
-        /// Which.
+        /// Name of the node.
         node: String,
-        /// What was found.
+        /// Reason, as found.
         why: String,
     },
-    /// A file of the world file cannot be put into the guest: the world is wrong, not the machine.
+    /// The agent could not put a file of the world file into the guest. The world file is wrong, not the machine.
     #[error("node \"{node}\": files.\"{path}\": {why}")]
     File {
-        /// The node.
+        /// Name of the node.
         node: String,
         /// The path in the guest.
         path: String,
         /// The agent's answer.
         why: String,
     },
-    /// Somebody wanted an end.
+    /// The caller ended the boot.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Where somebody who waits for a boot is asked whether to go on.
+/// Place in a boot at which the caller is asked whether to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum At {
-    /// A node is at its restart point.
+    /// The node with this index is at its restart point.
     RestartPoint(usize),
-    /// Somewhere.
+    /// Any other place.
     Somewhere,
 }
 
-/// A timeline begins once.
+/// Error of beginning a timeline a second time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the timeline has begun already, under seed {0}")]
 pub struct BegunAlready(pub u64);
 
 impl Timeline {
-    /// Begin under `seed`: here if the services are ready, else where they will be.
+    /// Begins the timeline under `seed`: here if the services are ready, otherwise when they are.
     ///
     /// # Errors
-    /// It has begun, or is to begin under another seed.
+    /// Returns an error if the timeline has begun, or is to begin under another seed.
     pub fn begin(&mut self, seed: u64) -> Result<(), BegunAlready> {
         if let Some(first) = self.seed() {
             return Err(BegunAlready(first));
@@ -71,14 +71,14 @@ impl Timeline {
         Ok(())
     }
 
-    /// The seed under which it has begun or will.
+    /// Returns the seed under which the timeline has begun or will begin.
     #[must_use]
     pub fn seed(&self) -> Option<u64> {
         self.course.begun.or(self.course.begin_with)
     }
 
-    /// A node that is not ready in [`BOOT_NS_MAX`](super::BOOT_NS_MAX) from here will not be: that is a finding, and ends the
-    /// timeline.
+    /// Limits the boot of each node to [`BOOT_NS_MAX`](super::BOOT_NS_MAX) from here. A node that is not ready by then is a
+    /// finding that ends the timeline.
     pub fn limit_boot(&mut self) {
         let now = self.world.vtime();
         for session in &mut self.nodes {
@@ -86,12 +86,13 @@ impl Timeline {
         }
     }
 
-    /// Run until the timeline is in `phase`, which is [`Phase::Mounted`] or [`Phase::Ready`]. In a world of one the machine
-    /// stops right after the instruction with which the agent said so, before the host has done anything about it. `go_on`
+    /// Runs until the timeline is in `phase`, which is [`Phase::Mounted`] or [`Phase::Ready`]. In a world of one node the
+    /// machine stops right after the instruction with which the agent reported the phase, before Everett acts on it. `go_on`
     /// is asked every few milliseconds of host time, and at each node's restart point; it may take events and consoles.
     ///
     /// # Errors
-    /// The world does not get there, or `go_on` says no; then it may be called again.
+    /// Returns an error if the world cannot reach the phase, or if `go_on` returns false. In the latter case it may be
+    /// called again.
     pub fn run_to(
         &mut self,
         phase: Phase,
@@ -126,13 +127,14 @@ impl Timeline {
         }
     }
 
-    /// Take the restart point of a node, which is there.
+    /// Returns the restart point of a node, which must be at it.
     pub fn restart_point(&mut self, node: usize, pool: &Pool) -> RestartPoint {
         let conversation = self.nodes[node].conversation.save();
         RestartPoint { machine: self.machine_mut(node).moment(pool), conversation }
     }
 
-    /// The file of a node that was refused before the world was ready. Later it is the machine's: its disk may have become full.
+    /// Returns the file that a node refused before the world was ready. Later refusals are not the world file's fault: a
+    /// disk may be full.
     #[must_use]
     pub fn refused_file(&self) -> Option<BootError> {
         let mut nodes = self.nodes.iter().filter(|_| self.ready_ns().is_none());
@@ -143,7 +145,7 @@ impl Timeline {
         })
     }
 
-    /// Why the world cannot get ready.
+    /// Returns the reason why the world cannot get ready, if there is one.
     fn useless(&self) -> Option<BootError> {
         let broken = self.nodes.iter().find_map(|session| match session.conversation.phase() {
             Phase::Broken => Some((session, session.conversation.broken_because().unwrap_or("it broke"))),
@@ -156,10 +158,10 @@ impl Timeline {
         })
     }
 
-    /// Begin under `seed`.
+    /// Begins the timeline under `seed`.
     ///
     /// # Errors
-    /// The nodes' test template is none: why, in one line. Nothing has been started then.
+    /// Returns an error of one line if the nodes' test template is invalid. Nothing has been started then.
     pub(super) fn begin_here(&mut self, seed: u64) -> Result<(), String> {
         self.course.begun = Some(seed);
         let lineage = self.lineage();

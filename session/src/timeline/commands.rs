@@ -1,12 +1,14 @@
-//! Commands of a test template, on all nodes: the composer decides which run when, here it is told what happens and obeyed.
+//! Commands of a test template on all nodes. The composer decides when each command runs; this module reports to it and
+//! executes its decisions.
 //!
-//! What a node says comes to the composer as late as it could come to another node (see `director`), and in the order in which it
-//! was said, at one vtime in the order of the nodes. What the host does to a node by itself, as taking its power, comes at once.
+//! A message of a node reaches the composer after the delay with which it could reach another node (see `director`).
+//! Messages are ordered by vtime of arrival, then by node. Everett's own actions on a node, such as removing its power, are
+//! reported at once.
 //!
-//! * Commands begin when the timeline has begun on every node that is there.
-//! * When the workload is over no node gets a command until all are back: the last ones find a world at rest.
+//! * Commands begin when the timeline has begun on every present node.
+//! * After the end of the workload, no node gets a command until all nodes are back: the last commands find a world at rest.
 //!
-//! **Invariant.** Nothing is drawn but from the stream in the state, and nothing is done but at vtimes that were fixed before.
+//! **Invariant.** Random draws come only from the stream in the state, and actions happen only at scheduled vtimes.
 
 use std::collections::BTreeSet;
 
@@ -22,29 +24,29 @@ use super::director::{STOP_NS_MAX, Stage};
 use super::{StateError, Timeline};
 use crate::conversation::{Said, Word};
 
-/// How long it takes from the end of the workload until nothing runs any more, in nanoseconds of vtime.
+/// Longest time from the end of the workload until no command runs any more, in nanoseconds of vtime.
 const END_NS_MAX: u64 = FINISH_NS_MAX + KILL_NS_MAX + LAST_NS_MAX + STOP_NS_MAX;
-/// The most words of a node that are on their way at one time.
+/// Maximum number of messages of a node that are in transit at one time.
 const WORDS_OF_NODE_MAX: usize = 64;
 
-/// What is stored of a timeline's commands.
+/// Stored state of a timeline's commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Commands {
-    /// The template: each command with the number of a node that has it.
+    /// The template: each command name with the index of a node that has it, one pair per node.
     pub files: Vec<(u16, String)>,
     pub composer: ComposerState,
-    /// What has become of commands so far.
+    /// Counts of starts and results so far, by command.
     pub tally: Tally,
     pub streams: Streams,
-    /// What nodes have said, by the vtime at which it comes to the composer, and node.
+    /// Messages in transit: arrival vtime at the composer, node, message; ordered by the first two.
     pub words: Vec<(u64, u16, Said)>,
     /// Nodes on which the timeline has not begun yet.
     pub awaited: BTreeSet<u16>,
-    /// What ran when the composer was done was killed, and is gone at this vtime.
+    /// vtime at which the commands have ended that were killed when the composer was done.
     pub gone_ns: Option<u64>,
 }
 
-/// What follows from the stored state.
+/// Values derived from the stored state.
 #[derive(Debug)]
 pub(super) struct Composing {
     template: Template,
@@ -62,36 +64,36 @@ impl Composing {
 }
 
 impl Commands {
-    /// Whether a timeline of so many nodes can have them.
+    /// Checks the stored state for a timeline of `nodes` nodes and derives the rest.
     pub(super) fn check(&self, nodes: usize) -> Result<Composing, StateError> {
         let fail = |what| Err(StateError::Inconsistent(what));
         let is_node = |node: u16| usize::from(node) < nodes;
         if self.files.len() > COMMANDS_MAX.saturating_mul(nodes) {
-            return fail("it has more test commands than there can be");
+            return fail("it has too many test commands");
         }
         if self.words.len() > WORDS_OF_NODE_MAX.saturating_mul(nodes) {
-            return fail("its nodes have said more than they can have");
+            return fail("it has too many messages in transit");
         }
         let at = self.words.iter().map(|&(at, ..)| at).chain(self.gone_ns);
         if at.max().is_some_and(|at| at > VTIME_MAX) {
-            return fail("it has a time beyond the end of time");
+            return fail("it has a time after the end of vtime");
         }
         let of_files = self.files.iter().map(|(node, _)| *node);
         let mut named =
             of_files.chain(self.words.iter().map(|&(_, node, _)| node)).chain(self.awaited.iter().copied());
         if !named.all(is_node) {
-            return fail("it has test commands on nodes that there are not");
+            return fail("it has test commands on nodes that do not exist");
         }
         if !self.words.is_sorted_by_key(|&(at, node, _)| (at, node)) {
-            return fail("what its nodes have said is in no order");
+            return fail("the messages of its nodes are out of order");
         }
         match Template::new(self.files.iter().cloned()) {
             Ok(template) => Composing::new(template, self),
-            Err(_) => fail("its test template is none"),
+            Err(_) => fail("its test template is invalid"),
         }
     }
 
-    /// Look at the composer's state.
+    /// Updates the derived values from the composer's state.
     fn look(&self, composing: &mut Composing) -> Result<(), StateError> {
         let Composing { template, due_ns, is_over, faults_allowed } = composing;
         let composer = self.go_on(template)?;
@@ -102,10 +104,10 @@ impl Commands {
 
     fn go_on<'t>(&self, template: &'t Template) -> Result<Composer<'t>, StateError> {
         Composer::go_on(template, self.composer.clone())
-            .map_err(|_| StateError::Inconsistent("its test composer cannot be there"))
+            .map_err(|_| StateError::Inconsistent("the state of its test composer is invalid"))
     }
 
-    /// Tell the composer something.
+    /// Calls the composer and stores its new state.
     fn tell<T>(
         &mut self,
         composing: &mut Composing,
@@ -122,19 +124,19 @@ impl Commands {
 }
 
 impl Timeline {
-    /// What has become of the test template's commands so far; none if there are none.
+    /// Returns the counts of the test template's commands so far; `None` without a template.
     #[must_use]
     pub fn tally(&self) -> Option<&Tally> {
         self.course.commands.as_ref().map(|commands| &commands.tally)
     }
 
-    /// How long the last commands of a test template may take, in nanoseconds of vtime.
+    /// Returns the longest time that the last commands of a test template may take, in nanoseconds of vtime.
     #[must_use]
     pub fn last_commands_ns(&self) -> u64 {
         if self.composing.is_some() { END_NS_MAX } else { 0 }
     }
 
-    /// The timeline begins with this lineage: make a template of what the nodes have.
+    /// Makes the template from the commands that the nodes listed, at the beginning of the timeline with this lineage.
     pub(super) fn begin_commands(&mut self, lineage: &Lineage) -> Result<(), String> {
         let plan = self.nodes.first().map(|session| session.conversation.plan());
         let Some(folder) = plan.and_then(|plan| plan.template.clone()) else { return Ok(()) };
@@ -158,18 +160,18 @@ impl Timeline {
         Ok(())
     }
 
-    /// The timeline has become a child, and its streams are the child's.
+    /// Tells the composer that the timeline has become a child with streams of its own.
     pub(super) fn fork_commands(&mut self) {
         self.tell_composer(|composer, streams| composer.fork(streams.get(Purpose::Commands)));
     }
 
-    /// Whether faults are done: not beside the first command.
+    /// Returns true if faults may be applied: not while the first command runs.
     pub(super) fn faults_allowed(&self) -> bool {
         self.composing.as_ref().is_none_or(|composing| composing.faults_allowed)
     }
 
-    /// Whether each driver and `anytime_` command of the test template has ended by itself at least once, and a first command if
-    /// there are some. True without a template.
+    /// Returns true if each driver and `anytime_` command of the test template has ended by itself at least once, and so has
+    /// a first command if there are any. True without a template.
     pub(super) fn template_is_done(&self) -> bool {
         let Some(commands) = &self.course.commands else { return true };
         let all = commands.tally.commands().map(|(name, counts)| (Prefix::of(name), counts));
@@ -186,19 +188,19 @@ impl Timeline {
         first_ended || !firsts
     }
 
-    /// These are on their way to the composer.
+    /// Puts messages of a node in transit to the composer.
     pub(super) fn take_words(&mut self, node: usize, words: Vec<Word>) {
         let distance_ns = self.distance_ns();
-        // A world has at most 64 nodes.
+        // A world has at most 64 nodes, so the conversion does not fail.
         let (Some(commands), Ok(node)) = (&mut self.course.commands, u16::try_from(node)) else { return };
         let words =
             words.into_iter().map(|word| (word.vtime_ns.saturating_add(distance_ns), node, word.said));
         commands.words.extend(words);
-        // Stable: a node's words keep their order.
+        // The sort is stable: messages of one node keep their order.
         commands.words.sort_by_key(|&(at, node, _)| (at, node));
     }
 
-    /// A node has no power any more, and nothing that it said will be heard.
+    /// Handles a node's loss of power: its messages in transit are lost.
     pub(super) fn lose_commands(&mut self, node: usize) {
         let (Some(commands), Ok(node)) = (&mut self.course.commands, u16::try_from(node)) else { return };
         commands.words.retain(|&(_, of, _)| of != node);
@@ -207,7 +209,7 @@ impl Timeline {
         self.tell_composer(|composer, _| composer.lost(node, now));
     }
 
-    /// When something is due, in nanoseconds of vtime.
+    /// Returns the next vtime at which a command, message or time limit is due, in nanoseconds.
     pub(super) fn next_command_ns(&self) -> Option<u64> {
         let (commands, composing) = (self.course.commands.as_ref()?, self.composing.as_ref()?);
         let said = commands.words.first().map(|&(at, ..)| at);
@@ -216,7 +218,7 @@ impl Timeline {
         [said, due, gone].into_iter().flatten().min()
     }
 
-    /// Tell the composer what has come to it by now.
+    /// Delivers the messages that have reached the composer by `now`.
     pub(super) fn hear_words(&mut self, now: u64) {
         let Some(commands) = &mut self.course.commands else { return };
         let heard = commands.words.partition_point(|&(at, ..)| at <= now);
@@ -239,7 +241,7 @@ impl Timeline {
         }
     }
 
-    /// Do what the composer wants here.
+    /// Performs the actions that the composer wants by `now`.
     pub(super) fn do_commands(&mut self, now: u64) {
         while self.course.commands.as_ref().is_some_and(|commands| commands.awaited.is_empty())
             && self.composing.as_ref().is_some_and(|composing| composing.due_ns.is_some_and(|at| at <= now))
@@ -256,7 +258,7 @@ impl Timeline {
         }
     }
 
-    /// The workload is over.
+    /// Stops the commands at the end of the workload.
     pub(super) fn stop_commands(&mut self, now: u64) {
         let nodes = 0..self.nodes.len() as u16;
         self.tell_composer(|composer, _| {
@@ -265,7 +267,7 @@ impl Timeline {
         });
     }
 
-    /// All nodes are back, and the last commands can start.
+    /// Allows the last commands to start, once all nodes are back.
     pub(super) fn start_last_commands(&mut self) {
         if let Some(commands) = &mut self.course.commands {
             commands.awaited.clear();
@@ -274,7 +276,8 @@ impl Timeline {
         self.tell_composer(|composer, _| nodes.for_each(|node| composer.up(node)));
     }
 
-    /// Whether the last commands are over, and nothing runs any more; or what does so in spite of all.
+    /// Returns true if the last commands are over and none runs any more. Returns an error that names a command that
+    /// survived its kill.
     pub(super) fn last_commands_are_over(&mut self, now: u64) -> Result<bool, String> {
         let (Some(commands), Some(composing)) = (&self.course.commands, &self.composing) else {
             return Ok(true);
@@ -298,7 +301,7 @@ impl Timeline {
                 let words = session.conversation.take_words();
                 self.take_words(usize::from(node), words);
             }
-            // Its machine was switched off by its own guest.
+            // The guest itself switched its machine off.
             _ => self.lose_commands(usize::from(node)),
         }
     }
@@ -309,7 +312,7 @@ impl Timeline {
         }
     }
 
-    /// The composer is done. What still runs is killed.
+    /// Kills the commands that still run when the composer is done.
     fn end_commands(&mut self, now: u64) {
         let Some(commands) = &mut self.course.commands else { return };
         let runs = commands.composer.runs().to_vec();
@@ -330,14 +333,14 @@ impl Timeline {
         self.kill_commands(now);
     }
 
-    /// Tell the composer something, if there is one.
+    /// Calls the composer, if there is one.
     fn tell_composer<T>(&mut self, tell: impl FnOnce(&mut Composer<'_>, &mut Streams) -> T) -> Option<T> {
         let (Some(commands), Some(composing)) = (&mut self.course.commands, &mut self.composing) else {
             return None;
         };
         match commands.tell(composing, tell) {
             Ok(answer) => Some(answer),
-            // Not of a state that was checked when it came here.
+            // Unreachable for a state that was checked when it was restored.
             Err(error) => {
                 self.composing = None;
                 self.give_up(&error.to_string());

@@ -1,10 +1,11 @@
-//! What concerns all nodes: the beginning when all are ready, the end of the workload, a time to settle, the last commands of a
-//! test template, the checks one after the other.
+//! Course of the whole world: the beginning when all nodes are ready, the end of the workload, a time to settle, the last
+//! commands of a test template, and the checks one after the other.
 //!
-//! All of it is timed by what happened, never by how far the world is when that is noticed: a cut moves that.
+//! All times derive from the vtimes of events, never from the world's vtime when an event is noticed: that depends on how
+//! the run is divided.
 //!
-//! What one node says can make the host do something at another one, or to the wire. That takes as long as a frame would: the
-//! host is as far away as the nearest node, so no node has gone further meanwhile.
+//! A message of one node can make Everett act on another node or on the wire. The action takes as long as a frame would:
+//! Everett is as far away as the nearest node, so no node can have run past its effect.
 
 use everett_explorer::property::builtin;
 use everett_input::units::show_duration_ns;
@@ -15,36 +16,36 @@ use crate::agent_script::WorldCheck;
 use crate::conversation::Phase;
 use crate::event::{Event, What};
 
-/// How long nodes may take to come back and be calm before the checks, in nanoseconds of vtime: two minutes.
+/// Time limit for nodes to come back and be calm before the checks, in nanoseconds of vtime: two minutes.
 pub const CALM_NS_MAX: u64 = 120_000_000_000;
 const NS_PER_MS: u64 = 1_000_000;
-/// What agents that are up get to stop the drivers, in nanoseconds of vtime.
+/// Time limit for running agents to stop the drivers, in nanoseconds of vtime.
 pub(super) const STOP_NS_MAX: u64 = 10_000_000_000;
 
-/// How far a timeline is.
+/// Stage of a timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Stage {
-    /// Not all nodes are ready.
+    /// Some nodes are not ready.
     Booting,
-    /// All will be at this vtime: the root of all timelines.
+    /// All nodes are ready at this vtime: the root of all timelines.
     Ready { at: u64 },
-    /// Drivers run, from this root on.
+    /// Drivers run; the timeline's root is at vtime `root`.
     Running { root: u64 },
-    /// Drivers were told to end, and what is broken heals, until this vtime at the latest.
+    /// Drivers were told to end and lasting faults heal, until vtime `until` at the latest.
     Stopping { root: u64, until: u64 },
-    /// No driver runs and all nodes are back; the world settles, and the last commands of the test template can start from this
-    /// vtime on.
+    /// No driver runs and all nodes are back. The world settles, and the last commands of the test template can start at
+    /// vtime `at`.
     Calm { root: u64, at: u64 },
-    /// They run.
+    /// The last commands run.
     Last { root: u64 },
-    /// The checks before number `next` are done, and that one starts at this vtime, unless it was started already.
+    /// The checks before number `next` are done. Check `next` starts at vtime `at`, unless it was `started` already.
     Checking { root: u64, next: usize, at: u64, started: bool },
-    /// Nothing more is to be done.
+    /// The timeline is over.
     Done { root: u64 },
 }
 
 impl Timeline {
-    /// How far the timeline is: what all nodes have come to.
+    /// Returns the phase that all nodes have reached.
     #[must_use]
     pub fn phase(&self) -> Phase {
         let conversations = || self.nodes.iter().map(|session| session.conversation.phase());
@@ -64,19 +65,19 @@ impl Timeline {
         }
     }
 
-    /// When all services were ready, in nanoseconds of vtime: the root of the timeline.
+    /// Returns the vtime at which all services were ready, in nanoseconds: the root of the timeline.
     #[must_use]
     pub fn ready_ns(&self) -> Option<u64> {
         self.course.root_ns()
     }
 
-    /// When drivers stop and checks run, in nanoseconds of vtime; known once the services are ready.
+    /// Returns the vtime at which drivers stop and checks run, in nanoseconds. It is known once the services are ready.
     #[must_use]
     pub fn end_ns(&self) -> Option<u64> {
         Some(self.ready_ns()?.saturating_add(self.course.duration_ns?))
     }
 
-    /// True if the workload was to run until it is done, and was not when its time was over.
+    /// Returns true if the workload was to run until it is done, and its time limit ended it instead.
     #[must_use]
     pub fn was_not_done(&self) -> bool {
         let goes_on =
@@ -84,13 +85,13 @@ impl Timeline {
         self.until_done && !goes_on
     }
 
-    /// How long the world is left alone before the last commands and the checks, in nanoseconds of vtime.
+    /// Returns the time to settle before the last commands and the checks, in nanoseconds of vtime.
     #[must_use]
     pub fn settle_ns(&self) -> u64 {
         self.nodes.first().map_or(0, |session| session.conversation.plan().settle_ns)
     }
 
-    /// How long the checks may take together, in nanoseconds of vtime.
+    /// Returns the sum of the checks' time limits, in nanoseconds of vtime.
     #[must_use]
     pub fn checks_ns(&self) -> u64 {
         let limit_ns = |check: &WorldCheck| match check {
@@ -104,12 +105,12 @@ impl Timeline {
         self.checks.iter().map(limit_ns).fold(0, u64::saturating_add)
     }
 
-    /// The guest does not do what it is asked: nothing more will be asked.
+    /// Ends the timeline with a finding: the guests do not do what they are asked.
     pub fn give_up(&mut self, why: &str) {
         if let Some(root) = self.course.root_ns()
             && !matches!(self.course.stage, Stage::Done { .. })
         {
-            // It concerns no node more than others.
+            // The finding concerns no particular node; the first one stands for all.
             self.finding_at(0, builtin::NOT_CALM, why);
             self.course.stage = Stage::Done { root };
         }
@@ -123,17 +124,17 @@ impl Timeline {
         }
     }
 
-    /// How long it takes until one node's word has reached another one by way of the host.
+    /// Returns the delay with which a node's message reaches another node by way of Everett, in nanoseconds of vtime.
     pub(super) fn distance_ns(&mut self) -> u64 {
         self.world.wire().lookahead_ns()
     }
 
-    /// The next vtime at which something is to be done that concerns all.
+    /// Returns the next vtime at which an action on the whole world is due.
     pub(super) fn next_direction_ns(&self) -> Option<u64> {
         let earliest = |times: [Option<u64>; 3]| times.into_iter().flatten().min();
         match self.course.stage {
             Stage::Booting | Stage::Done { .. } => None,
-            // Nothing is directed any more, but for faults.
+            // A broken world gets no further actions except faults.
             Stage::Running { .. } if self.phase() == Phase::Broken => self.next_fault_ns(),
             _ if self.phase() == Phase::Broken => None,
             Stage::Checking { started: true, .. } => self.talk.as_ref().map(|talk| talk.next_ns),
@@ -147,20 +148,20 @@ impl Timeline {
         }
     }
 
-    /// See that all are ready. Nothing is done about it here: the timeline can be stored at this place.
+    /// Notices that all nodes are ready. It takes no action, so that the timeline can be stored at this place.
     pub(super) fn observe(&mut self) {
         if self.course.stage != Stage::Booting {
             return;
         }
         let ready = self.nodes.iter().map(|session| session.conversation.ready_ns());
-        // Nothing is ready before all are.
+        // The world is not ready before its last node is.
         if let Some(last) = ready.collect::<Option<Vec<u64>>>().and_then(|all| all.into_iter().max()) {
             let at = last.saturating_add(self.distance_ns());
             self.course.stage = Stage::Ready { at };
         }
     }
 
-    /// Do what is due. Each stage leads to the next one.
+    /// Performs the actions that are due. Each stage leads to the next one.
     pub(super) fn direct(&mut self) {
         if self.phase() == Phase::Broken {
             return;
@@ -175,7 +176,7 @@ impl Timeline {
     }
 
     fn direct_once(&mut self) {
-        // The world stops where something is due. A node may be far ahead: a stall took it there.
+        // The world stops where an action is due. A node may be far ahead of it after a stall.
         let now = self.world.vtime();
         match self.course.stage {
             Stage::Booting | Stage::Done { .. } => {}
@@ -216,7 +217,7 @@ impl Timeline {
                     all & (session.conversation.phase() >= Phase::Stopped)
                 });
                 if stopped {
-                    // Not now: how far the world is when a node says something depends on where it was cut.
+                    // The time counts from the nodes' rest, not from now: `now` depends on how the run was divided.
                     let last = self.nodes.iter().map(|session| session.conversation.rest_ns()).max();
                     let at = last.unwrap_or(now).saturating_add(self.distance_ns());
                     self.course.stage = Stage::Calm { root, at: at.saturating_add(self.settle_ns()) };
@@ -264,7 +265,7 @@ impl Timeline {
         }
     }
 
-    /// Fix the end of a workload that lasts until it is done, if it is.
+    /// Sets the end of a workload that lasts until it is done, if it is done.
     fn look_whether_done(&mut self, root: u64, now: u64) {
         if self.until_done
             && let Some(at) = self.done_ns(now)
@@ -275,16 +276,16 @@ impl Timeline {
         }
     }
 
-    /// When the workload was done, in nanoseconds of vtime, if it is: no fault is due or will end, and drivers and commands of a
-    /// test template have ended. Whenever that is noticed it is the same vtime: drivers end at a vtime of their own, and the world
-    /// stops where the last fault or command ends.
+    /// Returns the vtime in nanoseconds at which the workload was done, if it is: no fault is due or will end, and drivers
+    /// and commands of a test template have ended. The result does not depend on when it is noticed: drivers end at vtimes
+    /// of their own, and the world stops where the last fault or command ends.
     fn done_ns(&mut self, now: u64) -> Option<u64> {
         if self.next_fault_ns().is_some() || !self.template_is_done() {
             return None;
         }
         let distance_ns = self.distance_ns();
         let nodes = self.nodes.iter().zip(self.world.nodes());
-        // One without power stays so: nothing is done to it any more.
+        // A node without power is left out: it stays off, because no fault is due any more.
         let on = nodes.filter(|(_, node)| node.is_on()).map(|(session, _)| &session.conversation);
         on.map(|conversation| conversation.has_driven().then(|| conversation.rest_ns()))
             .try_fold(now, |last, rest| Some(last.max(rest?.saturating_add(distance_ns))))
@@ -295,7 +296,7 @@ impl Timeline {
         self.do_commands(now);
     }
 
-    /// When a check that was started ended, if it has.
+    /// Returns the vtime at which a started check ended, if it has.
     fn end_of_check(&mut self, number: usize, now: u64) -> Option<u64> {
         match self.checks.get(number).cloned() {
             Some(WorldCheck::Host(check)) => self.go_on_talking(&check).then_some(now),
@@ -307,7 +308,7 @@ impl Timeline {
         }
     }
 
-    /// For which nodes the checks have waited in vain for so many nanoseconds of vtime, and for what.
+    /// Reports a finding for each node that did not come to rest within `limit_ns` of vtime, with the reason.
     fn tell_who_is_not_calm(&mut self, limit_ns: u64) {
         let vtime_ns = self.vtime();
         for session in &mut self.nodes {
@@ -324,7 +325,7 @@ impl Timeline {
         }
     }
 
-    /// The command of [`Timeline::command_when_ready`], on the first node.
+    /// Starts the command of [`Timeline::command_when_ready`] on the first node, and powers that off when it has ended.
     fn look_at_command(&mut self) {
         let Some(first) = self.nodes.first_mut() else { return };
         let node = self.world.node_mut(0);

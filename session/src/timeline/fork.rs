@@ -1,10 +1,11 @@
-//! A timeline becomes a child of its moment: the same past, another future.
+//! Forks: a timeline becomes a child of its moment, with the same past and a different future.
 //!
-//! What is drawn from the fork on follows the child's key: every stream of the world restarts under it, and so does what the guests'
-//! kernels draw: they are told of a new VM generation, and reseeded through their agents. Continuing a timeline does none of this.
+//! Random draws after the fork follow the child's key. Every stream of the world restarts under it. So do the guest kernels'
+//! own random numbers: each guest gets a new VM generation ID and is reseeded through its agent. Continuing a timeline does
+//! none of this.
 //!
-//! **Invariant.** A fork lies at a stop of the whole world, before the host does anything there: the child's plan decides what is
-//! done at its vtime.
+//! **Invariant.** A fork lies at a stop of the whole world, before Everett acts there: the child's plan decides the actions
+//! at its vtime.
 
 use everett_explorer::search::{Fork, Path, PathError};
 
@@ -12,33 +13,33 @@ use super::director::Stage;
 use super::{Event, Faults, OtherPlan, Phase, Timeline};
 use crate::event::What;
 
-/// Why a timeline cannot become a child.
+/// Error of a timeline that cannot become a child.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ForkError {
-    /// It is somewhere else.
+    /// The timeline is not at the fork's vtime.
     #[error("the timeline is at {here} ns of vtime, the fork is {fork}")]
     Elsewhere {
-        /// Where it is.
+        /// vtime of the timeline, in nanoseconds.
         here: u64,
-        /// The fork.
+        /// The requested fork.
         fork: Fork,
     },
-    /// It has begun, or ended.
+    /// The timeline has begun already, or its workload does not run.
     #[error("a timeline becomes a child where it begins, or while its workload runs")]
     Stage,
-    /// The plan is not the timeline's up to here.
+    /// The plan differs from the timeline's plan before the fork.
     #[error(transparent)]
     Plan(#[from] OtherPlan),
-    /// The path.
+    /// The child's path is invalid.
     #[error(transparent)]
     Path(#[from] PathError),
 }
 
 impl Timeline {
-    /// Begin as this child of the root moment: to be said before it begins.
+    /// Makes the timeline begin as this child of the root moment. Call it before the timeline begins.
     ///
     /// # Errors
-    /// It has begun.
+    /// Returns an error if the timeline has begun or the fork is invalid.
     pub fn begin_as(&mut self, fork: Fork) -> Result<(), ForkError> {
         if self.course.begun.is_some() {
             return Err(ForkError::Stage);
@@ -48,10 +49,10 @@ impl Timeline {
         Ok(())
     }
 
-    /// Become a child here, under a plan that is the old one up to here.
+    /// Becomes a child here, under a plan that equals the old one up to here.
     ///
     /// # Errors
-    /// The fork is somewhere else, or the workload does not run.
+    /// Returns an error if the fork is at another vtime, the workload does not run, or the plans or the path do not fit.
     pub fn fork(&mut self, fork: Fork, faults: Option<Faults>) -> Result<(), ForkError> {
         if fork.vtime_ns != self.vtime() {
             return Err(ForkError::Elsewhere { here: self.vtime(), fork });
@@ -75,7 +76,7 @@ impl Timeline {
                 continue;
             }
             session.new_generation(node);
-            // One that boots draws its randomness when it joins; one that has just begun has.
+            // A node that is booting draws its entropy when it joins; one that has just begun has drawn it.
             if session.conversation.phase() >= Phase::Running {
                 session.reseed(node);
             }
@@ -83,15 +84,15 @@ impl Timeline {
         Ok(())
     }
 
-    /// The forks behind this timeline.
+    /// Returns the path of this timeline: its forks so far.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.course.path
     }
 
-    /// Every stream of the timeline restarts under the child's lineage.
+    /// Restarts every stream of the timeline under the child's lineage.
     pub(super) fn branch(&mut self, fork: Fork) {
-        // It was looked at before.
+        // The caller has checked that the path is valid.
         self.course.path = self.course.path.child(fork).unwrap_or_default();
         self.restart_streams(&self.lineage());
         self.fork_commands();

@@ -1,19 +1,20 @@
-//! A world with the host's end of its conversations: what a guest says is answered where it was said.
+//! A running world joined to Everett's conversations with the agents in its guests.
 //!
-//! The host acts at two kinds of places: at a node, after the instruction with which its guest ended a line on its control
-//! port; and at vtimes that were fixed before, when the whole world is there. Both are functions of the timeline, so however
-//! a run is cut into calls of [`Timeline::run`], it is the same run. It acts when the world is about to go on from such a
-//! place, never when it arrives: a timeline that is stored there ([`state`]) and goes on elsewhere does what this one does.
+//! Everett acts at two kinds of places: at a node, after the instruction with which its guest ended a line on its control
+//! port; and at scheduled vtimes, when the whole world has reached them. Both are functions of the timeline, so a run is the
+//! same however it is divided into calls of [`Timeline::run`]. Everett acts when the world is about to continue from such a
+//! place, never when it arrives. A timeline that is stored there ([`state`]) and continued elsewhere therefore does the same
+//! as one that never stopped.
 //!
-//! * here: running, listening, acting;
-//! * `director`: what concerns all nodes: from *ready* over the workload to the checks;
-//! * `commands`: those of a test template;
-//! * `faults`: what a fault plan does to the world;
+//! * here: running, receiving, acting;
+//! * `director`: the course of the whole world, from *ready* over the workload to the checks;
+//! * `commands`: the commands of a test template;
+//! * `faults`: the application of a fault plan to the world;
 //! * `fork`: becoming a child of a moment;
 //! * `boot`: running up to the restart points or to *ready*, and beginning under a seed;
-//! * `talk`: checks that the host makes itself, over the wire;
-//! * `telling`: events, in an order that no cut changes;
-//! * [`state`]: what is kept of a timeline when its world is stored.
+//! * `talk`: checks that Everett makes itself, over the wire;
+//! * `telling`: events, in an order that does not depend on the calls of `run`;
+//! * [`state`]: the state of a timeline that is stored with its world.
 
 mod boot;
 mod commands;
@@ -54,34 +55,35 @@ pub use faults::{Faults, OtherPlan, Restarts};
 pub use fork::ForkError;
 pub use state::{SessionState, StateError};
 
-/// Stop where an agent ends a line.
+/// Mask of ports at which a run stops when a line ends: the agent's control port.
 const CONTROL_LINES: u8 = 1 << Port::Control as u8;
-/// The name under which the output of a command appears.
+/// Unit name for the output of [`Timeline::command_when_ready`]'s command.
 pub const COMMAND: &str = "command";
 
-/// A world and its conversations.
+/// A running world with its conversations.
 pub struct Timeline {
     world: World<AnyEngine>,
     nodes: Vec<NodeSession>,
     /// The world's checks, in their order.
     checks: Vec<WorldCheck>,
-    /// The host's conversation of a check that it makes.
+    /// Everett's connection for the check that it makes itself, while that runs.
     talk: Option<Talk>,
-    /// The machines' disks before this one are no data disks.
+    /// Index of each machine's first data disk; a root disk comes before it.
     first_data_disk: usize,
     faults: Option<Faults>,
     course: Course,
-    /// What follows from the state of the test template's commands.
+    /// Values derived from the state of the test template's commands.
     composing: Option<Composing>,
     telling: Telling,
-    /// The workload's end comes when it is done, and has not come yet.
+    /// True if the workload ends when it is done, and has not ended yet.
     until_done: bool,
-    /// CPU time that the trail took, in nanoseconds: for figures.
+    /// CPU time spent on digests of the trail, in nanoseconds, for statistics.
     trail_cpu_ns: u64,
 }
 
 impl Timeline {
-    /// A world of machines that have not executed anything yet, each with its plan. `checks` are the world's, in their order.
+    /// Creates the timeline of a world whose machines have not executed anything yet, with one script per node. `checks` are
+    /// the world's, in their order.
     #[must_use]
     pub fn new(world: World<AnyEngine>, plans: Vec<Plan>, checks: Vec<WorldCheck>) -> Timeline {
         let has_root = |plan: &Plan| !matches!(plan.mount.root, protocol::Root::None);
@@ -103,26 +105,26 @@ impl Timeline {
         }
     }
 
-    /// `duration_ns` of vtime after *ready*, drivers stop and checks run.
+    /// Sets the workload's end to `duration_ns` of vtime after *ready*; then drivers stop and checks run.
     pub fn end_after(&mut self, duration_ns: u64) {
         self.course.duration_ns = Some(duration_ns);
         self.until_done = false;
     }
 
-    /// Drivers stop and checks run when drivers, the commands of a test template and the fault plan are done, `most_ns` of vtime
-    /// after *ready* at the latest.
+    /// Ends the workload when drivers, the commands of a test template and the fault plan are done, at most `most_ns` of
+    /// vtime after *ready*; then drivers stop and checks run.
     pub fn end_when_done(&mut self, most_ns: u64) {
         self.course.duration_ns = Some(most_ns);
         self.until_done = true;
     }
 
-    /// How long the workload runs after *ready*, in nanoseconds of vtime, as far as that is known.
+    /// Returns the duration of the workload after *ready*, in nanoseconds of vtime; 0 if none was set.
     #[must_use]
     pub fn duration_ns(&self) -> u64 {
         self.course.duration_ns.unwrap_or(0)
     }
 
-    /// Have accesses to bytes told as events. Nothing else changes.
+    /// Reports accesses to the watched bytes as events. Nothing else changes.
     pub fn watch(&mut self, watching: &Arc<Watching>) {
         for (number, session) in self.nodes.iter_mut().enumerate() {
             session.watching = Some(Arc::clone(watching));
@@ -130,13 +132,13 @@ impl Timeline {
         }
     }
 
-    /// Run a command on the first node when the timeline has begun, and power that node off after it. Its output appears
-    /// under [`COMMAND`].
+    /// Runs a command on the first node when the timeline has begun, and then powers that node off. Its output appears under
+    /// [`COMMAND`].
     pub fn command_when_ready(&mut self, exec: Exec) {
         self.course.command = Some(exec);
     }
 
-    /// Ask all guests to power off; where nobody answers, nothing happens.
+    /// Asks all guests to power off. A guest whose agent does not answer stays on.
     pub fn power_off(&mut self) {
         for (session, number) in self.nodes.iter_mut().zip(0..) {
             let node = self.world.node_mut(number);
@@ -145,106 +147,106 @@ impl Timeline {
         }
     }
 
-    /// How the command of [`Timeline::command_when_ready`] ended.
+    /// Returns the exit status of the command of [`Timeline::command_when_ready`], once it has ended.
     #[must_use]
     pub fn command_exit(&self) -> Option<Exit> {
         self.nodes.first()?.conversation.command_exit()
     }
 
-    /// How many findings there were.
+    /// Returns the number of findings.
     #[must_use]
     pub fn findings(&self) -> u64 {
         self.nodes.iter().map(|session| session.conversation.findings()).fold(0, u64::saturating_add)
     }
 
-    /// The world, to look at.
+    /// Returns the world.
     #[must_use]
     pub fn world(&self) -> &World<AnyEngine> {
         &self.world
     }
 
-    /// The world, for digests and output.
+    /// Returns the world, for digests and output.
     pub fn world_mut(&mut self) -> &mut World<AnyEngine> {
         &mut self.world
     }
 
-    /// A node's machine, to look at.
+    /// Returns the machine of a node.
     ///
     /// # Panics
-    /// There is none of that number.
+    /// Panics if there is no node of that number.
     #[must_use]
     pub fn machine(&self, node: usize) -> &Machine<AnyEngine> {
         self.world.nodes()[node].machine()
     }
 
-    /// A node's machine, for its output.
+    /// Returns the machine of a node, for its output.
     ///
     /// # Panics
-    /// There is none of that number.
+    /// Panics if there is no node of that number.
     pub fn machine_mut(&mut self, node: usize) -> &mut Machine<AnyEngine> {
         self.world.node_mut(node).machine_mut()
     }
 
-    /// Nanoseconds of vtime: every node that runs has come to here.
+    /// Returns the vtime that every running node has reached, in nanoseconds.
     #[must_use]
     pub fn vtime(&self) -> u64 {
         self.world.vtime()
     }
 
-    /// Instructions retired by all nodes.
+    /// Returns the sum of the nodes' counts: retired instructions, conditional branches or exits, by clock mode.
     #[must_use]
     pub fn icount(&self) -> u64 {
         self.world.icount()
     }
 
-    /// The digest of everything that decides what happens next, but for what the host says.
+    /// Returns the digest of the world: everything that decides what happens next, except Everett's own session.
     pub fn digest(&mut self) -> Digest {
         self.world.digest()
     }
 
-    /// The digests so far, at each multiple of 100 ms of vtime.
+    /// Returns the digests so far, at each multiple of 100 ms of vtime.
     #[must_use]
     pub fn trail(&self) -> &Trail {
         &self.course.trail
     }
 
-    /// CPU time that digests of the trail have taken so far, in nanoseconds.
+    /// Returns the CPU time spent on digests of the trail so far, in nanoseconds.
     #[must_use]
     pub fn trail_cpu_ns(&self) -> u64 {
         self.trail_cpu_ns
     }
 
-    /// The world, without its conversations.
+    /// Returns the world and drops its conversations.
     #[must_use]
     pub fn into_world(self) -> World<AnyEngine> {
         self.world
     }
 
-    /// What happened before the moment from which this timeline goes on, to be taken as if it had just been.
+    /// Queues the events from before the moment at which this timeline continues; [`Timeline::take_events`] returns them first.
     pub fn events_again(&mut self, events: &[Event]) {
         self.telling.again(events);
     }
 
-    /// Events since the last call, in the order of their vtimes. Of a world that goes on, what a node did while others had
-    /// not come there waits.
+    /// Takes the events since the last call, in the order of their vtimes. While the world still runs, events of a node that
+    /// is ahead are held back until the others have reached their vtime.
     pub fn take_events(&mut self) -> Vec<Event> {
         self.telling.take(self.all_told_before())
     }
 
-    /// Nothing that happens from here on happens before this vtime.
+    /// Returns the vtime before which no further event can happen.
     fn all_told_before(&self) -> u64 {
         let over = matches!(self.phase(), Phase::Done | Phase::Broken) || !self.goes_on();
         if over || self.nodes.len() == 1 { u64::MAX } else { self.world.vtime() }
     }
 
-    /// Run until one of the ends in `until`, where counts and breakpoints are those of the first node; or until no node can
-    /// run any more. Never ends for the conversations' sake.
+    /// Runs until one of the ends in `until`, whose counts and breakpoints refer to the first node, or until no node can run
+    /// any more. Conversations never end it.
     pub fn run(&mut self, until: &Until<'_>) -> Stop {
         self.run_until(0, until, &|_| false)
     }
 
-    /// The same with counts and breakpoints of another node, and stop where `wanted` says so: it is asked wherever a guest
-    /// has ended a line, and at vtimes at which the host acts.
+    /// Like [`Timeline::run`], but counts and breakpoints refer to `node`, and it also stops when `wanted` returns true.
+    /// That is asked wherever a guest has ended a line, and at vtimes at which Everett acts.
     fn run_until(&mut self, node: usize, until: &Until<'_>, wanted: &dyn Fn(&Timeline) -> bool) -> Stop {
         loop {
             self.act();
@@ -272,7 +274,7 @@ impl Timeline {
             }
             match &stop {
                 Stop::PortLines(ports) if ports & until.port_lines != 0 => return stop,
-                // `listen` has emptied it.
+                // `listen` has already taken this output.
                 Stop::PortLines(_) | Stop::OutputFull(_) => {}
                 Stop::Time | Stop::Idle if self.world.vtime() < until.vtime.min(VTIME_MAX) => {}
                 Stop::End(_) if self.goes_on() => {}
@@ -281,7 +283,7 @@ impl Timeline {
         }
     }
 
-    /// Whether anything can happen any more.
+    /// Returns true if any node is still on.
     fn goes_on(&self) -> bool {
         self.world.nodes().iter().any(|node| node.is_on())
     }
@@ -295,7 +297,7 @@ impl Timeline {
         }
     }
 
-    /// A node came to an end of its own. When it was the last one, that is the last point of the trail.
+    /// Reports that a node ended by itself. If it was the last one, the trail's last point follows.
     fn note_end(&mut self, node: usize, stop: &Stop) {
         let Stop::End(end) = stop else { return };
         let session = &mut self.nodes[node];
@@ -304,7 +306,7 @@ impl Timeline {
         if self.goes_on() {
             return;
         }
-        // Within a round the state still shows how the run was cut: the last point lies where the wire has noticed, too.
+        // Within a round, the state depends on how the run was divided. The last point therefore lies after the wire's lookahead.
         let last = self.world.nodes().iter().map(|node| node.vtime()).max().unwrap_or(0);
         let at = last.saturating_add(self.world.wire().lookahead_ns());
         let until = WorldUntil { vtime: at, port_lines: 0, node, icount: u64::MAX, breakpoints: &[] };
@@ -314,17 +316,17 @@ impl Timeline {
         }
     }
 
-    /// The next vtime at which the host does something by itself.
+    /// Returns the next vtime at which Everett acts unprompted, or [`VTIME_MAX`].
     fn next_act_ns(&self) -> u64 {
         let nodes = self.nodes.iter().zip(self.world.nodes());
         let nodes = nodes.filter_map(|(session, node)| session.next_act_ns(node));
         nodes.chain(self.next_direction_ns()).min().unwrap_or(VTIME_MAX)
     }
 
-    /// Do what is to be done here. Without effect when it was done.
+    /// Performs the actions that are due at the current vtime. A second call at the same place has no effect.
     fn act(&mut self) {
         let now = self.world.vtime();
-        // What one of these does can make another one due here, which must not wait for the next stop.
+        // One action can make another one due at this vtime, which must not wait for the next stop.
         loop {
             let before = (self.course.stage, self.course.faults.as_ref().map(|faults| faults.cursor));
             for (number, session) in self.nodes.iter_mut().enumerate() {
@@ -343,7 +345,7 @@ impl Timeline {
         }
     }
 
-    /// Take what the guests wrote.
+    /// Takes the guests' output.
     fn listen(&mut self) {
         for number in 0..self.nodes.len() {
             let session = &mut self.nodes[number];

@@ -1,7 +1,7 @@
-//! A check that the host makes itself: it connects to a node over the wire, says something, and waits for an answer.
+//! A check that Everett makes itself: it connects to a node over the wire, sends bytes, and waits for an answer.
 //!
-//! The host looks at its connection at fixed vtimes, [`LOOK_NS`] apart. So what it did is a function of what it heard: that is
-//! stored, and a timeline that goes on from a moment within such a check goes through the conversation once more.
+//! Everett polls its connection at fixed vtimes, [`LOOK_NS`] apart, so its actions are a function of the received frames.
+//! Those are stored. A timeline that continues from a moment within such a check replays the connection from them.
 
 use everett_explorer::property::builtin;
 use everett_vmm::wire::endpoint::{Endpoint, EndpointDraws, Heard, SocketId, TcpState};
@@ -11,33 +11,34 @@ use super::Timeline;
 use crate::agent_script::HostCheck;
 use crate::event::{Event, StreamName, What};
 
-/// How often the host looks what has come, in nanoseconds of vtime.
+/// Interval at which Everett polls the connection, in nanoseconds of vtime.
 const LOOK_NS: u64 = 1_000_000;
-/// Bytes of an answer that are looked through. One that is longer without what is expected is wrong.
+/// Maximum length of an answer in bytes. A longer answer without the expected text fails the check.
 const HEARD_BYTES_MAX: usize = 1 << 20;
-/// Lines of an answer that are told, and characters of a line.
+/// Maximum number of lines of an answer that are reported.
 const LINES_TOLD_MAX: usize = 64;
 const LINE_CHARS_MAX: usize = 1_000;
 
-/// A conversation that goes on.
+/// A connection in progress.
 pub(super) struct Talk {
-    /// What the host's endpoint was made with.
+    /// Random draws with which Everett's endpoint was made.
     draws: EndpointDraws,
     socket: SocketId,
-    /// How much of what is to be said was said.
+    /// Number of bytes that were sent.
     said: usize,
     heard: Vec<u8>,
     begun_ns: u64,
-    /// When the host looks next.
+    /// vtime of the next poll, in nanoseconds.
     pub(super) next_ns: u64,
-    /// What came of it. The connection is reset, and the host stays until the node can know.
+    /// Result of the check. The connection is then reset, and the endpoint stays until the next poll so that the node learns
+    /// of it.
     outcome: Option<Result<(), &'static str>>,
 }
 
-/// One as it is stored.
+/// Stored state of a connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TalkState {
-    /// What the host's endpoint was made with.
+    /// Random draws with which Everett's endpoint was made.
     pub(super) draws: EndpointDraws,
     begun_ns: u64,
     next_ns: u64,
@@ -45,14 +46,14 @@ pub(super) struct TalkState {
 }
 
 impl TalkState {
-    /// Whether that check can be here.
+    /// Returns true if the state is possible for this check.
     pub(super) fn is_sound(&self, check: &HostCheck) -> bool {
-        // The last look but one is the first after its time.
+        // The last poll but one is the first after the time limit.
         let last_ns = self.begun_ns.saturating_add(check.timeout_ns).saturating_add(2 * LOOK_NS);
         (self.begun_ns..=last_ns).contains(&self.next_ns) && self.heard.is_sound(self.next_ns)
     }
 
-    /// The host's machine and the conversation, come to here once more; none if that cannot be.
+    /// Replays the connection up to the stored state; `None` if that state cannot be reached.
     fn again(&self, check: &HostCheck) -> Option<(Endpoint, Talk)> {
         let mut host = Endpoint::new(&check.host, self.draws).ok()?;
         host.poll(self.begun_ns.saturating_sub(1), &mut |_, _| {});
@@ -67,7 +68,7 @@ impl TalkState {
 }
 
 impl Timeline {
-    /// Connect to the node.
+    /// Connects to the node of the check.
     pub(super) fn start_talk(&mut self, check: &HostCheck) {
         let now = self.world.vtime();
         let start = What::Start { unit: check.name.clone(), round: 0 };
@@ -78,7 +79,7 @@ impl Timeline {
             endpoint.and_then(|endpoint| self.world.plug(endpoint).map_err(|error| error.to_string()));
         let begun = plugged.and_then(|()| match self.world.host() {
             Some(host) => Talk::begin(host, check, draws, now),
-            None => Err("the host is not there".to_owned()),
+            None => Err("Everett's endpoint is missing".to_owned()),
         });
         match begun {
             Ok(talk) => self.talk = Some(talk),
@@ -86,10 +87,10 @@ impl Timeline {
         }
     }
 
-    /// Say what can be said, and hear what has come. Returns whether the check is over.
+    /// Polls the connection if a poll is due. Returns true if the check is over.
     pub(super) fn go_on_talking(&mut self, check: &HostCheck) -> bool {
         let Some(mut talk) = self.talk.take() else {
-            // Nothing came of it.
+            // The check failed at its start.
             return true;
         };
         if self.world.vtime() < talk.next_ns {
@@ -101,7 +102,7 @@ impl Timeline {
             return true;
         }
         let Some(host) = self.world.host() else {
-            self.end_talk(check, &talk.heard, Some("the host is not there"));
+            self.end_talk(check, &talk.heard, Some("Everett's endpoint is missing"));
             return true;
         };
         talk.look(host, check);
@@ -109,14 +110,14 @@ impl Timeline {
         false
     }
 
-    /// What is stored of a conversation, if there is one.
+    /// Returns the state of the connection for storing, if there is one.
     pub(super) fn save_talk(&mut self) -> Option<TalkState> {
         let talk = self.talk.as_ref()?;
         let heard = self.world.host()?.heard();
         Some(TalkState { draws: talk.draws, begun_ns: talk.begun_ns, next_ns: talk.next_ns, heard })
     }
 
-    /// Go on with a conversation, in a world that is where its world was. Returns false when it cannot have come to here.
+    /// Continues a stored connection in a restored world. Returns false if the connection cannot be in that state.
     pub(super) fn talk_again(&mut self, check: &HostCheck, state: &TalkState) -> bool {
         let Some((host, talk)) = state.again(check) else { return false };
         self.talk = Some(talk);
@@ -149,30 +150,30 @@ impl Timeline {
 }
 
 impl Talk {
-    /// Connect to the node.
+    /// Connects to the node.
     fn begin(host: &mut Endpoint, check: &HostCheck, draws: EndpointDraws, now: u64) -> Result<Talk, String> {
         let socket = host.tcp_connect(check.to).map_err(|error| error.to_string())?;
         let next_ns = now.saturating_add(LOOK_NS);
         Ok(Talk { draws, socket, said: 0, heard: Vec::new(), begun_ns: now, next_ns, outcome: None })
     }
 
-    /// It is time to look what has come.
+    /// Polls the connection.
     fn look(&mut self, host: &mut Endpoint, check: &HostCheck) {
         let now = self.next_ns;
         self.next_ns = now.saturating_add(LOOK_NS);
         self.outcome = match self.exchange(host, check) {
             Ok(false) if now < self.begun_ns.saturating_add(check.timeout_ns) => None,
-            Ok(false) => Some(Err("there was no such answer in its time")),
+            Ok(false) => Some(Err("the expected answer did not come in time")),
             Ok(true) => Some(Ok(())),
             Err(why) => Some(Err(why)),
         };
         if self.outcome.is_some() {
-            // It is there, and not released yet.
+            // The socket exists and is not released yet, so this cannot fail.
             let _ = host.release(self.socket);
         }
     }
 
-    /// Whether what is expected has come; else why it never will, if that is known.
+    /// Sends and receives. Returns true if the expected answer has come, or an error if it never will.
     fn exchange(&mut self, host: &mut Endpoint, check: &HostCheck) -> Result<bool, &'static str> {
         const REFUSED: &str = "the node did not take the connection";
         let state = host.tcp_state(self.socket).unwrap_or(TcpState::Closed);
@@ -180,7 +181,7 @@ impl Talk {
             return Ok(false);
         }
         let rest = check.send.get(self.said..).unwrap_or_default();
-        // A node that takes nothing more may have answered all the same.
+        // A node that refuses further bytes may still have answered.
         self.said += if rest.is_empty() { 0 } else { host.tcp_send(self.socket, rest).unwrap_or(rest.len()) };
         let over = match host.tcp_receive(self.socket) {
             Ok(bytes) if self.hear(&bytes, &check.expect) => return Ok(true),
@@ -191,7 +192,7 @@ impl Talk {
             return Err(REFUSED);
         }
         if check.expect.is_empty() {
-            // That there was a connection is all.
+            // An established connection is all that the check expects.
             return Ok(true);
         }
         match over {
@@ -201,9 +202,9 @@ impl Talk {
         }
     }
 
-    /// These bytes have come. Returns whether with them what is expected has.
+    /// Adds received bytes. Returns true if the answer now contains the expected text.
     fn hear(&mut self, bytes: &[u8], expected: &[u8]) -> bool {
-        // It may have begun in what came before.
+        // The text may begin in earlier bytes.
         let from = self.heard.len().saturating_sub(expected.len());
         self.heard.extend_from_slice(bytes);
         !expected.is_empty() && self.heard[from..].windows(expected.len()).any(|part| part == expected)
@@ -234,7 +235,7 @@ mod tests {
 
     const DRAWS: EndpointDraws = EndpointDraws { stack: 1, port: 2 };
 
-    /// Nobody answers.
+    /// State of a connection to a node that does not answer, after `looks` polls.
     fn state(looks: u64) -> TalkState {
         let mut host = Endpoint::new(&check().host, DRAWS).unwrap();
         host.poll(6, &mut |_, _| {});
@@ -260,7 +261,7 @@ mod tests {
             assert!(!TalkState { next_ns, ..state.clone() }.is_sound(&check()), "{next_ns}");
         }
         assert!(!TalkState { begun_ns: u64::MAX, ..state.clone() }.is_sound(&check()));
-        // It looks when it looks, and not after it has come to an end.
+        // The next poll must lie on the grid, and not after the result.
         for next_ns in [state.next_ns - 1, state.next_ns + 1, 7 + 5 * LOOK_NS] {
             let other = TalkState { next_ns, ..state.clone() };
             assert!(other.again(&check()).is_none(), "{next_ns}");

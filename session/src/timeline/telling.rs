@@ -1,7 +1,7 @@
-//! Events until they are told, in an order that does not depend on where a run is cut.
+//! Queue of events, whose order does not depend on how a run is divided.
 //!
-//! Nodes take turns, and one may be ahead of another: what it said waits until the whole world has come there. At one vtime
-//! the nodes come first, in their order, and then what the host did there.
+//! Nodes take turns, and one may be ahead of another: its events wait until the whole world has reached their vtime. At one
+//! vtime, events of the nodes come first, in the order of the nodes, then Everett's own actions.
 
 use serde::de::Error as _;
 use serde::ser::Error as _;
@@ -9,64 +9,64 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::event::Event;
 
-/// Events that have not been taken.
+/// Events that have not been taken yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Telling {
-    /// What happened before the moment from which a timeline goes on.
+    /// Events from before the moment at which the timeline continues.
     again: Vec<Event>,
     waiting: Vec<(Source, Event)>,
 }
 
-/// Where an event comes from.
+/// Source of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 enum Source {
-    /// From what a guest did.
+    /// The guest of this node.
     Node(usize),
-    /// From what the host did when all nodes were there.
+    /// An action of Everett when all nodes had reached its vtime.
     Host,
 }
 
 impl Telling {
-    /// What came of a guest's own doing.
+    /// Adds events caused by a guest.
     pub(super) fn of_node(&mut self, node: usize, events: Vec<Event>) {
         self.waiting.extend(events.into_iter().map(|event| (Source::Node(node), event)));
     }
 
-    /// What the host did, or what came of that.
+    /// Adds events caused by Everett's own actions.
     pub(super) fn of_host(&mut self, events: impl IntoIterator<Item = Event>) {
         self.waiting.extend(events.into_iter().map(|event| (Source::Host, event)));
     }
 
-    /// Tell these first.
+    /// Adds events to return before all others.
     pub(super) fn again(&mut self, events: &[Event]) {
         self.again.extend_from_slice(events);
     }
 
-    /// Everything that happened before `end_ns`, in order. What happens later will not happen before that.
+    /// Takes all events before `end_ns`, in order. The caller guarantees that no further event happens before `end_ns`.
     pub(super) fn take(&mut self, end_ns: u64) -> Vec<Event> {
         let (mut told, waiting): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.waiting).into_iter().partition(|(_, event)| event.vtime_ns < end_ns);
         self.waiting = waiting;
-        // Stable: events of one source keep their order.
+        // The sort is stable: events of one source keep their order.
         told.sort_by_key(|(source, event)| (event.vtime_ns, *source));
         let mut events = std::mem::take(&mut self.again);
         events.extend(told.into_iter().map(|(_, event)| event));
         events
     }
 
-    /// What is kept of it when the world is stored: what could not be told yet.
+    /// Returns the events that cannot be returned yet, for storing with the world.
     pub(super) fn from(&self, end_ns: u64) -> Telling {
         let later = self.waiting.iter().filter(|(_, event)| event.vtime_ns >= end_ns);
         Telling { again: Vec::new(), waiting: later.cloned().collect() }
     }
 
-    /// Whether all of it is of these nodes.
+    /// Returns true if all events belong to nodes below `nodes`.
     pub(super) fn is_of(&self, nodes: usize) -> bool {
         self.waiting.iter().all(|(source, _)| !matches!(source, Source::Node(node) if *node >= nodes))
     }
 }
 
-/// As JSON: events have a form for people, which the stored form has no way to say.
+/// Serializes as JSON text: the serde form of events needs a self-describing format, and postcard is not self-describing.
 impl Serialize for Telling {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         serde_json::to_string(&self.waiting).map_err(S::Error::custom)?.serialize(to)

@@ -9,76 +9,76 @@ use super::error::Error;
 use super::paths;
 use super::talk::{TALK_KEYS, Talk, talk};
 
-/// The most arguments a program gets.
+/// Maximum number of arguments of a program.
 const ARGUMENTS_MAX: usize = 1_024;
-/// The most bytes in one argument or environment value (Linux's MAX_ARG_STRLEN).
+/// Maximum length of one argument or environment value, in bytes (Linux's MAX_ARG_STRLEN).
 const ARGUMENT_BYTES_MAX: usize = 128 << 10;
-/// The most environment variables.
+/// Maximum number of environment variables.
 const ENVIRONMENT_MAX: usize = 256;
-/// How long a service may take to become ready if it does not say, in nanoseconds of vtime.
+/// Default time for a service to become ready, in nanoseconds of vtime.
 const READY_TIMEOUT_NS_DEFAULT: u64 = 60_000_000_000;
-/// The pause before a restart if the service does not say, in nanoseconds of vtime.
+/// Default pause before a restart, in nanoseconds of vtime.
 const RESTART_DELAY_NS_DEFAULT: u64 = 100_000_000;
-/// The agent counts in whole milliseconds, up to a day.
+/// Unit in which the agent counts, in nanoseconds. It counts whole milliseconds, up to a day.
 const AGENT_MILLISECOND_NS: u64 = 1_000_000;
 const AGENT_SPAN_NS_MAX: u64 = 86_400 * 1_000_000_000;
 
-/// A program with its surroundings.
+/// A program with its arguments, environment, folder and user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Command {
     /// Program and arguments; the program is looked up in the guest's PATH.
     pub argv: Vec<String>,
-    /// Added to the agent's environment.
+    /// Variables added to the agent's environment.
     pub env: BTreeMap<String, String>,
     /// Working folder in the guest.
     pub cwd: Option<String>,
-    /// The guest's user it runs as; root if `None`.
+    /// User in the guest that runs it; root if `None`.
     pub user: Option<String>,
 }
 
-/// What happens when a service ends.
+/// Restart policy of a service that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
-    /// It stays down.
+    /// The service stays down.
     Never,
-    /// It is started again unless it ended with status 0.
+    /// The service is restarted unless it ended with status 0.
     OnFailure,
-    /// It is started again.
+    /// The service is always restarted.
     Always,
 }
 
-/// When a service counts as up.
+/// Condition for a service to count as ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ready {
-    /// A TCP port of the node is open, and answers as expected.
+    /// A TCP port of the node accepts a connection, and answers as expected.
     Tcp(Talk),
-    /// This program ends with status 0.
+    /// This program, given by its argument vector, ends with status 0.
     Command(Vec<String>),
 }
 
 /// A program that the agent starts when the node is up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Service {
-    /// Its name in the output, unique on the node.
+    /// Unit name in the output, unique on the node.
     pub name: String,
-    /// What is run.
+    /// Program to run.
     pub command: Command,
-    /// When it counts as up; at once if `None`.
+    /// Readiness condition; ready at once if `None`.
     pub ready: Option<Ready>,
-    /// How long that may take, in nanoseconds of vtime.
+    /// Time limit for readiness, in nanoseconds of vtime.
     pub ready_timeout_ns: u64,
-    /// What happens when it ends.
+    /// Restart policy.
     pub restart: Restart,
-    /// The pause before it is started again, in nanoseconds of vtime.
+    /// Pause before a restart, in nanoseconds of vtime.
     pub restart_delay_ns: u64,
 }
 
-/// The keys of a command, for tables that have others as well.
+/// Keys of a command, for tables that have further keys.
 pub(super) const COMMAND_KEYS: [&str; 4] = ["argv", "env", "cwd", "user"];
 
-/// The command in a table with [`COMMAND_KEYS`].
+/// Reads the command in a table with [`COMMAND_KEYS`].
 pub(super) fn command(table: &Table<'_>) -> Result<Command, Error> {
     let argv = argv(&table.require("argv")?)?;
     let mut env = BTreeMap::new();
@@ -98,7 +98,7 @@ pub(super) fn command(table: &Table<'_>) -> Result<Command, Error> {
     Ok(Command { argv, env, cwd, user })
 }
 
-/// An argument vector: a list of strings whose first is the program.
+/// Reads an argument vector: a list of strings, the first of which is the program.
 pub(super) fn argv(item: &Item<'_>) -> Result<Vec<String>, Error> {
     let argv: Vec<String> = item.list(ARGUMENTS_MAX)?.iter().map(argument).collect::<Result<_, _>>()?;
     if argv.first().is_none_or(String::is_empty) {
@@ -115,7 +115,7 @@ fn argument(item: &Item<'_>) -> Result<String, Error> {
     Ok(text.to_owned())
 }
 
-/// A unit's name: what stands before its lines in the output.
+/// Reads a unit name: the prefix of the unit's lines in the output.
 pub(super) fn unit_name(item: &Item<'_>) -> Result<String, Error> {
     let text = item.str()?;
     if !is_unit_name(text) {
@@ -128,7 +128,7 @@ fn is_unit_name(text: &str) -> bool {
     (1..=63).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
 }
 
-/// `service`: an argument vector, or a list of services.
+/// Reads `service`: an argument vector, or a list of services.
 pub(super) fn services(item: &Item<'_>, most: usize) -> Result<Vec<Service>, Error> {
     let elements = item.list(ARGUMENTS_MAX)?;
     if !elements.first().is_some_and(Item::is_table) {
@@ -173,14 +173,14 @@ fn service(table: &Table<'_>) -> Result<Service, Error> {
             "never" => Restart::Never,
             "on-failure" => Restart::OnFailure,
             "always" => Restart::Always,
-            other => return Err(item.error(format!("\"{other}\" is none of never, on-failure, always"))),
+            other => return Err(item.error(format!("\"{other}\" is not one of never, on-failure, always"))),
         },
     };
     let restart_delay_ns = span(table, "restart_delay", RESTART_DELAY_NS_DEFAULT)?;
     Ok(Service { name, command, ready, ready_timeout_ns, restart, restart_delay_ns })
 }
 
-/// A span of guest time that the agent is asked to count.
+/// Reads a span of guest time that the agent counts.
 pub(super) fn span(table: &Table<'_>, key: &str, default_ns: u64) -> Result<u64, Error> {
     let Some(item) = table.get(key) else { return Ok(default_ns) };
     let ns = item.duration_ns()?;
@@ -190,7 +190,7 @@ pub(super) fn span(table: &Table<'_>, key: &str, default_ns: u64) -> Result<u64,
     Ok(ns)
 }
 
-/// A user of the guest, by name or number.
+/// Reads a user of the guest, by name or number.
 pub(super) fn user_name(item: &Item<'_>) -> Result<String, Error> {
     let text = item.str()?;
     if !is_unit_name(text) {
@@ -199,7 +199,7 @@ pub(super) fn user_name(item: &Item<'_>) -> Result<String, Error> {
     Ok(text.to_owned())
 }
 
-/// The last part of the program's path, if it can be a unit's name.
+/// Returns the last component of the program's path, if it is a valid unit name.
 fn name_of_program(argv: &[String]) -> Option<String> {
     let name = argv.first()?.rsplit('/').next()?;
     is_unit_name(name).then(|| name.to_owned())
@@ -211,7 +211,8 @@ fn ready(item: &Item<'_>) -> Result<Ready, Error> {
     let other = ["send", "expect"].into_iter().find_map(|key| table.get(key).map(|item| (key, item)));
     match (table.get("tcp"), table.get("command"), other) {
         (Some(_), None, Some(("send", item))) if table.get("expect").is_none() => {
-            Err(item.error("without \"expect\" nothing is said: a connection is enough"))
+            Err(item
+                .error("\"send\" needs \"expect\"; without it nothing is sent, and a connection is enough"))
         }
         (Some(port), None, _) => talk(&table, &port).map(Ready::Tcp),
         (None, Some(_), Some((key, item))) => Err(item.error(format!("\"{key}\" is for \"tcp\""))),

@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::Error;
 
-/// The text of a world file, and where it came from.
+/// Text of a world file, with its path.
 pub(super) struct Source<'a> {
     pub(super) file: &'a Path,
     pub(super) text: &'a str,
@@ -30,7 +30,7 @@ impl Source<'_> {
 /// A table of the document.
 pub(super) struct Table<'a> {
     pub(super) source: &'a Source<'a>,
-    /// The key's path; empty for the document itself.
+    /// Path of the table's key; empty for the document itself.
     pub(super) path: String,
     offset: usize,
     entries: &'a DeTable<'a>,
@@ -45,7 +45,7 @@ impl<'a> Table<'a> {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
-    /// Refuse every key that is not in `keys`; those in `later` with a line of their own.
+    /// Returns an error for the first key that is not in `keys`. Keys in `later` get a message of their own.
     pub(super) fn only(&self, keys: &[&str], later: &[&str]) -> Result<(), Error> {
         for key in self.entries.keys() {
             let name: &str = key.get_ref();
@@ -74,7 +74,7 @@ impl<'a> Table<'a> {
         self.get(key).ok_or_else(|| self.error(format!("\"{key}\" is missing")))
     }
 
-    /// All entries in the order of their names.
+    /// Iterates over all entries in the order of their names.
     pub(super) fn entries(&self) -> impl Iterator<Item = (String, Item<'a>)> + '_ {
         self.entries.iter().map(|(key, value)| {
             let name = key.get_ref().to_string();
@@ -113,7 +113,7 @@ impl<'a> Item<'a> {
         self.error(format!("expected {wanted}, found {found}"))
     }
 
-    /// The table as somebody else reads it; what they refuse gets its key and line.
+    /// Deserializes the table with serde. Errors get the key and line of the offending value.
     pub(super) fn deserialize<T: DeserializeOwned>(&self) -> Result<T, Error> {
         let DeValue::Table(entries) = self.value.get_ref() else { return Err(self.expected("a table")) };
         let entries = Spanned::new(self.value.span(), entries.clone());
@@ -124,8 +124,8 @@ impl<'a> Item<'a> {
         })
     }
 
-    /// The value in this one, however deep, that is at this place of the document or whose key is. The place of a table
-    /// with a header is its header alone, so all of it is looked through.
+    /// Returns the innermost entry within this value whose key or value spans `offset`. The span of a table with a header
+    /// covers the header alone, so every entry is searched.
     fn inner(&self, offset: usize) -> Option<Item<'a>> {
         let DeValue::Table(entries) = self.value.get_ref() else { return None };
         entries.iter().find_map(|(key, value)| {
@@ -147,12 +147,12 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// A duration with its unit, in nanoseconds.
+    /// Reads a duration with its unit, in nanoseconds.
     pub(super) fn duration_ns(&self) -> Result<u64, Error> {
         self.quantity(units::parse_duration_ns, units::bare_duration)
     }
 
-    /// A size with its unit, in bytes.
+    /// Reads a size with its unit, in bytes.
     pub(super) fn size_bytes(&self) -> Result<u64, Error> {
         self.quantity(units::parse_size_bytes, units::bare_size)
     }
@@ -170,7 +170,7 @@ impl<'a> Item<'a> {
         quantity.map_err(|error| self.error(error.to_string()))
     }
 
-    /// A string, or a date written without quotes, as text.
+    /// Reads a string, or a date written without quotes, as text.
     pub(super) fn date_text(&self) -> Result<String, Error> {
         match self.value.get_ref() {
             DeValue::String(text) => Ok(text.to_string()),
@@ -210,7 +210,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The elements of a list of at most `most`.
+    /// Reads a list of at most `most` elements.
     pub(super) fn list(&self, most: usize) -> Result<Vec<Item<'a>>, Error> {
         let DeValue::Array(items) = self.value.get_ref() else { return Err(self.expected("a list")) };
         if items.len() > most {

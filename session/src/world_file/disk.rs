@@ -9,35 +9,35 @@ use super::cursor::{Item, Table};
 use super::error::Error;
 use super::paths;
 
-/// The most data disks of one node.
+/// Maximum number of data disks of one node.
 const DISKS_MAX: usize = 4;
-/// The largest data disk, in bytes.
+/// Maximum size of a data disk, in bytes.
 const DISK_BYTES_MAX: u64 = 64 << 30;
-/// Disks have whole blocks of so many bytes.
+/// Block size in bytes; the size of a disk is a multiple of it.
 const BLOCK_BYTES: u64 = 4096;
-/// What a drive writes as a whole, if the world does not say: as today's drives do, and as much as a file system's block.
+/// Default sector size: that of today's drives, and of a file system's block.
 const SECTOR_DEFAULT: SectorSize = SectorSize::Bytes4096;
-/// The longest that a request takes when nothing is wrong, in nanoseconds: Linux gives requests 30 s.
+/// Maximum configured latency of a request, in nanoseconds. Linux gives requests 30 s.
 const LATENCY_NS_MAX: u64 = 10_000_000_000;
 
-/// An empty disk with a filesystem.
+/// A data disk that starts with an empty file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DataDisk {
     /// Mount point in the guest.
     pub guest_path: String,
     /// Size in bytes.
     pub size_bytes: u64,
-    /// The user who owns the filesystem's top; root if `None`.
+    /// User who owns the file system's top folder; root if `None`.
     pub owner: Option<String>,
-    /// What it is formatted as.
+    /// File system with which it is formatted.
     pub filesystem: Filesystem,
-    /// What the drive writes as a whole.
+    /// Sector size: the unit that the drive writes as a whole.
     pub sector: SectorSize,
-    /// How long requests take.
+    /// Latencies of requests.
     pub latency: Latency,
 }
 
-/// A filesystem that a disk can have.
+/// File system of a data disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Filesystem {
@@ -48,7 +48,7 @@ pub enum Filesystem {
 }
 
 impl Filesystem {
-    /// As `mount` calls it.
+    /// Returns the name that `mount` uses.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ impl Filesystem {
         }
     }
 
-    /// The Debian package that makes it, if not every root has it.
+    /// Returns the Debian package with its mkfs, unless every root has it.
     #[must_use]
     pub fn package(self) -> Option<&'static str> {
         match self {
@@ -66,7 +66,7 @@ impl Filesystem {
         }
     }
 
-    /// The kernel's module, if not every machine loads it.
+    /// Returns its kernel module, unless every machine loads it.
     #[must_use]
     pub fn module(self) -> Option<&'static str> {
         match self {
@@ -75,7 +75,7 @@ impl Filesystem {
         }
     }
 
-    /// The smallest that its mkfs makes, in bytes: for ext4, with a journal.
+    /// Returns the smallest size that its mkfs accepts, in bytes; for ext4, with a journal.
     fn bytes_min(self) -> u64 {
         match self {
             Filesystem::Ext4 => 8 << 20,
@@ -84,7 +84,7 @@ impl Filesystem {
     }
 }
 
-/// `disk`: one table, or a list of them.
+/// Reads `disk`: one table, or a list of tables.
 pub(super) fn read(item: &Item<'_>) -> Result<Vec<DataDisk>, Error> {
     if item.is_table() {
         return Ok(vec![disk(item)?]);

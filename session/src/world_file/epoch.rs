@@ -1,6 +1,6 @@
-//! RFC 3339 dates to seconds since 1970, without a calendar library.
+//! Conversion of RFC 3339 dates to seconds since 1970, without a calendar library.
 
-/// Seconds since 1970 of `text`, which must name an offset (`Z`, or `+02:00`).
+/// Returns the seconds since 1970 of `text`, which must name an offset (`Z`, or `+02:00`).
 pub(super) fn parse_unix_s(text: &str) -> Result<u64, String> {
     let bad = || format!("\"{text}\" is not a date such as \"2026-01-01T00:00:00Z\"");
     let date: toml::value::Datetime = text.parse().map_err(|_| bad())?;
@@ -25,7 +25,8 @@ pub(super) fn parse_unix_s(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("\"{text}\" is not between 1970 and 2069, which the guest's clock can show"))
 }
 
-/// Days since 1970-01-01 in the proleptic Gregorian calendar. March is the first month, so that the leap day is last.
+/// Returns the days since 1970-01-01 in the proleptic Gregorian calendar. March counts as the first month, so that the leap
+/// day is last.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);

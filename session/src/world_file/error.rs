@@ -1,18 +1,18 @@
-//! What is wrong with a world file, as one line: `file:line: key: what`.
+//! Errors in world files, as one line: `file:line: key: what`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// One defect of a world file.
+/// Error in a world file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// The world file, as it was named.
+    /// Path of the world file, as the user gave it.
     pub file: PathBuf,
-    /// Line, from 1; `None` when the file could not be read at all.
+    /// Line, from 1; `None` if the file could not be read at all.
     pub line: Option<usize>,
-    /// The key's path, such as `node[0].memory`; empty for the whole file.
+    /// Path of the key, such as `node[0].memory`; empty for the whole file.
     pub key: String,
-    /// What is wrong with it.
+    /// Description of the error.
     pub what: String,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for Error {
         if !self.key.is_empty() {
             write!(f, ": {}", self.key)?;
         }
-        // A defect is one line whatever the file had in it.
+        // The message stays one line even if it quotes line breaks of the file.
         write!(f, ": {}", self.what.replace(['\n', '\r'], " "))
     }
 }

@@ -1,24 +1,24 @@
-//! Contents of the host's files that go into guests.
+//! Contents of host files that are put into guests.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use everett_input::file::{self as input, Reason};
 
-/// The largest file that `files` puts into a guest, in bytes.
+/// Maximum size of a file that `files` puts into a guest, in bytes.
 pub(super) const FILE_BYTES_MAX: u64 = 16 << 20;
-/// The most bytes of all files of all nodes: they are in memory as long as the world is. A file that several nodes get
-/// counts for each.
+/// Maximum size of all files of all nodes together, in bytes: they stay in memory as long as the world does. A file that
+/// several nodes get counts once for each.
 pub(super) const FILES_BYTES_MAX: u64 = 256 << 20;
 
-/// Reads the files of one world, up to [`FILES_BYTES_MAX`].
+/// Reads the files of one world, at most [`FILES_BYTES_MAX`] in total.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     bytes: u64,
 }
 
 impl Reader {
-    /// The content of a file of the host; the error names it.
+    /// Returns the content of a host file. An error names the file.
     pub(super) fn read(&mut self, path: &Path) -> Result<Arc<[u8]>, String> {
         let content = input::read(path, FILE_BYTES_MAX).map_err(|error| match error.reason {
             Reason::TooLong(most) => format!("{} has more than {most} bytes", path.display()),
@@ -45,7 +45,7 @@ mod tests {
         let path = folder.path().join("file");
         File::create(&path).unwrap().set_len(FILE_BYTES_MAX).unwrap();
         let mut reader = Reader::default();
-        // What is not kept takes no memory here, and counts all the same.
+        // Dropped contents take no memory in this test, but still count.
         for _ in 0..FILES_BYTES_MAX / FILE_BYTES_MAX {
             assert_eq!(reader.read(&path).unwrap().len() as u64, FILE_BYTES_MAX);
         }

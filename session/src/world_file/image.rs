@@ -8,41 +8,42 @@ use super::cursor::{Item, Table};
 use super::error::Error;
 use super::paths;
 
-/// The most packages that one list names.
+/// Maximum number of packages in one list.
 const PACKAGES_MAX: usize = 1_000;
-/// The longest addition to the kernel's command line, in bytes: x86's limit is 2048, and ours comes first.
+/// Maximum length of the addition to the kernel's command line, in bytes. The limit of x86 is 2048, and Everett's own part
+/// comes first.
 const CMDLINE_BYTES_MAX: usize = 1_024;
 
-/// What the nodes boot.
+/// Kernel and root file system of the nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Image {
-    /// A `vmlinux` or `bzImage`; `None` is the suite's cloud kernel. The image's digest says what is in it.
+    /// Path of a `vmlinux` or `bzImage`; `None` for the suite's cloud kernel. The image's digest covers its contents.
     #[serde(skip)]
     pub kernel: Option<PathBuf>,
-    /// The `lib/modules/RELEASE` of such a kernel; without it, all its drivers are built in.
+    /// Path of the kernel's `lib/modules/RELEASE`; without it, all its drivers are built in.
     #[serde(skip)]
     pub kernel_modules: Option<PathBuf>,
-    /// The package mirror to use instead of the host's own. What it delivers is named by the image's digest.
+    /// Package mirror to use instead of the host's own. The image's digest covers the packages.
     #[serde(skip)]
     pub mirror: Option<String>,
-    /// Where the root filesystem comes from. The image's digest says what is in it.
+    /// Source of the root file system. The image's digest covers its contents.
     #[serde(skip)]
     pub root: Root,
-    /// Added at the end of the kernel's command line.
+    /// Text appended to the kernel's command line.
     pub cmdline: String,
 }
 
-/// Where a root filesystem comes from.
+/// Source of a root file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Root {
-    /// Debian packages with all that they depend on.
+    /// Debian packages with all their dependencies.
     Packages {
-        /// The distribution's suite.
+        /// Suite of the distribution.
         suite: String,
-        /// Installed on every node, besides each node's own.
+        /// Packages installed on every node, besides each node's own.
         packages: Vec<String>,
     },
-    /// A folder or a tar archive of the host.
+    /// Path of a folder or a tar archive on the host.
     Path(PathBuf),
 }
 
@@ -135,13 +136,13 @@ fn suite_name(item: &Item<'_>) -> Result<String, Error> {
     Ok(text.to_owned())
 }
 
-/// A list of Debian package names, sorted, each once; `name=version` pins one.
+/// Reads a list of Debian package names, sorted and without duplicates; `name=version` pins a version.
 pub(super) fn packages(item: &Item<'_>) -> Result<Vec<String>, Error> {
     let mut names = Vec::new();
     for element in item.list(PACKAGES_MAX)? {
         let text = element.str()?;
         let (name, version) = text.split_once('=').unwrap_or((text, "0"));
-        // Debian Policy 5.6.1 and 5.6.12. A name may not begin with a dash: it ends up in apt's arguments.
+        // Debian Policy 5.6.1 and 5.6.12. A name may not begin with a dash, because it is passed to apt as an argument.
         let name_ok = name.len() >= 2
             && name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
             && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-.".contains(c));

@@ -1,4 +1,4 @@
-//! `[[link]]`: what the network between nodes is like.
+//! `[[link]]`: the network between nodes.
 
 use everett_fault::Distribution;
 use everett_input::units;
@@ -12,19 +12,19 @@ use super::cursor::{Item, Table};
 use super::error::Error;
 use super::node::Node;
 
-/// The most links that a world describes.
+/// Maximum number of links in a world file.
 pub(super) const LINKS_MAX: usize = 4096;
 
-/// The network between nodes.
+/// Links between nodes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Links {
-    /// What links are like.
+    /// Properties of all links without an override.
     pub usual: LinkConfig,
-    /// Except these.
+    /// Links with properties of their own.
     pub others: Vec<LinkOverride>,
 }
 
-/// Read all links: one without nodes is the usual one, and what it says holds for the others, too.
+/// Reads all links. A link without nodes sets the defaults of all links, including the overrides.
 pub(super) fn read(items: Option<Vec<Item<'_>>>, nodes: &[Node]) -> Result<Links, Error> {
     let mut links = Links::default();
     let mut usual_seen = false;
@@ -34,7 +34,7 @@ pub(super) fn read(items: Option<Vec<Item<'_>>>, nodes: &[Node]) -> Result<Links
     for table in tables.iter().filter(is_usual) {
         if std::mem::replace(&mut usual_seen, true) {
             return Err(
-                table.error("a second link without \"from\" and \"to\": only one can be the usual one")
+                table.error("a second link without \"from\" and \"to\"; only one may set the defaults")
             );
         }
         table.only(&["latency", "bits_per_s", "queue"], &[])?;
@@ -87,13 +87,13 @@ fn link(table: &Table<'_>, usual: &LinkConfig) -> Result<LinkConfig, Error> {
     Ok(LinkConfig { latency, bits_per_s, queue_bytes })
 }
 
-/// One time, or the least and the greatest.
+/// Reads one latency, or a list of the least and the greatest.
 fn latency(item: &Item<'_>) -> Result<Distribution, Error> {
     let time = |item: &Item<'_>| item.duration_ns();
     let distribution = match &item.list(2) {
         Ok(ends) => match &ends[..] {
             [least, most] => Distribution::Uniform(time(least)?, time(most)?),
-            _ => return Err(item.error("two times are wanted: the least and the greatest")),
+            _ => return Err(item.error("expected two times: the least and the greatest")),
         },
         Err(_) => Distribution::Constant(time(item)?),
     };

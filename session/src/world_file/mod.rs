@@ -4,11 +4,11 @@
 //! * `cursor` gives typed access with key paths and lines; `image`, `node`, `disk`, `link` and `workload` read one table each;
 //!   `command`, `talk`, `epoch` and `paths` read values that several of them share.
 //!
-//! Not here: what a world *does* ([`crate::timeline`]) and how its image is built (`everett-guest-image`).
+//! Not here: running a world ([`crate::timeline`]) and building its image (`everett-guest-image`).
 //!
-//! **Invariants.** A key that nobody reads is an error. Every error is one line, `file:line: key: what`. Reading never
-//! panics, whatever the bytes; every list and text has a named bound. Nothing is read from the host but the files that
-//! the world names, and a relative path never leaves the world file's folder.
+//! **Invariants.** An unknown key is an error. Every error is one line, `file:line: key: what`. Reading never panics,
+//! whatever the bytes; every list and text has a named bound. The only host files that are read are those that the world
+//! names, and a relative path never leaves the world file's folder.
 
 mod command;
 mod cursor;
@@ -45,17 +45,17 @@ pub use workload::{Check, CheckKind, Driver, Workload};
 
 use cursor::{Source, Table};
 
-/// The longest world file, in bytes.
+/// Maximum size of a world file, in bytes.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
-/// The most nodes a world has.
+/// Maximum number of nodes of a world.
 pub const NODES_MAX: usize = everett_fault::limits::NODES_MAX;
-/// When a world boots, if it does not say.
+/// Default date and time at which a world boots.
 pub const EPOCH_DEFAULT: &str = "2026-01-01T00:00:00Z";
 
-/// The seed under which machines boot, if the world does not say: one boot serves all timelines.
+/// Default seed under which machines boot. One boot serves all timelines.
 pub const BOOT_SEED: u64 = 0;
 
-/// The virtual CPU's model.
+/// Model of the virtual CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CpuModel {
@@ -63,7 +63,7 @@ pub enum CpuModel {
     V2,
 }
 
-/// What makes vtime advance.
+/// Unit that advances vtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Clock {
@@ -76,7 +76,7 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// The machines' clock mode.
+    /// Returns the machines' clock mode.
     #[must_use]
     pub fn mode(self) -> ClockMode {
         match self {
@@ -87,51 +87,51 @@ impl Clock {
     }
 }
 
-/// A world as its file describes it, with defaults filled in and host paths resolved.
+/// A world as described by its file, with defaults filled in and host paths resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct World {
-    /// The file, as it was named. No part of the world's identity.
+    /// Path of the file, as the user gave it. It is not part of the world's identity.
     #[serde(skip)]
     pub file: PathBuf,
     /// CLOCK_REALTIME at vtime 0, in seconds since 1970.
     pub epoch_unix_s: u64,
-    /// The virtual CPU's model.
+    /// Model of the virtual CPU.
     pub cpu: CpuModel,
-    /// What makes vtime advance.
+    /// Unit that advances vtime.
     pub clock: Clock,
-    /// The seed when the command line gives none. No part of the identity: a seed is named beside it.
+    /// Seed to use if the command line gives none. It is not part of the identity: a seed is stated beside the identity.
     #[serde(skip)]
     pub seed: Option<u64>,
-    /// The seed under which machines boot, up to where their services are ready.
+    /// Seed under which machines boot, up to *ready*.
     pub boot_seed: u64,
-    /// What the nodes boot.
+    /// Kernel and root file system of the nodes.
     pub image: Image,
-    /// The machines, at least one, in the file's order.
+    /// The nodes, at least one, in the file's order.
     pub nodes: Vec<Node>,
-    /// The network between them.
+    /// The network between the nodes.
     pub links: Links,
-    /// What is done to them.
+    /// Drivers, checks and the test template.
     pub workload: Workload,
-    /// What faults are drawn, how often and how strong. A plan is data of its own.
+    /// Kinds, frequency and strength of drawn faults. A fault plan itself is separate data.
     #[serde(skip)]
     pub faults: FaultConfig,
-    /// How it is explored: from where on, how far, by which strategy.
+    /// Settings of explorations: bounds and strategy.
     #[serde(skip)]
     pub explore: ExploreConfig,
-    /// What must not be seen, besides what must not be seen in any world.
+    /// Properties of this world, besides the built-in properties of all worlds.
     #[serde(skip)]
     pub properties: Vec<PropertyConfig>,
 }
 
 impl World {
-    /// What of it a fault plan can name.
+    /// Returns the names that a fault plan can refer to.
     #[must_use]
     pub fn names(&self) -> Names {
         let of_node = |node: &Node| {
             let services = node.services.iter().map(|service| service.name.clone());
             let drivers = self.workload.drivers.iter().filter(|driver| driver.node == node.name);
             let units = services.chain(drivers.map(|driver| driver.name.clone())).collect();
-            // A node has at most a handful of disks.
+            // A node has only a handful of disks, so this does not saturate.
             (
                 node.name.clone(),
                 NodeNames { disks: u32::try_from(node.disks.len()).unwrap_or(u32::MAX), units },
@@ -140,21 +140,21 @@ impl World {
         self.nodes.iter().map(of_node).collect()
     }
 
-    /// What its data disks are formatted as.
+    /// Returns the file systems of all data disks.
     pub fn filesystems(&self) -> impl Iterator<Item = Filesystem> {
         self.nodes.iter().flat_map(|node| node.disks.iter().map(|disk| disk.filesystem))
     }
 
-    /// The node of this name.
+    /// Returns the node of this name.
     pub fn node(&self, name: &str) -> Option<&Node> {
         self.nodes.iter().find(|node| node.name == name)
     }
 }
 
-/// Read the world file at `file`.
+/// Reads the world file at `file`.
 ///
 /// # Errors
-/// The first defect: an unreadable or oversized file, a syntax error, an unknown key, a bad value, a missing file.
+/// Returns the first error: an unreadable or oversized file, a syntax error, an unknown key, a bad value, a missing file.
 pub fn load(file: &Path) -> Result<World, Error> {
     let text = input::read_text(file, FILE_BYTES_MAX).map_err(|error| match error.reason {
         Reason::NotText(line) => Error { line: Some(line), ..Error::whole(file, "not UTF-8 text") },
@@ -165,7 +165,7 @@ pub fn load(file: &Path) -> Result<World, Error> {
     parse(&text, file)
 }
 
-/// Read a world from its text; `file` is its place, for errors and relative paths.
+/// Reads a world from its text; `file` is its path, for errors and relative paths.
 ///
 /// # Errors
 /// See [`load`].

@@ -12,36 +12,36 @@ use super::files;
 use super::image::{self, Image, Root};
 use super::paths;
 
-/// A node's memory, in bytes: least, default, most.
+/// Minimum memory of a node, in bytes.
 pub(super) const MEMORY_BYTES_MIN: u64 = 32 << 20;
-/// See [`MEMORY_BYTES_MIN`].
+/// Default memory of a node, in bytes.
 pub(super) const MEMORY_BYTES_DEFAULT: u64 = 256 << 20;
-/// See [`MEMORY_BYTES_MIN`]. RAM is one region below the devices' addresses.
+/// Maximum memory of a node, in bytes. RAM is one region below the devices' addresses.
 pub(super) const MEMORY_BYTES_MAX: u64 = 3 << 30;
-/// The most entries in `files`.
+/// Maximum number of entries in `files`.
 const FILES_MAX: usize = 256;
-/// What a program begins with: the interpreter that it asks for, or the ELF header.
+/// First bytes of a program: an interpreter line or the ELF magic.
 const PROGRAM_MARKS: [&[u8]; 2] = [b"#!", b"\x7fELF"];
 /// Mode bits of a program.
 const PROGRAM_MODE: u32 = 0o755;
-/// All mode bits that a file has.
+/// Largest value of a file's mode bits.
 const MODE_MAX: u32 = 0o7777;
-/// The user with all rights.
+/// Name of the superuser.
 const ROOT: &str = "root";
 /// Mode bits of any other file.
 const FILE_MODE: u32 = 0o644;
-/// The most services of one node.
+/// Maximum number of services of one node.
 const SERVICES_MAX: usize = 64;
 const PAGE_BYTES: u64 = 4096;
 
 /// One machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Node {
-    /// Its host name.
+    /// Host name.
     pub name: String,
-    /// RAM in bytes, a multiple of a page.
+    /// RAM in bytes, a multiple of the page size.
     pub memory_bytes: u64,
-    /// Debian packages besides the image's. The image's digest says what is in them.
+    /// Debian packages besides the image's. The image's digest covers their contents.
     #[serde(skip)]
     pub packages: Vec<String>,
     /// Files put in place before the services start, by guest path.
@@ -52,33 +52,33 @@ pub struct Node {
     pub services: Vec<Service>,
 }
 
-/// A file of the host that the guest gets.
+/// A host file that is copied into the guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileEntry {
-    /// Where it goes.
+    /// Path in the guest.
     pub guest_path: String,
-    /// What it contains, read with the world: identities, boots and runs are all of the same bytes.
+    /// Content, read together with the world file, so that identity, boot and run refer to the same bytes.
     #[serde(skip)]
     pub content: Arc<[u8]>,
-    /// The user whose it is, by name or number; root's if `None`.
+    /// Owner by name or number; root if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// Its group; the owner's if `None`.
+    /// Group; the owner's if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// Its mode bits, if the world says.
+    /// Mode bits from the world file, if given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub own_mode: Option<u32>,
 }
 
 impl FileEntry {
-    /// A file of root's, whose mode bits follow from its content.
+    /// Creates a file owned by root, whose mode bits follow from its content.
     #[must_use]
     pub fn of_root(guest_path: String, content: Arc<[u8]>) -> FileEntry {
         FileEntry { guest_path, content, owner: None, group: None, own_mode: None }
     }
 
-    /// Its owner as the agent takes it: `USER` or `USER:GROUP`. `None` is root.
+    /// Returns the owner in the agent's form: `USER` or `USER:GROUP`. `None` is root.
     #[must_use]
     pub fn agent_owner(&self) -> Option<String> {
         match (&self.owner, &self.group) {
@@ -87,8 +87,8 @@ impl FileEntry {
         }
     }
 
-    /// Its mode bits in the guest. Unless the world says, they follow from the content alone: those that it has on the host
-    /// would make a timeline depend on more than what was read.
+    /// Returns the mode bits in the guest. Unless the world file gives them, they follow from the content alone. Copying the
+    /// host file's bits would make a timeline depend on more than its contents.
     #[must_use]
     pub fn mode(&self) -> u32 {
         if let Some(mode) = self.own_mode {
@@ -99,7 +99,7 @@ impl FileEntry {
     }
 }
 
-/// Read a node; the second value is its name's place, for errors about duplicates.
+/// Reads a node. The second value is the item with its name, for errors about duplicates.
 pub(super) fn read<'a>(
     table: &Table<'a>,
     image: &Image,
@@ -128,7 +128,7 @@ pub(super) fn read<'a>(
     Ok((Node { name, memory_bytes, packages, files, disks, services }, name_item))
 }
 
-/// RFC 1123 labels in lower case: they end up in the guest's host table.
+/// Reads a host name: an RFC 1123 label in lower case, because it goes into the guest's host table.
 fn host_name(item: &Item<'_>) -> Result<String, Error> {
     let text = item.str()?;
     let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
@@ -167,7 +167,7 @@ fn files(item: &Item<'_>, reader: &mut files::Reader) -> Result<Vec<FileEntry>, 
     Ok(files)
 }
 
-/// What a guest path stands for: a host path, or a table with one.
+/// Reads the entry of a guest path: a host path, or a table with one.
 fn file_entry(guest_path: String, entry: &Item<'_>, reader: &mut files::Reader) -> Result<FileEntry, Error> {
     let mut content = |host: &Item<'_>| reader.read(&paths::host(host)?).map_err(|what| host.error(what));
     if !entry.is_table() {

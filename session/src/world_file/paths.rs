@@ -1,4 +1,4 @@
-//! Host paths in a world file, and paths inside the guest.
+//! Paths on the host and in the guest, as named in a world file.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -7,12 +7,12 @@ use everett_input::file::in_words;
 use super::cursor::Item;
 use super::error::Error;
 
-/// The longest path, in bytes (Linux's PATH_MAX less its NUL).
+/// Maximum length of a path, in bytes (Linux's PATH_MAX less its NUL).
 const PATH_BYTES_MAX: usize = 4095;
 
-/// The host path that `item` names. A relative one starts at the world file's folder and may not leave it, through
-/// `..` or through a symbolic link: a world that came from elsewhere reads what came with it, or what its author
-/// spelled out as an absolute path.
+/// Returns the host path that `item` names. A relative path starts at the world file's folder and may not leave it, neither
+/// through `..` nor through a symbolic link. A world from elsewhere thus reads only files that came with it, or that its
+/// author named by an absolute path.
 pub(super) fn host(item: &Item<'_>) -> Result<PathBuf, Error> {
     let text = item.str()?;
     if text.is_empty() || text.len() > PATH_BYTES_MAX || text.contains('\0') {
@@ -41,7 +41,7 @@ pub(super) fn host(item: &Item<'_>) -> Result<PathBuf, Error> {
     Ok(real)
 }
 
-/// An absolute path inside the guest, in normal form, outside the kernel's own file systems.
+/// Returns an absolute path in the guest, in normal form, outside the kernel's own file systems.
 pub(super) fn guest(item: &Item<'_>, text: &str) -> Result<String, Error> {
     if !text.starts_with('/') || text.len() > PATH_BYTES_MAX || text.contains('\0') {
         return Err(item.error(format!("\"{text}\" is not an absolute path in the guest")));

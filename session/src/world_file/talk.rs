@@ -1,27 +1,27 @@
-//! What is said to a TCP port of a node, and what it is to answer.
+//! Bytes to send to a TCP port of a node, and the expected answer.
 
 use serde::Serialize;
 
 use super::cursor::{Item, Table};
 use super::error::Error;
 
-/// The keys of a talk.
+/// Keys of a [`Talk`].
 pub(super) const TALK_KEYS: [&str; 3] = ["tcp", "send", "expect"];
-/// The most bytes that are said, and that are looked for.
+/// Maximum number of bytes to send, and of bytes to expect.
 const SAID_BYTES_MAX: usize = 16 << 10;
 
-/// What is said to a node, and what it is to answer.
+/// Bytes to send to a node, and the expected answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Talk {
     /// The node's TCP port.
     pub tcp: u16,
-    /// What is said. Nothing: the node speaks first, if at all.
+    /// Bytes to send. If empty, nothing is sent, and the node may send first.
     pub send: String,
-    /// What the answer has in it. Nothing: it is enough that there is a connection.
+    /// Text that the answer must contain. If empty, a connection is enough.
     pub expect: String,
 }
 
-/// The talk in a table with [`TALK_KEYS`], whose port this is.
+/// Reads the [`Talk`] in a table with [`TALK_KEYS`]; `tcp` is the item with its port.
 pub(super) fn talk(table: &Table<'_>, tcp: &Item<'_>) -> Result<Talk, Error> {
     Ok(Talk { tcp: tcp_port(tcp)?, send: said(table, "send")?, expect: said(table, "expect")? })
 }

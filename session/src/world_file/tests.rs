@@ -1,4 +1,4 @@
-//! World files, good and bad.
+//! World files, valid and invalid.
 
 use std::path::Path;
 
@@ -42,7 +42,7 @@ fn read_text(text: &str) -> Result<World, Error> {
     parse(text, Path::new("w.toml"))
 }
 
-/// The one-line error of a minimal world with `lines` in its node.
+/// Returns the one-line error of a minimal world with `lines` in its node.
 fn node_error(lines: &str) -> String {
     read_text(&format!("[[node]]\nname = \"a\"\n{lines}\n")).unwrap_err().to_string()
 }
@@ -96,7 +96,7 @@ fn a_check_is_a_command_or_a_talk() {
     assert_eq!(refused("tcp = 0"), "w.toml:5: workload.check[0].tcp: a TCP port is between 1 and 65535");
     assert_eq!(
         refused("tcp = 80\nargv = [\"true\"]"),
-        "w.toml:6: workload.check[0].argv: \"argv\" is for a command on the node, \"tcp\" for the host"
+        "w.toml:6: workload.check[0].argv: \"argv\" is for a command on the node, \"tcp\" for a check from outside"
     );
     assert_eq!(
         refused("send = \"x\"\nargv = [\"true\"]"),
@@ -285,7 +285,7 @@ fn a_service_is_ready_when_it_answers() {
     assert_eq!(ready(answers), Ok(Some(Ready::Tcp(talk))));
     assert!(ready("tcp = 25, expect = \"220\"").is_ok(), "the server speaks first");
     let refused = ready("tcp = 80, send = \"x\"").unwrap_err();
-    assert_eq!(refused, "without \"expect\" nothing is said: a connection is enough");
+    assert_eq!(refused, "\"send\" needs \"expect\"; without it nothing is sent, and a connection is enough");
     let long = "x".repeat((16 << 10) + 1);
     assert!(ready(&format!("tcp = 80, expect = \"{long}\"")).unwrap_err().contains("at most 16384"));
 }
@@ -363,7 +363,7 @@ proptest::proptest! {
         }
     }
 
-    /// A good world with one stretch of it replaced gets past the syntax more often than noise does.
+    /// A valid world with one range replaced passes the syntax check more often than random text does.
     #[test]
     fn any_change_is_a_world_or_one_line(
         from in 0..GOOD.len(), length in 0usize..40, text in "[a-z0-9\"= \\[\\]{}.,\\n/-]{0,20}"

@@ -1,4 +1,4 @@
-//! `[workload]`: the commands that drive a world once its services are up, and the checks at its end.
+//! `[workload]`: the commands that put load on a world once its services are up, and the checks at its end.
 
 use everett_explorer::history::Spec;
 use everett_explorer::suggest::nearest;
@@ -12,32 +12,32 @@ use super::node::Node;
 use super::paths;
 use super::talk::{TALK_KEYS, Talk, talk};
 
-/// The most drivers, and the most checks.
+/// Maximum number of drivers, and of checks.
 const COMMANDS_MAX: usize = 64;
-/// How long a check may take if it does not say, in nanoseconds of vtime.
+/// Default time limit of a check, in nanoseconds of vtime.
 const CHECK_TIMEOUT_NS_DEFAULT: u64 = 60_000_000_000;
 
-/// How long a world is left alone before its checks if it does not say, in nanoseconds of vtime. Balancers, clients and
-/// replicas look at each other about once a second, and retry once: two seconds are enough for most to see that faults are
-/// over, and cost an idle world next to nothing.
+/// Default time to settle before the checks, in nanoseconds of vtime. Balancers, clients and replicas look at each other
+/// about once a second, and retry once. Two seconds are enough for most to see that faults are over, and cost an idle world
+/// next to nothing.
 const SETTLE_NS_DEFAULT: u64 = 2_000_000_000;
-/// The longest that it is, in nanoseconds of vtime. The last commands of a test template have ten minutes, this included.
+/// Maximum time to settle, in nanoseconds of vtime. The last commands of a test template have ten minutes, including this time.
 const SETTLE_NS_MAX: u64 = 120_000_000_000;
 
-/// What is done to a world.
+/// Workload of a world: drivers, checks and a test template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Workload {
-    /// Started together when every service is ready.
+    /// Drivers, started together when every service is ready.
     pub drivers: Vec<Driver>,
-    /// Run one after the other at the end, in this order.
+    /// Checks, run one after the other at the end, in this order.
     pub checks: Vec<Check>,
-    /// How long the world is left alone before the last commands of a test template and the checks, in nanoseconds of vtime,
-    /// once faults are over, drivers have stopped and all nodes are back.
+    /// Time to settle before the last commands of a test template and the checks, in nanoseconds of vtime. It begins when
+    /// faults are over, drivers have stopped and all nodes are back.
     pub settle_ns: u64,
-    /// The folder in the guests that has a test template.
+    /// Folder of a test template in the guests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
-    /// What the histories are of that drivers and checks write. What is made of them changes no timeline.
+    /// Model of the histories that drivers and checks write. Judging them changes no timeline.
     #[serde(skip)]
     pub history: Option<Spec>,
 }
@@ -45,36 +45,36 @@ pub struct Workload {
 /// A command that puts load on a world.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Driver {
-    /// Its name in the output.
+    /// Unit name in the output.
     pub name: String,
-    /// Where it runs.
+    /// Name of the node on which it runs.
     pub node: String,
-    /// What is run.
+    /// Program to run.
     pub command: Command,
-    /// Start it again whenever it ends, until the timeline does.
+    /// True if it is restarted whenever it ends, until the timeline does.
     pub repeat: bool,
 }
 
-/// Something that says whether a world is well.
+/// A check of a world at its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// Its name in the output.
+    /// Unit name in the output.
     pub name: String,
-    /// Where it runs, or whom the host talks to.
+    /// Name of the node on which it runs, or to which Everett connects.
     pub node: String,
-    /// What is done.
+    /// The check itself.
     pub what: CheckKind,
-    /// How long it may take, in nanoseconds of vtime.
+    /// Time limit, in nanoseconds of vtime.
     pub timeout_ns: u64,
 }
 
-/// What a check does.
+/// Kind of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckKind {
-    /// It runs a command on the node, whose status says it.
+    /// A command on the node; it passes with status 0.
     Command(Command),
-    /// The host connects to the node from outside, and its answer says it.
+    /// A connection that Everett makes to the node from outside; it passes with the expected answer.
     Talk(Talk),
 }
 
@@ -86,7 +86,7 @@ impl Default for Workload {
 }
 
 impl Workload {
-    /// Whether the host has something to say to a node: then it is on the wire.
+    /// Returns true if some check is a connection by Everett, which then has an endpoint on the wire.
     #[must_use]
     pub fn has_host(&self) -> bool {
         self.checks.iter().any(|check| matches!(check.what, CheckKind::Talk(_)))
@@ -132,7 +132,8 @@ fn check_kind(table: &Table<'_>) -> Result<CheckKind, Error> {
     let keys = |keys: &[&str]| keys.iter().find_map(|key| table.get(key).map(|item| (item, key.to_string())));
     if let Some(tcp) = table.get("tcp") {
         if let Some((item, key)) = keys(&COMMAND_KEYS) {
-            return Err(item.error(format!("\"{key}\" is for a command on the node, \"tcp\" for the host")));
+            return Err(item
+                .error(format!("\"{key}\" is for a command on the node, \"tcp\" for a check from outside")));
         }
         return talk(table, &tcp).map(CheckKind::Talk);
     }
@@ -142,7 +143,7 @@ fn check_kind(table: &Table<'_>) -> Result<CheckKind, Error> {
     }
 }
 
-/// The unit's name, which no other driver, check or service may have, and its node: the only one if not named.
+/// Reads the unit's name, which no other driver, check or service may have, and its node: the only node if none is given.
 fn name_and_node(
     table: &Table<'_>,
     nodes: &[Node],

@@ -1,9 +1,9 @@
-//! What lies in the cache: how large it is, when it was used, by which worlds.
+//! Items of the cache with their sizes, last uses, and the worlds that used them.
 //!
 //! * [`list`] finds the items; `prune` chooses and removes them.
 //!
-//! An *item* is what is removed as one: a file of an image, a layer, a package, apt's lists of one set of sources, the boot of
-//! a world, its boot with the moments that were saved on it, or a file that a killed process left.
+//! An *item* is removed as a whole: a file of an image, a layer, a package, apt's lists of one set of sources, the boot of a
+//! world (with any moments saved on it), or a file that a killed process left behind.
 
 mod prune;
 
@@ -18,13 +18,13 @@ use serde::Serialize;
 
 pub use prune::{Bounds, Pruned, prune};
 
-/// What an item is.
+/// Kind of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// A kernel, an initramfs or a root filesystem.
     Image,
-    /// Base packages, configured.
+    /// A layer: the configured base packages.
     Layer,
     /// A downloaded package.
     Package,
@@ -32,14 +32,14 @@ pub enum Kind {
     Lists,
     /// A stored boot.
     Boot,
-    /// A stored boot, and moments that were saved on it.
+    /// A stored boot with moments saved on it.
     Saved,
-    /// What a process that was killed left.
+    /// A file that a killed process left behind.
     Leftover,
 }
 
 impl Kind {
-    /// For people.
+    /// Returns its name for people.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -54,27 +54,27 @@ impl Kind {
     }
 }
 
-/// Something in the cache.
+/// An item of the cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Item {
-    /// What it is.
+    /// Kind of the item.
     pub kind: Kind,
-    /// Its path within the cache.
+    /// Path within the cache.
     pub path: String,
-    /// What it takes on disk.
+    /// Size on disk, in bytes.
     pub bytes: u64,
-    /// When it was last used, in seconds since 1970.
+    /// Time of the last use, in seconds since 1970.
     pub used_unix_s: u64,
-    /// Whether a running process uses it.
+    /// True if a running process uses it.
     pub running: bool,
-    /// The world files that used it.
+    /// World files that used it.
     pub worlds: BTreeSet<PathBuf>,
 }
 
-/// All items, by kind and path.
+/// Returns all items, ordered by kind and path.
 ///
 /// # Errors
-/// A folder of the cache cannot be read.
+/// Returns an error if a folder of the cache cannot be read.
 pub fn list(cache: &Cache) -> anyhow::Result<Vec<Item>> {
     let mut items = Vec::new();
     for (folder, kind) in [
@@ -91,7 +91,7 @@ pub fn list(cache: &Cache) -> anyhow::Result<Vec<Item>> {
         for entry in fs::read_dir(&path).with_context(|| path.display().to_string())? {
             let name = entry.with_context(|| path.display().to_string())?.file_name();
             let Some(name) = name.to_str() else { continue };
-            // The record beside an entry goes with it.
+            // The record beside an entry is removed together with it.
             if kind == Kind::Image && name.ends_with(".json") {
                 continue;
             }
@@ -114,7 +114,7 @@ pub fn list(cache: &Cache) -> anyhow::Result<Vec<Item>> {
     Ok(items)
 }
 
-/// An item; `None` if it is gone meanwhile.
+/// Returns an item; `None` if it has been removed in the meantime.
 fn item(cache: &Path, kind: Kind, path: String) -> Option<Item> {
     let place = cache.join(&path);
     let kind = match kind {
@@ -130,16 +130,16 @@ fn item(cache: &Path, kind: Kind, path: String) -> Option<Item> {
     Some(item)
 }
 
-/// The record beside an entry.
+/// Returns the path of the record beside an entry.
 fn record_of(entry: &Path) -> PathBuf {
     let mut name = entry.as_os_str().to_owned();
     name.push(".json");
     PathBuf::from(name)
 }
 
-/// Adds what a file or a folder takes, and when it was written last.
+/// Adds the size of a file or folder to `item`, and updates its time of last use.
 fn measure(path: &Path, item: &mut Item) -> Option<()> {
-    /// Bytes of a block, as `stat(2)` counts them.
+    /// Size of a block as `stat(2)` counts them, in bytes.
     const BLOCK_BYTES: u64 = 512;
     let metadata = fs::symlink_metadata(path).ok()?;
     item.bytes += metadata.blocks().saturating_mul(BLOCK_BYTES);
@@ -157,7 +157,7 @@ fn modified_unix_s(path: &Path) -> Option<u64> {
     u64::try_from(fs::metadata(path).ok()?.mtime()).ok()
 }
 
-/// Whether moments were saved on a boot.
+/// Returns true if moments were saved on a boot.
 fn has_saved(boot: &Path) -> bool {
     let folders = fs::read_dir(boot.join("saved")).into_iter().flatten().flatten();
     let files = folders.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten().flatten());

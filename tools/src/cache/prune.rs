@@ -1,4 +1,4 @@
-//! Removes items that were not used for some time.
+//! Removal of items that were not used for some time.
 
 use std::fs;
 use std::io;
@@ -10,41 +10,41 @@ use everett_host::time;
 
 use super::{Item, Kind, list, record_of};
 
-/// What is to go.
+/// Bounds on the items to keep.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Bounds {
-    /// What was last used so many seconds ago.
+    /// Age since the last use, in seconds, from which items are removed.
     pub older_than_s: Option<u64>,
-    /// What was used longest ago, until the cache has at most so many bytes.
+    /// Total size in bytes to which the cache is reduced, least recently used items first.
     pub keep_bytes: Option<u64>,
-    /// Saved moments, too.
+    /// True to remove saved moments, too.
     pub saved_moments: bool,
-    /// Nothing; it is only said.
+    /// True to remove nothing and only report.
     pub dry_run: bool,
 }
 
-/// What became of it.
+/// Result of pruning.
 #[derive(Debug, Default)]
 pub struct Pruned {
-    /// What was removed, or would have been.
+    /// Items that were removed, or would have been.
     pub removed: Vec<Item>,
-    /// What was within the bounds and is used by running processes.
+    /// Items that would have been removed if no running process used them.
     pub running: Vec<Item>,
-    /// Bytes of what is left.
+    /// Total size of the remaining items, in bytes.
     pub left_bytes: u64,
 }
 
-/// Removes what is to go, least recently used first, but nothing that a running process uses.
+/// Removes the items outside the bounds, least recently used first, but none that a running process uses.
 ///
-/// A saved moment needs the image that it was saved on, and packages that the mirror has dropped meanwhile would make another.
-/// So images of worlds that keep saved moments are kept with them, and are as old as the moment that was used last.
+/// A saved moment needs the image on which it was saved. A rebuilt image could differ, because a mirror drops packages. So
+/// images of worlds with saved moments are kept with them, and count as used when the latest such moment was.
 ///
 /// # Errors
-/// Another process looks for items or makes them just now; an item cannot be removed.
+/// Returns an error if another process is looking for items or making them, or if an item cannot be removed.
 pub fn prune(cache: &Cache, bounds: &Bounds) -> anyhow::Result<Pruned> {
     let Some(_gate) = cache.enter_alone()? else {
         bail!(
-            "{}: another process builds or looks for an image; prune when it has it",
+            "{}: another process builds or looks for an image; prune when it is done",
             cache.folder().display()
         );
     };
@@ -67,7 +67,7 @@ pub fn prune(cache: &Cache, bounds: &Bounds) -> anyhow::Result<Pruned> {
         let too_much = bounds.keep_bytes.is_some_and(|most| pruned.left_bytes > most);
         let kept = item.kind == Kind::Saved && !bounds.saved_moments
             || saved.iter().any(|moment| needs(moment, &item));
-        // Nobody holds the gate, so nobody uses what lies among the temporary files.
+        // This process holds the gate alone, so no other process uses the temporary files.
         if kept || !(old || too_much || item.kind == Kind::Leftover) {
             continue;
         }
@@ -95,7 +95,7 @@ fn remove(cache: &Path, item: &Item) -> anyhow::Result<()> {
         result => result.with_context(|| format!("cannot remove {}", path.display())),
     };
     if matches!(item.kind, Kind::Image | Kind::Layer) {
-        // Without its record an entry is none: what is left if this is interrupted is made again.
+        // An entry without its record is ignored, so a remainder after an interruption is made again.
         let record = record_of(&path);
         gone(fs::remove_file(&record), &record)?;
     }
@@ -103,7 +103,7 @@ fn remove(cache: &Path, item: &Item) -> anyhow::Result<()> {
     gone(if is_folder { fs::remove_dir_all(&path) } else { fs::remove_file(&path) }, &path)
 }
 
-/// Removes notes of which no item is left.
+/// Removes usage notes without remaining items.
 fn forget(cache: &Cache) -> anyhow::Result<()> {
     for one in cache.uses()? {
         let left = one.note.items.iter().any(|item| cache.folder().join(item).exists());

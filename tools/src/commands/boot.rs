@@ -28,9 +28,9 @@ use super::{Outcome, common};
 use crate::cli;
 use crate::ui::{Ui, printable, style};
 
-/// The console is looked at after so much vtime, and so is the keyboard.
+/// Interval of vtime at which console and keyboard are polled.
 const STEP_NS: u64 = 20_000_000;
-/// What a guest gets to power off after Ctrl-C, in nanoseconds of vtime.
+/// Time that a guest has to power off after Ctrl-C, in nanoseconds of vtime.
 const POWER_OFF_NS: u64 = 10_000_000_000;
 
 #[derive(Serialize)]
@@ -47,7 +47,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Boot) -> anyhow::Result<Out
     }
 }
 
-/// A kernel and perhaps an initramfs, with nobody at the other end of the agent's ports.
+/// Boots a kernel, with or without an initramfs, and no conversation with an agent.
 fn boot_raw(ui: &Ui, asked: Asked, args: &cli::Boot) -> anyhow::Result<Outcome> {
     let Some(kernel) = &args.kernel else { bail!("name a world file, or a kernel with --kernel") };
     if !args.argv.is_empty() {
@@ -169,22 +169,22 @@ fn pick_node(world: &World, name: Option<&str>) -> anyhow::Result<usize> {
         None => bail!("{file}: node: several nodes; choose one with --node NAME"),
         Some(name) => world.nodes.iter().position(|node| node.name == name).with_context(|| {
             let names: Vec<&str> = world.nodes.iter().map(|node| node.name.as_str()).collect();
-            format!("{file}: node: none is named \"{name}\"; there is {}", names.join(", "))
+            format!("{file}: node: no node is named \"{name}\"; the nodes are {}", names.join(", "))
         }),
     }
 }
 
-/// An idle guest's vtime must not run away from somebody who watches: wait until the host's clock is there, too.
+/// Waits until host time has caught up with vtime, so that an idle guest's vtime does not run ahead of an operator who watches.
 fn pace(args: &cli::Boot, clock: Stopwatch, vtime_ns: u64, interrupt: &Interrupt) {
     if args.duration_ns.is_none() && args.argv.is_empty() {
         clock.wait_for_ns(vtime_ns, || interrupt.wanted());
     }
 }
 
-/// The host's end of a console.
+/// Everett's side of a console.
 struct Terminal<'a> {
     ui: &'a Ui,
-    /// Show the kernel's console and the services; else only the command's output.
+    /// True to show the kernel's console and the services; false to show only the command's output.
     all: bool,
     keyboard: Option<Receiver<Vec<u8>>>,
     console: Console,
@@ -209,7 +209,7 @@ impl<'a> Terminal<'a> {
         Terminal { ui, all, keyboard, console: Console::default() }
     }
 
-    /// What was typed since the last call, by lines.
+    /// Returns the next typed line, or nothing.
     fn typed(&mut self) -> Vec<u8> {
         match self.keyboard.as_ref().map(Receiver::try_recv) {
             Some(Ok(line)) => line,
@@ -270,7 +270,7 @@ impl<'a> Terminal<'a> {
         clock: Stopwatch,
     ) -> anyhow::Result<Outcome> {
         let seconds = clock.seconds();
-        let why = end.map_or_else(|| "stopped by the host".to_owned(), ToString::to_string);
+        let why = end.map_or_else(|| "stopped by Everett".to_owned(), ToString::to_string);
         if self.all {
             let (executed, at) = (common::executed(of, instructions, seconds), show_duration_ns(vtime_ns));
             let line = format!("everett: {why} at {at} of vtime; {executed}");

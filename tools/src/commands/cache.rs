@@ -13,7 +13,7 @@ use crate::cache::{self, Bounds, Item, Kind};
 use crate::cli::{self, CacheCommand};
 use crate::ui::{Ui, printable, style};
 
-/// What goes without `--older-than` and `--keep`, in seconds since the last use.
+/// Age of removed items if neither `--older-than` nor `--keep` is given, in seconds since the last use.
 const AGE_DEFAULT_S: u64 = 7 * 24 * 3600;
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -49,7 +49,7 @@ fn list(ui: &Ui, cache: &Cache) -> anyhow::Result<()> {
     let items = cache::list(cache)?;
     let now_s = time::unix_s();
     ui.say(style::paint(style::HEAD, format!("{:<9}{:>11}  {:<10}{}", "what", "size", "last used", "by")))?;
-    // Packages are many, and alike.
+    // Packages are summed up in one line, because they are many and alike.
     let mut packages: BTreeMap<Kind, (usize, Item)> = BTreeMap::new();
     for item in &items {
         ui.record(&Record::Item { item })?;
@@ -71,7 +71,7 @@ fn list(ui: &Ui, cache: &Cache) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An item in a list. What no world used is named by its path.
+/// Formats an item as a line of a list. An item that no world used is named by its path.
 fn line(item: &Item, now_s: u64, path: &str) -> String {
     let worlds: Vec<String> = item.worlds.iter().map(|world| world.display().to_string()).collect();
     let by = if worlds.is_empty() { path.to_owned() } else { worlds.join(", ") };

@@ -1,4 +1,4 @@
-//! What several commands begin with: the world, the node, the seed, the engine.
+//! Shared beginnings of commands: the world, the node, the seed, the engine.
 
 use std::path::{Path, PathBuf};
 use std::slice;
@@ -27,7 +27,7 @@ use serde::Serialize;
 use crate::cli;
 use crate::ui::{Ui, style};
 
-/// Say which engine runs, and why.
+/// Reports the engine and the reason for its choice.
 pub(super) fn announce_engine(ui: &Ui, engine: &Engine) -> anyhow::Result<()> {
     #[derive(Serialize)]
     struct Record<'a> {
@@ -40,7 +40,7 @@ pub(super) fn announce_engine(ui: &Ui, engine: &Engine) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Say what has to be known of a result, if something has.
+/// Prints the engine's warning about results, if it has one.
 pub(super) fn warn_of_engine(ui: &Ui, engine: &Engine) -> anyhow::Result<()> {
     match engine.warning() {
         Some(warning) => Ok(ui.say(style::paint(style::BAD, warning))?),
@@ -48,7 +48,7 @@ pub(super) fn warn_of_engine(ui: &Ui, engine: &Engine) -> anyhow::Result<()> {
     }
 }
 
-/// How much was executed in so many seconds of the host's, in what the clock counts.
+/// Describes an amount of execution, in the unit of the clock, and the host time that it took.
 pub(super) fn executed(clock: Clock, count: u64, seconds: f64) -> String {
     match clock {
         Clock::Insn => {
@@ -62,7 +62,7 @@ pub(super) fn executed(clock: Clock, count: u64, seconds: f64) -> String {
     }
 }
 
-/// What KVM could not do of what a timeline's machines have executed, if they are on it.
+/// Reports how often KVM was entered and what it left to the soft CPU, if the timeline's machines run on KVM.
 pub(super) fn tell_bridged(ui: &Ui, timeline: &Timeline) -> anyhow::Result<()> {
     #[derive(Serialize)]
     struct Record {
@@ -101,26 +101,26 @@ pub(super) fn tell_bridged(ui: &Ui, timeline: &Timeline) -> anyhow::Result<()> {
     Ok(ui.record(&all)?)
 }
 
-/// Read a world; its error already names the file.
+/// Reads a world; an error already names the file.
 pub(super) fn load(file: &Path) -> anyhow::Result<World> {
     Ok(world_file::load(file)?)
 }
 
-/// The world of a timeline, with what the command line says of it.
+/// Reads the world of a timeline and applies the options of the command line.
 pub(super) fn world(timeline: &cli::Timeline) -> anyhow::Result<World> {
     let mut world = load(&timeline.world)?;
     world.boot_seed = timeline.boot_seed.unwrap_or(world.boot_seed);
     Ok(world)
 }
 
-/// The fault plan that is asked for, if one is: before anybody waits for an image.
+/// Reads the requested fault plan, if any. Called before an image is built, so that errors show at once.
 pub(super) fn plan(file: Option<&Path>, world: &World) -> anyhow::Result<Option<Plan>> {
     let Some(file) = file else { return Ok(None) };
     let bad = |errors| BadPlan { file: file.to_owned(), errors };
     Ok(Some(Plan::parse(&plan_text(file)?, &world.names()).map_err(bad)?))
 }
 
-/// A fault plan that is none.
+/// Error of a fault plan with invalid lines.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {errors}", file.display())]
 pub(super) struct BadPlan {
@@ -129,7 +129,7 @@ pub(super) struct BadPlan {
 }
 
 impl BadPlan {
-    /// A line for each error.
+    /// Returns one line for each error.
     pub(super) fn lines(&self) -> Vec<String> {
         let file = self.file.display();
         let mut lines: Vec<String> =
@@ -145,7 +145,8 @@ fn plan_text(file: &Path) -> anyhow::Result<String> {
     Ok(everett_input::file::read_text(file, PLAN_BYTES_MAX as u64)?)
 }
 
-/// Refuses a moment `since_ready_ns` after *ready* where a run of `duration_ns`, or until its workload is done, has ended already.
+/// Refuses a moment `since_ready_ns` after *ready* at which a run of `duration_ns`, or until its workload is done, has
+/// already ended.
 fn check_start(since_ready_ns: u64, duration_ns: Option<u64>) -> anyhow::Result<()> {
     let start = show_duration_ns(since_ready_ns);
     match duration_ns {
@@ -164,19 +165,19 @@ fn check_start(since_ready_ns: u64, duration_ns: Option<u64>) -> anyhow::Result<
     }
 }
 
-/// A world that can be run: its image is there.
+/// A world that can run, because its image is in the cache.
 pub(super) struct Prepared {
-    /// What starts its timelines, from power-on.
+    /// Launcher of its timelines, from power-on.
     pub(super) launcher: Launcher,
-    /// What its timelines are a function of, but for the seed.
+    /// Identity of its timelines, without the seed.
     pub(super) identity: Identity,
-    /// The image's digest.
+    /// Digest of the image.
     pub(super) image: String,
-    /// Where its moments lie.
+    /// Store of its moments.
     pub(super) shelf: Shelf,
 }
 
-/// Build the image of a world, or find it.
+/// Builds the image of a world or finds it in the cache.
 pub(super) fn prepare(
     ui: &Ui,
     world: World,
@@ -203,7 +204,7 @@ pub(super) fn prepare(
 }
 
 impl Prepared {
-    /// Start timelines from a stored moment: from `from`, else from where the world is ready.
+    /// Makes timelines start at a stored moment: the saved moment `from`, or else *ready*.
     pub(super) fn start_stored(
         &mut self,
         ui: &Ui,
@@ -211,7 +212,7 @@ impl Prepared {
         interrupt: &Interrupt,
     ) -> anyhow::Result<Booted> {
         if let Some(name) = from {
-            // Nobody has to wait for a boot to learn that there is no such moment.
+            // Checked first: a wrong name shows without waiting for a boot.
             self.shelf.header(name)?;
         }
         let booted = booted::get(ui, &self.launcher, &self.shelf, Wanted::Ready, interrupt)?;
@@ -226,7 +227,8 @@ impl Prepared {
         Ok(booted)
     }
 
-    /// What the command line says of where timelines start, whose workload runs for `duration_ns` of vtime if that is known.
+    /// Applies the start options of the command line to timelines whose workload runs for `duration_ns` of vtime, if that is
+    /// known.
     pub(super) fn start_as_asked(
         &mut self,
         ui: &Ui,
@@ -238,7 +240,7 @@ impl Prepared {
             return Ok(());
         }
         match self.start_stored(ui, args.from.as_deref(), interrupt) {
-            // What the boot comes to is told by the timeline itself, which starts at power-on.
+            // The failed boot is repeated by the timeline itself, which starts at power-on and reports it.
             Err(error) if matches!(error.downcast_ref(), Some(BootError::Useless { .. })) => return Ok(()),
             result => result?,
         };
@@ -250,7 +252,7 @@ impl Prepared {
         check_start(start_ns.saturating_sub(ready_ns), duration_ns)
     }
 
-    /// What is done to timelines, if there is a plan. Restart points are read for it.
+    /// Applies a fault plan to timelines, if there is one, and loads the restart points for it.
     pub(super) fn suffer(
         &mut self,
         ui: &Ui,
@@ -260,7 +262,7 @@ impl Prepared {
         let Some(plan) = plan else { return Ok(()) };
         let points = match booted::get(ui, &self.launcher, &self.shelf, Wanted::Both, interrupt) {
             Ok(booted) => booted.restart.unwrap_or_default(),
-            // As in `start_as_asked`: the timeline tells it, and does not get to where a plan begins.
+            // As in `start_as_asked`: the timeline reports the failed boot and does not reach the beginning of a plan.
             Err(error) if matches!(error.downcast_ref(), Some(BootError::Useless { .. })) => Arc::default(),
             Err(error) => return Err(error),
         };
@@ -269,7 +271,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// The seed of the command line, else that of the moment from which timelines start, else the world's, else 0.
+    /// Returns the seed of the command line, else that of the moment at which timelines start, else the world's, else 0.
     pub(super) fn seed(&self, asked: Option<u64>) -> u64 {
         let begun = self.launcher.from.as_ref().and_then(|stored| stored.session.seed());
         asked.or(begun).or(self.launcher.world.seed).unwrap_or(0)

@@ -1,4 +1,5 @@
-//! `everett demo`: a real cluster is explored until it loses what it acknowledged; the finding is replayed, shrunk and told.
+//! `everett demo`: explores a real cluster until it loses data that it acknowledged, then replays, shrinks and narrates the
+//! finding.
 
 use std::path::{Path, PathBuf};
 
@@ -21,14 +22,14 @@ use super::{Outcome, common, explore, findings, shrink};
 use crate::cli;
 use crate::ui::{Ui, printable, style};
 
-/// The world of the demo, and the one in which no finding is right, from the project's top folder.
+/// World of the demo, and the control world, in which any finding is wrong; relative to the project's top folder.
 const WORLD: &str = "examples/redis-sentinel/world.toml";
 const CONTROL: &str = "examples/redis-sentinel/alone.toml";
-/// Branches in which something is found, or never.
+/// Number of branches after which the demo gives up.
 const BRANCHES_MAX: u64 = 600;
-/// How often what was found is run again.
+/// Number of replays of the finding.
 const REPLAYS: u32 = 3;
-/// Of what Sentinels say, what belongs to the story.
+/// Messages of Sentinel that belong to the story.
 const TOLD: [&str; 3] = ["+sdown master", "+odown", "+switch-master"];
 
 #[derive(Serialize)]
@@ -146,7 +147,7 @@ fn heading(ui: &Ui, number: u32, text: &str) -> anyhow::Result<()> {
     Ok(ui.say(style::paint(style::HEAD, format!("\n{number}. {text}")))?)
 }
 
-/// The demo's worlds are the project's own: they are looked for from here up, and beside the program.
+/// Finds a world of the demo, which belongs to the project: searched from the working folder and the program upwards.
 fn find(name: &str) -> anyhow::Result<PathBuf> {
     let here = std::env::current_dir()?;
     let program = std::env::current_exe().unwrap_or_default();
@@ -156,7 +157,7 @@ fn find(name: &str) -> anyhow::Result<PathBuf> {
     found.with_context(|| format!("{name} is not there: run the demo in the project's folder"))
 }
 
-/// What was found, run again. Its trail, which is the recorded one each time.
+/// Replays the finding; returns its trail, which equals the recorded one each time.
 fn replays(ui: &Ui, setting: &Setting, run: &Run, finding: &Finding) -> anyhow::Result<String> {
     let record = run.record(cli::Id::Finding(finding.id))?;
     let recorded = Recorded::of(&run.reading, &record)?;
@@ -167,10 +168,7 @@ fn replays(ui: &Ui, setting: &Setting, run: &Run, finding: &Finding) -> anyhow::
                 let trail = everett_session::explore::marks::digest(&branch.marks);
                 let again = Wanted::of(&finding.hit).in_branch(&branch).is_some();
                 if trail != record.trail || !again {
-                    bail!(
-                        "replay {number} is another timeline: trail {trail}, {} was recorded",
-                        record.trail
-                    );
+                    bail!("replay {number} differs: its trail is {trail}, {} was recorded", record.trail);
                 }
                 ui.say(format!("replay {number}  trail {trail}, found again, {:.1} s", clock.seconds()))?;
             }
@@ -181,7 +179,7 @@ fn replays(ui: &Ui, setting: &Setting, run: &Run, finding: &Finding) -> anyhow::
     Ok(record.trail)
 }
 
-/// What happens on the shrunk timeline, as far as it belongs to the story.
+/// Prints the events of the shrunk timeline that belong to the story.
 fn story(ui: &Ui, setting: &Setting, shrunk: &Shrunk) -> anyhow::Result<()> {
     struct Story(Vec<Event>);
     impl Watch for Story {

@@ -15,7 +15,7 @@ use crate::ui::{Ui, style};
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum Record<'a> {
     Check(&'a Finding),
-    /// Whether the kvm engine could be exact on this host, and which checks say that it could not.
+    /// True if the kvm engine could be exact on this host, with the checks that did not prove it.
     Kvm {
         exact: bool,
         unproven: &'a [&'a str],
@@ -37,11 +37,11 @@ pub(super) fn run(options: &Doctor, ui: &Ui) -> anyhow::Result<Outcome> {
         ui.record(&Record::Check(finding))?;
     }
     let verdict = match (unproven.as_slice(), options.prove) {
-        ([], true) => "everything that an exact engine needs was shown, again and again".to_owned(),
+        ([], true) => "everything that an exact engine needs was shown in repeated probes".to_owned(),
         ([], false) => {
-            "everything that an exact engine needs was shown once; --prove asks again and again".to_owned()
+            "everything that an exact engine needs was shown once; --prove repeats the probes".to_owned()
         }
-        (missing, _) => format!("not exact on this host, for want of: {}", missing.join(", ")),
+        (missing, _) => format!("not exact on this host, which lacks: {}", missing.join(", ")),
     };
     ui.say(format!("{}  {:width$}  {verdict}", style::paint(style::HEAD, "=>  "), "kvm"))?;
     ui.record(&Record::Kvm { exact: unproven.is_empty() && options.prove, unproven: &unproven })?;

@@ -1,4 +1,4 @@
-//! How the engine executes, from the command line's switches.
+//! Engine options from the switches of the command line.
 
 use everett_host::time;
 use everett_session::machines::EngineOptions;
@@ -6,14 +6,14 @@ use everett_vmm::engine::soft::FlushSchedule;
 
 use crate::cli::{Hidden, Leak, SoftMode};
 
-/// Mean number of instructions between two flushes of all caches, where flushes are asked for.
+/// Mean number of instructions between two flushes of all caches, with `--flush-caches`.
 const FLUSH_INTERVAL: u64 = 1_000_000;
-/// The fewest entries of one of the engine's caches.
+/// Minimum number of entries of one of the engine's caches.
 const CACHE_ENTRIES_MIN: usize = 16;
-/// The most entries of one of the engine's caches. An entry takes up to 1 KiB of memory.
+/// Maximum number of entries of one of the engine's caches. An entry takes up to 1 KiB of memory.
 const CACHE_ENTRIES_MAX: usize = 1 << 20;
 
-/// A size that a cache cannot have.
+/// Error of an invalid cache size.
 #[derive(Debug, thiserror::Error)]
 #[error("--{0} must be a power of two from {CACHE_ENTRIES_MIN} to {CACHE_ENTRIES_MAX}")]
 pub(super) struct CacheSize(&'static str);
@@ -21,7 +21,7 @@ pub(super) struct CacheSize(&'static str);
 /// Returns the options that the switches ask for.
 ///
 /// # Errors
-/// A cache size is out of bounds.
+/// Returns an error if a cache size is out of bounds.
 pub(super) fn engine_options(hidden: &Hidden) -> Result<EngineOptions, CacheSize> {
     let mut options = EngineOptions::default();
     let size = |n: usize, name| {

@@ -1,4 +1,4 @@
-//! What the commands around an exploration begin with: its run directory, and the setting in which its branches are run.
+//! Shared beginnings of commands on explorations: the run directory, and the setting in which its branches run.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -25,13 +25,13 @@ use crate::ui::{Ui, style};
 
 /// A world that can be explored.
 pub(super) struct Explored {
-    /// What its branches share.
+    /// Setting that its branches share.
     pub(super) setting: Setting,
-    /// What a run directory says of it.
+    /// Header of its run directory.
     pub(super) header: Header,
 }
 
-/// Build or find the image of a world, boot it or find its boot, and put together what its branches share.
+/// Gets the image of a world and its boot, and makes the setting of its branches.
 pub(super) fn prepare(
     ui: &Ui,
     world: World,
@@ -39,7 +39,7 @@ pub(super) fn prepare(
     options: EngineOptions,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Explored> {
-    // Nobody has to wait for an image to learn that a property is none.
+    // Checked first: an invalid property shows without waiting for an image.
     Lens::new(&world)?;
     let mut prepared = common::prepare(ui, world, options, interrupt)?;
     let booted = booted::get(ui, &prepared.launcher, &prepared.shelf, Wanted::Both, interrupt)?;
@@ -80,35 +80,35 @@ fn header(setting: &Setting, image: &str) -> anyhow::Result<Header> {
     })
 }
 
-/// What a run directory's exploration had where its world leaves it open.
+/// Returns the recorded values of settings that the world file leaves open.
 pub(super) fn recorded_fit(header: &Header) -> Fit {
     let checks = header.world.pointer("/explore/checks").and_then(Value::as_u64);
     let checks = checks.and_then(|checks| u32::try_from(checks).ok());
     Fit { in_flight: header.in_flight, checks: checks.unwrap_or(Fit::default().checks) }
 }
 
-/// An exploration's run directory, and what is known from it.
+/// Run directory of an exploration, with its merged results.
 pub(super) struct Run {
-    /// The folder.
+    /// Reader of the folder.
     pub(super) reading: Reading,
-    /// What was made of its branches.
+    /// Results merged from its branches.
     pub(super) merged: Merged,
 }
 
 impl Run {
-    /// Reads it, to run its branches again: it is of this machine version.
+    /// Opens a run directory whose branches will run again. It must be of this machine version.
     pub(super) fn open(folder: &Path) -> anyhow::Result<Run> {
         check_version(folder, &Header::read(folder)?.machine_version)?;
         Run::read(folder)
     }
 
-    /// Reads it, to show what it says: it may be of any machine version.
+    /// Opens a run directory for display. It may be of any machine version.
     pub(super) fn read(folder: &Path) -> anyhow::Result<Run> {
         let (reading, merged) = Reading::open_merged(folder)?;
         Ok(Run { reading, merged })
     }
 
-    /// A finding.
+    /// Returns a finding.
     pub(super) fn finding(&self, id: u32) -> anyhow::Result<&Finding> {
         let found = self.merged.findings().iter().find(|finding| finding.id == id);
         found.with_context(|| match self.merged.findings().len() {
@@ -117,7 +117,7 @@ impl Run {
         })
     }
 
-    /// The branch of a finding, or a branch.
+    /// Returns the record of a branch, or of the first branch of a finding.
     pub(super) fn record(&self, id: Id) -> anyhow::Result<Record> {
         let choice = match id {
             Id::Finding(id) => self.finding(id)?.first,
@@ -127,7 +127,7 @@ impl Run {
         record.with_context(|| format!("there is no branch {choice}; {} are recorded", self.reading.len()))
     }
 
-    /// The setting of its branches, if its world is still what it was.
+    /// Returns the setting of its branches, if its world has not changed.
     pub(super) fn setting(
         &self,
         ui: &Ui,
@@ -141,21 +141,21 @@ impl Run {
         let engine = Engine::choose(asked, world.clock)?;
         let options = engine.options(EngineOptions::default());
         let Explored { setting, mut header } = prepare(ui, world, Some(there.seed), options, interrupt)?;
-        // What one engine has done another may look at again.
+        // A branch may be examined by another engine than the one that ran it.
         header.exact = there.exact;
         if let Err(difference) = there.same_exploration(&header) {
-            bail!("{}: it is not the world that was explored any more: {difference}", there.world_file);
+            bail!("{}: the world has changed since it was explored: {difference}", there.world_file);
         }
         if !there.exact {
             ui.say(style::paint(
                 style::BAD,
-                "this exploration is INEXACT: its host may show in what it recorded",
+                "this exploration is INEXACT: its results may depend on its host",
             ))?;
         }
         Ok((setting, engine))
     }
 
-    /// Everything that can be said of it. Without its world file, gaps are not known.
+    /// Returns the report. Gaps need the world file; without it they are left out.
     pub(super) fn report(&self, name: &str) -> Report {
         let header = self.reading.header();
         let world = common::load(Path::new(&header.world_file));

@@ -1,4 +1,4 @@
-//! `everett findings` and `everett report`: what an exploration came to.
+//! `everett findings` and `everett report`: results of an exploration.
 
 use std::fs;
 use std::path::Path;
@@ -41,7 +41,7 @@ pub(super) fn list(ui: &Ui, args: &cli::RunFolder) -> anyhow::Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-/// A finding in two lines.
+/// Prints a finding in two lines.
 pub(super) fn tell(ui: &Ui, finding: &Finding) -> anyhow::Result<()> {
     let hit = &finding.hit;
     ui.record(&Record {
@@ -99,7 +99,7 @@ fn write(file: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(file, text).with_context(|| file.display().to_string())
 }
 
-/// Whether a folder is a run directory.
+/// Returns true if a folder is a run directory.
 pub(super) fn is_run(folder: &Path) -> Result<bool, RunError> {
     match everett_explorer::run::Header::read(folder) {
         Ok(_) => Ok(true),

@@ -1,4 +1,4 @@
-//! `everett completions` and `everett man`: files that packages and shells want.
+//! `everett completions` and `everett man`: files for shells and packages.
 
 use std::fs;
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use super::Outcome;
 use crate::cli::{Cli, Completions, Man};
 use crate::ui::Ui;
 
-/// The program's name in completions.
+/// Name of the program in completions.
 const PROGRAM: &str = "everett";
 
 /// Prints completions for a shell.

@@ -1,4 +1,4 @@
-//! `--watch` and `--edges`: what is seen of a timeline that the timeline does not notice.
+//! `--watch` and `--edges`: observers that leave no trace in a timeline.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use serde::Serialize;
 use crate::cli;
 use crate::ui::{Ui, printable, style};
 
-/// Programs that are told to people.
+/// Number of programs that are listed for people.
 const PROGRAMS_SHOWN: usize = 10;
 
-/// What is asked for must be there, and be seen by the engine: before anybody waits for an image.
+/// Checks that the requested nodes exist and the engine supports the instruments. Called before an image is built.
 pub(super) fn check(args: &cli::Instruments, world: &World, engine: &Engine) -> anyhow::Result<()> {
     let asked = [(!args.watch.is_empty(), "--watch"), (args.edges.is_some(), "--edges")];
     if let (EngineKind::Kvm, Some((_, name))) = (engine.kind, asked.into_iter().find(|(asked, _)| *asked)) {
@@ -31,20 +31,20 @@ pub(super) fn check(args: &cli::Instruments, world: &World, engine: &Engine) -> 
     watching::by_node(&args.watch, world.nodes.iter()).map(drop)
 }
 
-/// Have machines show what is asked for.
+/// Applies the requested instruments to a launcher.
 pub(super) fn attach(args: &cli::Instruments, launcher: &mut Launcher) -> anyhow::Result<()> {
     launcher.options.caches.edges = args.edges.is_some();
     launcher.watch(&args.watch)?;
     Ok(())
 }
 
-/// Edges, on their way into a file.
+/// Collects edges for a file.
 pub(super) struct EdgeFile {
     path: PathBuf,
     collected: Collected,
 }
 
-/// A line of `--json`.
+/// Record for `--json`.
 #[derive(Serialize)]
 struct Record<'a> {
     kind: &'static str,
@@ -53,7 +53,7 @@ struct Record<'a> {
 }
 
 impl EdgeFile {
-    /// The file that is asked for, which is not there yet.
+    /// Creates a collector for the requested file, which must not exist yet.
     pub(super) fn new(args: &cli::Instruments) -> anyhow::Result<Option<EdgeFile>> {
         let Some(path) = args.edges.clone() else { return Ok(None) };
         if path.exists() {
@@ -66,12 +66,12 @@ impl EdgeFile {
         Ok(Some(EdgeFile { path, collected: Collected::default() }))
     }
 
-    /// A node's machine has noted these.
+    /// Adds edges that a node's machine has recorded.
     pub(super) fn add(&mut self, node: usize, edges: &[Edge]) {
         self.collected.add(node, edges);
     }
 
-    /// Write the file, and say what is in it.
+    /// Writes the file and prints a summary.
     pub(super) fn write(self, ui: &Ui, launcher: &Launcher) -> anyhow::Result<()> {
         let EdgeFile { path, collected } = self;
         let programs = match &launcher.files.root {

@@ -1,4 +1,4 @@
-//! What the judges of an exploration say of a single run: properties, the kernels' troubles, the history.
+//! Judges a single run as an exploration judges its branches: properties, kernel troubles, the history.
 
 use everett_explorer::plan::Plan;
 
@@ -7,35 +7,35 @@ use everett_session::explore::lens::Lens;
 use everett_session::explore::verdict::judge_history;
 use everett_session::explore::witness::{Memory, Witness};
 
-/// Judges one run as it goes.
+/// Judge of a run in progress.
 pub(super) struct Judge<'l> {
     lens: &'l Lens,
     witness: Witness<'l>,
-    /// Of what was found, what was told.
+    /// Number of findings that were already reported.
     told: usize,
-    /// What the session had not found by itself.
+    /// Number of findings besides the session's own.
     pub(super) findings: u64,
 }
 
 impl<'l> Judge<'l> {
-    /// Of a run of this world under this plan.
+    /// Creates the judge of a run of this world under this plan.
     pub(super) fn new(lens: &'l Lens, plan: &'l Plan) -> anyhow::Result<Judge<'l>> {
         Ok(Judge { lens, witness: Witness::new(lens, plan, &Memory::new(lens))?, told: 0, findings: 0 })
     }
 
-    /// Something happened. What is wrong with it that nobody else tells.
+    /// Judges an event. Returns the new findings that the session does not report itself.
     pub(super) fn hear(&mut self, event: &Event) -> Vec<Event> {
         self.witness.hear(event);
         if matches!(event.what, What::End) {
             self.witness.calm(event.vtime_ns);
         }
-        // What the session found is told already.
+        // The session's own findings are reported already.
         let told = matches!(event.what, What::Finding { .. });
         let new = self.new_findings();
         if told { Vec::new() } else { self.counted(new) }
     }
 
-    /// The run is over; its checks were run to their end if `whole`.
+    /// Judges the end of the run; `whole` is true if its checks ran to their end.
     pub(super) fn over(&mut self, vtime_ns: u64, whole: bool) -> Vec<Event> {
         if whole {
             self.witness.over(vtime_ns);

@@ -1,6 +1,6 @@
-//! The commands, one module each. Each takes its arguments and says how it ended.
+//! The commands, one module each. Each takes its arguments and returns an [`Outcome`].
 //!
-//! Not here: what a run is (`everett-session`), and how arguments look ([`crate::cli`]).
+//! Not here: the execution of a run (`everett-session`) and the arguments ([`crate::cli`]).
 
 mod boot;
 mod cache;
@@ -33,12 +33,12 @@ use serde::Serialize;
 use crate::cli::{Cli, Command};
 use crate::ui::{Ui, style};
 
-/// How a command that could run ended.
+/// Result of a command that could run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// All is well: status 0.
+    /// No problem found: exit status 0.
     Fine,
-    /// Something was found: status 1.
+    /// Problem found: exit status 1.
     Found,
 }
 
@@ -51,10 +51,10 @@ impl From<Outcome> for ExitCode {
     }
 }
 
-/// Run the command.
+/// Runs the command.
 ///
 /// # Errors
-/// Whatever kept it from running: status 2.
+/// Returns an error if the command could not run: exit status 2.
 pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
     let ui = Ui::new(cli.json);
     let asked = cli.asked();
@@ -79,10 +79,10 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Say why a command could not run, in one line (or one for each bad line of a fault plan); as JSON on standard output if
-/// that was asked for.
+/// Reports in one line why a command could not run (one line for each bad line of a fault plan); with `--json` also as JSON
+/// on standard output.
 pub fn report_error(cli: &Cli, error: &anyhow::Error) {
-    // Whoever read our output has gone: nobody is left to tell.
+    // The reader of our output is gone: no report can reach it.
     if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {
         return;
     }
@@ -101,7 +101,7 @@ pub fn report_error(cli: &Cli, error: &anyhow::Error) {
     }
 }
 
-/// An error and its causes in one line. A cause that its effect has quoted already is left out.
+/// Returns an error and its causes in one line. A cause that its effect already quotes is left out.
 fn one_line(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {

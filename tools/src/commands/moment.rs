@@ -1,4 +1,4 @@
-//! `everett moment`: places on a timeline to which one can return.
+//! `everett moment`: saved moments of timelines, to which runs can return.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,18 +22,18 @@ use crate::cli;
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, printable, style};
 
-/// Progress is shown after so much vtime.
+/// Interval of vtime at which progress is shown.
 const STEP_NS: u64 = 20_000_000;
 
 #[derive(Serialize)]
 struct Record<'a> {
     kind: &'static str,
     name: &'a str,
-    /// The timeline and the place on it.
+    /// Path of the timeline and vtime on it.
     moment: &'a str,
     seed: u64,
     vtime_ns: u64,
-    /// Pages of memory and blocks of disks that differ from where the world was ready, and how many contents they have.
+    /// Number of pages of memory and blocks of disks that differ from *ready*; `distinct_pages` counts their distinct contents.
     pages: u64,
     distinct_pages: u64,
     file_bytes: u64,
@@ -59,7 +59,7 @@ fn open(ui: &Ui, world: &Path) -> anyhow::Result<Prepared> {
     common::prepare(ui, common::load(world)?, EngineOptions::default(), &Interrupt::install()?)
 }
 
-/// What a place is called: the timeline, and when.
+/// Returns the label of a place: the timeline's path and the vtime.
 fn place_name(prepared: &Prepared, seed: u64, vtime_ns: u64) -> String {
     format!("{}@{vtime_ns}", prepared.identity.path(seed))
 }
@@ -86,14 +86,14 @@ fn save(ui: &Ui, place: &cli::Place, name: Option<&str>) -> anyhow::Result<()> {
     tell(ui, name, &header, None)
 }
 
-/// A duration in the largest unit that has a whole number of it.
+/// Formats a duration as a whole number of the largest possible unit.
 fn exact(ns: u64) -> String {
     let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
     let unit = units.into_iter().find(|(_, factor)| ns.is_multiple_of(*factor));
     unit.map_or_else(|| format!("{ns}ns"), |(name, factor)| format!("{}{name}", ns / factor))
 }
 
-/// Run to `at_ns` after *ready*, and take a moment there.
+/// Runs to `at_ns` after *ready* and takes a moment there.
 fn run_to(
     ui: &Ui,
     timeline: &mut Timeline,
@@ -102,7 +102,7 @@ fn run_to(
     interrupt: &Interrupt,
 ) -> anyhow::Result<Stored> {
     let bar = RunBar::new(ui, at_ns);
-    // The machine stops after the instruction with which it said that it was ready: a nanosecond later.
+    // The machine stops after the instruction with which it reported ready: a nanosecond later.
     let root_ns = booted.ready.moment.vtime();
     let ready_ns = booted.ready.session.ready_ns().unwrap_or(root_ns);
     let end_ns = ready_ns.saturating_add(at_ns).max(root_ns);
@@ -143,7 +143,7 @@ fn list(ui: &Ui, shelf: &Shelf) -> anyhow::Result<Outcome> {
     Ok(if broken.is_empty() { Outcome::Fine } else { Outcome::Found })
 }
 
-/// A saved moment, its world's boot, and what starts timelines there.
+/// Reads a saved moment; the returned launcher starts timelines at it.
 fn read(ui: &Ui, world: &Path, name: &str) -> anyhow::Result<(Prepared, Arc<Stored>)> {
     let interrupt = Interrupt::install()?;
     let mut prepared = common::prepare(ui, common::load(world)?, EngineOptions::default(), &interrupt)?;
@@ -179,7 +179,7 @@ fn restore(ui: &Ui, world: &Path, name: &str) -> anyhow::Result<Outcome> {
     let clock = Stopwatch::start();
     let mut timeline = prepared.launcher.resume(&stored)?;
     let seconds = clock.seconds();
-    // The digest knows pages by their hashes; here the pages themselves are looked at.
+    // The digest covers pages by their hashes; here the pages themselves are compared.
     let nodes = timeline.world().nodes().iter().zip(&stored.moment.machines);
     let different = nodes.map(|(node, then)| (node, node.machine().differing_page(then)));
     let different =

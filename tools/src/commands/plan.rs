@@ -1,4 +1,4 @@
-//! `everett plan`: the fault plan that a seed draws for a world, to be looked at, edited and run.
+//! `everett plan`: prints the fault plan that a seed draws for a world, for review, editing and runs.
 
 use everett_explorer::plan::draw::draw;
 use everett_explorer::plan::limits::{AT_NS_MAX, LINES_MAX, PLAN_BYTES_MAX};

@@ -24,7 +24,7 @@ use super::teller::{FaultCounts, Teller};
 use crate::cli;
 use crate::ui::{Ui, style};
 
-/// How a timeline went; a line of `--json`, and `run.json`.
+/// Result of a timeline: a line of `--json`, and `run.json`.
 #[derive(Debug, Serialize)]
 struct Summary {
     kind: &'static str,
@@ -34,13 +34,13 @@ struct Summary {
     image: String,
     seed: u64,
     engine: EngineKind,
-    /// What `instructions` and `executed` are of: exits in clock mode `exit`, conditional branches in `branch`.
+    /// Unit of `instructions` and `executed`: exits in clock mode `exit`, conditional branches in `branch`.
     clock: Clock,
     exact: bool,
     vtime_ns: u64,
     ready_ns: Option<u64>,
     instructions: u64,
-    /// Of these, how many since the moment from which this run started.
+    /// Part of `instructions` that this run executed, i.e. since the moment from which it started.
     executed: u64,
     trail: String,
     trail_points: usize,
@@ -48,7 +48,7 @@ struct Summary {
     #[serde(flatten)]
     faults: FaultCounts,
     whole: bool,
-    /// The workload was not done when its time was over, in a run that was to last until then.
+    /// True if the run was to last until the workload was done, and its time limit ended it instead.
     not_done: bool,
     host_seconds: f64,
     mips: f64,
@@ -141,7 +141,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outc
     Ok(if summary.findings > 0 { Outcome::Found } else { Outcome::Fine })
 }
 
-/// Refuse a world whose workload never is done.
+/// Refuses a world whose workload never ends.
 fn check_that_it_ends(world: &World) -> anyhow::Result<()> {
     let mut drivers = world.workload.drivers.iter();
     match drivers.find(|driver| driver.repeat) {
@@ -154,7 +154,7 @@ fn check_that_it_ends(world: &World) -> anyhow::Result<()> {
     }
 }
 
-/// What is on its way still makes its last move, and what observers have missed is said.
+/// Records the fate of frames in flight, and reports how much the observers have missed.
 fn end_of_wire(ui: &Ui, timeline: &mut Timeline, teller: &mut Teller<'_>) -> anyhow::Result<()> {
     let (end_ns, frames) = (timeline.vtime(), timeline.world_mut().take_captured());
     let frames_lost = timeline.world().captured_lost();

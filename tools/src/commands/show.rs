@@ -1,4 +1,4 @@
-//! `everett show`: a finding or a branch with what was seen, or the digest of an exploration.
+//! `everett show`: a finding with its evidence, a branch, or the digest of an exploration.
 
 use everett_explorer::run::{Evidence, Hit, Record};
 use everett_input::units::{Vtime, show_duration_ns};
@@ -17,7 +17,7 @@ struct Digest<'a> {
     digest: &'a str,
 }
 
-/// Where the evidence of a finding is.
+/// Folder with the evidence of a finding.
 #[derive(Serialize)]
 struct Kept<'a> {
     kind: &'static str,
@@ -48,7 +48,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Show) -> anyhow::Result<Outcome> {
             findings::tell(ui, finding)?;
             evidence(ui, &finding.hit.evidence)?;
             ui.say(format!("\neverett replay {} {id}    runs it again", args.run.display()))?;
-            // One that was killed before its end has kept none yet.
+            // A run that was killed before its end has no evidence files yet.
             if let Some(folder) = run.reading.evidence_of(id) {
                 let folder = folder.display().to_string();
                 ui.record(&Kept { kind: "evidence", folder: &folder })?;
@@ -76,9 +76,9 @@ fn branch(ui: &Ui, record: &Record) -> anyhow::Result<()> {
     ui.say(format!("{}  {}", style::paint(style::HEAD, format!("branch {}", record.choice)), record.path))?;
     let from = record.from.map_or("the root moment".to_owned(), |from| format!("branch {from}"));
     let open = if record.open_ns.is_some() {
-        "others can go on from its end"
+        "branches can continue from its end"
     } else {
-        "nothing goes on from its end"
+        "no branch continues from its end"
     };
     ui.say(format!(
         "    from {from}, {} to {} s; {open}{}",
@@ -104,12 +104,12 @@ fn branch(ui: &Ui, record: &Record) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What was seen before something was found.
+/// Prints the evidence of a finding: the observations before it.
 pub(super) fn evidence(ui: &Ui, evidence: &Evidence) -> anyhow::Result<()> {
     let parts = [
         ("faults before it", &evidence.faults),
         ("messages before it", &evidence.packets),
-        ("what was told before it", &evidence.lines),
+        ("output before it", &evidence.lines),
     ];
     for (title, lines) in parts.into_iter().filter(|(_, lines)| !lines.is_empty()) {
         ui.say(format!("\n{}", style::paint(style::HEAD, title)))?;

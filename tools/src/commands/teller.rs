@@ -1,4 +1,4 @@
-//! Tells what happens on a timeline as it happens: to people, to programs, and into a folder.
+//! Reports the events of a timeline as they happen: as text, as JSON lines, and into a folder.
 
 use std::collections::VecDeque;
 
@@ -20,38 +20,38 @@ use super::judge::Judge;
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, printable, style};
 
-/// The last lines of the console that are shown when a machine stops by itself.
+/// Number of console lines that are shown when a machine stops by itself.
 const CONSOLE_LINES: usize = 25;
-/// Bytes that are kept of such a line.
+/// Maximum number of bytes kept of such a line.
 const CONSOLE_LINE_BYTES_MAX: usize = 4096;
 
-/// Tells what happens as it happens.
+/// Reporter of a timeline in progress.
 pub(super) struct Teller<'a> {
     ui: &'a Ui,
     pub(super) folder: Option<RunFolder>,
     bar: RunBar,
     interrupt: Interrupt,
     nodes: Vec<String>,
-    /// The last lines of each node's.
+    /// Last lines of each node's console.
     consoles: Vec<VecDeque<Vec<u8>>>,
-    /// How long the workload runs, in nanoseconds of vtime, if that is known.
+    /// Duration of the workload, in nanoseconds of vtime, if known.
     duration_ns: Option<u64>,
-    /// Drivers that are started again and again: what they print tells of their rounds.
+    /// Names of repeated drivers. Their starts and ends are not shown, because their output shows the rounds.
     repeated: Vec<String>,
     pub(super) faults: FaultCounts,
     pub(super) judge: Judge<'a>,
-    /// Where edges of code go, if anywhere.
+    /// Destination for edges of code, if requested.
     pub(super) edges: Option<EdgeFile>,
 }
 
-/// What was done to a world.
+/// Counts of faults applied to a world.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(super) struct FaultCounts {
-    /// Faults that began.
+    /// Number of faults that began.
     pub faults: u64,
-    /// Data disks that lost power, each time.
+    /// Number of times that a data disk lost power.
     pub disk_losses: u64,
-    /// Of these, those that lost a sector that was written and not flushed.
+    /// Number of those times in which it lost a sector that was written and not flushed.
     pub disk_losses_of_data: u64,
 }
 
@@ -90,12 +90,12 @@ impl<'a> Teller<'a> {
         Teller { ui, folder, bar, interrupt, nodes, consoles, duration_ns, repeated, faults, judge, edges }
     }
 
-    /// Nothing more will be told.
+    /// Removes the progress bar at the end.
     pub(super) fn finish(&self) {
         self.bar.clear();
     }
 
-    /// The end of a node's console, which says why its machine stopped by itself.
+    /// Prints the end of a node's console, which tells why its machine stopped by itself.
     pub(super) fn show_console(&self, node: usize) -> anyhow::Result<()> {
         let of_node = match self.nodes.get(node).filter(|_| self.nodes.len() > 1) {
             Some(name) => format!("the end of {name}'s console:"),
@@ -110,7 +110,7 @@ impl<'a> Teller<'a> {
 }
 
 impl Teller<'_> {
-    /// The run is over, with its checks if `whole`: what the judge says in the end.
+    /// Reports the judge's final findings at the end of the run; `whole` is true if its checks ran.
     pub(super) fn over(&mut self, vtime_ns: u64, whole: bool) -> anyhow::Result<()> {
         let found = self.judge.over(vtime_ns, whole);
         found.iter().try_for_each(|event| self.tell(event))
@@ -129,9 +129,9 @@ impl Teller<'_> {
                 }
                 _ => false,
             };
-            // The kernel's console is for a look afterwards, unless it tells of trouble.
+            // Lines of the kernel's console are kept in the folder, and shown only if they report trouble.
             let of_console = matches!(&event.what, What::Kernel { text } if trouble(text).is_none());
-            // Histories are for judges.
+            // Histories are for judges and are not shown.
             let of_console = of_console || matches!(event.what, What::History { .. });
             if !of_a_round && !of_console {
                 self.ui.say(show::line(event, self.nodes.len() > 1))?;

@@ -1,4 +1,4 @@
-//! `everett verify`: the same timeline again and again, and where it parts if it does.
+//! `everett verify`: runs the same timeline several times, and locates the first difference, if any.
 
 use std::num::NonZero;
 
@@ -25,13 +25,13 @@ use crate::ui::{Ui, style};
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum Record<'a> {
-    /// What is about to be run.
+    /// Written before the first run.
     Begin {
         runs: u32,
         jobs: u16,
         from: &'a str,
     },
-    /// As of `everett run`: `instructions` since power-on, `executed` since the moment from which the run started.
+    /// As in `everett run`: `instructions` since power-on, `executed` since the moment from which the run started.
     Run {
         run: u32,
         trail: String,
@@ -65,10 +65,10 @@ struct DivergenceRecord<'a> {
 struct End<'a> {
     path: &'a str,
     clean_runs: u32,
-    /// The bound earned: a leak with a larger probability per run would have been seen with this confidence.
+    /// Bound on leaks: a leak with a larger probability per run would have been seen with this confidence.
     leak_probability_below: f64,
     confidence: f64,
-    /// What all runs executed since the moment from which they started.
+    /// Number of instructions that all runs executed since the moment from which they started.
     executed: u64,
     cpu_ns: u64,
     host_seconds: f64,
@@ -94,14 +94,14 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Verify) -> anyhow::Result<O
     Ok(outcome)
 }
 
-/// One run a core, but no more than there are runs.
+/// Returns one job per core, but no more than there are runs.
 pub(super) fn default_jobs(runs: u32) -> NonZero<u16> {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let jobs = cores.min(usize::try_from(runs).unwrap_or(usize::MAX));
     u16::try_from(jobs).ok().and_then(NonZero::new).unwrap_or(NonZero::<u16>::MIN)
 }
 
-/// Run the job, tell what came of it, and look for the place if runs differ.
+/// Runs the job, reports its results, and locates the first difference if runs differ.
 pub(super) fn verify(
     ui: &Ui,
     job: &Job,
@@ -131,7 +131,7 @@ pub(super) fn verify(
     Ok((if found { Outcome::Found } else { Outcome::Fine }, report))
 }
 
-/// From where the runs start.
+/// Describes the start of the runs.
 fn start_of(job: &Job) -> &'static str {
     match job.launcher.from.as_deref() {
         None => "power-on",
@@ -150,7 +150,7 @@ fn tell_beginning(ui: &Ui, job: &Job) -> anyhow::Result<()> {
     Ok(ui.record(&Record::Begin { runs, jobs, from })?)
 }
 
-/// Run the job under a bar.
+/// Runs the job with a progress bar.
 pub(super) fn run_with_bar(ui: &Ui, job: &Job, interrupt: &Interrupt) -> anyhow::Result<Report> {
     let total_ns = job.duration_ns.saturating_mul(u64::from(job.runs));
     let bar = RunBar::new(ui, total_ns);
@@ -230,29 +230,29 @@ fn tell_mismatch(ui: &Ui, mismatch: &Mismatch) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Run the two again, side by side, down to the instruction with which they part.
+/// Runs the two again, side by side, down to the first instruction at which they differ.
 fn locate(ui: &Ui, job: &Job, mismatch: &Mismatch) -> anyhow::Result<()> {
     let mut make = |side: Side| match side {
         Side::A => job.start(mismatch.reference),
         Side::B => job.start(mismatch.run),
     };
-    // A leak that depends on the host may show later than it did: look a whole timeline further.
+    // A leak that depends on the host may show later than before: search one whole timeline further.
     let horizon_ns = mismatch.vtime_ns.saturating_add(job.duration_ns).saturating_add(TRAIL_INTERVAL_NS);
     let Some(divergence) = first_difference(&mut make, horizon_ns, TRAIL_INTERVAL_NS)? else {
         ui.say(
             "run side by side on new machines, they did not part again: the leak is rare, or it needs a machine that was \
-             brought back from another run; verify with more --runs, or with --cold",
+             restored after another run; verify with more --runs, or with --cold",
         )?;
         return Ok(());
     };
     tell_divergence(ui, &divergence, job)
 }
 
-/// The differences that are listed one by one.
+/// Number of differences that are listed one by one.
 const DIFFERENCES_SHOWN: usize = 40;
 
 fn tell_divergence(ui: &Ui, divergence: &Divergence, job: &Job) -> anyhow::Result<()> {
-    // A kernel that cannot be read has no names; the address is still right.
+    // A kernel that cannot be read gives no names; addresses are shown all the same.
     let symbols = Symbols::of_file(&job.launcher.files.kernel);
     let (first, second) = divergence.rip;
     let node = job.launcher.nodes().nth(divergence.node).map_or("", |node| &*node.name);

@@ -1,10 +1,10 @@
-//! What a person or a program sees: text or JSON lines on standard output, progress and errors on standard error.
+//! Output: text or JSON lines on standard output, progress and errors on standard error.
 //!
-//! * [`Ui`] decides once where things go; [`style`] has the few colours; [`progress`] the bars.
+//! * [`Ui`] chooses the form of the output; [`style`] defines the colours; [`progress`] the bars.
 //!
 //! **Invariants.** With `--json`, standard output holds JSON lines and nothing else. Bars and colour appear only on
-//! terminals. Text that a guest wrote is never sent to a terminal with control characters in it: commands put it through
-//! [`printable`], and [`Ui`] lets nothing through but its own colours.
+//! terminals. Text that a guest wrote never reaches a terminal with control characters: commands pass it through
+//! [`printable`], and [`Ui`] removes every escape sequence except its own colours.
 
 pub mod progress;
 
@@ -18,28 +18,28 @@ use serde::Serialize;
 
 use progress::{RunBar, StageBar};
 
-/// Where output goes.
+/// Form of the output.
 #[derive(Debug, Clone, Copy)]
 pub struct Ui {
-    /// JSON lines instead of text.
+    /// True to write JSON lines instead of text.
     pub json: bool,
-    /// Bars on standard error.
+    /// True to show bars on standard error.
     pub bars: bool,
 }
 
 impl Ui {
-    /// For this process.
+    /// Creates the output of this process. Bars are shown if standard error is a terminal and `json` is false.
     #[must_use]
     pub fn new(json: bool) -> Ui {
         Ui { json, bars: !json && io::stderr().is_terminal() }
     }
 
-    /// A line for people; nothing with `--json`.
+    /// Writes a line for people; nothing with `--json`.
     pub fn say(&self, line: impl AsRef<str>) -> io::Result<()> {
         if self.json { Ok(()) } else { self.write(&painted(line.as_ref())) }
     }
 
-    /// A console's output, as it comes; nothing with `--json`.
+    /// Writes output of a console unchanged; nothing with `--json`.
     pub fn pass(&self, text: &str) -> io::Result<()> {
         if self.json {
             return Ok(());
@@ -49,7 +49,7 @@ impl Ui {
         out.flush()
     }
 
-    /// A line for programs; nothing without `--json`.
+    /// Writes a record as a JSON line; nothing without `--json`.
     pub fn record(&self, record: &impl Serialize) -> io::Result<()> {
         if !self.json {
             return Ok(());

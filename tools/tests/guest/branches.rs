@@ -1,4 +1,4 @@
-//! Clock mode `branch`: a stock kernel boots, keeps time, preempts who only computes, and repeats.
+//! Clock mode `branch`: a stock kernel boots, keeps time, preempts processes that only compute, and repeats.
 
 use everett_session::machines::EngineOptions;
 use everett_vmm::clock::ClockMode;
@@ -8,7 +8,7 @@ use crate::support::{MS, findings, launcher_of, lines, ready, told};
 
 const SECOND: u64 = 1000 * MS;
 
-/// One process computes without a system call and without end; others look at the time and wait beside it.
+/// One process computes forever without a system call; others read the time and sleep beside it.
 const WORLD: &str = r#"
 clock = "branch"
 [[node]]
@@ -41,7 +41,7 @@ fn a_stock_kernel_keeps_time_preempts_and_repeats() {
     assert_eq!(clocksource, "hpet");
     assert_eq!(instants, "9", "time goes on whenever somebody looks");
 
-    // From where it was ready, with caches that are dropped at random: the same. Under another seed: not the same.
+    // A start from *ready* with random cache flushes gives the same trail; another seed gives another.
     let (launcher, _) = ready(launcher);
     let mut disturbed = launcher.clone();
     let flushes = Some(FlushSchedule { interval: 100_000, seed: 5 });

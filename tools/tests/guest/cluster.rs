@@ -14,7 +14,7 @@ use everett_vmm::machine::Until;
 
 use crate::support::{MS, findings, launcher_of, lines, told};
 
-/// A server, a client that counts there, and a third node that only hears of the others.
+/// A server, a client that counts on it, and a third node that only receives broadcasts.
 const WORLD: &str = r#"
 [[node]]
 name = "server"
@@ -56,7 +56,7 @@ fn nodes_talk_and_the_world_repeats() {
     let counts: Vec<u64> = lines(&events, "count").iter().filter_map(|line| line.parse().ok()).collect();
     assert!(counts.len() > 3 && counts.is_sorted(), "{counts:?}");
 
-    // With caches that are small and dropped at random, and with a moment at each stop on the way.
+    // With small caches, random flushes, and a moment at each stop on the way.
     let options = EngineOptions {
         caches: CacheConfig { tlb_entries: 64, block_entries: 4096, ..CacheConfig::default() },
         flushes: Some(FlushSchedule { interval: 500_000, seed: 3 }),
@@ -70,7 +70,7 @@ fn nodes_talk_and_the_world_repeats() {
     let (mut stored, mut told, mut step) = (Vec::new(), Vec::new(), 0);
     while timeline.vtime() < end_ns {
         step += 1;
-        // Odd distances: in the middle of rounds, with frames on the wire.
+        // Odd distances lead to stops in the middle of rounds, with frames on the wire.
         timeline.run(&Until::vtime((timeline.vtime() + 9_999_991).min(end_ns)));
         told.append(&mut timeline.take_events());
         if step % 7 == 0 {
@@ -102,7 +102,7 @@ fn another_seed_is_another_world() {
     assert!(same > 0 && same < one.points().len(), "the boot is the same, and what follows is not");
 }
 
-/// What the host asks a node from outside, after the world's own checks and before another one.
+/// Checks that Everett makes from outside, between the world's own checks.
 const TALKS: &str = r#"
 [[workload.check]]
 name = "outside"
@@ -139,7 +139,7 @@ fn the_host_talks_to_nodes() {
         findings(&events),
         [
             "check refused: the node did not take the connection",
-            "check another: there was no such answer in its time",
+            "check another: the expected answer did not come in time",
         ]
     );
     let outside = lines(&events, "outside");
@@ -156,7 +156,7 @@ fn the_host_talks_to_nodes() {
     let units = ["hosts", "outside", "refused", "another", "connected", "last"];
     assert_eq!(units.map(ends), [true, true, false, false, true, true].map(Some));
 
-    // From moments within what the host says it is the same: while it waits for what never comes, and all the time.
+    // Continues from moments within Everett's checks: more densely up to the wait for an answer that never comes.
     let starts = |event: &&Event| matches!(&event.what, What::Start { unit, .. } if unit == "another");
     let within = events.iter().find(starts).unwrap().vtime_ns + 10 * MS;
     let first =
@@ -187,7 +187,7 @@ fn the_host_talks_to_nodes() {
         assert_eq!(told(&mut worker, DURATION_NS), (trail.clone(), events.clone()), "moment {number}");
     }
 
-    // In a thousand pieces it is the same.
+    // The timeline is the same if it is run in many pieces.
     let mut timeline = launcher.start(1).unwrap();
     timeline.end_after(DURATION_NS);
     let end_ns = trail.points().last().unwrap().0;

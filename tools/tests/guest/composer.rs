@@ -1,4 +1,4 @@
-//! Test templates: their commands run as their names say, and a timeline with them is as exact as any other.
+//! Test templates: their commands run according to their prefixes, and a timeline with them is exact.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use everett_vmm::machine::Until;
 use crate::explore::{explore, setting_of};
 use crate::support::{MS, findings, launcher_of, lines, ready, told, told_until_done, under};
 
-/// Two machines, and a check for when all is over.
+/// Two machines, and a check for the end.
 const WORLD: &str = r#"
 [workload]
 template = "/opt/antithesis/test/v1/main"
@@ -45,11 +45,11 @@ const FOLDER: &str = "/opt/antithesis/test/v1/main";
 
 const WORK: &str =
     "#!/bin/sh\necho $EVERETT_SEED $EVERETT_ROUND >> $ANTITHESIS_OUTPUT_DIR/sdk.jsonl\nsleep 0.07\n";
-/// The last commands fail if anything else runs on their node.
+/// Script of the last commands; it fails if any other command runs on its node.
 const LAST: &str = "#!/bin/sh\nif grep -l '[p]arallel_\\|[s]erial_\\|[a]nytime_\\|[f]irst_' /proc/[0-9]*/cmdline; then exit 1; fi\nsleep 0.05\n";
 const NAP: &str = "#!/bin/sh\nsleep 0.15\n";
 
-/// What is in the folder, by node.
+/// Contents of the template folder, by node.
 const FILES: [&[(&str, &str)]; 2] = [
     &[
         ("first_setup.sh", NAP),
@@ -83,19 +83,19 @@ fn launcher_with(files: &[&[(&str, &str)]]) -> Launcher {
     launcher
 }
 
-/// The same, and a command on the second machine that does not end.
+/// Returns [`FILES`] with an additional command on the second machine that does not end.
 fn with_one_that_stays() -> [Vec<(&'static str, &'static str)>; 2] {
     let mut files = FILES.map(<[_]>::to_vec);
     files[1].push(("anytime_stays.sh", "#!/bin/sh\nsleep 100000\n"));
     files
 }
 
-/// Whether a unit is a run of a command whose name begins so.
+/// Returns true if a unit is a run of a command whose name starts with `prefix`.
 fn is(unit: &str, prefix: &str) -> bool {
     unit.starts_with(prefix)
 }
 
-/// Follow a timeline: which units ran, after rules were looked after.
+/// Checks the rules of prefixes over a timeline's events; returns the units that ran.
 fn follow(events: &[Event]) -> BTreeSet<String> {
     let (mut running, mut seen): (BTreeSet<(&str, &str)>, BTreeSet<String>) = Default::default();
     let (mut is_over, mut first_over) = (false, false);
@@ -116,7 +116,7 @@ fn follow(events: &[Event]) -> BTreeSet<String> {
                         assert!(!others(&["serial_", "singleton_"]), "{event:?}: {running:?}")
                     }
                     Some("anytime") => {}
-                    // All is killed, or has ended by itself.
+                    // All other commands were killed, or have ended by themselves.
                     Some("eventually") => running.clear(),
                     Some("finally") => assert!(running.is_empty(), "{event:?}: {running:?}"),
                     _ => panic!("{event:?}"),
@@ -154,7 +154,7 @@ fn commands_run_as_their_names_say() {
         let (_, events) = told(&mut timeline, DURATION_NS);
         assert_eq!((timeline.phase(), findings(&events)), (Phase::Done, vec![]), "seed {seed}");
         let seen = follow(&events);
-        // All of one kind at the end, or one of the other.
+        // The ending has either all `eventually_` commands or all `finally_` commands.
         let ending = (
             has(&seen, "eventually_settled.sh"),
             has(&seen, "finally_count.sh"),
@@ -179,7 +179,7 @@ fn commands_run_as_their_names_say() {
     assert!(has(&all, "parallel_driver_work.sh#2"), "two of them beside each other: {all:?}");
 }
 
-/// One fault while the first command runs; the other node loses power, and this one is reset.
+/// A fault while the first command runs, which must not be applied; then node b loses power, and node a is paused and reset.
 const PLAN: &str = r#"
 {"at": "20ms", "for": "30ms", "fault": "power_loss", "node": "b"}
 {"at": "700ms", "for": "60ms", "fault": "power_loss", "node": "b"}
@@ -189,7 +189,7 @@ const PLAN: &str = r#"
 
 #[test]
 fn a_template_under_faults_gives_one_trail() {
-    // Under this seed both machines get commands after they were lost, before the timeline is over.
+    // Under this seed both machines get commands after their restarts, before the timeline is over.
     let seed = 3;
     let files = with_one_that_stays();
     let (launcher, points) = ready(launcher_with(&[&files[0], &files[1]]));
@@ -206,7 +206,7 @@ fn a_template_under_faults_gives_one_trail() {
     assert_eq!(not_done, ["not done: the first command still runs"]);
     let healed = events.iter().filter(|event| matches!(event.what, What::Healed { .. })).count();
     assert_eq!(healed, 2, "what was not done does not end");
-    // Machines get commands again when they are back.
+    // Machines get commands again after their restarts.
     let back = |node: &str, after: &str| {
         let at = events
             .iter()
@@ -216,7 +216,7 @@ fn a_template_under_faults_gives_one_trail() {
     };
     assert!(back("b", "700ms") > 0 && back("a", "reset") > 0);
 
-    // Once more, with caches that are small and dropped at random; and under another seed.
+    // Again with small caches and random flushes, and under another seed.
     let options = EngineOptions {
         caches: CacheConfig { tlb_entries: 64, block_entries: 4096, ..CacheConfig::default() },
         flushes: Some(FlushSchedule { interval: 500_000, seed: 3 }),
@@ -229,7 +229,8 @@ fn a_template_under_faults_gives_one_trail() {
     );
     assert_ne!(told(&mut faulty.start(seed + 1).unwrap(), DURATION_NS).0, trail);
 
-    // In pieces, and from moments anywhere: while the first command runs, a node is off, all is killed, the last ones run.
+    // In pieces, and from moments at any place: during the first command, with a node off, after the kill, during the last
+    // commands.
     let pool = Pool::default();
     let mut timeline = faulty.start(seed).unwrap();
     timeline.end_after(DURATION_NS);
@@ -249,7 +250,7 @@ fn a_template_under_faults_gives_one_trail() {
     for (number, chosen) in stored.into_iter().enumerate() {
         let from = Launcher { from: Some(Arc::new(chosen)), ..faulty.clone() };
         if number % 8 == 7 {
-            // To the end, which only those can come to that know all.
+            // Run to the end: only a timeline with the events before its moment returns all of them.
             worker = from.start(seed).unwrap();
             assert_eq!(told(&mut worker, DURATION_NS), (trail.clone(), events.clone()), "moment {number}");
         } else {
@@ -261,7 +262,7 @@ fn a_template_under_faults_gives_one_trail() {
     }
 }
 
-/// Which commands were started when, from here on.
+/// Returns the commands that were started after `from_ns`: vtime, node and unit.
 fn starts(events: &[Event], from_ns: u64) -> Vec<(u64, String, String)> {
     let started =
         events.iter().filter(|event| event.vtime_ns > from_ns).filter_map(|event| match &event.what {
@@ -313,7 +314,7 @@ fn a_file_that_is_no_command_ends_the_timeline_before_it_begins() {
         "{found:?}"
     );
     assert!(!events.iter().any(|event| matches!(event.what, What::Start { .. })));
-    // Without any it is none either.
+    // A template without commands is invalid, too.
     let mut timeline = launcher_with(&[]).start(1).unwrap();
     let (_, events) = told(&mut timeline, DURATION_NS);
     assert!(findings(&events)[0].contains("there is no driver"), "{:?}", findings(&events));
@@ -341,12 +342,12 @@ fn commands_that_fail_or_hang_are_found() {
     );
     assert!(found.contains("command eventually_hangs.sh did not end in 600 s"), "{found:?}");
     assert!(!found.iter().any(|text| text.contains("parallel_")), "it was killed: {found:?}");
-    // It is killed, and what comes after it does.
+    // Its run is killed, and the commands after it still run.
     assert_eq!(lines(&events, "after"), ["0"]);
     never_succeeding_is_counted(launcher);
 }
 
-/// Over an exploration of the same it is known what never succeeded, and what was never started.
+/// An exploration of the same world reports commands that never succeeded, and commands that were never started.
 fn never_succeeding_is_counted(mut launcher: Launcher) {
     launcher.world.explore.segment = Span::s(1);
     launcher.world.explore.horizon = Span::s(2);
@@ -368,7 +369,7 @@ fn never_succeeding_is_counted(mut launcher: Launcher) {
             ("anytime_no_program", true, true, 0, 0),
             ("eventually_hangs.sh", true, false, 0, 0),
             ("finally_never.sh", false, false, 0, 0),
-            // Once a timeline, and those that go on from one do not count it again.
+            // Counted once per timeline; branches that continue a timeline do not count it again.
             ("first_setup.sh", true, false, subtrees, subtrees),
             ("parallel_driver_hangs.sh", true, false, 0, 0),
         ]

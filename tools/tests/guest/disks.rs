@@ -1,4 +1,4 @@
-//! Data disks as guests use them, beyond reading and writing.
+//! Data disks in use by guests, beyond reading and writing.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use everett_streams::{Lineage, Owner, Streams};
 
 use crate::support::{MS, cold_launcher, findings, launcher_of, lines, ready, told, under};
 
-/// Fills a disk, gives back what it does not use any more, and then all of it.
+/// Fills a disk, discards the unused blocks, and then all blocks.
 const WORLD: &str = r#"
 [[node]]
 name = "a"
@@ -42,7 +42,7 @@ fn a_guest_discards_blocks_and_writes_zeroes() {
     assert!(trimmed.starts_with("/data: ") && trimmed.ends_with("bytes) trimmed"), "{trimmed}");
 }
 
-/// Says what its file systems and their disks are made of.
+/// Prints the parameters of its file systems and their disks.
 const SIZES: &str = r#"
 [[node]]
 name = "a"
@@ -78,7 +78,7 @@ fn blocks_have_4_kib_whatever_the_sectors_and_the_size() {
     );
 }
 
-/// Writes into its superblock, past the kernel.
+/// Overwrites the superblock of its own disk, bypassing the file system.
 const SCRIBBLES: &str = r#"
 [[node]]
 name = "a"
@@ -111,7 +111,7 @@ fn finding(event: &Event) -> Option<(&str, &str)> {
     }
 }
 
-/// How long the short form of `examples/small-disk` runs.
+/// Duration of the short form of `examples/small-disk`.
 const SMALL_NS: u64 = 20_000 * MS;
 
 #[test]
@@ -132,7 +132,7 @@ fn losses_of_power_leave_a_small_disk_mountable() {
             None => last = line.parse().unwrap(),
             Some(at) => {
                 let at: u32 = at.parse().unwrap();
-                // What was in flight may be there, too.
+                // A write in flight may have reached the disk, too.
                 assert!(at == last || at == last + 1, "{last} was flushed, then came {at}");
                 starts += 1;
             }

@@ -1,4 +1,4 @@
-//! When the workload is over, and what comes before the checks.
+//! The end of the workload, and the time before the checks.
 
 use everett_session::event::{Event, What};
 use everett_session::identity::Identity;
@@ -6,7 +6,7 @@ use everett_vmm::machine::Until;
 
 use crate::support::{MS, findings, launcher_of, ready, told, told_until_done, under};
 
-/// A balancer that looks at its server each half second, and a check that asks the balancer what it thinks.
+/// A balancer that polls its server every half second, and a check that asks the balancer for the server's state.
 const BALANCER: &str = r#"
 [workload]
 SETTLE
@@ -35,12 +35,12 @@ argv = ["grep", "up", "/tmp/state"]
 "#;
 const PLAN: &str = r#"{"at": "1s", "for": "2s", "fault": "power_loss", "node": "back"}"#;
 
-/// When the workload ended.
+/// Returns the vtime at which the workload ended.
 fn end_of(events: &[Event]) -> u64 {
     events.iter().find(|event| matches!(event.what, What::End)).unwrap().vtime_ns
 }
 
-/// When the workload ended, and when the first unit was started after it.
+/// Returns the vtimes at which the workload ended, and at which the first unit was started after it.
 fn end_and_next(events: &[Event]) -> (u64, u64) {
     let end = events.iter().position(|event| matches!(event.what, What::End)).unwrap();
     let next = events[end..].iter().find(|event| matches!(event.what, What::Start { .. })).unwrap();
@@ -108,7 +108,7 @@ fn the_workload_is_over_when_its_drivers_have_ended() {
     assert!((exit..exit + MS).contains(&end), "{exit}, {end}");
     assert!(end - events[0].vtime_ns < 5_000 * MS);
 
-    // The same, however it is cut.
+    // The timeline is the same if it is run in pieces.
     let mut pieces = launcher.start(1).unwrap();
     pieces.end_when_done(60_000 * MS);
     let last_ns = trail.points().last().unwrap().0;
@@ -118,7 +118,7 @@ fn the_workload_is_over_when_its_drivers_have_ended() {
     let events = pieces.take_events();
     assert_eq!((pieces.trail(), end_and_last_exit(&events)), (&trail, (end, exit)));
 
-    // A plan is carried out before. A driver that is lost with its machine is not started again.
+    // A fault plan is carried out before the end. A driver that was lost with its machine is not restarted.
     let plan = r#"
 {"at": "600ms", "for": "50ms", "fault": "power_loss", "node": "b"}
 {"at": "2s", "for": "1s", "fault": "pause", "node": "a"}

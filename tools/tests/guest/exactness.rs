@@ -1,4 +1,4 @@
-//! Equal timelines are equal to the bit, different seeds are not, and a leak is found.
+//! Equal timelines are equal to the bit, different seeds give different ones, and a leak is found.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,7 +20,7 @@ use crate::support::{
     MS, booted, cold_launcher, everett, image, job, launcher, lines, shown, told, under, world_file,
 };
 
-/// The short form that every test run does; `everett verify --for 20s --runs 20` is the long one.
+/// Duration of the short form that every test run executes; the long form is `everett verify --for 20s --runs 20`.
 const DURATION_NS: u64 = 1_300 * MS;
 const RUNS: u32 = 4;
 
@@ -72,8 +72,8 @@ fn small_caches_change_nothing() {
     assert_eq!(trail(flushed), normal);
 }
 
-/// Interpreted and translated, the same; and a machine that does both and compares all the time finds nothing, unless there is
-/// something to be found.
+/// Interpreted and translated code give the same trail. A machine that does both and compares them finds a difference only
+/// if there is a leak.
 #[test]
 fn translated_code_does_what_interpreted_code_does() {
     let trail = |options| {
@@ -93,7 +93,7 @@ fn translated_code_does_what_interpreted_code_does() {
     assert_eq!(trail(interpreted), normal);
     assert_eq!(trail(eagerly), normal);
     assert_eq!(trail(lockstep), normal);
-    // Only one of the two has the leak.
+    // Only the translating side has the leak.
     let leaky = EngineOptions { stale_translations: true, ..lockstep };
     assert_ne!(trail(leaky), normal);
 }
@@ -105,8 +105,7 @@ fn a_timeline_in_a_thousand_pieces_is_the_same() {
     let (trail, expected) = told(&mut whole, 350 * MS);
     let end_ns = whole.machine(0).vtime();
 
-    // Stops at drawn places, by time and by count. At each a digest is taken, and the session goes on from its stored
-    // form.
+    // Stops at random places, by time and by count. At each a digest is taken, and the session is replaced by its stored form.
     let mut pieces = launcher.start(4).unwrap();
     pieces.end_after(350 * MS);
     let mut random = 12_345u64;
@@ -148,8 +147,8 @@ fn an_idle_minute_costs_next_to_nothing() {
     assert_eq!(timeline.findings(), 0);
 }
 
-/// `everett verify` with a planted leak. The two that depend on the host's clock come by chance, but hundreds of times a
-/// run: that two runs agree in all of them has no probability worth naming.
+/// Runs `everett verify` with a planted leak. The two leaks that depend on the host's clock are random, but occur hundreds
+/// of times a run. The probability that two runs agree in all of them is negligible.
 fn planted(leak: &str, runs: &str, more: &[&str]) {
     image();
     let world = world_file();
@@ -181,12 +180,12 @@ fn a_lost_lapic_bit_is_found() {
 
 #[test]
 fn a_stale_translation_is_found() {
-    // From power-on: where services run, the guest dies of it at once, and in each run in the same way.
+    // From power-on: from *ready*, the guest would die of the leak at once, in the same way in each run.
     planted("tlb", "2", &["--cold"]);
 }
 
-/// Instructions are counted by the node, whatever machine it is: a machine's own count begins anew at each start.
-/// Only machines that are switched on again leak.
+/// Restarts that plant a leak in cold restarts only. The reported instruction must count over the node's life: a machine's
+/// own count starts anew at each restart.
 struct Leaky(Nodes);
 
 impl Restarts for Leaky {
@@ -205,7 +204,7 @@ impl Restarts for Leaky {
     }
 }
 
-/// Restarts that keep which caches an engine was to have.
+/// Restarts that record the cache sizes of restarted engines.
 struct Watched(Nodes, Mutex<Vec<CacheConfig>>);
 
 impl Restarts for Watched {
@@ -224,7 +223,7 @@ impl Restarts for Watched {
     }
 }
 
-/// What disturbs a run disturbs it behind a restart, too.
+/// The disturbed caches of a run apply after a restart, too.
 #[test]
 fn a_cold_restart_has_the_engine_of_its_run() {
     const PLAN: &str =
@@ -274,7 +273,7 @@ fn a_leak_behind_a_restart_is_found_to_the_instruction() {
     assert_ne!(a_after, b_after, "{found}");
 }
 
-/// The counts of runs and of all of them are of one kind, and it is said from where they are.
+/// Per-run counts and the total use the same unit and start, and the output names the start.
 #[test]
 fn verify_counts_from_where_its_runs_start() {
     image();

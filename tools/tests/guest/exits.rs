@@ -8,7 +8,7 @@ use crate::support::{MS, findings, launcher_of, lines, ready, told};
 
 const SECOND: u64 = 1000 * MS;
 
-/// Two processes that take turns on one CPU, and both look at the time and wait.
+/// Two processes that take turns on one CPU, read the time and sleep.
 const WORLD: &str = r#"
 clock = "exit"
 [[node]]
@@ -38,7 +38,7 @@ fn a_stock_kernel_keeps_time_and_repeats() {
     assert_eq!(clocksource, "hpet");
     assert_eq!(instants, "50", "time goes on whenever somebody looks");
 
-    // From where it was ready, with caches that are dropped at random: the same. Under another seed: not the same.
+    // A start from *ready* with random cache flushes gives the same trail; another seed gives another.
     let (launcher, _) = ready(launcher);
     let mut disturbed = launcher.clone();
     let flushes = Some(FlushSchedule { interval: 100_000, seed: 5 });

@@ -1,4 +1,4 @@
-//! What is done to worlds: it is exact, it is undone, and it reaches what nothing else does.
+//! Faults in worlds: they are exact, they heal, and restored machines show no trace of them.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use everett_vmm::machine::Until;
 
 use crate::support::{MS, findings, launcher_of, lines, ready, told, under};
 
-/// A machine that writes to its disk and to a server on another one.
+/// A machine that writes to its disk and to a server on another machine.
 const WORLD: &str = r#"
 [[node]]
 name = "db"
@@ -44,7 +44,7 @@ node = "db"
 argv = ["cat", "/data/n"]
 "#;
 
-/// Every fault there is.
+/// Every kind of fault.
 const PLAN: &str = r#"
 {"at": "10ms", "for": "200ms", "fault": "latency", "links": "all", "extra": {"uniform": ["1ms", "5ms"]}}
 {"at": "20ms", "for": "200ms", "fault": "loss", "links": "all", "ppm": 100000}
@@ -71,7 +71,7 @@ const PLAN: &str = r#"
 {"at": "450ms", "fault": "reset", "node": "peer"}
 "#;
 
-/// Another one.
+/// A second plan.
 const OTHER: &str = r#"
 {"at": "30ms", "for": "30ms", "fault": "power_loss", "node": "peer"}
 {"at": "50ms", "for": "200ms", "fault": "loss", "links": "all", "ppm": 500000}
@@ -80,7 +80,7 @@ const OTHER: &str = r#"
 
 const DURATION_NS: u64 = 1_200 * MS;
 
-/// All of the plan was done, and showed.
+/// Asserts that every fault of [`PLAN`] was applied and had an effect.
 fn assert_done(events: &[Event]) {
     for kind in FaultKind::ALL {
         let named = format!("\"fault\":\"{}\"", kind.name());
@@ -92,7 +92,7 @@ fn assert_done(events: &[Event]) {
     assert_eq!(events.iter().filter(not_done).collect::<Vec<_>>(), Vec::<&Event>::new());
     let healed = events.iter().filter(|event| matches!(event.what, What::Healed { .. })).count();
     assert_eq!(healed, PLAN.lines().filter(|line| line.contains("\"for\"")).count());
-    // A block of 4 KiB that was never written has no room while the disk is full, and the program says so.
+    // A block of 4 KiB that was never written has no room while the disk is full, and the program reports that.
     let mut begins = lines(events, "write");
     begins.retain(|line| line.starts_with("begins at "));
     assert_eq!(begins.len(), 2, "before the loss of power, and after it: {begins:?}");
@@ -107,7 +107,7 @@ fn a_plan_gives_one_trail_whatever_else_was_run() {
     let (trail, events) = told(&mut worker, DURATION_NS);
     assert_done(&events);
 
-    // The worker goes through another plan, and none, and comes back.
+    // One worker runs another plan, then no plan, then the first plan again.
     assert!(other.start_again(&mut worker, 1).unwrap());
     assert_ne!(told(&mut worker, DURATION_NS).0, trail);
     assert!(launcher.start_again(&mut worker, 1).unwrap());
@@ -116,7 +116,7 @@ fn a_plan_gives_one_trail_whatever_else_was_run() {
     assert_eq!(told(&mut worker, DURATION_NS), (trail.clone(), events));
     assert_ne!(told(&mut faulty.start(2).unwrap(), DURATION_NS).0, trail, "another seed");
 
-    // With caches that are small and dropped at random.
+    // With small caches and random flushes.
     let options = EngineOptions {
         caches: CacheConfig { tlb_entries: 64, block_entries: 4096, ..CacheConfig::default() },
         flushes: Some(FlushSchedule { interval: 500_000, seed: 3 }),
@@ -126,7 +126,7 @@ fn a_plan_gives_one_trail_whatever_else_was_run() {
     assert_eq!(told(&mut under(&small, &points, PLAN).start(1).unwrap(), DURATION_NS).0, trail);
 }
 
-/// Moments with frames and requests in flight, faults that last, and nodes that are off, paused, or boot.
+/// Moments with frames and requests in flight, lasting faults, and nodes that are off, paused, or booting.
 #[test]
 fn moments_among_faults_change_nothing_and_lead_back() {
     let (launcher, points) = ready(launcher_of(WORLD));
@@ -155,7 +155,7 @@ fn moments_among_faults_change_nothing_and_lead_back() {
     }
 }
 
-/// A machine that says what it finds when it starts.
+/// A machine that prints the state that it finds when it starts.
 const RESTARTED: &str = r#"
 [[node]]
 name = "a"
@@ -193,19 +193,19 @@ fn a_warm_restart_is_a_cold_one_that_costs_nothing() {
     };
     let (warm, warm_ns, warm_count) = of("warm");
     let (cold, cold_ns, cold_count) = of("cold");
-    // Until the loss of power they are one timeline; the disk has what it has.
+    // The two timelines are equal up to the loss of power, and the disk has the same contents after it.
     assert_eq!(warm[..4], cold[..4]);
     assert_eq!(warm[4..7], cold[4..7]);
     assert!(warm[4].starts_with("up 0, disk ") && warm[4].ends_with(", memory "), "{}", warm[4]);
     assert_eq!(warm[5], "recovered 1");
     assert!(warm[7] != warm[3] && cold[7] != cold[3], "each boot has an ID of its own");
-    // The kernel's boot takes as long, whether it is executed or was.
+    // The boot takes the same vtime, whether it is executed or restored.
     let apart_ns = warm_ns.abs_diff(cold_ns);
     assert!(apart_ns < 20 * MS, "{} ms apart", apart_ns / MS);
     assert!(warm_count + 300_000_000 < cold_count, "{warm_count} instructions, {cold_count}");
 }
 
-/// A machine that says its last words, computes, and has a service to take care of.
+/// A machine that prints a line before its reset, computes, and has a service.
 const LATE: &str = r#"
 [[node]]
 name = "a"
@@ -223,7 +223,7 @@ name = "b"
 memory = "96M"
 "#;
 
-/// A machine that starts again is ahead of the world by what its boot would take.
+/// A restarted machine is ahead of the world by the duration of its boot.
 #[test]
 fn what_is_due_behind_a_restart_is_done_and_the_end_comes_in_time() {
     let alone = LATE.split("[[node]]\nname = \"b\"").next().unwrap();
@@ -241,7 +241,7 @@ fn what_is_due_behind_a_restart_is_done_and_the_end_comes_in_time() {
     assert_eq!(at(&|what| matches!(what, What::Fault { id: 1, .. })), Some(180 * MS));
     assert_eq!(at(&|what| matches!(what, What::End)), Some(200 * MS));
     assert_eq!(findings(&events), Vec::<&str>::new());
-    // What the machine had printed is not lost with it.
+    // Console output from before the reset is kept.
     let mut timeline = launcher.start(1).unwrap();
     timeline.run(&Until::vtime(root_ns + 170 * MS));
     let console = timeline.machine_mut(0).output().take_console();

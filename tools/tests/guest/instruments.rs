@@ -1,4 +1,4 @@
-//! What is seen of a timeline that the timeline does not notice.
+//! Instruments that leave no trace in a timeline: watchpoints and edges.
 
 use everett_cpu::CacheConfig;
 use everett_session::edges::Collected;
@@ -13,12 +13,12 @@ use everett_vmm::machine::Until;
 
 use crate::support::{MS, everett, launcher, shown, world_file};
 
-/// Bytes of a descriptor of the IDT.
+/// Size of an IDT descriptor, in bytes.
 const GATE_BYTES: u64 = 16;
 /// The vector of Linux's timer interrupt on the local APIC.
 const TIMER_VECTOR: u64 = 0xec;
 
-/// Run for so long from where the world is ready: the trail, what was told, and what was executed.
+/// Runs for `duration_ns` from *ready*; returns the trail's digest, the events and the edges.
 fn run(launcher: &Launcher, duration_ns: u64) -> (Digest, Vec<Event>, Collected) {
     let mut timeline = launcher.start(3).unwrap();
     timeline.end_after(duration_ns);
@@ -67,7 +67,7 @@ fn edges_are_the_same_however_code_is_executed() {
         assert!(count.edges > 500 && count.places <= count.edges, "{count:?}");
     }
     assert_eq!(counts.iter().map(|count| count.edges).sum::<u64>(), edges.len() as u64);
-    // Returning from a system call goes through here, whatever the kernel.
+    // Returns from system calls pass through this function in every kernel.
     assert!(text.contains("\"kernel:syscall_exit_to_user_mode+0x"), "no such name");
 
     let interpreted = CacheConfig { translate_after: None, ..noted };
@@ -112,7 +112,7 @@ fn who_reads_a_descriptor_is_told_and_does_not_notice() {
         let What::Access { store, address, .. } = what else { unreachable!("filtered") };
         assert!(!store && (gate..gate + GATE_BYTES).contains(address), "{what:?}");
     }
-    // Nobody stores there.
+    // The guest does not store to this address.
     let (_, events, _) = watched(&format!("{gate:#x}+16:w"), &mut with(CacheConfig::default(), false));
     assert_eq!(accesses(&events), []);
     let mut launcher = with(CacheConfig::default(), false);
@@ -141,7 +141,7 @@ fn the_command_line_writes_edges_and_tells_accesses() {
     let lines = std::fs::read_to_string(&file).unwrap();
     assert_eq!(of("edges")[0]["edges"].as_u64(), Some(lines.lines().count() as u64));
     assert!(lines.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()));
-    // What is there is never overwritten.
+    // An existing file is never overwritten.
     let again = everett(&arguments);
     assert_eq!(again.status.code(), Some(2), "{}", shown(&again));
     assert!(String::from_utf8(again.stderr).unwrap().contains("edges.jsonl: the file exists"));

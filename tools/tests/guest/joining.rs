@@ -1,4 +1,4 @@
-//! What comes before *ready*: files with owners and modes, and services that open their port before they serve.
+//! The phases before *ready*: files with owners and modes, and services that open their port before they serve.
 
 use everett_session::conversation::Phase;
 use everett_session::event::What;
@@ -8,7 +8,7 @@ use everett_session::world_file::FileEntry;
 
 use crate::support::{MS, findings, launcher_of, lines, told};
 
-/// Connections are accepted by its kernel two seconds before it answers any.
+/// Its kernel accepts connections two seconds before the service answers any.
 const SLOW: &str = r#"
 [[node]]
 name = "a"
@@ -52,7 +52,7 @@ fn a_service_is_not_ready_before_it_answers() {
     assert_eq!(serves, None, "an open port is enough if nothing else is asked for");
 }
 
-/// One user may read it.
+/// A file that only one user may read.
 const SECRET: &str = r#"
 [[node]]
 name = "a"

@@ -1,12 +1,13 @@
-//! Tests on a stock Debian guest: they build its image first (with a network to a Debian mirror), as a user would.
+//! Tests on a stock Debian guest. They first build its image, as a user would, which needs a network to a Debian mirror.
 //!
-//! * `exactness`: equal runs are equal whatever disturbs them, and gates that fail when they should;
-//! * `exits`: clock mode `exit`; `moments`: the restart point, *ready*, and what follows the seed;
+//! * `exactness`: equal runs stay equal under any disturbance, and checks that must fail do;
+//! * `exits`, `branches`: the clock modes `exit` and `branch`; `moments`: the restart point, *ready*, and the effects of the
+//!   seed;
 //! * `stored`: moments in memory and in files;
-//! * `cluster`: several machines on a wire; `faults` and `scheduling`: what is done to them; `power_loss`: what survives it;
+//! * `cluster`: several machines on a wire; `faults` and `scheduling`: faults; `power_loss`: data after losses of power;
 //! * `explore`: forks, judges and paths; `composer`: test templates;
-//! * `joining`: files and services before *ready*; `ending`: when the workload is over, and what comes then;
-//! * `disks`: what guests do with theirs;
+//! * `joining`: files and services before *ready*; `ending`: the end of the workload and the checks;
+//! * `disks`: data disks; `instruments`: watchpoints and edges;
 //! * `programs`: programs from Debian packages give right answers; `trouble`: guests that go wrong.
 
 mod branches;

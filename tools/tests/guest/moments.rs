@@ -1,5 +1,5 @@
-//! The two places at which a machine can be stored: the restart point, which depends on nothing that comes later, and
-//! *ready*, which is the same under every seed.
+//! The two places at which a machine can be stored: the restart point, which does not depend on anything later, and *ready*,
+//! which is the same under every seed.
 
 use everett_guest_image::configure::Step;
 use everett_protocol::{Bytes, Exec, Operation};
@@ -16,7 +16,7 @@ fn exec(argv: &[&str]) -> Exec {
     Exec::new(argv.iter().copied().map(str::to_owned).collect())
 }
 
-/// Keeps what commands print.
+/// Collects the lines that commands print.
 #[derive(Default)]
 struct Lines(Vec<String>);
 
@@ -29,7 +29,7 @@ impl Attend for Lines {
     }
 }
 
-/// Boot a machine and ask its agent for one thing after the other; what commands print.
+/// Boots a machine and sends its agent the operations in order; returns the lines that commands print.
 fn ask(launcher: &Launcher, operations: impl IntoIterator<Item = Operation>) -> Vec<String> {
     let mut machine = launcher.options.machine(launcher.config(&launcher.world.nodes[0]).unwrap()).unwrap();
     let step = |op: Operation| Step { what: format!("{op:?}"), op };
@@ -51,7 +51,7 @@ fn join(plan: &Plan, entropy: u8) -> Operation {
     Operation::Join(Box::new(plan.join(vec![entropy; 64], 1_500_000_000)))
 }
 
-/// Which driver each device has, then the flags of each network interface (1 is up).
+/// Script that prints the driver of each device, then the flags of each network interface (1 is up).
 const LOOK: &str = "
     for device in /sys/bus/virtio/devices/*; do
         driver=none
@@ -72,7 +72,7 @@ disk = { path = \"/data\", size = \"64M\" }
 fn at_the_restart_point_disks_and_cards_have_no_driver() {
     let launcher = launcher_of(WITH_DISK);
     let [plan] = &launcher.plans()[..] else { panic!("one node") };
-    // What a kernel with built-in drivers would have done before, and the agent would have taken back.
+    // Binds and unbinds the drivers: the case of a kernel with built-in drivers, which the agent would have to undo.
     let there_and_back = "
         cd /sys/bus/virtio/drivers
         for try in 1 2; do
@@ -113,7 +113,7 @@ fn at_the_restart_point_disks_and_cards_have_no_driver() {
         "lo 0x9",
         "1",
     ];
-    // The machine's clock before it is told the time is the hardware's.
+    // Before the agent sets it, the machine's clock is that of the hardware.
     let name = ["a", "1767225600"];
     let tried = ["4096", "4096"];
     let told = ["1767225601", "1767225601"];
@@ -135,7 +135,7 @@ fn what_the_kernel_draws_follows_the_entropy_it_is_given() {
     let [id, bytes, id_later, bytes_later] = &one[..] else { panic!("{one:?}") };
     assert_eq!((id.len(), id), (36, id_later));
     assert_ne!(bytes, bytes_later);
-    // From one restart point, two entropies at joining, and one more that differs only later.
+    // Three runs from one restart point: two with other entropy at joining, and one with other entropy only later.
     let other = drawn(2, 1);
     assert!(other[0] != one[0] && other[1] != one[1], "{one:?} {other:?}");
     let later = drawn(1, 2);
@@ -143,7 +143,7 @@ fn what_the_kernel_draws_follows_the_entropy_it_is_given() {
     assert_ne!(later[3], one[3]);
 }
 
-/// A driver that prints what it draws from the kernel.
+/// A driver that prints random numbers from the kernel.
 const DRAWS: &str = "
 [[node]]
 name = \"a\"
@@ -174,7 +174,7 @@ fn the_boot_is_the_same_for_all_seeds_and_what_follows_is_not() {
     let (two, two_events) = whole(launcher.start(2).unwrap());
     let (draws, others) = (lines(&one_events, "draw"), lines(&two_events, "draw"));
     assert_eq!((draws[0], others[0]), ("1", "2"));
-    // boot_id is drawn when it is first read.
+    // boot_id is drawn at its first read.
     assert!((1..3).all(|line| draws[line] != others[line]), "{draws:?} {others:?}");
 
     let ready_ns = one.ready_ns().unwrap();
@@ -190,7 +190,7 @@ fn the_boot_is_the_same_for_all_seeds_and_what_follows_is_not() {
     }
     assert!(after > 0);
 
-    // Begun where the machine waited, with the session from its stored form: the same timeline.
+    // A timeline that begins at *ready*, with the session restored from its stored form, is the same.
     let mut waiting = launcher.boot().unwrap();
     waiting.run_to(Phase::Mounted, &mut |_, _| true).unwrap();
     assert_eq!(waiting.phase(), Phase::Mounted);
@@ -207,7 +207,7 @@ fn the_boot_is_the_same_for_all_seeds_and_what_follows_is_not() {
     assert_eq!(events, one_events);
     assert_eq!(resumed.trail(), one.trail());
 
-    // Another boot seed is another boot.
+    // Another boot seed gives another boot.
     let mut launcher = launcher;
     launcher.world.boot_seed = 5;
     let mut other = launcher.boot().unwrap();
@@ -235,7 +235,7 @@ fn a_boot_that_gets_nowhere_says_why() {
     );
     let (text, _) = why(&service("argv = [\"sleep\", \"1000\"]\nready_timeout = \"200ms\""));
     assert_eq!(text, "node a does not get ready: service s: it was not ready in time");
-    // The kernel waits for a root disk that nobody will bring.
+    // The kernel waits for a root disk that never appears.
     let mut silent = launcher_of("[[node]]\nname = \"a\"\n");
     silent.files.initramfs = None;
     silent.cmdline = "root=/dev/vda rootdelay=100000".to_owned();

@@ -1,4 +1,4 @@
-//! Crash consistency of a program that nobody here wrote, in the short: the long form is an example.
+//! Crash consistency of a third-party program, in a short form; the long form is an example.
 
 use std::path::Path;
 
@@ -14,10 +14,11 @@ use everett_streams::{Lineage, Owner, Streams};
 
 use crate::support::{MS, cold_launcher, findings, lines, ready, told, under, world_file as test_world};
 
-/// About a dozen losses of power.
+/// Duration for about a dozen losses of power.
 const DURATION_NS: u64 = 12_000 * MS;
 
-/// Run a world of `examples/sqlite-power-loss`, outside the crate (what is tested is the example itself), on the test world's image under a drawn plan.
+/// Runs a world of `examples/sqlite-power-loss` on the test world's image under a drawn plan. It is read from outside the
+/// crate, because the example itself is tested.
 fn run(file: &str) -> Vec<Event> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/sqlite-power-loss");
     let world = world_file::load(&folder.join(file)).expect("an example");
@@ -60,7 +61,7 @@ fn xfs_recovers_what_was_flushed() {
             None => last = line.parse().unwrap(),
             Some(at) => {
                 let at: u32 = at.parse().unwrap();
-                // What was in flight may be there, too.
+                // A write in flight may have reached the disk, too.
                 assert!(at == last || at == last + 1, "{last} was flushed, then came {at}");
                 begun.push(at);
             }

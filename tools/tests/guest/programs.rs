@@ -1,4 +1,4 @@
-//! Programs from Debian packages, unmodified, give the answers that they give elsewhere.
+//! Unmodified programs from Debian packages give the same answers as elsewhere.
 
 use std::path::Path;
 

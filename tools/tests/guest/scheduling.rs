@@ -1,11 +1,11 @@
-//! Scheduling faults: which thread runs, and for how long, is not what the guest's scheduler would have chosen.
+//! Scheduling faults: they change which thread runs, and for how long, against the choice of the guest's scheduler.
 
 use everett_session::event::What;
 use everett_session::launch::Launcher;
 
 use crate::support::{MS, findings, launcher_of, lines, ready, told, under};
 
-/// Two threads that forget an addition only if one is preempted between two lines.
+/// Two threads that lose an addition only if one is preempted between two lines.
 const RACE: &str = r#"
 [[node]]
 name = "a"
@@ -47,7 +47,7 @@ fn a_race_of_two_threads_is_reached_by_stalls() {
     assert!(seeds.clone().any(|seed| counted(&stalled, seed) < 400), "stalls reach it");
 }
 
-/// Two processes that compute and say so now and then.
+/// Two processes that compute and print from time to time.
 const UNFAIR: &str = r#"
 [[node]]
 name = "a"
@@ -74,7 +74,7 @@ fn of_two_processes_that_compute_the_one_with_the_higher_priority_runs() {
     let (during, after) = events.split_at(healed);
     let during = lines(during, "both");
     assert!(longest(&during) > 4 * fair, "{} in a row, {fair} without the fault", longest(&during));
-    // New ones are drawn while the processes spin, and at the end they are ordinary again.
+    // New priorities are drawn while the processes spin; at the end the processes have the ordinary priority again.
     let turns = during.chunk_by(|a, b| a == b).filter(|said| said.len() > 2 * fair).count();
     assert!(turns > 1, "{turns} turns: {during:?}");
     let last = lines(after, "both");

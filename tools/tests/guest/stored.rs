@@ -1,4 +1,4 @@
-//! Stored moments: a timeline goes on from one as if it had never stopped, and a store that is not sound is not used.
+//! Stored moments: a timeline continues from one as if it had never stopped, and a damaged store is not used.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -32,7 +32,7 @@ fn a_stored_boot_is_invisible() {
     let cold = whole(Launcher { from: None, ..launcher(EngineOptions::default()) }.start(3).unwrap());
     let stored = whole(launcher(EngineOptions::default()).start(3).unwrap());
     assert_eq!(cold, stored);
-    // Nor is a way with a stop at the restart point another.
+    // A start with a stop at the restart point gives the same timeline, too.
     let launcher = Launcher { from: None, ..launcher(EngineOptions::default()) };
     let mut timeline = launcher.boot().unwrap();
     timeline.run_to(Phase::Mounted, &mut |_, _| true).unwrap();
@@ -42,7 +42,7 @@ fn a_stored_boot_is_invisible() {
     assert_eq!(whole(again.start(3).unwrap()), stored);
 }
 
-/// Numbers that look random.
+/// Returns the next pseudo-random number.
 fn draw(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *state >> 33
@@ -56,7 +56,7 @@ fn moments_anywhere_change_nothing_and_lead_back() {
     timeline.end_after(DURATION_NS);
     let end_ns = expected.points().last().unwrap().0;
 
-    // A moment each 10 ms and at drawn instructions in between, under load.
+    // Under load, a moment every 10 ms and at random instructions in between.
     let (mut random, mut told, mut stored) = (1, Vec::new(), Vec::new());
     for step in 0.. {
         let (vtime, icount) = (timeline.vtime(), timeline.icount());
@@ -76,7 +76,7 @@ fn moments_anywhere_change_nothing_and_lead_back() {
     assert_eq!(timeline.trail(), &expected);
     assert_eq!(told, events);
 
-    // From drawn ones of them, in one machine after the other, with whatever the last one left there.
+    // Continues from randomly chosen moments, mostly on one machine with leftovers of the previous moment.
     let options = EngineOptions::default();
     let mut worker = launcher(options).start(1).unwrap();
     for round in 0..12 {
@@ -99,14 +99,14 @@ fn moments_anywhere_change_nothing_and_lead_back() {
     }
 }
 
-/// A store that can hold three moments of forty: the others are derived again by running from an earlier one.
+/// The store holds three of forty moments. The others are derived again by running from an earlier one.
 #[test]
 fn evicted_moments_are_derived_again_by_running() {
     let pool = Pool::default();
     let launcher = launcher(EngineOptions::default());
     let mut timeline = launcher.start(6).unwrap();
     let root = Stored::of(&mut timeline, &pool, Vec::new(), Vec::new());
-    // A place is a count of instructions. A moment costs what was executed since its parent.
+    // A place is a count of instructions. The cost of a moment is the number of instructions since its parent.
     let mut place = timeline.icount();
     let bytes = 1 << 20;
     let mut store = Store::new(4 * bytes);
@@ -137,7 +137,7 @@ fn evicted_moments_are_derived_again_by_running() {
     assert!(store.stats().derived > 12, "{:?}", store.stats());
 }
 
-/// Decoded code is still there after a restore: the first millisecond decodes next to nothing.
+/// Decoded code survives a restore: the first millisecond decodes next to nothing.
 #[test]
 fn the_millisecond_after_a_restore_is_not_spent_decoding() {
     let launcher = launcher(EngineOptions::default());
@@ -152,7 +152,7 @@ fn the_millisecond_after_a_restore_is_not_spent_decoding() {
     assert!(launcher.start_again(&mut worker, 1).unwrap());
     let warm = run(&mut worker, MS);
     assert!(cold > 500, "a new machine decoded {cold} blocks in its first millisecond");
-    // Some slots of the cache were taken by other code meanwhile.
+    // Other code has taken some slots of the cache in the meantime.
     assert!(warm * 20 < cold, "{warm} blocks after a restore, {cold} in a new machine");
 }
 
@@ -161,11 +161,11 @@ fn a_short_campaign_on_machines_that_are_brought_back() {
     let report =
         job(EngineOptions::default(), 9, 200 * MS, 16).run(&Interrupt::default(), &|_, _| {}).unwrap();
     assert_eq!((report.mismatch, report.runs.len()), (None, 16));
-    // Of the eight runs with caches of the usual size, each worker's first takes a new machine.
+    // Eight runs have caches of the usual size; the first of each of the two workers takes a new machine.
     assert_eq!(report.runs.iter().filter(|run| run.brought_back).count(), 6);
 }
 
-/// Boot the test world with `shelf` in a folder of its own.
+/// Boots the test world with a moment store in `folder`.
 fn boot_in(folder: &Path) -> (Shelf, Booted) {
     let launcher = Launcher { from: None, ..launcher(EngineOptions::default()) };
     let digest = std::slice::from_ref(&image().digest);
@@ -189,7 +189,7 @@ fn a_damaged_boot_is_made_anew() {
         _ => shelf.restart(0, &pool, pages_max).map(|point| point.machine.icount() > 0),
     };
     assert!(read("ready").unwrap() && read("restart").unwrap());
-    // One bit, somewhere; or one file that is cut short. Each is noticed by itself.
+    // A flipped bit at a random place, or a truncated file. Each is noticed on its own.
     let mut state = 11;
     for ((file, content), name) in files.iter().zip(&sound).zip(["ready", "ready", "restart", "restart"]) {
         let mut damaged = content.clone();
@@ -211,13 +211,13 @@ fn a_damaged_boot_is_made_anew() {
     }
 }
 
-/// Replace a file as somebody would who has never heard of mappings: by another one.
+/// Replaces a file by a new one instead of writing in place, which would change existing mappings.
 fn replace(file: &Path, content: &[u8]) {
     fs::remove_file(file).unwrap();
     fs::write(file, content).unwrap();
 }
 
-/// A world like the test's with one driver less work, in a folder and with a cache of its own.
+/// A world that differs from the test's by one driver, in a folder and with a cache of its own.
 struct Place {
     folder: tempfile::TempDir,
 }
@@ -235,7 +235,7 @@ impl Place {
 #[test]
 fn moments_are_saved_listed_shown_restored_and_dropped() {
     let place = Place { folder: tempfile::tempdir().unwrap() };
-    // The images are the user's; the moments are not.
+    // Images come from the user's cache; moments do not.
     let world = world_file();
     let world = world.to_str().unwrap();
     link_images(&place.cache());
@@ -264,7 +264,7 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     let run = |more: &[&str]| trail(&ok(&[&["run", world, "--seed", "7", "--for", "100ms"], more].concat()));
     let whole = run(&[]);
     assert_eq!((run(&["--from", "later"]), run(&["--cold"])), (whole.clone(), whole.clone()));
-    // A moment knows nothing of where a run ends: less than a frame's way before that, too.
+    // A moment does not depend on the run's end, even if it lies closer to that than the latency of a frame.
     for at in ["99400us", "99950us", "99999us"] {
         ok(&["moment", "save", world, "--at", at, "--from", "later", "--name", at]);
         assert_eq!(run(&["--from", at]), whole, "from {at}");
@@ -294,7 +294,7 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     );
     refused(&["run", world, "--from", "none", "--for", "20s"], "there is no moment \"none\"");
     refused(&["moment", "show", world, "../../x"], "a moment's name has");
-    // A file may not grow beyond 64 KiB: the disk is full.
+    // A limit of 64 KiB on the file size acts like a full disk.
     let full = format!(
         "trap '' XFSZ; ulimit -f 64; exec {} moment save {world} --seed 7 --at 90ms --name big",
         env!("CARGO_BIN_EXE_everett")
@@ -324,8 +324,8 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     refused(&["moment", "drop", world, "later"], "there is no moment");
 }
 
-/// A cache whose images are the user's, so that none is built for one test: [`image`] has put there what it needs, and whatever else is
-/// there is not looked at.
+/// Makes a cache whose images are links to the user's, so that none is built for one test. [`image`] has put the needed ones
+/// there; others are not used.
 fn link_images(cache: &Path) {
     fs::create_dir_all(cache).unwrap();
     let users = everett_guest_image::Cache::of_user().unwrap();
@@ -343,10 +343,10 @@ fn find(folder: &Path, name: &str) -> PathBuf {
     saved.map(|entry| entry.unwrap().path().join(name)).find(|path| path.is_file()).unwrap()
 }
 
-/// Processes that are killed while they store leave nothing that is half there.
+/// Processes that are killed while they store leave no partial file behind.
 ///
-/// No host time is waited for: a process is killed as soon as a file of its own is there. One that ends before is no attempt; six of
-/// forty have to be killed.
+/// The test waits for no host time: each process is killed as soon as one of its files appears. A process that ends earlier
+/// does not count; six of at most forty must be killed.
 #[test]
 fn a_killed_process_leaves_no_half_written_store() {
     let folder = tempfile::tempdir().unwrap();
@@ -366,7 +366,7 @@ fn a_killed_process_leaves_no_half_written_store() {
         fs::read_dir(&saved).unwrap().map(|entry| entry.unwrap().path()).collect()
     };
     let mut killed = 0;
-    // Some end before they can be killed.
+    // Some processes end before they can be killed.
     for kill in 0..40 {
         if killed == 6 {
             break;
@@ -379,7 +379,7 @@ fn a_killed_process_leaves_no_half_written_store() {
             .stderr(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        // As soon as anything of it is there: a temporary or the file itself.
+        // Waits for the first file of the process: a temporary one or the final one.
         while files().is_subset(&before) && child.try_wait().unwrap().is_none() {
             std::thread::yield_now();
         }

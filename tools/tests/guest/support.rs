@@ -30,12 +30,12 @@ use tempfile::TempDir;
 /// A millisecond of vtime.
 pub(crate) const MS: u64 = 1_000_000;
 
-/// The world file of these tests.
+/// Returns the path of the world file of these tests.
 pub(crate) fn world_file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guest/world/world.toml")
 }
 
-/// The image; the first caller waits for it to be built.
+/// Returns the image of the test world. The first caller builds it.
 pub(crate) fn image() -> &'static Image {
     static IMAGE: OnceLock<Image> = OnceLock::new();
     IMAGE.get_or_init(|| {
@@ -44,7 +44,7 @@ pub(crate) fn image() -> &'static Image {
     })
 }
 
-/// The test world, booted; the first caller waits for it. Its moments are in a folder that lives as long as the tests.
+/// Returns the booted test world. The first caller boots it. Its moments are in a folder that lives as long as the tests.
 pub(crate) fn booted() -> &'static Booted {
     static BOOTED: OnceLock<(Booted, TempDir)> = OnceLock::new();
     let (booted, _) = BOOTED.get_or_init(|| {
@@ -59,12 +59,12 @@ pub(crate) fn booted() -> &'static Booted {
     booted
 }
 
-/// What starts timelines of the test world where it is ready.
+/// Returns a launcher of the test world that starts timelines at *ready*.
 pub(crate) fn launcher(options: EngineOptions) -> Launcher {
     Launcher { from: Some(Arc::clone(&booted().ready)), ..cold_launcher(options) }
 }
 
-/// What starts timelines of the test world at power-on.
+/// Returns a launcher of the test world that starts timelines at power-on.
 pub(crate) fn cold_launcher(options: EngineOptions) -> Launcher {
     let world = world_file::load(&world_file()).expect("the test world");
     Launcher {
@@ -79,13 +79,13 @@ pub(crate) fn cold_launcher(options: EngineOptions) -> Launcher {
     }
 }
 
-/// What starts timelines of another world on the test world's image, at power-on.
+/// Returns a launcher of another world on the test world's image, which starts timelines at power-on.
 pub(crate) fn launcher_of(world: &str) -> Launcher {
     let world = world_file::parse(world, Path::new("test.toml")).expect("a world");
     Launcher { world, ..cold_launcher(EngineOptions::default()) }
 }
 
-/// What starts timelines where `launcher`'s world is ready, and the restart points of its nodes.
+/// Boots `launcher`'s world; returns a launcher that starts timelines at *ready*, and the restart points of the nodes.
 pub(crate) fn ready(launcher: Launcher) -> (Launcher, Arc<[RestartPoint]>) {
     let folder = tempfile::tempdir().expect("a folder");
     let identity = Identity::new(&launcher.world, std::slice::from_ref(&image().digest));
@@ -95,14 +95,14 @@ pub(crate) fn ready(launcher: Launcher) -> (Launcher, Arc<[RestartPoint]>) {
     (Launcher { from: Some(booted.ready), ..launcher }, booted.restart.expect("restart points"))
 }
 
-/// The same launcher under this plan.
+/// Returns the launcher with this plan.
 pub(crate) fn under(launcher: &Launcher, points: &Arc<[RestartPoint]>, plan: &str) -> Launcher {
     let plan = Plan::parse(plan, &launcher.world.names()).expect("a plan");
     let nodes = Nodes::new(Launcher { from: None, ..launcher.clone() }, Arc::clone(points));
     Launcher { faults: Some(Faults::new(plan, Arc::new(nodes))), ..launcher.clone() }
 }
 
-/// A watcher who keeps what happened.
+/// A watcher that keeps all events.
 #[derive(Default)]
 struct Keeper(Vec<Event>);
 
@@ -125,27 +125,27 @@ impl Watch for Keeper {
     }
 }
 
-/// Run a timeline to its end, so much vtime after it is ready: its trail, and what happened.
+/// Runs a timeline to its end, `duration_ns` of vtime after it is ready; returns its trail and events.
 pub(crate) fn told(timeline: &mut Timeline, duration_ns: u64) -> (Trail, Vec<Event>) {
     let mut keeper = Keeper::default();
     assert_eq!(drive(timeline, duration_ns, &mut keeper).unwrap(), Ended::Whole);
     (timeline.trail().clone(), keeper.0)
 }
 
-/// Run a timeline until its workload is done, and to its end: its trail, and what happened.
+/// Runs a timeline until its workload is done, and to its end; returns its trail and events.
 pub(crate) fn told_until_done(timeline: &mut Timeline) -> (Trail, Vec<Event>) {
     let mut keeper = Keeper::default();
     assert_eq!(drive_until_done(timeline, &mut keeper).unwrap(), Ended::Whole);
     (timeline.trail().clone(), keeper.0)
 }
 
-/// `runs` runs of the test world under a seed.
+/// Returns a job of `runs` runs of the test world under a seed.
 pub(crate) fn job(options: EngineOptions, seed: u64, duration_ns: u64, runs: u32) -> Job {
     let jobs = NonZero::new(2).expect("not zero");
     Job { launcher: launcher(options), seed, duration_ns, runs, jobs }
 }
 
-/// Run a shell script on the machine; how it ended, and what happened.
+/// Runs a shell script on the machine; returns the stop and the events.
 pub(crate) fn run_script(timeline: &mut Timeline, script: &str, limit_ns: u64) -> (Stop, Vec<Event>) {
     timeline
         .command_when_ready(everett_protocol::Exec::new(["sh", "-c", script].map(str::to_owned).to_vec()));
@@ -153,7 +153,7 @@ pub(crate) fn run_script(timeline: &mut Timeline, script: &str, limit_ns: u64) -
     (stop, timeline.take_events())
 }
 
-/// The lines that a unit printed.
+/// Returns the lines that a unit printed.
 pub(crate) fn lines<'e>(events: &'e [Event], unit_wanted: &str) -> Vec<&'e str> {
     let text = |event: &'e Event| match &event.what {
         What::Line { unit, text, .. } if unit == unit_wanted => Some(text.as_str()),
@@ -162,7 +162,7 @@ pub(crate) fn lines<'e>(events: &'e [Event], unit_wanted: &str) -> Vec<&'e str> 
     events.iter().filter_map(text).collect()
 }
 
-/// The findings among events.
+/// Returns the texts of the findings among events.
 pub(crate) fn findings(events: &[Event]) -> Vec<&str> {
     let text = |event: &'_ Event| matches!(&event.what, What::Finding { .. });
     let found = events.iter().filter(|event| text(event));
@@ -171,18 +171,18 @@ pub(crate) fn findings(events: &[Event]) -> Vec<&str> {
         .collect()
 }
 
-/// The program with a cache of its own.
+/// Runs the program with a cache of its own.
 pub(crate) fn everett_in(cache: &Path, arguments: &[&str]) -> Output {
     let program = env!("CARGO_BIN_EXE_everett");
     Command::new(program).args(arguments).env("EVERETT_CACHE", cache).output().expect("the program starts")
 }
 
-/// The program, as a user starts it.
+/// Runs the program as a user does.
 pub(crate) fn everett(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_everett")).args(arguments).output().expect("the program starts")
 }
 
-/// What a program printed, for messages.
+/// Returns a program's output, for messages.
 pub(crate) fn shown(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     format!("{:?}\n{}{}", output.status, text(&output.stdout), text(&output.stderr))

@@ -1,4 +1,4 @@
-//! Guests that go wrong end in a clear finding or error, never in a panic of ours.
+//! Guests that go wrong end in a clear finding or error, never in a panic of Everett.
 
 use std::fs;
 
@@ -88,7 +88,7 @@ fn a_package_that_does_not_exist_is_one_line() {
     assert!(!place.path().join("world.lock").exists());
 }
 
-/// A service that does not come back after a loss of power is named, with its condition and the limit.
+/// The finding about a service that does not come back after a loss of power names its condition and the limit.
 #[test]
 fn a_node_that_does_not_come_back_says_what_it_waits_for() {
     const WORLD: &str = r#"

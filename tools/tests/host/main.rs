@@ -1,4 +1,4 @@
-//! Tests of what Everett does with the host that is here. A host that cannot show it has them *ignored*, with the reason.
+//! Tests of Everett's use of this host. A test that needs a capability that the host lacks is *ignored*, with the reason.
 
 #[path = "../../../vmm/tests/kvm/trials.rs"]
 mod trials;
@@ -15,8 +15,8 @@ use libtest_mimic::Arguments;
 
 use trials::{Lacking, Ran, each_test_is_listed, trial};
 
-/// A guest is ended by a count of signals. They come by the host's clock, and one at most waits for a thread that does not
-/// run: a slow host ends it later.
+/// An endless guest is ended by a count of signals. These come by the host's clock, and at most one is pending for a thread
+/// that does not run, so a slow host ends the guest later.
 fn a_guest_that_does_not_end_is_ended() -> Ran {
     let mut host = Real::new(Host::open().map_err(Lacking::new)?);
     for ring in [Ring::Zero, Ring::Three] {
@@ -27,7 +27,7 @@ fn a_guest_that_does_not_end_is_ended() -> Ran {
     Ok(())
 }
 
-/// Command lines that say that `/dev/kvm` is not exact. Each is a file in `tests/cmd/inexact`.
+/// Command lines whose output says that `/dev/kvm` is not exact. Each is a file in `tests/cmd/inexact`.
 fn command_lines_where_kvm_is_not_exact() -> Ran {
     if doctor::examine().unproven.is_empty() {
         return Err(Lacking::new("/dev/kvm is exact on this host"));

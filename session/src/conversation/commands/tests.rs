@@ -7,7 +7,7 @@ use crate::agent_script::{OUTPUT_FOLDER, OUTPUT_VARIABLE, Plan};
 use crate::conversation::tests::{Script, plan};
 use crate::event::Event;
 
-/// What the agent lists. Nobody started the helper.
+/// Names that the agent lists. The helper is never started by itself.
 const NAMES: [&str; 4] = ["anytime_a b", "eventually_z", "helper_h", "parallel_driver_p"];
 
 fn script() -> Script {
@@ -18,7 +18,7 @@ fn names() -> Reply {
     Reply::Names(NAMES.map(str::to_owned).to_vec())
 }
 
-/// Services are ready; the request for the list.
+/// Continues until the services are ready; returns the id of the request for the list.
 fn listing(script: &mut Script) -> u64 {
     script.mounted();
     script.services();
@@ -28,7 +28,7 @@ fn listing(script: &mut Script) -> u64 {
     *id
 }
 
-/// The timeline has begun.
+/// Continues to the beginning of the timeline.
 fn up() -> Script {
     let mut script = script();
     let list = listing(&mut script);
@@ -44,7 +44,7 @@ fn up() -> Script {
     script
 }
 
-/// Start a command; the service that the agent is asked for.
+/// Starts a command; returns the request's id and the requested service.
 fn start(script: &mut Script, run: u64, name: &str) -> (u64, everett_protocol::Service) {
     script.host.start_command(run, name, script.vtime_ns);
     let asked = script.requests();
@@ -80,7 +80,7 @@ fn a_machine_is_ready_when_its_commands_are_listed() {
     assert_eq!((script.host.phase(), script.host.names()), (Phase::Ready, &NAMES.map(str::to_owned)[..]));
     assert_eq!(script.host.ready_ns(), Some(script.vtime_ns));
 
-    // After a restart it lists them again.
+    // After a restart it lists the commands again.
     script.host.restart(None);
     assert_eq!(script.host.names(), [] as [String; 0]);
     let list = listing(&mut script);
@@ -122,7 +122,7 @@ fn commands_run_beside_each_other_and_end() {
     };
     assert_eq!((&**unit, &**property), ("anytime_a b", builtin::DRIVER_EXIT));
     assert_eq!(text, "command anytime_a b ended with exit status 3");
-    // The first name is free again; what the second run's children print is still its own.
+    // The first service name is free again. Lines of the second run's children are still attributed to the second run.
     let (_, again) = start(&mut script, 7, "parallel_driver_p");
     assert_eq!(again.name, first.name);
     script.host.take_events();

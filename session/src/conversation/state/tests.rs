@@ -1,4 +1,4 @@
-//! Conversations that are stored and go on.
+//! Conversations that are stored and resumed.
 
 use everett_protocol::{Exit, Exited, Hello, Message, Output, Port, Reply, Response, Stream, Unit};
 use everett_protocol::{encode_message, encode_output};
@@ -9,13 +9,13 @@ use super::super::{Conversation, Phase, Plan, Word};
 use super::{ConversationState, StateError};
 use crate::event::Event;
 
-/// What a scripted agent and its host do next.
+/// Next action of the scripted agent or of Everett.
 #[derive(Debug, Clone)]
 enum Step {
-    /// The agent answers the oldest request that it has not answered.
+    /// The agent answers the oldest unanswered request.
     Answer(u8),
     Ready,
-    /// One of a service, the driver, and two runs of a test command.
+    /// A service, the driver, or one of two runs of a test command exits.
     Exited(u8, i32),
     Print(String),
     Garbage(Vec<u8>),
@@ -48,12 +48,12 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The plan with a test template.
+/// A script with a test template.
 fn planned() -> Plan {
     Plan { template: Some("/t".to_owned()), ..plan() }
 }
 
-/// From power-on to a timeline that runs.
+/// Steps from power-on to a running timeline.
 const BEGUN: [Step; 9] = [
     Step::Answer(0),
     Step::Join,
@@ -66,14 +66,14 @@ const BEGUN: [Step; 9] = [
     Step::Answer(0),
 ];
 
-/// A conversation whose guest has been asked to seed its random numbers and has not answered.
+/// Returns a conversation whose guest was asked to seed its random numbers and has not answered.
 pub(crate) fn beginning() -> ConversationState {
     let run = asked_to_seed(&[]);
     assert_eq!(run.host.phase(), Phase::Beginning);
     run.host.save()
 }
 
-/// One whose guest has answered that it cannot.
+/// Returns a conversation whose guest has answered that it cannot seed its random numbers.
 pub(crate) fn broken() -> ConversationState {
     let run = asked_to_seed(&[Step::Answer(11)]);
     assert_eq!(run.host.phase(), Phase::Broken);
@@ -86,7 +86,7 @@ fn asked_to_seed(then: &[Step]) -> Run {
     run(Run::new(plan()), &[&steps, then].concat(), 1000, |_| false)
 }
 
-/// A script that gets a timeline going before anything else happens, so that all phases are seen often.
+/// A script that starts with a prefix of [`BEGUN`], so that all phases occur often.
 fn script() -> impl Strategy<Value = Vec<Step>> {
     (0..=BEGUN.len(), prop::collection::vec(step(), 0..25)).prop_map(move |(length, tail)| {
         let mut steps = BEGUN[..length].to_vec();
@@ -95,7 +95,7 @@ fn script() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
-/// A conversation with what came of it.
+/// A conversation with its output so far.
 struct Run {
     host: Conversation,
     sent: Vec<u8>,
@@ -119,7 +119,7 @@ impl Run {
         }
     }
 
-    /// The place between two steps: take what came, and store and resume if wanted.
+    /// Takes the output between two steps; stores and resumes the conversation if `stored`.
     fn pause(&mut self, stored: bool) {
         self.events.append(&mut self.host.take_events());
         self.words.append(&mut self.host.take_words());
@@ -169,7 +169,7 @@ impl Run {
             Step::Command => {
                 return self.host.command("command", plan().checks[0].exec.clone(), self.vtime_ns);
             }
-            // As the host does: at most so many at one time, each with a number of its own.
+            // Respect Everett's bounds: at most RUNS_MAX runs at one time, each with a number of its own.
             Step::TestCommand(run, known) => {
                 let at = &self.host.save().progress;
                 if self.host.takes_commands()
@@ -199,7 +199,7 @@ fn run(mut run: Run, steps: &[Step], cut: usize, stored: impl Fn(usize) -> bool)
 }
 
 proptest! {
-    /// Stored and resumed at any places, between any two bytes, it says and finds the same.
+    /// A conversation that is stored and resumed between any two bytes sends and reports the same.
     #[test]
     fn storing_changes_nothing(steps in script(), cut in 1..60usize, places: u32) {
         let straight = run(Run::new(planned()), &steps, cut, |_| false);
@@ -210,7 +210,8 @@ proptest! {
         prop_assert_eq!(straight.host.save(), stored.host.save());
     }
 
-    /// Real states with bytes changed are refused, or go on without a panic to the workload's end. What was accepted is accepted again.
+    /// Real states with changed bytes are refused, or continue to the workload's end without a panic. An accepted state is
+    /// accepted again.
     #[test]
     fn damaged_states_are_survived(
         steps in script(), damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
@@ -233,7 +234,7 @@ proptest! {
         run.host.boot_took_too_long(99, "a minute");
     }
 
-    /// What was accepted is accepted again.
+    /// An accepted state is accepted again after storing.
     #[test]
     fn garbage_is_refused_or_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(state) = postcard::from_bytes::<ConversationState>(&bytes) {

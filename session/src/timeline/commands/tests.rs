@@ -1,4 +1,4 @@
-//! Stored commands, real and not. What comes of them is tested where there are guests that run some.
+//! Stored commands, valid and invalid. Their execution is tested with guests.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ fn files() -> Vec<(u16, String)> {
     vec![name(0, "first_a"), name(0, "parallel_driver_b"), name(1, "parallel_driver_b"), name(1, "finally_c")]
 }
 
-/// The first command was started, and ends.
+/// State after the first command was started and has ended, with its message still in transit.
 pub(in crate::timeline) fn commands() -> Commands {
     let template = Template::new(files()).unwrap();
     let mut streams = Streams::new(&Lineage::new(1), Owner::Composer);
