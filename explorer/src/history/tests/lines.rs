@@ -1,4 +1,4 @@
-//! Reading lines: what is wrong with them, where, and what becomes of the rest.
+//! Reading lines: problems, their places, and the effect on other lines.
 
 use super::*;
 use crate::history::limits::{LINE_BYTES_MAX, PROBLEMS_MAX};
@@ -12,7 +12,7 @@ fn read(kind: ModelKind, texts: &[&str]) -> (History, Problems) {
     History::read(Spec::new(kind), texts.iter().map(|text| line(text)))
 }
 
-/// What is wrong with lines, without places.
+/// Returns the problems in lines, with line numbers and without times.
 fn wrong(kind: ModelKind, texts: &[&str]) -> Vec<String> {
     read(kind, texts).1.first.iter().map(|problem| format!("{}: {}", problem.line, problem.what)).collect()
 }
@@ -159,7 +159,7 @@ fn each_completion_that_does_not_fit_is_told() {
     }
 }
 
-/// The completion of an invocation that was of no use is no second problem.
+/// The completion of an invocation that could not be used is no second problem.
 #[test]
 fn one_mistake_is_one_problem() {
     let texts = [
@@ -172,7 +172,7 @@ fn one_mistake_is_one_problem() {
     assert!(wrong[1].starts_with("3: process 1 has no operation"), "{wrong:?}");
 }
 
-/// A write whose invocation was lost may explain what is read, so that no violation is made up.
+/// A write whose invocation was lost may explain a read, so no violation is reported.
 #[test]
 fn a_completion_without_invocation_may_have_happened() {
     let read_of_5 =
@@ -186,12 +186,12 @@ fn a_completion_without_invocation_may_have_happened() {
     ] {
         let report = check(&read(ModelKind::Register, &texts).0, Budget::default());
         assert_eq!(report.keys[0].verdict == Verdict::Fine, is_fine, "{texts:?}");
-        // A problem is never fine, whatever becomes of the rest.
+        // A history with a problem is never fine, whatever the rest is.
         assert!(!report.is_fine());
     }
 }
 
-/// Of a write that was spoilt, both is possible.
+/// A write with a problem may or may not have happened.
 #[test]
 fn an_operation_with_a_problem_is_of_unknown_outcome() {
     for (value, is_fine) in [(5, true), (6, true), (7, false)] {
@@ -270,7 +270,7 @@ fn problems_are_counted_beyond_those_that_are_told() {
     assert!(problems.to_string().ends_with("\nand 7 more"));
 }
 
-/// What is behind a bound is not read, so that what was read is a history that ended early.
+/// Lines beyond a bound are not read, so the result is a history that ended early.
 #[test]
 fn a_history_ends_at_its_bounds() {
     let lines = written("1 invoke write 1\n 1 ok write\n 1 invoke write 2\n 2 invoke read\n 2 ok read 9");
