@@ -1,4 +1,4 @@
-//! A short exploration goes on from branches, and does not only begin at the root moment.
+//! A short exploration extends branches, and does not only start at the root moment.
 
 use std::num::NonZero;
 
@@ -6,7 +6,7 @@ use everett_explorer::fit::{Fit, Length};
 use everett_explorer::search::strategy::StrategyKind;
 use everett_explorer::search::{Ledger, Next, Search, Standing};
 
-/// Each branch can be gone on from, and every third one reached something new.
+/// Each branch can be extended, and every third one reached something new.
 struct World;
 
 impl Ledger for World {
@@ -21,7 +21,7 @@ impl Ledger for World {
     }
 }
 
-/// How many of so many branches are deeper than one, and how deep the deepest is.
+/// Returns the number of branches with a depth above one, and the largest depth.
 fn depths(branches: u64, in_flight: u32) -> (usize, u32) {
     let in_flight = NonZero::new(in_flight).unwrap();
     let mut search = Search::new(7, 1, in_flight, branches, StrategyKind::Novelty.strategy(), World);

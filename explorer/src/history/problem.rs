@@ -67,7 +67,7 @@ pub enum Wrong {
     #[error("not JSON: {0}")]
     NotJson(String),
     /// The line is JSON, but not an object.
-    #[error("is no JSON object")]
+    #[error("not a JSON object")]
     NotAnObject,
     /// A required field is missing.
     #[error("{0} is missing")]

@@ -23,15 +23,15 @@ fn problems_say_where_they_are() {
         read(ModelKind::Register, &["{}", r#"{"type":"invoke","process":1,"f":"read"}"#, "x"]);
     assert_eq!(
         problems.to_string(),
-        "line 1, from n1 at 1.5s: type is missing\nline 3, from n1 at 1.5s: is no JSON object"
+        "line 1, from n1 at 1.5s: type is missing\nline 3, from n1 at 1.5s: not a JSON object"
     );
 }
 
 #[test]
 fn each_line_that_cannot_be_read_is_told() {
     let cases: &[(ModelKind, &str, &str)] = &[
-        (ModelKind::Register, "", "is no JSON object"),
-        (ModelKind::Register, r#"["invoke",1,"read"]"#, "is no JSON object"),
+        (ModelKind::Register, "", "not a JSON object"),
+        (ModelKind::Register, r#"["invoke",1,"read"]"#, "not a JSON object"),
         (ModelKind::Register, r#"{"type":"#, "not JSON: EOF while parsing a value at column 8"),
         (
             ModelKind::Register,
