@@ -13,8 +13,8 @@ pub struct Entry {
     pub icount: u64,
     /// Time of the event, in nanoseconds of vtime.
     pub vtime: u64,
-    /// Kind of the event.
-/// Address of the instruction.: u64,
+    /// Address of the instruction.
+    pub rip: u64,
     /// Kind of the event.
     pub kind: EntryKind,
 }
