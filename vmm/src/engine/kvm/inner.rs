@@ -42,7 +42,7 @@ pub(super) struct Inner {
     vcpu: Box<dyn Processor>,
     /// Branch counter, in clock mode `branch`.
     counting: Option<Counting>,
-    /// Device that holds the TSC, if present.
+    /// Mechanism that holds the TSC, if the host has one.
     holder: Option<Box<dyn HeldTsc>>,
     memory: Memory,
     bytes: u64,

@@ -86,7 +86,7 @@ pub struct Parts {
     pub processor: Box<dyn Processor>,
     /// If present, the engine counts branches, else exits.
     pub counting: Option<Counting>,
-    /// Device that holds the TSC, if present.
+    /// Mechanism that holds the TSC, if the host has one.
     pub tsc: Option<Box<dyn HeldTsc>>,
 }
 
@@ -164,7 +164,7 @@ impl KvmEngine {
     /// The same with a limit of host time, and with the engine's own signals.
     pub fn wait_at_most(&mut self, patience: Duration) {
         self.ticks = true;
-        // The device that holds the TSC has its own signals.
+        // The mechanism that holds the TSC has its own signals.
         let tick = if self.inner.get_mut().can_be_disturbed() { HELD } else { TICK };
         let signals = patience.as_nanos() / tick.as_nanos();
         self.give_up_after(u32::try_from(signals).unwrap_or(u32::MAX));
