@@ -42,7 +42,7 @@ pub enum Side {
 pub trait Subject {
     /// Engine of the machines.
     type Engine: Engine;
-    /// Runs to a vtime, or until this node has retired so many instructions.
+    /// Runs to a vtime, or to a count of this node's retired instructions.
     fn run(&mut self, node: usize, until: &Until<'_>) -> Stop;
     /// Returns the number of instructions that this node has retired, over all of its machines.
     fn retired(&self, node: usize) -> u64;

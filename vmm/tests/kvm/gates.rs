@@ -15,7 +15,7 @@ use crate::trials::{Ran, trial};
 
 type Code = fn(&mut CodeAssembler) -> Result<(), IcedError>;
 
-/// A vector whose handler records RFLAGS with RF, which the handler of the other vectors leaves out, and its own address.
+/// A vector with a handler of its own, and the handler's address. It records RFLAGS with RF, which the common handler drops.
 const NOTES_FLAGS: u64 = 0x31;
 const HANDLER: u64 = SYSCALL + 0x100;
 
@@ -91,7 +91,7 @@ fn every_way_through_a_gate_is_the_soft_cpus_behind_closed_ones() -> Ran {
     Ok(())
 }
 
-/// Returns the engine after a run of this code in ring 3 on KVM.
+/// Returns a kvm engine with closed gates that is about to run this code in ring 3.
 fn behind_closed_gates(host: &Host, code: Code) -> KvmEngine {
     let mut guest = Guest::new(true);
     guest.code(CODE, code);

@@ -13,7 +13,7 @@
 //! - [`flags`]: machines on a processor of another make, which leaves other values in undefined status flags ([`makes`]);
 //!   [`kernel`]: a stock kernel there
 //! - [`gates`]: all ways through a gate that the soft CPU delivers; [`tables`]: page tables that change
-//! - [`unfinished`]: instructions of several exits, and states that replace one within an instruction; [`ends`]: other ends
+//! - [`unfinished`]: instructions of several exits, and states that replace one within an instruction; [`ends`]: further ends
 //!   of a run
 //! - [`registers`]: states are loaded into a vCPU and read back; [`counter`]: the processor's counter of branches
 //! - [`trials`]: tests that the host may be unable to run

@@ -1,4 +1,4 @@
-//! Page tables that change while they are in use. A KVM that shadows them has to notice, whoever executes the store.
+//! Page tables that change while they are in use. A KVM that shadows them has to notice, even if the soft CPU executes the store.
 
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
@@ -8,7 +8,7 @@ use crate::ground::{CODE, DATA, DEVICE, END, Guest, TABLES};
 use crate::lockstep::{Bench, Gates, tick};
 use crate::trials::{Ran, trial};
 
-/// The page whose mapping changes, and its new target, which lies behind everything that the tables map at first.
+/// The page whose mapping changes, and the page that it is mapped to then. At first each is mapped to itself.
 const FROM: u64 = DATA;
 const TO: u64 = DATA + 0x2000;
 const ENTRY: u64 = TABLES + 0x3000 + (FROM >> 12) * 8;

@@ -29,7 +29,7 @@ fn world() -> Soft {
     World::new(trio(), WireConfig { ports, ..WireConfig::default() }, 7).unwrap()
 }
 
-/// Runs a world in which the host requests an address again and again, without an answer. The run is also cut at these
+/// Runs a world in which the host sends ARP requests for an address that no node has. The run is also cut at these
 /// vtimes.
 fn asked(cuts: &mut dyn Iterator<Item = u64>) -> (Breakdown, Vec<Captured>) {
     let mut world = world();

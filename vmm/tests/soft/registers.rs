@@ -167,7 +167,7 @@ fn scripted(moves: &[Move]) -> Script {
     script
 }
 
-/// Returns a script whose queues have these contents. Descriptors use the same tables as indirect ones.
+/// Returns a script whose queues have these contents. Copies of the tables lie at [`DATA`], where descriptors may point to.
 fn noise(queues: &[Filled; 2], moves: &[Move]) -> Script {
     let mut script = scripted(moves);
     for (queue, (descriptors, heads)) in queues.iter().enumerate() {

@@ -32,7 +32,7 @@ fn armed() -> Script {
     script
 }
 
-/// Sends `rings` rings of the frame, `pause` spins apart. After [`SIZE`] entries the available index wraps around.
+/// Sends `rings` rings of the frame, `pause` spins apart. After [`SIZE`] rings the available index has wrapped around.
 fn rings_of(script: &mut Script, rings: u16, pause: u32) {
     for ring in 1..=rings {
         script.available(TRANSMIT, ring.wrapping_mul(SIZE));
