@@ -122,7 +122,7 @@ impl Coverage {
         let dictionary = self.dictionary.clone();
         let entries = dictionary.read();
         let mut new = Vec::new();
-        // By kind: the number of points of this branch that at least two earlier branches reached.
+        // By kind: the number of points of this branch that at least three earlier branches reached.
         let mut often = [0; Kind::ALL.len()];
         for run in numbers.runs() {
             let range = run.numbers();

@@ -1,9 +1,9 @@
-//! Coverage: which abstract states, faults and orders of events an exploration reached, and what it did not reach.
+//! Coverage: abstract states, faults and orders of events that an exploration reached, and those that it did not reach.
 //!
 //! A branch's events, in the order of vtime, become points of coverage; those of all branches are kept in one table.
 //!
 //! - `limits`: every bound by name; `text`: texts within bounds
-//! - `observed`: events as they come in; `world`: the nodes, and which are interchangeable
+//! - `observed`: observed events; `world`: the nodes, and the groups of interchangeable ones
 //! - [`template()`]: log lines reduced to templates; `vocabulary`: the bound on distinct templates and values
 //! - [`abstraction`]: the rules that define the abstract state; `value`, `node`, `state`: the states; `symmetry`: their
 //!   canonical form

@@ -1,4 +1,4 @@
-//! Happens-before between the nodes' events: vector clocks, and which types of events came before which.
+//! Happens-before between the nodes' events: vector clocks, and the order of event types.
 //!
 //! An event is before another if it is earlier on the same node, or if messages lead from it to the other. The clock of a
 //! node counts, for each node, how many of its events are before the node's next event. Only the last [`WINDOW`] typed

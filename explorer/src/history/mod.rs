@@ -6,9 +6,9 @@
 //! history is linearizable and whether acknowledged writes are lost.
 //!
 //! - `limits`: every bound by name; `line`: one line; `problem`: possible problems with a line
-//! - `values`: JSON values as small numbers; `operation`: an operation; `shape`: from names and values to an operation
-//! - `reader`: lines to a [`History`]
-//! - `model`: the objects that servers stand for, and what each operation does to them
+//! - `values`: JSON values as small numbers; `operation`: an operation; `shape`: conversion of names and values to an operation
+//! - `reader`: builds a [`History`] from lines
+//! - `model`: the objects that servers implement, and the effect of each operation
 //! - `partition`: the parts of a history that can be judged alone
 //! - `search`, with `window`, `bits` and `cache`: the search for an order; `minimise`: the shortest history without one
 //! - `lost`: acknowledged writes that later reads do not show

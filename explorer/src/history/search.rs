@@ -32,7 +32,7 @@ pub(super) enum Outcome<'h, S> {
     Order(Vec<&'h Operation>, S),
     /// No valid order exists.
     None {
-        /// The operation whose end is the farthest that any order reached.
+        /// Operation at whose end the farthest order stopped.
         stuck: &'h Operation,
         /// Descriptions of the states that the object could have where the suspect could have happened, with all other
         /// operations in order. Empty without a suspect.

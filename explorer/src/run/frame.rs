@@ -12,7 +12,7 @@
 
 /// First bytes of each record.
 pub(super) const MAGIC: [u8; 4] = *b"\x89EvB";
-/// Bytes of a head.
+/// Length of a head, in bytes.
 pub(super) const HEAD_BYTES: usize = 28;
 const SUM_BYTES: usize = 8;
 

@@ -7,14 +7,14 @@ use super::kvm::KvmEngine;
 use super::soft::SoftEngine;
 use super::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
 
-/// One of the engines.
+/// An engine of any kind.
 #[derive(Debug)]
 pub enum AnyEngine {
     /// The soft CPU, counting instructions.
     Soft(Box<SoftEngine>),
     /// The soft CPU, counting exits or branches.
     Counting(Box<CountingEngine>),
-    /// The host's processor.
+    /// The kvm engine, which uses the host's processor.
     Kvm(Box<KvmEngine>),
 }
 

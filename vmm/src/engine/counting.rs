@@ -39,7 +39,7 @@ enum Counted {
         tsc: TscAnchor,
     },
     Branches {
-        /// The count at which the CPU had counted no branch.
+        /// Difference between the engine's count and the CPU's count of branches.
         base: u64,
     },
 }

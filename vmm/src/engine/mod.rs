@@ -29,7 +29,7 @@ use crate::clock::ClockMode;
 pub enum Exit {
     /// The count given to `run` was reached, exactly.
     Count,
-    /// An interrupt can be injected now (asked for by `Until::window`).
+    /// An interrupt can be injected now (requested by `Until::window`).
     Window,
     /// HLT retired; the machine waits for an interrupt.
     Halt,

@@ -19,15 +19,15 @@ const INTERRUPTS_ON: u64 = 1 << 9;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Op {
-    /// This many instructions that only change RAX.
+    /// Executes this many instructions that only change RAX.
     Work(u64),
     In(u16),
     Out(u16, u32),
     Load(u64),
     Store(u64, u32),
-    /// Write RAX to RAM.
+    /// Writes RAX to RAM.
     Save(u64),
-    /// Mix the TSC into RAX.
+    /// Mixes the TSC into RAX.
     Tsc,
     Sti,
     Cli,

@@ -11,7 +11,7 @@ const TIMER: u64 = 0x40;
 const OWN: u64 = 0x51;
 /// The most pieces of a guest.
 const PIECES: u64 = 40;
-/// The UART's scratch register reads as written.
+/// Port of the UART's scratch register, which reads back the written value.
 const SCRATCH: u32 = UART + 7;
 
 /// Additional actions of guests.

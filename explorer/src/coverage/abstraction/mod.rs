@@ -2,7 +2,7 @@
 //!
 //! - `config`: the declaration; `problem`: errors in it; `rule`: a rule that passed the checks
 //!
-//! Not here: the states themselves (`super::state`), and when they change (`super::observer`).
+//! Not here: the states themselves (`super::state`), and their changes (`super::observer`).
 //!
 //! **Invariant.** An [`Abstraction`] passed all checks: a variable has the same meaning in all rules that set it.
 

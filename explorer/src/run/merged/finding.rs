@@ -18,7 +18,7 @@ pub struct Finding {
     pub first: u64,
     /// Path of that branch.
     pub path: Path,
-    /// The first hit.
+    /// The hit on that branch.
     pub hit: Hit,
     /// Cost of the whole exploration up to and including that branch.
     pub cost: Cost,
