@@ -74,7 +74,7 @@ pub struct Progress {
     pub findings: u64,
 }
 
-/// Parameters of an exploration, and its end.
+/// Parameters of an exploration, including the conditions that end it.
 #[derive(Debug)]
 pub struct Aim<S> {
     /// Seed of all choices.

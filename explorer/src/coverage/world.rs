@@ -27,7 +27,7 @@ pub struct World {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorldError {
     /// The world has more than [`NODES_MAX`] nodes.
-    #[error("at most {NODES_MAX} nodes have coverage")]
+    #[error("coverage supports at most {NODES_MAX} nodes")]
     TooManyNodes,
     /// The node has more than [`ALIASES_MAX`] aliases.
     #[error("node {0:?} has more than {ALIASES_MAX} aliases")]

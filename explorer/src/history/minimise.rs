@@ -113,7 +113,7 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
         (ends.get(bad).map_or(stuck, |(_, operation)| operation), good >= bad)
     }
 
-    /// Returns the evidence for an operation that needs no search.
+    /// Returns the part of an operation's evidence that needs no search.
     fn bare(&self, operation: &'h Operation) -> Evidence {
         let told = |operation: &Operation| self.history.told(operation);
         let some = |keep: &dyn Fn(&Operation) -> bool| -> Vec<Told> {

@@ -79,7 +79,7 @@ pub enum Wrong {
     #[error("{0} has a number that is not exact; write it as a text")]
     Inexact(&'static str),
     /// The type is unknown.
-    #[error("there is no type {0}; they are invoke, ok, fail and info")]
+    #[error("unknown type {0}; the types are invoke, ok, fail and info")]
     UnknownType(String),
     /// The model does not have this operation.
     #[error("a {model} has no operation {f}; it has {known}")]
@@ -89,7 +89,7 @@ pub enum Wrong {
     Value { f: &'static str, expected: &'static str },
     /// A completion whose process has no open operation.
     #[error(
-        "process {process} has no operation that could be over; it counts as one of unknown start and outcome"
+        "process {process} completes an operation that it did not start; it counts as one of unknown start and outcome"
     )]
     NotInvoked { process: String },
     /// An invocation while another operation of the process is open.
@@ -101,10 +101,10 @@ pub enum Wrong {
     #[error("{field} is not that of the invocation in line {line}, whose outcome is now unknown")]
     NotThatInvoked { field: &'static str, line: u64 },
     /// The history has too many operations.
-    #[error("a history has at most {OPERATIONS_MAX} operations; what comes from here on is not read")]
+    #[error("a history has at most {OPERATIONS_MAX} operations; later lines are not read")]
     TooManyOperations,
     /// The history is too large.
-    #[error("a history has at most {HISTORY_BYTES_MAX} bytes; what comes from here on is not read")]
+    #[error("a history has at most {HISTORY_BYTES_MAX} bytes; later lines are not read")]
     TooLarge,
 }
 

@@ -1,5 +1,5 @@
-//! Search for a valid order: each acknowledged operation has its result in it, and it respects precedence. The algorithm is
-//! Wing and Gong's, with Lowe's cache of visited configurations.
+//! Search for a valid order of operations: one in which each acknowledged operation has its recorded result, and which
+//! respects precedence. The algorithm is Wing and Gong's, with Lowe's cache of visited configurations.
 //!
 //! Acknowledged operations are tried first. An operation of unknown outcome is tried only for one that cannot happen
 //! without it, as `super::model` says. Of several that are alike, the one that was invoked first is tried.

@@ -61,7 +61,7 @@ pub enum RuleProblem {
     #[error("values: the rule has no variable {0:?}")]
     NoVariable(String),
     /// `values` names a variable that is a number.
-    #[error("values: {0:?} is a number of which only the rank or size counts")]
+    #[error("values: {0:?} is a number, captured by rank or size; its values cannot be listed")]
     ValuesOfNumber(String),
     /// `values` lists too many values for a variable.
     #[error("values: {0:?} has more than {VALUES_DECLARED_MAX}")]
@@ -76,6 +76,6 @@ pub enum RuleProblem {
     #[error("captures: {0:?} is global and has no rank among nodes")]
     GlobalRank(String),
     /// Another rule uses the variable with another capture or scope.
-    #[error("variable {0:?}: another rule takes it otherwise, or for global")]
+    #[error("variable {0:?}: another rule captures it differently, or has another `global`")]
     TwoMeanings(String),
 }

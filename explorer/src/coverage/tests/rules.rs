@@ -68,7 +68,7 @@ fn errors_name_the_rule() {
                 { "name": "a", "regex": "(?P<x>b)" },
                 { "name": "b", "regex": "(?P<x>b)", "captures": { "x": "bucket" } },
             ] }),
-            "rule \"b\": variable \"x\": another rule takes it otherwise",
+            "rule \"b\": variable \"x\": another rule captures it differently",
         ),
         (json!({ "last": 3 }), "last: must be 1 or 2, not 3"),
         (json!({ "vocabulary": 0 }), "vocabulary: must be from 1 to 256, not 0"),

@@ -53,7 +53,7 @@ impl fmt::Display for ModelKind {
 
 /// Error: no model has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no model {0}; they are register, cas, kv, queue, set and lock")]
+#[error("unknown model {0}; the models are register, cas, kv, queue, set and lock")]
 pub struct NoModel(String);
 
 impl FromStr for ModelKind {
@@ -84,7 +84,7 @@ struct Form {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoInitial {
     /// The model has no initial value.
-    #[error("a {0} has no initial value; a register and a cas have")]
+    #[error("a {0} has no initial value; only a register and a cas have one")]
     Model(ModelKind),
     /// A number in the value is too large to be exact.
     #[error("the initial value has a number that is not exact; write it as a text")]

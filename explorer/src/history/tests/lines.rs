@@ -44,7 +44,7 @@ fn each_line_that_cannot_be_read_is_told() {
         (
             ModelKind::Register,
             r#"{"type":"begin","process":1}"#,
-            r#"there is no type "begin"; they are invoke, ok, fail and info"#,
+            r#"unknown type "begin"; the types are invoke, ok, fail and info"#,
         ),
         (ModelKind::Register, r#"{"type":"invoke","f":"read"}"#, "process is missing"),
         (
@@ -142,7 +142,7 @@ fn each_completion_that_does_not_fit_is_told() {
             ModelKind::Register,
             r#"{"type":"invoke","process":1,"f":"read"}"#,
             r#"{"type":"ok","process":"1","f":"read"}"#,
-            "process \"1\" has no operation that could be over; it counts as one of unknown start and outcome",
+            "process \"1\" completes an operation that it did not start; it counts as one of unknown start and outcome",
         ),
         (
             ModelKind::Register,
@@ -303,12 +303,12 @@ fn models_have_names_and_some_an_initial_value() {
     let error = "stack".parse::<ModelKind>().unwrap_err();
     assert_eq!(
         error.to_string(),
-        r#"there is no model "stack"; they are register, cas, kv, queue, set and lock"#
+        r#"unknown model "stack"; the models are register, cas, kv, queue, set and lock"#
     );
     let spec: Spec = serde_json::from_value(json!({"model": "cas", "initial": 0.0})).unwrap();
     assert_eq!(spec, Spec::with_initial(ModelKind::Cas, json!(0)).unwrap());
     let error = serde_json::from_value::<Spec>(json!({"model": "queue", "initial": 0})).unwrap_err();
-    assert_eq!(error.to_string(), "a queue has no initial value; a register and a cas have");
+    assert_eq!(error.to_string(), "a queue has no initial value; only a register and a cas have one");
     assert_eq!(Spec::with_initial(ModelKind::Cas, json!(1e99)), Err(NoInitial::Inexact));
     let text = "1 invoke read\n 1 ok read 7";
     let seven = Spec::with_initial(ModelKind::Register, json!(7)).unwrap();
