@@ -45,5 +45,5 @@ fn what_fits_150_branches_leads_deep() {
     let Fit { in_flight, .. } = Fit::of(Length { branches: Some(150), host_ns: None });
     let (fitted, endless) = (depths(150, in_flight), depths(150, Fit::default().in_flight));
     assert!(fitted.0 > 75 && fitted.1 >= 5, "{fitted:?}");
-    assert!(endless.1 <= 3 && endless.0 < fitted.0, "{endless:?}: what 64 in flight leave of 150");
+    assert!(endless.1 <= 3 && endless.0 < fitted.0, "{endless:?}: 150 branches with 64 in flight");
 }

@@ -71,6 +71,6 @@ fn a_run_has_one_writer() {
     assert!(held);
     let error = found.unwrap_err().to_string();
     assert_eq!(error, format!("{} is in use: another process explores there", run.display()));
-    assert_eq!(looked.unwrap(), 0, "looking is free");
-    assert!(Journal::resume(&run, &header()).unwrap().is_empty(), "and the dead hold nothing");
+    assert_eq!(looked.unwrap(), 0, "reading takes no lock");
+    assert!(Journal::resume(&run, &header()).unwrap().is_empty(), "a killed process holds no lock");
 }

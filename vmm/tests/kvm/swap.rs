@@ -124,7 +124,7 @@ fn machines_have_one_trail(gates: Gates) -> Ran {
         "{} of {guests} guests, gates {gates:?}, {points} places compared, {interrupts} interrupts, {swaps} changes of the engine",
         guests / 2
     );
-    assert!(swaps > guests / 2 && interrupts > guests / 2, "they do what they are there for");
+    assert!(swaps > guests / 2 && interrupts > guests / 2, "too few cases for a meaningful test");
     Ok(())
 }
 

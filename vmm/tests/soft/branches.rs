@@ -154,7 +154,7 @@ fn where_it_stops_who_looks_and_what_is_cached_change_nothing() {
     let stack = Watchpoint { address: DATA - 0x100, len: 0x100, loads: true, stores: true };
     assert!(watched.watch(&[stack]));
     assert_eq!(finish(&mut watched), expected);
-    assert!(watched.output().take_notes().len() > 100, "each access was told");
+    assert!(watched.output().take_notes().len() > 100, "each access is reported");
 
     let mut lockstep = {
         let (config, _folder) = config_in(ClockMode::Branch, &code);

@@ -103,7 +103,7 @@ fn where_it_stops_who_looks_and_what_is_cached_change_nothing() {
     let watched = Watchpoint { address: DATA + 0x180, len: 16, loads: true, stores: true };
     assert!(machine.watch(&[watched]));
     assert_eq!(finish(&mut machine), expected);
-    assert!(machine.output().take_notes().len() >= 400, "each access was told");
+    assert!(machine.output().take_notes().len() >= 400, "each access is reported");
 }
 
 #[test]

@@ -98,7 +98,7 @@ impl Merged {
     /// Merges the record of the next choice, clipped to its bounds.
     ///
     /// # Errors
-    /// Returns an error if the record is not the next one or is invalid; nothing is changed then.
+    /// Returns an error if the record is invalid, is not the next one, or has no merged parent; nothing is changed then.
     pub fn merge(&mut self, record: Record) -> Result<Standing, Stray> {
         let choice = record.choice;
         self.place(choice, record.from)?;
@@ -109,7 +109,7 @@ impl Merged {
     /// Merges the record of the next choice, whose points are numbers of this result's dictionary.
     ///
     /// # Errors
-    /// Returns an error if the record is not the next one; nothing is changed then.
+    /// Returns an error if the record is not the next one, or has no merged parent; nothing is changed then.
     pub fn merge_brief(&mut self, brief: Brief) -> Result<Standing, Stray> {
         let (choice, next) = (brief.record.choice, self.branches());
         let subtree = self.place(choice, brief.record.from)?;
