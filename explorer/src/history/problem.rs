@@ -89,7 +89,7 @@ pub enum Wrong {
     Value { f: &'static str, expected: &'static str },
     /// A completion whose process has no open operation.
     #[error(
-        "process {process} completes an operation that it did not start; it counts as one of unknown start and outcome"
+        "process {process} has no open operation to complete; it counts as one of unknown start and outcome"
     )]
     NotInvoked { process: String },
     /// An invocation while another operation of the process is open.

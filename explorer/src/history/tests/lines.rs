@@ -142,7 +142,7 @@ fn each_completion_that_does_not_fit_is_told() {
             ModelKind::Register,
             r#"{"type":"invoke","process":1,"f":"read"}"#,
             r#"{"type":"ok","process":"1","f":"read"}"#,
-            "process \"1\" completes an operation that it did not start; it counts as one of unknown start and outcome",
+            "process \"1\" has no open operation to complete; it counts as one of unknown start and outcome",
         ),
         (
             ModelKind::Register,
