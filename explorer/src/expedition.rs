@@ -1,9 +1,9 @@
-//! An exploration as it goes: branches are chosen and handed out, their results written down and taken in.
+//! The main loop of an exploration: branches are chosen and handed out, and their results are recorded and merged.
 //!
-//! Not here: who runs branches ([`Workers`]), who is told of it ([`Watch`]), and host time.
+//! Not here: the execution of branches ([`Workers`]), the display of progress ([`Watch`]), and host time.
 //!
-//! **Invariant.** What comes of it is a function of the exploration and of how many branches were taken in. Whoever watches only
-//! decides how many those are; what a killed exploration had written down is taken as if it had just been run.
+//! **Invariant.** The result is a function of the exploration and of the number of merged branches. The watcher only
+//! decides that number. Branches that a killed exploration recorded are merged as if they had just been run.
 
 use std::collections::BTreeSet;
 use std::num::NonZero;
@@ -14,127 +14,128 @@ use crate::run::{Brief, Hit, Journal, Merged, Record, RecordProblem, RunError, S
 use crate::search::strategy::Strategy;
 use crate::search::{Choice, Next, Path, PathError, Place, Search, Tree};
 
-/// Recorded results that are taken before whoever watches is asked again.
+/// Number of recorded results that are merged before the watcher is asked again.
 const RECORDED_AT_ONCE: usize = 1 << 10;
 
-/// A branch that is to be run.
+/// A branch to run.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// Which.
+    /// Choice of the branch.
     pub choice: Choice,
-    /// Branches from the root moment to its parent.
+    /// Branches from the root moment to its parent, with their paths.
     pub way: Vec<(u64, Path)>,
 }
 
-/// Those who run branches.
+/// Runs branches.
 pub trait Workers {
-    /// Why a branch cannot be run.
+    /// Reason why a branch cannot be run.
     type Error;
 
-    /// How many branches wait to be begun.
+    /// Returns the number of branches that wait to be started.
     fn waiting(&self) -> usize;
 
-    /// Have this one run, after all that were asked for before.
+    /// Queues a branch, after all that were queued before.
     fn ask(&mut self, job: Job);
 
-    /// A result that has come, with its choice. If there is none and `wait` says so, one is waited for, but not for long.
+    /// Returns a finished branch's choice and record. If none is finished and `wait` is true, waits a bounded time for one.
     ///
     /// # Errors
-    /// A branch cannot be run.
+    /// Returns an error if a branch cannot be run.
     fn result(&mut self, wait: bool) -> Result<Option<(u64, Record)>, Self::Error>;
 
-    /// Nothing more is wanted. What has come can be asked for.
+    /// Cancels all queued branches. Finished results can still be fetched.
     fn call_off(&mut self);
 }
 
-/// Who watches an exploration.
+/// Observes an exploration, and may end it.
 pub trait Watch {
-    /// Something was found that was not before. The record has no delta, trail and marks.
+    /// Called for each new finding. The record has no delta, trail and marks.
     fn found(&mut self, record: &Record, hit: &Hit);
-    /// It is here. Told again and again. Returns why it is to end, if it is.
+    /// Called repeatedly with the current progress. Returns a reason to end the exploration, or `None` to continue.
     fn at(&mut self, progress: &Progress) -> Option<Why>;
 }
 
-/// How far an exploration is.
+/// Progress of an exploration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
-    /// Branches whose results are there.
+    /// Number of branches with results.
     pub branches: u64,
-    /// Of these, those that were run now.
+    /// Number of these branches that were run by this process, and not read from the journal.
     pub run: u64,
-    /// Nanoseconds of vtime of all of them.
+    /// Length of all branches, in nanoseconds of vtime.
     pub vtime_ns: u64,
-    /// Instructions of those that were run now.
+    /// Instructions of the branches that this process ran.
     pub instructions: u64,
-    /// CPU time of those, in nanoseconds.
+    /// CPU time of the branches that this process ran, in nanoseconds.
     pub cpu_ns: u64,
-    /// Different states of the world that are known.
+    /// Number of distinct states of the world.
     pub states: u64,
-    /// Different findings.
+    /// Number of distinct findings.
     pub findings: u64,
 }
 
-/// What is explored, and how far.
+/// Parameters of an exploration, including the conditions that end it.
 #[derive(Debug)]
 pub struct Aim<S> {
-    /// The seed of all choices.
+    /// Seed of all choices.
     pub seed: u64,
-    /// The root moment, in nanoseconds of vtime.
+    /// Time of the root moment, in nanoseconds of vtime.
     pub root_ns: u64,
-    /// Branches that run at a time.
+    /// Number of branches that run at a time.
     pub in_flight: NonZero<u32>,
-    /// From where branches go on.
+    /// Strategy that chooses the moments from which branches start.
     pub strategy: S,
-    /// It ends after so many branches,
+    /// Number of branches after which the exploration ends.
     pub branches: u64,
-    /// and if this is so, with the first, in the order of choice, on which something is found.
+    /// True if the exploration ends with the first branch, in the order of choices, that has a finding.
     pub until_found: bool,
-    /// Branches that wait to be begun, so that no worker waits for one.
+    /// Number of branches to keep queued, so that no worker is idle.
     pub waiting: usize,
 }
 
-/// What came of an exploration.
+/// Result of an exploration.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The tree.
+    /// Tree of branches.
     pub tree: Tree,
-    /// What was made of the branches.
+    /// Merged results of the branches.
     pub merged: Merged,
-    /// Why it ended.
+    /// Reason of the end.
     pub why: Why,
-    /// What was done for it.
+    /// Progress at the end.
     pub progress: Progress,
 }
 
-/// Why an exploration cannot go on. What was recorded until then was made to last, if the system could do it.
+/// Reason why an exploration cannot continue. All records up to then were synced, if the system could do it.
 #[derive(Debug, thiserror::Error)]
 pub enum ExpeditionError<E> {
-    /// The run directory.
+    /// The run directory cannot be read or written.
     #[error(transparent)]
     Run(#[from] RunError),
     /// A branch cannot be run.
     #[error("a branch cannot be run")]
     Worker(E),
-    /// A worker brought what cannot be a record.
-    #[error("the record of choice {choice} cannot be one: {problem}")]
+    /// A worker returned an invalid record.
+    #[error("invalid record of choice {choice}: {problem}")]
     Record {
-        /// The choice.
+        /// Choice of the record.
         choice: u64,
-        /// What is wrong with it.
+        /// Problem with the record.
         problem: RecordProblem,
     },
-    /// Branches are not those that were chosen: a defect.
+    /// The records are not those of the chosen branches: a defect of Everett.
     #[error("the branches are not those that were chosen: {0}")]
     Stray(Stray),
-    /// A path is none: a defect.
+    /// A path is invalid: a defect of Everett.
     #[error(transparent)]
     Path(#[from] PathError),
 }
 
-/// Explore, from where a journal has come to if there is one.
+/// Runs an exploration. With a journal, recorded results are used first.
 ///
 /// # Errors
-/// A branch cannot be run, or what is written cannot be.
+/// Returns an error if a branch cannot be run, if a record or path is invalid, or if the run directory cannot be read or
+/// written.
 pub fn explore<S: Strategy, W: Workers>(
     aim: Aim<S>,
     mut journal: Option<&mut Journal>,
@@ -164,7 +165,7 @@ pub fn explore<S: Strategy, W: Workers>(
         Ok(why) => why,
         Err(error) => {
             if let Some(journal) = journal {
-                // Why it cannot go on says more than why this cannot be.
+                // The first error says more than an error of this sync.
                 let _ = journal.sync();
             }
             return Err(error);
@@ -178,7 +179,7 @@ pub fn explore<S: Strategy, W: Workers>(
     }
 }
 
-/// Who chooses, and takes in.
+/// State of the main loop.
 struct Leader<'l, S, W> {
     search: Search<S, Merged>,
     journal: Option<&'l mut Journal>,
@@ -187,22 +188,22 @@ struct Leader<'l, S, W> {
     watch: &'l mut dyn Watch,
     until_found: bool,
     waiting: usize,
-    /// Branches that were handed out, and are not back.
+    /// Choices that were handed out and have no result yet.
     out: BTreeSet<u64>,
-    /// The first choice, so far, with a finding, if that ends it.
+    /// The first choice so far with a finding, if a finding ends the exploration.
     found_at: Option<u64>,
     signatures: BTreeSet<(String, String)>,
     progress: Progress,
 }
 
-/// How handing out went.
+/// Result of handing out branches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Handed {
-    /// All were chosen that ever will be.
+    /// All branches that will ever be chosen were chosen.
     All,
-    /// First a result is wanted.
+    /// No more branches can be handed out before another result.
     Enough,
-    /// There are more that can be chosen now.
+    /// More branches can be chosen now.
     Some,
 }
 
@@ -227,7 +228,7 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
             }
         };
         self.workers.call_off();
-        // Those that were done before they heard of it.
+        // Branches that finished before they were cancelled.
         loop {
             match self.workers.result(false) {
                 Ok(Some((number, record))) => self.back(number, record)?,
@@ -237,7 +238,7 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
         }
     }
 
-    /// Choose as many branches as can be, for a while.
+    /// Chooses and hands out branches, until the queue is full or a bound on recorded results is met.
     fn hand_out(&mut self) -> Result<Handed, ExpeditionError<W::Error>> {
         let mut recorded = 0;
         while self.workers.waiting() < self.waiting {
@@ -264,7 +265,7 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
         Ok(Handed::Enough)
     }
 
-    /// True if the result of a choice was there.
+    /// Merges the recorded result of a choice. True if there is one.
     fn take_recorded(&mut self, choice: &Choice) -> Result<bool, ExpeditionError<W::Error>> {
         let Some(journal) = &self.journal else { return Ok(false) };
         let Some(brief) = journal.recorded(choice)? else { return Ok(false) };
@@ -290,7 +291,7 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
         Ok(())
     }
 
-    /// What there is to tell of a result, and whether it ends the exploration.
+    /// Updates the progress, reports new findings, and checks whether a finding ends the exploration.
     fn note(&mut self, brief: &Brief) {
         let record = brief.record();
         self.progress.branches += 1;
@@ -310,7 +311,7 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
     }
 }
 
-/// Branches from the root moment to a place, with their paths.
+/// Returns the branches from the root moment to a place, with their paths.
 fn way(tree: &Tree, place: Place) -> Result<Vec<(u64, Path)>, PathError> {
     let mut way = Vec::new();
     let mut place = place;

@@ -1,4 +1,4 @@
-//! A short exploration goes on from branches, and does not only begin at the root moment.
+//! A short exploration extends branches, and does not only start at the root moment.
 
 use std::num::NonZero;
 
@@ -6,7 +6,7 @@ use everett_explorer::fit::{Fit, Length};
 use everett_explorer::search::strategy::StrategyKind;
 use everett_explorer::search::{Ledger, Next, Search, Standing};
 
-/// Each branch can be gone on from, and every third one reached something new.
+/// Each branch can be extended, and every third one reached something new.
 struct World;
 
 impl Ledger for World {
@@ -21,7 +21,7 @@ impl Ledger for World {
     }
 }
 
-/// How many of so many branches are deeper than one, and how deep the deepest is.
+/// Returns the number of branches with a depth above one, and the largest depth.
 fn depths(branches: u64, in_flight: u32) -> (usize, u32) {
     let in_flight = NonZero::new(in_flight).unwrap();
     let mut search = Search::new(7, 1, in_flight, branches, StrategyKind::Novelty.strategy(), World);
@@ -45,5 +45,5 @@ fn what_fits_150_branches_leads_deep() {
     let Fit { in_flight, .. } = Fit::of(Length { branches: Some(150), host_ns: None });
     let (fitted, endless) = (depths(150, in_flight), depths(150, Fit::default().in_flight));
     assert!(fitted.0 > 75 && fitted.1 >= 5, "{fitted:?}");
-    assert!(endless.1 <= 3 && endless.0 < fitted.0, "{endless:?}: what 64 in flight leave of 150");
+    assert!(endless.1 <= 3 && endless.0 < fitted.0, "{endless:?}: 150 branches with 64 in flight");
 }

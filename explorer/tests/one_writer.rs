@@ -1,6 +1,6 @@
-//! Two processes and one run directory. A program of its own: for a moment a process that is started holds whatever locks its
-//! starter holds, and no other test is to be in the middle of something then. The other process is this program, which decides in
-//! its `main` which of the two it is.
+//! Two processes and one run directory. This is a program of its own, because a started process holds its parent's locks
+//! for a moment, and no other test may be running then. The other process is the same program; its `main` decides which of
+//! the two it is.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -10,7 +10,7 @@ use everett_explorer::run::{Header, Journal, Reading, SCHEMA_VERSION, StrategyNa
 use libtest_mimic::{Arguments, Trial};
 use tempfile::tempdir;
 
-/// The variable that tells the other process which run it is to hold.
+/// Environment variable that tells the other process which run to hold.
 const HELD: &str = "EVERETT_TEST_RUN_HELD";
 
 fn main() -> ExitCode {
@@ -46,7 +46,7 @@ fn header() -> Header {
     }
 }
 
-/// Begins a run and holds it until this process is killed.
+/// Starts a run and holds it until this process is killed.
 fn hold(run: &Path) {
     let _journal = Journal::create(run, &header()).unwrap();
     println!("held");
@@ -71,6 +71,6 @@ fn a_run_has_one_writer() {
     assert!(held);
     let error = found.unwrap_err().to_string();
     assert_eq!(error, format!("{} is in use: another process explores there", run.display()));
-    assert_eq!(looked.unwrap(), 0, "looking is free");
-    assert!(Journal::resume(&run, &header()).unwrap().is_empty(), "and the dead hold nothing");
+    assert_eq!(looked.unwrap(), 0, "reading takes no lock");
+    assert!(Journal::resume(&run, &header()).unwrap().is_empty(), "a killed process holds no lock");
 }

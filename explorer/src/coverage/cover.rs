@@ -1,4 +1,4 @@
-//! What was covered over a whole exploration.
+//! Coverage of a whole exploration.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,38 +10,39 @@ use super::numbers::{Numbers, Unnumbered};
 use super::point::{Kind, Point, PointId};
 use super::statistics::{Growth, Incidence};
 
-/// All points that were reached, where first, and how often. Branches are merged in the order of choices.
+/// All points that the exploration reached, each with its first place and its number of branches. Branches are merged in
+/// the order of choices.
 ///
-/// A branch costs a step for each of its points, and nothing for those that it did not reach.
+/// Merging a branch takes a step for each of its points, and none for the points that it did not reach.
 #[derive(Debug, Clone, Default)]
 pub struct Coverage {
     dictionary: Dictionary,
-    /// By number, in how many branches; 0 if it was never reached.
+    /// Number of branches that reached the point, by the point's number; 0 if none did.
     hits: Vec<u64>,
-    /// By number, of which kind.
+    /// Kind of the point, by its number.
     kinds: Vec<Kind>,
-    /// By number, where first.
+    /// First place where the point was reached, by its number.
     first: Vec<Place>,
-    /// Points without a number.
+    /// Points that have no number in the dictionary.
     unnumbered: BTreeMap<PointId, Covered>,
-    /// How many points were reached.
+    /// Number of points that were reached.
     count: usize,
     overflow: u64,
     branches: u64,
     last: Option<u64>,
     growth: Growth,
-    /// By kind, in the order of [`Kind::ALL`].
+    /// Spread of points over branches for each kind, in the order of [`Kind::ALL`].
     incidence: [Incidence; Kind::ALL.len()],
 }
 
 /// A point that was reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Covered {
-    /// Which.
+    /// The point itself.
     pub point: Arc<Point>,
-    /// Where first.
+    /// First place where it was reached.
     pub first: Place,
-    /// In how many branches.
+    /// Number of branches that reached it.
     pub hits: u64,
 }
 
@@ -50,68 +51,70 @@ pub struct Covered {
 pub struct Place {
     /// The choice that led to the branch.
     pub choice: u64,
-    /// When in it, in nanoseconds of vtime.
+    /// Time since the branch's start, in nanoseconds of vtime.
     pub vtime_ns: u64,
 }
 
-/// What a branch was good for.
+/// Points that a branch added to the coverage.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reward {
-    /// The points that it reached as the first, in the order of ids.
+    /// Points that no earlier branch reached, in the order of ids.
     pub new: Vec<PointId>,
-    /// How many of each kind.
+    /// Number of new points of each kind.
     pub by_kind: BTreeMap<Kind, u64>,
 }
 
-/// Why a branch cannot be merged.
+/// Reason why a branch cannot be merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CoverError {
-    /// It comes too late.
+    /// A branch with the same or a later choice was already merged.
     #[error("choice {choice} cannot be merged after choice {last}")]
     OutOfOrder {
-        /// Its choice.
+        /// Choice of the rejected branch.
         choice: u64,
-        /// The last one that was merged.
+        /// Choice of the last branch that was merged.
         last: u64,
     },
-    /// It has a point under another's id.
+    /// A point has an id that belongs to another point.
     #[error(transparent)]
     Id(#[from] WrongId),
 }
 
-/// A point that may be new.
+/// Point that the merged branch may have reached first.
 enum Candidate<'n> {
     Number(u32),
     Unnumbered(&'n Unnumbered),
 }
 
 impl Coverage {
-    /// Nothing is covered yet; points are named by their numbers in this dictionary.
+    /// Returns an empty coverage whose points have the numbers of `dictionary`.
     #[must_use]
     pub fn new(dictionary: Dictionary) -> Coverage {
         Coverage { dictionary, ..Coverage::default() }
     }
 
-    /// The numbers of points.
+    /// Returns the dictionary that numbers the points.
     #[must_use]
     pub fn dictionary(&self) -> &Dictionary {
         &self.dictionary
     }
 
-    /// Add what a branch reached. What that depends on is the order of choices alone, so it is kept.
+    /// Adds the points that a branch reached. The result depends on the order of choices alone, so branches must come in
+    /// that order.
     ///
     /// # Errors
-    /// A later choice, or the same, was merged before, or a point has a wrong id; nothing is added.
+    /// Returns an error if the same or a later choice was already merged, or if a point has a wrong id; nothing is added
+    /// then.
     pub fn merge(&mut self, choice: u64, delta: &Delta) -> Result<Reward, CoverError> {
         self.check(choice)?;
         let numbers = self.dictionary.number(delta)?;
         self.merge_numbers(choice, &numbers)
     }
 
-    /// Add what a branch reached, in numbers of this coverage's dictionary.
+    /// Adds the points that a branch reached, given by their numbers in this coverage's dictionary.
     ///
     /// # Errors
-    /// A later choice, or the same, was merged before; nothing is added.
+    /// Returns an error if the same or a later choice was already merged; nothing is added then.
     pub fn merge_numbers(&mut self, choice: u64, numbers: &Numbers) -> Result<Reward, CoverError> {
         self.check(choice)?;
         self.last = Some(choice);
@@ -119,7 +122,7 @@ impl Coverage {
         let dictionary = self.dictionary.clone();
         let entries = dictionary.read();
         let mut new = Vec::new();
-        // Of each kind, the points that three branches or more reached, this one among them.
+        // By kind: the number of points of this branch that at least three earlier branches reached.
         let mut often = [0; Kind::ALL.len()];
         for run in numbers.runs() {
             let range = run.numbers();
@@ -157,7 +160,8 @@ impl Coverage {
         Ok(reward)
     }
 
-    /// Points that no branch reached before, as far as there is room: those with the least ids, whatever their numbers are.
+    /// Adds points that no earlier branch reached, up to [`POINTS_MAX`] in all. Points with the least ids come first,
+    /// whatever their numbers are.
     fn admit(&mut self, choice: u64, new: Vec<(Candidate<'_>, u64)>, entries: &Entries) -> Reward {
         let mut reward = Reward::default();
         let with_id = |(candidate, vtime_ns)| {
@@ -196,7 +200,7 @@ impl Coverage {
         reward
     }
 
-    /// Make room for the points with numbers below this one.
+    /// Extends the tables to hold all numbers below `end`.
     fn grow(&mut self, end: u32, entries: &Entries) {
         for number in self.hits.len()..end as usize {
             let kind = u32::try_from(number).ok().and_then(|number| entries.get(number));
@@ -213,7 +217,7 @@ impl Coverage {
         }
     }
 
-    /// All points, in the order of ids. They are put into that order for each call.
+    /// Returns all reached points in the order of ids. Each call sorts them.
     #[must_use]
     pub fn points(&self) -> Vec<(PointId, Covered)> {
         let entries = self.dictionary.read();
@@ -229,7 +233,7 @@ impl Coverage {
         points
     }
 
-    /// The point with this id, if it was reached.
+    /// Returns the point with this id, or `None` if it was not reached.
     #[must_use]
     pub fn get(&self, id: PointId) -> Option<Covered> {
         let entries = self.dictionary.read();
@@ -242,43 +246,44 @@ impl Coverage {
         numbered.or_else(|| self.unnumbered.get(&id).cloned())
     }
 
-    /// How many points were reached.
+    /// Returns the number of points that were reached.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether none was.
+    /// True if no point was reached.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// How many branches were merged.
+    /// Returns the number of merged branches.
     #[must_use]
     pub fn branches(&self) -> u64 {
         self.branches
     }
 
-    /// How many times a point was reached that there was no room for. If any, numbers of points are lower bounds.
+    /// Returns the number of times that a new point was dropped because [`POINTS_MAX`] was met. If it is not 0, all counts
+    /// of points are lower bounds.
     #[must_use]
     pub fn overflow(&self) -> u64 {
         self.overflow
     }
 
-    /// How points of a kind are spread over branches.
+    /// Returns how the points of a kind are spread over branches.
     #[must_use]
     pub fn incidence(&self, kind: Kind) -> Incidence {
         self.incidence[kind as usize]
     }
 
-    /// How coverage grew.
+    /// Returns the growth of coverage with the number of branches.
     #[must_use]
     pub fn growth(&self) -> &Growth {
         &self.growth
     }
 
-    /// A hash of all of it.
+    /// Returns a hash of the whole coverage.
     #[must_use]
     pub fn digest(&self) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new();
@@ -305,7 +310,7 @@ impl Coverage {
     }
 }
 
-/// Equal if the same points were reached; which numbers they have does not matter.
+/// Two coverages are equal if the same points were reached; the numbers of points do not matter.
 impl PartialEq for Coverage {
     fn eq(&self, other: &Coverage) -> bool {
         (self.branches, self.overflow, self.last, &self.growth, self.incidence)

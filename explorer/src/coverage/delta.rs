@@ -1,4 +1,4 @@
-//! What one branch reached.
+//! Points that one branch reached.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::limits::DELTA_POINTS_MAX;
 use super::point::{Point, PointId};
 
-/// The points that a branch reached, each with when it did first.
+/// Points that a branch reached, each with the time when the branch first reached it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Delta {
@@ -21,25 +21,25 @@ pub struct Delta {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reached {
-    /// Which.
+    /// The point itself.
     pub point: Point,
-    /// When first in the branch, in nanoseconds of vtime.
+    /// Time of the first visit in the branch, in nanoseconds of vtime.
     pub vtime_ns: u64,
 }
 
 impl Delta {
-    /// The points, in the order of ids.
+    /// Returns the points in the order of ids.
     pub fn points(&self) -> impl Iterator<Item = (PointId, &Reached)> {
         self.points.iter().map(|(id, reached)| (*id, reached))
     }
 
-    /// How many times a point was reached that there was no room for.
+    /// Returns the number of times that a new point was dropped because [`DELTA_POINTS_MAX`] was met.
     #[must_use]
     pub fn overflow(&self) -> u64 {
         self.overflow
     }
 
-    /// How many events named a node that the world does not have. They were ignored.
+    /// Returns the number of events that named a node which the world does not have. They were ignored.
     #[must_use]
     pub fn strange(&self) -> u64 {
         self.strange
@@ -49,7 +49,7 @@ impl Delta {
         Delta { points, overflow, strange }
     }
 
-    /// What two pieces of one timeline reached together.
+    /// Returns the union of the points of two consecutive pieces of one timeline.
     #[must_use]
     pub fn with(mut self, later: Delta) -> Delta {
         for reached in later.points.into_values() {
@@ -60,7 +60,7 @@ impl Delta {
         self
     }
 
-    /// A point is reached.
+    /// Adds a point, or moves its first visit to an earlier time.
     pub(super) fn reach(&mut self, point: Point, vtime_ns: u64) {
         let full = self.points.len() >= DELTA_POINTS_MAX;
         match self.points.entry(point.id()) {
@@ -75,13 +75,13 @@ impl Delta {
         }
     }
 
-    /// An event was ignored.
+    /// Counts an ignored event.
     pub(super) fn ignore(&mut self) {
         self.strange = self.strange.saturating_add(1);
     }
 }
 
-/// Points under their ids, each once: of two with one id the later counts.
+/// Collects points under their ids. If two have one id, the later one counts.
 impl FromIterator<(PointId, Reached)> for Delta {
     fn from_iter<I: IntoIterator<Item = (PointId, Reached)>>(points: I) -> Delta {
         Delta { points: points.into_iter().collect(), overflow: 0, strange: 0 }

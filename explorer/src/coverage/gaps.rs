@@ -1,4 +1,4 @@
-//! What was not covered although it could have been: where to look next.
+//! Points that were not covered although they could have been: candidates for further exploration.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,58 +9,60 @@ use super::cover::Coverage;
 use super::limits::GAPS_MAX;
 use super::point::Point;
 
-/// The gaps. Of each sort the first are listed.
+/// All gaps. Each sort lists its first ones.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Gaps {
-    /// Faults that never began in a phase that was seen: the phases that most branches saw first, then by name.
+    /// Faults that never began in a reached phase. Sorted by the number of branches that reached the phase (most first),
+    /// then by name.
     pub faults: Listed<FaultGap>,
-    /// Orders of which only the reverse was seen: those that most branches saw reversed first, then by name.
+    /// Orders that were never seen although their reverse was. Sorted by the number of branches that saw the reverse (most
+    /// first), then by name.
     pub orders: Listed<OrderGap>,
-    /// Declared values that no variable had, in the order of rules.
+    /// Declared values that no variable ever had, in the order of rules.
     pub values: Listed<ValueGap>,
 }
 
-/// The first of many.
+/// The first items of a list, with the length of the whole list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Listed<T> {
-    /// The first.
+    /// The first items, at most [`GAPS_MAX`].
     pub first: Vec<T>,
-    /// How many there are.
+    /// Number of all items.
     pub count: u64,
 }
 
 /// A fault that never began in a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FaultGap {
-    /// The fault's kind.
+    /// Kind of the fault.
     pub fault: String,
-    /// The phase.
+    /// Phase in which it never began.
     pub phase: String,
-    /// How many branches saw a node come into it.
+    /// Number of branches in which a node entered the phase.
     pub seen: u64,
 }
 
 /// An order that was not seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OrderGap {
-    /// What never came before the other.
+    /// Event type that never came before `then`.
     pub first: String,
-    /// The other.
+    /// Event type that came only before `first`.
     pub then: String,
-    /// On another node.
+    /// True if the two events are on different nodes.
     pub across: bool,
-    /// How many branches saw the reverse.
+    /// Number of branches that saw the reverse order.
     pub reversed: u64,
 }
 
 /// A value that was not seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ValueGap {
-    /// The rule that declares it.
+    /// Rule that declares the value.
     pub rule: String,
-    /// The variable.
+    /// Variable that never had the value.
     pub variable: String,
-    /// The value.
+    /// Value that was not seen, as declared.
     pub value: String,
 }
 
@@ -84,7 +86,7 @@ impl<T> Listed<T> {
 }
 
 impl Gaps {
-    /// The gaps in what was covered, with these kinds of faults enabled.
+    /// Returns the gaps in `coverage`; `enabled` holds the kinds of faults that the exploration may inject.
     #[must_use]
     pub fn of(coverage: &Coverage, abstraction: &Abstraction, enabled: &BTreeSet<String>) -> Gaps {
         let mut phases = Vec::new();
@@ -141,12 +143,12 @@ fn one_way(orders: &BTreeMap<(&str, &str, bool), u64>) -> Listed<OrderGap> {
             reversed: *hits,
         })
         .collect();
-    // Stable: those with as many stay in the order of names.
+    // The sort is stable, so gaps with equal counts stay in the order of names.
     gaps.sort_by_key(|gap| std::cmp::Reverse(gap.reversed));
     Listed::of(gaps.into_iter())
 }
 
-/// Values are compared as they were entered: with names of nodes masked.
+/// Compares values in the form in which points hold them: with the names of nodes masked.
 fn unseen(abstraction: &Abstraction, values: &BTreeSet<(&str, String)>) -> Listed<ValueGap> {
     let world = abstraction.world();
     let declared = abstraction.rules().iter().flat_map(|rule| {

@@ -1,28 +1,30 @@
-//! Coverage: which abstract states, faults and orders of events an exploration reached, and what it did not reach.
+//! Coverage: abstract states, faults and orders of events that an exploration reached, and those that it did not reach.
 //!
 //! A branch's events, in the order of vtime, become points of coverage; those of all branches are kept in one table.
 //!
 //! - `limits`: every bound by name; `text`: texts within bounds
-//! - `observed`: events as they come in; `world`: the nodes, and which are interchangeable
-//! - [`template()`]: log lines reduced to what they say; `vocabulary`: how many of them are told apart
-//! - [`abstraction`]: what is taken for state; `value`, `node`, `state`: the states; `symmetry`: their canonical form
-//! - `types` and `order`: types of events, and which came before which
-//! - `point`: what can be reached; `observer` and `delta`: what a branch reached; `cover`: what all of them did
-//! - `dictionary`: points by number; `numbers`: what a branch reached, by number
-//! - [`statistics`]: how much there may be that was not seen; `gaps`: what was not, by name
+//! - `observed`: observed events; `world`: the nodes, and the groups of interchangeable ones
+//! - [`template()`]: log lines reduced to templates; `vocabulary`: the bound on distinct templates and values
+//! - [`abstraction`]: the rules that define the abstract state; `value`, `node`, `state`: the states; `symmetry`: their
+//!   canonical form
+//! - `types` and `order`: types of events, and happens-before
+//! - `point`: kinds of points; `observer` and `delta`: the points of one branch; `cover`: the points of all branches
+//! - `dictionary`: numbers of points; `numbers`: the points of a branch, by number
+//! - [`statistics`]: estimates of what was not seen; `gaps`: known points that were not reached
 //!
-//! Not here: which branch is run next (strategies read rewards and statistics), where deltas are stored, and how events are got
-//! from a world.
+//! Not here: the choice of the next branch (strategies read rewards and statistics), the storage of deltas, and the
+//! collection of events from a world.
 //!
 //! **Invariants.**
-//! - What a branch reaches is a function of the [`Abstraction`], the [`ObserverState`] it started from and its events; not of
-//!   other branches. Its [`Delta`] can be computed anywhere, in any order.
-//! - A timeline that is cut in pieces, each started from the last one's state, reaches what it reaches in one piece, as
-//!   long as no bound on points was met.
-//! - [`Coverage`] is a function of the deltas in the order of choices. [`Coverage::digest`] tells two apart.
-//! - A state is the same for all orders of interchangeable nodes, as far as `symmetry` says.
-//! - Texts that come from a world are of any kind and length, and never make anything fail: what is beyond a bound is clipped
-//!   or folded, always in the same way, and points beyond a bound are counted.
+//! - The points of a branch are a function of the [`Abstraction`], the [`ObserverState`] it started from and its events;
+//!   not of other branches. Its [`Delta`] can be computed anywhere, in any order.
+//! - A timeline that is cut in pieces, each started from the state of the one before, reaches the same points as the whole,
+//!   unless a bound on points was met.
+//! - [`Coverage`] is a function of the deltas in the order of choices. Different coverages have different
+//!   [`Coverage::digest`]s.
+//! - A state is the same for all orders of interchangeable nodes, within the limits that `symmetry` states.
+//! - Texts from a world may have any content and length, and never cause a failure. A text beyond a bound is clipped or
+//!   folded, always in the same way; points beyond a bound are counted.
 
 pub mod abstraction;
 mod cover;

@@ -9,7 +9,7 @@ use super::text::quoted;
 use super::value::{Ranks, Value};
 use super::vocabulary::OTHER;
 
-/// Kinds of faults that switch a node off, stop it for a time, and start it anew.
+/// Kinds of faults that switch a node off, suspend it, and reset it.
 const OFF: &str = "power_loss";
 const PAUSED: &str = "pause";
 const RESTARTS: [&str; 2] = [OFF, "reset"];
@@ -18,25 +18,25 @@ const RESTARTS: [&str; 2] = [OFF, "reset"];
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Set {
     pub(super) value: Value,
-    /// The rule's index.
+    /// Index of the rule.
     pub(super) rule: usize,
 }
 
-/// What a node is in.
+/// Tracked state of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct NodeState {
-    /// What rules set.
+    /// Variables that rules set.
     pub(super) variables: BTreeMap<String, Set>,
-    /// By unit, its last different template classes, the latest last.
+    /// Last distinct template classes of each unit, oldest first.
     classes: BTreeMap<String, Vec<String>>,
-    /// Units that ended as they should not, and did not start again.
+    /// Units that failed and have not started again.
     failed: BTreeSet<String>,
-    /// How many faults of each kind are active on it.
+    /// Number of active faults of each kind.
     faults: BTreeMap<String, u32>,
 }
 
 impl NodeState {
-    /// A unit's line was of this class; its last `keep` different ones stay. Whether that changes anything.
+    /// Enters the class of a unit's line; the last `keep` distinct classes are kept. True if the state changed.
     pub(super) fn logged(&mut self, unit: &str, class: &str, keep: usize) -> bool {
         let full = self.classes.len() >= UNITS_MAX && !self.classes.contains_key(unit);
         let unit = if full { OTHER } else { unit };
@@ -64,7 +64,7 @@ impl NodeState {
         }
     }
 
-    /// A fault begins. Whether the node loses what it had in memory.
+    /// Enters the start of a fault. True if the node loses its memory.
     pub(super) fn fault_begins(&mut self, kind: &str) -> bool {
         if self.faults.len() < KINDS_MAX || self.faults.contains_key(kind) {
             let count = self.faults.entry(kind.to_owned()).or_default();
@@ -78,7 +78,7 @@ impl NodeState {
         restarts
     }
 
-    /// A fault ends; one that did not begin is no matter.
+    /// Enters the end of a fault. Ignored if the fault did not begin.
     pub(super) fn fault_ends(&mut self, kind: &str) {
         if let Some(count) = self.faults.get_mut(kind) {
             *count = count.saturating_sub(1);
@@ -88,17 +88,18 @@ impl NodeState {
         }
     }
 
-    /// The kinds of faults that are active on it.
+    /// Returns the kinds of active faults.
     pub(super) fn faults(&self) -> impl Iterator<Item = &str> {
         self.faults.keys().map(String::as_str)
     }
 
-    /// The values of its variables.
+    /// Returns the values of variables.
     pub(super) fn values(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.variables.iter().map(|(name, set)| (name.as_str(), &set.value))
     }
 
-    /// The state as text. Faults are left out, but for whether the node runs: they are the world's.
+    /// Returns the state as text. Faults belong to the world's state and are left out, but whether the node runs is
+    /// included.
     pub(super) fn write(&self, names: &dyn Fn(u16) -> String, ranks: &Ranks) -> String {
         let running = [(OFF, "down"), (PAUSED, "paused")];
         let running = running.iter().find(|(kind, _)| self.faults.contains_key(*kind));
@@ -107,7 +108,7 @@ impl NodeState {
             text += &format!(" {name}={}", quoted(&value.write(name, names, ranks)));
         }
         for (unit, classes) in &self.classes {
-            // In which order the last few came is not part of the state.
+            // The order of the last classes is not part of the state.
             let mut classes: Vec<String> = classes.iter().map(|class| quoted(class)).collect();
             classes.sort_unstable();
             text += &format!(" {}:[{}]", quoted(unit), classes.join(", "));

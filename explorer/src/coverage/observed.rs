@@ -1,20 +1,21 @@
-//! What a branch shows of itself: the events that coverage is computed from.
+//! Events of a branch from which coverage is computed.
 //!
-//! Not here: where they come from. The caller converts what the engine, the wire and the agents report.
+//! Not here: the sources of events. The caller converts the reports of the engine, the wire and the agents.
 
-/// Something that was observed. Events come in the order of vtime; those of one time in the order in which they happened.
+/// An observed event. Events come in the order of vtime; events with the same time come in the order in which they
+/// happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observed {
-    /// When, in nanoseconds of vtime.
+    /// Time of the event, in nanoseconds of vtime.
     pub vtime_ns: u64,
-    /// On which node, by its index in the [`World`](super::World). Events of the wire and faults name their nodes
-    /// themselves.
+    /// Index of the node in the [`World`](super::World), if the event has one node. Wire and fault events name their nodes
+    /// in `what`.
     pub node: Option<u16>,
-    /// What.
+    /// Content of the event.
     pub what: What,
 }
 
-/// What was observed.
+/// Content of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// A line of a program's log.
@@ -24,41 +25,42 @@ pub enum What {
         /// The line, without its end.
         text: String,
     },
-    /// A line of the kernel's. Rules see it as a line of the unit `kernel`.
+    /// A line of the kernel log. Rules see it as a line of the unit `kernel`.
     Console(String),
     /// A step of the wire.
     Wire {
-        /// Which step.
+        /// Kind of step.
         kind: WireKind,
         /// The sender.
         from: u16,
         /// The receiver.
         to: u16,
-        /// Which message: a number that rises with each that is sent. `None` if the caller does not know: then a delivery
-        /// counts as sent at the moment it comes.
+        /// Number of the message; each sent message has a higher number than the one before. With `None` the caller does
+        /// not know it, and a delivery counts as sent at the moment it arrives.
         message: Option<u64>,
-        /// What it is, in a few words.
+        /// Short description of the message.
         summary: String,
     },
     /// A program started or ended.
     Process {
         /// The program's name.
         unit: String,
-        /// Which of it.
+        /// The change: a start or an exit.
         change: ProcessChange,
     },
-    /// Something about a node's disks.
+    /// An event of a node's disks.
     Disk(DiskEvent),
-    /// A fault begins or ends. One that is over at once ends right after it begins.
+    /// A fault begins or ends. An instantaneous fault ends right after it begins.
     Fault {
-        /// Its kind, as in a fault plan: `power_loss`, `partition`, ….
+        /// Kind of the fault as in a fault plan: `power_loss`, `partition`, ….
         kind: String,
         /// The nodes that it hits.
         targets: Vec<u16>,
-        /// Whether it begins.
+        /// True if the fault begins, false if it ends.
         begins: bool,
     },
-    /// A program told something through the SDK. Rules see it as a line of the unit `sdk`: the name, a space, the details.
+    /// A program reported an event through the SDK. Rules see it as a line of the unit `sdk`: the name, a space, the
+    /// details.
     Sdk {
         /// The event's name.
         name: String,
@@ -67,11 +69,11 @@ pub enum What {
     },
     /// A line of an operation history.
     History {
-        /// Which client.
+        /// Number of the client process.
         process: u64,
-        /// What it does, such as `read`.
+        /// Name of the operation, e.g. `read`.
         f: String,
-        /// How far it is: `invoke`, `ok`, `fail` or `info`.
+        /// Type of the line: `invoke`, `ok`, `fail` or `info`.
         kind: String,
     },
 }
@@ -81,36 +83,36 @@ pub enum What {
 pub enum WireKind {
     /// The sender gives a message to the wire.
     Send,
-    /// It comes to the receiver.
+    /// The message arrives at the receiver.
     Deliver,
-    /// A copy of it comes to the receiver.
+    /// A copy of the message arrives at the receiver.
     Duplicate,
-    /// It is lost: no node notices.
+    /// The message is lost, and no node notices.
     Drop,
-    /// The sender gives up on it.
+    /// The sender gives up on the message.
     Timeout,
 }
 
-/// What can happen to a program.
+/// Change of a program's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessChange {
-    /// It runs.
+    /// The program started.
     Started,
-    /// It ended.
+    /// The program ended.
     Exited {
-        /// As it should.
+        /// True if it ended as it should.
         success: bool,
     },
 }
 
-/// What can happen to a disk.
+/// Event of a node's disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskEvent {
-    /// What was written is made to last.
+    /// The guest flushed its writes to stable storage.
     Flush,
-    /// Power went.
+    /// The node lost power.
     Loss {
-        /// Whether writes were lost that had not been flushed.
+        /// True if unflushed writes were lost.
         lost: bool,
     },
 }

@@ -1,4 +1,4 @@
-//! A branch's events, one after the other, and what it reaches by them.
+//! The observer of one branch: turns its events, one after the other, into points of coverage.
 
 use std::collections::BTreeSet;
 
@@ -18,12 +18,12 @@ use super::types::{self, Types};
 use super::value::{Ranks, Value};
 use super::vocabulary::{OTHER, Vocabulary};
 
-/// All that a branch's coverage depends on of what was before it. A child branch starts from its parent's last one.
+/// Everything before a branch that its coverage depends on. A child branch starts from the last state of its parent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObserverState {
     world: WorldState,
-    /// The states of nodes and of the world as they were last reached.
+    /// Phases of the nodes as they were last computed; `state` is the world's state of the same time.
     phases: Vec<String>,
     state: String,
     vocabulary: Vocabulary,
@@ -31,25 +31,25 @@ pub struct ObserverState {
     timelines: Timelines,
 }
 
-/// A state that is not of this world.
+/// Error: the state belongs to a world with other nodes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the observer's state is of a world with other nodes")]
 pub struct OtherWorld;
 
-/// What reduces the events of one branch.
+/// Reduces the events of one branch to points of coverage.
 #[derive(Debug)]
 pub struct Observer<'a> {
     abstraction: &'a Abstraction,
     state: ObserverState,
     delta: Delta,
-    /// Orders that the branch reached, so that most of the time no point need be made.
+    /// Orders that the branch already reached. An order that is in this set needs no new point.
     ordered: BTreeSet<(u32, u32, bool)>,
-    /// The world's state may have changed since it was last looked at.
+    /// True if the world's state may have changed since it was last written.
     changed: bool,
 }
 
 impl ObserverState {
-    /// Nothing was seen yet.
+    /// Returns the state before the first event.
     #[must_use]
     pub fn new(abstraction: &Abstraction) -> ObserverState {
         let nodes = abstraction.world().len();
@@ -63,13 +63,13 @@ impl ObserverState {
         }
     }
 
-    /// The state of the world as text, in canonical form; empty before the first event.
+    /// Returns the state of the world as text, in canonical form; empty before the first event.
     #[must_use]
     pub fn state(&self) -> &str {
         &self.state
     }
 
-    /// The phase of a node as text; empty before the first event, and of a node that there is not.
+    /// Returns the phase of a node as text; empty before the first event, and for a node that does not exist.
     #[must_use]
     pub fn phase(&self, node: u16) -> &str {
         self.phases.get(usize::from(node)).map_or("", String::as_str)
@@ -77,22 +77,22 @@ impl ObserverState {
 }
 
 impl<'a> Observer<'a> {
-    /// Go on from a state.
+    /// Returns an observer that continues from `state`.
     ///
     /// # Errors
-    /// It is not one of this world.
+    /// Returns an error if the state belongs to a world with other nodes.
     pub fn start(abstraction: &'a Abstraction, state: ObserverState) -> Result<Observer<'a>, OtherWorld> {
         let nodes = abstraction.world().len();
         let fits = state.world.nodes.len() == nodes && state.phases.len() == nodes;
         if !fits || !state.timelines.fit(nodes) {
             return Err(OtherWorld);
         }
-        // Before the first event there was no state.
+        // Before the first event the state is the empty text, and has to be computed.
         let changed = state.state.is_empty();
         Ok(Observer { abstraction, state, delta: Delta::default(), ordered: BTreeSet::new(), changed })
     }
 
-    /// The next event.
+    /// Processes the next event.
     pub fn observe(&mut self, event: &Observed) {
         let (now, node) = (event.vtime_ns, event.node);
         if node.is_some_and(|node| !self.exists(node)) {
@@ -119,13 +119,13 @@ impl<'a> Observer<'a> {
         self.reached(now);
     }
 
-    /// The end: what the branch reached, and what a child of it starts from.
+    /// Ends the branch. Returns the points that it reached, and the state from which its children start.
     #[must_use]
     pub fn finish(self) -> (Delta, ObserverState) {
         (self.delta, self.state)
     }
 
-    /// The state so far.
+    /// Returns the current state.
     #[must_use]
     pub fn state(&self) -> &ObserverState {
         &self.state
@@ -147,7 +147,7 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// A line as an event with a type; its template class.
+    /// Enters a log line as a typed event, and returns its template class.
     fn typed_line(&mut self, now: u64, node: Option<u16>, unit: &str, text: &str) -> String {
         let class = template(&self.abstraction.world().mask(head(text, LINE_BYTES_MAX)));
         let family = format!("line {unit}");
@@ -155,7 +155,7 @@ impl<'a> Observer<'a> {
             self.local(now, node, Some(types::line(unit, &class)));
             class
         } else {
-            // That one of many lines came before something says nothing.
+            // A class that is folded with others has no type: an order with it would mean nothing.
             self.local(now, node, None);
             OTHER.to_owned()
         }
@@ -176,7 +176,7 @@ impl<'a> Observer<'a> {
         let variables = match node {
             Some(node) => &mut node.variables,
             None if global => &mut self.state.world.globals,
-            // What is a node's was said by none.
+            // A rule about nodes matched a line that belongs to no node.
             None => return,
         };
         if matches!(value, Value::Text(_)) {
@@ -194,7 +194,7 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Forget what rules set on a node, or what those set that are about a unit.
+    /// Forgets the variables of a node whose rules reset on `reset`; with `unit`, only those of rules about this unit.
     fn reset(&mut self, node: u16, reset: Reset, unit: Option<&str>) {
         let rules = self.abstraction.rules();
         if let Some(node) = self.state.world.nodes.get_mut(usize::from(node)) {
@@ -225,7 +225,7 @@ impl<'a> Observer<'a> {
     fn fault(&mut self, now: u64, kind: &str, targets: &[u16], begins: bool) {
         let kind = clip(kind, NAME_BYTES_MAX);
         self.changed = true;
-        // A target that is given twice is hit once.
+        // A target that is listed twice is hit once.
         for target in targets.iter().copied().collect::<BTreeSet<u16>>() {
             let index = usize::from(target);
             let Some(node) = self.state.world.nodes.get_mut(index) else {
@@ -237,7 +237,7 @@ impl<'a> Observer<'a> {
                 if node.fault_begins(&kind) {
                     self.reset(target, Reset::PowerLoss, None);
                 }
-                // Before the first event of all, the phase is that of a node of which nothing was seen.
+                // Before the very first event, the phase is that of a node without any observation.
                 let fresh = || WorldState::new(1).phases().concat();
                 let phase = before.unwrap_or_else(fresh);
                 self.delta.reach(Point::Fault { fault: kind.clone(), phase: phase.clone() }, now);
@@ -249,7 +249,7 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Two faults each of those that are active on a node.
+    /// Adds a point for each pair of faults that are active on a node.
     fn pairs(&mut self, now: u64, index: usize, phase: &str) {
         let Some(node) = self.state.world.nodes.get(index) else { return };
         let kinds: Vec<&str> = node.faults().collect();
@@ -278,7 +278,7 @@ impl<'a> Observer<'a> {
         self.order(now, before, number);
     }
 
-    /// Something happens on one node.
+    /// Enters an event of one node.
     fn local(&mut self, now: u64, node: Option<u16>, name: Option<String>) {
         let Some(node) = node else { return };
         let number = name.and_then(|name| self.state.types.number(name));
@@ -296,7 +296,7 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Enter the states that an event led to.
+    /// Adds points for the states that the last event led to.
     fn reached(&mut self, now: u64) {
         if !std::mem::take(&mut self.changed) {
             return;

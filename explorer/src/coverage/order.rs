@@ -1,12 +1,12 @@
-//! Happens-before between the nodes' events: vector clocks, and which types of events came before which.
+//! Happens-before between the nodes' events: vector clocks, and the order of event types.
 //!
 //! An event is before another if it is earlier on the same node, or if messages lead from it to the other. The clock of a
-//! node counts, for each node, how many of its events are before what comes next. Looked back at are the last [`WINDOW`]
-//! typed events of each node: an order that takes longer does not count, or else in the end everything would have
-//! been before everything.
+//! node counts, for each node, how many of its events are before the node's next event. Only the last [`WINDOW`] typed
+//! events of each node are compared: an order over a longer distance does not count. Otherwise every event would in the end
+//! be before every other.
 //!
-//! A message's send is known by the message's number. One that is not known (any more) gives no order: an order that is
-//! reported is one.
+//! A delivery is matched with its send by the message's number. A number that is unknown, or forgotten, gives no order, so
+//! every reported order is real.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,27 +14,27 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::{SENDS_MAX, WINDOW};
 
-/// An event that is before another.
+/// Event that happened before another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Before {
-    /// Its type.
+    /// Number of its type.
     pub(super) kind: u32,
-    /// It is on another node.
+    /// True if it is on another node.
     pub(super) across: bool,
 }
 
-/// The nodes' timelines.
+/// Timelines of all nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Timelines {
     nodes: Vec<Timeline>,
-    /// Clocks at which messages were sent, by number.
+    /// Vector clocks of sends, by message number.
     sends: BTreeMap<u64, Vec<u64>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 struct Timeline {
     clock: Vec<u64>,
-    /// The latest typed events: their numbers on this node, and types.
+    /// Latest typed events: their numbers on this node, and their types.
     recent: VecDeque<(u64, u32)>,
 }
 
@@ -46,13 +46,13 @@ impl Timelines {
         }
     }
 
-    /// Whether they are those of a world with so many nodes.
+    /// True if this belongs to a world with `nodes` nodes.
     pub(super) fn fit(&self, nodes: usize) -> bool {
         self.nodes.len() == nodes
             && self.nodes.iter().map(|node| &node.clock).chain(self.sends.values()).all(|c| c.len() == nodes)
     }
 
-    /// Something happens on a node: what was before it.
+    /// Enters an event of a node. Returns the typed events that happened before it, or nothing if the event has no type.
     pub(super) fn local(&mut self, node: u16, kind: Option<u32>) -> Vec<Before> {
         let own = usize::from(node);
         let Some(timeline) = self.nodes.get(own) else { return Vec::new() };
@@ -71,7 +71,7 @@ impl Timelines {
         before
     }
 
-    /// A message is sent.
+    /// Enters a send.
     pub(super) fn send(&mut self, from: u16, message: Option<u64>, kind: Option<u32>) -> Vec<Before> {
         let before = self.local(from, kind);
         if let (Some(message), Some(timeline)) = (message, self.nodes.get(usize::from(from))) {
@@ -83,7 +83,7 @@ impl Timelines {
         before
     }
 
-    /// A message comes.
+    /// Enters the arrival of a message.
     pub(super) fn receive(
         &mut self,
         from: u16,
@@ -100,12 +100,12 @@ impl Timelines {
         self.local(to, kind)
     }
 
-    /// A message is lost: something after its send, and before nothing.
+    /// Returns the events before the loss of a message. The loss comes after the send, and before nothing.
     pub(super) fn lose(&self, from: u16, message: Option<u64>) -> Vec<Before> {
         self.sent(from, message).map_or_else(Vec::new, |sent| self.before(from, &sent))
     }
 
-    /// The clock with which a message was sent.
+    /// Returns the clock at which a message was sent.
     fn sent(&self, from: u16, message: Option<u64>) -> Option<Vec<u64>> {
         match message {
             Some(message) => self.sends.get(&message).cloned(),
@@ -113,7 +113,7 @@ impl Timelines {
         }
     }
 
-    /// All that is before what comes on a node with this clock.
+    /// Returns all remembered events before an event of `node` with this clock.
     fn before(&self, node: u16, clock: &[u64]) -> Vec<Before> {
         let mut before = Vec::new();
         for (index, (timeline, known)) in self.nodes.iter().zip(clock).enumerate() {

@@ -1,4 +1,4 @@
-//! The state of a whole world: its nodes, the faults that are active, and what rules declare to be global.
+//! The state of a whole world: its nodes, the active faults, and variables that rules declare global.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::text::{clip, quoted};
 use super::value::{Ranks, Value};
 use super::world::World;
 
-/// A world's state as it is tracked, before nodes are put into canonical order.
+/// State of a world as it is tracked, before nodes are put into canonical order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct WorldState {
     pub(super) nodes: Vec<NodeState>,
@@ -19,12 +19,12 @@ pub(super) struct WorldState {
 }
 
 impl WorldState {
-    /// A world of which nothing was seen yet.
+    /// Returns the state of a world before any event.
     pub(super) fn new(nodes: usize) -> WorldState {
         WorldState { nodes: vec![NodeState::default(); nodes], globals: BTreeMap::new() }
     }
 
-    /// The phase of each node: its state by itself, in which other nodes are not told apart.
+    /// Returns the phase of each node: its own state, in which the other nodes are all called `other`.
     pub(super) fn phases(&self) -> Vec<String> {
         let ranks = self.ranks();
         let phase = |(index, node): (u16, &NodeState)| {
@@ -34,7 +34,8 @@ impl WorldState {
         (0u16..).zip(&self.nodes).map(phase).collect()
     }
 
-    /// The state in canonical form: as text, the same for worlds that differ in the order of interchangeable nodes.
+    /// Returns the state in canonical form: a text that is the same for worlds that differ only in the order of
+    /// interchangeable nodes.
     pub(super) fn canonical(&self, world: &World) -> String {
         let ranks = self.ranks();
         let keys: Vec<String> = (0u16..)
@@ -46,7 +47,7 @@ impl WorldState {
         clip(&text, STATE_BYTES_MAX)
     }
 
-    /// The state with its nodes in these places: `slots` has each node's.
+    /// Writes the state with each node in the slot that `slots` gives it.
     fn write(&self, world: &World, ranks: &Ranks, slots: &[u16]) -> String {
         let slot = |node: u16| slots.get(usize::from(node)).copied().unwrap_or(node);
         let name = |node: u16| symmetry::slot_name(world, slot(node));

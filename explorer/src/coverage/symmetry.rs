@@ -1,18 +1,19 @@
-//! Interchangeable nodes: one form for all orders in which they can stand.
+//! Interchangeable nodes: one canonical form for all of their orders.
 //!
-//! Nodes of a group are first sorted by a key that does not depend on their order: their own state, with themselves and
-//! the other members of groups not told apart. Only those with equal keys can still be exchanged, and only if a value names
-//! a node does it matter: then all such orders are written, and the least text is the form. That is exact, and the same as
-//! the least of all permutations. With more than [`PERMUTATIONS_MAX`] orders (which takes more than six nodes that are
-//! equal but for whom they name, or several such groups) those with equal keys stay in the order of their indices: two
-//! states that are the same may then count as two, but two that differ never as one.
+//! Nodes of a group are first sorted by a key that does not depend on their order: their own state, with the node itself
+//! called `^self` and members of groups called by their group. Only nodes with equal keys can still be exchanged, and this
+//! matters only if a value names a node. In that case all such orders are written, and the least text is the canonical
+//! form. The result is exact: it equals the least text of all permutations. With more than [`PERMUTATIONS_MAX`] orders (it
+//! takes more than six nodes that differ only in the nodes that they name, or several such groups) nodes with equal keys
+//! stay in the order of their indices. Two equivalent states may then count as two, but two different states never count as
+//! one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::limits::PERMUTATIONS_MAX;
 use super::world::World;
 
-/// What a node is called in the state of node `own`, whatever the order of interchangeable ones.
+/// Returns the name of `node` within the state of node `own`, independent of the order of interchangeable nodes.
 pub(super) fn invariant_name(world: &World, own: u16, node: u16) -> String {
     match world.group(node) {
         _ if node == own => "^self".to_owned(),
@@ -21,7 +22,7 @@ pub(super) fn invariant_name(world: &World, own: u16, node: u16) -> String {
     }
 }
 
-/// What the node in a place is called: its name, or the place if nodes can be exchanged in it.
+/// Returns the name of the node in a slot, or the slot's number if the node is interchangeable.
 pub(super) fn slot_name(world: &World, slot: u16) -> String {
     match world.group(slot) {
         Some(_) => format!("^{}", usize::from(slot) + 1),
@@ -29,8 +30,8 @@ pub(super) fn slot_name(world: &World, slot: u16) -> String {
     }
 }
 
-/// The least of the texts that `write` gives for the places that nodes can have. `keys` are their states as
-/// [`invariant_name`] has them, `named` all nodes that values name.
+/// Returns the least of the texts that `write` produces over the permitted slots of nodes. `keys` holds the nodes' states
+/// written with [`invariant_name`], `named` all nodes that values name.
 pub(super) fn least(
     world: &World,
     keys: &[String],
@@ -44,7 +45,7 @@ pub(super) fn least(
             groups.entry(group).or_default().push(*node);
         }
     }
-    // By group and key: the nodes, and the places that they share.
+    // Nodes of one group with equal keys, and the slots that they share.
     let mut ties: Vec<(Vec<u16>, Vec<u16>)> = Vec::new();
     for places in groups.into_values() {
         let key = |node: &u16| keys.get(usize::from(*node));
@@ -82,7 +83,7 @@ fn put(slots: &mut [u16], members: &[u16], places: &[u16]) {
     }
 }
 
-/// Visit the places of nodes in all orders of all ties.
+/// Visits all permutations of all ties.
 fn permute(ties: &[&(Vec<u16>, Vec<u16>)], slots: &mut [u16], visit: &mut dyn FnMut(&[u16])) {
     let Some(((members, places), others)) = ties.split_first() else { return visit(slots) };
     orders(&mut places.clone(), 0, &mut |places| {
@@ -91,7 +92,7 @@ fn permute(ties: &[&(Vec<u16>, Vec<u16>)], slots: &mut [u16], visit: &mut dyn Fn
     });
 }
 
-/// Visit all orders of what is from `fixed` on.
+/// Visits all orders of the items from index `fixed` on.
 fn orders(items: &mut Vec<u16>, fixed: usize, visit: &mut dyn FnMut(&[u16])) {
     if fixed >= items.len() {
         return visit(items);

@@ -1,4 +1,4 @@
-//! What the tests of coverage share: a world, events in it, and what is observed of them.
+//! Helpers for the tests of coverage: a world, its events, and the points that they reach.
 
 mod cut;
 mod estimates;
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Nodes `n1`, `n2`, … with an address each, of which these are interchangeable.
+/// Nodes `n1`, `n2`, … with an address each; `interchangeable` lists the groups.
 fn world(nodes: usize, interchangeable: &[&[&str]]) -> World {
     let node = |i| NodeNames { name: format!("n{i}"), aliases: vec![format!("10.0.0.{i}")] };
     let groups: Vec<Vec<String>> =
@@ -28,7 +28,7 @@ fn config(value: serde_json::Value) -> AbstractionConfig {
     serde_json::from_value(value).unwrap()
 }
 
-/// Roles, terms, lengths, and whom a node follows.
+/// Rules for roles, terms, lengths, and the leader that a node follows.
 fn raft() -> AbstractionConfig {
     config(json!({ "rules": [
         { "name": "leader", "unit": "raft", "regex": "became leader", "set": { "role": "leader" },
@@ -58,24 +58,24 @@ fn wire(vtime_ns: u64, kind: WireKind, from: u16, to: u16, message: Option<u64>,
     event(vtime_ns, None, What::Wire { kind, from, to, message, summary: summary.to_owned() })
 }
 
-/// What events lead to from a state.
+/// Observes events from a given state.
 fn go_on(abstraction: &Abstraction, state: ObserverState, events: &[Observed]) -> (Delta, ObserverState) {
     let mut observer = Observer::start(abstraction, state).unwrap();
     events.iter().for_each(|event| observer.observe(event));
     observer.finish()
 }
 
-/// What events lead to from nothing.
+/// Observes events from the initial state.
 fn run(abstraction: &Abstraction, events: &[Observed]) -> (Delta, ObserverState) {
     go_on(abstraction, ObserverState::new(abstraction), events)
 }
 
-/// The points of a kind, as people read them.
+/// Returns the points of a kind, in their readable form.
 fn told(delta: &Delta, kind: Kind) -> BTreeSet<String> {
     delta.points().filter(|(_, r)| r.point.kind() == kind).map(|(_, r)| r.point.to_string()).collect()
 }
 
-/// Events of all sorts on few nodes, with few words, so that they meet. One of them is of a node that does not exist.
+/// Events of all sorts with few nodes and few words, so that they interact. Some of them name a node that does not exist.
 fn events(nodes: u16, most: usize) -> impl Strategy<Value = Vec<Observed>> {
     let node = move || 0..nodes;
     let name = move || (1..=nodes).prop_map(|i| format!("n{i}"));

@@ -1,11 +1,12 @@
-//! Texts of a bounded length that still tell different texts apart.
+//! Texts of bounded length. Different texts stay different.
 
-/// The start of a text that has at most this many bytes.
+/// Returns the longest prefix of a text that has at most `most` bytes and ends at a character boundary.
 pub(crate) fn head(text: &str, most: usize) -> &str {
     text.get(..text.floor_char_boundary(most)).unwrap_or(text)
 }
 
-/// A text as it is, or its start and a hash of all of it. Two texts stay two.
+/// Returns a text of at most `most` bytes: the text itself, or its start and a hash of all of it. Different texts stay
+/// different.
 pub(crate) fn clip(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
@@ -14,12 +15,13 @@ pub(crate) fn clip(text: &str, most: usize) -> String {
     format!("{}…{hash}", head(text, most.saturating_sub(hash.len() + '…'.len_utf8())))
 }
 
-/// Bytes as lower-case hexadecimal digits.
+/// Returns bytes as lower-case hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A word as it is if nothing in it can be taken for a separator, else in quotes. Two texts stay two.
+/// Returns a word as it is if it has no character that could be taken for a separator, else in quotes. Different texts stay
+/// different.
 pub(super) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_.:-+^/".contains(c);
     if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { format!("{text:?}") }

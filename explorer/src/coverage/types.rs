@@ -1,4 +1,4 @@
-//! Types of events: what is left of an event when it is asked what came before what.
+//! Types of events, as they are compared by happens-before: the parts of an event that do not vary.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,14 +7,14 @@ use super::observed::{DiskEvent, ProcessChange, WireKind};
 use super::template::template;
 use super::text::clip;
 
-/// The types that a timeline has seen, in the order of first sight. Those beyond the bound have no order.
+/// Types of events that a timeline has seen, in the order of first sight. Types beyond [`TYPES_MAX`] have no order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Types {
     names: Vec<String>,
 }
 
 impl Types {
-    /// The number of a type, if it has one.
+    /// Returns the number of a type, adding it if needed. `None` if the table is full.
     pub(super) fn number(&mut self, name: String) -> Option<u32> {
         let index = self.names.iter().position(|known| *known == name).unwrap_or(self.names.len());
         if index >= TYPES_MAX {
@@ -26,7 +26,7 @@ impl Types {
         u32::try_from(index).ok()
     }
 
-    /// The name of a type; empty if there is no such number.
+    /// Returns the name of a type; empty if there is no such number.
     pub(super) fn name(&self, number: u32) -> &str {
         usize::try_from(number).ok().and_then(|index| self.names.get(index)).map_or("", String::as_str)
     }

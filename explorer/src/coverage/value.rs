@@ -9,16 +9,16 @@ use super::text::clip;
 use super::vocabulary::OTHER;
 use super::world::{Piece, World};
 
-/// A value.
+/// Value of a state variable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Value {
-    /// A text, in which names of nodes stand for the nodes.
+    /// A text in which names of nodes are replaced by the nodes themselves.
     Text(Vec<Part>),
-    /// A number of which only the rank among the nodes' numbers counts.
+    /// A number. Only its rank among the nodes' numbers counts.
     Ranked(u64),
 }
 
-/// A stretch of a text.
+/// Part of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Part {
     Text(String),
@@ -26,7 +26,7 @@ pub(super) enum Part {
 }
 
 impl Value {
-    /// A captured text.
+    /// Returns a captured text, clipped, as a value.
     pub(super) fn text(text: &str, world: &World) -> Value {
         let part = |piece| match piece {
             Piece::Text(text) => Part::Text(text.to_owned()),
@@ -35,15 +35,15 @@ impl Value {
         Value::Text(world.pieces(&clip(text, VALUE_BYTES_MAX)).into_iter().map(part).collect())
     }
 
-    /// The value of all that are not told apart.
+    /// Returns the value that stands for all values beyond the bound.
     pub(super) fn other() -> Value {
         Value::Text(vec![Part::Text(OTHER.to_owned())])
     }
 
-    /// The value as text, with these names for nodes.
+    /// Returns the value as text; `names` gives the names of nodes.
     pub(super) fn write(&self, variable: &str, names: &dyn Fn(u16) -> String, ranks: &Ranks) -> String {
         let part = |part: &Part| match part {
-            // The sign that marks a place or a rank is doubled, so that no text looks like one.
+            // `^` marks a slot or a rank, so it is doubled in texts: no text looks like a mark.
             Part::Text(text) => text.replace('^', "^^"),
             Part::Node(node) => names(*node),
         };
@@ -53,7 +53,7 @@ impl Value {
         }
     }
 
-    /// Which nodes the value names.
+    /// Returns the nodes that the value names.
     pub(super) fn nodes(&self) -> impl Iterator<Item = u16> {
         let parts = match self {
             Value::Text(parts) => parts.as_slice(),
@@ -66,14 +66,14 @@ impl Value {
     }
 }
 
-/// By variable, the different numbers that the nodes have, in rising order.
+/// Distinct numbers that the nodes have, by variable, in rising order.
 #[derive(Debug, Default)]
 pub(super) struct Ranks {
     numbers: BTreeMap<String, Vec<u64>>,
 }
 
 impl Ranks {
-    /// The ranks among these values.
+    /// Returns the ranks among these values.
     pub(super) fn among<'v>(values: impl Iterator<Item = (&'v str, &'v Value)>) -> Ranks {
         let mut ranks = Ranks::default();
         for (variable, value) in values {
@@ -87,7 +87,7 @@ impl Ranks {
         ranks
     }
 
-    /// How many different numbers of the variable are less.
+    /// Returns how many distinct numbers of the variable are less than `number`.
     fn of(&self, variable: &str, number: u64) -> usize {
         self.numbers.get(variable).map_or(0, |numbers| numbers.partition_point(|other| *other < number))
     }

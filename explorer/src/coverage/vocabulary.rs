@@ -1,7 +1,7 @@
-//! Which words of a family are told apart: the first so many that a timeline saw. All others are `other`.
+//! Bounded vocabularies: the first words of a family in a timeline are distinguished; all later ones are `other`.
 //!
-//! A family is a unit, with its templates, or a variable, with its values. What was seen first depends on the timeline alone,
-//! so that a branch's points do not depend on which other branches ran. Two timelines may fold different words.
+//! A family is a unit with its templates, or a variable with its values. The words seen first depend on the timeline alone,
+//! so a branch's points do not depend on which other branches ran. Two timelines may fold different words.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::FAMILIES_MAX;
 
-/// What a word beyond the bound is called.
+/// Name for all words beyond the bound.
 pub(super) const OTHER: &str = "other";
 
-/// The words that were seen, by family.
+/// Words that were seen, by family.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Vocabulary {
     families: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Vocabulary {
-    /// Whether a word is told apart from others, being seen now.
+    /// True if a word is distinguished from others. Adds it if the family has fewer than `most` words.
     pub(super) fn admits(&mut self, family: &str, word: &str, most: usize) -> bool {
         if !self.families.contains_key(family) {
             if self.families.len() >= FAMILIES_MAX {

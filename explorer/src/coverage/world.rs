@@ -1,52 +1,52 @@
-//! The nodes of a world as coverage sees them: their names, and which are interchangeable.
+//! Nodes of a world as coverage sees them: their names, and their groups of interchangeable nodes.
 
 use std::collections::BTreeSet;
 
 use super::limits::{ALIASES_MAX, NODES_MAX};
 
-/// A node's names.
+/// Names of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeNames {
-    /// Its name in the world.
+    /// Name in the world.
     pub name: String,
-    /// What else it is called in values that rules capture, such as its addresses.
+    /// Other names in values that rules capture, e.g. addresses.
     pub aliases: Vec<String>,
 }
 
-/// The nodes.
+/// Nodes of a world.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct World {
     nodes: Vec<NodeNames>,
-    /// By node, which group it is in.
+    /// Group of each node, if it has one.
     groups: Vec<Option<usize>>,
-    /// All names and what they name, the longest first: a name may be the start of another.
+    /// All names and their nodes, the longest name first, because a name may be the start of another.
     names: Vec<(String, u16)>,
 }
 
-/// What can be wrong with the nodes of a world.
+/// Problem with the nodes of a world.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorldError {
-    /// More nodes than are possible.
-    #[error("at most {NODES_MAX} nodes have coverage")]
+    /// The world has more than [`NODES_MAX`] nodes.
+    #[error("coverage supports at most {NODES_MAX} nodes")]
     TooManyNodes,
-    /// More names of a node than are possible.
+    /// The node has more than [`ALIASES_MAX`] aliases.
     #[error("node {0:?} has more than {ALIASES_MAX} aliases")]
     TooManyAliases(String),
-    /// A name of nothing.
+    /// A name or alias is empty.
     #[error("a node's name or alias is empty")]
     EmptyName,
-    /// A name of two nodes.
+    /// Two nodes have the same name or alias.
     #[error("{0:?} names two nodes")]
     NameTwice(String),
-    /// A member of a group that does not exist.
+    /// A group has a member that does not exist.
     #[error("interchangeable: there is no node {0:?}")]
     NoNode(String),
-    /// A member of two groups, or twice of one.
+    /// A node is in two groups, or twice in one.
     #[error("interchangeable: node {0:?} is given twice")]
     MemberTwice(String),
 }
 
-/// A stretch of a text.
+/// Part of a text: plain text, or the name of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece<'t> {
     Text(&'t str),
@@ -54,10 +54,10 @@ pub(super) enum Piece<'t> {
 }
 
 impl World {
-    /// A world with these nodes, and with groups of nodes that are interchangeable: by name, a group a list.
+    /// Returns a world with these nodes. Each list of `interchangeable` is a group of nodes, by name.
     ///
     /// # Errors
-    /// The first thing that is wrong with them.
+    /// Returns an error for the first problem in the order of nodes and groups.
     pub fn new(nodes: Vec<NodeNames>, interchangeable: &[Vec<String>]) -> Result<World, WorldError> {
         if nodes.len() > NODES_MAX {
             return Err(WorldError::TooManyNodes);
@@ -93,29 +93,29 @@ impl World {
         Ok(World { nodes, groups, names })
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there are none.
+    /// True if the world has no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// A node's name; empty if there is no such node.
+    /// Returns a node's name; empty if there is no such node.
     pub(super) fn name(&self, node: u16) -> &str {
         self.nodes.get(usize::from(node)).map_or("", |node| &node.name)
     }
 
-    /// Which group of interchangeable nodes a node is in.
+    /// Returns a node's group of interchangeable nodes.
     pub(super) fn group(&self, node: u16) -> Option<usize> {
         self.groups.get(usize::from(node)).copied().flatten()
     }
 
-    /// A text cut into names of nodes and what is between them.
+    /// Splits a text into names of nodes and the parts between them.
     pub(super) fn pieces<'t>(&self, text: &'t str) -> Vec<Piece<'t>> {
         let mut pieces = Vec::new();
         let (mut start, mut at) = (0, 0);
@@ -137,7 +137,7 @@ impl World {
         pieces
     }
 
-    /// A text in which each name of a node is `<node>`.
+    /// Returns a text with each node's name replaced by `<node>`.
     pub(crate) fn mask(&self, text: &str) -> String {
         let piece = |piece| match piece {
             Piece::Text(text) => text,
@@ -146,7 +146,7 @@ impl World {
         self.pieces(text).into_iter().map(piece).collect()
     }
 
-    /// The name that a text starts with, if nothing that belongs to a longer word follows.
+    /// Returns the length and the node of the name that a text starts with, unless a longer word continues after it.
     fn name_at(&self, text: &str) -> Option<(usize, u16)> {
         let ends = |rest: &str| {
             let mut chars = rest.chars();
@@ -161,7 +161,7 @@ impl World {
     }
 }
 
-/// Whether a character belongs to the word of a name.
+/// True if a character can continue a node's name.
 fn in_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '-'
 }

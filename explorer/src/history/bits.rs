@@ -7,7 +7,7 @@ pub(super) struct Bits {
 }
 
 impl Bits {
-    /// Nothing of what is below `len`.
+    /// Returns an empty set for numbers below `len`.
     pub(super) fn none(len: usize) -> Bits {
         Bits { words: vec![0; len.div_ceil(64)] }
     }
@@ -23,7 +23,7 @@ impl Bits {
         self.words.get(i / 64).is_some_and(|word| word & (1 << (i % 64)) != 0)
     }
 
-    /// The words that have the numbers from `from` to `to` in them, as halves.
+    /// Appends the words that cover the numbers from `from` to `to`, as 32-bit halves.
     pub(super) fn halves(&self, from: usize, to: usize, out: &mut Vec<u32>) {
         for word in self.words.iter().take(to / 64 + 1).skip(from / 64) {
             #[expect(clippy::cast_possible_truncation, reason = "it is the lower half that is wanted")]
@@ -46,7 +46,7 @@ mod tests {
         }
         bits.set(64, false);
         assert_eq!((0..200).filter(|i| bits.has(*i)).collect::<Vec<_>>(), [0, 63, 129]);
-        // Beyond the bound there is nothing, and nothing happens.
+        // Numbers beyond the bound are ignored.
         bits.set(500, true);
         assert!(!bits.has(500));
     }

@@ -1,17 +1,17 @@
-//! The configurations that a search has been at.
+//! Configurations that a search has visited.
 //!
-//! A configuration is what was put in order so far, in whatever order, and the state that it led to. What is acknowledged,
-//! with the state, is kept as its hash, of which no two are the same: they are as long as what makes forging one hopeless.
-//! What was used up of unknown outcome is kept as it is: where nothing came of a configuration, nothing comes of one that
-//! has used up the same and more.
+//! A configuration is a set of placed operations, in whatever order, and the state after them. The acknowledged operations
+//! and the state are identified by a hash that is long enough to make collisions and forgeries infeasible. The used
+//! operations of unknown outcome are stored in full: if a configuration led nowhere, one that has used the same and more
+//! leads nowhere either.
 
 use std::collections::BTreeMap;
 
-/// What a name takes, and an entry of it without its words, roughly.
+/// Approximate memory of a name, and of an entry without its words, in bytes.
 const NAME_BYTES: u64 = 64;
 const ENTRY_BYTES: u64 = 32;
 
-/// The name of acknowledged operations with a state.
+/// Hash of a set of acknowledged operations and a state.
 pub(super) type Name = [u8; 32];
 
 #[derive(Debug)]
@@ -20,7 +20,8 @@ struct Entry {
     full: bool,
 }
 
-/// Configurations, with whether all acknowledged operations but the suspect were put in order from there.
+/// Visited configurations, each with a flag: true if all acknowledged operations but the suspect were put in order from
+/// there.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     names: BTreeMap<Name, Vec<Entry>>,
@@ -29,23 +30,22 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// The name of what is given in words.
+    /// Returns the name of a configuration given in words.
     pub(super) fn name(&mut self, words: &[u32]) -> Name {
         self.bytes.clear();
         self.bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
         *blake3::hash(&self.bytes).as_bytes()
     }
 
-    /// Whether nothing new comes of a configuration, and if so, whether it is full. And how many others it was compared
-    /// with.
+    /// Returns `Some(full)` if a configuration leads to nothing new, and the number of entries that it was compared with.
     pub(super) fn known(&self, name: &Name, used: &[u32]) -> (Option<bool>, usize) {
         let Some(entries) = self.names.get(name) else { return (None, 0) };
-        // One that is full says nothing about whether those that have used up more are.
+        // A full entry says nothing about configurations that have used more.
         let says = |entry: &&Entry| *entry.used == *used || !entry.full && is_within(&entry.used, used);
         (entries.iter().find(says).map(|entry| entry.full), entries.len())
     }
 
-    /// Enter one, or that it is full.
+    /// Adds a configuration, or sets its flag.
     pub(super) fn put(&mut self, name: Name, used: &[u32], full: bool) {
         let entries = self.names.entry(name).or_default();
         match entries.iter_mut().find(|entry| *entry.used == *used) {
@@ -57,7 +57,7 @@ impl Cache {
         }
     }
 
-    /// What it takes, roughly.
+    /// Returns the approximate memory of the cache, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.names.len() as u64 * NAME_BYTES + self.entry_bytes
     }
@@ -84,7 +84,7 @@ mod tests {
             assert_eq!(cache.known(&one, &used).0.is_some(), known, "{used:?}");
         }
         assert_eq!(cache.known(&other, &[0b01, 0]), (None, 0));
-        // A full one is known only as it is.
+        // A full entry matches only the same configuration.
         cache.put(one, &[0b01, 0], true);
         assert_eq!(cache.known(&one, &[0b01, 0]), (Some(true), 1));
         assert_eq!(cache.known(&one, &[0b11, 0]), (None, 1));

@@ -1,6 +1,6 @@
-//! One line of a history: from text to an event.
+//! One line of a history, parsed to an event.
 //!
-//! Not here: what the operation's name and value mean (`super::shape`), and how events go together (`super::reader`).
+//! Not here: the meaning of the operation's name and value (`super::shape`), and the matching of events (`super::reader`).
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -9,27 +9,27 @@ use super::limits::LINE_BYTES_MAX;
 use super::problem::Wrong;
 use crate::plan::problem::quoted;
 
-/// A line as the host has it.
+/// A line as Everett received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// When it was written, in nanoseconds of vtime.
+    /// Time at which it was written, in nanoseconds of vtime.
     pub vtime_ns: u64,
-    /// The node on which.
+    /// Node on which it was written.
     pub node: String,
-    /// The JSON object.
+    /// Text of the line: a JSON object.
     pub text: String,
 }
 
-/// What an event says of an operation.
+/// Type of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EventKind {
-    /// It starts.
+    /// The operation starts.
     Invoke,
-    /// It happened.
+    /// The operation happened.
     Ok,
-    /// It did not happen and never will.
+    /// The operation did not happen and never will.
     Fail,
-    /// Nobody knows.
+    /// The outcome is unknown.
     Info,
 }
 
@@ -38,16 +38,16 @@ impl EventKind {
         [("invoke", Self::Invoke), ("ok", Self::Ok), ("fail", Self::Fail), ("info", Self::Info)];
 }
 
-/// A line that could be read.
+/// A parsed line.
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) kind: EventKind,
-    /// As JSON: the client 3 is not the client `"3"`.
+    /// Name of the client as JSON: the client 3 is not the client `"3"`.
     pub(super) process: String,
     pub(super) f: Option<String>,
-    /// As JSON. None and null are the same.
+    /// Key as JSON. A missing key and null are the same.
     pub(super) key: Option<String>,
-    /// None if there was none, which null is not.
+    /// `None` if the field is missing. Null is a value.
     pub(super) value: Option<Value>,
 }
 
@@ -66,12 +66,12 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D:
     Value::deserialize(deserializer).map(Some)
 }
 
-/// Read a line. Fields that have no meaning here are passed over.
+/// Parses a line. Unknown fields are ignored.
 pub(super) fn read(text: &str) -> Result<Event, Wrong> {
     if text.len() > LINE_BYTES_MAX {
         return Err(Wrong::LineTooLong);
     }
-    // Serde would take an array for the fields in their order.
+    // Serde would accept an array of the fields in their order.
     if !text.trim_ascii_start().starts_with('{') {
         return Err(Wrong::NotAnObject);
     }
@@ -108,17 +108,17 @@ pub(super) fn read(text: &str) -> Result<Event, Wrong> {
     Ok(Event { kind, process, f, key, value })
 }
 
-/// The library's message counts lines of its own, of which there is always one.
+/// Returns the reason of a JSON error without its line number, which is always 1.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let what = text.split(" at line ").next().unwrap_or(&text);
     format!("{what} at column {}", error.column())
 }
 
-/// The value with each number in one form: 1.0 is 1. `None` if a number is too large to be told from its neighbours,
-/// as integers beyond 64 bits are.
+/// Returns the value with each number in one form: 1.0 becomes 1. `None` if a number is too large to be exact, e.g. an
+/// integer beyond 64 bits.
 ///
-/// The only floats of histories are here; from here on, numbers are text.
+/// Histories have floating-point numbers only here; from here on, numbers are text.
 pub(super) fn exact(value: Value) -> Option<Value> {
     Some(match value {
         Value::Number(number) if !number.is_i64() && !number.is_u64() => {
@@ -126,7 +126,7 @@ pub(super) fn exact(value: Value) -> Option<Value> {
             if float.abs() >= 9_007_199_254_740_992.0 {
                 return None;
             }
-            // Exact: a whole number below 2^53.
+            // Exact: an integer below 2^53.
             #[expect(clippy::cast_possible_truncation, reason = "checked above")]
             if float.trunc() == float { Value::from(float as i64) } else { Value::Number(number) }
         }

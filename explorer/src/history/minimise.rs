@@ -1,8 +1,8 @@
-//! Where a history stops having an order.
+//! Finds the first completion with which a history has no valid order.
 //!
-//! A history that is cut off has an order if the whole has one, so there is a first completion with which there is none:
-//! what it says cannot be, whatever comes later. The search over the whole gets at least that far or less, as what ended
-//! later was of unknown outcome then.
+//! If a whole history has an order, each of its prefixes has one. So there is a first completion with which no order
+//! exists: its result is impossible, whatever comes later. The search over the whole history stops at this completion or
+//! before it, because operations that complete later are still of unknown outcome there.
 
 use std::collections::BTreeSet;
 
@@ -16,19 +16,19 @@ use super::reader::History;
 use super::search::{Allowance, Outcome, Search};
 use super::values::{NULL, V};
 
-/// A part of a history that is judged.
+/// Judges one part of a history.
 pub(super) struct Judge<'p, 'h, F> {
     pub(super) history: &'h History,
     pub(super) part: &'p [&'h Operation],
-    /// The model of acknowledged and open operations.
+    /// Builds the model from acknowledged and open operations.
     pub(super) model: F,
     pub(super) allowance: Allowance,
-    /// Whether a violation is followed up.
+    /// True if a violation is traced to its first completion.
     pub(super) follow: bool,
 }
 
 impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
-    /// Judge it. Returns how many steps it took, without those of following up.
+    /// Judges the part. Returns the verdict and the number of steps, without the steps of tracing a violation.
     pub(super) fn verdict(&self) -> (Verdict, u64) {
         let mut left = self.allowance.steps;
         let outcome = self.search(u64::MAX, None, &mut left);
@@ -40,7 +40,7 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
         (verdict, self.allowance.steps - left)
     }
 
-    /// Search what was there right behind a line.
+    /// Searches the prefix of the part that ends with `line`.
     fn search(&self, line: u64, suspect: Option<&Operation>, left: &mut u64) -> Outcome<'h, M::State> {
         let (done, open) = until(self.part, line);
         let model = (self.model)(&done, &open);
@@ -49,7 +49,7 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
         let outcome = search.run();
         *left = left.saturating_sub(search.steps);
         match outcome {
-            // Of a search that took up what others left, the limit is what all of them had.
+            // Several searches share one allowance, so the reported limit is that of all of them.
             Outcome::Spent(Limit::Steps(_)) => Outcome::Spent(Limit::Steps(self.allowance.steps)),
             outcome => outcome,
         }
@@ -85,7 +85,7 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
         evidence
     }
 
-    /// The first completion with which there is no order, and whether it is known to be the first.
+    /// Returns the first completion with which there is no order, and true if it is known to be the first.
     fn first(&self, stuck: &'h Operation, left: &mut u64) -> (&'h Operation, bool) {
         let mut ends: Vec<(u64, &'h Operation)> = self
             .part
@@ -94,7 +94,7 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
             .collect();
         ends.sort_by_key(|(line, _)| *line);
         let reached = stuck.completed().map_or(0, |moment| moment.line);
-        // With those before `good` there is an order, with `bad` there is none. Mostly it is the first that is tried.
+        // Completions before `good` have an order; the one at `bad` has none. In most cases the first probe is the answer.
         let mut good = ends.partition_point(|(line, _)| *line < reached);
         let mut bad = ends.len().saturating_sub(1);
         let mut stride = 0;
@@ -113,7 +113,7 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
         (ends.get(bad).map_or(stuck, |(_, operation)| operation), good >= bad)
     }
 
-    /// What there is to say of an operation without any search.
+    /// Returns the part of an operation's evidence that needs no search.
     fn bare(&self, operation: &'h Operation) -> Evidence {
         let told = |operation: &Operation| self.history.told(operation);
         let some = |keep: &dyn Fn(&Operation) -> bool| -> Vec<Told> {
@@ -145,7 +145,7 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
             state: None,
             origins: some(&|other| leaves(other.call).is_some_and(|v| seen.contains(&v))),
             concurrent: some(&|other| {
-                // Of those that never ended, only what may have done something is of interest.
+                // Of operations that never ended, only those that may have changed something are of interest.
                 !other.precedes(operation)
                     && other.invoked.line < end
                     && (other.completed().is_some() || other.call.changes())
@@ -153,7 +153,7 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
         }
     }
 
-    /// Whether it saw a value that no operation of its part can have left behind, and with which the key did not begin.
+    /// True if the operation saw a value that no operation of the part can have left, and that is not the initial value.
     fn is_foreign(&self, operation: &Operation) -> bool {
         let left: BTreeSet<V> = self.part.iter().filter_map(|other| leaves(other.call)).collect();
         let unknown = |v: &V| *v != NULL && *v != self.history.initial && !left.contains(v);
@@ -166,7 +166,7 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
     }
 }
 
-/// The value that an operation leaves behind.
+/// Returns the value that an operation leaves behind.
 fn leaves(call: Call) -> Option<V> {
     match call {
         Call::Write(v) | Call::Cas(_, v) | Call::Enqueue(v) | Call::Add(v) => Some(v),

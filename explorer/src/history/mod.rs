@@ -1,26 +1,29 @@
-//! Operation histories: what clients asked for and were told, and whether any correct server could have told them so.
+//! Operation histories: the requests and results of clients, and the check whether any correct server could have given
+//! these results.
 //!
-//! Drivers in guests write a JSON object a line, one when an operation starts and one when it is over; the host adds when
-//! and from where. A [`Reader`] takes the lines as they come, and [`check`](mod@check) says for each key whether the history is
-//! linearizable, and whether acknowledged writes are gone.
+//! Drivers in guests write one JSON object per line: one when an operation starts, and one when it ends. Everett adds the
+//! time and the node. A [`Reader`] reads the lines as they arrive, and [`check`] determines for each key whether the
+//! history is linearizable and whether acknowledged writes are lost.
 //!
-//! - `limits`: every bound by name; `line`: one line; `problem`: what can be wrong with it
-//! - `values`: JSON values as small numbers; `operation`: an operation; `shape`: from names and values to an operation
-//! - `reader`: lines to a [`History`]
-//! - `model`: the objects that servers stand for, and what each operation does to them
+//! - `limits`: every bound by name; `line`: one line; `problem`: possible problems with a line
+//! - `values`: JSON values as small numbers; `operation`: an operation; `shape`: conversion of names and values to an operation
+//! - `reader`: builds a [`History`] from lines
+//! - `model`: the objects that servers implement, and the effect of each operation
 //! - `partition`: the parts of a history that can be judged alone
 //! - `search`, with `window`, `bits` and `cache`: the search for an order; `minimise`: the shortest history without one
 //! - `lost`: acknowledged writes that later reads do not show
-//! - `check`: all of it; `evidence` and `report`: what it found, as data and as text; `gist`: which findings have one cause
+//! - `check`: runs all checks; `evidence` and `report`: results as data and as text; `gist`: identifies findings with the
+//!   same cause
 //!
-//! Not here: how lines get out of a guest, what runs the drivers, what a run does with a report.
+//! Not here: how lines leave a guest, who runs the drivers, and how a run uses a report.
 //!
 //! **Invariants.**
-//! - The order of lines is the order of the world. One operation precedes another if its completion's line comes before
-//!   the other's invocation's; times are only told, never compared.
-//! - What a report says is a function of the lines, the model and the budget.
-//! - A violation is a proof, as far as the lines could be read; what the budget did not suffice for is unknown.
-//! - Lines are untrusted. Whatever their bytes, memory is bounded, and what cannot be read is a problem with its place.
+//! - The order of lines is the order of the world. One operation precedes another if the line of its completion comes
+//!   before the line of the other's invocation. Times are only reported, never compared.
+//! - A report is a function of the lines, the model and the budget.
+//! - A violation is a proof, given the lines that could be read. If the budget does not suffice, the verdict is unknown.
+//! - Lines are untrusted. Whatever their bytes, memory is bounded, and a line that cannot be read is a problem with its
+//!   place.
 
 mod bits;
 mod cache;

@@ -1,4 +1,4 @@
-//! Operations: what was asked, what was told, and when.
+//! Operations: their call, their result, and their times.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use everett_input::units::write_duration_ns;
 
 use super::values::V;
 
-/// What was asked for. `shape` says which model has which.
+/// A requested operation. `shape` says which model has which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Call {
     Read,
@@ -27,7 +27,7 @@ pub(super) enum Call {
 }
 
 impl Call {
-    /// Its name, as histories have it.
+    /// Returns the name that histories use.
     pub(super) fn name(self) -> &'static str {
         match self {
             Call::Read | Call::Members => "read",
@@ -44,51 +44,51 @@ impl Call {
         }
     }
 
-    /// Whether it can leave something behind.
+    /// True if the operation can change the object.
     pub(super) fn changes(self) -> bool {
         !matches!(self, Call::Read | Call::Contains(_) | Call::Members)
     }
 }
 
-/// What was told.
+/// Result of an acknowledged operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// That it happened.
+    /// The operation happened and has no result.
     Done,
-    /// What was read or dequeued.
+    /// Value that was read or dequeued.
     Value(V),
-    /// Whether the set has it.
+    /// True if the set contains the element.
     Holds(bool),
-    /// What is in the set, in the order of numbers.
+    /// Elements of the set, sorted by number.
     Members(Arc<[V]>),
 }
 
-/// How an operation ended.
+/// Outcome of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// It may have taken effect at any time since it was invoked, or may still, or never.
+    /// The operation may have taken effect at any time since its invocation, may still do so, or may never.
     Unknown,
-    /// It did not happen.
+    /// The operation did not happen.
     Failed,
-    /// It happened.
+    /// The operation happened, with this result.
     Ok(Moment, Answer),
 }
 
 /// A place in a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Moment {
-    /// The line, from 1. Before all lines: 0.
+    /// Number of the line, from 1; 0 is before all lines.
     pub line: u64,
-    /// When it was written.
+    /// Time at which the line was written, in nanoseconds of vtime.
     pub vtime_ns: u64,
 }
 
 /// An operation of a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Operation {
-    /// By the history's number for it.
+    /// Number of the key in the history.
     pub(super) key: u32,
-    /// By the history's number for it.
+    /// Number of the process in the history.
     pub(super) process: u32,
     pub(super) call: Call,
     pub(super) invoked: Moment,
@@ -96,7 +96,7 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    /// When it was acknowledged.
+    /// Returns the place of the acknowledgement, if there is one.
     pub(super) fn completed(&self) -> Option<Moment> {
         match self.ending {
             Ending::Ok(moment, _) => Some(moment),
@@ -104,7 +104,7 @@ impl Operation {
         }
     }
 
-    /// Its result, if it was acknowledged.
+    /// Returns the result, if the operation was acknowledged.
     pub(super) fn answer(&self) -> Option<&Answer> {
         match &self.ending {
             Ending::Ok(_, answer) => Some(answer),
@@ -116,26 +116,26 @@ impl Operation {
         self.ending == Ending::Failed
     }
 
-    /// Whether it was acknowledged before the other was invoked.
+    /// True if this operation was acknowledged before the other was invoked.
     pub(super) fn precedes(&self, other: &Operation) -> bool {
         self.completed().is_some_and(|moment| moment.line < other.invoked.line)
     }
 }
 
-/// An operation in words, with all that tells it from others.
+/// Description of an operation, with everything that distinguishes it from others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Told {
-    /// Its client, as JSON.
+    /// Name of the client process, as JSON.
     pub process: String,
-    /// The node of its client.
+    /// Node of the client.
     pub node: String,
-    /// The operation's name.
+    /// Name of the operation.
     pub f: &'static str,
-    /// What was asked and told, such as `write of 5`. Long values are shortened.
+    /// Call and result, e.g. `write of 5`. Long values are shortened.
     pub what: String,
-    /// When it was invoked.
+    /// Place of the invocation.
     pub invoked: Moment,
-    /// When it was acknowledged, if it was.
+    /// Place of the acknowledgement, if there is one.
     pub completed: Option<Moment>,
 }
 

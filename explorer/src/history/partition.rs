@@ -1,6 +1,6 @@
-//! The parts of a history that can be judged alone: a history is linearizable if each of them is.
+//! Parts of a history that can be judged independently: a history is linearizable if and only if each part is.
 //!
-//! A part is what belongs to one key, and in a set that is never read as a whole, to one element.
+//! A part holds the operations of one key, or, in a set that is never read as a whole, of one element.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::operation::{Call, Operation};
 use super::reader::History;
 use super::values::V;
 
-/// The operations of each key that did not fail, in the order of invocations, by the key's number.
+/// Returns, by number of the key, the operations that did not fail, in the order of invocations.
 pub(super) fn by_key(history: &History) -> Vec<Vec<&Operation>> {
     let mut keys: Vec<Vec<&Operation>> = vec![Vec::new(); history.keys()];
     for operation in &history.operations {
@@ -20,13 +20,13 @@ pub(super) fn by_key(history: &History) -> Vec<Vec<&Operation>> {
         }
     }
     for key in &mut keys {
-        // Those whose invocation is missing were entered where they ended.
+        // Operations without a known invocation were added at their completion.
         key.sort_by_key(|operation| operation.invoked.line);
     }
     keys
 }
 
-/// The parts of a key, in the order in which they appear.
+/// Returns the parts of a key, in the order in which they appear.
 pub(super) fn parts<'h>(kind: ModelKind, operations: &[&'h Operation]) -> Vec<Vec<&'h Operation>> {
     let read_whole =
         |operation: &&Operation| operation.call == Call::Members && operation.completed().is_some();
@@ -50,8 +50,8 @@ pub(super) fn parts<'h>(kind: ModelKind, operations: &[&'h Operation]) -> Vec<Ve
     parts
 }
 
-/// The part as it was right behind a line: acknowledged operations, and those of unknown outcome so far that would leave
-/// something behind. Both are in the order of invocations.
+/// Returns the part as of `line`: acknowledged operations, and operations of unknown outcome that may have changed
+/// something. Both are in the order of invocations.
 pub(super) fn until<'h>(part: &[&'h Operation], line: u64) -> (Vec<Op<'h>>, Vec<Op<'h>>) {
     let invoked = part.iter().take_while(|operation| operation.invoked.line <= line);
     let ops = invoked.map(|operation| {

@@ -1,4 +1,4 @@
-//! What can be wrong with the lines of a history, as one line for each problem.
+//! Problems with the lines of a history, one line of text for each.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use everett_input::units::write_duration_ns;
 
 use super::limits::{HISTORY_BYTES_MAX, LINE_BYTES_MAX, OPERATIONS_MAX, PROBLEMS_MAX, QUOTED_CHARS_MAX};
 
-/// All that is wrong with a history, in the order of its lines.
+/// All problems with a history, in the order of its lines.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Problems {
-    /// The first of them, at most [`PROBLEMS_MAX`].
+    /// The first problems, at most [`PROBLEMS_MAX`].
     pub first: Vec<Problem>,
-    /// How many there are.
+    /// Number of all problems.
     pub count: u64,
 }
 
@@ -23,7 +23,7 @@ impl Problems {
         }
     }
 
-    /// Whether nothing is wrong.
+    /// True if there is no problem.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
@@ -42,73 +42,73 @@ impl fmt::Display for Problems {
     }
 }
 
-/// One problem and its place.
+/// A problem and its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, from {node} at {}: {what}", write_duration_ns(*vtime_ns))]
 pub struct Problem {
     /// The line of the history, from 1.
     pub line: u64,
-    /// The node that wrote it.
+    /// Node that wrote the line.
     pub node: String,
-    /// When.
+    /// Time of the line, in nanoseconds of vtime.
     pub vtime_ns: u64,
-    /// What is wrong with it.
+    /// The problem itself.
     pub what: Wrong,
 }
 
-/// What is wrong with a line. Names and values in it are quoted and shortened.
+/// Problem with a line. Names and values in it are quoted and shortened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum Wrong {
     /// The line is too long.
     #[error("a line has at most {LINE_BYTES_MAX} bytes")]
     LineTooLong,
-    /// Not JSON, or a field twice.
+    /// The line is not JSON, or has a field twice.
     #[error("not JSON: {0}")]
     NotJson(String),
-    /// JSON, but something else.
-    #[error("is no JSON object")]
+    /// The line is JSON, but not an object.
+    #[error("not a JSON object")]
     NotAnObject,
-    /// A field that is needed.
+    /// A required field is missing.
     #[error("{0} is missing")]
     Missing(&'static str),
-    /// A field of another type.
+    /// A field has the wrong type.
     #[error("{field} must be {expected}")]
     Type { field: &'static str, expected: &'static str },
-    /// A number that cannot be told from its neighbours.
+    /// A number is too large to be exact.
     #[error("{0} has a number that is not exact; write it as a text")]
     Inexact(&'static str),
-    /// A type that does not exist.
-    #[error("there is no type {0}; they are invoke, ok, fail and info")]
+    /// The type is unknown.
+    #[error("unknown type {0}; the types are invoke, ok, fail and info")]
     UnknownType(String),
-    /// An operation that the model does not have.
+    /// The model does not have this operation.
     #[error("a {model} has no operation {f}; it has {known}")]
     NoOperation { f: String, model: &'static str, known: String },
-    /// An argument or a result that the operation does not have.
+    /// The operation does not take this argument, or cannot have this result.
     #[error("the value of {f} must be {expected}")]
     Value { f: &'static str, expected: &'static str },
-    /// A completion of nothing.
+    /// A completion whose process has no open operation.
     #[error(
-        "process {process} has no operation that could be over; it counts as one of unknown start and outcome"
+        "process {process} has no open operation to complete; it counts as one of unknown start and outcome"
     )]
     NotInvoked { process: String },
-    /// An invocation while another operation is open.
+    /// An invocation while another operation of the process is open.
     #[error(
         "process {process} starts another operation while that of line {line} is open, whose outcome is now unknown"
     )]
     StillOpen { process: String, line: u64 },
-    /// A completion of something else.
+    /// A completion that does not match the open operation.
     #[error("{field} is not that of the invocation in line {line}, whose outcome is now unknown")]
     NotThatInvoked { field: &'static str, line: u64 },
     /// The history has too many operations.
-    #[error("a history has at most {OPERATIONS_MAX} operations; what comes from here on is not read")]
+    #[error("a history has at most {OPERATIONS_MAX} operations; later lines are not read")]
     TooManyOperations,
     /// The history is too large.
-    #[error("a history has at most {HISTORY_BYTES_MAX} bytes; what comes from here on is not read")]
+    #[error("a history has at most {HISTORY_BYTES_MAX} bytes; later lines are not read")]
     TooLarge,
 }
 
-/// JSON of the history's, not too long.
+/// Returns JSON of the history, shortened.
 pub(super) fn short(json: &str) -> String {
     match json.char_indices().nth(QUOTED_CHARS_MAX) {
         Some((end, _)) => format!("{}…", json.get(..end).unwrap_or_default()),

@@ -1,10 +1,10 @@
-//! Lines to a history, as they come.
+//! Builds a history from its lines as they arrive.
 //!
 //! **Invariants.**
-//! - A line with a problem never makes a history stricter: an operation whose completion cannot be read is of unknown
-//!   outcome, a completion whose invocation was not read is of an operation that may have been invoked at any time and
+//! - A line with a problem never makes a history stricter. An operation whose completion cannot be read is of unknown
+//!   outcome. A completion whose invocation was not read stands for an operation that may have been invoked at any time and
 //!   may never happen. Only an invocation that is lost together with its completion is missing altogether.
-//! - Memory is bounded: past a bound nothing more is read, and what was read is a history that ended early.
+//! - Memory is bounded: past a bound nothing more is read, and the result is a history that ended early.
 
 use std::collections::BTreeMap;
 
@@ -16,32 +16,32 @@ use super::problem::{Problem, Problems, Wrong, short};
 use super::shape::{self, Word};
 use super::values::{V, Values};
 
-/// What an operation, or an entry of a table besides its texts, takes, roughly.
+/// Approximate memory of an operation, or of a table entry besides its texts, in bytes.
 const ENTRY_BYTES: u64 = 160;
 
-/// The bounds of a history.
+/// Bounds of a history.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     pub(super) operations: usize,
     pub(super) bytes: u64,
 }
 
-/// What was asked and told in a world, in the order of its lines.
+/// Operations that clients of a world invoked, in the order of lines.
 #[derive(Debug, Clone)]
 pub struct History {
     pub(super) spec: Spec,
     pub(super) initial: V,
     pub(super) operations: Vec<Operation>,
     pub(super) values: Values,
-    /// By number, in the order of appearance.
+    /// Keys by number, in the order of appearance.
     keys: Vec<Option<String>>,
-    /// Nodes and names, by number.
+    /// Nodes and names of processes, by number.
     processes: Vec<(String, String)>,
     problems: u64,
 }
 
 impl History {
-    /// The history of these lines, and what is wrong with them.
+    /// Returns the history of these lines, and the problems in them.
     pub fn read(spec: Spec, lines: impl IntoIterator<Item = Line>) -> (History, Problems) {
         let mut reader = Reader::new(spec);
         for line in lines {
@@ -50,40 +50,40 @@ impl History {
         reader.finish()
     }
 
-    /// The model that its operations belong to.
+    /// Returns the model of the history.
     #[must_use]
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    /// How many operations were invoked, as far as lines could be read.
+    /// Returns the number of operations whose invocation could be read.
     #[must_use]
     pub fn operations(&self) -> usize {
         self.operations.len()
     }
 
-    /// How many problems its lines have.
+    /// Returns the number of problems in the lines.
     #[must_use]
     pub fn problems(&self) -> u64 {
         self.problems
     }
 
-    /// How many keys there are. They have the numbers below.
+    /// Returns the number of keys. Keys have the numbers below it.
     pub(super) fn keys(&self) -> usize {
         self.keys.len()
     }
 
-    /// A key as JSON.
+    /// Returns a key as JSON.
     pub(super) fn key(&self, key: u32) -> Option<&str> {
         self.keys.get(key as usize)?.as_deref()
     }
 
-    /// A value as JSON, shortened.
+    /// Returns a value as JSON, shortened.
     pub(super) fn value(&self, v: V) -> String {
         short(self.values.text(v))
     }
 
-    /// A process by name, shortened.
+    /// Describes a process by name and node, shortened.
     pub(super) fn process(&self, process: u32) -> String {
         let (node, name) = self.process_of(process);
         format!("process {} of {}", short(name), short(node))
@@ -93,7 +93,7 @@ impl History {
         self.processes.get(process as usize).map_or(("", ""), |(node, name)| (node, name))
     }
 
-    /// An operation in words.
+    /// Describes an operation.
     pub(super) fn told(&self, operation: &Operation) -> Told {
         let value = |v: V| self.value(v);
         let call = operation.call;
@@ -117,7 +117,7 @@ impl History {
         Told { process, node, f, what, invoked: operation.invoked, completed: operation.completed() }
     }
 
-    /// Values as a list, shortened.
+    /// Returns values as a list, shortened.
     pub(super) fn list(&self, values: impl Iterator<Item = V>) -> String {
         let mut text = "[".to_owned();
         for (i, v) in values.enumerate() {
@@ -132,32 +132,32 @@ impl History {
     }
 }
 
-/// What a process is at.
+/// The open operation of a process.
 #[derive(Debug, Clone)]
 struct Open {
     line: u64,
-    /// `None` if the invocation could not be used. Its completion is of no use either.
+    /// `None` if the invocation could not be used. Its completion is then ignored.
     operation: Option<(usize, Word)>,
 }
 
-/// A history that is being read.
+/// Reader of a history.
 #[derive(Debug, Clone)]
 pub struct Reader {
     history: History,
     problems: Problems,
     bounds: Bounds,
     line: u64,
-    /// What tables and operations take, besides values.
+    /// Approximate memory of tables and operations, without values, in bytes.
     bytes: u64,
     key_numbers: BTreeMap<Option<String>, u32>,
     process_numbers: BTreeMap<(String, String), u32>,
     open: BTreeMap<u32, Open>,
-    /// A bound was reached.
+    /// True if a bound was met. Further lines are not read.
     cut: bool,
 }
 
 impl Reader {
-    /// Nothing read yet.
+    /// Returns a reader without any lines.
     #[must_use]
     pub fn new(spec: Spec) -> Reader {
         Reader::bounded(spec, Bounds { operations: OPERATIONS_MAX, bytes: HISTORY_BYTES_MAX })
@@ -187,7 +187,7 @@ impl Reader {
         }
     }
 
-    /// The next line.
+    /// Reads the next line.
     pub fn push(&mut self, line: &Line) {
         self.line += 1;
         if self.cut {
@@ -204,13 +204,13 @@ impl Reader {
         }
     }
 
-    /// What is wrong so far.
+    /// Returns the problems so far.
     #[must_use]
     pub fn problems(&self) -> &Problems {
         &self.problems
     }
 
-    /// No more lines. What is open is of unknown outcome.
+    /// Ends the history. Operations that are still open are of unknown outcome.
     #[must_use]
     pub fn finish(mut self) -> (History, Problems) {
         self.history.problems = self.problems.count;
@@ -241,11 +241,11 @@ impl Reader {
         let started = self.start(process, event, now);
         let operation = started.as_ref().ok().copied();
         self.open.insert(process, Open { line: now.line, operation });
-        // The invocation is told of first what is wrong with it alone.
+        // A problem of the invocation itself is reported before one with the open operation.
         started.and(still_open)
     }
 
-    /// Enter an operation of unknown outcome.
+    /// Adds an operation of unknown outcome.
     fn start(&mut self, process: u32, event: Event, invoked: Moment) -> Result<(usize, Word), Wrong> {
         let word = shape::word(self.history.spec.kind(), &event.f.ok_or(Wrong::Missing("f"))?)?;
         let call = shape::call(word, event.value, &mut self.history.values)?;
@@ -292,13 +292,13 @@ impl Reader {
         Ok(())
     }
 
-    /// A completion without an invocation. The line of the invocation may be one that could not be read, so what it
-    /// stands for may have happened, or it may be the second of its kind, so it need not have.
+    /// Handles a completion without an invocation. The invocation's line may have been unreadable, so the operation may
+    /// have happened; or the completion may be a duplicate, so it need not have.
     fn stray(&mut self, client: (String, String), event: Event) -> Wrong {
         let wrong = Wrong::NotInvoked { process: short(&event.process) };
         if matches!(event.kind, EventKind::Ok | EventKind::Info) {
             let process = self.process(client);
-            // What cannot be told from a completion is missing: there is nothing more to say about it.
+            // If the operation cannot be derived from the completion, it is left out; the problem is already reported.
             if let Err(Wrong::TooManyOperations) = self.start(process, event, Moment { line: 0, vtime_ns: 0 })
             {
                 return Wrong::TooManyOperations;
@@ -330,7 +330,7 @@ impl Reader {
     }
 }
 
-/// Tables have fewer entries than a history has bytes, of which there are less than 2^32.
+/// Returns a table's length as a number. Tables have fewer entries than a history has bytes, which are less than 2^32.
 fn count(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }

@@ -1,10 +1,10 @@
-//! The search for an order: one in which each acknowledged operation can have happened as it was told, and that keeps to
-//! what preceded what. Wing and Gong's, with Lowe's memory of where it has been.
+//! Search for a valid order of operations: one in which each acknowledged operation has its recorded result, and which
+//! respects precedence. The algorithm is Wing and Gong's, with Lowe's cache of visited configurations.
 //!
-//! Acknowledged operations are tried first. Those of unknown outcome are tried only for one that cannot happen without
-//! them, as `super::model` says, and of those that are alike the one that was invoked first.
+//! Acknowledged operations are tried first. An operation of unknown outcome is tried only for one that cannot happen
+//! without it, as `super::model` says. Of several that are alike, the one that was invoked first is tried.
 //!
-//! Not here: which operations belong together (`super::partition`), where a history stops having an order
+//! Not here: the partition of operations (`super::partition`), and the completion at which a history stops having an order
 //! (`super::minimise`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,27 +18,27 @@ use super::operation::{Call, Operation};
 use super::reader::History;
 use super::window::{Next, Window};
 
-/// What a search may take.
+/// Limits of a search.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowance {
     pub(super) steps: u64,
     pub(super) cache_bytes: u64,
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Debug)]
 pub(super) enum Outcome<'h, S> {
-    /// An order, without the operations that did not happen in it, and the state after it.
+    /// A valid order, without the operations that do not happen in it, and the state after it.
     Order(Vec<&'h Operation>, S),
-    /// There is none.
+    /// No valid order exists.
     None {
-        /// The operation up to whose end no order got, of all operations the last.
+        /// Operation at whose end the farthest order stopped.
         stuck: &'h Operation,
-        /// In the words of the model: what the object could be where the suspect could have happened, with all others in
-        /// order. Empty without a suspect.
+        /// Descriptions of the states that the object could have where the suspect could have happened, with all other
+        /// operations in order. Empty without a suspect.
         possible: BTreeSet<String>,
     },
-    /// It took too much.
+    /// The search met a limit.
     Spent(Limit),
 }
 
@@ -51,24 +51,24 @@ enum Who {
 #[derive(Debug, Clone, Copy)]
 struct Choice {
     who: Who,
-    /// For which acknowledged operation this is done.
+    /// Acknowledged operation that this choice is to enable.
     aim: Option<usize>,
 }
 
-/// A configuration, with what led to it and what was tried from it.
+/// A configuration, the choice that led to it, and the choices that were tried from it.
 struct Frame<U> {
     came_by: Option<(Who, U)>,
     name: Name,
     aim: Option<usize>,
     choices: Vec<Choice>,
     tried: usize,
-    /// The line up to which operations must have been invoked to be possible here.
+    /// Line of the first end. Only operations that were invoked before it can happen here.
     first_end: u64,
     /// Acknowledged operations that cannot happen here.
     cannot: Vec<usize>,
-    /// Operations of unknown outcome are among the choices.
+    /// True if the choices include operations of unknown outcome.
     extended: bool,
-    /// All but the suspect were put in order from here.
+    /// True if all acknowledged operations but the suspect were put in order from here.
     full: bool,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct Search<'m, 'h, M: Model> {
     history: &'h History,
     done: &'m [Op<'h>],
     open: &'m [Op<'h>],
-    /// Of each open one, the one before it that is like it.
+    /// For each open operation, the previous one that is alike.
     twins: Vec<Option<usize>>,
     suspect: Option<usize>,
     allowance: Allowance,
@@ -95,7 +95,8 @@ pub(super) struct Search<'m, 'h, M: Model> {
 }
 
 impl<'m, 'h, M: Model> Search<'m, 'h, M> {
-    /// A search among these, each in the order of invocations. The suspect is one of the acknowledged ones.
+    /// Returns a search over these operations, each list in the order of invocations. The suspect is one of the
+    /// acknowledged ones.
     pub(super) fn new(
         model: &'m M,
         history: &'h History,
@@ -130,7 +131,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
         }
     }
 
-    /// Search.
+    /// Runs the search.
     pub(super) fn run(&mut self) -> Outcome<'h, M::State> {
         let mut stack: Vec<Frame<M::Undo>> = Vec::new();
         let Some(next) = self.window.next() else { return Outcome::Order(Vec::new(), self.state.clone()) };
@@ -215,7 +216,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
         choice
     }
 
-    /// Operations of unknown outcome, for those that cannot happen otherwise.
+    /// Adds operations of unknown outcome as choices, to enable acknowledged ones that cannot happen otherwise.
     fn extend(&mut self, frame: &mut Frame<M::Undo>) {
         let open: Vec<usize> = self.available(frame.first_end).collect();
         self.steps += (open.len() * (1 + frame.cannot.len()) / 8) as u64;
@@ -234,7 +235,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
         }
     }
 
-    /// The operations of unknown outcome that may happen now.
+    /// Returns the operations of unknown outcome that may happen now.
     fn available(&self, first_end: u64) -> impl Iterator<Item = usize> {
         let invoked = self.open.iter().take_while(move |op| op.operation.invoked.line < first_end);
         invoked.zip(&self.twins).enumerate().filter_map(|(i, (_, twin))| {
@@ -242,7 +243,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
         })
     }
 
-    /// Let an operation happen, if it can.
+    /// Applies an operation. Returns `None` if it cannot happen.
     fn place(&mut self, choice: Choice, frame: &mut Frame<M::Undo>) -> Option<M::Undo> {
         self.steps += 1;
         let op = self.op(choice.who)?;
@@ -272,8 +273,8 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
         }
     }
 
-    /// The name of where the search is. All before the first that is left are in order, and none behind those that
-    /// may be next, so that what is in between says all.
+    /// Returns the name of the current configuration. All operations before the first remaining one are placed, and none
+    /// after the candidates is, so the bits in between identify the set.
     fn name(&mut self, next: &Next, aim: Option<usize>) -> Name {
         let mut words = std::mem::take(&mut self.words);
         words.clear();
@@ -296,7 +297,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
         used
     }
 
-    /// Nothing is left to try from here.
+    /// Leaves a configuration whose choices are exhausted.
     fn leave(&mut self, frame: &Frame<M::Undo>) {
         if !frame.full {
             return;
@@ -308,7 +309,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
         let open: Vec<Op<'h>> =
             self.available(frame.first_end).filter_map(|i| self.open.get(i).copied()).collect();
         if matches!(suspect.call(), Call::Contains(_) | Call::Members) {
-            // What is told of a set is what is wrong when all that helps has happened.
+            // For a set, the report shows what is wrong after all helpful operations have happened.
             if !open.iter().any(|op| self.model.helps(&self.state, op, &suspect)) {
                 self.note(&suspect);
             }

@@ -1,4 +1,4 @@
-//! From an operation's name and values to the operation, by model.
+//! Conversion of an operation's name and values to the operation, for each model.
 //!
 //! | model | operations (and other names) | argument | result |
 //! |---|---|---|---|
@@ -13,7 +13,7 @@
 //! | | `read` (`members`) | | array without repetition |
 //! | `lock` | `acquire` (`lock`), `release` (`unlock`) | | |
 //!
-//! A result that an operation does not have is passed over, whatever it is: drivers may put there what the server said.
+//! A result is ignored if the operation has none: drivers may store the server's reply there.
 
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ use super::problem::Wrong;
 use super::values::{V, Values};
 use crate::plan::problem::quoted;
 
-/// An operation's name, in its canonical form.
+/// Canonical name of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Word {
     Read,
@@ -76,7 +76,7 @@ pub(super) fn words(kind: ModelKind) -> impl Iterator<Item = (&'static str, Word
     tables.iter().flat_map(|table| table.iter().copied())
 }
 
-/// The operation of this name.
+/// Returns the operation with this name.
 pub(super) fn word(kind: ModelKind, f: &str) -> Result<Word, Wrong> {
     words(kind).find(|(name, _)| *name == f).map(|(_, word)| word).ok_or_else(|| {
         let known: Vec<&str> = words(kind).map(|(name, _)| name).collect();
@@ -84,7 +84,7 @@ pub(super) fn word(kind: ModelKind, f: &str) -> Result<Word, Wrong> {
     })
 }
 
-/// The operation with its argument.
+/// Returns the operation with its argument.
 pub(super) fn call(word: Word, value: Option<Value>, values: &mut Values) -> Result<Call, Wrong> {
     Ok(match word {
         Word::Read => Call::Read,
@@ -108,7 +108,7 @@ pub(super) fn call(word: Word, value: Option<Value>, values: &mut Values) -> Res
     })
 }
 
-/// The result of an operation that was acknowledged.
+/// Returns the result of an acknowledged operation.
 pub(super) fn answer(call: Call, value: Option<Value>, values: &mut Values) -> Result<Answer, Wrong> {
     Ok(match call {
         Call::Read | Call::Dequeue => Answer::Value(number(&value.unwrap_or_default(), values)),
@@ -139,7 +139,7 @@ fn number(value: &Value, values: &mut Values) -> V {
     values.number(value.to_string())
 }
 
-/// Null stands for nothing, and cannot be in a queue or set.
+/// Returns an element of a queue or set. Null stands for nothing, and cannot be an element.
 fn element(f: &'static str, value: Option<Value>, values: &mut Values) -> Result<V, Wrong> {
     match value {
         None | Some(Value::Null) => Err(Wrong::Value { f, expected: "an element, which null is not" }),

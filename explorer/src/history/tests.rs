@@ -1,4 +1,4 @@
-//! What the tests of histories share: a short way to write them.
+//! Helpers for the tests of histories: a short notation.
 
 mod bounds;
 mod documented;
@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Lines from a short form, one a line: `process type f value`, the value as JSON without spaces, or none. Each line is
-/// 100 ms after the one before it.
+/// Parses a short notation, one line each: `process type f value`, with the value as JSON without spaces, or without a
+/// value. Each line is 100 ms after the one before it.
 fn written(text: &str) -> Vec<Line> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines
@@ -33,7 +33,7 @@ fn written(text: &str) -> Vec<Line> {
         .collect()
 }
 
-/// A report on lines that have nothing wrong with them.
+/// Returns the report on lines without problems.
 fn report_on(spec: Spec, lines: Vec<Line>) -> Report {
     let (history, problems) = History::read(spec, lines);
     assert!(problems.is_empty(), "{problems}");
@@ -44,7 +44,7 @@ fn report(kind: ModelKind, text: &str) -> Report {
     report_on(Spec::new(kind), written(text))
 }
 
-/// What is said of the only key: nothing if it is fine, else what its violation says.
+/// Returns the text of the only key's violation; empty if the key is fine.
 fn said(kind: ModelKind, text: &str) -> String {
     let report = report(kind, text);
     assert_eq!(report.keys.len(), 1, "{report}");

@@ -1,19 +1,19 @@
-//! The values of a history as small numbers: equal values have equal numbers.
+//! Values of a history as small numbers. Equal values have equal numbers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A value. Numbers are given in the order in which values appear.
+/// Number of a value. Numbers are assigned in the order in which values appear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct V(pub(super) u32);
 
 /// JSON's null.
 pub(super) const NULL: V = V(0);
 
-/// What an entry takes besides twice its text's place, roughly.
+/// Approximate memory of an entry, besides twice the length of its text, in bytes.
 const ENTRY_BYTES: u64 = 64;
 
-/// Texts and their numbers. Texts are JSON in one form.
+/// Table of texts and their numbers. Texts are JSON in one canonical form.
 #[derive(Debug, Clone)]
 pub(super) struct Values {
     numbers: BTreeMap<Arc<str>, V>,
@@ -22,14 +22,14 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// Only null.
+    /// Returns a table that holds only null.
     pub(super) fn new() -> Values {
         let mut values = Values { numbers: BTreeMap::new(), texts: Vec::new(), bytes: 0 };
         values.number(serde_json::Value::Null.to_string());
         values
     }
 
-    /// The number of a text.
+    /// Returns the number of a text, adding it if needed.
     pub(super) fn number(&mut self, text: String) -> V {
         if let Some(v) = self.numbers.get(text.as_str()) {
             return *v;
@@ -43,12 +43,12 @@ impl Values {
         v
     }
 
-    /// The text of a number.
+    /// Returns the text of a number.
     pub(super) fn text(&self, v: V) -> &str {
         self.texts.get(v.0 as usize).map_or("?", |text| text)
     }
 
-    /// What all of it takes, roughly.
+    /// Returns the approximate memory of the table, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }

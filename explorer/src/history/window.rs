@@ -1,6 +1,6 @@
-//! The acknowledged operations that are still to be put in order, as a linked list of their starts and ends.
+//! Acknowledged operations that are not yet placed, as a linked list of their starts and ends.
 //!
-//! **Invariant.** Operations are taken out and put back like a stack: what was taken out last comes back first, and then
+//! **Invariant.** Operations are removed and put back like a stack: the one removed last comes back first. At that time,
 //! each of the neighbours that it remembers is in the list.
 
 use super::model::Op;
@@ -9,25 +9,25 @@ use super::model::Op;
 struct Node {
     next: usize,
     previous: usize,
-    /// Its operation, by rank.
+    /// Rank of its operation.
     rank: usize,
     is_end: bool,
     line: u64,
 }
 
-/// The list. Ranks are places among the acknowledged operations in the order of their invocations.
+/// The list. An operation's rank is its position among the acknowledged operations in the order of invocations.
 #[derive(Debug)]
 pub(super) struct Window {
-    /// The first is the head, the last is the tail.
+    /// List nodes. The first is the head, the last is the tail.
     nodes: Vec<Node>,
-    /// Nodes of the start and end, by rank.
+    /// Nodes of the start and the end of each operation, by rank.
     places: Vec<(usize, usize)>,
 }
 
 const HEAD: usize = 0;
 
 impl Window {
-    /// All of these, which are in the order of their invocations.
+    /// Returns a list of all these operations, which are in the order of invocations.
     pub(super) fn of(done: &[Op<'_>]) -> Window {
         let mut events = Vec::with_capacity(done.len() * 2);
         for (rank, op) in done.iter().enumerate() {
@@ -48,8 +48,8 @@ impl Window {
         Window { nodes, places }
     }
 
-    /// What may be next: the operations that started before any of those that are left ended, and that first end.
-    /// `None` if nothing is left.
+    /// Returns the candidates for the next place: the operations that started before the first end of a remaining
+    /// operation. `None` if no operation remains.
     pub(super) fn next(&self) -> Option<Next> {
         let mut started = Vec::new();
         let mut node = self.nodes.get(self.nodes.first()?.next)?;
@@ -60,7 +60,7 @@ impl Window {
         (!started.is_empty()).then_some(Next { started, first_end: node.line, ends: node.rank })
     }
 
-    /// Take an operation out.
+    /// Removes an operation.
     pub(super) fn lift(&mut self, rank: usize) {
         if let Some(&(start, end)) = self.places.get(rank) {
             self.unlink(start);
@@ -68,7 +68,7 @@ impl Window {
         }
     }
 
-    /// Put back what was taken out last.
+    /// Puts back the operation that was removed last.
     pub(super) fn put_back(&mut self, rank: usize) {
         if let Some(&(start, end)) = self.places.get(rank) {
             self.link(end);
@@ -99,13 +99,13 @@ impl Window {
     }
 }
 
-/// What may be next.
+/// Candidates for the next place in the order.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Next {
-    /// Ranks, in the order of their invocations. At least one.
+    /// Ranks of the candidates, in the order of invocations. At least one.
     pub(super) started: Vec<usize>,
-    /// The line of the first end.
+    /// Line of the first end.
     pub(super) first_end: u64,
-    /// The operation that it is the end of.
+    /// Rank of the operation that ends first.
     pub(super) ends: usize,
 }

@@ -1,4 +1,4 @@
-//! Lists of a file, which is untrusted: a bound holds before there is memory for more.
+//! Lists with a bound, for reading untrusted files: the bound is checked before more memory is allocated.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
 
-/// At most `MOST` values.
+/// A list of at most `MOST` values.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Bounded<T, const MOST: usize>(pub(super) Vec<T>);
 
@@ -32,7 +32,7 @@ impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for List<T, MOST>
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Self::Value, A::Error> {
-        // What a file says of its length is not believed further than this.
+        // The length that a file claims is trusted only up to this many values.
         let room = values.size_hint().unwrap_or(0).min(MOST).min(1 << 10);
         let mut list = Vec::with_capacity(room);
         while let Some(value) = values.next_element()? {

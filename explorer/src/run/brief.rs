@@ -1,45 +1,45 @@
-//! A record as it is taken in: points by number, and a digest in place of what is only compared.
+//! A record in the form in which it is merged: points by number, and a digest in place of parts that are only compared.
 
 use super::merged::exact;
 use super::record::{Record, RecordProblem};
 use crate::coverage::{Delta, Dictionary, Numbers};
 use crate::search::Choice;
 
-/// What is taken in of a record: all but its trail's digests and the texts of points.
+/// The parts of a record that are merged: all but the trail's digests and the texts of points.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Brief {
     /// The record without its delta, trail and marks.
     pub(super) record: Record,
-    /// What it reached, in numbers of one dictionary.
+    /// Points that the branch reached, as numbers of one dictionary.
     pub(super) numbers: Numbers,
-    /// A digest of all in the record that is a function of the exploration.
+    /// Digest of all parts of the record that are a function of the exploration.
     pub(super) exact: blake3::Hash,
 }
 
 impl Brief {
-    /// A record within bounds. Points that have no number in the dictionary get one.
+    /// Clips a record to its bounds and converts it. Points without a number in the dictionary get one.
     ///
     /// # Errors
-    /// It cannot be a record.
+    /// Returns an error if the record is invalid, or if a point has a wrong id.
     pub fn new(mut record: Record, dictionary: &Dictionary) -> Result<Brief, RecordProblem> {
         record.bound();
         Brief::of(&record, dictionary)
     }
 
-    /// A record that is within bounds.
+    /// Converts a record that is within its bounds.
     pub(super) fn of(record: &Record, dictionary: &Dictionary) -> Result<Brief, RecordProblem> {
         record.check()?;
         let numbers = dictionary.number(&record.delta).map_err(|wrong| RecordProblem::Id(wrong.0))?;
         Ok(Brief { record: record.brief(), numbers, exact: exact(record) })
     }
 
-    /// The record without its delta, trail and marks.
+    /// Returns the record without its delta, trail and marks.
     #[must_use]
     pub fn record(&self) -> &Record {
         &self.record
     }
 
-    /// True if the branch is the one that was chosen.
+    /// True if the record belongs to this choice.
     #[must_use]
     pub fn is_of(&self, choice: &Choice) -> bool {
         self.record.is_of(choice)

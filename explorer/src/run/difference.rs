@@ -1,4 +1,4 @@
-//! What makes two explorations two.
+//! Comparison of the headers of two explorations.
 
 use serde_json::Value;
 
@@ -6,36 +6,35 @@ use super::header::Header;
 use super::one_line;
 use crate::coverage::text::clip;
 
-/// The most bytes of a value that are told.
+/// The most bytes of a reported value.
 const VALUE_BYTES_MAX: usize = 120;
 
-/// The first thing in which two explorations differ.
+/// First difference between two explorations.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} differs: {this} here, {other} there")]
 pub struct Difference {
-    /// Which field of the header it is; within the world, which part of it: `world.node[0].memory`.
+    /// Name of the field in the header, or of the part of the world: `world.node[0].memory`.
     pub field: String,
-    /// What it is here, as JSON, shortened.
+    /// Value in this header, as JSON, shortened.
     pub this: String,
-    /// What it is there.
+    /// Value in the other header, as JSON, shortened.
     pub other: String,
 }
 
 impl Header {
-    /// Whether this is the same exploration: what one has recorded is what the other would.
+    /// Checks that both headers describe the same exploration, so that each may use the other's records.
     ///
-    /// Where the world file lies does not matter; what was read from it does. The program's version does: another one may choose
-    /// otherwise.
+    /// The path of the world file does not matter; its content does. Everett's version matters, because another version may
+    /// choose differently.
     ///
-    /// # Errors
-    /// What differs.
+    /// Returns the first difference as an error.
     pub fn same_exploration(&self, other: &Header) -> Result<(), Difference> {
         let Header { schema_version, everett, machine_version, identity, image, world_file: _, .. } = self;
         let Header { world, seed, strategy, in_flight, root_ns, segment_ns, horizon_ns, nodes, .. } = self;
         same("schema_version", schema_version, &other.schema_version)?;
         same("everett", everett, &other.everett)?;
         same("machine_version", machine_version, &other.machine_version)?;
-        // What is in the world says more than that its identity is another.
+        // The world is compared before the identity, because its difference says more.
         same_value("world", world, &other.world)?;
         same("image", image, &other.image)?;
         same("nodes", nodes, &other.nodes)?;
@@ -57,7 +56,7 @@ fn same<T: PartialEq + Into<Value> + Clone>(field: &str, this: &T, other: &T) ->
     Err(differ(field, Some(&this.clone().into()), Some(&other.clone().into())))
 }
 
-/// Values come from JSON, whose reader bounds how deep they are.
+/// Compares two values. The recursion is bounded, because the JSON reader bounds the depth of values.
 fn same_value(field: &str, this: &Value, other: &Value) -> Result<(), Difference> {
     match (this, other) {
         (Value::Object(these), Value::Object(others)) => {

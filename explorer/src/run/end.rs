@@ -1,43 +1,43 @@
-//! How an exploration ended: `end.json`.
+//! The end of an exploration: `end.json`.
 
 use serde::{Deserialize, Serialize};
 
-/// How it ended.
+/// End of an exploration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct End {
-    /// Why.
+    /// Reason of the end.
     pub why: Why,
-    /// How many branches were merged.
+    /// Number of merged branches.
     pub branches: u64,
-    /// How many findings there are.
+    /// Number of findings.
     pub findings: u64,
     /// [`Merged::digest`](super::Merged::digest) in hexadecimal digits.
     pub digest: String,
-    /// The last link of the chain: [`Merged::digest_at`](super::Merged::digest_at) all branches.
+    /// Last link of the chain: [`Merged::digest_at`](super::Merged::digest_at) for all branches.
     pub chain: String,
-    /// The host's time that it took since it was started or resumed last, in nanoseconds. For accounts.
+    /// Host time since the exploration was last started or resumed, in nanoseconds. For statistics only.
     pub host_ns: u64,
 }
 
-/// Why it ended.
+/// Reason of an exploration's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// All branches that were asked for were run.
+    /// All requested branches were run.
     Branches,
-    /// Its time was over.
+    /// The time limit was reached.
     Time,
-    /// It was to end with a finding, and there is one.
+    /// The exploration was to stop at the first finding, and there is one.
     Found,
-    /// Somebody stopped it.
+    /// The operator stopped it.
     Stopped,
-    /// It could not go on.
+    /// An error prevented it from continuing.
     Failed,
 }
 
 impl Why {
-    /// In words: "It ended since …".
+    /// Returns the reason as the end of a sentence: "It ended since …".
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! What is kept of findings: a folder each, `findings/ID/`.
+//! Files of findings, in one folder for each: `findings/ID/`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,12 +8,13 @@ use super::folder;
 use super::limits::{FILE_NAME_BYTES_MAX, FILES_MAX};
 use super::problem::RunError;
 
-/// Where the evidence of a finding is.
+/// Returns the folder of a finding.
 pub(super) fn place(run: &Path, id: u32) -> PathBuf {
     run.join(folder::FINDINGS).join(id.to_string())
 }
 
-/// Keep files of a finding; all of them, or none if this fails. What is there already stays: it is of the same finding.
+/// Stores the files of a finding: all of them, or none if this fails. An existing folder is left alone, because it belongs
+/// to the same finding.
 pub(super) fn keep(run: &Path, id: u32, files: &[(&str, &[u8])]) -> Result<(), RunError> {
     let mut names = BTreeSet::new();
     for (name, _) in files {
@@ -30,7 +31,7 @@ pub(super) fn keep(run: &Path, id: u32, files: &[(&str, &[u8])]) -> Result<(), R
     }
     let temporary = findings.join(format!("{}{id}", folder::TEMPORARY));
     if temporary.try_exists().map_err(RunError::io("look at", &temporary))? {
-        // An earlier try failed.
+        // Left by an attempt that failed.
         fs::remove_dir_all(&temporary).map_err(RunError::io("remove", &temporary))?;
     }
     fs::create_dir(&temporary).map_err(RunError::io("create", &temporary))?;

@@ -1,34 +1,34 @@
-//! A record in the file: a head of 28 bytes, and what the record says.
+//! A record in the file: a head of 28 bytes, then the record's text.
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 4 | `89 45 76 42` |
-//! | 4 | length of what follows the head |
+//! | 4 | length of the record's text |
 //! | 4 | number of the record in the file, from 1 |
-//! | 8 | how many bytes of the file lasted when the record was written |
-//! | 8 | beginning of a BLAKE3 hash over the place in the file, the above and what follows |
+//! | 8 | number of bytes of the file that were on stable storage when the record was written |
+//! | 8 | first bytes of a BLAKE3 hash over the offset in the file, the fields above and the record's text |
 //!
-//! Numbers begin with their least byte. No byte can change unnoticed, and no record can be taken for one at another place.
+//! Numbers are little-endian. No changed byte goes unnoticed, and no record is valid at another offset.
 
-/// What each record begins with.
+/// First bytes of each record.
 pub(super) const MAGIC: [u8; 4] = *b"\x89EvB";
-/// Bytes of a head.
+/// Length of a head, in bytes.
 pub(super) const HEAD_BYTES: usize = 28;
 const SUM_BYTES: usize = 8;
 
 /// The head of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
-    /// Bytes that follow it.
+    /// Number of bytes after the head.
     pub(super) length: u32,
-    /// From 1.
+    /// Number of the record in the file, from 1.
     pub(super) number: u32,
-    /// How many bytes of the file lasted when it was written.
+    /// Number of bytes of the file that were on stable storage when the record was written.
     pub(super) synced: u64,
     sum: [u8; SUM_BYTES],
 }
 
-/// A record as it is written at an offset of the file; `None` if no frame has so many bytes.
+/// Returns a record as it is written at an offset of the file; `None` if its text is too long for a frame.
 pub(super) fn encode(offset: u64, number: u32, synced: u64, text: &[u8]) -> Option<Vec<u8>> {
     let length = u32::try_from(text.len()).ok()?;
     let mut head = Head { length, number, synced, sum: [0; SUM_BYTES] };
@@ -44,7 +44,7 @@ pub(super) fn encode(offset: u64, number: u32, synced: u64, text: &[u8]) -> Opti
 }
 
 impl Head {
-    /// A head, if these bytes begin like one.
+    /// Parses a head; `None` if the bytes do not start with the magic number.
     pub(super) fn parse(bytes: &[u8; HEAD_BYTES]) -> Option<Head> {
         let (magic, rest) = bytes.split_first_chunk::<4>()?;
         let (length, rest) = rest.split_first_chunk::<4>()?;
@@ -59,7 +59,7 @@ impl Head {
         })
     }
 
-    /// True if this head and what follows it were written so at an offset of the file.
+    /// True if this head and this text were written at this offset of the file.
     pub(super) fn fits(&self, offset: u64, text: &[u8]) -> bool {
         self.length as usize == text.len() && self.sum == sum(offset, self, text)
     }

@@ -1,4 +1,4 @@
-//! What is explored: `run.json`.
+//! The header of a run directory, which identifies the exploration: `run.json`.
 
 use std::path::Path;
 
@@ -8,98 +8,101 @@ use super::folder;
 use super::problem::RunError;
 use crate::search::strategy::StrategyKind;
 
-/// The format of run directories. Another one is refused.
+/// Version of the format of run directories. Other versions are refused.
 pub const SCHEMA_VERSION: u32 = 3;
 
-/// What is explored, and how. What a run's results depend on is all here or behind `identity`.
+/// Identity and parameters of an exploration. Everything that a run's results depend on is here or is covered by
+/// `identity`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
-    /// The format: [`SCHEMA_VERSION`].
+    /// Version of the format: [`SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// The program's version.
+    /// Version of Everett.
     pub everett: String,
-    /// The machine's version.
+    /// Version of the machine.
     pub machine_version: String,
-    /// The exploration's identity, in hexadecimal digits.
+    /// Identity of the exploration, in hexadecimal digits.
     pub identity: String,
-    /// The image's.
+    /// Identity of the image.
     pub image: String,
-    /// Where the world file was.
+    /// Path of the world file.
     pub world_file: String,
-    /// The world as plain data, for a check and for readers. Whole numbers and texts: fractions need not come back as they were.
+    /// The world as plain data, for comparison and for readers. It has integers and texts only: fractions might not be read
+    /// back exactly.
     pub world: serde_json::Value,
-    /// The seed of all choices.
+    /// Seed of all choices.
     pub seed: u64,
-    /// From where branches go on.
+    /// Strategy that chooses the moments from which branches start.
     pub strategy: StrategyName,
-    /// Branches that run at a time.
+    /// Number of branches that run at a time.
     pub in_flight: u32,
-    /// The root moment, in nanoseconds of vtime.
+    /// Time of the root moment, in nanoseconds of vtime.
     pub root_ns: u64,
-    /// How long a branch is, in nanoseconds of vtime.
+    /// Length of a branch, in nanoseconds of vtime.
     pub segment_ns: u64,
-    /// How long timelines get, in nanoseconds of vtime after the root moment.
+    /// Length of a timeline after the root moment, in nanoseconds of vtime.
     pub horizon_ns: u64,
-    /// The nodes' names.
+    /// Names of the nodes.
     pub nodes: Vec<String>,
-    /// What executed the guests: `soft` or `kvm`. Exact ones do the same, so that another one may go on.
+    /// Engine that executed the guests: `soft` or `kvm`. Exact engines give the same results, so another one may resume the
+    /// run.
     #[serde(default = "soft")]
     pub engine: String,
-    /// That engine had proved exact. If not, results may be the host's, and another run may give others.
+    /// True if the engine had been proved exact. If false, results may depend on the host, and another run may give others.
     #[serde(default = "proved")]
     pub exact: bool,
 }
 
-/// The engine of headers that name none.
+/// Returns the engine of headers that name none.
 fn soft() -> String {
     "soft".to_owned()
 }
 
-/// Which is exact everywhere.
+/// Returns the exactness of headers that do not state it: the soft engine is exact everywhere.
 fn proved() -> bool {
     true
 }
 
-/// The name of a strategy.
+/// Name of a strategy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct StrategyName(pub String);
 
 impl StrategyName {
-    /// Whether branches are drawn without regard to what was found, so that rates of hits are those of the world.
+    /// True if branches are drawn without regard to earlier results, so that rates of hits are those of the world.
     #[must_use]
     pub fn is_uniform(&self) -> bool {
         self.0 == StrategyKind::Uniform.name()
     }
 
-    /// Whether nodes have random priorities.
+    /// True if nodes have random priorities.
     #[must_use]
     pub fn is_pct(&self) -> bool {
         self.0 == StrategyKind::Pct.name()
     }
 }
 
-/// All that is known of a header of any format.
+/// The one field that a header of any format has.
 #[derive(Deserialize)]
 struct Version {
     schema_version: u32,
 }
 
 impl Header {
-    /// Read that of a run directory.
+    /// Reads the header of a run directory.
     ///
     /// # Errors
-    /// There is none, or none that this version knows.
+    /// Returns an error if there is no header, or if it is invalid or of another format version.
     pub fn read(run: &Path) -> Result<Header, RunError> {
         let bytes = folder::read(run, folder::HEADER)?.ok_or_else(|| RunError::NoRun(run.to_owned()))?;
         Header::parse(run, &bytes)
     }
 
-    /// As the file has it.
+    /// Writes the header, after a check that it can be read back.
     ///
     /// # Errors
-    /// What would be written could not be read.
+    /// Returns an error if the header could not be read back, or if it cannot be written.
     pub(super) fn write(&self, run: &Path) -> Result<(), RunError> {
         let bytes = folder::to_json(run, folder::HEADER, self)?;
         Header::parse(run, &bytes)?;

@@ -1,4 +1,4 @@
-//! A property that a branch hit, with what shows it.
+//! A property that a branch hit, with its evidence.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,38 +7,38 @@ use super::limits::{
 };
 use crate::coverage::text::clip;
 
-/// Something that must not be seen was seen.
+/// Violation of a property on a branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hit {
-    /// The property.
+    /// Name of the property.
     pub property: String,
-    /// What two hits that are the same bug have in common.
+    /// Common part of all hits of the same bug.
     pub signature: String,
-    /// What is wrong, in words.
+    /// Description of the violation.
     pub text: String,
-    /// When, in nanoseconds of vtime.
+    /// Time of the hit, in nanoseconds of vtime.
     pub vtime_ns: u64,
-    /// Where, if it is about one node.
+    /// Node of the hit, if it concerns one node.
     pub node: Option<String>,
-    /// What shows it.
+    /// Evidence for the hit.
     pub evidence: Evidence,
 }
 
-/// What was seen around a hit, as texts.
+/// Observations around a hit, as texts.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
     /// Lines of logs and histories.
     pub lines: Vec<String>,
-    /// What went over the wire.
+    /// Packets on the wire.
     pub packets: Vec<String>,
-    /// The faults that were done.
+    /// Faults that were applied.
     pub faults: Vec<String>,
 }
 
 impl Hit {
-    /// Within bounds: texts that are too long end in their hash.
+    /// Clips the hit to its bounds; texts that are too long end in their hash.
     pub(super) fn bound(&mut self) {
         cut(&mut self.property, NAME_BYTES_MAX);
         cut(&mut self.signature, SIGNATURE_BYTES_MAX);
@@ -52,7 +52,7 @@ impl Hit {
     }
 }
 
-/// Clip a text in place.
+/// Clips a text in place.
 pub(super) fn cut(text: &mut String, most: usize) {
     if text.len() > most {
         *text = clip(text, most);

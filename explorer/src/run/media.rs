@@ -1,4 +1,4 @@
-//! The file of records as the journal uses it: positioned reads and writes, and what makes them last.
+//! The file of records as the journal uses it: positioned reads and writes, and syncs.
 
 use std::fmt::Debug;
 use std::fs::File;
@@ -9,17 +9,17 @@ use std::sync::Arc;
 
 use super::problem::RunError;
 
-/// Operations on the file of records. Tests put another one in its place, which loses writes or fails.
+/// Operations on the file of records. Tests replace it with one that loses writes or fails.
 pub(super) trait Media: Debug + Send + Sync {
-    /// Read some bytes; none at the end of the file.
+    /// Reads some bytes; returns 0 at the end of the file.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
-    /// Write all bytes. If that fails, any of them may have been written.
+    /// Writes all bytes. On an error, any part of them may have been written.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
-    /// Cut or extend the file.
+    /// Truncates or extends the file.
     fn set_len(&self, length: u64) -> io::Result<()>;
-    /// Make last what was written, and how long the file is.
+    /// Makes all writes and the file's length durable.
     fn sync(&self) -> io::Result<()>;
-    /// How long the file is, in bytes.
+    /// Returns the length of the file, in bytes.
     fn len(&self) -> io::Result<u64>;
 }
 
@@ -37,7 +37,7 @@ impl Media for File {
     }
 
     fn sync(&self) -> io::Result<()> {
-        // Covers the length of the file, too: without it the data could not be read.
+        // Also makes the file's length durable: without it the data could not be read.
         self.sync_data()
     }
 
@@ -46,7 +46,7 @@ impl Media for File {
     }
 }
 
-/// A file of records and its name.
+/// A file of records and its path.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
     pub(super) file: Arc<dyn Media>,
@@ -54,19 +54,19 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// How long the file is, in bytes.
+    /// Returns the length of the file, in bytes.
     pub(super) fn length(&self) -> Result<u64, RunError> {
         self.file.len().map_err(RunError::io("look at", &self.path))
     }
 
-    /// As many bytes as fit from an offset on.
+    /// Fills `bytes` from an offset on.
     pub(super) fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> Result<(), RunError> {
         let mut at = At { source: self.clone(), offset, end: u64::MAX };
         at.read_exact(bytes).map_err(RunError::io("read", &self.path))
     }
 }
 
-/// The bytes of a file from an offset up to an end: readers of one file do not move each other.
+/// Reader of a range of a file. It has its own position, so readers of one file do not affect each other.
 pub(super) struct At {
     pub(super) source: Source,
     pub(super) offset: u64,

@@ -1,11 +1,11 @@
-//! The hash of a set of numbered leaves (pages or blocks), most of which are absent, kept up as leaves change.
+//! Incremental hash of a set of numbered leaves (pages or blocks), most of which are absent.
 //!
-//! It is a sum: each leaf that is there contributes a 512-bit term, which is blake3 of its number and its content's hash,
-//! and the terms are added lane by lane (Bellare and Micciancio's AdHash, EUROCRYPT 1997). A change thus costs what
-//! changed; the order of changes cannot show; and going back to an earlier set takes that set's sum and nothing else, which
-//! a tree of hashes could not do. Two different sets that nobody made on purpose collide with probability 2^-512; somebody
-//! who can choose the pages of a guest and wants two states to look alike could do it with work that is feasible in
-//! principle, and would only have fooled himself.
+//! The hash is a sum. Each present leaf contributes a 512-bit term, which is BLAKE3 of its number and its content's hash,
+//! and the terms are added lane by lane (Bellare and Micciancio's AdHash, EUROCRYPT 1997). So the cost of an update is
+//! proportional to the change, the order of changes does not matter, and a return to an earlier set only needs that set's
+//! sum, which a tree of hashes could not offer. Two different sets collide by chance with probability 2^-512. An attacker
+//! who chooses the pages of a guest could construct two states with the same hash, with work that is feasible in principle,
+//! but would gain nothing by it.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +14,15 @@ use serde::{Deserialize, Serialize};
 
 use super::Digest;
 
-/// Words of a sum.
+/// Number of 64-bit words of a sum.
 const LANES: usize = 8;
 
-/// The sum of the terms of all leaves.
+/// Sum of the terms of all leaves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeafSum([u64; LANES]);
 
 impl LeafSum {
-    /// The sum of these leaves.
+    /// Returns the sum of these leaves.
     pub fn of(leaves: impl IntoIterator<Item = (u64, PageHash)>) -> LeafSum {
         let mut sum = LeafSum::default();
         leaves.into_iter().for_each(|(index, hash)| sum.add(index, hash));
@@ -38,7 +38,7 @@ impl LeafSum {
             *lane = lane.wrapping_sub(term);
         }
     }
-    /// The digest of the set.
+    /// Returns the digest of the set.
     pub(crate) fn digest(&self) -> Digest {
         let mut hasher = blake3::Hasher::new();
         for lane in self.0 {
@@ -48,15 +48,15 @@ impl LeafSum {
     }
 }
 
-/// What one leaf contributes.
+/// Returns the term of one leaf.
 fn term(index: u64, hash: PageHash) -> [u64; LANES] {
     let mut bytes = [0; 8 * LANES];
     blake3::Hasher::new().update(&index.to_le_bytes()).update(&hash.0).finalize_xof().fill(&mut bytes);
     std::array::from_fn(|lane| u64::from_le_bytes(std::array::from_fn(|i| bytes[8 * lane + i])))
 }
 
-/// The sum and what it needs to be kept up: the hashes of leaves that changed since the last moment. Those of all others
-/// are in the moment's image.
+/// A sum, with the hashes of the leaves that changed since the last moment. The hashes of all other leaves are in the
+/// moment's image.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Leaves {
     sum: LeafSum,
@@ -64,7 +64,7 @@ pub(crate) struct Leaves {
 }
 
 impl Leaves {
-    /// A leaf is now this (`None`: absent); `stored` is what the last moment's image has there.
+    /// Sets the content of a leaf (`None`: absent). `stored` is the leaf's hash in the last moment's image.
     pub(crate) fn set(&mut self, index: u64, leaf: Option<PageHash>, stored: Option<PageHash>) {
         let before = self.recent.insert(index, leaf).unwrap_or(stored);
         if before != leaf {
@@ -72,16 +72,16 @@ impl Leaves {
             leaf.into_iter().for_each(|hash| self.sum.add(index, hash));
         }
     }
-    /// What a leaf was last set to since the last moment, if it was.
+    /// Returns the last value of a leaf since the last moment, or `None` if it was not set since then.
     pub(crate) fn recent(&self, index: u64) -> Option<Option<PageHash>> {
         self.recent.get(&index).copied()
     }
-    /// A moment was taken or restored: this is the sum there, and its image has all hashes.
+    /// Notes that a moment with this sum was taken or restored. Its image has the hashes of all leaves.
     pub(crate) fn moment(&mut self, sum: LeafSum) {
         self.sum = sum;
         self.recent.clear();
     }
-    /// The sum.
+    /// Returns the sum.
     pub(crate) fn sum(&self) -> LeafSum {
         self.sum
     }
@@ -93,7 +93,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The sum is a function of the present leaves, whatever the history; and it tells different sets apart.
+        /// The sum is a function of the present leaves, whatever the history, and different sets have different sums.
         #[test]
         fn depends_on_content_only(
             steps in proptest::collection::vec((0u64..500, proptest::option::of(1u8..4), 0u8..9), 0..200)

@@ -1,11 +1,11 @@
-//! Digests: 256-bit names of states.
+//! Digests: 256-bit hashes of states.
 //!
-//! The digest of a machine covers everything that decides what happens next: registers, RAM, devices, timers, streams, clock and
-//! disks (`machine/digest.rs`). It is incremental: only pages and blocks written since the last one are hashed. Taking one
-//! changes nothing: it is an observer.
+//! The digest of a machine covers everything that determines its further execution: registers, RAM, devices, timers,
+//! streams, clock and disks (`machine/digest.rs`). It is incremental: only pages and blocks written since the last one are
+//! hashed. It changes nothing in the machine.
 //!
 //! - `leaves`: the hash of a set of pages or blocks
-//! - `registers`: which registers are covered and compared
+//! - `registers`: the registers that are covered and compared
 //!
 //! Not here: trails of digests and the search for the first difference ([`crate::divergence`]).
 
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use leaves::Leaves;
 
-/// A blake3 digest. Shown as its first eight bytes in hex; `{:#}` shows all.
+/// A BLAKE3 digest. Displayed as its first eight bytes in hex; `{:#}` shows all.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Digest(pub [u8; 32]);
 
@@ -36,7 +36,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// Hashes that stay valid from one digest to the next.
+/// Hashes that remain valid from one digest to the next.
 #[derive(Debug, Default)]
 pub(crate) struct DigestCache {
     pub(crate) memory: Leaves,
@@ -50,7 +50,7 @@ pub struct Breakdown {
 }
 
 impl Breakdown {
-    /// The digest of all parts.
+    /// Returns the digest of all parts.
     pub fn total(&self) -> Digest {
         let mut hasher = blake3::Hasher::new();
         for (name, digest) in &self.parts {
@@ -60,10 +60,10 @@ impl Breakdown {
     }
 }
 
-/// Serialised state has one form: every map in it is ordered.
+/// Returns the digest of a value's serialised form. The form is unique, because all maps of the state are ordered.
 pub(crate) fn serialized<T: Serialize>(value: &T) -> Digest {
     let mut hasher = blake3::Hasher::new();
-    // A hasher takes any amount of bytes, and none of the state types can fail to serialise.
+    // The hasher accepts any number of bytes, and the serialisation of a state cannot fail.
     let written = postcard::to_io(value, &mut hasher).is_ok();
     debug_assert!(written);
     Digest(*hasher.finalize().as_bytes())

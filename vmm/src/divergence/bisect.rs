@@ -1,15 +1,16 @@
-//! The first instruction at which two runs of the same construction part.
+//! Search for the first instruction at which two runs of the same construction differ.
 //!
-//! Both are run side by side and compared at each point of a trail. At the first difference there are two cases. When the
-//! journals since the last equal point part at an *input* (a value loaded from a device, an interrupt, a skip of idle time),
-//! the leak is in the machine and the journal names the instruction, even of a leak that never comes twice. Otherwise the
-//! CPU computed differently from the same inputs: both are run again from their beginning and compared more and more densely
-//! between the last equal point and the first different one, until those are one instruction apart. In a world, what is
-//! between the machines (the wire, clocks, the round) may part first: then that is named, and when.
+//! Both runs execute side by side and are compared at each point of a trail. At the first difference there are two cases.
+//! If the journals since the last equal point first differ at an *input* (a value loaded from a device, an interrupt, a
+//! skip of idle time), the leak is in the machine. The journal then names the instruction, even if the leak never occurs
+//! again. Otherwise the CPU computed different results from the same inputs. Then both runs are repeated from their start
+//! and compared more and more densely between the last equal point and the first different one, until these are one
+//! instruction apart. In a world, the state between the machines (the wire, clocks, the round) may differ first; then this
+//! state and its vtime are reported.
 //!
-//! Digests are invisible to a sound engine, but a defect of its caches may come and go with them (dirty tracking touches the
-//! TLB). So a repeated run takes its digests where the first one did, and between them only looks: registers, devices and
-//! RAM of both are compared directly.
+//! A digest is invisible to a correct engine. But a defect of the engine's caches may appear or disappear with digests,
+//! because dirty tracking touches the TLB. So a repeated run takes its digests at the same places as the first one. Between
+//! them, registers, devices and RAM of both runs are compared directly.
 
 use std::fmt;
 
@@ -22,38 +23,38 @@ use crate::machine::journal::{Entry, EntryKind};
 use crate::machine::{Machine, Stop, Until};
 use crate::ram::Ram;
 
-/// Points in one refinement of an interval.
+/// Number of points in one refinement of an interval.
 const POINTS: u64 = 64;
-/// How often a pair is run again when a difference does not come back.
+/// Number of attempts to reproduce a difference.
 const ATTEMPTS: u32 = 3;
 
-/// Which of the two runs.
+/// Identifies one of the two runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The first.
+    /// The first run.
     A,
-    /// The second.
+    /// The second run.
     B,
 }
 
-/// Something that runs machines: a machine itself, or a session that also answers what guests say. It returns where `until`
-/// says or at the machines' end, and does nothing else than it would do in a run that goes on.
+/// A system that runs machines: a machine itself, or a session that also answers the guests. It stops where `until` says or
+/// at the machines' end, and a stop has no effect on the execution.
 pub trait Subject {
-    /// What executes.
+    /// Engine of the machines.
     type Engine: Engine;
-    /// Run to a vtime, or until so many instructions of this node have retired.
+    /// Runs to a vtime, or to a count of this node's retired instructions.
     fn run(&mut self, node: usize, until: &Until<'_>) -> Stop;
-    /// Instructions retired by this node, whatever machine it was.
+    /// Returns the number of instructions that this node has retired, over all of its machines.
     fn retired(&self, node: usize) -> u64;
-    /// The world's vtime when this node's machine, as it is now, shows `vtime`.
+    /// Returns the world's vtime at which this node's current machine shows `vtime`.
     fn world_ns(&self, node: usize, vtime: u64) -> u64;
-    /// How many nodes it has.
+    /// Returns the number of nodes.
     fn nodes(&self) -> usize;
-    /// A node's machine.
+    /// Returns a node's machine.
     fn machine(&mut self, node: usize) -> &mut Machine<Self::Engine>;
-    /// The digest of everything that decides what happens next.
+    /// Returns the digest of everything that determines the further execution.
     fn digest(&mut self) -> Digest;
-    /// The digests of what is between its machines, by name. No engine is involved.
+    /// Returns the digests of the state between the machines, by name. No engine is involved.
     fn between(&self) -> Vec<(String, Digest)> {
         Vec::new()
     }
@@ -64,7 +65,7 @@ impl<E: Engine> Subject for Machine<E> {
     fn run(&mut self, _: usize, until: &Until<'_>) -> Stop {
         loop {
             match Machine::run(self, until) {
-                // Nobody listens.
+                // The output has no reader.
                 Stop::OutputFull(port) => drop(self.output().take_port(port)),
                 stop => return stop,
             }
@@ -87,41 +88,42 @@ impl<E: Engine> Subject for Machine<E> {
     }
 }
 
-/// Where a difference came from.
+/// Cause of a difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
-    /// The machines were different before the first instruction.
+    /// The machines differed before the first instruction.
     Construction,
-    /// The machine gave the CPUs different inputs: this in the first run, that in the second.
+    /// The machines gave the CPUs different inputs.
     Input {
-        /// In the first run; `None` when it got nothing more in the interval.
+        /// Input of the first run; `None` if it got no further input in the interval.
         a: Option<Entry>,
-        /// In the second run.
+        /// Input of the second run; `None` if it got no further input in the interval.
         b: Option<Entry>,
     },
-    /// The CPUs computed differently from the same inputs.
+    /// The CPUs computed different results from the same inputs.
     Execution,
-    /// All machines were equal, and what is between them was not: the differences are its parts. The place is the world's
-    /// vtime at which it was seen, and the node's where it was then.
+    /// All machines were equal, and the state between them was not. The differences are its parts. The reported vtime is
+    /// the world's when the difference was seen; the rest of the place is the node's at that time.
     Between,
-    /// The difference did not come back when the runs were repeated; the place is the interval's.
+    /// The difference did not occur again when the runs were repeated. The reported place is that of the interval.
     NotRepeatable,
 }
 
-/// The first difference.
+/// The first difference between two runs.
 #[derive(Debug, Clone)]
 pub struct Divergence {
-    /// Which node.
+    /// Number of the node.
     pub node: usize,
-    /// Instructions of the node retired before the one with which the runs part.
+    /// Number of instructions that the node retired before the one at which the runs differ.
     pub icount: u64,
-    /// Nanoseconds of the node's vtime at that instruction: since it was last switched on.
+    /// The node's vtime at that instruction, in nanoseconds since it was last switched on.
     pub vtime: u64,
-    /// Address of the instruction, in the first and in the second run.
+    /// Address of the instruction in the first and in the second run.
     pub rip: (u64, u64),
-    /// Where it came from.
+    /// Cause of the difference.
     pub cause: Cause,
-    /// The states after it; when the runs could not be repeated, at the next point of the trail.
+    /// Differences between the states after the instruction; if the runs could not be repeated, at the next point of the
+    /// trail.
     pub differences: Vec<Difference>,
 }
 
@@ -152,11 +154,11 @@ impl fmt::Display for Divergence {
     }
 }
 
-/// Find the first instruction at which two runs part within `horizon_ns` of vtime, comparing each `interval_ns`.
-/// `make` makes a fresh subject of the same construction each time. Returns `None` when they do not part.
+/// Finds the first instruction at which two runs differ within `horizon_ns` of vtime, comparing them each `interval_ns`.
+/// `make` returns a new subject of the same construction at each call. Returns `None` if they do not differ.
 ///
 /// # Errors
-/// Those of `make`.
+/// Returns an error if `make` does.
 pub fn first_difference<S: Subject, X>(
     make: &mut dyn FnMut(Side) -> Result<S, X>,
     horizon_ns: u64,
@@ -173,7 +175,7 @@ pub fn first_difference<S: Subject, X>(
         let at = horizon_ns.min(equal.vtime.saturating_add(equal.interval_ns));
         equal.end_ns = at;
         pair.run(&Until::vtime(at));
-        // Inputs that differed without a lasting effect are a difference, too.
+        // Different inputs without a lasting effect are a difference, too.
         if !pair.equal() || pair.first_input().is_some() {
             break;
         }
@@ -189,7 +191,7 @@ pub fn first_difference<S: Subject, X>(
             Some(pair.world_ns(node, a.into_iter().chain(b).min_by_key(|e| e.vtime)?))
         });
         match first_part(make, equal)? {
-            // What a node got differently may have come of it.
+            // An input of a node may differ as a consequence of this.
             Some(Part::Between(divergence)) if seen.is_none_or(|seen| divergence.vtime <= seen) => {
                 return Ok(Some(divergence));
             }
@@ -211,18 +213,20 @@ pub fn first_difference<S: Subject, X>(
 struct Equal {
     interval_ns: u64,
     vtime: u64,
-    /// The next point, at which they were not.
+    /// vtime of the next point, at which they differed.
     end_ns: u64,
 }
 
 impl Equal {
-    /// To a count between this point and the next; a run that is idle there stops at the next point.
+    /// Returns the condition to run to a count between this point and the next. A run that is idle there stops at the next
+    /// point.
     fn until(&self, icount: u64) -> Until<'static> {
         Until { vtime: self.end_ns, ..Until::icount(icount) }
     }
 }
 
-/// The journal names the instruction; show the states after it if the leak comes back.
+/// Builds the result for an input that the journal names. Reports the states after the instruction if the leak occurs
+/// again.
 fn locate_input<S: Subject, X>(
     make: &mut dyn FnMut(Side) -> Result<S, X>,
     mut found: Pair<S>,
@@ -230,7 +234,7 @@ fn locate_input<S: Subject, X>(
     a: Option<Entry>,
     b: Option<Entry>,
 ) -> Result<Divergence, X> {
-    // A restart clears the journal: what is in it was counted by the machine that is there now.
+    // A restart clears the journal, so its entries have the count of the current machine.
     let ahead = found.a.retired(found.node).wrapping_sub(found.a.machine(found.node).icount());
     let of_node = |entry: Entry| Entry { icount: entry.icount.wrapping_add(ahead), ..entry };
     let (a, b) = (a.map(of_node), b.map(of_node));
@@ -247,15 +251,16 @@ fn locate_input<S: Subject, X>(
     Ok(divergence)
 }
 
-/// What parted first.
+/// Part of a world that differed first.
 enum Part {
     /// A node's machine.
     Node(usize),
-    /// Something between them, and that is all there is to say.
+    /// The state between the machines. It is the complete result.
     Between(Divergence),
 }
 
-/// In a world: what parted first. The interval is narrowed by vtime. `None`: it did not come back.
+/// Finds the part of a world that differed first, by narrowing the interval in vtime. `None` if the difference did not
+/// occur again.
 fn first_part<S: Subject, X>(
     make: &mut dyn FnMut(Side) -> Result<S, X>,
     equal: Equal,
@@ -287,7 +292,7 @@ fn first_part<S: Subject, X>(
     }
 }
 
-/// Narrow the interval until it is one instruction.
+/// Narrows the interval until it is one instruction.
 fn locate_execution<S: Subject, X>(
     make: &mut dyn FnMut(Side) -> Result<S, X>,
     mut found: Pair<S>,
@@ -316,7 +321,7 @@ fn locate_execution<S: Subject, X>(
         };
         match parted {
             Some((next, rip, vtime)) if next - last <= 1 => {
-                // Behind a restart in the interval the first pair's journals knew nothing of it.
+                // If the node restarted in the interval, the first pair's journals did not contain this input.
                 let cause = match pair.first_input_of(node) {
                     Some((a, b)) => Cause::Input { a, b },
                     None => Cause::Execution,
@@ -335,11 +340,11 @@ fn locate_execution<S: Subject, X>(
     }
 }
 
-/// Two runs side by side.
+/// Two runs that are executed side by side.
 struct Pair<S> {
     a: S,
     b: S,
-    /// The node that is looked at.
+    /// The node that is examined.
     node: usize,
 }
 
@@ -351,7 +356,7 @@ impl<S: Subject> Pair<S> {
         }
         Ok(Pair { a, b, node: 0 })
     }
-    /// A fresh pair at a point of the trail, with digests where the first pair had them.
+    /// Returns a new pair at a point of the trail, with digests at the same places as in the first pair.
     fn at<X>(make: &mut dyn FnMut(Side) -> Result<S, X>, point: Equal, node: usize) -> Result<Pair<S>, X> {
         let mut pair = Pair::new(make)?;
         pair.node = node;
@@ -376,7 +381,7 @@ impl<S: Subject> Pair<S> {
     fn equal(&mut self) -> bool {
         self.a.digest() == self.b.digest()
     }
-    /// Whether the node is equal in both, without anything that an engine could notice.
+    /// True if the node is equal in both runs. The comparison has no effect on an engine.
     fn looks_equal(&mut self) -> bool {
         let (a, b) = self.machines();
         a.compared_registers() == b.compared_registers()
@@ -384,7 +389,8 @@ impl<S: Subject> Pair<S> {
             && same_memory(a.ram(), b.ram())
             && a.disk_digests() == b.disk_digests()
     }
-    /// The first node that does not look equal, or else what is between them, when the world is at `vtime`.
+    /// Returns the first node that differs, or else the state between the machines if that differs, when the world is at
+    /// `vtime`.
     fn unlike_part(&mut self, vtime: u64) -> Option<Part> {
         if let Some(node) = self.unlike_node() {
             return Some(Part::Node(node));
@@ -395,13 +401,13 @@ impl<S: Subject> Pair<S> {
             Part::Between(Divergence { differences, ..divergence })
         })
     }
-    /// The parts between machines that are not equal.
+    /// Returns the parts of the state between the machines that differ.
     fn differences_between(&self) -> Vec<Difference> {
         let (a, b) = (self.a.between(), self.b.between());
         let pairs = a.into_iter().zip(b).filter(|(a, b)| a != b);
         pairs.map(|((name, a), (_, b))| Difference { name, a: a.to_string(), b: b.to_string() }).collect()
     }
-    /// The first node that does not look equal.
+    /// Returns the first node that differs.
     fn unlike_node(&mut self) -> Option<usize> {
         let looked_at = self.node;
         let unlike = (0..self.a.nodes()).find(|&node| {
@@ -411,14 +417,14 @@ impl<S: Subject> Pair<S> {
         self.node = looked_at;
         unlike
     }
-    /// By the node, in the run that has come further.
+    /// Returns the number of instructions that the node retired in the run that is further ahead.
     fn retired(&self) -> u64 {
         self.a.retired(self.node).max(self.b.retired(self.node))
     }
     fn vtime(&mut self) -> u64 {
         self.machines().0.vtime()
     }
-    /// When an entry of a node's journal was, for the world.
+    /// Returns the world's vtime of an entry in a node's journal.
     fn world_ns(&self, node: usize, entry: Entry) -> u64 {
         self.a.world_ns(node, entry.vtime)
     }
@@ -443,12 +449,12 @@ impl<S: Subject> Pair<S> {
         }
     }
 
-    /// The first inputs that differ, and at which node, if they say that the leak is in a machine. What one node got
-    /// differently may be what another one has sent: the earliest counts.
+    /// Returns the first inputs that differ, and their node, if they show that the leak is in a machine. A node's input may
+    /// differ because another node sent something different, so the earliest one counts.
     fn first_input(&mut self) -> Option<(usize, Option<Entry>, Option<Entry>)> {
         let found = (0..self.a.nodes()).filter_map(|node| {
             let (a, b) = self.first_input_of(node)?;
-            // Since the last equal point. A clock that was changed since then is taken as it is now.
+            // The inputs are since the last equal point. If a clock was changed since then, its current setting is used.
             let vtime = a.iter().chain(&b).map(|entry| entry.vtime).min()?;
             Some((self.a.world_ns(node, vtime), node, a, b))
         });
@@ -461,16 +467,17 @@ impl<S: Subject> Pair<S> {
         let at = (0..a.len().max(b.len())).find(|&i| a.get(i) != b.get(i))?;
         let (a, b) = (a.get(at).copied(), b.get(at).copied());
         let from_machine = match (a.map(|e| e.kind), b.map(|e| e.kind)) {
-            // The same access gave something else.
+            // The same access returned another value.
             (Some(EntryKind::Mmio { gpa: x, .. }), Some(EntryKind::Mmio { gpa: y, .. })) => {
                 x == y && same_place(a, b)
             }
             (Some(EntryKind::Pio { port: x, .. }), Some(EntryKind::Pio { port: y, .. })) => {
                 x == y && same_place(a, b)
             }
-            // The same thing at the same count, and the CPUs were elsewhere: they had parted before.
+            // The same entry at the same count, but at different instructions: the CPUs had differed before.
             (x, y) if x == y && a.map(|e| e.icount) == b.map(|e| e.icount) => false,
-            // Something came by itself in one and not, or not then, in the other. It is the leak only if it comes first.
+            // An event occurred in one run, and not or not at this time in the other. It is the leak only if it comes
+            // first.
             (x, y) => {
                 let first = match (a, b) {
                     (Some(a), Some(b)) if a.icount <= b.icount => x,
@@ -489,7 +496,7 @@ impl<S: Subject> Pair<S> {
     }
 }
 
-/// Bytes compared at a time.
+/// Number of bytes that are compared at a time.
 const CHUNK: usize = 1 << 20;
 
 fn same_memory(a: &Ram, b: &Ram) -> bool {

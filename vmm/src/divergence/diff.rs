@@ -1,4 +1,4 @@
-//! Two machines' states side by side: which register, page, device field or block differs.
+//! Differences between the states of two machines: registers, pages, device fields and blocks.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use crate::engine::Engine;
 use crate::layout::PAGE;
 use crate::machine::Machine;
 
-/// Pages and blocks that are named one by one.
+/// The most pages or blocks that are listed individually.
 const NAMED_MAX: usize = 32;
 
-/// One thing that differs.
+/// A difference between two machines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// "cpu.gpr.3 (rbx)", "memory page 0x1234 byte 0x10", "devices.interrupts.lapic.irr" and so on.
+    /// Name of the part: "cpu.gpr.3 (rbx)", "memory page 0x1234 byte 0x10", "devices.interrupts.lapic.irr" and so on.
     pub name: String,
-    /// In the first machine.
+    /// Value in the first machine.
     pub a: String,
-    /// In the second.
+    /// Value in the second machine.
     pub b: String,
 }
 
@@ -27,13 +27,14 @@ impl fmt::Display for Difference {
     }
 }
 
-/// General registers in the order of `CpuState::gpr`.
+/// Names of general registers in the order of `CpuState::gpr`.
 const GPR: [&str; 16] = [
     "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
     "r15",
 ];
 
-/// Everything that differs between two machines; of pages and blocks the first [`NAMED_MAX`], and then their number.
+/// Returns all differences between two machines. Of pages and blocks, the first [`NAMED_MAX`] are listed, followed by their
+/// number.
 pub fn differences<E: Engine>(a: &mut Machine<E>, b: &mut Machine<E>) -> Vec<Difference> {
     let mut found = Vec::new();
     let (cpu_a, cpu_b) = (a.compared_registers(), b.compared_registers());
@@ -44,10 +45,10 @@ pub fn differences<E: Engine>(a: &mut Machine<E>, b: &mut Machine<E>) -> Vec<Dif
     found
 }
 
-/// Compare pretty-printed values field by field.
+/// Compares pretty-printed values field by field.
 fn text_differences(root: &str, a: &str, b: &str, found: &mut Vec<Difference>) {
     let (mut a, mut b) = (fields(root, a), fields(root, b));
-    // Fields that only one of them has (an event, a frame) are shown against nothing.
+    // A field that only one of them has (an event, a frame) is compared with "(none)".
     let missing = || "(none)".to_owned();
     let names: Vec<String> = {
         let mut names: Vec<String> = a.iter().chain(&b).map(|(name, _)| name.clone()).collect();
@@ -70,7 +71,7 @@ fn text_differences(root: &str, a: &str, b: &str, found: &mut Vec<Difference>) {
     }
 }
 
-/// The leaves of a pretty-printed value, each with its path. Elements of lists are numbered.
+/// Returns the leaves of a pretty-printed value, each with its path. Elements of lists are numbered.
 fn fields(root: &str, text: &str) -> Vec<(String, String)> {
     let mut leaves = Vec::new();
     let mut path = vec![(root.to_owned(), 0usize)];
@@ -84,7 +85,7 @@ fn fields(root: &str, text: &str) -> Vec<(String, String)> {
             if path.is_empty() {
                 break;
             }
-            // `}: value` ends the key of a map and goes on with its value.
+            // `}: value` ends the key of a map and starts its value.
             if let Some((_, value)) = content.split_once(": ") {
                 if opens {
                     path.push((format!("{name}=>"), 0));
@@ -124,7 +125,7 @@ fn join(path: &[(String, usize)], name: &str) -> String {
 }
 
 fn memory_differences<E: Engine>(a: &mut Machine<E>, b: &mut Machine<E>, found: &mut Vec<Difference>) {
-    // Pages beyond one machine's RAM read as zero: the machines have different sizes then.
+    // Pages beyond the RAM of the smaller machine read as zero.
     let content =
         |machine: &Machine<E>, page| machine.ram().page(page).copied().unwrap_or([0; PAGE as usize]);
     let pages = a.ram().len().max(b.ram().len()) / PAGE;
@@ -170,7 +171,7 @@ fn more(what: &str, count: usize, found: &mut Vec<Difference>) {
     }
 }
 
-/// The first byte that differs, and the sixteen from there on.
+/// Returns the first byte that differs, with the 16 bytes from there on.
 fn byte_difference(name: &str, a: &[u8], b: &[u8]) -> Difference {
     let at = a.iter().zip(b).position(|(a, b)| a != b).unwrap_or(0);
     let show = |bytes: &[u8]| {

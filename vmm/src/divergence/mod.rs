@@ -1,8 +1,8 @@
-//! Two runs side by side: trails of digests, and the search for the first difference.
+//! Comparison of two runs: trails of digests, and the search for the first difference.
 //!
 //! - `trail`: digests at fixed vtimes
-//! - `diff`: two machines' states, named and side by side
-//! - `bisect`: the first instruction at which two runs part
+//! - `diff`: named differences between the states of two machines
+//! - `bisect`: the first instruction at which two runs differ
 
 pub mod bisect;
 pub mod diff;

@@ -67,7 +67,7 @@ fn another_seed_differs_from_the_start() {
 
 #[test]
 fn a_defect_of_the_engine_is_found_to_the_instruction() {
-    // Whatever the distance from the points of the trail.
+    // At any distance from the points of the trail.
     for at in [7u64, 9_999, 10_000, 10_001, 31_415] {
         let make = |side| {
             let mut script = Script::new(&[Op::Work(50_000), Op::Jump(0)], &HANDLER);
@@ -81,7 +81,7 @@ fn a_defect_of_the_engine_is_found_to_the_instruction() {
     }
 }
 
-/// As good as host time: another number each time, whichever machine asks.
+/// Stands for host time: returns a new number at each call, for whichever machine.
 fn noise() -> u32 {
     static ASKED: AtomicU32 = AtomicU32::new(1);
     let number = ASKED.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9);
@@ -107,7 +107,8 @@ fn a_lost_lapic_bit_is_found_to_the_instruction() {
     main.extend([Op::Sti, Op::Work(10_000_000), Op::Jump(5)]);
     let leak = Leak { lapic_bit: Some(noise), ..Leak::default() };
     let make = |_| Script::new(&main, &HANDLER).machine_with(|c| c.leak = leak);
-    // Two runs that each lose one interrupt in 64 at random agree for 10,000 of them with no probability worth naming.
+    // With one interrupt in 64 lost at random in each run, the probability that both agree for 10,000 interrupts is
+    // negligible.
     let found = search(make, NANOS / 20, 1_000_000).unwrap();
     let Cause::Input { a, b } = &found.cause else { panic!("{found}") };
     let lost = |e: &Option<crate::machine::journal::Entry>| e.is_some_and(|e| e.icount == found.icount);

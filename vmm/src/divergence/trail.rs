@@ -7,10 +7,10 @@ use crate::digest::Digest;
 use crate::engine::Engine;
 use crate::machine::{Machine, Stop, Until};
 
-/// The default distance of points, in nanoseconds: 100 ms.
+/// Default distance between points, in nanoseconds of vtime: 100 ms.
 pub const TRAIL_INTERVAL_NS: u64 = 100_000_000;
 
-/// Digests at the multiples of an interval, and one where the machine came to its end.
+/// Digests at the multiples of an interval, and one at the machine's end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trail {
     interval_ns: u64,
@@ -18,25 +18,25 @@ pub struct Trail {
 }
 
 impl Trail {
-    /// An empty trail.
+    /// Returns an empty trail.
     ///
     /// # Panics
-    /// If the interval is zero.
+    /// Panics if the interval is zero.
     pub fn new(interval_ns: u64) -> Trail {
         assert!(interval_ns > 0, "a trail has an interval");
         Trail { interval_ns, points: Vec::new() }
     }
 
-    /// vtimes and digests, in order.
+    /// Returns the points in order: vtimes and digests.
     pub fn points(&self) -> &[(u64, Digest)] {
         &self.points
     }
-    /// The distance of points in nanoseconds.
+    /// Returns the distance between points, in nanoseconds of vtime.
     pub fn interval_ns(&self) -> u64 {
         self.interval_ns
     }
 
-    /// One digest of the whole chain.
+    /// Returns a digest of the whole chain.
     pub fn digest(&self) -> Digest {
         let mut chain = [0; 32];
         for (vtime, digest) in &self.points {
@@ -47,7 +47,8 @@ impl Trail {
         Digest(chain)
     }
 
-    /// The index of the first point at which two trails differ. A trail that is the other's beginning differs where it ends.
+    /// Returns the index of the first point at which two trails differ. If one trail is a prefix of the other, they differ
+    /// at its end.
     pub fn first_difference(&self, other: &Trail) -> Option<usize> {
         let common = self.points.len().min(other.points.len());
         (0..common)
@@ -55,7 +56,7 @@ impl Trail {
             .or((self.points.len() != other.points.len()).then_some(common))
     }
 
-    /// Run a machine as [`Machine::run`] does, and note a digest at each multiple of the interval on the way.
+    /// Runs a machine as [`Machine::run`] does, and adds a digest at each multiple of the interval.
     pub fn run<E: Engine>(&mut self, machine: &mut Machine<E>, until: &Until<'_>) -> Stop {
         loop {
             let next = self.next_point();
@@ -63,7 +64,7 @@ impl Trail {
             let now = machine.vtime();
             let ended = matches!(stop, Stop::End(_)) && self.points.last().is_none_or(|&(at, _)| at < now);
             if now >= next || ended {
-                // `now` can be a little later than the multiple when several nanoseconds pass with one instruction.
+                // `now` can be slightly later than the multiple if one instruction takes several nanoseconds.
                 self.points.push((now, machine.digest()));
             }
             let short = matches!(stop, Stop::Time | Stop::Idle) && now < until.vtime.min(VTIME_MAX);
@@ -74,16 +75,17 @@ impl Trail {
         }
     }
 
-    /// Note a digest.
+    /// Adds a digest.
     ///
     /// # Panics
-    /// The trail has come further than `vtime`.
+    /// Panics if the trail already has a point at `vtime` or later.
     pub fn note(&mut self, vtime: u64, digest: Digest) {
         assert!(self.points.last().is_none_or(|&(at, _)| at < vtime), "a trail does not go back");
         self.points.push((vtime, digest));
     }
 
-    /// When a digest is wanted next: the first multiple after the last point. The boot state, at vtime 0, is the first.
+    /// Returns the vtime of the next point: the first multiple after the last point. The first point is the boot state, at
+    /// vtime 0.
     pub fn next_point(&self) -> u64 {
         self.points.last().map_or(0, |&(at, _)| (at / self.interval_ns + 1).saturating_mul(self.interval_ns))
     }

@@ -1,4 +1,4 @@
-//! Whichever engine a machine has: so that everything above has one type of machine, and an engine is a choice at run time.
+//! A machine's engine, chosen at run time, so that the code above has one type of machine.
 
 use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
 
@@ -7,19 +7,19 @@ use super::kvm::KvmEngine;
 use super::soft::SoftEngine;
 use super::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
 
-/// One of the engines.
+/// An engine of any kind.
 #[derive(Debug)]
 pub enum AnyEngine {
-    /// Our own CPU, which counts instructions.
+    /// The soft CPU, counting instructions.
     Soft(Box<SoftEngine>),
-    /// Our own CPU, which counts exits or branches.
+    /// The soft CPU, counting exits or branches.
     Counting(Box<CountingEngine>),
-    /// The host's processor.
+    /// The kvm engine, which uses the host's processor.
     Kvm(Box<KvmEngine>),
 }
 
 impl AnyEngine {
-    /// Our own CPU, for switches of its own, if that is what executes.
+    /// Returns the soft CPU, if the engine has one, for its own switches.
     pub fn soft_mut(&mut self) -> Option<&mut SoftEngine> {
         match self {
             AnyEngine::Soft(engine) => Some(engine),
@@ -27,7 +27,7 @@ impl AnyEngine {
             AnyEngine::Kvm(_) => None,
         }
     }
-    /// The host's processor, if that is what executes.
+    /// Returns the kvm engine, if the machine has it.
     pub fn kvm(&self) -> Option<&KvmEngine> {
         match self {
             AnyEngine::Kvm(engine) => Some(engine),
@@ -36,7 +36,7 @@ impl AnyEngine {
     }
 }
 
-/// The same of any engine.
+/// Evaluates the same expression for any of the engines.
 macro_rules! each {
     ($any:expr, $engine:ident => $body:expr) => {
         match $any {

@@ -4,18 +4,16 @@
 //! In both modes an access to a device is finished by the next run, whatever `Until::icount` says, together with the iterations of
 //! a repeated string instruction that comes next or continues (`repeat`).
 //!
-//! - Mode `exit`: a run goes to the guest's next exit, however large `Until::icount` is. An exit is counted when its instruction is
-//!   finished, or when the exception in which it ends is delivered. At most one interrupt is taken there, and none elsewhere. The
-//!   TSC changes there and nowhere else.
-//! - Mode `branch`: a count is reached behind the branch that makes it, before anything else is executed. The CPU stops at counts
-//!   of instructions, and an instruction retires at most one branch. So the CPU is given as many instructions as branches are
-//!   missing, until none is. The TSC shows what it was set to.
+//! - Mode `exit`: a run goes to the guest's next exit, however large `Until::icount` is. An exit is counted when its
+//!   instruction is finished, or when the exception in which it ends is delivered. At most one interrupt is taken behind an
+//!   exit, and none elsewhere. The TSC changes only behind exits.
 //!
-//! Watchpoints stop a run anywhere. That is an observer's stop: no interrupt is taken, and the next run continues to where this one
-//! would have stopped. Breakpoints need an engine that counts instructions.
+//! Watchpoints may stop a run anywhere. Such a stop is for an observer: no interrupt is taken, and the next run continues
+//! to the place where this one would have stopped. Breakpoints need an engine that counts instructions.
 //!
-//! **Invariant.** The CPU's own count, of instructions, shows neither in states nor in the TSC. It bounds how long a guest may go
-//! without anything that is counted; the bound starts anew at each count, so where a run was stopped does not matter.
+//! **Invariant.** The CPU's own count of instructions is visible neither in states nor in the TSC. It bounds how long a
+//! guest may run without a counted exit or branch. The bound starts anew at each count, so the place where a run was
+//! stopped does not matter.
 
 use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
 
@@ -24,23 +22,24 @@ use super::soft::SoftEngine;
 use super::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
 use crate::clock::ClockMode;
 
-/// Instructions without an exit or a counted branch after which the guest is given up: time stands still for it, and nothing can
-/// interrupt it. It takes some ten seconds of host time, and is twice what a guest needs to hash 144 MiB.
+/// Instructions without an exit or a counted branch after which the guest is given up: time stands still for it, and
+/// nothing can interrupt it. They take some ten seconds of host time, and are twice the number that a guest needs to hash
+/// 144 MiB.
 pub const INSTRUCTIONS_MAX: u64 = 20_000_000_000;
-/// Instructions of one piece in mode `branch`: how precisely the place of the last branch is known.
+/// Instructions of one piece in mode `branch`. It is the precision with which the place of the last branch is known.
 const PIECE: u64 = 1 << 20;
 
-/// What is counted, with the state that only one of the modes has.
+/// Events that are counted, with the state that only one of the modes has.
 #[derive(Debug)]
 enum Counted {
     Exits {
         count: u64,
-        /// True behind an exit until something is executed or an interrupt is taken: an interrupt can be taken.
+        /// True behind an exit, where an interrupt can be taken, until something is executed or an interrupt is taken.
         open: bool,
         tsc: TscAnchor,
     },
     Branches {
-        /// The count at which the CPU had counted no branch.
+        /// Difference between the engine's count and the CPU's count of branches.
         base: u64,
     },
 }
@@ -62,16 +61,16 @@ pub struct CountingEngine {
 }
 
 impl CountingEngine {
-    /// Counts the exits of this CPU's guest from here on.
+    /// Returns an engine that counts the exits of this CPU's guest from here on.
     pub fn exits(soft: SoftEngine) -> CountingEngine {
         let tsc = TscAnchor { icount: 0, tsc: 0, num: 0, den: 1 };
         CountingEngine::new(soft, Counted::Exits { count: 0, open: true, tsc })
     }
 
-    /// Counts the branches of this CPU's guest from here on.
+    /// Returns an engine that counts the branches of this CPU's guest from here on.
     ///
     /// # Panics
-    /// If the CPU was not made to count them ([`everett_cpu::CacheConfig::branches`]).
+    /// Panics if the CPU was not made to count branches ([`everett_cpu::CacheConfig::branches`]).
     pub fn branches(soft: SoftEngine) -> CountingEngine {
         assert!(soft.counts_branches(), "the CPU counts branches");
         CountingEngine::new(soft, Counted::Branches { base: 0 })
@@ -90,22 +89,23 @@ impl CountingEngine {
         }
     }
 
-    /// Gives a guest up after so many instructions without anything that is counted: for tests. Part of what the guest does.
+    /// Sets the number of instructions without a counted event after which the guest is given up. For tests; it changes the
+    /// guest's execution.
     pub fn give_up_after(&mut self, instructions: u64) {
         self.instructions_max = instructions;
     }
 
-    /// The CPU, for switches of its own that change nothing.
+    /// Returns the CPU, for its own switches that change nothing.
     pub fn soft_mut(&mut self) -> &mut SoftEngine {
         &mut self.soft
     }
 
-    /// Instructions executed so far, for people.
+    /// Returns the number of instructions executed so far, for display.
     pub fn instructions(&self) -> u64 {
         self.soft.icount()
     }
 
-    /// Executes at most so many instructions. In mode `exit` the TSC stands still meanwhile.
+    /// Executes at most `instructions` instructions. In mode `exit` the TSC stands still meanwhile.
     fn execute(&mut self, instructions: u64, window: bool) -> Exit {
         let (from, branches) = (self.soft.icount(), self.soft.branches());
         if let Counted::Exits { count, tsc: TscAnchor { icount, tsc, num, den }, .. } = self.counted {
@@ -121,7 +121,7 @@ impl CountingEngine {
         exit
     }
 
-    /// Notes why the CPU stopped, other than at its count.
+    /// Notes the CPU's stop, unless it is at its count.
     fn stopped(&mut self, exit: Exit) -> Exit {
         match exit {
             Exit::MmioRead { .. } | Exit::MmioWrite { .. } | Exit::PioRead { .. } | Exit::PioWrite { .. } => {
@@ -144,10 +144,10 @@ impl CountingEngine {
         self.unfinished = false;
     }
 
-    /// Continues the unfinished instruction until it is finished, or wants a device.
+    /// Continues the unfinished instruction until it is finished or accesses a device.
     fn finish(&mut self) -> Option<Exit> {
         loop {
-            // An instruction that waits for a device is finished whatever the count says, and nothing after it is begun.
+            // An instruction that waits for a device is finished whatever the count is, and no other is begun after it.
             let iteration = u64::from(!self.asking);
             let exit = self.execute(iteration, false);
             self.asking = false;
@@ -166,7 +166,7 @@ impl CountingEngine {
         }
     }
 
-    /// True if the guest has gone too long without anything that is counted.
+    /// True if the guest has run too long without a counted event.
     fn is_given_up(&self) -> bool {
         self.soft.icount() - self.progress >= self.instructions_max
     }
@@ -266,7 +266,7 @@ impl Engine for CountingEngine {
         }
     }
     fn state(&self) -> CpuState {
-        // Exceptions in a row are counted between instructions, which the kvm engine does not see.
+        // The soft CPU counts consecutive exceptions between instructions. The kvm engine cannot see them.
         CpuState { icount: self.icount(), exceptions: 0, ..self.soft.state() }
     }
     fn set_state(&mut self, state: &CpuState) {

@@ -1,6 +1,6 @@
-//! Drawn instants at which something is done that no guest can see: a test of exactly that.
+//! Random instants for actions that must be invisible to guests. They test that the actions are invisible.
 
-/// Instants one after the other, near and far.
+/// A sequence of instants at short and long distances.
 #[derive(Debug)]
 pub(super) struct Instants {
     interval: u64,
@@ -9,18 +9,19 @@ pub(super) struct Instants {
 }
 
 impl Instants {
-    /// The first one is after `now`. The scale of the distances is `interval`, which is not zero: some are twice this, as many
-    /// are a half, a quarter, down to a thousandth of that, so that long stretches and quick successions both occur.
+    /// Returns a sequence whose first instant is after `now`. `interval`, which is not zero, is the scale of the distances:
+    /// they are up to twice the interval, divided by a random power of two down to about a thousandth. So long stretches
+    /// and quick successions both occur.
     pub(super) fn new(interval: u64, seed: u64, now: u64) -> Instants {
         let mut instants = Instants { interval, state: seed, next: 0 };
         instants.advance(now);
         instants
     }
-    /// The instant that comes next.
+    /// Returns the next instant.
     pub(super) fn next(&self) -> u64 {
         self.next
     }
-    /// The next one after `now` (splitmix64).
+    /// Moves to the next instant after `now` (splitmix64).
     pub(super) fn advance(&mut self, now: u64) {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;

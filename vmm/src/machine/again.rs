@@ -1,11 +1,11 @@
-//! Runs that are made again, because the host disturbed them: on an engine that finds that out afterwards.
+//! Repetition of runs that the host disturbed, on an engine that notices disturbances only afterwards.
 //!
-//! What was executed before is worth nothing then, and what devices did in answer, as little. A run is the unit of that: it
-//! begins at a stop, where a moment can be taken, and nobody has seen anything of it before it ends. So the machine goes back to
-//! where the run began, takes back what it said, and goes on from there as if nothing had been. Runs are short: a world's round is
-//! a millisecond at most.
+//! Everything that was executed since the disturbance is worthless, and so is what devices did in response. The unit of
+//! repetition is a run: it begins at a stop, where a moment can be taken, and its effects are invisible outside before it
+//! ends. So the machine returns to the start of the run, discards the run's output, and runs again. Runs are short: a
+//! world's round is a millisecond at most.
 //!
-//! **Invariant.** A run that ends other than by the host's failure is one that nothing disturbed, from its beginning to its end.
+//! **Invariant.** A run that does not end with a failure of the host was undisturbed from start to end.
 
 use super::journal::Mark;
 use super::stop::End;
@@ -13,10 +13,10 @@ use super::{Machine, Moment};
 use crate::engine::Engine;
 use crate::output::Output;
 
-/// A run is begun so often, before its host counts as one that cannot do it.
+/// Number of attempts at a run before the host counts as unable to do it.
 pub const TRIES_MAX: u32 = 3;
 
-/// Where a run began.
+/// State at the start of a run.
 pub(super) struct Beginning {
     moment: Moment,
     output: Output,
@@ -24,7 +24,7 @@ pub(super) struct Beginning {
 }
 
 impl<E: Engine> Machine<E> {
-    /// Where this run begins, if it may have to begin again.
+    /// Returns the state at the start of a run, if the run may have to be repeated.
     pub(super) fn beginning(&mut self) -> Option<Beginning> {
         if !self.engine.capabilities().disturbed || self.state.end.is_some() {
             return None;
@@ -35,7 +35,7 @@ impl<E: Engine> Machine<E> {
         Some(Beginning { moment, output: self.output.clone(), journal })
     }
 
-    /// Begin it again.
+    /// Returns the machine to the start of the run.
     pub(super) fn begin_again(&mut self, beginning: &Beginning) -> Result<(), End> {
         let journal = self.journal.take();
         let restored = self.restore(&beginning.moment);
@@ -45,7 +45,7 @@ impl<E: Engine> Machine<E> {
         }
         self.output = beginning.output.clone();
         self.stats.disturbed += 1;
-        // It is a moment of this machine.
+        // The moment was taken on this machine.
         restored.map_err(|error| End::Host(format!("a run cannot be made again: {error}")))
     }
 }

@@ -1,5 +1,5 @@
-//! Which device an access goes to, at the exact vtime of its instruction. Where there is nothing, reads are all ones and
-//! writes are ignored.
+//! Dispatches accesses to devices, at the exact vtime of the instruction. At addresses without a device, reads return all
+//! ones and writes are ignored.
 
 use super::stop::End;
 use super::{Machine, State};
@@ -11,10 +11,10 @@ use crate::layout::{
     SLEEP_CONTROL_PORT, SLEEP_STATUS_PORT, UART_GSI, UART_PORT, VIRTIO, VIRTIO_STRIDE,
 };
 
-/// virtio-mmio's interrupt status, where host time shows when that leak is planted.
+/// Offset of virtio-mmio's interrupt status register, where a planted leak shows host time.
 const LEAKY_STATUS: u64 = virtio_bindings::virtio_mmio::VIRTIO_MMIO_INTERRUPT_STATUS as u64;
 
-/// The end of the port window of ACPI's registers.
+/// End of the port range of the PM timer.
 const PM_TIMER_END: u16 = PM_TIMER_PORT + 4;
 
 enum Target {
@@ -25,7 +25,7 @@ enum Target {
     Nothing,
 }
 
-/// All ones in `size` bytes.
+/// Returns all ones in `size` bytes.
 fn ones(size: u8) -> u64 {
     match size {
         1 => 0xff,
@@ -62,7 +62,7 @@ impl<E: Engine> Machine<E> {
             }
             Target::IoApic(offset) => u64::from(self.state.interrupts.ioapic.read(offset, size)),
             Target::Virtio(slot, offset) => {
-                // Only the bit that claims a configuration change: the guest stays alive.
+                // Only the bit for a configuration change is altered, so that the guest keeps running.
                 let noisy = offset == LEAKY_STATUS && self.leak.mmio_noise() & 0x10 != 0;
                 self.state.virtio[slot].read(offset, size) | if noisy { 2 } else { 0 }
             }
@@ -117,7 +117,7 @@ impl<E: Engine> Machine<E> {
             (PM_TIMER_PORT, 4) | (SLEEP_CONTROL_PORT | SLEEP_STATUS_PORT | RESET_PORT, 1) => {
                 u64::from(state.power.read(port, now))
             }
-            // The timer by bytes or words.
+            // The PM timer, read by bytes or words.
             (PM_TIMER_PORT..PM_TIMER_END, _) => {
                 u64::from(state.power.read(PM_TIMER_PORT, now)) >> (8 * (port - PM_TIMER_PORT)) & ones(size)
             }
@@ -154,7 +154,7 @@ impl<E: Engine> Machine<E> {
                     None => {}
                 }
             }
-            // POST codes and the delay port: nothing there, by design, and Linux uses both.
+            // POST codes and the delay port: no device by design, but Linux uses both.
             (0x80 | 0xed, _) => {}
             _ => self.output.unknown_access(now, true, u64::from(port), size, Some(u64::from(value))),
         }

@@ -1,8 +1,9 @@
-//! The machine's digest: which parts it covers, and the hashes that are kept from one digest to the next.
+//! The machine's digest: the parts that it covers, and the hashes that are kept from one digest to the next.
 //!
-//! In clock modes `exit` and `branch` a digest is the same on all engines. So RAM is not in it (when page tables note accesses is
-//! a processor's own business, and some note more than others), nor are registers in which makes of processors differ
-//! ([`registers`](crate::digest::registers)), nor are the registers of a CPU that came to its end within an instruction.
+//! In clock modes `exit` and `branch` a digest is the same on all engines. Three things are therefore left out: RAM,
+//! because processors set accessed bits in page tables at different times, and some set more than others; registers in
+//! which makes of processors differ ([`registers`](crate::digest::registers)); and the registers of a CPU that ended within
+//! an instruction.
 
 use everett_cpu::CpuState;
 use everett_snapshot::PageHash;
@@ -18,12 +19,12 @@ use crate::layout::PAGE;
 const _: () = assert!(BLOCK == PAGE);
 
 impl<E: Engine> Machine<E> {
-    /// The digest of everything that decides what happens next.
+    /// Returns the digest of everything that determines the machine's further execution.
     pub fn digest(&mut self) -> Digest {
         self.breakdown().total()
     }
 
-    /// The digests of the parts.
+    /// Returns the digests of the machine's parts.
     pub fn breakdown(&mut self) -> Breakdown {
         let cpu = self.compared_registers();
         let memory = match self.clock_mode() {
@@ -44,22 +45,23 @@ impl<E: Engine> Machine<E> {
         Breakdown { parts }
     }
 
-    /// The digests of the disks. The engine is not involved.
+    /// Returns the digests of the disks. The engine is not involved.
     pub(crate) fn disk_digests(&mut self) -> Vec<Digest> {
         self.disks.iter_mut().map(Disk::digest).collect()
     }
 
-    /// Hash the pages that were written since the last time.
+    /// Hashes the pages that were written since the last call.
     pub(crate) fn update_memory_hashes(&mut self) {
         for page in self.take_written_pages() {
-            // An engine names only pages of RAM.
+            // An engine reports only pages of RAM.
             let Some(content) = self.ram.page(page) else { continue };
-            // A page of zeroes has no hash, so that one that was never written equals one that is zero again.
+            // A page of zeroes has no hash, so a page that was never written equals one that is zero again.
             self.digest.memory.set(page, PageHash::of_nonzero(content), self.memory.hash(page));
         }
     }
 
-    /// Returns the registers that digests cover: [`compared`], and next to nothing of a CPU that came to its end within an instruction.
+    /// Returns the registers that digests cover: [`compared`]. Of a CPU that ended within an instruction, only the count
+    /// and the end remain, unless instructions are counted.
     #[must_use]
     pub fn compared_registers(&self) -> CpuState {
         let clock = self.clock_mode();

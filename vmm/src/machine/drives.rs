@@ -1,8 +1,8 @@
-//! What the host does to a machine's disks: they lose power, the machine around them is reset, and others take their place.
+//! Operations on a machine's disks from outside: power loss, reset of the machine, and replacement.
 //!
-//! A disk outlives its machine. After [`Machine::power_loss`] or [`Machine::reset_disks`], [`Machine::disks`] has what the
-//! drives hold; clones of it are the disks of the machine that starts next, be it a new one ([`super::DiskConfig`]) or one
-//! that goes back to a moment and then gets them ([`Machine::put_disks`]).
+//! A disk outlives its machine. After [`Machine::power_loss`] or [`Machine::reset_disks`], [`Machine::disks`] returns the
+//! disks with their surviving content. Their clones become the disks of the machine that starts next: a new one
+//! ([`super::DiskConfig`]), or one that is restored to a moment and then gets them ([`Machine::put_disks`]).
 
 use everett_streams::{Purpose, Streams};
 
@@ -15,24 +15,24 @@ use crate::virtio::Device;
 use crate::virtio::blk::Blk;
 
 impl<E: Engine> Machine<E> {
-    /// The disks, by their places in the configuration.
+    /// Returns the disks in the order of the configuration.
     pub fn disks(&self) -> &[Disk] {
         &self.disks
     }
 
-    /// A disk, for what the host does to it.
+    /// Returns a disk for operations from outside.
     pub fn disk_mut(&mut self, index: usize) -> Option<&mut Disk> {
         self.disks.get_mut(index)
     }
 
-    /// Requests to disks that have not completed.
+    /// Returns the number of disk requests that have not completed.
     pub fn disk_requests(&self) -> usize {
         let of = |device: &Device| if let Device::Blk(blk) = device { blk.in_flight() } else { 0 };
         self.state.virtio.iter().map(|transport| of(transport.device())).sum()
     }
 
-    /// All disks lose power, and with it what they had not flushed, each as `streams` draw it for node number `node` and the
-    /// disk. Requests in flight never complete: the machine is not to run on, but to come to its end or to go back to a moment.
+    /// Cuts the power of all disks. Each loses unflushed writes as `streams` decide for node number `node` and the disk.
+    /// Requests in flight never complete, so the machine must not run on: it must end, or be restored to a moment.
     pub fn power_loss(
         &mut self,
         streams: &mut Streams,
@@ -45,8 +45,8 @@ impl<E: Engine> Machine<E> {
         })
     }
 
-    /// The machine is reset, and requests in flight with it: each lands not at all, whole, or in part, as `streams` draw it
-    /// for node number `node` and the disk, and never completes. The drives have power and keep their caches.
+    /// Resets the machine's disks. Each request in flight is executed not at all, completely, or in part, as `streams`
+    /// decide for node number `node` and the disk, and never completes. The disks keep power and their caches.
     pub fn reset_disks(&mut self, streams: &mut Streams, node: u16) -> Vec<Aborted> {
         self.each_drive(|blk, disk, ram, events| {
             let rng = streams.get(Purpose::Reset { node, disk: blk.number() });
@@ -54,10 +54,11 @@ impl<E: Engine> Machine<E> {
         })
     }
 
-    /// Replace all disks by these, which must be of the same makes, as the same disks are after a machine was switched off.
+    /// Replaces all disks. The new disks must have the same makes as the old ones, as they do after a machine was switched
+    /// off and on.
     ///
     /// # Errors
-    /// They are other disks. Nothing has changed then.
+    /// Returns an error if the number of disks or a disk's make differs. Nothing has changed then.
     pub fn put_disks(&mut self, disks: Vec<Disk>) -> Result<(), DiskError> {
         let other = |what, given, machine| Err(DiskError::Other { what, given, machine });
         if disks.len() != self.disks.len() {

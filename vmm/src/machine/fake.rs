@@ -1,7 +1,7 @@
-//! A scripted engine for tests of everything above the engine trait: a CPU whose program is a list of [`Op`]s.
+//! A scripted engine for tests of the code above the engine trait: a CPU whose program is a list of [`Op`]s.
 //!
-//! Its state is an ordinary `CpuState`: RIP counts operations from the kernel's entry, RAX accumulates everything that the
-//! program has seen, R13 counts down [`Op::Work`], R12, R14 and R15 hold what an interrupt interrupted.
+//! Its state is an ordinary `CpuState`. RIP counts operations from the kernel's entry, RAX accumulates everything that the
+//! program has seen, R13 counts down [`Op::Work`], and R12, R14 and R15 hold the state of the interrupted program.
 
 use everett_cpu::CpuState;
 use vm_memory::{Bytes, GuestAddress};
@@ -13,48 +13,48 @@ use crate::engine::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
 use crate::layout::PAGE;
 use crate::ram::Ram;
 
-/// Where programs start: the tiny kernel's entry.
+/// Address where programs start: the entry of the small kernel.
 const ENTRY: u64 = 0x100_0000;
 const INTERRUPTS_ON: u64 = 1 << 9;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Op {
-    /// This many instructions that only change RAX.
+    /// Executes this many instructions that only change RAX.
     Work(u64),
     In(u16),
     Out(u16, u32),
     Load(u64),
     Store(u64, u32),
-    /// Write RAX to RAM.
+    /// Writes RAX to RAM.
     Save(u64),
-    /// Mix the TSC into RAX.
+    /// Mixes the TSC into RAX.
     Tsc,
     Sti,
     Cli,
     Hlt,
     Iret,
-    /// To the operation with this index.
+    /// Jumps to the operation with this index.
     Jump(u64),
-    /// Triple fault.
+    /// Causes a triple fault.
     Crash,
-    /// Access a device without end.
+    /// Accesses a device without end.
     Stuck,
 }
 
-/// A defect of the engine's own: at this count, in this engine, RAX gets another value.
+/// Simulated defect of the engine: at this count, RAX gets another value.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Defect(pub(crate) Option<u64>);
 
-/// What a host fails at.
+/// Simulated failure of the host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum HostFails {
     #[default]
     Never,
-    /// Running on, from this count on.
+    /// Execution fails from this count on.
     Running(u64),
-    /// Handing out what was written.
+    /// Reading the list of written pages fails.
     Looking,
-    /// Saying whether it can be interrupted, once it halts.
+    /// Asking whether the CPU is interruptible fails once it is halted.
     Asking,
 }
 
@@ -62,10 +62,10 @@ pub(crate) struct FakeEngine {
     cpu: CpuState,
     ram: Ram,
     program: Vec<Op>,
-    /// Index of the operation that every interrupt goes to.
+    /// Index of the operation where every interrupt starts.
     handler: u64,
     tsc: TscAnchor,
-    /// The access that waits, and its answer.
+    /// True if a device access waits; `answer` is the result of a read.
     pending: bool,
     answer: Option<u64>,
     dirty: Vec<u64>,
@@ -256,7 +256,7 @@ impl Engine for FakeEngine {
     }
 }
 
-/// What a fake machine is made of.
+/// Parts of a fake machine.
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
     pub(crate) main: Vec<Op>,
@@ -285,7 +285,7 @@ impl Script {
         config.memory_bytes = 32 << 20;
         change(&mut config);
         let mut program = self.main.clone();
-        // Running off the end of the main program crashes.
+        // A main program that runs past its end crashes.
         program.push(Op::Crash);
         let handler = program.len() as u64;
         program.extend(&self.handler);

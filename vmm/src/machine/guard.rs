@@ -1,26 +1,27 @@
-//! Guards against guests that keep the machine busy without getting anywhere.
+//! Guards against guests that keep the machine busy without progress.
 
 use serde::{Deserialize, Serialize};
 
 use super::stop::End;
 use crate::clock::{BRANCH_INSTRUCTIONS, ClockMode};
 
-/// Interrupts in a row, each within [`STORM_GAP`] instructions of the one before, that make a storm. Linux gives up on a
-/// stuck line after as many.
+/// Number of interrupts in a row, each within [`STORM_GAP`] instructions of the one before, that make a storm. Linux gives
+/// up on a stuck line after the same number.
 pub const STORM_INTERRUPTS: u64 = 100_000;
-/// Instructions between two interrupts below which the guest did nothing else: an interrupt entry, its handler and the
-/// return take Linux several hundred.
+/// Number of instructions between two interrupts below which the guest did nothing else. An interrupt entry, its handler
+/// and the return take Linux several hundred.
 pub const STORM_GAP: u64 = 200;
-/// The same in exits: a handler that does nothing has one, its EOI.
+/// The same gap in exits. A handler that does nothing has one exit, its EOI.
 const STORM_GAP_EXITS: u64 = 2;
-/// The same in branches.
+/// The same gap in branches.
 const STORM_GAP_BRANCHES: u64 = STORM_GAP / BRANCH_INSTRUCTIONS;
-/// Device accesses of one instruction. FXSAVE to a device makes 64.
+/// The most device accesses of one instruction. FXSAVE to a device makes 64.
 pub const ACCESSES_MAX: u32 = 4096;
-/// Device accesses between two branches, where those are counted: of all instructions there. No time passes meanwhile.
+/// The most device accesses between two branches in clock mode `branch`, over all instructions there. No time passes
+/// meanwhile.
 const ACCESSES_MAX_BRANCHES: u32 = 1 << 20;
 
-/// What the guards count.
+/// Counters of the guards.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Guard {
     last_interrupt: u64,
@@ -30,7 +31,7 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// An interrupt is taken at this count of what the clock counts.
+    /// Counts an interrupt that is taken at this count of the clock mode.
     pub(super) fn interrupt(&mut self, mode: ClockMode, icount: u64, vector: u8) -> Result<(), End> {
         let gap = match mode {
             ClockMode::Insn => STORM_GAP,
@@ -46,12 +47,12 @@ impl Guard {
         Ok(())
     }
 
-    /// The CPU was idle: what happened before and after is not in a row.
+    /// Ends the row of interrupts, because the CPU was idle.
     pub(super) fn idle(&mut self) {
         self.streak = 0;
     }
 
-    /// A device is accessed at this count.
+    /// Counts a device access at this count of the clock mode.
     pub(super) fn access(&mut self, mode: ClockMode, icount: u64) -> Result<(), End> {
         let most = if mode == ClockMode::Branch { ACCESSES_MAX_BRANCHES } else { ACCESSES_MAX };
         if self.access_icount != icount {

@@ -1,39 +1,39 @@
-//! What passed between a CPU and its machine: what tells two runs apart when one of them leaked.
+//! Journal of everything that passed between a CPU and its machine. It tells two runs apart when one of them leaked.
 //!
-//! A CPU is a function of its state and of its inputs, and the devices are a function of what the CPU writes. So the first
-//! entry that differs tells on which side a leak entered: an input says the machine's, a write or an access to another place
-//! says the CPU's, some instructions earlier.
+//! A CPU is a function of its state and its inputs, and the devices are a function of the CPU's writes. So the first entry
+//! that differs shows on which side a leak entered. An input points to the machine. A write, or an access to another
+//! address, points to the CPU, some instructions earlier.
 
 use std::fmt;
 
-/// One thing that passed.
+/// An event between the CPU and its machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// Instructions retired before it.
+    /// Instructions retired before the event.
     pub icount: u64,
-    /// Nanoseconds of vtime.
+    /// Time of the event, in nanoseconds of vtime.
     pub vtime: u64,
     /// Address of the instruction.
     pub rip: u64,
-    /// What.
+    /// Kind of the event.
     pub kind: EntryKind,
 }
 
-/// See [`Entry`].
+/// Kind of an [`Entry`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
     /// A load from a device.
     Mmio {
         /// Guest-physical address.
         gpa: u64,
-        /// What it gave.
+        /// Value that was loaded.
         value: u64,
     },
     /// IN.
     Pio {
         /// Port.
         port: u16,
-        /// What it gave.
+        /// Value that was read.
         value: u64,
     },
     /// An interrupt was taken.
@@ -43,28 +43,28 @@ pub enum EntryKind {
     },
     /// Idle time was skipped.
     Skip {
-        /// To this vtime.
+        /// vtime at the end of the skip, in nanoseconds.
         to: u64,
     },
     /// A store to a device.
     MmioWrite {
         /// Guest-physical address.
         gpa: u64,
-        /// What was written.
+        /// Value that was stored.
         value: u64,
     },
     /// OUT.
     PioWrite {
         /// Port.
         port: u16,
-        /// What was written.
+        /// Value that was written.
         value: u64,
     },
     /// Devices wrote these pages.
     DeviceWrite {
-        /// How many pages.
+        /// Number of pages.
         pages: u64,
-        /// blake3 of page numbers and contents, the first eight bytes.
+        /// First eight bytes of a BLAKE3 hash over page numbers and contents.
         digest: u64,
     },
 }
@@ -86,7 +86,7 @@ impl fmt::Display for Entry {
     }
 }
 
-/// The most entries that are kept. A comparison clears it at each equal digest, so this bounds one interval.
+/// The most entries of a journal. A comparison clears the journal at each equal digest, so this bounds one interval.
 pub const ENTRIES_MAX: usize = 1 << 22;
 
 /// Entries since the journal was last cleared.
@@ -96,7 +96,7 @@ pub struct Journal {
     lost: bool,
 }
 
-/// How far a journal was.
+/// Length of a journal at some time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
     entries: usize,
@@ -107,7 +107,7 @@ impl Journal {
     pub(super) fn mark(&self) -> Mark {
         Mark { entries: self.entries.len(), lost: self.lost }
     }
-    /// Forget what came after.
+    /// Removes all entries after a mark.
     pub(super) fn go_back(&mut self, mark: Mark) {
         self.entries.truncate(mark.entries);
         self.lost = mark.lost;
@@ -119,15 +119,15 @@ impl Journal {
             self.lost = true;
         }
     }
-    /// The entries, in order.
+    /// Returns the entries in order.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
-    /// Whether there were more than [`ENTRIES_MAX`].
+    /// True if entries were dropped because there were more than [`ENTRIES_MAX`].
     pub fn overflowed(&self) -> bool {
         self.lost
     }
-    /// Forget them.
+    /// Removes all entries.
     pub fn clear(&mut self) {
         self.entries.clear();
         self.lost = false;

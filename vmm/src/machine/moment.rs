@@ -1,15 +1,15 @@
-//! Moments of a machine: everything that decides what happens next, taken at a stop and brought back later, in this
-//! machine or in another one of the same make.
+//! Moments of a machine: everything that determines its further execution, taken at a stop. A moment is restored later, in
+//! this machine or in another one of the same make.
 //!
-//! Registers, devices, timers and streams are one string of bytes in a versioned form; memory and disks are images that
-//! share what did not change with other moments (`everett-snapshot`). Taking a moment costs the pages written since the
-//! last one, restoring costs the pages in which the machine differs from it.
+//! Registers, devices, timers and streams are one string of bytes in a versioned format. Memory and disks are images that
+//! share unchanged pages with other moments (`everett-snapshot`). The cost of taking a moment is the pages written since
+//! the last one; the cost of restoring is the pages in which the machine differs from it.
 //!
-//! What an observer has not taken out yet (console bytes, port writes, frames, notes) is not part of a moment: take it out
-//! first. Of the output only the line that the console has begun is, since it ends later.
+//! Output that was not taken yet (console bytes, port writes, frames, notes) is not part of a moment, so take it first. The
+//! only output in a moment is the unfinished console line, because its end comes later.
 //!
-//! **Invariants.** Taking a moment changes nothing. After a restore the machine goes on exactly as it did when the moment
-//! was taken, whatever it did in between, and its digest is the one of then.
+//! **Invariants.** Taking a moment changes nothing. After a restore the machine continues exactly as it did when the moment
+//! was taken, whatever it did in between, and its digest is that of the moment.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,31 +25,31 @@ use crate::disk::{DiskMoment, DiskParts};
 use crate::engine::Engine;
 use crate::layout::PAGE;
 
-/// The version of the stored state. Anything that changes a field of a device, of the CPU or of the machine takes a new one.
+/// Version of the stored state. Any change of a field of a device, of the CPU or of the machine takes a new version.
 pub const STATE_VERSION: u32 = 4;
 
-/// Why a moment cannot be brought back.
+/// Reason why a moment cannot be restored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MomentError {
-    /// Another version wrote it.
+    /// The state has another version.
     #[error("its state has version {0}, this program reads version {STATE_VERSION}")]
     Version(u32),
-    /// The state is not one of a machine.
+    /// The state cannot be decoded, or is no valid state of a machine.
     #[error("its state is damaged: {0}")]
     Damaged(String),
-    /// It is a moment of another make of machine.
+    /// The moment was taken on another make of machine.
     #[error("it was taken on another kind of machine: {what}: {moment} there, {machine} here")]
     Other {
-        /// What differs.
+        /// Property that differs.
         what: &'static str,
-        /// In the moment.
+        /// Value in the moment.
         moment: String,
-        /// In the machine.
+        /// Value in the machine.
         machine: String,
     },
 }
 
-/// Where a machine was.
+/// Snapshot of a machine.
 #[derive(Debug, Clone)]
 pub struct Moment {
     vtime: u64,
@@ -61,36 +61,36 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// Nanoseconds of vtime.
+    /// Returns the vtime in nanoseconds.
     pub fn vtime(&self) -> u64 {
         self.vtime
     }
-    /// Instructions retired.
+    /// Returns the count of the clock mode: retired instructions, exits or branches.
     pub fn icount(&self) -> u64 {
         self.icount
     }
-    /// CPU, devices, timers and streams, in the form of [`STATE_VERSION`].
+    /// Returns CPU, devices, timers and streams, in the format of [`STATE_VERSION`].
     pub fn state(&self) -> &[u8] {
         &self.state
     }
-    /// Guest memory.
+    /// Returns the guest memory.
     pub fn memory(&self) -> &Image {
         &self.memory
     }
-    /// The disks, in the order of the machine's configuration.
+    /// Returns the disks in the order of the machine's configuration.
     pub fn disks(&self) -> &[DiskMoment] {
         &self.disks
     }
-    /// The same moment with its memory on another base: `memory` must have the same content.
+    /// Returns the same moment with its memory on another base. `memory` must have the same content.
     #[must_use]
     pub fn on(&self, memory: Image) -> Moment {
         Moment { memory, ..self.clone() }
     }
 
-    /// A moment from its parts, as a file has them. The sums are computed from the images.
+    /// Returns a moment made of the parts that a file stores. The sums are computed from the images.
     ///
     /// # Errors
-    /// When the state is of another version, or none of a machine.
+    /// Returns an error if the state has another version or is damaged, or if a disk is damaged.
     pub fn from_parts(
         version: u32,
         state: Arc<[u8]>,
@@ -109,7 +109,7 @@ impl Moment {
     }
 }
 
-/// What is stored of a machine besides memory and disks. The list of CPUs has one.
+/// Stored state of a machine, except memory and disks. The list of CPUs has one element.
 #[derive(Deserialize)]
 struct Stored {
     cpus: Vec<CpuState>,
@@ -118,7 +118,7 @@ struct Stored {
     stopped_at: Option<u64>,
 }
 
-/// The same, borrowed: written and read, they are the same bytes.
+/// The same as [`Stored`], borrowed. Both have the same serialised form.
 #[derive(Serialize)]
 struct StoredRef<'a> {
     cpus: &'a [CpuState],
@@ -160,11 +160,11 @@ impl Stored {
 }
 
 impl<E: Engine> Machine<E> {
-    /// Take a moment, here. Pages that were written since the last one are added to `pool`.
+    /// Takes a moment. Pages written since the last one are added to `pool`.
     pub fn moment(&mut self, pool: &Pool) -> Moment {
         self.update_memory_hashes();
         for &page in self.changed.pages() {
-            // Pages of RAM are within the image, and the digest has just seen each of these.
+            // Pages of RAM are within the image, and the hash of each of these was just updated.
             if let (Some(content), Some(hash)) = (self.ram.page(page), self.digest.memory.recent(page)) {
                 self.memory.set_hashed(pool, page, hash, content);
             }
@@ -175,7 +175,8 @@ impl<E: Engine> Machine<E> {
 
         let disks = self.disks.iter_mut().map(|disk| disk.moment(pool)).collect();
         let cpu = self.engine.state();
-        // Such a moment says so: nobody goes on from it as if it were one of the guest's.
+        // If reading the engine's state failed, the moment contains this end, so it is never continued as a state of the
+        // guest.
         self.note_failure();
         let stored = StoredRef {
             cpus: &[cpu],
@@ -183,7 +184,7 @@ impl<E: Engine> Machine<E> {
             partial_line: self.output.partial_line(),
             stopped_at: self.stopped_at,
         };
-        // Plain data: there is nothing in it that cannot be written.
+        // The state is plain data, and its serialisation cannot fail.
         let mut state = postcard::to_stdvec(&stored).unwrap_or_default();
         if let Some(legacy) = &self.state.legacy {
             state.extend(postcard::to_stdvec(legacy).unwrap_or_default());
@@ -196,10 +197,10 @@ impl<E: Engine> Machine<E> {
         Moment { vtime, icount, state, memory: self.memory.clone(), memory_sum, disks }
     }
 
-    /// Go to where `moment` was. Output that nobody took is dropped.
+    /// Restores `moment`. Output that was not taken is dropped.
     ///
     /// # Errors
-    /// When the moment is none of a machine like this one; then nothing has changed.
+    /// Returns an error if the moment's state is invalid or belongs to another make of machine; then nothing has changed.
     pub fn restore(&mut self, moment: &Moment) -> Result<(), MomentError> {
         let stored = Stored::decode(STATE_VERSION, &moment.state)?;
         self.check(&stored.state, moment)?;
@@ -222,14 +223,14 @@ impl<E: Engine> Machine<E> {
         Ok(())
     }
 
-    /// The first page of memory whose content is not that of `moment`, whatever is believed of it.
+    /// Returns the first page of memory whose content differs from `moment`, by a comparison of all contents.
     pub fn differing_page(&self, moment: &Moment) -> Option<u64> {
         let zeroes = [0; PAGE as usize];
         let same = |page: u64| self.ram.page(page) == Some(moment.memory.page(page).unwrap_or(&zeroes));
         (0..self.ram.len() / PAGE).find(|&page| !same(page))
     }
 
-    /// Registers, devices and the rest that is no memory.
+    /// Installs registers, devices and everything else but memory and disks.
     fn install(&mut self, stored: Stored) {
         self.engine.set_state(&stored.cpus[0]);
         self.state = stored.state;
@@ -241,7 +242,7 @@ impl<E: Engine> Machine<E> {
         }
     }
 
-    /// Whether `moment` is one of a machine like this.
+    /// Checks that `moment` was taken on a machine of the same make.
     fn check(&self, state: &State, moment: &Moment) -> Result<(), MomentError> {
         fn same<T: PartialEq + fmt::Debug>(
             what: &'static str,
@@ -268,7 +269,7 @@ impl<E: Engine> Machine<E> {
         same("instructions a second", state.clock.cpu_hz(), self.state.clock.cpu_hz())
     }
 
-    /// Everything that was written since the last call, by the CPU or by devices.
+    /// Returns all pages that the CPU or devices wrote since the last call.
     pub(crate) fn take_written_pages(&mut self) -> Vec<u64> {
         self.hand_over_device_writes();
         let pages = self.engine.take_dirty_pages();

@@ -1,10 +1,10 @@
 //! The run loop.
 //!
-//! At each boundary (of instructions; behind each exit, in clock modes `exit` and `branch`; in the latter also where something has
-//! been due for long, see `slice`), in this order: stop if the caller asked for this place; dispatch the events that are due;
-//! offer the LAPIC's interrupt to the CPU; when the CPU is halted, skip to the next event; else execute up to the next
-//! event. An access to a device interrupts an instruction; it is served at the vtime of that instruction, which is then
-//! finished before anything else is looked at.
+//! A boundary lies between instructions; in clock modes `exit` and `branch`, behind each exit; in mode `branch` also at a
+//! place where an event has been due for long (see `slice`). At each boundary, in this order: stop if the caller requested
+//! this place; dispatch the due events; offer the LAPIC's interrupt to the CPU; if the CPU is halted, skip to the next
+//! event; else execute up to the next event. An access to a device interrupts an instruction. It is served at the vtime of
+//! that instruction, which is then finished before the next boundary.
 
 use super::again::TRIES_MAX;
 use super::journal::{Entry, EntryKind};
@@ -18,7 +18,7 @@ use crate::layout::{PAGE, RTC_GSI, TIMER_GSI};
 use vm_memory::{Bytes, GuestAddress};
 
 impl<E: Engine> Machine<E> {
-    /// Run until one of the ends in `until` or the machine's own end.
+    /// Runs until a condition of `until` is met or the machine ends.
     pub fn run(&mut self, until: &Until<'_>) -> Stop {
         let beginning = self.beginning();
         let mut stopped = self.run_to_stop(until);
@@ -29,7 +29,7 @@ impl<E: Engine> Machine<E> {
                 stopped = self.begin_again(beginning).and_then(|()| self.run_to_stop(until));
             }
         }
-        // An engine that failed while it was asked something has given an answer that is none.
+        // An engine that failed during a query has returned an invalid answer.
         if self.engine.failure().is_some() && !stopped.as_ref().is_err_and(End::is_failure) {
             stopped = Err(self.failed_end());
         }
@@ -55,7 +55,7 @@ impl<E: Engine> Machine<E> {
             return Ok(Stop::NoBreakpoints);
         }
         let until_vtime = until.vtime.min(VTIME_MAX);
-        // What was written before this call is not what this call waits for.
+        // Lines written before this call do not end this run.
         self.output.take_port_lines();
         loop {
             let icount = self.engine.icount();
@@ -74,7 +74,7 @@ impl<E: Engine> Machine<E> {
                 return Ok(Stop::Count);
             }
             self.look(now);
-            // Before the interrupt: delivering it reads tables that a device may have written.
+            // Before the interrupt: its delivery reads tables that a device may have written.
             self.hand_over_device_writes();
             let window = self.offer_interrupt(icount, now)?;
             if self.state.halted {
@@ -89,7 +89,8 @@ impl<E: Engine> Machine<E> {
         }
     }
 
-    /// The guest ended the machine with an access. But where instructions are counted, that one is finished like any other: how far an engine is within an instruction is its own business.
+    /// Ends the machine at the guest's access. If exits or branches are counted, the instruction is finished first like any
+    /// other, because engines differ in how far they are within an instruction.
     fn ended_by_exit(&mut self, end: End) -> End {
         let icount = match self.clock_mode() {
             ClockMode::Insn => return end,
@@ -102,7 +103,7 @@ impl<E: Engine> Machine<E> {
         }
     }
 
-    /// How a machine ends whose engine could not go on.
+    /// Returns the end of a machine whose engine failed.
     fn failed_end(&self) -> End {
         match self.engine.failure() {
             Some(Failure::Host(why)) => End::Host(why),
@@ -111,15 +112,15 @@ impl<E: Engine> Machine<E> {
         }
     }
 
-    /// Whoever looks at the machine has asked the engine, which may have failed at that: then what is seen is worth
-    /// nothing, and the machine is at its end.
+    /// Ends the machine if its engine has failed. Observers query the engine, which may fail during that; its answer is
+    /// then invalid.
     pub(crate) fn note_failure(&mut self) {
         if self.engine.failure().is_some() && !self.state.end.as_ref().is_some_and(End::is_failure) {
             self.state.end = Some(self.failed_end());
         }
     }
 
-    /// Execute up to the next boundary that needs attention. Returns whether that is a breakpoint.
+    /// Executes up to the next boundary that needs attention. Returns true if it is a breakpoint.
     fn execute(&mut self, until: &Until<'_>, until_vtime: u64, window: bool) -> Result<bool, End> {
         let mut in_flight = false;
         let mut window = window;
@@ -134,19 +135,19 @@ impl<E: Engine> Machine<E> {
             }
             let mut limit = self.state.clock.icount_at(until_vtime.min(next_event)).min(until.icount);
             if in_flight {
-                // The instruction is finished whatever became due during it. What it wrote may end the run.
+                // The instruction is finished whatever became due during it. Its write may end the run.
                 limit = limit.max(icount + 1);
                 if self.output.has_port_lines(until.port_lines) || self.output.full_port().is_some() {
                     limit = icount + 1;
                 }
                 if self.state.slice.is_some() {
-                    // To the boundary behind the exit.
+                    // Up to the boundary behind the exit.
                     limit = icount;
                 }
                 window = self.state.interrupts.lapic.pending().is_some();
             }
-            // Not stopping twice at the same place takes one instruction without breakpoints. An engine need not look at
-            // them before the first instruction of a run, so that is done here.
+            // One instruction without breakpoints prevents a second stop at the same place. Engines need not check
+            // breakpoints before the first instruction of a run, so it is done here.
             let resumed = self.stopped_at == Some(icount);
             if !in_flight && !resumed && self.at_breakpoint(until) {
                 self.stopped_at = Some(icount);
@@ -217,16 +218,16 @@ impl<E: Engine> Machine<E> {
         !until.breakpoints.is_empty() && until.breakpoints.contains(&self.engine.state().rip)
     }
 
-    /// How a machine ends whose guest does nothing that its clock counts.
+    /// Returns the end of a machine whose guest does nothing that its clock counts.
     fn no_progress(&self) -> End {
         if self.clock_mode() == ClockMode::Branch { End::NoBranch } else { End::NoExit }
     }
 
-    /// What is due is done, if this is a place for that.
+    /// Dispatches due events, if this is a place for that.
     fn look(&mut self, now: u64) {
         if let Some(slice) = &self.state.slice {
-            // One that is halted is behind the exit that HLT is. It has seen what its TSC shows, and sees no more of it before an
-            // interrupt; how often somebody stops it meanwhile shows nowhere.
+            // A halted CPU is behind the exit of its HLT. Its TSC was set there, and the guest cannot read it again before
+            // an interrupt. So the number of stops in the meantime has no influence.
             if !self.state.halted {
                 if !slice.looks(now, self.state.events.next_vtime()) {
                     return;
@@ -237,7 +238,7 @@ impl<E: Engine> Machine<E> {
         self.dispatch_due(now);
     }
 
-    /// In clock mode `branch`: from here on the TSC shows this vtime.
+    /// In clock mode `branch`: sets the TSC to this vtime from here on.
     fn hold_tsc(&mut self, now: u64) {
         if let Some(slice) = &mut self.state.slice {
             slice.look(now);
@@ -273,7 +274,7 @@ impl<E: Engine> Machine<E> {
         }
     }
 
-    /// Give the CPU the LAPIC's interrupt if it takes it now. Returns whether one waits for a window.
+    /// Delivers the LAPIC's interrupt if the CPU can take it now. Returns true if an interrupt waits for a window.
     fn offer_interrupt(&mut self, icount: u64, now: u64) -> Result<bool, End> {
         let Some(vector) = self.state.interrupts.lapic.pending() else { return Ok(false) };
         if !self.engine.interruptible() {
@@ -288,11 +289,11 @@ impl<E: Engine> Machine<E> {
         self.state.halted = false;
         self.stopped_at = None;
         self.stats.interrupts += 1;
-        // Another of a higher class may be pending already; it waits until the handler allows it.
+        // An interrupt of a higher class may be pending already; it waits until the handler allows it.
         Ok(self.state.interrupts.lapic.pending().is_some())
     }
 
-    /// The CPU waits for an interrupt that is not there yet: skip to whatever comes next.
+    /// Skips idle time up to the next event, because the CPU waits for an interrupt.
     fn idle(&mut self, icount: u64, until_vtime: u64) -> Result<Option<Stop>, End> {
         if !self.engine.interruptible() {
             return Err(End::HaltedForever);
@@ -306,14 +307,14 @@ impl<E: Engine> Machine<E> {
         self.state.clock.skip_to(icount, to);
         self.engine.set_tsc(self.state.tsc());
         let now = self.state.clock.vtime(icount);
-        // Where a run stops is no input: only a skip that reaches an event is.
+        // The end of a run is no input; only a skip that reaches an event is.
         if next.is_some_and(|next| next <= now) {
             self.record(icount, now, EntryKind::Skip { to });
         }
         Ok(next.is_none().then_some(Stop::Idle))
     }
 
-    /// Tell the engine which pages devices wrote.
+    /// Tells the engine which pages devices wrote.
     pub(crate) fn hand_over_device_writes(&mut self) {
         if !self.ram.has_device_writes() {
             return;
@@ -327,7 +328,7 @@ impl<E: Engine> Machine<E> {
             let mut content = [0; PAGE as usize];
             for &page in &pages {
                 hasher.update(&page.to_le_bytes());
-                // The pages are RAM: they were just written.
+                // The pages are RAM, because devices just wrote them.
                 let _ = self.ram.memory().read_slice(&mut content, GuestAddress(page * PAGE));
                 hasher.update(&content);
             }

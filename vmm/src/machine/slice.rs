@@ -1,53 +1,54 @@
-//! Clock mode `branch`: at which boundaries a machine looks at what is due, and what its TSC shows from one to the next.
+//! Clock mode `branch`: the boundaries at which a machine dispatches due events, and the TSC values between them.
 //!
-//! A processor cannot be stopped at an exact place for nothing: each such stop costs a signal and a stretch on the soft CPU.
-//! So what is due waits for the guest's next exit, and only if it computes [`LATE_NS`] without one it is stopped for that.
-//! A stop that somebody else asks for (a horizon, a digest, a moment) is at an exact place too, and nothing is looked at
-//! there: it must change nothing.
+//! Stopping a processor at an exact place is expensive: each such stop costs a signal and a stretch on the soft CPU. So due
+//! events wait for the guest's next exit, and the guest is stopped only if it computes for [`LATE_NS`] without one. A stop
+//! that the caller requests (a horizon, a digest, a moment) is at an exact place too, but dispatches no events there,
+//! because it must change nothing.
 //!
-//! **Invariant.** Where a machine looks is a function of its state, of which this is a part: where and how often its runs
-//! stopped shows nowhere.
+//! **Invariant.** The places where a machine dispatches events are a function of its state, of which this is a part. Where
+//! and how often its runs stopped has no influence.
 
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{NANOS, TSC_HZ};
 use crate::engine::TscAnchor;
 
-// The TSC shows nanoseconds.
+// The TSC counts nanoseconds.
 const _: () = assert!(TSC_HZ == NANOS);
 
-/// How long a guest computes without an exit past something that is due, in nanoseconds of vtime, before it is stopped for it.
+/// Time for which a guest may compute past a due event without an exit, in nanoseconds of vtime. Then it is stopped for the
+/// event.
 pub const LATE_NS: u64 = 10_000_000;
 
-/// Where a machine is between two looks.
+/// State between two places where events are dispatched.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Slice {
-    /// Nothing was executed since an exit of the guest's.
+    /// True if nothing was executed since the guest's last exit.
     behind_exit: bool,
-    /// What the TSC shows, without what the guest added to it.
+    /// Value of the TSC, without the offset that the guest added.
     tsc: u64,
 }
 
 impl Slice {
-    /// Whether the machine looks, here and `now`, at what is due; the first of it was due at `next`.
+    /// True if due events are dispatched here, at `now`. `next` is the time of the first one.
     pub(crate) fn looks(&self, now: u64, next: Option<u64>) -> bool {
         self.behind_exit || next.is_some_and(|next| now >= latest(next))
     }
-    /// The machine looks, and its TSC shows this from here on.
+    /// Sets the value of the TSC from here on, at a place where events are dispatched.
     pub(crate) fn look(&mut self, tsc: u64) {
         self.tsc = tsc;
     }
-    /// The guest has finished an exit, or goes on.
+    /// Notes that the guest has finished an exit (true), or continues (false).
     pub(crate) fn set_behind_exit(&mut self, behind: bool) {
         self.behind_exit = behind;
     }
-    /// What the TSC shows.
+    /// Returns the TSC's anchor: a constant value.
     pub(crate) fn tsc(&self) -> TscAnchor {
         TscAnchor { icount: 0, tsc: self.tsc, num: 0, den: 1 }
     }
 }
 
-/// When the guest is stopped for something that is due at `next`, if it has no exit before.
+/// Returns the vtime at which the guest is stopped for an event that is due at `next`, unless it has an exit before.
 pub(crate) fn latest(next: u64) -> u64 {
     next.saturating_add(LATE_NS)
 }

@@ -1,108 +1,108 @@
-//! Why a run ended.
+//! Ends of a run.
 
 use std::fmt;
 
 use crate::clock::VTIME_MAX;
 
-/// When a run ends, besides the guest's own ends. A stop lies between two instructions, before anything that is due there
-/// happens, so stopping changes nothing: a run to the same place in one go or in a thousand is the same run.
+/// Conditions that end a run, besides the guest's own ends. A stop lies between two instructions, before anything that is
+/// due there happens, so stopping changes nothing: a run to the same place in one go or in a thousand is the same run.
 #[derive(Debug, Clone, Copy)]
 pub struct Until<'a> {
-    /// At the first boundary at or after this vtime, in nanoseconds: of instructions, behind a branch where those are counted, or
-    /// behind an exit where exits are.
+    /// Stop at the first boundary at or after this vtime, in nanoseconds. Boundaries lie between instructions, or behind
+    /// each branch or exit if those are counted.
     pub vtime: u64,
-    /// At exactly this count of what the clock mode counts, at the first boundary that has it.
+    /// Stop at the first boundary with exactly this count of what the clock mode counts.
     pub icount: u64,
-    /// Bit i: after the instruction with which the guest ended a line on console port i. Lines that ended before the run
-    /// do not count: take them out first.
+    /// Bit i: stop after the instruction with which the guest ends a line on console port i. Lines that ended before the
+    /// run do not count: take them first.
     pub port_lines: u8,
-    /// Before an instruction at one of these linear addresses. Sorted.
+    /// Stop before an instruction at one of these linear addresses. Sorted.
     pub breakpoints: &'a [u64],
 }
 
 impl Until<'static> {
-    /// Run to a vtime.
+    /// Returns the condition to run to a vtime.
     pub fn vtime(vtime: u64) -> Until<'static> {
         Until { vtime, icount: u64::MAX, port_lines: 0, breakpoints: &[] }
     }
-    /// Run to a count.
+    /// Returns the condition to run to a count.
     pub fn icount(icount: u64) -> Until<'static> {
         Until { vtime: VTIME_MAX, icount, port_lines: 0, breakpoints: &[] }
     }
-    /// The same, and stop when the guest ends a line on one of these console ports (bits).
+    /// Returns the same condition, extended: also stop when the guest ends a line on one of these console ports (bits).
     pub fn or_port_lines(self, port_lines: u8) -> Until<'static> {
         Until { port_lines, ..self }
     }
 }
 
-/// Why a run ended.
+/// Reason why a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
     /// The vtime was reached.
     Time,
     /// The count was reached.
     Count,
-    /// The vtime was reached with the CPU halted and nothing scheduled: only the host can wake it.
+    /// The vtime was reached with the CPU halted and no event scheduled: only input from outside can wake it.
     Idle,
     /// The guest ended a line on these console ports (bits).
     PortLines(u8),
-    /// A port holds `PORT_BYTES_MAX` that nobody took. Take them and go on.
+    /// A port holds `PORT_BYTES_MAX` bytes that were not taken. Take them and run again.
     OutputFull(usize),
-    /// A breakpoint.
+    /// A breakpoint was reached.
     Breakpoint,
-    /// The engine cannot stop at breakpoints: nothing was executed.
+    /// The engine does not support breakpoints; nothing was executed.
     NoBreakpoints,
-    /// The machine has come to its end; running it again gives the same.
+    /// The machine has ended; running it again returns the same.
     End(End),
 }
 
-/// How a machine came to its end.
+/// Way in which a machine ended.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum End {
     /// The guest powered off.
     PowerOff,
     /// The guest asked for a reset.
     Reset,
-    /// The host took its power away.
+    /// The machine's power was cut from outside the guest.
     PowerLoss,
-    /// Triple fault.
+    /// The CPU had a triple fault.
     TripleFault,
-    /// HLT with interrupts off: nothing can wake the CPU.
+    /// The CPU executed HLT with interrupts off: nothing can wake it.
     HaltedForever,
-    /// Interrupt after interrupt without work in between.
+    /// The guest takes interrupt after interrupt without work in between.
     InterruptStorm {
-        /// The last one.
+        /// Vector of the last one.
         vector: u8,
-        /// How many in a row.
+        /// Number of interrupts in a row.
         count: u64,
     },
-    /// The CPU asks for accesses without ever finishing the instruction.
+    /// An instruction accesses devices without ever finishing.
     NoProgress,
-    /// The CPU cannot go on: the guest used something that it does not model, or takes exceptions without end.
+    /// The CPU cannot continue: the guest used a feature that it does not model, or takes exceptions without end.
     Unsupported(String),
-    /// In clock mode `exit`: the guest computes without end, and nothing interrupts it there.
+    /// In clock mode `exit`: the guest computes without an exit, and nothing interrupts it there.
     NoExit,
-    /// The host could not go on. Says nothing of the guest, and is no part of its timeline: elsewhere it goes on.
+    /// The host failed. This says nothing about the guest and is not part of its timeline: on another host it continues.
     Host(String),
-    /// In clock mode `branch`: the guest executes without end, and nothing of it counts.
+    /// In clock mode `branch`: the guest executes without a conditional branch, so no time passes.
     NoBranch,
-    /// The engine's own code has panicked, with this message: a defect of Everett's.
+    /// The engine's own code panicked with this message: a defect of Everett.
     Engine(String),
 }
 
 impl End {
-    /// Whether this is how a machine ends on purpose.
+    /// True if the guest ended the machine on purpose.
     pub fn is_orderly(&self) -> bool {
         matches!(self, End::PowerOff | End::Reset)
     }
 
-    /// Whether the machine could not go on for no reason of the guest's: it says nothing of the guest.
+    /// True if the machine ended for a reason outside the guest.
     pub fn is_failure(&self) -> bool {
         matches!(self, End::Host(_) | End::Engine(_))
     }
 
-    /// Whether the CPU is within an instruction, or between an instruction and its exception, or where somebody lost patience:
-    /// engines may be at different places of it.
+    /// True if the CPU may have ended within an instruction, between an instruction and its exception, or where a bound was
+    /// met. Engines may be at different places there.
     pub(crate) fn is_within_an_instruction(&self) -> bool {
         matches!(
             self,

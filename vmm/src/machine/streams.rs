@@ -7,17 +7,17 @@ use super::Machine;
 use crate::engine::Engine;
 
 impl<E: Engine> Machine<E> {
-    /// The machine's streams, to look at.
+    /// Returns the machine's streams, read-only.
     pub fn streams(&self) -> &Streams {
         &self.state.streams
     }
 
-    /// The machine's stream for a purpose, for what is done to it.
+    /// Returns the machine's stream for a purpose, for draws of faults.
     pub fn stream(&mut self, purpose: Purpose) -> &mut ChaCha20Rng {
         self.state.streams.get(purpose)
     }
 
-    /// From here on everything that is drawn for this machine follows `lineage`, from the beginning.
+    /// Restarts all streams of this machine: from here on every draw follows `lineage`, from its start.
     pub fn restart_streams(&mut self, lineage: &Lineage) {
         self.state.streams = Streams::new(lineage, Owner::Node(self.name()));
     }

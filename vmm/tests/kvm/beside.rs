@@ -1,9 +1,9 @@
-//! The host's `/dev/kvm` with a soft CPU beside it, which knows what a counter would have counted: it executes the same stretch
+//! The host's `/dev/kvm` beside a soft CPU that takes the place of a branch counter: the soft CPU executes the same stretch
 //! on a copy of the memory.
 //!
-//! The guest is left on `/dev/kvm` to its next exit. Where it is to be stopped before that, by a counter's signal or for an
-//! interrupt, a KVM without a counter and with late windows cannot do it: then the soft CPU's state and memory become the
-//! guest's there. What is left to KVM are the stretches between exits, and moving between the two.
+//! On `/dev/kvm` the guest always runs to its next exit. A KVM without a counter and with late interrupt windows cannot
+//! stop it earlier, for a counter's signal or for an interrupt. At such a stop the soft CPU's state and memory become the
+//! guest's. So KVM executes only the stretches between exits, and the transitions between both CPUs are tested.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,29 +23,29 @@ use crate::scripted::{MARGIN, Shared};
 
 const PAGE: u64 = 4096;
 
-/// A virtual CPU of the host's, and a soft one.
+/// A virtual CPU of the host, and a soft one.
 #[derive(Debug)]
 pub(crate) struct Beside {
     real: Real,
     shared: Shared,
-    /// The guest's memory, for all that is ours here.
+    /// The guest's memory, for accesses from outside the guest.
     memory: Arc<dyn Memory>,
     soft: SoftEngine,
     copy: Arc<GuestMemoryMmap<()>>,
     bytes: u64,
-    /// The copy is not known to be one.
+    /// True if the copy of the memory may be out of date.
     stale: bool,
-    /// Pages that were written and that nobody has asked for.
+    /// Pages that were written and not yet reported.
     dirty: BTreeSet<u64>,
     window: bool,
-    /// Whether the soft CPU says that an interrupt can be taken, if it has the last word.
+    /// True if the soft CPU can take an interrupt; `None` if the soft CPU did not execute last.
     ready: Option<bool>,
     skid: Rng,
-    /// Entries of guests that ended by themselves on `/dev/kvm`.
+    /// Number of entries in which the guest ran to its own exit on `/dev/kvm`.
     entered: Arc<AtomicU64>,
 }
 
-/// A guest's memory, whatever it is made of.
+/// Guest memory of any type.
 pub(crate) trait Memory: std::fmt::Debug + Send + Sync {
     fn fetch(&self, at: u64, to: &mut [u8]);
     fn put(&self, at: u64, from: &[u8]);
@@ -90,7 +90,7 @@ impl Beside {
         })
     }
 
-    /// Let the copy be one.
+    /// Updates the copy of the memory.
     fn copy_memory(&mut self) -> Result<(), KvmError> {
         let written = self.real.take_dirty_pages()?;
         self.dirty.extend(&written);
@@ -104,7 +104,7 @@ impl Beside {
         Ok(())
     }
 
-    /// What the soft CPU does from here: its exit, unless it is to be stopped before.
+    /// Returns the exit that the soft CPU reaches from here, or `None` if it is to be stopped before.
     fn foresee(&mut self) -> Result<Option<Exit>, KvmError> {
         self.copy_memory()?;
         let Saved { state, queued } = self.real.save()?;
@@ -127,7 +127,7 @@ impl Beside {
         }
     }
 
-    /// The soft CPU's state becomes the guest's.
+    /// Replaces the guest's state and memory by the soft CPU's.
     fn become_it(&mut self) -> Result<(), KvmError> {
         let mut page = [0; PAGE as usize];
         for at in self.soft.take_dirty_pages() {
@@ -142,7 +142,7 @@ impl Beside {
     }
 }
 
-/// Whether KVM does what was foreseen.
+/// True if KVM's exit is the expected one.
 fn is_it(exit: KvmExit, foreseen: Option<Exit>) -> bool {
     use KvmExit::{Halt, MmioRead, MmioWrite, PioRead, PioWrite};
     match (exit, foreseen) {
@@ -151,7 +151,7 @@ fn is_it(exit: KvmExit, foreseen: Option<Exit>) -> bool {
         (MmioWrite { gpa, value, .. }, Some(Exit::MmioWrite { gpa: at, value: stored, .. })) => {
             (gpa, value) == (at, stored)
         }
-        // Several iterations may come at once.
+        // KVM may report several iterations at once.
         (PioRead { port, size, .. }, Some(Exit::PioRead { port: at, size: bytes })) => {
             (port, size) == (at, bytes)
         }
@@ -227,7 +227,7 @@ impl Processor for Beside {
     }
     fn take_dirty_pages(&mut self) -> Result<Vec<u64>, KvmError> {
         let written = self.real.take_dirty_pages()?;
-        // The copy has not seen these.
+        // The copy does not have these pages.
         self.stale |= !written.is_empty();
         self.dirty.extend(written);
         Ok(std::mem::take(&mut self.dirty).into_iter().collect())

@@ -1,8 +1,8 @@
-//! Machines in clock mode `branch` on either engine, and on both by turns, have one trail; and what a host does to them is seen,
-//! and made good or told.
+//! In clock mode `branch`, machines on either engine, and machines that alternate between both, have the same trail.
+//! Disturbances by the host are detected, and repaired or reported.
 //!
-//! The host is scripted: its processor is a soft CPU, stopped late by as much as a script says. Or it is `/dev/kvm`, with a soft CPU
-//! in the place of its counter.
+//! The host is scripted: its processor is a soft CPU, which is stopped as late as a script says. Or it is `/dev/kvm`, with
+//! a soft CPU in the place of its branch counter.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -31,21 +31,21 @@ use crate::trail::{Trail, difference};
 use crate::trials::{Ran, trial};
 use crate::wander::{self, Also};
 
-/// Guests, without `KVM_PROGRAMS`.
+/// Number of guests, if `KVM_PROGRAMS` is not set.
 const GUESTS: u64 = 300;
-/// The digest is looked at so often, in branches, and then less and less often.
+/// Initial distance between two digests, in branches. It grows over time.
 const STEP: u64 = 1000;
-/// Branches of a guest at most: of one whose timer never lets it go, for instance.
+/// The most branches of a guest, e.g. of one whose timer never lets it finish.
 const BRANCHES_MAX: u64 = 40_000_000;
-/// Looks at a guest at most.
+/// The most digests of a guest.
 const LOOKS_MAX: u64 = 60;
 
-/// Who executes.
+/// Engine that executes.
 #[derive(Debug, Clone)]
 enum On {
     Soft,
     Host(Shared),
-    /// On `/dev/kvm`.
+    /// `/dev/kvm`.
     Kvm(Arc<Host>, Shared, Arc<AtomicU64>),
 }
 
@@ -63,7 +63,7 @@ fn engine(on: &On, ram: &Ram) -> Result<AnyEngine, MachineError> {
     })
 }
 
-/// A guest's machines.
+/// Makes the machines of a guest.
 struct Bench {
     code: Vec<u8>,
 }
@@ -81,7 +81,8 @@ impl Bench {
         Machine::from_moment(config, moment, |ram| engine(on, ram)).expect("a machine")
     }
 
-    /// Run to the end, with looks at fixed branches; at drawn branches a machine of the next engine goes on, if it is to.
+    /// Runs to the end with digests at fixed branches. With `swaps`, a machine on the next engine continues at random
+    /// branches.
     fn trail(&self, engines: &[On], mut swaps: Option<Rng>) -> Trail {
         let mut machine = self.machine(&engines[0]);
         let (mut trail, mut swapped, mut disturbed) = (String::new(), 0, 0);
@@ -149,7 +150,7 @@ fn machines_that_change_their_engine_at_any_branch_have_the_trail_of_those_that_
         "{} guests, {points} places compared, {interrupts} interrupts, {swaps} changes of the engine",
         guests()
     );
-    assert!(swaps > guests() && interrupts > guests(), "they do what they are there for");
+    assert!(swaps > guests() && interrupts > guests(), "too few cases for a meaningful test");
 }
 
 fn machines_on_dev_kvm_are_those_on_the_soft_cpu() -> Ran {
@@ -171,7 +172,7 @@ fn machines_on_dev_kvm_are_those_on_the_soft_cpu() -> Ran {
     }
     let entered = entered.load(Ordering::Relaxed);
     eprintln!("{entered} exits on /dev/kvm, {interrupts} interrupts, {swaps} changes of the engine");
-    assert!(entered > guests() && interrupts > 0 && swaps > 0, "they do what they are there for");
+    assert!(entered > guests() && interrupts > 0 && swaps > 0, "too few cases for a meaningful test");
     Ok(())
 }
 
@@ -182,7 +183,7 @@ fn whatever_goes_wrong_now_and_then_shows_nowhere() {
         let soft = bench.trail(&[On::Soft], None);
         let (mut rng, mut last) = (Rng::for_case(seed, 32), false);
         let shared = Shared::new(move |_| {
-            // Never again at once: a run is a few entries.
+            // Never twice in a row, because a run has only a few entries.
             last = !last && rng.one_in(9);
             match rng.below(4) {
                 0 if last => Trouble::Late(MARGIN + rng.below(1000)),
@@ -195,7 +196,7 @@ fn whatever_goes_wrong_now_and_then_shows_nowhere() {
         let host = On::Host(shared.clone());
         let kvm = bench.trail(&[On::Soft, host], Some(Rng::for_case(seed, 9)));
         if kvm.lines.contains("in a row") {
-            // Often enough in one place by chance.
+            // By chance, one run was disturbed too often.
             continue;
         }
         assert_eq!(difference(&soft, &kvm), None, "seed {seed}");
@@ -206,10 +207,13 @@ fn whatever_goes_wrong_now_and_then_shows_nowhere() {
     }
     eprintln!("{disturbed} runs were made again, for {troubles:?}");
     let few = guests() / 30;
-    assert!(disturbed > few && troubles.iter().all(|&times| times > few), "they do what they are there for");
+    assert!(
+        disturbed > few && troubles.iter().all(|&times| times > few),
+        "too few cases for a meaningful test"
+    );
 }
 
-/// Computes, looks at the TSC and says so, again and again, with a timer that is always late.
+/// A guest that computes, reads the TSC and prints it, again and again, with a timer that is always late.
 fn computing() -> Bench {
     let code = assemble(|a| {
         let (mut handler, mut again, mut inner) = (a.create_label(), a.create_label(), a.create_label());
@@ -236,7 +240,7 @@ fn computing() -> Bench {
     Bench { code }
 }
 
-/// Run in steps of a million branches: what was said, how it ended, and the digest there.
+/// Runs in steps of a million branches. Returns the output, the stop, and the digest there.
 fn finish(machine: &mut Machine<AnyEngine>) -> (String, Stop, String) {
     let mut said = Vec::new();
     loop {
@@ -248,7 +252,7 @@ fn finish(machine: &mut Machine<AnyEngine>) -> (String, Stop, String) {
     }
 }
 
-/// An interrupt that is due waits for STI; the TSC is looked at on the way and in the handler.
+/// A guest in which a due interrupt waits for STI. It reads the TSC meanwhile and in the handler.
 fn waiting() -> Bench {
     let spin = |a: &mut CodeAssembler, branches: u32| {
         let mut again = a.create_label();
@@ -326,7 +330,7 @@ fn each_thing_that_goes_wrong_is_seen_and_the_run_made_again() {
         [Trouble::Late(MARGIN), Trouble::Late(MARGIN + 1), Trouble::Lost, Trouble::Tick, Trouble::Uncounted];
     for trouble in all {
         for at in 0..12 {
-            // Once, and twice in a row.
+            // Once, and several times in a row.
             for times in 1..u64::from(TRIES_MAX) {
                 let wrong = at..at + times;
                 let plan =
@@ -334,7 +338,7 @@ fn each_thing_that_goes_wrong_is_seen_and_the_run_made_again() {
                 let mut machine = bench.machine(&On::Host(Shared::new(plan)));
                 assert_eq!(finish(&mut machine), expected, "{trouble:?} at entry {at}, {times} times");
                 let seen = machine.stats().disturbed;
-                // A signal that is late or lost is nothing where the guest exits before.
+                // A late or lost signal has no effect if the guest exits before.
                 let may_be_nothing = matches!(trouble, Trouble::Late(_) | Trouble::Lost);
                 assert!(seen <= times && (seen > 0 || may_be_nothing), "{trouble:?} at entry {at}: {seen}");
             }
@@ -372,7 +376,7 @@ fn a_run_that_is_made_again_has_said_everything_once() {
     let mut machine = bench.machine(&On::Host(Shared::new(plan)));
     machine.keep_journal(true);
     for machine in [&mut expected, &mut machine] {
-        // Nobody takes what it says there.
+        // Its output has no reader there.
         assert_eq!(machine.run(&Until::icount(2_000_000)), Stop::Count);
         assert_eq!(machine.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));
         assert_eq!(machine.output().take_console(), b".....");

@@ -5,7 +5,7 @@ use libtest_mimic::Trial;
 
 use crate::trials::{Lacking, Ran, trial};
 
-/// Conditional branches that a guest retires, of Intel's processors from Ice Lake on.
+/// Raw event of the conditional branches that a guest retires, on Intel processors from Ice Lake on.
 const EVENT: u64 = 0x11c4;
 
 fn nothing_of_the_host_is_counted() -> Ran {

@@ -1,4 +1,4 @@
-//! Ends of a run that are none of the guest's: a window for an interrupt, and a host that loses patience.
+//! Ends of a run that the guest does not cause: an interrupt window, and a limit of host time.
 
 use everett_vmm::engine::kvm::KvmEngine;
 use everett_vmm::engine::{Engine, Exit, Until};
@@ -44,7 +44,7 @@ fn interrupts_are_taken_behind_exits_and_one_at_each() -> Ran {
     assert!(!kvm.interruptible());
     assert_eq!(kvm.run(until), Exit::MmioWrite { gpa: END, size: 4, value: 1 });
     assert!(!kvm.interruptible(), "in the middle of an instruction");
-    // The guest lets interrupts in long before its next exit.
+    // The guest allows interrupts long before its next exit.
     assert_eq!(kvm.run(until), Exit::MmioWrite { gpa: END, size: 4, value: 2 });
     assert_eq!(kvm.icount(), 1);
     assert_eq!(kvm.run(until), Exit::Window);

@@ -1,5 +1,5 @@
-//! Machines in clock modes `exit` and `branch` on a processor of another make have the trail of those on the soft CPU, whatever that
-//! processor leaves in undefined status flags.
+//! In clock modes `exit` and `branch`, machines on a processor of another make have the same trail as on the soft CPU,
+//! whatever values that processor leaves in undefined status flags.
 
 use everett_cpu::{CacheConfig, CpuState};
 use everett_vmm::ClockMode;
@@ -17,12 +17,13 @@ use crate::small::{DATA, config_in};
 use crate::trials::trial;
 use crate::wander::{self, Also};
 
-/// Guests, without `KVM_PROGRAMS`.
+/// Number of guests, if `KVM_PROGRAMS` is not set.
 const GUESTS: u64 = 100;
-/// Looks at a guest at most: of one whose timer never lets it go, for instance.
+/// The most digests of a guest, e.g. of one whose timer never lets it finish.
 const LOOKS_MAX: usize = 300;
 
-/// Returns the number of exits or branches between two looks. Of branches more than the soft CPU executes before an exact place.
+/// Returns the number of exits or branches between two digests. For branches, it is more than the soft CPU executes before
+/// an exact place.
 fn step(clock: ClockMode) -> u64 {
     if clock == ClockMode::Exit { 1 } else { 5 * MARGIN }
 }
@@ -36,16 +37,16 @@ fn soft(clock: ClockMode, ram: &Ram) -> AnyEngine {
     }
 }
 
-/// What was seen of a machine.
+/// Observations of a machine.
 struct Seen {
-    /// Stops and digests, with the registers that are compared.
+    /// Stops and digests, with the compared registers.
     looks: Vec<String>,
-    /// The status flags at each of them.
+    /// Status flags at each digest.
     flags: Vec<u64>,
     memory: Vec<u8>,
 }
 
-/// Runs a guest to its end, with a look behind each few exits or branches.
+/// Runs a guest to its end, with a digest after each few exits or branches.
 fn run(clock: ClockMode, code: &[u8], engine: impl Fn(&Ram) -> Result<AnyEngine, MachineError>) -> Seen {
     let (config, _folder) = config_in(clock, code);
     let mut machine = Machine::new(config, |ram| engine(ram)).expect("a machine");
@@ -95,7 +96,7 @@ fn other_makes_have_the_same_trail(clock: ClockMode) {
         }
     }
     eprintln!("{guests} guests, {replaced} flags replaced; other flags at {shown} of {looks} places");
-    assert!(replaced > guests * 10 && shown as u64 > guests, "they do what they are there for");
+    assert!(replaced > guests * 10 && shown as u64 > guests, "too few cases for a meaningful test");
 }
 
 fn another_make_of_processor_has_the_same_trail_in_exits() {

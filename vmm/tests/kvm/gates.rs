@@ -1,4 +1,4 @@
-//! Every way through a gate, behind closed ones: the soft CPU has to do there what a CPU does that has never heard of them.
+//! Every way through a gate, with closed gates: the soft CPU has to do the same there as a CPU with open ones.
 
 use everett_vmm::engine::kvm::KvmEngine;
 use everett_vmm::engine::{Engine, Exit};
@@ -15,11 +15,11 @@ use crate::trials::{Ran, trial};
 
 type Code = fn(&mut CodeAssembler) -> Result<(), IcedError>;
 
-/// A vector whose handler notes RFLAGS with RF, which that of the others leaves out, and where it is.
+/// A vector with a handler of its own, and the handler's address. It records RFLAGS with RF, which the common handler drops.
 const NOTES_FLAGS: u64 = 0x31;
 const HANDLER: u64 = SYSCALL + 0x100;
 
-/// Traps, faults and calls. What comes behind a fault is where R15 leads.
+/// Traps, faults and calls. After a fault, execution continues at R15.
 const WAYS: [(&str, Code); 13] = [
     ("SYSCALL", |a| a.syscall()),
     ("INT", |a| a.int(0x30)),
@@ -51,7 +51,7 @@ const WAYS: [(&str, Code); 13] = [
         a.or(dword_ptr(rsp), 1 << 8)?;
         a.popfq()?;
         a.inc(rdx)?;
-        // As if behind INT1, and behind INT3.
+        // As if behind INT1 and behind INT3.
         a.mov(ecx, esi)?;
         a.mov(eax, 0xcc00_0000u32)?;
         a.pushfq()?;
@@ -72,7 +72,7 @@ fn every_way_through_a_gate_is_the_soft_cpus_behind_closed_ones() -> Ran {
             way(a)?;
             a.set_label(&mut behind)?;
             a.mov(qword_ptr(DATA), rdx)?;
-            // Registers are compared behind an exit; none is behind the end.
+            // Registers are compared behind an exit, and the end has none.
             a.mov(rsi, DEVICE)?;
             a.mov(dword_ptr(rsi), 1)?;
             a.mov(rsi, END)?;
@@ -91,7 +91,7 @@ fn every_way_through_a_gate_is_the_soft_cpus_behind_closed_ones() -> Ran {
     Ok(())
 }
 
-/// A guest of this code in ring 3, on KVM.
+/// Returns a kvm engine with closed gates that is about to run this code in ring 3.
 fn behind_closed_gates(host: &Host, code: Code) -> KvmEngine {
     let mut guest = Guest::new(true);
     guest.code(CODE, code);
@@ -102,8 +102,8 @@ fn behind_closed_gates(host: &Host, code: Code) -> KvmEngine {
     kvm
 }
 
-/// The fault comes when KVM is told the answer. Done again from the beginning, the instruction would ask again: the engine delivers what
-/// KVM has left to be delivered.
+/// The fault occurs when KVM gets the device's answer. If the instruction were restarted, it would ask the device again, so
+/// the engine delivers the exception that KVM has queued.
 fn a_device_is_asked_once_for_what_cannot_be_stored() -> Ran {
     let _ticker = tick();
     let host = host_with(Gates::Closed)?;
@@ -124,7 +124,7 @@ fn a_device_is_asked_once_for_what_cannot_be_stored() -> Ran {
     Ok(())
 }
 
-/// What the soft CPU does for it is no exit: a guest whose handler goes back to the fault does not get on.
+/// Work of the soft CPU is no exit: a guest whose handler returns to the fault makes no progress.
 fn a_guest_that_faults_for_ever_is_given_up() -> Ran {
     let _ticker = tick();
     let host = host_with(Gates::Closed)?;

@@ -1,4 +1,4 @@
-//! What programs stand on: memory, page tables, descriptors, and handlers that note what happened and go on.
+//! Environment of programs: memory, page tables, descriptors, and handlers that record the event and continue.
 
 use everett_cpu::CpuState;
 use everett_cpu::state::{Segment, TableRegister, seg};
@@ -12,30 +12,30 @@ const GDT: u64 = 0x1000;
 const IDT: u64 = 0x2000;
 pub(crate) const IDT_LIMIT: u32 = 0xfff;
 const TSS: u64 = 0x3000;
-/// Page tables, and how far they reach. Their accessed and dirty bits are not compared.
+/// Address of the page tables, and their end. Their accessed and dirty bits are not compared.
 pub(crate) const TABLES: u64 = 0x4000;
 pub(crate) const TABLES_END: u64 = 0x8000;
 const STUBS: u64 = 0x8000;
 const COMMON: u64 = 0x9800;
 pub(crate) const SYSCALL: u64 = 0x9c00;
-/// Where the next record of an exception goes, and the records.
+/// Pointer to the next record of an exception, followed by the records.
 const LOG: u64 = 0x1_0000;
-/// From here on, pages belong to ring 3.
+/// Start of the pages that belong to ring 3.
 pub(crate) const CODE: u64 = 0x4_0000;
-/// Data of programs; all of it may be written in both rings.
+/// Data of programs; both rings may write all of it.
 pub(crate) const DATA: u64 = 0x8_0000;
 pub(crate) const DATA_BYTES: u64 = 0x4000;
 const STACK: u64 = 0xa_0000;
 const USER_STACK: u64 = 0xb_0000;
 const RING_0_STACK: u64 = 0xc_0000;
-/// A page of this address is a device.
+/// A page of device addresses.
 pub(crate) const DEVICE: u64 = 0x10_0000;
-/// A store there is a program's end.
+/// A store to this address ends a program.
 pub(crate) const END: u64 = DEVICE + 0xff8;
-/// Mapped to nothing.
+/// An address without a mapping.
 pub(crate) const UNMAPPED: u64 = 0x18_0000;
 
-/// A guest that can be run.
+/// A guest that is ready to run.
 #[derive(Debug, Clone)]
 pub(crate) struct Guest {
     pub(crate) ram: Vec<u8>,
@@ -43,7 +43,7 @@ pub(crate) struct Guest {
 }
 
 impl Guest {
-    /// Tables and handlers.
+    /// Returns a guest with tables and handlers.
     pub(crate) fn new(user: bool) -> Guest {
         let mut g = Guest { ram: vec![0; RAM_BYTES], state: CpuState::default() };
         g.put(TABLES, (TABLES + 0x1000) | 7);
@@ -83,14 +83,14 @@ impl Guest {
         g
     }
 
-    /// Have a vector handled at an address.
+    /// Sets the handler of a vector.
     pub(crate) fn handle(&mut self, vector: u64, at: u64) {
         let low = at & 0xffff | u64::from(KERNEL_CS) << 16 | 0xee << 40 | (at >> 16) << 48;
         self.put(IDT + vector * 16, low);
     }
 
-    /// Notes vector, error code, RIP, CS, RFLAGS but RF, RSP, SS and CR2; goes on at R15 after a fault, where it was after a
-    /// trap or an interrupt.
+    /// Writes the common handler. It records vector, error code, RIP, CS, RFLAGS without RF, RSP, SS and CR2. It continues
+    /// at R15 after a fault, and at the interrupted place after a trap or an interrupt.
     fn handler(&mut self) {
         self.code(COMMON, |a| {
             let mut leave = a.create_label();
@@ -156,7 +156,7 @@ impl Guest {
         }
     }
 
-    /// Assemble code at an address. Returns where it ends.
+    /// Assembles code at an address. Returns its end.
     pub(crate) fn code(
         &mut self,
         at: u64,

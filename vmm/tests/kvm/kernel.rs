@@ -1,10 +1,10 @@
-//! A stock kernel in clock mode `exit` on a processor of another make, beside the same on the soft CPU: whether undefined status flags
-//! that it copies come into the registers that digests cover.
+//! A stock kernel in clock mode `exit` on a processor of another make, beside the same kernel on the soft CPU. The test
+//! shows whether undefined status flags that the kernel copies reach the registers that digests cover.
 //!
 //!     EVERETT_KERNEL=vmlinux EVERETT_INITRAMFS=initramfs EVERETT_EXITS=20000 \
 //!         cargo test --release -p everett-vmm --test kvm -- a_stock_kernel
 //!
-//! The files are what `everett` has in its cache. Without them the test is ignored: it takes minutes.
+//! The files are in Everett's cache. Without them the test is ignored, because it takes minutes.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,19 +24,19 @@ use crate::makes::Make;
 use crate::scripted::Shared;
 use crate::trials::{Lacking, Ran, trial};
 
-/// Exits, without `EVERETT_EXITS`.
+/// Number of exits, if `EVERETT_EXITS` is not set.
 const EXITS: u64 = 20_000;
-/// Places that are told one by one.
+/// The most places that are printed individually.
 const TOLD_MAX: u64 = 20;
 
-/// What boots.
+/// Files to boot.
 struct Files {
     kernel: PathBuf,
     initramfs: PathBuf,
 }
 
 impl Files {
-    /// The files that the environment names.
+    /// Returns the files that the environment names.
     fn named() -> Result<Files, Lacking> {
         let file = |name: &str| {
             std::env::var_os(name)
@@ -55,7 +55,7 @@ fn machine(files: &Files, engine: impl Fn(&Ram) -> Result<AnyEngine, MachineErro
     Machine::new(config, |ram| engine(ram)).expect("a machine")
 }
 
-/// General registers that differ, by number.
+/// Returns the numbers of the general registers that differ.
 fn differing(plain: &CpuState, other: &CpuState) -> Vec<usize> {
     (0..16).filter(|&n| plain.gpr[n] != other.gpr[n]).collect()
 }

@@ -1,4 +1,4 @@
-//! A whole machine on the kvm engine: its devices, timer and moments are those of any other engine.
+//! A whole machine on the kvm engine: devices, timer and moments work as on any other engine.
 
 use everett_snapshot::Pool;
 use everett_vmm::engine::kvm::KvmEngine;
@@ -14,7 +14,7 @@ use crate::trials::{Ran, trial};
 
 const TICKS: i32 = 30;
 
-/// Waits for a timer again and again, and says and notes each time that it came.
+/// A guest that waits for a timer again and again, and prints and records each tick.
 fn code() -> Vec<u8> {
     assemble(|a| {
         let mut handler = a.create_label();
@@ -48,7 +48,7 @@ fn from_moment(host: &Host, moment: &Moment) -> Machine<KvmEngine> {
     Machine::from_moment(config, moment, |ram| Ok(engine(host, ram))).expect("a machine")
 }
 
-/// Run to the end: what came out of the UART since, and the digest there.
+/// Runs to the end. Returns the number of bytes that the UART printed since the call, and the final digest.
 fn finish(machine: &mut Machine<KvmEngine>) -> (usize, Digest) {
     let stop = machine.run(&Until::vtime(u64::MAX));
     assert_eq!(stop, Stop::End(End::HaltedForever));

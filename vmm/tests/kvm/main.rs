@@ -1,28 +1,30 @@
 //! The same small guests on `/dev/kvm` and on the soft CPU, in lockstep.
 //!
-//! Programs of random pieces run in ring 0 and in ring 3 on both engines. At each exit the guest's wish must be the same, and
-//! when the instruction is finished, so must be all registers; at the end, so must be memory, and what was written must have
-//! been reported. One vCPU serves many programs, so that what one left behind would show in the next.
+//! Programs of random pieces run in ring 0 and in ring 3 on both engines. At each exit the guest's request must be the
+//! same, and so must all registers when the instruction is finished. At the end memory must be the same, and all written
+//! pages must have been reported. One vCPU runs many programs, so that leftovers of one would show in the next.
 //!
-//! - [`ground`]: tables, handlers, memory; [`program`]: the pieces; [`lacks`]: those that a host cannot run
-//! - [`lockstep`]: running and comparing; [`moves`]: a guest that moves between the engines
-//! - [`machines`]: whole machines on the kvm engine; [`swap`]: machines that change their engine; [`wander`]: random guests for them;
-//!   [`trail`]: what they did
-//! - [`branches`]: machines in clock mode `branch`, on a host that is [`scripted`] and needs no `/dev/kvm`, and on one
-//!   with a soft CPU [`beside`] it, which counts
-//! - [`flags`]: machines on a processor of another make, which leaves other values in undefined status flags ([`makes`]); [`kernel`]: a stock
-//!   kernel there
-//! - [`gates`]: what goes through a gate, where the soft CPU does that; [`tables`]: page tables that change
-//! - [`unfinished`]: instructions of several exits, and states that replace one within; [`ends`]: other ends of a run
-//! - [`registers`]: states go into a vCPU and come out; [`counter`]: the processor's counter of branches
+//! - [`ground`]: tables, handlers, memory; [`program`]: the pieces; [`lacks`]: pieces that a host cannot run
+//! - [`lockstep`]: execution and comparison; [`moves`]: a guest that moves between the engines
+//! - [`machines`]: whole machines on the kvm engine; [`swap`]: machines that change their engine; [`wander`]: random guests
+//!   for them; [`trail`]: observations of a machine
+//! - [`branches`]: machines in clock mode `branch`, on a host that is [`scripted`] and needs no `/dev/kvm`, and on one with
+//!   a soft CPU [`beside`] it, which counts
+//! - [`flags`]: machines on a processor of another make, which leaves other values in undefined status flags ([`makes`]);
+//!   [`kernel`]: a stock kernel there
+//! - [`gates`]: all ways through a gate that the soft CPU delivers; [`tables`]: page tables that change
+//! - [`unfinished`]: instructions of several exits, and states that replace one within an instruction; [`ends`]: further ends
+//!   of a run
+//! - [`registers`]: states are loaded into a vCPU and read back; [`counter`]: the processor's counter of branches
 //! - [`trials`]: tests that the host may be unable to run
 //!
-//! Left out, because processors or hosts differ: CPUID, RDTSC, RDRAND and what else the model hides; flags that the manual
-//! leaves undefined; the last x87 instruction's addresses; accessed and dirty bits of page tables. Machines are compared by the rule of
-//! their clock mode (`digest::registers`).
+//! Excluded, because processors or hosts differ: CPUID, RDTSC, RDRAND and other features that the model hides; flags that
+//! the manual leaves undefined; the last x87 instruction's addresses; accessed and dirty bits of page tables. Machines are
+//! compared by the rule of their clock mode (`digest::registers`).
 //!
-//! `KVM_PROGRAMS` sets how many there are. A test that needs something that the host lacks (`/dev/kvm`, a counter, registers that
-//! survive a shutdown, an instruction) is *ignored*, with what is lacking as the reason. None passes without having run.
+//! `KVM_PROGRAMS` sets the number of programs. A test that needs something that the host lacks (`/dev/kvm`, a counter,
+//! registers that survive a shutdown, an instruction) is *ignored*, with the missing feature as the reason. No test passes
+//! without having run.
 
 mod beside;
 mod branches;
@@ -70,10 +72,10 @@ use libtest_mimic::{Arguments, Trial};
 
 use crate::trials::{Lacking, each_test_is_listed, trial};
 
-/// The host's KVM.
+/// Returns the host's KVM.
 ///
 /// # Errors
-/// The reason why there is none that tests can use.
+/// Returns the reason why tests cannot use it.
 fn host() -> Result<Host, Lacking> {
     Host::open().map_err(Lacking::new)
 }

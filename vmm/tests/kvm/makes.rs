@@ -1,8 +1,9 @@
 //! Processors of other makes: a soft CPU that leaves other values in the status flags that the manual calls undefined.
 //!
-//! It executes up to the next instruction that leaves some of them undefined and replaces those, as `undefined` lists them for the
-//! instruction and its operands. Instructions of a handler that begins within such a stretch may keep the model's. What an instruction of several accesses to devices leaves is not replaced: none of those leaves a flag undefined in the
-//! guests that run here.
+//! It executes up to the next instruction that leaves some flags undefined and replaces those, as `undefined` lists them
+//! for the instruction and its operands. Instructions of a handler that begins within such a stretch may keep the model's
+//! values. Flags after an instruction of several device accesses are not replaced: in the guests that run here, none of
+//! those leaves a flag undefined.
 
 use std::collections::BTreeMap;
 
@@ -15,15 +16,15 @@ use crate::flag::{AF, ARITH};
 use crate::rng::Rng;
 use crate::undefined::{Operands, undefined_flags};
 
-/// What a processor leaves in an undefined flag.
+/// Value that a processor leaves in an undefined flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Make {
-    /// The opposite of the model's.
+    /// The opposite of the model's value.
     Inverted,
-    /// Another value each time.
+    /// A random value each time.
     Noisy,
-    /// AF as AMD's processors have it: set by shifts and divisions, left alone by multiplications, bit scans and bit tests, cleared by
-    /// the rest. The others are the model's.
+    /// AF as on AMD's processors: set by shifts and divisions, unchanged by multiplications, bit scans and bit tests,
+    /// cleared by the rest. The other flags are the model's.
     Amd,
 }
 
@@ -47,10 +48,10 @@ impl Make {
     }
 }
 
-/// Bytes of code that are looked at together.
+/// Bytes of code that are decoded together.
 const STRETCH_BYTES: usize = 64;
 
-/// Instructions that follow one another, up to one that leaves flags undefined or goes elsewhere.
+/// Consecutive instructions, up to one that leaves flags undefined or jumps.
 #[derive(Debug, Clone, Copy)]
 struct Stretch {
     bytes: [u8; STRETCH_BYTES],
@@ -58,7 +59,7 @@ struct Stretch {
     last: Instruction,
 }
 
-/// True if what an instruction leaves depends on flags or RCX before it.
+/// True if the result of an instruction depends on flags or RCX before it.
 fn depends_on_before(i: &Instruction) -> bool {
     use Mnemonic::{Bsf, Bsr, Bt, Btc, Btr, Bts, Div, Idiv, Imul, Mul};
     let by_cl = i.op_count() > 1 && i.op_register(i.op_count() - 1) == Register::CL;
@@ -84,7 +85,7 @@ impl Stretch {
     }
 }
 
-/// A processor of some make, which uses a soft CPU.
+/// A processor of another make, based on a soft CPU.
 #[derive(Debug)]
 pub(crate) struct Other {
     make: Make,
@@ -92,7 +93,7 @@ pub(crate) struct Other {
     known: BTreeMap<u64, Stretch>,
     /// Branches that the CPU counted before its state was replaced.
     branches: u64,
-    /// How often a flag was not what the model leaves.
+    /// Number of flags that were changed from the model's value.
     pub(crate) replaced: u64,
 }
 
@@ -101,11 +102,11 @@ impl Other {
         let rng = Rng::for_case(seed, 40);
         Other { make, rng, known: BTreeMap::new(), branches: 0, replaced: 0 }
     }
-    /// Returns the branches that retired so far.
+    /// Returns the number of branches that retired so far.
     pub(crate) fn branches(&self, soft: &SoftEngine) -> u64 {
         self.branches + soft.branches()
     }
-    /// Forgets the branches of a CPU whose state is about to be replaced from outside, as the CPU does.
+    /// Resets the branch count when the CPU's state is about to be replaced from outside, as the CPU does.
     pub(crate) fn state_replaced(&mut self) {
         self.branches = 0;
     }
@@ -131,7 +132,7 @@ impl Other {
     fn replace(&mut self, soft: &mut SoftEngine, i: &Instruction, undefined: u64, before: &CpuState) {
         let state = soft.state();
         if state.rip != i.next_ip() {
-            // It was not reached, or something faulted and a handler has begun.
+            // The instruction was not reached, or a fault started a handler.
             return;
         }
         let rflags = self.make.leaves(i, undefined, before.rflags, state.rflags, &mut self.rng);

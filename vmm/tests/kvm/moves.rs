@@ -1,4 +1,4 @@
-//! A guest that moves between the engines at its exits ends as one that does not.
+//! A guest that moves between the engines at its exits ends in the same state as one that does not.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::lockstep::{
 use crate::program::program;
 use crate::trials::{Ran, trial};
 
-/// Programs, half of them with either gates.
+/// Number of programs, half of them with closed gates.
 const PROGRAMS: u64 = 200;
 const EXITS_MAX: usize = 300;
 
-/// Run to the next place between two instructions where the guest has just had an answer. False at the end.
+/// Runs to the next place between two instructions where the guest has just had an answer. Returns false at the end.
 fn leg(engine: &mut dyn Engine, exits: &mut usize) -> bool {
     loop {
         let mut exit = engine.run(Until { icount: u64::MAX, ..Until::default() });
@@ -71,7 +71,7 @@ fn a_guest_that_moves_ends_as_one_that_stays(gates: Gates) -> Ran {
         let pages: Vec<u64> = (0..RAM_BYTES as u64 / 4096).collect();
         let (mut other_exits, mut n) = (0, 0u64);
         loop {
-            // Whoever comes next has the state, and knows nothing of the memory any more.
+            // The next engine gets the state, and its caches of memory are dropped.
             let (from, to): (&mut dyn Engine, &mut dyn Engine) =
                 if n.is_multiple_of(2) { (&mut on_soft, &mut on_kvm) } else { (&mut on_kvm, &mut on_soft) };
             if !leg(from, &mut other_exits) {

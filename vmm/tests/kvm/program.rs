@@ -1,7 +1,7 @@
-//! Random programs: pieces of code in a row, each of which ends in a bounded number of instructions.
+//! Random programs: a sequence of pieces of code, each of which ends after a bounded number of instructions.
 //!
-//! R15 is where to go on after a fault, R14 points to data, R13 counts system calls, RSP is a stack. An instruction that
-//! leaves flags undefined is followed by one that defines them all.
+//! R15 is the address to continue at after a fault, R14 points to data, R13 counts system calls, RSP is a stack. An
+//! instruction that leaves flags undefined is followed by one that defines them all.
 
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
@@ -20,12 +20,12 @@ const R32: [AsmRegister32; 11] = [eax, ebx, ecx, edx, esi, edi, ebp, r8d, r9d, r
 const R8: [AsmRegister8; 8] = [al, bl, cl, dl, r8b, r9b, r10b, r11b];
 const X: [AsmRegisterXmm; 8] = [xmm0, xmm1, xmm2, xmm3, xmm4, xmm8, xmm9, xmm15];
 
-/// A program.
+/// Returns a random program.
 pub(crate) fn program(seed: u64, user: bool, lacks: Lacks) -> Guest {
     let mut rng = Rng::for_case(seed, 0);
     let mut g = Guest::new(user);
     for at in (DATA..DATA + DATA_BYTES).step_by(8) {
-        // Numbers of all kinds: also as floating-point, not only NaNs and tiny ones.
+        // Numbers of all kinds, such that as floating-point they are not only NaNs and tiny numbers.
         let value = match rng.below(4) {
             0 => rng.next(),
             1 => rng.below(1000),
@@ -40,7 +40,7 @@ pub(crate) fn program(seed: u64, user: bool, lacks: Lacks) -> Guest {
     g.state.fpu.xmm = std::array::from_fn(|_| u128::from(rng.next()) << 64 | u128::from(rng.next()));
     let mut at = CODE;
     for _ in 0..PIECES {
-        // The piece's length is that of the same piece anywhere, so it is assembled twice.
+        // A piece has the same length everywhere, so it is assembled twice.
         let mut twice = rng.clone();
         let end = g.code(at, |a| one(a, &mut twice, user, lacks, at));
         at = g.code(at, |a| one(a, &mut rng, user, lacks, end));
@@ -57,9 +57,9 @@ pub(crate) fn program(seed: u64, user: bool, lacks: Lacks) -> Guest {
     g
 }
 
-/// One piece, which goes on at `next` if it faults.
+/// Writes one piece, which continues at `next` if it faults.
 fn one(a: &mut CodeAssembler, rng: &mut Rng, user: bool, lacks: Lacks, next: u64) -> Done {
-    // Two forms of one length, for the first round knows no `next`.
+    // Both forms have the same length, because `next` is unknown in the first round.
     a.db(&[0x49, 0xbf])?;
     a.db(&next.to_le_bytes())?;
     a.db(&[0x49, 0xbe])?;
@@ -88,7 +88,7 @@ fn r64(rng: &mut Rng) -> AsmRegister64 {
 fn memory(rng: &mut Rng) -> AsmMemoryOperand {
     qword_ptr(r14 + rng.below(32) as i32)
 }
-/// Define all flags.
+/// Defines all flags.
 fn define(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
     a.cmp(r64(rng), r64(rng))
 }
@@ -179,7 +179,7 @@ fn undefined_flags(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
             a.bsf(x, y)
         }
         12 => {
-            // Never an overflow.
+            // Without overflow.
             a.xor(edx, edx)?;
             a.mov(ecx, 1 + rng.below(1000) as i32)?;
             a.div(rcx)
@@ -299,7 +299,7 @@ fn branches(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
     a.zero_bytes()
 }
 
-/// In ring 0 only: there are hosts that do not let ring 3 have them, whatever IOPL says.
+/// In ring 0 only: some hosts do not let ring 3 access ports, whatever IOPL is.
 fn ports(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
     a.mov(dx, rng.below(0xe00) as i32)?;
     match rng.below(7) {
@@ -349,7 +349,7 @@ fn exceptions(a: &mut CodeAssembler, rng: &mut Rng, no_int: bool) -> Done {
             a.jmp(rbx)
         }
         _ => {
-            // A misaligned access that must be aligned.
+            // A misaligned access of an instruction that requires alignment.
             a.or(r14, 1)?;
             a.cmp(eax, eax)?;
             a.movdqa(xmm0, xmmword_ptr(r14))
@@ -378,11 +378,11 @@ fn stack(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
     }
 }
 
-/// What only ring 3 does.
+/// Instructions for ring 3 only.
 fn calls(a: &mut CodeAssembler, rng: &mut Rng, no_syscall: bool) -> Done {
     match rng.below(3) {
         0 | 1 if !no_syscall => a.syscall(),
-        // Not allowed here.
+        // Not allowed in ring 3.
         _ => match rng.below(4) {
             0 => a.hlt(),
             1 => a.mov(rax, cr0),
@@ -392,7 +392,7 @@ fn calls(a: &mut CodeAssembler, rng: &mut Rng, no_syscall: bool) -> Done {
     }
 }
 
-/// What only ring 0 does.
+/// Instructions for ring 0 only.
 fn system(a: &mut CodeAssembler, rng: &mut Rng, lacks: Lacks) -> Done {
     const MSRS: [i32; 8] =
         [0x8b, 0x174, 0x175, 0x1a0, 0x277, 0xc000_0082u32 as i32, 0xc000_0102u32 as i32, 0x17];
@@ -414,7 +414,7 @@ fn system(a: &mut CodeAssembler, rng: &mut Rng, lacks: Lacks) -> Done {
             a.wrmsr()?;
         }
         6 => {
-            // One that does not exist, or a value that it does not take.
+            // An MSR that does not exist, or a value that it does not accept.
             a.mov(ecx, rng.pick(&[0x277, 0x1234]))?;
             a.mov(eax, 0x0202_0202)?;
             a.mov(edx, eax)?;
@@ -454,7 +454,7 @@ fn system(a: &mut CodeAssembler, rng: &mut Rng, lacks: Lacks) -> Done {
             a.popfq()?;
         }
         16 => {
-            // Write protection off and on.
+            // Turns write protection off and on.
             a.mov(rax, cr0)?;
             a.btc(rax, 16)?;
             a.mov(cr0, rax)?;
@@ -498,7 +498,7 @@ fn system(a: &mut CodeAssembler, rng: &mut Rng, lacks: Lacks) -> Done {
         }
         24 => a.wbinvd()?,
         25 => {
-            // Where ring 0 goes by IRETQ: on.
+            // The place where ring 0 continues with IRETQ.
             let mut on = a.create_label();
             a.mov(rax, rsp)?;
             a.push(i32::from(KERNEL_SS))?;
@@ -512,7 +512,7 @@ fn system(a: &mut CodeAssembler, rng: &mut Rng, lacks: Lacks) -> Done {
             a.zero_bytes()?;
         }
         26 => {
-            // A descriptor that is not there, or none of data.
+            // A descriptor that is not present, or is no data segment.
             a.mov(eax, rng.pick(&[0x50, 0x40, 0x78]))?;
             a.mov(ds, eax)?;
         }

@@ -1,4 +1,4 @@
-//! States go into a vCPU and come out as they went in.
+//! States are loaded into a vCPU and read back unchanged.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn vcpu(host: &Host) -> Vcpu {
     Vcpu::new(&vm, Msrs::default().apic_base).unwrap()
 }
 
-/// A generator, so that states differ (splitmix64).
+/// Generator of varied states (splitmix64).
 struct Draw(u64);
 
 impl Draw {
@@ -34,7 +34,7 @@ impl Draw {
     }
 }
 
-/// A state that a guest can have.
+/// Returns a random state that a guest can have.
 fn drawn(seed: u64) -> CpuState {
     let mut draw = Draw(seed);
     let d = &mut draw;

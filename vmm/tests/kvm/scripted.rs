@@ -1,8 +1,8 @@
-//! A host that is scripted: a processor that is a soft CPU, stops late by as much as its script says, and has a counter and a TSC
-//! with which things go wrong. It needs no `/dev/kvm`.
+//! A scripted host. Its processor is a soft CPU that stops as late as the script says, and its counter and TSC misbehave as
+//! the script says. It needs no `/dev/kvm`.
 //!
-//! What goes wrong shows in what the guest does, as it would on a host: one that is stopped too late has executed too much, and
-//! a TSC that ticks is seen by RDTSC. So an engine that overlooks it has another digest.
+//! Each trouble affects the guest's execution, as on a real host: a guest that is stopped too late has executed too much,
+//! and RDTSC sees a TSC that ticks. So an engine that misses a trouble has another digest.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -16,28 +16,28 @@ use everett_vmm::ram::Ram;
 use crate::makes::{Make, Other};
 use crate::rng::Rng;
 
-/// How many branches before its place a guest is told to stop: what the hosts' skid is below.
+/// Number of branches before its place at which a guest is told to stop. The skid of hosts is below it.
 pub(crate) const MARGIN: u64 = 64;
-/// Branches to the next signal of another kind, when that of the counter is lost.
+/// Number of branches until another signal comes, if the counter's signal is lost.
 const WATCHDOG: u64 = 50_000;
 
-/// What happens at an entry.
+/// Event at an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// The guest is stopped so many branches after the signal was due. Below [`MARGIN`] nothing is wrong.
+    /// The guest is stopped this many branches after the signal was due. Below [`MARGIN`] this has no effect.
     Late(u64),
     /// No signal comes when it is due.
     Lost,
     /// The TSC ticks while the guest runs.
     Tick,
-    /// The counter is somebody else's for a while.
+    /// The counter is taken away for a while.
     Uncounted,
 }
 
-/// What happens at each entry, by its number.
+/// Returns the trouble of an entry, by the entry's number.
 type Plan = Box<dyn FnMut(u64) -> Trouble + Send>;
 
-/// What the parts of a host know of each other.
+/// State that the parts of a host share.
 pub(crate) struct Script {
     plan: Plan,
     entries: u64,
@@ -46,9 +46,9 @@ pub(crate) struct Script {
     uncounted: bool,
     held: u64,
     ticked: bool,
-    /// How often each thing went wrong, by the order of [`Trouble`].
+    /// Number of occurrences of each trouble, in the order of [`Trouble`].
     pub(crate) troubles: [u64; 4],
-    /// How often a status flag was not what the model leaves.
+    /// Number of flags that were changed from the model's value.
     pub(crate) replaced: u64,
 }
 
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Script {
     }
 }
 
-/// A host's script, shared by its parts.
+/// Script of a host, shared by its parts.
 #[derive(Debug, Clone)]
 pub(crate) struct Shared(Arc<Mutex<Script>>);
 
@@ -76,7 +76,7 @@ impl Shared {
             replaced: 0,
         })))
     }
-    /// A host on which nothing goes wrong, whose skid is drawn.
+    /// Returns a host without trouble and with a random skid.
     pub(crate) fn sound(seed: u64) -> Shared {
         let mut rng = Rng::for_case(seed, 31);
         Shared::new(move |_| Trouble::Late(rng.below(MARGIN)))
@@ -84,15 +84,15 @@ impl Shared {
     pub(crate) fn script(&self) -> MutexGuard<'_, Script> {
         self.0.lock().expect("no test has panicked with it")
     }
-    /// Count so many branches.
+    /// Adds to the count of branches.
     pub(crate) fn count(&self, branches: u64) {
         self.script().counted += branches;
     }
-    /// How many branches until the counter's signal was due.
+    /// Returns the number of branches after which the counter's signal is due.
     pub(crate) fn armed(&self) -> u64 {
         self.script().armed
     }
-    /// An engine on this host's counter and TSC, and on this processor.
+    /// Returns an engine with this host's counter and TSC and the given processor.
     pub(crate) fn engine(
         &self,
         ram: &Ram,
@@ -110,11 +110,11 @@ impl Shared {
     pub(crate) fn engine_on(&self, ram: &Ram) -> Result<KvmEngine, KvmError> {
         self.engine(ram, self.processor(ram, None))
     }
-    /// The same, on a processor of some make.
+    /// The same, on a processor of another make.
     pub(crate) fn engine_of(&self, ram: &Ram, make: Make, seed: u64) -> Result<KvmEngine, KvmError> {
         self.engine(ram, self.processor(ram, Some(Other::new(make, seed))))
     }
-    /// An engine that counts exits, on a processor of some make.
+    /// Returns an engine that counts exits, on a processor of another make.
     pub(crate) fn exits_of(&self, ram: &Ram, make: Make, seed: u64) -> Result<KvmEngine, KvmError> {
         let processor = Box::new(self.processor(ram, Some(Other::new(make, seed))));
         let tsc: Option<Box<dyn HeldTsc>> = Some(Box::new(self.clone()));
@@ -155,22 +155,22 @@ impl HeldTsc for Shared {
     }
 }
 
-/// A soft CPU that behaves as a virtual CPU of KVM's.
+/// A soft CPU that behaves as a virtual CPU of KVM.
 #[derive(Debug)]
 struct Scripted {
     shared: Shared,
     soft: SoftEngine,
-    /// Leaves other status flags than the soft CPU.
+    /// Replaces undefined status flags, if present.
     make: Option<Other>,
     pages: u64,
-    /// The last exit, whose instruction is unfinished if it says so.
+    /// The last exit. Its instruction is unfinished if the exit says so.
     exit: Option<KvmExit>,
     window: bool,
     data: [u8; 8],
 }
 
 impl Scripted {
-    /// Conditional branches that retired since the registers were loaded.
+    /// Returns the number of conditional branches that retired since the registers were loaded.
     fn branches(&self) -> u64 {
         self.make.as_ref().map_or_else(|| self.soft.branches(), |make| make.branches(&self.soft))
     }
@@ -180,7 +180,7 @@ impl Scripted {
         self.shared.script().replaced += std::mem::take(&mut make.replaced);
         exit
     }
-    /// What the soft CPU stopped for, in KVM's words. None: for its count.
+    /// Converts the soft CPU's exit to KVM's form. `None` if it stopped at its count.
     fn exit(&mut self, exit: Exit) -> Result<Option<KvmExit>, KvmError> {
         let exit = match exit {
             Exit::Count => return Ok(None),

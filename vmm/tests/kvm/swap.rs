@@ -1,4 +1,4 @@
-//! Machines in clock mode `exit` on either engine, and on both by turns, have one trail.
+//! In clock mode `exit`, machines on either engine, and machines that alternate between both, have the same trail.
 
 use std::fmt::Write as _;
 
@@ -23,21 +23,21 @@ use crate::trail::{Trail, difference};
 use crate::trials::{Ran, trial};
 use crate::wander;
 
-/// Guests, without `KVM_PROGRAMS`; half of them with either gates.
+/// Number of guests, if `KVM_PROGRAMS` is not set; half of them have closed gates.
 const GUESTS: u64 = 300;
-/// The digest is looked at so often, in exits.
+/// Number of exits between two digests.
 const STEP: u64 = 7;
-/// Exits of a guest at most: of one whose timer never lets it go, for instance.
+/// The most exits of a guest, e.g. of one whose timer never lets it finish.
 const EXITS_MAX: u64 = 700;
 
-/// Who executes.
+/// Engine that executes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum On {
     Soft,
     Kvm,
 }
 
-/// A guest's machines.
+/// Makes the machines of a guest.
 struct Bench<'h> {
     host: &'h Host,
     gates: Gates,
@@ -66,7 +66,7 @@ impl Bench<'_> {
         Machine::from_moment(config, moment, |ram| self.engine(on, ram)).expect("a machine")
     }
 
-    /// Run to the end; at drawn exits a machine of the other engine goes on, if it is to.
+    /// Runs to the end. With `swaps`, a machine on the other engine continues at random exits.
     fn trail(&self, on: On, mut swaps: Option<Rng>) -> Trail {
         let mut machine = self.machine(on);
         let (mut on, mut trail, mut swapped) = (on, String::new(), 0);
@@ -124,7 +124,7 @@ fn machines_have_one_trail(gates: Gates) -> Ran {
         "{} of {guests} guests, gates {gates:?}, {points} places compared, {interrupts} interrupts, {swaps} changes of the engine",
         guests / 2
     );
-    assert!(swaps > guests / 2 && interrupts > guests / 2, "they do what they are there for");
+    assert!(swaps > guests / 2 && interrupts > guests / 2, "too few cases for a meaningful test");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Page tables that change while they are in use. A KVM that shadows them has to see it, whoever executes the store.
+//! Page tables that change while they are in use. A KVM that shadows them has to notice, even if the soft CPU executes the store.
 
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
@@ -8,7 +8,7 @@ use crate::ground::{CODE, DATA, DEVICE, END, Guest, TABLES};
 use crate::lockstep::{Bench, Gates, tick};
 use crate::trials::{Ran, trial};
 
-/// The page that is mapped elsewhere, and where: behind what the tables map at first.
+/// The page whose mapping changes, and the page that it is mapped to then. At first each is mapped to itself.
 const FROM: u64 = DATA;
 const TO: u64 = DATA + 0x2000;
 const ENTRY: u64 = TABLES + 0x3000 + (FROM >> 12) * 8;
@@ -16,10 +16,10 @@ const ENTRY: u64 = TABLES + 0x3000 + (FROM >> 12) * 8;
 type Code<'a> = &'a mut CodeAssembler;
 type Change = fn(Code<'_>) -> Result<(), IcedError>;
 
-/// Where ring 3 goes for ring 0 to change the entry: the handler of #UD.
+/// Address of the handler of #UD, through which ring 3 asks ring 0 to change the entry.
 const CHANGER: u64 = 0x3_e000;
 
-/// The entry is made to map the other page. RBP points to it.
+/// Changes the entry to map the other page. RBP points to the entry.
 fn changing(a: Code<'_>, change: Change) -> Result<(), IcedError> {
     a.mov(rax, qword_ptr(rbp))?;
     a.mov(rdx, qword_ptr(rbp + 8))?;
@@ -30,7 +30,8 @@ fn changing(a: Code<'_>, change: Change) -> Result<(), IcedError> {
     a.invlpg(ptr(rsi))
 }
 
-/// Reads and writes `FROM`, has its entry changed, again and again; a device is told each value that is read.
+/// A guest that reads and writes `FROM` and has its entry changed, again and again. It reports each value that it reads to
+/// a device.
 fn guest(user: bool, change: Change) -> Guest {
     let mut g = Guest::new(user);
     g.code(CODE, |a| {
@@ -72,7 +73,7 @@ fn a_store_to_an_entry_and_invlpg_take_effect() -> Ran {
     let changes: [(&str, Change); 4] = [
         ("a store", |a| a.mov(qword_ptr(rbp), rbx)),
         ("an exchange", |a| a.xchg(qword_ptr(rbp), rbx)),
-        // What some hosts cannot execute, so that the soft CPU does.
+        // Instructions that some hosts cannot execute, so that the soft CPU does.
         ("CMPXCHG16B", |a| a.lock().cmpxchg16b(xmmword_ptr(rbp))),
         ("a vector", |a| {
             a.movq(xmm0, rbx)?;

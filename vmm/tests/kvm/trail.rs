@@ -1,20 +1,20 @@
-//! What a machine did, to be compared with another one's.
+//! Observations of a machine, for comparison with another machine.
 
-/// What was seen of a machine.
+/// Observations of a machine.
 pub(crate) struct Trail {
-    /// Its stops, digests and registers, line by line.
+    /// Stops, digests and registers, line by line.
     pub(crate) lines: String,
-    /// Its data at the end.
+    /// Memory of the guest's data at the end.
     pub(crate) memory: Vec<u8>,
-    /// How often it changed its engine.
+    /// Number of engine changes.
     pub(crate) swapped: u64,
-    /// How often a run was made again.
+    /// Number of repeated runs.
     pub(crate) disturbed: u64,
-    /// How many interrupts it took.
+    /// Number of interrupts that it took.
     pub(crate) interrupts: u64,
 }
 
-/// The first line in which they differ.
+/// Returns the first line in which two trails differ.
 pub(crate) fn difference(one: &Trail, other: &Trail) -> Option<String> {
     let mut lines = one.lines.lines().zip(other.lines.lines());
     let line = lines.find(|(a, b)| a != b);

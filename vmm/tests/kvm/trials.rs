@@ -1,8 +1,8 @@
-//! Tests that end as *ignored*, with the reason, where the host lacks what they need.
+//! Tests that are reported as *ignored*, with the reason, if the host lacks a feature that they need.
 //!
 //! libtest decides before a test begins whether it is ignored. A trial of libtest-mimic decides while it runs, and the
-//! runner's closing line counts it as ignored. What else differs from libtest: each trial has to be listed, and output is not
-//! captured, so that figures go to stderr.
+//! runner's summary counts it as ignored. Two other differences from libtest: each trial has to be listed, and output is
+//! not captured, so figures go to stderr.
 
 use std::any::type_name;
 use std::fmt::Display;
@@ -16,18 +16,18 @@ use libtest_mimic::{Completion, Trial};
 pub(crate) struct Lacking(String);
 
 impl Lacking {
-    /// The reader sees this behind the test's name: `ignored (reason)`.
+    /// Returns a reason. The runner prints it behind the test's name: `ignored (reason)`.
     pub(crate) fn new(reason: impl Display) -> Lacking {
         Lacking(reason.to_string())
     }
 }
 
-/// The end of a test that needs something of the host. A failure is a panic, as in any test.
+/// Result of a test that needs a feature of the host. A failure is a panic, as in any test.
 pub(crate) type Ran = Result<(), Lacking>;
 
-/// What a test function returns.
+/// Return type of a test function.
 pub(crate) trait Ending: Send + 'static {
-    /// What the runner counts it as.
+    /// Returns the runner's verdict.
     fn completion(self) -> Completion;
 }
 
@@ -43,8 +43,8 @@ impl Ending for Ran {
     }
 }
 
-/// A test on a thread of its own, as libtest runs it: timers and signals of one test do not reach the next, and a panic's
-/// message names the test.
+/// Returns a test that runs on its own thread, as libtest does: timers and signals of one test do not reach the next, and a
+/// panic message names the test.
 pub(crate) fn named<E: Ending>(name: impl Into<String>, test: impl FnOnce() -> E + Send + 'static) -> Trial {
     let name = name.into();
     let thread = thread::Builder::new().name(name.clone());
@@ -54,16 +54,16 @@ pub(crate) fn named<E: Ending>(name: impl Into<String>, test: impl FnOnce() -> E
     })
 }
 
-/// A test function, under the name that libtest would give it: its path without the crate.
+/// Returns a test under the name that libtest would give it: its path without the crate.
 pub(crate) fn trial<E: Ending, T: FnOnce() -> E + Send + 'static>(test: T) -> Trial {
     let path = type_name::<T>();
     named(path.split_once("::").map_or(path, |(_, name)| name), test)
 }
 
-/// No source file of this folder has a `#[test]`, which a program with its own `main` would leave out without a word.
+/// Checks that no source file of this folder has a `#[test]`, which a program with its own `main` would silently leave out.
 ///
 /// # Panics
-/// When one has, or the folder cannot be read.
+/// Panics if a file has one, or if the folder cannot be read.
 pub(crate) fn each_test_is_listed(folder: &Path) {
     let attribute = ["#[", "test]"].concat();
     for entry in std::fs::read_dir(folder).expect("the folder of these tests") {

@@ -1,4 +1,4 @@
-//! Instructions that are not finished by one exit: repeated port accesses, and a state that replaces one in the middle.
+//! Instructions that take several exits: repeated port accesses, and a state that replaces one in the middle.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn guest(f: impl FnOnce(&mut CodeAssembler) -> Result<(), iced_x86::IcedError>) 
     (g, memory)
 }
 
-/// Run to HLT; each read is answered by its number.
+/// Runs to HLT. Each read is answered with its number.
 fn to_the_end(engine: &mut dyn Engine) -> (Vec<Exit>, CpuState) {
     let mut exits = Vec::new();
     loop {

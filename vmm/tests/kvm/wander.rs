@@ -1,4 +1,4 @@
-//! Random guests of whole machines: they compute, talk to devices, set timers, interrupt themselves, wait, and power off.
+//! Random guests for whole machines: they compute, access devices, set timers, interrupt themselves, wait, and power off.
 
 use everett_vmm::layout::{IOAPIC, PM_TIMER_PORT, RTC_PORT, SLEEP_CONTROL_PORT, VIRTIO};
 use iced_x86::IcedError;
@@ -9,30 +9,30 @@ use crate::small::{DATA, LAPIC, UART, assemble, out, store, vector};
 
 const TIMER: u64 = 0x40;
 const OWN: u64 = 0x51;
-/// Pieces of a guest, at most.
+/// The most pieces of a guest.
 const PIECES: u64 = 40;
-/// The UART's scratch register reads as written.
+/// Port of the UART's scratch register, which reads back the written value.
 const SCRATCH: u32 = UART + 7;
 
-/// What guests do besides.
+/// Additional actions of guests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Also {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Compute, some of them for longer than anything that is due waits.
+    /// Compute, some for longer than any due event waits.
     Compute,
-    /// The same, and look at the TSC.
+    /// Compute and read the TSC.
     ComputeAndLook,
     /// Leave status flags undefined as long as possible, and never copy them.
     LeaveUndefined,
 }
 
-/// A guest's code. R15 counts interrupts, R14 sums what was seen.
+/// Returns a guest's code. R15 counts interrupts, R14 sums all observed values.
 pub(crate) fn guest(seed: u64) -> Vec<u8> {
     guest_that(seed, Also::Nothing)
 }
 
-/// The same of one that does more.
+/// Returns the code of a guest with additional actions.
 pub(crate) fn guest_that(seed: u64, also: Also) -> Vec<u8> {
     let mut rng = Rng::for_case(seed, 7);
     assemble(|a| {
@@ -71,13 +71,13 @@ fn piece(a: &mut CodeAssembler, rng: &mut Rng, also: Also) -> Result<(), IcedErr
     };
     match rng.below(kinds) {
         0 => store(a, LAPIC + 0x320, pick_mode(rng))?,
-        // Half of them shorter than an exit, others as long as a hundred.
+        // Half of them are shorter than an exit, others as long as a hundred.
         1 => store(a, LAPIC + 0x380, (rng.next() >> 44 >> rng.below(18)) as u32)?,
         2 => store(a, LAPIC + 0x300, 0x4_0000 | OWN as u32)?,
         3 => a.sti()?,
         4 => a.cli()?,
         5 => {
-            // With a timer that comes, or it would be for ever.
+            // With a timer that fires, or the wait would never end.
             store(a, LAPIC + 0x320, TIMER as u32)?;
             store(a, LAPIC + 0x380, 1 + rng.below(300_000) as u32)?;
             a.sti()?;
@@ -105,7 +105,7 @@ fn piece(a: &mut CodeAssembler, rng: &mut Rng, also: Also) -> Result<(), IcedErr
             a.add(r14, rax)?;
         }
         12 => {
-            // Computes, and takes no time.
+            // Computes without passing time.
             let mut again = a.create_label();
             a.mov(ecx, 1 + rng.below(3000) as u32)?;
             a.set_label(&mut again)?;
@@ -117,7 +117,7 @@ fn piece(a: &mut CodeAssembler, rng: &mut Rng, also: Also) -> Result<(), IcedErr
             a.mov(qword_ptr(rbx), r14)?;
         }
         13 => {
-            // A repeated instruction of memory alone, right behind an exit.
+            // A repeated instruction that accesses only memory, right behind an exit.
             a.mov(rsi, DATA)?;
             a.mov(rdi, DATA + 0x8000)?;
             out(a, SCRATCH, 1)?;
@@ -128,7 +128,7 @@ fn piece(a: &mut CodeAssembler, rng: &mut Rng, also: Also) -> Result<(), IcedErr
             a.rep().movsq()?;
         }
         15..=17 => {
-            // Computes, mostly little.
+            // Computes, in most cases briefly.
             let mut again = a.create_label();
             a.mov(ecx, 1 + (rng.below(3_000_000) >> rng.below(16)) as u32)?;
             a.set_label(&mut again)?;
@@ -142,7 +142,7 @@ fn piece(a: &mut CodeAssembler, rng: &mut Rng, also: Also) -> Result<(), IcedErr
             a.add(r14, rax)?;
         }
         _ => {
-            // One that accesses a device with each iteration.
+            // A repeated instruction that accesses a device in each iteration.
             a.mov(rdi, DATA + 0x400)?;
             a.mov(rsi, DATA)?;
             a.mov(edx, SCRATCH)?;
@@ -153,8 +153,8 @@ fn piece(a: &mut CodeAssembler, rng: &mut Rng, also: Also) -> Result<(), IcedErr
     Ok(())
 }
 
-/// Instructions that leave flags undefined, among some that read defined ones; the results, which are defined, are summed. Uses RAX,
-/// RCX and RDX.
+/// Writes instructions that leave flags undefined, among some that read defined ones. Their results, which are defined, are
+/// summed. Uses RAX, RCX and RDX.
 fn undefined(a: &mut CodeAssembler, rng: &mut Rng) -> Result<(), IcedError> {
     for _ in 0..1 + rng.below(4) {
         let n = rng.below(64) as i32;
@@ -180,13 +180,13 @@ fn undefined(a: &mut CodeAssembler, rng: &mut Rng) -> Result<(), IcedError> {
                 a.bsf(rax, rcx)?;
             }
             12 => {
-                // CF of a bit test is defined, ZF is left as it was.
+                // CF of a bit test is defined, ZF is unchanged.
                 a.bt(rax, n)?;
                 a.adc(rax, rcx)?;
                 a.imul_2(rcx, rax)?;
             }
             13 => {
-                // Never an overflow.
+                // Without overflow.
                 a.xor(edx, edx)?;
                 a.mov(ecx, 1 + rng.below(1000) as u32)?;
                 a.div(rcx)?;
@@ -198,18 +198,18 @@ fn undefined(a: &mut CodeAssembler, rng: &mut Rng) -> Result<(), IcedError> {
             }
             _ => a.test(eax, ecx)?,
         }
-        // LEA, which has no flags of its own.
+        // LEA changes no flags.
         a.lea(r14, qword_ptr(r14 + rax * 2 + 1))?;
     }
     Ok(())
 }
 
-/// One-shot or periodic, masked now and then.
+/// Returns a timer mode: one-shot or periodic, sometimes masked.
 fn pick_mode(rng: &mut Rng) -> u32 {
     rng.pick(&[0, 0, 0x2_0000, 0x1_0000]) | TIMER as u32
 }
 
-/// Load a doubleword, and remember it. Uses RAX and RBX.
+/// Loads a doubleword and adds it to the sum. Uses RAX and RBX.
 fn load(a: &mut CodeAssembler, address: u64) -> Result<(), IcedError> {
     a.mov(rbx, address)?;
     a.mov(eax, dword_ptr(rbx))?;

@@ -1,4 +1,5 @@
-//! Clock mode `branch` on the soft CPU: time is branches, stops are exact, and what is due waits for an exit, but not for long.
+//! Clock mode `branch` on the soft CPU: time is counted in branches, stops are exact, and due events wait for an exit, but
+//! only for a limited time.
 
 use everett_cpu::{CacheConfig, Watchpoint};
 use everett_snapshot::Pool;
@@ -14,7 +15,7 @@ use iced_x86::code_asm::*;
 
 use crate::guest::{DATA, ENTRY, LAPIC, UART, assemble, config_in, count_tick, out, store, timer};
 
-/// What a branch costs, in nanoseconds.
+/// Time of a branch, in nanoseconds.
 const BRANCH_NS: u64 = BRANCH_INSTRUCTIONS;
 const CACHES: CacheConfig = CacheConfig {
     tlb_entries: 256,
@@ -39,7 +40,7 @@ fn from_moment(code: &[u8], moment: &Moment) -> Machine<CountingEngine> {
     Machine::from_moment(config, moment, |ram| Ok(engine(ram, CACHES))).unwrap()
 }
 
-/// So many branches, and nothing else to speak of. Uses RCX.
+/// Executes this many branches, and little else. Uses RCX.
 fn spin(a: &mut CodeAssembler, branches: u32) -> Result<(), IcedError> {
     let mut again = a.create_label();
     a.mov(ecx, branches)?;
@@ -49,7 +50,8 @@ fn spin(a: &mut CodeAssembler, branches: u32) -> Result<(), IcedError> {
     a.jnz(again)
 }
 
-/// A timer of 25 us under stretches with interrupts and without, some longer than anything waits, and looks at the TSC.
+/// A guest with a timer of 25 us. It computes with interrupts on and off, in some stretches for longer than any event
+/// waits, and reads the TSC.
 fn busy() -> Vec<u8> {
     assemble(|a| {
         let (mut handler, mut again) = (a.create_label(), a.create_label());
@@ -92,7 +94,7 @@ fn finish(machine: &mut Machine<CountingEngine>) -> (u64, u64, u64, Digest) {
     (machine.icount(), machine.vtime(), machine.cpu().gpr[14], machine.digest())
 }
 
-/// When interrupts were taken: the count and the vtime.
+/// Returns the count and the vtime of each interrupt.
 fn interrupts(machine: &mut Machine<CountingEngine>) -> Vec<(u64, u64)> {
     let journal = machine.journal().unwrap();
     let taken = journal.entries().iter().filter(|e| matches!(e.kind, EntryKind::Interrupt { .. }));
@@ -152,7 +154,7 @@ fn where_it_stops_who_looks_and_what_is_cached_change_nothing() {
     let stack = Watchpoint { address: DATA - 0x100, len: 0x100, loads: true, stores: true };
     assert!(watched.watch(&[stack]));
     assert_eq!(finish(&mut watched), expected);
-    assert!(watched.output().take_notes().len() > 100, "each access was told");
+    assert!(watched.output().take_notes().len() > 100, "each access is reported");
 
     let mut lockstep = {
         let (config, _folder) = config_in(ClockMode::Branch, &code);
@@ -187,7 +189,7 @@ fn moments_at_any_branch_go_on_alike() {
     }
 }
 
-/// Waits for a timer, computes, and waits again.
+/// A guest that waits for a timer, computes, and waits again.
 fn waiting() -> Vec<u8> {
     assemble(|a| {
         let (mut handler, mut again) = (a.create_label(), a.create_label());
@@ -227,7 +229,7 @@ fn a_moment_of_one_that_waits_goes_on_alike() {
 fn a_digest_is_the_same_wherever_it_was_stopped_before() {
     const EVERY: u64 = 5_000;
     for code in [waiting(), busy()] {
-        // With so many stops in between.
+        // With this many stops in between.
         let digests = |stops: u64| {
             let (mut machine, mut digests) = (machine(&code), Vec::new());
             for place in 1..100 {
@@ -247,7 +249,7 @@ fn a_digest_is_the_same_wherever_it_was_stopped_before() {
     }
 }
 
-/// One timer, set at count 0, under whatever comes then; where its interrupt was taken.
+/// Runs a timer that is set at count 0, followed by `body`. Returns the places where its interrupt was taken.
 fn taken(ns: u32, body: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> Vec<(u64, u64)> {
     let code = assemble(|a| {
         let mut handler = a.create_label();
@@ -276,14 +278,14 @@ fn what_is_due_waits_for_an_exit_but_not_for_long() {
         spin(a, 10)
     });
     assert_eq!(at_exit, [(100_000, 100_000 * BRANCH_NS)]);
-    // None comes.
+    // No exit comes.
     let late = taken(1000, |a| {
         a.sti()?;
         spin(a, 3_000_000)
     });
     let count = (1000 + LATE_NS).div_ceil(BRANCH_NS);
     assert_eq!(late, [(count, count * BRANCH_NS)]);
-    // The first exit that comes is not behind the timer, the second is.
+    // The first exit is before the timer expires, the second behind it.
     let second = taken(5000, |a| {
         a.sti()?;
         spin(a, 600)?;
@@ -292,7 +294,7 @@ fn what_is_due_waits_for_an_exit_but_not_for_long() {
         out(a, UART, u32::from(b'.'))
     });
     assert_eq!(second, [(700, 700 * BRANCH_NS)]);
-    // Where it cannot be taken it is taken as soon as it can: not behind STI, but behind the instruction after it.
+    // An interrupt that is blocked is taken as soon as possible: not behind STI, but behind the instruction after it.
     let window = taken(1000, |a| {
         spin(a, 2000)?;
         out(a, UART, u32::from(b'.'))?;
@@ -301,7 +303,7 @@ fn what_is_due_waits_for_an_exit_but_not_for_long() {
         spin(a, 10)
     });
     assert_eq!(window, [(2050, 2050 * BRANCH_NS)]);
-    // So, too, where the guest was stopped for it.
+    // The same at a place where the guest was stopped for the interrupt.
     let window = taken(1000, |a| {
         spin(a, 3_000_000)?;
         a.sti()?;
@@ -355,7 +357,7 @@ fn a_handler_sees_when_its_interrupt_was_taken() {
         store(a, LAPIC + 0x320, 0x40)?;
         store(a, LAPIC + 0x380, 1000)?;
         spin(a, 2000)?;
-        // It is due and waits for STI.
+        // The interrupt is due and waits for STI.
         out(a, UART, u32::from(b'.'))?;
         spin(a, 300)?;
         a.sti()?;

@@ -1,5 +1,5 @@
-//! A network card driven from ring 0: the host lays queues and a script of stores into guest memory, a small
-//! guest of `worker` plays it.
+//! A network card driven from ring 0: the test puts queues and a script of stores into guest memory, and a small guest of
+//! `worker` executes the script.
 
 use everett_cpu::CacheConfig;
 use everett_vmm::Machine;
@@ -12,7 +12,7 @@ use vm_memory::{Bytes, GuestAddress};
 
 use crate::guest::machine;
 
-/// The card's registers: it is behind console and entropy source.
+/// Address of the card's registers, behind console and entropy source.
 pub(crate) const CARD: u64 = VIRTIO + 2 * VIRTIO_STRIDE;
 pub(crate) const RECEIVE: u32 = 0;
 pub(crate) const TRANSMIT: u32 = 1;
@@ -24,52 +24,52 @@ pub(crate) const HEADER: u32 = 12;
 pub(crate) const NEXT: u16 = 1;
 pub(crate) const WRITE: u16 = 2;
 pub(crate) const INDIRECT: u16 = 4;
-/// Everybody.
+/// Broadcast address.
 pub(crate) const BROADCAST: [u8; 6] = [0xff; 6];
 
-/// Where the script is.
+/// Address of the script.
 pub(crate) const SCRIPT: u64 = 0x140_0000;
 pub(crate) const ENTRY_BYTES: u64 = 16;
-/// In place of an address: the script goes on elsewhere.
+/// Marker in place of an address: the script continues at another entry.
 pub(crate) const JUMP: u64 = 1;
 /// ACKNOWLEDGE, DRIVER, FEATURES_OK, DRIVER_OK.
 const STATUS: [u32; 4] = [1, 2, 8, 4];
 /// VIRTIO_F_VERSION_1, in the upper half of the features.
 const VERSION_1: u32 = 1;
 
-/// A queue's descriptor table, its available ring and its used ring.
+/// Returns the addresses of a queue's descriptor table, available ring and used ring.
 pub(crate) fn rings(queue: u32) -> [u64; 3] {
     let base = 0x120_0000 + u64::from(queue) * 0x1_0000;
     [base, base + 0x4000, base + 0x8000]
 }
 
-/// A buffer of 2 KiB.
+/// Returns the address of a buffer of 2 KiB.
 pub(crate) fn buffer(queue: u32, number: u16) -> u64 {
     0x130_0000 + (u64::from(queue) * u64::from(SIZE) + u64::from(number)) * 0x800
 }
 
-/// A node's address.
+/// Returns a node's MAC address.
 pub(crate) fn mac(node: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, node]
 }
 
-/// A frame of the ether type for local experiments.
+/// Returns a frame of the ether type for local experiments.
 pub(crate) fn frame(to: [u8; 6], from: [u8; 6], bytes: usize) -> Vec<u8> {
     let mut frame = [&to[..], &from, &[0x88, 0xb5]].concat();
     frame.resize(bytes, 0x55);
     frame
 }
 
-/// What the host lays into a guest's memory before it starts, and what the guest stores in which order.
+/// Initial content of a guest's memory, and the stores that the guest executes in order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Script {
     image: Vec<(u64, Vec<u8>)>,
-    /// Address, value, and how often the guest spins after it.
+    /// Address, value, and number of spins after the store.
     stores: Vec<(u64, u32, u32)>,
 }
 
 impl Script {
-    /// A card that is up, with empty rings.
+    /// Returns a script that sets the card up with empty rings.
     pub(crate) fn up() -> Script {
         let mut script = Script::default();
         script.bring_up();
@@ -84,8 +84,8 @@ impl Script {
         self.set(reg::VIRTIO_MMIO_STATUS, STATUS[3]);
     }
 
-    /// A well-behaved driver's card: all receive buffers given, and `frame` in every descriptor for
-    /// transmission.
+    /// Returns the script of a well-behaved driver: all receive buffers are available, and each transmit descriptor holds
+    /// `frame`.
     pub(crate) fn driver(frame: &[u8]) -> Script {
         let mut script = Script::up();
         for i in 0..SIZE {
@@ -99,13 +99,13 @@ impl Script {
         script
     }
 
-    /// Entry `i` of the ring for transmission is that descriptor, with so many bytes of the first buffer.
+    /// Puts descriptor `i`, with the first `bytes` bytes of the first buffer, into entry `i` of the transmit ring.
     pub(crate) fn sends(&mut self, i: u16, bytes: u32) {
         self.descriptor(TRANSMIT, i, (buffer(TRANSMIT, 0), bytes, 0, 0));
         self.ring(TRANSMIT, i, i);
     }
 
-    /// Up to FEATURES_OK.
+    /// Negotiates up to FEATURES_OK.
     pub(crate) fn negotiate(&mut self) {
         for status in [0, STATUS[0], STATUS[1]] {
             self.set(reg::VIRTIO_MMIO_STATUS, status);
@@ -115,7 +115,7 @@ impl Script {
         self.set(reg::VIRTIO_MMIO_STATUS, STATUS[2]);
     }
 
-    /// Set a queue up.
+    /// Sets a queue up.
     pub(crate) fn queue(&mut self, queue: u32, size: u32, [table, available, used]: [u64; 3]) {
         self.set(reg::VIRTIO_MMIO_QUEUE_SEL, queue);
         self.set(reg::VIRTIO_MMIO_QUEUE_NUM, size);
@@ -131,7 +131,7 @@ impl Script {
         self.set(reg::VIRTIO_MMIO_QUEUE_READY, 1);
     }
 
-    /// Bytes that are in memory from the start.
+    /// Adds bytes to the initial memory.
     pub(crate) fn lay(&mut self, address: u64, bytes: &[u8]) {
         self.image.push((address, bytes.to_vec()));
     }
@@ -140,12 +140,12 @@ impl Script {
         self.lay(rings(queue)[0] + 16 * u64::from(i), &encoded(descriptor));
     }
 
-    /// An entry of the available ring.
+    /// Sets an entry of the available ring.
     pub(crate) fn ring(&mut self, queue: u32, i: u16, head: u16) {
         self.lay(rings(queue)[1] + 4 + 2 * u64::from(i), &head.to_le_bytes());
     }
 
-    /// The guest moves the available index.
+    /// Adds a store that moves the available index.
     pub(crate) fn available(&mut self, queue: u32, index: u16) {
         self.store(rings(queue)[1], u32::from(index) << 16);
     }
@@ -154,7 +154,7 @@ impl Script {
         self.set(reg::VIRTIO_MMIO_QUEUE_NOTIFY, queue);
     }
 
-    /// The guest writes a register of the card.
+    /// Adds a store to a register of the card.
     pub(crate) fn set(&mut self, register: u32, value: u32) {
         self.store(CARD + u64::from(register), value);
     }
@@ -163,17 +163,17 @@ impl Script {
         self.stores.push((address, value, 0));
     }
 
-    /// The guest spins so often before it goes on.
+    /// Adds a pause of this many spins.
     pub(crate) fn spin(&mut self, times: u32) {
         self.stores.push((SCRIPT - 8, 0, times));
     }
 
-    /// Where the next store will be, for [`Script::again`].
+    /// Returns the address of the next script entry, for [`Script::again`].
     pub(crate) fn here(&self) -> u32 {
         (SCRIPT + ENTRY_BYTES * self.stores.len() as u64) as u32
     }
 
-    /// The guest goes on from there, for ever.
+    /// Makes the guest continue at `from`, in an endless loop.
     pub(crate) fn again(&mut self, from: u32) {
         self.store(JUMP, from);
     }
@@ -190,12 +190,12 @@ impl Script {
     }
 }
 
-/// A descriptor as it is in memory.
+/// Returns a descriptor in its memory format.
 pub(crate) fn encoded((addr, len, flags, next): (u64, u32, u16, u16)) -> Vec<u8> {
     [&addr.to_le_bytes()[..], &len.to_le_bytes(), &flags.to_le_bytes(), &next.to_le_bytes()].concat()
 }
 
-/// A node with a card on the wire, about to execute `code` with this script.
+/// Returns a node with a card on the wire that is about to execute `code` with this script.
 pub(crate) fn node(number: u8, code: &[u8], script: &Script) -> Machine<SoftEngine> {
     let machine = machine(code, CacheConfig::default(), |config| {
         config.name = format!("n{number}");

@@ -1,4 +1,4 @@
-//! The same guest gives the same trail: whatever the caches, the slices and the observers.
+//! The same guest has the same trail, whatever the caches, the stops and the observers.
 
 use everett_cpu::CacheConfig;
 use everett_vmm::engine::soft::FlushSchedule;
@@ -98,7 +98,7 @@ fn observers_are_invisible() {
     machine.keep_journal(true);
     let mut trail = Trail::new(INTERVAL);
     let mut at = 0;
-    // A thousand stops of both kinds, each with a digest and a look at memory.
+    // A thousand stops of both kinds, each with a digest and a read of memory.
     for i in 0..1_000u64 {
         at += 13_007 + i * 15;
         trail.run(&mut machine, &Until::vtime(at.min(HORIZON)));
@@ -126,21 +126,21 @@ fn another_speed_is_another_world_that_repeats() {
     }
 }
 
-/// The last byte of a 2 MiB page, and the paging entry of the next one: the boot's page directory for the first GiB is
-/// the third of its tables.
+/// The last byte of a 2 MiB page, and the paging entry of the next page: the boot's page directory for the first GiB is the
+/// third of its tables.
 const STRADDLING: u64 = 0x11f_ffff;
 const NEXT_ENTRY: u64 = PAGE_TABLES + 2 * PAGE + 8 * ((STRADDLING + 1) >> 21);
 const ACCESSED: i32 = 1 << 5;
 
-/// Code that went over the end of a page and was rewritten so that it does not any more: executing it leaves the next page's
-/// paging entry alone, whatever was decoded before.
+/// Code that crossed the end of a page and was rewritten so that it no longer does. Executing it does not touch the next
+/// page's paging entry, whatever was decoded before.
 #[test]
 fn what_no_longer_straddles_does_not_look_at_the_next_page() {
     let code = assemble(|a| {
         let mut end = a.create_label();
         a.mov(rsp, DATA)?;
         a.mov(rbx, STRADDLING)?;
-        // MOV EAX, imm32 from the last byte on, and RET behind it.
+        // MOV EAX, imm32 from the last byte on, followed by RET.
         a.mov(byte_ptr(rbx), 0xb8)?;
         a.mov(dword_ptr(rbx + 1), 0x1234_5678)?;
         a.mov(byte_ptr(rbx + 5), 0xc3)?;

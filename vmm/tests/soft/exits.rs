@@ -1,4 +1,4 @@
-//! Clock mode `exit` on the soft CPU: time, interrupts and stops are behind exits, and nowhere else.
+//! Clock mode `exit` on the soft CPU: time passes, interrupts are taken and stops occur only behind exits.
 
 use everett_cpu::{CacheConfig, Watchpoint};
 use everett_vmm::clock::EXIT_INSTRUCTIONS;
@@ -10,7 +10,7 @@ use iced_x86::code_asm::*;
 
 use crate::guest::{DATA, UART, assemble, config_in_exits, count_tick, out, timer};
 
-/// What an exit costs, in nanoseconds.
+/// Time of an exit, in nanoseconds.
 const EXIT_NS: u64 = EXIT_INSTRUCTIONS;
 
 fn machine_with(code: &[u8], change: impl FnOnce(&mut CountingEngine)) -> Machine<CountingEngine> {
@@ -23,7 +23,8 @@ fn machine_with(code: &[u8], change: impl FnOnce(&mut CountingEngine)) -> Machin
     Machine::new(config, |ram| Ok(engine(ram))).unwrap()
 }
 
-/// A timer of 25 us, computing for longer than that between exits that tell what the TSC shows; at last it waits.
+/// A guest with a timer of 25 us. It computes for longer than that between exits, reports the TSC at each exit, and finally
+/// waits.
 fn busy() -> Machine<CountingEngine> {
     let code = assemble(|a| {
         let (mut handler, mut again, mut inner) = (a.create_label(), a.create_label(), a.create_label());
@@ -46,7 +47,7 @@ fn busy() -> Machine<CountingEngine> {
         a.lea(rdi, qword_ptr(rbx + 0x200))?;
         a.rep().movsb()?;
         a.rdtsc()?;
-        // No interrupt since the exit before, and no time.
+        // Since the previous exit, no interrupt came and no time passed.
         a.sub(rax, r14)?;
         a.or(qword_ptr(rbx + 0x180), rax)?;
         a.sub(r13, r15)?;
@@ -78,7 +79,7 @@ fn time_passes_and_interrupts_come_at_exits_alone() {
     let mut machine = busy();
     let (exits, vtime, _) = finish(&mut machine);
     let ticks = machine.cpu().gpr[15];
-    // Four exits of the timer's setting up, the dots, an EOI for each tick, HLT.
+    // Four exits of the timer's setup, the dots, an EOI for each tick, HLT.
     assert_eq!((exits, vtime), (4 + 200 + ticks + 1, exits * EXIT_NS));
     assert!(ticks > 50 && machine.stats().interrupts >= ticks, "{ticks} ticks");
     assert_eq!((word(&machine, DATA + 0x180), word(&machine, DATA + 0x188)), (0, 0));
@@ -102,7 +103,7 @@ fn where_it_stops_who_looks_and_what_is_cached_change_nothing() {
     let watched = Watchpoint { address: DATA + 0x180, len: 16, loads: true, stores: true };
     assert!(machine.watch(&[watched]));
     assert_eq!(finish(&mut machine), expected);
-    assert!(machine.output().take_notes().len() >= 400, "each access was told");
+    assert!(machine.output().take_notes().len() >= 400, "each access is reported");
 }
 
 #[test]

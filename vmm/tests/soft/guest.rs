@@ -1,4 +1,4 @@
-//! Guests of a few instructions: assembled, wrapped into a kernel file, booted.
+//! Guests of a few instructions: assembled, wrapped into a kernel file, and booted.
 
 use everett_cpu::CacheConfig;
 use everett_vmm::boot::{SMALL_KERNEL_ENTRY, small_kernel};
@@ -8,23 +8,23 @@ use everett_vmm::{Machine, MachineConfig};
 use iced_x86::code_asm::*;
 use tempfile::TempDir;
 
-/// Where the guest's code starts.
+/// Address where the guest's code starts.
 pub(crate) const ENTRY: u64 = SMALL_KERNEL_ENTRY;
-/// RAM that the guests use for data.
+/// Address of the guests' data.
 pub(crate) const DATA: u64 = 0x180_0000;
-/// Their interrupt descriptor table.
+/// Address of their interrupt descriptor table.
 pub(crate) const IDT: u64 = 0x170_0000;
 pub(crate) const LAPIC: u64 = 0xfee0_0000;
 pub(crate) const UART: u32 = 0x3f8;
 
-/// Assemble code that starts at [`ENTRY`].
+/// Assembles code that starts at [`ENTRY`].
 pub(crate) fn assemble(write: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> Vec<u8> {
     let mut a = CodeAssembler::new(64).unwrap();
     write(&mut a).unwrap();
     a.assemble(ENTRY).unwrap()
 }
 
-/// A machine of 32 MiB with `code` as its kernel, which lies in the folder.
+/// Returns the configuration of a machine of 32 MiB with `code` as its kernel. The folder holds the kernel's file.
 pub(crate) fn config(code: &[u8]) -> (MachineConfig, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vmlinux");
@@ -45,7 +45,7 @@ pub(crate) fn config_in_exits(code: &[u8]) -> (MachineConfig, TempDir) {
     config_in(ClockMode::Exit, code)
 }
 
-/// A machine that is about to execute `code`.
+/// Returns a machine that is about to execute `code`.
 pub(crate) fn machine(
     code: &[u8],
     caches: CacheConfig,
@@ -56,25 +56,25 @@ pub(crate) fn machine(
     Machine::soft(config, caches).unwrap()
 }
 
-/// A machine with default caches.
+/// Returns a machine with default caches.
 pub(crate) fn plain(code: &[u8]) -> Machine<SoftEngine> {
     machine(code, CacheConfig::default(), |_| {})
 }
 
-/// Store a doubleword to an absolute address. Uses RBX.
+/// Stores a doubleword to an absolute address. Uses RBX.
 pub(crate) fn store(a: &mut CodeAssembler, address: u64, value: u32) -> Result<(), IcedError> {
     a.mov(rbx, address)?;
     a.mov(dword_ptr(rbx), value as i32)
 }
 
-/// OUT a byte. Uses RAX and RDX.
+/// Writes a byte with OUT. Uses RAX and RDX.
 pub(crate) fn out(a: &mut CodeAssembler, port: u32, value: u32) -> Result<(), IcedError> {
     a.mov(edx, port)?;
     a.mov(eax, value)?;
     a.out(dx, al)
 }
 
-/// Point `vector` at `handler`, load the table, and set up a stack. Uses RAX, RBX and RCX.
+/// Points `vector` at `handler`, loads the table, and sets up a stack. Uses RAX, RBX and RCX.
 pub(crate) fn vector(a: &mut CodeAssembler, vector: u64, handler: CodeLabel) -> Result<(), IcedError> {
     a.lea(rax, qword_ptr(handler))?;
     a.mov(rbx, IDT + 16 * vector)?;
@@ -92,7 +92,7 @@ pub(crate) fn vector(a: &mut CodeAssembler, vector: u64, handler: CodeLabel) -> 
     a.mov(rsp, DATA)
 }
 
-/// A periodic timer of so many counts, whose handler is [`count_tick`] at this label. Uses RAX, RBX and RCX.
+/// Starts a periodic timer of `counts` counts, whose handler is [`count_tick`] at this label. Uses RAX, RBX and RCX.
 pub(crate) fn timer(a: &mut CodeAssembler, counts: u32, handler: CodeLabel) -> Result<(), IcedError> {
     vector(a, 0x40, handler)?;
     store(a, LAPIC + 0xf0, 0x1ff)?;
@@ -101,7 +101,7 @@ pub(crate) fn timer(a: &mut CodeAssembler, counts: u32, handler: CodeLabel) -> R
     store(a, LAPIC + 0x380, counts)
 }
 
-/// A timer's whole handler: R15 counts.
+/// Writes a timer's whole handler, which counts in R15.
 pub(crate) fn count_tick(a: &mut CodeAssembler) -> Result<(), IcedError> {
     a.push(rbx)?;
     a.inc(r15)?;

@@ -1,4 +1,4 @@
-//! The host on a world's wire: nodes hear it, and it leaves no trace of how a run was cut.
+//! The host on a world's wire: nodes receive its frames, and the cuts of a run are invisible in its traffic.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -29,7 +29,8 @@ fn world() -> Soft {
     World::new(trio(), WireConfig { ports, ..WireConfig::default() }, 7).unwrap()
 }
 
-/// The host asks who has an address, over and over, since nobody does. Cut at these vtimes besides.
+/// Runs a world in which the host sends ARP requests for an address that no node has. The run is also cut at these
+/// vtimes.
 fn asked(cuts: &mut dyn Iterator<Item = u64>) -> (Breakdown, Vec<Captured>) {
     let mut world = world();
     world.capture(true);

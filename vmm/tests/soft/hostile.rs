@@ -1,5 +1,5 @@
-//! A guest that drives its card with hostile input only hurts itself: its neighbours are as beside one that
-//! is silent.
+//! A guest that drives its card with hostile input only harms itself: its neighbours have the same digests as beside a
+//! silent guest.
 
 use everett_vmm::Digest;
 use everett_vmm::output::NoteEvent;
@@ -14,25 +14,25 @@ use crate::guest::DATA;
 use crate::plan::{MS, run, working, world};
 use crate::worker::player;
 
-/// RAM ends here.
+/// End of RAM.
 pub(crate) const RAM: u64 = 32 << 20;
 const HOSTILE: usize = 0;
 const END: u64 = MS;
 
-/// What a world with a hostile node came to.
+/// Result of a world with a hostile node.
 #[derive(Debug, Clone)]
 pub(crate) struct Outcome {
-    /// Of the other nodes' machines.
+    /// Digests of the other nodes' machines.
     pub(crate) neighbours: [Digest; 2],
-    /// Frames that arrived at the last node: what the one in the middle sent to all.
+    /// Frames that arrived at the last node: broadcasts of the middle one.
     pub(crate) heard: Vec<Delivery>,
-    /// How many the hostile node has sent.
+    /// Number of frames that the hostile node sent.
     pub(crate) sent: usize,
-    /// Whether its card needed a reset.
+    /// True if its card needed a reset.
     pub(crate) broken: bool,
 }
 
-/// A hostile node, one that sends to all, and one that sends to that.
+/// Runs a hostile node, one that broadcasts, and one that sends to the second.
 pub(crate) fn beside(script: &Script) -> Outcome {
     let machines = vec![node(0, &player(), script), working(1, false, BROADCAST), working(2, false, mac(1))];
     let mut world = world(machines);
@@ -58,7 +58,7 @@ pub(crate) fn silent() -> Outcome {
     outcome
 }
 
-/// Each of these puts nothing on the wire and hurts nobody else; `breaks`: the card needs a reset afterwards.
+/// Checks that each script sends nothing and harms no other node. `breaks`: the card needs a reset afterwards.
 pub(crate) fn only_hurt_themselves(breaks: bool, scripts: impl IntoIterator<Item = (String, Script)>) {
     let silent = silent();
     for (what, script) in scripts {
@@ -70,7 +70,7 @@ pub(crate) fn only_hurt_themselves(breaks: bool, scripts: impl IntoIterator<Item
     }
 }
 
-/// A card that is up and is given these chains at once, when its neighbours have heard of each other.
+/// Returns the script of a card that gets these chains at once, after its neighbours have exchanged frames.
 fn offered(queue: u32, descriptors: &[(u64, u32, u16, u16)], heads: &[u16]) -> Script {
     let mut script = Script::up();
     script.spin(100_000);
@@ -85,7 +85,7 @@ fn offered(queue: u32, descriptors: &[(u64, u32, u16, u16)], heads: &[u16]) -> S
     script
 }
 
-/// Frames of so many bytes, header included, in one descriptor each.
+/// Returns a script that sends frames of these lengths, header included, in one descriptor each.
 fn lengths(lengths: &[u32]) -> Script {
     let descriptors: Vec<_> = lengths.iter().map(|&bytes| (DATA, bytes, 0, 0)).collect();
     offered(TRANSMIT, &descriptors, &(0..lengths.len() as u16).collect::<Vec<_>>())
@@ -109,7 +109,7 @@ fn runts_and_jumbo_frames_go_nowhere() {
     let whole = (RAM - DATA) as u32;
     let scripts = [("runts", runts), ("jumbo", jumbo), ("all of RAM", vec![whole])];
     only_hurt_themselves(false, scripts.map(|(what, bytes)| (what.to_owned(), lengths(&bytes))));
-    // A chain as long and as large as one can be.
+    // A chain of maximal length and size.
     let link = |i: u16| (0, 16_000_000, if i + 1 < SIZE { NEXT } else { 0 }, i + 1);
     let chain: Vec<_> = (0..SIZE).map(link).collect();
     let parts: Vec<_> = (0..13u16).map(|i| (DATA, 1, if i < 12 { NEXT } else { 0 }, i + 1)).collect();
@@ -151,7 +151,7 @@ fn bogus_descriptors_break_the_card() {
     only_hurt_themselves(true, scripts);
 }
 
-/// What indirect tables at `DATA` say: chains that never end.
+/// Adds indirect tables at `DATA` with endless chains.
 fn indirect_loop(mut script: Script) -> Script {
     for i in 0..4 {
         script.lay(DATA + 16 * i, &encoded((DATA, 16, NEXT | WRITE, (i as u16 + 1) % 4)));

@@ -1,4 +1,4 @@
-//! A stale translation, planted in the CPU, is found to the instruction that used it.
+//! A stale translation that is planted in the CPU is traced to the instruction that used it.
 
 use std::convert::Infallible;
 
@@ -14,15 +14,15 @@ use iced_x86::code_asm::*;
 use crate::guest::{DATA, assemble, plain};
 use crate::plan::{Soft, trio, world};
 
-/// The page directory of the third GiB of the boot page tables.
+/// Page directory of the third GiB in the boot page tables.
 const DIRECTORY: u64 = 0xd000;
 /// A 2 MiB page in it, not used otherwise.
 const WINDOW: u64 = 0x8000_0000;
-/// Where in the window the guest looks: not at a place in the TLB that its code or data wants, too.
+/// Offset in the window that the guest reads. Its TLB place is used by neither code nor data of the guest.
 const OFFSET: i32 = 0x5000;
 
-/// A guest that looks at memory through a window, moves the window without flushing, and looks again. A coherent MMU shows
-/// the new place. Returns the code and the index of the instruction that looks again.
+/// A guest that reads memory through a window, moves the window without a flush, and reads again. A coherent MMU shows the
+/// new place. Returns the code; [`LOOKS_AGAIN`] is the index of the instruction that reads again.
 fn revoking() -> Vec<u8> {
     assemble(|a| {
         let mut wait = a.create_label();
@@ -30,7 +30,7 @@ fn revoking() -> Vec<u8> {
         a.mov(qword_ptr(rsi + OFFSET), 0x1111)?;
         a.mov(rdi, DIRECTORY)?;
         a.mov(rbx, WINDOW)?;
-        // The window shows the 2 MiB at DATA: present, writable, large.
+        // The window maps the 2 MiB at DATA: present, writable, large.
         a.mov(rax, DATA | 0x83)?;
         a.mov(qword_ptr(rdi), rax)?;
         a.mov(rcx, 50_000u64)?;
@@ -38,7 +38,7 @@ fn revoking() -> Vec<u8> {
         a.add(rdx, qword_ptr(rbx + OFFSET))?;
         a.dec(rcx)?;
         a.jnz(wait)?;
-        // Now it shows zeroes elsewhere.
+        // Now it maps zeroes elsewhere.
         a.mov(rax, 0x1c0_0083u64)?;
         a.mov(qword_ptr(rdi), rax)?;
         a.mov(r9, qword_ptr(rbx + OFFSET))?;
@@ -47,7 +47,7 @@ fn revoking() -> Vec<u8> {
     })
 }
 
-/// Instructions before the one that looks again.
+/// Number of instructions before the one that reads again.
 const LOOKS_AGAIN: u64 = 7 + 3 * 50_000 + 2;
 
 #[test]
@@ -75,7 +75,7 @@ fn a_sound_engine_shows_the_new_place() {
     assert!(found.is_none());
 }
 
-/// A world of three whose wire is disturbed, or one of whose clocks drifts, at a vtime that nobody planned.
+/// A world of three nodes whose wire is disturbed, or one of whose clocks drifts, at a vtime that is not in the plan.
 struct Flawed {
     world: Soft,
     flaw: Option<(u64, Flaw)>,

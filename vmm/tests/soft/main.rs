@@ -1,5 +1,4 @@
-//! Small guests on the soft engine: the machine from the CPU's first instruction to its end, without Linux;
-//! and worlds of them.
+//! Small guests without Linux on the soft engine, from the CPU's first instruction to their end, and worlds of them.
 
 mod branches;
 mod card;

@@ -1,4 +1,4 @@
-//! A machine that goes back to a moment, or another one that starts from it, goes on as the first one did.
+//! A machine that is restored to a moment, or another one that starts from it, continues as the first one did.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use proptest::prelude::*;
 use crate::exact::{HORIZON, INTERVAL, busy, reference};
 use crate::guest::{DATA, assemble, config, machine, plain};
 
-/// vtimes at which moments are taken: at points of the trail, between them, and close together.
+/// vtimes of moments: at points of the trail, between them, and close together.
 const PLACES: [u64; 8] = [1, 1_000_000, 3_333_333, 3_333_334, 7_000_000, 12_345_678, 19_999_999, 20_000_000];
 
-/// A run to the horizon with a moment at each place, and the trail as it was there.
+/// Runs to the horizon. Returns a moment for each place, with the trail up to there.
 fn taken(pool: &Pool) -> Vec<(Moment, Trail)> {
     let mut machine = plain(&busy());
     let mut trail = Trail::new(INTERVAL);
@@ -29,7 +29,7 @@ fn taken(pool: &Pool) -> Vec<(Moment, Trail)> {
     moments.into()
 }
 
-/// The same moment on a mapped file that has some of its pages, as those of booted worlds are.
+/// Returns the same moment based on a mapped file with some of its pages, as moments of booted worlds are.
 fn on_a_file(moment: &Moment, folder: &Path) -> Moment {
     let path = folder.join("base");
     BaseFile::write(&path, moment.memory()).unwrap();
@@ -44,7 +44,7 @@ fn every_restore_goes_on_as_before() {
     let expected = reference();
     let mut worker = plain(&busy());
     let folder = tempfile::tempdir().unwrap();
-    // Back and forth, from wherever the last one left the machine, and now and then in a new machine.
+    // Back and forth, from the place where the last run left the machine, and sometimes in a new machine.
     for (step, index) in [7, 0, 3, 3, 2, 6, 1, 5, 4, 0, 7].into_iter().enumerate() {
         let (moment, then) = &moments[index];
         if step % 3 == 2 {
@@ -101,7 +101,7 @@ fn decoded_code_survives_a_restore() {
     );
 }
 
-/// Code that rewrites an instruction of its own again and again, and counts what it executed.
+/// Code that rewrites one of its own instructions again and again, and sums the results.
 fn rewriting() -> Vec<u8> {
     assemble(|a| {
         let (mut top, mut place) = (a.create_label(), a.create_label());
@@ -189,7 +189,8 @@ fn other_versions_are_refused_by_name() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
-    /// State that somebody made is refused, or is that of a machine that stops where it is told to and has a moment like any other.
+    /// A stored state that was manipulated is rejected, or belongs to a machine that stops where it is told to and has a
+    /// moment like any other.
     #[test]
     fn hostile_state_is_harmless(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
         let mut machine = plain(&busy());

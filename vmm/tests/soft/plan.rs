@@ -1,4 +1,4 @@
-//! Worlds of small guests, and what is done to their nodes at which vtime.
+//! Worlds of small guests, and plans of actions on their nodes.
 
 use everett_fault::{Distribution, Ppm};
 use everett_snapshot::Pool;
@@ -13,39 +13,39 @@ use crate::worker::worker;
 
 pub(crate) type Soft = World<SoftEngine>;
 
-/// A microsecond, in nanoseconds.
+/// One microsecond, in nanoseconds.
 pub(crate) const US: u64 = 1_000;
-/// A millisecond.
+/// One millisecond, in nanoseconds.
 pub(crate) const MS: u64 = 1_000 * US;
 
-/// A world of these nodes on the default wire.
+/// Returns a world of these nodes on the default wire.
 pub(crate) fn world(machines: Vec<Machine<SoftEngine>>) -> Soft {
     World::new(machines, WireConfig::default(), 7).unwrap()
 }
 
-/// A worker that sends to `to`.
+/// Returns a worker that sends to `to`.
 pub(crate) fn working(number: u8, sleeps: bool, to: [u8; 6]) -> Machine<SoftEngine> {
     node(number, &worker(sleeps), &Script::driver(&frame(to, mac(number), 60)))
 }
 
-/// Two workers that send to each other, one of which never sleeps, and one that sends to all.
+/// Returns two workers that send to each other, one of which never sleeps, and one that broadcasts.
 pub(crate) fn trio() -> Vec<Machine<SoftEngine>> {
     vec![working(0, true, mac(1)), working(1, false, mac(0)), working(2, true, BROADCAST)]
 }
 
-/// Up to a vtime.
+/// Returns the condition to run to a vtime.
 fn until(vtime: u64) -> WorldUntil<'static> {
     WorldUntil { vtime, port_lines: 0, node: 0, icount: u64::MAX, breakpoints: &[] }
 }
 
-/// Run to a vtime. Nodes may come to their ends.
+/// Runs to a vtime. Nodes may end before.
 pub(crate) fn run(world: &mut Soft, vtime: u64) {
     while let WorldStop::Node { stop, node } = world.run(&until(vtime)) {
         assert!(matches!(&stop, Stop::End(end) if !end.is_failure()), "node {node}: {stop:?}");
     }
 }
 
-/// What is done to a node.
+/// Action on a node.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
     Pause,
@@ -54,14 +54,14 @@ pub(crate) enum Act {
     Drift(i32),
     Stalls(Option<(u64, Distribution)>),
     Off,
-    /// It is brought to its first moment and switched on.
+    /// The node is restored to its first moment and switched on.
     On,
 }
 
-/// What is done when, to which node: ascending.
+/// Vtime, node and action, in ascending order.
 pub(crate) type Plan = Vec<(u64, usize, Act)>;
 
-/// A world that goes by a plan.
+/// A world that follows a plan.
 pub(crate) struct Course {
     pub(crate) world: Soft,
     plan: Plan,
@@ -70,19 +70,19 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    /// A world of these machines, which are as they were switched on.
+    /// Returns a world of these machines, which have just been switched on.
     pub(crate) fn new(mut machines: Vec<Machine<SoftEngine>>, plan: Plan) -> Course {
         let pool = Pool::default();
         let first = machines.iter_mut().map(|machine| machine.moment(&pool)).collect();
         Course { world: world(machines), plan, done: 0, first }
     }
 
-    /// When something is done next.
+    /// Returns the vtime of the next action.
     fn event(&self) -> u64 {
         self.plan.get(self.done).map_or(u64::MAX, |(at, ..)| *at)
     }
 
-    /// Run to a vtime, and do what is planned until then.
+    /// Runs to a vtime, and executes the plan's actions up to then.
     pub(crate) fn run(&mut self, vtime: u64) {
         while self.world.vtime() < vtime {
             let event = self.event();
@@ -95,7 +95,7 @@ impl Course {
         }
     }
 
-    /// Run so many instructions of a node further, if that is before `vtime` and before anything is done.
+    /// Runs a node for `instructions` more instructions, unless `vtime` or an action comes first.
     pub(crate) fn step(&mut self, node: usize, instructions: u64, vtime: u64) {
         let icount = self.world.nodes()[node].retired() + instructions;
         let event = self.event();
@@ -118,7 +118,7 @@ impl Course {
         }
     }
 
-    /// Go on from a moment in a world of machines that were just made.
+    /// Continues from a moment in a world of new machines.
     pub(crate) fn reborn(&mut self, moment: &WorldMoment, mut machines: Vec<Machine<SoftEngine>>) {
         for (machine, then) in machines.iter_mut().zip(&moment.machines) {
             machine.restore(then).unwrap();

@@ -1,4 +1,4 @@
-//! Nodes that are paused, off or idle: they do nothing, count nothing, and change nothing for others.
+//! Nodes that are paused, off or idle: they execute nothing, count nothing, and change nothing for others.
 
 use everett_snapshot::Pool;
 use everett_vmm::Digest;
@@ -54,8 +54,7 @@ fn a_clock_that_drifts_from_the_middle_of_a_pause_drifts_from_there() {
     assert!((4 * MS..4 * MS + 10).contains(&shown), "3 ms at its speed and 2 ms at half of it: {shown}");
 }
 
-/// Whatever was sent to a node while it was paused is there when it goes on, and nothing is lost or comes
-/// twice.
+/// All frames that were sent to a node while it was paused arrive when it continues. None is lost or duplicated.
 #[test]
 fn a_paused_node_gets_what_was_sent() {
     let mut world = world(vec![working(0, true, mac(1)), working(1, false, mac(0))]);
@@ -72,7 +71,7 @@ fn a_paused_node_gets_what_was_sent() {
     assert!(register(&world, 0, TICKS) > 400);
 }
 
-/// What a node executed, counted from outside.
+/// Instructions that a node executed, counted from outside.
 #[derive(Default, Clone, Copy)]
 struct Lives {
     over: u64,
@@ -101,7 +100,7 @@ fn what_was_executed_is_counted_once() {
                 lives[node].born_at = icount;
                 world.power_off(node);
             }
-            // Twice is once.
+            // A second power-off has no effect.
             0 | 4 => world.power_off(node),
             2 | 5 if !world.nodes()[node].is_on() => {
                 let moment = if step % 2 == 0 { &cold[node] } else { &warm[node] };
@@ -124,8 +123,8 @@ fn what_was_executed_is_counted_once() {
     assert!(lives.iter().all(|life| life.over > 100_000), "each was off");
 }
 
-/// The digests of the first and the third of three nodes, now and then, beside another one that `change` is
-/// done to.
+/// Returns the digests of the first and the third of three nodes at several times. The second node runs `second` and
+/// `script`, and `change` is applied to the world.
 fn beside(second: &[u8], script: &Script, change: impl FnOnce(&mut Soft)) -> Vec<[Digest; 2]> {
     let mut world = world(vec![working(0, true, mac(2)), node(1, second, script), working(2, true, mac(0))]);
     change(&mut world);
@@ -159,16 +158,15 @@ fn an_idle_node_is_as_if_it_were_off() {
     assert_ne!(silent, beside(&player(), &sends, |_| {}), "one frame would show");
 }
 
-/// A node that computes and sleeps by itself makes other rounds, which is nothing that its neighbours can
-/// see.
+/// A node that computes and sleeps without sending changes the rounds, which its neighbours cannot see.
 #[test]
 fn a_busy_node_that_sends_nothing_changes_nothing() {
     let silent = beside(&player(), &Script::default(), |_| {});
     assert_eq!(silent, beside(&busy(), &Script::default(), |_| {}));
 }
 
-/// What became of a frame that the first of three nodes sent to the second, when the world ended rounds at
-/// `stops` and then `off` lost power.
+/// Returns the captured fate of a frame from the first of three nodes to the second, in a world that ended rounds at
+/// `stops` before node `off` lost power.
 fn sends_one(stops: &[u64], off: usize, off_at: u64) -> Vec<Captured> {
     let mut sends = Script::driver(&frame(mac(1), mac(0), 60));
     sends.available(TRANSMIT, 1);
@@ -188,12 +186,11 @@ fn sends_one(stops: &[u64], off: usize, off_at: u64) -> Vec<Captured> {
     world.take_captured().into_iter().filter(of_frame).collect()
 }
 
-/// A frame that has left its card when a node loses power arrives as if nothing had happened, wherever rounds
-/// end.
+/// A frame that has left its card when a node loses power arrives unchanged, wherever rounds end.
 fn arrives_in_time(off: usize) {
     let frames = sends_one(&[], off, MS);
     let [Captured::Sent { at, .. }, Captured::Delivered(_)] = &frames[..] else { panic!("{frames:?}") };
-    // It takes 480 ns to send.
+    // Sending it takes 480 ns.
     for off_at in [at + 481, at + 5 * US, at + 90 * US] {
         assert_eq!(sends_one(&[at + 1], off, off_at), frames, "off at {off_at}, a round after the frame");
         assert_eq!(sends_one(&[], off, off_at), frames, "off at {off_at}");

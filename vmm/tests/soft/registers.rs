@@ -1,5 +1,4 @@
-//! Hostile writes to a card's registers: queues that cannot be, notifications of those that are not, and
-//! noise.
+//! Hostile writes to a card's registers: invalid queues, notifications of queues that do not exist, and noise.
 
 use everett_vmm::layout::PAGE_TABLES;
 use proptest::prelude::*;
@@ -9,7 +8,7 @@ use crate::card::{HEADER, NEXT, RECEIVE, SIZE, Script, TRANSMIT, WRITE, encoded,
 use crate::guest::{DATA, ENTRY};
 use crate::hostile::{RAM, beside, only_hurt_themselves, silent};
 
-/// A card with one queue like this, which is offered a frame and notified.
+/// Returns the script of a card with one queue like this, which gets a frame and is notified.
 fn with_queue(queue: u32, size: u32, at: [u64; 3]) -> Script {
     let mut script = Script::default();
     script.negotiate();
@@ -68,7 +67,7 @@ fn notifications_of_nothing_are_ignored() {
     only_hurt_themselves(false, scripts.map(|(what, script)| (what.to_owned(), script)));
 }
 
-/// The device writes where the driver says. What it writes over is the driver's own.
+/// The device writes where the driver says, and so overwrites only the driver's own memory.
 #[test]
 fn rings_over_each_other_and_over_the_guest_hurt_only_it() {
     let [table, available, used] = rings(TRANSMIT);
@@ -84,7 +83,7 @@ fn rings_over_each_other_and_over_the_guest_hurt_only_it() {
         [PAGE_TABLES, ENTRY, PAGE_TABLES],
     ];
     for at in overlaps {
-        // Runts only, at first from descriptor 0, then from wherever.
+        // Only runts, first from descriptor 0, then from arbitrary ones.
         let mut script = with_queue(TRANSMIT, u32::from(SIZE), at);
         for index in [2, 40, 255, 300, 511] {
             script.store(at[1], index << 16);
@@ -96,12 +95,12 @@ fn rings_over_each_other_and_over_the_guest_hurt_only_it() {
     }
 }
 
-/// An address that is one, or nearly.
+/// A valid address, or nearly so.
 fn place() -> impl Strategy<Value = u64> {
     prop_oneof![50 => DATA..DATA + 0x1000, 2 => 0..RAM, 1 => RAM - 2_000..RAM + 2_000, 1 => any::<u64>()]
 }
 
-/// A descriptor of a queue: most are what a driver could mean.
+/// A descriptor of a queue; most are valid.
 fn descriptor(queue: u32) -> impl Strategy<Value = (u64, u32, u16, u16)> {
     let length = prop_oneof![50 => 0u32..2_000, 1 => any::<u32>()];
     let right = if queue == RECEIVE { WRITE } else { 0 };
@@ -109,7 +108,7 @@ fn descriptor(queue: u32) -> impl Strategy<Value = (u64, u32, u16, u16)> {
     (place(), length, flags, prop_oneof![30 => 0u16..16, 1 => any::<u16>()])
 }
 
-/// What is in a queue's table and in its available ring.
+/// Content of a queue's table and of its available ring.
 type Filled = (Vec<(u64, u32, u16, u16)>, Vec<u16>);
 
 fn filled(queue: u32) -> impl Strategy<Value = Filled> {
@@ -117,16 +116,16 @@ fn filled(queue: u32) -> impl Strategy<Value = Filled> {
     (proptest::collection::vec(descriptor(queue), 16), proptest::collection::vec(heads, 64))
 }
 
-/// A value for a register: a small number, an address, anything.
+/// A value for a register: a small number, an address, or any number.
 fn value() -> impl Strategy<Value = u32> {
     prop_oneof![4 => 0u32..16, 1 => Just(rings(TRANSMIT)[1] as u32), 1 => any::<u32>()]
 }
 
-/// What a guest does to its card.
+/// Action of a guest on its card.
 #[derive(Debug, Clone)]
 enum Move {
     Set(u32, u32),
-    /// So many more are available, and the card is told.
+    /// Makes more entries available, and notifies the card.
     Offer(u32, u16),
     Jump(u32, u16),
     Notify(u32),
@@ -168,8 +167,7 @@ fn scripted(moves: &[Move]) -> Script {
     script
 }
 
-/// A script whose queues have these contents. The tables are also where descriptors say that indirect ones
-/// are.
+/// Returns a script whose queues have these contents. Copies of the tables lie at [`DATA`], where descriptors may point to.
 fn noise(queues: &[Filled; 2], moves: &[Move]) -> Script {
     let mut script = scripted(moves);
     for (queue, (descriptors, heads)) in queues.iter().enumerate() {
@@ -187,8 +185,8 @@ fn noise(queues: &[Filled; 2], moves: &[Move]) -> Script {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Any rings, any tables, any order of register writes: if no frame got out, nobody has seen anything;
-    /// and otherwise the others go on, and it repeats.
+    /// Any rings, tables, and order of register writes: if no frame was sent, no neighbour changed. Otherwise the
+    /// neighbours continue, and the run repeats exactly.
     #[test]
     fn noise_hurts_only_its_guest(
         queues in (filled(RECEIVE), filled(TRANSMIT)),
@@ -202,7 +200,7 @@ proptest! {
             prop_assert_eq!(outcome.heard, silent.heard);
         } else {
             let others = outcome.heard.iter().filter(|frame| frame.bytes[6..12] == mac(1)).count();
-            // It may send again what it got.
+            // It may send frames that it received.
             prop_assert!(others >= silent.heard.len());
             prop_assert_eq!(beside(&script).neighbours, outcome.neighbours);
         }
@@ -210,6 +208,6 @@ proptest! {
 }
 
 thread_local! {
-    /// It is the same for every case.
+    /// The result is the same for every case.
     static SILENT: crate::hostile::Outcome = silent();
 }

@@ -1,5 +1,4 @@
-//! A guest that sends as much as it can: its neighbours get on, what is held is bounded, and the world stays
-//! exact.
+//! A guest that sends as much as it can: its neighbours make progress, queues are bounded, and the world stays exact.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +15,13 @@ const END: u64 = MS + 500 * US;
 /// Bytes of an ARP frame, without padding.
 const ARP_BYTES: u32 = 42;
 
-/// Who has 10.0.0.9? Tell 10.0.0.1.
+/// Returns the ARP request: who has 10.0.0.9? Tell 10.0.0.1.
 fn arp() -> Vec<u8> {
     let request = [0, 1, 8, 0, 6, 4, 0, 1];
     [&BROADCAST[..], &mac(0), &[8, 6], &request, &mac(0), &[10, 0, 0, 1], &[0; 6], &[10, 0, 0, 9]].concat()
 }
 
-/// A card whose ring is full of the same frame.
+/// Returns the script of a card whose ring is full of the same frame.
 fn armed() -> Script {
     let mut script = Script::up();
     script.lay(buffer(TRANSMIT, 0), &[&[0; HEADER as usize][..], &arp()].concat());
@@ -33,7 +32,7 @@ fn armed() -> Script {
     script
 }
 
-/// Ring after ring of the frame, `pause` spins apart. After as many the available index has come around.
+/// Sends `rings` rings of the frame, `pause` spins apart. After [`SIZE`] rings the available index has wrapped around.
 fn rings_of(script: &mut Script, rings: u16, pause: u32) {
     for ring in 1..=rings {
         script.available(TRANSMIT, ring.wrapping_mul(SIZE));
@@ -42,7 +41,7 @@ fn rings_of(script: &mut Script, rings: u16, pause: u32) {
     }
 }
 
-/// A storm without end: far more than the links carry, and less than a card sends.
+/// Returns a storm without end: far more than the links carry, and less than a card can send.
 fn storm() -> Soft {
     let mut script = armed();
     let from = script.here();
@@ -51,7 +50,7 @@ fn storm() -> Soft {
     stormy(&script)
 }
 
-/// A storm of that script, between two nodes that send to each other.
+/// Returns a world with this storm, between two nodes that send to each other.
 fn stormy(script: &Script) -> Soft {
     world(vec![node(0, &player(), script), working(1, true, mac(2)), working(2, false, mac(1))])
 }
@@ -108,7 +107,7 @@ fn a_storm_repeats_whatever_the_cuts() {
     assert_eq!(cut.breakdown(), expected);
 }
 
-/// More frames than a card sends in a millisecond: which are lost is no matter of how often somebody looks.
+/// More frames than a card sends in a millisecond: the lost ones do not depend on the number of stops.
 #[test]
 fn a_flood_is_the_same_whatever_the_cuts() {
     const RINGS: u16 = 300;

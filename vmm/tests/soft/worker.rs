@@ -1,4 +1,4 @@
-//! Guests that play a script: one that sleeps when it is over, and one that works and drives its card well.
+//! Guests that execute a script: one that sleeps afterwards, and one that works and drives its card correctly.
 
 use iced_x86::code_asm::*;
 use virtio_bindings::virtio_mmio as reg;
@@ -6,7 +6,7 @@ use virtio_bindings::virtio_mmio as reg;
 use crate::card::{CARD, ENTRY_BYTES, HEADER, JUMP, RECEIVE, SCRIPT, SIZE, TRANSMIT, buffer, rings};
 use crate::guest::{assemble, count_tick, out, store, timer};
 
-/// Play the script to its end. Uses RAX, RBX, RCX and RSI.
+/// Executes the script to its end. Uses RAX, RBX, RCX and RSI.
 fn play(a: &mut CodeAssembler) -> Result<(), IcedError> {
     let (mut next, mut spin, mut jump, mut done) =
         (a.create_label(), a.create_label(), a.create_label(), a.create_label());
@@ -33,7 +33,7 @@ fn play(a: &mut CodeAssembler) -> Result<(), IcedError> {
     a.nop()
 }
 
-/// A guest that plays its script and then sleeps for ever.
+/// Returns a guest that executes its script and then sleeps forever.
 pub(crate) fn player() -> Vec<u8> {
     assemble(|a| {
         play(a)?;
@@ -45,7 +45,7 @@ pub(crate) fn player() -> Vec<u8> {
     })
 }
 
-/// A guest that plays its script and then powers off.
+/// Returns a guest that executes its script and then powers off.
 pub(crate) fn quitter() -> Vec<u8> {
     assemble(|a| {
         play(a)?;
@@ -53,16 +53,16 @@ pub(crate) fn quitter() -> Vec<u8> {
     })
 }
 
-/// What a worker counts, by register: frames that it sent, frames that it got, ticks of its timer, and the
-/// longest time between two rounds of its work.
+/// Registers in which a worker counts: sent frames, received frames, ticks of its timer, and the longest time between two
+/// rounds of its work.
 pub(crate) const SENT: usize = 13;
 pub(crate) const GOT: usize = 14;
 pub(crate) const TICKS: usize = 15;
 pub(crate) const LONGEST: usize = 12;
 
-/// A guest that plays its script, [`Script::driver`]'s, and then works in rounds: it computes, gives buffers
-/// back and sends a frame that says how many it has sent and got. A timer interrupts it; it sleeps up to the
-/// next tick, or never.
+/// Returns a guest that executes [`Script::driver`]'s script and then works in rounds: it computes, returns buffers, and
+/// sends a frame with its numbers of sent and received frames. A timer interrupts it. It sleeps until the next tick, or
+/// never.
 pub(crate) fn worker(sleeps: bool) -> Vec<u8> {
     assemble(|a| {
         let (mut handler, mut round, mut inner) = (a.create_label(), a.create_label(), a.create_label());
@@ -90,7 +90,7 @@ pub(crate) fn worker(sleeps: bool) -> Vec<u8> {
     })
 }
 
-/// R11 is now, and R12 the longest time since R11.
+/// Sets R11 to the current time, and R12 to the longest time since R11.
 fn note_time(a: &mut CodeAssembler) -> Result<(), IcedError> {
     a.rdtsc()?;
     a.shl(rdx, 32)?;
@@ -102,7 +102,7 @@ fn note_time(a: &mut CodeAssembler) -> Result<(), IcedError> {
     a.cmova(r12, rcx)
 }
 
-/// Buffers are used in order: as many as were used are available again.
+/// Makes as many buffers available as were used. Buffers are used in order.
 fn receive(a: &mut CodeAssembler) -> Result<(), IcedError> {
     let [_, available, used] = rings(RECEIVE);
     a.mov(rbx, used)?;

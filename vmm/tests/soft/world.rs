@@ -1,4 +1,4 @@
-//! A world is the same however its run is cut, and wherever it is taken apart and put together again.
+//! A world does not depend on the cuts of its run, nor on the places where it is stored and restored.
 
 use everett_fault::Distribution;
 use everett_snapshot::Pool;
@@ -15,7 +15,7 @@ use crate::worker::quitter;
 
 const END: u64 = 4 * MS;
 
-/// Everything that can be done to a node, some of it while other things last.
+/// Returns a plan with every possible action on a node; some of them overlap.
 fn plan() -> Plan {
     let stalls = Distribution::Uniform(3_001, 40_007);
     vec![
@@ -46,14 +46,14 @@ fn course() -> Course {
     Course::new(trio(), plan())
 }
 
-/// The world's digests at its end, in one go but for what is planned.
+/// Returns the final digests of a world that runs without other stops than the plan's.
 fn whole() -> Breakdown {
     let mut course = course();
     course.run(END);
     course.world.breakdown()
 }
 
-/// Odd vtimes, close together at first.
+/// Returns odd vtimes, close together at first.
 fn cuts() -> impl Iterator<Item = u64> {
     (0..).scan(0, |at, i: u64| {
         *at += 1_009 + 131 * i;
@@ -77,7 +77,7 @@ fn cuts_are_invisible() {
     assert_eq!(whole(), expected, "and it repeats");
 }
 
-/// None of what is planned does nothing.
+/// Every action of the plan has an effect.
 #[test]
 fn everything_planned_matters() {
     let expected = whole();
@@ -90,24 +90,24 @@ fn everything_planned_matters() {
     }
 }
 
-/// Two that sleep most of the time: nobody does anything for much longer than a frame takes.
+/// Returns two nodes that sleep most of the time: for much longer than a frame takes, nothing happens.
 fn sleepers() -> Vec<Machine<SoftEngine>> {
     vec![working(0, true, mac(1)), working(1, true, mac(0))]
 }
 
-/// Two that send to a third one, which powers off by itself among what arrives there.
+/// Returns two nodes that send to a third one, which powers off by itself while frames arrive.
 fn quitting() -> Vec<Machine<SoftEngine>> {
     let mut script = Script::driver(&frame(mac(0), mac(2), 60));
     script.spin(500_000);
     vec![working(0, true, mac(2)), working(1, false, mac(2)), node(2, &quitter(), &script)]
 }
 
-/// Vtimes at which runs end: within rounds, between them, and where all nodes sleep.
+/// Returns vtimes at which runs end: within rounds, between them, and while all nodes sleep.
 fn ends() -> impl Iterator<Item = u64> {
     (1..20).map(|i| i * 190_003).filter(|&at| at < END)
 }
 
-/// At a vtime a world has one state. Runs that end there know nothing of those that go on, and none of any cut before.
+/// A world has one state at each vtime. It does not depend on how far a run goes, nor on earlier cuts.
 #[test]
 fn where_a_run_ends_is_invisible() {
     let courses: [fn() -> Course; 3] =
@@ -148,7 +148,7 @@ fn what_is_sent_to_a_node_that_has_ended_is_lost() {
     );
 }
 
-/// A moment knows neither where the run that goes on from it ends, nor where the one ended that it is compared with.
+/// A moment depends neither on the end of the run that continues from it, nor on that of the run it is compared with.
 #[test]
 fn moments_know_no_end() {
     let pool = Pool::default();
@@ -157,7 +157,7 @@ fn moments_know_no_end() {
             let mut whole = Course::new(make(), Vec::new());
             whole.run(end);
             let expected = whole.world.breakdown();
-            // Less than a frame's way before it, and far before it.
+            // Less than a frame's transit time before it, and far before it.
             for before in [1, 777, 50_000, 99_999, 100_001, 170_003] {
                 let mut course = Course::new(make(), Vec::new());
                 course.run(end - before);
@@ -170,7 +170,7 @@ fn moments_know_no_end() {
     }
 }
 
-/// Stops at counts lie within a round, where some nodes are ahead of others.
+/// A stop at a count lies within a round, where some nodes are ahead of others.
 #[test]
 fn stops_within_a_round_are_invisible() {
     let expected = whole();
@@ -185,7 +185,7 @@ fn stops_within_a_round_are_invisible() {
     assert_eq!(course.world.breakdown(), expected);
 }
 
-/// What a file would say of it.
+/// Returns the moment as a file would store it.
 fn stored(moment: &WorldMoment) -> WorldMoment {
     WorldMoment::from_parts(WORLD_VERSION, &moment.state(), moment.machines.clone()).unwrap()
 }
@@ -197,7 +197,7 @@ fn worlds_made_of_moments_go_on_as_before() {
     let mut course = course();
     for (i, at) in cuts().enumerate() {
         course.run(at);
-        // Every other one within a round.
+        // Every other one lies within a round.
         course.step(1, 1_003 * (i as u64 % 2), END);
         if i % 16 == 0 {
             let moment = stored(&course.world.moment(&pool));
@@ -233,12 +233,13 @@ fn a_world_that_goes_back_goes_on_as_before() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
-    /// A state that somebody made is refused, or is that of a world that goes on in some way and has a moment like any other.
+    /// A stored state that was manipulated is rejected, or belongs to a world that continues in some way and has a moment
+    /// like any other.
     #[test]
     fn hostile_state_is_harmless(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
         let mut course = course();
         course.run(650_003);
-        // Within a round, with frames between all parts.
+        // Within a round, with frames in all parts of the wire.
         course.step(1, 1_003, END);
         let moment = course.world.moment(&Pool::default());
         let mut state = moment.state().to_vec();

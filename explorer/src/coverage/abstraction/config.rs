@@ -1,20 +1,20 @@
-//! What can be declared.
+//! Configuration of the abstract state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-/// How observed events become abstract states.
+/// Rules that map observed events to abstract states.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AbstractionConfig {
     /// State variables.
     pub rules: Vec<RuleConfig>,
-    /// Whether log templates are part of the state.
+    /// Controls whether log templates are part of the state.
     pub templates: Templates,
-    /// How many of a unit's last different template classes are: 1 or 2.
+    /// Number of a unit's last distinct template classes that are part of the state: 1 or 2.
     pub last: u8,
-    /// How many templates of a unit are told apart; those first seen after them are one class.
+    /// Number of templates of a unit that are distinguished; later ones form one class.
     pub vocabulary: u16,
 }
 
@@ -24,46 +24,47 @@ impl Default for AbstractionConfig {
     }
 }
 
-/// Whether log templates are part of the state.
+/// Use of log templates as part of the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Templates {
-    /// If there are no rules: declared state beats templates, and states that are too fine lead nowhere.
+    /// Only if there are no rules. Declared state is better than templates, and too fine a state gives no guidance.
     #[default]
     Auto,
-    /// Yes.
+    /// Templates are part of the state.
     On,
-    /// No.
+    /// Templates are not part of the state.
     Off,
 }
 
-/// A rule: what a line says about the state.
+/// Rule that sets state variables from log lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuleConfig {
-    /// Its name, for errors and reports.
+    /// Name for errors and reports.
     pub name: String,
-    /// The units whose lines it is about; `*` stands for any characters. All if it is not given.
+    /// Pattern for the units whose lines the rule reads; `*` stands for any characters. Without it the rule reads all
+    /// units.
     #[serde(default)]
     pub unit: Option<String>,
-    /// What a line must have. Each named capture is a variable.
+    /// Regular expression that a line must match. Each named capture is a variable.
     pub regex: String,
-    /// The nodes that it is about. All if there are none.
+    /// Nodes whose lines the rule reads; all if empty.
     #[serde(default)]
     pub nodes: BTreeSet<String>,
-    /// Its variables are the world's and not a node's.
+    /// True if the variables belong to the world and not to a node.
     #[serde(default)]
     pub global: bool,
-    /// Variables that a matching line sets to these values.
+    /// Variables that a matching line sets to fixed values.
     #[serde(default)]
     pub set: BTreeMap<String, String>,
-    /// How captures are taken, if not as they are.
+    /// Interpretation of captures; [`Capture::Exact`] for those that are not listed.
     #[serde(default)]
     pub captures: BTreeMap<String, Capture>,
-    /// The values that variables can have, so that it can be told which were never seen.
+    /// Possible values of variables, so that unseen values can be reported.
     #[serde(default)]
     pub values: BTreeMap<String, BTreeSet<String>>,
-    /// When its variables are forgotten.
+    /// Events at which the rule's variables are forgotten.
     #[serde(default = "all_resets")]
     pub reset_on: BTreeSet<Reset>,
 }
@@ -72,25 +73,25 @@ fn all_resets() -> BTreeSet<Reset> {
     [Reset::PowerLoss, Reset::Exit].into()
 }
 
-/// How a capture is taken.
+/// Interpretation of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Capture {
-    /// As it is.
+    /// The captured text itself.
     #[default]
     Exact,
-    /// A number of which only its rank among the nodes' numbers counts, as of terms and epochs.
+    /// A number, reduced to its rank among the nodes' numbers. For terms and epochs.
     Relative,
-    /// A number of which only its logarithm to base 2, rounded down, counts, as of lengths.
+    /// A number, reduced to its logarithm to base 2, rounded down. For lengths.
     Bucket,
 }
 
-/// When variables are forgotten.
+/// Event at which variables are forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reset {
     /// The node loses power or is reset.
     PowerLoss,
-    /// A unit that the rule is about ends.
+    /// A unit whose lines the rule reads ends.
     Exit,
 }

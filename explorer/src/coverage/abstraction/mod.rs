@@ -1,10 +1,10 @@
-//! What of a world is taken for its state: declared rules, and log templates where none are declared.
+//! Rules that define a world's abstract state: declared rules, or log templates if no rule is declared.
 //!
-//! - `config`: what is declared; `problem`: what can be wrong with it; `rule`: a rule that was checked
+//! - `config`: the declaration; `problem`: errors in it; `rule`: a rule that passed the checks
 //!
-//! Not here: the states themselves (`super::state`), and when they change (`super::observer`).
+//! Not here: the states themselves (`super::state`), and their changes (`super::observer`).
 //!
-//! **Invariant.** An [`Abstraction`] passed all checks: a variable means the same in all rules that set it.
+//! **Invariant.** An [`Abstraction`] passed all checks: a variable has the same meaning in all rules that set it.
 
 mod config;
 mod problem;
@@ -19,7 +19,7 @@ pub(super) use rule::{Found, Rule};
 use super::limits::{RULES_MAX, VOCABULARY_MAX};
 use super::world::World;
 
-/// What is taken for the state of a world.
+/// Checked definition of a world's abstract state.
 #[derive(Debug)]
 pub struct Abstraction {
     world: World,
@@ -30,10 +30,10 @@ pub struct Abstraction {
 }
 
 impl Abstraction {
-    /// What is declared, for a world.
+    /// Checks a declaration against a world.
     ///
     /// # Errors
-    /// The first thing that is wrong with it.
+    /// Returns an error for the first problem in the declaration.
     pub fn new(config: &AbstractionConfig, world: World) -> Result<Abstraction, AbstractionError> {
         let (last, vocabulary) = (usize::from(config.last), usize::from(config.vocabulary));
         if !(1..=2).contains(&last) {
@@ -46,7 +46,7 @@ impl Abstraction {
             return Err(AbstractionError::TooManyRules);
         }
         let mut rules: Vec<Rule> = Vec::new();
-        // By variable: how it is taken, and whether it is the world's. One meaning for all rules.
+        // By variable: its capture, and whether it is global. All rules must agree.
         let mut meanings = BTreeMap::new();
         for config in &config.rules {
             let wrong = |problem| AbstractionError::Rule { rule: config.name.clone(), problem };
@@ -70,23 +70,23 @@ impl Abstraction {
         Ok(Abstraction { world, rules, templates, last, vocabulary })
     }
 
-    /// The world.
+    /// Returns the world.
     #[must_use]
     pub fn world(&self) -> &World {
         &self.world
     }
 
-    /// The rules.
+    /// Returns the rules.
     pub(super) fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// How many of a unit's last template classes are part of its node's state.
+    /// Returns how many of a unit's last template classes are part of its node's state; 0 if templates are off.
     pub(super) fn classes_kept(&self) -> usize {
         if self.templates { self.last } else { 0 }
     }
 
-    /// How many templates of a unit are told apart.
+    /// Returns the number of templates of a unit that are distinguished.
     pub(super) fn vocabulary(&self) -> usize {
         self.vocabulary
     }

@@ -1,81 +1,81 @@
-//! What can be wrong with what is declared.
+//! Problems with a declared abstraction.
 
 use super::super::limits::{
     NAME_BYTES_MAX, REGEX_BYTES_MAX, RULES_MAX, VALUE_BYTES_MAX, VALUES_DECLARED_MAX, VARIABLES_MAX,
     VOCABULARY_MAX,
 };
 
-/// What is wrong.
+/// Problem with a declared abstraction.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum AbstractionError {
-    /// Too many rules.
+    /// The declaration has more than [`RULES_MAX`] rules.
     #[error("at most {RULES_MAX} rules")]
     TooManyRules,
-    /// An odd number of classes.
+    /// `last` is out of range.
     #[error("last: must be 1 or 2, not {0}")]
     Last(u8),
-    /// An odd vocabulary.
+    /// `vocabulary` is out of range.
     #[error("vocabulary: must be from 1 to {VOCABULARY_MAX}, not {0}")]
     Vocabulary(u16),
-    /// A rule that is wrong.
+    /// A rule has a problem.
     #[error("rule {rule:?}: {problem}")]
     Rule { rule: String, problem: RuleProblem },
 }
 
-/// What is wrong with a rule.
+/// Problem with a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum RuleProblem {
-    /// A name that is empty or too long.
+    /// A name or unit pattern is empty or too long.
     #[error("{field}: must have from 1 to {NAME_BYTES_MAX} bytes")]
     Name { field: &'static str },
-    /// A name of two rules.
+    /// Another rule has the same name.
     #[error("name: another rule has it")]
     NameTwice,
-    /// A variable's name that could be taken for something else.
+    /// A variable's name has a forbidden character or length.
     #[error("variable {0:?}: a name has letters, digits and _, at most {NAME_BYTES_MAX}, and no digit first")]
     VariableName(String),
-    /// An expression that is too long.
+    /// The expression is too long.
     #[error("regex: at most {REGEX_BYTES_MAX} bytes")]
     RegexLong,
-    /// An expression that cannot be compiled, or would be too large.
+    /// The expression cannot be compiled, or is too large when compiled.
     #[error("regex: {0}")]
     Regex(String),
-    /// A node that does not exist.
+    /// The rule names a node that does not exist.
     #[error("nodes: there is no node {0:?}")]
     NoNode(String),
-    /// A rule of no use.
+    /// The rule sets no variable.
     #[error("has no variables: name a capture, or give `set`")]
     NoVariables,
-    /// Too many variables.
+    /// The rule sets too many variables.
     #[error("at most {VARIABLES_MAX} variables")]
     TooManyVariables,
-    /// A variable that is both.
+    /// A variable is both a capture and in `set`.
     #[error("variable {0:?}: is a capture and in `set`")]
     CapturedAndSet(String),
-    /// Something about a capture that does not exist.
+    /// `captures` names a capture that the expression does not have.
     #[error("captures: the regex has no capture {0:?}")]
     NoCapture(String),
-    /// Values of a variable that does not exist.
+    /// `values` names a variable that the rule does not have.
     #[error("values: the rule has no variable {0:?}")]
     NoVariable(String),
-    /// Values of a variable that is a number.
-    #[error("values: {0:?} is a number of which only the rank or size counts")]
+    /// `values` names a variable that is a number.
+    #[error("values: {0:?} is a number, captured by rank or size; its values cannot be listed")]
     ValuesOfNumber(String),
-    /// Too many values.
+    /// `values` lists too many values for a variable.
     #[error("values: {0:?} has more than {VALUES_DECLARED_MAX}")]
     TooManyValues(String),
-    /// A value that is too long.
+    /// A value is too long.
     #[error("variable {0:?}: a value has at most {VALUE_BYTES_MAX} bytes")]
     ValueLong(String),
-    /// A value that is not one of those declared.
+    /// `set` gives a value that `values` does not list.
     #[error("set: {value:?} is not among the values of {variable:?}")]
     NotAValue { variable: String, value: String },
-    /// A rank among nodes of something that is not a node's.
+    /// A global variable is captured by rank among nodes.
     #[error("captures: {0:?} is global and has no rank among nodes")]
     GlobalRank(String),
-    /// A variable that another rule takes otherwise.
-    #[error("variable {0:?}: another rule takes it otherwise, or for global")]
+    /// Another rule uses the variable with another capture or scope.
+    #[error("variable {0:?}: another rule captures it differently, or has another `global`")]
     TwoMeanings(String),
 }

@@ -1,4 +1,4 @@
-//! A rule that was checked, and what it finds in a line.
+//! A checked rule, and its application to a line.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,23 +12,23 @@ use super::super::world::World;
 use super::config::{Capture, Reset, RuleConfig};
 use super::problem::RuleProblem;
 
-/// A rule.
+/// A checked rule.
 #[derive(Debug)]
 pub(in super::super) struct Rule {
     config: RuleConfig,
     regex: Regex,
-    /// The expression's captures, and how they are taken.
+    /// Named captures of the expression, with their interpretation.
     captured: Vec<(String, Capture)>,
-    /// The nodes that it is about; empty if all.
+    /// Nodes whose lines the rule reads; all if empty.
     nodes: BTreeSet<u16>,
 }
 
-/// What a rule found in a line.
+/// Variable and value that a rule found in a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Found {
     pub(in super::super) variable: String,
     pub(in super::super) value: Value,
-    /// Whether how many values it has must be bounded.
+    /// True if the number of distinct values must be bounded.
     pub(in super::super) open: bool,
 }
 
@@ -116,33 +116,33 @@ impl Rule {
         &self.config.name
     }
 
-    /// Its variables and how they are taken.
+    /// Returns the variables with their interpretation.
     pub(in super::super) fn variables(&self) -> impl Iterator<Item = (&str, Capture)> {
         let set = self.config.set.keys().map(|name| (name.as_str(), Capture::Exact));
         self.captured.iter().map(|(name, capture)| (name.as_str(), *capture)).chain(set)
     }
 
-    /// The values that it declares for variables.
+    /// Returns the values that the rule declares for its variables.
     pub(in super::super) fn values(&self) -> &BTreeMap<String, BTreeSet<String>> {
         &self.config.values
     }
 
-    /// Whether its variables are the world's.
+    /// True if the variables belong to the world.
     pub(in super::super) fn global(&self) -> bool {
         self.config.global
     }
 
-    /// Whether it is about lines of this unit.
+    /// True if the rule reads lines of this unit.
     pub(in super::super) fn is_about(&self, unit: &str) -> bool {
         self.config.unit.as_deref().is_none_or(|pattern| fits(pattern, unit))
     }
 
-    /// Whether its variables are forgotten then.
+    /// True if the variables are forgotten at this event.
     pub(in super::super) fn resets_on(&self, reset: Reset) -> bool {
         self.config.reset_on.contains(&reset)
     }
 
-    /// What it finds in a line. A capture that is declared to be a number and is none is left out.
+    /// Returns the variables that a line sets. A capture that is declared a number but is not one is left out.
     pub(in super::super) fn read(
         &self,
         node: Option<u16>,
@@ -171,13 +171,13 @@ impl Rule {
     }
 }
 
-/// A number without sign. One that is too large counts as the largest.
+/// Parses a number without sign. A number that is too large becomes the largest one.
 fn number(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
-/// Powers of two from one to the next.
+/// Returns the bucket of a number: the largest power of two that is not greater, as text.
 fn bucket(number: u64) -> String {
     number.checked_ilog2().map_or_else(|| "0".to_owned(), |log| format!("2^{log}"))
 }

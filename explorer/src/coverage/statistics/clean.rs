@@ -1,17 +1,18 @@
-//! What it means that nothing was seen.
+//! Bound on the probability of an event that was never seen.
 //!
-//! Something that shows in a trial with probability p is missed by n trials with probability (1-p)^n. So n clean trials bound p: at
+//! An event with probability p per trial is missed by n trials with probability (1-p)^n. So n clean trials bound p: at
 //! confidence c, p is less than 1 - (1-c)^(1/n). For large n and c = 95 % that is 3/n, the rule of three.
 
-/// The confidence at which bounds are stated.
+/// Confidence at which bounds are stated.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// The largest probability that `clean` independent trials without a hit leave possible at [`CONFIDENCE`]. For show.
+/// Returns the largest probability that `clean` independent trials without a hit leave possible at [`CONFIDENCE`]. For
+/// display only.
 #[must_use]
 pub fn probability_below(clean: u64) -> f64 {
     if clean == 0 {
         return 1.0;
     }
-    // 1 - x^(1/n) loses its digits for large n: ln and expm1 keep them.
+    // 1 - x^(1/n) loses its digits for large n; ln and expm1 keep them.
     -((1.0 - CONFIDENCE).ln() / clean as f64).exp_m1()
 }

@@ -1,19 +1,19 @@
-//! How coverage grew with the number of branches, in a bounded number of samples.
+//! Growth of coverage with the number of branches, in a bounded number of samples.
 
 use super::super::limits::GROWTH_MAX;
 use super::super::point::Kind;
 
-/// Points after a number of branches.
+/// Number of points after a number of branches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
-    /// How many branches there were.
+    /// Number of branches.
     pub branches: u64,
-    /// How many points, by kind in the order of [`Kind::ALL`].
+    /// Number of points by kind, in the order of [`Kind::ALL`].
     pub points: [u64; Kind::ALL.len()],
 }
 
 impl Sample {
-    /// How many points of a kind.
+    /// Returns the number of points of a kind.
     #[must_use]
     pub fn of(&self, kind: Kind) -> u64 {
         Kind::ALL
@@ -24,7 +24,7 @@ impl Sample {
     }
 }
 
-/// The curve: a sample for each so many branches, a power of two, and one for the last.
+/// Growth curve: a sample for each multiple of a power of two branches, and one for the last branch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Growth {
     /// Samples after 1, 2, 3, … times `1 << doublings` branches.
@@ -34,7 +34,7 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// One more branch, after which there are so many points.
+    /// Adds a branch; `points` are the totals after it.
     pub(in super::super) fn add(&mut self, points: [u64; Kind::ALL.len()]) {
         let sample = Sample { branches: self.branches().saturating_add(1), points };
         self.last = Some(sample);
@@ -48,13 +48,13 @@ impl Growth {
         }
     }
 
-    /// The curve, in the order of branches. Ends with the last branch.
+    /// Returns the samples in the order of branches; the last one is for the last branch.
     pub fn samples(&self) -> impl Iterator<Item = &Sample> {
         let last = self.last.iter().filter(|last| self.samples.last() != Some(last));
         self.samples.iter().chain(last)
     }
 
-    /// All of its numbers, for a hash.
+    /// Returns all numbers of the curve, for a hash.
     pub(in super::super) fn numbers(&self) -> impl Iterator<Item = u64> {
         self.samples().flat_map(|sample| std::iter::once(sample.branches).chain(sample.points))
     }

@@ -1,12 +1,13 @@
-//! What numbers of points and hits say about what was not seen.
+//! Estimates of what was not seen, from the numbers of points and hits.
 //!
-//! - `richness`: how many points there may be that nobody reached; `growth`: how coverage grew
-//! - `clean`: what it means that nothing was seen; `findability`: how long a bug takes to be found, and how sure its absence is; `pct`: what random priorities promise
+//! - `richness`: estimated number of points that no branch reached; `growth`: growth of coverage
+//! - `clean`: bounds from clean trials; `findability`: time to find a bug, and confidence in its absence; `pct`: the
+//!   guarantee of random priorities
 //!
 //! Not here: the points (`super::cover`).
 //!
-//! **Invariant.** What may decide about a choice is made of whole numbers: floating point is only shown, since logarithms
-//! and powers differ between hosts.
+//! **Invariant.** Any number that may influence a choice is computed with integers. Floating point is only for display,
+//! since logarithms and powers differ between hosts.
 
 mod clean;
 mod findability;

@@ -1,35 +1,35 @@
-//! How many points there are that no branch reached, from how many were reached by one or two.
+//! Estimated number of points that no branch reached, from the numbers of points that one or two branches reached.
 //!
-//! Counted are branches and not events: those of one branch are not independent. (For such counts the estimate of richness is
-//! also called Chao2, with a factor of (m-1)/m for m branches on what is unseen; it is left out here, being near one
-//! as soon as the estimate is of use.)
+//! Branches are counted and not events, because events of one branch are not independent. (For such counts the estimate of
+//! richness is also called Chao2, with a factor of (m-1)/m for m branches on the unseen part. The factor is left out here:
+//! it is near one as soon as the estimate is useful.)
 
 use std::cmp::Ordering;
 
-/// How points are spread over branches.
+/// Spread of points over branches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Incidence {
-    /// Points that were reached.
+    /// Number of points that were reached.
     pub observed: u64,
-    /// Hits of all of them: by how many branches each was reached, added up.
+    /// Sum over all points of the number of branches that reached each.
     pub hits: u64,
-    /// Points that one branch reached.
+    /// Number of points that exactly one branch reached.
     pub singletons: u64,
-    /// Points that two branches reached.
+    /// Number of points that exactly two branches reached.
     pub doubletons: u64,
 }
 
-/// A number as a fraction. Compared by value.
+/// A fraction. Compared by value.
 #[derive(Debug, Clone, Copy)]
 pub struct Fraction {
-    /// What is divided.
+    /// Dividend.
     pub numerator: u64,
-    /// By what. Never 0.
+    /// Divisor. Never 0.
     pub denominator: u64,
 }
 
 impl Fraction {
-    /// For show.
+    /// Returns the fraction as floating point, for display only.
     #[must_use]
     pub fn as_f64(self) -> f64 {
         self.numerator as f64 / self.denominator as f64
@@ -58,7 +58,7 @@ impl Ord for Fraction {
 }
 
 impl Incidence {
-    /// A point was reached by one more branch, which makes so many.
+    /// Enters that one more branch reached a point; `now` branches have reached it.
     pub(in super::super) fn hit(&mut self, now: u64) {
         self.hits += 1;
         match now {
@@ -75,13 +75,13 @@ impl Incidence {
         }
     }
 
-    /// So many points were reached by one more branch each, which more than two had reached before.
+    /// Enters that one more branch reached each of `points` points that more than two branches had reached before.
     pub(in super::super) fn hit_again(&mut self, points: u64) {
         self.hits += points;
     }
 
-    /// Good and Turing's estimate of the unseen mass: the probability that the next hit is of a point that was never reached.
-    /// Nothing is known of that, and it is one, as long as there are no hits.
+    /// Returns Good and Turing's estimate of the unseen mass: the probability that the next hit is of a point that was
+    /// never reached. Without hits it is one.
     #[must_use]
     pub fn unseen(&self) -> Fraction {
         match self.hits {
@@ -90,8 +90,8 @@ impl Incidence {
         }
     }
 
-    /// Chao's lower bound of how many points there are, in the form corrected for bias, which does without doubletons:
-    /// S + f1 (f1 - 1) / (2 (f2 + 1)).
+    /// Returns Chao's lower bound for the number of points, in the bias-corrected form, which works without doubletons: S +
+    /// f1 (f1 - 1) / (2 (f2 + 1)).
     #[must_use]
     pub fn richness(&self) -> Fraction {
         let (s, f1, f2) = (self.observed, self.singletons, self.doubletons);

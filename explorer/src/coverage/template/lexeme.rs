@@ -1,6 +1,6 @@
-//! Things that vary and start with a letter or a digit: times, addresses, numbers with units, ids.
+//! Varying parts of a line that start with a letter or a digit: times, addresses, numbers with units, ids.
 //!
-//! But for the address of a page, each has a digit: so no template, which has none, holds one.
+//! Each of them contains a digit, except for web addresses. Templates have no digits, so no template contains one.
 
 use super::{at, digits, is_word, run, stamp};
 
@@ -10,17 +10,17 @@ const SIZES: [&[u8]; 17] = [
     b"B", b"b", b"K", b"k", b"KB", b"kB", b"kb", b"KiB", b"M", b"MB", b"MiB", b"G", b"GB", b"GiB", b"T",
     b"TB", b"TiB",
 ];
-/// The least length of a word of hexadecimal digits that is an id.
+/// The least length of a word of hexadecimal digits that counts as an id.
 const ID_BYTES_MIN: usize = 5;
 /// The least number of separate runs of digits that make a word an id.
 const ID_RUNS_MIN: usize = 3;
-/// The most bytes of an address of IPv6.
+/// The most bytes of an IPv6 address.
 const ADDRESS_BYTES_MAX: usize = 39;
-/// The most groups of a number, with dots between them, and parts of a duration. What looks like one is looked at again from
-/// its second group on if it is none: without a bound that would take quadratic time.
+/// The most dot-separated groups of a number, and the most parts of a duration. A candidate that turns out to be neither is
+/// scanned again from its second group on; without a bound that would take quadratic time.
 const GROUPS_MAX: usize = 8;
 
-/// The thing at the start of these bytes, which start a word: its length and its mark.
+/// Returns the length and the mark of the varying part at the start of `bytes`, which start a word.
 pub(super) fn lexeme(bytes: &[u8]) -> Option<(usize, &'static str)> {
     if at(bytes, 0).is_ascii_digit()
         && let Some(length) = stamp::stamp(bytes)
@@ -39,7 +39,7 @@ fn has_digit(bytes: &[u8]) -> bool {
     bytes.iter().any(u8::is_ascii_digit)
 }
 
-/// Eight, four, four, four and twelve hexadecimal digits.
+/// Parses a UUID: eight, four, four, four and twelve hexadecimal digits.
 fn uuid(bytes: &[u8]) -> Option<usize> {
     let text = bytes.get(..36)?;
     let fits = text.iter().enumerate().all(|(index, byte)| match index {
@@ -49,11 +49,11 @@ fn uuid(bytes: &[u8]) -> Option<usize> {
     (fits && has_digit(text) && !is_word(at(bytes, 36))).then_some(36)
 }
 
-/// An address of IPv6, or of a network card.
+/// Parses an IPv6 address or a MAC address.
 pub(super) fn colon_address(bytes: &[u8]) -> Option<usize> {
     let near = bytes.get(..ADDRESS_BYTES_MAX + 2).unwrap_or(bytes);
     let length = run(near, 0, |byte| byte.is_ascii_hexdigit() || byte == b':');
-    // A colon at the end is the sentence's, unless it is the second of two.
+    // A colon at the end belongs to the sentence, unless it is the second of two.
     let length = match bytes.get(..length)? {
         [.., b':', b':'] => length,
         [.., b':'] => length - 1,
@@ -71,7 +71,7 @@ pub(super) fn colon_address(bytes: &[u8]) -> Option<usize> {
     (card || address && (in_full || shortened == 1 && groups.len() <= 8)).then_some(length)
 }
 
-/// A number: an address of IPv4, a duration, a size, or just how many.
+/// Parses an IPv4 address, a duration, a size, or a plain number.
 fn number(bytes: &[u8]) -> Option<(usize, &'static str)> {
     let mut end = digits(bytes, 0);
     if end == 0 {
@@ -124,7 +124,7 @@ fn number(bytes: &[u8]) -> Option<(usize, &'static str)> {
     None
 }
 
-/// A word that is an id by its looks: `0x…`, many hexadecimal digits, or digits here and there.
+/// Parses an id: `0x…`, a long word of hexadecimal digits, or a word with several runs of digits.
 fn id(bytes: &[u8]) -> Option<usize> {
     let length = run(bytes, 0, |byte| byte.is_ascii() && is_word(byte));
     let word = bytes.get(..length).filter(|word| has_digit(word))?;
@@ -134,7 +134,7 @@ fn id(bytes: &[u8]) -> Option<usize> {
     (prefixed || long || runs >= ID_RUNS_MIN).then_some(length)
 }
 
-/// `http://…`.
+/// Parses a web address: `http://…`.
 fn page(bytes: &[u8]) -> Option<usize> {
     let scheme = run(bytes, 0, |byte| byte.is_ascii_alphabetic());
     if scheme == 0
@@ -143,7 +143,7 @@ fn page(bytes: &[u8]) -> Option<usize> {
     {
         return None;
     }
-    // No backslash: it would be missing where it keeps a quote from ending a string.
+    // A backslash ends the address. Where it keeps a quote from ending a string, it must not disappear.
     let in_page = |byte: u8| byte.is_ascii_graphic() && !b"<>\"'()[]{},\\".contains(&byte);
     Some(scheme + 3 + run(bytes, scheme + 3, in_page))
 }

@@ -1,17 +1,17 @@
-//! What varies inside of a line, replaced by what it is.
+//! Replaces the varying parts of a line by marks for their kinds.
 
 use super::lexeme::{colon_address, lexeme};
 use super::{at, is_word, run};
 
-/// What stands for something that varied, and is left alone where it is read again. `<node>` is put in by those who know
-/// the nodes' names.
+/// Marks for varying parts. They are left alone when a template is read again. Callers that know the nodes' names insert
+/// `<node>`.
 const MARKS: [&str; 7] = ["<n>", "<id>", "<addr>", "<str>", "<path>", "<time>", "<node>"];
 
-/// Append a cleaned text with its varying parts masked.
+/// Appends a cleaned text with its varying parts masked.
 pub(super) fn mask(text: &str, out: &mut String) {
     let bytes = text.as_bytes();
     let mut index = 0;
-    // Where no string ends is not looked for twice: a line of quotes would take quadratic time.
+    // After a quote without an end, no further quote of its kind is tried: a line of quotes would take quadratic time.
     let (mut double, mut single) = (true, true);
     while let Some(rest) = text.get(index..) {
         let Some(c) = rest.chars().next() else { break };
@@ -31,7 +31,7 @@ pub(super) fn mask(text: &str, out: &mut String) {
             '/' if !joined(before) => {
                 let (length, is_path) = path(rest.as_bytes());
                 if !is_path {
-                    // Left as it is, and not looked at again from each of its slashes.
+                    // Copied as it is, and not tried again at each of its slashes.
                     out.push_str(rest.get(..length).unwrap_or_default());
                     index += length;
                     continue;
@@ -56,12 +56,12 @@ pub(super) fn mask(text: &str, out: &mut String) {
     }
 }
 
-/// Whether what follows this byte goes on with it. A mark may have been a word.
+/// True if the next character continues the word that this byte belongs to. A mark may have been a word.
 fn joined(byte: u8) -> bool {
     is_word(byte) || byte == b'>'
 }
 
-/// A word with `<n>` for each run of digits.
+/// Appends a word with `<n>` for each run of digits.
 fn word(word: &str, out: &mut String) {
     let mut in_number = false;
     for c in word.chars() {
@@ -74,7 +74,7 @@ fn word(word: &str, out: &mut String) {
     }
 }
 
-/// The length of a string in double quotes. A backslash takes what follows it along.
+/// Returns the length of a string in double quotes. A backslash escapes the next byte.
 fn double_quoted(bytes: &[u8]) -> Option<usize> {
     let mut index = 1;
     while let Some(byte) = bytes.get(index) {
@@ -87,7 +87,8 @@ fn double_quoted(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// The length of a string in single quotes: the end is where no word goes on, so that an apostrophe is none.
+/// Returns the length of a string in single quotes. A quote before a word character does not end it, so an apostrophe is no
+/// end.
 fn single_quoted(bytes: &[u8]) -> Option<usize> {
     let ends = |index: usize| {
         let after = at(bytes, index + 1);
@@ -96,7 +97,7 @@ fn single_quoted(bytes: &[u8]) -> Option<usize> {
     (1..bytes.len()).find(|index| ends(*index)).map(|index| index + 1)
 }
 
-/// The length of what could be an absolute path, and whether it is one: it has something in it.
+/// Returns the length of a candidate for an absolute path, and whether it is one: it must have a letter or digit.
 fn path(bytes: &[u8]) -> (usize, bool) {
     let in_path = |byte: u8| is_word(byte) && byte.is_ascii() || b"/.-+@~%".contains(&byte);
     let length = run(bytes, 0, in_path);

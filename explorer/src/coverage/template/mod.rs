@@ -1,15 +1,15 @@
-//! Log lines reduced to templates: what a line says, without when, where and how much.
+//! Log lines reduced to templates: the constant text of a line, without times, places and quantities.
 //!
 //! - `prefix`: timestamps, process ids and levels at the start of a line; `record`: lines that are JSON or logfmt
-//! - `mask`: what varies inside of a line; `lexeme`: what such a thing looks like; `stamp`: times
+//! - `mask`: replaces the varying parts of a line; `lexeme`: recognises them; `stamp`: times
 //!
-//! Not here: how many templates are told apart (`super::vocabulary`).
+//! Not here: the bound on distinct templates (`super::vocabulary`).
 //!
 //! **Invariants.**
 //! - [`template`] is a function of the text alone, takes time linear in it, and never fails.
-//! - The template of a template is itself. What makes it so: no template has a digit, a quoted string, a control character
-//!   or two spaces in a row; masks replace and never delete, so that nothing comes to stand beside what it did not stand
-//!   beside; and every prefix has a digit in it, but for levels, which are written back in one form.
+//! - The template of a template is itself. Three facts guarantee it: no template has a digit, a quoted string, a control
+//!   character or two spaces in a row; masks replace text and never delete it, so no two parts become neighbours that were
+//!   not; and every prefix has a digit in it, except for levels, which are written back in one form.
 
 mod lexeme;
 mod mask;
@@ -21,16 +21,16 @@ use super::limits::{LINE_BYTES_MAX, TEMPLATE_BYTES_MAX};
 use super::text::head;
 use prefix::Severity;
 
-/// Ends a template that was cut.
+/// Mark at the end of a template that was cut.
 const CUT: char = '…';
 
-/// The template of a line, with `<n>`, `<id>`, `<addr>`, `<str>`, `<path>` and `<time>` for what varies. A level of
-/// warnings or worse stays, as `warn: `, `error: ` or `fatal: `.
+/// Returns the template of a line, with `<n>`, `<id>`, `<addr>`, `<str>`, `<path>` and `<time>` for varying parts. A level of
+/// warning or worse is kept, as `warn: `, `error: ` or `fatal: `.
 #[must_use]
 pub fn template(line: &str) -> String {
     let mut text = clean(head(line, LINE_BYTES_MAX));
     let mut severity = Severity::Plain;
-    // A record's message can have a prefix, or be a record: each is shorter than what it was in.
+    // A record's message can have a prefix, or be a record itself. Each is shorter than the text around it, so this ends.
     let rest = loop {
         let stripped = prefix::strip(&text);
         severity = severity.max(stripped.severity);
@@ -52,7 +52,7 @@ pub fn template(line: &str) -> String {
     out
 }
 
-/// A line without colours, with one space for each run of spaces and control characters, and none at its ends.
+/// Returns a line without colours, with one space for each run of spaces and control characters, and none at its ends.
 fn clean(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut chars = line.chars().peekable();
@@ -74,22 +74,22 @@ fn clean(line: &str) -> String {
     out
 }
 
-/// The byte there; 0, which no cleaned text has, beyond the end.
+/// Returns the byte at `index`, or 0 beyond the end. No cleaned text has a 0 byte.
 fn at(bytes: &[u8], index: usize) -> u8 {
     bytes.get(index).copied().unwrap_or(0)
 }
 
-/// How many of the bytes from there on are such.
+/// Returns how many consecutive bytes from `from` on satisfy `such`.
 fn run(bytes: &[u8], from: usize, such: impl Fn(u8) -> bool) -> usize {
     bytes.get(from..).unwrap_or_default().iter().take_while(|byte| such(**byte)).count()
 }
 
-/// How many digits there are from there on.
+/// Returns the number of consecutive digits from `from` on.
 fn digits(bytes: &[u8], from: usize) -> usize {
     run(bytes, from, |byte| byte.is_ascii_digit())
 }
 
-/// Whether a byte belongs to a word. What is not ASCII does: so does, with it, the mark of a cut.
+/// True if a byte belongs to a word. Bytes that are not ASCII do, and so does the mark [`CUT`].
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
 }

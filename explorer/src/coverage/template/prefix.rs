@@ -1,11 +1,11 @@
-//! What logging libraries put before a message: times, process ids, levels, tags.
+//! Prefixes that logging libraries put before a message: times, process ids, levels, tags.
 
 use super::{at, digits, run, stamp};
 
 /// The most bytes of a tag: the program's name before its process id.
 const TAG_BYTES_MAX: usize = 64;
 
-/// How bad a line says that it is. What is no warning is not told apart.
+/// Severity of a line. All levels below a warning are `Plain`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Severity {
     Plain,
@@ -15,7 +15,7 @@ pub(super) enum Severity {
 }
 
 impl Severity {
-    /// What it starts a template with.
+    /// Returns the text that starts the template.
     pub(super) fn label(self) -> &'static str {
         match self {
             Severity::Plain => "",
@@ -25,7 +25,7 @@ impl Severity {
         }
     }
 
-    /// The level that a word names.
+    /// Returns the level that a word names.
     pub(super) fn of(word: &str) -> Option<Severity> {
         Some(match word.to_ascii_lowercase().as_str() {
             "trace" | "debug" | "verbose" | "info" | "information" | "notice" | "log" => Severity::Plain,
@@ -36,7 +36,7 @@ impl Severity {
         })
     }
 
-    /// The level that a letter stands for, as in etcd's and klog's lines.
+    /// Returns the level that a letter stands for, as in etcd's and klog's lines.
     fn of_letter(letter: u8) -> Option<Severity> {
         Some(match letter {
             b'D' | b'I' | b'N' => Severity::Plain,
@@ -54,7 +54,7 @@ pub(super) struct Stripped<'t> {
     pub(super) rest: &'t str,
 }
 
-/// Take off prefixes for as long as there are any.
+/// Removes all prefixes.
 pub(super) fn strip(text: &str) -> Stripped<'_> {
     let mut stripped = Stripped { severity: Severity::Plain, rest: text };
     let mut stamped = false;
@@ -62,14 +62,14 @@ pub(super) fn strip(text: &str) -> Stripped<'_> {
         let Some(rest) = stripped.rest.get(length..) else { break };
         stripped.rest = rest.trim_start();
         stripped.severity = stripped.severity.max(severity.unwrap_or(Severity::Plain));
-        // A level's colon does not make a letter or a sign that follows a level.
+        // The colon after a level does not make a following letter or sign a level.
         stamped |= severity.is_none();
     }
     stripped
 }
 
-/// The length of the prefix, and its level if it is one. After a time, levels are recognised that elsewhere are too short to
-/// tell from words.
+/// Returns the length of one prefix, and its level if it is a level. Some short levels look like words, and are recognised
+/// only after a time (`stamped`).
 fn one(text: &str, stamped: bool) -> Option<(usize, Option<Severity>)> {
     let bytes = text.as_bytes();
     let unlevelled = |length| (length, None);
@@ -94,7 +94,7 @@ fn one(text: &str, stamped: bool) -> Option<(usize, Option<Severity>)> {
         .or_else(|| level_colon(text))
 }
 
-/// `12:M `.
+/// Parses the role and process id of Redis: `12:M `.
 fn redis_role(bytes: &[u8]) -> Option<usize> {
     let pid = digits(bytes, 0);
     let fits = at(bytes, pid) == b':'
@@ -103,7 +103,7 @@ fn redis_role(bytes: &[u8]) -> Option<usize> {
     fits.then_some(pid + 3)
 }
 
-/// `[123]`, or `[   12.345678]` and `[ T1]` of the kernel.
+/// Parses `[123]`, or the kernel's `[   12.345678]` and `[ T1]`.
 fn bracket_number(bytes: &[u8]) -> Option<usize> {
     let mut index = 1 + run(bytes, 1, |byte| byte == b' ');
     if matches!(at(bytes, index), b'T' | b'C') {
@@ -117,14 +117,14 @@ fn bracket_number(bytes: &[u8]) -> Option<usize> {
     (whole > 0 && at(bytes, index) == b']').then_some(index + 1)
 }
 
-/// `[warning]`.
+/// Parses `[warning]`.
 fn bracket_level(text: &str) -> Option<(usize, Option<Severity>)> {
     let letters = run(text.as_bytes(), 1, |byte| byte.is_ascii_alphabetic());
     let severity = Severity::of(text.get(1..=letters)?)?;
     (at(text.as_bytes(), letters + 1) == b']').then_some((letters + 2, Some(severity)))
 }
 
-/// `Jan  1 00:00:00 host tag[12]:`.
+/// Parses `Jan  1 00:00:00 host tag[12]:`.
 fn syslog(bytes: &[u8]) -> Option<usize> {
     let time = stamp::month_first(bytes)?;
     if at(bytes, time) != b' ' {
@@ -135,7 +135,7 @@ fn syslog(bytes: &[u8]) -> Option<usize> {
     Some(tagged.unwrap_or(time))
 }
 
-/// Where `name[12]:` ends; or `name:` alone, if it need not have a number.
+/// Returns the end of `name[12]:`, or of `name:` if `numbered` is false.
 fn tag(bytes: &[u8], from: usize, numbered: bool) -> Option<usize> {
     let in_tag = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./()@".contains(&byte);
     let name = run(bytes.get(..from + TAG_BYTES_MAX).unwrap_or(bytes), from, in_tag);
@@ -155,7 +155,7 @@ fn tag(bytes: &[u8], from: usize, numbered: bool) -> Option<usize> {
     (at(bytes, end) == b':').then_some(end + 1)
 }
 
-/// `I0102 15:04:05.000000   12 file.go:34]`.
+/// Parses `I0102 15:04:05.000000   12 file.go:34]`.
 fn klog(bytes: &[u8]) -> Option<(usize, Option<Severity>)> {
     let severity = Severity::of_letter(at(bytes, 0))?;
     if digits(bytes, 1) != 4 || at(bytes, 5) != b' ' {
@@ -166,7 +166,7 @@ fn klog(bytes: &[u8]) -> Option<(usize, Option<Severity>)> {
     (at(bytes, clock + place) == b']').then_some((clock + place + 1, Some(severity)))
 }
 
-/// `* ` of redis, `I | ` of etcd, `WARN ` of many.
+/// Parses a level after a time: `* ` of Redis, `I | ` of etcd, `WARN ` of many programs.
 fn after_time(text: &str) -> Option<(usize, Option<Severity>)> {
     let bytes = text.as_bytes();
     if at(bytes, 1) == b' ' {
@@ -184,7 +184,7 @@ fn after_time(text: &str) -> Option<(usize, Option<Severity>)> {
     matches!(at(bytes, letters), b' ' | 0).then_some((letters, Some(severity)))
 }
 
-/// `ERROR:`, but no scheme, no path of a module, and nothing with a path, whose mask starts with `<`.
+/// Parses `ERROR:`. A scheme, a module path, or a word before a path (whose mask starts with `<`) is no level.
 fn level_colon(text: &str) -> Option<(usize, Option<Severity>)> {
     let bytes = text.as_bytes();
     let letters = run(bytes, 0, |byte| byte.is_ascii_alphabetic());

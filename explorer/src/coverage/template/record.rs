@@ -1,15 +1,15 @@
-//! Lines that are records with a message in them: JSON, and logfmt.
+//! Lines that are records with a message: JSON and logfmt.
 
 use serde_json::Value;
 
 use super::prefix::Severity;
 use super::{at, run};
 
-/// The keys of a record's message and of its level, the first that is there.
+/// Keys of a record's message and of its level. The first key that is present counts.
 const MESSAGE: [&str; 2] = ["msg", "message"];
 const LEVEL: [&str; 3] = ["level", "lvl", "severity"];
 
-/// A record's level and message.
+/// Returns a record's level and message.
 pub(super) fn message(text: &str) -> Option<(Severity, String)> {
     json(text).or_else(|| logfmt(text))
 }
@@ -24,10 +24,10 @@ fn json(text: &str) -> Option<(Severity, String)> {
     Some((severity, first(&MESSAGE)?.to_owned()))
 }
 
-/// `time=… level=info msg="…"`, or with the level first and nothing before the message.
+/// Parses `time=… level=info msg="…"`, or a record that starts with its level, directly followed by the message.
 ///
-/// What comes first must have a digit, or be a level beside the message: masks take digits away, and cannot make neighbours,
-/// so no template looks like a record. For the same reason nothing after the message counts.
+/// The first value must have a digit, or be a level right before the message. Masks remove digits and cannot create
+/// neighbours, so no template looks like a record. For the same reason everything after the message is ignored.
 fn logfmt(text: &str) -> Option<(Severity, String)> {
     let mut severity = Severity::Plain;
     let mut rest = text;
@@ -46,7 +46,7 @@ fn logfmt(text: &str) -> Option<(Severity, String)> {
     None
 }
 
-/// A key, its value, and what follows.
+/// Returns a key, its value, and the rest of the text.
 fn pair(text: &str) -> Option<(&str, String, &str)> {
     let key = run(text.as_bytes(), 0, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let (key, rest) = text.split_at_checked(key).filter(|(key, _)| !key.is_empty())?;

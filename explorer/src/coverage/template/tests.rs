@@ -1,4 +1,4 @@
-//! Templates of lines as programs write them, and of any others.
+//! Templates of log lines of real programs, and of arbitrary lines.
 
 use std::collections::BTreeSet;
 
@@ -76,7 +76,7 @@ const LINES: &[(&str, &str)] = &[
         "2026-01-01 00:00:00.123 UTC [31] LOG:  checkpoint complete: wrote 44 buffers (0.3%); write=0.013 s, sync=0.008 s",
         "checkpoint complete: wrote <n> buffers (<n>%); write=<n> s, sync=<n> s",
     ),
-    // etcd, as JSON and as it once was.
+    // etcd, as JSON and in its older format.
     (
         r#"{"level":"info","ts":"2026-01-01T00:00:00.000Z","logger":"raft","caller":"raft/raft.go:865","msg":"8e9e05c52164694d became leader at term 2"}"#,
         "<id> became leader at term <n>",
@@ -191,7 +191,7 @@ fn real_lines_have_these_templates() {
     assert!(wrong.is_empty(), "found and expected: {wrong:#?}");
 }
 
-/// What differs in its numbers alone has one template, what differs in its words has two.
+/// Lines that differ only in numbers have one template; lines that differ in words have two.
 #[test]
 fn words_count_and_numbers_do_not() {
     let all: BTreeSet<String> = LINES.iter().map(|(line, _)| template(line)).collect();
@@ -207,12 +207,12 @@ fn words_count_and_numbers_do_not() {
 fn long_lines_are_cut() {
     let long = template(&"word ".repeat(LINE_BYTES_MAX));
     assert_eq!((long.len(), long.ends_with('…')), (TEMPLATE_BYTES_MAX, true));
-    // What is beyond the bound of a line is not read.
+    // Bytes beyond the bound of a line are not read.
     let (a, b) = (" ".repeat(LINE_BYTES_MAX) + "a", " ".repeat(LINE_BYTES_MAX - 1) + "b");
     assert_eq!((template(&a).as_str(), template(&b).as_str()), ("", "b"));
 }
 
-/// Lines that are looked at again from each of their places, if anything is. Quadratic time would be hours.
+/// Lines on which a scanner without bounds would start again at each position. Quadratic time would be hours.
 #[test]
 fn hostile_lines_take_linear_time() {
     let parts = [
@@ -257,7 +257,7 @@ fn hostile_lines_take_linear_time() {
     }
 }
 
-/// Pieces of which lines are made, so that what is special meets.
+/// Pieces that lines are assembled from, so that special cases meet.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "\"",

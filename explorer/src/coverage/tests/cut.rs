@@ -1,10 +1,10 @@
-//! A timeline in one piece and in two.
+//! A timeline in one piece equals a timeline in two.
 
 use super::*;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
-    /// The invariant on which the exploration of a tree stands. The state goes through its stored form, as it does there.
+    /// The exploration of a tree relies on this invariant. The state goes through its stored form, as in an exploration.
     #[test]
     fn pieces_reach_what_the_whole_reaches(events in events(4, 80), cut in 0usize..80, declared: bool) {
         let config = if declared { raft() } else { config(json!({ "last": 2, "vocabulary": 3 })) };
@@ -21,7 +21,7 @@ proptest! {
     }
 }
 
-/// What a child reaches depends on its parent: started from nothing, it reaches other things.
+/// The points of a child depend on its parent: from the initial state, it reaches other points.
 #[test]
 fn the_parents_state_matters() {
     let abstraction = Abstraction::new(&raft(), world(2, &[])).unwrap();

@@ -2,7 +2,7 @@
 
 use super::super::statistics::{Findability, Fraction, Incidence, Pct, Prior, Subtree};
 
-/// From how often each of some species was seen.
+/// Returns the incidence for species that were seen this many times each.
 fn counted(counts: &[u64]) -> Incidence {
     let mut incidence = Incidence::default();
     counts
@@ -16,12 +16,12 @@ fn fraction(numerator: u64, denominator: u64) -> Fraction {
     Fraction { numerator, denominator }
 }
 
-/// The examples with which a well-known library for ecology documents Good's coverage and Chao1.
+/// Examples from the documentation of a well-known ecology library for Good's coverage and Chao1.
 #[test]
 fn estimates_are_those_of_the_textbook() {
     let mut counts = vec![1; 75];
     counts.extend([2, 2, 2, 2, 2, 2, 3, 4, 4]);
-    // Good's coverage is 0.2347 here: what is seen. The rest is not.
+    // Good's coverage is 0.2347 here: the seen mass. The unseen mass is the rest.
     assert_eq!(counted(&counts).unseen(), fraction(75, 98));
     assert!((1.0 - counted(&counts).unseen().as_f64() - 0.234_693_877_55).abs() < 1e-9);
     assert_eq!(counted(&[0, 1, 1, 4, 2, 5, 2, 4, 1, 2]).richness(), fraction(39, 4));
@@ -29,7 +29,7 @@ fn estimates_are_those_of_the_textbook() {
     assert_eq!(counted(&[1, 1, 1, 5]).richness(), fraction(7, 1));
     assert_eq!(counted(&[0, 2, 2, 4, 5, 0, 0]).richness(), fraction(4, 1));
     assert_eq!(counted(&[0, 2, 2, 4, 5, 0, 0]).unseen(), fraction(0, 1));
-    // Of nothing, nothing is known.
+    // No observations.
     assert_eq!((counted(&[]).unseen(), counted(&[]).richness()), (fraction(1, 1), fraction(0, 1)));
 }
 
@@ -54,7 +54,7 @@ fn censored_subtrees_count_with_their_time() {
     assert_eq!((never.rate(), never.mean_time()), (None, None));
     assert_eq!(never.survival(Prior::default(), 1), None);
     assert_eq!(never.clean_time_needed(Prior::default(), 0.05), None);
-    // A hit at once: a mean, but no rate.
+    // A hit at time 0 gives a mean, but no rate.
     let at_once = subtrees(&[(0, true)]);
     assert_eq!((at_once.rate(), at_once.mean_time()), (None, Some(fraction(0, 1))));
     assert_eq!(at_once.survival(Prior::default(), 1), None);
@@ -67,7 +67,7 @@ fn the_clean_time_that_is_needed() {
         let found = Findability { time: 1_000_000, hits };
         let needed = found.clean_time_needed(Prior::default(), 0.05).unwrap();
         assert!((needed / 1e6 - times).abs() < 0.005, "{hits}: {needed}");
-        // After it, the probability of a bug that is still there is what was asked for.
+        // After this clean time, the probability that the bug is still present is the requested one.
         let left = found.survival(Prior::default(), needed as u64).unwrap();
         assert!((left - 0.05).abs() < 1e-5, "{left}");
     }
@@ -75,7 +75,7 @@ fn the_clean_time_that_is_needed() {
     assert_eq!(found.survival(Prior::default(), 0), Some(1.0));
     assert_eq!(found.survival(Prior::default(), 300), Some(0.25));
     assert_eq!(found.survival(Prior { a0: 1.0, b0: 100.0 }, 200), Some(0.25));
-    // Heavier than the exponential tail.
+    // The tail is heavier than the exponential one.
     assert!(found.survival(Prior::default(), 300).unwrap() > (-3.0f64).exp());
     for alpha in [0.0, 1.0, -1.0, f64::NAN] {
         assert_eq!(found.clean_time_needed(Prior::default(), alpha), None);
@@ -93,7 +93,7 @@ fn what_random_priorities_promise() {
     assert_eq!(pct.accumulated(0), 0.0);
     assert_eq!(Pct { chains: 1, events: 9, depth: 1 }.accumulated(1), 1.0);
     assert_eq!(Pct { depth: 3, ..pct }.runs_expected(), Some(30_000));
-    // Where a bound of one is written with a p that is lost beside 1, it is not lost.
+    // The result is exact even for a p that vanishes beside 1 in floating point.
     let rare = Pct { chains: 10, events: 1_000_000, depth: 4 };
     assert!((rare.accumulated(1_000_000) / 1e-13 - 1.0).abs() < 1e-6);
     for nothing in [Pct { depth: 0, ..pct }, Pct { chains: 0, ..pct }, Pct { events: 0, ..pct }] {

@@ -1,10 +1,10 @@
-//! What branches add to what was covered.
+//! Merging branches into the coverage of an exploration.
 
 use std::collections::BTreeMap;
 
 use super::*;
 
-/// A branch that reached these phases, at these times.
+/// Returns the delta of a branch that reached these phases at these times.
 fn branch(phases: &[(&str, u64)]) -> Delta {
     let mut delta = Delta::default();
     for (phase, at) in phases {
@@ -65,7 +65,7 @@ fn points_of_one_text_and_two_kinds_are_two() {
         Point::Order { first: t("c"), then: t("ab"), across: false },
     ];
     assert_eq!(points.iter().map(Point::id).collect::<BTreeSet<_>>().len(), points.len());
-    // Ids are stored: they must not change.
+    // Ids are stored, so they must not change.
     assert_eq!(points[0].id().to_string(), "b543b80d36bde004af92b6ce5d588f95");
 }
 
@@ -77,7 +77,7 @@ fn a_branch_has_a_bounded_number_of_points() {
     }
     delta.reach(Point::Phase { phase: "0".to_owned() }, 0);
     assert_eq!((delta.points().count(), delta.overflow()), (limits::DELTA_POINTS_MAX, 2));
-    // And so has an exploration; those that are known are still counted.
+    // A whole exploration has a bound, too; known points are still counted.
     let mut coverage = Coverage::default();
     for choice in 0..5 {
         let mut delta = Delta::default();
@@ -121,7 +121,7 @@ fn merged(deltas: &[Delta]) -> Coverage {
 }
 
 proptest! {
-    /// Counted again from the deltas, in the simplest way.
+    /// Compares with a naive count from the deltas.
     #[test]
     fn all_is_counted(branches in branches()) {
         let deltas = deltas(&branches);
@@ -147,7 +147,7 @@ proptest! {
         }
     }
 
-    /// Results come in any order, and points are numbered in that order. What is covered does not show it.
+    /// Results come in any order, and points are numbered in that order. The coverage does not depend on it.
     #[test]
     fn numbers_do_not_show(branches in branches(), dice: u64) {
         let deltas = deltas(&branches);
@@ -174,7 +174,7 @@ proptest! {
         prop_assert_eq!(coverage, whole);
     }
 
-    /// The digest tells two explorations apart, and the order of branches matters where it makes a difference.
+    /// Different explorations have different digests; the order of branches matters if it makes a difference.
     #[test]
     fn digests_tell_apart(one in branches(), other in branches()) {
         let (one, other) = (merged(&deltas(&one)), merged(&deltas(&other)));
@@ -203,11 +203,11 @@ fn the_growth_curve_is_bounded_and_ends_with_the_last_branch() {
             assert_eq!((sample.of(Kind::Phase), sample.of(Kind::State)), (sample.branches.div_ceil(2), 0));
         }
     }
-    // After 1026 branches each fourth is a sample.
+    // After 1026 branches, every fourth is a sample.
     assert_eq!(coverage.growth().samples().map(|sample| sample.branches).nth(1), Some(8));
 }
 
-/// More points than the dictionary has room for: they are told with the branch, and count like all others.
+/// Points that do not fit into the dictionary come with each branch, and count like all others.
 #[test]
 fn points_without_a_number_count() {
     let many = |from: usize, count: usize| {

@@ -1,4 +1,4 @@
-//! What was not covered.
+//! Gaps in coverage.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn cells_that_are_empty_come_in_the_order_of_what_is_seen_most() {
         ("clog", "up", 2),
         ("loss", "up", 2),
         ("clog", "up role=leader", 2),
-        // Not `loss` in it: there it was.
+        // `loss` did begin in this phase, so it is no gap.
         ("clog", "up leader=other role=follower", 1),
         ("loss", "up leader=other role=follower", 1),
     ];

@@ -1,11 +1,11 @@
-//! Happens-before: vector clocks against the definition, and what branches report of it.
+//! Happens-before: vector clocks against the definition, and the orders that branches report.
 
 use std::collections::BTreeMap;
 
 use super::super::order::{Before, Timelines};
 use super::*;
 
-/// Something on a node or between two.
+/// Event on a node or between two.
 #[derive(Debug, Clone)]
 enum Step {
     Local(u16, Option<u32>),
@@ -28,7 +28,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// The definition: edges between events, and their transitive closure.
 #[derive(Default)]
 struct Closure {
-    /// By event: its node, its type, and all events before it.
+    /// Each event's node, type, and all events before it.
     events: Vec<(u16, Option<u32>, BTreeSet<usize>)>,
 }
 
@@ -37,14 +37,15 @@ impl Closure {
         self.events.iter().rposition(|(other, ..)| *other == node)
     }
 
-    /// An event that directly follows these.
+    /// Adds an event that directly follows the events in `direct`.
     fn add(&mut self, node: u16, kind: Option<u32>, direct: &[Option<usize>]) {
         let direct = direct.iter().flatten();
         let before = direct.flat_map(|i| self.events[*i].2.iter().copied().chain([*i])).collect();
         self.events.push((node, kind, before));
     }
 
-    /// Types before, with how they are on the node; only the last typed events of each node, up to before event `now`.
+    /// Returns the types before event `now`, and whether each is on another node. Only the last typed events of each node
+    /// count.
     fn before(&self, node: u16, now: usize, before: &BTreeSet<usize>) -> BTreeSet<(u32, bool)> {
         let mut found = BTreeSet::new();
         for other in 0..4 {
@@ -107,7 +108,7 @@ fn plain() -> Abstraction {
     Abstraction::new(&raft(), world(3, &[])).unwrap()
 }
 
-/// Whether A was seen before B on another node, and on the same one.
+/// Returns whether `first` was seen before `then` on another node, and on the same node.
 fn orders(events: &[Observed], first: &str, then: &str) -> (bool, bool) {
     let (delta, _) = run(&plain(), events);
     let seen = |place: &str| {
@@ -147,7 +148,7 @@ fn messages_order_events_and_time_does_not() {
     }
 }
 
-/// Without a number a message counts as sent when it comes; with one that is not known, as from nowhere.
+/// A message without a number counts as sent when it arrives. A message with an unknown number gives no order.
 #[test]
 fn what_is_not_known_of_a_message() {
     let events = send_then_more(WireKind::Deliver, None);
@@ -179,7 +180,7 @@ fn orders_are_bounded() {
     let far: Vec<Observed> = events.iter().cloned().chain([more(0), line(3, 0, "c", "last")]).collect();
     assert_eq!(orders(&far, "a: first", "c: last"), (false, false));
 
-    // Types beyond the bound have no order, also not with those within.
+    // Types beyond the bound have no order, not even with types within it.
     let many: Vec<Observed> = (0..limits::TYPES_MAX as u8 + 8)
         .map(|i| line(1, 0, &format!("u{}", char::from(b'0' + i)), "x"))
         .collect();

@@ -1,8 +1,8 @@
-//! What can be declared, what is refused, and what rules find.
+//! Rules: accepted and rejected declarations, and the values that rules find.
 
 use super::*;
 
-/// The error of a set of rules.
+/// Returns the error for a set of rules.
 fn refused(value: serde_json::Value) -> String {
     Abstraction::new(&config(value), world(2, &[])).expect_err("refused").to_string()
 }
@@ -68,7 +68,7 @@ fn errors_name_the_rule() {
                 { "name": "a", "regex": "(?P<x>b)" },
                 { "name": "b", "regex": "(?P<x>b)", "captures": { "x": "bucket" } },
             ] }),
-            "rule \"b\": variable \"x\": another rule takes it otherwise",
+            "rule \"b\": variable \"x\": another rule captures it differently",
         ),
         (json!({ "last": 3 }), "last: must be 1 or 2, not 3"),
         (json!({ "vocabulary": 0 }), "vocabulary: must be from 1 to 256, not 0"),
@@ -110,7 +110,7 @@ fn worlds_that_cannot_be_are_refused() {
     assert_eq!(World::new(vec![node], &[]), Err(WorldError::TooManyAliases("a".to_owned())));
 }
 
-/// The state after each of these lines of unit `raft` on the first of two nodes.
+/// Returns the states after each of these lines of unit `raft` on the first of two nodes.
 fn states(config: &AbstractionConfig, lines: &[&str]) -> Vec<String> {
     let abstraction = Abstraction::new(config, world(2, &[])).unwrap();
     let mut observer = Observer::start(&abstraction, ObserverState::new(&abstraction)).unwrap();
@@ -167,7 +167,7 @@ fn rules_see_their_units_and_nodes_alone() {
     }
 }
 
-/// What no rule can bound is: numbers by what they are taken for, all else by how many there are and how long.
+/// Bounds hold where rules set none: numbers by their capture, all other values by their count and length.
 #[test]
 fn states_do_not_explode() {
     let config = config(json!({ "rules": [
@@ -184,7 +184,7 @@ fn states_do_not_explode() {
     assert_eq!(run((0..1000).map(|i| format!("term {i}")).collect()).len(), 1);
     let huge = run(vec![format!("size {}", "9".repeat(40)), "size -1".to_owned(), "size x".to_owned()]);
     assert_eq!(huge.into_iter().collect::<Vec<_>>(), ["n1{up size=2^^63} n2{up} faults[]"]);
-    // Two values that are longer than is kept stay two.
+    // Two values that are longer than the bound stay different.
     let long = run(["a", "b"].map(|end| format!("open {}{end}", "x".repeat(500))).to_vec());
     assert_eq!(long.len(), 2);
     assert!(long.iter().all(|state| state.len() < 130));

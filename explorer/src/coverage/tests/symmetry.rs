@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A world in which each node says what it is, whom it follows and in which term it is.
+/// A world in which each node reports its role, the node that it follows, and its term.
 fn said(follows: &[(u16, u64, bool)], names: &dyn Fn(u16) -> u16) -> Vec<Observed> {
     let say = |(node, (leader, term, leads)): (u16, &(u16, u64, bool))| {
         let role = if *leads {
@@ -10,7 +10,7 @@ fn said(follows: &[(u16, u64, bool)], names: &dyn Fn(u16) -> u16) -> Vec<Observe
         } else {
             format!("became follower of n{}", names(*leader) + 1)
         };
-        // As a node's address, too.
+        // Some lines name the node by its address.
         let role = if *term == 0 { role.replace(" n", " 10.0.0.") } else { role };
         [line(1, names(node), "raft", &role), line(1, names(node), "raft", &format!("term {term}"))]
     };
@@ -23,7 +23,7 @@ fn state_of(abstraction: &Abstraction, events: &[Observed]) -> String {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
-    /// Six nodes of which all, or two groups, are interchangeable: in whatever order, they are in one state.
+    /// Six nodes, of which all or two groups are interchangeable, are in one state in any order.
     #[test]
     fn the_order_of_interchangeable_nodes_does_not_count(
         follows in prop::collection::vec((0u16..6, 0u64..2, prop::bool::weighted(0.2)), 6),
@@ -34,7 +34,7 @@ proptest! {
         let groups: &[&[&str]] = &[&["n1", "n2", "n3"], &["n4", "n5"]];
         let order = |node: u16| match (two_groups, node) {
             (false, _) => order[usize::from(node)],
-            // The same order, among the first three and the next two.
+            // The same order, restricted to the first three and the next two nodes.
             (true, 0..3) => order.iter().filter(|n| **n < 3).nth(usize::from(node)).copied().unwrap(),
             (true, 3..5) => order.iter().filter(|n| (3..5).contains(*n)).nth(usize::from(node) - 3).copied().unwrap(),
             (true, _) => node,
@@ -44,7 +44,7 @@ proptest! {
         prop_assert_eq!(state_of(&abstraction, &said(&follows, &order)), plain);
     }
 
-    /// Without a declaration, a permutation of unlike nodes is another state.
+    /// Without a declaration, a permutation of different nodes is another state.
     #[test]
     fn the_order_of_other_nodes_counts(leader in 0u16..3, step in 1u16..3) {
         let other = (leader + step) % 3;
@@ -59,7 +59,7 @@ proptest! {
         prop_assert_eq!(a, b);
     }
 
-    /// All events, and all that is computed of them but which node it was.
+    /// Swapping the nodes in all events changes nothing but the node that each event is on.
     #[test]
     fn two_interchangeable_nodes_can_be_swapped_in_any_run(events in events(2, 40)) {
         let abstraction = Abstraction::new(&raft(), world(2, &[&["n1", "n2"]])).unwrap();
@@ -92,7 +92,8 @@ proptest! {
     }
 }
 
-/// Whom a node follows counts, although who it is does not: two that follow each other, or themselves.
+/// Relations count, although the nodes' identities do not: two nodes that follow each other differ from two that follow
+/// themselves.
 #[test]
 fn relations_between_interchangeable_nodes_count() {
     let abstraction = Abstraction::new(&raft(), world(4, &[&["n1", "n2", "n3", "n4"]])).unwrap();
@@ -106,7 +107,7 @@ fn relations_between_interchangeable_nodes_count() {
     assert_ne!(state([0, 1, 2, 3]), pairs);
 }
 
-/// Ranks among nodes stay, whatever the numbers are.
+/// Ranks among nodes stay the same, whatever the numbers are.
 #[test]
 fn terms_count_by_rank_alone() {
     let abstraction = Abstraction::new(&raft(), world(3, &[])).unwrap();
@@ -120,7 +121,8 @@ fn terms_count_by_rank_alone() {
     assert_ne!(state([7, 3, 7]), state([7, 3, 8]));
 }
 
-/// More nodes than can be tried in all orders: what differs stays different, and what does not name others is one.
+/// With more nodes than all orders can be tried for, different states stay different, and states that name no other nodes
+/// are still one.
 #[test]
 fn large_groups_are_sorted() {
     let names: Vec<String> = (1..=12).map(|i| format!("n{i}")).collect();

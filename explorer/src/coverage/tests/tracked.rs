@@ -1,4 +1,4 @@
-//! How states and phases follow from events, and what a branch reaches by faults.
+//! States and phases as events change them, and the points that faults reach.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn exits(at: u64, node: u16, unit: &str, success: bool) -> Observed {
     event(at, node, What::Process { unit: unit.to_owned(), change: ProcessChange::Exited { success } })
 }
 
-/// The phase of the first node after these events.
+/// Returns the phase of the first node after these events.
 fn phase(abstraction: &Abstraction, events: &[Observed]) -> String {
     run(abstraction, events).1.phase(0).to_owned()
 }
@@ -74,11 +74,11 @@ fn without_rules_the_last_templates_are_the_state() {
     assert_eq!(phases(1, &["x 1", "y 2"]), "up a:[\"y <n>\"]");
     assert_eq!(phases(2, &["z", "x 1", "y 2", "y 3"]), "up a:[\"x <n>\", \"y <n>\"]");
     assert_eq!(phases(2, &["y", "x"]), phases(2, &["x", "y"]));
-    // The fourth is one too many, and the first three stay told apart.
+    // The fourth class exceeds the vocabulary; the first three stay distinguished.
     assert_eq!(phases(1, &["x", "y", "z", "v"]), "up a:[other]");
     assert_eq!(phases(1, &["x", "y", "z", "w"]), phases(1, &["x", "y", "z", "v"]));
     assert_eq!(phases(1, &["x", "y", "z", "v", "x"]), "up a:[x]");
-    // A node's own name and those of others do not make lines differ.
+    // The names of nodes, including the own one, do not make lines differ.
     assert_eq!(phases(1, &["from n1:80"]), "up a:[\"from <node>:<n>\"]");
 }
 
@@ -116,7 +116,8 @@ fn faults_are_counted_in_the_phase_just_before_them() {
     assert_eq!(of(expected[1]), Some(7));
 }
 
-/// Two faults on one node are a pair, in the phase in which the second begins and in those that follow; faults on two nodes are none.
+/// Two faults on one node are a pair in the phase in which the second begins, and in later phases. Faults on two nodes are
+/// no pair.
 #[test]
 fn faults_that_meet_on_a_node_are_pairs() {
     let abstraction = raft_of(2);
@@ -161,7 +162,7 @@ fn nodes_that_do_not_exist_are_counted() {
 }
 
 proptest! {
-    /// Nothing that a world says makes it fail, and all of its texts stay short.
+    /// No event makes the observer fail, and all texts stay within their bounds.
     #[test]
     fn any_events_are_taken(
         texts in prop::collection::vec((".*", "\\PC*", any::<u16>()), 0..20),

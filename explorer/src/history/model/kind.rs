@@ -1,4 +1,4 @@
-//! Which models there are, by name.
+//! Names of models, and their initial values.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,15 +9,15 @@ use serde_json::Value;
 use crate::history::line::exact;
 use crate::plan::problem::quoted;
 
-/// What the keys of a history are.
+/// Model of the object behind each key of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelKind {
-    /// One value, read and written.
+    /// A single value with read and write.
     Register,
     /// A register with compare-and-set.
     Cas,
-    /// A key of a key-value store: a `cas` that can be deleted, and is null then.
+    /// A key of a key-value store: a `cas` that can also be deleted. A deleted key is null.
     Kv,
     /// A queue, first in, first out.
     Queue,
@@ -28,10 +28,10 @@ pub enum ModelKind {
 }
 
 impl ModelKind {
-    /// All of them.
+    /// All models.
     pub const ALL: [ModelKind; 6] = [Self::Register, Self::Cas, Self::Kv, Self::Queue, Self::Set, Self::Lock];
 
-    /// Its name.
+    /// Returns the name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -51,9 +51,9 @@ impl fmt::Display for ModelKind {
     }
 }
 
-/// A name that no model has.
+/// Error: no model has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no model {0}; they are register, cas, kv, queue, set and lock")]
+#[error("unknown model {0}; the models are register, cas, kv, queue, set and lock")]
 pub struct NoModel(String);
 
 impl FromStr for ModelKind {
@@ -64,7 +64,7 @@ impl FromStr for ModelKind {
     }
 }
 
-/// A model and what its keys start with.
+/// A model, with the initial value of its keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Form")]
 pub struct Spec {
@@ -80,28 +80,28 @@ struct Form {
     initial: Value,
 }
 
-/// An initial value that cannot be.
+/// Error: an initial value that the model cannot have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoInitial {
-    /// The model has none.
-    #[error("a {0} has no initial value; a register and a cas have")]
+    /// The model has no initial value.
+    #[error("a {0} has no initial value; only a register and a cas have one")]
     Model(ModelKind),
-    /// A number in it cannot be told from its neighbours.
+    /// A number in the value is too large to be exact.
     #[error("the initial value has a number that is not exact; write it as a text")]
     Inexact,
 }
 
 impl Spec {
-    /// The model, with null or with nothing in it.
+    /// Returns the model with its default initial value: null, or empty.
     #[must_use]
     pub fn new(model: ModelKind) -> Spec {
         Spec { model, initial: Value::Null }
     }
 
-    /// The model, with this value in each key.
+    /// Returns the model with this initial value in each key.
     ///
     /// # Errors
-    /// The model has no initial value, or the value is not exact.
+    /// Returns an error if the model has no initial value, or if the value has a number that is not exact.
     pub fn with_initial(model: ModelKind, initial: Value) -> Result<Spec, NoInitial> {
         if !initial.is_null() && !matches!(model, ModelKind::Register | ModelKind::Cas) {
             return Err(NoInitial::Model(model));
@@ -109,13 +109,13 @@ impl Spec {
         Ok(Spec { model, initial: exact(initial).ok_or(NoInitial::Inexact)? })
     }
 
-    /// The model.
+    /// Returns the model.
     #[must_use]
     pub fn kind(&self) -> ModelKind {
         self.model
     }
 
-    /// What its keys start with.
+    /// Returns the initial value of each key.
     #[must_use]
     pub fn initial(&self) -> &Value {
         &self.initial

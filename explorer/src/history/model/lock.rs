@@ -1,8 +1,8 @@
 //! A lock.
 //!
-//! While a process holds it, nothing can happen but its release, and while nobody does, nothing but an acquire. So open
-//! operations can be put off: an open acquire until right before its process' release, an open release until right before
-//! the next acquire.
+//! While a process holds the lock, only its release can happen; while the lock is free, only an acquire. So open operations
+//! can be put off: an open acquire until right before its process' release, an open release until right before the next
+//! acquire.
 
 use super::{Model, Op};
 use crate::history::operation::Call;
@@ -11,11 +11,11 @@ use crate::history::reader::History;
 pub(in crate::history) struct Lock;
 
 impl Model for Lock {
-    /// The process that holds it.
+    /// The process that holds the lock.
     type State = Option<u32>;
     type Undo = Option<u32>;
 
-    // In each state there is one process whose operation helps.
+    // In each state, the operations of exactly one process help.
     const FIRST_HELP_DOES: bool = true;
 
     fn start(&self) -> Option<u32> {

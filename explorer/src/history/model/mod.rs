@@ -1,13 +1,13 @@
-//! The objects that servers stand for.
+//! Models of the objects that servers implement.
 //!
-//! - `kind`: their names and what they start with
-//! - `register`, `queue`, `set`, `lock`: what each operation does
+//! - `kind`: names and initial values
+//! - `register`, `queue`, `set`, `lock`: effects of the operations
 //!
-//! **About operations of unknown outcome.** One that was never acknowledged may be put anywhere behind its invocation, or
-//! nowhere. Trying all of that is what makes searches long, and mostly needless: such an operation can be put off until
-//! right before an acknowledged one that could not happen without it, and left out if there is none. [`Model::helps`] says
-//! which are worth a try for which; each model says why putting off is right. The exception is what must keep its place
-//! among others, which [`Model::eager`] says.
+//! **Operations of unknown outcome.** An operation that was never acknowledged may take effect anywhere after its
+//! invocation, or never. Trying every position makes searches long, and is mostly needless: such an operation can be put
+//! off until right before an acknowledged one that could not happen without it, and left out if there is none.
+//! [`Model::helps`] says which open operations to try for which acknowledged one; each model explains why putting off is
+//! sound. The exception are operations that must keep their place among others; [`Model::eager`] names them.
 
 mod kind;
 mod lock;
@@ -24,7 +24,7 @@ pub(super) use queue::Queue;
 pub(super) use register::Register;
 pub(super) use set::Set;
 
-/// An operation as a search has it: what completed behind the search's end is open.
+/// An operation from the view of a search. An operation that completed after the search's end counts as open.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Op<'h> {
     pub(super) operation: &'h Operation,
@@ -36,37 +36,38 @@ impl<'h> Op<'h> {
         self.operation.call
     }
 
-    /// What was told; `None` of what is open.
+    /// Returns the result; `None` for an open operation.
     pub(super) fn answer(&self) -> Option<&'h Answer> {
         if self.open { None } else { self.operation.answer() }
     }
 }
 
-/// An object, changed in place and back.
+/// An object that operations change in place. Each change can be undone.
 pub(super) trait Model {
     type State: Clone;
     type Undo;
 
-    /// Of the helpful operations, the first that helps is as good as any.
+    /// True if, of several open operations that help, it suffices to try the first.
     const FIRST_HELP_DOES: bool;
 
     fn start(&self) -> Self::State;
 
-    /// Let an operation happen. `None` if it cannot happen as it was told; of an open one: if it would do nothing.
+    /// Applies an operation. Returns `None` if the operation cannot have its result in this state, or, for an open one, if
+    /// it would have no effect.
     fn apply(&self, state: &mut Self::State, op: &Op<'_>) -> Option<Self::Undo>;
 
-    /// Take back the last that was applied.
+    /// Undoes the last operation that was applied.
     fn undo(&self, state: &mut Self::State, undo: Self::Undo);
 
-    /// The state in words that tell it from all others.
+    /// Appends words that identify the state uniquely.
     fn digest(&self, state: &Self::State, words: &mut Vec<u32>);
 
-    /// Whether an open operation may be what `target`, which cannot happen in this state, is in need of.
+    /// True if the open operation may enable `target`, which cannot happen in this state.
     fn helps(&self, state: &Self::State, open: &Op<'_>, target: &Op<'_>) -> bool;
 
-    /// Whether an open operation may have to happen before anything is in need of it.
+    /// True if an open operation may have to happen before any other operation needs it.
     fn eager(&self, open: &Op<'_>) -> bool;
 
-    /// What the state is, as far as the operation has to do with it.
+    /// Returns the state as text, limited to the part that concerns the operation.
     fn told(&self, state: &Self::State, op: Option<&Op<'_>>, history: &History) -> String;
 }

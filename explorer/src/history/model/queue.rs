@@ -1,9 +1,9 @@
 //! A queue.
 //!
-//! An open dequeue takes the first element, whatever it is. It can be put off over enqueues until right before the next
-//! acknowledged dequeue. An open enqueue cannot: its place among other enqueues is what later dequeues see. It need not
-//! happen at all if no acknowledged dequeue had its value: whatever takes it out again is an open dequeue, which then need
-//! not happen either.
+//! An open dequeue takes the first element, whatever it is. It can be put off past enqueues until right before the next
+//! acknowledged dequeue. An open enqueue cannot: later dequeues see its place among other enqueues. It need not happen at
+//! all if no acknowledged dequeue returned its value: only an open dequeue can take it out again, and that one need not
+//! happen either.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -13,7 +13,7 @@ use crate::history::reader::History;
 use crate::history::values::{NULL, V};
 
 pub(in crate::history) struct Queue {
-    /// What acknowledged dequeues had.
+    /// Values that acknowledged dequeues returned.
     seen: BTreeSet<V>,
 }
 
@@ -37,7 +37,7 @@ impl Model for Queue {
     type State = VecDeque<V>;
     type Undo = Undo;
 
-    // Only dequeues help, and they are all alike.
+    // Only dequeues help, and all dequeues are alike.
     const FIRST_HELP_DOES: bool = true;
 
     fn start(&self) -> VecDeque<V> {

@@ -1,8 +1,8 @@
 //! A register: `register`, `cas`, and a key of `kv`.
 //!
-//! Open operations can be put off: whatever open ones stand right before an acknowledged write or delete are overwritten
-//! and may as well not be there; before an acknowledged read or cas they matter only by the value that the last of them
-//! leaves, and those before the last write among them do not.
+//! Open operations can be put off. Right before an acknowledged write or delete, open ones are overwritten and can be left
+//! out. Right before an acknowledged read or cas, only the value that the last open one leaves matters, so those before the
+//! last open write can be left out.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::history::values::{NULL, V};
 
 pub(in crate::history) struct Register {
     initial: V,
-    /// What open cas operations start from: a value that can become another.
+    /// Values that open cas operations start from: each of them can become another value.
     chained: BTreeSet<V>,
 }
 
@@ -31,7 +31,7 @@ impl Model for Register {
     type State = V;
     type Undo = V;
 
-    // A write and a cas may lead to the same value, and one of them may be of more use later.
+    // A write and a cas may lead to the same value, and one of them may be more useful later.
     const FIRST_HELP_DOES: bool = false;
 
     fn start(&self) -> V {

@@ -1,8 +1,8 @@
 //! A set.
 //!
-//! An acknowledged add or remove happened whether or not the element was there. Open ones can be put off until right
-//! before the next acknowledged operation that depends on the element: before a contains or read, the last of those of an
-//! element matters, and before an add or remove of it, none.
+//! An acknowledged add or remove happened whether or not the element was in the set. Open ones can be put off until right
+//! before the next acknowledged operation that depends on the element. Before a contains or read, only the last of an
+//! element's open operations matters; before an add or remove of the element, none does.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ impl Model for Set {
     type State = BTreeSet<V>;
     type Undo = Undo;
 
-    // All that help are needed, each for an element of its own, and in which order does not matter.
+    // All operations that help are needed, each for another element, and their order does not matter.
     const FIRST_HELP_DOES: bool = true;
 
     fn start(&self) -> BTreeSet<V> {
@@ -82,7 +82,7 @@ impl Model for Set {
                     history.value(v)
                 )
             }
-            // Sets are long, and what is wrong is short.
+            // Sets are long, so only the difference is reported.
             Some((Call::Members, Some(Answer::Members(members)))) => {
                 let missing = state.iter().copied().filter(|v| members.binary_search(v).is_err());
                 let foreign = members.iter().copied().filter(|v| !state.contains(v));

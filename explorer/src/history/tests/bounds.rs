@@ -5,7 +5,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::*;
 
-/// Many writes at once, and readers that could agree on an order of most of them but not of all.
+/// Many concurrent writes, and readers that could agree on an order of most of them but not of all.
 fn hard() -> History {
     let mut text: String = (0..9).map(|i| format!("{i} invoke write {i}\n")).collect();
     text += &(20..23).map(|i| format!("{i} invoke read\n")).collect::<String>();
@@ -28,12 +28,12 @@ fn past_the_budget_nothing_is_claimed() {
         assert_eq!(report, check(&history, budget));
         assert!(!report.is_fine());
         assert_eq!(report.lines().last(), Some(&format!("unknown: {why}")));
-        // What needs no search is known all the same.
+        // Results that need no search are still reported.
         assert_eq!(report.lost_count, 1);
     }
 }
 
-/// A budget that suffices for the verdict gives the same as a larger one.
+/// A budget that suffices for a verdict gives the same verdict as a larger one.
 #[test]
 fn a_larger_budget_changes_no_verdict() {
     let history = hard();
@@ -50,7 +50,7 @@ fn a_larger_budget_changes_no_verdict() {
     assert!(verdicts.is_sorted_by_key(|verdict| *verdict == "violation"), "{verdicts:?}");
 }
 
-/// A key that takes its whole share leaves the others theirs.
+/// A key that uses up its share does not reduce the shares of others.
 #[test]
 fn a_hard_key_does_not_starve_others() {
     let mut text: String = (0..14).map(|i| format!("{i} invoke write {i}\n")).collect();
@@ -73,15 +73,15 @@ fn a_hard_key_does_not_starve_others() {
     );
 }
 
-/// What a client asks to be written, or none if it reads, and what is there once that has happened.
+/// The value to write, or `None` for a read, and the value after the operation took effect.
 type Asked = (Option<u64>, Option<Option<u64>>);
 
-/// A history of one real key after the other: clients start, take effect and end at random. Of
-/// a thousand operations, this many are of unknown outcome.
+/// A history of real keys, one after the other: clients start, take effect and end at random. `unknown` is the number of
+/// operations of unknown outcome per thousand.
 fn real(keys: u64, operations: usize, different: u64, unknown: u64) -> Vec<Line> {
     let mut draws = ChaCha8Rng::seed_from_u64(7);
     let mut values: Vec<Option<u64>> = vec![None; keys as usize];
-    // By key and client.
+    // Open operation by key and client.
     let mut open: Vec<Option<Asked>> = vec![None; keys as usize * 5];
     let (mut lines, mut started) = (Vec::new(), 0);
     while started < operations || open.iter().any(Option::is_some) {
@@ -124,14 +124,14 @@ fn large_histories_take_few_steps() {
     assert!(report.is_fine(), "{report}");
 }
 
-/// One client in fifty never hears back.
+/// One operation in fifty has an unknown outcome.
 #[test]
 fn unknown_outcomes_do_not_blow_up_large_histories() {
     let lines = real(10, 10_000, 1_000, 20);
     let (history, _) = History::read(Spec::new(ModelKind::Register), lines.clone());
     let report = check(&history, Budget { steps: 1_000_000, ..Budget::default() });
     assert!(report.is_fine(), "{report}");
-    // Nor if there is a violation at the end, behind all of them.
+    // A violation at the end, behind all of them, is found, too.
     let mut spoilt = lines;
     for key in 0..10 {
         for text in [

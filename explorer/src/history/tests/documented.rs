@@ -1,4 +1,4 @@
-//! The user's page has all models with all their operations, and nothing else.
+//! The user's page lists all models with all of their operations, and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use super::*;
 
 const PAGE: &str = include_str!("../../../../docs/exploring.md");
 
-/// What stands in backquotes.
+/// Returns the texts in backquotes.
 fn quoted(cell: &str) -> Vec<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }

@@ -1,16 +1,16 @@
-//! Drawn histories against the oracle: of a real object that several clients work on, as they are and spoilt.
+//! Random histories against the oracle: several clients use a real object; the history is checked unchanged and altered.
 
 use proptest::prelude::*;
 
 use super::naive::{End, Naive, happen, linearizable, lines, nothing, until};
 use super::*;
 
-/// The most operations of a history, of which all orders are tried.
+/// The most operations of a history. The oracle tries all of their orders.
 const OPERATIONS: usize = 7;
 
-/// What a client asks for, from two small numbers.
+/// Returns a client's request, from two small numbers.
 fn ask(kind: ModelKind, verb: u8, a: u8, b: u8) -> (&'static str, Value) {
-    // Arguments are few, so that clients meet, and none is what an object starts with.
+    // Few arguments are used, so that clients interact; none equals an initial value.
     let (one, other) = (json!(1 + a % 3), json!(1 + b % 3));
     let verbs: &[&str] = match kind {
         ModelKind::Register => &["write", "read", "read"],
@@ -29,14 +29,15 @@ fn ask(kind: ModelKind, verb: u8, a: u8, b: u8) -> (&'static str, Value) {
     (f, argument)
 }
 
-/// What a client does next: start an operation, let it happen, or end it.
+/// Next action of a client: start an operation, let it take effect, or end it.
 #[derive(Debug, Clone)]
 struct Step {
     process: u8,
     verb: u8,
     a: u8,
     b: u8,
-    /// Of an operation that happened: whether its end is known. Of one that did not: whether the client gives up on it.
+    /// For an operation that happened: true if its end is recorded. For one that did not: true if the client gives up on
+    /// it.
     known: bool,
 }
 
@@ -46,12 +47,12 @@ fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..most)
 }
 
-/// What clients see that take these steps on a real object. One that works behind a partition of the network, which
-/// some do, may be left with an operation of which nobody knows whether it happened.
+/// Returns what clients see that take these steps on a real object. A client behind a network partition may be left with an
+/// operation of unknown outcome.
 fn seen(kind: ModelKind, steps: &[Step]) -> Vec<Naive> {
     let mut object = nothing(kind);
     let mut operations: Vec<Naive> = Vec::new();
-    // By process: the open operation, and what it said if it happened.
+    // By process: the open operation, and its result if it happened.
     let mut open: [Option<(usize, Option<Option<Value>>)>; 4] = [const { None }; 4];
     let mut line = 0;
     for step in steps {
@@ -84,7 +85,7 @@ fn seen(kind: ModelKind, steps: &[Step]) -> Vec<Naive> {
     operations
 }
 
-/// Another result of one of the operations, or another end.
+/// Changes the result or the end of one operation.
 fn spoil(kind: ModelKind, operations: &mut [Naive], which: usize, what: u8) {
     let ended: Vec<usize> =
         (0..operations.len()).filter(|i| operations[*i].end != End::Unknown(None)).collect();
@@ -108,14 +109,15 @@ fn checked(kind: ModelKind, operations: &[Naive]) -> Report {
     report_on(Spec::new(kind), lines(operations))
 }
 
-/// What a check says is what the oracle says, and its evidence is where the oracle's opinion changes.
+/// Compares a check with the oracle: verdicts agree, and the evidence names the completion at which the oracle's verdict
+/// changes.
 fn agrees(kind: ModelKind, operations: &[Naive]) -> Result<(), TestCaseError> {
     let report = checked(kind, operations);
     let expected = linearizable(kind, operations);
     let is_fine = report.keys.iter().all(|key| key.verdict == Verdict::Fine);
     prop_assert_eq!(is_fine, expected, "{:?}", report.lines());
     prop_assert_eq!(report.unknown().count(), 0);
-    // What is lost is always a violation too.
+    // A lost write is always a violation, too.
     prop_assert!(report.lost.is_empty() || !expected, "{:?}", report.lines());
     for evidence in report.violations() {
         prop_assert!(evidence.earliest);
@@ -130,7 +132,7 @@ fn agrees(kind: ModelKind, operations: &[Naive]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What evidence says a read could have shown is what it can show to the oracle.
+/// The possible states that evidence lists for a read are exactly those of the oracle.
 fn possible(evidence: &Evidence, operations: &[Naive], end: usize) -> Result<(), TestCaseError> {
     let mut expected = Vec::new();
     for value in [json!(1), json!(2), json!(3), Value::Null] {
@@ -172,7 +174,7 @@ proptest! {
         agrees(kind, &operations)?;
     }
 
-    /// Most operations have no known end, which is where searches save the most.
+    /// Most operations have an unknown outcome; searches save the most there.
     #[test]
     fn unknown_outcomes_are_what_the_oracle_says(
         kind in kinds(),
@@ -192,7 +194,7 @@ proptest! {
         agrees(kind, &operations)?;
     }
 
-    /// Two keys that are worked on at the same time are judged as each alone.
+    /// Two keys that are used concurrently get the same verdicts as each alone.
     #[test]
     fn keys_are_judged_alone(
         kind in kinds(),
@@ -207,7 +209,7 @@ proptest! {
             for (i, mut line) in lines(operations).into_iter().enumerate() {
                 let mut object: Value = serde_json::from_str(&line.text).unwrap();
                 object["key"] = json!(key);
-                // Each key has clients of its own.
+                // Each key has its own clients.
                 line.node = key.to_owned();
                 line.text = object.to_string();
                 mixed.push((i, line));
@@ -223,7 +225,7 @@ proptest! {
     }
 }
 
-/// The draws above are worth something: of each model there are many of both sorts.
+/// The generated histories are meaningful: for each model, many are linearizable and many are not.
 #[test]
 fn both_sorts_are_drawn() {
     use proptest::strategy::ValueTree;

@@ -1,10 +1,10 @@
-//! Histories as they are known from real systems, with what is said of them.
+//! Histories that are known from real systems, with the expected reports.
 
 use super::*;
 
 #[test]
 fn concurrent_operations_may_be_in_any_order() {
-    // Two writes at once, and readers that agree on one order of them.
+    // Two concurrent writes, and readers that agree on an order of them.
     fine(
         ModelKind::Register,
         "1 invoke write 1
@@ -18,7 +18,7 @@ fn concurrent_operations_may_be_in_any_order() {
          3 invoke read
          3 ok read 1",
     );
-    // Readers that do not.
+    // Readers that do not agree.
     assert_eq!(
         said(
             ModelKind::Register,
@@ -108,15 +108,15 @@ fn a_write_of_unknown_outcome_is_seen_late_or_never() {
         for reads in [&[1, 1, 1][..], &[1, 1, 2, 2], &[2]] {
             assert_eq!(history(end, reads), "", "{end} {reads:?}");
         }
-        // But not gone again.
+        // The old value cannot come back.
         assert!(history(end, &[1, 2, 1]).contains("read of 1 by process 3"), "{end}");
     }
-    // One that failed is never seen.
+    // A failed write is never visible.
     assert_eq!(history("2 fail write", &[1, 1]), "");
     assert!(history("2 fail write", &[1, 2]).contains("read of 2 by process 3"));
 }
 
-/// A process goes on after an operation of unknown outcome, which may take effect in the middle of the next.
+/// A process continues after an operation of unknown outcome, which may take effect in the middle of the next.
 #[test]
 fn a_process_goes_on_after_an_unknown_outcome() {
     fine(
@@ -147,11 +147,11 @@ fn an_element_that_is_dequeued_twice() {
             "dequeue of 7 by process 3 of n1 (400ms to 600ms, lines 4 and 6) cannot be: it was empty",
         ]
     );
-    // A second enqueue of which nobody knows would explain it.
+    // A second enqueue of unknown outcome would explain it.
     fine(ModelKind::Queue, &format!("9 invoke enqueue 7\n{text}"));
 }
 
-/// Two clients hold the lock, as the lease of the first has run out.
+/// Two clients hold the lock, because the lease of the first has expired.
 #[test]
 fn a_lock_that_two_hold() {
     let text = "1 invoke acquire
@@ -167,7 +167,7 @@ fn a_lock_that_two_hold() {
     fine(ModelKind::Lock, &text.replacen("2 invoke", "1 invoke release\n 2 invoke", 1));
 }
 
-/// Elements of a set that is never read as a whole are judged alone; evidence is of the one that is wrong.
+/// Elements of a set that is never read as a whole are judged independently; the evidence is about the wrong one.
 #[test]
 fn elements_of_a_set_are_judged_alone() {
     let text = "1 invoke add 1
@@ -182,7 +182,7 @@ fn elements_of_a_set_are_judged_alone() {
     assert_eq!(evidence.order[0].what, "add of 2");
 }
 
-/// Of several elements that are wrong, the one that is so first is told, whichever appeared first.
+/// If several elements are wrong, the report names the one that was wrong first, whichever appeared first.
 #[test]
 fn the_first_of_the_elements_that_are_wrong_is_told() {
     let told = said(

@@ -1,4 +1,4 @@
-//! Following violations up: to their first completion, what was possible there, and since when.
+//! Tracing violations: to their first completion, the possible states there, and the last change.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn evidence(kind: ModelKind, text: &str) -> Evidence {
     report(kind, text).violations().next().unwrap().clone()
 }
 
-/// The first of many violations is told, and nothing that came later plays a part.
+/// The first of many violations is reported, and later operations have no influence.
 #[test]
 fn the_first_completion_that_cannot_be_is_told() {
     let mut text = "1 invoke write 1\n 1 ok write\n".to_owned();
@@ -23,8 +23,8 @@ fn the_first_completion_that_cannot_be_is_told() {
     assert_eq!(evidence.since.map(|moment| moment.line), Some(2));
 }
 
-/// A search gets stuck at an operation before the one that cannot be: the write is only known to be over late, and the
-/// first read of another value behind it, which is open when the write ends, later still.
+/// The search gets stuck at an operation before the impossible one: the write is known to be over only late, and the first
+/// read of another value behind it, which is open when the write ends, later still.
 #[test]
 fn where_a_search_ends_is_not_where_a_history_stops_having_an_order() {
     let text = "1 invoke enqueue 1
@@ -34,7 +34,7 @@ fn where_a_search_ends_is_not_where_a_history_stops_having_an_order() {
          3 ok dequeue null
          2 ok dequeue 2";
     let evidence = evidence(ModelKind::Queue, text);
-    // The empty queue is explained by the other dequeue until that turns out to have had something else.
+    // The other dequeue explains the empty queue until its result turns out to be another value.
     assert_eq!(evidence.operation.completed.unwrap().line, 6);
     assert!(evidence.earliest);
     assert_eq!(evidence.lines().last().map(String::as_str), Some("nothing left behind what it saw"));
@@ -59,7 +59,7 @@ fn what_goes_on_at_the_same_time_is_listed() {
     assert_eq!(evidence.since, None);
 }
 
-/// Only so many violations are followed up; the others are told all the same.
+/// Only a bounded number of violations is traced; the others are reported all the same.
 #[test]
 fn many_violations_are_all_told() {
     let count = crate::history::limits::FOLLOWED_MAX + 3;

@@ -1,8 +1,8 @@
-//! Acknowledged writes that are gone, and those that only seem to be.
+//! Acknowledged writes that are lost, and writes that only seem to be.
 
 use super::*;
 
-/// What is told to be lost, by the operation, the loss's name and the number of its lines.
+/// Returns the lost writes, each with its operation, the kind of loss and the line.
 fn lost(kind: ModelKind, text: &str) -> Vec<String> {
     let report = report(kind, text);
     assert_eq!(report.lost.len() as u64, report.lost_count);
@@ -27,16 +27,16 @@ fn writes_of_registers() {
     assert!(register(two, "2").is_empty());
     assert!(register(overlapping, "1").is_empty() && register(overlapping, "2").is_empty());
     assert_eq!(register(overlapping, "null"), ["write of 2 at 2"]);
-    // Nothing was acknowledged.
+    // No write was acknowledged.
     assert!(register("1 invoke write 1\n 1 info write\n", "null").is_empty());
-    // One of unknown outcome may be late, if it was invoked before the read was over.
+    // A write of unknown outcome may come late, if it was invoked before the read was over.
     assert!(register(&format!("9 invoke write 9\n{two}"), "9").is_empty());
     let after = format!("{two} 3 invoke read\n 3 ok read 9\n 9 invoke write 9");
     assert_eq!(lost(ModelKind::Register, &after), gone);
     // A read that began before the write was over is not final.
     let early = "1 invoke write 1\n 2 invoke read\n 1 ok write\n 2 ok read null";
     assert!(lost(ModelKind::Register, early).is_empty());
-    // Of several reads it is enough that one does not show it.
+    // Of several reads, one that does not show the write is enough.
     assert_eq!(
         lost(
             ModelKind::Register,
@@ -44,7 +44,7 @@ fn writes_of_registers() {
         ),
         gone
     );
-    // A write that failed is not lost, a cas and a delete are like writes.
+    // A failed write is not lost; a cas and a delete count as writes.
     assert!(
         lost(ModelKind::Register, "1 invoke write 1\n 1 fail write\n 1 invoke read\n 1 ok read null")
             .is_empty()
@@ -63,11 +63,11 @@ fn elements_of_sets() {
     assert_eq!(set(&(two.to_owned() + &read("[2]"))), ["add of 1 at 1"]);
     assert_eq!(set(&(two.to_owned() + &read("[]"))), ["add of 1 at 1", "add of 2 at 3"]);
     assert!(set(&(two.to_owned() + &read("[1,2]"))).is_empty());
-    // It is the last read that counts.
+    // Only the last read counts.
     assert!(set(&(two.to_owned() + &read("[]") + &read("[1,2]"))).is_empty());
-    // A contains shows it too.
+    // A contains shows the loss, too.
     assert_eq!(set(&(two.to_owned() + "9 invoke contains 2\n 9 ok contains [2,false]")), ["add of 2 at 3"]);
-    // A remove at the same time or later, even one of unknown outcome, excuses it; an earlier one does not.
+    // A concurrent or later remove excuses the loss, even one of unknown outcome; an earlier one does not.
     for (remove, is_lost) in [
         ("1 invoke add 1\n 2 invoke remove 1\n 1 ok add\n 2 ok remove\n", false),
         ("1 invoke add 1\n 1 ok add\n 2 invoke remove 1\n 2 info remove\n", false),
@@ -89,22 +89,22 @@ fn elements_of_queues() {
     let took = |value: &str| format!("9 invoke dequeue\n 9 ok dequeue {value}\n");
     assert_eq!(queue(&(two.clone() + &took("2") + &took("null"))), ["enqueue of 1 at 1"]);
     assert!(queue(&(two.clone() + &took("1") + &took("2") + &took("null"))).is_empty());
-    // As long as it is not empty, nothing is missing.
+    // While the queue is not empty, nothing is missing.
     assert!(queue(&(two.clone() + &took("2"))).is_empty());
-    // Empty while the element was on its way in.
+    // The queue was read as empty before the enqueue was over.
     assert!(queue("1 invoke enqueue 1\n 9 invoke dequeue\n 1 ok enqueue\n 9 ok dequeue null").is_empty());
     // One dequeue of unknown outcome excuses one element, not two.
     let unknown = "8 invoke dequeue\n 8 info dequeue\n";
     assert!(queue(&(two.clone() + unknown + &took("1") + &took("null"))).is_empty());
     assert_eq!(queue(&(two.clone() + unknown + &took("null"))), ["enqueue of 1 at 1", "enqueue of 2 at 3"]);
-    // Twice is too often, but not if it went in twice, or may have.
+    // An element that comes out twice is an error, unless it was enqueued twice, or may have been.
     assert_eq!(queue(&(two.clone() + &took("1") + &took("1"))), ["dequeue of 1 at 7"]);
     assert!(queue(&("8 invoke enqueue 1\n".to_owned() + &two + &took("1") + &took("1"))).is_empty());
-    // What nobody enqueued came out too often the first time.
+    // A value that was never enqueued is an error the first time it comes out.
     assert_eq!(queue(&took("5")), ["dequeue of 5 at 1"]);
 }
 
-/// Many losses are counted, and the first of them told.
+/// Many losses are counted, and the first are listed.
 #[test]
 fn losses_are_bounded() {
     let count = crate::history::limits::LOST_MAX + 5;

@@ -1,4 +1,4 @@
-//! Reading lines: what is wrong with them, where, and what becomes of the rest.
+//! Reading lines: problems, their places, and the effect on other lines.
 
 use super::*;
 use crate::history::limits::{LINE_BYTES_MAX, PROBLEMS_MAX};
@@ -12,7 +12,7 @@ fn read(kind: ModelKind, texts: &[&str]) -> (History, Problems) {
     History::read(Spec::new(kind), texts.iter().map(|text| line(text)))
 }
 
-/// What is wrong with lines, without places.
+/// Returns the problems in lines, with line numbers and without times.
 fn wrong(kind: ModelKind, texts: &[&str]) -> Vec<String> {
     read(kind, texts).1.first.iter().map(|problem| format!("{}: {}", problem.line, problem.what)).collect()
 }
@@ -23,15 +23,15 @@ fn problems_say_where_they_are() {
         read(ModelKind::Register, &["{}", r#"{"type":"invoke","process":1,"f":"read"}"#, "x"]);
     assert_eq!(
         problems.to_string(),
-        "line 1, from n1 at 1.5s: type is missing\nline 3, from n1 at 1.5s: is no JSON object"
+        "line 1, from n1 at 1.5s: type is missing\nline 3, from n1 at 1.5s: not a JSON object"
     );
 }
 
 #[test]
 fn each_line_that_cannot_be_read_is_told() {
     let cases: &[(ModelKind, &str, &str)] = &[
-        (ModelKind::Register, "", "is no JSON object"),
-        (ModelKind::Register, r#"["invoke",1,"read"]"#, "is no JSON object"),
+        (ModelKind::Register, "", "not a JSON object"),
+        (ModelKind::Register, r#"["invoke",1,"read"]"#, "not a JSON object"),
         (ModelKind::Register, r#"{"type":"#, "not JSON: EOF while parsing a value at column 8"),
         (
             ModelKind::Register,
@@ -44,7 +44,7 @@ fn each_line_that_cannot_be_read_is_told() {
         (
             ModelKind::Register,
             r#"{"type":"begin","process":1}"#,
-            r#"there is no type "begin"; they are invoke, ok, fail and info"#,
+            r#"unknown type "begin"; the types are invoke, ok, fail and info"#,
         ),
         (ModelKind::Register, r#"{"type":"invoke","f":"read"}"#, "process is missing"),
         (
@@ -142,7 +142,7 @@ fn each_completion_that_does_not_fit_is_told() {
             ModelKind::Register,
             r#"{"type":"invoke","process":1,"f":"read"}"#,
             r#"{"type":"ok","process":"1","f":"read"}"#,
-            "process \"1\" has no operation that could be over; it counts as one of unknown start and outcome",
+            "process \"1\" has no open operation to complete; it counts as one of unknown start and outcome",
         ),
         (
             ModelKind::Register,
@@ -159,7 +159,7 @@ fn each_completion_that_does_not_fit_is_told() {
     }
 }
 
-/// The completion of an invocation that was of no use is no second problem.
+/// The completion of an invocation that could not be used is no second problem.
 #[test]
 fn one_mistake_is_one_problem() {
     let texts = [
@@ -172,7 +172,7 @@ fn one_mistake_is_one_problem() {
     assert!(wrong[1].starts_with("3: process 1 has no operation"), "{wrong:?}");
 }
 
-/// A write whose invocation was lost may explain what is read, so that no violation is made up.
+/// A write whose invocation was lost may explain a read, so no violation is reported.
 #[test]
 fn a_completion_without_invocation_may_have_happened() {
     let read_of_5 =
@@ -186,12 +186,12 @@ fn a_completion_without_invocation_may_have_happened() {
     ] {
         let report = check(&read(ModelKind::Register, &texts).0, Budget::default());
         assert_eq!(report.keys[0].verdict == Verdict::Fine, is_fine, "{texts:?}");
-        // A problem is never fine, whatever becomes of the rest.
+        // A history with a problem is never fine, whatever the rest is.
         assert!(!report.is_fine());
     }
 }
 
-/// Of a write that was spoilt, both is possible.
+/// A write with a problem may or may not have happened.
 #[test]
 fn an_operation_with_a_problem_is_of_unknown_outcome() {
     for (value, is_fine) in [(5, true), (6, true), (7, false)] {
@@ -270,7 +270,7 @@ fn problems_are_counted_beyond_those_that_are_told() {
     assert!(problems.to_string().ends_with("\nand 7 more"));
 }
 
-/// What is behind a bound is not read, so that what was read is a history that ended early.
+/// Lines beyond a bound are not read, so the result is a history that ended early.
 #[test]
 fn a_history_ends_at_its_bounds() {
     let lines = written("1 invoke write 1\n 1 ok write\n 1 invoke write 2\n 2 invoke read\n 2 ok read 9");
@@ -303,12 +303,12 @@ fn models_have_names_and_some_an_initial_value() {
     let error = "stack".parse::<ModelKind>().unwrap_err();
     assert_eq!(
         error.to_string(),
-        r#"there is no model "stack"; they are register, cas, kv, queue, set and lock"#
+        r#"unknown model "stack"; the models are register, cas, kv, queue, set and lock"#
     );
     let spec: Spec = serde_json::from_value(json!({"model": "cas", "initial": 0.0})).unwrap();
     assert_eq!(spec, Spec::with_initial(ModelKind::Cas, json!(0)).unwrap());
     let error = serde_json::from_value::<Spec>(json!({"model": "queue", "initial": 0})).unwrap_err();
-    assert_eq!(error.to_string(), "a queue has no initial value; a register and a cas have");
+    assert_eq!(error.to_string(), "a queue has no initial value; only a register and a cas have one");
     assert_eq!(Spec::with_initial(ModelKind::Cas, json!(1e99)), Err(NoInitial::Inexact));
     let text = "1 invoke read\n 1 ok read 7";
     let seven = Spec::with_initial(ModelKind::Register, json!(7)).unwrap();

@@ -1,8 +1,9 @@
-//! What each operation of each model does, one after the other, and what it says of those that cannot be.
+//! The effect of each operation of each model, one after the other, and the reports on impossible results.
 
 use super::*;
 
-/// A history of one process, one operation after the other, from `f argument result`. A result `fail` or `info` is one.
+/// Returns the report on a history of one process, from `f argument result`. A result `fail` or `info` becomes the type of
+/// the completion.
 fn alone(kind: ModelKind, operations: &[(&str, &str, &str)]) -> String {
     let mut text = String::new();
     for (f, argument, result) in operations {

@@ -1,10 +1,10 @@
-//! The oracle: a history is linearizable if any order of any of its operations says so. All are tried.
+//! The oracle: a history is linearizable if some order of its operations explains it. All orders are tried.
 //!
-//! It shares nothing with what it judges: it has lines of its own and objects of its own, made of JSON.
+//! It shares no code with the checker: it has its own lines and its own objects, made of JSON.
 
 use super::*;
 
-/// An operation as the oracle has it. Times are lines.
+/// An operation of the oracle. Times are lines.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Naive {
     pub(super) process: u64,
@@ -16,7 +16,7 @@ pub(super) struct Naive {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum End {
-    /// Never, or `info` at a line.
+    /// No end, or `info` at a line.
     Unknown(Option<usize>),
     Failed(usize),
     Ok(usize, Value),
@@ -31,12 +31,12 @@ impl Naive {
     }
 }
 
-/// What an object is before anything happened.
+/// Returns the initial state of an object.
 pub(super) fn nothing(kind: ModelKind) -> Value {
     if matches!(kind, ModelKind::Queue | ModelKind::Set) { json!([]) } else { Value::Null }
 }
 
-/// What an operation does to an object, and what it says. `None`: it does nothing and fails.
+/// Returns the state after an operation, and its result. `None`: the operation has no effect and fails.
 pub(super) fn happen(object: &Value, op: &Naive) -> Option<(Value, Value)> {
     let items = || object.as_array().cloned().unwrap_or_default();
     let argument = &op.argument;
@@ -67,7 +67,7 @@ pub(super) fn happen(object: &Value, op: &Naive) -> Option<(Value, Value)> {
     })
 }
 
-/// Whether the operations have an order.
+/// True if the operations have a valid order.
 pub(super) fn linearizable(kind: ModelKind, operations: &[Naive]) -> bool {
     let left: Vec<&Naive> = operations.iter().filter(|op| !matches!(op.end, End::Failed(_))).collect();
     any_order(&nothing(kind), &left)
@@ -93,12 +93,12 @@ fn any_order(object: &Value, left: &[&Naive]) -> bool {
     })
 }
 
-/// What was there right behind a line, but for those that fail.
+/// Returns the operations up to a line, without those that fail.
 pub(super) fn until(operations: &[Naive], line: usize) -> Vec<Naive> {
     let invoked = operations.iter().filter(|op| op.from <= line).cloned();
     invoked
         .map(|mut op| {
-            // What fails later is known not to happen, as it is to a check.
+            // An operation that fails later is known not to happen, as it is to the checker.
             if let End::Ok(end, _) | End::Unknown(Some(end)) = op.end
                 && end > line
             {
@@ -109,7 +109,7 @@ pub(super) fn until(operations: &[Naive], line: usize) -> Vec<Naive> {
         .collect()
 }
 
-/// The operations as lines.
+/// Returns the operations as lines.
 pub(super) fn lines(operations: &[Naive]) -> Vec<Line> {
     let mut events: Vec<(usize, Value)> = Vec::new();
     for op in operations {

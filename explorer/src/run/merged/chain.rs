@@ -1,17 +1,17 @@
-//! Digests of all that is exact, one for each number of branches.
+//! Digests of all exact results, one for each number of branches.
 //!
-//! Left out is what may differ from host to host: times, what was executed, why a branch broke; and what only retells: evidence,
-//! how long logs were.
+//! Values that may differ between hosts are left out (times, executed instructions, the reason why a branch broke), and so
+//! are values that repeat others (evidence, lengths of logs).
 
 use super::super::record::{HistoryCount, Record};
 use super::finding::Finding;
 use crate::composer::Counts;
 use crate::coverage::Coverage;
 
-/// A digest for each number of branches, each of which follows from the one before and a record.
+/// One digest for each number of branches. Each is computed from the one before and a record.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Chain {
-    /// After 1, 2, 3, … branches.
+    /// Digests after 1, 2, 3, … branches.
     links: Vec<blake3::Hash>,
 }
 
@@ -23,7 +23,7 @@ impl Chain {
         self.links.push(digest.finish());
     }
 
-    /// That of no branch, without any.
+    /// Returns the last digest; for no branches, the initial one.
     pub(super) fn last(&self) -> blake3::Hash {
         self.links.last().copied().unwrap_or_else(nothing)
     }
@@ -36,7 +36,7 @@ impl Chain {
     }
 }
 
-/// That of all that is known.
+/// Returns the digest of the whole result.
 pub(super) fn whole(chain: &Chain, findings: &[Finding], overflow: u64, coverage: &Coverage) -> blake3::Hash {
     let mut digest = Digest::new("everett 1 run");
     digest.bytes(chain.last().as_bytes());
@@ -60,7 +60,8 @@ pub(super) fn whole(chain: &Chain, findings: &[Finding], overflow: u64, coverage
     digest.finish()
 }
 
-/// What is exact in a record within bounds: two records with one digest are the same in that.
+/// Returns the digest of the exact parts of a record that is within its bounds. Two records have the same digest if these
+/// parts are equal.
 pub(in super::super) fn exact(record: &Record) -> blake3::Hash {
     let Record { choice, from, path, open_ns, end_ns, instructions, trail, marks, checked, .. } = record;
     let Record { faults, losses, messages, delta, hits, sometimes, commands, history, broken, .. } = record;
@@ -107,7 +108,7 @@ fn nothing() -> blake3::Hash {
     Digest::new("everett 1 run without a branch").finish()
 }
 
-/// A hash of values whose beginnings and ends are clear.
+/// Hasher of values with unambiguous boundaries.
 struct Digest(blake3::Hasher);
 
 impl Digest {

@@ -1,4 +1,4 @@
-//! What became of a test template's commands on all branches: each is to succeed at least once.
+//! Results of a test template's commands over all branches. Each command should succeed at least once.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::super::record::Record;
 use super::Seen;
 use crate::composer::{Counts, Tally};
 
-/// What became of a test template's commands, of which there are as many as a template has at the most.
+/// Results of a test template's commands. Their number is bounded by that of a template's commands.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Commands {
     tally: Tally,
@@ -24,7 +24,7 @@ impl Commands {
         }
     }
 
-    /// All of them by name, those that were never started among them, and where each succeeded if it did.
+    /// Returns all commands by name, including those never started, with the branches on which each succeeded.
     pub fn all(&self) -> impl Iterator<Item = (&str, Counts, Option<Seen>)> {
         self.tally.commands().map(|(name, counts)| (name, counts, self.succeeded.get(name).copied()))
     }

@@ -1,4 +1,4 @@
-//! What branches cost, and their totals.
+//! Costs of branches, and their totals.
 
 use serde::Serialize;
 
@@ -6,62 +6,62 @@ use super::super::brief::Brief;
 use super::super::limits::HITS_MAX;
 use super::super::record::{HistoryCount, Record};
 
-/// What was paid.
+/// Cost of one or several branches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Cost {
-    /// The host's CPU time, in nanoseconds. Differs from run to run.
+    /// CPU time of the host, in nanoseconds. It differs from run to run.
     pub cpu_ns: u64,
-    /// Instructions.
+    /// Retired guest instructions.
     pub instructions: u64,
 }
 
-/// All branches added up.
+/// Totals over all branches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Totals {
-    /// What they cost.
+    /// Cost of the branches.
     pub cost: Cost,
-    /// Instructions that the host executed for them.
+    /// Instructions that the host executed for the branches.
     pub executed: u64,
-    /// Their time, in nanoseconds of vtime.
+    /// Length of the branches, in nanoseconds of vtime.
     pub vtime_ns: u64,
-    /// How many had an epilogue with checks.
+    /// Number of branches that had an epilogue with checks.
     pub checked: u64,
-    /// Faults that were done.
+    /// Number of faults that were applied.
     pub faults: u64,
-    /// Times that a disk lost unflushed writes with its machine's power.
+    /// Number of times that a disk lost unflushed writes in a power loss.
     pub losses: u64,
-    /// How many came to the horizon.
+    /// Number of branches that reached the horizon.
     pub whole: u64,
-    /// The most branches that one timeline has, one after the other.
+    /// The most consecutive branches of one timeline.
     pub depth: u64,
-    /// How many have an operation history.
+    /// Number of branches that have an operation history.
     pub histories: u64,
-    /// Their histories.
+    /// Sum of their histories.
     pub history: HistoryCount,
-    /// How many have a history of which something is unknown.
+    /// Number of branches whose history has an unknown verdict.
     pub histories_unknown: u64,
-    /// Bytes of their logs.
+    /// Bytes of the branches' logs.
     pub log_bytes: u64,
-    /// How many have a log that was cut off.
+    /// Number of branches whose log was cut.
     pub logs_cut: u64,
-    /// How many reached more than a branch can.
+    /// Number of branches that reached more points than a branch can hold.
     pub deltas_full: u64,
-    /// How many have as many hits as are kept.
+    /// Number of branches that met the bound on hits.
     pub hits_full: u64,
-    /// Events that named a node which is none.
+    /// Number of events that named a node which does not exist.
     pub strange: u64,
-    /// How many could not be run to their end.
+    /// Number of branches that could not be run to their end.
     pub broken: u64,
 }
 
 impl Cost {
-    /// In CPU time.
+    /// Returns the CPU time.
     #[must_use]
     pub fn cpu_ns(&self) -> u64 {
         self.cpu_ns
     }
 
-    /// In instructions.
+    /// Returns the instructions.
     #[must_use]
     pub fn instructions(&self) -> u64 {
         self.instructions
@@ -103,7 +103,7 @@ impl Totals {
     }
 }
 
-/// Numbers of files are untrusted, and sums of them stay numbers.
+/// Adds without overflow, because numbers from files are untrusted.
 fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }

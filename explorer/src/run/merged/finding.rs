@@ -1,4 +1,4 @@
-//! What was found: hits of one property with one signature are one finding.
+//! Findings: hits of one property with the same signature are one finding.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,38 +9,38 @@ use super::super::record::Record;
 use super::cost::Cost;
 use crate::search::Path;
 
-/// Something that was found.
+/// A property violation that was found, with all of its hits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// From 1, in the order of choices.
+    /// Number from 1, in the order of choices.
     pub id: u32,
-    /// The choice that led there first.
+    /// First choice whose branch hit it.
     pub first: u64,
-    /// Its path.
+    /// Path of that branch.
     pub path: Path,
-    /// The first hit.
+    /// The hit on that branch.
     pub hit: Hit,
-    /// What all of the exploration had cost when that choice was taken in, with it.
+    /// Cost of the whole exploration up to and including that branch.
     pub cost: Cost,
-    /// Where it was hit.
+    /// Branches that hit it.
     pub tally: Tally,
 }
 
-/// Where something was hit.
+/// Branches and subtrees that hit a finding or property.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// How many branches hit it.
+    /// Number of branches that hit it.
     pub branches: u64,
-    /// Those of each subtree, by the branch from the root moment that heads it.
+    /// Hits in each subtree, by the subtree's first branch, which starts at the root moment.
     pub subtrees: BTreeMap<u64, InSubtree>,
 }
 
-/// Where something was hit within a subtree.
+/// Hits within a subtree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InSubtree {
-    /// How many branches hit it.
+    /// Number of branches of the subtree that hit it.
     pub branches: u64,
-    /// What the subtree had cost when the first did, with it.
+    /// Cost of the subtree up to and including the first hit.
     pub until: Cost,
 }
 
@@ -51,18 +51,19 @@ impl Tally {
     }
 }
 
-/// All that was found.
+/// All findings.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Findings {
     all: Vec<Finding>,
-    /// The place of each in `all`, by property and signature.
+    /// Index in `all`, by property and signature.
     places: BTreeMap<(String, String), usize>,
     properties: BTreeMap<String, Tally>,
     overflow: u64,
 }
 
 impl Findings {
-    /// Take in what a branch found. Its subtree cost so much with it, and the exploration so much.
+    /// Adds the hits of a branch. `until` is the cost of its subtree and `cost` that of the exploration, both including the
+    /// branch.
     pub(super) fn add(&mut self, record: Record, subtree: u64, until: Cost, cost: Cost) {
         let Record { choice, path, hits, .. } = record;
         let mut properties = BTreeSet::new();

@@ -1,11 +1,11 @@
-//! What is known once records were taken in, in the order of choices.
+//! Merged results: the state of an exploration after its records were merged in the order of choices.
 //!
-//! - `cost`: what branches cost, and their totals; `finding`: what was found, once for each signature
-//! - `commands`: what became of test commands; `chain`: digests of all that is exact
+//! - `cost`: costs of branches, and their totals; `finding`: findings, one for each signature
+//! - `commands`: results of test commands; `chain`: digests of all exact results
 //!
 //! **Invariants.**
-//! - All but times is a function of the records' exact parts: [`Merged::digest`] tells two apart.
-//! - Records are taken in one by one without a gap, so that what n of them came to is the beginning of what more came to.
+//! - All but times is a function of the records' exact parts. Different results have different [`Merged::digest`]s.
+//! - Records are merged one by one without a gap, so the result of n records is a prefix of the result of more.
 
 mod chain;
 mod commands;
@@ -29,76 +29,76 @@ use crate::search::{Ledger, Standing};
 use chain::Chain;
 use finding::Findings;
 
-/// What is known. See the module.
+/// Merged results of an exploration.
 #[derive(Debug, Clone, Default)]
 pub struct Merged {
     coverage: Coverage,
-    /// By choice, the branch from the root moment that it goes on from.
+    /// By choice: the first branch of its subtree, which starts at the root moment.
     subtree_of: Vec<u64>,
-    /// By that branch, what its subtree cost so far.
+    /// Cost of each subtree so far, by its first branch.
     subtrees: BTreeMap<u64, Cost>,
-    /// Of these, those in which a branch was followed by checks.
+    /// Subtrees with a branch that was followed by checks.
     checked: BTreeSet<u64>,
     findings: Findings,
     sometimes: BTreeMap<String, Seen>,
     sometimes_overflow: u64,
     commands: Commands,
-    /// By choice, the messages of its timeline from the root moment on.
+    /// By choice: number of messages of its timeline since the root moment.
     messages: Vec<u64>,
     totals: Totals,
     chain: Chain,
     stray: Option<Stray>,
 }
 
-/// Where something was seen.
+/// Branches that saw something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
-    /// The first choice that led there.
+    /// First choice whose branch saw it.
     pub first: u64,
-    /// In how many branches.
+    /// Number of branches that saw it.
     pub branches: u64,
 }
 
-/// A record that cannot be taken in.
+/// Reason why a record cannot be merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Stray {
-    /// It is not the next one's.
-    #[error("choice {choice} comes where {next} is next")]
+    /// The record's choice is not the next one.
+    #[error("choice {choice} came, but {next} is next")]
     Order {
-        /// Its choice.
+        /// Choice of the record.
         choice: u64,
-        /// The one that is next.
+        /// Choice that is next.
         next: u64,
     },
-    /// What it goes on from is not there.
-    #[error("choice {choice} goes on from {from}, which is no earlier one")]
+    /// The record's parent branch does not exist.
+    #[error("choice {choice} extends choice {from}, which is not an earlier one")]
     From {
-        /// Its choice.
+        /// Choice of the record.
         choice: u64,
-        /// The one it goes on from.
+        /// Choice of the parent.
         from: u64,
     },
-    /// It cannot be a record.
+    /// The record is invalid.
     #[error("choice {choice}: {problem}")]
     Record {
-        /// Its choice.
+        /// Choice of the record.
         choice: u64,
-        /// What is wrong with it.
+        /// Problem with the record.
         problem: RecordProblem,
     },
 }
 
 impl Merged {
-    /// Nothing is known yet; records name points by their numbers in this dictionary.
+    /// Returns an empty result; records name points by their numbers in `dictionary`.
     #[must_use]
     pub fn new(dictionary: Dictionary) -> Merged {
         Merged { coverage: Coverage::new(dictionary), ..Merged::default() }
     }
 
-    /// Take in the record of the next choice, within bounds.
+    /// Merges the record of the next choice, clipped to its bounds.
     ///
     /// # Errors
-    /// It is not the next; nothing is changed.
+    /// Returns an error if the record is invalid, is not the next one, or has no merged parent; nothing is changed then.
     pub fn merge(&mut self, record: Record) -> Result<Standing, Stray> {
         let choice = record.choice;
         self.place(choice, record.from)?;
@@ -106,10 +106,10 @@ impl Merged {
         self.merge_brief(brief.map_err(|problem| Stray::Record { choice, problem })?)
     }
 
-    /// Take in the record of the next choice, whose points are numbers of this dictionary.
+    /// Merges the record of the next choice, whose points are numbers of this result's dictionary.
     ///
     /// # Errors
-    /// It is not the next; nothing is changed.
+    /// Returns an error if the record is not the next one, or has no merged parent; nothing is changed then.
     pub fn merge_brief(&mut self, brief: Brief) -> Result<Standing, Stray> {
         let (choice, next) = (brief.record.choice, self.branches());
         let subtree = self.place(choice, brief.record.from)?;
@@ -142,7 +142,7 @@ impl Merged {
         Ok(Standing { open_ns, reward, instructions })
     }
 
-    /// The subtree of the next choice's branch, if this is its choice and what it goes on from is there.
+    /// Returns the subtree of the next choice's branch, if `choice` is the next one and its parent exists.
     fn place(&self, choice: u64, from: Option<u64>) -> Result<u64, Stray> {
         let next = self.branches();
         if choice != next {
@@ -154,98 +154,100 @@ impl Merged {
         }
     }
 
-    /// How many branches were taken in.
+    /// Returns the number of merged branches.
     #[must_use]
     pub fn branches(&self) -> u64 {
         self.subtree_of.len() as u64
     }
 
-    /// The branch from the root moment that a branch goes on from, itself if it is one.
+    /// Returns the first branch of a branch's subtree, which starts at the root moment. It may be the branch itself.
     #[must_use]
     pub fn subtree_of(&self, choice: u64) -> Option<u64> {
         self.subtree_of.get(usize::try_from(choice).ok()?).copied()
     }
 
-    /// The messages of a timeline, from the root moment to the end of a branch.
+    /// Returns the number of messages of a timeline, from the root moment to the end of a branch.
     fn messages_until(&self, choice: u64) -> u64 {
         let messages = usize::try_from(choice).ok().and_then(|choice| self.messages.get(choice));
         messages.copied().unwrap_or(0)
     }
 
-    /// The messages of the timeline that has the most.
+    /// Returns the largest number of messages of a timeline.
     #[must_use]
     pub fn messages_most(&self) -> u64 {
         self.messages.iter().copied().max().unwrap_or(0)
     }
 
-    /// By the branch from the root moment that heads it, what each subtree cost.
+    /// Returns the cost of each subtree, by its first branch.
     #[must_use]
     pub fn subtrees(&self) -> &BTreeMap<u64, Cost> {
         &self.subtrees
     }
 
-    /// How many subtrees have a branch that was followed by checks.
+    /// Returns the number of subtrees with a branch that was followed by checks.
     #[must_use]
     pub fn subtrees_checked(&self) -> u64 {
         self.checked.len() as u64
     }
 
-    /// What was covered.
+    /// Returns the coverage.
     #[must_use]
     pub fn coverage(&self) -> &Coverage {
         &self.coverage
     }
 
-    /// What was found, in the order of ids.
+    /// Returns the findings in the order of ids.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         self.findings.all()
     }
 
-    /// Hits for which there was no room: of new findings after [`FINDINGS_MAX`](super::limits::FINDINGS_MAX).
+    /// Returns the number of hits that were dropped because they would be findings beyond
+    /// [`FINDINGS_MAX`](super::limits::FINDINGS_MAX).
     #[must_use]
     pub fn findings_overflow(&self) -> u64 {
         self.findings.overflow()
     }
 
-    /// By property, where it was hit, whatever the signature.
+    /// Returns the hits of each property, over all signatures.
     #[must_use]
     pub fn properties(&self) -> &BTreeMap<String, Tally> {
         self.findings.properties()
     }
 
-    /// The `sometimes` properties that were seen.
+    /// Returns the `sometimes` properties that were seen.
     #[must_use]
     pub fn sometimes(&self) -> &BTreeMap<String, Seen> {
         &self.sometimes
     }
 
-    /// Times that one was seen for which there was no room.
+    /// Returns the number of times that a `sometimes` property was dropped because the bound was met.
     #[must_use]
     pub fn sometimes_overflow(&self) -> u64 {
         self.sometimes_overflow
     }
 
-    /// What became of a test template's commands.
+    /// Returns the results of a test template's commands.
     #[must_use]
     pub fn commands(&self) -> &Commands {
         &self.commands
     }
 
-    /// Everything added up.
+    /// Returns the totals.
     #[must_use]
     pub fn totals(&self) -> &Totals {
         &self.totals
     }
 
-    /// The first record that [`Ledger::take`] could not take in: a defect of who gave it.
+    /// Returns the first record that [`Ledger::take`] could not merge. It is a defect of the caller.
     #[must_use]
     pub fn stray(&self) -> Option<Stray> {
         self.stray
     }
 
-    /// How findable something is that was hit so, in a unit of cost: [`Cost::cpu_ns`] or [`Cost::instructions`]. It takes a step for
-    /// each subtree that was hit: of the others all cost counts, and of these what came after the first hit does not.
+    /// Returns the findability of a finding or property, in a unit of cost: [`Cost::cpu_ns`] or [`Cost::instructions`]. A
+    /// subtree that was hit counts with its cost until the first hit, all others with their whole cost. This takes a step
+    /// for each subtree that was hit.
     #[must_use]
     pub fn findability(&self, tally: &Tally, unit: fn(&Cost) -> u64) -> Findability {
         let after = tally.subtrees.iter().map(|(subtree, hit)| {
@@ -257,21 +259,21 @@ impl Merged {
         Findability { time, hits: tally.subtrees.len() as u64 }
     }
 
-    /// A digest of what the first branches came to, which it takes no time to look up. Two explorations with one digest at n
-    /// branches are the same up to there.
+    /// Returns the digest of the results of the first `branches` branches, in constant time. Two explorations with the same
+    /// digest are equal up to there.
     #[must_use]
     pub fn digest_at(&self, branches: u64) -> Option<blake3::Hash> {
         self.chain.at(branches)
     }
 
-    /// A digest of all that is known: the chain's last link, findings, coverage. Times are left out, and so is what this host
-    /// executed.
+    /// Returns a digest of all results: the chain's last link, findings, coverage. Times and the instructions that the host
+    /// executed are left out.
     #[must_use]
     pub fn digest(&self) -> blake3::Hash {
         chain::whole(&self.chain, self.findings(), self.findings_overflow(), &self.coverage)
     }
 
-    /// How the exploration ends.
+    /// Returns the end of the exploration.
     #[must_use]
     pub fn end(&self, why: Why, host_ns: u64) -> End {
         End {
@@ -300,7 +302,7 @@ impl Ledger for Merged {
         })
     }
 
-    /// The mass of states that no branch came to, as Good and Turing estimate it.
+    /// Estimates the mass of states that no branch reached, after Good and Turing, in millionths.
     fn unseen_ppm(&self) -> u32 {
         let unseen = self.coverage.incidence(Kind::State).unseen();
         let ppm = u128::from(unseen.numerator) * PPM / u128::from(unseen.denominator.max(1));

@@ -1,4 +1,4 @@
-//! One who looks while another writes.
+//! Reading a run directory while another process writes it.
 
 use super::*;
 

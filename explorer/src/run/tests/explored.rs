@@ -1,4 +1,4 @@
-//! Whole explorations: in any order, killed and resumed.
+//! Whole explorations: results in any order, kills and resumes.
 
 use super::*;
 use crate::coverage::statistics::{Findability, Subtree};
@@ -24,7 +24,7 @@ proptest! {
         for (number, branch) in (0..).zip(tree.branches()) {
             prop_assert_eq!(many.subtree_of(number), Some(branch.subtree));
         }
-        // Who did it is another matter.
+        // Executed instructions are recorded, but are not part of the comparison.
         if branches > 0 {
             prop_assert_ne!(one.totals().executed, 0);
         }
@@ -42,7 +42,7 @@ proptest! {
         }
         prop_assert!(long.digest_at(shorter).is_some() && short.digest_at(shorter + 1).is_none());
         prop_assert_ne!(long.digest_at(shorter + 1), long.digest_at(shorter));
-        // From the folder, all of it.
+        // All of it can be read from the folder.
         let reading = Reading::open(run.path()).unwrap();
         prop_assert_eq!(reading.merged(shorter).unwrap().digest(), short.digest());
         prop_assert_eq!(reading.merged(u64::MAX).unwrap().digest(), long.digest());
@@ -50,7 +50,7 @@ proptest! {
         prop_assert_eq!(again.totals(), long.totals());
     }
 
-    /// Killed several times, at any byte, an exploration ends as if it had not been.
+    /// An exploration that was killed several times, at any byte, ends as if it had not been.
     #[test]
     fn killed_and_resumed(branches in 1..80u64, kills in prop::collection::vec((0..40usize, 0..700u64, any::<u64>()), 1..4)) {
         let (_, whole) = explore(branches, 4, 0, None, usize::MAX);

@@ -1,4 +1,4 @@
-//! Headers: what is refused, and what makes two explorations two.
+//! Headers: rejected headers, and differences between explorations.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn headers_that_are_none() {
             good.replace("\"schema_version\": 3", "\"schema_version\": 2"),
             "run.json: its format is 2, and this version knows 3",
         ),
-        // Another format's fields are not looked at.
+        // Fields of another format are ignored.
         ("{\"schema_version\":9,\"x\":1}".to_owned(), "run.json: its format is 9, and this version knows 3"),
         (
             good.replace("\"seed\": 7", "\"seed\": -7"),
@@ -28,7 +28,7 @@ fn headers_that_are_none() {
     }
 }
 
-/// What nobody could read is not written.
+/// A header that could not be read back is not written.
 #[test]
 fn a_world_that_is_too_deep_is_refused() {
     let folder = tempdir().unwrap();

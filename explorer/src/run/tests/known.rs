@@ -1,4 +1,4 @@
-//! What is known after a few branches, by hand.
+//! Merged results after a few branches, computed by hand.
 
 use crate::coverage::statistics::Findability;
 
@@ -41,7 +41,7 @@ fn findings_and_what_they_cost() {
     assert_eq!(merged.findings()[0].hit.vtime_ns, 2_500);
     assert_eq!(merged.findings()[0].tally.subtrees[&0], InSubtree { branches: 2, until: cost(2) });
     assert_eq!(merged.subtrees().values().copied().collect::<Vec<Cost>>(), [cost(3), cost(1)]);
-    // The first subtree until its first hit, and all of the second.
+    // The first subtree counts until its first hit, the second one whole.
     let cpu = |tally| merged.findability(tally, Cost::cpu_ns);
     assert_eq!(cpu(&merged.findings()[0].tally), Findability { time: 300, hits: 1 });
     assert_eq!(cpu(&merged.findings()[2].tally), Findability { time: 400, hits: 1 });
@@ -58,7 +58,7 @@ fn findings_and_what_they_cost() {
     assert_eq!((totals.cost, totals.vtime_ns, totals.faults), (cost(4), 4_000_000_000, 4));
 }
 
-/// Those of one timeline add up, and branches of one moment do not.
+/// Messages of consecutive branches add up; those of branches from one moment do not.
 #[test]
 fn messages_are_those_of_a_timeline() {
     assert_eq!(Merged::default().messages_most(), 0);
@@ -91,7 +91,7 @@ fn commands_are_counted_over_all_branches() {
             ("first_b", counts(2, 2, 0), Some(Seen { first: 1, branches: 2 })),
         ]
     );
-    // Files are untrusted: there are never more than a template has.
+    // Files are untrusted: the number of commands is bounded by that of a template.
     let most = crate::composer::limits::COMMANDS_MAX;
     let names: Vec<String> = (0..2 * most).map(|i| format!("anytime_{i:03}")).collect();
     for (record, names) in records.iter_mut().zip(names.chunks(most)) {
@@ -119,7 +119,7 @@ fn standings_and_what_is_unseen() {
     assert_eq!(standings[0].open_ns, Some(1_000_001_000));
     assert_eq!(standings[2].open_ns, None, "nothing goes on from what broke");
     assert_eq!(standings[3].instructions, 10);
-    // Two of four hits are of states that one branch came to.
+    // Two of four hits are of states that exactly one branch reached.
     assert_eq!((merged.unseen_ppm(), merged.totals().broken), (500_000, 1));
 }
 
@@ -128,16 +128,16 @@ fn what_is_not_the_next_is_not_taken_in() {
     let mut merged = merged(&four()[..2]);
     let before = merged.digest();
     let wrong = |merged: &mut Merged, record| merged.merge(record).unwrap_err().to_string();
-    assert_eq!(wrong(&mut merged, four()[3].clone()), "choice 3 comes where 2 is next");
+    assert_eq!(wrong(&mut merged, four()[3].clone()), "choice 3 came, but 2 is next");
     let orphan = Record { from: Some(2), ..record(2, None, "1000.2") };
-    assert_eq!(wrong(&mut merged, orphan), "choice 2 goes on from 2, which is no earlier one");
+    assert_eq!(wrong(&mut merged, orphan), "choice 2 extends choice 2, which is not an earlier one");
     assert_eq!((merged.digest(), merged.stray()), (before, None));
     let standing = take(&mut merged, 2, four()[3].clone());
     assert_eq!((standing.open_ns, standing.reward), (None, 0));
     assert_eq!((merged.digest(), merged.stray()), (before, Some(Stray::Order { choice: 3, next: 2 })));
 }
 
-/// All that is exact counts, and nothing else.
+/// Exact parts change the digest, and no others do.
 #[test]
 fn digests_tell_apart() {
     let base = four();
@@ -184,7 +184,7 @@ fn digests_tell_apart() {
         assert_ne!((i, changed.digest_at(4)), (i, whole.digest_at(4)));
         assert_eq!((i, changed.digest_at(3)), (i, whole.digest_at(3)));
     }
-    // Digests are compared between versions: the chain must not change unnoticed.
+    // Digests are compared between versions, so the chain must not change unnoticed.
     assert_eq!(merged(&[]).digest_at(0), whole.digest_at(0));
     assert_eq!(merged(&base[..2]).digest_at(2), whole.digest_at(2));
 }
@@ -202,7 +202,7 @@ fn findings_are_bounded_and_counted() {
     }
     assert_eq!((merged.findings().len(), merged.findings_overflow()), (limits::FINDINGS_MAX, 2 * each));
     assert_eq!(merged.totals().hits_full, branches);
-    // Those that are known go on to be counted.
+    // Known findings are still counted.
     let mut again = record(branches, None, &format!("1000.{}", branches + 1));
     again.hits = vec![hit("p", "0", 1)];
     merged.merge(again).unwrap();

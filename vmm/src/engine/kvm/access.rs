@@ -1,39 +1,39 @@
-//! An access to a device that KVM wants in one go, and the machine gets in pieces of 1, 2, 4 or 8 bytes: INS and OUTS of
+//! A device access that KVM reports as a whole and the machine gets in pieces of 1, 2, 4 or 8 bytes: INS and OUTS of
 //! several values, and accesses that cross a boundary.
 
 use crate::engine::Exit;
 
-/// What is accessed.
+/// Target of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
-    /// Guest-physical memory, ascending.
+    /// Guest-physical memory, at ascending addresses.
     Memory(u64),
-    /// A port, the same for each piece of this size.
+    /// A port with the size of each piece. All pieces access the same port.
     Port(u16, u8),
 }
 
-/// An access and how far it got.
+/// An access and its progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Access {
     target: Target,
     write: bool,
     data: Vec<u8>,
     done: usize,
-    /// The machine was asked for the piece at `done` and has not answered.
+    /// True if the machine was asked for the piece at `done` and has not answered.
     asked: bool,
 }
 
 impl Access {
-    /// A load of so many bytes.
+    /// Returns a load of `len` bytes.
     pub(super) fn read(target: Target, len: usize) -> Access {
         Access { target, write: false, data: vec![0; len], done: 0, asked: false }
     }
-    /// A store of these bytes.
+    /// Returns a store of these bytes.
     pub(super) fn write(target: Target, data: &[u8]) -> Access {
         Access { target, write: true, data: data.to_vec(), done: 0, asked: false }
     }
 
-    /// The next piece as an exit, if there is one.
+    /// Returns the next piece as an exit, or `None` after the last one.
     pub(super) fn next(&mut self) -> Option<Exit> {
         let size = self.piece();
         if size == 0 {
@@ -55,7 +55,7 @@ impl Access {
             (Target::Port(port, _), true) => Exit::PioWrite { port, size, value: value as u32 },
         })
     }
-    /// The machine's answer.
+    /// Enters the machine's answer to a load.
     pub(super) fn answer(&mut self, value: u64) {
         if std::mem::take(&mut self.asked) {
             let size = self.piece();
@@ -63,16 +63,16 @@ impl Access {
             self.done += size;
         }
     }
-    /// Everything that was read.
+    /// Returns all bytes that were read.
     pub(super) fn data(&self) -> &[u8] {
         &self.data
     }
-    /// Whether it is a load.
+    /// True if it is a load.
     pub(super) fn is_read(&self) -> bool {
         !self.write
     }
 
-    /// The size of the next piece.
+    /// Returns the size of the next piece; 0 after the last one.
     fn piece(&self) -> usize {
         let left = self.data.len() - self.done;
         match self.target {

@@ -1,6 +1,6 @@
-//! The soft CPU for one instruction: what KVM cannot execute, and what it would execute otherwise than the model.
+//! The soft CPU for one instruction: one that KVM cannot execute, or would execute differently from the model.
 //!
-//! Each instruction gets a CPU of its own, for KVM writes guest memory without telling.
+//! Each instruction gets a new CPU, because KVM writes guest memory without notice.
 #![allow(unsafe_code)]
 
 use everett_cpu::{CacheConfig, Cpu, CpuState, Exit as CpuExit, Ram, Request, Until};
@@ -9,52 +9,53 @@ use crate::engine::TscAnchor;
 use crate::engine::repeat::{INSTRUCTION_BYTES_MAX, repeats};
 use crate::kvm::KvmError;
 
-/// For one instruction there is nothing to cache.
+/// Minimal caches: one instruction has nothing to cache.
 const CACHES: CacheConfig =
     CacheConfig { tlb_entries: 16, block_entries: 16, translate_after: None, edges: false, branches: true };
 
-/// Iterations of a repeated instruction. More are somebody's mischief, and take seconds.
+/// The most iterations of a repeated instruction. More occur only in a hostile guest, and take seconds.
 const ITERATIONS_MAX: u64 = 1 << 26;
 
-/// An instruction under way.
+/// An instruction in progress.
 #[derive(Debug)]
 pub(super) struct Bridge {
     cpu: Cpu,
-    /// It belongs to an exit, and so does what is left of a repeated instruction that comes next.
+    /// True if the instruction belongs to an exit. Then the rest of a repeated instruction that comes next belongs to it,
+    /// too.
     exit: bool,
-    /// It waits for a device.
+    /// True if it waits for a device.
     asking: bool,
-    /// Branches of the CPU's that were told already.
+    /// Branches of the CPU that were already reported.
     counted: u64,
 }
 
-/// How far it got.
+/// Progress of an instruction.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// It is done. The pages that it wrote, how it left the CPU, and the branches that retired.
+    /// It is finished: the CPU's state, the pages that it wrote, and the branches that retired.
     Done { state: Box<CpuState>, written: Vec<u64>, branches: u64 },
-    /// It wants a device.
+    /// It accesses a device.
     Device(Request),
-    /// It does not end.
+    /// It exceeded [`ITERATIONS_MAX`].
     Endless,
-    /// The CPU has panicked, with this message.
+    /// The soft CPU panicked with this message.
     Failed(String),
 }
 
-/// Guest memory, for soft CPUs beside KVM.
+/// Guest memory for soft CPUs beside KVM.
 #[derive(Debug)]
 pub(super) struct Memory(Ram);
 
 impl Memory {
     /// # Safety
-    /// As [`Ram::new`], while the guest does not run. The CPUs that are made here must be dropped before the mapping, and take
-    /// turns.
+    /// The conditions of [`Ram::new`] must hold while the guest does not run. The CPUs made here must be dropped before the
+    /// mapping, and must not run at the same time.
     pub(super) unsafe fn new(base: *mut u8, len: u64) -> Memory {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the conditions.
         Memory(unsafe { Ram::new(base, len) })
     }
     pub(super) fn ram(&self) -> Ram {
-        // SAFETY: `Memory::new`'s promise, and an engine runs one CPU at a time, on its own thread.
+        // SAFETY: the conditions of `Memory::new` hold, and an engine runs one CPU at a time, on its own thread.
         unsafe { self.0.another() }
     }
     fn cpu(&self, state: &CpuState) -> Cpu {
@@ -62,24 +63,25 @@ impl Memory {
         cpu.set_state(&CpuState { icount: 0, ..state.clone() });
         cpu
     }
-    /// Execute the next instruction.
+    /// Returns a bridge that executes the next instruction.
     pub(super) fn step(&self, state: &CpuState, tsc: TscAnchor) -> Bridge {
         let mut cpu = self.cpu(state);
         cpu.set_tsc(TscAnchor { icount: 0, ..tsc });
         Bridge { cpu, exit: false, asking: false, counted: 0 }
     }
-    /// Execute what is left of a repeated instruction that belongs to an exit.
+    /// Returns a bridge that executes the rest of a repeated instruction that belongs to an exit.
     pub(super) fn repeat(&self, state: &CpuState, tsc: TscAnchor) -> Bridge {
         Bridge { exit: true, ..self.step(state, tsc) }
     }
-    /// Whether what comes next belongs to the exit before it, if no exception comes between.
+    /// True if the next instruction belongs to the exit before it, provided that no exception comes between.
     pub(super) fn repeats(&self, state: &CpuState) -> bool {
         goes_on(&self.cpu(state), state.rip)
     }
-    /// Deliver an interrupt or an exception, and execute nothing. The state behind it, and the pages that were written.
+    /// Delivers an interrupt or an exception without executing an instruction. Returns the state after it, and the pages
+    /// that were written.
     ///
     /// # Errors
-    /// The CPU has panicked.
+    /// Returns an error if the soft CPU panicked.
     pub(super) fn deliver(
         &self,
         state: &CpuState,
@@ -92,22 +94,23 @@ impl Memory {
             None => Ok((cpu.state(), cpu.take_dirty_pages())),
         }
     }
-    /// Read memory as the guest sees it.
+    /// Reads memory through the guest's page tables.
     pub(super) fn read_virtual(&self, state: &CpuState, gva: u64, buf: &mut [u8]) -> usize {
         self.cpu(state).read_virtual(gva, buf)
     }
 }
 
 impl Bridge {
-    /// An instruction on this CPU, which has just asked for a device.
+    /// Returns a bridge for the current instruction of `cpu`, which waits for a device.
     pub(super) fn asking(cpu: Cpu) -> Bridge {
         let counted = cpu.branches();
         Bridge { cpu, exit: true, asking: true, counted }
     }
-    /// Go on.
+    /// Continues the instruction.
     pub(super) fn go_on(&mut self) -> Step {
         loop {
-            // What waits for a device is finished, whatever the count says; else an instruction or an iteration is executed.
+            // An instruction that waits for a device is finished whatever the count says; else one instruction or iteration
+            // is executed.
             let icount = self.cpu.icount() + u64::from(!std::mem::take(&mut self.asking));
             match self.cpu.run(Until { icount, ..Until::default() }) {
                 CpuExit::Device(request) => {
@@ -126,12 +129,12 @@ impl Bridge {
                 CpuExit::Failed => {
                     return Step::Failed(self.cpu.failure().unwrap_or_default().to_owned());
                 }
-                // A CPU that halted or died is a state like any other.
+                // A CPU that halted or died has a normal state.
                 _ => return self.done(),
             }
         }
     }
-    /// Answer what it wanted.
+    /// Answers the device access.
     pub(super) fn complete(&mut self, value: u64) {
         self.cpu.complete(value);
     }

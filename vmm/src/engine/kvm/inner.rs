@@ -1,4 +1,4 @@
-//! Entering the guest, and what its exits mean; what is counted of it, and whether that can be believed.
+//! Entry into the guest and handling of its exits; the count, and the checks whether a run can be trusted.
 #![allow(unsafe_code)]
 
 mod delivery;
@@ -24,25 +24,25 @@ use crate::layout::PAGE;
 use crate::ram;
 
 const INTERRUPTS_ENABLED: u64 = 1 << 9;
-/// More parts than any instruction's access has.
+/// More than the number of parts of any instruction's access.
 const PARTS_MAX: usize = 64;
 
 /// An instruction that waits to be finished.
 #[derive(Debug)]
 enum Pending {
     None,
-    /// By KVM, after this access.
+    /// KVM finishes it, after this access.
     Kvm(Access),
-    /// By the soft CPU, which waits for a device.
+    /// The soft CPU finishes it, after a device's answer.
     Soft(Box<Bridge>),
 }
 
 #[derive(Debug)]
 pub(super) struct Inner {
     vcpu: Box<dyn Processor>,
-    /// In clock mode `branch`: what counts them.
+    /// Branch counter, in clock mode `branch`.
     counting: Option<Counting>,
-    /// What holds the TSC, if something does.
+    /// Mechanism that holds the TSC, if the host has one.
     holder: Option<Box<dyn HeldTsc>>,
     memory: Memory,
     bytes: u64,
@@ -50,26 +50,27 @@ pub(super) struct Inner {
     count: u64,
     halted: bool,
     dead: Option<Dead>,
-    /// What the guest added to the TSC: KVM has its own idea of offsets.
+    /// The guest's own offset of the TSC. It is kept here, because KVM treats offsets differently.
     tsc_offset: u64,
     tsc: TscAnchor,
-    /// Nothing was executed since the last exit, and no interrupt was taken: one can be. A signal of the host's opens nothing.
+    /// True if nothing was executed since the last exit, and no interrupt was taken. Then an interrupt can be taken. A
+    /// signal of the host does not set it.
     open: bool,
-    /// Whether an interrupt can be taken, if the last run says so.
+    /// True if an interrupt can be taken; `None` if the last run did not report it.
     ready: Option<bool>,
     /// Pages that the soft CPU or devices wrote.
     written: BTreeSet<u64>,
     signals: u32,
     signals_max: Option<u32>,
     failed: Option<Failure>,
-    /// What was executed since the state was last replaced is worth nothing, and why.
+    /// Reason of a disturbance: everything executed since the state was last replaced is worthless.
     disturbed: Option<String>,
     stats: KvmStats,
-    /// Keeps guest memory alive, into which `memory` points.
+    /// Keeps the guest memory alive that `memory` points to.
     _ram: Arc<dyn Any + Send + Sync>,
 }
 
-/// What a step of the engine's leads to.
+/// Result of a step: an exit, or `None` to continue.
 type Outcome = Result<Option<Exit>, KvmError>;
 
 impl Inner {
@@ -83,8 +84,8 @@ impl Inner {
             vcpu: parts.processor,
             counting: parts.counting.map(|counting| Counting { margin: counting.margin.max(1), ..counting }),
             holder: parts.tsc,
-            // SAFETY: the mapping has this length, and `_ram` keeps it. Soft CPUs run between two entries of the guest,
-            // on the thread that owns the machine, as devices do.
+            // SAFETY: the mapping has this length, and `_ram` keeps it alive. Soft CPUs run between two entries of the
+            // guest, on the thread that owns the machine, as devices do.
             memory: unsafe { Memory::new(base, bytes) },
             bytes,
             pending: Pending::None,
@@ -116,11 +117,11 @@ impl Inner {
     pub(super) fn failure(&self) -> Option<Failure> {
         self.failed.clone().or_else(|| self.disturbed.clone().map(Failure::Host))
     }
-    /// What it counts.
+    /// Returns the clock mode.
     pub(super) fn clock(&self) -> ClockMode {
         if self.counting.is_some() { ClockMode::Branch } else { ClockMode::Exit }
     }
-    /// Whether what the host does meanwhile can make a run worthless.
+    /// True if the host can make a run worthless while it executes.
     pub(super) fn can_be_disturbed(&self) -> bool {
         self.counting.is_some() || self.holder.is_some()
     }
@@ -135,7 +136,7 @@ impl Inner {
         self.tsc = anchor;
     }
 
-    /// The host cannot go on. The first reason is the one that counts.
+    /// Notes that the host failed. Only the first reason is kept.
     #[cold]
     fn fail(&mut self, error: &KvmError) {
         let why = error.to_string();
@@ -145,12 +146,12 @@ impl Inner {
             _ => _ = self.failed.get_or_insert(Failure::Host(why)),
         }
     }
-    /// The same, in words.
+    /// The same, with a reason in words.
     #[cold]
     pub(super) fn fail_for(&mut self, why: &str) {
         self.failed.get_or_insert_with(|| Failure::Host(why.to_owned()));
     }
-    /// What comes of it, or what to go on with if the host could not.
+    /// Returns the value of a result; for an error, notes the failure and returns `otherwise`.
     fn or_fail<T>(&mut self, result: Result<T, KvmError>, otherwise: T) -> T {
         result.unwrap_or_else(|error| {
             self.fail(&error);
@@ -177,7 +178,7 @@ impl Inner {
         }
     }
 
-    /// Finish an instruction, or look at the ends, or enter the guest once.
+    /// Does one step: finishes an instruction, checks the conditions of `until`, or enters the guest once.
     fn advance(&mut self, until: &Until<'_>) -> Outcome {
         if !matches!(self.pending, Pending::None) {
             return self.finish();
@@ -205,7 +206,7 @@ impl Inner {
         self.exit(exit)
     }
 
-    /// Enter the guest once, and look whether what it did can be believed.
+    /// Enters the guest once, and checks that its execution can be trusted.
     fn enter(&mut self, until: &Until<'_>) -> Result<KvmExit, KvmError> {
         self.stats.entries += 1;
         let tsc = self.tsc_now().tsc.wrapping_add(self.tsc_offset);
@@ -220,7 +221,7 @@ impl Inner {
         self.ready = Some(self.vcpu.ready_for_interrupt());
         if let Err(error) = self.believe(until) {
             if exit.is_unfinished() {
-                // Or what is left of it would be done to the state that replaces this one.
+                // Otherwise its rest would be applied to the state that replaces this one.
                 self.vcpu.answer_msr(Some(0));
                 self.drain()?;
             }
@@ -229,12 +230,12 @@ impl Inner {
         Ok(exit)
     }
 
-    /// Whether the guest did what it was entered for, and nothing else.
+    /// Returns an error if the guest ran past its place, or if the TSC moved.
     fn believe(&mut self, until: &Until<'_>) -> Result<(), KvmError> {
         if let Some(counting) = &mut self.counting {
             let counted = counting.counter.read()?;
             self.counted_branches(counted);
-            // Behind the last branch there are instructions that were not to be executed yet.
+            // Instructions behind the last branch were executed too early.
             if let Some(late) = self.count.checked_sub(until.icount) {
                 return Err(KvmError::Disturbed(format!("it was stopped {late} branches too late or more")));
             }
@@ -247,7 +248,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Go on to an exact place on the soft CPU: so many branches from here, or what comes before.
+    /// Continues to an exact place on the soft CPU: `missing` branches from here, unless an exit or interrupt window comes
+    /// first.
     fn stretch(&mut self, missing: u64, window: bool) -> Outcome {
         let state = self.settled()?;
         if self.halted || self.dead.is_some() {
@@ -325,15 +327,15 @@ impl Inner {
         }
     }
 
-    /// In clock mode `branch`: so many more.
+    /// Adds retired branches to the count, in clock mode `branch`.
     fn counted_branches(&mut self, branches: u64) {
         self.count += branches;
         if branches > 0 {
-            // It gets on.
+            // The guest makes progress.
             self.signals = 0;
         }
     }
-    /// An exit is finished.
+    /// Notes that an exit is finished, and counts it in clock mode `exit`.
     fn counted(&mut self) {
         if self.counting.is_none() {
             self.count += 1;
@@ -347,7 +349,7 @@ impl Inner {
         Ok(first)
     }
 
-    /// Go on with the instruction that waits. Counted when it is finished.
+    /// Continues the instruction that waits. It is counted when it is finished.
     fn finish(&mut self) -> Outcome {
         match std::mem::replace(&mut self.pending, Pending::None) {
             Pending::None => Ok(None),
@@ -363,7 +365,7 @@ impl Inner {
                     // Another part of the same instruction's access.
                     Some(exit) => self.exit(exit),
                     None => {
-                        // At closed gates the instruction would be done again, and the device asked again.
+                        // With closed gates, the instruction would be repeated, and the device would be asked again.
                         if !self.vcpu.delivers() && self.vcpu.queued()? != Queued::default() {
                             self.settled()?;
                             self.counted();
@@ -377,8 +379,8 @@ impl Inner {
         }
     }
 
-    /// KVM has finished an instruction, perhaps in the middle of a repeated one. The processor would go on with that and not say
-    /// when it is done: the soft CPU does.
+    /// Handles the end of an instruction in KVM, which may be in the middle of a repeated one. The processor would continue
+    /// that without reporting its end, so the soft CPU finishes it.
     fn finish_repeated(&mut self) -> Outcome {
         if !self.memory.repeats(&self.vcpu.save_place()?) || self.vcpu.queued()?.exception.is_some() {
             self.counted();
@@ -397,14 +399,14 @@ impl Inner {
         Ok(exit)
     }
 
-    /// Hand over what the machine answered.
+    /// Passes the machine's answer to KVM.
     fn answer(&mut self, access: &Access) {
         if !access.is_read() {
             return;
         }
         let data = access.data();
         if self.vcpu.is_at_port() {
-            // As the exit had it: one row of bytes.
+            // As in the exit: one row of bytes.
             let len = data.len() as u32;
             self.vcpu.port_data(1, len).copy_from_slice(data);
         } else {
@@ -414,9 +416,10 @@ impl Inner {
         }
     }
 
-    /// Have the soft CPU execute the instruction of this exit.
+    /// Lets the soft CPU execute the instruction of this exit.
     fn bridge(&mut self, exit: KvmExit) -> Outcome {
-        // The registers before the instruction. What KVM wants to raise for it (#UD, for a failure) goes.
+        // The registers before the instruction. An exception that KVM wants to raise for it (#UD, for an emulation failure)
+        // is dropped.
         let saved = self.vcpu.save()?;
         if exit.is_unfinished() {
             self.vcpu.answer_msr(Some(0));
@@ -428,7 +431,7 @@ impl Inner {
         }
         self.step(Box::new(self.memory.step(&state, self.tsc_now())))
     }
-    /// What the TSC shows until the next exit.
+    /// Returns the TSC's value until the next exit.
     fn tsc_now(&self) -> TscAnchor {
         let TscAnchor { icount, tsc, num, den } = self.tsc;
         let passed = u128::from(self.count.saturating_sub(icount)) * u128::from(num) / u128::from(den);
@@ -456,7 +459,7 @@ impl Inner {
         }
     }
 
-    /// An instruction of the soft CPU's wants a device.
+    /// Returns the exit for an instruction of the soft CPU that accesses a device.
     fn ask(&mut self, mut bridge: Box<Bridge>, request: Request) -> Exit {
         let exit = match request {
             Request::MmioRead { gpa, size } => Exit::MmioRead { gpa, size },
@@ -474,7 +477,7 @@ impl Inner {
         exit
     }
 
-    /// Finish an instruction whose result nobody wants any more.
+    /// Finishes an instruction whose result is discarded.
     fn drain(&mut self) -> Result<(), KvmError> {
         for _ in 0..PARTS_MAX {
             if self.vcpu.finish()?.is_none() {
@@ -527,19 +530,20 @@ impl Inner {
         let dead = self.dead;
         self.or_fail(settled, CpuState { dead, ..CpuState::default() })
     }
-    /// The soft CPU wrote these pages. A KVM that shadows page tables watches the guest's stores to them and not ours, so
-    /// one that was shadowed would stay as it was, INVLPG or not. Costs much, and only hosts pay it that are slow anyway:
-    /// where the processor executes kernels, there is next to nothing for the soft CPU to do.
+    /// Notes pages that the soft CPU wrote. A KVM that shadows page tables intercepts the guest's stores to them but not
+    /// Everett's, so a shadowed table would stay as it was, even after INVLPG. So KVM's translations are dropped. This is
+    /// expensive, but only hosts pay it that are slow anyway: if the processor executes kernels, the soft CPU has next to
+    /// nothing to do.
     fn wrote(&mut self, pages: Vec<u64>) -> Result<(), KvmError> {
         if pages.is_empty() {
             return Ok(());
         }
         self.written.extend(pages);
-        // Before the log is gone with the memory.
+        // The log of written pages must be read before it is dropped with the memory.
         self.written.extend(self.vcpu.take_dirty_pages()?);
         self.vcpu.forget_memory()
     }
-    /// With what KVM does not hold.
+    /// Completes a state with the parts that KVM does not hold.
     fn complete_state(&self, mut state: CpuState) -> CpuState {
         state.icount = self.count;
         state.halted = self.halted;
@@ -547,7 +551,7 @@ impl Inner {
         state.msrs.tsc_offset = self.tsc_offset;
         state
     }
-    /// Take everything of a state but its count.
+    /// Installs a state, except for its count.
     fn take(&mut self, state: &CpuState) -> Result<(), KvmError> {
         self.vcpu.load(state)?;
         self.halted = state.halted;
@@ -559,7 +563,7 @@ impl Inner {
 
     pub(super) fn set_state(&mut self, state: &CpuState) {
         let done = match std::mem::replace(&mut self.pending, Pending::None) {
-            // Else what is left of it would be done to the new state.
+            // Otherwise the rest of the instruction would be applied to the new state.
             Pending::Kvm(_) => self.drain(),
             Pending::None | Pending::Soft(_) => Ok(()),
         };

@@ -1,35 +1,38 @@
 //! The kvm engine: the host's processor behind the engine trait, in clock modes `exit` and `branch`.
 //!
-//! - `inner`: entering the guest, and what its exits mean; within it `delivery`, of exceptions and interrupts; `access`: an access to a device, piece by piece
-//! - `bridge`: the soft CPU, for what KVM cannot execute; `stretch`: the same for the last branches before an exact place
+//! - `inner`: entry into the guest and handling of its exits; within it `delivery`: exceptions and interrupts; `access`: a
+//!   device access, piece by piece
+//! - `bridge`: the soft CPU for single instructions that KVM cannot execute; `stretch`: the soft CPU for the last branches
+//!   before an exact place
 //!
-//! In clock mode `exit` it runs to the guest's next exit. So its *count* is of exits that the guest causes by itself: accesses to
-//! devices and HLT, each counted when its instruction is finished, with all iterations of a repeated one. What the
-//! host causes (signals, emulation failures, MSRs that the filter holds back, closed gates) is not counted. Interrupts are taken behind
-//! exits, where the guest can take one at once: no window is ever waited for.
+//! In clock mode `exit` a run goes to the guest's next exit. The *count* is the number of exits that the guest itself
+//! causes: device accesses and HLT. Each is counted when its instruction is finished, with all iterations of a repeated
+//! one. Exits that the host causes (signals, emulation failures, MSRs that the filter holds back, closed gates) are not
+//! counted. Interrupts are taken behind exits where the guest can take one at once; the engine never waits for an interrupt
+//! window.
 //!
-//! In clock mode `branch` a counter of the processor's says how many branches retired ([`crate::kvm::Counter`]). It is told to
-//! stop the guest some branches before the place that is wanted, by the host's margin, and the soft CPU executes what is left. The
-//! margin decides who executes, and nothing else. Each time that the guest was left, whatever for, the counter is read: what
-//! the signal says is not believed. Interrupts wait for a window.
+//! In clock mode `branch` a hardware counter counts retired branches ([`crate::kvm::Counter`]). It is armed to stop the
+//! guest a margin of branches before the wanted place; the margin is a property of the host. The soft CPU executes the
+//! rest. The margin only decides who executes a branch. After each exit, whatever its reason, the counter is read: the
+//! signal itself is not trusted. Interrupts wait for an interrupt window.
 //!
-//! The TSC stands still between two places at which it is set, if there is something that holds it ([`crate::kvm::HeldTsc`]); else
-//! it shows what the host shows, and nothing of that is exact.
+//! The TSC stands still between two places at which it is set, if it can be held ([`crate::kvm::HeldTsc`]). Else it shows
+//! the host's TSC, which is not exact.
 //!
-//! Where the host has not shown that SYSCALL enters ring 0, its gates are closed ([`crate::kvm::gates`]): each exception, interrupt and
-//! system call is delivered by the soft CPU.
+//! If the host has not shown that SYSCALL enters ring 0, the gates are closed ([`crate::kvm::gates`]): the soft CPU
+//! delivers each exception, interrupt and system call.
 //!
-//! A stop that came too late, a TSC that ticked, a counter that was taken away: what was executed is worth nothing. The run ends
-//! with [`Exit::Failed`], and can be made again from where it began ([`Engine::recover`]).
+//! If a stop came too late, the TSC ticked, or the counter was taken away, the executed instructions are worthless. The run
+//! ends with [`Exit::Failed`], and can be repeated from its start ([`Engine::recover`]).
 //!
-//! Not here: breakpoints and watchpoints, which need a CPU that sees each instruction; CR8 (ends the run). A guest that never
-//! exits cannot be told from one that will, so a time of the host's ends it, as the host's failure: never as something that
-//! the guest did.
+//! Not here: breakpoints and watchpoints, which need a CPU that sees each instruction; CR8 (its use ends the run). A guest
+//! that never exits cannot be told from one that will. So a limit of host time ends it, as a failure of the host and not as
+//! an action of the guest.
 //!
 //! **Invariants.**
-//! - Errors of the host's end the run with a reason ([`Exit::Failed`]), and nothing is executed any more.
-//! - Registers are read or replaced only when no instruction is unfinished; replacing finishes it first.
-//! - Memory that something else than the guest replaced is forgotten by KVM's translations.
+//! - Errors of the host end the run with a reason ([`Exit::Failed`]), and nothing more is executed.
+//! - Registers are read or replaced only when no instruction is unfinished; a replacement finishes it first.
+//! - KVM's translations of memory that was replaced from outside the guest are dropped.
 
 mod access;
 mod bridge;
@@ -52,71 +55,71 @@ use crate::kvm::state::PASSED_THROUGH;
 use crate::kvm::{Counter, HeldTsc, Host, KvmError, PerfCounter, Processor, SlowTsc, Ticker, Vcpu, Vm};
 use inner::Inner;
 
-/// Counts for people; nothing depends on them.
+/// Statistics; nothing depends on them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KvmStats {
-    /// Times that the guest was entered.
+    /// Number of entries into the guest.
     pub entries: u64,
-    /// Instructions that KVM could not execute and the soft CPU did.
+    /// Number of instructions that the soft CPU executed because KVM could not.
     pub bridged: u64,
-    /// RDMSR and WRMSR that the soft CPU executed.
+    /// Number of RDMSR and WRMSR instructions that the soft CPU executed.
     pub msrs: u64,
-    /// Exceptions and system calls that ended at closed gates, and were the soft CPU's.
+    /// Number of exceptions and system calls that met closed gates and were delivered by the soft CPU.
     pub delivered: u64,
-    /// Last stretches to an exact branch, which the soft CPU executed.
+    /// Number of last stretches to an exact branch, which the soft CPU executed.
     pub stretches: u64,
 }
 
-/// A count of branches, and how late it stops a guest at most.
+/// A branch counter, and its margin.
 #[derive(Debug)]
 pub struct Counting {
     /// The counter.
     pub counter: Box<dyn Counter>,
-    /// So many branches before the place that is wanted it is told to stop the guest. At least one.
+    /// Number of branches before the wanted place at which the counter stops the guest. At least one.
     pub margin: u64,
 }
 
-/// What an engine is made of. Few hosts have all of it.
+/// Parts of an engine. Few hosts have all of them.
 #[derive(Debug)]
 pub struct Parts {
     /// The virtual CPU.
     pub processor: Box<dyn Processor>,
-    /// With it the engine counts branches, else exits.
+    /// If present, the engine counts branches, else exits.
     pub counting: Option<Counting>,
-    /// What holds the TSC.
+    /// Mechanism that holds the TSC, if the host has one.
     pub tsc: Option<Box<dyn HeldTsc>>,
 }
 
-/// What of a host is to be used besides its virtual CPU.
+/// Features of a host to use besides its virtual CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Proved {
-    /// The raw event that counts conditional branches, and [`Counting::margin`].
+    /// Raw event that counts conditional branches, and [`Counting::margin`].
     pub branches: Option<(u64, u64)>,
-    /// Hold the TSC.
+    /// True if the TSC is held.
     pub tsc: bool,
-    /// Leave exceptions and system calls to it; else the soft CPU delivers them ([`crate::kvm::gates`]).
+    /// True if the processor delivers exceptions and system calls; else the soft CPU does ([`crate::kvm::gates`]).
     pub system_calls: bool,
 }
 
 /// A virtual CPU of the host's KVM on a machine's RAM.
 #[derive(Debug)]
 pub struct KvmEngine {
-    // Reading the state delivers what is queued, which the guest cannot tell from doing so later.
+    // A `RefCell`, because reading the state delivers queued exceptions. The guest cannot tell this from a later delivery.
     inner: RefCell<Inner>,
-    /// It sees to it that signals come.
+    /// True if the engine sets up its own signals.
     ticks: bool,
 }
 
-/// How often a signal gets control back from a guest, if the engine sees to it.
+/// Interval of the signals that take control back from a guest, if the engine sets them up.
 const TICK: Duration = Duration::from_millis(20);
-/// The same where the TSC is held, about.
+/// Approximate interval of signals if the TSC is held.
 const HELD: Duration = Duration::from_millis(1);
 
 impl KvmEngine {
-    /// A CPU on guest memory of one region from address 0, with what this host has proved to have.
+    /// Returns a CPU on guest memory of one region from address 0, with the features that this host has proved to have.
     ///
     /// # Errors
-    /// When the host's KVM refuses it, or has it no longer.
+    /// Returns an error if the host's KVM refuses a request, or no longer has a feature.
     pub fn new<B>(host: &Host, memory: Arc<GuestMemoryMmap<B>>, proved: Proved) -> Result<KvmEngine, KvmError>
     where
         B: Bitmap + Send + Sync + 'static,
@@ -138,10 +141,11 @@ impl KvmEngine {
         KvmEngine::from_parts(Parts { processor, counting, tsc }, memory)
     }
 
-    /// An engine of these parts, whose processor is on this memory.
+    /// Returns an engine made of these parts. The processor must be on this memory.
     ///
     /// # Errors
-    /// When the processor cannot be set to its first state, or the memory has another shape.
+    /// Returns an error if the processor cannot be set to its first state, or if the memory is not one region from address
+    /// 0.
     pub fn from_parts<B>(parts: Parts, memory: Arc<GuestMemoryMmap<B>>) -> Result<KvmEngine, KvmError>
     where
         B: Bitmap + Send + Sync + 'static,
@@ -150,23 +154,23 @@ impl KvmEngine {
         Ok(KvmEngine { inner: RefCell::new(Inner::new(parts, memory)?), ticks: false })
     }
 
-    /// End a run when so many signals ([`crate::kvm::Ticker`]) found the guest on the processor since the last thing that was counted: what
-    /// the soft CPU does for it is not. What ends so depends on the
-    /// host's time, and ends as the host's failure.
+    /// Ends a run when `signals` signals ([`crate::kvm::Ticker`]) have found the guest on the processor since the last
+    /// counted exit or branch. Work of the soft CPU does not count as progress. Such an end depends on host time, and
+    /// counts as a failure of the host.
     pub fn give_up_after(&mut self, signals: u32) {
         self.inner.get_mut().give_up_after(signals);
     }
 
-    /// The same by the host's clock, with signals of the engine's own.
+    /// The same with a limit of host time, and with the engine's own signals.
     pub fn wait_at_most(&mut self, patience: Duration) {
         self.ticks = true;
-        // What holds the TSC has signals of its own.
+        // The mechanism that holds the TSC has its own signals.
         let tick = if self.inner.get_mut().can_be_disturbed() { HELD } else { TICK };
         let signals = patience.as_nanos() / tick.as_nanos();
         self.give_up_after(u32::try_from(signals).unwrap_or(u32::MAX));
     }
 
-    /// What it did so far.
+    /// Returns the statistics so far.
     pub fn stats(&self) -> KvmStats {
         self.inner.borrow().stats()
     }
@@ -185,7 +189,7 @@ impl Engine for KvmEngine {
     }
     fn run(&mut self, until: Until<'_>) -> Exit {
         let inner = self.inner.get_mut();
-        // On whichever thread this is.
+        // Signals are set up for the thread that runs the engine.
         if self.ticks
             && let Err(error) = Ticker::of_this_thread(TICK)
         {

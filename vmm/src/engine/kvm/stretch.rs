@@ -1,12 +1,13 @@
-//! The last stretch to an exact branch, on the soft CPU: a processor can only be stopped near it.
+//! The last stretch to an exact branch, on the soft CPU. A processor can only be stopped near it.
 //!
-//! A CPU is made for each stretch, for KVM writes guest memory without telling. It interprets: nothing is executed often.
+//! Each stretch gets a new CPU, because KVM writes guest memory without notice. The CPU only interprets, because it
+//! executes little code repeatedly.
 
 use everett_cpu::{CacheConfig, Cpu, CpuState, Exit as CpuExit, Request, TscAnchor, Until};
 
 use super::bridge::{Bridge, Memory};
 
-/// For some thousands of instructions, each a few times.
+/// Cache sizes for some thousands of instructions, each executed a few times.
 const CACHES: CacheConfig = CacheConfig {
     tlb_entries: 256,
     block_entries: 1 << 12,
@@ -15,24 +16,24 @@ const CACHES: CacheConfig = CacheConfig {
     branches: true,
 };
 
-/// Instructions of a stretch at most. A guest that executes more without another branch has lost its way.
+/// The most instructions of a stretch. A guest that executes more without another branch makes no progress.
 const INSTRUCTIONS_MAX: u64 = 1 << 31;
 
-/// How it ended, and how many branches it had.
+/// End of a stretch, with the number of its branches.
 #[derive(Debug)]
 pub(super) enum Stretched {
-    /// At its branch, or where an interrupt can be taken, or with a CPU that halted or died.
+    /// The stretch ended at its branch, at an interrupt window, or with a CPU that halted or died.
     Done { state: Box<CpuState>, written: Vec<u64>, branches: u64 },
-    /// Within an instruction that wants a device.
+    /// The stretch ended within an instruction that accesses a device.
     Device { bridge: Box<Bridge>, request: Request, branches: u64 },
-    /// It does not end.
+    /// The stretch exceeded [`INSTRUCTIONS_MAX`].
     Endless,
-    /// The CPU has panicked, with this message.
+    /// The soft CPU panicked with this message.
     Failed(String),
 }
 
 impl Memory {
-    /// Execute so many branches, unless something comes before: an interrupt that can be taken, with `window`.
+    /// Executes `branches` branches, or fewer if an exit or, with `window`, an interrupt window comes first.
     pub(super) fn stretch(&self, state: &CpuState, tsc: TscAnchor, branches: u64, window: bool) -> Stretched {
         let mut cpu = Cpu::new(self.ram(), CACHES);
         cpu.set_state(&CpuState { icount: 0, ..state.clone() });
@@ -56,7 +57,7 @@ impl Memory {
                 CpuExit::Failed => {
                     return Stretched::Failed(cpu.failure().unwrap_or_default().to_owned());
                 }
-                // A CPU that halted or died is a state like any other.
+                // A CPU that halted or died has a normal state.
                 _ => return done(cpu),
             }
         }

@@ -1,4 +1,4 @@
-//! Machines with disks: moments in the middle of writes, losses of power, and the machine that starts next.
+//! Machines with disks: moments in the middle of writes, power loss, and the next machine on the same disks.
 
 use everett_fault::{Distribution, Requests};
 use everett_snapshot::Pool;
@@ -16,15 +16,15 @@ use crate::machine::fake::{FakeEngine, Op, Script};
 use crate::machine::{DiskConfig, Machine, MachineConfig, Moment, MomentError, STATE_VERSION, Until};
 use crate::virtio::blk::Latency;
 
-/// The disk's slot, after console and entropy source.
+/// Base address of the disk's registers, after console and entropy source.
 const SLOT: u64 = VIRTIO + 2 * VIRTIO_STRIDE;
-/// The queue's rings, and a page of header, status and data for each request.
+/// Rings of the queue, and a page with header, status and data for each request.
 const RINGS: u64 = 0x100_8000;
 const REQUESTS: u64 = 0x180_0000;
-/// From one look of the guest's at the ring to the next, in instructions and nanoseconds.
+/// Time between two notifications by the guest, in instructions and nanoseconds.
 const ROUND: u64 = 5_000;
 
-/// A driver: it sets the device up and notifies it again and again. What is in the ring is put there by the test.
+/// A driver that sets the device up and notifies it again and again. The test fills the ring.
 fn script() -> Script {
     let mut main: Vec<Op> = [
         (reg::VIRTIO_MMIO_STATUS, 3),
@@ -60,7 +60,7 @@ fn machine(disk: Disk) -> Machine<FakeEngine> {
     script().machine_with(|c: &mut MachineConfig| c.disks = vec![config(disk)])
 }
 
-/// Make request number `number` available: this much of a sector run with a value, or a flush.
+/// Makes request number `number` available: a write of one value to a run of sectors, or a flush.
 fn submit(machine: &Machine<FakeEngine>, number: u16, request: (u64, u32, u8)) {
     let memory = machine.ram().memory();
     let at = REQUESTS + 0x1_0000 * u64::from(number % 40);
@@ -87,12 +87,12 @@ fn submit(machine: &Machine<FakeEngine>, number: u16, request: (u64, u32, u8)) {
     memory.write_obj(number + 1, GuestAddress(RINGS + 0x1002)).unwrap();
 }
 
-/// Requests used so far.
+/// Returns the number of completed requests.
 fn used(machine: &Machine<FakeEngine>) -> u16 {
     machine.ram().memory().read_obj(GuestAddress(RINGS + 0x2002)).unwrap()
 }
 
-/// Let round `round` of a plan happen: at its beginning the requests that it names become available.
+/// Runs round `round` of a plan: at its start the request of the plan becomes available.
 fn round(machine: &mut Machine<FakeEngine>, plan: &[(u64, u32, u8)], round: usize) -> Digest {
     submit(machine, round as u16, plan[round]);
     machine.run(&Until::vtime((round as u64 + 1) * ROUND));
@@ -114,7 +114,7 @@ fn data_disk() -> Disk {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
-    /// A machine that is restored in the middle of writes and flushes, under faults, goes on as the first one did.
+    /// A machine that is restored in the middle of writes and flushes, under faults, continues as the first one did.
     #[test]
     fn moments_in_the_middle_of_writes(plan in plan(), at: prop::sample::Index, ppm in prop_oneof![Just(0u32), 1u32..500_000]) {
         let at = at.index(plan.len());
@@ -149,7 +149,7 @@ proptest! {
         prop_assert_eq!(&losses[0], &losses[1]);
     }
 
-    /// What survives a loss of power is on the disks of the machine that starts next, new or gone back.
+    /// The data that survives a power loss is on the disks of the next machine, whether new or restored.
     #[test]
     fn disks_outlive_machines(plan in plan(), seed: u64, reset: bool) {
         let mut machine = machine(data_disk());
@@ -173,7 +173,7 @@ proptest! {
                 prop_assert_eq!(&values(&machine.disks()[0]), &newest);
             }
         }
-        // Nothing completes any more.
+        // No further request completes.
         let done = used(&machine);
         machine.run(&Until::vtime(machine.vtime() + 1_000_000));
         prop_assert_eq!(used(&machine), done);
@@ -218,7 +218,7 @@ fn disks_of_another_make_are_refused() {
     }
 }
 
-/// The base of a read-only disk is not read, unless a digest is given: then it counts.
+/// The base of a read-only disk is not read. If its digest is given, that is part of the machine's digest.
 #[test]
 fn a_large_root_is_not_hashed() {
     let folder = tempfile::tempdir().unwrap();
@@ -239,7 +239,7 @@ fn a_large_root_is_not_hashed() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
-    /// A stored disk that somebody made is refused, or is one that works, and has a moment like any other.
+    /// A stored disk that was manipulated is rejected, or works and has a moment like any other.
     #[test]
     fn hostile_disks_are_harmless(
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
@@ -255,7 +255,7 @@ proptest! {
         let mut parts = moment.disks()[0].to_parts();
         let len = parts.state.len();
         for (index, value) in changes {
-            // Half of them near the front, where the head is.
+            // Half of the changes are near the front, in the header.
             let index = index.index(len);
             let index = if value % 2 == 0 { index } else { index % 160 };
             parts.state[index] = value;

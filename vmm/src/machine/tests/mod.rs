@@ -14,7 +14,7 @@ use crate::output::NoteEvent;
 
 const VECTOR: u32 = 0x40;
 
-/// Enable the LAPIC and start its timer: `ns` with divisor 1, periodic or not.
+/// Enables the LAPIC and starts its timer after `ns` nanoseconds with divisor 1, periodic or not.
 pub(crate) fn timer(ns: u32, periodic: bool) -> Vec<Op> {
     vec![
         Op::Store(LAPIC + reg::SVR, 0x1ff),
@@ -24,7 +24,7 @@ pub(crate) fn timer(ns: u32, periodic: bool) -> Vec<Op> {
     ]
 }
 
-/// A handler that acknowledges and returns.
+/// A handler that acknowledges the interrupt and returns.
 pub(crate) const HANDLER: [Op; 3] = [Op::Work(300), Op::Store(LAPIC + reg::EOI, 0), Op::Iret];
 
 fn interrupts(machine: &mut Machine<FakeEngine>) -> Vec<(u64, u64)> {
@@ -132,7 +132,7 @@ fn the_console_is_stamped_and_nothing_else_answers() {
 
 #[test]
 fn an_interrupt_storm_is_found() {
-    // The handler asks for the next interrupt itself.
+    // The handler requests the next interrupt itself.
     let handler =
         [Op::Store(LAPIC + reg::EOI, 0), Op::Store(LAPIC + reg::ICR_LOW, 0x4_0000 | VECTOR), Op::Iret];
     let main = [
@@ -166,10 +166,10 @@ fn machines_can_move_between_threads() {
 fn a_periodic_timer_of_a_nanosecond_is_no_hang() {
     let mut main = timer(1, true);
     main.extend([Op::Sti, Op::Work(1_000_000)]);
-    // With an ordinary handler the guest crawls, and is said to.
+    // With an ordinary handler the guest makes little progress, which is reported as a storm.
     let mut machine = Script::new(&main, &[Op::Store(LAPIC + reg::EOI, 0), Op::Iret]).machine();
     assert!(matches!(machine.run(&Until::vtime(NANOS)), Stop::End(End::InterruptStorm { .. })));
-    // Asleep with the vector held back by priority: nothing happens, at no cost.
+    // Halted, with the vector held back by priority: nothing happens, at no cost.
     let mut main = timer(1, true);
     main.extend([Op::Store(LAPIC + reg::TPR, 0xf0), Op::Sti, Op::Hlt]);
     let mut machine = Script::new(&main, &HANDLER).machine();
@@ -257,7 +257,7 @@ pub(crate) fn busy() -> Script {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
-    /// Observers: stops at any place, digests, and taking output change nothing.
+    /// Observers (stops at any place, digests, taking output) change nothing.
     #[test]
     fn stopping_and_digesting_change_nothing(
         stops in proptest::collection::vec((0u64..30_000, any::<bool>(), any::<bool>()), 0..60),
@@ -297,7 +297,7 @@ fn the_seed_shows_in_the_digest() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// A guest that writes garbage to every device register there is: a stop, and nothing worse.
+    /// A guest that writes garbage to every device register causes a stop at worst.
     #[test]
     fn garbage_at_every_device_is_harmless(
         accesses in proptest::collection::vec((0u8..8, any::<u16>(), any::<u32>(), any::<bool>()), 1..400),
@@ -344,7 +344,7 @@ proptest! {
     }
 }
 
-/// Whatever the host fails at: the machine is at an end that says so, and so is every moment of it.
+/// Whatever operation of the host fails, the machine ends with that failure, and so does every moment of it.
 #[test]
 fn a_host_that_fails_ends_the_machine_and_nothing_else_is_told() {
     let program = |host| Script { host, ..Script::new(&[Op::Work(1000), Op::Jump(0)], &HANDLER) };
@@ -357,11 +357,11 @@ fn a_host_that_fails_ends_the_machine_and_nothing_else_is_told() {
     }
     assert_eq!(gone.to_string(), "the host failed: the device is gone");
 
-    // An engine that failed stays so, and says so wherever its machine is brought.
+    // A failed engine stays failed, and each machine that is restored on it has this end.
     machine.restore(&before).unwrap();
     assert_eq!(machine.end(), Some(&gone));
 
-    // Elsewhere the guest goes on from what was taken before.
+    // On another engine the guest continues from the earlier moment.
     let mut other = program(HostFails::Never).machine();
     other.restore(&before).unwrap();
     assert_eq!(other.run(&Until::icount(2000)), Stop::Count);
@@ -387,7 +387,7 @@ fn a_host_that_fails_while_somebody_looks_leaves_no_moment_that_could_be_gone_on
 #[test]
 fn an_answer_of_a_host_that_fails_is_none() {
     let script = Script { host: HostFails::Asking, ..Script::new(&[Op::Sti, Op::Hlt], &HANDLER) };
-    // "Cannot be interrupted" would mean that the guest has halted for ever.
+    // "Not interruptible" would mean that the guest has halted forever.
     let end = End::Host("no registers".to_owned());
     assert_eq!(script.machine().run(&Until::vtime(NANOS)), Stop::End(end));
 }

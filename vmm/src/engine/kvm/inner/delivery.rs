@@ -1,5 +1,5 @@
-//! Exceptions and interrupts by the soft CPU: those that KVM is about to deliver when somebody looks, and all of them behind closed gates
-//! ([`crate::kvm::gates`]).
+//! Delivery of exceptions and interrupts by the soft CPU: those that KVM has queued when the state is read, and all of them
+//! with closed gates ([`crate::kvm::gates`]).
 
 use everett_cpu::state::Dead;
 use everett_cpu::{Cpu, CpuState};
@@ -16,20 +16,21 @@ const SINGLE_STEP: u64 = 1 << 14;
 const DEBUG: u8 = 1;
 /// INT3 and INT1, of one byte each.
 const TRAPS: [u8; 2] = [0xcc, 0xf1];
-/// POPF, whose own step comes when it has cleared TF.
+/// POPF. Its own single step comes after it has cleared TF.
 const POPF: u8 = 0x9d;
 
 impl Inner {
-    /// Have the soft CPU raise what the processor could not deliver.
+    /// Lets the soft CPU raise the exception that the processor could not deliver.
     pub(super) fn at_closed_gates(&mut self) -> Outcome {
         let saved = self.vcpu.save()?;
         let mut state = self.complete_state(saved.state);
-        // Faults set it, and leave the registers as they were before the instruction. Traps leave them as they are behind it.
+        // Faults set RF, and leave the registers as they were before the instruction. Traps leave them as they are behind
+        // it.
         if state.rflags & RESUME == 0 {
             let rip = state.rip.wrapping_sub(1);
             let mut before = [0];
             self.memory.read_virtual(&state, rip, &mut before);
-            // First, for what was stepped over may well end like one of the others.
+            // Checked first, because the instruction that was stepped over may end like one of the others.
             if state.rflags & SINGLE_STEPS != 0 || before[0] == POPF {
                 state.dr6 |= SINGLE_STEP;
                 let delivered = self.delivered(&state, |cpu| cpu.exception(DEBUG, None))?;
@@ -42,7 +43,7 @@ impl Inner {
         self.step(Box::new(self.memory.step(&state, self.tsc_now())))
     }
 
-    /// Have the soft CPU deliver an interrupt.
+    /// Lets the soft CPU deliver an interrupt.
     pub(super) fn deliver(&mut self, vector: u8) -> Result<(), KvmError> {
         let state = self.settled()?;
         if state.rflags & INTERRUPTS_ENABLED == 0 || state.shadow || state.dead.is_some() {
@@ -51,7 +52,7 @@ impl Inner {
         let delivered = self.delivered(&state, |cpu| cpu.interrupt(vector))?;
         self.take(&delivered)
     }
-    /// A state behind a delivery, whose stores are done.
+    /// Returns the state after a delivery. The stores of the delivery are done.
     pub(super) fn delivered(
         &mut self,
         state: &CpuState,
@@ -62,12 +63,13 @@ impl Inner {
         Ok(state)
     }
 
-    /// The state with nothing that is about to be delivered: what the guest cannot tell from delivering it later.
+    /// Returns the state after all queued exceptions and interrupts were delivered. The guest cannot tell this from a later
+    /// delivery.
     pub(super) fn settled(&mut self) -> Result<CpuState, KvmError> {
         let saved = self.vcpu.save()?;
         let queued = saved.queued;
         let state = self.complete_state(saved.state);
-        // In the middle of an instruction nothing can be replaced.
+        // In the middle of an instruction the state cannot be replaced.
         if queued == Queued::default() || !matches!(self.pending, Pending::None) {
             return Ok(state);
         }
