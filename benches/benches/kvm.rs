@@ -110,7 +110,7 @@ fn to_its_end(engine: &mut impl Engine) -> Result<(f64, u64), String> {
     loop {
         match engine.run(Until { icount: u64::MAX, ..Until::default() }) {
             Exit::Halt => return Ok((start.elapsed().as_secs_f64(), asked)),
-            Exit::PioWrite { .. } => asked += 1,
+            Exit::Device(Request::PioWrite { .. }) => asked += 1,
             other => return Err(format!("the guest ended with {other:?}")),
         }
     }

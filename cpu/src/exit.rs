@@ -1,4 +1,4 @@
-//! Reasons for the end of a run.
+//! Reasons for the end of a run, of a CPU and of the engines above.
 
 use crate::mem::mmio::Request;
 
@@ -23,7 +23,9 @@ pub enum Exit {
     Watchpoint,
     /// The guest used a feature that is not modelled; the string names it.
     Unsupported(&'static str),
-    /// The CPU's own code panicked ([`Cpu::failure`](crate::Cpu::failure)): a defect of Everett. The CPU executes
-    /// nothing more.
+    /// Nothing that the clock mode counts happened for too many instructions. Engines return this, a [`Cpu`](crate::Cpu) never does.
+    NoProgress,
+    /// The host could not continue (an engine on its processor), or the CPU's own code panicked ([`Cpu::failure`](crate::Cpu::failure)): a defect of Everett.
+    /// Nothing more is executed.
     Failed,
 }

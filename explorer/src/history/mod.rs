@@ -2,7 +2,7 @@
 //! these results.
 //!
 //! Drivers in guests write one JSON object per line: one when an operation starts, and one when it ends. Everett adds the
-//! time and the node. A [`Reader`] reads the lines as they arrive, and [`check`] determines for each key whether the
+//! time and the node. A [`Reader`] reads the lines as they arrive, and [`check`](mod@check) determines for each key whether the
 //! history is linearizable and whether acknowledged writes are lost.
 //!
 //! - `limits`: every bound by name; `line`: one line; `problem`: possible problems with a line

@@ -124,7 +124,7 @@ impl CountingEngine {
     /// Notes the CPU's stop, unless it is at its count.
     fn stopped(&mut self, exit: Exit) -> Exit {
         match exit {
-            Exit::MmioRead { .. } | Exit::MmioWrite { .. } | Exit::PioRead { .. } | Exit::PioWrite { .. } => {
+            Exit::Device(_) => {
                 self.unfinished = true;
                 self.asking = true;
             }

@@ -19,65 +19,10 @@ mod lockstep;
 mod repeat;
 pub mod soft;
 
-pub use everett_cpu::TscAnchor;
 use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
+pub use everett_cpu::{Exit, Request, TscAnchor};
 
 use crate::clock::ClockMode;
-
-/// Reason why an engine stopped. The count at the stop is [`Engine::icount`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    /// The count given to `run` was reached, exactly.
-    Count,
-    /// An interrupt can be injected now (requested by `Until::window`).
-    Window,
-    /// HLT retired; the machine waits for an interrupt.
-    Halt,
-    /// A load from an address that is not RAM; answer with [`Engine::complete_read`], then `run` again.
-    MmioRead {
-        /// Guest-physical address.
-        gpa: u64,
-        /// Bytes: 1, 2, 4 or 8.
-        size: u8,
-    },
-    /// A store to an address that is not RAM. The instruction is finished by the next `run`.
-    MmioWrite {
-        /// Guest-physical address.
-        gpa: u64,
-        /// Bytes: 1, 2, 4 or 8.
-        size: u8,
-        /// The value, zero-extended.
-        value: u64,
-    },
-    /// IN; answer with [`Engine::complete_read`].
-    PioRead {
-        /// Port.
-        port: u16,
-        /// Bytes: 1, 2 or 4.
-        size: u8,
-    },
-    /// OUT.
-    PioWrite {
-        /// Port.
-        port: u16,
-        /// Bytes: 1, 2 or 4.
-        size: u8,
-        /// The value, zero-extended.
-        value: u32,
-    },
-    /// Triple fault.
-    Shutdown,
-    /// An address in `Until::breakpoints` is about to execute.
-    Breakpoint,
-    /// The last instruction accessed watched bytes: [`Engine::take_hits`].
-    Watchpoint,
-    /// The guest used a feature that the engine does not model (32-bit code, say). The reason names it.
-    Unsupported(&'static str),
-    /// The engine gave up: too many instructions were executed since the last exit or branch that the clock mode counts.
-    NoProgress,
-    /// The host or the engine itself failed: [`Engine::failure`] returns the reason. Nothing more is executed.
-    Failed,
-}
 
 /// Reason why an engine failed. It is never caused by the guest.
 #[derive(Debug, Clone, PartialEq, Eq)]

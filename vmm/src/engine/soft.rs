@@ -135,30 +135,30 @@ impl SoftEngine {
         self.cpu.failure().or(lockstep)
     }
 
-    fn run_once(&mut self, until: &Until<'_>, icount: u64) -> everett_cpu::Exit {
+    fn run_once(&mut self, until: &Until<'_>, icount: u64) -> Exit {
         let to = |icount| everett_cpu::Until { icount, window: until.window, breakpoints: until.breakpoints };
         if let Some(what) = self.diverged {
-            return everett_cpu::Exit::Unsupported(what);
+            return Exit::Unsupported(what);
         }
         if self.panicked().is_some() {
-            return everett_cpu::Exit::Failed;
+            return Exit::Failed;
         }
         let Some(lockstep) = &mut self.lockstep else { return self.cpu.run(to(icount)) };
         lockstep.begin();
         loop {
             let piece = to(lockstep.piece(self.cpu.icount()).min(icount));
             let exit = self.cpu.run(piece);
-            if exit == everett_cpu::Exit::Failed {
+            if exit == Exit::Failed {
                 return exit;
             }
             match lockstep.follow(&self.cpu, piece, exit) {
                 Ok(()) => {}
                 Err(Parting::Differs(what)) => {
-                    return everett_cpu::Exit::Unsupported(diverged(&mut self.diverged, what));
+                    return Exit::Unsupported(diverged(&mut self.diverged, what));
                 }
-                Err(Parting::Failed) => return everett_cpu::Exit::Failed,
+                Err(Parting::Failed) => return Exit::Failed,
             }
-            if exit != everett_cpu::Exit::Count || self.cpu.icount() >= icount {
+            if exit != Exit::Count || self.cpu.icount() >= icount {
                 return exit;
             }
         }
@@ -185,32 +185,15 @@ impl Engine for SoftEngine {
             }
             let stop = flushes.next().min(until.icount);
             let exit = self.run_once(&until, stop);
-            if exit != everett_cpu::Exit::Count || self.cpu.icount() >= until.icount {
+            if exit != Exit::Count || self.cpu.icount() >= until.icount {
                 break exit;
             }
         };
-        match exit {
-            everett_cpu::Exit::Count => Exit::Count,
-            everett_cpu::Exit::Window => Exit::Window,
-            everett_cpu::Exit::Halt => Exit::Halt,
-            everett_cpu::Exit::Shutdown => Exit::Shutdown,
-            everett_cpu::Exit::Breakpoint => Exit::Breakpoint,
-            everett_cpu::Exit::Watchpoint => Exit::Watchpoint,
-            everett_cpu::Exit::Unsupported(reason) => Exit::Unsupported(reason),
-            everett_cpu::Exit::Failed => Exit::Failed,
-            everett_cpu::Exit::Device(request) => match request {
-                Request::MmioRead { gpa, size } => Exit::MmioRead { gpa, size },
-                Request::MmioWrite { gpa, size, value } => {
-                    self.complete_read(0);
-                    Exit::MmioWrite { gpa, size, value }
-                }
-                Request::PioRead { port, size } => Exit::PioRead { port, size },
-                Request::PioWrite { port, size, value } => {
-                    self.complete_read(0);
-                    Exit::PioWrite { port, size, value }
-                }
-            },
+        if let Exit::Device(Request::MmioWrite { .. } | Request::PioWrite { .. }) = exit {
+            // A store needs no answer; the next run finishes its instruction.
+            self.complete_read(0);
         }
+        exit
     }
     fn icount(&self) -> u64 {
         self.cpu.icount()

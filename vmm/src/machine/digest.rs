@@ -38,8 +38,6 @@ impl<E: Engine> Machine<E> {
         let mut parts =
             vec![("cpu".to_owned(), serialized(&cpu)), ("devices".to_owned(), serialized(&self.state))];
         parts.extend(memory);
-        parts.extend(self.state.legacy.as_ref().map(|legacy| ("legacy".to_owned(), serialized(legacy))));
-        parts.extend(self.state.slice.as_ref().map(|slice| ("slice".to_owned(), serialized(slice))));
         let disks = self.disk_digests();
         parts.extend(disks.into_iter().enumerate().map(|(i, digest)| (format!("disk {i}"), digest)));
         Breakdown { parts }

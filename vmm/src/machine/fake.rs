@@ -4,6 +4,7 @@
 //! program has seen, R13 counts down [`Op::Work`], and R12, R14 and R15 hold the state of the interrupted program.
 
 use everett_cpu::CpuState;
+use everett_cpu::Request;
 use vm_memory::{Bytes, GuestAddress};
 
 use super::{Machine, MachineConfig};
@@ -130,11 +131,13 @@ impl FakeEngine {
                 let stay = (self.cpu.gpr[13] > 0).then_some(self.cpu.rip - ENTRY);
                 self.retire(stay);
             }
-            Op::In(port) => return self.read(Exit::PioRead { port, size: 1 }),
-            Op::Out(port, value) => return self.write(Exit::PioWrite { port, size: 1, value }),
-            Op::Load(gpa) => return self.read(Exit::MmioRead { gpa, size: 4 }),
+            Op::In(port) => return self.read(Exit::Device(Request::PioRead { port, size: 1 })),
+            Op::Out(port, value) => {
+                return self.write(Exit::Device(Request::PioWrite { port, size: 1, value }));
+            }
+            Op::Load(gpa) => return self.read(Exit::Device(Request::MmioRead { gpa, size: 4 })),
             Op::Store(gpa, value) => {
-                return self.write(Exit::MmioWrite { gpa, size: 4, value: value.into() });
+                return self.write(Exit::Device(Request::MmioWrite { gpa, size: 4, value: value.into() }));
             }
             Op::Save(gpa) => {
                 self.ram.memory().write_obj(self.cpu.gpr[0], GuestAddress(gpa)).unwrap();
@@ -167,7 +170,7 @@ impl FakeEngine {
             Op::Crash => return Some(Exit::Shutdown),
             Op::Stuck => {
                 self.pending = true;
-                return Some(Exit::PioRead { port: 0x80, size: 1 });
+                return Some(Exit::Device(Request::PioRead { port: 0x80, size: 1 }));
             }
         }
         None

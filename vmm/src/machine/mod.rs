@@ -90,11 +90,9 @@ pub struct State {
     /// HLT retired and no interrupt came since.
     halted: bool,
     end: Option<End>,
-    /// Not in clock mode `insn`: stored behind the rest, so that other machines have not even a place for it.
-    #[serde(skip)]
+    /// Devices of an older PC; `None` in clock mode `insn`.
     pub(crate) legacy: Option<Legacy>,
-    /// Only in clock mode `branch`, and stored likewise.
-    #[serde(skip)]
+    /// State of the rule on when due events are looked at; `None` outside of clock mode `branch`.
     pub(crate) slice: Option<Slice>,
 }
 

@@ -26,7 +26,7 @@ use crate::engine::Engine;
 use crate::layout::PAGE;
 
 /// Version of the stored state. Any change of a field of a device, of the CPU or of the machine takes a new version.
-pub const STATE_VERSION: u32 = 4;
+pub const STATE_VERSION: u32 = 5;
 
 /// Reason why a moment cannot be restored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -133,15 +133,12 @@ impl Stored {
             return Err(MomentError::Version(version));
         }
         let damaged = |what: &dyn fmt::Display| MomentError::Damaged(what.to_string());
-        let (mut stored, mut rest): (Stored, _) =
-            postcard::take_from_bytes(bytes).map_err(|e| damaged(&e))?;
-        if stored.state.clock.mode() != ClockMode::Insn {
-            let (legacy, behind) = postcard::take_from_bytes(rest).map_err(|e| damaged(&e))?;
-            (stored.state.legacy, rest) = (Some(legacy), behind);
-        }
-        if stored.state.clock.mode() == ClockMode::Branch {
-            let (slice, behind) = postcard::take_from_bytes(rest).map_err(|e| damaged(&e))?;
-            (stored.state.slice, rest) = (Some(slice), behind);
+        let (stored, rest): (Stored, _) = postcard::take_from_bytes(bytes).map_err(|e| damaged(&e))?;
+        let mode = stored.state.clock.mode();
+        if stored.state.legacy.is_some() != (mode != ClockMode::Insn)
+            || stored.state.slice.is_some() != (mode == ClockMode::Branch)
+        {
+            return Err(damaged(&format_args!("its devices are not those of clock mode {mode}")));
         }
         if !rest.is_empty() {
             return Err(damaged(&format_args!("{} bytes too many", rest.len())));
@@ -185,13 +182,7 @@ impl<E: Engine> Machine<E> {
             stopped_at: self.stopped_at,
         };
         // The state is plain data, and its serialisation cannot fail.
-        let mut state = postcard::to_stdvec(&stored).unwrap_or_default();
-        if let Some(legacy) = &self.state.legacy {
-            state.extend(postcard::to_stdvec(legacy).unwrap_or_default());
-        }
-        if let Some(slice) = &self.state.slice {
-            state.extend(postcard::to_stdvec(slice).unwrap_or_default());
-        }
+        let state = postcard::to_stdvec(&stored).unwrap_or_default();
         let state = state.into();
         let (vtime, icount) = (self.vtime(), self.icount());
         Moment { vtime, icount, state, memory: self.memory.clone(), memory_sum, disks }

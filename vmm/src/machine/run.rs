@@ -6,6 +6,9 @@
 //! event; else execute up to the next event. An access to a device interrupts an instruction. It is served at the vtime of
 //! that instruction, which is then finished before the next boundary.
 
+use everett_cpu::Request;
+use vm_memory::{Bytes, GuestAddress};
+
 use super::again::TRIES_MAX;
 use super::journal::{Entry, EntryKind};
 use super::slice::latest;
@@ -15,7 +18,6 @@ use crate::clock::{ClockMode, VTIME_MAX};
 use crate::engine::{self, Engine, Exit, Failure};
 use crate::events::Event;
 use crate::layout::{PAGE, RTC_GSI, TIMER_GSI};
-use vm_memory::{Bytes, GuestAddress};
 
 impl<E: Engine> Machine<E> {
     /// Runs until a condition of `until` is met or the machine ends.
@@ -187,21 +189,21 @@ impl<E: Engine> Machine<E> {
                 Exit::Unsupported(reason) => return Err(End::Unsupported(reason.to_owned())),
                 Exit::NoProgress => return Err(self.no_progress()),
                 Exit::Failed => return Err(self.failed_end()),
-                Exit::MmioRead { gpa, size } => {
+                Exit::Device(Request::MmioRead { gpa, size }) => {
                     let value = self.mmio_read(gpa, size, now);
                     self.record(icount, now, EntryKind::Mmio { gpa, value });
                     self.engine.complete_read(value);
                 }
-                Exit::MmioWrite { gpa, size, value } => {
+                Exit::Device(Request::MmioWrite { gpa, size, value }) => {
                     self.record(icount, now, EntryKind::MmioWrite { gpa, value });
                     self.mmio_write(gpa, size, value, now);
                 }
-                Exit::PioRead { port, size } => {
+                Exit::Device(Request::PioRead { port, size }) => {
                     let value = self.pio_read(port, size, now);
                     self.record(icount, now, EntryKind::Pio { port, value });
                     self.engine.complete_read(value);
                 }
-                Exit::PioWrite { port, size, value } => {
+                Exit::Device(Request::PioWrite { port, size, value }) => {
                     self.record(icount, now, EntryKind::PioWrite { port, value: u64::from(value) });
                     if let Err(end) = self.pio_write(port, size, value, now) {
                         return Err(self.ended_by_exit(end));

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use everett_cpu::Request;
 use everett_cpu::{CacheConfig, CpuState};
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::engine::{Engine, Exit, Until};
@@ -147,17 +148,21 @@ fn is_it(exit: KvmExit, foreseen: Option<Exit>) -> bool {
     use KvmExit::{Halt, MmioRead, MmioWrite, PioRead, PioWrite};
     match (exit, foreseen) {
         (Halt, Some(Exit::Halt)) => true,
-        (MmioRead { gpa, size }, Some(Exit::MmioRead { gpa: at, size: bytes })) => (gpa, size) == (at, bytes),
-        (MmioWrite { gpa, value, .. }, Some(Exit::MmioWrite { gpa: at, value: stored, .. })) => {
-            (gpa, value) == (at, stored)
+        (MmioRead { gpa, size }, Some(Exit::Device(Request::MmioRead { gpa: at, size: bytes }))) => {
+            (gpa, size) == (at, bytes)
         }
+        (
+            MmioWrite { gpa, value, .. },
+            Some(Exit::Device(Request::MmioWrite { gpa: at, value: stored, .. })),
+        ) => (gpa, value) == (at, stored),
         // KVM may report several iterations at once.
-        (PioRead { port, size, .. }, Some(Exit::PioRead { port: at, size: bytes })) => {
+        (PioRead { port, size, .. }, Some(Exit::Device(Request::PioRead { port: at, size: bytes }))) => {
             (port, size) == (at, bytes)
         }
-        (PioWrite { port, size, .. }, Some(Exit::PioWrite { port: at, size: bytes, .. })) => {
-            (port, size) == (at, bytes)
-        }
+        (
+            PioWrite { port, size, .. },
+            Some(Exit::Device(Request::PioWrite { port: at, size: bytes, .. })),
+        ) => (port, size) == (at, bytes),
         _ => false,
     }
 }

@@ -1,5 +1,6 @@
 //! Ends of a run that the guest does not cause: an interrupt window, and a limit of host time.
 
+use everett_cpu::Request;
 use everett_vmm::engine::kvm::KvmEngine;
 use everett_vmm::engine::{Engine, Exit, Until};
 use everett_vmm::kvm::Host;
@@ -42,10 +43,10 @@ fn interrupts_are_taken_behind_exits_and_one_at_each() -> Ran {
     });
     let until = Until { icount: u64::MAX, window: true, breakpoints: &[] };
     assert!(!kvm.interruptible());
-    assert_eq!(kvm.run(until), Exit::MmioWrite { gpa: END, size: 4, value: 1 });
+    assert_eq!(kvm.run(until), Exit::Device(Request::MmioWrite { gpa: END, size: 4, value: 1 }));
     assert!(!kvm.interruptible(), "in the middle of an instruction");
     // The guest allows interrupts long before its next exit.
-    assert_eq!(kvm.run(until), Exit::MmioWrite { gpa: END, size: 4, value: 2 });
+    assert_eq!(kvm.run(until), Exit::Device(Request::MmioWrite { gpa: END, size: 4, value: 2 }));
     assert_eq!(kvm.icount(), 1);
     assert_eq!(kvm.run(until), Exit::Window);
     assert_eq!((kvm.interruptible(), kvm.icount()), (true, 2));

@@ -1,5 +1,6 @@
 //! Every way through a gate, with closed gates: the soft CPU has to do the same there as a CPU with open ones.
 
+use everett_cpu::Request;
 use everett_vmm::engine::kvm::KvmEngine;
 use everett_vmm::engine::{Engine, Exit};
 use everett_vmm::kvm::Host;
@@ -117,9 +118,9 @@ fn a_device_is_asked_once_for_what_cannot_be_stored() -> Ran {
         a.mov(rsi, END)?;
         a.mov(dword_ptr(rsi), 1)
     });
-    assert_eq!(kvm.run(FOREVER), Exit::MmioRead { gpa: DEVICE, size: 8 });
+    assert_eq!(kvm.run(FOREVER), Exit::Device(Request::MmioRead { gpa: DEVICE, size: 8 }));
     kvm.complete_read(1);
-    assert_eq!(kvm.run(FOREVER), Exit::MmioWrite { gpa: END, size: 4, value: 1 });
+    assert_eq!(kvm.run(FOREVER), Exit::Device(Request::MmioWrite { gpa: END, size: 4, value: 1 }));
     assert_eq!(kvm.stats().delivered, 0, "nothing has reached the gates");
     Ok(())
 }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use everett_cpu::CpuState;
+use everett_cpu::Request;
 use everett_cpu::state::{Msrs, seg};
 use everett_vmm::engine::{Engine, Exit};
 use everett_vmm::kvm::{Host, KvmExit, Vcpu, Vm};
@@ -173,7 +174,7 @@ fn goes_on(host: &Host, gates: Gates, user: bool, instruction: Instruction) -> b
     engine.set_state(&guest.state);
     let exit = engine.run(FOREVER);
     assert_ne!(exit, Exit::Failed, "{:?}", engine.failure());
-    exit == Exit::MmioWrite { gpa: END, size: 4, value: RIGHT as u64 }
+    exit == Exit::Device(Request::MmioWrite { gpa: END, size: 4, value: RIGHT as u64 })
 }
 
 /// Both engines do the same with the piece alone. Where this test is ignored, no random program has the piece.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use everett_cpu::Request;
 use everett_cpu::{CacheConfig, CpuState};
 use everett_vmm::ClockMode;
 use everett_vmm::digest::registers::{STATUS_FLAGS, compared};
@@ -74,7 +75,8 @@ pub(crate) fn memory_difference(soft: &[u8], kvm: &[u8]) -> Option<String> {
 
 /// What a device answers.
 fn answer(exit: Exit, rng: &mut Rng) -> Option<u64> {
-    matches!(exit, Exit::MmioRead { .. } | Exit::PioRead { .. }).then(|| rng.next())
+    matches!(exit, Exit::Device(Request::MmioRead { .. }) | Exit::Device(Request::PioRead { .. }))
+        .then(|| rng.next())
 }
 
 struct Pair<'a> {
@@ -141,11 +143,11 @@ impl Pair<'_> {
                     }
                 }
                 Exit::Shutdown => return Ok(()),
-                Exit::MmioWrite { gpa: END, .. } => return Ok(()),
-                Exit::MmioRead { .. }
-                | Exit::MmioWrite { .. }
-                | Exit::PioRead { .. }
-                | Exit::PioWrite { .. } => {
+                Exit::Device(Request::MmioWrite { gpa: END, .. }) => return Ok(()),
+                Exit::Device(Request::MmioRead { .. })
+                | Exit::Device(Request::MmioWrite { .. })
+                | Exit::Device(Request::PioRead { .. })
+                | Exit::Device(Request::PioWrite { .. }) => {
                     if let Some(value) = answer(exit, rng) {
                         self.soft.complete_read(value);
                         self.kvm.complete_read(value);

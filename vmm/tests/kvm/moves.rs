@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use everett_cpu::CacheConfig;
+use everett_cpu::Request;
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::engine::{Engine, Exit, Until};
 use libtest_mimic::Trial;
@@ -26,12 +27,14 @@ fn leg(engine: &mut dyn Engine, exits: &mut usize) -> bool {
         let mut exit = engine.run(Until { icount: u64::MAX, ..Until::default() });
         loop {
             *exits += 1;
-            let end = matches!(exit, Exit::MmioWrite { gpa: END, .. });
+            let end = matches!(exit, Exit::Device(Request::MmioWrite { gpa: END, .. }));
             match exit {
-                Exit::MmioRead { gpa, .. } => engine.complete_read(gpa.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
-                Exit::PioRead { port, .. } => engine.complete_read(u64::from(port) * 77),
-                Exit::MmioWrite { .. } => {}
-                Exit::PioWrite { .. } => {}
+                Exit::Device(Request::MmioRead { gpa, .. }) => {
+                    engine.complete_read(gpa.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+                }
+                Exit::Device(Request::PioRead { port, .. }) => engine.complete_read(u64::from(port) * 77),
+                Exit::Device(Request::MmioWrite { .. }) => {}
+                Exit::Device(Request::PioWrite { .. }) => {}
                 Exit::Halt if engine.interruptible() => {
                     engine.interrupt(0x55);
                     break;

@@ -6,6 +6,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use everett_cpu::Request;
 use everett_cpu::{CacheConfig, CpuState};
 use everett_vmm::engine::kvm::{Counting, KvmEngine, Parts};
 use everett_vmm::engine::soft::SoftEngine;
@@ -187,16 +188,16 @@ impl Scripted {
             Exit::Window => KvmExit::Window,
             Exit::Halt => KvmExit::Halt,
             Exit::Shutdown => KvmExit::Shutdown,
-            Exit::MmioRead { gpa, size } => {
+            Exit::Device(Request::MmioRead { gpa, size }) => {
                 self.data = [0; 8];
                 KvmExit::MmioRead { gpa, size }
             }
-            Exit::MmioWrite { gpa, size, value } => KvmExit::MmioWrite { gpa, size, value },
-            Exit::PioRead { port, size } => {
+            Exit::Device(Request::MmioWrite { gpa, size, value }) => KvmExit::MmioWrite { gpa, size, value },
+            Exit::Device(Request::PioRead { port, size }) => {
                 self.data = [0; 8];
                 KvmExit::PioRead { port, size, count: 1 }
             }
-            Exit::PioWrite { port, size, value } => {
+            Exit::Device(Request::PioWrite { port, size, value }) => {
                 self.data = u64::from(value).to_le_bytes();
                 KvmExit::PioWrite { port, size, count: 1 }
             }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use everett_cpu::Request;
 use everett_cpu::{CacheConfig, CpuState};
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::engine::{Engine, Exit, Until};
@@ -40,10 +41,10 @@ fn to_the_end(engine: &mut dyn Engine) -> (Vec<Exit>, CpuState) {
         let exit = engine.run(FOREVER);
         exits.push(exit);
         match exit {
-            Exit::MmioRead { .. } | Exit::PioRead { .. } => {
+            Exit::Device(Request::MmioRead { .. }) | Exit::Device(Request::PioRead { .. }) => {
                 engine.complete_read(0x0102_0304_0506_0708u64.wrapping_mul(exits.len() as u64));
             }
-            Exit::MmioWrite { .. } | Exit::PioWrite { .. } => {}
+            Exit::Device(Request::MmioWrite { .. }) | Exit::Device(Request::PioWrite { .. }) => {}
             _ => return (exits, comparable(engine.state())),
         }
     }
@@ -97,7 +98,13 @@ fn a_state_that_replaces_one_in_the_middle_of_a_read_is_not_touched_by_it() -> R
             kvm.set_state(&g.state);
             for n in 0..exits {
                 let exit = kvm.run(FOREVER);
-                assert!(matches!(exit, Exit::MmioRead { .. } | Exit::PioRead { .. }), "{exit:?}");
+                assert!(
+                    matches!(
+                        exit,
+                        Exit::Device(Request::MmioRead { .. }) | Exit::Device(Request::PioRead { .. })
+                    ),
+                    "{exit:?}"
+                );
                 if answered || n + 1 < exits {
                     kvm.complete_read(0xdead_beef);
                 }

@@ -1,6 +1,8 @@
 //! A device access that KVM reports as a whole and the machine gets in pieces of 1, 2, 4 or 8 bytes: INS and OUTS of
 //! several values, and accesses that cross a boundary.
 
+use everett_cpu::Request;
+
 use crate::engine::Exit;
 
 /// Target of an access.
@@ -49,10 +51,16 @@ impl Access {
             self.asked = true;
         }
         Some(match (self.target, self.write) {
-            (Target::Memory(gpa), false) => Exit::MmioRead { gpa: gpa.wrapping_add(at), size },
-            (Target::Memory(gpa), true) => Exit::MmioWrite { gpa: gpa.wrapping_add(at), size, value },
-            (Target::Port(port, _), false) => Exit::PioRead { port, size },
-            (Target::Port(port, _), true) => Exit::PioWrite { port, size, value: value as u32 },
+            (Target::Memory(gpa), false) => {
+                Exit::Device(Request::MmioRead { gpa: gpa.wrapping_add(at), size })
+            }
+            (Target::Memory(gpa), true) => {
+                Exit::Device(Request::MmioWrite { gpa: gpa.wrapping_add(at), size, value })
+            }
+            (Target::Port(port, _), false) => Exit::Device(Request::PioRead { port, size }),
+            (Target::Port(port, _), true) => {
+                Exit::Device(Request::PioWrite { port, size, value: value as u32 })
+            }
         })
     }
     /// Enters the machine's answer to a load.
@@ -93,9 +101,9 @@ mod tests {
         assert_eq!(
             pieces,
             [
-                Exit::MmioWrite { gpa: 0x1000, size: 4, value: 0x0403_0201 },
-                Exit::MmioWrite { gpa: 0x1004, size: 2, value: 0x0605 },
-                Exit::MmioWrite { gpa: 0x1006, size: 1, value: 7 },
+                Exit::Device(Request::MmioWrite { gpa: 0x1000, size: 4, value: 0x0403_0201 }),
+                Exit::Device(Request::MmioWrite { gpa: 0x1004, size: 2, value: 0x0605 }),
+                Exit::Device(Request::MmioWrite { gpa: 0x1006, size: 1, value: 7 }),
             ]
         );
     }
@@ -104,10 +112,10 @@ mod tests {
     fn answers_are_joined_and_a_question_is_repeated_until_it_is_answered() {
         let mut access = Access::read(Target::Port(0x60, 2), 4);
         for _ in 0..2 {
-            assert_eq!(access.next(), Some(Exit::PioRead { port: 0x60, size: 2 }));
+            assert_eq!(access.next(), Some(Exit::Device(Request::PioRead { port: 0x60, size: 2 })));
         }
         access.answer(0x2211);
-        assert_eq!(access.next(), Some(Exit::PioRead { port: 0x60, size: 2 }));
+        assert_eq!(access.next(), Some(Exit::Device(Request::PioRead { port: 0x60, size: 2 })));
         access.answer(0xffff_4433);
         access.answer(0);
         assert_eq!((access.next(), access.data()), (None, [0x11, 0x22, 0x33, 0x44].as_slice()));

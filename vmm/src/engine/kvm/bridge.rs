@@ -3,7 +3,7 @@
 //! Each instruction gets a new CPU, because KVM writes guest memory without notice.
 #![allow(unsafe_code)]
 
-use everett_cpu::{CacheConfig, Cpu, CpuState, Exit as CpuExit, Ram, Request, Until};
+use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Ram, Request, Until};
 
 use crate::engine::TscAnchor;
 use crate::engine::repeat::{INSTRUCTION_BYTES_MAX, repeats};
@@ -113,11 +113,11 @@ impl Bridge {
             // is executed.
             let icount = self.cpu.icount() + u64::from(!std::mem::take(&mut self.asking));
             match self.cpu.run(Until { icount, ..Until::default() }) {
-                CpuExit::Device(request) => {
+                Exit::Device(request) => {
                     (self.exit, self.asking) = (true, true);
                     return Step::Device(request);
                 }
-                CpuExit::Count if self.exit => {
+                Exit::Count if self.exit => {
                     let state = self.cpu.state();
                     if state.exceptions != 0 || !goes_on(&self.cpu, state.rip) {
                         return self.done();
@@ -126,7 +126,7 @@ impl Bridge {
                         return Step::Endless;
                     }
                 }
-                CpuExit::Failed => {
+                Exit::Failed => {
                     return Step::Failed(self.cpu.failure().unwrap_or_default().to_owned());
                 }
                 // A CPU that halted or died has a normal state.

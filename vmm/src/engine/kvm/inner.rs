@@ -461,20 +461,11 @@ impl Inner {
 
     /// Returns the exit for an instruction of the soft CPU that accesses a device.
     fn ask(&mut self, mut bridge: Box<Bridge>, request: Request) -> Exit {
-        let exit = match request {
-            Request::MmioRead { gpa, size } => Exit::MmioRead { gpa, size },
-            Request::PioRead { port, size } => Exit::PioRead { port, size },
-            Request::MmioWrite { gpa, size, value } => {
-                bridge.complete(0);
-                Exit::MmioWrite { gpa, size, value }
-            }
-            Request::PioWrite { port, size, value } => {
-                bridge.complete(0);
-                Exit::PioWrite { port, size, value }
-            }
-        };
+        if let Request::MmioWrite { .. } | Request::PioWrite { .. } = request {
+            bridge.complete(0);
+        }
         self.pending = Pending::Soft(bridge);
-        exit
+        Exit::Device(request)
     }
 
     /// Finishes an instruction whose result is discarded.

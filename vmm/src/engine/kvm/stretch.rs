@@ -3,7 +3,7 @@
 //! Each stretch gets a new CPU, because KVM writes guest memory without notice. The CPU only interprets, because it
 //! executes little code repeatedly.
 
-use everett_cpu::{CacheConfig, Cpu, CpuState, Exit as CpuExit, Request, TscAnchor, Until};
+use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Request, TscAnchor, Until};
 
 use super::bridge::{Bridge, Memory};
 
@@ -49,12 +49,12 @@ impl Memory {
             }
             let icount = cpu.icount() + missing;
             match cpu.run(Until { icount, window, breakpoints: &[] }) {
-                CpuExit::Count => {}
-                CpuExit::Device(request) => {
+                Exit::Count => {}
+                Exit::Device(request) => {
                     let branches = cpu.branches();
                     return Stretched::Device { bridge: Box::new(Bridge::asking(cpu)), request, branches };
                 }
-                CpuExit::Failed => {
+                Exit::Failed => {
                     return Stretched::Failed(cpu.failure().unwrap_or_default().to_owned());
                 }
                 // A CPU that halted or died has a normal state.
