@@ -15,6 +15,7 @@ use benches::guest;
 use benches::{Options, Report, Samples};
 use clap::Parser;
 use everett_cpu::CacheConfig;
+use everett_cpu::Request;
 use everett_host::doctor::kvm::guest::{Guest, RAM_BYTES, Ring};
 use everett_snapshot::Pool;
 use everett_vmm::engine::kvm::{KvmEngine, Proved};

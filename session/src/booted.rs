@@ -10,7 +10,7 @@ use everett_snapshot::Pool;
 use crate::conversation::Phase;
 use crate::launch::Launcher;
 use crate::machines::EngineOptions;
-use crate::moments::{Shelf, Stored, Told};
+use crate::moments::{MomentFolder, Recorded, Stored};
 use crate::progress::{Progress, Task};
 use crate::style;
 use crate::timeline::restart_point::RestartPoint;
@@ -47,7 +47,7 @@ pub enum Wanted {
 pub fn get(
     progress: &dyn Progress,
     launcher: &Launcher,
-    shelf: &Shelf,
+    shelf: &MomentFolder,
     wanted: Wanted,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Booted> {
@@ -93,7 +93,7 @@ pub fn get(
 
 type Boot = (Vec<RestartPoint>, Stored);
 
-fn store(shelf: &Shelf, restart: &[RestartPoint], ready: &Stored, seed: u64) -> anyhow::Result<Boot> {
+fn store(shelf: &MomentFolder, restart: &[RestartPoint], ready: &Stored, seed: u64) -> anyhow::Result<Boot> {
     let restart = restart.iter().cloned().enumerate();
     let restart = restart.map(|(node, point)| shelf.put_restart(node, point, seed));
     Ok((restart.collect::<Result<_, _>>()?, shelf.put_ready(ready.clone(), seed)?))
@@ -126,7 +126,7 @@ struct Place {
 }
 
 /// Loads the wanted moments of a stored boot; `None` if a part of it is missing.
-fn stored(shelf: &Shelf, pool: &Pool, at: &Place, wanted: Wanted) -> anyhow::Result<Option<Booted>> {
+fn stored(shelf: &MomentFolder, pool: &Pool, at: &Place, wanted: Wanted) -> anyhow::Result<Option<Booted>> {
     if !shelf.has_boot(at.nodes) {
         return Ok(None);
     }
@@ -152,7 +152,7 @@ fn boot(
     let mut timeline = plain.boot()?;
     let mut display = progress.begin(Task::Boot);
     let nodes = timeline.world().nodes().len();
-    let (mut told, mut full) = (Told::new(nodes), None);
+    let (mut told, mut full) = (Recorded::new(nodes), None);
     let mut restart: Vec<Option<RestartPoint>> = vec![None; nodes];
     let ready = timeline.run_to(Phase::Ready, &mut |timeline, at| {
         if let At::RestartPoint(node) = at {

@@ -152,7 +152,7 @@ impl Launcher {
     }
 
     fn set_out(&self, timeline: &mut Timeline, seed: u64) -> Result<(), LaunchError> {
-        timeline.suffer(self.faults.clone().map(|faults| faults.on(self.options)))?;
+        timeline.apply_faults(self.faults.clone().map(|faults| faults.on(self.options)))?;
         match timeline.seed() {
             None => {
                 // The timeline has not begun yet.

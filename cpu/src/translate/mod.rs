@@ -5,7 +5,7 @@
 //!
 //! - [`asm`]: encoding of the host instructions around those of the guest
 //! - [`registers`]: assignment of guest registers to host registers
-//! - [`lazy`]: flags kept as operands, and [`late`]: flags within a block
+//! - [`lazy`]: flags kept as operands, and [`lazy_flags`]: flags within a block
 //! - [`choice`]: the choice of the instructions that are translated
 //! - [`block`]: translation of a block, from [`instruction`]s, runs of pushes and pops on the [`stack`], [`vectors`],
 //!   their [`operands`], and the block's [`ends`]
@@ -50,8 +50,8 @@ mod enter;
 mod frame;
 mod hot;
 mod instruction;
-mod late;
 mod lazy;
+mod lazy_flags;
 mod links;
 mod memory;
 mod operands;

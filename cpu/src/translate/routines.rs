@@ -12,8 +12,8 @@ use super::asm::{
 };
 use super::enter::{call_op, call_string, missed, missed_exec, note_edge, read_flags};
 use super::frame::{EPOCH, MIDDLE, RIP, TABLE, field, slot};
-use super::late;
 use super::lazy::{self, Operation};
+use super::lazy_flags;
 use super::memory::CodeMemory;
 use super::registers::{FIXED, POOL, STACK};
 use super::{
@@ -605,7 +605,7 @@ fn flags(asm: &mut Asm, unusual: u64) {
     asm.jump_to(unusual);
     for ((operation, log2), label) in USUAL.into_iter().zip(labels) {
         asm.bind(label);
-        let computed = late::compute(asm, operation, log2);
+        let computed = lazy_flags::compute(asm, operation, log2);
         debug_assert!(computed);
         asm.ret();
     }
@@ -617,7 +617,7 @@ fn carry(asm: &mut Asm, unusual: u64) {
     asm.load_by_width(0, R10, R15, slot(KIND));
     asm.alu_imm(Alu::Cmp, R10, i32::from(lazy::kind(Operation::Host, 3)));
     asm.jump_if(NOT_EQUAL, other);
-    late::carry_of_host(asm);
+    lazy_flags::carry_of_host(asm);
     asm.ret();
     asm.bind(other);
     asm.jump_to(unusual);

@@ -222,7 +222,7 @@ fn run_until(
                 exits.push((cpu.icount(), exit));
                 return false;
             }
-            Exit::Failed => panic!("the CPU has panicked: {:?}", cpu.failure()),
+            Exit::NoProgress | Exit::Failed => panic!("a CPU ends with {exit:?}: {:?}", cpu.failure()),
         }
         exits.push((cpu.icount(), exit));
         if exits.len() >= EXITS_MAX {

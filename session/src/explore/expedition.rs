@@ -15,11 +15,11 @@ use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_snapshot::store::StoreStats;
 
-use super::crew::{Before, Crew, Done};
+use super::moment_store::MomentStore;
 use super::quarters::Quarters;
 use super::setting::Setting;
-use super::shelf::Shelf;
 use super::spent::Spent;
+use super::worker_pool::{Before, Done, WorkerPool};
 use crate::worker::joined;
 
 /// How often whoever watches is told, at least.
@@ -92,10 +92,10 @@ pub fn explore(
 ) -> anyhow::Result<Outcome> {
     let explore = &setting.launcher.world.explore;
     let in_flight = NonZero::new(explore.in_flight()).unwrap_or(NonZero::<u32>::MIN);
-    let shelf = Shelf::new(setting.ready.moment.clone(), limits.memory_bytes);
+    let shelf = MomentStore::new(setting.ready.moment.clone(), limits.memory_bytes);
     let halt = Interrupt::default();
     let workers = limits.workers.max(1);
-    let crew = Crew::new(setting, &shelf, before, halt.clone(), workers)?;
+    let crew = WorkerPool::new(setting, &shelf, before, halt.clone(), workers)?;
     let (to_leader, results) = channel();
     thread::scope(|scope| {
         let workers = (0..workers).map(|_| {
@@ -147,7 +147,7 @@ pub fn explore(
 }
 
 /// However the leader ends, also by a panic: the scope waits for workers, so nobody works on.
-struct Dismissal<'c, 's>(&'c Crew<'s>);
+struct Dismissal<'c, 's>(&'c WorkerPool<'s>);
 
 impl Drop for Dismissal<'_, '_> {
     fn drop(&mut self) {
@@ -157,7 +157,7 @@ impl Drop for Dismissal<'_, '_> {
 
 /// The workers of this host, as the search sees them.
 struct Hands<'c, 's> {
-    crew: &'c Crew<'s>,
+    crew: &'c WorkerPool<'s>,
     results: Receiver<Done>,
     halt: &'c Interrupt,
 }
@@ -192,8 +192,8 @@ impl Workers for Hands<'_, '_> {
 
 /// Adds to what the search knows what workers do, and ends it when its time is over.
 struct Watcher<'w, 's> {
-    crew: &'w Crew<'s>,
-    shelf: &'w Shelf,
+    crew: &'w WorkerPool<'s>,
+    shelf: &'w MomentStore,
     limits: &'w Limits,
     interrupt: &'w Interrupt,
     clock: Stopwatch,

@@ -2,7 +2,7 @@
 
 use everett_vmm::digest::Digest;
 
-use super::traveller::Marks;
+use super::path_runner::Marks;
 
 /// Number of bytes of each digest that are recorded: enough to locate the point where a replay leaves the trail.
 const SHORT_BYTES: usize = 8;

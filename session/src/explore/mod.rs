@@ -2,7 +2,7 @@
 //!
 //! - [`setting`]: data that all branches of an exploration share
 //! - `stand`: a moment of the tree, with the observer state at it; `tale`: the history up to it
-//! - [`traveller`]: replays paths: forks, segments, the checks at the end
+//! - [`runner`]: replays paths: forks, segments, the checks at the end
 //! - [`lens`]: the explorer's view of a world; [`verdict`]: the judgement of a history
 //! - [`witness`]: observation of a branch: coverage, properties, histories, evidence; `wire`: frames as messages
 //! - `shelf`: moments of the tree within a budget of memory, derived again when they were dropped
@@ -18,20 +18,20 @@
 //!   runs it, on that worker's earlier branches, or on whether its parent's moment was kept or derived again.
 //! - Choices are a function of results, in the order of choices. Host time only ends a sequence of choices.
 
-pub mod crew;
+pub mod abstractions;
+pub mod branch_moment;
 pub mod expedition;
-pub mod lens;
+pub mod history_chain;
 pub mod marks;
+pub mod moment_store;
+pub mod path_runner;
 pub mod quarters;
 pub mod regression;
 pub mod replay;
 pub mod setting;
-pub mod shelf;
 pub mod shrink;
 pub mod spent;
-pub mod stand;
-pub mod tale;
-pub mod traveller;
 pub mod verdict;
 mod wire;
 pub mod witness;
+pub mod worker_pool;

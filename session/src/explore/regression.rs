@@ -15,9 +15,9 @@ use everett_explorer::search::Path;
 use everett_explorer::search::strategy::StrategyKind;
 use serde::{Deserialize, Serialize};
 
+use super::path_runner::Route;
 use super::setting::Setting;
 use super::shrink::{Shrunk, Wanted, Why};
-use super::traveller::Route;
 use crate::identity::check_timeline;
 
 /// The format of regression files. Another one is refused.

@@ -8,8 +8,8 @@ use everett_explorer::search::Path;
 use everett_vmm::digest::Digest;
 
 use super::marks::short;
+use super::path_runner::{Branch, Interrupted, PathRunner, Route, Watch};
 use super::setting::Setting;
-use super::traveller::{Branch, Interrupted, Route, Traveller, Watch};
 use crate::event::Event;
 
 /// Recorded digests of a path, by vtime.
@@ -77,15 +77,15 @@ pub fn replay(
     watch: &mut dyn Watch,
 ) -> anyhow::Result<Replayed> {
     let mut compare = Compare { recorded, watch, left: None };
-    let mut traveller = Traveller::new(setting)?;
-    match traveller.journey(&Route::along(path.clone()), &mut compare) {
+    let mut runner = PathRunner::new(setting)?;
+    match runner.journey(&Route::along(path.clone()), &mut compare) {
         Ok(branches) => match branches.into_iter().next_back() {
             Some(last) => Ok(Replayed::Same(Box::new(last))),
-            None => Ok(Replayed::Ended(traveller.timeline().vtime())),
+            None => Ok(Replayed::Ended(runner.timeline().vtime())),
         },
         Err(error) if error.is::<Interrupted>() => Ok(match compare.left {
             Some((vtime_ns, recorded, came)) => Replayed::Left { vtime_ns, recorded, came },
-            None => Replayed::Ended(traveller.timeline().vtime()),
+            None => Replayed::Ended(runner.timeline().vtime()),
         }),
         Err(error) => Err(error),
     }

@@ -8,8 +8,8 @@ use everett_explorer::plan::Plan;
 use everett_explorer::search::Path;
 use everett_snapshot::Pool;
 
-use super::lens::Lens;
-use super::witness::{Memory, Witness};
+use super::abstractions::Abstractions;
+use super::witness::{Inherited, Witness};
 use crate::booted::Booted;
 use crate::event::What;
 use crate::identity::Identity;
@@ -33,7 +33,7 @@ pub struct Setting {
     /// vtime of the root moment, in nanoseconds.
     pub root_ns: u64,
     /// The explorer's view of the world.
-    pub lens: Lens,
+    pub lens: Abstractions,
     /// Identity of the exploration, which names its paths.
     pub identity: Identity,
     restarts: Arc<Nodes>,
@@ -51,7 +51,7 @@ impl Setting {
         image: &str,
         seed: u64,
     ) -> anyhow::Result<Setting> {
-        let lens = Lens::new(&launcher.world)?;
+        let lens = Abstractions::new(&launcher.world)?;
         let identity = Identity::of_exploration(&launcher.world, &[image.to_owned()]);
         let root_ns = booted.ready.session.ready_ns().context("the world is not ready")?;
         let restarts = Nodes::new(Launcher { from: None, ..launcher.clone() }, points);
@@ -84,9 +84,9 @@ impl Setting {
     ///
     /// # Errors
     /// Never returns an error: the state is created for this world.
-    pub fn memory_of_boot(&self) -> anyhow::Result<Memory> {
+    pub fn memory_of_boot(&self) -> anyhow::Result<Inherited> {
         let plan = Plan::default();
-        let mut witness = Witness::new(&self.lens, &plan, &Memory::new(&self.lens))?;
+        let mut witness = Witness::new(&self.lens, &plan, &Inherited::new(&self.lens))?;
         // Kernel lines of the boot are left out: they are the same on all timelines and say nothing about the state of a service.
         let told = self.ready.events.iter().filter(|event| !matches!(event.what, What::Kernel { .. }));
         told.for_each(|event| witness.hear(event));

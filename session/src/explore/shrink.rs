@@ -16,8 +16,8 @@ use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use serde::Serialize;
 
+use super::path_runner::{Branch, Failed, Interrupted, PathRunner, Route, Watch};
 use super::setting::Setting;
-use super::traveller::{Branch, Failed, Interrupted, Route, Traveller, Watch};
 use super::witness::Found;
 use crate::worker::joined;
 
@@ -272,7 +272,7 @@ struct Travellers<'s, 't> {
     wanted: &'t Wanted,
     workers: usize,
     stop: &'t Ending<'t>,
-    idle: Vec<Traveller<'s>>,
+    idle: Vec<PathRunner<'s>>,
 }
 
 impl Runs for Travellers<'_, '_> {
@@ -282,13 +282,13 @@ impl Runs for Travellers<'_, '_> {
 
     fn run(&mut self, routes: &[Route]) -> anyhow::Result<Vec<anyhow::Result<Option<Shown>>>> {
         while self.idle.len() < routes.len() {
-            self.idle.push(Traveller::new(self.setting)?);
+            self.idle.push(PathRunner::new(self.setting)?);
         }
         let (wanted, stop) = (self.wanted, self.stop);
         let results = thread::scope(|scope| {
-            let runs = routes.iter().zip(&mut self.idle).map(|(route, traveller)| {
+            let runs = routes.iter().zip(&mut self.idle).map(|(route, runner)| {
                 scope.spawn(move || {
-                    let branch = go(traveller, route, stop)?;
+                    let branch = go(runner, route, stop)?;
                     let trail = super::marks::digest(&branch.marks);
                     let found = wanted.in_branch(&branch).cloned();
                     Ok(found.map(|found| Shown { found, trail }))
@@ -298,7 +298,7 @@ impl Runs for Travellers<'_, '_> {
             runs.into_iter().map(joined).collect()
         });
         // What has failed executes nothing any more.
-        self.idle.retain(|traveller| traveller.failure().is_none());
+        self.idle.retain(|runner| runner.failure().is_none());
         Ok(results)
     }
 }
@@ -414,14 +414,14 @@ impl Shrinker<'_> {
     }
 }
 
-fn go(traveller: &mut Traveller<'_>, route: &Route, stop: &Ending<'_>) -> anyhow::Result<Branch> {
+fn go(runner: &mut PathRunner<'_>, route: &Route, stop: &Ending<'_>) -> anyhow::Result<Branch> {
     struct Until<'i>(&'i Ending<'i>);
     impl Watch for Until<'_> {
         fn at(&mut self, _: u64) -> bool {
             !self.0.is_wanted()
         }
     }
-    let branches = traveller.journey(route, &mut Until(stop))?;
+    let branches = runner.journey(route, &mut Until(stop))?;
     branches.into_iter().next_back().ok_or_else(|| Interrupted.into())
 }
 

@@ -4,14 +4,14 @@ use everett_explorer::history::{self, Budget, Gist, Reader, Report};
 use everett_explorer::property::builtin;
 use everett_explorer::run::HistoryCount;
 
-use super::lens::Lens;
+use super::abstractions::Abstractions;
 use super::witness::Witness;
 
 /// Steps of search that are taken for the histories of one branch.
 const HISTORY_STEPS_MAX: u64 = 2_000_000;
 
 /// Judge the history that a witness has heard so far, which is told what is wrong with it.
-pub fn judge_history(lens: &Lens, witness: &mut Witness<'_>) -> Option<HistoryCount> {
+pub fn judge_history(lens: &Abstractions, witness: &mut Witness<'_>) -> Option<HistoryCount> {
     let spec = lens.world.workload.history.clone()?;
     let mut reader = Reader::new(spec);
     witness.tale().lines().for_each(|line| reader.push(line));
@@ -67,15 +67,15 @@ mod tests {
 
     use super::*;
     use crate::event::{Event, What};
-    use crate::explore::witness::Memory;
+    use crate::explore::witness::Inherited;
     use crate::world_file;
 
     /// What is found in a history of this model, of lines `process type f value`: properties and signatures.
     fn found(model: &str, lines: &str) -> Vec<(String, String)> {
         let world = format!("[[node]]\nname = \"a\"\n[workload.history]\nmodel = \"{model}\"\n");
         let world = world_file::parse(&world, Path::new("w.toml")).unwrap();
-        let (lens, plan) = (Lens::new(&world).unwrap(), Plan::default());
-        let mut witness = Witness::new(&lens, &plan, &Memory::new(&lens)).unwrap();
+        let (lens, plan) = (Abstractions::new(&world).unwrap(), Plan::default());
+        let mut witness = Witness::new(&lens, &plan, &Inherited::new(&lens)).unwrap();
         for (line, vtime_ns) in lines.lines().map(str::trim).zip(1..) {
             let words: Vec<&str> = line.splitn(4, ' ').collect();
             let value = words.get(3).map_or(String::new(), |value| format!(",\"value\":{value}"));

@@ -1,6 +1,6 @@
 //! Observation of a branch while it runs: coverage, properties, histories, and evidence.
 //!
-//! **Invariant.** The result for a branch is a function of the inherited state ([`Memory`]) and of the branch's events,
+//! **Invariant.** The result for a branch is a function of the inherited state ([`Inherited`]) and of the branch's events,
 //! taken at the same stops on every worker.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -17,8 +17,8 @@ use everett_input::units::Vtime;
 use everett_vmm::wire::log::Step;
 use serde_json::Value;
 
-use super::lens::Lens;
-use super::tale::Tale;
+use super::abstractions::Abstractions;
+use super::history_chain::HistoryChain;
 use super::wire::arrives;
 use crate::event::{Event, What};
 use crate::show;
@@ -35,27 +35,27 @@ const FAULTS_MAX: usize = 60;
 
 /// Observer state that a branch inherits from its parent moment.
 #[derive(Debug, Clone)]
-pub struct Memory {
+pub struct Inherited {
     /// State of coverage.
     pub observer: ObserverState,
     /// State of the properties' judge.
     pub judge: JudgeState,
     /// History lines so far.
-    pub tale: Tale,
+    pub tale: HistoryChain,
     /// Start times and plan numbers of the last faults.
     begun: VecDeque<(u64, u32)>,
     /// Faults that coverage counts as lasting: kind and targets, by number in the plan.
     lasting: BTreeMap<u32, (String, Vec<u16>)>,
 }
 
-impl Memory {
+impl Inherited {
     /// Returns the state before any event.
     #[must_use]
-    pub fn new(lens: &Lens) -> Memory {
-        Memory {
+    pub fn new(lens: &Abstractions) -> Inherited {
+        Inherited {
             observer: ObserverState::new(&lens.abstraction),
             judge: JudgeState::default(),
-            tale: Tale::default(),
+            tale: HistoryChain::default(),
             begun: VecDeque::new(),
             lasting: BTreeMap::new(),
         }
@@ -94,11 +94,11 @@ pub struct Testimony {
 
 /// Observer of one branch.
 pub struct Witness<'s> {
-    lens: &'s Lens,
+    lens: &'s Abstractions,
     plan: &'s Plan,
     observer: Observer<'s>,
     judge: Judge<'s>,
-    tale: Tale,
+    tale: HistoryChain,
     new_lines: Vec<Line>,
     lasting: BTreeMap<u32, (String, Vec<u16>)>,
     found: Vec<Found>,
@@ -120,7 +120,11 @@ impl<'s> Witness<'s> {
     ///
     /// # Errors
     /// Returns an error if `memory` is of another world.
-    pub fn new(lens: &'s Lens, plan: &'s Plan, memory: &Memory) -> Result<Witness<'s>, OtherWorld> {
+    pub fn new(
+        lens: &'s Abstractions,
+        plan: &'s Plan,
+        memory: &Inherited,
+    ) -> Result<Witness<'s>, OtherWorld> {
         Ok(Witness {
             lens,
             plan,
@@ -188,7 +192,7 @@ impl<'s> Witness<'s> {
     }
 
     /// Returns the history up to here.
-    pub fn tale(&mut self) -> &Tale {
+    pub fn tale(&mut self) -> &HistoryChain {
         self.tale = self.tale.and(std::mem::take(&mut self.new_lines));
         &self.tale
     }
@@ -200,8 +204,8 @@ impl<'s> Witness<'s> {
     }
 
     /// Returns the state that a child inherits.
-    pub fn memory(&mut self) -> Memory {
-        Memory {
+    pub fn memory(&mut self) -> Inherited {
+        Inherited {
             tale: self.tale().clone(),
             observer: self.observer.state().clone(),
             judge: self.judge.state().clone(),
@@ -446,9 +450,9 @@ mod tests {
     fn is_found(plan: &str, events: &[(u64, What)]) -> bool {
         let world = "[[node]]\nname = \"a\"\ndisk = { path = \"/data\", size = \"64M\" }\n";
         let world = world_file::parse(world, Path::new("w.toml")).unwrap();
-        let lens = Lens::new(&world).unwrap();
+        let lens = Abstractions::new(&world).unwrap();
         let plan = Plan::parse(plan, &lens.names).unwrap();
-        let mut witness = Witness::new(&lens, &plan, &Memory::new(&lens)).unwrap();
+        let mut witness = Witness::new(&lens, &plan, &Inherited::new(&lens)).unwrap();
         let event = |vtime_ns, what| Event { vtime_ns, node: "a".to_owned(), what };
         for (vtime_ns, what) in events {
             witness.hear(&event(*vtime_ns, what.clone()));

@@ -10,12 +10,12 @@
 //! **Invariants.** A stored boot is a cache. If it is missing, damaged or of another version, the world is booted anew; a
 //! boot that cannot be stored is used all the same. A damaged saved moment is refused. Files are never overwritten in place.
 
+mod folder;
 mod machine_parts;
+mod recorded;
 mod restart;
-mod shelf;
 mod stored;
-mod told;
 
-pub use shelf::{Shelf, Summary, check_name};
+pub use folder::{MomentFolder, Summary, check_name};
+pub use recorded::{Recorded, TooMuch};
 pub use stored::Stored;
-pub use told::{Told, TooMuch};

@@ -167,7 +167,7 @@ impl Timeline {
         let lineage = self.lineage();
         self.course.faults = self.faults.as_ref().map(|faults| Progress::new(&lineage, faults.digest()));
         let vtime_ns = self.vtime();
-        self.telling.of_host([Event { vtime_ns, node: String::new(), what: What::Begin { seed } }]);
+        self.reporting.of_host([Event { vtime_ns, node: String::new(), what: What::Begin { seed } }]);
         self.restart_streams(&lineage);
         let commands = self.begin_commands(&lineage);
         if let Some(fork) = self.course.fork_with.take() {

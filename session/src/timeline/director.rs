@@ -120,7 +120,7 @@ impl Timeline {
         let vtime_ns = self.vtime();
         if let Some(session) = self.nodes.get_mut(node) {
             session.conversation.noticed(vtime_ns, property, text);
-            self.telling.of_host(session.conversation.take_events());
+            self.reporting.of_host(session.conversation.take_events());
         }
     }
 
@@ -321,7 +321,7 @@ impl Timeline {
             let (limit, waits) = (show_duration_ns(limit_ns), session.conversation.waits_for());
             let text = format!("node {node} {back} {limit} after the workload ended: {waits}");
             session.conversation.noticed(vtime_ns, builtin::NOT_CALM, &text);
-            self.telling.of_host(session.conversation.take_events());
+            self.reporting.of_host(session.conversation.take_events());
         }
     }
 
@@ -341,7 +341,7 @@ impl Timeline {
     }
 
     fn stop_drivers(&mut self, now: u64) {
-        self.telling.of_host([Event { vtime_ns: now, node: String::new(), what: What::End }]);
+        self.reporting.of_host([Event { vtime_ns: now, node: String::new(), what: What::End }]);
         for session in &mut self.nodes {
             session.conversation.start_no_more_drivers();
             session.conversation.end(now);

@@ -128,7 +128,7 @@ impl Timeline {
     ///
     /// # Errors
     /// It has begun under another plan.
-    pub fn suffer(&mut self, faults: Option<Faults>) -> Result<(), OtherPlan> {
+    pub fn apply_faults(&mut self, faults: Option<Faults>) -> Result<(), OtherPlan> {
         let digest = faults.as_ref().map(Faults::digest);
         let begun = self.course.faults.as_ref().map(|progress| progress.digest);
         if self.course.begun.is_some() && begun != digest {
@@ -266,7 +266,7 @@ impl Timeline {
                 let data = losses.iter().skip(self.first_data_disk).enumerate();
                 let told = data.map(|(disk, loss)| What::Loss(Loss::of(disk, loss)));
                 let told = told.map(|what| Event { vtime_ns: now, node: name.to_owned(), what });
-                self.telling.of_host(told);
+                self.reporting.of_host(told);
                 Ok(None)
             }
             Fault::Reset { restart, .. } => {
@@ -409,6 +409,6 @@ impl Timeline {
 
     fn tell(&mut self, what: What) {
         let vtime_ns = self.world.vtime();
-        self.telling.of_host([Event { vtime_ns, node: String::new(), what }]);
+        self.reporting.of_host([Event { vtime_ns, node: String::new(), what }]);
     }
 }

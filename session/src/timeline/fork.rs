@@ -98,6 +98,6 @@ impl Timeline {
         self.fork_commands();
         let path = self.course.path.to_string();
         let event = Event { vtime_ns: fork.vtime_ns, node: String::new(), what: What::Fork { path } };
-        self.telling.of_host([event]);
+        self.reporting.of_host([event]);
     }
 }

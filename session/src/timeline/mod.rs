@@ -13,7 +13,7 @@
 //! * `fork`: becoming a child of a moment;
 //! * `boot`: running up to the restart points or to *ready*, and beginning under a seed;
 //! * `talk`: checks that Everett makes itself, over the wire;
-//! * `telling`: events, in an order that does not depend on the calls of `run`;
+//! * `reporting`: events, in an order that does not depend on the calls of `run`;
 //! * [`state`]: the state of a timeline that is stored with its world.
 
 mod boot;
@@ -21,11 +21,11 @@ mod commands;
 mod director;
 mod faults;
 mod fork;
+mod reporting;
 pub mod restart_point;
 pub mod state;
 mod streams;
 mod talk;
-mod telling;
 
 use std::sync::Arc;
 
@@ -44,9 +44,9 @@ use super::event::Event;
 use super::node::NodeSession;
 use super::watching::Watching;
 use commands::Composing;
+use reporting::Reporting;
 use state::Course;
 use talk::Talk;
-use telling::Telling;
 
 pub use super::node::{BOOT_NS_MAX, UNSENT_BYTES_MAX};
 pub use boot::{At, BegunAlready, BootError};
@@ -74,7 +74,7 @@ pub struct Timeline {
     course: Course,
     /// Values derived from the state of the test template's commands.
     composing: Option<Composing>,
-    telling: Telling,
+    reporting: Reporting,
     /// True if the workload ends when it is done, and has not ended yet.
     until_done: bool,
     /// CPU time spent on digests of the trail, in nanoseconds, for statistics.
@@ -89,7 +89,7 @@ impl Timeline {
         let has_root = |plan: &Plan| !matches!(plan.mount.root, protocol::Root::None);
         let first_data_disk = usize::from(plans.first().is_some_and(has_root));
         let nodes = plans.into_iter().map(|plan| NodeSession::new(Conversation::new(plan))).collect();
-        let (course, telling) = (Course::default(), Telling::default());
+        let (course, reporting) = (Course::default(), Reporting::default());
         Timeline {
             world,
             nodes,
@@ -99,7 +99,7 @@ impl Timeline {
             faults: None,
             course,
             composing: None,
-            telling,
+            reporting,
             until_done: false,
             trail_cpu_ns: 0,
         }
@@ -224,13 +224,13 @@ impl Timeline {
 
     /// Queues the events from before the moment at which this timeline continues; [`Timeline::take_events`] returns them first.
     pub fn events_again(&mut self, events: &[Event]) {
-        self.telling.again(events);
+        self.reporting.again(events);
     }
 
     /// Takes the events since the last call, in the order of their vtimes. While the world still runs, events of a node that
     /// is ahead are held back until the others have reached their vtime.
     pub fn take_events(&mut self) -> Vec<Event> {
-        self.telling.take(self.all_told_before())
+        self.reporting.take(self.all_told_before())
     }
 
     /// Returns the vtime before which no further event can happen.
@@ -302,7 +302,7 @@ impl Timeline {
         let Stop::End(end) = stop else { return };
         let session = &mut self.nodes[node];
         session.ended(&self.world.nodes()[node], end);
-        self.telling.of_node(node, session.conversation.take_events());
+        self.reporting.of_node(node, session.conversation.take_events());
         if self.goes_on() {
             return;
         }
@@ -341,7 +341,7 @@ impl Timeline {
         }
         for (number, session) in self.nodes.iter_mut().enumerate() {
             session.speak(self.world.node_mut(number));
-            self.telling.of_host(session.conversation.take_events());
+            self.reporting.of_host(session.conversation.take_events());
         }
     }
 
@@ -349,7 +349,7 @@ impl Timeline {
     fn listen(&mut self) {
         for number in 0..self.nodes.len() {
             let session = &mut self.nodes[number];
-            self.telling.of_node(number, session.listen(self.world.node_mut(number)));
+            self.reporting.of_node(number, session.listen(self.world.node_mut(number)));
             let words = session.conversation.take_words();
             self.take_words(number, words);
         }

@@ -139,13 +139,13 @@ impl Timeline {
             let (now, session) = (self.world.vtime(), &mut self.nodes[check.node]);
             let text = format!("check {}: {why}", check.name);
             session.conversation.noticed(now, builtin::FAILED_CHECK, &text);
-            self.telling.of_host(session.conversation.take_events());
+            self.reporting.of_host(session.conversation.take_events());
         }
     }
 
     fn tell_of_check(&mut self, check: &HostCheck, what: What) {
         let node = self.world.nodes()[check.node].machine().name().to_owned();
-        self.telling.of_host([Event { vtime_ns: self.world.vtime(), node, what }]);
+        self.reporting.of_host([Event { vtime_ns: self.world.vtime(), node, what }]);
     }
 }
 

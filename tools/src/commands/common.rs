@@ -17,7 +17,7 @@ use everett_session::identity::Identity;
 use everett_session::images;
 use everett_session::launch::Launcher;
 use everett_session::machines::EngineOptions;
-use everett_session::moments::Shelf;
+use everett_session::moments::MomentFolder;
 use everett_session::restarts::Nodes;
 use everett_session::timeline::{BootError, Faults, Timeline};
 use everett_session::world_file::{self, Clock, World};
@@ -174,7 +174,7 @@ pub(super) struct Prepared {
     /// Digest of the image.
     pub(super) image: String,
     /// Store of its moments.
-    pub(super) shelf: Shelf,
+    pub(super) shelf: MomentFolder,
 }
 
 /// Builds the image of a world or finds it in the cache.
@@ -188,7 +188,7 @@ pub(super) fn prepare(
     let identity = image.identity(&world);
     let boot = Identity::of_boot(&world, slice::from_ref(&image.digest));
     let cache = Cache::of_user()?;
-    let shelf = Shelf::new(cache.folder(), &identity, &boot);
+    let shelf = MomentFolder::new(cache.folder(), &identity, &boot);
     cache.note(&cache.enter()?, &world.file, &[shelf.folder()])?;
     let launcher = Launcher {
         world,
@@ -253,7 +253,7 @@ impl Prepared {
     }
 
     /// Applies a fault plan to timelines, if there is one, and loads the restart points for it.
-    pub(super) fn suffer(
+    pub(super) fn apply_faults(
         &mut self,
         ui: &Ui,
         plan: Option<Plan>,

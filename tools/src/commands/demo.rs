@@ -9,10 +9,10 @@ use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_session::event::{Event, What};
 use everett_session::explore::expedition::Limits;
+use everett_session::explore::path_runner::{PathRunner, Watch};
 use everett_session::explore::replay::{Recorded, Replayed, replay};
 use everett_session::explore::setting::Setting;
 use everett_session::explore::shrink::{Limits as ShrinkLimits, Shrunk, Wanted};
-use everett_session::explore::traveller::{Traveller, Watch};
 use everett_session::machines::EngineOptions;
 use everett_session::show;
 use serde::Serialize;
@@ -197,7 +197,7 @@ fn story(ui: &Ui, setting: &Setting, shrunk: &Shrunk) -> anyhow::Result<()> {
         }
     }
     let mut story = Story(Vec::new());
-    Traveller::new(setting)?.journey(&shrunk.route, &mut story)?;
+    PathRunner::new(setting)?.journey(&shrunk.route, &mut story)?;
     for event in &story.0 {
         ui.say(show::line(event, true))?;
     }

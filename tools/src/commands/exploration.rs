@@ -12,7 +12,7 @@ use everett_explorer::search::strategy::StrategyKind;
 use everett_host::interrupt::Interrupt;
 use everett_session::booted::{self, Wanted};
 use everett_session::engines::{Asked, Engine};
-use everett_session::explore::lens::Lens;
+use everett_session::explore::abstractions::Abstractions;
 use everett_session::explore::setting::Setting;
 use everett_session::identity::{MACHINE_VERSION, check_version};
 use everett_session::machines::{EngineKind, EngineOptions};
@@ -40,7 +40,7 @@ pub(super) fn prepare(
     interrupt: &Interrupt,
 ) -> anyhow::Result<Explored> {
     // Checked first: an invalid property shows without waiting for an image.
-    Lens::new(&world)?;
+    Abstractions::new(&world)?;
     let mut prepared = common::prepare(ui, world, options, interrupt)?;
     let booted = booted::get(ui, &prepared.launcher, &prepared.shelf, Wanted::Both, interrupt)?;
     let points = booted.restart.clone().context("the world has no restart points")?;
@@ -159,9 +159,9 @@ impl Run {
     pub(super) fn report(&self, name: &str) -> Report {
         let header = self.reading.header();
         let world = common::load(Path::new(&header.world_file));
-        let looked = world.and_then(|world| Ok((Lens::new(&world)?, world)));
+        let looked = world.and_then(|world| Ok((Abstractions::new(&world)?, world)));
         let (gaps, sometimes) = match looked {
-            Ok((Lens { abstraction, properties, .. }, world)) => {
+            Ok((Abstractions { abstraction, properties, .. }, world)) => {
                 let enabled = world.faults.enabled().map(|kind| kind.name().to_owned()).collect();
                 let gaps = Gaps::of(self.merged.coverage(), &abstraction, &enabled);
                 (Some(gaps), properties.sometimes().map(str::to_owned).collect())

@@ -13,10 +13,10 @@ use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::units::{Vtime, show_bytes, show_duration_ns};
 use everett_session::engines::{Asked, Engine};
-use everett_session::explore::crew::Before;
 use everett_session::explore::expedition::{self, Limits, Onlooker, Progress};
 use everett_session::explore::quarters::Quarter;
 use everett_session::explore::spent::Spent;
+use everett_session::explore::worker_pool::Before;
 use everett_session::identity::check_version;
 use everett_session::world_file::{Clock, World};
 use serde::Serialize;
@@ -173,7 +173,7 @@ pub(super) fn go(
     tell_beginning(ui, setting, &journal, limits)?;
     let clock = Stopwatch::start();
     let most = Some(limits.branches).filter(|branches| *branches < u64::MAX);
-    let mut teller = Teller { ui, bar: ExploreBar::new(ui, limits.host_ns, most), clock, failed: None };
+    let mut teller = Reporter { ui, bar: ExploreBar::new(ui, limits.host_ns, most), clock, failed: None };
     let outcome = expedition::explore(setting, Some(&mut journal), limits, interrupt, before, &mut teller);
     teller.bar.clear();
     let outcome = outcome?;
@@ -401,7 +401,7 @@ fn tell_findings(ui: &Ui, outcome: &expedition::Outcome, folder: &str) -> anyhow
 }
 
 /// Tells how an exploration goes.
-struct Teller<'u> {
+struct Reporter<'u> {
     ui: &'u Ui,
     bar: ExploreBar,
     clock: Stopwatch,
@@ -409,7 +409,7 @@ struct Teller<'u> {
     failed: Option<std::io::Error>,
 }
 
-impl Onlooker for Teller<'_> {
+impl Onlooker for Reporter<'_> {
     fn found(&mut self, record: &Record, hit: &Hit) {
         let path = record.path.to_string();
         let told = self.bar.suspend(|| {

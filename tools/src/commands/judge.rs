@@ -3,13 +3,13 @@
 use everett_explorer::plan::Plan;
 
 use everett_session::event::{Event, What};
-use everett_session::explore::lens::Lens;
+use everett_session::explore::abstractions::Abstractions;
 use everett_session::explore::verdict::judge_history;
-use everett_session::explore::witness::{Memory, Witness};
+use everett_session::explore::witness::{Inherited, Witness};
 
 /// Judge of a run in progress.
 pub(super) struct Judge<'l> {
-    lens: &'l Lens,
+    lens: &'l Abstractions,
     witness: Witness<'l>,
     /// Number of findings that were already reported.
     told: usize,
@@ -19,8 +19,8 @@ pub(super) struct Judge<'l> {
 
 impl<'l> Judge<'l> {
     /// Creates the judge of a run of this world under this plan.
-    pub(super) fn new(lens: &'l Lens, plan: &'l Plan) -> anyhow::Result<Judge<'l>> {
-        Ok(Judge { lens, witness: Witness::new(lens, plan, &Memory::new(lens))?, told: 0, findings: 0 })
+    pub(super) fn new(lens: &'l Abstractions, plan: &'l Plan) -> anyhow::Result<Judge<'l>> {
+        Ok(Judge { lens, witness: Witness::new(lens, plan, &Inherited::new(lens))?, told: 0, findings: 0 })
     }
 
     /// Judges an event. Returns the new findings that the session does not report itself.

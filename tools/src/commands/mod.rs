@@ -18,10 +18,10 @@ mod judge;
 mod moment;
 mod plan;
 mod replay;
+mod reporter;
 mod run;
 mod show;
 mod shrink;
-mod teller;
 mod verify;
 
 use std::io;

@@ -10,7 +10,7 @@ use everett_session::booted::{Booted, waiting};
 use everett_session::conversation::Phase;
 use everett_session::engines::Engine;
 use everett_session::machines::EngineOptions;
-use everett_session::moments::{Shelf, Stored, Told, check_name};
+use everett_session::moments::{MomentFolder, Recorded, Stored, check_name};
 use everett_session::timeline::Timeline;
 use everett_snapshot::moment::MomentHeader;
 use everett_vmm::machine::Until;
@@ -74,7 +74,7 @@ fn save(ui: &Ui, place: &cli::Place, name: Option<&str>) -> anyhow::Result<()> {
     let mut prepared = common::prepare(ui, world, EngineOptions::default(), &interrupt)?;
     common::announce_engine(ui, &Engine::soft(prepared.launcher.world.clock))?;
     let booted = prepared.start_stored(ui, place.from.as_deref(), &interrupt)?;
-    prepared.suffer(ui, plan, &interrupt)?;
+    prepared.apply_faults(ui, plan, &interrupt)?;
     let seed = prepared.seed(place.seed);
     let default = format!("seed{seed}-{}", exact(place.at));
     let name = name.unwrap_or(&default);
@@ -109,7 +109,7 @@ fn run_to(
     if timeline.vtime() > end_ns {
         anyhow::bail!("the moment to start from lies after {}", show_duration_ns(at_ns));
     }
-    let mut told = Told::new(timeline.world().nodes().len());
+    let mut told = Recorded::new(timeline.world().nodes().len());
     while timeline.vtime() < end_ns {
         let next_ns = end_ns.min(timeline.vtime().saturating_add(STEP_NS));
         timeline.run(&Until::vtime(next_ns));
@@ -129,7 +129,7 @@ fn run_to(
     Ok(Stored::of(timeline, &booted.pool, events, consoles))
 }
 
-fn list(ui: &Ui, shelf: &Shelf) -> anyhow::Result<Outcome> {
+fn list(ui: &Ui, shelf: &MomentFolder) -> anyhow::Result<Outcome> {
     let (found, broken) = shelf.list()?;
     if found.is_empty() && broken.is_empty() {
         ui.say("no moments are saved of this world and image")?;

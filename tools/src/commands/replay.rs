@@ -10,11 +10,11 @@ use everett_host::time::Stopwatch;
 use everett_input::units::{Vtime, show_duration_ns};
 use everett_session::engines::{Asked, Engine};
 use everett_session::event::{Event, What};
+use everett_session::explore::path_runner::{Interrupted, PathRunner, Watch};
 use everett_session::explore::regression::Regression;
 use everett_session::explore::replay::{Recorded, Replayed, replay};
 use everett_session::explore::setting::Setting;
 use everett_session::explore::shrink::Wanted;
-use everett_session::explore::traveller::{Interrupted, Traveller, Watch};
 use everett_session::explore::witness::Found;
 use everett_session::machines::EngineOptions;
 use everett_session::show;
@@ -64,7 +64,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Replay) -> anyhow::Result<O
         Id::Finding(id) => Some(Wanted::of(&run.finding(id)?.hit)),
         Id::Branch(_) => None,
     };
-    let teller = Teller::new(ui, &setting, args, edges, &interrupt, record.end_ns);
+    let teller = Reporter::new(ui, &setting, args, edges, &interrupt, record.end_ns);
     let outcome = again(teller, &setting, &record, &recorded, wanted.as_ref())?;
     common::warn_of_engine(ui, &engine)?;
     Ok(outcome)
@@ -72,7 +72,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Replay) -> anyhow::Result<O
 
 /// Run a branch again. Whether what is wanted of it was found.
 fn again(
-    mut teller: Teller<'_>,
+    mut teller: Reporter<'_>,
     setting: &Setting,
     record: &Record,
     recorded: &Recorded,
@@ -186,8 +186,8 @@ fn regression(ui: &Ui, asked: Asked, args: &cli::Replay, interrupt: &Interrupt) 
     let clock = Stopwatch::start();
     let route = regression.route(&setting, plan);
     let end_ns = route.end.map_or(0, |end| end.at_ns);
-    let mut teller = Teller::new(ui, &setting, args, edges, interrupt, end_ns);
-    let branches = Traveller::new(&setting)?.journey(&route, &mut teller);
+    let mut teller = Reporter::new(ui, &setting, args, edges, interrupt, end_ns);
+    let branches = PathRunner::new(&setting)?.journey(&route, &mut teller);
     teller.over(&setting)?;
     let branch = match branches {
         Ok(mut branches) => branches.pop(),
@@ -226,7 +226,7 @@ fn regression(ui: &Ui, asked: Asked, args: &cli::Replay, interrupt: &Interrupt) 
 }
 
 /// Tells what happens on the way.
-struct Teller<'t> {
+struct Reporter<'t> {
     ui: &'t Ui,
     bar: RunBar,
     several: bool,
@@ -238,7 +238,7 @@ struct Teller<'t> {
     failed: Option<std::io::Error>,
 }
 
-impl<'t> Teller<'t> {
+impl<'t> Reporter<'t> {
     fn new(
         ui: &'t Ui,
         setting: &Setting,
@@ -246,8 +246,8 @@ impl<'t> Teller<'t> {
         edges: Option<EdgeFile>,
         interrupt: &'t Interrupt,
         end_ns: u64,
-    ) -> Teller<'t> {
-        Teller {
+    ) -> Reporter<'t> {
+        Reporter {
             ui,
             bar: RunBar::new(ui, end_ns),
             several: setting.launcher.world.nodes.len() > 1,
@@ -272,7 +272,7 @@ impl<'t> Teller<'t> {
     }
 }
 
-impl Watch for Teller<'_> {
+impl Watch for Reporter<'_> {
     fn event(&mut self, event: &Event) {
         let of_console = matches!(&event.what, What::Kernel { text } if everett_explorer::property::trouble(text).is_none());
         // Histories are for judges.

@@ -7,7 +7,7 @@ use everett_session::booted;
 use everett_session::conversation::Phase;
 use everett_session::drive::{Ended, UNTIL_DONE_NS_MAX, Watch as _, drive, drive_until_done};
 use everett_session::engines::{Asked, Engine};
-use everett_session::explore::lens::Lens;
+use everett_session::explore::abstractions::Abstractions;
 use everett_session::identity::MACHINE_VERSION;
 use everett_session::machines::EngineKind;
 use everett_session::run_folder::RunFolder;
@@ -20,7 +20,7 @@ use super::common::{self, Prepared};
 use super::engine_options::engine_options;
 use super::instruments::{self, EdgeFile};
 use super::judge::Judge;
-use super::teller::{FaultCounts, Teller};
+use super::reporter::{FaultCounts, Reporter};
 use crate::cli;
 use crate::ui::{Ui, style};
 
@@ -61,7 +61,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outc
     }
     let engine = Engine::choose(asked, world.clock)?;
     let plan = common::plan(args.timeline.faults.as_deref(), &world)?;
-    let lens = Lens::new(&world)?;
+    let lens = Abstractions::new(&world)?;
     let judged = plan.clone().unwrap_or_default();
     let options = engine.options(engine_options(&args.timeline.hidden)?);
     args.output.as_deref().map_or(Ok(()), RunFolder::check_free)?;
@@ -72,7 +72,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outc
     instruments::attach(&args.instruments, &mut prepared.launcher)?;
     common::announce_engine(ui, &engine)?;
     prepared.start_as_asked(ui, &args.timeline, args.duration_ns, &interrupt)?;
-    prepared.suffer(ui, plan, &interrupt)?;
+    prepared.apply_faults(ui, plan, &interrupt)?;
     let seed = prepared.seed(args.timeline.seed);
     let Prepared { launcher, identity, image, .. } = prepared;
 
@@ -84,7 +84,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outc
     timeline.world_mut().capture(folder.is_some());
     let started = timeline.icount();
     let judge = Judge::new(&lens, &judged)?;
-    let mut teller = Teller::new(ui, folder, interrupt, &launcher.world, args.duration_ns, judge);
+    let mut teller = Reporter::new(ui, folder, interrupt, &launcher.world, args.duration_ns, judge);
     teller.edges = edges;
     let ended = match args.duration_ns {
         Some(duration_ns) => drive(&mut timeline, duration_ns, &mut teller),
@@ -155,7 +155,7 @@ fn check_that_it_ends(world: &World) -> anyhow::Result<()> {
 }
 
 /// Records the fate of frames in flight, and reports how much the observers have missed.
-fn end_of_wire(ui: &Ui, timeline: &mut Timeline, teller: &mut Teller<'_>) -> anyhow::Result<()> {
+fn end_of_wire(ui: &Ui, timeline: &mut Timeline, teller: &mut Reporter<'_>) -> anyhow::Result<()> {
     let (end_ns, frames) = (timeline.vtime(), timeline.world_mut().take_captured());
     let frames_lost = timeline.world().captured_lost();
     let wire = timeline.world_mut().wire();

@@ -84,7 +84,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Verify) -> anyhow::Result<O
     let mut prepared = common::prepare(ui, world, options, &interrupt)?;
     common::announce_engine(ui, &engine)?;
     prepared.start_as_asked(ui, &args.timeline, Some(args.duration_ns), &interrupt)?;
-    prepared.suffer(ui, plan, &interrupt)?;
+    prepared.apply_faults(ui, plan, &interrupt)?;
     let seed = prepared.seed(args.timeline.seed);
     let Prepared { launcher, identity, .. } = prepared;
     let jobs = args.jobs.and_then(NonZero::new).unwrap_or_else(|| default_jobs(args.runs));

@@ -11,15 +11,15 @@ use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_session::booted::{self, Wanted as Parts};
 use everett_session::explore::expedition::{self, Limits, Onlooker, Outcome, Progress};
+use everett_session::explore::path_runner::{Aim, Failed, Marks, PathRunner, Route};
 use everett_session::explore::replay::{Recorded, replay};
 use everett_session::explore::setting::Setting;
 use everett_session::explore::shrink::{Limits as ShrinkLimits, Shrunk, TooEarly, Wanted, Why, shrink};
-use everett_session::explore::traveller::{Aim, Failed, Marks, Route, Traveller};
 use everett_session::explore::{marks, regression::Regression};
 use everett_session::identity::Identity;
 use everett_session::launch::Launcher;
 use everett_session::machines::EngineOptions;
-use everett_session::moments::Shelf;
+use everett_session::moments::MomentFolder;
 use everett_session::progress::Quiet;
 use everett_vmm::leak::Leak;
 
@@ -103,7 +103,7 @@ pub(crate) fn setting_of(mut launcher: Launcher, options: EngineOptions) -> Sett
     let folder = tempfile::tempdir().expect("a folder");
     let digest = &image().digest;
     let identity = Identity::new(&launcher.world, std::slice::from_ref(digest));
-    let shelf = Shelf::new(folder.path(), &identity, &identity);
+    let shelf = MomentFolder::new(folder.path(), &identity, &identity);
     let booted = booted::get(&Quiet, &launcher, &shelf, Parts::Both, &Interrupt::default());
     let booted = booted.expect("it boots");
     let points = booted.restart.clone().expect("restart points");
@@ -162,7 +162,7 @@ fn the_tree_is_the_same_for_any_number_of_workers() {
     let finding = finding.expect("a loss of power loses what was acknowledged");
 
     // The same from its path alone, and with fewer faults.
-    let mut traveller = Traveller::new(&setting).unwrap();
+    let mut traveller = PathRunner::new(&setting).unwrap();
     let branches = traveller.journey(&Route::along(finding.path.clone()), &mut ()).unwrap();
     let last = branches.last().expect("a branch");
     let wanted = Wanted::of(&finding.hit);
@@ -195,7 +195,7 @@ fn what_is_cut_short_keeps_the_best_plan(setting: &Setting, path: &Forks, wanted
     assert_eq!((cut.why, cut.faults_before), (Why::Interrupted, whole.faults_before));
     assert!(cut.runs < whole.runs, "{} runs, and {} without an end", cut.runs, whole.runs);
     assert_eq!(cut.found.hit.property, whole.found.hit.property);
-    let branches = Traveller::new(setting).unwrap().journey(&cut.route, &mut ()).unwrap();
+    let branches = PathRunner::new(setting).unwrap().journey(&cut.route, &mut ()).unwrap();
     let last = branches.last().expect("a branch");
     assert!(wanted.in_branch(last).is_some() && marks::digest(&last.marks) == cut.trail, "it shows it again");
     let over = ShrinkLimits { workers: 1, host_ns: Some(0), interrupt: &Interrupt::default() };
@@ -265,18 +265,18 @@ fn a_path_leads_back_whatever_was_run_before() {
     let deep: Vec<_> =
         (0..24).filter(|&n| outcome.tree.branch(n).is_some_and(|branch| branch.depth > 1)).collect();
     assert!(deep.len() > 5, "{deep:?}");
-    let mut traveller = Traveller::new(&setting).unwrap();
+    let mut traveller = PathRunner::new(&setting).unwrap();
     let path = |choice| outcome.tree.path(At::After(choice)).unwrap();
-    let legs = |traveller: &mut Traveller<'_>, choice| -> Vec<Marks> {
+    let legs = |traveller: &mut PathRunner<'_>, choice| -> Vec<Marks> {
         let branches = traveller.journey(&Route::along(path(choice)), &mut ()).unwrap();
         branches.into_iter().map(|branch| branch.marks).collect()
     };
     let there: Vec<_> = deep.iter().map(|&choice| legs(&mut traveller, choice)).collect();
     let fresh: Vec<_> =
-        deep.iter().map(|&choice| legs(&mut Traveller::new(&setting).unwrap(), choice)).collect();
+        deep.iter().map(|&choice| legs(&mut PathRunner::new(&setting).unwrap(), choice)).collect();
     assert_eq!(there, fresh);
     // From moments that were kept, each leg by the other one of two travellers.
-    let mut travellers = [traveller, Traveller::new(&setting).unwrap()];
+    let mut travellers = [traveller, PathRunner::new(&setting).unwrap()];
     for (&choice, legs) in deep.iter().zip(&there).rev().take(3) {
         let (path, mut here) = (path(choice), Forks::default());
         let (mut stand, mut memory) = (None, setting.memory_of_boot().unwrap());
@@ -592,7 +592,7 @@ fn a_dead_engine_is_no_result() {
         assert!(["db", "client"].contains(&&*failed.node), "{failed}");
         assert_eq!(error.to_string(), format!("{}: {told}", failed.node));
     };
-    let mut traveller = Traveller::new(&setting).unwrap();
+    let mut traveller = PathRunner::new(&setting).unwrap();
     check(traveller.journey(&Route::along(path.clone()), &mut ()).unwrap_err());
     assert!(traveller.failure().is_some());
     check(replay(&setting, &path, &Recorded::default(), &mut ()).unwrap_err());

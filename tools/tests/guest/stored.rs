@@ -12,7 +12,7 @@ use everett_session::event::Event;
 use everett_session::identity::Identity;
 use everett_session::launch::{LaunchError, Launcher};
 use everett_session::machines::EngineOptions;
-use everett_session::moments::{Shelf, Stored};
+use everett_session::moments::{MomentFolder, Stored};
 use everett_session::progress::Quiet;
 use everett_session::timeline::Timeline;
 use everett_snapshot::{Pool, Store};
@@ -166,11 +166,11 @@ fn a_short_campaign_on_machines_that_are_brought_back() {
 }
 
 /// Boots the test world with a moment store in `folder`.
-fn boot_in(folder: &Path) -> (Shelf, Booted) {
+fn boot_in(folder: &Path) -> (MomentFolder, Booted) {
     let launcher = Launcher { from: None, ..launcher(EngineOptions::default()) };
     let digest = std::slice::from_ref(&image().digest);
     let world = Identity::new(&launcher.world, digest);
-    let shelf = Shelf::new(folder, &world, &Identity::of_boot(&launcher.world, digest));
+    let shelf = MomentFolder::new(folder, &world, &Identity::of_boot(&launcher.world, digest));
     let booted = booted::get(&Quiet, &launcher, &shelf, Wanted::Both, &Interrupt::default()).unwrap();
     (shelf, booted)
 }

@@ -14,7 +14,7 @@ use everett_session::identity::Identity;
 use everett_session::images::{self, Image};
 use everett_session::launch::Launcher;
 use everett_session::machines::EngineOptions;
-use everett_session::moments::Shelf;
+use everett_session::moments::MomentFolder;
 use everett_session::progress::Quiet;
 use everett_session::restarts::Nodes;
 use everett_session::timeline::restart_point::RestartPoint;
@@ -51,7 +51,7 @@ pub(crate) fn booted() -> &'static Booted {
         let launcher = cold_launcher(EngineOptions::default());
         let folder = tempfile::tempdir().expect("a folder");
         let identity = Identity::new(&launcher.world, std::slice::from_ref(&image().digest));
-        let shelf = Shelf::new(folder.path(), &identity, &identity);
+        let shelf = MomentFolder::new(folder.path(), &identity, &identity);
         let booted =
             booted::get(&Quiet, &launcher, &shelf, Wanted::Both, &Interrupt::default()).expect("it boots");
         (booted, folder)
@@ -89,7 +89,7 @@ pub(crate) fn launcher_of(world: &str) -> Launcher {
 pub(crate) fn ready(launcher: Launcher) -> (Launcher, Arc<[RestartPoint]>) {
     let folder = tempfile::tempdir().expect("a folder");
     let identity = Identity::new(&launcher.world, std::slice::from_ref(&image().digest));
-    let shelf = Shelf::new(folder.path(), &identity, &identity);
+    let shelf = MomentFolder::new(folder.path(), &identity, &identity);
     let booted = booted::get(&Quiet, &launcher, &shelf, Wanted::Both, &Interrupt::default());
     let booted = booted.expect("it boots");
     (Launcher { from: Some(booted.ready), ..launcher }, booted.restart.expect("restart points"))

@@ -1,7 +1,7 @@
 //! One machine: an engine, RAM, devices, disks, and the loop that joins them in vtime.
 //!
 //! - `config`: what a machine is made of
-//! - `run`: the loop; `again`: runs that the host disturbed; `bus`: which device an access goes to; `guard`: bounds on guests that go nowhere
+//! - `run`: the loop; `rerun`: runs that the host disturbed; `bus`: which device an access goes to; `guard`: bounds on guests that go nowhere
 //! - `digest`: what a digest covers; `streams`: its random streams
 //! - `stop`: when and why a run ends; `slice`: when what is due is looked at, in clock mode `branch`
 //! - `journal`: the inputs that a CPU got, for comparing two runs
@@ -12,7 +12,6 @@
 //! observers. Every stop lies between two instructions, except when the machine has come to its end; in clock mode `exit` each
 //! that is not an observer's lies behind an exit, in clock mode `branch` behind an exit or a branch.
 
-mod again;
 mod bus;
 pub mod config;
 mod digest;
@@ -20,6 +19,7 @@ mod drives;
 mod guard;
 pub mod journal;
 mod moment;
+mod rerun;
 mod run;
 mod slice;
 pub mod stop;
@@ -63,10 +63,10 @@ use journal::Journal;
 use slice::Slice;
 
 pub use crate::disk::{DiskMoment, DiskParts};
-pub use again::TRIES_MAX;
 pub use config::{CardConfig, DiskConfig, MachineConfig, MachineError};
 pub use guard::{ACCESSES_MAX, STORM_GAP, STORM_INTERRUPTS};
 pub use moment::{Moment, MomentError, STATE_VERSION};
+pub use rerun::TRIES_MAX;
 pub use slice::LATE_NS;
 pub use stop::{End, Stop, Until};
 
@@ -156,7 +156,7 @@ pub struct Machine<E: Engine> {
     /// The count at which the last run stopped at a breakpoint.
     stopped_at: Option<u64>,
     stats: Stats,
-    /// Where the pages of beginnings of runs are (`again`).
+    /// Where the pages of beginnings of runs are (`rerun`).
     pool: Pool,
 }
 

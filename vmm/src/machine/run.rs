@@ -9,8 +9,8 @@
 use everett_cpu::Request;
 use vm_memory::{Bytes, GuestAddress};
 
-use super::again::TRIES_MAX;
 use super::journal::{Entry, EntryKind};
+use super::rerun::TRIES_MAX;
 use super::slice::latest;
 use super::stop::{End, Stop, Until};
 use super::{Machine, State};

@@ -2,7 +2,7 @@
 //!
 //! - `node`: a machine with its clock and its power; `clock`: conversion between the world's vtime and a node's
 //! - `rounds`: conservative discrete-event simulation: how far each node runs, and when frames change hands
-//! - `done`: the owner's actions on nodes: power, pauses, speed, drift, stalls; `host`: the endpoint that talks to nodes
+//! - `completion`: the owner's actions on nodes: power, pauses, speed, drift, stalls; `host`: the endpoint that talks to nodes
 //! - `moment`: the whole world stored at a stop and restored; `digest`: the whole world in one hash
 //!
 //! **Rounds.** Nodes run one after the other in the order of their numbers, each up to the round's *horizon*. The horizon
@@ -21,8 +21,8 @@
 //!   that acts on more than one node in answer to what a node did does so at least a lookahead after that.
 
 mod clock;
+mod completion;
 mod digest;
-mod done;
 mod host;
 mod moment;
 mod node;

@@ -16,8 +16,8 @@ fn trail(interval_ns: u64, points: &[u64]) -> Trail {
 fn state() -> SessionState {
     let conversation = Conversation::new(plan()).save();
     let nodes = vec![SessionOfNode { node: "a".to_owned(), conversation, place: place() }];
-    let telling = Telling::default();
-    SessionState { version: SESSION_VERSION, nodes, course: course(), telling, talk: None }
+    let reporting = Reporting::default();
+    SessionState { version: SESSION_VERSION, nodes, course: course(), reporting, talk: None }
 }
 
 fn place() -> Place {

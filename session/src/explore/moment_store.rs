@@ -10,7 +10,7 @@ use everett_snapshot::Store;
 use everett_snapshot::store::StoreStats;
 use everett_vmm::world::WorldMoment;
 
-use super::stand::Stand;
+use super::branch_moment::BranchMoment;
 
 /// Number of a branch, or `None` for the root.
 type Key = Option<u64>;
@@ -20,26 +20,26 @@ pub type Way = [(u64, Path)];
 
 /// Store of the kept moments.
 #[derive(Debug)]
-pub struct Shelf {
+pub struct MomentStore {
     /// Moments by branch. The root's entry holds no moment: `root` is kept as long as its world.
-    store: Mutex<Store<Key, Option<Arc<Stand>>>>,
+    store: Mutex<Store<Key, Option<Arc<BranchMoment>>>>,
     root: WorldMoment,
 }
 
-impl Shelf {
+impl MomentStore {
     /// Creates a store with only the root moment and a budget of roughly `budget_bytes` bytes.
     #[must_use]
-    pub fn new(root: WorldMoment, budget_bytes: u64) -> Shelf {
+    pub fn new(root: WorldMoment, budget_bytes: u64) -> MomentStore {
         let mut store = Store::new(budget_bytes);
         // The first key is always accepted.
         let _ = store.insert(None, None, 0, 0, None);
-        Shelf { store: Mutex::new(store), root }
+        MomentStore { store: Mutex::new(store), root }
     }
 
     /// Returns the moment of the last branch on `way` that is kept, and the number of branches up to it; 0 and `None` for
     /// the root.
     #[must_use]
-    pub fn nearest(&self, way: &Way) -> (usize, Option<Arc<Stand>>) {
+    pub fn nearest(&self, way: &Way) -> (usize, Option<Arc<BranchMoment>>) {
         let store = self.lock();
         let found = way.iter().enumerate().rev().find_map(|(i, (branch, _))| {
             let stand = store.get(&Some(*branch))?.as_ref()?;
@@ -49,7 +49,7 @@ impl Shelf {
     }
 
     /// Keeps the moment at the end of the last branch of `way`; `cost` is the number of instructions that led to it.
-    pub fn keep(&self, way: &Way, cost: u64, stand: Stand) -> Arc<Stand> {
+    pub fn keep(&self, way: &Way, cost: u64, stand: BranchMoment) -> Arc<BranchMoment> {
         let stand = Arc::new(stand);
         let Some(((branch, _), before)) = way.split_last() else { return stand };
         let parent = before.last().map(|(branch, _)| *branch);
@@ -68,7 +68,7 @@ impl Shelf {
         self.lock().stats()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Store<Key, Option<Arc<Stand>>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Store<Key, Option<Arc<BranchMoment>>>> {
         // The store is consistent after each call, so a panic of another thread does no harm.
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }

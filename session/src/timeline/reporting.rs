@@ -11,7 +11,7 @@ use crate::event::Event;
 
 /// Events that have not been taken yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Telling {
+pub(super) struct Reporting {
     /// Events from before the moment at which the timeline continues.
     again: Vec<Event>,
     waiting: Vec<(Source, Event)>,
@@ -26,7 +26,7 @@ enum Source {
     Host,
 }
 
-impl Telling {
+impl Reporting {
     /// Adds events caused by a guest.
     pub(super) fn of_node(&mut self, node: usize, events: Vec<Event>) {
         self.waiting.extend(events.into_iter().map(|event| (Source::Node(node), event)));
@@ -55,9 +55,9 @@ impl Telling {
     }
 
     /// Returns the events that cannot be returned yet, for storing with the world.
-    pub(super) fn from(&self, end_ns: u64) -> Telling {
+    pub(super) fn from(&self, end_ns: u64) -> Reporting {
         let later = self.waiting.iter().filter(|(_, event)| event.vtime_ns >= end_ns);
-        Telling { again: Vec::new(), waiting: later.cloned().collect() }
+        Reporting { again: Vec::new(), waiting: later.cloned().collect() }
     }
 
     /// Returns true if all events belong to nodes below `nodes`.
@@ -67,17 +67,17 @@ impl Telling {
 }
 
 /// Serializes as JSON text: the serde form of events needs a self-describing format, and postcard is not self-describing.
-impl Serialize for Telling {
+impl Serialize for Reporting {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         serde_json::to_string(&self.waiting).map_err(S::Error::custom)?.serialize(to)
     }
 }
 
-impl<'de> Deserialize<'de> for Telling {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Telling, D::Error> {
+impl<'de> Deserialize<'de> for Reporting {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Reporting, D::Error> {
         let text = String::deserialize(from)?;
         let waiting = serde_json::from_str(&text).map_err(D::Error::custom)?;
-        Ok(Telling { again: Vec::new(), waiting })
+        Ok(Reporting { again: Vec::new(), waiting })
     }
 }
 
@@ -92,21 +92,21 @@ mod tests {
 
     #[test]
     fn what_is_cut_is_told_in_the_same_order() {
-        let mut whole = Telling::default();
+        let mut whole = Reporting::default();
         whole.of_node(0, vec![event(3, "a"), event(9, "a")]);
         whole.of_node(1, vec![event(2, "b"), event(3, "b")]);
         whole.of_host([event(3, "")]);
         let told = whole.take(u64::MAX);
         assert_eq!(told, [event(2, "b"), event(3, "a"), event(3, "b"), event(3, ""), event(9, "a")]);
 
-        let mut cut = Telling::default();
+        let mut cut = Reporting::default();
         cut.again(&told[..1]);
         cut.of_node(1, vec![event(3, "b")]);
         let mut pieces = cut.take(3);
         cut.of_host([event(3, "")]);
         cut.of_node(0, vec![event(3, "a"), event(9, "a")]);
         let stored = postcard::to_stdvec(&cut.from(3)).unwrap();
-        let mut cut: Telling = postcard::from_bytes(&stored).unwrap();
+        let mut cut: Reporting = postcard::from_bytes(&stored).unwrap();
         assert!(cut.is_of(2) && !cut.is_of(1));
         pieces.append(&mut cut.take(4));
         pieces.append(&mut cut.take(u64::MAX));

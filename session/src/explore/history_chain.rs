@@ -6,25 +6,25 @@ use everett_explorer::history::Line;
 
 /// Lines of histories, oldest first.
 #[derive(Debug, Clone, Default)]
-pub struct Tale(Option<Arc<Chapter>>);
+pub struct HistoryChain(Option<Arc<HistorySegment>>);
 
 #[derive(Debug)]
-struct Chapter {
-    before: Tale,
+struct HistorySegment {
+    before: HistoryChain,
     lines: Vec<Line>,
     /// Number of lines in this segment and all before it.
     count: usize,
 }
 
-impl Tale {
+impl HistoryChain {
     /// Returns this history followed by `lines`.
     #[must_use]
-    pub fn and(&self, lines: Vec<Line>) -> Tale {
+    pub fn and(&self, lines: Vec<Line>) -> HistoryChain {
         if lines.is_empty() {
             return self.clone();
         }
         let count = self.len() + lines.len();
-        Tale(Some(Arc::new(Chapter { before: self.clone(), lines, count })))
+        HistoryChain(Some(Arc::new(HistorySegment { before: self.clone(), lines, count })))
     }
 
     /// Returns the number of lines.
@@ -43,7 +43,7 @@ impl Tale {
     pub fn lines(&self) -> impl Iterator<Item = &Line> {
         let mut chapters = Vec::new();
         let mut next = self;
-        while let Tale(Some(chapter)) = next {
+        while let HistoryChain(Some(chapter)) = next {
             chapters.push(chapter);
             next = &chapter.before;
         }
@@ -58,10 +58,10 @@ mod tests {
     #[test]
     fn children_share_what_was_before() {
         let line = |vtime_ns| Line { vtime_ns, node: "a".to_owned(), text: String::new() };
-        let parent = Tale::default().and(vec![line(1), line(2)]).and(Vec::new());
+        let parent = HistoryChain::default().and(vec![line(1), line(2)]).and(Vec::new());
         let (one, other) = (parent.and(vec![line(3)]), parent.and(vec![line(4), line(5)]));
-        let times = |tale: &Tale| tale.lines().map(|line| line.vtime_ns).collect::<Vec<_>>();
+        let times = |tale: &HistoryChain| tale.lines().map(|line| line.vtime_ns).collect::<Vec<_>>();
         assert_eq!((times(&one), times(&other)), (vec![1, 2, 3], vec![1, 2, 4, 5]));
-        assert_eq!((parent.len(), one.len(), Tale::default().is_empty()), (2, 3, true));
+        assert_eq!((parent.len(), one.len(), HistoryChain::default().is_empty()), (2, 3, true));
     }
 }

@@ -4,7 +4,7 @@ use everett_snapshot::{Image, PAGE, Pool};
 use everett_vmm::machine::Moment;
 use everett_vmm::world::WorldMoment;
 
-use super::witness::Memory;
+use super::witness::Inherited;
 use crate::timeline::{SessionState, Timeline};
 
 /// Approximate size of a moment besides its pages, in bytes: sessions, devices, observer state.
@@ -12,20 +12,20 @@ const OVERHEAD_BYTES: u64 = 256 << 10;
 
 /// A timeline at the end of a branch.
 #[derive(Debug)]
-pub struct Stand {
+pub struct BranchMoment {
     /// The world.
     pub world: WorldMoment,
     /// Session: everything else that decides how the timeline continues.
     pub session: SessionState,
     /// Observer state at this moment.
-    pub memory: Memory,
+    pub memory: Inherited,
 }
 
-impl Stand {
+impl BranchMoment {
     /// Returns `timeline` as it is, with its observer state.
-    pub fn of(timeline: &mut Timeline, pool: &Pool, memory: Memory) -> Stand {
+    pub fn of(timeline: &mut Timeline, pool: &Pool, memory: Inherited) -> BranchMoment {
         let session = timeline.save();
-        Stand { world: timeline.world_mut().moment(pool), session, memory }
+        BranchMoment { world: timeline.world_mut().moment(pool), session, memory }
     }
 
     /// Returns the approximate number of bytes that are freed when this moment is dropped and `parent` is kept.

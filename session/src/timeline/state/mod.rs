@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 use super::commands::Commands;
 use super::director::Stage;
 use super::faults::Progress;
+use super::reporting::Reporting;
 use super::talk::TalkState;
-use super::telling::Telling;
 use super::{Timeline, UNSENT_BYTES_MAX};
 use crate::agent_script::{HostCheck, Plan, WorldCheck};
 use crate::conversation::Phase;
@@ -215,7 +215,7 @@ pub struct SessionState {
     nodes: Vec<SessionOfNode>,
     course: Course,
     /// What could not be told yet.
-    telling: Telling,
+    reporting: Reporting,
     /// What a check of the host's has come to, while it makes one.
     talk: Option<TalkState>,
 }
@@ -290,7 +290,7 @@ impl SessionState {
             return Err(StateError::Nodes { stored: stored.join(", "), planned: planned.join(", ") });
         }
         self.nodes.iter().try_for_each(|node| check_place(&node.place))?;
-        if !self.telling.is_of(self.nodes.len()) {
+        if !self.reporting.is_of(self.nodes.len()) {
             return Err(StateError::Inconsistent("it has events of nodes that there are not"));
         }
         let has_template = plans.first().is_some_and(|plan| plan.template.is_some());
@@ -328,12 +328,12 @@ impl Timeline {
             conversation: session.conversation.save(),
             place: session.place.clone(),
         });
-        let telling = self.telling.from(self.all_told_before());
+        let reporting = self.reporting.from(self.all_told_before());
         SessionState {
             version: SESSION_VERSION,
             nodes: nodes.collect(),
             course: self.course.clone(),
-            telling,
+            reporting,
             talk,
         }
     }
@@ -383,7 +383,7 @@ impl Timeline {
         self.course = state.course;
         let commands = self.course.commands.as_ref();
         self.composing = commands.map(|commands| commands.check(self.nodes.len())).transpose()?;
-        self.telling = state.telling;
+        self.reporting = state.reporting;
         self.talk = None;
         if let (Some(check), Some(talk)) = (self.course.talks(&self.checks).cloned(), state.talk)
             && !self.talk_again(&check, &talk)

@@ -11,7 +11,7 @@ use crate::world_file::{Node, World};
 
 /// View of a world by the explorer.
 #[derive(Debug)]
-pub struct Lens {
+pub struct Abstractions {
     /// Abstraction of the world's state for coverage.
     pub abstraction: Abstraction,
     /// Properties of the world.
@@ -23,12 +23,12 @@ pub struct Lens {
     pub(super) ports: Ports,
 }
 
-impl Lens {
+impl Abstractions {
     /// Creates the view that a world file declares, checked against its nodes.
     ///
     /// # Errors
     /// Returns an error if a declaration of coverage or of a property is invalid.
-    pub fn new(world: &World) -> anyhow::Result<Lens> {
+    pub fn new(world: &World) -> anyhow::Result<Abstractions> {
         let here = || world.file.display().to_string();
         let node = |(index, node): (usize, &Node)| NodeNames {
             name: node.name.clone(),
@@ -40,7 +40,7 @@ impl Lens {
             Covered::new(nodes, &world.explore.interchangeable).context("explore").with_context(here)?;
         let abstraction = Abstraction::new(&world.explore.state, covered).context("explore.state");
         let properties = Properties::new(&world.properties, &world.explore.ignore, &names);
-        Ok(Lens {
+        Ok(Abstractions {
             abstraction: abstraction.with_context(here)?,
             properties: properties.with_context(here)?,
             names: world.names(),

@@ -15,18 +15,18 @@ pub struct TooMuch;
 
 /// Events and console output so far.
 #[derive(Debug)]
-pub struct Told {
+pub struct Recorded {
     events: Vec<Event>,
     consoles: Vec<Vec<u8>>,
     /// Size of the events in bytes.
     bytes: usize,
 }
 
-impl Told {
+impl Recorded {
     /// Creates an empty record for `nodes` nodes.
     #[must_use]
-    pub fn new(nodes: usize) -> Told {
-        Told { events: Vec::new(), consoles: vec![Vec::new(); nodes], bytes: 0 }
+    pub fn new(nodes: usize) -> Recorded {
+        Recorded { events: Vec::new(), consoles: vec![Vec::new(); nodes], bytes: 0 }
     }
 
     /// Takes new events and output from the timeline. Of each console, the last [`CONSOLE_BYTES_MAX`] bytes are kept, as a
@@ -68,7 +68,7 @@ mod tests {
             what: What::Effect { text: "x".repeat(bytes) },
         };
         let rest = EVENTS_BYTES_MAX - event(0).bytes();
-        let mut told = Told::new(1);
+        let mut told = Recorded::new(1);
         assert_eq!(told.add(vec![event(rest)]), Ok(()));
         assert_eq!(told.add(vec![event(0)]), Err(TooMuch));
         assert_eq!(told.into_parts().0.len(), 2);

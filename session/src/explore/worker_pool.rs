@@ -14,11 +14,11 @@ use everett_host::time::CpuClock;
 use everett_vmm::machine::MachineError;
 
 use super::marks;
+use super::moment_store::MomentStore;
+use super::path_runner::{Aim, Branch, Failed, Interrupted, PathRunner, Watch};
 use super::setting::Setting;
-use super::shelf::Shelf;
 use super::spent::Spent;
-use super::traveller::{Aim, Branch, Failed, Interrupted, Traveller, Watch};
-use super::witness::{Found, Memory};
+use super::witness::{Found, Inherited};
 use crate::launch::LaunchError;
 
 /// What a worker brings back.
@@ -28,10 +28,10 @@ pub type Done = (u64, anyhow::Result<Record>);
 pub type Before<'b> = &'b (dyn Fn(u64) + Sync);
 
 /// What workers share.
-pub struct Crew<'s> {
+pub struct WorkerPool<'s> {
     setting: &'s Setting,
-    shelf: &'s Shelf,
-    root: Memory,
+    shelf: &'s MomentStore,
+    root: Inherited,
     before: Before<'s>,
     halt: Interrupt,
     queue: Mutex<Queue>,
@@ -54,20 +54,20 @@ struct Queue {
     closed: bool,
 }
 
-impl<'s> Crew<'s> {
+impl<'s> WorkerPool<'s> {
     /// Of so many workers nobody has anything to do. Branches that run end when `halt` says so, without a result.
     ///
     /// # Errors
     /// See [`Setting::memory_of_boot`].
     pub fn new(
         setting: &'s Setting,
-        shelf: &'s Shelf,
+        shelf: &'s MomentStore,
         before: Before<'s>,
         halt: Interrupt,
         workers: usize,
-    ) -> anyhow::Result<Crew<'s>> {
+    ) -> anyhow::Result<WorkerPool<'s>> {
         let root = setting.memory_of_boot()?;
-        Ok(Crew {
+        Ok(WorkerPool {
             setting,
             shelf,
             root,
@@ -116,9 +116,9 @@ impl<'s> Crew<'s> {
             let number = job.choice.number;
             let _farewell = Farewell { number, results };
             (self.before)(number);
-            let traveller = match &mut hired {
-                Some(traveller) => traveller,
-                empty => match Traveller::new(self.setting) {
+            let runner = match &mut hired {
+                Some(runner) => runner,
+                empty => match PathRunner::new(self.setting) {
                     Ok(made) => empty.insert(made),
                     Err(error) if self.goes_home(&error) => {
                         self.ask_first(job);
@@ -131,8 +131,8 @@ impl<'s> Crew<'s> {
                     }
                 },
             };
-            let done = self.run(traveller, &job);
-            let failed = traveller.failure().is_some();
+            let done = self.run(runner, &job);
+            let failed = runner.failure().is_some();
             // Who is called off has nothing to bring.
             let called_off = done.as_ref().is_err_and(|error| error.is::<Interrupted>());
             if called_off || results.send((number, done)).is_err() {
@@ -172,14 +172,14 @@ impl<'s> Crew<'s> {
         self.changed.notify_one();
     }
 
-    fn run(&self, traveller: &mut Traveller<'s>, job: &Job) -> anyhow::Result<Record> {
+    fn run(&self, runner: &mut PathRunner<'s>, job: &Job) -> anyhow::Result<Record> {
         let mut watch = Halt(&self.halt);
         let clock = CpuClock::start();
         let (mut there, mut stand) = self.shelf.nearest(&job.way);
         let mut executed = 0u64;
         while let Some((_, path)) = job.way.get(there) {
             let memory = stand.as_ref().map_or(&self.root, |stand| &stand.memory);
-            let branch = traveller.branch(stand.as_deref(), path, memory, Aim::Moment, &mut watch);
+            let branch = runner.branch(stand.as_deref(), path, memory, Aim::Moment, &mut watch);
             let mut branch = branch.map_err(|error| self.told(error, path))?;
             executed = executed.saturating_add(branch.instructions);
             self.account(branch.spent);
@@ -192,7 +192,7 @@ impl<'s> Crew<'s> {
         }
         let memory = stand.as_ref().map_or(&self.root, |stand| &stand.memory);
         let path = &job.choice.path;
-        let branch = traveller.branch(stand.as_deref(), path, memory, Aim::Whole, &mut watch);
+        let branch = runner.branch(stand.as_deref(), path, memory, Aim::Whole, &mut watch);
         let mut branch = branch.map_err(|error| self.told(error, path))?;
         executed = executed.saturating_add(branch.instructions);
         self.account(branch.spent);

@@ -32,7 +32,7 @@ const SAVED_MAX: usize = 100_000;
 
 /// A folder of moments of one world on one image.
 #[derive(Debug, Clone)]
-pub struct Shelf {
+pub struct MomentFolder {
     folder: PathBuf,
     /// Of the boot.
     key: [u8; 32],
@@ -64,10 +64,10 @@ pub fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-impl Shelf {
+impl MomentFolder {
     /// The shelf in `cache` of a world with this identity, whose boot has that one.
     #[must_use]
-    pub fn new(cache: &Path, world: &Identity, boot: &Identity) -> Shelf {
+    pub fn new(cache: &Path, world: &Identity, boot: &Identity) -> MomentFolder {
         let mut hasher = blake3::Hasher::new_derive_key("everett moments of a world");
         hasher.update(MACHINE_VERSION.as_bytes());
         for version in [STATE_VERSION, WORLD_VERSION, SESSION_VERSION, BASE_FORMAT, MOMENT_FORMAT] {
@@ -77,7 +77,7 @@ impl Shelf {
         let key = hasher.finalize();
         let timelines = hasher.update(world.hex().as_bytes()).finalize();
         let folder = cache.join("moments").join(&key.to_hex()[..16]);
-        Shelf { folder, key: *key.as_bytes(), timelines: *timelines.as_bytes() }
+        MomentFolder { folder, key: *key.as_bytes(), timelines: *timelines.as_bytes() }
     }
 
     /// Its folder.
@@ -128,7 +128,7 @@ impl Shelf {
     /// Store a node's restart point, under the lock.
     ///
     /// # Errors
-    /// As [`Shelf::put_ready`].
+    /// As [`MomentFolder::put_ready`].
     pub fn put_restart(&self, node: usize, point: RestartPoint, seed: u64) -> anyhow::Result<RestartPoint> {
         let base = self.put_base(RESTART, node, &point.machine)?;
         let point = RestartPoint { machine: point.machine.on(Image::on(base)), ..point };
@@ -165,7 +165,7 @@ impl Shelf {
     /// A node's restart point, with at most so many pages and blocks.
     ///
     /// # Errors
-    /// As [`Shelf::ready`].
+    /// As [`MomentFolder::ready`].
     pub fn restart(&self, node: usize, pool: &Pool, pages_max: u64) -> anyhow::Result<RestartPoint> {
         let base = [self.base(RESTART, node)?];
         RestartPoint::read(&self.restart_path(node), self.key, pool, pages_max, |digest| find(&base, digest))
@@ -335,7 +335,7 @@ mod tests {
 
         let world = parse("[[node]]\nname = \"a\"\n", Path::new("w.toml")).unwrap();
         let identity = Identity::new(&world, &[]);
-        let shelf = Shelf::new(cache.path(), &identity, &identity);
+        let shelf = MomentFolder::new(cache.path(), &identity, &identity);
         let why = |name: &str| format!("{:#}", shelf.header(name).unwrap_err());
         let (older, none) = (why("a"), why("b"));
         assert!(older.contains("a.moment is of machine version everett-1, and this Everett's is everett-3"));

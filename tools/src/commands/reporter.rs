@@ -26,7 +26,7 @@ const CONSOLE_LINES: usize = 25;
 const CONSOLE_LINE_BYTES_MAX: usize = 4096;
 
 /// Reporter of a timeline in progress.
-pub(super) struct Teller<'a> {
+pub(super) struct Reporter<'a> {
     ui: &'a Ui,
     pub(super) folder: Option<RunFolder>,
     bar: RunBar,
@@ -68,7 +68,7 @@ impl FaultCounts {
     }
 }
 
-impl<'a> Teller<'a> {
+impl<'a> Reporter<'a> {
     pub(super) fn new(
         ui: &'a Ui,
         folder: Option<RunFolder>,
@@ -76,7 +76,7 @@ impl<'a> Teller<'a> {
         world: &World,
         duration_ns: Option<u64>,
         judge: Judge<'a>,
-    ) -> Teller<'a> {
+    ) -> Reporter<'a> {
         let drivers = world.workload.drivers.iter();
         let repeated = drivers.filter(|driver| driver.repeat).map(|driver| driver.name.clone()).collect();
         let bar = match duration_ns {
@@ -87,7 +87,7 @@ impl<'a> Teller<'a> {
         let consoles = vec![VecDeque::from([Vec::new()]); nodes.len()];
         let faults = FaultCounts::default();
         let edges = None;
-        Teller { ui, folder, bar, interrupt, nodes, consoles, duration_ns, repeated, faults, judge, edges }
+        Reporter { ui, folder, bar, interrupt, nodes, consoles, duration_ns, repeated, faults, judge, edges }
     }
 
     /// Removes the progress bar at the end.
@@ -109,7 +109,7 @@ impl<'a> Teller<'a> {
     }
 }
 
-impl Teller<'_> {
+impl Reporter<'_> {
     /// Reports the judge's final findings at the end of the run; `whole` is true if its checks ran.
     pub(super) fn over(&mut self, vtime_ns: u64, whole: bool) -> anyhow::Result<()> {
         let found = self.judge.over(vtime_ns, whole);
@@ -141,7 +141,7 @@ impl Teller<'_> {
     }
 }
 
-impl Watch for Teller<'_> {
+impl Watch for Reporter<'_> {
     fn event(&mut self, event: &Event) -> anyhow::Result<()> {
         self.tell(event)?;
         let found = self.judge.hear(event);

@@ -1,6 +1,6 @@
 //! A timeline that goes along a path: from the root moment or a stored one, fork after fork, to the end of its last branch.
 //!
-//! A traveller keeps its machines from branch to branch; only pages that differ are copied. It stops on a grid from each fork on,
+//! A runner keeps its machines from branch to branch; only pages that differ are copied. It stops on a grid from each fork on,
 //! which is the same whoever goes there.
 
 use anyhow::{Context, bail};
@@ -16,11 +16,11 @@ use everett_vmm::digest::Digest;
 use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::machine::{self, Machine, Stop, Until};
 
+use super::branch_moment::BranchMoment;
 use super::setting::Setting;
 use super::spent::Spent;
-use super::stand::Stand;
 use super::verdict::judge_history;
-use super::witness::{Memory, Testimony, Witness};
+use super::witness::{Inherited, Testimony, Witness};
 use crate::conversation::Phase;
 use crate::drive::checks_end_ns;
 use crate::event::Event;
@@ -55,9 +55,9 @@ pub struct Branch {
     /// Where its time went.
     pub spent: Spent,
     /// What was seen up to the end of its segment.
-    pub memory: Memory,
+    pub memory: Inherited,
     /// The moment there, if others can go on from it and it was wanted.
-    pub stand: Option<Stand>,
+    pub stand: Option<BranchMoment>,
 }
 
 /// What is wanted of a branch.
@@ -90,7 +90,7 @@ impl Route {
     }
 }
 
-/// Who watches a traveller. Nothing they do changes it, but for ending it early.
+/// Who watches a runner. Nothing they do changes it, but for ending it early.
 pub trait Watch {
     /// Something happened.
     fn event(&mut self, _: &Event) {}
@@ -133,20 +133,20 @@ impl Failed {
 }
 
 /// A timeline that can go anywhere in the tree.
-pub struct Traveller<'s> {
+pub struct PathRunner<'s> {
     setting: &'s Setting,
     timeline: Timeline,
     marker: Marker,
     spent: Spent,
 }
 
-impl<'s> Traveller<'s> {
+impl<'s> PathRunner<'s> {
     /// At the root moment.
     ///
     /// # Errors
     /// The machines cannot be made.
-    pub fn new(setting: &'s Setting) -> anyhow::Result<Traveller<'s>> {
-        Ok(Traveller {
+    pub fn new(setting: &'s Setting) -> anyhow::Result<PathRunner<'s>> {
+        Ok(PathRunner {
             setting,
             timeline: setting.launcher.resume(&setting.ready)?,
             marker: Marker::default(),
@@ -162,13 +162,13 @@ impl<'s> Traveller<'s> {
     /// Run the last branch of a path from its parent's moment, the root's without one.
     ///
     /// # Errors
-    /// It cannot be run; the host or the engine failed ([`Failed`]): another traveller has to be made then; or it was interrupted
+    /// It cannot be run; the host or the engine failed ([`Failed`]): another runner has to be made then; or it was interrupted
     /// ([`Interrupted`]).
     pub fn branch(
         &mut self,
-        from: Option<&Stand>,
+        from: Option<&BranchMoment>,
         path: &Path,
-        memory: &Memory,
+        memory: &Inherited,
         aim: Aim,
         watch: &mut dyn Watch,
     ) -> anyhow::Result<Branch> {
@@ -186,7 +186,7 @@ impl<'s> Traveller<'s> {
     /// Go all the way from the root moment. The branches on the way, of which the last one is run as it is when it is explored.
     ///
     /// # Errors
-    /// As [`Traveller::branch`].
+    /// As [`PathRunner::branch`].
     pub fn journey(&mut self, route: &Route, watch: &mut dyn Watch) -> anyhow::Result<Vec<Branch>> {
         let fates = self.setting.fates();
         let forks = route.path.forks();
@@ -223,7 +223,7 @@ impl<'s> Traveller<'s> {
         let clock = CpuClock::start();
         let ready = &self.setting.ready;
         self.setting.launcher.go_to(&mut self.timeline, &ready.moment, ready.session.clone())?;
-        self.timeline.suffer(Some(self.setting.faults(plan.clone())))?;
+        self.timeline.apply_faults(Some(self.setting.faults(plan.clone())))?;
         if let Some(fork) = fork {
             self.timeline.begin_as(fork)?;
         }
@@ -233,11 +233,11 @@ impl<'s> Traveller<'s> {
     }
 
     /// Become a child of a moment that was kept.
-    fn go_on(&mut self, from: &Stand, fork: Fork, plan: &Plan) -> anyhow::Result<()> {
+    fn go_on(&mut self, from: &BranchMoment, fork: Fork, plan: &Plan) -> anyhow::Result<()> {
         let clock = CpuClock::start();
         self.setting.launcher.go_to(&mut self.timeline, &from.world, from.session.clone())?;
         let before = self.setting.fates().plan(self.timeline.path());
-        self.timeline.suffer(Some(self.setting.faults(before)))?;
+        self.timeline.apply_faults(Some(self.setting.faults(before)))?;
         self.timeline.fork(fork, Some(self.setting.faults(plan.clone())))?;
         self.spent.restore_ns += clock.elapsed_ns();
         Ok(())
@@ -248,7 +248,7 @@ impl<'s> Traveller<'s> {
         &mut self,
         plan: &Plan,
         end: End,
-        memory: &Memory,
+        memory: &Inherited,
         aim: Aim,
         watch: &mut dyn Watch,
     ) -> anyhow::Result<Branch> {
@@ -269,7 +269,7 @@ impl<'s> Traveller<'s> {
         }
         let keep = open && aim != Aim::Way;
         let clock = CpuClock::start();
-        let stand = keep.then(|| Stand::of(&mut self.timeline, &self.setting.pool, memory.clone()));
+        let stand = keep.then(|| BranchMoment::of(&mut self.timeline, &self.setting.pool, memory.clone()));
         self.spent.moment_ns += clock.elapsed_ns();
         let mut checked = false;
         if checks {
