@@ -238,7 +238,9 @@ fn run(guest: &Guest, way: Way) -> Outcome {
             Exit::Halt => break End::Halt,
             Exit::Shutdown => break End::Shutdown,
             Exit::Unsupported(reason) => break End::Unsupported(reason),
-            Exit::Failed => panic!("{}: the CPU has panicked: {:?}", way.name, cpu_now.failure()),
+            Exit::NoProgress | Exit::Failed => {
+                panic!("{}: the CPU has panicked: {:?}", way.name, cpu_now.failure())
+            }
         }
     };
     let state = cpu_now.state();

@@ -128,7 +128,7 @@ fn drive(cpu: &mut Cpu, soup: &Soup, way: Way, instructions_max: u64, exits: &mu
                 exits.push((cpu.icount(), exit));
                 return;
             }
-            Exit::Failed => panic!("the CPU has panicked: {:?}", cpu.failure()),
+            Exit::NoProgress | Exit::Failed => panic!("a CPU ends with {exit:?}: {:?}", cpu.failure()),
         }
         exits.push((cpu.icount(), exit));
     }
