@@ -51,8 +51,8 @@ struct Head {
 /// Position within the parts between the end of one entry's content and the beginning of the next one's.
 #[derive(Debug)]
 enum Stage {
-    /// Padding of the previous block, or a header of which `have` bytes were read.
-    Header { block: [u8; BLOCK_BYTES], have: usize },
+    /// Padding of the previous block, or the bytes of a header that were read so far.
+    Header(Vec<u8>),
     /// PAX records that were already read; `given` bytes of them were passed on.
     Records { bytes: Vec<u8>, given: usize },
     /// Bytes left of a long name.
@@ -63,7 +63,7 @@ enum Stage {
 
 impl Default for Stage {
     fn default() -> Self {
-        Stage::Header { block: [0; BLOCK_BYTES], have: 0 }
+        Stage::Header(Vec::new())
     }
 }
 
@@ -106,17 +106,16 @@ impl<R: Read> Metered<R> {
             |buffer_bytes: usize, most: u64| buffer_bytes.min(usize::try_from(most).unwrap_or(usize::MAX));
         match &mut head.stage {
             // Padding of the previous part.
-            Stage::Header { have: 0, .. } if self.in_block > 0 => {
+            Stage::Header(block) if block.is_empty() && self.in_block > 0 => {
                 let most = buffer.len().min(BLOCK_BYTES - self.in_block);
                 self.take(&mut buffer[..most])
             }
-            Stage::Header { block, have } => {
-                let most = buffer.len().min(BLOCK_BYTES - *have);
+            Stage::Header(block) => {
+                let most = buffer.len().min(BLOCK_BYTES - block.len());
                 let read = self.take(&mut buffer[..most])?;
-                block[*have..*have + read].copy_from_slice(&buffer[..read]);
-                *have += read;
-                if *have == BLOCK_BYTES {
-                    head.stage = self.behind(*block, &mut head.records)?;
+                block.extend_from_slice(&buffer[..read]);
+                if block.len() == BLOCK_BYTES {
+                    head.stage = self.behind(block, &mut head.records)?;
                 }
                 Ok(read)
             }
@@ -146,9 +145,10 @@ impl<R: Read> Metered<R> {
         }
     }
 
-    /// Returns the stage after a header. PAX records are read here, before the `tar` crate sees any byte of them.
-    fn behind(&mut self, block: [u8; BLOCK_BYTES], records: &mut Records) -> io::Result<Stage> {
-        let header = Header::from_byte_slice(&block);
+    /// Returns the stage after a header, which is a whole block. PAX records are read here, before the `tar` crate sees any byte of
+    /// them.
+    fn behind(&mut self, block: &[u8], records: &mut Records) -> io::Result<Stage> {
+        let header = Header::from_byte_slice(block);
         let Ok(size) = header.entry_size() else { return Ok(Stage::Over) };
         let kind = header.entry_type();
         let extends = header.as_gnu().is_some() || header.as_ustar().is_some();
