@@ -55,7 +55,7 @@ pub struct Driver {
 /// Check, as requested from the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Check {
-    /// Its name in the output.
+    /// Name of the check in the output.
     pub name: String,
     /// Command to run.
     pub exec: protocol::Exec,
@@ -73,7 +73,7 @@ pub enum WorldCheck {
 /// Check in which Everett connects to a node from the host's port on the wire and waits for an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostCheck {
-    /// Its name in the output.
+    /// Name of the check in the output.
     pub name: String,
     /// Index of the node that has to answer.
     pub node: usize,

@@ -43,7 +43,7 @@ pub struct MomentFolder {
 /// Entry in the list of saved moments.
 #[derive(Debug, Clone)]
 pub struct Summary {
-    /// Its name.
+    /// Name of the moment.
     pub name: String,
     /// Header of its file.
     pub header: MomentHeader,
