@@ -47,7 +47,7 @@ pub struct Limits {
 pub struct Progress {
     /// Progress of the search.
     pub search: expedition::Progress,
-    /// CPU time of the workers, by purpose.
+    /// CPU time of the workers, by activity.
     pub spent: Spent,
     /// Statistics of the stored moments, if there are any yet.
     pub moments: Option<StoreStats>,

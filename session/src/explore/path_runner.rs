@@ -52,7 +52,7 @@ pub struct Branch {
     pub commands: Tally,
     /// Summary of its history, if there is one.
     pub history: Option<HistoryCount>,
-    /// CPU time, by purpose.
+    /// CPU time, by activity.
     pub spent: Spent,
     /// Observer state at the end of its segment.
     pub memory: Inherited,

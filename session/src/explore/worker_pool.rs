@@ -218,7 +218,7 @@ impl<'s> WorkerPool<'s> {
         }
     }
 
-    /// Returns the time that all workers have spent so far.
+    /// Returns the CPU time of all workers so far, by activity.
     #[must_use]
     pub fn spent(&self) -> Spent {
         *self.spent.lock().unwrap_or_else(PoisonError::into_inner)

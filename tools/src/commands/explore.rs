@@ -61,7 +61,7 @@ struct Summary<'a> {
     instructions: u64,
     /// CPU time of all branches that were merged, in this process or an earlier one, in nanoseconds.
     merged_cpu_ns: u64,
-    /// CPU time of the branches that this process ran, in nanoseconds; `spent` has it by purpose.
+    /// CPU time of the branches that this process ran, in nanoseconds; `spent` divides it by activity.
     cpu_ns: u64,
     spent: Spent,
     spent_ns: u64,

@@ -414,7 +414,7 @@ fn a_killed_exploration_goes_on_as_if_it_had_not_been() {
     assert_eq!(other.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&other.stderr).contains("seed differs"), "{}", shown(&other));
 
-    // A replay that differs from its record is noticed, and its place is named.
+    // A damaged record in the journal is reported with its number.
     let journal = format!("{killed}/branches.bin");
     let mut bytes = fs::read(&journal).unwrap();
     bytes[100] ^= 1;

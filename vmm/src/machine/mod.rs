@@ -390,7 +390,7 @@ impl<E: Engine> Machine<E> {
         }
     }
 
-    /// Delivers a frame to the card in `slot` at vtime `at`. Returns false if there is no card or its queue is full.
+    /// Delivers a frame to the card in `slot` at vtime `at`. Returns false if there is no such card or it refuses the frame.
     pub fn frame_input(&mut self, slot: usize, at: u64, frame: Vec<u8>) -> bool {
         let now = self.vtime();
         let State { virtio, events, streams, .. } = &mut self.state;
@@ -412,7 +412,7 @@ impl<E: Engine> Machine<E> {
         self.state.rtc.shift(i64::try_from(seconds).unwrap_or(i64::MAX));
     }
 
-    /// Delivers a frame to the machine's first card at vtime `at`. Returns false if there is no card or its queue is full.
+    /// Delivers a frame to the machine's first card at vtime `at`. Returns false if there is no such card or it refuses the frame.
     pub fn frame_arrives(&mut self, at: u64, frame: Vec<u8>) -> bool {
         let card = |transport: &Transport| matches!(transport.device(), Device::Net(_));
         self.state.virtio.iter().position(card).is_some_and(|slot| self.frame_input(slot, at, frame))

@@ -20,7 +20,7 @@ const ROUNDS: u32 = 20_000;
 /// Instruction count from which on CPUID panics.
 const FROM: u64 = 60_000;
 
-/// Returns a guest that executes CPUID repeatedly, prints the result now and then, and finally halts for ever.
+/// Returns a guest that executes CPUID in each round, prints a dot every 256 rounds, and finally halts for ever.
 fn guest() -> Vec<u8> {
     assemble(|a| {
         let (mut again, mut quiet) = (a.create_label(), a.create_label());

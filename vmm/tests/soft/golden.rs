@@ -30,7 +30,7 @@ use crate::card::{frame, mac};
 use crate::guest::{assemble, config_in, count_tick, store, timer};
 use crate::plan::{MS, US};
 
-/// Digests at the end of three timelines: from the first moment without a fork, as child 1, and as child 2.
+/// Trail hashes of three timelines: from the first moment without a fork, as child 1, and as child 2.
 const GOLDEN: [(ClockMode, [&str; 3]); 3] = [
     (ClockMode::Insn, ["48da35ac61d14bad", "49823998868141cc", "cd7610290d4ad9a7"]),
     (ClockMode::Exit, ["65f56fafde52f20b", "3151c53a493b63cd", "df0996ab828d64d3"]),
