@@ -1,4 +1,4 @@
-//! A node of the world file as what its agent is asked to do.
+//! Requests to a node's agent, derived from the world file.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -13,83 +13,83 @@ use crate::world_file::{self, CheckKind, Node, World};
 const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Everything that a node's agent is asked to do, in order. It is the same under every seed: drivers and checks get
-/// theirs when they are started.
+/// All requests to a node's agent, in order. The plan is the same under every seed: drivers and checks get the seed when they
+/// are started.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// The node's name.
+    /// Name of the node.
     pub node: String,
-    /// The first request: up to the restart point.
+    /// First request: everything up to the restart point.
     pub mount: protocol::Mount,
     /// `CLOCK_REALTIME` at vtime 0, in seconds since 1970.
     pub epoch_unix_s: u64,
-    /// What `/etc/hosts` holds.
+    /// Contents of `/etc/hosts`.
     pub hosts: Vec<protocol::HostEntry>,
     /// Network interfaces.
     pub interfaces: Vec<protocol::Interface>,
     /// Data disks.
     pub disks: Vec<protocol::DataDisk>,
-    /// Files, in pieces, before the services start.
+    /// Files, split into pieces, to be written before the services start.
     pub files: Vec<protocol::PutFile>,
-    /// Started together after the files are in place.
+    /// Services, started together once the files are in place.
     pub services: Vec<protocol::Service>,
-    /// Started when all services are ready.
+    /// Drivers, started when all services are ready.
     pub drivers: Vec<Driver>,
-    /// Run at the end, when the world comes to them.
+    /// Checks of this node, run at the end in the world's order.
     pub checks: Vec<Check>,
-    /// The folder that may have commands of a test template. They are listed before the machine is ready.
+    /// Folder that may contain commands of a test template. They are listed before the machine is ready.
     pub template: Option<String>,
-    /// How long the world is left alone before the last commands and the checks, in nanoseconds of vtime.
+    /// Pause before the last commands and the checks, in nanoseconds of vtime. The world runs on undisturbed.
     pub settle_ns: u64,
 }
 
-/// A driver as the agent sees it: a service without readiness.
+/// Driver, as requested from the agent: a service without a readiness check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Driver {
-    /// What is started.
+    /// Service to start.
     pub service: protocol::Service,
-    /// Start it again whenever it ends.
+    /// True if the driver is started again each time it ends.
     pub repeat: bool,
 }
 
-/// A check as the agent sees it.
+/// Check, as requested from the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Check {
-    /// Its name in the output.
+    /// Name of the check in the output.
     pub name: String,
-    /// What is run.
+    /// Command to run.
     pub exec: protocol::Exec,
 }
 
-/// A check as the world sees it.
+/// Check of a world.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorldCheck {
-    /// The agent of this node makes it: its number there.
+    /// Check by a node's agent: the node's index, and the check's index among those of the node.
     Agent(usize, usize),
-    /// The host makes it.
+    /// Check by Everett itself, over the wire.
     Host(Arc<HostCheck>),
 }
 
-/// The host connects to a node and waits for an answer.
+/// Check in which Everett connects to a node from the host's port on the wire and waits for an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostCheck {
-    /// Its name in the output.
+    /// Name of the check in the output.
     pub name: String,
-    /// Who is to answer.
+    /// Index of the node that has to answer.
     pub node: usize,
-    /// Where.
+    /// Address and port to connect to.
     pub to: SocketAddr,
-    /// Who the host is on the wire.
+    /// Endpoint of the host on the wire.
     pub host: EndpointConfig,
-    /// What it says.
+    /// Bytes to send.
     pub send: Vec<u8>,
-    /// What the answer has in it.
+    /// Bytes that the answer has to contain.
     pub expect: Vec<u8>,
-    /// How long that may take, in nanoseconds of vtime.
+    /// Time limit for connection and answer, in nanoseconds of vtime.
     pub timeout_ns: u64,
 }
 
-/// The world's checks, in their order, where these nodes are started.
+/// Returns the checks of a world whose started nodes are `started`, in the world file's order.
 #[must_use]
 pub fn world_checks(world: &World, started: &[&Node]) -> Vec<WorldCheck> {
     let mut of_agents = vec![0; started.len()];
@@ -121,14 +121,14 @@ pub fn world_checks(world: &World, started: &[&Node]) -> Vec<WorldCheck> {
     checks
 }
 
-/// What is plugged in where the host is. No node can have this name.
+/// Returns the wire's port for the host. No node can have its name.
 #[must_use]
 pub fn host_port() -> PortConfig {
     PortConfig { name: "_host".to_owned(), mac: [0x02, 0x65, 0x76, 0, 0xff, 0xfe] }
 }
 
 impl Plan {
-    /// The plan for `node` of `world`, on a machine that has a disk `root`.
+    /// Creates the plan for `node` of `world`; `root` is the root disk of its machine.
     #[must_use]
     pub fn new(world: &World, node: &Node, root: protocol::Root) -> Plan {
         let mut files = Vec::new();
@@ -165,7 +165,7 @@ impl Plan {
 }
 
 impl Plan {
-    /// What is asked at the restart point at `vtime_ns`.
+    /// Returns the request at the restart point, for a node that joins the world at `vtime_ns`.
     #[must_use]
     pub fn join(&self, entropy: Vec<u8>, vtime_ns: u64) -> protocol::Join {
         let seconds = self.epoch_unix_s.saturating_add(vtime_ns / NS_PER_S);
@@ -186,14 +186,14 @@ impl Plan {
 
 /// All nodes are in 10.0.0.0/16, numbered from 10.0.0.1 in the file's order.
 const NETWORK_PREFIX: u8 = 16;
-/// The host's, while it talks to one of them.
+/// Address of the host on the wire.
 const HOST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 255, 254);
 
 fn address(world: &World, node: &Node) -> IpAddr {
     node_address(world.nodes.iter().position(|other| other.name == node.name).unwrap_or(0))
 }
 
-/// The address of the node with this number in the world file.
+/// Returns the address of the node with this index in the world file.
 #[must_use]
 pub fn node_address(index: usize) -> IpAddr {
     // At most NODES_MAX nodes: the number fits in the last byte.
@@ -206,7 +206,7 @@ fn hosts(world: &World) -> Vec<protocol::HostEntry> {
     world.nodes.iter().map(entry).collect()
 }
 
-/// Serial number of a node's `index`th data disk.
+/// Returns the serial number of a node's `index`th data disk.
 #[must_use]
 pub fn data_disk_serial(index: usize) -> String {
     format!("everett-data{index}")
@@ -264,17 +264,17 @@ fn service(service: &world_file::Service) -> protocol::Service {
             world_file::Restart::OnFailure => protocol::Restart::OnFailure { delay_ms },
             world_file::Restart::Always => protocol::Restart::Always { delay_ms },
         },
-        // They see a machine like any other.
+        // Services have no history port: they see a machine like any other.
         history: false,
     }
 }
 
-/// The pause between tries of a readiness check: guest time, so a shorter one only costs instructions.
+/// Pause between attempts of a readiness check, in milliseconds of vtime. A shorter pause costs nothing but instructions.
 const READY_INTERVAL_MS: u64 = 20;
 
-/// The variable that tells drivers and checks the timeline's seed.
+/// Environment variable with the timeline's seed, for drivers and checks.
 pub const SEED_VARIABLE: &str = "EVERETT_SEED";
-/// The variable that tells a repeated driver how often it had been started before.
+/// Environment variable with the number of a repeated driver's earlier starts.
 pub const ROUND_VARIABLE: &str = "EVERETT_ROUND";
 
 fn driver_service(driver: &world_file::Driver) -> protocol::Service {
@@ -290,12 +290,12 @@ fn driver_service(driver: &world_file::Driver) -> protocol::Service {
     }
 }
 
-/// The variable that tells commands of a test template where they can write.
+/// Environment variable with the output folder, for commands of a test template.
 pub const OUTPUT_VARIABLE: &str = "ANTITHESIS_OUTPUT_DIR";
-/// Where that is.
+/// Output folder for commands of a test template.
 pub const OUTPUT_FOLDER: &str = "/tmp/antithesis";
 
-/// What libraries for test commands append to. With it there is its folder.
+/// Returns the file to which libraries for test commands append. Writing it also creates its folder.
 fn output_file() -> protocol::PutFile {
     protocol::PutFile {
         path: format!("{OUTPUT_FOLDER}/sdk.jsonl"),
@@ -306,7 +306,7 @@ fn output_file() -> protocol::PutFile {
     }
 }
 
-/// A command of a test template, as a service that is started once.
+/// Returns a command of a test template as a service that is started once.
 #[must_use]
 pub fn test_command(service: String, folder: &str, name: &str) -> protocol::Service {
     protocol::Service {
@@ -321,7 +321,7 @@ pub fn test_command(service: String, folder: &str, name: &str) -> protocol::Serv
     }
 }
 
-/// A check that is a command on its node.
+/// Returns the request for a check that is a command on its node; `None` for any other check.
 fn agent_check(check: &world_file::Check) -> Option<Check> {
     let CheckKind::Command(command) = &check.what else { return None };
     let exec = protocol::Exec {

@@ -1,4 +1,5 @@
-//! Identity: everything that a timeline is a function of, as one name: `e3:<identity>:<seed>/<path>` (`docs/design/exactness.md`).
+//! Identity of a timeline: everything that it is a function of, in its name `e3:<identity>:<seed>/<path>`
+//! (`docs/design/exactness.md`).
 
 use std::fmt;
 use std::path::Path;
@@ -7,28 +8,28 @@ use everett_explorer::search::strategy::StrategyKind;
 
 use crate::world_file::{Workload, World};
 
-/// The machine version: CPU model, devices, ACPI tables, agent protocol, order of events.
+/// Machine version. It changes with the CPU model, devices, ACPI tables, the agent protocol and the order of events.
 pub const MACHINE_VERSION: &str = "everett-3";
-/// The same, as names of timelines begin.
+/// Machine version as the first part of timeline names.
 const PREFIX: &str = "e3";
 
-/// Something was made by a machine of another version: the same seed is another timeline now.
+/// Error for a file of another machine version. Its seed leads to a different timeline under this version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{what} is of machine version {found}, and this Everett's is {MACHINE_VERSION}: make it again, or use an Everett of that \
      version"
 )]
 pub struct OtherVersion {
-    /// A file, or how it is called.
+    /// File or other object that was made by the other version.
     pub what: String,
-    /// The version that it names.
+    /// Machine version that it names.
     pub found: String,
 }
 
 /// Checks that `what` was made by this machine version.
 ///
 /// # Errors
-/// It was made by `found`.
+/// Returns an error if it was made by another version, `found`.
 pub fn check_version(what: &Path, found: &str) -> Result<(), OtherVersion> {
     match found {
         MACHINE_VERSION => Ok(()),
@@ -36,10 +37,11 @@ pub fn check_version(what: &Path, found: &str) -> Result<(), OtherVersion> {
     }
 }
 
-/// Checks that `what`, which is about the timeline of this name, was made by this machine version. A name that is none passes.
+/// Checks that `what`, which belongs to the timeline of this name, was made by this machine version. A name without a version
+/// passes.
 ///
 /// # Errors
-/// It was made by another version.
+/// Returns an error if it was made by another version.
 pub fn check_timeline(what: &Path, timeline: &str) -> Result<(), OtherVersion> {
     let prefix =
         timeline.split_once(':').map(|(prefix, _)| prefix).and_then(|prefix| prefix.strip_prefix('e'));
@@ -49,12 +51,12 @@ pub fn check_timeline(what: &Path, timeline: &str) -> Result<(), OtherVersion> {
     }
 }
 
-/// The digest of everything but the seed and the branch path.
+/// Digest of everything that a timeline depends on, except the seed and the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity(blake3::Hash);
 
 impl Identity {
-    /// Of `world`, on images with these digests (in the order of its nodes).
+    /// Returns the identity of `world` on images with these digests, which are in the order of its nodes.
     #[must_use]
     pub fn new(world: &World, image_digests: &[String]) -> Identity {
         let mut hasher = blake3::Hasher::new();
@@ -75,8 +77,8 @@ impl Identity {
         Identity(hasher.finalize())
     }
 
-    /// Of what decides how `world` boots: its seed and its workload do not, but for whether the host is on the wire, and the folder
-    /// whose commands are listed before all is ready.
+    /// Returns the identity of the boot of `world`. The seed and the workload do not affect a boot, with two exceptions:
+    /// whether the host has a port on the wire, and the folder whose test commands are listed before the world is ready.
     #[must_use]
     pub fn of_boot(world: &World, image_digests: &[String]) -> Identity {
         let workload = Workload { template: world.workload.template.clone(), ..Workload::default() };
@@ -86,8 +88,8 @@ impl Identity {
         Identity(if world.workload.has_host() { blake3::keyed_hash(hash.as_bytes(), b"host") } else { hash })
     }
 
-    /// Of what paths of an exploration are a function of, but for the seed: how long branches are, and which faults are drawn for
-    /// them. What is made of what they show is no part of it.
+    /// Returns the identity of the paths of an exploration, except for its seed. It covers the length of branches and the
+    /// faults that are drawn for them, but not how their results are evaluated.
     #[must_use]
     pub fn of_exploration(world: &World, image_digests: &[String]) -> Identity {
         let Identity(hash) = Identity::new(world, image_digests);
@@ -100,13 +102,13 @@ impl Identity {
         Identity(hasher.finalize())
     }
 
-    /// The whole digest, in hexadecimal.
+    /// Returns the whole digest, in hexadecimal.
     #[must_use]
     pub fn hex(&self) -> String {
         self.0.to_hex().to_string()
     }
 
-    /// The name of the timeline without branches under `seed`.
+    /// Returns the name of the timeline without branches under `seed`.
     #[must_use]
     pub fn path(&self, seed: u64) -> String {
         format!("{PREFIX}:{self}:{seed}/")

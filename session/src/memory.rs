@@ -1,4 +1,4 @@
-//! How much memory a node needs to boot its image.
+//! Least memory that a node needs to boot its image.
 
 use std::fs;
 
@@ -8,14 +8,14 @@ use everett_vmm::layout::RAM_BYTES_MAX;
 
 use super::machines::BootFiles;
 
-/// What Debian's cloud kernel needs besides its own image and its initramfs, in bytes, to get to a root filesystem without
-/// running out of memory. Measured by booting: 70 MiB are too little for an image whose least comes to 72.
+/// Memory that Debian's cloud kernel needs besides its own image and its initramfs to reach a root filesystem without running
+/// out of memory, in bytes. Measured by booting: 70 MiB are too little for an image whose computed minimum is 72 MiB.
 const KERNEL_WORK_BYTES: u64 = 5 << 20;
-/// The least is told in whole steps of this, in bytes.
+/// Granularity of the minimum, in bytes: it is rounded up to a multiple of this.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// The least memory that these files boot in, in bytes: the kernel, the initramfs packed and unpacked, and what a kernel works
-/// with. `None` if a file cannot be read or is no kernel, which the machine says better.
+/// Returns the least memory that these files boot in, in bytes: the kernel, the initramfs packed and unpacked, and the kernel's
+/// working memory. Returns `None` if a file cannot be read or is no kernel; creating the machine then gives the better error.
 #[must_use]
 pub fn least_bytes(files: &BootFiles) -> Option<u64> {
     let kernel = Kernel::parse(file::read(&files.kernel, RAM_BYTES_MAX).ok()?).ok()?;
@@ -38,7 +38,7 @@ mod tests {
         fs::write(&kernel, everett_vmm::boot::small_kernel(&[0xf4], 0)).unwrap();
         let files = BootFiles { kernel: kernel.clone(), initramfs: None, root: None };
         assert!(least_bytes(&files).is_some());
-        // Sparse, and a kernel all the same.
+        // A sparse file that still begins with a valid kernel.
         fs::OpenOptions::new().write(true).open(&kernel).unwrap().set_len(RAM_BYTES_MAX + 1).unwrap();
         assert_eq!(least_bytes(&files), None);
     }

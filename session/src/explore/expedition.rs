@@ -1,7 +1,7 @@
-//! The search as it is done by workers of this host: who runs branches, and when it is over.
+//! Exploration by the workers of this host: starts the workers, and decides when the exploration ends.
 //!
-//! What is chosen, written down and taken in is [`everett_explorer::expedition`]'s. Budgets of host time and signals only decide how
-//! many branches that are.
+//! [`everett_explorer::expedition`] chooses branches, records them and merges their results. Budgets of host time and signals
+//! only decide how many branches are run.
 
 use std::num::NonZero;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -22,66 +22,66 @@ use super::spent::Spent;
 use super::worker_pool::{Before, Done, WorkerPool};
 use crate::worker::joined;
 
-/// How often whoever watches is told, at least.
+/// Longest time between two calls of [`Onlooker::at`].
 const TICK: Duration = Duration::from_millis(200);
-/// Branches that wait for each worker, so that none waits for a branch.
+/// Number of branches queued for each worker, so that no worker waits for the next one.
 const WAITING: usize = 2;
 
-/// When an exploration ends, and what it may use.
+/// Conditions that end an exploration, and the resources that it may use.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// After so many branches.
+    /// Number of branches after which it ends.
     pub branches: u64,
-    /// After so many nanoseconds of host time.
+    /// Host time after which it ends, in nanoseconds.
     pub host_ns: Option<u64>,
-    /// With the first branch, in the order of choice, on which something is found.
+    /// True if it ends with the first branch, in the order of choice, that has a finding.
     pub until_found: bool,
-    /// Branches that run at a time.
+    /// Number of branches that run at a time.
     pub workers: usize,
-    /// What moments may take, in bytes.
+    /// Memory budget for stored moments, in bytes.
     pub memory_bytes: u64,
 }
 
-/// How far an exploration is.
+/// Progress of an exploration.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Progress {
-    /// How far the search is.
+    /// Progress of the search.
     pub search: expedition::Progress,
-    /// Where the CPU time of workers went.
+    /// CPU time of the workers, by activity.
     pub spent: Spent,
-    /// Moments that are kept, once there are some.
+    /// Statistics of the stored moments, if there are any yet.
     pub moments: Option<StoreStats>,
 }
 
-/// Who watches an exploration.
+/// Observer of an exploration.
 pub trait Onlooker {
-    /// Something was found that was not before, on this branch.
+    /// Reports the first occurrence of a finding, and the branch's record.
     fn found(&mut self, record: &Record, hit: &Hit);
-    /// It is here. Told again and again.
+    /// Reports the progress. Called repeatedly.
     fn at(&mut self, progress: &Progress);
 }
 
-/// What came of an exploration.
+/// Result of an exploration.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The tree.
+    /// Search tree.
     pub tree: Tree,
-    /// What was made of the branches.
+    /// Merged results of the branches.
     pub merged: Merged,
-    /// Why it ended.
+    /// Reason for the end.
     pub why: Why,
-    /// What was done for it.
+    /// Progress at the end.
     pub progress: Progress,
-    /// What it took as it went on.
+    /// Cost of branches over the course of the exploration.
     pub quarters: Quarters,
-    /// Why there were fewer workers than there were to be, for each that was missing.
+    /// Reason for each worker that could not be started.
     pub absent: Vec<String>,
 }
 
-/// Explore, from where a journal has come to if there is one.
+/// Explores a world. With a journal, continues from its last record.
 ///
 /// # Errors
-/// A branch cannot be run, or what is written cannot be.
+/// Returns an error if a branch cannot be run or the journal cannot be written.
 pub fn explore(
     setting: &Setting,
     journal: Option<&mut Journal>,
@@ -133,7 +133,8 @@ pub fn explore(
             expedition::explore(aim, journal, &mut workers, &mut watcher)
         };
         let (progress, quarters) = (watcher.last.unwrap_or_default(), watcher.quarters);
-        // All of them, since a panic that nobody looked at is raised here. It comes before what it led to: it says why.
+        // Joins all workers, which raises the panic of a worker again. A worker's error comes before the leader's, because it
+        // is the cause of that.
         let ends: Vec<_> = workers.into_iter().map(joined).collect();
         ends.into_iter().collect::<anyhow::Result<()>>()?;
         let outcome = outcome.map_err(|error| match error {
@@ -146,7 +147,7 @@ pub fn explore(
     })
 }
 
-/// However the leader ends, also by a panic: the scope waits for workers, so nobody works on.
+/// Stops the workers when the leader ends, also by a panic. The thread scope waits for them and would otherwise not return.
 struct Dismissal<'c, 's>(&'c WorkerPool<'s>);
 
 impl Drop for Dismissal<'_, '_> {
@@ -155,7 +156,7 @@ impl Drop for Dismissal<'_, '_> {
     }
 }
 
-/// The workers of this host, as the search sees them.
+/// Workers of this host, behind the interface of the search.
 struct Hands<'c, 's> {
     crew: &'c WorkerPool<'s>,
     results: Receiver<Done>,
@@ -190,7 +191,7 @@ impl Workers for Hands<'_, '_> {
     }
 }
 
-/// Adds to what the search knows what workers do, and ends it when its time is over.
+/// Adds the workers' statistics to the progress of the search, and ends the search when its time is over.
 struct Watcher<'w, 's> {
     crew: &'w WorkerPool<'s>,
     shelf: &'w MomentStore,
@@ -198,7 +199,7 @@ struct Watcher<'w, 's> {
     interrupt: &'w Interrupt,
     clock: Stopwatch,
     onlooker: &'w mut dyn Onlooker,
-    /// What was told last.
+    /// Progress that was reported last.
     last: Option<Progress>,
     quarters: Quarters,
 }

@@ -1,7 +1,7 @@
-//! A timeline that goes along a path: from the root moment or a stored one, fork after fork, to the end of its last branch.
+//! Replays a path: restores the root moment or a stored one, applies each remaining fork, and runs the last branch to its end.
 //!
-//! A runner keeps its machines from branch to branch; only pages that differ are copied. It stops on a grid from each fork on,
-//! which is the same whoever goes there.
+//! A runner keeps its machines from branch to branch; only pages that differ are copied. It stops on a grid of [`GRID_NS`] that
+//! begins at each fork, so that the stops are the same from whatever moment a branch is reached.
 
 use anyhow::{Context, bail};
 use everett_cpu::Edge;
@@ -26,113 +26,113 @@ use crate::drive::checks_end_ns;
 use crate::event::Event;
 use crate::timeline::Timeline;
 
-/// Places of a timeline with the world's digest there.
+/// Trail points of a timeline: vtime in nanoseconds and the world's digest.
 pub type Marks = Vec<(u64, Digest)>;
 
-/// A branch that was run.
+/// Result of a branch that was run.
 #[derive(Debug)]
 pub struct Branch {
-    /// Where its segment ended, in nanoseconds of vtime.
+    /// End of its segment, in nanoseconds of vtime.
     pub end_ns: u64,
-    /// Where the timeline did, its checks included.
+    /// End of the timeline, including its checks, in nanoseconds of vtime.
     pub last_ns: u64,
-    /// Others can go on from its end.
+    /// True if other branches can continue from its end.
     pub open: bool,
-    /// Its checks were run to their end.
+    /// True if its checks ran to their end.
     pub checked: bool,
-    /// Why it ended before its time.
+    /// Reason for an early end.
     pub broken: Option<String>,
-    /// Instructions.
+    /// Number of instructions executed.
     pub instructions: u64,
-    /// Its points, and the world's digest at its ends.
+    /// Its trail points, and the world's digest at the end of its segment and of its checks.
     pub marks: Marks,
-    /// What was seen.
+    /// Observations of the witness.
     pub testimony: Testimony,
-    /// What became of a test template's commands, its last ones included if there were checks.
+    /// Tally of the test template's commands, including the last ones if there were checks.
     pub commands: Tally,
-    /// What was made of its history, if there is one.
+    /// Summary of its history, if there is one.
     pub history: Option<HistoryCount>,
-    /// Where its time went.
+    /// CPU time, by activity.
     pub spent: Spent,
-    /// What was seen up to the end of its segment.
+    /// Observer state at the end of its segment.
     pub memory: Inherited,
-    /// The moment there, if others can go on from it and it was wanted.
+    /// Moment at the end of its segment, if other branches can continue from it and the aim asks for it.
     pub stand: Option<BranchMoment>,
 }
 
-/// What is wanted of a branch.
+/// Parts of a branch that the caller needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aim {
-    /// All of it: its checks, its history, the moment at the end of its segment.
+    /// Everything: checks, history, and the moment at the end of its segment.
     Whole,
-    /// That moment alone.
+    /// Only the moment at the end of its segment. Checks are not run and the history is not judged.
     Moment,
-    /// To come there.
+    /// Only its execution: neither checks nor a moment.
     Way,
 }
 
-/// Where somebody wants to go.
+/// Path to replay, with a plan and an end if they differ from the exploration's.
 #[derive(Debug, Clone)]
 pub struct Route {
-    /// Where timelines fork on the way: nowhere, perhaps.
+    /// Forks of the timeline; may be empty.
     pub path: Path,
-    /// What is done to them, instead of what is drawn for the path.
+    /// Fault plan of all its branches. `None`: the plans that are drawn for the path.
     pub plan: Option<Plan>,
-    /// How the last branch ends, instead of how it does when it is explored.
+    /// End of the last branch. `None`: its end in the exploration.
     pub end: Option<End>,
 }
 
 impl Route {
-    /// As it is explored.
+    /// Returns the route of a path as it is explored.
     #[must_use]
     pub fn along(path: Path) -> Route {
         Route { path, plan: None, end: None }
     }
 }
 
-/// Who watches a runner. Nothing they do changes it, but for ending it early.
+/// Observer of a runner. It cannot change the timeline, but can end it early.
 pub trait Watch {
-    /// Something happened.
+    /// Reports an event.
     fn event(&mut self, _: &Event) {}
-    /// This is the world's digest at a point of the trail, or where a branch ends. Returns whether the timeline goes on.
+    /// Reports the world's digest at a trail point or at the end of a branch. Returns true if the timeline continues.
     fn mark(&mut self, _vtime_ns: u64, _digest: Digest) -> bool {
         true
     }
-    /// A node has executed these edges of code for the first time.
+    /// Reports edges of code that a node has executed for the first time.
     fn edges(&mut self, _node: usize, _edges: &[Edge]) {}
-    /// The timeline is here. Returns whether it goes on.
+    /// Reports the current vtime. Returns true if the timeline continues.
     fn at(&mut self, _vtime_ns: u64) -> bool {
         true
     }
 }
 
-/// Nobody.
+/// Observer that ignores everything.
 impl Watch for () {}
 
-/// Somebody did not want to go on.
+/// A [`Watch`] ended the timeline early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("interrupted")]
 pub struct Interrupted;
 
-/// The host or the engine has failed. The machine executes nothing any more, and what it showed says nothing of its guest.
+/// Failure of the host or the engine. The machine executes nothing any more, and its end says nothing about its guest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{node}: {end}")]
 pub struct Failed {
-    /// The machine's node.
+    /// Name of the machine's node.
     pub node: String,
-    /// How it ended.
+    /// End of the machine.
     pub end: machine::End,
 }
 
 impl Failed {
-    /// The first failure among the ends of machines, with the names of their nodes.
+    /// Returns the first failure among the ends of machines, each with the name of its node.
     fn among<'e>(mut ends: impl Iterator<Item = (&'e str, &'e machine::End)>) -> Option<Failed> {
         let (node, end) = ends.find(|(_, end)| end.is_failure())?;
         Some(Failed { node: node.to_owned(), end: end.clone() })
     }
 }
 
-/// A timeline that can go anywhere in the tree.
+/// Timeline that can be moved to any branch of the tree.
 pub struct PathRunner<'s> {
     setting: &'s Setting,
     timeline: Timeline,
@@ -141,10 +141,10 @@ pub struct PathRunner<'s> {
 }
 
 impl<'s> PathRunner<'s> {
-    /// At the root moment.
+    /// Creates a runner at the root moment.
     ///
     /// # Errors
-    /// The machines cannot be made.
+    /// Returns an error if the machines cannot be created.
     pub fn new(setting: &'s Setting) -> anyhow::Result<PathRunner<'s>> {
         Ok(PathRunner {
             setting,
@@ -154,16 +154,16 @@ impl<'s> PathRunner<'s> {
         })
     }
 
-    /// The timeline, to look at.
+    /// Returns the timeline, for inspection.
     pub fn timeline(&mut self) -> &mut Timeline {
         &mut self.timeline
     }
 
-    /// Run the last branch of a path from its parent's moment, the root's without one.
+    /// Runs the last branch of a path from its parent's moment `from`; from the root moment if that is `None`.
     ///
     /// # Errors
-    /// It cannot be run; the host or the engine failed ([`Failed`]): another runner has to be made then; or it was interrupted
-    /// ([`Interrupted`]).
+    /// Returns an error if the branch cannot be run. Returns [`Failed`] if the host or the engine failed; this runner cannot be
+    /// used any more then. Returns [`Interrupted`] if `watch` ended it.
     pub fn branch(
         &mut self,
         from: Option<&BranchMoment>,
@@ -183,10 +183,10 @@ impl<'s> PathRunner<'s> {
         self.unless_failed(branch)
     }
 
-    /// Go all the way from the root moment. The branches on the way, of which the last one is run as it is when it is explored.
+    /// Runs a whole route from the root moment. Returns its branches, the last one run as it is when explored.
     ///
     /// # Errors
-    /// As [`PathRunner::branch`].
+    /// Returns an error under the same conditions as [`PathRunner::branch`].
     pub fn journey(&mut self, route: &Route, watch: &mut dyn Watch) -> anyhow::Result<Vec<Branch>> {
         let fates = self.setting.fates();
         let forks = route.path.forks();
@@ -218,7 +218,7 @@ impl<'s> PathRunner<'s> {
         Ok(branches)
     }
 
-    /// Begin at the root moment, as a child of it if it is one.
+    /// Begins at the root moment, with `fork` as a child of it.
     fn begin(&mut self, fork: Option<Fork>, plan: &Plan) -> anyhow::Result<()> {
         let clock = CpuClock::start();
         let ready = &self.setting.ready;
@@ -232,7 +232,7 @@ impl<'s> PathRunner<'s> {
         Ok(())
     }
 
-    /// Become a child of a moment that was kept.
+    /// Restores a stored moment and forks from it.
     fn go_on(&mut self, from: &BranchMoment, fork: Fork, plan: &Plan) -> anyhow::Result<()> {
         let clock = CpuClock::start();
         self.setting.launcher.go_to(&mut self.timeline, &from.world, from.session.clone())?;
@@ -243,7 +243,7 @@ impl<'s> PathRunner<'s> {
         Ok(())
     }
 
-    /// Run on to the end of a branch, whose fork the timeline has just taken.
+    /// Runs to the end of a branch whose fork the timeline has just taken.
     fn segment(
         &mut self,
         plan: &Plan,
@@ -261,7 +261,7 @@ impl<'s> PathRunner<'s> {
         self.mark_end(watch)?;
         let open = end.open && broken.is_none();
         let checks = aim == Aim::Whole && end.checked && broken.is_none();
-        // Whoever only comes here remembers the same.
+        // Taken here for every aim, so that the next branch inherits the same state.
         let memory = witness.memory();
         let mut history = None;
         if aim == Aim::Whole && !checks {
@@ -295,7 +295,7 @@ impl<'s> PathRunner<'s> {
         })
     }
 
-    /// Judge the history of the timeline up to here.
+    /// Judges the history of the timeline up to the current vtime.
     fn judge(&mut self, witness: &mut Witness<'_>) -> Option<HistoryCount> {
         let clock = CpuClock::start();
         let count = judge_history(&self.setting.lens, witness);
@@ -303,7 +303,7 @@ impl<'s> PathRunner<'s> {
         count
     }
 
-    /// Run on to a vtime. Why the timeline cannot, if it ends before.
+    /// Runs to a vtime. Returns the reason if the timeline ends before.
     fn run_to(
         &mut self,
         end_ns: u64,
@@ -319,7 +319,8 @@ impl<'s> PathRunner<'s> {
         Ok(None)
     }
 
-    /// Faults end, drivers stop, checks run, from here on. Why they cannot, if they cannot.
+    /// Runs the checks: ends faults, stops drivers, and runs to the end of the last check. Returns the reason if that is not
+    /// possible.
     fn checks(
         &mut self,
         from_ns: u64,
@@ -345,14 +346,14 @@ impl<'s> PathRunner<'s> {
         }
     }
 
-    /// How one of the machines has failed, if one has: it executes nothing any more.
+    /// Returns the failure of a machine, if one has failed. The machine executes nothing any more.
     #[must_use]
     pub fn failure(&self) -> Option<Failed> {
         let machines = self.timeline.world().nodes().iter().map(|node| node.machine());
         Failed::among(machines.filter_map(|machine| Some((machine.name(), machine.end()?))))
     }
 
-    /// What a run came to, unless a machine has failed: that comes before all else, since it may be what led there.
+    /// Returns the result of a run; if a machine has failed, returns that failure instead, as it may have caused the result.
     fn unless_failed<T>(&self, came: anyhow::Result<T>) -> anyhow::Result<T> {
         match self.failure() {
             Some(failed) => Err(failed.into()),
@@ -364,7 +365,7 @@ impl<'s> PathRunner<'s> {
         self.timeline.world_mut().nodes_mut().map(|node| node.machine_mut())
     }
 
-    /// The place where a segment ends, or its checks do.
+    /// Takes a mark at the end of a segment or of its checks.
     fn mark_end(&mut self, watch: &mut dyn Watch) -> anyhow::Result<()> {
         let clock = CpuClock::start();
         let (vtime_ns, digest) = (self.timeline.vtime(), self.timeline.digest());
@@ -418,10 +419,10 @@ impl<'s> PathRunner<'s> {
     }
 }
 
-/// The points of a branch's trail.
+/// Trail points of the current branch.
 #[derive(Debug, Default)]
 struct Marker {
-    /// Points before the branch, and those that were taken.
+    /// Number of the trail's points that are before the branch or already taken.
     points: usize,
     taken: Marks,
 }

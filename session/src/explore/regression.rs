@@ -1,7 +1,7 @@
-//! A finding as a file: what a project's own tests run again after a change.
+//! Regression files: a finding in a file that a project's own tests replay after a change.
 //!
-//! It names a world file, a seed, a fault plan, and what was found with them. On the same world and image it is the same timeline, to
-//! the bit; on a changed one it is the same plan, done to another program.
+//! A regression file names a world file, a seed, a fault plan and the violated property. On the same world and image it replays
+//! the same timeline, bit for bit. On a changed one it applies the same fault plan to another program.
 
 use std::fs;
 use std::path::{Component, Path as FilePath, PathBuf};
@@ -20,58 +20,59 @@ use super::setting::Setting;
 use super::shrink::{Shrunk, Wanted, Why};
 use crate::identity::check_timeline;
 
-/// The format of regression files. Another one is refused.
+/// Format version of regression files. Files of other versions are refused.
 const SCHEMA_VERSION: u32 = 1;
-/// Bytes of a regression file.
+/// Largest size of a regression file, in bytes.
 const FILE_BYTES_MAX: u64 = 2 * PLAN_BYTES_MAX as u64;
 
-/// A finding as a file.
+/// Contents of a regression file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Regression {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// The world file, from the regression file's folder. A copy finds it beside itself, too.
+    /// Path of the world file, relative to the regression file's folder. If it is missing there, [`Regression::world_file`]
+    /// also looks beside the regression file.
     pub world: PathBuf,
-    /// The name of the timeline when it was found.
+    /// Name of the timeline on which the finding was made.
     pub timeline: String,
-    /// Its digest, if it is still the same timeline.
+    /// Digest of its trail; a replay has the same digest as long as world and image are unchanged.
     pub trail: String,
-    /// The seed.
+    /// Seed.
     pub seed: u64,
-    /// Where it forks.
+    /// Path of the timeline: its forks.
     pub path: Path,
-    /// How long after *ready* the workload ends, in nanoseconds.
+    /// Length of the workload after *ready*, in nanoseconds of vtime.
     pub for_ns: u64,
-    /// Checks follow.
+    /// True if checks follow the workload.
     pub checked: bool,
-    /// The share of branches with checks that the exploration had, in parts of a million: the timeline's name depends on it.
+    /// Share of branches with checks in the exploration, in parts per million. The timeline's name depends on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks: Option<u32>,
-    /// The strategy of the exploration, on which the timeline's name depends, too.
+    /// Strategy of the exploration. The timeline's name depends on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<StrategyKind>,
-    /// The fault plan, a line an entry.
+    /// Fault plan, one entry per line.
     pub plan: Vec<serde_json::Value>,
-    /// Without any one of its faults the finding is not shown. False if shrinking was cut short.
+    /// True if each fault of the plan is necessary for the finding. False if shrinking ended early.
     #[serde(default = "is_minimal")]
     pub minimal: bool,
-    /// Which property does not hold.
+    /// Violated property.
     pub property: String,
-    /// What was found, for people.
+    /// Description of the finding, for people.
     pub text: String,
 }
 
-/// Files of versions that wrote nothing else.
+/// Returns the value for files of versions that did not write the field; their plans were always minimal.
 fn is_minimal() -> bool {
     true
 }
 
 impl Regression {
-    /// What was shrunk, for a file in `folder`.
+    /// Creates the regression file of a shrunk finding, to be written into `folder`.
     ///
     /// # Errors
-    /// The world file's place cannot be told.
+    /// Returns an error if the path of the world file cannot be resolved, or the finding's route has no plan or end.
     pub fn of(setting: &Setting, shrunk: &Shrunk, folder: &FilePath) -> anyhow::Result<Regression> {
         let Route { path, plan, end } = &shrunk.route;
         let (plan, end) = plan.as_ref().zip(end.as_ref()).context("a regression has a plan and an end")?;
@@ -95,19 +96,19 @@ impl Regression {
         })
     }
 
-    /// Write it.
+    /// Writes the regression file.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn write(&self, file: &FilePath) -> anyhow::Result<()> {
         let text = serde_json::to_string_pretty(self)? + "\n";
         fs::write(file, text).with_context(|| file.display().to_string())
     }
 
-    /// Read one.
+    /// Reads a regression file.
     ///
     /// # Errors
-    /// It is none.
+    /// Returns an error if the file cannot be read, is no valid regression file, or is of another format or machine version.
     pub fn read(file: &FilePath) -> anyhow::Result<Regression> {
         let here = || file.display().to_string();
         let text = everett_input::file::read_text(file, FILE_BYTES_MAX)?;
@@ -120,11 +121,12 @@ impl Regression {
         Ok(regression)
     }
 
-    /// Where the world file is, if this was read from `file`: at `named`, if that is given; where it was from there; or, for a file
-    /// that was copied, beside it.
+    /// Returns the path of the world file for a regression file that was read from `file`. The first of these that exists:
+    /// `named`, the recorded path, or the folder of `file` if the regression file was copied beside the world file. `named` is
+    /// returned unchecked.
     ///
     /// # Errors
-    /// It is at none of these places.
+    /// Returns an error if the world file is at none of these places.
     pub fn world_file(&self, file: &FilePath, named: Option<&FilePath>) -> anyhow::Result<PathBuf> {
         if let Some(named) = named {
             return Ok(named.to_owned());
@@ -145,23 +147,23 @@ impl Regression {
         );
     }
 
-    /// Give a world the settings of the exploration that its file may not have: the share of branches with checks, if that is not
-    /// given, and the strategy.
+    /// Applies the exploration's settings to a world file's: the share of branches with checks, if the world file has none, and
+    /// the strategy, if the regression file has one.
     pub fn apply(&self, explore: &mut ExploreConfig) {
         explore.checks = explore.checks.or(self.checks);
         explore.strategy = self.strategy.unwrap_or(explore.strategy);
     }
 
-    /// Its plan, for a world with these names; `file` is where it was read.
+    /// Returns its fault plan for a world with these names. `file` is the regression file, for error messages.
     ///
     /// # Errors
-    /// It is none for that world.
+    /// Returns an error if the plan is invalid for that world.
     pub fn plan(&self, names: &Names, file: &FilePath) -> anyhow::Result<Plan> {
         let lines: String = self.plan.iter().map(|line| format!("{line}\n")).collect();
         Plan::parse(&lines, names).with_context(|| format!("{}: plan", file.display()))
     }
 
-    /// How it is run in a setting of its world.
+    /// Returns the route that replays the finding.
     #[must_use]
     pub fn route(&self, setting: &Setting, plan: Plan) -> Route {
         let at_ns = setting.root_ns.saturating_add(self.for_ns);
@@ -169,14 +171,14 @@ impl Regression {
         Route { path: self.path.clone(), plan: Some(plan), end: Some(end) }
     }
 
-    /// What it shows, or did.
+    /// Returns the finding that a replay should show: any violation of the property.
     #[must_use]
     pub fn wanted(&self) -> Wanted {
         Wanted { property: self.property.clone(), signature: None }
     }
 }
 
-/// A file's path as it is seen from a folder.
+/// Returns the path of `file` relative to `folder`.
 fn from_folder(file: &FilePath, folder: &FilePath) -> anyhow::Result<PathBuf> {
     let absolute = |path: &FilePath| {
         let path = if path.as_os_str().is_empty() { FilePath::new(".") } else { path };
@@ -228,14 +230,14 @@ mod tests {
         );
         Regression { schema_version: 2, ..whole.clone() }.write(&file).unwrap();
         assert!(format!("{:#}", Regression::read(&file).unwrap_err()).contains("version 2"));
-        // One of before there was anything else is minimal.
+        // A file without the field, as older versions wrote it, is minimal.
         let mut value = serde_json::to_value(&whole).unwrap();
         value.as_object_mut().unwrap().remove("minimal");
         fs::write(&file, value.to_string()).unwrap();
         assert_eq!(Regression::read(&file).unwrap(), Regression { minimal: true, ..whole });
     }
 
-    /// The name of a timeline depends on settings that the command line gave the exploration.
+    /// Settings from the command line of an exploration are part of the timeline's name, so the file records them.
     #[test]
     fn a_file_knows_the_settings_of_its_exploration() {
         let place = tempfile::tempdir().unwrap();
@@ -252,7 +254,7 @@ mod tests {
         assert_ne!(name(&replayed), name(&explored));
         Regression::read(&file).unwrap().apply(&mut replayed.explore);
         assert_eq!(name(&replayed), name(&explored));
-        // A file of a version that did not write it leaves the world's.
+        // A file without these settings, as older versions wrote it, keeps the world's.
         let mut world = explored.clone();
         a_regression().apply(&mut world.explore);
         assert_eq!(name(&world), name(&explored));
@@ -263,7 +265,7 @@ mod tests {
         assert!(error.contains("r.json: ") && error.contains("luck"), "{error}");
     }
 
-    /// A file finds its world where it was, beside itself when it was copied there, or where it is told.
+    /// A regression file finds its world at the recorded path, beside itself after a copy, or at the path that is named.
     #[test]
     fn a_copied_file_finds_its_world() {
         let place = tempfile::tempdir().unwrap();
@@ -285,7 +287,7 @@ mod tests {
             error.contains("r.json: there is no world file at ") && error.contains("--world PATH"),
             "{error}"
         );
-        // In its own folder, without one.
+        // A path without a folder: the world file would have to be in the working directory.
         let bare = Regression { world: "w.toml".into(), ..a_regression() };
         assert!(bare.world_file(FilePath::new("r.json"), None).is_err());
     }

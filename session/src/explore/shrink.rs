@@ -1,8 +1,8 @@
-//! A finding with the fewest faults: without forks if it can be, then fewer faults, then shorter ones.
+//! Shrinking of a finding: removes its forks if possible, then removes faults, then shortens faults.
 //!
-//! **Invariant.** What comes of it does not depend on how many runs are made at a time: of the sets of a round the first that shows
-//! the finding is taken. A budget of host time, Ctrl-C and a failure of the host or the engine only end it early, with the best plan
-//! so far.
+//! **Invariant.** The result does not depend on the number of runs at a time: in each round, the first set that shows the
+//! finding is taken. A budget of host time, Ctrl-C, and a failure of the host or the engine only end shrinking early, with the
+//! best plan so far.
 
 use std::thread;
 
@@ -21,26 +21,26 @@ use super::setting::Setting;
 use super::witness::Found;
 use crate::worker::joined;
 
-/// How often the time of a fault is halved.
+/// Number of times that the duration of a fault is halved at most.
 const HALVINGS_MAX: u32 = 4;
 
-/// What is to be shown again.
+/// Finding that a run has to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// The property.
+    /// Property that is violated.
     pub property: String,
-    /// Its signature: any of the property's if there is none.
+    /// Signature of the finding; `None` matches any signature of the property.
     pub signature: Option<String>,
 }
 
 impl Wanted {
-    /// What was found.
+    /// Returns the finding of a hit.
     #[must_use]
     pub fn of(hit: &Hit) -> Wanted {
         Wanted { property: hit.property.clone(), signature: Some(hit.signature.clone()) }
     }
 
-    /// Where a branch shows it.
+    /// Returns the place where a branch shows the finding, if it does.
     #[must_use]
     pub fn in_branch<'b>(&self, branch: &'b Branch) -> Option<&'b Found> {
         let signature = self.signature.as_deref();
@@ -51,31 +51,31 @@ impl Wanted {
     }
 }
 
-/// What shrinking may use, and what ends it early.
+/// Resources that shrinking may use, and conditions that end it early.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits<'l> {
-    /// Runs at a time.
+    /// Number of runs at a time.
     pub workers: usize,
-    /// It ends after so many nanoseconds of host time.
+    /// Host time after which it ends, in nanoseconds.
     pub host_ns: Option<u64>,
-    /// It ends when somebody wants it to.
+    /// Interrupt that ends it when raised.
     pub interrupt: &'l Interrupt,
 }
 
-/// What is being tried.
+/// Step of shrinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// All faults, without forks and with them.
+    /// Runs all faults again, without forks and with them.
     Again,
-    /// Fewer faults.
+    /// Removes faults.
     Fewer,
-    /// Shorter faults.
+    /// Shortens faults.
     Shorter,
 }
 
 impl Step {
-    /// In words.
+    /// Returns a description of the step.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -86,74 +86,74 @@ impl Step {
     }
 }
 
-/// How far it is.
+/// Progress of shrinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// What is being tried.
+    /// Current step.
     pub step: Step,
-    /// Runs that were made.
+    /// Number of runs so far.
     pub runs: u64,
-    /// How often a better plan was found, the first one included.
+    /// Number of times that a better plan was found, including the first one.
     pub better: u64,
-    /// Faults that there were.
+    /// Number of faults of the original plan.
     pub faults_before: usize,
-    /// Faults that are left.
+    /// Number of faults of the best plan so far.
     pub faults: usize,
-    /// Of the plans of this round, those that were tried.
+    /// Number of plans of the current round that were tried.
     pub tried: usize,
-    /// The plans of this round.
+    /// Number of plans of the current round.
     pub round: usize,
 }
 
-/// Why it ended.
+/// Reason for the end of shrinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// No fault can be left out.
+    /// Each fault that is left is necessary.
     Minimal,
-    /// Its time was over.
+    /// The budget of host time was used up.
     Budget,
-    /// Somebody stopped it.
+    /// The interrupt was raised.
     Interrupted,
-    /// The host or the engine failed: [`Shrunk::failed`].
+    /// The host or the engine failed; see [`Shrunk::failed`].
     Failed,
 }
 
-/// What came of it.
+/// Result of shrinking.
 #[derive(Debug)]
 pub struct Shrunk {
-    /// How it is run: a plan and an end of its own.
+    /// Route of the best plan: always with a plan and an end.
     pub route: Route,
-    /// Faults that there were.
+    /// Number of faults of the original plan.
     pub faults_before: usize,
-    /// What it shows.
+    /// Finding that the best plan shows.
     pub found: Found,
-    /// Its trail's digest.
+    /// Digest of its trail.
     pub trail: String,
-    /// Runs that were made.
+    /// Number of runs.
     pub runs: u64,
-    /// Why it ended: if it was cut short, fewer or shorter faults may do.
+    /// Reason for the end. Unless it is [`Why::Minimal`], fewer or shorter faults may be enough.
     pub why: Why,
-    /// The failure that ended it, if one did.
+    /// Failure that ended it, for [`Why::Failed`].
     pub failed: Option<Failed>,
 }
 
-/// It was cut short before the finding was shown once, so that no plan is known to show it.
+/// Shrinking ended before any run showed the finding, so no plan is known to show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TooEarly {
-    /// By its budget.
+    /// The budget of host time was used up.
     #[error("the budget was over before the finding was shown again: give it a longer --budget")]
     Budget,
-    /// By somebody.
+    /// The interrupt was raised.
     #[error("interrupted before the finding was shown again, so there is no plan to keep")]
     Interrupted,
 }
 
-/// Shrink the finding of a path. Whatever ends it early, the best plan so far is what comes of it.
+/// Shrinks the finding of a path. If it is ended early, returns the best plan so far.
 ///
 /// # Errors
-/// It is not shown again; it cannot be run; it is ended before it was shown again ([`TooEarly`]), or the host or the engine fails before
-/// that ([`Failed`]).
+/// Returns an error if no run shows the finding again, or the plan cannot be run. Returns [`TooEarly`] if shrinking was ended,
+/// and [`Failed`] if the host or the engine failed, before the finding was shown again.
 pub fn shrink(
     setting: &Setting,
     path: &Path,
@@ -179,7 +179,8 @@ pub fn shrink(
     let runs = &mut Travellers { setting, wanted, workers, stop, idle: Vec::new() };
     let mut shrinker = Shrinker { names: &setting.lens.names, runs, stop, told, progress };
 
-    // Simpler is without forks: then it is a run of the world under a seed and a plan, and nothing else.
+    // The route without forks is tried first because it is simpler: a run of the world under a seed and a plan, and nothing
+    // else.
     let paths = [Path::default(), path.clone()];
     let end = End { open: false, ..end };
     let tries: Vec<Plot> =
@@ -196,13 +197,13 @@ pub fn shrink(
     Ok(Shrunk { route, faults_before, found, trail, runs: shrinker.progress.runs, why, failed })
 }
 
-/// The faults of a plan that begin before a time.
+/// Returns the faults of a plan that begin before a time.
 fn faults_before(plan: &Plan, end_ns: u64) -> Vec<Entry> {
     let begins = |entry: &&Entry| entry.at_ns < end_ns && matches!(entry.what, What::Fault(_));
     plan.entries().iter().filter(begins).cloned().collect()
 }
 
-/// A way to run it that may show it.
+/// Candidate: a path, faults and an end that may show the finding.
 #[derive(Debug, Clone)]
 struct Plot {
     path: Path,
@@ -221,19 +222,19 @@ impl Plot {
     }
 }
 
-/// The finding, shown.
+/// Evidence of a run that showed the finding.
 struct Shown {
     found: Found,
     trail: String,
 }
 
-/// The best plan so far, and what it shows.
+/// Best candidate so far, and its evidence.
 struct Best {
     plot: Plot,
     shown: Shown,
 }
 
-/// What ends it early.
+/// Conditions that end shrinking early.
 struct Ending<'i> {
     interrupt: &'i Interrupt,
     clock: Stopwatch,
@@ -254,19 +255,19 @@ impl Ending<'_> {
     }
 }
 
-/// Runs of routes, each of which shows the finding or does not.
+/// Runner of routes. Each run shows the finding or does not.
 trait Runs {
-    /// The most routes that are run at a time.
+    /// Returns the largest number of routes that are run at a time.
     fn at_a_time(&self) -> usize;
 
-    /// Run these, which are no more than that. Each one's result, in their order.
+    /// Runs at most [`Runs::at_a_time`] routes, and returns the result of each, in their order.
     ///
     /// # Errors
-    /// None of them can be run.
+    /// Returns an error if none of them can be run.
     fn run(&mut self, routes: &[Route]) -> anyhow::Result<Vec<anyhow::Result<Option<Shown>>>>;
 }
 
-/// Runs on machines of this host.
+/// Runner of routes on machines of this host.
 struct Travellers<'s, 't> {
     setting: &'s Setting,
     wanted: &'t Wanted,
@@ -297,7 +298,7 @@ impl Runs for Travellers<'_, '_> {
             let runs: Vec<_> = runs.collect();
             runs.into_iter().map(joined).collect()
         });
-        // What has failed executes nothing any more.
+        // A failed machine executes nothing any more, so its runner is dropped.
         self.idle.retain(|runner| runner.failure().is_none());
         Ok(results)
     }
@@ -312,7 +313,8 @@ struct Shrinker<'t> {
 }
 
 impl Shrinker<'_> {
-    /// The best that comes of the first of these that shows it, if one does, and why there is no better one.
+    /// Shrinks the first candidate that shows the finding. Returns the best one and the reason for the end, or `None` if no
+    /// candidate shows it.
     fn best(&mut self, tries: Vec<Plot>) -> anyhow::Result<Option<(Best, Why, Option<Failed>)>> {
         let first = match self.first(&tries) {
             Ok(Some((first, shown))) => tries.into_iter().nth(first).map(|plot| Best { plot, shown }),
@@ -333,7 +335,7 @@ impl Shrinker<'_> {
         Ok(Some((best, why, failed)))
     }
 
-    /// Fewer faults, until none can be left out.
+    /// Removes faults until none can be left out.
     fn fewer(&mut self, best: &mut Best) -> anyhow::Result<()> {
         self.progress.step = Step::Fewer;
         let all = best.plot.entries.clone();
@@ -356,7 +358,7 @@ impl Shrinker<'_> {
         }
     }
 
-    /// Shorter faults, one after the other.
+    /// Shortens faults, one after the other.
     fn shorter(&mut self, best: &mut Best) -> anyhow::Result<()> {
         self.progress.step = Step::Shorter;
         for fault in 0..best.plot.entries.len() {
@@ -366,7 +368,7 @@ impl Shrinker<'_> {
                 let Some(lasts) = lasts.filter(|ns| **ns > 1) else { break };
                 *lasts /= 2;
                 let plot = best.plot.with(entries);
-                // A shorter one may be in the way of another no less.
+                // A shorter fault can conflict with another entry of the plan, too.
                 if plot.route(self.names).is_err() {
                     break;
                 }
@@ -384,7 +386,7 @@ impl Shrinker<'_> {
         (self.told)(&self.progress);
     }
 
-    /// The first of these that shows it. If that is cut short: one that was seen to show it, if there is one.
+    /// Returns the first candidate that shows the finding. If the round was interrupted, returns one that did show it, if any.
     fn first(&mut self, plots: &[Plot]) -> anyhow::Result<Option<(usize, Shown)>> {
         (self.progress.tried, self.progress.round) = (0, plots.len());
         let at_a_time = self.runs.at_a_time();
@@ -436,7 +438,7 @@ mod tests {
     use super::*;
     use crate::world_file;
 
-    /// Runs whose results are a function of how many faults there are.
+    /// Runner whose results are a function of the number of faults.
     struct Scripted {
         at_a_time: usize,
         result: fn(usize) -> anyhow::Result<Option<Shown>>,
@@ -468,7 +470,7 @@ mod tests {
         Failed { node: "a".to_owned(), end: machine::End::Host("no device".to_owned()) }
     }
 
-    /// What comes of eight faults: how many are left, why it ended, and the failure.
+    /// Shrinks a plan of eight faults. Returns the number of faults left, the reason for the end, and the failure.
     fn shrunk(
         at_a_time: usize,
         result: fn(usize) -> anyhow::Result<Option<Shown>>,
@@ -495,7 +497,7 @@ mod tests {
         Ok(best.map(|(best, why, failed)| (best.plot.entries.len(), why, failed)))
     }
 
-    /// A machine that is dead shows nothing: that is no reason to keep a fault.
+    /// A failed machine shows nothing, which is no reason to keep a fault.
     #[test]
     fn a_failure_ends_it_with_the_best_plan_so_far() {
         for at_a_time in [1, 2, 16] {

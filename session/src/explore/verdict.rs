@@ -1,4 +1,4 @@
-//! What is made of a history: how much there is of it, and what of it is wrong.
+//! Judgement of a history: its counts, and the findings in it.
 
 use everett_explorer::history::{self, Budget, Gist, Reader, Report};
 use everett_explorer::property::builtin;
@@ -7,10 +7,10 @@ use everett_explorer::run::HistoryCount;
 use super::abstractions::Abstractions;
 use super::witness::Witness;
 
-/// Steps of search that are taken for the histories of one branch.
+/// Largest number of search steps for the histories of one branch.
 const HISTORY_STEPS_MAX: u64 = 2_000_000;
 
-/// Judge the history that a witness has heard so far, which is told what is wrong with it.
+/// Judges the history that a witness has heard so far, and adds the findings to the witness.
 pub fn judge_history(lens: &Abstractions, witness: &mut Witness<'_>) -> Option<HistoryCount> {
     let spec = lens.world.workload.history.clone()?;
     let mut reader = Reader::new(spec);
@@ -36,14 +36,15 @@ pub fn judge_history(lens: &Abstractions, witness: &mut Witness<'_>) -> Option<H
     Some(count)
 }
 
-/// What is told of a history.
+/// Finding in a history.
 struct Told {
     property: &'static str,
     cause: String,
     text: String,
 }
 
-/// What of a report is wrong, once for each cause. A write that is gone makes a history that is not linearizable: it is told once.
+/// Returns the findings of a report, one for each cause. A lost write also makes a history not linearizable; it is reported
+/// once.
 fn wrong(report: Report) -> Vec<Told> {
     let losses = report.losses.into_iter().map(|Gist { cause, first, count }| {
         let more = match count {
@@ -70,7 +71,7 @@ mod tests {
     use crate::explore::witness::Inherited;
     use crate::world_file;
 
-    /// What is found in a history of this model, of lines `process type f value`: properties and signatures.
+    /// Returns the findings, as properties and signatures, in a history of this model with lines `process type f value`.
     fn found(model: &str, lines: &str) -> Vec<(String, String)> {
         let world = format!("[[node]]\nname = \"a\"\n[workload.history]\nmodel = \"{model}\"\n");
         let world = world_file::parse(&world, Path::new("w.toml")).unwrap();
@@ -96,7 +97,7 @@ mod tests {
             .collect()
     }
 
-    /// Additions of numbers, all acknowledged, and a read of these members.
+    /// Returns the findings after acknowledged additions of these numbers and a read that returns `members`.
     fn read(process: &str, adds: std::ops::Range<u32>, members: &str) -> Vec<(String, String)> {
         let adds = adds.map(|n| format!("{process} invoke add {n}\n{process} ok add\n"));
         found("set", &(adds.collect::<String>() + &format!("9 invoke read\n9 ok read {members}")))
@@ -117,7 +118,7 @@ mod tests {
         }
     }
 
-    /// What one key lost hides neither another loss nor a violation of another key.
+    /// A lost write of one key hides neither another loss nor a violation of another key.
     #[test]
     fn each_cause_is_a_finding() {
         let lines = "1 invoke enqueue 1\n1 ok enqueue\n1 invoke enqueue 2\n1 ok enqueue\n9 invoke dequeue\n9 ok dequeue 1\n\

@@ -1,4 +1,4 @@
-//! Workers: each a thread with machines of its own, which runs one branch after the other.
+//! Pool of worker threads. Each worker owns the machines of one world and runs one branch at a time.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
@@ -21,13 +21,13 @@ use super::spent::Spent;
 use super::witness::{Found, Inherited};
 use crate::launch::LaunchError;
 
-/// What a worker brings back.
+/// Result of a worker: the branch's number, and its record or the error that ended the worker's run.
 pub type Done = (u64, anyhow::Result<Record>);
 
-/// Somebody who is asked before a branch is run, with its number: tests are slow there.
+/// Callback before each branch, with the branch's number. Tests use it to slow workers down.
 pub type Before<'b> = &'b (dyn Fn(u64) + Sync);
 
-/// What workers share.
+/// State that the workers of one exploration share.
 pub struct WorkerPool<'s> {
     setting: &'s Setting,
     shelf: &'s MomentStore,
@@ -40,11 +40,11 @@ pub struct WorkerPool<'s> {
     changed: Condvar,
 }
 
-/// Who works.
+/// Workers that are active and workers that stopped early.
 #[derive(Debug)]
 struct Staff {
     working: usize,
-    /// Why others have gone home: the host has no machines for them.
+    /// Reason for each worker that stopped because the host could not provide its machines.
     absent: Vec<String>,
 }
 
@@ -55,10 +55,11 @@ struct Queue {
 }
 
 impl<'s> WorkerPool<'s> {
-    /// Of so many workers nobody has anything to do. Branches that run end when `halt` says so, without a result.
+    /// Creates the pool for `workers` workers, with an empty queue. Raising `halt` ends the branches that run, without a
+    /// result.
     ///
     /// # Errors
-    /// See [`Setting::memory_of_boot`].
+    /// Returns an error under the conditions of [`Setting::memory_of_boot`].
     pub fn new(
         setting: &'s Setting,
         shelf: &'s MomentStore,
@@ -80,36 +81,36 @@ impl<'s> WorkerPool<'s> {
         })
     }
 
-    /// Have this run, after all that was asked for before.
+    /// Appends a job to the queue.
     pub fn ask(&self, job: Job) {
         self.queue().jobs.push_back(job);
         self.changed.notify_one();
     }
 
-    /// Nothing more that has not begun is wanted. Which was not begun.
+    /// Removes the jobs that no worker has begun, and returns them.
     pub fn call_off(&self) -> Vec<Job> {
         self.queue().jobs.drain(..).collect()
     }
 
-    /// How many wait to be begun.
+    /// Returns the number of jobs that no worker has begun.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.queue().jobs.len()
     }
 
-    /// No job will come any more: workers go home when there is none.
+    /// Closes the queue: no further job will come, and workers stop when it is empty.
     pub fn close(&self) {
         self.queue().closed = true;
         self.changed.notify_all();
     }
 
-    /// Nobody works on, however far a branch is.
+    /// Stops all workers, also those in the middle of a branch.
     pub fn dismiss(&self) {
         self.halt.raise();
         self.close();
     }
 
-    /// Work until there is nothing more to do. A worker that cannot go on says so, also one that panics.
+    /// Runs jobs until the queue is closed and empty. An error or a panic of the worker is sent as the result of its branch.
     pub fn work(&self, results: &Sender<Done>) {
         let mut hired = None;
         while let Some(job) = self.next() {
@@ -125,7 +126,7 @@ impl<'s> WorkerPool<'s> {
                         return;
                     }
                     Err(error) => {
-                        // If nobody listens any more, nobody waits.
+                        // The send fails only if the leader has ended; then the result is not needed.
                         let _ = results.send((number, Err(error)));
                         return;
                     }
@@ -133,19 +134,20 @@ impl<'s> WorkerPool<'s> {
             };
             let done = self.run(runner, &job);
             let failed = runner.failure().is_some();
-            // Who is called off has nothing to bring.
+            // An interrupted branch has no result.
             let called_off = done.as_ref().is_err_and(|error| error.is::<Interrupted>());
             if called_off || results.send((number, done)).is_err() {
                 return;
             }
             if failed {
-                // The result says so. Another branch, if there is one, gets other machines.
+                // The result carries the failure. The next branch gets new machines.
                 hired = None;
             }
         }
     }
 
-    /// A worker for whom the host has no machines goes home, and others go on; the last one says what is wrong.
+    /// Returns true if this worker stops because the host has no machines for it, while others continue. The last worker
+    /// returns false, so that its error is reported.
     fn goes_home(&self, error: &anyhow::Error) -> bool {
         let host = matches!(
             error.downcast_ref(),
@@ -160,13 +162,13 @@ impl<'s> WorkerPool<'s> {
         true
     }
 
-    /// Why workers have gone home before their time.
+    /// Returns the reasons of the workers that stopped because the host could not provide their machines.
     #[must_use]
     pub fn absent(&self) -> Vec<String> {
         self.staff.lock().unwrap_or_else(PoisonError::into_inner).absent.clone()
     }
 
-    /// Have this run, before all that was asked for.
+    /// Puts a job at the front of the queue.
     fn ask_first(&self, job: Job) {
         self.queue().jobs.push_front(job);
         self.changed.notify_one();
@@ -204,8 +206,8 @@ impl<'s> WorkerPool<'s> {
         Ok(record(self.setting, job, branch, executed, clock.elapsed_ns()))
     }
 
-    /// The error of a branch. One in which the host or the engine failed has no result: how far it came is not exact, and a record
-    /// must be.
+    /// Returns the error of a branch, in words for the operator. A branch in which the host or the engine failed has no record:
+    /// records are exact, and the place of such a failure is not.
     fn told(&self, error: anyhow::Error, path: &Path) -> anyhow::Error {
         match error.downcast_ref::<Failed>() {
             Some(failed) => anyhow!(
@@ -216,7 +218,7 @@ impl<'s> WorkerPool<'s> {
         }
     }
 
-    /// Where the time of all workers went so far.
+    /// Returns the CPU time of all workers so far, by activity.
     #[must_use]
     pub fn spent(&self) -> Spent {
         *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
@@ -247,7 +249,8 @@ impl<'s> WorkerPool<'s> {
     }
 }
 
-/// Tells the leader, who would wait for the branch as long as other workers live, that its worker has panicked.
+/// Reports a worker's panic as the result of its branch. Without it, the leader would wait for the branch as long as other
+/// workers live.
 struct Farewell<'r> {
     number: u64,
     results: &'r Sender<Done>,
@@ -256,13 +259,13 @@ struct Farewell<'r> {
 impl Drop for Farewell<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            // If nobody listens any more, nobody waits.
+            // The send fails only if the leader has ended; then the result is not needed.
             let _ = self.results.send((self.number, Err(anyhow!("a worker has panicked"))));
         }
     }
 }
 
-/// A branch that ends when somebody says so.
+/// Watch that ends a branch when the interrupt is raised.
 struct Halt<'h>(&'h Interrupt);
 
 impl Watch for Halt<'_> {
@@ -271,7 +274,7 @@ impl Watch for Halt<'_> {
     }
 }
 
-/// What is written down of a branch.
+/// Returns the journal record of a branch.
 fn record(setting: &Setting, job: &Job, branch: Branch, executed: u64, cpu_ns: u64) -> Record {
     let testimony = branch.testimony;
     let name = |node: Option<u16>| {

@@ -1,4 +1,4 @@
-//! Where the moments of one world lie: a folder in the user's cache, named by a key.
+//! Folder with the stored moments of one world, in the user's cache, named by a key.
 //!
 //! ```text
 //! moments/KEY/restart-NN.base restart-NN.moment   the restart point of node NN
@@ -25,34 +25,34 @@ use crate::timeline::state::SESSION_VERSION;
 
 const RESTART: &str = "restart";
 const READY: &str = "ready";
-/// Characters of the name of a saved moment.
+/// Largest number of characters in the name of a saved moment.
 const NAME_CHARS_MAX: usize = 64;
-/// Saved moments that are listed.
+/// Largest number of saved moments that are listed.
 const SAVED_MAX: usize = 100_000;
 
-/// A folder of moments of one world on one image.
+/// Folder with the moments of one world on one image.
 #[derive(Debug, Clone)]
 pub struct MomentFolder {
     folder: PathBuf,
-    /// Of the boot.
+    /// Key of the boot: versions of the formats, and the boot's identity.
     key: [u8; 32],
-    /// Of timelines: of the boot and the workload.
+    /// Key of timelines: the boot's key and the world's identity, with its workload.
     timelines: [u8; 32],
 }
 
-/// A saved moment in a list.
+/// Entry in the list of saved moments.
 #[derive(Debug, Clone)]
 pub struct Summary {
-    /// Its name.
+    /// Name of the moment.
     pub name: String,
-    /// What its file says.
+    /// Header of its file.
     pub header: MomentHeader,
 }
 
-/// Whether a name can be that of a saved moment.
+/// Checks that `name` is a valid name for a saved moment.
 ///
 /// # Errors
-/// It cannot: why, in one line.
+/// Returns a message of one line if it is not.
 pub fn check_name(name: &str) -> Result<(), String> {
     let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.len() > NAME_CHARS_MAX || name.starts_with('.') || !name.chars().all(fine) {
@@ -65,7 +65,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
 }
 
 impl MomentFolder {
-    /// The shelf in `cache` of a world with this identity, whose boot has that one.
+    /// Returns the folder in `cache` for a world with the identity `world`, whose boot has the identity `boot`.
     #[must_use]
     pub fn new(cache: &Path, world: &Identity, boot: &Identity) -> MomentFolder {
         let mut hasher = blake3::Hasher::new_derive_key("everett moments of a world");
@@ -80,17 +80,17 @@ impl MomentFolder {
         MomentFolder { folder, key: *key.as_bytes(), timelines: *timelines.as_bytes() }
     }
 
-    /// Its folder.
+    /// Returns its path.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Make the folder, wait until no other process changes it, and remove what writers that were killed left in it. Others
-    /// wait until what is returned is dropped. `wait` is asked again and again whether to go on waiting.
+    /// Creates the folder, locks it, and removes files that killed writers left in it. The lock is held until the returned file
+    /// is dropped. While another process has the lock, `wait` is called again and again; false ends the attempt.
     ///
     /// # Errors
-    /// The host refuses, or nobody wants to wait.
+    /// Returns an error if the folder cannot be created or locked, or if `wait` returns false.
     pub fn lock(&self, wait: &mut dyn FnMut() -> bool) -> anyhow::Result<File> {
         let saved = self.saved_folder();
         fs::create_dir_all(&saved).with_context(|| format!("cannot make {}", saved.display()))?;
@@ -107,16 +107,17 @@ impl MomentFolder {
             }
         }
         for folder in [&self.folder, &saved] {
-            // What cannot be removed is in nobody's way.
+            // A temporary file that cannot be removed does no harm.
             let _ = sweep_temporaries(folder);
         }
         Ok(lock)
     }
 
-    /// Store *ready*, under the lock: each node's memory becomes a base of its own, and what is returned is on those.
+    /// Stores *ready*. The caller holds the lock. Each node's memory becomes a base file; the returned moment refers to these
+    /// files.
     ///
     /// # Errors
-    /// The host refuses (a full disk, say); nothing that was stored before is lost.
+    /// Returns an error if a file cannot be written, e.g. on a full disk. Nothing that was stored before is lost.
     pub fn put_ready(&self, mut stored: Stored, seed: u64) -> anyhow::Result<Stored> {
         for (node, machine) in stored.moment.machines.iter_mut().enumerate() {
             *machine = machine.on(Image::on(self.put_base(READY, node, machine)?));
@@ -125,10 +126,10 @@ impl MomentFolder {
         Ok(stored)
     }
 
-    /// Store a node's restart point, under the lock.
+    /// Stores a node's restart point. The caller holds the lock.
     ///
     /// # Errors
-    /// As [`MomentFolder::put_ready`].
+    /// Returns an error under the same conditions as [`MomentFolder::put_ready`].
     pub fn put_restart(&self, node: usize, point: RestartPoint, seed: u64) -> anyhow::Result<RestartPoint> {
         let base = self.put_base(RESTART, node, &point.machine)?;
         let point = RestartPoint { machine: point.machine.on(Image::on(base)), ..point };
@@ -146,26 +147,26 @@ impl MomentFolder {
         Ok(base)
     }
 
-    /// Whether a boot of so many nodes is stored, sound or not.
+    /// Returns true if a boot of this number of nodes is stored. Its files are not checked.
     #[must_use]
     pub fn has_boot(&self, nodes: usize) -> bool {
         self.ready_path().is_file() && (0..nodes).all(|node| self.restart_path(node).is_file())
     }
 
-    /// *Ready* of a world of so many nodes, with at most so many pages and blocks.
+    /// Reads *ready* of a world with this number of nodes, with at most `pages_max` pages and blocks.
     ///
     /// # Errors
-    /// It is not there, damaged, or of another version.
+    /// Returns an error if it does not exist, is damaged, or is of another version.
     pub fn ready(&self, nodes: usize, pool: &Pool, pages_max: u64) -> anyhow::Result<Stored> {
         let bases: Vec<Arc<Base>> =
             (0..nodes).map(|node| self.base(READY, node)).collect::<Result<_, _>>()?;
         Stored::read(&self.ready_path(), self.key, pool, pages_max, |digest| find(&bases, digest))
     }
 
-    /// A node's restart point, with at most so many pages and blocks.
+    /// Reads a node's restart point, with at most `pages_max` pages and blocks.
     ///
     /// # Errors
-    /// As [`MomentFolder::ready`].
+    /// Returns an error under the same conditions as [`MomentFolder::ready`].
     pub fn restart(&self, node: usize, pool: &Pool, pages_max: u64) -> anyhow::Result<RestartPoint> {
         let base = [self.base(RESTART, node)?];
         RestartPoint::read(&self.restart_path(node), self.key, pool, pages_max, |digest| find(&base, digest))
@@ -175,10 +176,10 @@ impl MomentFolder {
         Ok(Arc::new(Base::File(BaseFile::open(&self.base_path(name, node))?)))
     }
 
-    /// Whether a moment can be saved under a name.
+    /// Checks that a moment can be saved under a name.
     ///
     /// # Errors
-    /// It is none, or there is one of that name.
+    /// Returns an error if the name is invalid or in use.
     pub fn check_free(&self, name: &str) -> anyhow::Result<()> {
         check_name(name).map_err(anyhow::Error::msg)?;
         if self.saved_path(name).exists() {
@@ -187,10 +188,10 @@ impl MomentFolder {
         Ok(())
     }
 
-    /// Save a moment under a name, without anybody else saving one meanwhile.
+    /// Saves a moment under a name, while holding the lock. `wait` is as for [`MomentFolder::lock`].
     ///
     /// # Errors
-    /// There is one of that name; the host refuses.
+    /// Returns an error if the name is invalid or in use, the lock is not obtained, or the file cannot be written.
     pub fn save(
         &self,
         name: &str,
@@ -204,10 +205,10 @@ impl MomentFolder {
         stored.write(&self.saved_path(name), label, self.timelines, seed)
     }
 
-    /// A saved moment of a world with at most so many pages and blocks, on the bases of `ready`.
+    /// Reads a saved moment with at most `pages_max` pages and blocks, on the bases of `ready`.
     ///
     /// # Errors
-    /// There is none of that name, or it is damaged.
+    /// Returns an error if the moment does not exist or is damaged.
     pub fn saved(&self, name: &str, pool: &Pool, pages_max: u64, ready: &Stored) -> anyhow::Result<Stored> {
         let path = self.existing(name)?;
         let machines = ready.moment.machines.iter();
@@ -215,18 +216,18 @@ impl MomentFolder {
         Stored::read(&path, self.timelines, pool, pages_max, |digest| find(&bases, digest))
     }
 
-    /// What the file of a saved moment says about itself.
+    /// Returns the header of a saved moment's file.
     ///
     /// # Errors
-    /// There is none of that name, or it is damaged.
+    /// Returns an error if the moment does not exist or is damaged.
     pub fn header(&self, name: &str) -> anyhow::Result<MomentHeader> {
         Ok(MomentFile::open(&self.existing(name)?)?.header().clone())
     }
 
-    /// All saved moments by name, and those whose files cannot be read, with why.
+    /// Returns all saved moments by vtime and name, and an error message for each file that cannot be read.
     ///
     /// # Errors
-    /// The folder cannot be read.
+    /// Returns an error if the folder cannot be read.
     pub fn list(&self) -> anyhow::Result<(Vec<Summary>, Vec<String>)> {
         let folder = self.saved_folder();
         let entries = match fs::read_dir(&folder) {
@@ -243,7 +244,7 @@ impl MomentFolder {
             }
             match self.header(name) {
                 Ok(header) => found.push(Summary { name: name.to_owned(), header }),
-                // Somebody has dropped it meanwhile.
+                // Another process has dropped it meanwhile.
                 Err(_) if !self.saved_path(name).exists() => {}
                 Err(error) => broken.push(format!("{error:#}")),
             }
@@ -253,10 +254,10 @@ impl MomentFolder {
         Ok((found, broken))
     }
 
-    /// Drop a saved moment. A process that has it open keeps it.
+    /// Deletes a saved moment. A process that has it open can still use it.
     ///
     /// # Errors
-    /// There is none of that name, or it cannot be removed.
+    /// Returns an error if the moment does not exist or cannot be removed.
     pub fn drop_saved(&self, name: &str) -> anyhow::Result<()> {
         let path = self.existing(name)?;
         fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))
@@ -273,7 +274,7 @@ impl MomentFolder {
         }
         Ok(path)
     }
-    /// Looks for a moment of this name that another machine version saved: its shelf has another key.
+    /// Returns an error if another machine version saved a moment of this name: its folder has another key.
     fn check_older(&self, name: &str) -> anyhow::Result<()> {
         let shelves = self.folder.parent().into_iter().flat_map(folders);
         let saved = shelves.flat_map(|shelf| folders(&shelf.join("saved")));
@@ -304,7 +305,7 @@ impl MomentFolder {
     }
 }
 
-/// The entries of a folder in the order of their names; none if it cannot be read.
+/// Returns the entries of a folder in the order of their names; none if it cannot be read.
 fn folders(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().take(SAVED_MAX);
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -312,7 +313,7 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The base with this digest.
+/// Returns the base with this digest.
 fn find(bases: &[Arc<Base>], digest: BaseDigest) -> Option<Arc<Base>> {
     bases.iter().find(|base| base.digest() == Some(digest)).cloned()
 }
@@ -342,7 +343,7 @@ mod tests {
         assert_eq!(older.lines().count(), 1);
         assert!(none.contains("there is no moment \"b\""), "{none}");
 
-        // Nor is its file read where one of this version would be.
+        // Its file is refused by its version even at a path where this version would read a moment.
         let read = Stored::read(&saved.join("a.moment"), [1; 32], &Pool::default(), 1, |_| None);
         assert!(format!("{:#}", read.unwrap_err()).contains("machine version everett-1"));
     }

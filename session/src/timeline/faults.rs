@@ -1,8 +1,9 @@
-//! A fault plan, carried out: each fault at its vtime, when the whole world is there, and healed at its end.
+//! Execution of a fault plan: starts each fault at its vtime, when all nodes have reached it, and heals it at its end.
 //!
-//! What is done to the wire, to disks, power, clocks and CPUs needs no guest's help. A clock's step, priorities, reseeding and
-//! commands go through a node's agent; at a node without one (it has no power, or boots) they have no effect, and the log
-//! says so. So it does of faults that are due while the first command of a test template runs: it has a world without them.
+//! Faults of the wire, disks, power, clock drift and CPUs need no help of a guest. Clock steps, priorities, reseeding and
+//! commands go through a node's agent. On a node whose agent is not up (no power, or still booting) they have no effect, and
+//! the log says so. It also says so of faults that are due while the first command of a test template runs: that command runs
+//! without faults.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,18 +25,18 @@ use crate::timeline::restart_point::RestartPoint;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// How nodes start again.
+/// Sources for the restart of nodes.
 pub trait Restarts: Send + Sync {
-    /// A node's restart point.
+    /// Returns a node's restart point.
     ///
     /// # Errors
-    /// It is not there: why, in one line.
+    /// Returns a message of one line if there is no restart point.
     fn warm(&self, node: usize) -> Result<&RestartPoint, String>;
-    /// A node's machine as it is switched on at this vtime of the world, with entropy of this seed, and an engine that
-    /// behaves so.
+    /// Returns a node's machine as it is switched on at the world's vtime `world_ns`, with entropy from `seed` and an engine
+    /// with these options.
     ///
     /// # Errors
-    /// It cannot be made: why, in one line.
+    /// Returns a message of one line if the machine cannot be created.
     fn cold(
         &self,
         node: usize,
@@ -45,11 +46,11 @@ pub trait Restarts: Send + Sync {
     ) -> Result<Machine<AnyEngine>, String>;
 }
 
-/// What is done to a timeline, and how its nodes start again.
+/// Fault plan of a timeline, and the sources for the restart of its nodes.
 #[derive(Clone)]
 pub struct Faults {
     plan: Arc<Plan>,
-    /// Of the plan's canonical form.
+    /// Lines of the plan's canonical form.
     lines: Arc<[String]>,
     events: Arc<Events>,
     restarts: Arc<dyn Restarts>,
@@ -57,7 +58,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// This plan, with these ways back.
+    /// Creates the faults of a plan, with these sources for restarts and default engine options.
     #[must_use]
     pub fn new(plan: Plan, restarts: Arc<dyn Restarts>) -> Faults {
         let lines = plan.write().lines().map(str::to_owned).collect();
@@ -65,24 +66,24 @@ impl Faults {
         Faults { events: Arc::new(plan.events()), plan: Arc::new(plan), lines, restarts, options }
     }
 
-    /// The same, on engines that behave so.
+    /// Returns these faults with other engine options for restarted nodes.
     #[must_use]
     pub fn on(self, options: EngineOptions) -> Faults {
         Faults { options, ..self }
     }
 
-    /// The plan.
+    /// Returns the plan.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Whether both plans are the same up to this place.
+    /// Returns true if both plans are the same up to the cursor.
     pub(super) fn agrees_with(&self, other: &Faults, cursor: &Cursor) -> bool {
         self.events.agree_up_to(cursor, &other.events)
     }
 
-    /// blake3 of the plan's canonical form.
+    /// Returns the blake3 hash of the plan's canonical form.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
         *blake3::hash(self.plan.write().as_bytes()).as_bytes()
@@ -95,18 +96,18 @@ impl fmt::Debug for Faults {
     }
 }
 
-/// A timeline goes on under the plan under which it has begun.
+/// Error for another fault plan: a timeline continues under the plan under which it has begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the timeline has begun under another fault plan, or under none")]
 pub struct OtherPlan;
 
-/// How far a plan has been carried out.
+/// Progress of a fault plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Progress {
-    /// Of the plan.
+    /// Digest of the plan.
     pub digest: [u8; 32],
     pub cursor: Cursor,
-    /// What lasts, by its entry's number, in the order in which it began.
+    /// Active faults with the numbers of their entries, in the order in which they began.
     pub active: Vec<(u32, Fault)>,
     pub streams: Streams,
 }
@@ -118,16 +119,16 @@ impl Progress {
     }
 }
 
-/// A node's number in the purposes of streams. A world has at most 64 nodes.
+/// Returns a node's number for the purposes of streams. A world has at most 64 nodes.
 fn stream_number(node: usize) -> u16 {
     u16::try_from(node).unwrap_or(u16::MAX)
 }
 
 impl Timeline {
-    /// Do this to the timeline: to be said before it begins, or where one under the same plan goes on.
+    /// Sets the fault plan. Must be called before the timeline begins, or with the same plan when it continues.
     ///
     /// # Errors
-    /// It has begun under another plan.
+    /// Returns an error if the timeline has begun under another plan.
     pub fn apply_faults(&mut self, faults: Option<Faults>) -> Result<(), OtherPlan> {
         let digest = faults.as_ref().map(Faults::digest);
         let begun = self.course.faults.as_ref().map(|progress| progress.digest);
@@ -138,14 +139,14 @@ impl Timeline {
         Ok(())
     }
 
-    /// When the plan's next event is due, while there is one: nothing is done after the workload's end.
+    /// Returns the vtime of the plan's next event, if there is one.
     pub(super) fn next_fault_ns(&self) -> Option<u64> {
         let (faults, root) = (self.faults.as_ref()?, self.course.root_ns()?);
         let progress = self.course.faults.as_ref()?;
         Some(root.saturating_add(faults.events.next(&progress.cursor)?.at_ns))
     }
 
-    /// Carry out what is due.
+    /// Carries out all events that are due. Does nothing after the workload's end.
     pub(super) fn do_faults(&mut self) {
         let Some(faults) = self.faults.clone() else { return };
         if !matches!(self.course.stage, Stage::Running { .. }) {
@@ -177,7 +178,7 @@ impl Timeline {
                         if let Some(text) = effect {
                             self.tell(What::Effect { text });
                         }
-                        // What is not to start again does not end.
+                        // A power loss without restart does not end.
                         let for_good = matches!(fault, Fault::PowerLoss { restart: None, .. });
                         if fault.kind().lasts()
                             && !for_good
@@ -194,7 +195,7 @@ impl Timeline {
         }
     }
 
-    /// Everything that lasts ends.
+    /// Ends all active faults.
     fn heal(&mut self, faults: &Faults) {
         let ids: Vec<u32> =
             self.course.faults.iter().flat_map(|progress| &progress.active).map(|&(id, _)| id).collect();
@@ -203,11 +204,11 @@ impl Timeline {
         }
     }
 
-    /// The workload is over: everything heals, and nothing more is done.
+    /// Ends all faults at the end of the workload. No further event is carried out.
     pub(super) fn end_faults(&mut self) {
         let Some(faults) = self.faults.take() else { return };
         self.heal(&faults);
-        // A node that was to stay off comes back for the checks, too.
+        // The checks need all nodes, also those that the plan left switched off.
         for node in 0..self.nodes.len() {
             if !self.world.nodes()[node].is_on() && self.nodes[node].place.switched_off {
                 self.switch_on(&faults, node, Restart::Warm);
@@ -246,12 +247,12 @@ impl Timeline {
         }
     }
 
-    /// Do it. What came of it, if there is something to tell; or why it is not done.
+    /// Starts a fault. Returns a description of its effect, if there is one to report, or the reason if it is not carried out.
     fn start(&mut self, faults: &Faults, id: u32, fault: &Fault) -> Result<Option<String>, String> {
         const NO_DISK: &str = "the node has no such disk";
         let now = self.world.vtime();
         let Some(name) = fault.node().filter(|_| !matches!(fault, Fault::Clog { .. })) else {
-            // Done to the wire: it matters to none of it what the nodes are about.
+            // Faults of the wire apply in any state of the nodes.
             let applied = self.world.wire().apply(u64::from(id), fault, now);
             return applied.map(|()| None).map_err(|error| error.to_string());
         };
@@ -309,7 +310,7 @@ impl Timeline {
         }
     }
 
-    /// What is done to a CPU and its clock while it has power.
+    /// Applies a fault of a CPU or its clock, also to a node that restarts.
     fn disturb_cpu(&mut self, node: usize, fault: &Fault) {
         match fault {
             Fault::SlowCpu { ppm, .. } => self.world.set_speed(node, *ppm),
@@ -321,7 +322,7 @@ impl Timeline {
         }
     }
 
-    /// What goes through the agent.
+    /// Applies a fault through the node's agent.
     fn ask(&mut self, id: u32, number: usize, fault: &Fault) {
         let session = &mut self.nodes[number];
         let node = self.world.node_mut(number);
@@ -336,9 +337,9 @@ impl Timeline {
         }
     }
 
-    /// The node's machine has lost power, or is reset.
+    /// Switches off a node, after a power loss or for a reset.
     fn switch_off(&mut self, node: usize) {
-        // What it wrote before is heard.
+        // Takes the output that the node wrote before.
         self.listen();
         self.world.power_off(node);
         self.nodes[node].restart(None);
@@ -346,7 +347,7 @@ impl Timeline {
         self.lose_commands(node);
     }
 
-    /// Start a node again, with what its disks hold.
+    /// Starts a node again, with the contents of its disks.
     fn switch_on(&mut self, faults: &Faults, node: usize, restart: Restart) {
         let now = self.world.vtime();
         let Some(progress) = &mut self.course.faults else { return };
@@ -377,7 +378,7 @@ impl Timeline {
                 self.world.power_on(node);
                 self.nodes[node].limit_boot(now);
                 self.disturb_again(node);
-                // What it printed before was not shown yet.
+                // Keeps console output from before the restart that was not shown yet.
                 self.machine_mut(node).output().console_again(&console);
             }
             Err(error) => {
@@ -387,7 +388,7 @@ impl Timeline {
         }
     }
 
-    /// What lasts is done to the node's new machine, too.
+    /// Applies the active faults of CPU and clock to a node's new machine.
     fn disturb_again(&mut self, node: usize) {
         let lasting = self.course.faults.iter().flat_map(|progress| &progress.active);
         let of_node = |fault: &&Fault| fault.node().and_then(|name| self.number_of(name)) == Some(node);
@@ -397,7 +398,7 @@ impl Timeline {
         }
     }
 
-    /// A node's data disk: those of the world file come after the root.
+    /// Returns a data disk of a node. Data disks of the world file come after the root disk.
     fn data_disk(&mut self, node: usize, disk: u32) -> Option<&mut everett_vmm::disk::Disk> {
         let first = self.first_data_disk;
         self.machine_mut(node).disk_mut(first + usize::try_from(disk).ok()?)

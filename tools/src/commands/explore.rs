@@ -1,4 +1,4 @@
-//! `everett explore`: many timelines.
+//! `everett explore`: exploration of many timelines.
 
 use std::path::Path;
 use std::thread;
@@ -29,11 +29,11 @@ use crate::cli;
 use crate::ui::progress::ExploreBar;
 use crate::ui::{Ui, printable, style};
 
-/// Of the host's memory, moments may take one part in so many, unless somebody says otherwise.
+/// Divisor of the host's memory that gives the default budget for moments.
 const MEMORY_PART: u64 = 4;
-/// What they may take if it is not known how much memory there is.
+/// Default budget for moments if the size of the host's memory is unknown, in bytes.
 const MEMORY_BYTES_DEFAULT: u64 = 1 << 30;
-/// More workers than one in so many of the branches that may be in flight wait for one another.
+/// Number of branches in flight for each worker. With more workers than that allows, they wait for one another.
 const WORKERS_PART: u32 = 4;
 
 /// A line of `--json` for a finding.
@@ -46,7 +46,7 @@ struct Found<'a> {
     hit: &'a Hit,
 }
 
-/// The last line of `--json`.
+/// Last line of `--json`.
 #[derive(Serialize)]
 struct Summary<'a> {
     kind: &'static str,
@@ -59,22 +59,22 @@ struct Summary<'a> {
     subtrees: usize,
     vtime_ns: u64,
     instructions: u64,
-    /// Of the branches that were taken in, whoever ran them.
+    /// CPU time of all branches that were merged, in this process or an earlier one, in nanoseconds.
     merged_cpu_ns: u64,
-    /// Of those that this process ran, and where it went.
+    /// CPU time of the branches that this process ran, in nanoseconds; `spent` divides it by activity.
     cpu_ns: u64,
     spent: Spent,
     spent_ns: u64,
     executed: u64,
     states: u64,
     findings: usize,
-    /// How thorough it was, and what it is worth that nothing was found.
+    /// Measures of thoroughness, and of the significance of finding nothing.
     worth: Worth,
-    /// What random priorities promise, under strategy `pct`.
+    /// Probability guarantee of random priorities, under strategy `pct`.
     promise: Option<Promise>,
     /// Commands of a test template that never succeeded.
     unsuccessful: &'a [TestCommand],
-    /// What branches took as it went on, a quarter of them each.
+    /// Cost of branches, for each quarter of the branches that this process ran.
     quarters: &'a [Quarter],
     digest: String,
     host_seconds: f64,
@@ -111,7 +111,8 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Explore) -> anyhow::Result<
     Ok(if outcome.merged.findings().is_empty() { Outcome::Fine } else { Outcome::Found })
 }
 
-/// Set what the world leaves open: what fits the length that is asked for, or what a run directory that is there began with.
+/// Sets the options that the world file leaves open: to the values recorded in the run directory if it exists, otherwise to
+/// those that fit the requested length.
 fn fit(ui: &Ui, world: &mut World, length: Length, folder: &Path) -> anyhow::Result<()> {
     let mut fit = Fit::of(length);
     let is_run = findings::is_run(folder).with_context(|| {
@@ -131,9 +132,9 @@ fn fit(ui: &Ui, world: &mut World, length: Length, folder: &Path) -> anyhow::Res
     Ok(())
 }
 
-/// Where a new exploration of the length that is asked for would have other numbers than the one that goes on.
+/// Returns a note if a new exploration of the requested length would use other numbers than the recorded ones.
 fn note_on_fit(explore: &ExploreConfig, recorded: Fit, new: Fit) -> Option<String> {
-    // What the world gives fits any length.
+    // Options that the world file sets are the same for any length.
     let fitted = |fit| {
         let mut explore = explore.clone();
         explore.fit(fit);
@@ -151,13 +152,13 @@ fn note_on_fit(explore: &ExploreConfig, recorded: Fit, new: Fit) -> Option<Strin
     ))
 }
 
-/// A share in parts of a million, in percent.
+/// Returns a share in parts per million as a percentage.
 fn share(ppm: u32) -> String {
     let percent = f64::from(ppm) / 10_000.0;
     format!("{percent} % of them")
 }
 
-/// Explore, or go on with it, in this run directory.
+/// Explores, or continues an exploration, in this run directory.
 pub(super) fn go(
     ui: &Ui,
     Explored { setting, header }: &Explored,
@@ -233,12 +234,12 @@ pub(super) fn go(
     Ok(outcome)
 }
 
-/// One worker a core.
+/// Returns the default number of workers: one for each core.
 pub(super) fn cores() -> usize {
     thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// What moments may take of this host's memory.
+/// Returns the default budget for moments on this host, in bytes.
 pub(super) fn default_memory() -> u64 {
     let info = rustix::system::sysinfo();
     match u64::from(info.mem_unit).saturating_mul(info.totalram) / MEMORY_PART {
@@ -289,7 +290,7 @@ fn tell_beginning(
     Ok(())
 }
 
-/// Faults, log lines and packets of each finding, as files.
+/// Writes faults, log lines and packets of each finding to files.
 fn keep_evidence(journal: &mut Journal, outcome: &expedition::Outcome) -> anyhow::Result<()> {
     for finding in outcome.merged.findings() {
         let hit = &finding.hit;
@@ -363,7 +364,7 @@ fn tell_end(
     Ok(ui.say(format!("digest {}", style::paint(style::HEAD, digest)))?)
 }
 
-/// What branches took as it went on, if any were run.
+/// Returns a line on the cost of branches by quarters, if any branches were run.
 fn quarters_told(quarters: &[Quarter]) -> Option<String> {
     let list = |of: fn(&Quarter) -> String| quarters.iter().map(of).collect::<Vec<_>>().join(", ");
     let told = || {
@@ -376,7 +377,7 @@ fn quarters_told(quarters: &[Quarter]) -> Option<String> {
     (!quarters.is_empty()).then(told)
 }
 
-/// Test commands that never succeeded. A longer exploration may get there, so this is no finding.
+/// Prints test commands that never succeeded. They may succeed in a longer exploration, so they are no findings.
 fn tell_unsuccessful(ui: &Ui, commands: &[TestCommand]) -> anyhow::Result<()> {
     for command in commands {
         let what = match command.is_unused() {
@@ -400,12 +401,12 @@ fn tell_findings(ui: &Ui, outcome: &expedition::Outcome, folder: &str) -> anyhow
     Ok(())
 }
 
-/// Tells how an exploration goes.
+/// Reports the progress of an exploration.
 struct Reporter<'u> {
     ui: &'u Ui,
     bar: ExploreBar,
     clock: Stopwatch,
-    /// The terminal is gone.
+    /// Error of writing to the terminal.
     failed: Option<std::io::Error>,
 }
 
@@ -451,7 +452,7 @@ mod tests {
         assert!(note("", new).ends_with("would have 8 and 50 % of them"));
         assert_eq!(note("", recorded), "");
         assert_eq!(note("in_flight = 16\nchecks = 250000", new), "");
-        // What the world gives is in the run directory, and does not depend on the length.
+        // Options that the world file sets do not depend on the length, so no note is made.
         let same = Fit { checks: 250_000, ..new };
         assert_eq!(note("in_flight = 16", same), "");
         assert_eq!(note("checks = 250000", Fit { in_flight: 16, ..new }), "");

@@ -1,4 +1,4 @@
-//! `everett replay`: a branch again, compared with what was recorded; or a regression file.
+//! `everett replay`: runs a branch again and compares it with its record, or runs a regression file.
 
 use std::path::Path;
 
@@ -70,7 +70,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Replay) -> anyhow::Result<O
     Ok(outcome)
 }
 
-/// Run a branch again. Whether what is wanted of it was found.
+/// Runs a branch again. The result says whether the wanted finding was shown.
 fn again(
     mut teller: Reporter<'_>,
     setting: &Setting,
@@ -162,7 +162,7 @@ fn summary(
     })?)
 }
 
-/// A finding that was written down as a file.
+/// Replays a regression file.
 fn regression(ui: &Ui, asked: Asked, args: &cli::Replay, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
     let file: &Path = &args.run;
     if let Some(id) = args.id {
@@ -225,7 +225,7 @@ fn regression(ui: &Ui, asked: Asked, args: &cli::Replay, interrupt: &Interrupt) 
     }
 }
 
-/// Tells what happens on the way.
+/// Reports the events of a replay.
 struct Reporter<'t> {
     ui: &'t Ui,
     bar: RunBar,
@@ -233,7 +233,7 @@ struct Reporter<'t> {
     quiet: bool,
     until_ns: u64,
     interrupt: &'t Interrupt,
-    /// Where edges of code go, if anywhere.
+    /// File for edges of code, if one was asked for.
     edges: Option<EdgeFile>,
     failed: Option<std::io::Error>,
 }
@@ -259,7 +259,7 @@ impl<'t> Reporter<'t> {
         }
     }
 
-    /// Nothing more happens. Fails if the terminal is gone.
+    /// Ends the report. Returns an error if writing to the terminal failed.
     fn over(&mut self, setting: &Setting) -> anyhow::Result<()> {
         self.bar.clear();
         if let Some(error) = self.failed.take() {
@@ -275,7 +275,7 @@ impl<'t> Reporter<'t> {
 impl Watch for Reporter<'_> {
     fn event(&mut self, event: &Event) {
         let of_console = matches!(&event.what, What::Kernel { text } if everett_explorer::property::trouble(text).is_none());
-        // Histories are for judges.
+        // Histories are for the checker; people see them only with `--json`.
         if self.quiet || of_console || !self.ui.json && matches!(event.what, What::History { .. }) {
             return;
         }

@@ -1,4 +1,4 @@
-//! `everett shrink`: the fewest faults that still show a finding, and a file for a project's own tests.
+//! `everett shrink`: finds the fewest faults that still show a finding, and writes a regression file.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use crate::cli;
 use crate::ui::progress::ShrinkBar;
 use crate::ui::{Ui, printable, style};
 
-/// A line of `--json` each time that a better plan is found.
+/// Line of `--json` for each better plan.
 #[derive(Serialize)]
 struct Better {
     kind: &'static str,
@@ -32,9 +32,9 @@ struct Better {
 struct Summary<'a> {
     kind: &'static str,
     path: String,
-    /// Why it ended; only a plan that is `minimal` was tried without each of its faults.
+    /// Reason for the end. Only with `minimal` was the plan tried without each of its faults.
     why: Why,
-    /// The failure of the host or the engine that ended it.
+    /// Failure of the host or the engine that ended it.
     failure: Option<String>,
     faults_before: usize,
     faults: usize,
@@ -65,7 +65,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Shrink) -> anyhow::Result<O
     Ok(Outcome::Found)
 }
 
-/// Shrink, with a bar.
+/// Shrinks a finding, with a progress bar.
 pub(super) fn shrunk(
     ui: &Ui,
     setting: &Setting,
@@ -92,7 +92,7 @@ pub(super) fn shrunk(
     }
 }
 
-/// Tell what came of it, and write the file.
+/// Prints the result and writes the regression file.
 pub(super) fn write(
     ui: &Ui,
     setting: &Setting,

@@ -1,4 +1,4 @@
-//! Progress on terminals: a bar for vtime, and one for the stages of an image.
+//! Progress bars on terminals: for runs, explorations, shrinking, and the stages of an image.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{Ui, printable};
 
-/// How far one or several runs are.
+/// Progress of one or several runs.
 pub struct RunBar {
     bar: ProgressBar,
     clock: Stopwatch,
 }
 
 impl RunBar {
-    /// A bar for `total_ns` of vtime in all.
+    /// Creates a bar for `total_ns` nanoseconds of vtime in total.
     #[must_use]
     pub fn new(ui: &Ui, total_ns: u64) -> RunBar {
         let bar = bar(ui, total_ns / 1_000_000, "{prefix} {bar:30} {msg}");
@@ -26,7 +26,7 @@ impl RunBar {
         RunBar { bar, clock: Stopwatch::start() }
     }
 
-    /// For something whose end nobody knows.
+    /// Creates a display without a bar, for a task of unknown length.
     #[must_use]
     pub fn endless(ui: &Ui, name: &'static str) -> RunBar {
         let bar = bar(ui, 0, "{prefix} {msg}");
@@ -34,48 +34,48 @@ impl RunBar {
         RunBar { bar, clock: Stopwatch::start() }
     }
 
-    /// `vtime_ns` of the total is done, with `instructions`.
+    /// Shows that `vtime_ns` of the total and `instructions` are done.
     pub fn at(&self, vtime_ns: u64, instructions: u64) {
         self.bar.set_position(vtime_ns / 1_000_000);
         let mips = instructions as f64 / 1e6 / self.clock.seconds().max(1e-9);
         self.bar.set_message(format!("{} s vtime, {mips:.0} MIPS", Vtime(vtime_ns)));
     }
 
-    /// What it is about just now.
+    /// Shows the current activity.
     pub fn say(&self, text: &str) {
         self.bar.set_message(printable(text));
         self.bar.tick();
     }
 
-    /// Show it with a different name.
+    /// Changes the name before the bar.
     pub fn name(&self, name: &str) {
         self.bar.set_prefix(name.to_owned());
     }
 
-    /// Write a line above it.
+    /// Runs `f`, which can print lines, while the bar is hidden.
     pub fn suspend<R>(&self, f: impl FnOnce() -> R) -> R {
         self.bar.suspend(f)
     }
 
-    /// Take it away.
+    /// Removes the bar.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// How far an exploration is.
+/// Progress of an exploration.
 pub struct ExploreBar {
     bar: ProgressBar,
-    /// What it is measured by: host time in seconds, branches, or nothing.
+    /// Measure of the bar: host time in seconds if there is a budget, else branches if their number is limited.
     budget_s: Option<f64>,
     branches: Option<u64>,
 }
 
-/// Steps of a bar for host time.
+/// Number of steps of a bar for host time.
 const BUDGET_STEPS: f64 = 1_000.0;
 
 impl ExploreBar {
-    /// A bar for so many nanoseconds of host time, or so many branches, or until somebody ends it.
+    /// Creates a bar for `budget_ns` nanoseconds of host time, or for this number of branches, or without an end.
     #[must_use]
     pub fn new(ui: &Ui, budget_ns: Option<u64>, branches: Option<u64>) -> ExploreBar {
         let budget_s = budget_ns.map(|ns| ns as f64 / 1e9);
@@ -89,7 +89,7 @@ impl ExploreBar {
         ExploreBar { bar, budget_s, branches }
     }
 
-    /// It is here, after so many seconds.
+    /// Shows the progress after this host time.
     pub fn at(&self, progress: &Progress, seconds: f64) {
         let search = &progress.search;
         match (self.budget_s, self.branches) {
@@ -112,29 +112,29 @@ impl ExploreBar {
         self.bar.tick();
     }
 
-    /// Write a line above it.
+    /// Runs `f`, which can print lines, while the bar is hidden.
     pub fn suspend<R>(&self, f: impl FnOnce() -> R) -> R {
         self.bar.suspend(f)
     }
 
-    /// Take it away.
+    /// Removes the bar.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// How far a finding is shrunk.
+/// Progress of shrinking a finding.
 pub struct ShrinkBar {
     bar: ProgressBar,
     clock: Stopwatch,
     budget_ns: Option<u64>,
 }
 
-/// How often a bar moves by itself, so that a long run does not look like none.
+/// Interval at which the bar is redrawn, so that a long run does not look stuck.
 const TICK: Duration = Duration::from_millis(200);
 
 impl ShrinkBar {
-    /// A bar for so many nanoseconds of host time, or for as long as it takes.
+    /// Creates a bar with a budget of `budget_ns` nanoseconds of host time, or without one.
     #[must_use]
     pub fn new(ui: &Ui, budget_ns: Option<u64>) -> ShrinkBar {
         let bar = bar(ui, 0, "shrinking {spinner} {elapsed} {bar:20} {msg}");
@@ -144,7 +144,7 @@ impl ShrinkBar {
         ShrinkBar { bar, clock: Stopwatch::start(), budget_ns }
     }
 
-    /// It is here. The bar is the round's.
+    /// Shows the progress. The bar shows the current round.
     pub fn at(&self, progress: &ShrinkProgress) {
         self.bar.set_length(progress.round as u64);
         self.bar.set_position(progress.tried as u64);
@@ -162,25 +162,25 @@ impl ShrinkBar {
         ));
     }
 
-    /// Write a line above it.
+    /// Runs `f`, which can print lines, while the bar is hidden.
     pub fn suspend<R>(&self, f: impl FnOnce() -> R) -> R {
         self.bar.suspend(f)
     }
 
-    /// Take it away.
+    /// Removes the bar.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// The longest line of output beside a bar, in characters.
+/// Longest line of output beside a bar, in characters.
 const NOTE_CHARACTERS_MAX: usize = 60;
 
-/// The stages of an image: downloads, unpacking, packing.
+/// Progress of building an image: downloads, unpacking, packing.
 pub struct StageBar(ProgressBar);
 
 impl StageBar {
-    /// Shows no stage yet.
+    /// Creates the display, without a stage.
     #[must_use]
     pub fn new(ui: &Ui) -> StageBar {
         StageBar(bar(ui, 0, "{prefix} {bar:30} {msg}"))

@@ -1,4 +1,4 @@
-//! Explorations: the same tree whoever runs it, paths that lead back, findings that are right, guests that do their worst.
+//! Tests of explorations: the same tree for any number of workers, exact replays, correct findings, and misbehaving guests.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -25,7 +25,7 @@ use everett_vmm::leak::Leak;
 
 use crate::support::{everett_in, image, launcher_of, shown};
 
-/// A Redis that keeps nothing through a loss of power, and a client that notices.
+/// World with a Redis that keeps nothing across a power loss, and a client that notices.
 const WORLD: &str = r#"
 [[node]]
 name = "db"
@@ -98,7 +98,7 @@ fn setting(world: &str, options: EngineOptions) -> Setting {
     setting_of(launcher_of(world), options)
 }
 
-/// What branches share of the world that this starts at power-on.
+/// Returns the setting of an exploration of the world that `launcher` starts at power-on.
 pub(crate) fn setting_of(mut launcher: Launcher, options: EngineOptions) -> Setting {
     let folder = tempfile::tempdir().expect("a folder");
     let digest = &image().digest;
@@ -141,7 +141,7 @@ fn digests(outcome: &Outcome) -> (String, Tree, Vec<(u32, u64, String)>) {
     (outcome.merged.digest().to_hex().to_string(), outcome.tree.clone(), findings)
 }
 
-/// Ten times K branches, on one worker, and on two of which one is late again and again and moments are hardly ever kept.
+/// Explores ten times K branches: on one worker, and on two of which one is delayed often and hardly any moments are kept.
 #[test]
 fn the_tree_is_the_same_for_any_number_of_workers() {
     let setting = setting(WORLD, EngineOptions::default());
@@ -161,7 +161,7 @@ fn the_tree_is_the_same_for_any_number_of_workers() {
     let finding = one.merged.findings().iter().find(|finding| finding.hit.property == "lost write");
     let finding = finding.expect("a loss of power loses what was acknowledged");
 
-    // The same from its path alone, and with fewer faults.
+    // The same finding comes from its path alone, and with fewer faults.
     let mut traveller = PathRunner::new(&setting).unwrap();
     let branches = traveller.journey(&Route::along(finding.path.clone()), &mut ()).unwrap();
     let last = branches.last().expect("a branch");
@@ -182,7 +182,7 @@ fn the_tree_is_the_same_for_any_number_of_workers() {
     regressions_are_files(setting, &shrunk);
 }
 
-/// Shrinking that is ended early comes to a plan that shows it, if it was shown once.
+/// Checks that shrinking that is ended early returns a plan that shows the finding, once a run has shown it.
 fn what_is_cut_short_keeps_the_best_plan(setting: &Setting, path: &Forks, wanted: &Wanted, whole: &Shrunk) {
     let interrupt = Interrupt::default();
     let limits = ShrinkLimits { workers: 1, host_ns: None, interrupt: &interrupt };
@@ -213,11 +213,11 @@ fn findings_are_right(merged: &Merged) {
     }
 }
 
-/// Host time after which an exploration that waits for a worker that has gone is ended, so that the test fails instead of hanging. A
-/// sound one ends with its first branches.
+/// Host time after which an exploration that waits for a dead worker is ended, in seconds, so that the test fails instead of
+/// hanging. A correct one ends with its first branches.
 const HANGS_AFTER_S: f64 = 600.0;
 
-/// Nobody waits for the branch of a worker that has gone, while another one lives.
+/// Checks that the exploration does not wait for the branch of a worker that has panicked while another worker lives.
 fn a_panic_of_a_worker_ends_it(setting: &Setting) {
     const PANIC: &str = "a test wants a worker to panic";
     struct Impatient(Interrupt, Stopwatch);
@@ -241,7 +241,7 @@ fn a_panic_of_a_worker_ends_it(setting: &Setting) {
 
 fn regressions_are_files(mut setting: Setting, shrunk: &Shrunk) {
     let folder = tempfile::tempdir().unwrap();
-    // The world was never a file: one is named.
+    // The world was never a file, so one is written for the regression file to refer to.
     let world = folder.path().join("w.toml");
     fs::write(&world, WORLD).unwrap();
     setting.launcher.world.file = world;
@@ -257,7 +257,7 @@ fn regressions_are_files(mut setting: Setting, shrunk: &Shrunk) {
     assert_eq!(read.strategy, Some(setting.launcher.world.explore.strategy));
 }
 
-/// A branch that goes on from a moment is the one that never stopped, to the bit, and a leak shows.
+/// A branch that continues from a moment is identical, bit for bit, to one that never stopped, and a planted leak shows.
 #[test]
 fn a_path_leads_back_whatever_was_run_before() {
     let setting = setting(WORLD, EngineOptions::default());
@@ -275,7 +275,7 @@ fn a_path_leads_back_whatever_was_run_before() {
     let fresh: Vec<_> =
         deep.iter().map(|&choice| legs(&mut PathRunner::new(&setting).unwrap(), choice)).collect();
     assert_eq!(there, fresh);
-    // From moments that were kept, each leg by the other one of two travellers.
+    // From stored moments: two path runners take turns, one branch each.
     let mut travellers = [traveller, PathRunner::new(&setting).unwrap()];
     for (&choice, legs) in deep.iter().zip(&there).rev().take(3) {
         let (path, mut here) = (path(choice), Forks::default());
@@ -293,7 +293,7 @@ fn a_path_leads_back_whatever_was_run_before() {
     ends.sort();
     ends.dedup();
     assert_eq!(ends.len(), deep.len(), "each path is another timeline");
-    // What was recorded while it was explored, from moments, is what comes without any.
+    // The records that were made from stored moments equal the replays without any.
     let records = outcome.merged.digest();
     let leaky = EngineOptions {
         leak: Leak { mmio: Some(everett_host::time::noise), ..Leak::default() },
@@ -304,7 +304,7 @@ fn a_path_leads_back_whatever_was_run_before() {
     assert_ne!(other.merged.digest(), records, "a leak of host time shows");
 }
 
-/// A run directory, a world file of its own, and the image's cache.
+/// Test folder with a run directory and a world file of its own, and the image's cache.
 struct Place {
     folder: tempfile::TempDir,
 }
@@ -346,12 +346,12 @@ impl Place {
     }
 }
 
-/// Host time between two looks at what a process has written.
+/// Host time between two reads of a process's records, in nanoseconds.
 const LOOK_EVERY_NS: u64 = 20_000_000;
-/// Branches that a process which is to be killed may record besides those that are waited for.
+/// Number of branches that a process may record, beyond the awaited ones, before it is killed.
 const HELD_LATER: u64 = 5;
 
-/// The commands of a user, killed at some point.
+/// Kills the process of a user's commands at several points.
 #[test]
 fn a_killed_exploration_goes_on_as_if_it_had_not_been() {
     image();
@@ -365,11 +365,12 @@ fn a_killed_exploration_goes_on_as_if_it_had_not_been() {
     }
     let output = place.everett(&refs(&explore(&whole, "1")));
     assert_eq!(output.status.code(), Some(1), "something is found: {}", shown(&output));
-    // Each time it has come a bit further.
+    // Each kill comes a little later than the one before.
     let arguments = explore(&killed, "2");
     let records = || Reading::open(Path::new(&killed)).map_or(0, |reading| reading.len());
     for wanted in [3, 14, 25] {
-        // It is killed at some record from this one on, and comes no further than the branch that is held, however slow this is.
+        // The process is killed at some record from this one on. It cannot get past the branch that is held, however slow this
+        // test is.
         let held = wanted + HELD_LATER;
         let hold = ["--hold-from".to_owned(), held.to_string()];
         let mut child = place.spawn(&refs(&[&arguments[..], &hold].concat()));
@@ -384,7 +385,7 @@ fn a_killed_exploration_goes_on_as_if_it_had_not_been() {
     assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
     assert_eq!(place.digest(&killed), place.digest(&whole));
 
-    // What else a user does with it.
+    // Other commands on the run directory.
     let found = place.everett(&["--json", "findings", &whole]);
     assert!(String::from_utf8_lossy(&found.stdout).contains("lost write"), "{}", shown(&found));
     let report = place.everett(&["report", &whole]);
@@ -413,7 +414,7 @@ fn a_killed_exploration_goes_on_as_if_it_had_not_been() {
     assert_eq!(other.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&other.stderr).contains("seed differs"), "{}", shown(&other));
 
-    // A record that is not what comes is noticed at the place where it is left.
+    // A damaged record in the journal is reported with its number.
     let journal = format!("{killed}/branches.bin");
     let mut bytes = fs::read(&journal).unwrap();
     bytes[100] ^= 1;
@@ -427,7 +428,7 @@ fn a_killed_exploration_goes_on_as_if_it_had_not_been() {
     );
 }
 
-/// Ctrl-C, once the finding was shown again: the best plan so far is written, beside the world, where it is found again.
+/// Checks Ctrl-C after the finding was shown again: the best plan so far is written beside the world, where a replay finds it.
 fn a_shrinking_that_is_interrupted_leaves_a_file(place: &Place, run: &str) {
     let file = place.path("cut.json");
     let mut command = Command::new(env!("CARGO_BIN_EXE_everett"));
@@ -443,7 +444,7 @@ fn a_shrinking_that_is_interrupted_leaves_a_file(place: &Place, run: &str) {
     assert!(last.contains("\"kind\":\"shrunk\"") && last.contains("\"why\":\"interrupted\""), "{last}");
     assert_eq!(child.wait().unwrap().code(), Some(1));
     assert!(fs::read_to_string(&file).unwrap().contains("\"minimal\": false"));
-    // The same file elsewhere: beside the world it is found, and otherwise it is said where it was looked for.
+    // A copy of the file finds the world beside itself; elsewhere, the error names the places that were searched.
     fs::create_dir(place.path("elsewhere")).unwrap();
     let copy = place.path("elsewhere/cut.json");
     fs::copy(&file, &copy).unwrap();
@@ -464,7 +465,7 @@ fn a_shrinking_that_is_interrupted_leaves_a_file(place: &Place, run: &str) {
     }
 }
 
-/// What the world leaves open fits the length that is asked for, is recorded, and is kept by all that goes on from there.
+/// Options that the world leaves open fit the requested length, are recorded, and stay when the run is continued.
 #[test]
 fn a_short_exploration_has_few_branches_in_flight() {
     image();
@@ -476,7 +477,7 @@ fn a_short_exploration_has_few_branches_in_flight() {
     let header = fs::read_to_string(format!("{run}/run.json")).unwrap();
     assert!(header.contains("\"in_flight\": 16") && header.contains("\"checks\": 250000"), "{header}");
     let digest = place.digest(&run);
-    // A shorter one would have others, and one that goes on does not.
+    // A new exploration of a shorter length would use other options; a continued one keeps them.
     let second =
         place.everett(&["explore", &world, "--seed", "3", "--branches", "1", "--jobs", "1", "-o", &run]);
     assert!(matches!(second.status.code(), Some(0 | 1)), "{}", shown(&second));
@@ -498,7 +499,7 @@ fn a_short_exploration_has_few_branches_in_flight() {
     ]);
     assert!(shown(&third).contains("\"worth\":{\"branches\":"), "{}", shown(&third));
     assert_eq!(place.digest(&run), digest);
-    // The name of the timeline depends on the share of checks, which the regression file knows.
+    // The timeline's name depends on the share of checks, which the regression file records.
     let shrunk = place.everett(&["shrink", &run, "1"]);
     assert_eq!(shrunk.status.code(), Some(1), "{}", shown(&shrunk));
     let replay = place.everett(&["replay", &format!("{run}/regression-1.json"), "-q"]);
@@ -507,7 +508,7 @@ fn a_short_exploration_has_few_branches_in_flight() {
     assert!(shown(&report).contains("branches had checks"), "{}", shown(&report));
 }
 
-/// What a workload does wrong is told, and ends nothing but its own timelines.
+/// Misbehaviour of a workload is reported, and ends only its own timelines.
 #[test]
 fn workloads_that_go_wrong_are_findings() {
     let world = |driver: &str| {
@@ -541,7 +542,7 @@ fn workloads_that_go_wrong_are_findings() {
     assert_eq!(failing[0].0, "driver exit", "{failing:?}");
 }
 
-/// Worlds that never get to where an exploration begins.
+/// Worlds that never become ready, so that no exploration can begin.
 #[test]
 fn worlds_that_never_begin_are_errors() {
     image();
@@ -572,7 +573,7 @@ fn worlds_that_never_begin_are_errors() {
     }
 }
 
-/// What a world file declares is checked before anybody waits.
+/// Declarations of a world file are checked before anything boots.
 #[test]
 fn declarations_are_checked_first() {
     let place = Place::new("[[node]]\nname = \"db\"\n[[property]]\nname = \"p\"\nnever = \"(\"\n");
@@ -581,7 +582,7 @@ fn declarations_are_checked_first() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("world.toml"), "{}", shown(&output));
 }
 
-/// A machine whose engine has failed shows nothing of its guest: that it does not show a finding is no result.
+/// A machine whose engine has failed says nothing about its guest: not to show a finding is no result then.
 #[test]
 fn a_dead_engine_is_no_result() {
     let setting = setting(WORLD, EngineOptions { panics: true, ..EngineOptions::default() });
@@ -601,8 +602,8 @@ fn a_dead_engine_is_no_result() {
     check(shrink(&setting, &path, &wanted, &limits, &mut |_| {}).unwrap_err());
 }
 
-/// A panic of the engine's ends an exploration with its message. The run directory has what was recorded before, and goes on
-/// as if nothing had been.
+/// A panic of the engine ends an exploration with its message. The run directory keeps the earlier records, and the exploration
+/// can be continued as if nothing had happened.
 #[test]
 fn an_engine_that_panics_leaves_the_run_directory_as_it_was() {
     image();

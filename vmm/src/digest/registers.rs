@@ -11,20 +11,23 @@
 //! instructions everywhere. An engine on the processor does not see instructions, so it cannot say which flags are undefined where it
 //! stops. The rule therefore covers no status flag at all.
 //!
-//! Kernels copy them: `PUSHF; POP` is the beginning of each region without interrupts (`local_irq_save`), and in many of these regions
-//! a device is accessed, so that the copy is in a register behind an exit. R11 holds another one behind SYSCALL. So the rule extends to
-//! copies: a general register that looks like RFLAGS of a kernel or a program ([`IMAGE_ONES`], [`IMAGE_ZEROES`]) is covered without its
+//! Kernels copy them: `PUSHF; POP` begins each region without interrupts (`local_irq_save`). Many of these regions access a
+//! device, so the copy is in a register after an exit. R11 holds another copy after SYSCALL. So the rule extends to copies: a
+//! general register that looks like RFLAGS of a kernel or a program ([`IMAGE_ONES`], [`IMAGE_ZEROES`]) is covered without its
 //! status flags, too.
 //!
-//! - *What is lost.* A wrong flag that is defined does not show in the digest at which it is wrong. It shows in a later one, after the
-//!   guest has branched on it or computed with it; if the guest never reads it, it has no consequence. The same holds for six bits of
-//!   a register whose value looks like RFLAGS by chance: 2048 of the numbers below 2^22 do, none of the larger ones.
-//! - *What can show all the same.* A guest that takes undefined flags apart carries the host's values into what is covered: LAHF, SETcc
-//!   and CMOVcc on an undefined flag, a copy that was shifted or masked. Compiled programs hardly do: a stock kernel with all undefined
-//!   flags inverted had such a bit in a register behind 4 of 60,000 exits (`docs/kvm.md`), and went the same way. The frames that exceptions and interrupts
-//!   push are in RAM, which no digest of these clock modes covers; IRET and POPF bring such flags back to where they are undefined.
-//! - *Moments* store the flags as the engine left them. They cannot be made canonical, since some may be defined and read by the next
-//!   instruction. Two moments of one place can therefore differ in these six bits, and nothing compares their bytes.
+//! - *What is lost.* A wrong flag that is defined does not show in the digest at which it is wrong. It shows in a later one,
+//!   after the guest has branched on it or computed with it; if the guest never reads it, it has no consequence. The same
+//!   applies to six bits of a register whose value looks like RFLAGS by chance: 2048 of the numbers below 2^22 do, none of the
+//!   larger ones.
+//! - *What can still show.* A guest that takes undefined flags apart carries the host's values into registers that are covered:
+//!   LAHF, SETcc and CMOVcc on an undefined flag, a copy that was shifted or masked. Compiled programs hardly do: a stock
+//!   kernel with all undefined flags inverted had such a bit in a register after 4 of 60,000 exits (`docs/kvm.md`), and still
+//!   took the same course. The frames that exceptions and interrupts push are in RAM, which no digest of these clock modes
+//!   covers; IRET and POPF bring such flags back to where they are undefined.
+//! - *Moments* store the flags as the engine left them. They cannot be made canonical, since some may be defined and read by
+//!   the next instruction. Two moments of the same point can therefore differ in these six bits, and nothing compares their
+//!   bytes.
 
 use everett_cpu::CpuState;
 
@@ -47,8 +50,8 @@ fn without_copied_flags(register: u64) -> u64 {
 
 /// Returns the registers that engines of this clock mode have in common, the others as zero.
 ///
-/// In clock modes `exit` and `branch` that leaves out the status flags, also of copies (see the module), and the addresses and the opcode of the last
-/// x87 instruction, since processors differ in which instructions update them.
+/// In clock modes `exit` and `branch` this leaves out the status flags, also of copies (see the module), and the addresses and
+/// the opcode of the last x87 instruction, since processors differ in which instructions update them.
 #[must_use]
 pub fn compared(clock: ClockMode, mut cpu: CpuState) -> CpuState {
     match clock {

@@ -1,8 +1,7 @@
-//! A second CPU that interprets what the first one executes, on memory of its own, and is compared with it.
+//! Second CPU that interprets everything that the first one executes, on its own memory, and is compared with it.
 //!
-//! Both run to the same counts, a few thousand instructions apart at most and often only a few. There they must have ended
-//! alike, with the same registers and the same bytes in the pages that were written. What devices do to the first one's
-//! memory is copied.
+//! Both run to the same counts, at most a few thousand instructions apart and often only a few. At each count their exits,
+//! their registers, and the bytes of the written pages must be equal. Writes of devices to the first CPU's memory are copied.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeSet;
@@ -14,42 +13,42 @@ use super::instants::Instants;
 use crate::ram;
 
 const PAGE: u64 = 4096;
-/// The scale of pieces, in instructions. Where they end shows nowhere, if nothing is wrong.
+/// Scale of pieces, in instructions. Without a defect their ends are invisible.
 const PIECE: u64 = 2048;
 
-/// Why the two CPUs do not go on together.
+/// Reason for which the two CPUs cannot continue together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Parting {
-    /// They did not do the same: what differs.
+    /// They differ; the text says in what.
     Differs(String),
-    /// The CPU that interprets has panicked ([`Lockstep::failure`]), so there is nothing to compare.
+    /// The interpreting CPU has panicked ([`Lockstep::failure`]), so the two cannot be compared.
     Failed,
 }
 
-/// The CPU that interprets. See the module.
+/// Interpreting CPU and its memory; see the module.
 #[derive(Debug)]
 pub(super) struct Lockstep {
     cpu: Cpu,
-    /// The memory of the CPU that is compared with.
+    /// Memory of the CPU that is compared with this one.
     theirs: Ram,
     ours: Ram,
     pieces: Instants,
-    /// Pages that were written since the other CPU's were last taken, by anyone.
+    /// Pages that the CPU or a device wrote since the other CPU's dirty pages were last taken.
     written: BTreeSet<u64>,
-    /// All of memory is still to be copied.
+    /// True if all of memory is still to be copied.
     fresh: bool,
-    /// Keeps `ours` alive.
+    /// Keeps the mapping of `ours` alive.
     _memory: GuestMemoryMmap<()>,
 }
 
 impl Lockstep {
-    /// An interpreter for a CPU on this memory, if the host has memory for it.
+    /// Creates an interpreter for a CPU on this memory. Returns `None` if the host has no memory for the copy.
     pub(super) fn new(theirs: Ram, caches: CacheConfig) -> Option<Lockstep> {
         let memory =
             GuestMemoryMmap::<()>::from_ranges(&[(vm_memory::GuestAddress(0), theirs.len() as usize)])
                 .ok()?;
         let (base, len) = ram::whole(&memory)?;
-        // SAFETY: the mapping has this length and lives as long as `_memory`; nobody else knows of it.
+        // SAFETY: the mapping has this length and lives as long as `_memory`; no other code has access to it.
         let ours = unsafe { Ram::new(base, len) };
         // SAFETY: as above; `ours` is used only while the CPU does not run.
         let cpus = unsafe { ours.another() };
@@ -57,29 +56,29 @@ impl Lockstep {
         let (cpu, written, pieces) = (Cpu::new(cpus, caches), BTreeSet::new(), Instants::new(PIECE, 0, 0));
         Some(Lockstep { cpu, theirs, ours, pieces, written, fresh: true, _memory: memory })
     }
-    /// The count up to which to execute before the two are compared.
+    /// Returns the count up to which to execute before the two are compared.
     pub(super) fn piece(&mut self, now: u64) -> u64 {
         self.pieces.advance(now);
         self.pieces.next()
     }
-    /// Before anything is executed: what the other CPU begins with.
+    /// Copies the other CPU's memory before the first run.
     pub(super) fn begin(&mut self) {
         if std::mem::take(&mut self.fresh) {
             self.copy(0, self.theirs.len());
         }
     }
-    /// The message of the interpreting CPU's panic, if it has panicked.
+    /// Returns the message of the interpreting CPU's panic, if it has panicked.
     pub(super) fn failure(&self) -> Option<&str> {
         self.cpu.failure()
     }
-    /// Plant a defect: the interpreting CPU's first CPUID at or after this count panics.
+    /// Plants a defect: the interpreting CPU's first CPUID at or after this count panics.
     pub(super) fn leak_panic(&mut self, from: Option<u64>) {
         self.cpu.leak_panic(from);
     }
-    /// Do what the other CPU has just done.
+    /// Executes what the other CPU has just executed, and compares.
     ///
     /// # Errors
-    /// It is not the same, or the interpreting CPU panicked.
+    /// Returns an error if the two differ, or the interpreting CPU panicked.
     pub(super) fn follow(&mut self, other: &Cpu, until: Until<'_>, ended: Exit) -> Result<(), Parting> {
         let before = self.cpu.icount();
         let exit = self.cpu.run(until);
@@ -109,7 +108,7 @@ impl Lockstep {
         }
         Ok(())
     }
-    /// The other CPU says that it wrote these pages.
+    /// Compares the written pages with `pages`, those that the other CPU wrote.
     pub(super) fn dirty(&mut self, pages: &[u64]) -> Result<(), String> {
         let mut written = std::mem::take(&mut self.written);
         written.extend(self.cpu.take_dirty_pages());
@@ -121,14 +120,14 @@ impl Lockstep {
     pub(super) fn set_watchpoints(&mut self, points: &[Watchpoint]) {
         self.cpu.set_watchpoints(points);
     }
-    /// The other CPU says that this met its watchpoints.
+    /// Compares the watchpoint hits with those of the other CPU.
     pub(super) fn hits(&mut self, theirs: &[Hit]) -> Result<(), String> {
         if self.cpu.take_hits() != theirs {
             return Err("translated code met watchpoints in other ways than interpreted".to_owned());
         }
         Ok(())
     }
-    /// The other CPU says that these edges are new.
+    /// Compares the new edges with those of the other CPU.
     pub(super) fn edges(&mut self, theirs: &[Edge]) -> Result<(), String> {
         if self.cpu.take_edges() != theirs {
             return Err("translated code has other edges than interpreted".to_owned());
@@ -157,14 +156,14 @@ impl Lockstep {
         self.written.clear();
         self.cpu.memory_replaced(pages);
     }
-    /// Copy memory from the other CPU's, as far as there is some.
+    /// Copies a range of the other CPU's memory, up to its end.
     fn copy(&mut self, gpa: u64, len: u64) {
         let len = len.min(self.theirs.len().saturating_sub(gpa));
         self.ours.copy_from(gpa, &self.theirs, len);
     }
 }
 
-/// The fields that differ.
+/// Returns the fields that differ.
 fn difference(translated: &CpuState, interpreted: &CpuState) -> String {
     let (a, b) = (format!("{translated:#x?}"), format!("{interpreted:#x?}"));
     let lines = a.lines().zip(b.lines()).filter(|(a, b)| a != b);

@@ -1,4 +1,4 @@
-//! The soft engine: our own CPU behind the engine trait.
+//! Soft engine: Everett's own CPU behind the engine trait.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use super::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
 use crate::clock::ClockMode;
 use crate::ram;
 
-/// When the CPU's caches are dropped, besides when it must: a test that they are invisible.
+/// Schedule of additional flushes of the CPU's caches. Tests use it to check that caches are invisible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlushSchedule {
-    /// The scale of the distances, in instructions. Not zero.
+    /// Scale of the distances between flushes, in instructions. Not zero.
     pub interval: u64,
-    /// Where the random instants come from.
+    /// Seed of the random distances.
     pub seed: u64,
 }
 
@@ -28,7 +28,7 @@ pub struct SoftEngine {
     cpu: Cpu,
     flushes: Option<Instants>,
     lockstep: Option<Box<Lockstep>>,
-    /// Why lockstep cannot go on: what was not the same. Nothing is executed any more.
+    /// Description of the difference that ended lockstep. The engine executes nothing any more.
     diverged: Option<&'static str>,
     ram: Ram,
     /// Keeps the mapping alive that `cpu` points into.
@@ -36,10 +36,10 @@ pub struct SoftEngine {
 }
 
 impl SoftEngine {
-    /// A CPU on guest memory of one region from address 0.
+    /// Creates a CPU on guest memory that is one region from address 0.
     ///
     /// # Panics
-    /// If the memory has another shape: the machine makes it.
+    /// Panics if the memory is not one region from address 0. The machine creates it that way.
     pub fn new<B>(memory: Arc<GuestMemoryMmap<B>>, caches: CacheConfig) -> SoftEngine
     where
         B: Bitmap + Send + Sync + 'static,
@@ -48,10 +48,10 @@ impl SoftEngine {
         SoftEngine::sharing(memory, &Code::new(caches))
     }
 
-    /// The same, which shares decoded and translated code with others. Only one of them runs at a time.
+    /// Creates a CPU that shares decoded and translated code with others. Only one of them runs at a time.
     ///
     /// # Panics
-    /// If the memory has another shape: the machine makes it.
+    /// Panics if the memory is not one region from address 0. The machine creates it that way.
     pub fn sharing<B>(memory: Arc<GuestMemoryMmap<B>>, code: &Code) -> SoftEngine
     where
         B: Bitmap + Send + Sync + 'static,
@@ -66,11 +66,11 @@ impl SoftEngine {
         SoftEngine { cpu, flushes: None, lockstep: None, diverged: None, ram, _memory: memory }
     }
 
-    /// Have a second CPU interpret all that is executed, and end the machine where the two are not the same, or at once if the
-    /// host has not as much memory again. Nothing that the guest does changes.
+    /// Interprets everything on a second CPU as well, and ends the machine at the first difference between the two; at once if
+    /// the host has no memory for a second copy of guest RAM. The guest's execution does not change.
     ///
     /// # Panics
-    /// If something was executed already.
+    /// Panics if the CPU has executed anything.
     pub fn run_in_lockstep(&mut self, caches: CacheConfig) {
         assert_eq!(self.cpu.icount(), 0, "both begin together");
         // SAFETY: the engine keeps the mapping alive for its own lockstep, which looks at it while `cpu` does not run.
@@ -80,48 +80,48 @@ impl SoftEngine {
         }
     }
 
-    /// Drop the CPU's caches at random instants. Nothing that the guest does changes.
+    /// Flushes the CPU's caches at random instants. The guest's execution does not change.
     pub fn flush_at_random(&mut self, schedule: FlushSchedule) {
         self.flushes = Some(Instants::new(schedule.interval, schedule.seed, self.cpu.icount()));
     }
 
-    /// Drop them only when something changed.
+    /// Ends random flushes: caches are flushed only where necessary.
     pub fn flush_when_needed(&mut self) {
         self.flushes = None;
     }
 
-    /// How many blocks of code were translated to host code since the beginning.
+    /// Returns the number of blocks translated to host code so far.
     pub fn blocks_translated(&self) -> u64 {
         self.cpu.blocks_translated()
     }
 
-    /// How many blocks of code were decoded since the beginning.
+    /// Returns the number of blocks decoded so far.
     pub fn blocks_decoded(&self) -> u64 {
         self.cpu.blocks_decoded()
     }
 
-    /// Conditional branches that retired since the state was last replaced, if they are counted.
+    /// Returns the number of conditional branches that retired since the state was last replaced, if they are counted.
     pub fn branches(&self) -> u64 {
         self.cpu.branches()
     }
-    /// Whether they are.
+    /// Returns true if branches are counted.
     pub fn counts_branches(&self) -> bool {
         self.cpu.counts_branches()
     }
 
-    /// Plant a defect for tests of the determinism checks: stores to page tables leave stale translations behind.
+    /// Plants a defect, for tests of the determinism checks: stores to page tables leave stale translations behind.
     #[doc(hidden)]
     pub fn leak_stale_translations(&mut self, on: bool) {
         self.cpu.leak_stale_translations(on);
     }
 
-    /// Plant a defect: the first CPUID at or after this count panics. For tests of what becomes of a panic.
+    /// Plants a defect, for tests of panics: the first CPUID at or after this count panics.
     #[doc(hidden)]
     pub fn leak_panic(&mut self, from: Option<u64>) {
         self.cpu.leak_panic(from);
     }
 
-    /// Plant the same defect in the CPU that interprets in lockstep, if there is one.
+    /// Plants the same defect in the interpreting CPU of lockstep, if there is one.
     #[doc(hidden)]
     pub fn leak_panic_in_lockstep(&mut self, from: Option<u64>) {
         if let Some(lockstep) = &mut self.lockstep {
@@ -129,7 +129,7 @@ impl SoftEngine {
         }
     }
 
-    /// The message of a panic of either CPU.
+    /// Returns the message of a panic of either CPU.
     fn panicked(&self) -> Option<&str> {
         let lockstep = self.lockstep.as_ref().and_then(|lockstep| lockstep.failure());
         self.cpu.failure().or(lockstep)
@@ -165,7 +165,7 @@ impl SoftEngine {
     }
 }
 
-/// Note what was not the same. Happens at most once in the life of an engine, so what it leaks is little.
+/// Records the first difference. Leaks its text, which happens at most once in the life of an engine.
 #[cold]
 fn diverged(place: &mut Option<&'static str>, what: String) -> &'static str {
     place.get_or_insert_with(|| Box::leak(what.into_boxed_str()))

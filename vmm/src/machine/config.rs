@@ -1,4 +1,4 @@
-//! What a machine is made of.
+//! Configuration of a machine.
 
 use std::path::PathBuf;
 
@@ -13,29 +13,29 @@ use crate::ram::RamError;
 use crate::virtio::blk::Latency;
 use crate::virtio::net::Wire;
 
-/// Everything that a machine's behaviour depends on, besides what is done to it.
+/// Everything that a machine's behaviour depends on, besides operations on it while it runs.
 #[derive(Debug)]
 pub struct MachineConfig {
-    /// Names the node; its random streams are keyed by it.
+    /// Name of the node; keys its random streams.
     pub name: String,
-    /// Bytes of RAM: whole pages, 32 MiB to 3 GiB.
+    /// Size of RAM in bytes: whole pages, 32 MiB to 3 GiB.
     pub memory_bytes: u64,
-    /// What moves vtime.
+    /// Clock mode: the unit that moves vtime.
     pub clock: ClockMode,
-    /// Instructions a second of vtime.
+    /// Speed of the CPU, in instructions per second of vtime.
     pub cpu_hz: u64,
-    /// The boot seed. All that is drawn for the machine follows [`Lineage::boot`](everett_streams::Lineage::boot) of it until
-    /// streams restart.
+    /// Boot seed. All random values of the machine follow [`Lineage::boot`](everett_streams::Lineage::boot) of it until the
+    /// streams are restarted.
     pub seed: u64,
-    /// What the real-time clock shows at vtime 0, in seconds since 1970.
+    /// Time of the real-time clock at vtime 0, in seconds since 1970.
     pub epoch_unix_s: i64,
-    /// `vmlinux`, uncompressed.
+    /// Kernel: uncompressed `vmlinux`.
     pub kernel: PathBuf,
-    /// cpio archive, uncompressed.
+    /// Initramfs: uncompressed cpio archive.
     pub initramfs: Option<PathBuf>,
     /// Kernel command line.
     pub cmdline: String,
-    /// Block devices, in slot order after console and rng.
+    /// Block devices, in slot order after console and entropy source.
     pub disks: Vec<DiskConfig>,
     /// Network cards, after the disks.
     pub cards: Vec<CardConfig>,
@@ -46,13 +46,13 @@ pub struct MachineConfig {
 /// A block device.
 #[derive(Debug)]
 pub struct DiskConfig {
-    /// Its content.
+    /// Disk with its content.
     pub disk: Disk,
-    /// What the guest knows it by (GET_ID): at most 20 bytes.
+    /// Serial number that the guest reads (GET_ID): at most 20 bytes.
     pub serial: String,
-    /// The guest may not write.
+    /// True if the guest may not write.
     pub read_only: bool,
-    /// How long requests take.
+    /// Latency of requests.
     pub latency: Latency,
 }
 
@@ -61,12 +61,13 @@ pub struct DiskConfig {
 pub struct CardConfig {
     /// Hardware address.
     pub mac: [u8; 6],
-    /// What is at the other end of its cable.
+    /// Other end of the card's cable.
     pub wire: Wire,
 }
 
 impl MachineConfig {
-    /// A machine with this kernel and defaults for the rest: 256 MiB, 1 GHz, seed 0, 2026-01-01, no disks, no card.
+    /// Creates a configuration with this kernel and defaults for the rest: 256 MiB, 1 GHz, seed 0, 2026-01-01, no disks, no
+    /// card.
     pub fn new(kernel: impl Into<PathBuf>) -> MachineConfig {
         MachineConfig {
             name: "node".into(),
@@ -85,39 +86,39 @@ impl MachineConfig {
     }
 }
 
-/// Why a machine cannot be made.
+/// Error of creating a machine.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
-    /// Memory.
+    /// The RAM cannot be created.
     #[error(transparent)]
     Ram(#[from] RamError),
-    /// Kernel, initramfs, command line.
+    /// Kernel, initramfs or command line is invalid.
     #[error(transparent)]
     Boot(#[from] BootError),
-    /// Clock.
+    /// The clock's parameters are invalid.
     #[error(transparent)]
     Clock(#[from] ClockError),
-    /// The host's part of an engine.
+    /// The host cannot provide the engine.
     #[error(transparent)]
     Engine(#[from] KvmError),
-    /// An engine that counts something else than the clock.
+    /// The engine counts another unit than the clock.
     #[error("clock mode \"{clock}\" needs an engine that counts each {}; this one counts each {}", clock.unit(), engine.unit())]
     Mode {
-        /// The clock's.
+        /// Mode of the clock.
         clock: ClockMode,
-        /// The engine's.
+        /// Mode of the engine.
         engine: ClockMode,
     },
-    /// Disks.
+    /// A disk is invalid.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// The moment to start from.
+    /// The moment to start from does not fit.
     #[error(transparent)]
     Moment(#[from] MomentError),
-    /// More devices than there are slots.
+    /// The machine has more devices than slots.
     #[error("{devices} disks and network cards: at most {} fit", VIRTIO_SLOTS_MAX - 2)]
     Slots {
-        /// How many there are.
+        /// Number of disks and network cards.
         devices: usize,
     },
 }

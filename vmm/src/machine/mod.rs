@@ -1,16 +1,17 @@
-//! One machine: an engine, RAM, devices, disks, and the loop that joins them in vtime.
+//! A machine: an engine, RAM, devices, disks, and the loop that runs them in vtime.
 //!
-//! - `config`: what a machine is made of
-//! - `run`: the loop; `rerun`: runs that the host disturbed; `bus`: which device an access goes to; `guard`: bounds on guests that go nowhere
-//! - `digest`: what a digest covers; `streams`: its random streams
-//! - `stop`: when and why a run ends; `slice`: when what is due is looked at, in clock mode `branch`
-//! - `journal`: the inputs that a CPU got, for comparing two runs
-//! - `moment`: all of it taken at a stop and brought back
-//! - `drives`: what the host does to disks: loss of power, reset, other disks
+//! - `config`: configuration of a machine
+//! - `run`: the loop; `rerun`: repetition of runs that the host disturbed; `bus`: routing of accesses to devices; `guard`:
+//!   bounds on guests that make no progress
+//! - `digest`: scope of a digest; `streams`: random streams of a machine
+//! - `stop`: reasons for the end of a run; `slice`: times at which due events are checked, in clock mode `branch`
+//! - `journal`: inputs of a CPU, for comparing two runs
+//! - `moment`: taking and restoring a whole machine at a stop
+//! - `drives`: operations of the host on disks: power loss, reset, replacement
 //!
-//! **Invariants.** Only [`State`], CPU, RAM and disks decide what happens next; `Output`, digests and the journal are
-//! observers. Every stop lies between two instructions, except when the machine has come to its end; in clock mode `exit` each
-//! that is not an observer's lies behind an exit, in clock mode `branch` behind an exit or a branch.
+//! **Invariants.** Only [`State`], CPU, RAM and disks determine the further execution; `Output`, digests and the journal are
+//! observers. Every stop is between two instructions, except when the machine has ended. In clock mode `exit`, each stop that
+//! is not an observer's directly follows an exit; in clock mode `branch`, an exit or a branch.
 
 mod bus;
 pub mod config;
@@ -70,12 +71,12 @@ pub use rerun::TRIES_MAX;
 pub use slice::LATE_NS;
 pub use stop::{End, Stop, Until};
 
-/// The slot of the console.
+/// Slot of the console.
 pub const CONSOLE_SLOT: usize = 0;
-/// The slot of the entropy source. Disks follow, then network cards.
+/// Slot of the entropy source. Disks follow, then network cards.
 pub const RNG_SLOT: usize = 1;
 
-/// Everything of a machine that decides what happens next, besides CPU, RAM and disk contents.
+/// Everything that determines a machine's further execution, besides CPU, RAM and disk contents.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     pub(crate) clock: Clock,
@@ -87,17 +88,17 @@ pub struct State {
     pub(crate) power: Power,
     pub(crate) virtio: Vec<Transport>,
     guard: Guard,
-    /// HLT retired and no interrupt came since.
+    /// True if HLT retired and no interrupt has been taken since.
     halted: bool,
     end: Option<End>,
     /// Devices of an older PC; `None` in clock mode `insn`.
     pub(crate) legacy: Option<Legacy>,
-    /// State of the rule on when due events are looked at; `None` outside of clock mode `branch`.
+    /// State of the rule on when due events are checked; `None` outside of clock mode `branch`.
     pub(crate) slice: Option<Slice>,
 }
 
 impl State {
-    /// Devices as a power cycle leaves them, and the contents of the disks, which are taken out of the configuration.
+    /// Returns the devices as after a power cycle, and the disks, which are moved out of the configuration.
     fn new(config: &mut MachineConfig) -> Result<(State, Vec<Disk>), MachineError> {
         let devices = config.disks.len() + config.cards.len();
         if devices + 2 > VIRTIO_SLOTS_MAX {
@@ -107,7 +108,8 @@ impl State {
         let mut disks = Vec::new();
         for mut d in config.disks.drain(..) {
             if !d.read_only {
-                // Moments name the base. To read that of a data disk costs nothing; a large root's is not read for it.
+                // Moments name the digest of each base. Reading the base of a data disk is cheap; that of a large root disk is
+                // not read for it.
                 d.disk.base_digest();
             }
             virtio.push(Device::Blk(Blk::new(disks.len(), &d.disk, &d.serial, d.read_only, d.latency)?));
@@ -132,13 +134,13 @@ impl State {
         Ok((state, disks))
     }
 
-    /// What the TSC shows from here on.
+    /// Returns the current anchor of the TSC.
     fn tsc(&self) -> TscAnchor {
         self.slice.as_ref().map_or_else(|| self.clock.tsc(), Slice::tsc)
     }
 }
 
-/// One machine.
+/// A machine.
 pub struct Machine<E: Engine> {
     name: String,
     pub(crate) engine: E,
@@ -146,52 +148,52 @@ pub struct Machine<E: Engine> {
     pub(crate) disks: Vec<Disk>,
     pub(crate) state: State,
     output: Output,
-    /// Guest memory at the last moment, taken or restored.
+    /// Guest memory at the last moment that was taken or restored.
     pub(crate) memory: Image,
-    /// Pages written since.
+    /// Pages written since `memory` was taken.
     changed: PageSet,
     pub(crate) digest: DigestCache,
     journal: Option<Journal>,
     leak: Leak,
-    /// The count at which the last run stopped at a breakpoint.
+    /// Count at which the last run stopped at a breakpoint.
     stopped_at: Option<u64>,
     stats: Stats,
-    /// Where the pages of beginnings of runs are (`rerun`).
+    /// Pool for the pages of the moments that `rerun` takes at the start of a run.
     pool: Pool,
 }
 
-/// Counts for people; nothing depends on them.
+/// Statistics for people; nothing depends on them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Device accesses by MMIO.
+    /// Number of device accesses by MMIO.
     pub mmio: u64,
-    /// Device accesses by port.
+    /// Number of device accesses by port.
     pub pio: u64,
-    /// Interrupts taken.
+    /// Number of interrupts taken.
     pub interrupts: u64,
-    /// HLTs.
+    /// Number of HLTs.
     pub halts: u64,
-    /// Events dispatched.
+    /// Number of events dispatched.
     pub events: u64,
-    /// Times that the engine was entered.
+    /// Number of times that the engine was entered.
     pub entries: u64,
-    /// Runs that were made again, because the host disturbed them.
+    /// Number of runs that were repeated because the host disturbed them.
     pub disturbed: u64,
 }
 
 impl Machine<SoftEngine> {
-    /// A machine on the soft engine.
+    /// Creates a machine on the soft engine.
     ///
     /// # Errors
-    /// As [`Machine::new`].
+    /// Returns an error under the same conditions as [`Machine::new`].
     pub fn soft(config: MachineConfig, caches: CacheConfig) -> Result<Machine<SoftEngine>, MachineError> {
         Machine::new(config, |ram| Ok(SoftEngine::new(ram.shared(), caches)))
     }
 
-    /// A machine on the soft engine that is where `moment` was.
+    /// Creates a machine on the soft engine from a moment.
     ///
     /// # Errors
-    /// As [`Machine::from_moment`].
+    /// Returns an error under the same conditions as [`Machine::from_moment`].
     pub fn soft_from_moment(
         config: MachineConfig,
         moment: &Moment,
@@ -202,11 +204,11 @@ impl Machine<SoftEngine> {
 }
 
 impl<E: Engine> Machine<E> {
-    /// Make a machine that is about to execute its kernel's first instruction. `engine` gets the RAM.
+    /// Creates a machine that is about to execute its kernel's first instruction. `engine` creates the engine on the RAM.
     ///
     /// # Errors
-    /// When the configuration is out of bounds, a file is not what it should be, or the engine cannot be made or counts something
-    /// else than the clock.
+    /// Returns an error if the configuration is out of bounds, a file is invalid, the engine cannot be created, or the engine
+    /// counts another unit than the clock.
     pub fn new(
         mut config: MachineConfig,
         engine: impl FnOnce(&Ram) -> Result<E, MachineError>,
@@ -235,11 +237,11 @@ impl<E: Engine> Machine<E> {
         Ok(machine)
     }
 
-    /// Make a machine that is where `moment` was. Its memory maps the base of the moment's, if that is a file: what the
-    /// guest does not write is never copied. Kernel and initramfs of the configuration are not looked at.
+    /// Creates a machine from a moment. If the base of the moment's memory is a file, guest memory maps it: pages that the
+    /// guest does not write are never copied. Kernel and initramfs of the configuration are ignored.
     ///
     /// # Errors
-    /// When the moment is none of a machine of this configuration, or the engine cannot be.
+    /// Returns an error if the moment is not of a machine of this configuration, or the engine cannot be created.
     pub fn from_moment(
         mut config: MachineConfig,
         moment: &Moment,
@@ -258,7 +260,7 @@ impl<E: Engine> Machine<E> {
         Ok(machine)
     }
 
-    /// A machine whose RAM has the content of `memory` and whose CPU has no state yet.
+    /// Creates a machine whose RAM has the content of `memory` and whose CPU has no state yet.
     fn assemble(
         config: MachineConfig,
         engine: E,
@@ -289,85 +291,86 @@ impl<E: Engine> Machine<E> {
         })
     }
 
-    /// The node's name.
+    /// Returns the node's name.
     pub fn name(&self) -> &str {
         &self.name
     }
-    /// Nanoseconds of vtime.
+    /// Returns the vtime, in nanoseconds.
     pub fn vtime(&self) -> u64 {
         self.state.clock.vtime(self.engine.icount())
     }
-    /// The count of what the clock mode counts: instructions or branches retired, or exits finished.
+    /// Returns the clock's count: of retired instructions, finished exits or retired branches, by clock mode.
     pub fn icount(&self) -> u64 {
         self.engine.icount()
     }
-    /// How the machine came to its end, if it did.
+    /// Returns the machine's end, if it has ended.
     pub fn end(&self) -> Option<&End> {
         self.state.end.as_ref()
     }
-    /// When something happens by itself next, in nanoseconds of vtime.
+    /// Returns the vtime of the next scheduled event, in nanoseconds.
     pub fn next_event(&self) -> Option<u64> {
         self.state.events.next_vtime()
     }
-    /// The CPU's registers.
+    /// Returns the CPU's registers.
     pub fn cpu(&self) -> CpuState {
         self.engine.state()
     }
-    /// What moves its vtime.
+    /// Returns the clock mode.
     pub fn clock_mode(&self) -> ClockMode {
         self.state.clock.mode()
     }
-    /// The engine, to look at.
+    /// Returns the engine, for inspection.
     pub fn engine(&self) -> &E {
         &self.engine
     }
-    /// The engine, for switches of its own.
+    /// Returns the engine, for settings of its own.
     pub fn engine_mut(&mut self) -> &mut E {
         &mut self.engine
     }
-    /// Devices, clock, timers and streams.
+    /// Returns devices, clock, timers and streams.
     pub fn state(&self) -> &State {
         &self.state
     }
-    /// Guest RAM.
+    /// Returns the guest RAM.
     pub fn ram(&self) -> &Ram {
         &self.ram
     }
-    /// A disk's content, by its place in the configuration.
+    /// Returns a disk by its index in the configuration.
     pub fn disk(&self, index: usize) -> Option<&Disk> {
         self.disks.get(index)
     }
-    /// Console, ports, frames and notes, for taking them out.
+    /// Returns the output (console, ports, frames and notes), from which the caller can take it.
     pub fn output(&mut self) -> &mut Output {
         &mut self.output
     }
-    /// Counts for people.
+    /// Returns statistics for people.
     pub fn stats(&self) -> Stats {
         self.stats
     }
-    /// Read guest memory through the guest's page tables. Returns how many bytes could be read.
+    /// Reads guest memory through the guest's page tables. Returns the number of bytes that could be read.
     pub fn read_virtual(&self, gva: u64, buf: &mut [u8]) -> usize {
         self.engine.read_virtual(gva, buf)
     }
 
-    /// Have accesses to these bytes noted ([`NoteEvent::Access`](crate::output::NoteEvent::Access)), instead of those that were watched before. Nothing
-    /// that the guest does changes. Returns whether the engine can.
+    /// Notes accesses to these bytes ([`NoteEvent::Access`](crate::output::NoteEvent::Access)), in place of those watched
+    /// before. The guest's execution does not change. Returns true if the engine supports it.
     pub fn watch(&mut self, points: &[Watchpoint]) -> bool {
         self.engine.set_watchpoints(points)
     }
-    /// Edges of code that were executed for the first time and not taken yet. None unless the engine was made to note them.
+    /// Takes the edges of code that were executed for the first time since the last call. Empty unless the engine was created
+    /// to record them.
     pub fn take_edges(&mut self) -> Vec<Edge> {
         self.engine.take_edges()
     }
 
-    /// Type on the serial console. Returns how many bytes were accepted.
+    /// Types on the serial console. Returns the number of bytes that were accepted.
     pub fn console_input(&mut self, bytes: &[u8]) -> usize {
         let taken = self.state.uart.input(bytes);
         self.state.interrupts.set_line(UART_GSI, self.state.uart.line());
         taken
     }
 
-    /// Write to a console port, for the guest to read from now on. Returns how many bytes were accepted.
+    /// Writes to a console port, for the guest to read. Returns the number of bytes that were accepted.
     pub fn port_input(&mut self, port: usize, bytes: &[u8]) -> usize {
         let mut taken = 0;
         if let Some(Device::Console(console)) =
@@ -379,7 +382,7 @@ impl<E: Engine> Machine<E> {
         taken
     }
 
-    /// Whether a program in the guest has a console port open.
+    /// Returns true if a program in the guest has the console port open.
     pub fn port_open(&self, port: usize) -> bool {
         match self.state.virtio.get(CONSOLE_SLOT).map(Transport::device) {
             Some(Device::Console(console)) => console.is_open(port),
@@ -387,7 +390,7 @@ impl<E: Engine> Machine<E> {
         }
     }
 
-    /// A frame arrives at the card in `slot` at a vtime. Returns false when there is no such card or it is swamped.
+    /// Delivers a frame to the card in `slot` at vtime `at`. Returns false if there is no such card or it refuses the frame.
     pub fn frame_input(&mut self, slot: usize, at: u64, frame: Vec<u8>) -> bool {
         let now = self.vtime();
         let State { virtio, events, streams, .. } = &mut self.state;
@@ -404,18 +407,18 @@ impl<E: Engine> Machine<E> {
         card.deliver(at, frame, &mut cx)
     }
 
-    /// The battery-backed clock ran on while the machine was elsewhere: it shows so many seconds more.
+    /// Advances the battery-backed clock by this number of seconds, which passed while the machine was not running.
     pub fn shift_clock(&mut self, seconds: u64) {
         self.state.rtc.shift(i64::try_from(seconds).unwrap_or(i64::MAX));
     }
 
-    /// A frame arrives at the machine's first card at a vtime. Returns false when it has none, or is swamped.
+    /// Delivers a frame to the machine's first card at vtime `at`. Returns false if there is no such card or it refuses the frame.
     pub fn frame_arrives(&mut self, at: u64, frame: Vec<u8>) -> bool {
         let card = |transport: &Transport| matches!(transport.device(), Device::Net(_));
         self.state.virtio.iter().position(card).is_some_and(|slot| self.frame_input(slot, at, frame))
     }
 
-    /// The address of the machine's first card.
+    /// Returns the hardware address of the machine's first card.
     pub fn mac(&self) -> Option<[u8; 6]> {
         self.state.virtio.iter().find_map(|transport| match transport.device() {
             Device::Net(card) => Some(card.mac()),
@@ -423,7 +426,7 @@ impl<E: Engine> Machine<E> {
         })
     }
 
-    /// When it next does something by itself, in nanoseconds of vtime, if it is idle. `None`: it executes.
+    /// Returns the vtime of the next event, in nanoseconds, if the CPU is halted; `None` if it executes.
     pub fn idle_until(&self) -> Option<u64> {
         let idle = self.state.halted
             && self.state.interrupts.lapic.pending().is_none()
@@ -431,40 +434,40 @@ impl<E: Engine> Machine<E> {
         idle.then(|| self.next_event().unwrap_or(VTIME_MAX))
     }
 
-    /// From here on the CPU executes so many instructions a second.
+    /// Sets the CPU's speed from here on, in instructions per second of vtime.
     pub fn set_speed(&mut self, hz: u64) {
         self.state.clock.set_speed(self.engine.icount(), hz);
         self.engine.set_tsc(self.state.tsc());
     }
 
-    /// Power loss or an outside reset: what a `Stop` of the guest's own would be, by the host.
+    /// Ends the machine from outside, by a power loss or a reset.
     pub fn end_by_host(&mut self, end: End) {
         self.state.end = Some(end);
     }
 
-    /// Time passes without the guest executing.
+    /// Advances vtime without executing the guest.
     pub fn stall(&mut self, ns: u64) {
         self.state.clock.stall(ns);
         self.engine.set_tsc(self.state.tsc());
     }
 
-    /// The machine is a copy of another one from here on: a new generation ID, and the guest is told.
+    /// Sets a new generation ID and notifies the guest: the machine is a copy of another one from here on.
     pub fn new_generation(&mut self, id: [u8; 16]) {
-        // The page is RAM by the layout.
+        // The page is in RAM by the memory layout, so the write succeeds.
         let _ = self.ram.memory().write_slice(&id, GuestAddress(GENERATION_ID));
         self.state.interrupts.pulse(EVENT_GSI);
     }
 
-    /// Start or stop keeping a journal of the CPU's inputs.
+    /// Starts or stops the journal of the CPU's inputs.
     pub fn keep_journal(&mut self, on: bool) {
         self.journal = on.then(Journal::default);
     }
-    /// The journal, if one is kept.
+    /// Returns the journal, if one is kept.
     pub fn journal(&mut self) -> Option<&mut Journal> {
         self.journal.as_mut()
     }
 
-    /// An event of a virtio device is due, or the host changed the device.
+    /// Handles a due event of a virtio device, or a change of the device by the host.
     fn virtio_event(&mut self, slot: usize, token: u64) {
         self.with_virtio(slot, |transport, cx| transport.event(token, cx));
     }

@@ -1,8 +1,8 @@
-//! What a software KVM does wrong, so that programs for it must do without.
+//! Defects of a software KVM: instructions that random programs avoid on hosts that execute them wrongly.
 //!
-//! Each is looked for with a guest whose right end is known without another engine: a difference between the engines is
-//! never a reason to leave something out. Nor is a defect of the engine: what it does itself behind closed gates is never left out there,
-//! and an engine that fails is a failed test.
+//! Each defect is detected by a guest whose correct result is known without another engine: a difference between the engines is
+//! never a reason to leave out an instruction. Nor is a defect of the engine: instructions that the engine itself executes
+//! behind closed gates are never left out there, and an engine that fails is a failed test.
 
 use std::sync::Arc;
 
@@ -25,18 +25,18 @@ type Instruction = fn(&mut CodeAssembler) -> Result<(), IcedError>;
 const RIGHT: i32 = 0x600d;
 const WRONG: i32 = 0xbad;
 
-/// An instruction that some hosts execute wrongly. Random programs do without it there.
+/// Instruction that some hosts execute wrongly. Random programs avoid it there.
 struct Piece {
-    /// The name in its tests' names.
+    /// Name in the names of its tests.
     name: &'static str,
-    /// The reader of an ignored test sees this.
+    /// Reason that an ignored test shows.
     lacking: &'static str,
-    /// Executed in ring 3.
+    /// True if it is executed in ring 3.
     user: bool,
     instruction: Instruction,
-    /// True if a processor goes on behind it, without an exception.
+    /// True if a processor continues after it, without an exception.
     goes_on: bool,
-    /// True if it goes through a gate. Behind closed ones the soft CPU executes it, so no host can lack it.
+    /// True if it goes through a gate. Behind closed gates the soft CPU executes it, so no host can lack it.
     is_gate: bool,
 }
 
@@ -91,7 +91,7 @@ impl Piece {
     }
 }
 
-/// True for each piece that programs do without.
+/// Pieces that programs avoid: true for each that the host lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lacks {
     pub(crate) system_calls: bool,
@@ -111,10 +111,10 @@ impl Lacks {
     }
 }
 
-/// The host's KVM, if programs can run there with these gates.
+/// Returns the host's KVM, if programs can run on it with these gates.
 ///
 /// # Errors
-/// The reason why they cannot.
+/// Returns the reason if they cannot.
 pub(crate) fn host_with(gates: Gates) -> Result<Host, Lacking> {
     let host = crate::host()?;
     if gates == Gates::Open {
@@ -127,7 +127,7 @@ pub(crate) fn host_with(gates: Gates) -> Result<Host, Lacking> {
 /// Limit of an interrupt descriptor table without a gate.
 const NO_GATE: u16 = 6;
 
-/// True if a program's registers are there after its exception has shut the guest down. No engine is asked.
+/// Returns true if a program's registers are readable after its exception has shut the guest down. No engine is involved.
 fn keeps_registers(host: &Host) -> bool {
     let _ticker = tick();
     let mut guest = Guest::new(true);
@@ -147,7 +147,7 @@ fn keeps_registers(host: &Host) -> bool {
     exit == Some(KvmExit::Shutdown) && registers(&kept) == registers(&guest.state)
 }
 
-/// A guest that stores [`RIGHT`] behind the instruction, or [`WRONG`] after an exception.
+/// Returns a guest that stores [`RIGHT`] after the instruction, or [`WRONG`] after an exception.
 fn guest(user: bool, instruction: Instruction) -> Guest {
     let mut guest = Guest::new(user);
     guest.code(CODE, |a| {
@@ -162,10 +162,10 @@ fn guest(user: bool, instruction: Instruction) -> Guest {
     guest
 }
 
-/// True if code goes on behind itself on KVM, without an exception.
+/// Returns true if KVM continues after the instruction, without an exception.
 ///
 /// # Panics
-/// If the engine fails.
+/// Panics if the engine fails.
 fn goes_on(host: &Host, gates: Gates, user: bool, instruction: Instruction) -> bool {
     let guest = guest(user, instruction);
     let memory = memory();
@@ -177,7 +177,7 @@ fn goes_on(host: &Host, gates: Gates, user: bool, instruction: Instruction) -> b
     exit == Exit::Device(Request::MmioWrite { gpa: END, size: 4, value: RIGHT as u64 })
 }
 
-/// Both engines do the same with the piece alone. Where this test is ignored, no random program has the piece.
+/// Checks that both engines execute the piece alike. Where this test is ignored, no random program contains the piece.
 fn is_the_same_on_both_engines(piece: &Piece, gates: Gates) -> Ran {
     let host = host_with(gates)?;
     let _ticker = tick();
@@ -189,7 +189,7 @@ fn is_the_same_on_both_engines(piece: &Piece, gates: Gates) -> Ran {
     Ok(())
 }
 
-/// The tests of this module: each piece, with open and with closed gates.
+/// Returns the tests of this module: each piece, with open and with closed gates.
 pub(crate) fn trials() -> Vec<Trial> {
     let pieces = [&SYSTEM_CALLS, &INT_IN_RING_3, &UPPER_HALF_OF_CR0, &IDT];
     let ways = [(Gates::Open, "with_open_gates"), (Gates::Closed, "with_closed_gates")];

@@ -1,4 +1,4 @@
-//! Running and comparing.
+//! Lockstep of the soft engine and KVM: runs programs on both and compares them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,14 +21,14 @@ use crate::program::program;
 use crate::rng::Rng;
 use crate::trials::{Ran, trial};
 
-/// Exits of a program at most.
+/// Largest number of exits of a program.
 const EXITS_MAX: usize = 500;
 pub(crate) const FOREVER: Until<'static> = Until { icount: u64::MAX, window: false, breakpoints: &[] };
 const PAGE: usize = 4096;
-/// What page tables are walked for, they note.
+/// Bits that page walks set in page-table entries: accessed and dirty.
 const NOTED_BY_WALKS: u8 = 0x60;
 
-/// Guest memory that a test can look into.
+/// Guest memory that a test can read.
 pub(crate) type Memory = Arc<GuestMemoryMmap<()>>;
 
 pub(crate) fn memory() -> Memory {
@@ -43,14 +43,14 @@ fn fill(memory: &Memory, ram: &[u8]) {
     memory.write_slice(ram, GuestAddress(0)).expect("it is RAM");
 }
 
-/// What can be compared of a state behind an exit of a program: more than of any guest's ([`compared`]), since these programs let no
-/// undefined status flag come as far as an exit, nor a copy of one.
+/// Returns the comparable part of a state after an exit of a program. It is more than [`compared`] covers for any guest,
+/// because no undefined status flag of these programs, nor a copy of one, survives to an exit.
 pub(crate) fn comparable(state: CpuState) -> CpuState {
     let (rflags, gpr) = (state.rflags, state.gpr);
     CpuState { icount: 0, exceptions: 0, rflags, gpr, ..compared(ClockMode::Exit, state) }
 }
 
-/// The lines that differ.
+/// Returns the lines that differ.
 pub(crate) fn difference(soft: &CpuState, kvm: &CpuState) -> Option<String> {
     if soft == kvm {
         return None;
@@ -62,7 +62,7 @@ pub(crate) fn difference(soft: &CpuState, kvm: &CpuState) -> Option<String> {
     Some(format!("soft / kvm: {}", lines.join("; ")))
 }
 
-/// What differs in memory, page tables' accessed and dirty bits aside.
+/// Returns the first difference in memory, apart from accessed and dirty bits of page tables.
 pub(crate) fn memory_difference(soft: &[u8], kvm: &[u8]) -> Option<String> {
     let tables = TABLES as usize..TABLES_END as usize;
     let differ = |at: usize| {
@@ -73,7 +73,7 @@ pub(crate) fn memory_difference(soft: &[u8], kvm: &[u8]) -> Option<String> {
     Some(format!("memory at {at:#x}: {:#x} / {:#x}", soft[at], kvm[at]))
 }
 
-/// What a device answers.
+/// Returns a device's answer to a read.
 fn answer(exit: Exit, rng: &mut Rng) -> Option<u64> {
     matches!(exit, Exit::Device(Request::MmioRead { .. }) | Exit::Device(Request::PioRead { .. }))
         .then(|| rng.next())
@@ -86,11 +86,11 @@ struct Pair<'a> {
     leak: Option<Leak>,
 }
 
-/// A change of the second engine's state, and at which exit: what a comparison is there to find.
+/// Planted change of the second engine's state, and the exit at which it is made. A comparison has to find it.
 type Leak = (usize, fn(&mut CpuState));
 
 impl Pair<'_> {
-    /// Run both and compare why they stopped.
+    /// Runs both and compares the reasons for their stops.
     fn run(&mut self, one: bool) -> Result<Exit, String> {
         let until = |engine: &dyn Engine| Until {
             icount: if one { engine.icount() + 1 } else { u64::MAX },
@@ -117,7 +117,7 @@ impl Pair<'_> {
         }
     }
 
-    /// Run a program to its end.
+    /// Runs a program to its end.
     fn program(&mut self, rng: &mut Rng) -> Result<(), String> {
         let mut exit = self.run(false)?;
         loop {
@@ -138,7 +138,7 @@ impl Pair<'_> {
                     self.soft.interrupt(vector);
                     self.kvm.interrupt(vector);
                     if rng.one_in(2) {
-                        // Observed, it is delivered by another CPU.
+                        // If the state is read here, another CPU delivers the interrupt.
                         self.compare("interrupt")?;
                     }
                 }
@@ -152,7 +152,7 @@ impl Pair<'_> {
                         self.soft.complete_read(value);
                         self.kvm.complete_read(value);
                     }
-                    // The instruction is finished, or wants more.
+                    // The instruction is finished, or accesses a device again.
                     exit = self.run(true)?;
                     if exit != Exit::Count {
                         continue;
@@ -178,7 +178,7 @@ impl Pair<'_> {
     }
 }
 
-/// Runs programs on one vCPU, and another one now and then.
+/// Runs programs on one vCPU, which is replaced now and then.
 pub(crate) struct Bench<'a> {
     host: &'a Host,
     gates: Gates,
@@ -192,17 +192,17 @@ pub(crate) struct Bench<'a> {
     leak: Option<Leak>,
 }
 
-/// One vCPU serves so many programs.
+/// Number of programs that one vCPU runs before it is replaced.
 const PROGRAMS_A_CPU: u64 = 64;
-/// Signals, of [`tick`], after which a guest that does not exit is given up: ten seconds.
+/// Number of signals of [`tick`] after which a guest that does not exit is given up: ten seconds.
 pub(crate) const SIGNALS_MAX: u32 = 1000;
 
-/// Signals for this thread.
+/// Starts periodic signals for this thread.
 pub(crate) fn tick() -> Ticker {
     Ticker::start(Duration::from_millis(10)).expect("timers")
 }
 
-/// Who delivers exceptions and system calls.
+/// Party that delivers exceptions and system calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gates {
     /// The host.
@@ -223,7 +223,7 @@ pub(crate) fn kvm_engine(host: &Host, gates: Gates, memory: &Memory) -> KvmEngin
     engine
 }
 
-/// The same for a whole machine.
+/// Creates a KVM engine for a whole machine, with these gates.
 pub(crate) fn kvm_engine_on(host: &Host, gates: Gates, ram: &Ram) -> Result<KvmEngine, KvmError> {
     let mut engine = KvmEngine::new(host, ram.shared(), gates.proved())?;
     engine.give_up_after(SIGNALS_MAX);
@@ -247,11 +247,11 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Exceptions and system calls that the soft CPU delivered for KVM.
+    /// Returns the number of exceptions and system calls that the soft CPU delivered for KVM.
     pub(crate) fn delivered(&self) -> u64 {
         self.delivered
     }
-    /// Run a guest on both. Returns how many exits there were.
+    /// Runs a guest on both. Returns the number of exits.
     pub(crate) fn run(&mut self, guest: &Guest, seed: u64) -> Result<usize, String> {
         if self.programs.is_multiple_of(PROGRAMS_A_CPU) || self.kvm.failure().is_some() {
             self.kvm_memory = memory();
@@ -318,12 +318,12 @@ fn random_programs_do_the_same_on_both_engines() -> Ran {
     random_programs_do_the_same(Gates::Open)
 }
 
-/// Where the host does some of it wrongly, programs have more to do than with open gates.
+/// On hosts that execute some pieces wrongly, programs contain more pieces here than with open gates.
 fn random_programs_do_the_same_on_both_engines_if_the_soft_cpu_delivers() -> Ran {
     random_programs_do_the_same(Gates::Closed)
 }
 
-/// The test above would be worth little if it could not fail, or if programs ended before anything happened.
+/// Guards the test above: it would be worth little if it could not fail, or if programs ended before anything happened.
 fn a_change_of_one_bit_is_caught() -> Ran {
     let host = crate::host()?;
     let _ticker = tick();
@@ -349,7 +349,7 @@ fn a_change_of_one_bit_is_caught() -> Ran {
     Ok(())
 }
 
-/// Digests overlook the status flags in RFLAGS and in registers that look like a copy of it; the comparison of programs does not.
+/// Digests ignore the status flags in RFLAGS and in registers that look like a copy of it; the comparison of programs does not.
 fn a_status_flag_is_compared_wherever_it_is() {
     let state = |rflags, rax| {
         let mut state = CpuState { rflags, ..CpuState::default() };
@@ -362,7 +362,7 @@ fn a_status_flag_is_compared_wherever_it_is() {
     }
 }
 
-/// The tests of this module.
+/// Returns the tests of this module.
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial(random_programs_do_the_same_on_both_engines),

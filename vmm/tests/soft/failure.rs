@@ -1,4 +1,4 @@
-//! Panics of the engine's own code: they end a machine, with their message, and nothing else.
+//! Tests of panics in the engine's own code: a panic ends the machine, with its message, and nothing else.
 
 use everett_cpu::{CacheConfig, Code};
 use everett_snapshot::Pool;
@@ -13,14 +13,14 @@ use iced_x86::code_asm::*;
 
 use crate::guest::{UART, assemble, config_in, out};
 
-/// The message of the panic that is planted.
+/// Message of the planted panic.
 const MESSAGE: &str = "a planted panic of CPUID";
 /// Rounds of the guest: enough for its code to be translated long before the panic.
 const ROUNDS: u32 = 20_000;
-/// The count of instructions from which on CPUID panics.
+/// Instruction count from which on CPUID panics.
 const FROM: u64 = 60_000;
 
-/// Asks for CPUID again and again, tells it now and then, and halts for ever.
+/// Returns a guest that executes CPUID in each round, prints a dot every 256 rounds, and finally halts for ever.
 fn guest() -> Vec<u8> {
     assemble(|a| {
         let (mut again, mut quiet) = (a.create_label(), a.create_label());
@@ -45,12 +45,12 @@ fn caches(clock: ClockMode, translate_after: Option<u32>) -> CacheConfig {
     CacheConfig { translate_after, branches: clock == ClockMode::Branch, ..CacheConfig::default() }
 }
 
-/// A machine in this clock mode, on this code.
+/// Returns a machine in this clock mode, on this code.
 fn machine(clock: ClockMode, code: &Code) -> Machine<AnyEngine> {
     machine_with(clock, code, |_| {})
 }
 
-/// The same on a CPU that is prepared before it gets its first state.
+/// Returns a machine whose CPU is prepared before it gets its first state.
 fn machine_with(clock: ClockMode, code: &Code, prepare: impl Fn(&mut SoftEngine)) -> Machine<AnyEngine> {
     let (config, _folder) = config_in(clock, &guest());
     let soft = |ram: &Ram| {
@@ -76,7 +76,7 @@ fn translated(machine: &mut Machine<AnyEngine>) -> u64 {
     machine.engine_mut().soft_mut().unwrap().blocks_translated()
 }
 
-/// In translated code a panic has no way up: it would abort the process.
+/// Translated code cannot be unwound: a panic that left it would abort the process.
 #[test]
 fn a_panic_in_a_handler_ends_the_machine_with_its_message() {
     let failed = End::Engine(MESSAGE.to_owned());
@@ -90,13 +90,13 @@ fn a_panic_in_a_handler_ends_the_machine_with_its_message() {
                 assert_eq!(machine.run(&Until::vtime(u64::MAX)), Stop::End(failed.clone()), "{clock:?}");
             }
             assert_eq!(translated(&mut machine) > 0, translate_after.is_some());
-            // Whoever looks at it finds the end, and so does whoever goes on from what was seen.
+            // The end stays the same when the machine is inspected and when it is restored.
             machine.digest();
             let after = machine.moment(&Pool::default());
             machine.restore(&before).unwrap();
             assert_eq!(machine.end(), Some(&failed), "a CPU that has panicked stays so");
 
-            // Others that share its code go on, from before and from the beginning.
+            // Other machines that share its code continue, from the earlier moment and from the beginning.
             let mut other = self::machine(clock, &code);
             other.restore(&before).unwrap();
             assert_eq!(other.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));
@@ -113,7 +113,7 @@ fn a_panic_in_a_handler_ends_the_machine_with_its_message() {
     );
 }
 
-/// The CPU that interprets in lockstep panics, and the one that is compared with it does not.
+/// The interpreting CPU of lockstep panics, while the CPU that is compared with it does not.
 #[test]
 fn a_panic_in_lockstep_is_the_engines_failure_too() {
     for clock in [ClockMode::Insn, ClockMode::Exit, ClockMode::Branch] {

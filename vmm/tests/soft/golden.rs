@@ -1,7 +1,7 @@
 //! Golden trails: a world of three small guests whose digests are literals here, in each clock mode.
 //!
-//! Every processor on which the tests run must come to them: they pin the CPU, devices, disks, the wire, faults, random streams and
-//! forks across hosts. Everything that they depend on and that has a default elsewhere is explicit here. A change that moves trails on
+//! Every host that runs the tests must produce these digests: they pin the CPU, devices, disks, the wire, faults, random
+//! streams and forks across hosts. Every parameter that has a default elsewhere is explicit here. A change that moves trails on
 //! purpose takes a new machine version; the assertion prints the new values, to be copied into [`GOLDEN`].
 
 use everett_cpu::CacheConfig;
@@ -30,7 +30,7 @@ use crate::card::{frame, mac};
 use crate::guest::{assemble, config_in, count_tick, store, timer};
 use crate::plan::{MS, US};
 
-/// The end of each timeline, one after another: from the first moment without a fork, as child 1, as child 2.
+/// Trail hashes of three timelines: from the first moment without a fork, as child 1, and as child 2.
 const GOLDEN: [(ClockMode, [&str; 3]); 3] = [
     (ClockMode::Insn, ["48da35ac61d14bad", "49823998868141cc", "cd7610290d4ad9a7"]),
     (ClockMode::Exit, ["65f56fafde52f20b", "3151c53a493b63cd", "df0996ab828d64d3"]),
@@ -40,19 +40,19 @@ const GOLDEN: [(ClockMode, [&str; 3]); 3] = [
 const NODES: u8 = 3;
 const SEED: u64 = 42;
 const SECTOR: SectorSize = SectorSize::Bytes512;
-/// When the timelines fork, and when they end.
+/// Vtimes of the fork and of the end, in nanoseconds.
 const FORK: u64 = 5 * MS;
 const END: u64 = 8 * MS;
-/// The most digests that are taken lie so far apart.
+/// Largest distance between two digests, in nanoseconds of vtime.
 const STEP: u64 = MS / 2;
 
-/// The devices' slots.
+/// Slots of the devices.
 const RNG: u64 = 1;
 const DISK: u64 = 2;
 const CARD: u64 = 3;
-/// Requests to the disk that the guest makes again and again.
+/// Number of disk requests in the ring, which the guest makes again and again.
 const REQUESTS: u16 = 40;
-/// What the guest stores in which order before it works.
+/// Guest-physical address of the script: the stores with which the guest sets up its devices, in order.
 const SCRIPT: u64 = 0x140_0000;
 const BUFFERS: u64 = 0x130_0000;
 const FRAME: u64 = 0x138_0000;
@@ -64,7 +64,7 @@ const WRITE: u16 = 2;
 /// `struct virtio_net_hdr_v1`.
 const HEADER: u64 = 12;
 
-/// A queue: its device's slot, its number there, its entries, and where its rings are.
+/// Queue: slot of its device, its number there, its size, and the address of its rings.
 struct Queue {
     slot: u64,
     number: u32,
@@ -103,7 +103,7 @@ fn put(ram: &Ram, at: u64, bytes: &[u8]) {
     ram.memory().write_slice(bytes, GuestAddress(at)).unwrap();
 }
 
-/// Stores that bring a device with these queues up.
+/// Returns the stores that set up a device with these queues.
 fn bring_up(queues: &[&Queue], features: u32) -> Vec<(u64, u32)> {
     let mut stores = Vec::new();
     let mut set = |queue: &Queue, register: u32, value: u32| stores.push((queue.register(register), value));
@@ -127,7 +127,7 @@ fn bring_up(queues: &[&Queue], features: u32) -> Vec<(u64, u32)> {
     stores
 }
 
-/// Lay rings, buffers and the script into a node's memory.
+/// Writes rings, buffers and the script into a node's memory.
 fn lay(ram: &Ram, number: u8) {
     for i in 0..RECEIVE.size {
         RECEIVE.descriptor(ram, i, (BUFFERS + 0x800 * u64::from(i), 0x800, WRITE));
@@ -142,7 +142,7 @@ fn lay(ram: &Ram, number: u8) {
     }
     for i in 0..REQUESTS {
         let (at, head) = (REQUEST + 0x1000 * u64::from(i), 3 * i);
-        // Every fifth is a flush, the others write two sectors.
+        // Every fifth request is a flush; the others write two sectors.
         let kind: u32 = if i % 5 == 4 { 4 } else { 1 };
         put(ram, at, &kind.to_le_bytes());
         put(ram, at + 8, &u64::from(3 * i % 50).to_le_bytes());
@@ -167,15 +167,15 @@ fn lay(ram: &Ram, number: u8) {
     }
 }
 
-/// Makes as many requests available as R13 counts, and notifies the device. Uses RBX.
+/// Emits code that makes as many requests available as R13 counts, and notifies the device. Uses RBX.
 fn publish(a: &mut CodeAssembler, queue: &Queue) -> Result<(), IcedError> {
     a.mov(rbx, queue.available() + 2)?;
     a.mov(word_ptr(rbx), r13w)?;
     store(a, queue.register(reg::VIRTIO_MMIO_QUEUE_NOTIFY), queue.number)
 }
 
-/// Brings its devices up, and then works in rounds: it computes, writes to its disk, asks for entropy and sends a frame that tells
-/// what it has got so far, and sleeps up to the next tick.
+/// Returns a guest that sets up its devices and then works in rounds: it computes, writes to its disk, asks for entropy, sends
+/// a frame with its results so far, and sleeps until the next tick.
 fn guest() -> Vec<u8> {
     assemble(|a| {
         let (mut handler, mut round, mut inner) = (a.create_label(), a.create_label(), a.create_label());
@@ -193,7 +193,7 @@ fn guest() -> Vec<u8> {
         a.xor(r13d, r13d)?;
         a.xor(r15d, r15d)?;
         timer(a, 60_000, handler)?;
-        // All buffers are given.
+        // All receive buffers are available from the start.
         store(a, RECEIVE.available(), u32::from(RECEIVE.size) << 16)?;
         a.sti()?;
         a.set_label(&mut round)?;
@@ -214,14 +214,14 @@ fn guest() -> Vec<u8> {
         a.mov(rax, qword_ptr(rbx))?;
         a.mov(rbx, FRAME + HEADER + 38)?;
         a.mov(qword_ptr(rbx), rax)?;
-        // What is written is new each time, in one of the requests.
+        // One of the requests writes new data in each round.
         a.mov(rbx, REQUEST + 0x200)?;
         a.mov(qword_ptr(rbx), r8)?;
         a.inc(r13)?;
         publish(a, &STORAGE)?;
         publish(a, &RANDOM)?;
         publish(a, &TRANSMIT)?;
-        // As many buffers as were used are given again.
+        // As many buffers as were used are made available again.
         a.mov(rbx, RECEIVE.used())?;
         a.movzx(eax, word_ptr(rbx + 2))?;
         a.add(eax, i32::from(RECEIVE.size))?;
@@ -235,7 +235,7 @@ fn guest() -> Vec<u8> {
     })
 }
 
-/// A node with a disk and a card, as it is switched on.
+/// Returns a node with a disk and a card, as it is switched on.
 fn node(clock: ClockMode, number: u8) -> Machine<AnyEngine> {
     let (mut config, _folder) = config_in(clock, &guest());
     let content: Vec<u8> = (0..256u32 << 10).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
@@ -266,7 +266,7 @@ fn node(clock: ClockMode, number: u8) -> Machine<AnyEngine> {
     machine
 }
 
-/// A world with what happens to it, and a hash of its digests so far.
+/// Streams of the faults, and a hash of all digests so far.
 #[derive(Clone)]
 struct Past {
     faults: Streams,
@@ -292,7 +292,7 @@ impl Course {
         Course { world, first, past: Past { faults, trail: blake3::Hasher::new() } }
     }
 
-    /// Run to a vtime, with a digest at every step.
+    /// Runs to a vtime, with a digest at every step.
     fn run(&mut self, to: u64) {
         while self.world.vtime() < to {
             let vtime = (self.world.vtime() / STEP * STEP + STEP).min(to);
@@ -308,7 +308,7 @@ impl Course {
         self.world.power_off(node);
     }
 
-    /// Switch a node on, with the disks that it has.
+    /// Switches a node on, with its current disks.
     fn on(&mut self, node: usize) {
         let seed = self.past.faults.next_u64(Purpose::Restart { node: node as u16 });
         let machine = self.world.node_mut(node).machine_mut();
@@ -327,7 +327,7 @@ impl Course {
         losses[0].lost_anything()
     }
 
-    /// Everything up to the fork.
+    /// Runs everything up to the fork.
     fn begin(&mut self) {
         self.run(600_007);
         let links = Links::all;
@@ -358,7 +358,7 @@ impl Course {
         self.run(FORK);
     }
 
-    /// Everything from the fork on.
+    /// Runs everything from the fork on, and returns the hash of the digests.
     fn finish(&mut self, child: Option<u64>) -> String {
         if let Some(child) = child {
             let lineage = Lineage::new(SEED).child(FORK, child);

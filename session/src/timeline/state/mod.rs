@@ -1,8 +1,8 @@
-//! What is kept of a timeline when its world is stored: all but the world, the plans, and events that could have been taken.
+//! Stored state of a timeline: everything but the world, the plans, and events that could have been taken.
 //!
-//! **Invariants.** A timeline that goes on from its state, in a world that goes on from its own, is the same timeline.
-//! A state that comes from a file is checked before anything uses it: whatever its bytes, it is an error or a state that
-//! a timeline of these plans could have.
+//! **Invariants.** A timeline that is restored from its state, in a world restored from its moment, continues as the same
+//! timeline. A state from a file is checked before it is used: any bytes lead to an error or to a state that a timeline of
+//! these plans can have.
 
 use std::sync::Arc;
 
@@ -28,71 +28,72 @@ use crate::conversation::Phase;
 use crate::conversation::state::StateError as ConversationError;
 use crate::node::{Place, SessionOfNode};
 
-/// The version of the stored form.
+/// Version of the stored form.
 pub const SESSION_VERSION: u32 = 8;
-/// Most bytes of a stored session. Trails are most of it: 35 MB for a day of vtime.
+/// Largest size of a stored session, in bytes. Trails are most of it: 35 MB for a day of vtime.
 pub const SESSION_BYTES_MAX: usize = 256 << 20;
 
-/// Why a session cannot go on from a state.
+/// Error of reading, writing or restoring a stored session.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// More bytes than any session has.
+    /// The session is longer than [`SESSION_BYTES_MAX`].
     #[error("a stored session of {bytes} bytes; at most {SESSION_BYTES_MAX} are read")]
     TooLong {
-        /// How many.
+        /// Length in bytes.
         bytes: usize,
     },
-    /// It was written by another version.
+    /// The session was written by another version.
     #[error("a stored session of version {0}; this version reads {SESSION_VERSION}")]
     Version(u32),
-    /// The bytes are no session.
+    /// The bytes do not decode as a session.
     #[error("the stored session is damaged")]
     Malformed(#[source] postcard::Error),
-    /// There is more behind it.
+    /// Bytes follow the session; their number.
     #[error("{0} bytes follow the stored session")]
     Trailing(usize),
-    /// It is another world's.
+    /// The session belongs to another world.
     #[error("the stored session is of the nodes {stored}, not {planned}")]
     Nodes {
-        /// In the state.
+        /// Names of the nodes in the state.
         stored: String,
-        /// In the plans.
+        /// Names of the nodes in the plans.
         planned: String,
     },
-    /// Parts of it cannot be true.
+    /// The state contradicts itself or the plans.
     #[error("the stored session is inconsistent: {0}")]
     Inconsistent(&'static str),
-    /// The command that is to run.
+    /// The command to run is invalid.
     #[error("the stored session has a command that is none: {0}")]
     Command(String),
-    /// The conversation.
+    /// A conversation cannot be restored.
     #[error(transparent)]
     Conversation(#[from] ConversationError),
 }
 
-/// Where a timeline is, besides its world and its conversations.
+/// State of a timeline, besides its world and its conversations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Course {
-    /// The digests so far.
+    /// Trail so far.
     pub trail: Trail,
     pub stage: Stage,
-    /// The seed under which it begins when it is ready, until it does; and the one under which it has begun.
+    /// Seed under which the timeline will begin when it is ready; `None` once it has begun. `begun` is the seed under which it
+    /// has begun.
     pub begin_with: Option<u64>,
     pub begun: Option<u64>,
-    /// The forks behind it.
+    /// Forks that the timeline has taken.
     pub path: Path,
-    /// It begins as this child of the root moment.
+    /// Fork as which it begins, if it begins as a child of the root moment.
     pub fork_with: Option<Fork>,
-    /// How long the workload runs after *ready*.
+    /// Length of the workload after *ready*, in nanoseconds of vtime.
     pub duration_ns: Option<u64>,
     /// A command to run once the timeline has begun; its node powers off after it.
     #[serde(with = "as_json")]
     pub command: Option<Exec>,
-    /// How far the fault plan was carried out, if there is one.
+    /// Progress of the fault plan, if there is one.
     pub faults: Option<Progress>,
-    /// Those of the test template, if there is one and the timeline has begun.
+    /// Commands of the test template, if there is one and the timeline has begun.
     pub commands: Option<Commands>,
-    /// From which each endpoint of the host's is made.
+    /// Streams from which each endpoint of the host is created.
     pub host: Streams,
 }
 
@@ -115,7 +116,7 @@ impl Default for Course {
 }
 
 impl Course {
-    /// When all nodes were ready.
+    /// Returns the vtime at which all nodes were ready.
     pub(super) fn root_ns(&self) -> Option<u64> {
         match self.stage {
             Stage::Booting => None,
@@ -129,7 +130,7 @@ impl Course {
         }
     }
 
-    /// The check that the host makes here, if it makes one.
+    /// Returns the check by Everett that runs at this stage, if any.
     fn talks<'c>(&self, checks: &'c [WorldCheck]) -> Option<&'c Arc<HostCheck>> {
         match self.stage {
             Stage::Checking { next, started: true, .. } => match checks.get(next) {
@@ -174,7 +175,7 @@ impl Course {
         if self.faults.as_ref().is_some_and(|faults| faults.active.len() > LINES_MAX) {
             return fail("more faults are active than a plan has lines");
         }
-        // A template that is none ends the timeline.
+        // A test template that turns out to be invalid ends the timeline.
         let has_commands = has_begun && has_template && !matches!(self.stage, Stage::Done { .. });
         if has_commands && self.commands.is_none() || self.commands.is_some() && !(has_begun && has_template)
         {
@@ -191,7 +192,8 @@ impl Course {
     }
 }
 
-/// A command as JSON: the protocol's types leave out fields, which the stored form has no way to say.
+/// Serialization of a command as JSON. The protocol's types leave out fields, and the stored form (postcard) cannot express
+/// that.
 mod as_json {
     use everett_protocol::Exec;
     use serde::de::{Deserialize, Deserializer, Error as _};
@@ -208,46 +210,46 @@ mod as_json {
     }
 }
 
-/// A timeline, without its world and its plans.
+/// Stored state of a timeline, without its world and its plans.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionState {
     version: u32,
     nodes: Vec<SessionOfNode>,
     course: Course,
-    /// What could not be told yet.
+    /// Events that could not be reported yet.
     reporting: Reporting,
-    /// What a check of the host's has come to, while it makes one.
+    /// Progress of a check by Everett, while one runs.
     talk: Option<TalkState>,
 }
 
 impl SessionState {
-    /// The seed under which the timeline has begun, or will.
+    /// Returns the seed under which the timeline has begun or will begin.
     #[must_use]
     pub fn seed(&self) -> Option<u64> {
         self.course.begun.or(self.course.begin_with)
     }
 
-    /// Nanoseconds of vtime at *ready*, if it is past that.
+    /// Returns the vtime of *ready* in nanoseconds, if the timeline is past it.
     #[must_use]
     pub fn ready_ns(&self) -> Option<u64> {
         self.course.root_ns()
     }
 
-    /// Whether the host talks to a node.
+    /// Returns true if Everett is connected to a node for a check.
     #[must_use]
     pub fn talks(&self) -> bool {
         self.talk.is_some()
     }
 
-    /// How far each node is.
+    /// Iterates over the nodes' names, each with the phase of its conversation.
     pub fn phases(&self) -> impl Iterator<Item = (&str, Phase)> {
         self.nodes.iter().map(|node| (&*node.node, node.conversation.phase()))
     }
 
-    /// The stored form.
+    /// Returns the stored form.
     ///
     /// # Errors
-    /// It would be longer than what is read back.
+    /// Returns an error if it is longer than [`SESSION_BYTES_MAX`].
     pub fn to_bytes(&self) -> Result<Vec<u8>, StateError> {
         let bytes = postcard::to_stdvec(self).map_err(StateError::Malformed)?;
         if bytes.len() > SESSION_BYTES_MAX {
@@ -256,15 +258,15 @@ impl SessionState {
         Ok(bytes)
     }
 
-    /// The state in its stored form.
+    /// Decodes the stored form.
     ///
     /// # Errors
-    /// It is none, or one of another version.
+    /// Returns an error if the bytes are not exactly one session of this version.
     pub fn from_bytes(bytes: &[u8]) -> Result<SessionState, StateError> {
         if bytes.len() > SESSION_BYTES_MAX {
             return Err(StateError::TooLong { bytes: bytes.len() });
         }
-        // The version comes first, so that one of another is told from a damaged one.
+        // The version comes first, so that a session of another version is distinguished from a damaged one.
         let (version, _) = postcard::take_from_bytes::<u32>(bytes).map_err(StateError::Malformed)?;
         if version != SESSION_VERSION {
             return Err(StateError::Version(version));
@@ -274,7 +276,7 @@ impl SessionState {
         if rest.is_empty() { Ok(state) } else { Err(StateError::Trailing(rest.len())) }
     }
 
-    /// Whether the state is one that a timeline of these plans could have. The conversations check themselves.
+    /// Checks that a timeline of these plans can have this state. The conversations check themselves.
     fn check<'p>(
         &self,
         plans: impl Iterator<Item = &'p Plan>,
@@ -319,7 +321,7 @@ fn check_place(place: &Place) -> Result<(), StateError> {
 }
 
 impl Timeline {
-    /// All of it but world, plans and the events that can be taken.
+    /// Returns the state: everything but the world, the plans and the events that can be taken.
     #[must_use]
     pub fn save(&mut self) -> SessionState {
         let talk = self.save_talk();
@@ -338,7 +340,7 @@ impl Timeline {
         }
     }
 
-    /// As if the first node had come to here in its conversation, and the timeline had begun.
+    /// Puts the first node's conversation into this state, in a timeline that has begun.
     #[cfg(test)]
     pub(crate) fn begun_with(&mut self, conversation: crate::conversation::state::ConversationState) {
         let mut state = self.save();
@@ -348,16 +350,16 @@ impl Timeline {
         self.restore(state).expect("a conversation of the plan");
     }
 
-    /// As if the first node's agent had said this.
+    /// Replaces the first node's conversation.
     #[cfg(test)]
     pub(crate) fn told_by(&mut self, conversation: crate::conversation::Conversation) {
         self.nodes[0].conversation = conversation;
     }
 
-    /// A timeline that goes on where the one of `state` was, in a world that is where its world was.
+    /// Creates a timeline that continues from `state`, in a world that was restored to the same point.
     ///
     /// # Errors
-    /// It is no state of a timeline with these plans.
+    /// Returns an error if a timeline with these plans cannot have this state.
     pub fn resume(
         world: World<AnyEngine>,
         plans: Vec<Plan>,
@@ -369,11 +371,11 @@ impl Timeline {
         Ok(timeline)
     }
 
-    /// Go on where the timeline of `state` was; the caller has brought the world there. Events that nobody
-    /// has taken are dropped.
+    /// Continues from `state`. The caller has restored the world to the same point. Events that were not taken are dropped.
     ///
     /// # Errors
-    /// It is no state of a timeline with these plans; conversations before the one that refuses have gone there.
+    /// Returns an error if a timeline with these plans cannot have this state. If a conversation refuses its part, those before
+    /// it have been restored already.
     pub fn restore(&mut self, state: SessionState) -> Result<(), StateError> {
         state.check(self.nodes.iter().map(|session| session.conversation.plan()), &self.checks)?;
         for (session, then) in self.nodes.iter_mut().zip(state.nodes) {

@@ -1,4 +1,4 @@
-//! Stored sessions, real and damaged. That storing changes nothing is tested where there is a guest to store.
+//! Tests of stored sessions, valid and damaged. Tests with a guest check that storing changes nothing.
 
 use everett_vmm::digest::Digest;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use super::*;
 use crate::conversation::Conversation;
 use crate::conversation::tests::plan;
 
-/// A trail is opaque: one with these points, by way of its stored form.
+/// Returns a trail with these points. Trails are opaque, so it is built by way of its stored form.
 fn trail(interval_ns: u64, points: &[u64]) -> Trail {
     let points: Vec<_> = points.iter().map(|&at| (at, Digest([7; 32]))).collect();
     postcard::from_bytes(&postcard::to_stdvec(&(interval_ns, points)).unwrap()).unwrap()
@@ -86,7 +86,7 @@ fn a_state_survives_its_stored_form() {
 fn another_version_is_named_and_so_is_what_follows() {
     let other = SessionState { version: 77, ..state() }.to_bytes().unwrap();
     assert!(matches!(SessionState::from_bytes(&other), Err(StateError::Version(77))));
-    // Whatever follows the version.
+    // Any bytes may follow the version.
     assert!(matches!(SessionState::from_bytes(&[78]), Err(StateError::Version(78))));
     let mut longer = state().to_bytes().unwrap();
     longer.extend([0, 0]);
@@ -135,7 +135,7 @@ fn states_that_do_not_fit_are_refused() {
 }
 
 proptest! {
-    /// What is read of garbage can be stored and is then read as the same, whether it passes the check or not.
+    /// A state that decodes from garbage can be stored and decodes as the same again, whether it passes the check or not.
     #[test]
     fn garbage_is_refused_or_checked(mut bytes in prop::collection::vec(any::<u8>(), 0..300), versioned: bool) {
         if let (true, Some(first)) = (versioned, bytes.first_mut()) {

@@ -1,19 +1,19 @@
-//! The streams of a timeline: who has which, and how all of them restart.
+//! Random streams of a timeline: their owners, and their restart.
 //!
-//! **Invariant.** After a restart every value that is drawn follows the new lineage. An owner that is added to
-//! [`OwnerKind`] must be decided about here, or nothing compiles.
+//! **Invariant.** After a restart, every value that is drawn follows the new lineage. An owner that is added to [`OwnerKind`]
+//! must be handled here; the `match` does not compile otherwise.
 
 use everett_streams::{Lineage, Owner, OwnerKind, Streams};
 
 use super::Timeline;
 
 impl Timeline {
-    /// The lineage of the timeline: that of its seed and of the forks behind it. Before it begins, of seed 0.
+    /// Returns the timeline's lineage: that of its seed and its forks. Before the timeline begins, the seed is 0.
     pub(super) fn lineage(&self) -> Lineage {
         self.course.path.lineage(self.course.begun.unwrap_or_default())
     }
 
-    /// Restarts all streams of the timeline under this lineage: where it begins, and where it becomes a child.
+    /// Restarts all streams of the timeline under this lineage. Called when the timeline begins and when it becomes a child.
     pub(super) fn restart_streams(&mut self, lineage: &Lineage) {
         for owner in OwnerKind::ALL {
             match owner {
@@ -21,7 +21,7 @@ impl Timeline {
                     self.world.nodes_mut().for_each(|node| node.machine_mut().restart_streams(lineage));
                 }
                 OwnerKind::Wire => self.world.wire().restart_streams(lineage),
-                // A fork lies where there is no endpoint: one that is made later draws from these.
+                // The host has no endpoint at a fork; later ones draw from these streams.
                 OwnerKind::Host => self.course.host = Streams::new(lineage, Owner::Host),
                 OwnerKind::Faults => {
                     if let Some(progress) = &mut self.course.faults {
@@ -33,7 +33,7 @@ impl Timeline {
                         commands.streams = Streams::new(lineage, Owner::Composer);
                     }
                 }
-                // No timeline has these: they are drawn from where its path is known.
+                // A timeline holds no streams of these owners: their values are drawn by code that knows the path.
                 OwnerKind::Fates | OwnerKind::Plan | OwnerKind::Search => {}
             }
         }

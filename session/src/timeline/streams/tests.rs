@@ -1,4 +1,4 @@
-//! All streams restart at a fork, and nothing else moves them.
+//! Tests that all streams restart at a fork, and that nothing else moves them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -28,7 +28,7 @@ use crate::event::What;
 use crate::machines::EngineOptions;
 use crate::timeline::restart_point::RestartPoint;
 
-/// Two guests that halt for ever, and a port for the host, before anything has been executed.
+/// Returns a timeline of two guests that halt for ever, with a port for the host, before anything has been executed.
 fn booting() -> Timeline {
     let folder = tempfile::tempdir().unwrap();
     let kernel = folder.path().join("kernel");
@@ -45,7 +45,7 @@ fn booting() -> Timeline {
     Timeline::new(world, plans.into(), Vec::new())
 }
 
-/// A timeline that has just begun, with faults and test commands.
+/// Returns a timeline that has just begun, with faults and test commands.
 fn timeline(seed: u64) -> Timeline {
     let mut timeline = booting();
     timeline.begin_here(seed).unwrap();
@@ -58,7 +58,7 @@ fn timeline(seed: u64) -> Timeline {
     timeline
 }
 
-/// The next value of every purpose of every owner in the timeline.
+/// Returns the next value of every purpose of every owner in the timeline.
 fn next(timeline: &mut Timeline) -> BTreeMap<String, u64> {
     let mut values = BTreeMap::new();
     for owner in OwnerKind::ALL {
@@ -82,7 +82,7 @@ fn next(timeline: &mut Timeline) -> BTreeMap<String, u64> {
     values
 }
 
-/// The VM generation IDs that the guests find in memory.
+/// Returns the VM generation IDs in the guests' memory.
 fn generations(timeline: &Timeline) -> Vec<[u8; 16]> {
     let read = |node: &Node<AnyEngine>| {
         let mut id = [0; 16];
@@ -112,7 +112,7 @@ fn every_purpose_draws_other_values_after_a_fork() {
     assert_eq!(next(&mut forked(1, 2)), values[3], "a child is the same each time");
 }
 
-/// The boot seed and the seed are both 0 by default. The guests' kernels ignore a generation ID that is the one they have.
+/// The boot seed and the seed are both 0 by default. A guest's kernel ignores a generation ID equal to the one it has.
 #[test]
 fn nothing_is_drawn_again_where_a_timeline_begins_under_the_boot_seed() {
     let mut timeline = booting();
@@ -125,7 +125,7 @@ fn nothing_is_drawn_again_where_a_timeline_begins_under_the_boot_seed() {
     timeline.begin_here(0).unwrap();
     for (owner, (boot, begun)) in boot.into_iter().zip(streams(&mut timeline)).enumerate() {
         for purpose in Purpose::each() {
-            // The first word of both: some of it was drawn already.
+            // Compares the first word of each, since some streams have been drawn from already.
             let first = |streams: &Streams| {
                 let mut streams = streams.clone();
                 streams.get(purpose).set_word_pos(0);
@@ -169,11 +169,11 @@ fn going_on_moves_no_stream() {
     timeline.faults = Some(faults);
     timeline.course.stage = Stage::Running { root: 0 };
     let before = next(&mut timeline);
-    // There is no agent that could run a command.
+    // Without an agent, no command can run.
     let commands = (timeline.course.commands.take(), timeline.composing.take());
     timeline.take_events();
 
-    // Over the whole plan, and over a digest.
+    // The run covers the whole plan and at least one digest.
     timeline.run(&Until::vtime(150_000_000));
     assert_eq!(timeline.vtime(), 150_000_000);
     assert_eq!(timeline.trail().points().len(), 1);
@@ -186,7 +186,7 @@ fn going_on_moves_no_stream() {
     assert_eq!(next(&mut timeline), before);
 }
 
-/// What the host draws for a connection that it makes now.
+/// Returns the values that the host draws for a connection that it makes now.
 fn talks(mut timeline: Timeline) -> [u64; 2] {
     let check = HostCheck {
         name: "talk".to_owned(),
