@@ -40,24 +40,24 @@ pub enum Wanted {
     Both,
 }
 
-/// Returns the booted world of `launcher`: loaded from `shelf`, or booted and then stored there.
+/// Returns the booted world of `launcher`: loaded from `folder`, or booted and then stored there.
 ///
 /// # Errors
 /// Returns an error if the world does not get ready, if `interrupt` is raised, or if the host fails an operation.
 pub fn get(
     progress: &dyn Progress,
     launcher: &Launcher,
-    shelf: &MomentFolder,
+    folder: &MomentFolder,
     wanted: Wanted,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Booted> {
     let pool = Pool::default();
     let at = Place { nodes: launcher.nodes().count(), pages_max: launcher.pages_max() };
-    if let Ok(Some(booted)) = stored(shelf, &pool, &at, wanted) {
+    if let Ok(Some(booted)) = stored(folder, &pool, &at, wanted) {
         return Ok(booted);
     }
     let faint = |text: String| progress.note(&style::paint(style::FAINT, text));
-    let lock = match shelf.lock(&mut waiting(progress, interrupt)) {
+    let lock = match folder.lock(&mut waiting(progress, interrupt)) {
         Ok(lock) => Some(lock),
         Err(error) if interrupt.wanted() => return Err(error),
         Err(error) => {
@@ -66,7 +66,7 @@ pub fn get(
         }
     };
     // Another process may have booted it in the meantime.
-    match stored(shelf, &pool, &at, wanted) {
+    match stored(folder, &pool, &at, wanted) {
         Ok(Some(booted)) => return Ok(booted),
         Ok(None) => {}
         Err(error) => {
@@ -77,7 +77,7 @@ pub fn get(
     let (restart, ready) = boot(progress, launcher, &pool, interrupt)?;
     let seconds = clock.seconds();
     let (restart, ready) =
-        match lock.as_ref().map(|_| store(shelf, &restart, &ready, launcher.world.boot_seed)) {
+        match lock.as_ref().map(|_| store(folder, &restart, &ready, launcher.world.boot_seed)) {
             Some(Ok(stored)) => {
                 faint(format!("booted in {seconds:.1} s, and stored; later runs start there"))?;
                 stored
@@ -93,10 +93,10 @@ pub fn get(
 
 type Boot = (Vec<RestartPoint>, Stored);
 
-fn store(shelf: &MomentFolder, restart: &[RestartPoint], ready: &Stored, seed: u64) -> anyhow::Result<Boot> {
+fn store(folder: &MomentFolder, restart: &[RestartPoint], ready: &Stored, seed: u64) -> anyhow::Result<Boot> {
     let restart = restart.iter().cloned().enumerate();
-    let restart = restart.map(|(node, point)| shelf.put_restart(node, point, seed));
-    Ok((restart.collect::<Result<_, _>>()?, shelf.put_ready(ready.clone(), seed)?))
+    let restart = restart.map(|(node, point)| folder.put_restart(node, point, seed));
+    Ok((restart.collect::<Result<_, _>>()?, folder.put_ready(ready.clone(), seed)?))
 }
 
 /// Adds the name of the world file to an error of a boot that was caused by the file.
@@ -126,15 +126,15 @@ struct Place {
 }
 
 /// Loads the wanted moments of a stored boot; `None` if a part of it is missing.
-fn stored(shelf: &MomentFolder, pool: &Pool, at: &Place, wanted: Wanted) -> anyhow::Result<Option<Booted>> {
-    if !shelf.has_boot(at.nodes) {
+fn stored(folder: &MomentFolder, pool: &Pool, at: &Place, wanted: Wanted) -> anyhow::Result<Option<Booted>> {
+    if !folder.has_boot(at.nodes) {
         return Ok(None);
     }
-    let ready = shelf.ready(at.nodes, pool, at.pages_max)?;
+    let ready = folder.ready(at.nodes, pool, at.pages_max)?;
     let restart = match wanted {
         Wanted::Ready => None,
         Wanted::Both => {
-            let points = (0..at.nodes).map(|node| shelf.restart(node, pool, at.pages_max));
+            let points = (0..at.nodes).map(|node| folder.restart(node, pool, at.pages_max));
             Some(points.collect::<anyhow::Result<Arc<[RestartPoint]>>>()?)
         }
     };

@@ -92,17 +92,17 @@ pub fn explore(
 ) -> anyhow::Result<Outcome> {
     let explore = &setting.launcher.world.explore;
     let in_flight = NonZero::new(explore.in_flight()).unwrap_or(NonZero::<u32>::MIN);
-    let shelf = MomentStore::new(setting.ready.moment.clone(), limits.memory_bytes);
+    let store = MomentStore::new(setting.ready.moment.clone(), limits.memory_bytes);
     let halt = Interrupt::default();
     let workers = limits.workers.max(1);
-    let crew = WorkerPool::new(setting, &shelf, before, halt.clone(), workers)?;
+    let pool = WorkerPool::new(setting, &store, before, halt.clone(), workers)?;
     let (to_leader, results) = channel();
     thread::scope(|scope| {
         let workers = (0..workers).map(|_| {
             let to_leader = to_leader.clone();
-            let crew = &crew;
+            let pool = &pool;
             scope.spawn(move || {
-                crew.work(&to_leader);
+                pool.work(&to_leader);
                 Ok(())
             })
         });
@@ -118,8 +118,8 @@ pub fn explore(
             waiting: WAITING * limits.workers,
         };
         let mut watcher = Watcher {
-            crew: &crew,
-            shelf: &shelf,
+            pool: &pool,
+            store: &store,
             limits,
             interrupt,
             clock: Stopwatch::start(),
@@ -128,8 +128,8 @@ pub fn explore(
             quarters: Quarters::default(),
         };
         let outcome = {
-            let _dismissal = Dismissal(&crew);
-            let mut workers = Hands { crew: &crew, results, halt: &halt };
+            let _dismissal = Dismissal(&pool);
+            let mut workers = Hands { pool: &pool, results, halt: &halt };
             expedition::explore(aim, journal, &mut workers, &mut watcher)
         };
         let (progress, quarters) = (watcher.last.unwrap_or_default(), watcher.quarters);
@@ -143,7 +143,7 @@ pub fn explore(
         })?;
         let expedition::Outcome { tree, merged, why, progress: search } = outcome;
         let progress = Progress { search, ..progress };
-        Ok(Outcome { tree, merged, why, progress, quarters, absent: crew.absent() })
+        Ok(Outcome { tree, merged, why, progress, quarters, absent: pool.absent() })
     })
 }
 
@@ -158,7 +158,7 @@ impl Drop for Dismissal<'_, '_> {
 
 /// Workers of this host, behind the interface of the search.
 struct Hands<'c, 's> {
-    crew: &'c WorkerPool<'s>,
+    pool: &'c WorkerPool<'s>,
     results: Receiver<Done>,
     halt: &'c Interrupt,
 }
@@ -167,11 +167,11 @@ impl Workers for Hands<'_, '_> {
     type Error = anyhow::Error;
 
     fn waiting(&self) -> usize {
-        self.crew.waiting()
+        self.pool.waiting()
     }
 
     fn ask(&mut self, job: Job) {
-        self.crew.ask(job);
+        self.pool.ask(job);
     }
 
     fn result(&mut self, wait: bool) -> anyhow::Result<Option<(u64, Record)>> {
@@ -186,15 +186,15 @@ impl Workers for Hands<'_, '_> {
     }
 
     fn call_off(&mut self) {
-        self.crew.call_off();
+        self.pool.call_off();
         self.halt.raise();
     }
 }
 
 /// Adds the workers' statistics to the progress of the search, and ends the search when its time is over.
 struct Watcher<'w, 's> {
-    crew: &'w WorkerPool<'s>,
-    shelf: &'w MomentStore,
+    pool: &'w WorkerPool<'s>,
+    store: &'w MomentStore,
     limits: &'w Limits,
     interrupt: &'w Interrupt,
     clock: Stopwatch,
@@ -211,7 +211,7 @@ impl Watch for Watcher<'_, '_> {
 
     fn at(&mut self, progress: &expedition::Progress) -> Option<Why> {
         let here =
-            Progress { search: *progress, spent: self.crew.spent(), moments: Some(self.shelf.stats()) };
+            Progress { search: *progress, spent: self.pool.spent(), moments: Some(self.store.stats()) };
         self.onlooker.at(&here);
         self.quarters.at(progress.run, progress.cpu_ns);
         self.last = Some(here);

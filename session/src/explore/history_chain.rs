@@ -30,7 +30,7 @@ impl HistoryChain {
     /// Returns the number of lines.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |chapter| chapter.count)
+        self.0.as_ref().map_or(0, |segment| segment.count)
     }
 
     /// Returns true if there are no lines.
@@ -41,13 +41,13 @@ impl HistoryChain {
 
     /// Iterates over the lines.
     pub fn lines(&self) -> impl Iterator<Item = &Line> {
-        let mut chapters = Vec::new();
+        let mut segments = Vec::new();
         let mut next = self;
-        while let HistoryChain(Some(chapter)) = next {
-            chapters.push(chapter);
-            next = &chapter.before;
+        while let HistoryChain(Some(segment)) = next {
+            segments.push(segment);
+            next = &segment.before;
         }
-        chapters.into_iter().rev().flat_map(|chapter| &chapter.lines)
+        segments.into_iter().rev().flat_map(|segment| &segment.lines)
     }
 }
 
@@ -60,7 +60,7 @@ mod tests {
         let line = |vtime_ns| Line { vtime_ns, node: "a".to_owned(), text: String::new() };
         let parent = HistoryChain::default().and(vec![line(1), line(2)]).and(Vec::new());
         let (one, other) = (parent.and(vec![line(3)]), parent.and(vec![line(4), line(5)]));
-        let times = |tale: &HistoryChain| tale.lines().map(|line| line.vtime_ns).collect::<Vec<_>>();
+        let times = |chain: &HistoryChain| chain.lines().map(|line| line.vtime_ns).collect::<Vec<_>>();
         assert_eq!((times(&one), times(&other)), (vec![1, 2, 3], vec![1, 2, 4, 5]));
         assert_eq!((parent.len(), one.len(), HistoryChain::default().is_empty()), (2, 3, true));
     }

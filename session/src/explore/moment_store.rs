@@ -42,24 +42,24 @@ impl MomentStore {
     pub fn nearest(&self, way: &Way) -> (usize, Option<Arc<BranchMoment>>) {
         let store = self.lock();
         let found = way.iter().enumerate().rev().find_map(|(i, (branch, _))| {
-            let stand = store.get(&Some(*branch))?.as_ref()?;
-            Some((i + 1, Some(Arc::clone(stand))))
+            let at_moment = store.get(&Some(*branch))?.as_ref()?;
+            Some((i + 1, Some(Arc::clone(at_moment))))
         });
         found.unwrap_or((0, None))
     }
 
     /// Keeps the moment at the end of the last branch of `way`; `cost` is the number of instructions that led to it.
-    pub fn keep(&self, way: &Way, cost: u64, stand: BranchMoment) -> Arc<BranchMoment> {
-        let stand = Arc::new(stand);
-        let Some(((branch, _), before)) = way.split_last() else { return stand };
+    pub fn keep(&self, way: &Way, cost: u64, at_moment: BranchMoment) -> Arc<BranchMoment> {
+        let at_moment = Arc::new(at_moment);
+        let Some(((branch, _), before)) = way.split_last() else { return at_moment };
         let parent = before.last().map(|(branch, _)| *branch);
         // The lock is released here: others can use the store while memory is compared.
         let from = self.lock().get(&parent).cloned().flatten();
-        let bytes = stand.bytes_beyond(from.as_ref().map_or(&self.root, |from| &from.world));
+        let bytes = at_moment.bytes_beyond(from.as_ref().map_or(&self.root, |from| &from.world));
         // The caller has kept or derived the moments before this one. If that failed, an insertion that is refused costs
         // only time.
-        let _ = self.lock().insert(Some(*branch), Some(parent), cost, bytes, Some(Arc::clone(&stand)));
-        stand
+        let _ = self.lock().insert(Some(*branch), Some(parent), cost, bytes, Some(Arc::clone(&at_moment)));
+        at_moment
     }
 
     /// Returns statistics of the store.

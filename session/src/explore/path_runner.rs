@@ -57,7 +57,7 @@ pub struct Branch {
     /// Observer state at the end of its segment.
     pub memory: Inherited,
     /// Moment at the end of its segment, if other branches can continue from it and the aim asks for it.
-    pub stand: Option<BranchMoment>,
+    pub at_moment: Option<BranchMoment>,
 }
 
 /// Parts of a branch that the caller needs.
@@ -177,7 +177,7 @@ impl<'s> PathRunner<'s> {
         let fork = *path.forks().last().context("the root is no branch")?;
         match from {
             None => self.begin(Some(fork), &plan)?,
-            Some(stand) => self.go_on(stand, fork, &plan)?,
+            Some(at_moment) => self.go_on(at_moment, fork, &plan)?,
         }
         let branch = self.segment(&plan, end, memory, aim, watch);
         self.unless_failed(branch)
@@ -190,7 +190,7 @@ impl<'s> PathRunner<'s> {
     pub fn journey(&mut self, route: &Route, watch: &mut dyn Watch) -> anyhow::Result<Vec<Branch>> {
         let fates = self.setting.fates();
         let forks = route.path.forks();
-        let mut memory = self.setting.memory_of_boot()?;
+        let mut memory = self.setting.inherited_at_boot()?;
         let mut branches: Vec<Branch> = Vec::new();
         let mut here = Path::default();
         for leg in 0..forks.len().max(1) {
@@ -255,7 +255,7 @@ impl<'s> PathRunner<'s> {
         let started = self.timeline.icount();
         let commands = self.timeline.tally().cloned().unwrap_or_default();
         self.marker = Marker::new(&self.timeline);
-        let mut witness = Witness::new(&self.setting.lens, plan, memory)?;
+        let mut witness = Witness::new(&self.setting.abstractions, plan, memory)?;
         let mut broken = self.run_to(end.at_ns, &mut witness, watch)?;
         let end_ns = self.timeline.vtime();
         self.mark_end(watch)?;
@@ -269,7 +269,8 @@ impl<'s> PathRunner<'s> {
         }
         let keep = open && aim != Aim::Way;
         let clock = CpuClock::start();
-        let stand = keep.then(|| BranchMoment::of(&mut self.timeline, &self.setting.pool, memory.clone()));
+        let at_moment =
+            keep.then(|| BranchMoment::of(&mut self.timeline, &self.setting.pool, memory.clone()));
         self.spent.moment_ns += clock.elapsed_ns();
         let mut checked = false;
         if checks {
@@ -291,14 +292,14 @@ impl<'s> PathRunner<'s> {
             commands: self.timeline.tally().map(|tally| tally.since(&commands)).unwrap_or_default(),
             history,
             memory,
-            stand,
+            at_moment,
         })
     }
 
     /// Judges the history of the timeline up to the current vtime.
     fn judge(&mut self, witness: &mut Witness<'_>) -> Option<HistoryCount> {
         let clock = CpuClock::start();
-        let count = judge_history(&self.setting.lens, witness);
+        let count = judge_history(&self.setting.abstractions, witness);
         self.spent.history_ns += clock.elapsed_ns();
         count
     }

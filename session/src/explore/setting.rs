@@ -33,7 +33,7 @@ pub struct Setting {
     /// vtime of the root moment, in nanoseconds.
     pub root_ns: u64,
     /// The explorer's view of the world.
-    pub lens: Abstractions,
+    pub abstractions: Abstractions,
     /// Identity of the exploration, which names its paths.
     pub identity: Identity,
     restarts: Arc<Nodes>,
@@ -51,7 +51,7 @@ impl Setting {
         image: &str,
         seed: u64,
     ) -> anyhow::Result<Setting> {
-        let lens = Abstractions::new(&launcher.world)?;
+        let abstractions = Abstractions::new(&launcher.world)?;
         let identity = Identity::of_exploration(&launcher.world, &[image.to_owned()]);
         let root_ns = booted.ready.session.ready_ns().context("the world is not ready")?;
         let restarts = Nodes::new(Launcher { from: None, ..launcher.clone() }, points);
@@ -61,7 +61,7 @@ impl Setting {
             pool: booted.pool.clone(),
             seed,
             root_ns,
-            lens,
+            abstractions,
             identity,
             restarts: Arc::new(restarts),
         })
@@ -71,7 +71,7 @@ impl Setting {
     #[must_use]
     pub fn fates(&self) -> Fates<'_> {
         let World { explore, faults, .. } = &self.launcher.world;
-        Fates { explore, faults, names: &self.lens.names, seed: self.seed, root_ns: self.root_ns }
+        Fates { explore, faults, names: &self.abstractions.names, seed: self.seed, root_ns: self.root_ns }
     }
 
     /// Returns `plan` in a form that timelines can apply.
@@ -84,9 +84,9 @@ impl Setting {
     ///
     /// # Errors
     /// Never returns an error: the state is created for this world.
-    pub fn memory_of_boot(&self) -> anyhow::Result<Inherited> {
+    pub fn inherited_at_boot(&self) -> anyhow::Result<Inherited> {
         let plan = Plan::default();
-        let mut witness = Witness::new(&self.lens, &plan, &Inherited::new(&self.lens))?;
+        let mut witness = Witness::new(&self.abstractions, &plan, &Inherited::new(&self.abstractions))?;
         // Kernel lines of the boot are left out: they are the same on all timelines and say nothing about the state of a service.
         let told = self.ready.events.iter().filter(|event| !matches!(event.what, What::Kernel { .. }));
         told.for_each(|event| witness.hear(event));

@@ -176,8 +176,8 @@ pub fn shrink(
     };
     let stop = &Ending { interrupt: limits.interrupt, clock: Stopwatch::start(), host_ns: limits.host_ns };
     let workers = limits.workers.max(1);
-    let runs = &mut Travellers { setting, wanted, workers, stop, idle: Vec::new() };
-    let mut shrinker = Shrinker { names: &setting.lens.names, runs, stop, told, progress };
+    let runs = &mut Runners { setting, wanted, workers, stop, idle: Vec::new() };
+    let mut shrinker = Shrinker { names: &setting.abstractions.names, runs, stop, told, progress };
 
     // The route without forks is tried first because it is simpler: a run of the world under a seed and a plan, and nothing
     // else.
@@ -193,7 +193,7 @@ pub fn shrink(
         );
     };
     let Best { plot, shown: Shown { found, trail } } = best;
-    let route = plot.route(&setting.lens.names)?;
+    let route = plot.route(&setting.abstractions.names)?;
     Ok(Shrunk { route, faults_before, found, trail, runs: shrinker.progress.runs, why, failed })
 }
 
@@ -268,7 +268,7 @@ trait Runs {
 }
 
 /// Runner of routes on machines of this host.
-struct Travellers<'s, 't> {
+struct Runners<'s, 't> {
     setting: &'s Setting,
     wanted: &'t Wanted,
     workers: usize,
@@ -276,7 +276,7 @@ struct Travellers<'s, 't> {
     idle: Vec<PathRunner<'s>>,
 }
 
-impl Runs for Travellers<'_, '_> {
+impl Runs for Runners<'_, '_> {
     fn at_a_time(&self) -> usize {
         self.workers
     }

@@ -11,14 +11,14 @@ use super::witness::Witness;
 const HISTORY_STEPS_MAX: u64 = 2_000_000;
 
 /// Judges the history that a witness has heard so far, and adds the findings to the witness.
-pub fn judge_history(lens: &Abstractions, witness: &mut Witness<'_>) -> Option<HistoryCount> {
-    let spec = lens.world.workload.history.clone()?;
+pub fn judge_history(abstractions: &Abstractions, witness: &mut Witness<'_>) -> Option<HistoryCount> {
+    let spec = abstractions.world.workload.history.clone()?;
     let mut reader = Reader::new(spec);
-    witness.tale().lines().for_each(|line| reader.push(line));
+    witness.chain().lines().for_each(|line| reader.push(line));
     let (history, problems) = reader.finish();
     let budget = Budget { steps: HISTORY_STEPS_MAX, ..Budget::default() };
     let report = history::check(&history, budget);
-    let last_ns = witness.tale().lines().last().map_or(0, |line| line.vtime_ns);
+    let last_ns = witness.chain().lines().last().map_or(0, |line| line.vtime_ns);
     let count = HistoryCount {
         operations: report.operations as u64,
         acknowledged: report.acknowledged as u64,
@@ -75,8 +75,8 @@ mod tests {
     fn found(model: &str, lines: &str) -> Vec<(String, String)> {
         let world = format!("[[node]]\nname = \"a\"\n[workload.history]\nmodel = \"{model}\"\n");
         let world = world_file::parse(&world, Path::new("w.toml")).unwrap();
-        let (lens, plan) = (Abstractions::new(&world).unwrap(), Plan::default());
-        let mut witness = Witness::new(&lens, &plan, &Inherited::new(&lens)).unwrap();
+        let (abstractions, plan) = (Abstractions::new(&world).unwrap(), Plan::default());
+        let mut witness = Witness::new(&abstractions, &plan, &Inherited::new(&abstractions)).unwrap();
         for (line, vtime_ns) in lines.lines().map(str::trim).zip(1..) {
             let words: Vec<&str> = line.splitn(4, ' ').collect();
             let value = words.get(3).map_or(String::new(), |value| format!(",\"value\":{value}"));
@@ -89,7 +89,7 @@ mod tests {
             let what = What::History { text, truncated: false };
             witness.hear(&Event { vtime_ns, node: "a".to_owned(), what });
         }
-        judge_history(&lens, &mut witness);
+        judge_history(&abstractions, &mut witness);
         witness
             .found()
             .iter()

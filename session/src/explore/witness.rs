@@ -41,7 +41,7 @@ pub struct Inherited {
     /// State of the properties' judge.
     pub judge: JudgeState,
     /// History lines so far.
-    pub tale: HistoryChain,
+    pub chain: HistoryChain,
     /// Start times and plan numbers of the last faults.
     begun: VecDeque<(u64, u32)>,
     /// Faults that coverage counts as lasting: kind and targets, by number in the plan.
@@ -51,11 +51,11 @@ pub struct Inherited {
 impl Inherited {
     /// Returns the state before any event.
     #[must_use]
-    pub fn new(lens: &Abstractions) -> Inherited {
+    pub fn new(abstractions: &Abstractions) -> Inherited {
         Inherited {
-            observer: ObserverState::new(&lens.abstraction),
+            observer: ObserverState::new(&abstractions.abstraction),
             judge: JudgeState::default(),
-            tale: HistoryChain::default(),
+            chain: HistoryChain::default(),
             begun: VecDeque::new(),
             lasting: BTreeMap::new(),
         }
@@ -94,11 +94,11 @@ pub struct Testimony {
 
 /// Observer of one branch.
 pub struct Witness<'s> {
-    lens: &'s Abstractions,
+    abstractions: &'s Abstractions,
     plan: &'s Plan,
     observer: Observer<'s>,
     judge: Judge<'s>,
-    tale: HistoryChain,
+    chain: HistoryChain,
     new_lines: Vec<Line>,
     lasting: BTreeMap<u32, (String, Vec<u16>)>,
     found: Vec<Found>,
@@ -121,16 +121,16 @@ impl<'s> Witness<'s> {
     /// # Errors
     /// Returns an error if `memory` is of another world.
     pub fn new(
-        lens: &'s Abstractions,
+        abstractions: &'s Abstractions,
         plan: &'s Plan,
         memory: &Inherited,
     ) -> Result<Witness<'s>, OtherWorld> {
         Ok(Witness {
-            lens,
+            abstractions,
             plan,
-            observer: Observer::start(&lens.abstraction, memory.observer.clone())?,
-            judge: Judge::start(&lens.properties, memory.judge.clone()),
-            tale: memory.tale.clone(),
+            observer: Observer::start(&abstractions.abstraction, memory.observer.clone())?,
+            judge: Judge::start(&abstractions.properties, memory.judge.clone()),
+            chain: memory.chain.clone(),
             new_lines: Vec::new(),
             lasting: memory.lasting.clone(),
             found: Vec::new(),
@@ -192,9 +192,9 @@ impl<'s> Witness<'s> {
     }
 
     /// Returns the history up to here.
-    pub fn tale(&mut self) -> &HistoryChain {
-        self.tale = self.tale.and(std::mem::take(&mut self.new_lines));
-        &self.tale
+    pub fn chain(&mut self) -> &HistoryChain {
+        self.chain = self.chain.and(std::mem::take(&mut self.new_lines));
+        &self.chain
     }
 
     /// Records that a history violates `property`; `cause` identifies the violation.
@@ -206,7 +206,7 @@ impl<'s> Witness<'s> {
     /// Returns the state that a child inherits.
     pub fn memory(&mut self) -> Inherited {
         Inherited {
-            tale: self.tale().clone(),
+            chain: self.chain().clone(),
             observer: self.observer.state().clone(),
             judge: self.judge.state().clone(),
             begun: self.begun.clone(),
@@ -232,7 +232,7 @@ impl<'s> Witness<'s> {
     }
 
     fn step(&mut self, step: Step, nodes: usize) {
-        if let Some(observed) = self.lens.ports.observed(&step, nodes) {
+        if let Some(observed) = self.abstractions.ports.observed(&step, nodes) {
             self.observer.observe(&observed);
             self.messages += u64::from(!self.is_calm && arrives(step.kind));
             if self.packets.len() >= PACKETS_MAX {
@@ -243,7 +243,7 @@ impl<'s> Witness<'s> {
     }
 
     fn event(&mut self, event: Event) {
-        let node = self.lens.node(&event.node);
+        let node = self.abstractions.node(&event.node);
         let vtime_ns = event.vtime_ns;
         match &event.what {
             What::Line { unit, text, .. } => {
@@ -297,7 +297,7 @@ impl<'s> Witness<'s> {
     /// Counts a line, and shows it to coverage within the bound of the world file.
     fn log(&mut self, vtime_ns: u64, node: Option<u16>, bytes: usize, what: impl FnOnce() -> Shown) {
         self.log_bytes = self.log_bytes.saturating_add(bytes as u64);
-        if self.log_bytes <= self.lens.world.explore.log.0 {
+        if self.log_bytes <= self.abstractions.world.explore.log.0 {
             self.show(vtime_ns, node, what());
         } else {
             self.log_cut = true;
@@ -344,7 +344,7 @@ impl<'s> Witness<'s> {
             | Fault::DiskLatency { .. }
             | Fault::DiskError { .. }
             | Fault::DiskFull { .. } => {
-                let horizon_ns = self.lens.world.explore.horizon.0;
+                let horizon_ns = self.abstractions.world.explore.horizon.0;
                 let until_ns = vtime_ns.saturating_add(entry.for_ns.unwrap_or(horizon_ns));
                 Saw::StandsStill { until_ns }
             }
@@ -383,16 +383,16 @@ impl<'s> Witness<'s> {
     /// Returns the nodes that a fault affects. For faults on links these are the named ends, or all nodes if none is named.
     fn targets(&self, fault: &Fault) -> Vec<u16> {
         if let Some(node) = fault.node() {
-            return self.lens.node(node).into_iter().collect();
+            return self.abstractions.node(node).into_iter().collect();
         }
         let Some(links) = fault.links() else { return Vec::new() };
         let named = |group: &Group| match group {
             Group::All => Vec::new(),
-            Group::Nodes(nodes) => nodes.iter().filter_map(|name| self.lens.node(name)).collect(),
+            Group::Nodes(nodes) => nodes.iter().filter_map(|name| self.abstractions.node(name)).collect(),
         };
         let mut targets: Vec<u16> = [named(&links.from), named(&links.to)].concat();
         if targets.is_empty() {
-            targets = (0..).take(self.lens.world.nodes.len()).collect();
+            targets = (0..).take(self.abstractions.world.nodes.len()).collect();
         }
         targets.sort_unstable();
         targets.dedup();
@@ -411,14 +411,15 @@ impl<'s> Witness<'s> {
     }
 
     fn evidence(&self) -> Evidence {
-        let several = self.lens.world.nodes.len() > 1;
+        let several = self.abstractions.world.nodes.len() > 1;
         let plain = |event: &Event| {
             let line = show::line(event, several);
             let mut line = anstream::adapter::strip_str(&line).to_string();
             line.truncate(line.floor_char_boundary(LINE_BYTES_MAX));
             line
         };
-        let name = |port: u8| self.lens.world.nodes.get(usize::from(port)).map_or("?", |node| &*node.name);
+        let name =
+            |port: u8| self.abstractions.world.nodes.get(usize::from(port)).map_or("?", |node| &*node.name);
         let packet = |step: &Step| {
             let (from, to) = (name(step.from), step.to.map_or("?", name));
             let kind = format!("{:?}", step.kind).split([' ', '{']).next().unwrap_or_default().to_uppercase();
@@ -426,7 +427,7 @@ impl<'s> Witness<'s> {
         };
         let fault = |&(vtime_ns, id): &(u64, u32)| {
             let entry = self.plan.entries().get(id as usize)?;
-            let text = Plan::new(vec![entry.clone()], &self.lens.names).ok()?.write();
+            let text = Plan::new(vec![entry.clone()], &self.abstractions.names).ok()?.write();
             Some(format!("{} #{id} {}", Vtime(vtime_ns), text.trim_end()))
         };
         Evidence {
@@ -450,9 +451,9 @@ mod tests {
     fn is_found(plan: &str, events: &[(u64, What)]) -> bool {
         let world = "[[node]]\nname = \"a\"\ndisk = { path = \"/data\", size = \"64M\" }\n";
         let world = world_file::parse(world, Path::new("w.toml")).unwrap();
-        let lens = Abstractions::new(&world).unwrap();
-        let plan = Plan::parse(plan, &lens.names).unwrap();
-        let mut witness = Witness::new(&lens, &plan, &Inherited::new(&lens)).unwrap();
+        let abstractions = Abstractions::new(&world).unwrap();
+        let plan = Plan::parse(plan, &abstractions.names).unwrap();
+        let mut witness = Witness::new(&abstractions, &plan, &Inherited::new(&abstractions)).unwrap();
         let event = |vtime_ns, what| Event { vtime_ns, node: "a".to_owned(), what };
         for (vtime_ns, what) in events {
             witness.hear(&event(*vtime_ns, what.clone()));

@@ -30,7 +30,7 @@ pub type Before<'b> = &'b (dyn Fn(u64) + Sync);
 /// State that the workers of one exploration share.
 pub struct WorkerPool<'s> {
     setting: &'s Setting,
-    shelf: &'s MomentStore,
+    store: &'s MomentStore,
     root: Inherited,
     before: Before<'s>,
     halt: Interrupt,
@@ -59,18 +59,18 @@ impl<'s> WorkerPool<'s> {
     /// result.
     ///
     /// # Errors
-    /// Returns an error under the conditions of [`Setting::memory_of_boot`].
+    /// Returns an error under the conditions of [`Setting::inherited_at_boot`].
     pub fn new(
         setting: &'s Setting,
-        shelf: &'s MomentStore,
+        store: &'s MomentStore,
         before: Before<'s>,
         halt: Interrupt,
         workers: usize,
     ) -> anyhow::Result<WorkerPool<'s>> {
-        let root = setting.memory_of_boot()?;
+        let root = setting.inherited_at_boot()?;
         Ok(WorkerPool {
             setting,
-            shelf,
+            store,
             root,
             before,
             halt,
@@ -121,7 +121,7 @@ impl<'s> WorkerPool<'s> {
                 Some(runner) => runner,
                 empty => match PathRunner::new(self.setting) {
                     Ok(made) => empty.insert(made),
-                    Err(error) if self.goes_home(&error) => {
+                    Err(error) if self.stops(&error) => {
                         self.ask_first(job);
                         return;
                     }
@@ -148,7 +148,7 @@ impl<'s> WorkerPool<'s> {
 
     /// Returns true if this worker stops because the host has no machines for it, while others continue. The last worker
     /// returns false, so that its error is reported.
-    fn goes_home(&self, error: &anyhow::Error) -> bool {
+    fn stops(&self, error: &anyhow::Error) -> bool {
         let host = matches!(
             error.downcast_ref(),
             Some(LaunchError::Machine(MachineError::Engine(_) | MachineError::Ram(_)))
@@ -177,31 +177,31 @@ impl<'s> WorkerPool<'s> {
     fn run(&self, runner: &mut PathRunner<'s>, job: &Job) -> anyhow::Result<Record> {
         let mut watch = Halt(&self.halt);
         let clock = CpuClock::start();
-        let (mut there, mut stand) = self.shelf.nearest(&job.way);
+        let (mut there, mut at_moment) = self.store.nearest(&job.way);
         let mut executed = 0u64;
         while let Some((_, path)) = job.way.get(there) {
-            let memory = stand.as_ref().map_or(&self.root, |stand| &stand.memory);
-            let branch = runner.branch(stand.as_deref(), path, memory, Aim::Moment, &mut watch);
+            let memory = at_moment.as_ref().map_or(&self.root, |at_moment| &at_moment.memory);
+            let branch = runner.branch(at_moment.as_deref(), path, memory, Aim::Moment, &mut watch);
             let mut branch = branch.map_err(|error| self.told(error, path))?;
             executed = executed.saturating_add(branch.instructions);
             self.account(branch.spent);
-            let Some(derived) = branch.stand.take() else {
+            let Some(derived) = branch.at_moment.take() else {
                 anyhow::bail!("{}: no branch can go on from here", self.setting.name(path));
             };
             there += 1;
             let way = job.way.get(..there).unwrap_or_default();
-            stand = Some(self.shelf.keep(way, branch.instructions, derived));
+            at_moment = Some(self.store.keep(way, branch.instructions, derived));
         }
-        let memory = stand.as_ref().map_or(&self.root, |stand| &stand.memory);
+        let memory = at_moment.as_ref().map_or(&self.root, |at_moment| &at_moment.memory);
         let path = &job.choice.path;
-        let branch = runner.branch(stand.as_deref(), path, memory, Aim::Whole, &mut watch);
+        let branch = runner.branch(at_moment.as_deref(), path, memory, Aim::Whole, &mut watch);
         let mut branch = branch.map_err(|error| self.told(error, path))?;
         executed = executed.saturating_add(branch.instructions);
         self.account(branch.spent);
-        if let Some(kept) = branch.stand.take() {
+        if let Some(kept) = branch.at_moment.take() {
             let mut way = job.way.clone();
             way.push((job.choice.number, path.clone()));
-            self.shelf.keep(&way, branch.instructions, kept);
+            self.store.keep(&way, branch.instructions, kept);
         }
         Ok(record(self.setting, job, branch, executed, clock.elapsed_ns()))
     }

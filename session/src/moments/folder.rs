@@ -142,7 +142,7 @@ impl MomentFolder {
         let digest = BaseFile::write(&path, machine.memory())?;
         let base = Arc::new(Base::File(BaseFile::open(&path)?));
         if base.digest() != Some(digest) {
-            bail!("{}: somebody else has replaced it", path.display());
+            bail!("{}: another process replaced it", path.display());
         }
         Ok(base)
     }

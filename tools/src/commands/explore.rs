@@ -117,7 +117,7 @@ fn fit(ui: &Ui, world: &mut World, length: Length, folder: &Path) -> anyhow::Res
     let mut fit = Fit::of(length);
     let is_run = findings::is_run(folder).with_context(|| {
         let folder = folder.display();
-        format!("-o {folder}: no exploration can go on there; name another folder, or remove this one")
+        format!("-o {folder}: no exploration can continue there; name another folder, or remove this one")
     })?;
     if is_run {
         let header = Header::read(folder)?;
@@ -223,7 +223,7 @@ pub(super) fn go(
     tell_end(ui, setting.launcher.world.clock, &outcome, &end.digest, host_seconds)?;
     ui.say(worth.to_string())?;
     for why in &outcome.absent {
-        let line = format!("a worker had to go home: {}", printable(why));
+        let line = format!("a worker stopped: {}", printable(why));
         ui.say(style::paint(style::NOTE, line))?;
     }
     if let Some(promise) = promise {
@@ -282,7 +282,7 @@ fn tell_beginning(
         ))?;
     }
     if !journal.is_empty() {
-        ui.say(format!("going on with {} branches that are recorded", journal.len()))?;
+        ui.say(format!("continuing after {} recorded branches", journal.len()))?;
     }
     if let Some(cut) = journal.cut() {
         ui.say(style::paint(style::NOTE, cut))?;

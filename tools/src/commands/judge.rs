@@ -9,7 +9,7 @@ use everett_session::explore::witness::{Inherited, Witness};
 
 /// Judge of a run in progress.
 pub(super) struct Judge<'l> {
-    lens: &'l Abstractions,
+    abstractions: &'l Abstractions,
     witness: Witness<'l>,
     /// Number of findings that were already reported.
     told: usize,
@@ -19,8 +19,13 @@ pub(super) struct Judge<'l> {
 
 impl<'l> Judge<'l> {
     /// Creates the judge of a run of this world under this plan.
-    pub(super) fn new(lens: &'l Abstractions, plan: &'l Plan) -> anyhow::Result<Judge<'l>> {
-        Ok(Judge { lens, witness: Witness::new(lens, plan, &Inherited::new(lens))?, told: 0, findings: 0 })
+    pub(super) fn new(abstractions: &'l Abstractions, plan: &'l Plan) -> anyhow::Result<Judge<'l>> {
+        Ok(Judge {
+            abstractions,
+            witness: Witness::new(abstractions, plan, &Inherited::new(abstractions))?,
+            told: 0,
+            findings: 0,
+        })
     }
 
     /// Judges an event. Returns the new findings that the session does not report itself.
@@ -40,7 +45,7 @@ impl<'l> Judge<'l> {
         if whole {
             self.witness.over(vtime_ns);
         }
-        judge_history(self.lens, &mut self.witness);
+        judge_history(self.abstractions, &mut self.witness);
         let new = self.new_findings();
         self.counted(new)
     }
@@ -54,7 +59,7 @@ impl<'l> Judge<'l> {
         let found = self.witness.found();
         let new = found.get(self.told..).unwrap_or_default().iter().map(|found| {
             let hit = &found.hit;
-            let node = hit.node.and_then(|node| self.lens.name(node)).unwrap_or_default().to_owned();
+            let node = hit.node.and_then(|node| self.abstractions.name(node)).unwrap_or_default().to_owned();
             let what = What::Finding { property: hit.property.clone(), text: hit.text.clone() };
             Event { vtime_ns: hit.vtime_ns, node, what }
         });

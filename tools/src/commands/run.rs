@@ -61,7 +61,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outc
     }
     let engine = Engine::choose(asked, world.clock)?;
     let plan = common::plan(args.timeline.faults.as_deref(), &world)?;
-    let lens = Abstractions::new(&world)?;
+    let abstractions = Abstractions::new(&world)?;
     let judged = plan.clone().unwrap_or_default();
     let options = engine.options(engine_options(&args.timeline.hidden)?);
     args.output.as_deref().map_or(Ok(()), RunFolder::check_free)?;
@@ -83,7 +83,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outc
     let folder = folder.map(|folder| RunFolder::create(folder, &launcher.world, &ports)).transpose()?;
     timeline.world_mut().capture(folder.is_some());
     let started = timeline.icount();
-    let judge = Judge::new(&lens, &judged)?;
+    let judge = Judge::new(&abstractions, &judged)?;
     let mut teller = Reporter::new(ui, folder, interrupt, &launcher.world, args.duration_ns, judge);
     teller.edges = edges;
     let ended = match args.duration_ns {

@@ -162,8 +162,8 @@ fn the_tree_is_the_same_for_any_number_of_workers() {
     let finding = finding.expect("a loss of power loses what was acknowledged");
 
     // The same finding comes from its path alone, and with fewer faults.
-    let mut traveller = PathRunner::new(&setting).unwrap();
-    let branches = traveller.journey(&Route::along(finding.path.clone()), &mut ()).unwrap();
+    let mut runner = PathRunner::new(&setting).unwrap();
+    let branches = runner.journey(&Route::along(finding.path.clone()), &mut ()).unwrap();
     let last = branches.last().expect("a branch");
     let wanted = Wanted::of(&finding.hit);
     assert!(wanted.in_branch(last).is_some());
@@ -174,9 +174,9 @@ fn the_tree_is_the_same_for_any_number_of_workers() {
     let plan = shrunk.route.plan.clone().expect("a plan").write();
     assert_eq!(plan.lines().count(), 1, "one loss of power suffices: {plan}");
     assert!(plan.contains("power_loss"), "{plan}");
-    let again = traveller.journey(&shrunk.route, &mut ()).unwrap();
+    let again = runner.journey(&shrunk.route, &mut ()).unwrap();
     assert_eq!(marks::digest(&again.last().expect("a branch").marks), shrunk.trail);
-    drop(traveller);
+    drop(runner);
     what_is_cut_short_keeps_the_best_plan(&setting, &finding.path, &wanted, &shrunk);
     a_panic_of_a_worker_ends_it(&setting);
     regressions_are_files(setting, &shrunk);
@@ -250,7 +250,7 @@ fn regressions_are_files(mut setting: Setting, shrunk: &Shrunk) {
     regression.write(&file).unwrap();
     let read = Regression::read(&file).unwrap();
     assert_eq!(read, regression);
-    let route = read.route(&setting, read.plan(&setting.lens.names, &file).unwrap());
+    let route = read.route(&setting, read.plan(&setting.abstractions.names, &file).unwrap());
     let Route { path, plan, end } = &shrunk.route;
     assert_eq!((&route.path, &route.plan, &route.end), (path, plan, end));
     assert_eq!(read.world_file(&file, None).unwrap(), folder.path().join("w.toml"));
@@ -265,28 +265,28 @@ fn a_path_leads_back_whatever_was_run_before() {
     let deep: Vec<_> =
         (0..24).filter(|&n| outcome.tree.branch(n).is_some_and(|branch| branch.depth > 1)).collect();
     assert!(deep.len() > 5, "{deep:?}");
-    let mut traveller = PathRunner::new(&setting).unwrap();
+    let mut runner = PathRunner::new(&setting).unwrap();
     let path = |choice| outcome.tree.path(At::After(choice)).unwrap();
-    let legs = |traveller: &mut PathRunner<'_>, choice| -> Vec<Marks> {
-        let branches = traveller.journey(&Route::along(path(choice)), &mut ()).unwrap();
+    let legs = |runner: &mut PathRunner<'_>, choice| -> Vec<Marks> {
+        let branches = runner.journey(&Route::along(path(choice)), &mut ()).unwrap();
         branches.into_iter().map(|branch| branch.marks).collect()
     };
-    let there: Vec<_> = deep.iter().map(|&choice| legs(&mut traveller, choice)).collect();
+    let there: Vec<_> = deep.iter().map(|&choice| legs(&mut runner, choice)).collect();
     let fresh: Vec<_> =
         deep.iter().map(|&choice| legs(&mut PathRunner::new(&setting).unwrap(), choice)).collect();
     assert_eq!(there, fresh);
     // From stored moments: two path runners take turns, one branch each.
-    let mut travellers = [traveller, PathRunner::new(&setting).unwrap()];
+    let mut runners = [runner, PathRunner::new(&setting).unwrap()];
     for (&choice, legs) in deep.iter().zip(&there).rev().take(3) {
         let (path, mut here) = (path(choice), Forks::default());
-        let (mut stand, mut memory) = (None, setting.memory_of_boot().unwrap());
+        let (mut at_moment, mut memory) = (None, setting.inherited_at_boot().unwrap());
         for (fork, marks) in path.forks().iter().zip(legs) {
             here = here.child(*fork).unwrap();
             let aim = if here == path { Aim::Whole } else { Aim::Moment };
-            travellers.reverse();
-            let branch = travellers[0].branch(stand.as_ref(), &here, &memory, aim, &mut ()).unwrap();
+            runners.reverse();
+            let branch = runners[0].branch(at_moment.as_ref(), &here, &memory, aim, &mut ()).unwrap();
             assert_eq!(&branch.marks, marks, "{here}");
-            (stand, memory) = (branch.stand, branch.memory);
+            (at_moment, memory) = (branch.at_moment, branch.memory);
         }
     }
     let mut ends: Vec<String> = fresh.iter().filter_map(|legs| legs.last().map(marks::digest)).collect();
@@ -593,9 +593,9 @@ fn a_dead_engine_is_no_result() {
         assert!(["db", "client"].contains(&&*failed.node), "{failed}");
         assert_eq!(error.to_string(), format!("{}: {told}", failed.node));
     };
-    let mut traveller = PathRunner::new(&setting).unwrap();
-    check(traveller.journey(&Route::along(path.clone()), &mut ()).unwrap_err());
-    assert!(traveller.failure().is_some());
+    let mut runner = PathRunner::new(&setting).unwrap();
+    check(runner.journey(&Route::along(path.clone()), &mut ()).unwrap_err());
+    assert!(runner.failure().is_some());
     check(replay(&setting, &path, &Recorded::default(), &mut ()).unwrap_err());
     let wanted = Wanted { property: "lost write".to_owned(), signature: None };
     let limits = ShrinkLimits { workers: 2, host_ns: None, interrupt: &Interrupt::default() };

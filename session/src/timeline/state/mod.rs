@@ -63,7 +63,7 @@ pub enum StateError {
     #[error("the stored session is inconsistent: {0}")]
     Inconsistent(&'static str),
     /// The command to run is invalid.
-    #[error("the stored session has a command that is none: {0}")]
+    #[error("invalid command in the stored session: {0}")]
     Command(String),
     /// A conversation cannot be restored.
     #[error(transparent)]
@@ -315,7 +315,7 @@ fn check_place(place: &Place) -> Result<(), StateError> {
         return fail("more waits for the guest than ever does");
     }
     if unsent.is_empty() != retry_at_ns.is_none() {
-        return fail("what waits for the guest has a time, and nothing else has");
+        return fail("only input that waits for the guest has a time");
     }
     Ok(())
 }
