@@ -16,8 +16,8 @@ pub(crate) struct Features {
     pub(crate) v2: bool,
     /// True if the x87 data pointer is updated only by unmasked exceptions.
     pub(crate) data_pointer_of_exceptions: bool,
-    /// True if FXSAVE, and so a signal frame, has the x87 pointers only while an exception is pending, else zeroes. Set by the oracle,
-    /// which tries it.
+    /// True if FXSAVE, and so a signal frame, has the x87 pointers only while an exception is pending, else zeroes. The oracle measures
+    /// and sets it.
     pub(crate) hides_pointers: bool,
     /// Valid bits of MXCSR, as FXSAVE shows them.
     pub(crate) mxcsr_mask: u32,
